@@ -21,8 +21,16 @@ set(templates ${PROJECT_SOURCE_DIR}/cmake/package)
 set(made ${PROJECT_BINARY_DIR}/package)
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-# From lib/<triplet>/pkgconfig up to the prefix.
-file(RELATIVE_PATH BITNET_PKGCONFIG_TO_PREFIX /prefix/${pkgconfig_dir} /prefix)
+# From lib/<triplet>/pkgconfig up to the prefix; from outside of the prefix there is no such way.
+set(BITNET_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
+if(NOT IS_ABSOLUTE "${pkgconfig_dir}")
+  file(RELATIVE_PATH up /prefix/${pkgconfig_dir} /prefix)
+  set(BITNET_PC_PREFIX "\${pcfiledir}/${up}")
+endif()
+bitnet_from_prefix(BITNET_PC_LIBDIR "${CMAKE_INSTALL_LIBDIR}")
+bitnet_from_prefix(BITNET_PC_INCLUDEDIR "${CMAKE_INSTALL_INCLUDEDIR}")
+bitnet_from_prefix(BITNET_PC_BACKENDDIR "${BITNET_BACKEND_DIR}")
+bitnet_from_prefix(BITNET_PC_MANIFESTDIR "${BITNET_MANIFEST_DIR}")
 
 # bitnet_install_package(<Name> <component> [FILES <files...>]): config, version and target files
 function(bitnet_install_package name component)

@@ -38,6 +38,8 @@ std::expected<new_file, problem> new_file::open(place at, write_options how) {
   if (found && S_ISDIR(found->st_mode)) return refuse(EISDIR);
   if (found && !how.overwrite) return refuse(EEXIST);
   if (found && S_ISLNK(found->st_mode)) return refuse(ELOOP, "it is a link");
+  if (how.regular_only && (out.at_.nameless || (found && !S_ISREG(found->st_mode))))
+    return refuse(EEXIST, "it is no regular file; remove it");
   const bool beside = !out.at_.nameless && (!found || S_ISREG(found->st_mode));
   auto fine = beside ? out.open_beside(how.mode) : out.open_in_place();
   if (!fine) return std::unexpected(fine.error());

@@ -26,6 +26,9 @@ namespace bitnet::files {
 struct write_options {
   bool overwrite = true;  // else EEXIST where anything has that name
   mode_t mode = 0666;     // of a file that did not exist, less the umask
+  // Of a cache: a pipe or a device that took the name is refused, in place of waiting for a reader
+  // or writing to whatever it is.
+  bool regular_only = false;
 };
 
 class new_file {

@@ -1,4 +1,5 @@
 #include "files/place.hpp"
+#include "system/limits.hpp"
 
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -15,7 +16,7 @@
 namespace bitnet::files {
 
 std::unexpected<problem> refuse(int error, std::string why) {
-  if (why.empty()) why = std::generic_category().message(error);
+  if (why.empty()) why = limits::reason(error);
   return std::unexpected(problem{error, std::move(why)});
 }
 

@@ -1,6 +1,7 @@
 // The `bitnet` program: finds the command, merges its settings, runs it.
 #include <fmt/format.h>
 
+#include <csignal>
 #include <exception>
 #include <new>
 
@@ -10,6 +11,7 @@
 #include "interrupt.hpp"
 #include "orderly_end.hpp"
 #include "settings/help.hpp"
+#include "system/limits.hpp"
 #include "terminal/console.hpp"
 #include "terminal/output.hpp"
 
@@ -77,7 +79,9 @@ int start(const std::vector<std::string>& words) {
   try {
     return leave(perform(words, out), out);
   } catch (const std::bad_alloc&) {
-    out.error("out of memory");
+    char message[256];
+    limits::out_of_memory(message, sizeof message);
+    out.error(message);
     return exit_code::out_of_memory;
   } catch (const std::exception& e) {
     out.error(fmt::format("internal error: {}", e.what()));
@@ -90,6 +94,7 @@ int start(const std::vector<std::string>& words) {
 
 int main(int argc, char** argv) {
   if (!bitnet::files::open_standard_descriptors()) return bitnet::host::exit_code::failure;
+  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` is an error of the write
   bitnet::host::orderly_end::expect();
   const int code = bitnet::host::start({argv + (argc > 0 ? 1 : 0), argv + argc});
   bitnet::host::orderly_end::announce(code);

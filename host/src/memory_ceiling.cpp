@@ -47,7 +47,11 @@ double memory_ceiling::measure(uint32_t threads) const {
   std::barrier turn(static_cast<std::ptrdiff_t>(threads));
   std::atomic<uint64_t> kept{0};  // so that the reading is not left out
   // The caller reads too: one that only held the clock would wait for a core and start it late.
+  enum : uint8_t { waiting, complete, given_up };
+  std::atomic<uint8_t> team{waiting};  // whether all readers are there
   const auto read = [&](uint32_t t) {
+    team.wait(waiting);
+    if (team == given_up) return;
     const std::size_t begin = n_words_ * t / threads, end = n_words_ * (t + 1) / threads;
     for (double& pass : passes) {
       turn.arrive_and_wait();
@@ -59,7 +63,17 @@ double memory_ceiling::measure(uint32_t threads) const {
   };
   std::vector<std::jthread> readers;
   readers.reserve(threads);
-  for (uint32_t t = 1; t < threads; ++t) readers.emplace_back(read, t);
+  const auto decide = [&](uint8_t how) {
+    team = how;
+    team.notify_all();
+  };
+  try {
+    for (uint32_t t = 1; t < threads; ++t) readers.emplace_back(read, t);
+  } catch (...) {
+    decide(given_up);
+    throw;
+  }
+  decide(complete);
   read(0);
   return static_cast<double>(bytes()) / std::ranges::min(passes) / 1e9;
 }

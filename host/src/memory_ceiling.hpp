@@ -15,6 +15,7 @@ class memory_ceiling {
 
   // Gigabytes (10^9 bytes) per second of `threads` threads that each read their part: the best of
   // nine passes, since a limit is what a neighbour did not take away.
+  // Throws std::system_error where the system makes no such thread.
   [[nodiscard]] double measure(uint32_t threads) const;
   [[nodiscard]] uint64_t bytes() const { return n_words_ * sizeof(uint64_t); }
 

@@ -48,10 +48,12 @@ std::vector<fs::path> model_folders(const environment& variables) {
   };
   if (const auto home = variables.data_home()) add(*home / "bitnet/models");
   // The build tree and a relocated prefix have the shape of an installed one.
+  const fs::path installed = fs::path(BITNET_INSTALL_PREFIX) / BITNET_MODEL_DIR;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
-  if (!error) add(program.parent_path().parent_path() / BITNET_MODEL_DIR);
-  add(BITNET_MODEL_DIR_INSTALLED);
+  if (!error && program.parent_path() != fs::path(BITNET_INSTALL_PREFIX) / BITNET_BIN_DIR)
+    add(program.parent_path().parent_path() / fs::path(BITNET_MODEL_DIR).relative_path());
+  add(installed);
   return folders;
 }
 

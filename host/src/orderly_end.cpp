@@ -7,9 +7,9 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdlib>
+#include <exception>
 #include <mutex>
 #include <string>
-#include <system_error>
 #include <thread>
 
 #include "result.hpp"
@@ -56,7 +56,7 @@ class end_guard {
   void start() try {
     std::thread([this] { watch(); }).detach();
     started_ = true;
-  } catch (const std::system_error&) {
+  } catch (const std::exception&) {
     armed_ = false;  // no thread is left: nothing is guarded, and nothing is lost but that
   }
   void watch() {

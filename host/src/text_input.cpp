@@ -1,8 +1,10 @@
 #include "text_input.hpp"
+#include "system/limits.hpp"
 
 #include <fmt/core.h>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <array>
@@ -19,13 +21,12 @@ namespace {
 constexpr const char* standard_input = "standard input";
 
 std::unexpected<read_failure> fail_with(int number, const std::string& name) {
-  return std::unexpected(
-      read_failure{number, fmt::format("{}: {}", name, std::generic_category().message(number))});
+  return std::unexpected(read_failure{number, fmt::format("{}: {}", name, limits::reason(number))});
 }
 
 std::expected<std::string, read_failure> read_all(int fd, const std::string& name, uint64_t limit) {
   std::string text;
-  std::array<char, 65536> block;
+  std::array<char, 16384> block;
   for (;;) {
     const ssize_t n = ::read(fd, block.data(), block.size());
     if (n < 0) return fail_with(errno, name);  // EINTR too: only Ctrl-C interrupts
@@ -54,12 +55,32 @@ std::expected<std::string, read_failure> read_file(const std::string& file, uint
   return text;
 }
 
+std::expected<std::string, read_failure> read_usual_file(const std::string& file, uint64_t limit) {
+  const int fd = ::open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+  if (fd < 0) return fail_with(errno, file);
+  struct stat s{};
+  std::expected<std::string, read_failure> text;
+  if (::fstat(fd, &s) != 0)
+    text = fail_with(errno, file);
+  else if (!S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode))  // reading tells that it is a directory
+    text = std::unexpected(read_failure{EINVAL, file + ": is no regular file"});
+  else
+    text = read_all(fd, file, limit);
+  ::close(fd);
+  return text;
+}
+
 std::expected<std::string, read_failure> read_stdin(uint64_t limit) {
   return read_all(STDIN_FILENO, standard_input, limit);
 }
 
 std::expected<std::string, read_failure> read_text_file(const std::string& file, uint64_t limit) {
   return as_text(read_file(file, limit), file);
+}
+
+std::expected<std::string, read_failure> read_usual_text_file(const std::string& file,
+                                                              uint64_t limit) {
+  return as_text(read_usual_file(file, limit), file);
 }
 
 std::expected<std::string, read_failure> read_text_stdin(uint64_t limit) {

@@ -17,11 +17,17 @@ inline constexpr uint64_t longest_text = 256ull * 1024 * 1024;  // bytes of a pr
 
 [[nodiscard]] std::expected<std::string, read_failure> read_file(const std::string& file,
                                                                  uint64_t limit);
+// The same of a file that nobody named: a pipe or a device in its place is a failure, not something
+// to wait for.
+[[nodiscard]] std::expected<std::string, read_failure> read_usual_file(const std::string& file,
+                                                                       uint64_t limit);
 [[nodiscard]] std::expected<std::string, read_failure> read_stdin(uint64_t limit);
 
 // The same as text: by text/incoming.hpp.
 [[nodiscard]] std::expected<std::string, read_failure> read_text_file(const std::string& file,
                                                                       uint64_t limit);
+[[nodiscard]] std::expected<std::string, read_failure> read_usual_text_file(const std::string& file,
+                                                                            uint64_t limit);
 [[nodiscard]] std::expected<std::string, read_failure> read_text_stdin(uint64_t limit);
 
 // "\n" \t \r \\ \' \" \xHH become bytes; an unknown escape stays as it is, as in llama.cpp.

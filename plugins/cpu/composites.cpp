@@ -79,9 +79,9 @@ class quantised {
   const float* scales_;
 };
 
-void linear_columns(const call& c, uint64_t first, uint64_t last) {
+void linear_columns(const call& c, uint64_t first, uint64_t last, void* room) {
   linear_ternary(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.rows, first, last,
-                 c.output<float>(0));
+                 c.output<float>(0), room);
 }
 
 // Columns that a piece of a product should have: with fewer, many tokens would have no tables.
@@ -95,7 +95,7 @@ void linear_add(const call& linear, const call& add, team& workers) {
   workers.deal(
       linear.m, column_grain,
       [&](const share& columns) {
-        linear_columns(linear, columns.first, columns.last);
+        linear_columns(linear, columns.first, columns.last, columns.scratch);
         for (uint64_t r = 0; r < linear.rows; ++r) {
           const uint64_t at = r * linear.m + columns.first;
           isa_of(add).rows.add(add.input<float>(0) + at, add.input<float>(1) + at,
@@ -138,7 +138,7 @@ void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
         for (const call& c : matrices) {
           const uint64_t first = std::clamp(columns.first, start, start + c.m) - start;
           const uint64_t last = std::clamp(columns.last, start, start + c.m) - start;
-          if (first < last) linear_columns(c, first, last);
+          if (first < last) linear_columns(c, first, last, columns.scratch);
           start += c.m;
         }
       },
@@ -176,8 +176,8 @@ void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
   workers.deal(
       gate.m, column_grain,
       [&](const share& columns) {
-        linear_columns(gate, columns.first, columns.last);
-        linear_columns(up, columns.first, columns.last);
+        linear_columns(gate, columns.first, columns.last, columns.scratch);
+        linear_columns(up, columns.first, columns.last, columns.scratch);
         for (uint64_t r = 0; r < gate.rows; ++r) {
           const uint64_t at = r * gate.m + columns.first, n = columns.last - columns.first;
           (rows_of.*Activation)(activation.input<float>(0) + at, n,
@@ -214,7 +214,7 @@ void lm_head(const call* body, const roles& parts, team& workers) noexcept {
   workers.sync();
   workers.deal(linear.m, column_grain, [&](const share& columns) {
     linear_dense(isa_of(linear), *linear.w, linear.input<float>(0), linear.rows, columns.first,
-                 columns.last, linear.output<float>(0));
+                 columns.last, linear.output<float>(0), columns.scratch);
   });
 }
 
@@ -277,10 +277,12 @@ void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
                    linear.step->n_tokens == 1);
   workers.sync();
   if (head.settles()) {
-    head.settle(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y);
+    head.settle(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y,
+                columns.scratch);
     workers.sync();
   }
-  head.refine(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y, largest);
+  head.refine(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y,
+              columns.scratch, largest);
 }
 
 }  // namespace

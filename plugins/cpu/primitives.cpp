@@ -57,16 +57,17 @@ void act_quant_i8_grouped(const call& c, const share& s) noexcept {
 
 void run_linear_grouped(const call& c, const share& s) noexcept {
   linear_ternary_grouped(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.k1, c.rows,
-                         s.first, s.last, c.output<float>(0));
+                         s.first, s.last, c.output<float>(0), s.scratch);
 }
 
 void run_linear_ternary(const call& c, const share& s) noexcept {
   linear_ternary(isa_of(c), *c.w, c.input<int8_t>(0), c.input<float>(1), c.rows, s.first, s.last,
-                 c.output<float>(0));
+                 c.output<float>(0), s.scratch);
 }
 
 void run_linear_dense(const call& c, const share& s) noexcept {
-  linear_dense(isa_of(c), *c.w, c.input<float>(0), c.rows, s.first, s.last, c.output<float>(0));
+  linear_dense(isa_of(c), *c.w, c.input<float>(0), c.rows, s.first, s.last, c.output<float>(0),
+               s.scratch);
 }
 
 void rope(const call& c, const share& s) noexcept {
@@ -231,6 +232,7 @@ void primitive_list::add_rows() {
   out_.worker_keep_bytes = keep_row_at + 2 * keep_line;
   out_.worker_row_bytes = sizeof(float) + 1;
   out_.most_scores = most_scores;
+  out_.worker_room_bytes = room_bytes;
   const char* rows = isa_.rows.isa;
   add(BITNET_OP_RMS_NORM, BITNET_FORMAT_F32, rows, stable, "rms_norm.f32", rms_norm);
   add(BITNET_OP_RMS_NORM_HEADS, BITNET_FORMAT_F32, rows, stable, "rms_norm_heads.f32",

@@ -145,7 +145,8 @@ bool binary_cache::load(std::string_view key, std::vector<unsigned char>& out,
                         std::string& note) const {
   const std::string path = path_of(key);
   if (path.empty()) return false;
-  const descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  const descriptor file(
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY));
   if (file.get() < 0) {
     if (errno != ENOENT && errno != ENOTDIR) note = "cannot open " + path + ": " + reason();
     return false;

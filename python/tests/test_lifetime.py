@@ -226,3 +226,22 @@ while met < 60:
 print('end')
 """)
     assert (done.returncode, done.stdout) == (0, "end\n"), done.stderr
+
+
+@pytest.mark.parametrize("call", [
+    pytest.param(lambda m: m.generate(PROMPT, max_tokens=2), id="generate"),
+    pytest.param(lambda m: m.session(), id="session"),
+    pytest.param(lambda m: list(m.stream(PROMPT, max_tokens=2)), id="stream"),
+])
+def test_a_thread_that_cannot_be_made(model, call, monkeypatch):
+    """The call fails in a sentence, nothing stays half done, and the next one works."""
+    def refuse(*_):
+        raise RuntimeError("can't start new thread")
+
+    running = len(_handles._running)
+    with monkeypatch.context() as patched:
+        patched.setattr(_handles._thread, "start_new_thread", refuse)
+        with pytest.raises(bitnet.errors.OutOfMemory, match="no further thread"):
+            call(model)
+    assert len(_handles._running) == running
+    assert model.generate(PROMPT, max_tokens=2).text

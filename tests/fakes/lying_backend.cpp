@@ -25,6 +25,7 @@ std::string lie;
 bitnet_backend_v0 honest;
 int maps = 0, steps = 0;
 void* first_map = nullptr;
+bitnet_buffer* first_buffer = nullptr;
 
 bool is(const char* name) {
   return lie == name;
@@ -208,6 +209,15 @@ bitnet_status no_buffer(bitnet_device*, const bitnet_buffer_request*, bitnet_buf
                         bitnet_error*) {
   return nothing(BITNET_OK, out);
 }
+// The first one again, which the core would give back twice.
+bitnet_status same_buffer(bitnet_device* d, const bitnet_buffer_request* r, bitnet_buffer** out,
+                          bitnet_error* err) {
+  if (first_buffer == nullptr)
+    return honest.buffer_create(d, r, &first_buffer, err) == BITNET_OK
+               ? (*out = first_buffer, BITNET_OK)
+               : BITNET_OUT_OF_MEMORY;
+  return *out = first_buffer, BITNET_OK;
+}
 bitnet_status no_weights(bitnet_device*, const bitnet_weights_request*, bitnet_weights** out,
                          bitnet_error*) {
   return nothing(BITNET_OK, out);
@@ -239,6 +249,7 @@ bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* reque
   lie.clear();
   maps = steps = 0;
   first_map = nullptr;
+  first_buffer = nullptr;
   for (uint32_t i = 0; i < request->n_params; ++i)
     if (bitnet::sdk::to_view(request->params[i].key) == "lie")
       lie = bitnet::sdk::to_view(request->params[i].value);
@@ -264,6 +275,7 @@ bitnet_backend_abi0(const bitnet_host_v0* host, const bitnet_open_request* reque
   if (!is("status-null")) out->device_status = status_of;
   out->filled_size = sizeof *out;
   if (is("buffer-null")) out->buffer_create = no_buffer;
+  if (is("buffer-same")) out->buffer_create = same_buffer;
   if (is("weights-null")) out->weights_create = no_weights;
   if (is("pool-null")) out->kv_pool_create = no_pool;
   if (is("program-null")) out->program_build = no_program;

@@ -133,6 +133,7 @@ TEST_F(lies, are_refused_by_name) {
       {"program-null", "program_build() succeeds and gives no handle"},
       {"queue-null", "queue_create() succeeds and gives no handle"},
       {"buffer-null", "buffer_create() succeeds and gives no handle"},
+      {"buffer-same", "buffer_create() gives a handle that it has given before"},
       {"map-null", "buffer_map() succeeds and gives no address"},
       {"map-odd", "buffer_map() gives an address without the alignment"},
       {"map-moves", "buffer_map() gives another address"},

@@ -16,6 +16,7 @@
 #include "forms.hpp"
 #include "ops/ops.hpp"
 #include "ops/top_head.hpp"
+#include "room.hpp"
 
 namespace bitnet::parity {
 namespace {
@@ -43,7 +44,7 @@ struct product {
     return y;
   }
   void run(uint64_t tokens, uint64_t first, uint64_t last, float* y) const {
-    cpu::linear_ternary(*form, weight, q.data(), s.data(), tokens, first, last, y);
+    cpu::linear_ternary(*form, weight, q.data(), s.data(), tokens, first, last, y, product_room());
   }
   const cpu::isa_form* form = &cpu::scalar_form;
   static constexpr uint64_t k = 256, row_bytes = k / 4;
@@ -165,8 +166,8 @@ TEST(row_copies, of_the_heads_codes) {
       cpu::top_head two(w, bits, 1);
       two.take(0, x.data());
       two.approximate(cpu::scalar_form, 0, 1, 4, 0, m, y.data(), true);
-      two.settle(cpu::scalar_form, 1, 1, 4, x.data(), 0, m, y.data());
-      two.refine(cpu::scalar_form, 1, 1, 4, x.data(), 0, m, y.data());
+      two.settle(cpu::scalar_form, 1, 1, 4, x.data(), 0, m, y.data(), product_room());
+      two.refine(cpu::scalar_form, 1, 1, 4, x.data(), 0, m, y.data(), product_room());
       return y;
     };
     form.copy = nullptr;

@@ -18,6 +18,7 @@
 #include "head_states.hpp"
 #include "ops/ops.hpp"
 #include "ops/top_head.hpp"
+#include "room.hpp"
 
 namespace bitnet::parity {
 namespace {
@@ -74,11 +75,12 @@ void check(const cpu::isa_form& isa, const head& h, cpu::top_head& two, uint32_t
           static_cast<double>(two.bound(0, r))))
       ++count.beyond;
   for (uint32_t w = 0; w < workers; ++w)
-    two.settle(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data());
+    two.settle(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data(), product_room());
   bitnet_largest list{};
   uint64_t exact = 0;
   for (uint32_t w = 0; w < workers; ++w)
-    exact += two.refine(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data(), &list);
+    exact += two.refine(isa, workers, 1, top, x.data(), part(w), part(w + 1), y.data(),
+                        product_room(), &list);
   count.exact += exact;
   ASSERT_EQ(list.count, exact);
   if (list.count <= BITNET_MOST_LARGEST) {
@@ -103,8 +105,8 @@ TEST_P(top_heads, take_steps_without_outputs) {
   h.pack(*GetParam(), bits);
   cpu::top_head two(h.weight, bits, 1);
   two.approximate(*GetParam(), 0, 0, 1, 0, h.m, nullptr);
-  two.settle(*GetParam(), 1, 0, 1, nullptr, 0, h.m, nullptr);
-  EXPECT_EQ(two.refine(*GetParam(), 1, 0, 1, nullptr, 0, h.m, nullptr), 0u);
+  two.settle(*GetParam(), 1, 0, 1, nullptr, 0, h.m, nullptr, product_room());
+  EXPECT_EQ(two.refine(*GetParam(), 1, 0, 1, nullptr, 0, h.m, nullptr, product_room()), 0u);
 }
 
 TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
@@ -189,8 +191,8 @@ TEST_P(top_heads, leave_a_state_that_is_not_finite_to_the_full_head) {
     x[3] = bad;
     two.take(0, x.data());
     two.approximate(*GetParam(), 0, 1, 1, 0, h.m, y.data());
-    two.settle(*GetParam(), 1, 1, 1, x.data(), 0, h.m, y.data());
-    EXPECT_EQ(two.refine(*GetParam(), 1, 1, 1, x.data(), 0, h.m, y.data()), h.m);
+    two.settle(*GetParam(), 1, 1, 1, x.data(), 0, h.m, y.data(), product_room());
+    EXPECT_EQ(two.refine(*GetParam(), 1, 1, 1, x.data(), 0, h.m, y.data(), product_room()), h.m);
     for (const float v : y) ASSERT_FALSE(std::isfinite(v) && v == 42.0f);
   }
 }
@@ -215,12 +217,12 @@ TEST_P(top_heads, of_other_formats_give_the_logits_of_the_full_head) {
     cpu::top_head two(w, bits, 1);
     std::vector<float> x(k), y(m), full(m), scalar(m);
     for (float& v : x) v = gauss(random);
-    cpu::linear_dense(*GetParam(), w, x.data(), 1, 0, m, full.data());
-    cpu::linear_dense(cpu::scalar_form, w, x.data(), 1, 0, m, scalar.data());
+    cpu::linear_dense(*GetParam(), w, x.data(), 1, 0, m, full.data(), product_room());
+    cpu::linear_dense(cpu::scalar_form, w, x.data(), 1, 0, m, scalar.data(), product_room());
     two.take(0, x.data());
     two.approximate(*GetParam(), 0, 1, 40, 0, m, y.data());
-    two.settle(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data());
-    two.refine(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data());
+    two.settle(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data(), product_room());
+    two.refine(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data(), product_room());
     std::vector<float> sorted = full;
     std::nth_element(sorted.begin(), sorted.begin() + 39, sorted.end(), std::greater<>());
     for (uint64_t r = 0; r < m; ++r) {
@@ -246,7 +248,7 @@ TEST_P(top_heads, bound_holds_for_rows_of_every_size) {
   const sdk::weight head{
       BITNET_FORMAT_F32, k, m,    reinterpret_cast<const uint8_t*>(w.data()), 4 * k,
       nullptr,           0, &form};
-  cpu::linear_dense(*GetParam(), head, x.data(), 1, 0, m, full.data());
+  cpu::linear_dense(*GetParam(), head, x.data(), 1, 0, m, full.data(), product_room());
   for (const cpu::head_bits bits : bits_of(*GetParam())) {
     if (bits == cpu::head_bits::four) continue;
     form.own = sdk::memory(cpu::top_head::packed_bytes(head, bits));
@@ -263,8 +265,8 @@ TEST_P(top_heads, bound_holds_for_rows_of_every_size) {
         EXPECT_TRUE(std::isfinite(bound)) << "row " << r << " is computed whatever it is";
       }
     }
-    two.settle(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data());
-    two.refine(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data());
+    two.settle(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data(), product_room());
+    two.refine(*GetParam(), 1, 1, 40, x.data(), 0, m, y.data(), product_room());
     std::vector<float> sorted;
     std::copy_if(full.begin(), full.end(), std::back_inserter(sorted),
                  [](float v) { return !std::isnan(v); });
@@ -403,15 +405,18 @@ TEST_P(top_heads, outputs_together_are_what_each_is_alone) {
       const uint64_t n = h.m / 3 / 2 * 2;
       together.approximate(*GetParam(), 0, outputs, 3, 0, n, y.data());
       together.approximate(*GetParam(), 1, outputs, 3, n, h.m, y.data());
-      together.settle(*GetParam(), 2, outputs, 3, x.data(), 0, n, y.data());
-      together.settle(*GetParam(), 2, outputs, 3, x.data(), n, h.m, y.data());
-      uint64_t exact = together.refine(*GetParam(), 2, outputs, 3, x.data(), 0, n, y.data());
-      exact += together.refine(*GetParam(), 2, outputs, 3, x.data(), n, h.m, y.data());
+      together.settle(*GetParam(), 2, outputs, 3, x.data(), 0, n, y.data(), product_room());
+      together.settle(*GetParam(), 2, outputs, 3, x.data(), n, h.m, y.data(), product_room());
+      uint64_t exact =
+          together.refine(*GetParam(), 2, outputs, 3, x.data(), 0, n, y.data(), product_room());
+      exact +=
+          together.refine(*GetParam(), 2, outputs, 3, x.data(), n, h.m, y.data(), product_room());
       for (uint64_t o = 0; o < outputs; ++o) {
         alone.take(0, x.data() + o * h.k);
         alone.approximate(*GetParam(), 0, 1, 3, 0, h.m, one.data());
-        alone.settle(*GetParam(), 1, 1, 3, x.data() + o * h.k, 0, h.m, one.data());
-        exact -= alone.refine(*GetParam(), 1, 1, 3, x.data() + o * h.k, 0, h.m, one.data());
+        alone.settle(*GetParam(), 1, 1, 3, x.data() + o * h.k, 0, h.m, one.data(), product_room());
+        exact -= alone.refine(*GetParam(), 1, 1, 3, x.data() + o * h.k, 0, h.m, one.data(),
+                              product_room());
         for (uint64_t r = 0; r < h.m; ++r)
           ASSERT_EQ(std::bit_cast<uint32_t>(y[o * h.m + r]), std::bit_cast<uint32_t>(one[r]))
               << "output " << o << ", row " << r;

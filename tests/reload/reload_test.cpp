@@ -405,6 +405,27 @@ TEST_F(reload, wrong_calls_are_refused) {
 
 // ---- change and loss of device -----------------------------------------------------------------
 
+// The wish comes before the device that the session has, and says nothing yet: it stays, and the
+// answer says so.
+TEST_F(reload, a_preference_for_what_has_not_answered_is_no_success) {
+  const std::string tree = std::getenv("BITNET_BINARY_DIR");
+  yard_.install("hang-enumerate", read(tree + "/tests/fakes/libfake-hang-enumerate.so"));
+  yard_.describe("hang-enumerate");
+  std::string text = read(yard_.manifest("hang-enumerate"));
+  text.replace(text.find("class: cpu"), 10, "class: gpu");
+  yard_.replace(yard_.manifest("hang-enumerate"), text, 0644);
+  program p(yard_, "cpu", nullptr, demo_model(), 0);
+  conversation c(p);
+  bitnet_error e = blank();
+  EXPECT_EQ(bitnet_session_set_preference(c.handle, "hang-enumerate,cpu", &e), BITNET_TIMEOUT);
+  EXPECT_NE(std::string(e.message).find("hang-enumerate has not answered yet, so the session stays"),
+            std::string::npos)
+      << e.message;
+  EXPECT_EQ(bitnet_session_set_preference(c.handle, "cpu,hang-enumerate", &e), BITNET_OK)
+      << e.message;
+  EXPECT_EQ(c.tell(prompt, length), undisturbed_);
+}
+
 TEST_F(reload, a_session_goes_where_it_is_told) {
   add_fragile();
   program p(yard_, "cpu");

@@ -29,7 +29,7 @@ ROWS = [
         "} ", "  bitnet_status (*later)(bitnet_backend* self);\n} "))], "a slot behind the last one"),
     (True, [("bitnet.h", CLOSE, CLOSE + "\nBITNET_API void bitnet_later(void);")], "a new function"),
     (True, [("abi/base.h", "#define BITNET_FORBIDDEN 17 ",
-             "#define BITNET_LATER 18\n#define BITNET_FORBIDDEN 17 ")], "a new status"),
+             "#define BITNET_LATER 19\n#define BITNET_FORBIDDEN 17 ")], "a new status"),
     (True, [("abi/ops.h", "  X(LM_HEAD, 261, 1, 0, 1, 0, 0)",
             "  X(LM_HEAD, 261, 1, 0, 1, 0, 0) \\\n  X(LATER, 262, 1, 0, 1, 0, 0)")],
      "a new op"),

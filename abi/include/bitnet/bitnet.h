@@ -8,16 +8,23 @@
  * Growth     structs start with struct_size, their size as the program was compiled, so that older
  *            and newer programs and libraries go together. Options: filled by the _defaults call,
  *            which takes that size; what the library does not know of them and is not 0 is
- *            BITNET_UNSUPPORTED. Results: the program sets struct_size, the library writes no more
- *            than that, and 0 where it knows nothing. Arrays have the size of an element beside
- *            them, 0 being that of the first version; bitnet_str never grows. JSON texts only gain
- *            members.
+ *            BITNET_UNSUPPORTED, as is a member reserved_N that is not 0. Results: the program sets
+ *            struct_size, the library writes no more than that, and 0 where it knows nothing.
+ *            Arrays have the size of an element beside them, 0 being that of the first version;
+ *            bitnet_str never grows. JSON texts only gain members.
  * Text out   calls with (out, capacity, needed) write at most capacity bytes, no terminator, and
  *            set *needed to the full size; capacity 0 with out NULL asks for the size, and the
  *            same thread's next call with just that capacity gets the text that was measured.
  *            When the text does not fit they return BITNET_INVALID_ARGUMENT.
- * Threads    a runtime and a model may be used from any thread; a session by one thread at a time,
- *            but bitnet_session_cancel may be called from any thread and from a signal handler.
+ * Threads    a runtime and a model may be used from any thread. A session and a trial belong to one
+ *            call at a time, a second one is BITNET_BUSY; but their _length, _capacity and cancel
+ *            calls may be made from any thread, bitnet_session_cancel from a signal handler too.
+ *            A thread that calls needs 128 KB of stack, and so do those that the library starts:
+ *            they have the process's default.
+ * Callbacks  a log callback may not call the library. A progress callback may not reload a backend
+ *            or close its runtime. In the text callback of bitnet_generate its own session may be
+ *            asked for its length and report, be given a preference, be cancelled and be closed:
+ *            then it ends with the call.
  */
 #ifndef BITNET_H
 #define BITNET_H
@@ -47,7 +54,9 @@ typedef void (*bitnet_log_callback)(void* user, uint32_t level, const char* mess
 
 typedef struct bitnet_runtime_options {
   uint32_t struct_size;
-  uint32_t n_threads;       /* 0 = a physical core each, as CPU affinity and cgroup quota allow   */
+  uint32_t n_threads;       /* 0 = a physical core each, as CPU affinity and cgroup quota allow, and
+                               fewer where the system makes no more; a number that it does not make
+                               is BITNET_OUT_OF_MEMORY                                            */
   const char* device;       /* request: auto, cpu, gpu, name, name:index, or a comma list; NULL: the
                                environment's BITNET_DEVICE, else auto                              */
   const char* requested_by; /* where the request came from, for the report; NULL: "program"     */
@@ -123,7 +132,8 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
  * probe{stage, time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?,
  * disabled_kernels[]?, output?, ...}?, devices[{..., status?}], kernels[{id, op, format, level}]?,
  * generations[{number, state, build_id?, reason?}]?}], searched[{directory, result}],
- * threads{count, cpus, strict, places[{cpus, node}]?}}. `threads.places` says where each thread may
+ * threads{count, wanted?, reason?, cpus, strict, places[{cpus, node}]?}}. `threads.wanted` and
+ * `reason` are there where the system made fewer than that. `threads.places` says where each may
  * run, as the system has it now; it is there where they are kept to CPUs or nodes. `code` is
  * stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. `status` is
  * what a device was doing: {asked: "now" | "probe", age_s?, refused?, memory_total_bytes?,
@@ -439,6 +449,7 @@ BITNET_API void bitnet_session_defaults(bitnet_session_options* options, uint32_
 BITNET_API bitnet_status bitnet_session_open(bitnet_model* model,
                                              const bitnet_session_options* options,
                                              bitnet_session** out, bitnet_error* err);
+/* During a call of another thread: cancels it, and the session ends with it. */
 BITNET_API void bitnet_session_close(bitnet_session* session);
 
 /* Appends n tokens. `logits` receives float32 rows of n_vocab: the last position's row, also where
@@ -598,7 +609,8 @@ BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t 
  * generate, but no log or progress callback; opening and closing of models waits for it. `report`
  * gets {backend, changed, reason?, build_id?, former_build_id?, generation?, models?,
  * sessions{moving, staying}?, compared{tokens, difference}?, stale_libraries[]?}; changed is false,
- * with the reason, when the file is the one that is loaded or has its build id. */
+ * with the reason, when the file is the one that is loaded or has its build id. BITNET_TIMEOUT when
+ * its probe has not answered after 60 seconds: it goes on, and reloading later finds its answer. */
 BITNET_API bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend,
                                                const bitnet_reload_options* options,
                                                bitnet_error* err);
@@ -607,8 +619,10 @@ BITNET_API bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const ch
  * bitnet_runtime_options.device, with its keys and values where both sides can, else by evaluating
  * its tokens again. On failure it stays where it is. When its device is lost later it goes to the
  * next of the list by itself and the call goes on; a session that never was given a list follows
- * the runtime's request. Like every session call from one thread at a time; the text callback of
- * bitnet_generate is such a place. */
+ * the runtime's request. Waits for backends that have not answered no longer than a choice does
+ * (probe_wait_ms) where another of the list can be used, and 60 seconds where none can.
+ * BITNET_TIMEOUT: one that comes before has not answered, and the session is where it was; the log
+ * says so where it went to a later one of the list. */
 BITNET_API bitnet_status bitnet_session_set_preference(bitnet_session* session,
                                                        const char* preference, bitnet_error* err);
 

@@ -15,6 +15,7 @@
 
 #include "base/result.hpp"
 #include "bitnet/bitnet.h"
+#include "system/limits.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::api {
@@ -25,6 +26,24 @@ void copy_text(char (&to)[N], std::string_view text) {
   std::size_t n = std::min(text.size(), N - 1);
   while (n > 0 && n < text.size() && (static_cast<unsigned char>(text[n]) & 0xC0U) == 0x80U) --n;
   std::fill(text.copy(to, n) + to, to + N, '\0');
+}
+
+// Allocates nothing, for when there is no memory.
+inline bitnet_status report_plainly(bitnet_error* err, const char* where, bitnet_status status,
+                                    const char* message) noexcept {
+  if (err == nullptr || err->struct_size < sizeof(bitnet_error)) return status;
+  *err = {};
+  err->struct_size = sizeof *err;
+  err->code = status;
+  copy_text(err->where, where);
+  copy_text(err->message, message);
+  return status;
+}
+
+inline bitnet_status report_out_of_memory(bitnet_error* err, const char* where) noexcept {
+  char message[sizeof err->message];
+  limits::out_of_memory(message, sizeof message);
+  return report_plainly(err, where, BITNET_OUT_OF_MEMORY, message);
 }
 
 inline bitnet_status report(bitnet_error* err, const char* where, const failure& why) {
@@ -57,11 +76,11 @@ bitnet_status guarded(bitnet_error* err, const char* where, Body&& body) noexcep
     result<void> r = body();
     return r ? BITNET_OK : report(err, where, r.error());
   } catch (const std::bad_alloc&) {
-    return report(err, where, {BITNET_OUT_OF_MEMORY, "out of memory"});
+    return report_out_of_memory(err, where);
   } catch (const std::exception& e) {
-    return report(err, where, {BITNET_INTERNAL, e.what()});
+    return report_plainly(err, where, BITNET_INTERNAL, e.what());
   } catch (...) {
-    return report(err, where, {BITNET_INTERNAL, "unknown exception"});
+    return report_plainly(err, where, BITNET_INTERNAL, "unknown exception");
   }
 }
 
@@ -140,6 +159,24 @@ void give_defaults(Options ours, Options* to, uint32_t size) {
   std::memcpy(static_cast<void*>(to), &ours, std::min<std::size_t>(size, sizeof ours));
 }
 
+// Members without a meaning yet are 0, so that they can have one later. A struct has them by these
+// names; tests/api/reserved.cmake holds this list against bitnet.h.
+template <class Options>
+result<void> check_reserved(const Options& o, const char* what) {
+  const char* set = nullptr;
+  if constexpr (requires { o.reserved_0; })
+    if (o.reserved_0 != 0) set = "reserved_0";
+  if constexpr (requires { o.reserved_1; })
+    if (o.reserved_1 != 0) set = "reserved_1";
+  if constexpr (requires { o.reserved_2; })
+    if (o.reserved_2 != 0) set = "reserved_2";
+  if (set == nullptr) return {};
+  return fail(BITNET_UNSUPPORTED,
+              fmt::format("{} is set in {}, and bitnet {} has no meaning for it; leave it 0, or "
+                          "use a newer library",
+                          set, what, BITNET_VERSION));
+}
+
 // Reads a caller's option struct of any size: what it does not cover keeps its default.
 template <class Options>
 result<Options> take_options(const Options* given, void (*defaults)(Options*, uint32_t),
@@ -156,6 +193,7 @@ result<Options> take_options(const Options* given, void (*defaults)(Options*, ui
   std::memcpy(static_cast<void*>(&out), given,
               std::min<std::size_t>(given->struct_size, sizeof out));
   out.struct_size = sizeof out;
+  if (auto ok = check_reserved(out, what); !ok) return std::unexpected(ok.error());
   return out;
 }
 

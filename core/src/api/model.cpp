@@ -98,7 +98,7 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
     if (!load_options->vocabulary_only) {
       if (const std::string ignored = m->model.ignored(); !ignored.empty())
         runtime->services.log(BITNET_LOG_INFO, "model", fmt::format("not used: {}", ignored));
-      const std::shared_lock steady(runtime->switching);
+      const bitnet::api::steady steady(runtime->switching);
       auto choice = runtime->choose();
       if (!choice) return std::unexpected(choice.error());
       bitnet::session::engine::progress progress;
@@ -126,7 +126,7 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
 
 bitnet_model::~bitnet_model() {
   if (!engines) return;
-  const std::shared_lock steady(runtime->switching);
+  const bitnet::api::steady steady(runtime->switching);
   const std::lock_guard lock(runtime->turn);
   std::erase(runtime->models, this);
 }

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "api/turns.hpp"
 #include "bitnet/bitnet.h"
 #include "chat/template.hpp"
 #include "grammar/guide.hpp"
@@ -55,6 +56,10 @@ class services final : public plugin::host_services {
   uint64_t now_ns() override;
   std::vector<std::pair<std::string, std::string>> params(std::string_view name) override;
 
+  // Why there are fewer threads than were asked for, or than are of use here.
+  const std::optional<failure>& shortage() const { return pool_.shortage(); }
+  uint32_t wanted_threads() const { return width_; }
+
   // Where its threads compute: the member `threads` of the report.
   nlohmann::ordered_json describe_threads() const;
 
@@ -68,7 +73,7 @@ class services final : public plugin::host_services {
 
   const bool strict_;
   const threads::cpu_list usable_;  // by workers
-  const uint32_t width_;
+  const uint32_t width_;            // that is wanted
   const uint32_t poll_;
   const std::vector<std::string> params_;            // "cpu.isa=avx2"
   const std::vector<threads::worker_place> places_;  // empty: nobody is kept anywhere
@@ -93,9 +98,11 @@ struct bitnet_runtime {
   bitnet::result<bitnet::select::choice> choose();
   // Takes what slow backends have answered meanwhile into the report; with `turn` held.
   void catch_up();
-  // The first device of `wanted` that is none of `without`, loaded.
+  // The first device of `wanted` that is none of `without`, loaded. `late` receives the backends
+  // that come before it and have not answered.
   bitnet::result<bitnet::select::choice> choose_other(const bitnet::select::request& wanted,
-                                                      const std::set<std::string>& without);
+                                                      const std::set<std::string>& without,
+                                                      std::vector<std::string>* late = nullptr);
   // Where a session goes whose device is lost.
   bitnet::result<bitnet::session::engine_ptr> find_refuge(bitnet_model& model,
                                                           const bitnet::select::request& wanted,
@@ -138,6 +145,13 @@ struct bitnet_model {
 struct bitnet_session {
   explicit bitnet_session(bitnet_model* m) : model(m), request(m->runtime->request) {}
   ~bitnet_session();
+  // What other threads may ask of it while it works. Called by the call that has the turn.
+  void publish();
+  void at_end_of_call() { publish(); }
+  bitnet::api::one_call calls;
+  std::atomic<uint64_t> length{0}, capacity{0};
+  // The mark of the thread that is in this session's text callback, or NULL.
+  std::atomic<const void*> text_thread{nullptr};
   bitnet_model* model;
   bitnet::select::request request;  // where it may go when its device is lost
   std::atomic<bool> cancelled{false};
@@ -148,7 +162,18 @@ struct bitnet_session {
   std::unique_ptr<bitnet::grammar::guide> grammar;
 };
 
+namespace bitnet::api {
+
+// A turn for calls that the session's own text callback may make too: none is needed there.
+result<std::optional<turn_of<bitnet_session>>> turn_or_callback(bitnet_session& session);
+
+}  // namespace bitnet::api
+
 struct bitnet_trial {
+  bitnet_trial(uint32_t threads, std::unique_ptr<bitnet::session::trial> t)
+      : n_threads(threads), trial(std::move(t)) {}
+  void at_end_of_call() {}
+  bitnet::api::one_call calls;
   uint32_t n_threads;
   std::unique_ptr<bitnet::session::trial> trial;
 };

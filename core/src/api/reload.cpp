@@ -6,6 +6,7 @@
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
+#include "plugin/codes/text.hpp"
 
 namespace {
 
@@ -63,11 +64,21 @@ bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
   wanted.text = preference;
   wanted.requested_by = "bitnet_session_set_preference";
   wanted.require_first = false;
-  const std::shared_lock steady(runtime.switching);
-  auto choice = runtime.choose_other(wanted, {});
+  const bitnet::api::steady steady(runtime.switching);
+  std::vector<std::string> late;
+  auto choice = runtime.choose_other(wanted, {}, &late);
   if (!choice) return std::unexpected(choice.error());
   const auto& here = s.session->owner().choice();
-  if (here.backend != choice->backend || here.device_index != choice->device_index) {
+  const bool stays = here.backend == choice->backend && here.device_index == choice->device_index;
+  if (!late.empty()) {
+    const std::string text = fmt::format(
+        "{} has not answered yet, so the session {} {}; ask again once bitnet_runtime_wait_probes "
+        "says that it has",
+        bitnet::plugin::join(late, ", "), stays ? "stays on" : "goes to", choice->device_name());
+    if (stays) return bitnet::fail(BITNET_TIMEOUT, text);
+    runtime.services.log(BITNET_LOG_WARN, "session", text);
+  }
+  if (!stays) {
     auto engine = s.model->engines->on(*choice);
     if (!engine) return std::unexpected(engine.error());
     if (engine->get() != &s.session->owner())
@@ -86,7 +97,7 @@ bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
 bitnet::result<bitnet::session::engine_ptr> bitnet_runtime::find_refuge(
     bitnet_model& model, const bitnet::select::request& wanted,
     const bitnet::session::engine_ptr& from, const bitnet::failure& why) {
-  const std::shared_lock steady(switching);
+  const bitnet::api::steady steady(switching);
   generations.lose(*from->blamed().choice().backend, why.message);
   return lost.find_refuge(
       *model.engines, from, why, wanted, request,
@@ -113,7 +124,11 @@ bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend
     const bitnet_reload_options& o = *taken;
     const auto how = options_of(o);
     if (!how) return std::unexpected(how.error());
-    const std::unique_lock alone(runtime->switching);
+    if (bitnet::api::steady::held_here(runtime->switching))
+      return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                          "called from a progress callback, whose call holds the backends as they "
+                          "are; note what to do, and do it when that call has returned");
+    std::unique_lock alone(runtime->switching);
     std::optional<bitnet::select::choice> selected;
     bitnet::reload::house house{
         runtime->registry,
@@ -140,6 +155,7 @@ bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend
     if (done->changed) runtime->lost.was_replaced(backend);
     const std::string text = json_of(backend, *done);
     runtime->services.log(BITNET_LOG_INFO, "reload", text);
+    alone.unlock();  // the callback may open and close models
     if (o.report != nullptr) o.report(o.report_user, {text.data(), text.size()});
     return {};
   });
@@ -149,6 +165,8 @@ bitnet_status bitnet_session_set_preference(bitnet_session* session, const char*
                                             bitnet_error* err) {
   return guarded(err, "bitnet_session_set_preference", [&]() -> bitnet::result<void> {
     if (session == nullptr || preference == nullptr) return missing("session or preference");
+    const auto turn = bitnet::api::turn_or_callback(*session);
+    if (!turn) return std::unexpected(turn.error());
     return prefer(*session, preference);
   });
 }

@@ -83,6 +83,19 @@ bitnet::result<std::vector<bitnet::select::fake_backend>> fakes_of(
   return std::vector<bitnet::select::fake_backend>{};
 }
 
+// Threads that were asked for by number are an error where they are missing; else there are fewer,
+// and the log and the report say so.
+bitnet::result<void> enough_threads(const bitnet_runtime_options& options,
+                                    bitnet::api::services& services) {
+  const auto& why = services.shortage();
+  if (!why) return {};
+  const std::string text = fmt::format("{} of {} threads: {}", services.parallel_width(),
+                                       services.wanted_threads(), why->message);
+  if (options.n_threads != 0) return std::unexpected(bitnet::failure{why->status, text, why->from});
+  services.log(BITNET_LOG_WARN, "threads", text);
+  return {};
+}
+
 void add_generations(nlohmann::ordered_json& backend,
                      const std::vector<bitnet::reload::generation>& all) {
   for (const auto& g : all) {
@@ -136,11 +149,15 @@ void bitnet_runtime::catch_up() {
 }
 
 bitnet::result<bitnet::select::choice> bitnet_runtime::choose_other(
-    const bitnet::select::request& wanted, const std::set<std::string>& without) {
+    const bitnet::select::request& wanted, const std::set<std::string>& without,
+    std::vector<std::string>* late) {
   const std::lock_guard lock(turn);
   auto other = registry.select_other(wanted, without);
-  if (other) generations.serve(*other);
-  return other;
+  all_answered = false;
+  if (!other) return std::unexpected(std::move(other.error()));
+  generations.serve(other->taken);
+  if (late != nullptr) *late = std::move(other->late);
+  return std::move(other->taken);
 }
 
 const char* bitnet_version(void) {
@@ -210,6 +227,7 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
     if (!strict) return std::unexpected(strict.error());
     auto runtime = std::make_unique<bitnet_runtime>(o, cpus, *std::move(rules));
     runtime->request.strict = *strict || o.strict_mode != 0;
+    if (auto ok = enough_threads(o, runtime->services); !ok) return ok;
     auto fakes = fakes_of(o, runtime->request.strict, runtime->services);
     if (!fakes) return std::unexpected(fakes.error());
     runtime->registry.pretend(*fakes);
@@ -219,6 +237,12 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
 }
 
 void bitnet_runtime_close(bitnet_runtime* runtime) {
+  if (runtime != nullptr && bitnet::api::steady::held_here(runtime->switching)) {
+    runtime->services.log(BITNET_LOG_ERROR, "runtime",
+                          "not closed: bitnet_runtime_close was called from a callback of a call "
+                          "that uses the runtime; close it when that call has returned");
+    return;
+  }
   delete runtime;
 }
 

@@ -77,7 +77,11 @@ std::vector<std::pair<std::string, std::string>> services::params(std::string_vi
 
 nlohmann::ordered_json services::describe_threads() const {
   nlohmann::ordered_json out = {
-      {"count", width_}, {"cpus", threads::ranges(usable_)}, {"strict", strict_}};
+      {"count", pool_.width()}, {"cpus", threads::ranges(usable_)}, {"strict", strict_}};
+  if (const auto& why = pool_.shortage()) {
+    out["wanted"] = width_;
+    out["reason"] = why->message;
+  }
   if (places_.empty()) return out;
   const std::vector<threads::cpu_list> now = pool_.places();
   for (std::size_t i = 0; i < now.size(); ++i)

@@ -140,6 +140,29 @@ bitnet::result<void> check_use(const bitnet_session& session, bool embeddings) {
                                    "open another one to generate or evaluate");
 }
 
+using session_turn = bitnet::api::turn_of<bitnet_session>;
+
+// Of this thread, while it lives.
+const void* thread_mark() {
+  static thread_local const char mark = 0;
+  return &mark;
+}
+
+// Marks that this thread is in a session's text callback, which may ask things of the session.
+class in_text {
+ public:
+  explicit in_text(bitnet_session& of) : of_(of) {
+    of_.publish();
+    of_.text_thread.store(thread_mark(), std::memory_order_relaxed);
+  }
+  ~in_text() { of_.text_thread.store(nullptr, std::memory_order_relaxed); }
+  in_text(const in_text&) = delete;
+  in_text& operator=(const in_text&) = delete;
+
+ private:
+  bitnet_session& of_;
+};
+
 // A cancel counts for one call.
 class cancelled_once {
  public:
@@ -169,7 +192,8 @@ bitnet::result<bitnet::sampling::parameters> sampling_of(const bitnet_sampling& 
 }
 
 // All but who cancels, and the grammar. Borrows the callback of `o`.
-bitnet::result<bitnet::generate::options> generate_options_of(const bitnet_generation& o,
+bitnet::result<bitnet::generate::options> generate_options_of(bitnet_session& session,
+                                                              const bitnet_generation& o,
                                                               const bitnet_sampling& s) {
   bitnet::generate::options g;
   g.max_tokens = o.max_tokens < 0 ? -1 : o.max_tokens;
@@ -181,7 +205,8 @@ bitnet::result<bitnet::generate::options> generate_options_of(const bitnet_gener
     g.stop_strings.emplace_back(bitnet::api::view(o.stop_strings[i]));
   g.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
   if (o.text != nullptr)
-    g.text = [&o](std::string_view text) {
+    g.text = [&o, &session](std::string_view text) {
+      const in_text here(session);
       return o.text(o.text_user, {text.data(), text.size()}) == 0;
     };
   return g;
@@ -213,6 +238,13 @@ bitnet::result<uint32_t> precisions_of(uint32_t products) {
 
 }  // namespace
 
+bitnet::result<std::optional<session_turn>> bitnet::api::turn_or_callback(bitnet_session& session) {
+  if (session.text_thread.load(std::memory_order_relaxed) == thread_mark()) return std::nullopt;
+  auto turn = session_turn::take(session, "session");
+  if (!turn) return std::unexpected(turn.error());
+  return std::optional(*std::move(turn));
+}
+
 bitnet::result<bitnet::session::session_options> bitnet::api::session_options_of(
     const bitnet_session_options& o) {
   bitnet::session::session_options out;
@@ -234,6 +266,11 @@ bitnet::result<bitnet::session::session_options> bitnet::api::session_options_of
   out.profile = o.profile != 0;
   out.low_memory = o.low_memory != 0;
   return out;
+}
+
+void bitnet_session::publish() {
+  length.store(session->tokens().size(), std::memory_order_relaxed);
+  capacity.store(session->capacity(), std::memory_order_relaxed);
 }
 
 bitnet_session::~bitnet_session() {
@@ -273,13 +310,17 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     });
     if (!session) return std::unexpected(session.error());
     handle->session = std::move(*session);
+    handle->publish();
     *out = handle.release();
     return {};
   });
 }
 
 void bitnet_session_close(bitnet_session* session) {
-  delete session;
+  if (session == nullptr) return;
+  // A call that works ends soon then, and destroys the session; nothing is touched after close().
+  session->cancelled.store(true, std::memory_order_relaxed);
+  if (session->calls.close()) delete session;
 }
 
 bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* ids, uint64_t n,
@@ -288,7 +329,9 @@ bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* i
   return guarded(err, "bitnet_session_eval", [&]() -> bitnet::result<void> {
     if (session == nullptr || (ids == nullptr && n != 0)) return missing("session or ids");
     if (auto ok = check_use(*session, false); !ok) return ok;
-    const cancelled_once turn(*session);
+    const auto turn = session_turn::take(*session, "session");
+    if (!turn) return std::unexpected(turn.error());
+    const cancelled_once once(*session);
     return session->session->eval({ids, n}, all_rows != 0,
                                   {logits, logits == nullptr ? 0 : capacity});
   });
@@ -306,22 +349,26 @@ bitnet_status bitnet_embed(bitnet_session* session, const bitnet_token* ids, uin
       return bitnet::fail(
           BITNET_INVALID_ARGUMENT,
           fmt::format("room for {} numbers, but an embedding has {}", capacity, width));
-    const cancelled_once turn(*session);
+    const auto turn = session_turn::take(*session, "session");
+    if (!turn) return std::unexpected(turn.error());
+    const cancelled_once once(*session);
     return bitnet::session::embed(*session->session, {ids, n}, session->pooling, {out, width});
   });
 }
 
 uint64_t bitnet_session_length(const bitnet_session* session) {
-  return session == nullptr ? 0 : session->session->tokens().size();
+  return session == nullptr ? 0 : session->length.load(std::memory_order_relaxed);
 }
 
 uint64_t bitnet_session_capacity(const bitnet_session* session) {
-  return session == nullptr ? 0 : session->session->capacity();
+  return session == nullptr ? 0 : session->capacity.load(std::memory_order_relaxed);
 }
 
 bitnet_status bitnet_session_truncate(bitnet_session* session, uint64_t n, bitnet_error* err) {
   return guarded(err, "bitnet_session_truncate", [&]() -> bitnet::result<void> {
     if (session == nullptr) return missing("session");
+    const auto turn = session_turn::take(*session, "session");
+    if (!turn) return std::unexpected(turn.error());
     return session->session->truncate(n);
   });
 }
@@ -338,6 +385,8 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
                                     uint64_t* needed, bitnet_error* err) {
   return guarded(err, "bitnet_session_report", [&]() -> bitnet::result<void> {
     if (session == nullptr) return missing("session");
+    const auto turn = bitnet::api::turn_or_callback(*session);
+    if (!turn) return std::unexpected(turn.error());
     const auto make = [&]() -> bitnet::result<std::string> {
       auto usage = session->session->report();
       if (!usage) return std::unexpected(usage.error());
@@ -416,13 +465,15 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
           !ok)
         return ok;
 
-    auto g = generate_options_of(o, s);
+    const auto turn = session_turn::take(*session, "session");
+    if (!turn) return std::unexpected(turn.error());
+    auto g = generate_options_of(*session, o, s);
     if (!g) return std::unexpected(g.error());
     g->cancelled = &session->cancelled;
     auto grammar = grammar_of(*session, bitnet::api::view(o.grammar));
     if (!grammar) return std::unexpected(grammar.error());
     g->grammar = *grammar;
-    const cancelled_once turn(*session);
+    const cancelled_once once(*session);
 
     auto done = bitnet::generate::run(*session->session, {prompt, n_prompt}, *g);
     if (!done) {

@@ -30,18 +30,20 @@ bitnet_status bitnet_trial_open(bitnet_runtime* runtime, const bitnet_trial_opti
     if (!choice) return std::unexpected(choice.error());
     auto trial = bitnet::session::trial::open(*choice, wanted);
     if (!trial) return std::unexpected(trial.error());
-    *out = new bitnet_trial{runtime->services.parallel_width(), std::move(*trial)};
+    *out = new bitnet_trial(runtime->services.parallel_width(), std::move(*trial));
     return {};
   });
 }
 
 void bitnet_trial_close(bitnet_trial* trial) {
-  delete trial;
+  if (trial != nullptr && trial->calls.close()) delete trial;
 }
 
 bitnet_status bitnet_trial_run(bitnet_trial* trial, bitnet_trial_result* out, bitnet_error* err) {
   return guarded(err, "bitnet_trial_run", [&]() -> bitnet::result<void> {
     if (trial == nullptr || out == nullptr) return missing("trial or out");
+    const auto turn = bitnet::api::turn_of<bitnet_trial>::take(*trial, "trial");
+    if (!turn) return std::unexpected(turn.error());
     auto ran = trial->trial->run();
     if (!ran) return std::unexpected(ran.error());
     const bitnet_kernel_stat& kernel = ran->kernel;

@@ -48,27 +48,19 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return out;
 }
 
-// `directory` without `end`, the last folders of its path; nothing if it ends otherwise.
-std::optional<std::filesystem::path> without_end(std::filesystem::path directory,
-                                                 std::filesystem::path end) {
-  while (!end.empty()) {
-    if (directory.filename() != end.filename()) return std::nullopt;
-    directory = directory.parent_path();
-    end = end.parent_path();
-  }
-  return directory;
-}
-
-// The prefix under which this library was installed: its own directory less BITNET_LIB_DIR.
-std::filesystem::path prefix() {
+// The directory that this library lies in; empty where the system does not tell.
+std::filesystem::path own_directory() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&backend_directories), &info) == 0 ||
       info.dli_fname == nullptr)
-    return BITNET_INSTALL_PREFIX;
+    return {};
   std::error_code ignored;
-  const auto directory = std::filesystem::canonical(info.dli_fname, ignored).parent_path();
-  if (ignored) return BITNET_INSTALL_PREFIX;
-  return without_end(directory, BITNET_LIB_DIR).value_or(BITNET_INSTALL_PREFIX);
+  return std::filesystem::canonical(info.dli_fname, ignored).parent_path();
+}
+
+// Where a folder of the installation lies, by its name in the build.
+std::filesystem::path own(const std::filesystem::path& folder) {
+  return place_of(folder, own_directory(), {BITNET_INSTALL_PREFIX, BITNET_LIB_DIR});
 }
 
 std::string variable_part(std::string_view name) {
@@ -82,6 +74,32 @@ bool privileged() {
 }
 
 }  // namespace
+
+std::optional<std::filesystem::path> without_end(std::filesystem::path directory,
+                                                 std::filesystem::path end) {
+  if (end.is_absolute()) return std::nullopt;
+  while (!end.empty()) {
+    if (end.has_filename()) {  // none behind a last '/'
+      if (directory.filename() != end.filename()) return std::nullopt;
+      directory = directory.parent_path();
+    }
+    end = end.parent_path();
+  }
+  return directory;
+}
+
+std::filesystem::path place_of(const std::filesystem::path& folder,
+                               const std::filesystem::path& own_directory, const installation& of) {
+  const std::filesystem::path as_built = of.prefix / folder;
+  std::error_code ignored;
+  if (own_directory.empty() ||
+      own_directory == std::filesystem::weakly_canonical(of.prefix / of.library_directory, ignored))
+    return as_built;
+  const auto root = without_end(own_directory, of.library_directory.relative_path());
+  if (!root) return as_built;
+  const std::filesystem::path moved = *root / folder.relative_path();
+  return folder.is_relative() || std::filesystem::exists(moved, ignored) ? moved : as_built;
+}
 
 uint64_t step_timeout_ns() {
   constexpr uint64_t usual_s = 600, ns_per_s = 1'000'000'000;
@@ -135,15 +153,15 @@ std::vector<std::filesystem::path> backend_directories(const std::filesystem::pa
   const auto add = [&out](std::filesystem::path one) {
     if (std::ranges::find(out, one) == out.end()) out.push_back(std::move(one));
   };
-  if (const auto own = without_end(manifest.parent_path(), BITNET_MANIFEST_DIR)) {
-    add(*own / BITNET_BACKEND_DIR);
+  if (const auto root = without_end(manifest.parent_path(), BITNET_MANIFEST_DIR)) {
+    add(*root / BITNET_BACKEND_DIR);
     // "bitnet/backends-0" below other folders that CMake installs libraries into.
     const auto inner = std::filesystem::path(BITNET_BACKEND_DIR).lexically_relative(BITNET_LIB_DIR);
     if (!inner.empty() && *inner.begin() != "..")
       for (const std::filesystem::path folder : {"lib", "lib64", "lib/" BITNET_ARCHITECTURE})
-        if (folder.has_filename()) add(*own / folder / inner);
+        if (folder.has_filename()) add(*root / folder / inner);
   }
-  add(prefix() / BITNET_BACKEND_DIR);
+  add(own(BITNET_BACKEND_DIR));
   return out;
 }
 
@@ -151,13 +169,13 @@ std::vector<std::filesystem::path> system_manifest_directories() {
   std::vector<std::filesystem::path> out = {"/usr/share/bitnet/backends.d",
                                             "/usr/local/share/bitnet/backends.d",
                                             "/run/bitnet/backends.d", "/etc/bitnet/backends.d"};
-  const std::filesystem::path own = prefix() / BITNET_MANIFEST_DIR;
-  if (std::ranges::find(out, own) == out.end()) out.insert(out.begin(), own);
+  const std::filesystem::path first = own(BITNET_MANIFEST_DIR);
+  if (std::ranges::find(out, first) == out.end()) out.insert(out.begin(), first);
   return out;
 }
 
 std::filesystem::path probe_helper() {
-  return prefix() / BITNET_PROBE_HELPER;
+  return own(BITNET_PROBE_HELPER);
 }
 
 bool caches_refused() {

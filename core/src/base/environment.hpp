@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -55,6 +56,21 @@ std::vector<user_directory> user_manifest_directories();
 std::string user_places_refused(bool wanted);
 // The rule itself.
 std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid);
+
+// `directory` without `end`, the last folders of its path; nothing if it ends otherwise, or if
+// `end` is absolute.
+std::optional<std::filesystem::path> without_end(std::filesystem::path directory,
+                                                 std::filesystem::path end);
+
+// What the build was configured with. The folder is absolute or relative to the prefix.
+struct installation {
+  std::filesystem::path prefix, library_directory;
+};
+// Where `folder` of an installation lies, which may have been moved: the library in
+// `own_directory` shows by how much. Of an absolute folder it takes the one that was moved along,
+// as in a build tree, or else the one that it names.
+std::filesystem::path place_of(const std::filesystem::path& folder,
+                               const std::filesystem::path& own_directory, const installation& of);
 
 // Where a plugin that `manifest` names by a bare file name may lie, the likeliest first: folders of
 // the prefix under which the manifest itself is installed, if its place tells (libraries may be in

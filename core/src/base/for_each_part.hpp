@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <system_error>
+#include <exception>
 #include <thread>
 #include <vector>
 
@@ -27,7 +27,7 @@ void for_each_part(uint64_t n, const Visit& visit) {
     try {
       others.emplace_back(work);
       return true;
-    } catch (const std::system_error&) {
+    } catch (const std::exception&) {
       return false;  // none are to be had: those that there are do all of it
     }
   };

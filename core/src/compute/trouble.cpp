@@ -1,8 +1,46 @@
 #include "compute/trouble.hpp"
 
+#include <cstdint>
+#include <mutex>
+#include <set>
+#include <utility>
+
+#include "system/limits.hpp"
+
 namespace bitnet::compute {
+namespace {
+
+struct table {
+  std::mutex turn;                                          // guards what follows
+  std::set<std::pair<std::uintptr_t, std::uintptr_t>> out;  // the object and what takes it back
+};
+
+// Never destroyed: handles may be given back as the process ends.
+table& all() {
+  static table& one = *new table;
+  return one;
+}
+
+std::pair<std::uintptr_t, std::uintptr_t> entry_of(const void* object, void (*destroy)()) {
+  return {reinterpret_cast<std::uintptr_t>(object), reinterpret_cast<std::uintptr_t>(destroy)};
+}
+
+}  // namespace
+
+bool given_out::add(const void* object, void (*destroy)()) {
+  const std::lock_guard lock(all().turn);
+  return all().out.insert(entry_of(object, destroy)).second;
+}
+
+void given_out::remove(const void* object, void (*destroy)()) noexcept {
+  const std::lock_guard lock(all().turn);
+  all().out.erase(entry_of(object, destroy));
+}
 
 failure in_words(trouble t, const std::string& doing) {
+  // A plugin knows what it has no room for, and not why.
+  if (t.status == BITNET_OUT_OF_MEMORY && t.reason.find("ulimit") == std::string::npos)
+    t.reason += limits::of_memory();
   if (t.status != BITNET_OK)
     return failure{t.status, std::move(t.reason), std::move(t.from)}.within(doing);
   return failure{

@@ -4,6 +4,7 @@
 #include <expected>
 #include <memory>
 #include <string>
+#include <type_traits>
 #include <utility>
 
 #include "base/result.hpp"
@@ -25,9 +26,34 @@ struct trouble {
 template <class T>
 using attempt = std::expected<T, trouble>;
 
+// What plugins gave out and have not got back: one that they give twice is taken back once.
+// Thread-safe.
+class given_out {
+ public:
+  // False if it is out already, as an object that `destroy` takes back.
+  [[nodiscard]] static bool add(const void* object, void (*destroy)());
+  static void remove(const void* object, void (*destroy)()) noexcept;
+};
+
+template <class Object>
+class give_back {
+ public:
+  // NOLINTNEXTLINE(google-explicit-constructor): a slot is all that it takes
+  give_back(void (*destroy)(Object*)) noexcept : destroy_(destroy) {}
+  void operator()(Object* object) const {
+    given_out::remove(object, key(destroy_));
+    destroy_(object);
+  }
+  // Of objects of one kind, which may begin where those of another kind do.
+  static auto key(void (*destroy)(Object*)) { return reinterpret_cast<void (*)()>(destroy); }
+
+ private:
+  void (*destroy_)(Object*);
+};
+
 // A handle that a plugin gave out, with the slot that takes it back.
 template <class Object>
-using handle = std::unique_ptr<Object, void (*)(Object*)>;
+using handle = std::unique_ptr<Object, give_back<Object>>;
 
 // Makes the call: it gets the error to fill. What it costs when all is well is the call.
 template <class Call>
@@ -55,9 +81,15 @@ attempt<handle<Object>> take(const char* slot, void (*destroy)(Object*), const M
   Object* raw = nullptr;
   if (auto ok = call(slot, [&](bitnet_error* err) { return make(&raw, err); }); !ok)
     return std::unexpected(std::move(ok.error()));
-  handle<Object> out(raw, destroy);
   if (auto ok = sane(slot, bitnet_wrong_handle(raw)); !ok)
     return std::unexpected(std::move(ok.error()));
+  handle<Object> out(raw, destroy);
+  // A device may be one object however often it is opened.
+  if constexpr (!std::is_same_v<Object, bitnet_device>)
+    if (!given_out::add(raw, give_back<Object>::key(destroy))) {
+      (void)out.release();  // whoever has it gives it back
+      return std::unexpected(trouble{slot, BITNET_OK, "gives a handle that it has given before"});
+    }
   return out;
 }
 

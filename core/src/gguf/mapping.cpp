@@ -11,12 +11,13 @@
 #include <utility>
 
 #include "gguf/text.hpp"
+#include "system/limits.hpp"
 
 namespace bitnet::gguf {
 namespace {
 
 std::string reason(int error) {
-  return std::generic_category().message(error);
+  return limits::reason(error);
 }
 
 }  // namespace

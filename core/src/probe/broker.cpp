@@ -1,5 +1,7 @@
 #include "probe/broker.hpp"
 
+#include <fmt/core.h>
+
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -131,27 +133,43 @@ std::optional<outcome> probe(const job& j, bool remembers, asker& who) {
   return out;
 }
 
+// Where the memory cannot be used: what is asked is answered all the same.
+std::optional<outcome> probe_without_memory(const job& j, const std::string& problem, asker& who) {
+  auto out = probe(j, false, who);
+  if (out) out->notes.push_back(fmt::format("the answer is not remembered: {}", problem));
+  return out;
+}
+
 // As one of many processes that may want the same answer: one of them asks the plugin. Nothing if
 // it is not up to us.
 std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& who) {
+  std::string problem;
   constexpr int look_ms = 20;
   constexpr std::chrono::minutes longest{30};
   const auto end = clock::now() + longest;
   // Whoever holds the build's lock goes on without us.
-  const auto build = turn::take(memory.lock_of(j.key), [&] {
-    who.look(look_ms);
-    return who.gone() || clock::now() > end;
-  });
+  const auto build = turn::take(
+      memory.lock_of(j.key),
+      [&] {
+        who.look(look_ms);
+        return who.gone() || clock::now() > end;
+      },
+      &problem);
+  if (!build && !problem.empty()) return probe_without_memory(j, problem, who);
   if (!build) return std::nullopt;
   std::vector<std::string> ignored;
   if (!j.fresh)
     if (auto known = memory.recall(j.key, std::time(nullptr), ignored)) return known;
   std::optional<turn> common;
   if (!j.needed) {
-    common = turn::take(memory.common_lock(), [&] {
-      who.look(look_ms);
-      return clock::now() > end;
-    });
+    common = turn::take(
+        memory.common_lock(),
+        [&] {
+          who.look(look_ms);
+          return clock::now() > end;
+        },
+        &problem);
+    if (!common && !problem.empty()) return probe_without_memory(j, problem, who);
     if (!common) return std::nullopt;
   }
   build->mark(true);

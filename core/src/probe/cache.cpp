@@ -154,15 +154,21 @@ bool cache::prepare() const {
   return plugin::open_trusted_directory(folder_, plugin::missing_directory::make).has_value();
 }
 
-// Into the folder that was checked, wherever its name leads by now.
-void cache::write(const cache_key& key, const std::string& text) const {
+// Into the folder that was checked, wherever its name leads by now. "", or why it failed.
+std::string cache::write(const cache_key& key, const std::string& text) const {
   const auto folder = plugin::open_trusted_directory(folder_, plugin::missing_directory::make);
-  if (!folder) return;
-  auto file = files::new_file::create_in(
-      folder->get(), file_of(key, answer_file).filename().string(), {.mode = 0600});
-  // What a crash of the system leaves unwritten is noticed by the checksum.
-  if (!file || !file->write(text)) return;
-  (void)file->finish(files::new_file::flush::no);
+  if (!folder) return folder.error().reason;
+  const std::filesystem::path path = file_of(key, answer_file);
+  const auto written = [&]() -> files::new_file::outcome {
+    auto file = files::new_file::create_in(folder->get(), path.filename().string(),
+                                           {.mode = 0600, .regular_only = true});
+    if (!file) return std::unexpected(file.error());
+    if (auto fine = file->write(text); !fine) return fine;
+    // What a crash of the system leaves unwritten is noticed by the checksum.
+    return file->finish(files::new_file::flush::no);
+  }();
+  if (written) return "";
+  return fmt::format("{}: {}", plugin::printable(path.string(), 400), written.error().text);
 }
 
 std::optional<cache_entry> cache::read(const cache_key& key,
@@ -225,7 +231,8 @@ void cache::remember(const cache_key& key, int64_t now_s, bool fresh, outcome& f
   if (e.strikes >= strikes_out) e.content = content_of(key.library);
   e.what = f;
   if (!prepare()) return;
-  write(key, write_entry(e));
+  if (const std::string problem = write(key, write_entry(e)); !problem.empty())
+    f.notes.push_back(fmt::format("the answer is not remembered: {}", problem));
   drop_old_builds(key, now_s);
   if (e.strikes >= strikes_out) quarantine(f, e.strikes);
 }

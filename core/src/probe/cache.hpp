@@ -69,7 +69,7 @@ class cache {
 
  private:
   [[nodiscard]] std::filesystem::path file_of(const cache_key& key, const char* extension) const;
-  void write(const cache_key& key, const std::string& text) const;
+  [[nodiscard]] std::string write(const cache_key& key, const std::string& text) const;
   void drop_old_builds(const cache_key& key, int64_t now_s) const;
   [[nodiscard]] std::optional<cache_entry> read(const cache_key& key,
                                                 std::vector<std::string>& notes) const;

@@ -13,8 +13,10 @@
 #include <mutex>
 #include <system_error>
 
+#include "base/new_thread.hpp"
 #include "plugin/codes/text.hpp"
 #include "probe/child.hpp"
+#include "system/limits.hpp"
 
 extern "C" {            // which this header of glibc 2.36 forgets
 #include <sys/pidfd.h>  // NOLINT(llvm-include-order)
@@ -28,7 +30,7 @@ using plugin::file_descriptor;
 constexpr std::size_t most_message_bytes = std::size_t{64} << 10;
 
 std::string reason_of(int error) {
-  return std::generic_category().message(error);
+  return error == EAGAIN || error == ENOMEM ? shortage_text(error) : limits::reason(error);
 }
 
 std::unexpected<plugin::defect> system_error(const char* call) {

@@ -17,6 +17,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/new_thread.hpp"
 #include "probe/broker.hpp"
 #include "probe/frame.hpp"
 #include "probe/helper_process.hpp"
@@ -41,7 +42,7 @@ struct broker {
 };
 
 bool broker::listen() {
-  std::array<std::byte, 65536> buffer;
+  std::array<std::byte, 16384> buffer;
   for (;;) {
     const ssize_t n = recv(process.socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
@@ -88,7 +89,7 @@ struct prober::contents {
   bool stop = false;
 
   std::vector<std::unique_ptr<broker>> brokers;  // of the thread alone
-  std::thread thread;
+  std::jthread thread;
 
   void rouse() const {
     const uint64_t one = 1;
@@ -237,9 +238,18 @@ prober::~prober() {
 ticket prober::start(job what) {
   contents& c = *contents_;
   const std::scoped_lock lock(c.turn);
-  // A run without a single probe has no thread.
-  if (!c.thread.joinable()) c.thread = std::thread([&c] { c.work(); });
   const ticket t = c.next++;
+  // A run without a single probe has no thread.
+  if (!c.thread.joinable()) {
+    auto made = new_thread([&c] { c.work(); });
+    if (!made) {
+      c.answers.emplace(
+          t, without_answer(no_helper(fmt::format("nothing listens to bitnet-backend-probe: {}",
+                                                  made.error().message))));
+      return t;
+    }
+    c.thread = std::move(*made);
+  }
   c.running.emplace(t, outcome{});
   c.waiting.emplace_back(t, std::move(what));
   c.rouse();
@@ -273,11 +283,16 @@ bool prober::wait(const std::vector<ticket>& all, clock::time_point end) const {
   });
 }
 
-void prober::wait_for_one(const std::vector<ticket>& of) const {
+bool prober::wait_for_one(const std::vector<ticket>& of, clock::time_point end) const {
   std::unique_lock lock(contents_->turn);
-  contents_->answered.wait(lock, [&] {
+  const auto has_answered = [&] {
     return !std::ranges::all_of(of, [&](ticket t) { return contents_->running.contains(t); });
-  });
+  };
+  // The last time point of all is none that the system can wait for.
+  if (end != clock::time_point::max())
+    return contents_->answered.wait_until(lock, end, has_answered);
+  contents_->answered.wait(lock, has_answered);
+  return true;
 }
 
 }  // namespace bitnet::probe

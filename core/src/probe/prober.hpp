@@ -27,6 +27,7 @@ class prober {
   prober(const prober&) = delete;
   prober& operator=(const prober&) = delete;
 
+  // Its answer is a fault where the system has no thread to do it.
   [[nodiscard]] ticket start(job what);
   // The answer, once; nothing while the probe runs.
   [[nodiscard]] std::optional<outcome> take(ticket t);
@@ -36,8 +37,8 @@ class prober {
   void calm(ticket t);
   // Until all of them have answered, at most until `end`. True if all have.
   bool wait(const std::vector<ticket>& all, std::chrono::steady_clock::time_point end) const;
-  // Until one of them has answered.
-  void wait_for_one(const std::vector<ticket>& of) const;
+  // Until one of them has answered, at most until `end`. True if one has.
+  bool wait_for_one(const std::vector<ticket>& of, std::chrono::steady_clock::time_point end) const;
 
  private:
   struct contents;

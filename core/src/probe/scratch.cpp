@@ -13,6 +13,7 @@
 #include <system_error>
 
 #include "plugin/codes/text.hpp"
+#include "system/limits.hpp"
 
 namespace bitnet::probe {
 namespace {
@@ -67,7 +68,7 @@ scratch_folder::scratch_folder(const std::filesystem::path& place) {
   const auto fail = [&](int error) {
     problem_ = fmt::format(
         "no folder for what its driver writes can be made in {}: {}; TMPDIR can name another place",
-        plugin::printable(place.string(), 400), std::generic_category().message(error));
+        plugin::printable(place.string(), 400), limits::reason(error));
   };
   // Somebody who sweeps may come between making and holding one: then once more.
   constexpr int tries = 8;

@@ -19,7 +19,9 @@ struct settings {
   std::filesystem::path helper;            // bitnet-backend-probe
   std::filesystem::path cache;             // folder; "": nothing is remembered
   std::filesystem::path scratch = "/tmp";  // where children have a folder each
-  uint32_t wait_ms = 3000;            // that a selection waits for slow ones when another would do
+  uint32_t wait_ms = 3000;  // that a selection waits for slow ones when another would do
+  // That a call waits for one which has no other choice, beside what serves already.
+  uint32_t longest_wait_ms = 60'000;
   bool fresh = false;                 // ask again, whatever is remembered
   uint32_t most_children = 1;         // at the same time, where nothing is remembered
   bool always_needed = false;         // each probe at our own priority, for tests on busy machines
@@ -72,7 +74,10 @@ class service {
   bool wait(const std::vector<ticket>& all, std::chrono::steady_clock::time_point end) const {
     return prober_.wait(all, end);
   }
-  void wait_for_one(const std::vector<ticket>& of) const { prober_.wait_for_one(of); }
+  bool wait_for_one(const std::vector<ticket>& of,
+                    std::chrono::steady_clock::time_point end) const {
+    return prober_.wait_for_one(of, end);
+  }
   [[nodiscard]] const settings& choices() const { return settings_; }
 
  private:

@@ -180,7 +180,7 @@ void supervised::understand(const frame& f) {
 
 // Reads what is there; false at the end of the stream.
 bool supervised::listen() {
-  std::array<std::byte, 65536> buffer;
+  std::array<std::byte, 16384> buffer;
   for (;;) {
     const ssize_t n = recv(process_.socket.get(), buffer.data(), buffer.size(), MSG_DONTWAIT);
     if (n < 0 && errno == EINTR) continue;
@@ -206,7 +206,7 @@ bool supervised::listen() {
 }
 
 bool supervised::read_output() {
-  std::array<char, 65536> buffer;
+  std::array<char, 16384> buffer;
   for (int turns = 0; turns < 64; ++turns) {
     const ssize_t n = read(process_.output.get(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;

@@ -1,5 +1,7 @@
 #include "probe/turns.hpp"
 
+#include <fmt/core.h>
+
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -9,19 +11,29 @@
 #include <chrono>
 #include <utility>
 
+#include "plugin/codes/text.hpp"
+#include "system/limits.hpp"
+
 namespace bitnet::probe {
 
 using plugin::file_descriptor;
 
 std::optional<turn> turn::take(const std::filesystem::path& file,
-                               const std::function<bool()>& give_up) {
+                               const std::function<bool()>& give_up, std::string* problem) {
   file_descriptor held(
       open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   struct stat facts{};
-  if (held.get() < 0 || fstat(held.get(), &facts) != 0 || !S_ISREG(facts.st_mode))
+  const auto unusable = [&](const std::string& why) {
+    if (problem != nullptr)
+      *problem = fmt::format("{}: {}", plugin::printable(file.string(), 400), why);
     return std::nullopt;
-  while (flock(held.get(), LOCK_EX | LOCK_NB) != 0)
-    if ((errno != EWOULDBLOCK && errno != EINTR) || give_up()) return std::nullopt;
+  };
+  if (held.get() < 0 || fstat(held.get(), &facts) != 0) return unusable(limits::reason(errno));
+  if (!S_ISREG(facts.st_mode)) return unusable("it is no regular file; remove it");
+  while (flock(held.get(), LOCK_EX | LOCK_NB) != 0) {
+    if (errno != EWOULDBLOCK && errno != EINTR) return unusable(limits::reason(errno));
+    if (give_up()) return std::nullopt;
+  }
   return turn(std::move(held));
 }
 

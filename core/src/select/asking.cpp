@@ -108,22 +108,30 @@ std::vector<probe::ticket> registry::contents::start_for(const std::vector<wish>
   return awaited;
 }
 
-// Asks what the request can use, and waits a while; if `patient` until one of them can be used or
-// all have answered.
-void registry::contents::ask_for(const std::vector<wish>& wishes, bool patient) {
-  const auto end =
-      std::chrono::steady_clock::now() + std::chrono::milliseconds(probes.choices().wait_ms);
+std::vector<std::string> registry::contents::unanswered(const std::vector<wish>& wishes) const {
+  std::vector<std::string> out;
+  for (const candidate& c : candidates)
+    if (c.running() && matches_any(wishes, c)) out.push_back(c.name());
+  return out;
+}
+
+// Asks what the request can use, and waits a while; if `patient` until one of them can be used, all
+// have answered or `end` has come.
+void registry::contents::ask_for(const std::vector<wish>& wishes, bool patient,
+                                 clock::time_point end) {
+  const auto soon =
+      std::min(end, clock::now() + std::chrono::milliseconds(probes.choices().wait_ms));
   for (candidate& c : candidates)
     if (matches_any(wishes, c)) c.recall(probes, *host);
   collect();
   const auto awaited = start_for(wishes);
-  probes.wait(awaited, end);
+  probes.wait(awaited, soon);
   collect();
   while (patient && !is_usable(wishes)) {
     for (candidate& c : candidates)
       if (matches_any(wishes, c)) c.start_probe(probes, *host, true);
     if (collect()) return;
-    probes.wait_for_one(pending);
+    if (!probes.wait_for_one(pending, end)) return;
     collect();
   }
 }

@@ -2,6 +2,7 @@
 // What a registry holds, and what the files beside this one do with it: look for backends
 // (scan.cpp), ask them (asking.cpp), choose (registry.cpp) and explain (explaining.cpp).
 
+#include <chrono>
 #include <filesystem>
 #include <mutex>
 #include <optional>
@@ -43,7 +44,12 @@ struct registry::contents {
   // asking.cpp
   bool collect();
   void ask_all();
-  void ask_for(const std::vector<wish>& wishes, bool patient);
+  // Until `end`, if `patient`.
+  using clock = std::chrono::steady_clock;
+  void ask_for(const std::vector<wish>& wishes, bool patient,
+               clock::time_point end = clock::time_point::max());
+  // Those that may meet a wish and have not answered.
+  [[nodiscard]] std::vector<std::string> unanswered(const std::vector<wish>& wishes) const;
   void calm();
 
   // registry.cpp
@@ -51,7 +57,8 @@ struct registry::contents {
   [[nodiscard]] std::vector<option> ranked();
   [[nodiscard]] bool is_usable(const std::vector<wish>& wishes);
   [[nodiscard]] std::optional<choice> take_best(const wish& w, option& taken,
-                                                const std::set<std::string>& without = {});
+                                                const std::set<std::string>& without = {},
+                                                clock::time_point end = clock::time_point::max());
 
   // explaining.cpp
   [[nodiscard]] std::optional<failure> doubts(const std::vector<wish>& wishes);

@@ -46,7 +46,8 @@ std::vector<option> registry::contents::ranked() {
 
 // Loads the best device that fits and still works when loaded.
 std::optional<choice> registry::contents::take_best(const wish& w, option& taken,
-                                                    const std::set<std::string>& without) {
+                                                    const std::set<std::string>& without,
+                                                    clock::time_point end) {
   for (;;) {
     std::vector<option> fitting = options(w);
     if (w.index) {
@@ -63,7 +64,7 @@ std::optional<choice> registry::contents::take_best(const wish& w, option& taken
       return choice{std::move(loaded), taken.index, taken.info(), taken.from->facts().build_id,
                     rounding_of(taken.from->devices()[taken.index])};
     // It has a fault now and is no option any more, or it is probed again.
-    ask_for({w}, true);
+    ask_for({w}, true, end);
   }
 }
 
@@ -165,16 +166,25 @@ bool registry::wait(std::chrono::steady_clock::time_point end) const {
   return contents_->probes.wait(all, end);
 }
 
-result<choice> registry::select_other(const request& wanted, const std::set<std::string>& without) {
+result<registry::other_choice> registry::select_other(const request& wanted,
+                                                      const std::set<std::string>& without) {
   contents& c = *contents_;
   auto wishes = parse_request(wanted.text, wanted.requested_by);
   if (!wishes) return std::unexpected(std::move(wishes.error()));
   if (wanted.require_first) wishes->resize(1);
   if (wanted.allow_fallback && !wanted.require_first) wishes->emplace_back();
-  c.ask_for(*wishes, true);
+  const uint32_t most_ms = c.probes.choices().longest_wait_ms;
+  const auto end = contents::clock::now() + std::chrono::milliseconds(most_ms);
+  c.ask_for(*wishes, true, end);
   option taken;
-  for (const wish& w : *wishes)
-    if (auto chosen = c.take_best(w, taken, without)) return std::move(*chosen);
+  for (auto w = wishes->begin(); w != wishes->end(); ++w)
+    if (auto chosen = c.take_best(*w, taken, without, end))
+      return other_choice{std::move(*chosen), c.unanswered({wishes->begin(), w})};
+  if (const auto late = c.unanswered(*wishes); !late.empty())
+    return fail(BITNET_TIMEOUT,
+                fmt::format("{} has not answered after {} s, and nothing else of '{}' can be used; "
+                            "ask again later, or name further backends, as in {},cpu",
+                            join(late, ", "), most_ms / 1000, wanted.text, wanted.text));
   std::vector<std::string> reasons;
   for (const wish& w : *wishes)
     if (const refusal r = c.explain(w); !c.options(w).empty())

@@ -19,12 +19,18 @@ struct registry::renewal::contents {
   std::vector<plugin::searched_directory> searched;
   std::shared_ptr<plugin::backend> loaded;
 
-  // A child answers, or its deadline does.
-  void settle() {
-    while (const auto asked = found.running()) {
-      (void)probes->wait({*asked}, std::chrono::steady_clock::now() + std::chrono::minutes(1));
-      found.collect(*probes);
-    }
+  // Until the child has answered, but not for longer than a caller may be kept.
+  plugin::checked<void> settle() {
+    const auto most = std::chrono::milliseconds(probes->choices().longest_wait_ms);
+    if (const auto asked = found.running())
+      (void)probes->wait({*asked}, std::chrono::steady_clock::now() + most);
+    found.collect(*probes);
+    if (!found.running()) return {};
+    return std::unexpected(
+        plugin::defect{code::probe_pending, BITNET_TIMEOUT,
+                       fmt::format("its probe has not answered after {} s",
+                                   std::chrono::duration_cast<std::chrono::seconds>(most).count()),
+                       "the probe goes on, and what it brings is remembered; reload again later"});
   }
 };
 
@@ -44,7 +50,7 @@ plugin::file_identity registry::renewal::file() const {
 plugin::checked<void> registry::renewal::probe() {
   // Somebody waits for it, and nothing else would do.
   contents_->found.start_probe(*contents_->probes, *contents_->host, true);
-  contents_->settle();
+  if (auto answered = contents_->settle(); !answered) return answered;
   if (const auto& fault = contents_->found.fault()) return std::unexpected(*fault);
   return {};
 }
@@ -57,7 +63,8 @@ plugin::checked<choice> registry::renewal::load(uint32_t index) {
   // A second time if what was remembered of it was wrong and it was probed again.
   for (int tries = 0; tries < 2 && !contents_->loaded && !found.fault(); ++tries) {
     contents_->loaded = found.load(index, *contents_->probes, *contents_->host);
-    contents_->settle();
+    if (auto answered = contents_->settle(); !answered)
+      return std::unexpected(std::move(answered.error()));
   }
   if (const auto& fault = found.fault()) return std::unexpected(*fault);
   if (!contents_->loaded)

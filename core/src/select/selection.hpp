@@ -106,7 +106,12 @@ class registry {
   [[nodiscard]] bool wait(std::chrono::steady_clock::time_point end) const;
   // The first device that the request names, in its order, and that is none of `without`: devices
   // ("mine:0") and whole backends ("mine"). What the report says of the first choice stays.
-  result<choice> select_other(const request& wanted, const std::set<std::string>& without);
+  // BITNET_TIMEOUT where nothing can be used and some have not answered in longest_wait_ms.
+  struct other_choice {
+    choice taken;
+    std::vector<std::string> late;  // backends that come first, and have not answered
+  };
+  result<other_choice> select_other(const request& wanted, const std::set<std::string>& without);
 
   // What is loaded of a backend, and the build id of its file. nullptr: nothing.
   struct loaded_copy {

@@ -24,6 +24,7 @@
 #include "gguf/bytes.hpp"
 #include "gguf/text.hpp"
 #include "plugin/trust/trust.hpp"
+#include "system/limits.hpp"
 
 namespace bitnet::session {
 namespace {
@@ -131,10 +132,13 @@ std::optional<pack_cache::found> pack_cache::find(const std::string& key) const 
                                 O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!file && errno == ENOENT) return std::nullopt;
   struct stat info{};
-  if (!file || fstat(file.get(), &info) != 0 || !is_ours(info)) {
-    note(
-        fmt::format("packed weights {} are not used: somebody else could write the file; remove it",
-                    quote(path.native())));
+  const bool opened = file && fstat(file.get(), &info) == 0;
+  if (!opened || !is_ours(info)) {
+    note(fmt::format("packed weights {} are not used: {}; remove it", quote(path.native()),
+                     !opened && errno == ELOOP ? "it is a link"
+                     : !opened                 ? bitnet::limits::reason(errno)
+                     : !S_ISREG(info.st_mode)  ? "it is no regular file"
+                                               : "somebody else could write the file"));
     return std::nullopt;
   }
   futimens(file.get(), nullptr);  // used now; whether it works does not matter
@@ -167,7 +171,7 @@ void pack_cache::keep(const std::string& key, std::span<const std::byte> form) c
   base::for_each_part(sums.size(), [&](uint64_t i) { sums[i] = checksum(chunk_of(form, i)); });
   const auto written = [&]() -> files::new_file::outcome {
     auto file = files::new_file::create_in(folder->get(), file_of(key).filename().string(),
-                                           {.mode = S_IRUSR | S_IWUSR});
+                                           {.mode = S_IRUSR | S_IWUSR, .regular_only = true});
     if (!file) return std::unexpected(file.error());
     auto ok = file->write(make_header(key, form.size()));
     if (ok) ok = file->write(form);

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "base/new_thread.hpp"
 #include "threads/cpu_set.hpp"
 
 namespace bitnet::threads {
@@ -67,7 +68,22 @@ pool::pool(uint32_t width, pool_options options)
       ids_(width_),
       settled_(width_ - 1) {
   workers_.reserve(width_ - 1);
-  for (uint32_t i = 1; i < width_; ++i) workers_.emplace_back([this, i] { work(i); });
+  start();
+}
+
+// Nothing may be thrown here: the destructor, which tells workers to stop, would not run.
+void pool::start() {
+  const uint32_t wanted = width_;
+  for (uint32_t i = 1; i < wanted; ++i) {
+    auto made = new_thread([this, i] { work(i); });
+    if (!made) {
+      width_ = i;
+      settled_.count_down(wanted - i);
+      shortage_ = std::move(made.error());
+      return;
+    }
+    workers_.push_back(std::move(*made));
+  }
 }
 
 pool::~pool() {

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <latch>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <thread>
 #include <vector>
@@ -50,12 +51,15 @@ struct pool_options {
 class pool {
  public:
   // width - 1 threads are started; the caller of run is the first, and is moved to `cpus` as well.
+  // Where the system has fewer, the pool is smaller: see shortage().
   explicit pool(uint32_t width, pool_options options = {});
   ~pool();
   pool(const pool&) = delete;
   pool& operator=(const pool&) = delete;
 
   [[nodiscard]] uint32_t width() const { return width_; }
+  // Why it is smaller than what was asked for.
+  [[nodiscard]] const std::optional<failure>& shortage() const { return shortage_; }
 
   // bitnet_host_v0::parallel_run. Callers on several threads take turns. BITNET_INVALID_ARGUMENT
   // for n outside [1, width] and for a call from inside a task.
@@ -66,11 +70,13 @@ class pool {
   [[nodiscard]] std::vector<cpu_list> places() const;
 
  private:
+  void start();
   void work(uint32_t index);
   void move_this_thread();
   void compute(uint32_t n, bitnet_task task, void* arg);
 
-  const uint32_t width_;
+  uint32_t width_;  // only start() lowers it, and no worker reads it
+  std::optional<failure> shortage_;
   const uint32_t spins_;
   const cpu_list cpus_;
   const std::vector<cpu_list> places_;

@@ -315,6 +315,7 @@ result<int> chat_command(const invocation& in) {
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());
   const auto watch = watch_backends(in, all->runtime.get());
+  if (!watch) return std::unexpected(watch.error());
   return chat(in, *std::move(grammar), *all).talk(std::move(first));
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <system_error>
 
 #include "text/items.hpp"
 
@@ -74,13 +75,22 @@ ceilings::ceilings(int64_t megabytes, const measured_device& of, uint32_t thread
     : threads_(std::max(threads, 1U)) {
   if (megabytes == 0 || !of.host_threads) return;
   memory_.emplace(static_cast<uint64_t>(megabytes) * 1'000'000);
-  bytes_ = memory_->bytes();
   one_thread_ = memory_->measure(1);
-  before_ = memory_->measure(threads_);
+  before_ = measured();
+  if (memory_) bytes_ = memory_->bytes();
 }
 
 void ceilings::measure_again() {
-  if (memory_) after_ = memory_->measure(threads_);
+  if (memory_) after_ = measured();
+}
+
+// Where the system makes no such threads, nothing of it is known.
+double ceilings::measured() try {
+  return memory_->measure(threads_);
+} catch (const std::system_error&) {
+  memory_.reset();
+  bytes_ = 0;
+  return 0;
 }
 
 double ceilings::best() const {

@@ -44,6 +44,8 @@ class ceilings {
   [[nodiscard]] std::string line() const;
 
  private:
+  double measured();
+
   uint32_t threads_;
   uint64_t bytes_ = 0;
   double one_thread_ = 0, before_ = 0, after_ = 0;  // GB/s

@@ -168,6 +168,7 @@ result<int> run_command(const invocation& in) {
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());
   const auto watch = watch_backends(in, all->runtime.get());
+  if (!watch) return std::unexpected(watch.error());
   return run_prompt(in, *all, *plan, prompt);
 }
 

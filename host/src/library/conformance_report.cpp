@@ -60,7 +60,7 @@ claimed_conformance read_conformance(const std::string& manifest, const std::str
   // A pipe or a device would be waited for.
   if (!std::filesystem::is_regular_file(file, ignored))
     return unreadable("its report is no regular file");
-  const auto text = read_file(file.string(), longest_report);
+  const auto text = read_usual_file(file.string(), longest_report);
   if (!text) return unreadable(fmt::format("its report cannot be read: {}", text.error().message));
   return parse_conformance(*text, name, build_id);
 }

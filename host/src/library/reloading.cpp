@@ -4,8 +4,10 @@
 
 #include <nlohmann/json.hpp>
 #include <set>
+#include <system_error>
 
 #include "library/json.hpp"
+#include "system/limits.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -69,8 +71,8 @@ std::vector<loaded_copy> loaded_copies(bitnet_runtime* runtime) {
   return out;
 }
 
-std::unique_ptr<watcher> watch_backends(const invocation& in, bitnet_runtime* runtime) {
-  if (!in.set.flag("watch")) return nullptr;
+result<std::unique_ptr<watcher>> watch_backends(const invocation& in, bitnet_runtime* runtime) {
+  if (!in.set.flag("watch")) return std::unique_ptr<watcher>();
   const auto files = [runtime] {
     std::set<std::string> out;
     for (const loaded_copy& copy : loaded_copies(runtime))
@@ -85,7 +87,14 @@ std::unique_ptr<watcher> watch_backends(const invocation& in, bitnet_runtime* ru
       if (const auto line = reload_backend(runtime, copy.backend, in.set)) in.out.note(*line);
     }
   };
-  return std::make_unique<watcher>(files, reload, watcher::pace{});
+  try {
+    return std::make_unique<watcher>(files, reload, watcher::pace{});
+  } catch (const std::system_error& e) {
+    return fail(exit_code::failure,
+                fmt::format("--watch needs a thread of its own, and the system makes none: {}; "
+                            "raise the limit, or leave --watch out",
+                            limits::shortage(e.code().value())));
+  }
 }
 
 }  // namespace bitnet::host

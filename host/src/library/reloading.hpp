@@ -24,7 +24,7 @@ struct loaded_copy {
 
 // With --watch: reloads what is loaded whenever its files change, until the watcher ends, which
 // must be before the runtime does. nullptr without.
-[[nodiscard]] std::unique_ptr<watcher> watch_backends(const invocation& in,
-                                                      bitnet_runtime* runtime);
+[[nodiscard]] result<std::unique_ptr<watcher>> watch_backends(const invocation& in,
+                                                              bitnet_runtime* runtime);
 
 }  // namespace bitnet::host

@@ -1,4 +1,5 @@
 #include "library/run_program.hpp"
+#include "system/limits.hpp"
 
 #include <fcntl.h>
 #include <fmt/format.h>
@@ -16,7 +17,7 @@ namespace {
 
 // Everything up to the other end's closing; false past the limit.
 bool read_all(int from, std::string& to, std::size_t limit) {
-  std::array<char, 65536> bytes{};
+  std::array<char, 16384> bytes{};
   for (;;) {
     const ssize_t n = read(from, bytes.data(), bytes.size());
     if (n < 0 && errno == EINTR) continue;
@@ -39,7 +40,7 @@ result<program_output> run_program(const std::string& program, std::vector<std::
                                    std::size_t limit) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0)
-    return fail(exit_code::failure, fmt::format("no pipe is left: {}", std::strerror(errno)));
+    return fail(exit_code::failure, fmt::format("no pipe is left: {}", limits::reason(errno)));
   arguments.insert(arguments.begin(), program);
   std::vector<char*> words;
   words.reserve(arguments.size() + 1);
@@ -55,7 +56,7 @@ result<program_output> run_program(const std::string& program, std::vector<std::
   if (child < 0) {
     close(ends[0]);
     return fail(exit_code::failure,
-                fmt::format("{} cannot be started: {}", program, std::strerror(errno)));
+                fmt::format("{} cannot be started: {}", program, limits::shortage(errno)));
   }
   program_output out;
   const bool whole = read_all(ends[0], out.text, limit);

@@ -36,7 +36,12 @@ watcher::watcher(std::function<std::set<std::string>()> files, std::function<voi
       notices_(::inotify_init1(IN_CLOEXEC | IN_NONBLOCK)),
       stop_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
   (void)look();
-  thread_ = std::thread([this] { run(); });
+  try {
+    thread_ = std::thread([this] { run(); });
+  } catch (...) {
+    close_descriptors();
+    throw;
+  }
 }
 
 // Ends within a look even where somebody closed our descriptors.
@@ -45,6 +50,10 @@ watcher::~watcher() {
   const uint64_t one = 1;
   (void)!::write(stop_, &one, sizeof one);
   thread_.join();
+  close_descriptors();
+}
+
+void watcher::close_descriptors() const {
   if (notices_ >= 0) ::close(notices_);
   if (stop_ >= 0) ::close(stop_);
 }

@@ -31,7 +31,7 @@ class watcher {
     std::chrono::milliseconds look{1000};        // between two looks, if nothing is noticed
   };
   // `files` says what to look at, each time; `changed` is called when some of it is another file.
-  // Both on the watcher's thread.
+  // Both on the watcher's thread. Throws std::system_error where the system makes no thread.
   watcher(std::function<std::set<std::string>()> files, std::function<void()> changed,
           const pace& p);
   ~watcher();
@@ -41,6 +41,7 @@ class watcher {
  private:
   using clock = std::chrono::steady_clock;
   void run();
+  void close_descriptors() const;
   bool look();
   void watch_the_way();
   [[nodiscard]] bool sleep();

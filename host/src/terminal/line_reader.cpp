@@ -84,7 +84,7 @@ void save_history(History* from, const std::string& path) {
   std::filesystem::permissions(
       path, std::filesystem::perms::owner_read | std::filesystem::perms::owner_write,
       std::filesystem::perm_options::nofollow, ignored);
-  (void)files::write_file(path, text, {.mode = S_IRUSR | S_IWUSR});
+  (void)files::write_file(path, text, {.mode = S_IRUSR | S_IWUSR, .regular_only = true});
 }
 
 class edited_reader final : public line_reader {

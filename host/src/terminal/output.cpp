@@ -1,4 +1,5 @@
 #include "terminal/output.hpp"
+#include "system/limits.hpp"
 
 #include <fmt/core.h>
 
@@ -22,8 +23,8 @@ bool write_all(int fd, std::string_view text) {
 result<void> print(std::string_view text) {
   if (write_all(STDOUT_FILENO, text)) return {};
   if (errno == EPIPE) return fail(exit_code::failure, "");
-  return fail(exit_code::failure, fmt::format("cannot write to standard output: {}",
-                                              std::generic_category().message(errno)));
+  return fail(exit_code::failure,
+              fmt::format("cannot write to standard output: {}", limits::reason(errno)));
 }
 
 }  // namespace bitnet::host

@@ -56,7 +56,11 @@ struct panel_tile {
   uint64_t y_stride;  // elements between tokens
   uint64_t k, rows, tokens;
   bool goes_on, ends;
+  void* room;  // panel_room_bytes of the caller's, at a line: too much for the stack of a thread
 };
+
+// Of panel_tile::room: what tables need, which have the largest.
+inline constexpr uint64_t panel_room_bytes = uint64_t{563} << 10;
 
 // What LDTILECFG reads.
 struct tile_shapes {

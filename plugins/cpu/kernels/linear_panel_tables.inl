@@ -292,11 +292,11 @@ inline bool look_up_rows(const panel_tile& a, uint64_t row, uint64_t rows, uint6
   return true;
 }
 
-// Tokens [from, end). False: a code is 3, and nothing of y is sure. Not inlined: each kind of entry
-// has a room of half a megabyte on the stack.
+// Tokens [from, end). False: a code is 3, and nothing of y is sure.
 template <class Entry>
 [[gnu::noinline]] bool look_up_tokens(const panel_tile& a, uint64_t from, uint64_t end) {
-  table_room<Entry> room;
+  static_assert(sizeof(table_room<Entry>) <= panel_room_bytes);
+  table_room<Entry>& room = *static_cast<table_room<Entry>*>(a.room);
   const uint64_t blocks = (a.rows + rows_at_once - 1) / rows_at_once;
   const uint64_t each = (a.rows + blocks - 1) / blocks;
   for (uint64_t row = 0; row < a.rows; row += each)

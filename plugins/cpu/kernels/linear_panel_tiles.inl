@@ -129,12 +129,19 @@ inline void add_slice(const panel_tile& a, panel& w, uint64_t element, uint64_t 
   if (e < n) add_rest(codes + e / 4 * w_stride, (n - e) / 4, q + e, q_stride, tokens, sums);
 }
 
+struct tiles_room {
+  panel w;
+  tile_sums sums;
+};
+
 void every_panel_in_tiles(const panel_tile& a) {
+  static_assert(sizeof(tiles_room) <= panel_room_bytes);
   constexpr uint64_t most = 2 * tokens_of_tile;
   int32_t q_sums[widest_panel.tokens];
   sum_groups(a, a.k, q_sums);
-  panel w;
-  tile_sums sums;
+  auto* const __restrict room = static_cast<tiles_room*>(a.room);
+  panel& w = room->w;
+  tile_sums& sums = room->sums;
   const uint64_t groups = (a.tokens + most - 1) / most, last = a.tokens - (groups - 1) * most;
   const uint64_t pieces = (a.tokens / most + 1) * (a.k / 128 + 1);
   if (groups == 1) shape_tiles(last);
@@ -290,7 +297,7 @@ void every_grouped_panel(const panel_tile& a) {
                            : a.q_group == 0 ? a.group
                                             : least(a.group, a.q_group);
   const uint64_t each = shorter % 64 == 0 ? 16 : 8;
-  panel w;
+  panel& w = *static_cast<panel*>(a.room);
   const uint64_t end = a.skipped + a.rows;
   const uint64_t pieces = (a.tokens / tokens_of_tile + 1) * registers;
   for (uint64_t row = a.skipped / lanes * lanes; row < end; row += panel_rows) {

@@ -329,11 +329,18 @@ inline lines_ahead lines_of(const panel_tile& a, uint64_t row, uint64_t pieces) 
   return out;
 }
 
-void every_whole_panel(const panel_tile& a) {
-  int32_t q_sums[widest_panel.tokens];
-  sum_groups(a, a.k, q_sums);
+struct whole_panel_room {
   panel w;
   waiting_sums waiting;
+};
+
+void every_whole_panel(const panel_tile& a) {
+  static_assert(sizeof(whole_panel_room) <= panel_room_bytes);
+  int32_t q_sums[widest_panel.tokens];
+  sum_groups(a, a.k, q_sums);
+  auto* const __restrict room = static_cast<whole_panel_room*>(a.room);
+  panel& w = room->w;
+  waiting_sums& waiting = room->waiting;
   const uint64_t pieces = (a.tokens / at_once + 1) * (a.k / (4 * steps_of_line) + 1);
   for (uint64_t row = 0; row < a.rows; row += panel_rows) {
     w.first = 0;
@@ -347,13 +354,20 @@ void every_whole_panel(const panel_tile& a) {
   }
 }
 
+struct panel_room {
+  panel w;
+  int32_t q_sums[usual_panel.tokens * (usual_panel.k / 32)];
+};
+
 template <grouped Groups>
 void every_panel(const panel_tile& a) {
+  static_assert(sizeof(panel_room) <= panel_room_bytes);
   constexpr bool by_weights = Groups == grouped::weights || Groups == grouped::shorter_weights;
-  int32_t q_sums[usual_panel.tokens * (usual_panel.k / 32)];
+  auto* const __restrict room = static_cast<panel_room*>(a.room);
+  int32_t* const q_sums = room->q_sums;
   const uint64_t group = by_weights ? a.group : a.q_group;
   sum_groups(a, group, q_sums);
-  panel w;
+  panel& w = room->w;
   const uint64_t end = a.skipped + a.rows;
   const uint64_t pieces = (a.tokens / at_once + 1) * (a.k / group + 1);
   for (uint64_t row = a.skipped / lanes * lanes; row < end; row += panel_rows) {

@@ -46,10 +46,16 @@ void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* 
 
 namespace {
 
-constexpr uint64_t chunk = 4096;   // elements of a row that are decoded at a time
-constexpr uint64_t tile_rows = 4;  // 64 KB on the stack
+constexpr uint64_t chunk = 4096;  // elements of a row that are decoded at a time
+constexpr uint64_t tile_rows = 4;
 constexpr uint64_t tile_tokens = 64;
 constexpr uint64_t n_partials = 16;  // of a dot product, linear_dense.hpp
+
+struct dense_room {
+  float decoded[tile_rows * chunk];
+  float partials[tile_tokens * tile_rows * n_partials];
+};
+static_assert(sizeof(dense_room) == dense_room_bytes);
 
 float total(float* p) {
   for (uint64_t half = n_partials / 2; half > 0; half /= 2)
@@ -60,8 +66,8 @@ float total(float* p) {
 // Rows that are longer than a chunk, n of them: each chunk is multiplied with as many tokens as
 // there are partial sums for.
 void multiply_long(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,
-                   uint64_t r, uint64_t n, float* decoded, float* y) {
-  float partials[tile_tokens * tile_rows * n_partials];
+                   uint64_t r, uint64_t n, dense_room& room, float* y) {
+  float *const decoded = room.decoded, *const partials = room.partials;
   const sdk::format& f = *sdk::find_format(w.format);
   for (uint64_t t = 0; t < rows; t += tile_tokens) {
     const uint64_t tokens = std::min(tile_tokens, rows - t);
@@ -83,14 +89,15 @@ void multiply_long(const isa_form& isa, const sdk::weight& w, const float* x, ui
 }  // namespace
 
 void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,
-                  uint64_t first, uint64_t last, float* y) {
-  float decoded[tile_rows * chunk];
+                  uint64_t first, uint64_t last, float* y, void* room) {
+  auto& parts = *static_cast<dense_room*>(room);
+  float* const decoded = parts.decoded;
   const bool direct =
       w.format == BITNET_FORMAT_F16 ? rows < fewest_to_widen(isa) : is_direct(w.format);
   for (uint64_t r = first; r < last; r += tile_rows) {
     const uint64_t n = std::min(tile_rows, last - r);
     if (!direct && w.k > chunk) {
-      multiply_long(isa, w, x, rows, r, n, decoded, y);
+      multiply_long(isa, w, x, rows, r, n, parts, y);
       continue;
     }
     dense_tile tile{w.format, w.row(r), w.row_bytes, x, w.k, y + r, w.m, w.k, n, rows};

@@ -103,8 +103,9 @@ panel_size panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given
 // `kernel` is for panels or tables. q_scales: of groups of `given` activations, or of each token.
 void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w, const int8_t* q,
                      const float* q_scales, uint64_t given, uint64_t rows, uint64_t first,
-                     uint64_t last, float* y, const panel_size& block) {
+                     uint64_t last, float* y, const panel_size& block, void* room) {
   panel_tile tile{};
+  tile.room = room;
   tile.w_stride = w.row_bytes;
   tile.one_scale = w.scale_group == 0;
   if (has_one_scale(w)) {
@@ -150,14 +151,16 @@ constexpr uint64_t fewest_sure_tokens = 24;
 
 // By panels or by tables.
 void multiply_many(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                   uint64_t rows, uint64_t first, uint64_t last, float* y,
-                   const panel_size& block) {
-  const auto panels = [&] { multiply_panels(isa.panel, w, q, s, 0, rows, first, last, y, block); };
+                   uint64_t rows, uint64_t first, uint64_t last, float* y, const panel_size& block,
+                   void* room) {
+  const auto panels = [&] {
+    multiply_panels(isa.panel, w, q, s, 0, rows, first, last, y, block, room);
+  };
   if (isa.tables.run == nullptr || !has_one_scale(w) || last - first < fewest_table_rows)
     return panels();
   static of_pieces known;
   alike(known, rows, last - first).run(rows * (last - first) * w.k, panels, [&] {
-    multiply_panels(isa.tables, w, q, s, 0, rows, first, last, y, {w.k, tables_tokens});
+    multiply_panels(isa.tables, w, q, s, 0, rows, first, last, y, {w.k, tables_tokens}, room);
   });
 }
 
@@ -252,11 +255,11 @@ void multiply_groups(const isa_form& isa, const sdk::weight& w, const int8_t* q,
 
 void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int8_t* q,
                             const float* d, uint64_t groups, uint64_t rows, uint64_t first,
-                            uint64_t last, float* y) {
+                            uint64_t last, float* y, void* room) {
   const uint64_t given = w.k / groups;
   const bool one_scale = has_one_scale(w);
   if (const panel_size block = panel_block(isa, w, given, rows); block.k != 0)
-    return multiply_panels(isa.panel, w, q, d, given, rows, first, last, y, block);
+    return multiply_panels(isa.panel, w, q, d, given, rows, first, last, y, block, room);
   const auto& kernel = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
   each_tile({w, q, rows, first, last, y, one_scale ? given : w.scale_group, d, given}, kernel,
             [&](uint64_t, uint64_t tokens, float* out) {
@@ -311,9 +314,9 @@ ternary_path path_of(const sdk::weight& w) {
 }
 
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                    uint64_t rows, uint64_t first, uint64_t last, float* y) {
+                    uint64_t rows, uint64_t first, uint64_t last, float* y, void* room) {
   if (const panel_size block = panel_block(isa, w, 0, rows); block.k != 0) {
-    const auto many = [&] { multiply_many(isa, w, q, s, rows, first, last, y, block); };
+    const auto many = [&] { multiply_many(isa, w, q, s, rows, first, last, y, block, room); };
     if (rows >= fewest_sure_tokens || !has_one_scale(w) || isa.both_named) return many();
     static of_pieces known;
     return alike(known, rows, last - first).run(rows * (last - first) * w.k, many, [&] {

@@ -71,9 +71,12 @@ inline constexpr uint64_t fewest_tile_tokens = 4, fewest_tile_tokens_in_groups =
 // are a power of two times 32, fit.
 bool panels_fit_rows(const sdk::weight& w);
 bool panels_fit_tiles(const sdk::weight& w);
+// What a worker's products need beside their operands, at a line: share::scratch has it, since it
+// is too much for the stack of a thread. Its content is of no use to anybody afterwards.
+inline constexpr uint64_t room_bytes = panel_room_bytes;
 // Columns [first, last) of y for all rows; q (rows, k) i8, s (rows), y (rows, w.m).
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                    uint64_t rows, uint64_t first, uint64_t last, float* y);
+                    uint64_t rows, uint64_t first, uint64_t last, float* y, void* room);
 // Whether this CPU has a kernel for rows of one scale with five weights in a byte.
 bool has_fives(const isa_form& isa);
 // linear_ternary from such rows, linear_fives.hpp's of w.
@@ -89,7 +92,7 @@ void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s, u
 // LINEAR_TERNARY_GROUPED: q (rows, k) i8 in `groups` groups, d (rows, groups).
 void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int8_t* q,
                             const float* d, uint64_t groups, uint64_t rows, uint64_t first,
-                            uint64_t last, float* y);
+                            uint64_t last, float* y, void* room);
 // Whether isa_form::grouped computes it; else the scalar one does: long rows of groups that neither
 // divide a packed group nor are multiples of it cannot be cut. No file has them.
 bool grouped_has_vector_form(const sdk::weight& w);
@@ -98,7 +101,9 @@ void short_conv(const sdk::call& c, uint64_t first, uint64_t last);
 void delta_rule(const isa_form& isa, const sdk::call& c, uint64_t first, uint64_t last);
 // y (k) = a row of any dense format.
 void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* y);
+// Needs the first dense_room_bytes of a room.
+inline constexpr uint64_t dense_room_bytes = uint64_t{80} << 10;
 void linear_dense(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,
-                  uint64_t first, uint64_t last, float* y);
+                  uint64_t first, uint64_t last, float* y, void* room);
 
 }  // namespace bitnet::cpu

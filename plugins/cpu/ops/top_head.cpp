@@ -275,11 +275,12 @@ void top_head::gather(uint32_t workers, uint64_t output, uint32_t top, candidate
 }
 
 void top_head::settle(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
-                      const float* x, uint64_t first, uint64_t last, float* y) {
+                      const float* x, uint64_t first, uint64_t last, float* y, void* room) {
   if (!settles()) return;
   for (uint64_t o = 0; o < outputs; ++o) {
     if (!states_[o].usual) continue;
-    candidate all[max_top];  // the same for every worker, each of which has some of the rows
+    // The same for every worker, each of which has some of the rows.
+    candidate* const all = candidates_in(room);
     gather(workers, o, top, all);
     float *out = y + o * w_.m, *settled = settled_.get() + o * max_top;
     for (uint32_t i = 0; i < top; ++i) {
@@ -287,33 +288,33 @@ void top_head::settle(const isa_form& isa, uint32_t workers, uint64_t outputs, u
       if (r < first || r >= last) continue;
       settled[i] = -infinity;  // of fewer rows than are asked for, and of what is not a number
       if (all[i].value == -infinity) continue;
-      linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out);
+      linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out, room);
       if (out[r] > settled[i]) settled[i] = out[r];
     }
   }
 }
 
-float top_head::least(uint32_t workers, uint64_t output, uint32_t top) const {
+float top_head::least(uint32_t workers, uint64_t output, uint32_t top, void* room) const {
   if (settles()) {
     const float* settled = settled_.get() + output * max_top;
     return *std::min_element(settled, settled + top);
   }
-  candidate all[max_top];
+  candidate* const all = candidates_in(room);
   gather(workers, output, top, all);
   return all[0].value;
 }
 
 uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
-                          const float* x, uint64_t first, uint64_t last, float* y,
+                          const float* x, uint64_t first, uint64_t last, float* y, void* room,
                           bitnet_largest* largest) const {
   const copied_rows rows = rows_of(w_, bits_);
   uint64_t exact = 0;
   for (uint64_t o = 0; o < outputs; ++o) {
     const state& s = states_[o];
-    const float below = s.usual ? least(workers, o, top) : -infinity;
+    const float below = s.usual ? least(workers, o, top, room) : -infinity;
     float* out = y + o * w_.m;
     const auto compute = [&](uint64_t r) {
-      linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out);
+      linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out, room);
       if (largest) list(largest[o], static_cast<int32_t>(r), out[r]);
     };
     uint64_t asked = last;  // the row that is computed when the next one is asked for

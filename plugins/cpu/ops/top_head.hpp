@@ -79,7 +79,7 @@ class top_head {
   [[nodiscard]] bool settles() const { return bits_ == head_bits::six; }
   // The exact logits of those of the rows [first, last) that look largest of all.
   void settle(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top, const float* x,
-              uint64_t first, uint64_t last, float* y);
+              uint64_t first, uint64_t last, float* y, void* room);
   // How far the full head's logit of `row` can be from the approximation.
   [[nodiscard]] float bound(uint64_t output, uint64_t row) const {
     return bound(rows_of(w_, bits_), states_[output], row);
@@ -88,7 +88,7 @@ class top_head {
   // largest: where they are listed, too (outputs), what others listed before them counted; or
   // nullptr.
   uint64_t refine(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top,
-                  const float* x, uint64_t first, uint64_t last, float* y,
+                  const float* x, uint64_t first, uint64_t last, float* y, void* room,
                   bitnet_largest* largest = nullptr) const;
 
  private:
@@ -128,7 +128,12 @@ class top_head {
   // Of all workers.
   void gather(uint32_t workers, uint64_t output, uint32_t top, candidate* all) const;
   // What the n-th largest logit is at least.
-  [[nodiscard]] float least(uint32_t workers, uint64_t output, uint32_t top) const;
+  [[nodiscard]] float least(uint32_t workers, uint64_t output, uint32_t top, void* room) const;
+  // max_top of them, behind what linear_dense needs of a room.
+  static candidate* candidates_in(void* room) {
+    static_assert(dense_room_bytes + max_top * sizeof(candidate) <= room_bytes);
+    return reinterpret_cast<candidate*>(static_cast<uint8_t*>(room) + dense_room_bytes);
+  }
 
   const sdk::weight& w_;
   const head_bits bits_;

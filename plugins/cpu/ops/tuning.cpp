@@ -176,8 +176,9 @@ uint64_t bytes_to_stream() {
 
 // The weights that are streamed and the activations of a prompt.
 struct material {
-  material(uint64_t bytes, bool large_pages)
-      : lies(0, {large_pages}),
+  material(uint64_t bytes, uint32_t workers, bool large_pages)
+      : rooms(workers * room_bytes),
+        lies(0, {large_pages}),
         weights(bytes, &lies),
         rows(bytes / row_bytes),
         q(prompt_tokens * width, int8_t{1}),
@@ -194,15 +195,19 @@ struct material {
                         row_bytes,
                         &scale,
                         0};
-    (void)host.parallel_for(n_rows, [&](uint64_t first, uint64_t last) noexcept {
+    auto share = [&](uint32_t worker, uint32_t n) noexcept {
+      const uint64_t first = n_rows * worker / n, last = n_rows * (worker + 1) / n;
       if (current_tuning().fives)
         linear_ternary_fives(isa, w, w.data, q.data(), s.data(), tokens, first, last, y.data());
       else
-        linear_ternary(isa, w, q.data(), s.data(), tokens, first, last, y.data());
-    });
+        linear_ternary(isa, w, q.data(), s.data(), tokens, first, last, y.data(),
+                       rooms.data() + worker * room_bytes);
+    };
+    (void)host.parallel(host.width(), share);
   }
 
-  sdk::budget lies;  // of any size
+  sdk::memory rooms;  // of workers
+  sdk::budget lies;   // of any size
   sdk::memory weights;
   uint64_t rows;
   std::vector<int8_t> q;
@@ -321,7 +326,7 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
     known.table.clear();
     return "there is no room for twice what the last caches hold";
   }
-  material m(bytes, large_pages);
+  material m(bytes, host.width(), large_pages);
   // Pages that were never written are all one page: each worker touches those that it will read.
   (void)host.parallel_for(bytes, [&](uint64_t first, uint64_t last) noexcept {
     std::fill(m.weights.data() + first, m.weights.data() + last, uint8_t{0x55});

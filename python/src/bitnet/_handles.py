@@ -152,7 +152,12 @@ def start(work: Callable[[], None]) -> None:
     _running[ended] = begun
     if _ending:
         raise errors.Closed("the process is ending")
-    _thread.start_new_thread(run, ())
+    try:
+        _thread.start_new_thread(run, ())
+    except RuntimeError as why:  # the end of the process waits for none that never was
+        _running.pop(ended, None)
+        raise errors.OutOfMemory(f"the system makes no further thread ({why}); raise its limit (`ulimit -u`, or pids.max"
+                                 " of a control group), or end other processes") from None
 
 
 @atexit.register

@@ -115,5 +115,7 @@ class Closed(Error, ValueError):
 class Busy(Error, RuntimeError):
     """The session is at work for another call."""
 
+    status = 18
+
 
 BY_STATUS = {kind.status: kind for kind in Error.__subclasses__() if kind.status}

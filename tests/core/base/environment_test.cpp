@@ -116,6 +116,51 @@ TEST(backend_directories, begin_beside_the_manifest) {
     EXPECT_EQ(backend_directories(elsewhere), own) << elsewhere;
 }
 
+// GNUInstallDirs allows absolute folders: such an end is taken off nothing.
+TEST(without_end, takes_off_whole_folders_only) {
+  const struct {
+    const char *directory, *end, *left;  // "": nothing
+  } rows[] = {
+      {"/opt/a/lib", "lib", "/opt/a"},
+      {"/opt/a/lib/x86_64-linux-gnu", "lib/x86_64-linux-gnu", "/opt/a"},
+      {"/opt/a/lib", "lib/", "/opt/a"},
+      {"/opt/a/lib", "", "/opt/a/lib"},
+      {"/lib", "lib", "/"},
+      {"/opt/a/lib64", "lib", ""},
+      {"/lib", "usr/lib", ""},
+      {"/opt/a/lib", "/opt/a/lib", ""},
+      {"/opt/a/lib", "/lib", ""},
+      {"/opt/a/lib", "/", ""},
+      {"/", "/usr/lib", ""},
+  };
+  for (const auto& row : rows)
+    EXPECT_EQ(without_end(row.directory, row.end).value_or(""), row.left)
+        << row.directory << " less " << row.end;
+}
+
+TEST(place_of, follows_an_installation_that_was_moved) {
+  const struct {
+    const char *why, *prefix, *library_directory, *own_directory, *folder, *place;
+  } rows[] = {
+      {"as it was built", "/usr", "lib", "/usr/lib", "share/b", "/usr/share/b"},
+      {"moved", "/usr", "lib", "/opt/a/lib", "share/b", "/opt/a/share/b"},
+      {"in no such folder", "/usr", "lib", "/elsewhere", "share/b", "/usr/share/b"},
+      {"nothing is known", "/usr", "lib", "", "share/b", "/usr/share/b"},
+      {"each has a prefix of its own", "/store/a", "/store/b/lib", "/store/b/lib", "share/b",
+       "/store/a/share/b"},
+      {"which libraries have too", "/store/a", "/store/b/lib", "/store/b/lib", "/store/b/lib/c",
+       "/store/b/lib/c"},
+      {"only the data", "/usr", "lib", "/usr/lib", "/srv/share", "/srv/share"},
+      {"data outside is not moved along", "/usr", "lib", "/opt/a/lib", "/srv/none", "/srv/none"},
+      {"of a build tree", "/store/a", "/store/b/lib", "/build/store/b/lib", "share/b",
+       "/build/share/b"},
+  };
+  for (const auto& row : rows)
+    EXPECT_EQ(place_of(row.folder, row.own_directory, {row.prefix, row.library_directory}),
+              row.place)
+        << row.why;
+}
+
 TEST_F(variables, name_a_place_for_what_goes_at_the_end) {
   set("TMPDIR", "/var/tmp");
   EXPECT_EQ(temporary_directory(), "/var/tmp");

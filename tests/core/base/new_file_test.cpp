@@ -125,6 +125,15 @@ TEST_F(written, a_pipe_gets_the_bytes_and_stays) {
   EXPECT_EQ(files_in_folder(), 1U);
 }
 
+TEST_F(written, a_pipe_in_the_place_of_a_cache_is_refused_at_once) {
+  const fs::path path = folder_ / "pipe";
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  const auto done = write_file(path, "x", {.regular_only = true});
+  ASSERT_FALSE(done);
+  EXPECT_EQ(done.error().text, "it is no regular file; remove it");
+  EXPECT_TRUE(S_ISFIFO(facts(path).st_mode));
+}
+
 TEST_F(written, a_device_gets_the_bytes_and_stays) {
   const fs::path path = folder_ / "null";
   if (::mknod(path.c_str(), S_IFCHR | 0666, makedev(1, 3)) != 0)

@@ -3,6 +3,7 @@
 #include "probe/turns.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <fstream>
@@ -29,6 +30,10 @@ TEST(turns, one_holds_it) {
   EXPECT_FALSE(turn::take(files.path() / "no/folder", at_once));
   std::filesystem::create_symlink(file, files.path() / "link");
   EXPECT_FALSE(turn::take(files.path() / "link", at_once)) << "a link could lead anywhere";
+  std::string problem;
+  ASSERT_EQ(mkfifo((files.path() / "pipe").c_str(), 0600), 0);
+  EXPECT_FALSE(turn::take(files.path() / "pipe", at_once, &problem));
+  EXPECT_NE(problem.find("it is no regular file; remove it"), std::string::npos) << problem;
 }
 
 TEST(turns, tell_for_how_long_a_probe_is_under_way) {

@@ -105,6 +105,42 @@ TEST_F(probing, others_may_wait_while_one_selects_and_reports) {
   EXPECT_EQ(find(out, "slow").code, "BN-OK");
 }
 
+// Of a session that serves on: its caller is kept for a while, and hears what did not answer.
+TEST_F(probing, another_choice_does_not_wait_for_ever) {
+  install("hang-enumerate", "gpu");
+  install("alpha", "cpu");
+  how.wait_ms = 0;
+  how.longest_wait_ms = 100;
+  registry all = scan();
+  report out;
+  ASSERT_TRUE(all.select({.text = "alpha"}, out));
+  const auto first = all.select_other({.text = "hang-enumerate,alpha"}, {});
+  ASSERT_TRUE(first) << first.error().message;
+  EXPECT_EQ(first->taken.device_name(), "alpha:0");
+  EXPECT_EQ(first->late, std::vector<std::string>{"hang-enumerate"});
+  const auto only = all.select_other({.text = "hang-enumerate"}, {});
+  ASSERT_FALSE(only);
+  EXPECT_EQ(only.error().status, BITNET_TIMEOUT);
+  EXPECT_NE(only.error().message.find("hang-enumerate has not answered"), std::string::npos)
+      << only.error().message;
+  const auto plain = all.select_other({.text = "alpha"}, {});
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_TRUE(plain->late.empty());
+}
+
+TEST_F(probing, a_renewal_does_not_wait_for_ever) {
+  install("hang-enumerate", "gpu");
+  how.longest_wait_ms = 100;
+  registry all = scan();
+  auto fresh = all.renew("hang-enumerate");
+  ASSERT_TRUE(fresh) << fresh.error().reason;
+  const auto probed = fresh->probe();
+  ASSERT_FALSE(probed);
+  EXPECT_EQ(probed.error().status, BITNET_TIMEOUT);
+  EXPECT_EQ(probed.error().code, plugin::code::probe_pending);
+  EXPECT_NE(probed.error().reason.find("has not answered after"), std::string::npos);
+}
+
 TEST_F(probing, a_registry_that_goes_ends_its_children) {
   install("hang-enumerate", "gpu");
   install("alpha", "cpu");

@@ -164,7 +164,7 @@ TEST_F(renewal, another_device_is_chosen_without_those_that_are_gone) {
     const auto chosen = all.select_other(wanted, r.without);
     if (*r.device != '\0') {
       ASSERT_TRUE(chosen.has_value()) << r.why << ": " << chosen.error().message;
-      EXPECT_EQ(chosen->device_name(), r.device) << r.why;
+      EXPECT_EQ(chosen->taken.device_name(), r.device) << r.why;
     } else {
       ASSERT_FALSE(chosen.has_value()) << r.why;
       EXPECT_FALSE(chosen.error().message.empty()) << r.why;

@@ -68,6 +68,7 @@ typedef int32_t bitnet_status;
 #define BITNET_INTERNAL 15     /* our bug                                                */
 #define BITNET_IO 16           /* a file cannot be written                               */
 #define BITNET_FORBIDDEN 17    /* the user's own rules do not allow it                   */
+#define BITNET_BUSY 18         /* the object is at work for another call                 */
 
 #define BITNET_PRIVATE_STATUS 0x40000000 /* and above: the plugin author's own */
 

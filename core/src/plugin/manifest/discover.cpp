@@ -9,6 +9,7 @@
 
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/trust.hpp"
+#include "system/limits.hpp"
 
 namespace bitnet::plugin {
 namespace {
@@ -40,7 +41,7 @@ std::vector<std::filesystem::path> list(const std::filesystem::path& directory,
   std::vector<std::filesystem::path> files;
   std::error_code error;
   if (!std::filesystem::exists(directory, error)) {
-    result = error ? fmt::format("cannot be read: {}", error.message()) : "absent";
+    result = error ? fmt::format("cannot be read: {}", limits::reason(error.value())) : "absent";
     return files;
   }
   if (const auto fine = trust_directory(directory); !fine) {
@@ -59,7 +60,7 @@ std::vector<std::filesystem::path> list(const std::filesystem::path& directory,
     return {};
   }
   std::ranges::sort(files);
-  result = error ? fmt::format("cannot be read: {}", error.message())
+  result = error ? fmt::format("cannot be read: {}", limits::reason(error.value()))
                  : fmt::format("{} manifest{}", files.size(), files.size() == 1 ? "" : "s");
   return files;
 }

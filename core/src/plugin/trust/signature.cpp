@@ -19,6 +19,7 @@
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/file_map.hpp"
 #include "plugin/trust/hash.hpp"
+#include "system/limits.hpp"
 
 namespace bitnet::plugin {
 namespace {
@@ -220,8 +221,8 @@ checked<std::vector<trusted_key>> read_trusted_keys(const std::filesystem::path&
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error))
     if (at->path().extension() == ".pem") files.push_back(at->path());
   if (error)
-    return bad_key(
-        fmt::format("{} cannot be read: {}", printable(folder.string(), 400), error.message()));
+    return bad_key(fmt::format("{} cannot be read: {}", printable(folder.string(), 400),
+                               limits::reason(error.value())));
   std::ranges::sort(files);
   std::vector<trusted_key> out;
   for (const auto& file : files) {

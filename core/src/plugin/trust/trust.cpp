@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "plugin/codes/text.hpp"
+#include "system/limits.hpp"
 
 namespace bitnet::plugin {
 namespace {
@@ -30,7 +31,7 @@ std::string shown(const std::filesystem::path& path) {
 }
 
 std::string reason_of(int error) {
-  return std::generic_category().message(error);
+  return limits::reason(error);
 }
 
 file_identity identity_of(const struct stat& s) {

@@ -385,6 +385,9 @@ struct definition {
   // Of share::scratch: room for the scores of all tokens of a step, up to so many floats. Less than
   // one token needs changes nothing.
   uint64_t most_scores = 0;
+  // Bytes that share::scratch has at least, in programs that multiply by weights: for what is too
+  // much for the stack of a thread.
+  uint64_t worker_room_bytes = 0;
   const void* engine = nullptr;  // for the author: arrives in every call; outlives the backend
   // Fills what it knows of bitnet_device_status and names it in `known`; from any thread. It is
   // called once as a device is opened, for what is counted from one call to the next. Empty: the

@@ -472,6 +472,10 @@ class program {
                          static_cast<unsigned long long>(out.arena));
     if (out.scratch_floats < author_.most_scores)
       out.scratch_floats = std::min(out.scratch_floats * limits_.max_tokens, author_.most_scores);
+    for (const call& c : calls_)
+      if (c.op == BITNET_OP_LINEAR_TERNARY || c.op == BITNET_OP_LINEAR_TERNARY_GROUPED ||
+          c.op == BITNET_OP_LINEAR_DENSE)
+        out.scratch_floats = std::max(out.scratch_floats, author_.worker_room_bytes / 4);
     out.scratch_floats = (out.scratch_floats + 15) / 16 * 16;
     out.scratch = 4 * out.scratch_floats * host_.width();
     uint64_t widest = 0;  // row that is quantised; at most 2^31 elements

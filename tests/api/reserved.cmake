@@ -1,0 +1,18 @@
+# Which members of bitnet.h's structs have no meaning yet, as rows ROW(struct, member) for
+# reserved_test.cpp: cmake -DHEADER=bitnet.h -DTO=reserved_members.inl -P reserved.cmake
+file(STRINGS ${HEADER} lines)
+set(rows "")
+set(struct "")
+foreach(line IN LISTS lines)
+  if(line MATCHES "^typedef struct (bitnet_[a-z_]+) {")
+    set(struct ${CMAKE_MATCH_1})
+  elseif(line MATCHES "^}")
+    set(struct "")
+  elseif(struct AND line MATCHES "(reserved_[0-9]+)")
+    string(APPEND rows "ROW(${struct}, ${CMAKE_MATCH_1})\n")
+  endif()
+endforeach()
+if(NOT rows)
+  message(FATAL_ERROR "${HEADER} has no reserved member")
+endif()
+file(WRITE ${TO} "${rows}")

@@ -1,0 +1,135 @@
+// Members without a meaning are 0, or refused by name: each that bitnet.h has, by a table that is
+// made of the header.
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "bitnet/bitnet.h"
+#include "demo_session.hpp"
+
+namespace {
+
+struct answer {
+  bitnet_status status = BITNET_OK;
+  std::string message;
+};
+
+bitnet_error blank() {
+  bitnet_error e{};
+  e.struct_size = sizeof e;
+  return e;
+}
+
+// How a struct of each kind reaches the library. One that has no overload here does not compile.
+answer give(const bitnet_runtime_options& o) {
+  bitnet_error e = blank();
+  bitnet_runtime* runtime = nullptr;
+  const bitnet_status s = bitnet_runtime_open(&o, &runtime, &e);
+  bitnet_runtime_close(runtime);
+  return {s, e.message};
+}
+
+answer give(const bitnet_model_options& o) {
+  bitnet_error e = blank();
+  bitnet_model* model = nullptr;
+  const bitnet_status s = bitnet_model_open(nullptr, "/nowhere.gguf", &o, &model, &e);
+  bitnet_model_close(model);
+  return {s, e.message};
+}
+
+answer give(const bitnet_convert_options& o) {
+  bitnet_error e = blank();
+  const bitnet_status s =
+      bitnet_convert("/nowhere.gguf", "/nowhere/out.gguf", &o, nullptr, nullptr, &e);
+  return {s, e.message};
+}
+
+answer give(const bitnet_reload_options& o) {
+  bitnet_error e = blank();
+  bitnet_runtime* runtime = nullptr;
+  EXPECT_EQ(bitnet_runtime_open(nullptr, &runtime, &e), BITNET_OK) << e.message;
+  const bitnet_status s = bitnet_backend_reload(runtime, "nobody", &o, &e);
+  bitnet_runtime_close(runtime);
+  return {s, e.message};
+}
+
+answer give(const bitnet_trial_options& o) {
+  bitnet_error e = blank();
+  bitnet_runtime* runtime = nullptr;
+  EXPECT_EQ(bitnet_runtime_open(nullptr, &runtime, &e), BITNET_OK) << e.message;
+  bitnet_trial* trial = nullptr;
+  const bitnet_status s = bitnet_trial_open(runtime, &o, &trial, &e);
+  bitnet_trial_close(trial);
+  bitnet_runtime_close(runtime);
+  return {s, e.message};
+}
+
+void fill(bitnet_runtime_options* o) {
+  bitnet_runtime_defaults(o, sizeof *o);
+}
+void fill(bitnet_model_options* o) {
+  bitnet_model_defaults(o, sizeof *o);
+}
+void fill(bitnet_convert_options* o) {
+  bitnet_convert_defaults(o, sizeof *o);
+}
+void fill(bitnet_reload_options* o) {
+  bitnet_reload_defaults(o, sizeof *o);
+}
+void fill(bitnet_trial_options* o) {
+  bitnet_trial_defaults(o, sizeof *o);
+}
+
+// What the library fills: nothing of it is read.
+constexpr const char* results[] = {"bitnet_model_info", "bitnet_generation_result"};
+void fill(bitnet_model_info*) {}
+void fill(bitnet_generation_result*) {}
+answer give(const bitnet_model_info&) {
+  return {};
+}
+answer give(const bitnet_generation_result&) {
+  return {};
+}
+void fill(bitnet_sampling* o) {
+  bitnet_sampling_defaults(o, sizeof *o);
+}
+answer give(const bitnet_sampling& o) {
+  bitnet::test::demo_session demo;
+  EXPECT_EQ(demo.open(), BITNET_OK) << demo.error.message;
+  bitnet_generation g;
+  bitnet_generation_defaults(&g, sizeof g);
+  g.sampling = &o;
+  bitnet_generation_result r{};
+  r.struct_size = sizeof r;
+  bitnet_error e = blank();
+  const bitnet_token prompt = 5;
+  const bitnet_status s = bitnet_generate(demo.session, &prompt, 1, &g, &r, &e);
+  return {s, e.message};
+}
+
+void expect_refused(const char* kind, const char* member, const answer& got) {
+  for (const char* result : results)
+    if (std::string(kind) == result) return;
+  EXPECT_EQ(got.status, BITNET_UNSUPPORTED) << kind << "." << member << ": " << got.message;
+  EXPECT_NE(got.message.find(member), std::string::npos)
+      << kind << "." << member << ": " << got.message;
+}
+
+TEST(reserved, members_are_refused_by_name) {
+  if (bitnet::test::demo_model().empty()) GTEST_SKIP() << "no demo model in models/";
+  int rows = 0;
+#define ROW(kind, member)                      \
+  {                                            \
+    kind one{};                                \
+    fill(&one);                                \
+    one.member = 1;                            \
+    expect_refused(#kind, #member, give(one)); \
+    ++rows;                                    \
+  }
+#include "reserved_members.inl"
+#undef ROW
+  EXPECT_GE(rows, 14);
+}
+
+}  // namespace

@@ -1,0 +1,11 @@
+#pragma once
+// What the products of the cpu backend get from a program's scratch, for those who call them alone.
+
+#include <cstddef>
+
+#include "ops/ops.hpp"
+
+inline void* product_room() {
+  alignas(64) static thread_local std::byte bytes[bitnet::cpu::room_bytes];
+  return bytes;
+}
