@@ -69,6 +69,7 @@ function(bitnet_add_backend name)
   if(DEFINED arg_VERSION)
     set(BITNET_BACKEND_VERSION ${arg_VERSION}) # of the manifest
     target_compile_definitions(${target} PRIVATE BITNET_BACKEND_VERSION="${arg_VERSION}")
+    set_target_properties(${target} PROPERTIES BITNET_VERSION ${arg_VERSION})
   endif()
   set_property(GLOBAL APPEND PROPERTY BITNET_BACKENDS ${name})
   set_target_properties(${target} PROPERTIES BITNET_FOLDER ${CMAKE_CURRENT_SOURCE_DIR}

@@ -76,3 +76,39 @@ function(bitnet_add_plugins)
     endif()
   endforeach()
 endfunction()
+
+# bitnet_write_names(<file>): rows of C++ of plugins/other-names.txt, in which blanks around | mean nothing, and
+# which of bitnet's own backends have a package.
+function(bitnet_write_names file)
+  set(source ${PROJECT_SOURCE_DIR}/plugins/other-names.txt)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})
+  file(READ ${source} text)
+  string(REPLACE ";" "\\;" text "${text}")
+  string(REPLACE "\n" ";" lines "${text}")
+  set(others)
+  foreach(line IN LISTS lines)
+    if(line MATCHES "^([a-z][a-z0-9 -]*[a-z0-9]) *\\| *([^|]*[^| ]) *\\| *([a-z ]*)$")
+      set(names ${CMAKE_MATCH_1})
+      set(sentence "${CMAKE_MATCH_2}")
+      set(instead "${CMAKE_MATCH_3}")
+      string(REPLACE " " ";" names ${names})
+      foreach(name IN LISTS names)
+        string(APPEND others "    {\"${name}\", \"${sentence}\", \"${instead}\"},\n")
+      endforeach()
+    elseif(NOT line MATCHES "^(#.*)?$")
+      message(FATAL_ERROR "${source}: expected 'names | sentence | backends', found '${line}'")
+    endif()
+  endforeach()
+  file(GLOB controls CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/packaging/backend/*.control)
+  set(packages)
+  foreach(control IN LISTS controls)
+    cmake_path(GET control STEM name)
+    string(APPEND packages "    \"${name}\",\n")
+  endforeach()
+  file(CONFIGURE OUTPUT ${file} @ONLY CONTENT "// Of plugins/other-names.txt and packaging/backend.
+constexpr other_name all_others[] = {
+@others@};
+constexpr std::string_view all_packages[] = {
+@packages@};
+")
+endfunction()

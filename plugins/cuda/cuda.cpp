@@ -52,7 +52,8 @@ extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
   // The driver has threads and stays loaded: neither thread-free nor unloadable.
-  static const bitnet::gpu::author author{"cuda", BITNET_BACKEND_VERSION,  "org.bitnet", "Apache-2.0",
-                                          "CUDA", BITNET_LIFE_HOT_SWAP, load};
+  static const bitnet::gpu::author author{
+      "cuda", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
+      "CUDA", BITNET_LIFE_HOT_SWAP,   load};
   return bitnet::gpu::open_backend(host, request, out, err, author);
 }

@@ -36,6 +36,6 @@ BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* requ
   // Drivers have threads and stay loaded: neither thread-free nor unloadable.
   static const bitnet::gpu::author author{
       "opencl", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
-      "OpenCL", BITNET_LIFE_HOT_SWAP,  load};
+      "OpenCL", BITNET_LIFE_HOT_SWAP,   load};
   return bitnet::gpu::open_backend(host, request, out, err, author);
 }
