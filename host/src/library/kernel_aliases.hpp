@@ -1,6 +1,6 @@
 #pragma once
-// Names of kernels in BitNet-rs, for users who come from there. Weights of its formats I2_S, TL1 and
-// TL2 reach a backend as ternary2, so that several of its names are one kernel here.
+// Names of kernels in BitNet-rs, for users who come from there. Weights of its formats I2_S, TL1
+// and TL2 reach a backend as ternary2, so that several of its names are one kernel here.
 
 #include <string>
 #include <string_view>

@@ -350,7 +350,7 @@ const row rows[] = {
      {cpu_a, opencl},
      {.text = "hip:1"},
      BITNET_UNAVAILABLE,
-     "requested=hip:1 detected=[alpha,opencl] selected=none",
+     "requested=hip:1 detected=[opencl,alpha] selected=none",
      "",
      {"bitnet has no backend for ROCm and HIP", "try: request the device opencl"}},
     {"of Intel",
