@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0 OR MIT
-# bitnet_add_backend(<name> SOURCES <files...> [LINK <targets...>]
+# bitnet_add_backend(<name> SOURCES <files...> [VERSION <version>] [LINK <targets...>]
 #                    [LEVEL none|bronze|silver|gold] [OWN_PARITY] [ON_HOST])
 #
 # The only thing that a plugins/<name>/CMakeLists.txt needs. Makes libbitnet-backend-<name>.so with
@@ -7,6 +7,10 @@
 # manual page <name>.7, and gives them the install component `backend-<name>`; the page is installed
 # as bitnet-backend-<name>.7. In the build tree plugins lie in lib/bitnet/backends-0 and manifests in
 # share/bitnet/backends.d, at the same places as when installed.
+#
+# VERSION is the backend's own, whatever the version of bitnet: sources see it as the text
+# BITNET_BACKEND_VERSION, and the manifest as @BITNET_BACKEND_VERSION@. A manifest that says another one
+# is an error. Without VERSION both are the author's to write.
 #
 # In this tree it also has the backend tested: the ctest conformance.<name> asks for LEVEL, bronze
 # unless said, and knows what <name>.conformance excuses; parity.<name>.{program,hostile,abi_ops} are
@@ -24,7 +28,7 @@
 set(BITNET_BACKEND_CMAKE_DIR ${CMAKE_CURRENT_LIST_DIR})
 
 function(bitnet_add_backend name)
-  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_PARITY;ON_HOST" "LEVEL" "SOURCES;LINK")
+  cmake_parse_arguments(PARSE_ARGV 1 arg "OWN_PARITY;ON_HOST" "LEVEL;VERSION" "SOURCES;LINK")
   if(NOT arg_LEVEL)
     set(arg_LEVEL bronze)
   endif()
@@ -33,6 +37,9 @@ function(bitnet_add_backend name)
   endif()
   if(NOT arg_SOURCES OR arg_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "bitnet_add_backend(${name}): bad arguments '${arg_UNPARSED_ARGUMENTS}'")
+  endif()
+  if(DEFINED arg_VERSION AND NOT arg_VERSION MATCHES "^[0-9]+(\\.[0-9]+)*([-+~][0-9A-Za-z.+~-]+)?$")
+    message(FATAL_ERROR "bitnet_add_backend(${name}): VERSION is numbers such as 0.1.1, not '${arg_VERSION}'")
   endif()
 
   set(target bitnet-backend-${name})
@@ -59,6 +66,11 @@ function(bitnet_add_backend name)
     LINK_DEPENDS ${BITNET_BACKEND_CMAKE_DIR}/bitnet-backend.map
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${BITNET_BACKEND_DIR}
     SKIP_BUILD_RPATH ON)
+  if(DEFINED arg_VERSION)
+    set(BITNET_BACKEND_VERSION ${arg_VERSION}) # of the manifest
+    target_compile_definitions(${target} PRIVATE BITNET_BACKEND_VERSION="${arg_VERSION}")
+    set_target_properties(${target} PROPERTIES BITNET_VERSION ${arg_VERSION})
+  endif()
   set_property(GLOBAL APPEND PROPERTY BITNET_BACKENDS ${name})
   set_target_properties(${target} PROPERTIES BITNET_FOLDER ${CMAKE_CURRENT_SOURCE_DIR}
     BITNET_LEVEL ${arg_LEVEL} BITNET_OWN_PARITY ${arg_OWN_PARITY} BITNET_ON_HOST ${arg_ON_HOST})
@@ -67,6 +79,11 @@ function(bitnet_add_backend name)
   set(manifest ${CMAKE_CURRENT_SOURCE_DIR}/${name}.yaml)
   if(EXISTS ${manifest})
     configure_file(${manifest} ${PROJECT_BINARY_DIR}/${BITNET_MANIFEST_DIR}/50-${name}.yaml @ONLY)
+    file(STRINGS ${PROJECT_BINARY_DIR}/${BITNET_MANIFEST_DIR}/50-${name}.yaml said REGEX "^version:")
+    if(DEFINED arg_VERSION AND NOT said MATCHES "^version: *\"?${arg_VERSION}\"? *(#.*)?$")
+      message(FATAL_ERROR "bitnet_add_backend(${name}): VERSION is ${arg_VERSION}, and ${manifest} says "
+                          "'${said}'; write 'version: @BITNET_BACKEND_VERSION@' there")
+    endif()
     install(FILES ${PROJECT_BINARY_DIR}/${BITNET_MANIFEST_DIR}/50-${name}.yaml
       DESTINATION ${BITNET_MANIFEST_DIR} COMPONENT backend-${name})
   endif()
@@ -75,4 +92,14 @@ function(bitnet_add_backend name)
     install(FILES ${name}.7 DESTINATION ${CMAKE_INSTALL_MANDIR}/man7
       RENAME bitnet-backend-${name}.7 COMPONENT backend-${name})
   endif()
+endfunction()
+
+# bitnet_skip_backend(<name> <reason>): says that the backend is not built since something is missing, and
+# the caller returns. Where a list of backends asks for it by name that is an error.
+function(bitnet_skip_backend name reason)
+  if(name IN_LIST BITNET_BACKENDS_NAMED)
+    message(FATAL_ERROR "Backend ${name} was asked for by name and cannot be built: ${reason}. Install what is "
+                        "missing, or leave ${name} out of BITNET_BACKENDS")
+  endif()
+  message(STATUS "Backend ${name} is not built: ${reason}")
 endfunction()

@@ -12,9 +12,7 @@
 #include "ops/tuning.hpp"
 #include "primitives.hpp"
 
-#define BITNET_CPU_VERSION "0.1.0"
-
-BITNET_BACKEND_NOTE("cpu", BITNET_CPU_VERSION, "org.bitnet", "Apache-2.0",
+BITNET_BACKEND_NOTE("cpu", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
                     BITNET_NOTE_FIELD("class", "cpu")
                         BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
 
@@ -33,7 +31,7 @@ std::string measure(const void* engine, const bitnet::sdk::host& host, uint64_t 
 // fewer bytes; "disable" names kernels that the host has found wrong here.
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = "cpu";
-  d.version = BITNET_CPU_VERSION;
+  d.version = BITNET_BACKEND_VERSION;
   d.vendor = "org.bitnet";
   d.license = "Apache-2.0";
   d.life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_UNLOADABLE | BITNET_LIFE_HOT_SWAP |

@@ -5,9 +5,7 @@
 #include "cuda_platform.hpp"
 #include "gpu-common/backend.hpp"
 
-#define BITNET_CUDA_VERSION "0.1.0"
-
-BITNET_BACKEND_NOTE("cuda", BITNET_CUDA_VERSION, "org.bitnet", "Apache-2.0",
+BITNET_BACKEND_NOTE("cuda", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
                     BITNET_NOTE_FIELD("class", "gpu") BITNET_NOTE_FIELD("flags", "hot-swap"))
 
 namespace {
@@ -54,7 +52,8 @@ extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
   // The driver has threads and stays loaded: neither thread-free nor unloadable.
-  static const bitnet::gpu::author author{"cuda", BITNET_CUDA_VERSION,  "org.bitnet", "Apache-2.0",
-                                          "CUDA", BITNET_LIFE_HOT_SWAP, load};
+  static const bitnet::gpu::author author{
+      "cuda", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
+      "CUDA", BITNET_LIFE_HOT_SWAP,   load};
   return bitnet::gpu::open_backend(host, request, out, err, author);
 }

@@ -41,6 +41,15 @@ std::string pci_of(const library& cu, CUdevice device) {
   return text;
 }
 
+// What the units for products of small matrices multiply, of which the driver tells nothing: they
+// come with the compute capability, but for GTX 16 and MX, which compute it elsewhere.
+std::string tensor_cores_of(int architecture, const std::string& name) {
+  const bool none =
+      name.find("GTX 16") != std::string::npos || name.find(" MX") != std::string::npos;
+  if (architecture < 75 || (architecture == 75 && none)) return "";
+  return architecture < 80 ? ", tensor cores (i8, f16)" : ", tensor cores (i8, f16, bf16)";
+}
+
 std::string refusal_of(const library& cu, CUdevice device, int architecture) {
   if (attribute(cu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_PROHIBITED)
     return "its compute mode is 'prohibited'; allow it with nvidia-smi -c DEFAULT";
@@ -70,7 +79,7 @@ device_facts facts_of(const library& cu, CUdevice device) {
   about.name = name_of(cu, device);
   about.uuid = uuid_of(cu, device);
   about.pci_address = pci_of(cu, device);
-  about.arch = "sm_" + std::to_string(architecture);
+  about.arch = "sm_" + std::to_string(architecture) + tensor_cores_of(architecture, about.name);
   about.driver_version = "CUDA " + version_text(cu.version);
   about.device_class = BITNET_DEVICE_GPU;
   size_t bytes = 0;

@@ -9,6 +9,7 @@
 #include "kv_pool.hpp"
 #include "names.hpp"
 #include "opened.hpp"
+#include "pool_settings.hpp"
 #include "program.hpp"
 #include "weights.hpp"
 
@@ -127,8 +128,10 @@ class backend {
   // The platform, loaded when it is first needed: the entry call must be cheap.
   bitnet_status load(platform*& out, const reporter& report) {
     const std::scoped_lock guard(lock_);
-    if (!loaded_)
+    if (!loaded_) {
+      if (bitnet_status s = read_pool_settings(user_, pooled_, report); failed(s)) return s;
       if (bitnet_status s = about_.load(host_, user_, loaded_, report); failed(s)) return s;
+    }
     out = loaded_.get();
     return BITNET_OK;
   }
@@ -140,6 +143,7 @@ class backend {
   const author& about_;
   const sdk::host host_;
   settings user_;
+  memory_pool_config pooled_;          // of every device
   std::vector<std::string> disabled_;  // kernel ids
   std::mutex lock_;
   std::unique_ptr<platform> loaded_;
@@ -149,8 +153,9 @@ class backend {
 class device_object {
  public:
   device_object(backend& owner, std::unique_ptr<device> driver, const sdk::host& host,
-                const char* name, const std::vector<std::string>& disabled, uint64_t memory_bytes)
-      : owner_(owner), open_(std::move(driver), host, name, disabled, memory_bytes) {}
+                const char* name, const std::vector<std::string>& disabled, uint64_t memory_bytes,
+                const memory_pool_config& pooled)
+      : owner_(owner), open_(std::move(driver), host, name, disabled, memory_bytes, pooled) {}
   ~device_object() { owner_.forget(&open_); }
   device_object(const device_object&) = delete;
   device_object& operator=(const device_object&) = delete;
@@ -274,7 +279,7 @@ bitnet_status backend::open(const bitnet_device_request& request,
   std::unique_ptr<device> driver;
   if (bitnet_status s = found->open(request.index, driver, report); failed(s)) return s;
   out = std::make_unique<device_object>(*this, std::move(driver), host_, about_.name, disabled_,
-                                        request.memory_bytes);
+                                        request.memory_bytes, pooled_);
   const std::scoped_lock guard(lock_);
   devices_.push_back(&out->open());
   return BITNET_OK;

@@ -81,10 +81,11 @@ void memory_pool::give(std::unique_ptr<buffer> memory, placement where) noexcept
   used_bytes_ -= bytes;
   stats_.current_bytes = used_bytes_;
   expire(now);
-  if (idle_.size() >= config_.max_cached_buffers && !idle_.empty()) free_oldest();
+  if (idle_.size() >= std::max(config_.max_cached_buffers, 1u)) free_oldest();
   try {
     idle_.push_back({std::move(memory), where, now});
     idle_bytes_ += bytes;
+    if (config_.max_cached_buffers == 0) free_oldest();
   } catch (const std::bad_alloc&) {  // then the buffer is freed
     lent_.give(bytes);
     ++stats_.frees;

@@ -131,14 +131,15 @@ inline uint64_t alignment_of(const facts& about) noexcept {
 
 struct opened {
   opened(std::unique_ptr<device> d, const sdk::host& host_services, std::string own_name,
-         std::vector<std::string> disabled_ids, uint64_t memory_bytes)
+         std::vector<std::string> disabled_ids, uint64_t memory_bytes,
+         const memory_pool_config& pooled = {})
       : services(host_services),
         name(std::move(own_name)),
         disabled(std::move(disabled_ids)),
         driver(std::move(d)),
         watcher(driver->watcher()),
         lent(memory_bytes),
-        pool(*driver, lock, services, lent, {}),
+        pool(*driver, lock, services, lent, pooled),
         kernels(*driver) {}
 
   const facts& about() const noexcept { return driver->describe(); }
@@ -171,9 +172,12 @@ struct opened {
     if (bitnet_status s = driver->status(out, report); sdk::failed(s)) return s;
     const uint64_t held = held_bytes.load();
     const memory_stats pooled = pool.stats();
-    out.known |= BITNET_STATUS_POOL;
+    out.known |= BITNET_STATUS_POOL | BITNET_STATUS_POOL_USE;
     out.pool_used_bytes = held + pooled.current_bytes;
     out.pool_bytes = held + pooled.current_bytes + pooled.idle_bytes;
+    out.pool_peak_bytes = pooled.peak_bytes;
+    out.pool_hits = pooled.hits;
+    out.pool_misses = pooled.misses;
     return BITNET_OK;
   }
 

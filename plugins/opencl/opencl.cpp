@@ -5,9 +5,7 @@
 #include "gpu-common/backend.hpp"
 #include "opencl_platform.hpp"
 
-#define BITNET_OPENCL_VERSION "0.1.0"
-
-BITNET_BACKEND_NOTE("opencl", BITNET_OPENCL_VERSION, "org.bitnet", "Apache-2.0",
+BITNET_BACKEND_NOTE("opencl", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
                     BITNET_NOTE_FIELD("class", "gpu") BITNET_NOTE_FIELD("flags", "hot-swap"))
 
 namespace {
@@ -37,7 +35,7 @@ BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* requ
                      bitnet_backend_v0* out, bitnet_error* err) {
   // Drivers have threads and stay loaded: neither thread-free nor unloadable.
   static const bitnet::gpu::author author{
-      "opencl", BITNET_OPENCL_VERSION, "org.bitnet", "Apache-2.0",
-      "OpenCL", BITNET_LIFE_HOT_SWAP,  load};
+      "opencl", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
+      "OpenCL", BITNET_LIFE_HOT_SWAP,   load};
   return bitnet::gpu::open_backend(host, request, out, err, author);
 }

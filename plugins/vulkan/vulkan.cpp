@@ -7,9 +7,7 @@
 #include "gpu-common/backend.hpp"
 #include "platform.hpp"
 
-#define BITNET_VULKAN_VERSION "0.1.0"
-
-BITNET_BACKEND_NOTE("vulkan", BITNET_VULKAN_VERSION, "org.bitnet", "Apache-2.0",
+BITNET_BACKEND_NOTE("vulkan", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
                     BITNET_NOTE_FIELD("class", "gpu") BITNET_NOTE_FIELD("flags", "hot-swap"))
 
 namespace {
@@ -60,7 +58,7 @@ bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::setting
 
 constexpr bitnet::gpu::author vulkan{
     .name = "vulkan",
-    .version = BITNET_VULKAN_VERSION,
+    .version = BITNET_BACKEND_VERSION,
     .vendor = "org.bitnet",
     .license = "Apache-2.0",
     .driver = "Vulkan",

@@ -4,6 +4,7 @@ import csv
 import io
 import json
 import pathlib
+import platform
 import signal
 import subprocess
 import time
@@ -165,6 +166,27 @@ class Bench(support.Case):
             self.ok(*self.KERNEL, "--shape", "32x128,16x128", "-n", "2", "-o", "csv").text)))
         self.assertEqual([(row["shape"], row["n"]) for row in table],
                          [("32x128", "2"), ("16x128", "2")])
+
+    def test_names_of_bitnet_rs(self):
+        """Its names of kernels are aliases, also in `backends info`; what is no kernel here says so."""
+        quick = ("--shape", "64x256", "-r", "1", "-n", "1", "--ceiling-mb", "8", "--device", "cpu", "-o", "json")
+        with_isa = {"BITNET_CPU_ISA": "scalar"}
+        for name in ("I2S_QK256_Scalar", "i2s_qk256_scalar"):
+            row, = self.ok("bench", "--kernel", name, *quick, env=with_isa).json
+            self.assertEqual(row["kernel"], "linear_ternary.ternary2.scalar")
+        for name, said in (("I2S_QK256_AVX2", "try BITNET_CPU_ISA=avx2"), ("I2S_QK256_CUDA", "try --device cuda"),
+                           ("TL1_ARM_NEON", "try BITNET_CPU_ISA=neon"), ("IQ2S_GGML_CPU", "does not read weights of type IQ2_S"),
+                           ("Llama_CUDA", "measures a model on it"), ("I2S_QK256_AVX", "has no kernel 'I2S_QK256_AVX'")):
+            self.refused(2, said, "bench", "--kernel", name, *quick, env=with_isa)
+        cpu, = self.ok("backends", "info", "cpu", "--json", env=with_isa).json["backends"]
+        known = {kernel["id"]: kernel["aliases"] for kernel in cpu["kernels"] if "aliases" in kernel}
+        self.assertEqual(known["linear_ternary.ternary2.scalar"], ["I2S_QK256_Scalar"])
+        self.assertTrue(all(id.startswith("linear_ternary.ternary2.") for id in known), known)
+        text = self.ok("backends", "info", "cpu", env=with_isa).text
+        self.assertIn("linear_ternary.ternary2.scalar (reference, in BitNet-rs I2S_QK256_Scalar)", text)
+        if platform.machine() == "x86_64" and "avx2" in open("/proc/cpuinfo", encoding="utf-8").read():
+            row, = self.ok("bench", "--kernel", "TL1_X86_AVX2", *quick, env={"BITNET_CPU_ISA": "avx2"}).json
+            self.assertEqual(row["kernel"], "linear_ternary.ternary2.avx2")
 
     def test_kernels_by_name(self):
         quick = ("--shape", "16x256", "--n", "1", "-r", "1", "--ceiling-mb", "0", "-o", "json")

@@ -46,8 +46,12 @@ def variables_of_options():
 
 def variables_of_plugins():
     """BITNET_<BACKEND>_<KEY> for each setting that a plugin of this tree asks for."""
-    return {f"BITNET_{file.parent.name.upper()}_{key.upper()}" for file in ROOT.glob("plugins/*/*.cpp")
-            for key in re.findall(r'\bparameter\("([a-z_]+)"\)', file.read_text(encoding="utf-8"))}
+    own = {f"BITNET_{file.parent.name.upper()}_{key.upper()}" for file in ROOT.glob("plugins/*/*.cpp")
+           for key in re.findall(r'\bparameter\("([a-z_]+)"\)', file.read_text(encoding="utf-8"))}
+    shared = re.findall(r'^ +\{"([a-z_]+)", ', text("plugins/gpu-common/pool_settings.cpp"), re.MULTILINE)
+    return own | {f"BITNET_{file.parent.name.upper()}_{key.upper()}" for file in ROOT.glob("plugins/*/CMakeLists.txt")
+                  for key in shared if "LINK bitnet_gpu_common" in (said := file.read_text(encoding="utf-8"))
+                  or "PUBLIC bitnet_gpu_common" in said}
 
 
 class Facts(unittest.TestCase):

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "gpu-common/opened.hpp"
+#include "gpu-common/pool_settings.hpp"
 
 namespace bitnet::gpu {
 namespace {
@@ -105,7 +106,7 @@ TEST_F(pool, is_told_with_what_weights_and_blocks_have) {
   const auto ask = [&] {
     bitnet_device_status s{};
     EXPECT_EQ(device.status(s, report_), BITNET_OK);
-    EXPECT_EQ(s.known, BITNET_STATUS_MEMORY | BITNET_STATUS_POOL);
+    EXPECT_EQ(s.known, BITNET_STATUS_MEMORY | BITNET_STATUS_POOL | BITNET_STATUS_POOL_USE);
     EXPECT_EQ(s.memory_total_bytes, 1000u);
     return std::pair(s.pool_used_bytes, s.pool_bytes);
   };
@@ -120,6 +121,14 @@ TEST_F(pool, is_told_with_what_weights_and_blocks_have) {
     EXPECT_EQ(ask(), sizes(628, 628));
   }
   EXPECT_EQ(ask(), sizes(0, 100)) << "a step's memory is kept for the next one";
+  {
+    const lease again = take(device.pool, 100), other = take(device.pool, 60);
+  }
+  bitnet_device_status use{};
+  EXPECT_EQ(device.status(use, report_), BITNET_OK);
+  EXPECT_EQ(use.pool_peak_bytes, 160u) << "of steps, without weights";
+  EXPECT_EQ(use.pool_hits, 1u);
+  EXPECT_EQ(use.pool_misses, 2u);
   driver.full = true;
   bitnet_device_status s{};
   EXPECT_EQ(device.status(s, report_), BITNET_DEVICE_LOST);
@@ -216,6 +225,62 @@ TEST_F(pool, no_more_buffers_are_cached_than_allowed) {
     const lease a = take(p, 100), b = take(p, 200), c = take(p, 300);
   }
   EXPECT_EQ(driver_.alive, 2);
+}
+
+TEST_F(pool, none_is_cached_where_none_may_be) {
+  memory_pool p(driver_, lock_, host_, lent_, {.max_cached_buffers = 0});
+  {
+    const lease a = take(p, 100), b = take(p, 200);
+    EXPECT_EQ(driver_.alive, 2);
+  }
+  EXPECT_EQ(driver_.alive, 0);
+  EXPECT_EQ(p.stats().idle_bytes, 0u);
+}
+
+// The user's words, and what they are refused for.
+TEST_F(pool, settings) {
+  const struct {
+    const char *key, *value;
+    bool fine;
+    memory_pool_config expected;
+  } rows[] = {
+      {"max_pool_size", "536870912", true, {.max_pool_size = 536870912}},
+      {"max_pool_size", "512M", true, {.max_pool_size = 536870912}},
+      {"max_pool_size", "1g", true, {.max_pool_size = 1'000'000'000}},
+      {"max_pool_size", "3G", true, {.max_pool_size = uint64_t{3} << 30}},
+      {"max_pool_size", "0", false, {}},  // no step could run
+      {"max_pool_size", "M", false, {}},
+      {"max_pool_size", "2GiB", false, {}},
+      {"max_pool_size", "-1", false, {}},
+      {"max_pool_size", " 1", false, {}},
+      {"max_pool_size", "99999999999G", false, {}},  // would wrap
+      {"max_cached_buffers", "0", true, {.max_cached_buffers = 0}},
+      {"max_cached_buffers", "7", true, {.max_cached_buffers = 7}},
+      {"max_cached_buffers", "1K", false, {}},
+      {"max_cached_buffers", "4294967296", false, {}},
+      {"cleanup_interval", "0", true, {.cleanup_interval_ns = 0}},
+      {"cleanup_interval", "60", true, {.cleanup_interval_ns = 60'000'000'000}},
+      {"cleanup_interval", "1.5", false, {}},
+      {"cleanup_interval", "", false, {}},
+      {"something", "else", true, {}},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(std::string(row.key) + "=" + row.value);
+    memory_pool_config found;
+    bitnet_error err{};
+    err.struct_size = sizeof err;
+    const bitnet_status status =
+        read_pool_settings({{row.key, row.value}}, found, sdk::reporter(&err, "test"));
+    EXPECT_EQ(status, row.fine ? BITNET_OK : BITNET_UNAVAILABLE);
+    if (!row.fine) {
+      const std::string said = std::string("setting ") + row.key + " is '" + row.value + "'";
+      EXPECT_NE(std::string(err.message).find(said), std::string::npos) << err.message;
+      continue;
+    }
+    EXPECT_EQ(found.max_pool_size, row.expected.max_pool_size);
+    EXPECT_EQ(found.max_cached_buffers, row.expected.max_cached_buffers);
+    EXPECT_EQ(found.cleanup_interval_ns, row.expected.cleanup_interval_ns);
+  }
 }
 
 TEST_F(pool, a_driver_without_memory_is_said_and_counted_as_nothing) {

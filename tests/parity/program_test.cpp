@@ -632,6 +632,26 @@ uint64_t bytes_of_32(uint32_t dtype) {
                                       : 20;
 }
 
+// A buffer that goes and comes again is the same, and the device tells so.
+template <class Ask>
+void expect_use_told(const bitnet_backend_v0& t, bitnet_device* device,
+                     const bitnet_buffer_request& request, const Ask& ask) {
+  const auto make = [&] {
+    bitnet_buffer* buffer = nullptr;
+    must([&](bitnet_error* e) { return t.buffer_create(device, &request, &buffer, e); });
+    return buffer;
+  };
+  t.buffer_destroy(make());
+  const bitnet_device_status before = ask();
+  EXPECT_NE(before.known & BITNET_STATUS_POOL_USE, 0u);
+  t.buffer_destroy(make());
+  const bitnet_device_status after = ask();
+  EXPECT_EQ(after.pool_hits, before.pool_hits + 1);
+  EXPECT_EQ(after.pool_misses, before.pool_misses);
+  EXPECT_EQ(after.pool_peak_bytes, before.pool_peak_bytes);
+  EXPECT_GE(after.pool_peak_bytes, request.bytes);
+}
+
 // What objects have is counted as long as they live.
 TEST_P(each_target, a_device_tells_what_its_objects_have) {
   tiny_host host(1);
@@ -665,6 +685,7 @@ TEST_P(each_target, a_device_tells_what_its_objects_have) {
   bitnet_buffer* buffer = nullptr;
   must([&](bitnet_error* e) { return t.buffer_create(device, &request, &buffer, e); });
   EXPECT_EQ(used(), mib);
+  expect_use_told(t, device, request, ask);
   // Two layers of 4 heads of 64, in blocks of 16 tokens.
   bitnet_kv_config config{};
   config.struct_size = sizeof config;

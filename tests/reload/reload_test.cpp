@@ -71,6 +71,42 @@ TEST_F(reload, by_default_sessions_finish_where_they_are) {
   EXPECT_EQ(p.generations("cpu"), (std::vector<std::string>{"unloaded", "active"}));
 }
 
+// One backend of a later version than everything else: a running program takes it, by its name or
+// by the path of its file, and says which one computes.
+TEST_F(reload, a_later_version_of_one_backend) {
+  for (const std::string& named : {std::string("cpu"), yard_.library("cpu").string()}) {
+    SCOPED_TRACE(named);
+    yard_.install("cpu", read(BITNET_CPU_PLUGIN));
+    program p(yard_, "cpu");
+    conversation before(p);
+    EXPECT_EQ(p.backend("cpu")["version"], BITNET_CPU_VERSION);
+    EXPECT_EQ(p.reload(named)["changed"], false) << "nothing was installed";
+    yard_.install("cpu", read(BITNET_NEXT_CPU_PLUGIN));
+    const nlohmann::json told = p.reload(named, BITNET_RELOAD_MIGRATE);
+    EXPECT_EQ(told["changed"], true) << told;
+    EXPECT_EQ(told["backend"], "cpu") << told;
+    EXPECT_EQ(told["former_version"], BITNET_CPU_VERSION) << told;
+    EXPECT_EQ(told["version"], BITNET_NEXT_CPU_VERSION) << told;
+    EXPECT_EQ(p.backend("cpu")["version"], BITNET_NEXT_CPU_VERSION);
+    EXPECT_EQ(before.tell(prompt, length), undisturbed_);
+  }
+}
+
+TEST_F(reload, a_path_that_no_manifest_names) {
+  program p(yard_, "cpu");
+  const conversation before(p);
+  const std::string stray = yard_.library("stray").string();
+  yard_.install("stray", read(BITNET_NEXT_CPU_PLUGIN));
+  try {
+    p.reload(stray);
+    FAIL() << "it was loaded";
+  } catch (const failed_call& e) {
+    EXPECT_EQ(e.status, BITNET_UNAVAILABLE);
+    EXPECT_NE(std::string(e.what()).find("no manifest names " + stray), std::string::npos)
+        << e.what();
+  }
+}
+
 TEST_F(reload, sessions_move_between_two_tokens) {
   for (const auto& [policy, method] : {std::pair(BITNET_RELOAD_MIGRATE, "migrate"),
                                        std::pair(BITNET_RELOAD_RECOMPUTE, "recompute")}) {

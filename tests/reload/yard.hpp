@@ -164,17 +164,22 @@ class program {
     return nlohmann::json::parse(text);
   }
 
-  // "active", "draining", ... of the copies of a backend, oldest first.
-  std::vector<std::string> generations(const std::string& backend) {
+  // What the report says of a backend.
+  nlohmann::json backend(const std::string& name) {
     uint64_t n = 0;
     bitnet_runtime_report(runtime, nullptr, 0, &n, nullptr);
     std::string text(n, '\0');
     bitnet_runtime_report(runtime, text.data(), n, &n, nullptr);
+    for (auto& b : nlohmann::json::parse(text)["backends"])
+      if (b["name"] == name) return std::move(b);
+    return nlohmann::json::object();
+  }
+
+  // "active", "draining", ... of the copies of a backend, oldest first.
+  std::vector<std::string> generations(const std::string& name) {
     std::vector<std::string> out;
-    const auto report = nlohmann::json::parse(text);
-    for (const auto& b : report["backends"])
-      if (b["name"] == backend && b.contains("generations"))
-        for (const auto& g : b["generations"]) out.push_back(g["state"]);
+    for (const auto& g : backend(name).value("generations", nlohmann::json::array()))
+      out.push_back(g["state"]);
     return out;
   }
 

@@ -2,6 +2,9 @@
 
 import pathlib
 import re
+import shutil
+import subprocess
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -19,10 +22,18 @@ def plain(words):
     return re.sub(r"\b(depends on|requires)\b", "needs", " ".join(words.replace("\n .\n", "\n").split()).lower())
 
 
-def of_debian(control="packaging/debian/control"):
-    """{name in RPM's words: {field: text}}."""
+BACKENDS = sorted(file.stem for file in (ROOT / "packaging/backend").glob("*.control"))
+
+
+def control_of(backend):
+    return f"packaging/backend/{backend}.control"
+
+
+def of_debian(*controls):
+    """{name in RPM's words: {field: text}}, of the core's source and those of backends unless some are named."""
     found = {}
-    for paragraph in text(control).split("\n\n")[1:]:
+    controls = controls or ("packaging/debian/control", *(control_of(name) for name in BACKENDS))
+    for paragraph in [part for control in controls for part in text(control).split("\n\n")[1:]]:
         fields = dict(re.findall(r"^([A-Z][\w-]*): *((?:.*\n?)(?: .*\n?)*)", paragraph + "\n", re.MULTILINE))
         name = fields["Package"].strip()
         found[NAMES.get(name, name)] = fields
@@ -45,6 +56,8 @@ def of_rpm():
 class Split(unittest.TestCase):
     def setUp(self):
         self.debian, self.rpm = of_debian(), of_rpm()
+        # Its compiler is not free: there is no RPM package of it.
+        del self.debian["bitnet-backend-cuda"]
 
     def test_names(self):
         self.assertGreater(len(self.debian), 10)
@@ -62,13 +75,26 @@ class Split(unittest.TestCase):
 
     def test_components(self):
         """A component of CMake is in both or in none."""
-        rules = text("packaging/debian/rules")
-        backends = re.search(r"\$\(foreach name,([a-z -]+),", rules)[1].split()
-        debian = set(re.findall(r"\b([a-z]+)=(?:lib)?bitnet", rules)) | {f"backend-{name}" for name in backends}
-        rpm = set(re.search(r"^%global components (.*)$", text("packaging/rpm/bitnet.spec"), re.MULTILINE)[1].split())
+        backends = {f"backend-{name}" for name in BACKENDS if name != "cuda"}
+        debian = set(re.findall(r"\b([a-z]+)=(?:lib)?bitnet", text("packaging/debian/rules"))) | backends
+        spec = text("packaging/rpm/bitnet.spec")
+        rpm = set(re.search(r"^%global components (.*)$", spec, re.MULTILINE)[1].split())
         self.assertEqual(debian, rpm)
         self.assertEqual({name.removeprefix("bitnet-") for name in self.rpm if "Enhances:" in self.rpm[name]["package"]
-                          and "backend" in name}, {f"backend-{name}" for name in backends})
+                          and "backend" in name}, backends)
+        built = re.search(r"-DBITNET_BACKENDS=([a-z;]+)'", spec)[1].split(";")
+        self.assertEqual({f"backend-{name}" for name in built}, backends)
+
+    def test_versions(self):
+        """A backend's package has the backend's version, in both; what depends on the core's has that."""
+        spec = text("packaging/rpm/bitnet.spec")
+        for name in BACKENDS:
+            if name != "cuda":
+                self.assertIn(f"Version: %{{version_{name}}}", re.sub(" +", " ", self.rpm[f"bitnet-backend-{name}"]["package"]))
+                self.assertIn(f"\n%global version_{name} @version_{name}@\n", spec)
+        below = spec.split("%global core_version", 1)[1]
+        self.assertEqual([line for line in below.splitlines()[1:] if "%{version}" in line and "Source0" not in line], [],
+                         "what it is there, the package above decides")
 
     def test_how_they_meet(self):
         """docs/adr/0031-packages-meet-by-abi.md, in both."""
@@ -84,22 +110,61 @@ class Split(unittest.TestCase):
                 self.assertEqual(debian in fields.get(relation, ""), rpm in re.sub(" +", " ", tags), f"{name}: {rpm}")
 
 
-class Cuda(unittest.TestCase):
-    """The package whose source is built against the SDK alone."""
+class Backends(unittest.TestCase):
+    """Packages whose sources are built against the SDK alone, by one recipe."""
 
-    def test_meets_the_core_as_the_others_do(self):
-        cuda, vulkan = of_debian("packaging/cuda/debian/control")["bitnet-backend-cuda"], of_debian()["bitnet-backend-vulkan"]
-        for field in ("Architecture", "Multi-Arch", "Provides", "Enhances"):
-            self.assertEqual(cuda[field], vulkan[field], field)
-        self.assertEqual(cuda["Depends"], vulkan["Depends"].replace(" libvulkan1,", ""))
+    def test_meet_the_core_alike(self):
+        cpu = of_debian()["bitnet-backend-cpu"]
+        for name in BACKENDS:
+            fields = of_debian(control_of(name))[f"bitnet-backend-{name}"]
+            for field in ("Architecture", "Multi-Arch", "Provides", "Enhances"):
+                self.assertEqual(fields[field].strip(), cpu[field].strip(), f"{name}: {field}")
+            own = {part.strip() for part in fields["Depends"].split(",")}
+            self.assertLessEqual({part.strip() for part in cpu["Depends"].split(",")}, own, name)
+            self.assertTrue(text(control_of(name)).startswith(f"Source: bitnet-backend-{name}\n"))
+            self.assertIn("bitnet-backend-dev,", text(control_of(name)).split("\n\n", maxsplit=1)[0])
+
+    def test_each_backend_has_one(self):
+        listed = subprocess.run([ROOT / "scripts/check-versions", "--list"], capture_output=True, text=True, check=True).stdout
+        self.assertLessEqual({line.split()[0] for line in listed.splitlines()} - {"bitnet"}, set(BACKENDS))
+
+    def test_changelog(self):
+        """Debian's is made of the backend's own: who, which version, when, what."""
+        with tempfile.TemporaryDirectory() as folder:
+            tree = pathlib.Path(folder)
+            (tree / "packaging/backend").mkdir(parents=True)
+            shutil.copy(ROOT / "packaging/backend/changelog", tree / "packaging/backend")
+            (tree / "plugins/one").mkdir(parents=True)
+            (tree / "plugins/one/CHANGELOG.md").write_text(
+                "# Changes\n\n## Unreleased\n\n- It does\n  [more](a.md) of `b`.\n- And " + "much " * 20 + "else.\n\n"
+                "## 0.3.0 - 2026-02-03\n\n- First.\n", encoding="utf-8")
+            made = subprocess.run([tree / "packaging/backend/changelog", "one", "0.3.1", "1790000000"], capture_output=True,
+                                  text=True, check=True).stdout
+        self.assertEqual(made, """\
+bitnet-backend-one (0.3.1-1) unstable; urgency=medium
+
+  * It does more of b.
+  * And much much much much much much much much much much much much much much
+    much much much much much much else.
+
+ -- The bitnet authors <maintainers@users.noreply.github.com>  Mon, 21 Sep 2026 14:13:20 +0000
+
+bitnet-backend-one (0.3.0-1) unstable; urgency=medium
+
+  * First.
+
+ -- The bitnet authors <maintainers@users.noreply.github.com>  Tue, 03 Feb 2026 12:00:00 +0000
+""")
 
     def test_asks_for_nothing_of_the_vendor(self):
-        control = text("packaging/cuda/debian/control")
+        control = text(control_of("cuda"))
         self.assertIn("\nSection: contrib/", control)
-        fields = of_debian("packaging/cuda/debian/control")["bitnet-backend-cuda"]
+        fields = of_debian(control_of("cuda"))["bitnet-backend-cuda"]
         self.assertNotIn("Recommends", fields)
         self.assertNotRegex(fields["Depends"], "cuda|nvidia")
         for name, others in of_debian().items():
+            if name == "bitnet-backend-cuda":
+                continue
             for field in ("Depends", "Recommends"):
                 self.assertNotIn("cuda", others.get(field, ""), f"{name}: {field}")
 
@@ -116,19 +181,27 @@ class Cuda(unittest.TestCase):
 
     def test_the_source_is_whole(self):
         """What is included there is in it or in the SDK."""
-        folders = [ROOT / "plugins" / name for name in ("cuda", "gpu-common")]
-        if not folders[0].is_dir():
-            self.skipTest("somebody took the cuda backend out of the tree")
-        own = [*folders, folders[0] / "kernels", ROOT / "plugins", ROOT / "abi/include", ROOT / "plugins/sdk/include"]
-        looked = 0
-        for file in [file for folder in folders for file in folder.rglob("*") if file.suffix in (".cpp", ".hpp", ".cu", ".cuh")]:
-            for name in re.findall(r'^#include "(.*)"', file.read_text(encoding="utf-8"), re.MULTILINE):
-                found = next((folder / name for folder in own if (folder / name).is_file()), None)
-                self.assertIsNotNone(found, f"{file}: {name}")
-                self.assertIn(found.relative_to(ROOT).parts[:2], {
-                    ("plugins", "cuda"), ("plugins", "gpu-common"), ("abi", "include"), ("plugins", "sdk")}, f"{file}: {name}")
-                looked += 1
-        self.assertGreater(looked, 100)
+        for name in BACKENDS:
+            folders = [ROOT / "plugins" / name, ROOT / "plugins/gpu-common"]
+            if not folders[0].is_dir():  # somebody took it out of the tree
+                continue
+            if name == "cpu":
+                folders.pop()
+            own = [*folders, folders[0] / "kernels", folders[0] / "ops", ROOT / "plugins", ROOT / "abi/include",
+                   ROOT / "plugins/sdk/include"]
+            allowed = {("abi", "include"), ("plugins", "sdk"), *(folder.relative_to(ROOT).parts for folder in folders)}
+            looked = 0
+            for file in [file for folder in folders for file in folder.rglob("*")
+                         if file.suffix in (".cpp", ".hpp", ".cu", ".cuh")]:
+                for header in re.findall(r'^#include "(.*)"', file.read_text(encoding="utf-8"), re.MULTILINE):
+                    if (file.parent / header).is_file() or header == "kernel_sources.hpp":  # made by CMake
+                        looked += 1
+                        continue
+                    found = next((folder / header for folder in own if (folder / header).is_file()), None)
+                    self.assertIsNotNone(found, f"{file}: {header}")
+                    self.assertIn(found.relative_to(ROOT).parts[:2], allowed, f"{file}: {header}")
+                    looked += 1
+            self.assertGreater(looked, 50, name)
 
 
 if __name__ == "__main__":

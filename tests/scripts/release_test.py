@@ -8,6 +8,23 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+VERSIONS = '''case $* in
+  --list) echo "bitnet 1.2.0"; echo "cpu 1.2.0"; echo "cuda 1.1.7"; echo "vulkan 1.2.1" ;;
+  *cuda) echo 1.1.7 ;; *vulkan) echo 1.2.1 ;; *bitnet) echo 1.2.0 ;; *) exit 2 ;;
+esac'''
+# deb-core and rpm make more than is of one component.
+PACKAGE = '''if [ "$1" = deb-backend ]; then name=$2; shift; fi
+mkdir -p "$3"; echo "$1 $name" >> ../packaged
+case $1 in
+  source) echo a > "$3/bitnet-1.2.0.tar.gz" ;;
+  deb-core) for name in libbitnet0_1.2.0-1_amd64.deb bitnet-backend-dev_1.2.0-1_amd64.deb bitnet-backend-gpu_1.2.0-1_all.deb; do
+      echo a > "$3/$name"; done ;;
+  rpm) for name in libs-1.2.0 backend-devel-1.2.0 backend-cpu-1.2.0 backend-vulkan-1.2.1; do
+      echo a > "$3/bitnet-$name-1.x86_64.rpm"; done ;;
+  wheel) echo a > "$3/bitnet_runtime-1.2.0-py3-none-any.whl" ;;
+  vulkan) echo a > "$3/bitnet-backend-vulkan_1.2.1-1_amd64.deb"; echo a > "$3/bitnet-backend-vulkan-dbgsym_1.2.1-1_amd64.deb" ;;
+  cuda) if [ -e ../cuda ]; then exit $(cat ../cuda); fi; echo a > "$3/bitnet-backend-cuda_1.1.7-1_amd64.deb" ;;
+esac'''
 CHANGES = "# Changes\n\n## Unreleased\n\n- Something else.\n\n## 1.2.0 - 2026-11-24\n\n- It does more.\n\n## 1.1.0 - 2026-01-01\n\n- Old.\n"
 
 
@@ -24,15 +41,13 @@ class Release(unittest.TestCase):
         (self.tree / "scripts").mkdir(parents=True)
         (self.folder / "bin").mkdir()
         shutil.copy(ROOT / "scripts/release", self.tree / "scripts")
-        self.script("check-versions", "echo 1.2.0")
+        self.script("check-versions", VERSIONS)
         self.script("check-abi", 'echo "compared with ${2:-what is recorded}"; if [ -e ../broken ]; then exit 1; fi')
-        self.script("package", 'mkdir -p "$3"; case $1 in source) echo a > "$3/bitnet-1.2.0.tar.gz" ;; '
-                    'deb) echo a > "$3/libbitnet0_1.2.0-1_amd64.deb" ;; '
-                    'deb-cuda) if [ -e ../cuda ]; then exit $(cat ../cuda); fi; '
-                    'echo a > "$3/bitnet-backend-cuda_1.2.0-1_amd64.deb" ;; '
-                    'rpm) echo a > "$3/bitnet-libs-1.2.0-1.x86_64.rpm" ;; '
-                    'wheel) echo a > "$3/bitnet_runtime-1.2.0-py3-none-any.whl" ;; esac')
-        self.script("sbom", 'echo "{}" > "$2/bitnet-1.2.0.spdx.json"; exit 77')
+        self.script("package", PACKAGE)
+        self.script("sbom", 'echo "$4" > "$2/parts.spdx.json"; exit 77')
+        self.write(self.tree / "packaging/rpm/bitnet.spec", "%package backend-cpu\n%package backend-vulkan\n")
+        for name, version in (("vulkan", "1.2.1"), ("cuda", "1.1.7")):
+            self.write(self.tree / f"plugins/{name}/CHANGELOG.md", f"# Changes\n\n## Unreleased\n\n- Next.\n\n## {version} - 2026-12-01\n\n- Of {name}.\n")
         self.write(self.folder / "bin/cmake", "#!/bin/sh\n[ ! -e ../unbuilt ]\n")
         self.write(self.tree / "CHANGELOG.md", CHANGES)
         self.write(self.tree / ".gitignore", "build/\n")
@@ -83,15 +98,15 @@ class Release(unittest.TestCase):
         folder = self.tree / "build/release-1.2.0"
         self.assertEqual({file.name for file in folder.iterdir()}, {
             "bitnet-1.2.0.tar.gz", "libbitnet0_1.2.0-1_amd64.deb", "bitnet-libs-1.2.0-1.x86_64.rpm",
-            "bitnet-backend-cuda_1.2.0-1_amd64.deb", "bitnet_runtime-1.2.0-py3-none-any.whl",
-            "bitnet-1.2.0.spdx.json", "CHANGES.md", "SHA256SUMS", "SHA256SUMS.sig"})
+            "bitnet-backend-dev_1.2.0-1_amd64.deb", "bitnet-backend-devel-1.2.0-1.x86_64.rpm", "bitnet-backend-gpu_1.2.0-1_all.deb",
+            "bitnet_runtime-1.2.0-py3-none-any.whl", "parts.spdx.json", "CHANGES.md", "SHA256SUMS", "SHA256SUMS.sig"})
         self.assertEqual((folder / "CHANGES.md").read_text(encoding="utf-8"), "- It does more.\n")
         # As docs/how-to/release.md has users do it.
         check = ("openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", self.folder / "release.pem",
                  "-in", "SHA256SUMS", "-sigfile", "SHA256SUMS.sig")
         self.assertEqual(run(*check, cwd=folder).returncode, 0)
         self.assertEqual(run("sha256sum", "--check", "SHA256SUMS", cwd=folder).returncode, 0)
-        self.assertEqual(len((folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()), 7)
+        self.assertEqual(len((folder / "SHA256SUMS").read_text(encoding="utf-8").splitlines()), 9)
         with open(folder / "SHA256SUMS", "a", encoding="utf-8") as file:
             file.write("0  more\n")
         self.assertNotEqual(run(*check, cwd=folder).returncode, 0)
@@ -119,7 +134,7 @@ class Release(unittest.TestCase):
                          "- Something else.\n")
 
     def test_versions(self):
-        self.script("check-versions", "echo 1.2.0; exit 1")
+        self.script("check-versions", "exit 1")
         self.refused("the versions differ", "--unsigned", "--trial")
 
     def test_changelog(self):
@@ -133,13 +148,36 @@ class Release(unittest.TestCase):
         self.script("sbom", "exit 1")
         self.refused("the lists of parts", "--unsigned", "--trial")
 
-    def test_without_the_cuda_backend(self):
-        self.write(self.folder / "cuda", "77")
-        said = self.made("--unsigned")
-        self.assertIn("there is no bitnet-backend-cuda among the packages", said)
-        shutil.rmtree(self.tree / "build")
-        self.write(self.folder / "cuda", "1")
-        self.refused("bitnet-backend-cuda could not be made", "--unsigned")
+    def test_a_backend_alone(self):
+        """Of its own tag, version and changelog, whatever those of the core are."""
+        self.refused("vulkan-v1.2.1 is not this commit", "--unsigned", "--component", "vulkan")
+        self.git("tag", "vulkan-v1.2.1")
+        self.git("tag", "-d", "v1.2.0")
+        self.made("--unsigned", "--component", "vulkan")
+        folder = self.tree / "build/release-vulkan-1.2.1"
+        self.assertEqual({file.name for file in folder.iterdir()}, {
+            "bitnet-backend-vulkan_1.2.1-1_amd64.deb", "bitnet-backend-vulkan-dbgsym_1.2.1-1_amd64.deb",
+            "bitnet-backend-vulkan-1.2.1-1.x86_64.rpm", "parts.spdx.json", "CHANGES.md", "SHA256SUMS"})
+        self.assertEqual((folder / "CHANGES.md").read_text(encoding="utf-8"), "- Of vulkan.\n")
+        self.assertEqual((folder / "parts.spdx.json").read_text(encoding="utf-8"), "vulkan\n")
+
+    def test_a_backend_without_an_rpm_package(self):
+        self.git("tag", "cuda-v1.1.7")
+        self.made("--unsigned", "--component", "cuda")
+        self.assertTrue((self.tree / "build/release-cuda-1.1.7/bitnet-backend-cuda_1.1.7-1_amd64.deb").exists())
+        self.assertNotIn("rpm", (self.folder / "packaged").read_text(encoding="utf-8"))
+        for status in ("77", "1"):  # no compiler for it, and a build that fails
+            shutil.rmtree(self.tree / "build")
+            self.write(self.folder / "cuda", status)
+            self.refused("bitnet-backend-cuda could not be made", "--unsigned", "--component", "cuda")
+
+    def test_components(self):
+        self.refused("mend what it says above", "--unsigned", "--component", "rocm")
+        self.git("tag", "vulkan-v1.2.1")
+        (self.folder / "broken").touch()
+        self.git("tag", "v1.1.0", "HEAD^")
+        # For a contract that no core has released nobody could load it.
+        self.refused("the gate of the contract ended with 1", "--unsigned", "--component", "vulkan")
 
     def test_packages_of_before(self):
         before = self.folder / "before"
@@ -170,7 +208,7 @@ class Release(unittest.TestCase):
         (self.folder / "broken").touch()
         for version, last, breaks in (("0.3.0", "v0.2.9", True), ("0.3.1", "v0.3.0", False)):
             with self.subTest(version):
-                self.script("check-versions", f"echo {version}")
+                self.script("check-versions", f"echo bitnet {version} | sed 's/bitnet //'")
                 self.script("package", f'mkdir -p "$3"; touch "$3/libbitnet0_{version}-1_amd64.deb" '
                             f'"$3/bitnet-libs-{version}-1.x86_64.rpm" "$3/bitnet_runtime-{version}-py3-none-any.whl"')
                 self.git("tag", last)

@@ -129,6 +129,7 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
                                                        bitnet_error* err);
 /* JSON: {requested, requested_by, detected[], selected, device?, backends[{name, stage, code,
  * reason, hint, manifest?, library?, library_named?, version?, vendor?, license?, build_id?, abi?,
+ * environment[]?,
  * probe{stage, time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?,
  * disabled_kernels[]?, output?, ...}?, devices[{..., status?}], kernels[{id, op, format, level}]?,
  * generations[{number, state, build_id?, reason?}]?}], searched[{directory, result}],
@@ -137,9 +138,10 @@ BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, 
  * run, as the system has it now; it is there where they are kept to CPUs or nodes. `code` is
  * stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. `status` is
  * what a device was doing: {asked: "now" | "probe", age_s?, refused?, memory_total_bytes?,
- * memory_free_bytes?, pool_bytes?, pool_used_bytes?, utilisation_percent?,
- * temperature_millicelsius?, power_milliwatts?, clock_khz?, memory_clock_khz?, throttled[]?,
- * ecc_corrected?, ecc_uncorrected?, health?}, of devices that models are open on asked now. */
+ * memory_free_bytes?, pool_bytes?, pool_used_bytes?, pool_peak_bytes?, pool_hits?, pool_misses?,
+ * utilisation_percent?, temperature_millicelsius?, power_milliwatts?, clock_khz?,
+ * memory_clock_khz?, throttled[]?, ecc_corrected?, ecc_uncorrected?, health?}, of devices that
+ * models are open on asked now. */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);
@@ -602,15 +604,17 @@ BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t 
 
 /* Loads a backend's file as it is now, beside the copy that serves: inspects and probes it, gives
  * it the weights of every open model, compares its logits with the old copy's, and only then lets
- * new sessions take it. Open sessions follow by `policy` before their next token. On failure
- * nothing has changed: BITNET_REJECTED or BITNET_UNAVAILABLE with code, reason and advice, or what
- * kept the new copy from taking the weights. Needs room for a second set of weights, except for
- * those that the backend uses as they lie in the model file. Any thread, also while sessions
- * generate, but no log or progress callback; opening and closing of models waits for it. `report`
- * gets {backend, changed, reason?, build_id?, former_build_id?, generation?, models?,
- * sessions{moving, staying}?, compared{tokens, difference}?, stale_libraries[]?}; changed is false,
- * with the reason, when the file is the one that is loaded or has its build id. BITNET_TIMEOUT when
- * its probe has not answered after 60 seconds: it goes on, and reloading later finds its answer. */
+ * new sessions take it. `backend` is its name or, with a '/' in it, the path of its manifest or of
+ * the library that a manifest names. Open sessions follow by `policy` before their next token. On
+ * failure nothing has changed: BITNET_REJECTED or BITNET_UNAVAILABLE with code, reason and advice,
+ * or what kept the new copy from taking the weights. Needs room for a second set of weights,
+ * except for those that the backend uses as they lie in the model file. Any thread, also while
+ * sessions generate, but no log or progress callback; opening and closing of models waits for it.
+ * `report` gets {backend, changed, reason?, build_id?, former_build_id?, version?, former_version?,
+ * generation?, models?, sessions{moving, staying}?, compared{tokens, difference}?,
+ * stale_libraries[]?}; changed is false, with the reason, when the file is the one that is loaded
+ * or has its build id. BITNET_TIMEOUT when its probe has not answered after 60 seconds: it
+ * goes on, and reloading later finds its answer. */
 BITNET_API bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend,
                                                const bitnet_reload_options* options,
                                                bitnet_error* err);

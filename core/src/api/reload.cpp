@@ -40,11 +40,13 @@ bitnet::result<bitnet::reload::options> options_of(const bitnet_reload_options& 
   return out;
 }
 
-std::string json_of(const std::string& backend, const bitnet::reload::outcome& done) {
-  nlohmann::ordered_json out = {{"backend", backend}, {"changed", done.changed}};
+std::string json_of(const bitnet::reload::outcome& done) {
+  nlohmann::ordered_json out = {{"backend", done.backend}, {"changed", done.changed}};
   if (!done.reason.empty()) out["reason"] = done.reason;
   if (!done.build_id.empty()) out["build_id"] = done.build_id;
   if (!done.former_build_id.empty()) out["former_build_id"] = done.former_build_id;
+  if (!done.version.empty()) out["version"] = done.version;
+  if (!done.former_version.empty()) out["former_version"] = done.former_version;
   if (done.changed) {
     if (done.generation != 0) out["generation"] = done.generation;
     out["models"] = done.models;
@@ -152,8 +154,8 @@ bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend
       const std::lock_guard lock(runtime->turn);
       if (selected) runtime->choice = *selected;
     }
-    if (done->changed) runtime->lost.was_replaced(backend);
-    const std::string text = json_of(backend, *done);
+    if (done->changed) runtime->lost.was_replaced(done->backend);
+    const std::string text = json_of(*done);
     runtime->services.log(BITNET_LOG_INFO, "reload", text);
     alone.unlock();  // the callback may open and close models
     if (o.report != nullptr) o.report(o.report_user, {text.data(), text.size()});

@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <charconv>
 #include <cstdlib>
+#include <iterator>
 #include <limits>
 #include <optional>
 #include <system_error>
@@ -205,18 +206,24 @@ std::filesystem::path backend_cache(std::string_view name) {
   return probes.empty() ? probes : probes.parent_path() / "backends" / name;
 }
 
-std::vector<std::string> probe_variables(const std::vector<std::string>& declared) {
-  // What the dynamic linker and drivers need to act as they do in the process itself.
-  std::vector<std::string> names = {"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR"};
-  if (!privileged()) names.emplace_back("LD_LIBRARY_PATH");
-  for (const std::string& name : declared)
-    if (!name.starts_with("LD_") && !name.starts_with("GLIBC_") && !name.starts_with("MALLOC_"))
-      names.push_back(name);
+std::vector<std::string> declared_variables(const std::vector<std::string>& declared) {
   std::vector<std::string> out;
-  for (const std::string& name : names)
+  for (const std::string& name : declared) {
+    if (name.starts_with("LD_") || name.starts_with("GLIBC_") || name.starts_with("MALLOC_"))
+      continue;
     // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here calls setenv
     if (const char* value = std::getenv(name.c_str()); value != nullptr)
       out.push_back(name + "=" + value);
+  }
+  return out;
+}
+
+std::vector<std::string> probe_variables(const std::vector<std::string>& declared) {
+  // What the dynamic linker and drivers need to act as they do in the process itself.
+  std::vector<std::string> out = declared_variables({"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR"});
+  const std::string libraries = privileged() ? "" : variable("LD_LIBRARY_PATH");
+  if (!libraries.empty()) out.push_back("LD_LIBRARY_PATH=" + libraries);
+  std::ranges::copy(declared_variables(declared), std::back_inserter(out));
   return out;
 }
 

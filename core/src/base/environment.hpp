@@ -101,9 +101,11 @@ std::filesystem::path temporary_directory(bool raised);
 // folder of probe_cache(); "" if there is no such place.
 std::filesystem::path backend_cache(std::string_view name);
 
-// "NAME=value" of what a probe's child may see: the names of a fixed list and `declared` ones,
-// those that are set. Names that tell the dynamic linker or libc what to do are never passed
-// because a manifest declares them.
+// "NAME=value" of the declared ones that are set. Names that tell the dynamic linker or libc what
+// to do are never among them because a manifest declares them.
+std::vector<std::string> declared_variables(const std::vector<std::string>& declared);
+
+// What a probe's child may see: the names of a fixed list, and the declared ones as above.
 std::vector<std::string> probe_variables(const std::vector<std::string>& declared);
 
 // Everything, by name: what a plugin under probe may not change.

@@ -124,7 +124,10 @@ json to_json(const compute::activity& a) {
           {"throttled", s.throttled},
           {"ecc_corrected", s.ecc_corrected},
           {"ecc_uncorrected", s.ecc_uncorrected},
-          {"health", s.health}};
+          {"health", s.health},
+          {"pool_peak_bytes", s.pool_peak_bytes},
+          {"pool_hits", s.pool_hits},
+          {"pool_misses", s.pool_misses}};
 }
 
 // Nothing if it is not well formed.
@@ -149,6 +152,11 @@ std::optional<compute::activity> to_activity(const json& from) {
     s.ecc_corrected = m.number<uint64_t>("ecc_corrected");
     s.ecc_uncorrected = m.number<uint64_t>("ecc_uncorrected");
     s.health = m.number<uint32_t>("health");
+    if ((s.known & BITNET_STATUS_POOL_USE) != 0) {  // what was remembered earlier has none of them
+      s.pool_peak_bytes = m.number<uint64_t>("pool_peak_bytes");
+      s.pool_hits = m.number<uint64_t>("pool_hits");
+      s.pool_misses = m.number<uint64_t>("pool_misses");
+    }
     if (bitnet_wrong_device_status(&s) != nullptr) return std::nullopt;
     out.told = s;
   }

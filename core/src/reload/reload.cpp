@@ -58,6 +58,9 @@ class procedure {
   // The file as it is now. Gives out_ a reason if there is nothing to do.
   result<select::registry::renewal> inspect() {
     const std::lock_guard lock(house_.turn);
+    auto name = house_.registry.meant_by(backend_);
+    if (!name) return std::unexpected(as_failure(name.error()));
+    out_.backend = backend_ = std::move(*name);
     auto fresh = house_.registry.renew(backend_);
     if (!fresh) return std::unexpected(as_failure(fresh.error()));
     loaded_ = house_.registry.loaded(backend_);
@@ -65,6 +68,8 @@ class procedure {
       selected_ = *house_.selected;
     out_.build_id = fresh->facts().build_id;
     out_.former_build_id = loaded_.build_id;
+    out_.version = fresh->facts().note.version;
+    out_.former_version = loaded_.version;
     if (!loaded_.backend) return std::move(*fresh);
     const auto& now = fresh->file();
     const auto& then = loaded_.backend->file();
@@ -163,7 +168,7 @@ class procedure {
   }
 
   const house& house_;
-  const std::string& backend_;
+  std::string backend_;
   const options& how_;
   outcome out_;
   select::registry::loaded_copy loaded_;

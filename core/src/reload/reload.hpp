@@ -36,9 +36,11 @@ struct options {
 };
 
 struct outcome {
+  std::string backend;  // its name
   bool changed = false;
   std::string reason;  // why nothing changed
   std::string build_id, former_build_id;
+  std::string version, former_version;
   uint32_t generation = 0;
   uint32_t models = 0;  // whose weights it was given
   session::model_engines::moved sessions;

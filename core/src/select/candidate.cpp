@@ -232,6 +232,7 @@ backend_report candidate::describe() const {
     out.version = manifest_->version;
     out.vendor = manifest_->vendor;
     out.license = manifest_->license;
+    out.environment = environment::declared_variables(manifest_->depends_on.env);
   }
   if (facts_) {  // the plugin knows better than its manifest
     out.version = facts_->note.version;

@@ -30,6 +30,9 @@ void add(ordered_json& out, const bitnet_device_status& s) {
   put(BITNET_STATUS_MEMORY, "memory_free_bytes", s.memory_free_bytes);
   put(BITNET_STATUS_POOL, "pool_bytes", s.pool_bytes);
   put(BITNET_STATUS_POOL, "pool_used_bytes", s.pool_used_bytes);
+  put(BITNET_STATUS_POOL_USE, "pool_peak_bytes", s.pool_peak_bytes);
+  put(BITNET_STATUS_POOL_USE, "pool_hits", s.pool_hits);
+  put(BITNET_STATUS_POOL_USE, "pool_misses", s.pool_misses);
   put(BITNET_STATUS_UTILISATION, "utilisation_percent", s.utilisation_percent);
   put(BITNET_STATUS_TEMPERATURE, "temperature_millicelsius", s.temperature_millicelsius);
   put(BITNET_STATUS_POWER, "power_milliwatts", s.power_milliwatts);

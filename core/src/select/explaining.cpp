@@ -11,6 +11,7 @@
 #include "plugin/manifest/discover.hpp"
 #include "plugin/manifest/manifest.hpp"
 #include "select/contents.hpp"
+#include "select/other_names.hpp"
 
 namespace bitnet::select {
 namespace {
@@ -36,10 +37,28 @@ std::string not_probed(const candidate& c, const option* winner, probe::service&
                                   : fmt::format("would come after {}", winner->name()));
 }
 
+// Only packages that exist are recommended.
 std::string install_hint(const wish& w) {
   if (w.kind == wish::kind_type::device_class)
     return fmt::format("install a backend for this {}, or request the device auto", w.name);
-  return fmt::format("install bitnet-backend-{}, or request the device auto", w.name);
+  if (has_package(w.name))
+    return fmt::format("install bitnet-backend-{}, or request the device auto", w.name);
+  return fmt::format(
+      "look at what `bitnet backends` lists (bitnet's own are {}), or request the device auto",
+      backends_with_packages());
+}
+
+// Of a name that no backend has and something is known of: a backend for the same devices.
+std::string hint_instead(const std::vector<std::string>& backends,
+                         const std::vector<candidate>& here) {
+  const auto is_here = [&](const std::string& name) {
+    return std::ranges::any_of(here, [&](const candidate& c) { return c.name() == name; });
+  };
+  if (backends.empty()) return "request the device auto";
+  if (const auto found = std::ranges::find_if(backends, is_here); found != backends.end())
+    return fmt::format("request the device {}", *found);
+  return fmt::format("install bitnet-backend-{0} and request the device {0}, or request auto",
+                     backends.front());
 }
 
 // The user's folder that has a manifest which a wish may mean, where root was not told to look.
@@ -105,6 +124,8 @@ refusal registry::contents::explain(const wish& w) {
   if (const std::string folder = passed_over(searched, w); reasons.empty() && !folder.empty())
     return {false, fmt::format("root was not told to look into {}, which has one", folder),
             look_there(folder)};
+  if (const other_name* known = find_other_name(w.name); reasons.empty() && known != nullptr)
+    return {false, std::string(known->sentence), hint_instead(instead_of(*known), candidates)};
   if (reasons.empty())
     return {false,
             w.kind == wish::kind_type::device_class

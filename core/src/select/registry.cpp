@@ -199,7 +199,7 @@ result<registry::other_choice> registry::select_other(const request& wanted,
 registry::loaded_copy registry::loaded(const std::string& name) const {
   for (const candidate& c : contents_->candidates)
     if (c.name() == name)
-      if (auto b = c.loaded()) return {std::move(b), c.facts().build_id};
+      if (auto b = c.loaded()) return {std::move(b), c.facts().build_id, c.facts().note.version};
   return {};
 }
 

@@ -4,8 +4,11 @@
 
 #include <algorithm>
 #include <chrono>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
+#include "plugin/codes/text.hpp"
 #include "select/contents.hpp"
 
 namespace bitnet::select {
@@ -71,6 +74,34 @@ plugin::checked<choice> registry::renewal::load(uint32_t index) {
     return plugin::reject(code::probe_mismatch, "what it says changes whenever it is asked");
   const device_report& device = found.devices()[index];
   return choice{contents_->loaded, index, device.info, facts().build_id, rounding_of(device)};
+}
+
+namespace {
+
+bool same_file(const std::string& named, const std::filesystem::path& wanted) {
+  std::error_code error;
+  return !named.empty() && std::filesystem::weakly_canonical(named, error) == wanted;
+}
+
+}  // namespace
+
+plugin::checked<std::string> registry::meant_by(const std::string& text) const {
+  if (!text.contains('/')) return text;
+  std::error_code error;
+  const std::filesystem::path wanted = std::filesystem::weakly_canonical(text, error);
+  auto discovered = contents_->discover();
+  std::vector<std::string> libraries;
+  for (plugin::found_manifest& found : discovered.found) {
+    const backend_report one = candidate(std::move(found), contents_->rules).describe();
+    if (same_file(one.library, wanted) || same_file(one.manifest, wanted)) return one.name;
+    if (!one.library.empty()) libraries.push_back(one.library);
+  }
+  return std::unexpected(plugin::defect{
+      code::trust_missing, BITNET_UNAVAILABLE,
+      fmt::format("no manifest names {}; those that are installed name {}",
+                  plugin::printable(text, 200),
+                  libraries.empty() ? "nothing" : plugin::join(libraries, ", ")),
+      "put the new file in the place of one of these, or install a manifest that names it"});
 }
 
 plugin::checked<registry::renewal> registry::renew(const std::string& name) {

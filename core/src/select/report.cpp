@@ -108,6 +108,8 @@ ordered_json to_json(const backend_report& b) {
   put(out, "license", b.license);
   put(out, "build_id", b.build_id);
   put(out, "abi", b.abi);
+  for (const std::string& one : b.environment)
+    out["environment"].push_back(plugin::printable(one, 1024));
   if (b.probed) {
     // Else it has threads of its own, or none.
     out["host_threads"] = (b.probed->what.life_flags & BITNET_LIFE_USES_HOST_POOL) != 0;

@@ -53,7 +53,8 @@ using device_report = probe::device_report;
 struct backend_report {
   std::string name, stage, code, reason, hint;
   std::string manifest, library, version, vendor, license, build_id, abi;
-  std::string named;  // the library as the manifest names it, through links
+  std::string named;                     // the library as the manifest names it, through links
+  std::vector<std::string> environment;  // "NAME=value" of the variables that change what it finds
   std::vector<device_report> devices;
   struct standing {
     uint32_t rank = 0;  // among all usable devices, from 1; 0: not usable
@@ -113,15 +114,18 @@ class registry {
   };
   result<other_choice> select_other(const request& wanted, const std::set<std::string>& without);
 
-  // What is loaded of a backend, and the build id of its file. nullptr: nothing.
+  // What is loaded of a backend, and build id and version of its file. nullptr: nothing.
   struct loaded_copy {
     std::shared_ptr<plugin::backend> backend;
-    std::string build_id;
+    std::string build_id, version;
   };
   [[nodiscard]] loaded_copy loaded(const std::string& name) const;
   // Looks for the backend's manifest and file as if for the first time, and inspects what is there
   // now. The registry stays as it is until adopt().
   class renewal;
+  // The backend that a text means: its name or, with a '/' in it, the path of its library or of its
+  // manifest, through links too. Manifests are looked for anew.
+  [[nodiscard]] plugin::checked<std::string> meant_by(const std::string& text) const;
   [[nodiscard]] plugin::checked<renewal> renew(const std::string& name);
   void adopt(renewal fresh, report& out);
 

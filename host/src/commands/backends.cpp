@@ -8,6 +8,7 @@
 #include "library/advice.hpp"
 #include "library/conformance_report.hpp"
 #include "library/json.hpp"
+#include "library/kernel_aliases.hpp"
 #include "library/placing.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
@@ -136,15 +137,18 @@ std::string status_text(const json& status) {
 // "linear_dense.f16.cuda (optimised)"
 std::string kernel_text(const json& kernel) {
   const std::string precision = any_member(kernel, "precision");
-  return fmt::format("{} ({}{})", any_member(kernel, "id"), any_member(kernel, "level"),
-                     precision.empty() ? "" : ", rounds to " + precision);
+  const std::string others = words(list_of(kernel, "aliases"));
+  return fmt::format("{} ({}{}{})", any_member(kernel, "id"), any_member(kernel, "level"),
+                     precision.empty() ? "" : ", rounds to " + precision,
+                     others.empty() ? "" : ", in BitNet-rs " + others);
 }
 
 std::string info_text(const json& backend) {
   std::string out = any_member(backend, "name") + "\n";
   for (const auto& [key, content] : backend.items()) {
     if (key == "name" || key == "devices" || key == "kernels") continue;
-    const std::string text = any_member(backend, key.c_str());
+    const std::string text =
+        key == "environment" ? words(content) : any_member(backend, key.c_str());
     if (!text.empty()) out += fmt::format("  {:<11} {}\n", key, text);
   }
   for (const json& device : list_of(backend, "devices")) {
@@ -167,6 +171,14 @@ std::string info_text(const json& backend) {
   for (const json& kernel : list_of(backend, "kernels"))
     out += fmt::format("  kernel      {}\n", kernel_text(kernel));
   return out;
+}
+
+// What users of BitNet-rs call the kernels.
+void add_aliases(json& backend) {
+  if (!backend.contains("kernels")) return;
+  for (json& kernel : backend["kernels"])
+    if (auto others = aliases_of(any_member(kernel, "id")); !others.empty())
+      kernel["aliases"] = std::move(others);
 }
 
 // JSON as it is: it has escapes of its own.
@@ -203,6 +215,7 @@ result<int> info(const invocation& in, const json& report) {
                             wanted, passed_over));
   }
   for (json& one : shown) {
+    add_aliases(one);
     const std::string claim = in_words(read_conformance(
         any_member(one, "manifest"), any_member(one, "name"), any_member(one, "build_id")));
     if (!claim.empty()) one["conformance"] = claim;

@@ -8,6 +8,7 @@
 #include "commands/figures.hpp"
 #include "interrupt.hpp"
 #include "library/advice.hpp"
+#include "library/kernel_aliases.hpp"
 #include "terminal/output.hpp"
 #include "text/items.hpp"
 #include "text/printable.hpp"
@@ -103,10 +104,33 @@ result<device> selected_device(const invocation& in, bitnet_runtime* runtime) {
   return out;
 }
 
-// The kernels that `names` mean: whole ids, or their first words.
-result<std::vector<kernel>> chosen(const device& on, const std::string& names) {
+// The kernels that a name of BitNet-rs means.
+result<std::vector<kernel>> chosen_by(const kernel_alias& alias, const device& on) {
+  if (!alias.instead.empty())
+    return fail(exit_code::usage, fmt::format("{}: {}", alias.name, alias.instead));
   std::vector<kernel> out;
-  for (std::string_view name : text::items(names)) {
+  std::string seen;  // instruction sets of the same product
+  for (const kernel& k : on.kernels) {
+    if (k.stem() == alias.stem)
+      seen += (seen.empty() ? "" : ", ") + k.id.substr(k.stem().size() + 1);
+    if (names(alias, k.id) && k.runs) out.push_back(k);
+  }
+  if (!out.empty()) return out;
+  return fail(exit_code::usage,
+              fmt::format("{} is {} in another form than {} has here ({}); try {}", alias.name,
+                          alias.stem, on.backend, seen.empty() ? "none" : seen, alias.how));
+}
+
+// The kernels that `wanted` mean: whole ids, or their first words, or names of BitNet-rs.
+result<std::vector<kernel>> chosen(const device& on, const std::string& wanted) {
+  std::vector<kernel> out;
+  for (std::string_view name : text::items(wanted)) {
+    if (const kernel_alias* alias = find_kernel_alias(name)) {
+      auto meant = chosen_by(*alias, on);
+      if (!meant) return meant;
+      std::ranges::move(*meant, std::back_inserter(out));
+      continue;
+    }
     const auto* other =
         std::ranges::find(known_as, name, &std::pair<std::string_view, std::string_view>::first);
     if (other != std::end(known_as)) name = other->second;

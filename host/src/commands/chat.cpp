@@ -30,7 +30,7 @@ constexpr std::string_view help_text =
     "/save FILE      write the conversation as JSON\n"
     "/load FILE      read it back\n"
     "/backend        what computes, and why\n"
-    "/backend reload [NAME]  load its file again, as it is now\n"
+    "/backend reload [NAME]  load its file again, as it is now; also by the file's path\n"
     "/bye            leave; also /exit, /quit and Ctrl-D\n"
     "\"\"\"             begins and ends a message of several lines\n"
     "Ctrl-C          stops an answer; a second one leaves\n";

@@ -24,6 +24,9 @@ std::string line_of(const nlohmann::json& told) {
   if (!told.value("changed", false))
     return fmt::format("{}: nothing to do, {}", backend, told.value("reason", ""));
   std::string line = fmt::format("{}: reloaded", backend);
+  const std::string version = told.value("version", ""), former = told.value("former_version", "");
+  if (version != former && !former.empty())
+    line += fmt::format(", version {} in place of {}", version, former);
   if (told.contains("generation"))
     line += fmt::format(", generation {}", told.value("generation", 0U));
   if (told.contains("build_id")) line += fmt::format(", build id {}", told.value("build_id", ""));

@@ -682,7 +682,9 @@ constexpr auto rows = std::to_array<option>({
     {.name = "kernel",
      .type = kind::text,
      .metavar = "NAME,NAME...",
-     .help = "time kernels alone, without a model: matmul_i2s, or the beginning of an id of --list",
+     .help =
+         "time kernels alone, without a model: the beginning of an id of --list, matmul_i2s, or "
+         "a name of BitNet-rs such as I2S_QK256_AVX2",
      .group = "Measurement",
      .commands = to::bench,
      .command_line_only = true},

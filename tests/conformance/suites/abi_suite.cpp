@@ -284,7 +284,7 @@ TEST(abi, what_a_device_does_is_possible) {
     return s;
   };
   const bitnet_device_status first = ask(), again = ask();
-  constexpr uint32_t all = 2 * BITNET_STATUS_HEALTH - 1;
+  constexpr uint32_t all = 2 * BITNET_STATUS_POOL_USE - 1;
   EXPECT_EQ(first.known & ~all, 0u) << "bits that this minor does not have";
   EXPECT_EQ(again.known & ~all, 0u) << "bits that this minor does not have";
   if ((first.known & again.known & BITNET_STATUS_MEMORY) != 0) {

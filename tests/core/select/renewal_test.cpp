@@ -100,6 +100,36 @@ TEST_F(renewal, a_backend_that_was_installed_since_is_found) {
   EXPECT_TRUE(all.select(asking("rocm"), out).has_value());
 }
 
+// A name, or the path of one of its two files.
+TEST_F(renewal, a_backend_by_its_path) {
+  registry all = scan();
+  std::filesystem::create_symlink(library("alpha"), folder_.path() / "link.so");
+  const std::string here = folder_.path().string();
+  const struct {
+    std::string text, name;  // "": it is refused
+  } rows[] = {
+      {"alpha", "alpha"},
+      {"not-installed", "not-installed"},  // renew() says what is wrong with a name
+      {library("alpha").string(), "alpha"},
+      {here + "/lib/../lib/beta.so", "beta"},
+      {here + "/link.so", "alpha"},
+      {here + "/backends.d/50-twin.yaml", "twin"},
+      {here + "/lib/absent.so", ""},
+      {here + "/lib", ""},
+      {"/", ""},
+  };
+  for (const auto& row : rows) {
+    const auto found = all.meant_by(row.text);
+    EXPECT_EQ(found.value_or(""), row.name) << row.text;
+    if (row.name.empty()) {
+      EXPECT_NE(found.error().reason.find("no manifest names " + row.text), std::string::npos);
+      EXPECT_NE(found.error().reason.find(library("alpha").string()), std::string::npos);
+    }
+  }
+  add("rocm", "gpu", 50);  // since the registry was made
+  EXPECT_EQ(all.meant_by(library("rocm").string()).value_or(""), "rocm");
+}
+
 TEST_F(renewal, a_second_manifest_of_the_same_name_does_not_hide_the_one_that_counts) {
   folder_.write("backends.d/60-alpha.yaml", manifest_text("alpha", library("alpha")));
   registry all = scan();

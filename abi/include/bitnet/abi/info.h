@@ -90,6 +90,7 @@ typedef struct bitnet_kernel_info {
 #define BITNET_STATUS_THROTTLED 128u
 #define BITNET_STATUS_ECC 256u /* ecc_corrected, ecc_uncorrected               */
 #define BITNET_STATUS_HEALTH 512u
+#define BITNET_STATUS_POOL_USE 1024u /* pool_peak_bytes, pool_hits, pool_misses     */
 
 #define BITNET_THROTTLED_POWER 1u
 #define BITNET_THROTTLED_HEAT 2u
@@ -116,6 +117,9 @@ typedef struct bitnet_device_status {
   uint64_t ecc_uncorrected;
   uint32_t health; /* BITNET_HEALTH_* */
   uint32_t reserved_0;
+  uint64_t pool_peak_bytes; /* most that steps and activations had at once     */
+  uint64_t pool_hits;       /* buffers for them that were at hand              */
+  uint64_t pool_misses;     /* those that the driver had to make               */
 } bitnet_device_status;
 
 #endif /* BITNET_ABI_INFO_H */
