@@ -170,8 +170,9 @@ class program {
     bitnet_runtime_report(runtime, nullptr, 0, &n, nullptr);
     std::string text(n, '\0');
     bitnet_runtime_report(runtime, text.data(), n, &n, nullptr);
-    for (auto& b : nlohmann::json::parse(text)["backends"])
-      if (b["name"] == name) return std::move(b);
+    const auto report = nlohmann::json::parse(text);
+    for (const auto& b : report["backends"])
+      if (b["name"] == name) return b;
     return nlohmann::json::object();
   }
 
