@@ -129,7 +129,7 @@ def main():
             for index, (command, output) in enumerate(block):
                 done = subprocess.run(["bash", "-c", command], cwd=scratch, env=env, check=False,
                                       stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                                      stderr=subprocess.STDOUT, timeout=240)
+                                      stderr=subprocess.STDOUT, timeout=1200)  # as ctest ends a test that hangs
                 printed = done.stdout.decode(errors="replace")
                 end = expected_end if index == len(block) - 1 else 0
                 ran += 1
