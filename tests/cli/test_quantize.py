@@ -267,6 +267,16 @@ class Checkpoint(support.Case):
     def tokens(self):
         return self.model.metadata["tokenizer.ggml.tokens"]
 
+    def framing(self):
+        """What puts the first token, as transformers 5 goes by nothing else."""
+        if not self.model.metadata.get("tokenizer.ggml.add_bos_token", False):
+            return None
+        bos = self.model.metadata["tokenizer.ggml.bos_token_id"]
+        text = self.tokens()[bos]
+        return {"type": "TemplateProcessing", "pair": [],
+                "single": [{"SpecialToken": {"id": text, "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+                "special_tokens": {text: {"id": text, "ids": [bos], "tokens": [text]}}}
+
     def tokenizer(self):
         types = self.model.metadata["tokenizer.ggml.token_type"]
         split = {"type": "Split", "behavior": "Isolated", "pattern": {"Regex":
@@ -277,6 +287,7 @@ class Checkpoint(support.Case):
             "added_tokens": [{"id": i, "content": t, "special": types[i] == 3}
                              for i, t in enumerate(self.tokens()) if types[i] != 1],
             "pre_tokenizer": {"type": "Sequence", "pretokenizers": [split, level]},
+            "post_processor": self.framing(),
             "model": {"type": "BPE",
                       "vocab": {t: i for i, t in enumerate(self.tokens()) if types[i] == 1},
                       "merges": self.model.metadata["tokenizer.ggml.merges"]}}

@@ -303,11 +303,12 @@ BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options, uint32_
 
 /* Writes a model, a GGUF file or a Hugging Face checkpoint folder, as a GGUF file. `out` appears
  * whole or not at all. `report` receives a JSON text once: {file, bytes, tensors[{type, count,
- * bytes}], readings[{as, tensors}], kept?[{tensor, type, why}], left_out?[name], verified?,
- * dense_error?}; may be NULL. kept are an embedding or a head that "f16" would not hold, in their
- * own type. left_out are tensors that predict further tokens or see images, which bitnet does not.
- * BITNET_BAD_DATA for a weight that is no finite number, BITNET_UNSUPPORTED for one that the type
- * asked for does not hold, both by tensor and element. */
+ * bytes}], readings[{as, tensors}], kept?[{tensor, type, why}], left_out?[name],
+ * left_out_members?[{file, member?, why}], verified?, dense_error?}; may be NULL. kept are an
+ * embedding or a head that "f16" would not hold, in their own type. left_out are tensors that
+ * predict further tokens or see images, which bitnet does not, then the members of a folder's files
+ * that are not used. BITNET_BAD_DATA for a weight that is no finite number, BITNET_UNSUPPORTED for
+ * one that the type asked for does not hold, both by tensor and element. */
 BITNET_API bitnet_status bitnet_convert(const char* in, const char* out,
                                         const bitnet_convert_options* options,
                                         void (*report)(void* user, bitnet_str text),

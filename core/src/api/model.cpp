@@ -98,6 +98,8 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
     if (!load_options->vocabulary_only) {
       if (const std::string ignored = m->model.ignored(); !ignored.empty())
         runtime->services.log(BITNET_LOG_INFO, "model", fmt::format("not used: {}", ignored));
+      for (const std::string& one : m->model.left_out())
+        runtime->services.log(BITNET_LOG_INFO, "model", fmt::format("not used: {}", one));
       const bitnet::api::steady steady(runtime->switching);
       auto choice = runtime->choose();
       if (!choice) return std::unexpected(choice.error());

@@ -278,6 +278,7 @@ json report_of(const plan& p) {
                       {"why", j->kept}});
   if (!kept.empty()) report["kept"] = std::move(kept);
   if (!p.left_out.empty()) report["left_out"] = p.left_out;
+  if (!p.left_out_members.empty()) report["left_out_members"] = p.left_out_members;
   return report;
 }
 

@@ -263,19 +263,6 @@ std::string_view fitting_type(const model::loaded& from, plan& p, workers& by) {
   return has(64) ? "q2_0" : has(128) ? "pq2_0" : "i2_s";
 }
 
-// A GGUF has these blocks behind its layers. Nothing else of a file that is read has such a name.
-std::vector<std::string> left_out_of(const model::loaded& from) {
-  const std::span<const std::string> passed_over = from.file.passed_over();
-  std::vector<std::string> out(passed_over.begin(), passed_over.end());
-  const uint32_t first = from.shape.n_layers;
-  for (uint32_t block = first; block < first + from.shape.n_skipped; ++block) {
-    const std::string beginning = fmt::format("blk.{}.", block);
-    for (const auto& t : from.file.tensors())
-      if (t.info.name.starts_with(beginning)) out.emplace_back(t.info.name);
-  }
-  return out;
-}
-
 }  // namespace
 
 result<plan> make_plan(const model::loaded& from, const options& how, workers& by) {
@@ -303,7 +290,8 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
       return pass_on(std::move(ok), fmt::format("tensor {}", quote(name)));
   }
   for (const auto& j : p.jobs) p.bytes += j->written.bytes;
-  p.left_out = left_out_of(from);
+  p.left_out = model::left_out_of(from);
+  p.left_out_members = model::left_out_members(from);
   const gguf::container& metadata = from.file.metadata();
   for (const gguf::entry& e : metadata.entries()) {
     const bool ours = e.key == "general.file_type" || e.key == "general.quantization_version" ||

@@ -2,6 +2,7 @@
 // Which weight becomes what.
 
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,8 +34,9 @@ struct plan {
   std::string source;  // the model's name in messages
   std::vector<std::unique_ptr<job>> jobs;
   gguf::metadata_builder metadata;
-  uint64_t bytes = 0;                 // of all tensors
-  std::vector<std::string> left_out;  // tensors that predict further tokens or see images
+  uint64_t bytes = 0;                       // of all tensors
+  std::vector<std::string> left_out;        // model::left_out_of
+  nlohmann::ordered_json left_out_members;  // and of these
 };
 
 result<plan> make_plan(const model::loaded& from, const options& how, workers& by);

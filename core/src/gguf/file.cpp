@@ -72,10 +72,11 @@ result<file> file::view(std::span<const std::byte> bytes) {
 
 result<file> file::compose(std::vector<std::byte> metadata, std::vector<mapping> mappings,
                            std::vector<foreign_tensor> tensors,
-                           std::vector<std::string> passed_over) {
+                           std::vector<std::string> passed_over,
+                           std::vector<left_out_member> left_out) {
   file f;
   f.foreign_ = std::make_unique<const foreign>(std::move(metadata), std::move(tensors),
-                                               std::move(passed_over));
+                                               std::move(passed_over), std::move(left_out));
   auto parsed = container::parse(f.foreign_->metadata);
   if (!parsed) return std::unexpected(parsed.error());
   f.containers_.push_back(std::move(*parsed));
@@ -178,6 +179,15 @@ void file::give_back(std::span<const std::byte> part) const {
 std::span<const std::string> file::passed_over() const {
   if (!foreign_) return {};
   return foreign_->passed_over;
+}
+
+std::string name_of(const left_out_member& one) {
+  return one.member.empty() ? one.file : fmt::format("{}: {}", one.file, one.member);
+}
+
+std::span<const left_out_member> file::left_out() const {
+  if (!foreign_) return {};
+  return foreign_->left_out;
 }
 
 uint64_t file::total_bytes() const {

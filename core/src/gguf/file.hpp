@@ -38,6 +38,16 @@ struct head_turns {
   bool columns = false;  // of the rows' elements, not of rows
 };
 
+// What lies beside the tensors of a composed file, and was not used.
+struct left_out_member {
+  std::string file;    // of the folder
+  std::string member;  // of that file; "": all of it
+  std::string why;
+};
+
+// "file: member"
+std::string name_of(const left_out_member& one);
+
 class file {
  public:
   enum class shards : uint8_t { all, first };  // first: metadata is enough
@@ -64,7 +74,8 @@ class file {
   // `passed_over`: names of tensors that lie there too, and that no text needs.
   static result<file> compose(std::vector<std::byte> metadata, std::vector<mapping> mappings,
                               std::vector<foreign_tensor> tensors,
-                              std::vector<std::string> passed_over);
+                              std::vector<std::string> passed_over,
+                              std::vector<left_out_member> left_out = {});
 
   [[nodiscard]] const container& metadata() const { return containers_.front(); }
   [[nodiscard]] std::span<const container> containers() const { return containers_; }
@@ -75,7 +86,8 @@ class file {
   void give_back(std::span<const std::byte> part) const;
   [[nodiscard]] const placed_tensor* find(std::string_view name) const;  // nullptr: not there
   [[nodiscard]] bool is_composed() const { return foreign_ != nullptr; }
-  [[nodiscard]] std::span<const std::string> passed_over() const;  // of a composed file
+  [[nodiscard]] std::span<const std::string> passed_over() const;   // of a composed file
+  [[nodiscard]] std::span<const left_out_member> left_out() const;  // of a composed file
   [[nodiscard]] uint64_t total_bytes() const;
   // Whether every mapped file still has the size that was checked.
   [[nodiscard]] result<void> check_size() const;
@@ -91,6 +103,7 @@ class file {
     std::vector<std::byte> metadata;
     std::vector<foreign_tensor> tensors;
     std::vector<std::string> passed_over;
+    std::vector<left_out_member> left_out;
   };
 
   std::unique_ptr<const foreign> foreign_;  // of a composed file: what its views point to

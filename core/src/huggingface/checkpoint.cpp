@@ -16,11 +16,15 @@
 #include "gguf/text.hpp"
 #include "gguf/types.hpp"
 #include "gguf/writer.hpp"
+#include "huggingface/chat_templates.hpp"
 #include "huggingface/config.hpp"
 #include "huggingface/config_reading.hpp"
 #include "huggingface/folder.hpp"
+#include "huggingface/json_files.hpp"
+#include "huggingface/members.hpp"
 #include "huggingface/numbers.hpp"
 #include "huggingface/safetensors.hpp"
+#include "huggingface/sentence_transformers.hpp"
 #include "huggingface/tokenizer_json.hpp"
 
 namespace bitnet::huggingface {
@@ -29,22 +33,6 @@ namespace {
 namespace fs = std::filesystem;
 using gguf::quote;
 using nlohmann::json;
-
-result<json> read_json(const fs::path& folder, const char* name) {
-  auto mapped = open_member(folder, name);
-  if (!mapped) return std::unexpected(mapped.error());
-  auto out = parse_object(
-      {reinterpret_cast<const char*>(mapped->bytes().data()), mapped->bytes().size()}, name);
-  if (auto ok = mapped->check_size(); !ok) return std::unexpected(ok.error());
-  return out;
-}
-
-// A file that a checkpoint may do without.
-result<json> read_optional(const fs::path& folder, const char* name) {
-  std::error_code ignored;
-  if (!fs::exists(folder / name, ignored)) return json::object();
-  return read_json(folder, name);
-}
 
 // ---- tensors ------------------------------------------------------------------------------------
 
@@ -89,10 +77,18 @@ bool is_passed_over(std::string_view theirs, const config& c) {
                              [&](std::string_view with) { return theirs.starts_with(with); });
 }
 
-std::optional<place> place_of(const std::string& theirs, const config& c) {
+// A model that was saved without its head has names without what stands before them otherwise.
+std::string whole_name(const std::string& theirs) {
+  const bool bare = theirs == "embed_tokens.weight" || theirs == "norm.weight" ||
+                    theirs.starts_with("layers.") || theirs.starts_with("rotary_emb.");
+  return bare ? "model." + theirs : theirs;
+}
+
+std::optional<place> place_of(const std::string& stored, const config& c) {
+  const std::string theirs = whole_name(stored);
   if (theirs == "model.embed_tokens.weight") return place{"token_embd.weight"};
   if (theirs == "model.norm.weight") return place{"output_norm.weight"};
-  if (theirs == "lm_head.weight") return place{c.tied ? "" : "output.weight"};
+  if (theirs == "lm_head.weight") return place{"output.weight"};
   if (theirs.ends_with("rotary_emb.inv_freq")) return place{""};  // follows from rope_theta
   if (is_passed_over(theirs, c)) return place{""};
   constexpr std::string_view layers = "model.layers.";
@@ -170,13 +166,26 @@ result<std::optional<gguf::file::foreign_tensor>> take(const stored_tensor& t, c
 
 constexpr const char* index_name = "model.safetensors.index.json";
 
-// The files that hold tensors, by the index; none: there is no index.
-result<std::vector<std::string>> files_by_index(const fs::path& folder) {
-  std::error_code ignored;
-  if (!fs::exists(folder / index_name, ignored)) return std::vector<std::string>();
-  const auto content = read_json(folder, index_name);
+// The files that hold tensors, by the index; none: one file holds all.
+result<std::vector<std::string>> files_by_index(const fs::path& folder, members_left_out& out) {
+  constexpr const char* single = "model.safetensors";
+  constexpr const char* index = index_name;
+  const auto is_there = [&](const std::string& name) {
+    std::error_code ignored;
+    return fs::exists(folder / name, ignored);
+  };
+  if (!is_there(index)) return std::vector<std::string>();
+  const auto content = read_json(folder, index);
   if (!content) return std::unexpected(content.error());
-  return files_of_index(*content, index_name);
+  if (auto ok = check_members(*content, index, "", out); !ok) return std::unexpected(ok.error());
+  auto files = files_of_index(*content, index);
+  if (!files || !is_there(single) || *files == std::vector<std::string>{single}) return files;
+  // As in transformers: the index is what an older conversion left.
+  const std::string why = fmt::format("{} comes first", single);
+  out.push_back({index, "", why});
+  for (const std::string& name : *files)
+    if (name != single && is_there(name)) out.push_back({name, "", why});
+  return std::vector<std::string>();
 }
 
 struct weight_file {
@@ -184,8 +193,8 @@ struct weight_file {
   gguf::mapping content;
 };
 
-result<std::vector<weight_file>> open_weight_files(const fs::path& folder) {
-  const auto names = files_by_index(folder);
+result<std::vector<weight_file>> open_weight_files(const fs::path& folder, members_left_out& left) {
+  const auto names = files_by_index(folder, left);
   if (!names) return std::unexpected(names.error());
   std::vector<weight_file> out;
   if (names->empty()) {
@@ -202,48 +211,131 @@ result<std::vector<weight_file>> open_weight_files(const fs::path& folder) {
   return out;
 }
 
-result<gguf::file> open_folder(const fs::path& folder, forms known) {
-  const auto c = read_json(folder, "config.json");
-  if (!c) return std::unexpected(c.error());
-  if (const auto form = form_of(*c, known); !form) return std::unexpected(form.error());
-  // Before the tokenizer, which would be too large for a vocabulary of unknown size.
-  if (const auto n = needed(*c, "vocab_size"); !n) return std::unexpected(n.error());
-  const auto t = read_optional(folder, "tokenizer_config.json");
-  if (!t) return std::unexpected(t.error());
+// What the folder's files beside the tensors say.
+struct description {
+  config about;
+  gguf::metadata_builder metadata;
+  std::vector<gguf::file::foreign_tensor> made;
+  members_left_out left_out;
+  bool embeds = false;  // it says how embeddings are made
+};
+
+result<json> read_checked(const fs::path& folder, const char* name, std::string_view type,
+                          members_left_out& out) {
+  auto content = read_optional(folder, name);
+  if (!content || content->is_null()) return content;
+  if (auto ok = check_members(*content, name, type, out); !ok) return std::unexpected(ok.error());
+  return content;
+}
+
+// Answers the kind of the vocabulary.
+result<std::string> describe_tokenizer(const fs::path& folder, const json& c,
+                                       const std::string& type, description& to) {
+  const char* names[] = {"tokenizer_config.json", "generation_config.json",
+                         "special_tokens_map.json"};
+  json found[std::size(names)];
+  for (size_t i = 0; i < std::size(names); ++i) {
+    auto content = read_checked(folder, names[i], type, to.left_out);
+    if (!content) return std::unexpected(content.error());
+    found[i] = *std::move(content);
+  }
+  const auto added = read_optional(folder, "added_tokens.json");
+  if (!added) return std::unexpected(added.error());
+  auto hints = hints_of({.config = c,
+                         .tokenizer_config = found[0],
+                         .generation_config = found[1],
+                         .special_tokens = found[2],
+                         .added_tokens = *added});
+  if (auto ok = check_tokenizer_config(found[0], to.left_out); !ok)
+    return std::unexpected(ok.error());
+  auto chat = chat_template_of(folder, found[0], to.left_out);
+  if (!chat) return chat;
+  hints.chat_template = *std::move(chat);
   auto tokenizer = open_tokenizer(folder);
   if (!tokenizer) return std::unexpected(tokenizer.error());
-  gguf::metadata_builder metadata;
   const std::string_view text(reinterpret_cast<const char*>(tokenizer->bytes().data()),
                               tokenizer->bytes().size());
-  const auto kind = read_tokenizer(text, hints_of(*c, *t), metadata);
+  auto kind = read_tokenizer(text, hints, to.metadata, to.left_out);
   if (auto ok = tokenizer->check_size(); !ok) return std::unexpected(ok.error());
+  return kind;
+}
+
+result<description> describe(const fs::path& folder, forms known) {
+  const auto c = read_json(folder, "config.json");
+  if (!c) return std::unexpected(c.error());
+  description to;
+  const std::string type = model_type_of(*c);
+  if (const auto form = form_of(*c, known); !form) return std::unexpected(form.error());
+  if (auto ok = check_members(*c, "config.json", type, to.left_out); !ok)
+    return std::unexpected(ok.error());
+  // Before the tokenizer, which would be too large for a vocabulary of unknown size.
+  if (const auto n = needed(*c, "vocab_size"); !n) return std::unexpected(n.error());
+  const auto kind = describe_tokenizer(folder, *c, type, to);
   if (!kind) return std::unexpected(kind.error());
-  std::vector<gguf::file::foreign_tensor> tensors;
-  const auto about = read_config(*c, *kind, known, metadata, tensors);
+  auto about = read_config(*c, *kind, known, to.metadata, to.made);
   if (!about) return std::unexpected(about.error());
+  to.about = *std::move(about);
+  const auto pooling = pooling_of(folder, to.left_out);
+  if (!pooling) return std::unexpected(pooling.error());
+  to.embeds = pooling->has_value();
+  if (to.embeds) to.metadata.u32(to.about.architecture + ".pooling_type", **pooling);
   auto name = fs::absolute(folder).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
-  metadata.text("general.name", name.filename().native());
+  to.metadata.text("general.name", name.filename().native());
+  return to;
+}
 
-  auto files = open_weight_files(folder);
+// A head that is tied and there all the same is dropped where it is the embedding, and used where
+// it is not. Where the embedding is missing it stands for both, as in transformers.
+result<void> settle_head(std::vector<gguf::file::foreign_tensor>& tensors, description& d) {
+  const auto find = [&](std::string_view name) {
+    return std::ranges::find(tensors, name, &gguf::file::foreign_tensor::name);
+  };
+  const auto head = find("output.weight"), embedding = find("token_embd.weight");
+  if (head == tensors.end()) {
+    if (d.about.tied || d.embeds) return {};
+    return bad_data(
+        "config.json: tie_word_embeddings is false, but no file has the tensor 'lm_head.weight'; "
+        "the folder holds a model without its head");
+  }
+  if (!d.about.tied) return {};
+  if (embedding == tensors.end()) {
+    head->name = "token_embd.weight";
+  } else if (head->type == embedding->type && head->ne == embedding->ne &&
+             std::ranges::equal(head->bytes, embedding->bytes)) {
+    tensors.erase(head);
+  } else {
+    d.left_out.push_back({"config.json", "tie_word_embeddings",
+                          "lm_head.weight is there and differs from the embedding, so it is used"});
+  }
+  return {};
+}
+
+result<gguf::file> open_folder(const fs::path& folder, forms known) {
+  auto d = describe(folder, known);
+  if (!d) return std::unexpected(d.error());
+  auto files = open_weight_files(folder, d->left_out);
   if (!files) return std::unexpected(files.error());
+  std::vector<gguf::file::foreign_tensor> tensors = std::move(d->made);
   std::vector<gguf::mapping> mappings;
   std::vector<std::string> passed_over;
   for (auto& [file, content] : *files) {
     auto table = read_safetensors(content.bytes());
     if (!table) return pass_on(std::move(table), file);
     for (const stored_tensor& one : *table) {
-      if (is_passed_over(one.name, *about)) passed_over.emplace_back(one.name);
-      auto taken = take(one, *about);
+      if (is_passed_over(one.name, d->about)) passed_over.emplace_back(one.name);
+      auto taken = take(one, d->about);
       if (!taken) return pass_on(std::move(taken), file);
       if (std::optional<gguf::file::foreign_tensor>& kept = *taken)
         tensors.push_back(*std::move(kept));
     }
     mappings.push_back(std::move(content));
   }
+  if (auto ok = settle_head(tensors, *d); !ok) return std::unexpected(ok.error());
+  name_files(folder, d->left_out);
   std::ranges::sort(passed_over);
-  return gguf::file::compose(gguf::header_of(metadata, {}), std::move(mappings), std::move(tensors),
-                             std::move(passed_over));
+  return gguf::file::compose(gguf::header_of(d->metadata, {}), std::move(mappings),
+                             std::move(tensors), std::move(passed_over), std::move(d->left_out));
 }
 
 }  // namespace

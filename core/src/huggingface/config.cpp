@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <charconv>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "gguf/text.hpp"
 #include "huggingface/config_reading.hpp"
@@ -82,10 +84,33 @@ std::string token_text(const json& object, const char* key) {
   return x.is_string() ? x.get<std::string>() : text_at(x, "content");
 }
 
-// A number, or the first of a list of them.
-std::optional<uint32_t> token_id(const json& object, const char* key) {
+// A number, or a list of them. -1 and the like stand for none.
+std::vector<uint32_t> token_ids(const json& object, const char* key) {
   const json& x = at(object, key);
-  return x.is_array() && !x.empty() ? count_of(x[0]) : count_of(x);
+  std::vector<uint32_t> out;
+  for (const json& one : x.is_array() ? x : json::array({x}))
+    if (const auto id = count_of(one)) out.push_back(*id);
+  return out;
+}
+
+std::optional<uint32_t> token_id(const json& object, const char* key) {
+  const auto all = token_ids(object, key);
+  return all.empty() ? std::nullopt : std::optional(all.front());
+}
+
+// Tokens of the folder's other files that tokenizer.json must have too.
+std::vector<std::pair<std::string, uint32_t>> expected_tokens(const tokenizer_files& from) {
+  std::vector<std::pair<std::string, uint32_t>> out;
+  constexpr uint32_t never = UINT32_MAX;
+  for (const auto& [id, one] : at(from.tokenizer_config, "added_tokens_decoder").items()) {
+    uint32_t number = never;
+    std::from_chars(id.data(), id.data() + id.size(), number);
+    out.emplace_back(text_at(one, "content"), number);
+  }
+  if (from.added_tokens.is_object())
+    for (const auto& [text, id] : from.added_tokens.items())
+      out.emplace_back(text, count_of(id).value_or(never));
+  return out;
 }
 
 // Sizes of the model, each under its key of GGUF. Returns the elements of a head.
@@ -100,7 +125,8 @@ result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to
   };
   uint64_t ignored = 0;
   uint64_t n_embedding = 0;
-  to.n_kv_heads = count_at(c, "num_key_value_heads").value_or(0);
+  to.n_kv_heads = count_at(c, "num_key_value_heads")
+                      .value_or(c.contains("num_key_value_heads") ? 0 : to.usual_kv_heads);
   for (auto ok : {count("max_position_embeddings", "context_length", ignored),
                   count("hidden_size", "embedding_length", n_embedding),
                   count("num_hidden_layers", "block_count", to.n_layers),
@@ -123,7 +149,7 @@ result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to
 }  // namespace
 
 result<const checkpoint_form*> form_of(const json& c, forms known) {
-  const std::string type = text_at(c, "model_type");
+  const std::string type = model_type_of(c);
   const auto found = std::ranges::find(known, type, &checkpoint_form::model_type);
   if (found != known.end()) return *found;
   std::string names;
@@ -165,19 +191,52 @@ result<config> read_config(const json& c, const std::string& tokenizer, forms kn
   return to;
 }
 
-tokenizer_hints hints_of(const json& c, const json& t) {
+std::string model_type_of(const json& c) {
+  std::string type = text_at(c, "model_type");
+  const json& classes = at(c, "architectures");
+  const auto is_bitnet = [](const json& name) {
+    return name == "BitnetForCausalLM" || name == "BitNetForCausalLM";
+  };
+  if (type == "llama" && classes.is_array() && std::ranges::any_of(classes, is_bitnet))
+    return "bitnet";
+  return type;
+}
+
+tokenizer_hints hints_of(const tokenizer_files& from) {
+  const json &c = from.config, &t = from.tokenizer_config;
+  // Newer folders keep all of it in tokenizer_config.json.
+  const bool newer = at(t, "added_tokens_decoder").is_object();
+  const auto named = [&](const char* key) {
+    const std::string older = newer ? "" : token_text(from.special_tokens, key);
+    return older.empty() ? token_text(t, key) : older;
+  };
   tokenizer_hints h;
   h.n_vocab = count_at(c, "vocab_size").value_or(0);
-  h.bos_text = token_text(t, "bos_token");
-  h.eos_text = token_text(t, "eos_token");
-  h.padding_text = token_text(t, "pad_token");
-  h.unknown_text = token_text(t, "unk_token");
+  h.bos_text = named("bos_token");
+  h.eos_text = named("eos_token");
+  h.padding_text = named("pad_token");
+  h.unknown_text = named("unk_token");
+  h.ends = token_ids(from.generation_config, "eos_token_id");
+  if (h.ends.empty()) h.ends = token_ids(c, "eos_token_id");
+  h.expected = expected_tokens(from);
   if (h.bos_text.empty()) h.bos = token_id(c, "bos_token_id");
   if (h.eos_text.empty()) h.eos = token_id(c, "eos_token_id");
   if (h.padding_text.empty()) h.padding = token_id(c, "pad_token_id");
   if (const json& x = at(t, "add_bos_token"); x.is_boolean()) h.add_bos = x.get<bool>();
-  h.chat_template = text_at(t, "chat_template");
+  if (const json& x = at(t, "add_eos_token"); x.is_boolean()) h.add_eos = x.get<bool>();
   return h;
+}
+
+result<void> check_tokenizer_config(const json& t, members_left_out& out) {
+  constexpr const char* file = "tokenizer_config.json";
+  if (true_at(t, "split_special_tokens"))
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("{}: split_special_tokens is true; this program keeps special tokens "
+                            "whole",
+                            file));
+  if (true_at(t, "clean_up_tokenization_spaces"))
+    out.push_back({file, "clean_up_tokenization_spaces", "text comes back as it was made"});
+  return {};
 }
 
 result<std::vector<std::string>> files_of_index(const json& index, const char* name) {

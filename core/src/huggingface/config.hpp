@@ -15,6 +15,7 @@
 #include "base/result.hpp"
 #include "gguf/file.hpp"
 #include "gguf/writer.hpp"
+#include "huggingface/members.hpp"
 #include "huggingface/tokenizer_json.hpp"
 
 namespace bitnet::huggingface {
@@ -38,6 +39,7 @@ struct config {
   bool norms_above_one = false;     // each but one is kept as what it is above 1
   // Where config.json is silent, as transformers has them.
   uint32_t usual_head_dim = 0;  // 0: the embedding over the heads
+  uint32_t usual_kv_heads = 0;  // 0: as many as heads
   float usual_theta = 10000;
   double usual_rotating_share = 1;
   bool usually_tied = false;
@@ -83,8 +85,21 @@ result<config> read_config(const nlohmann::json& c, const std::string& tokenizer
                            gguf::metadata_builder& out,
                            std::vector<gguf::file::foreign_tensor>& made);
 
-// What config.json and tokenizer_config.json say about the tokenizer.
-tokenizer_hints hints_of(const nlohmann::json& c, const nlohmann::json& t);
+// The files that say something about the tokenizer beside tokenizer.json; null: not there.
+struct tokenizer_files {
+  const nlohmann::json& config;             // config.json
+  const nlohmann::json& tokenizer_config;   // tokenizer_config.json
+  const nlohmann::json& generation_config;  // generation_config.json
+  const nlohmann::json& special_tokens;     // special_tokens_map.json
+  const nlohmann::json& added_tokens;       // added_tokens.json
+};
+tokenizer_hints hints_of(const tokenizer_files& from);
+
+// Names what else tokenizer_config.json asks for, or refuses it.
+result<void> check_tokenizer_config(const nlohmann::json& t, members_left_out& out);
+
+// model_type, but "bitnet" for a BitNet model whose config.json calls it "llama".
+std::string model_type_of(const nlohmann::json& c);
 
 // The names of the files with weights, each once: files of the folder, never paths out of it.
 result<std::vector<std::string>> files_of_index(const nlohmann::json& index, const char* name);

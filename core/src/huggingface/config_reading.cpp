@@ -51,7 +51,22 @@ result<linear_kind> linear_kind_of(const json& c, linear_kind usual) {
         fmt::format(
             "config.json: linear_class is {}; this program reads 'bitlinear' and 'autobitlinear'",
             quote(kind)));
-  return text_at(q, "quantization_mode") == "online" ? linear_kind::master : linear_kind::packed;
+  const std::string mode = text_at(q, "quantization_mode");
+  if (!mode.empty() && mode != "offline" && mode != "online")
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("config.json: quantization_mode is {}; this program reads 'offline' "
+                            "and 'online'",
+                            quote(mode)));
+  if (mode != "online") return linear_kind::packed;
+  // Of others the tensors say what they are.
+  if (const json& kept = at(q, "modules_to_not_convert"); kept.is_array())
+    for (const json& one : kept)
+      if (one != "lm_head" && one != "model.embed_tokens")
+        return fail(BITNET_UNSUPPORTED,
+                    fmt::format("config.json: modules_to_not_convert names {}; this program makes "
+                                "all linear layers of 'online' models ternary",
+                                one.dump()));
+  return linear_kind::master;
 }
 
 result<void> check_biases(const json& c) {
@@ -71,6 +86,13 @@ result<config> silu_or(const json& c, const std::string& other, linear_kind usua
     return fail(BITNET_UNSUPPORTED,
                 fmt::format("config.json: hidden_act is {}; expected {}", quote(act),
                             other.empty() ? "'silu'" : quote(other) + " or 'silu'"));
+  if (const json& all = at(c, "layer_types"); all.is_array())
+    for (const json& one : all)
+      if (one != "full_attention")
+        return fail(BITNET_UNSUPPORTED,
+                    fmt::format("config.json: layer_types has {}; expected \"full_attention\" for "
+                                "all layers of these models",
+                                one.dump()));
   if (auto ok = check_biases(c); !ok) return std::unexpected(ok.error());
   auto kind = linear_kind_of(c, usual);
   if (!kind) return std::unexpected(kind.error());

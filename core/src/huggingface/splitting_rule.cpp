@@ -16,13 +16,6 @@ namespace {
 using gguf::quote;
 using nlohmann::json;
 
-std::vector<json> members(const json& one, const char* list) {
-  if (one.is_null()) return {};
-  const json& all = at(one, list);
-  if (text_at(one, "type") == "Sequence" && all.is_array()) return {all.begin(), all.end()};
-  return {one};
-}
-
 // A component in one line: "Split Isolated <expression>", "Digits each", "ByteLevel words" ...
 std::string spelled(const json& part) {
   std::string type = text_at(part, "type");
@@ -80,8 +73,15 @@ const std::vector<known_rule>& known_rules() {
 
 }  // namespace
 
+std::vector<json> components_of(const json& one, const char* list) {
+  if (one.is_null()) return {};
+  const json& all = at(one, list);
+  if (text_at(one, "type") == "Sequence" && all.is_array()) return {all.begin(), all.end()};
+  return {one};
+}
+
 result<std::string> splitting_rule(const json& file) {
-  const std::vector<json> parts = members(at(file, "pre_tokenizer"), "pretokenizers");
+  const std::vector<json> parts = components_of(at(file, "pre_tokenizer"), "pretokenizers");
   std::vector<std::string> found;
   std::string types;
   for (const json& part : parts) {
@@ -105,7 +105,7 @@ result<std::string> splitting_rule(const json& file) {
 
 result<bool> composes(const json& file) {
   bool any = false;
-  for (const json& part : members(at(file, "normalizer"), "normalizers")) {
+  for (const json& part : components_of(at(file, "normalizer"), "normalizers")) {
     const std::string type = text_at(part, "type");
     if (type != "NFC")
       return fail(BITNET_UNSUPPORTED,

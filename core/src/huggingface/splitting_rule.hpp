@@ -4,12 +4,17 @@
 // Errors   BITNET_UNSUPPORTED, naming the components, for a rule that is none of those.
 // Source   docs/reference/tokenizers.md; the file's own field names.
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 
 namespace bitnet::huggingface {
+
+// The components of a Sequence under `list`, or the one that there is.
+[[nodiscard]] std::vector<nlohmann::json> components_of(const nlohmann::json& one,
+                                                        const char* list);
 
 [[nodiscard]] result<std::string> splitting_rule(const nlohmann::json& file);
 

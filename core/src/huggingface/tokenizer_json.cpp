@@ -12,6 +12,9 @@
 #include "gguf/text.hpp"
 #include "huggingface/config.hpp"
 #include "huggingface/json_members.hpp"
+#include "huggingface/members.hpp"
+#include "huggingface/post_processor.hpp"
+#include "huggingface/sentence_pieces.hpp"
 #include "huggingface/splitting_rule.hpp"
 
 namespace bitnet::huggingface {
@@ -33,6 +36,7 @@ struct vocabulary {
   std::vector<std::string> texts;  // "" where no token has the id
   std::vector<int32_t> types;
   std::unordered_map<std::string, uint32_t> ids;
+  std::vector<int32_t> flags;  // pairs: a token that has some, and which
 
   result<void> add(const std::string& text, const json& id, int32_t type) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= most_tokens)
@@ -60,12 +64,49 @@ result<vocabulary> read_tokens(const json& file) {
   for (const auto& [text, id] : tokens.items())
     if (auto ok = v.add(text, id, normal); !ok) return std::unexpected(ok.error());
   const json& added = at(file, "added_tokens");
-  for (const json& one : added.is_array() ? added : json::array())
+  for (const json& one : added.is_array() ? added : json::array()) {
+    for (const char* key : {"special", "lstrip", "rstrip", "single_word"})
+      if (const json& x = at(one, key); !x.is_null() && !x.is_boolean())
+        return bad_tokenizer(fmt::format("{} of token {} is {}; expected true or false", quote(key),
+                                         quote(text_at(one, "content")), type_of(x)));
     if (auto ok = v.add(text_at(one, "content"), at(one, "id"),
                         true_at(one, "special") ? control : user_defined);
         !ok)
       return std::unexpected(ok.error());
+    const int32_t flags = (true_at(one, "lstrip") ? 1 : 0) | (true_at(one, "rstrip") ? 2 : 0) |
+                          (true_at(one, "single_word") ? 4 : 0);
+    if (flags != 0) v.flags.insert(v.flags.end(), {at(one, "id").get<int32_t>(), flags});
+  }
   return v;
+}
+
+// What would change how words become tokens.
+result<void> check_model(const json& model) {
+  for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
+    if (const std::string affix = text_at(model, key); !affix.empty())
+      return fail(BITNET_UNSUPPORTED,
+                  fmt::format("tokenizer.json: model.{} is {}; this program knows BPE without one",
+                              key, quote(affix)));
+  if (const json& x = at(model, "dropout"); x.is_number() && x.get<double>() != 0)
+    return fail(BITNET_UNSUPPORTED,
+                "tokenizer.json: model.dropout leaves merges away by chance, which this program "
+                "does not; set it to null");
+  return {};
+}
+
+// Tokens of other files: transformers would add them.
+result<void> check_expected(const vocabulary& v, const tokenizer_hints& hints) {
+  for (const auto& [text, id] : hints.expected)
+    if (const auto found = v.ids.find(text); found == v.ids.end() || found->second != id)
+      return bad_tokenizer(
+          fmt::format("token {} is not there with the id {}, which tokenizer_config.json or "
+                      "added_tokens.json gives it; save the tokenizer again with transformers",
+                      quote(text), id));
+  for (const uint32_t id : hints.ends)
+    if (id >= hints.n_vocab)
+      return bad_data(fmt::format("eos_token_id has the id {}, but the embedding has {} rows", id,
+                                  hints.n_vocab));
+  return {};
 }
 
 // "a b", or ["a", "b"] in newer files.
@@ -148,18 +189,6 @@ std::optional<uint32_t> id_of(const vocabulary& v, std::optional<uint32_t> given
   return found->second;
 }
 
-// Whether the post_processor puts the token first.
-bool template_begins_with(const json& file, const std::string& bos) {
-  const auto begins = [&](const json& part) {
-    const json& single = at(part, "single");
-    return single.is_array() && !single.empty() && !bos.empty() &&
-           text_at(at(single[0], "SpecialToken"), "id") == bos;
-  };
-  const json& processor = at(file, "post_processor");
-  const json& list = at(processor, "processors");
-  return list.is_array() ? std::ranges::any_of(list, begins) : begins(processor);
-}
-
 // Old files leave the type away; only BPE has merges.
 result<void> check_type(const json& model) {
   const std::string type = text_at(model, "type");
@@ -183,17 +212,27 @@ result<void> pad(vocabulary& v, uint64_t rows) {
 }
 
 // As SentencePiece, whose merges are scores.
-void write_pieces(const json& file, const std::vector<std::string>& merges, vocabulary& v,
-                  gguf::metadata_builder& out) {
+result<void> write_pieces(const json& file, const std::vector<std::string>& merges, vocabulary& v,
+                          gguf::metadata_builder& out) {
+  const auto has_inner_blanks = [&v] {
+    for (size_t i = 0; i < v.texts.size(); ++i)
+      if (v.types[i] == normal && v.texts[i].find("\xE2\x96\x81", 1) != std::string::npos)
+        return true;
+    return false;
+  };
+  const auto marks = marks_of(file, has_inner_blanks);
+  if (!marks) return std::unexpected(marks.error());
   mark_bytes(v);
   out.text("tokenizer.ggml.model", "llama");
   out.text("tokenizer.ggml.pre", "default");
   out.f32s("tokenizer.ggml.scores", scores_of(v, merges));
-  // The normalizer of these puts a word mark before the text, unless it has none.
-  const json& normalizer = at(file, "normalizer");
-  out.boolean("tokenizer.ggml.add_space_prefix",
-              normalizer.dump().find("Prepend") != std::string::npos ||
-                  at(file, "pre_tokenizer").dump().find("Metaspace") != std::string::npos);
+  out.boolean("tokenizer.ggml.add_space_prefix", *marks != blank_before::never);
+  // Keys of this program: docs/reference/tokenizers.md#sentencepiece
+  if (*marks == blank_before::unless_there)
+    out.text("tokenizer.bitnet.space_prefix", "unless-there");
+  if (*marks == blank_before::unless_there_at_beginning)
+    out.text("tokenizer.bitnet.space_prefix", "unless-there-at-beginning");
+  return {};
 }
 
 // As BPE over characters: docs/reference/tokenizers.md#bpe-over-characters
@@ -227,46 +266,94 @@ result<void> write_byte_level(const json& file, const std::vector<std::string>& 
   return {};
 }
 
-void write_special_tokens(const json& file, const vocabulary& v, const tokenizer_hints& hints,
-                          gguf::metadata_builder& out) {
-  const auto id = [&](const char* key, std::optional<uint32_t> given, const std::string& text) {
-    if (const auto found = id_of(v, given, text)) out.u32(key, *found);
+// What the post_processor puts is the token that GGUF knows by that name.
+result<std::optional<uint32_t>> put_by(const char* what, std::optional<uint32_t> framed,
+                                       std::optional<uint32_t> named,
+                                       const tokenizer_hints& hints) {
+  if (!framed || framed == named) return named;
+  if (named && hints.chat_template.contains(what))
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("tokenizer.json: post_processor puts token {}, but {} of the chat "
+                            "template is token {}; this program knows one of that kind",
+                            *framed, what, *named));
+  return framed;
+}
+
+// All that end a text, where they are more than the one that GGUF has a key for.
+void write_ends(std::optional<uint32_t> eos, std::optional<uint32_t> named,
+                const tokenizer_hints& hints, gguf::metadata_builder& out) {
+  std::vector<int32_t> all;
+  const auto add = [&](std::optional<uint32_t> id) {
+    if (id && std::ranges::find(all, static_cast<int32_t>(*id)) == all.end())
+      all.push_back(static_cast<int32_t>(*id));
   };
-  id("tokenizer.ggml.bos_token_id", hints.bos, hints.bos_text);
-  id("tokenizer.ggml.eos_token_id", hints.eos, hints.eos_text);
-  id("tokenizer.ggml.padding_token_id", hints.padding, hints.padding_text);
-  id("tokenizer.ggml.unknown_token_id", std::nullopt, hints.unknown_text);
-  std::string bos_text = hints.bos_text;
-  if (hints.bos && *hints.bos < v.texts.size()) bos_text = v.texts[*hints.bos];
-  out.boolean("tokenizer.ggml.add_bos_token",
-              hints.add_bos.value_or(template_begins_with(file, bos_text)));
+  add(eos);
+  add(named);
+  for (const uint32_t id : hints.ends) add(id);
+  if (all.size() > 1) out.i32s("tokenizer.ggml.eos_token_ids", all);
+}
+
+result<void> write_special_tokens(const json& file, const vocabulary& v,
+                                  const tokenizer_hints& hints, gguf::metadata_builder& out,
+                                  members_left_out& left_out) {
+  const auto framed = framing_of(file);
+  if (!framed) return std::unexpected(framed.error());
+  const auto bos = put_by("bos_token", framed->first, id_of(v, hints.bos, hints.bos_text), hints);
+  if (!bos) return std::unexpected(bos.error());
+  const auto named = id_of(v, hints.eos, hints.eos_text);
+  const auto eos = put_by("eos_token", framed->last, named, hints);
+  if (!eos) return std::unexpected(eos.error());
+  const auto id = [&](const char* key, std::optional<uint32_t> found) {
+    if (found) out.u32(key, *found);
+  };
+  id("tokenizer.ggml.bos_token_id", *bos);
+  id("tokenizer.ggml.eos_token_id", *eos);
+  id("tokenizer.ggml.padding_token_id", id_of(v, hints.padding, hints.padding_text));
+  id("tokenizer.ggml.unknown_token_id", id_of(v, std::nullopt, hints.unknown_text));
+  out.boolean("tokenizer.ggml.add_bos_token", framed->first.has_value());
+  if (framed->last) out.boolean("tokenizer.ggml.add_eos_token", true);
+  write_ends(*eos, named, hints, out);
+  if (!v.flags.empty()) out.i32s("tokenizer.bitnet.added_token_flags", v.flags);
+  const auto check = [&](const char* key, std::optional<bool> said, bool is) {
+    if (said.value_or(is) != is)
+      left_out.push_back({"tokenizer_config.json", key,
+                          "the post_processor of tokenizer.json says otherwise, and decides"});
+  };
+  check("add_bos_token", hints.add_bos, framed->first.has_value());
+  check("add_eos_token", hints.add_eos, framed->last.has_value());
+  return {};
 }
 
 }  // namespace
 
 result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokenizer_hints& hints,
-                                   gguf::metadata_builder& out) {
+                                   gguf::metadata_builder& out, members_left_out& left_out) {
   const auto parsed = parse_object(tokenizer_json, "tokenizer.json");
   if (!parsed) return std::unexpected(parsed.error());
   const json& file = *parsed;
   const json& model = at(file, "model");
-  if (auto ok = check_type(model); !ok) return std::unexpected(ok.error());
+  if (auto ok = check_members(file, "tokenizer.json", "", left_out); !ok)
+    return std::unexpected(ok.error());
+  for (auto ok : {check_type(model), check_model(model)})
+    if (!ok) return std::unexpected(ok.error());
   auto v = read_tokens(file);
   if (!v) return std::unexpected(v.error());
   const auto merges = read_merges(file);
   if (!merges) return std::unexpected(merges.error());
+  if (auto ok = check_expected(*v, hints); !ok) return std::unexpected(ok.error());
   if (auto ok = pad(*v, hints.n_vocab); !ok) return std::unexpected(ok.error());
   const bool fallback = true_at(model, "byte_fallback");
   const bool characters = fallback && only_marks_blanks(file) && !scores_say_all(*v, *merges);
   const bool spm = fallback && !characters;
   result<void> written;
-  if (spm) write_pieces(file, *merges, *v, out);
+  if (spm) written = write_pieces(file, *merges, *v, out);
   if (characters) written = write_characters(*merges, *v, out);
   if (!fallback) written = write_byte_level(file, *merges, out);
   if (!written) return std::unexpected(written.error());
   out.texts("tokenizer.ggml.tokens", v->texts);
   out.i32s("tokenizer.ggml.token_type", v->types);
-  write_special_tokens(file, *v, hints, out);
+  if (auto ok = write_special_tokens(file, *v, hints, out, left_out); !ok)
+    return std::unexpected(ok.error());
   if (!hints.chat_template.empty()) out.text("tokenizer.chat_template", hints.chat_template);
   return std::string(spm ? "llama" : "gpt2");
 }

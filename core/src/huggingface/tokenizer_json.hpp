@@ -13,9 +13,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "base/result.hpp"
 #include "gguf/writer.hpp"
+#include "huggingface/members.hpp"
 
 namespace bitnet::huggingface {
 
@@ -24,12 +27,17 @@ struct tokenizer_hints {
   uint64_t n_vocab = 0;  // rows of the embedding: missing tokens are filled up
   std::optional<uint32_t> bos, eos, padding;
   std::string bos_text, eos_text, padding_text, unknown_text;
-  std::optional<bool> add_bos;
+  // What tokenizer_config.json says; the post_processor decides.
+  std::optional<bool> add_bos, add_eos;
+  std::vector<uint32_t> ends;  // all that end a text
+  // Tokens of other files, which tokenizer.json must have under the same id.
+  std::vector<std::pair<std::string, uint32_t>> expected;
   std::string chat_template;
 };
 
-// Adds the tokenizer.* keys to `out`; answers the kind, "gpt2" or "llama".
+// Adds the tokenizer.* keys to `out`; answers the kind, "gpt2" or "llama". What is not used is
+// added to `left_out`.
 result<std::string> read_tokenizer(std::string_view tokenizer_json, const tokenizer_hints& hints,
-                                   gguf::metadata_builder& out);
+                                   gguf::metadata_builder& out, members_left_out& left_out);
 
 }  // namespace bitnet::huggingface

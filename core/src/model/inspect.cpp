@@ -288,6 +288,9 @@ void note_model(gguf::file file, const load_options& options, json& report) {
   if (json room = describe_room(m->shape, weight_bytes); !room.empty())
     report["host"] = std::move(room);
   report["readings"] = describe_readings(*m);
+  if (auto left_out = left_out_of(*m); !left_out.empty()) report["left_out"] = std::move(left_out);
+  if (json members = left_out_members(*m); !members.empty())
+    report["left_out_members"] = std::move(members);
 }
 
 }  // namespace

@@ -109,6 +109,13 @@ std::string model::ignored() const {
   return ignored_of(contents_->data);
 }
 
+std::vector<std::string> model::left_out() const {
+  std::vector<std::string> out;
+  for (const gguf::left_out_member& one : contents_->data.file.left_out())
+    out.push_back(fmt::format("{} ({})", gguf::name_of(one), one.why));
+  return out;
+}
+
 std::string model::weight_identity(uint32_t index) const {
   const loaded& m = contents_->data;
   const std::span<const std::byte> bytes = m.sources[index].bytes;

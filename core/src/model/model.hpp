@@ -71,6 +71,8 @@ class model {
 
   // The tensors of the file that are no part of its graph, and why; "": none.
   [[nodiscard]] std::string ignored() const;
+  // Of a checkpoint: what its folder has beside tensors and is not used, each with why.
+  [[nodiscard]] std::vector<std::string> left_out() const;
 
   // Names the bytes of weight `index` in its file: changes when they do. Holds the file's identity
   // and a hash of samples. "" for a model that is not on disk.

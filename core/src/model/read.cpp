@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <nlohmann/json.hpp>
 #include <unordered_map>
 #include <utility>
 
@@ -282,6 +283,32 @@ std::string ignored_of(const loaded& m) {
   if (names.empty()) return "";
   return fmt::format("{} tensors that predict further tokens or see images, {} to {}", names.size(),
                      gguf::quote(names.front()), gguf::quote(names.back()));
+}
+
+// A GGUF has blocks that predict behind its layers. Nothing else of a file that is read has such a
+// name.
+std::vector<std::string> left_out_of(const loaded& m) {
+  const std::span<const std::string> passed_over = m.file.passed_over();
+  std::vector<std::string> out(passed_over.begin(), passed_over.end());
+  const uint32_t first = m.shape.n_layers;
+  for (uint32_t block = first; block < first + m.shape.n_skipped; ++block) {
+    const std::string beginning = fmt::format("blk.{}.", block);
+    for (const auto& t : m.file.tensors())
+      if (t.info.name.starts_with(beginning)) out.emplace_back(t.info.name);
+  }
+  for (const gguf::left_out_member& one : m.file.left_out()) out.push_back(gguf::name_of(one));
+  return out;
+}
+
+nlohmann::ordered_json left_out_members(const loaded& m) {
+  auto out = nlohmann::ordered_json::array();
+  for (const gguf::left_out_member& one : m.file.left_out()) {
+    nlohmann::ordered_json row = {{"file", one.file}};
+    if (!one.member.empty()) row["member"] = one.member;
+    row["why"] = one.why;
+    out.push_back(std::move(row));
+  }
+  return out;
 }
 
 result<loaded> read(gguf::file file, const load_options& options) {

@@ -3,6 +3,7 @@
 // memory.
 
 #include <algorithm>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -65,6 +66,10 @@ result<std::optional<formats::q2_told>> tell_q2(const gguf::file& file);
 
 // The tensors of the file that are no part of its graph, and why; "": none.
 std::string ignored_of(const loaded& m);
+// Their names, and "file: member" of what a checkpoint's folder has beside its tensors.
+std::vector<std::string> left_out_of(const loaded& m);
+// {file, member?, why} of the latter.
+nlohmann::ordered_json left_out_members(const loaded& m);
 
 result<loaded> read(gguf::file file, const load_options& options);
 // Reads the scales of ternary weights again, as read() left them.

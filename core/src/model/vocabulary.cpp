@@ -82,6 +82,7 @@ result<tokenizer::vocabulary_data> read_vocabulary(const gguf::container& metada
   text("tokenizer.ggml.model", v.model);
   text("tokenizer.ggml.pre", v.pre);
   text("tokenizer.chat_template", v.chat_template);
+  text("tokenizer.bitnet.space_prefix", v.space_prefix);
   id("tokenizer.ggml.bos_token_id", v.bos);
   id("tokenizer.ggml.eos_token_id", v.eos);
   id("tokenizer.ggml.eot_token_id", v.eot);
@@ -102,6 +103,9 @@ result<tokenizer::vocabulary_data> read_vocabulary(const gguf::container& metada
   in.take(array_of<float>(metadata, "tokenizer.ggml.scores", "numbers", to_float), v.scores);
   in.take(array_of<int32_t>(metadata, "tokenizer.ggml.token_type", "32-bit integers", to_int32),
           v.types);
+  for (const auto& [key, to] : {std::pair{"tokenizer.ggml.eos_token_ids", &v.ends},
+                                {"tokenizer.bitnet.added_token_flags", &v.flags}})
+    in.take(array_of<int32_t>(metadata, key, "32-bit integers", to_int32), *to);
   if (in.first) return std::unexpected(*std::move(in.first));
   if (v.model.empty() || v.tokens.empty())
     return fail(BITNET_BAD_DATA,

@@ -10,6 +10,7 @@
 #include "tokenizer/pre_tokenizer.hpp"
 #include "tokenizer/special_tokens.hpp"
 #include "tokenizer/spm.hpp"
+#include "tokenizer/token_flags.hpp"
 #include "tokenizer/unicode_forms.hpp"
 #include "tokenizer/utf8.hpp"
 #include "tokenizer/vocabulary.hpp"
@@ -39,11 +40,16 @@ struct tokenizer::contents {
   std::string chat_template;
   std::string note;
 
-  [[nodiscard]] bool spaced_after(token id) const { return v.add_space_prefix && v.is_special(id); }
+  [[nodiscard]] bool spaced_after(token id) const {
+    return v.add_space_prefix && !v.prefix_at_beginning && v.is_special(id);
+  }
 
   result<void> encode_plain(std::string_view text, bool space_before,
                             std::vector<token>& out) const {
-    if (v.kind == vocabulary_kind::spm) return encode_spm(v, text, space_before, out);
+    if (v.kind == vocabulary_kind::spm) {
+      const bool is_there = v.prefix_unless_there && text.starts_with(' ');
+      return encode_spm(v, text, space_before && !is_there, out);
+    }
     if (v.kind == vocabulary_kind::wordpiece) return encode_wordpiece(v, normal, text, out);
     std::string changed;
     const auto change_to = [&](std::string to) { text = changed = std::move(to); };
@@ -175,7 +181,8 @@ result<std::vector<token>> tokenizer::encode(std::string_view text,
                 "the vocabulary has no token for the begin of a text; encode without one");
   }
   bool space_before = c.v.add_space_prefix;
-  for (const fragment& f : c.specials.cut(text, options.parse_special, options.plain)) {
+  for (const fragment& f :
+       with_flags(c.v, c.specials.cut(text, options.parse_special, options.plain))) {
     if (f.id >= 0) {
       out.push_back(f.id);
       space_before = c.spaced_after(f.id);

@@ -33,6 +33,12 @@ enum class token_type : uint8_t {
 };
 
 // What a GGUF file says, before any check. Empty vectors and nullopt mean: not in the file.
+// Of special tokens.
+namespace token_flag {
+inline constexpr uint8_t lstrip = 1, rstrip = 2;  // takes the blanks before it, behind it
+inline constexpr uint8_t single_word = 4;         // counts only where no word touches it
+}  // namespace token_flag
+
 struct vocabulary_data {
   std::string model;
   std::string pre;  // "" if absent
@@ -46,7 +52,10 @@ struct vocabulary_data {
   std::optional<bool> lowercase;      // WordPiece, and BPE of the pre-tokenizer "whitespace"
   std::optional<bool> strip_accents;  // WordPiece; follows the former
   std::string chat_template;
-  std::string architecture;  // for the rule that a bitnet* file without `pre` uses llama-bpe
+  std::vector<int32_t> ends;   // further tokens that end a text
+  std::vector<int32_t> flags;  // pairs: a token, and the sum of its token_flags
+  std::string space_prefix;    // SPM: "", "unless-there" or "unless-there-at-beginning"
+  std::string architecture;    // for the rule that a bitnet* file without `pre` uses llama-bpe
 };
 
 // Bytes of a text.

@@ -185,6 +185,47 @@ result<void> check_special_ids(vocabulary& v, const vocabulary_data& d) {
   return {};
 }
 
+result<void> check_ends(vocabulary& v, const std::vector<int32_t>& ends) {
+  for (const int32_t id : ends) {
+    if (id < 0 || static_cast<size_t>(id) >= v.texts.size()) {
+      return fail(
+          BITNET_BAD_DATA,
+          fmt::format("tokenizer.ggml.eos_token_ids has {} but the vocabulary has {} tokens", id,
+                      v.texts.size()));
+    }
+    v.ends.insert(id);
+  }
+  return {};
+}
+
+result<void> check_flags(vocabulary& v, const std::vector<int32_t>& pairs) {
+  constexpr int32_t all = token_flag::lstrip | token_flag::rstrip | token_flag::single_word;
+  const auto bad = [](const std::string& what) {
+    return fail(BITNET_BAD_DATA, fmt::format("tokenizer.bitnet.added_token_flags {}", what));
+  };
+  if (pairs.size() % 2 != 0) return bad("has no flags for its last token");
+  for (size_t i = 0; i < pairs.size(); i += 2) {
+    const int32_t id = pairs[i], flags = pairs[i + 1];
+    if (id < 0 || static_cast<size_t>(id) >= v.texts.size())
+      return bad(fmt::format("has {} but the vocabulary has {} tokens", id, v.texts.size()));
+    if (flags < 0 || flags > all)
+      return bad(fmt::format("has the flags {} for token {}; expected 0 to {}", flags, id, all));
+    v.flags[id] = static_cast<uint8_t>(flags);
+  }
+  return {};
+}
+
+result<void> check_space_prefix(vocabulary& v, const std::string& rule) {
+  if (rule.empty()) return {};
+  v.prefix_at_beginning = rule == "unless-there-at-beginning";
+  v.prefix_unless_there = v.prefix_at_beginning || rule == "unless-there";
+  if (v.prefix_unless_there) return {};
+  return fail(BITNET_UNSUPPORTED,
+              fmt::format("tokenizer.bitnet.space_prefix is {}; expected \"unless-there\" or "
+                          "\"unless-there-at-beginning\"",
+                          in_quotes(rule)));
+}
+
 }  // namespace
 
 std::optional<token> vocabulary::find(std::string_view text) const {
@@ -239,6 +280,9 @@ result<vocabulary> check_vocabulary(vocabulary_data& data, const pre_rule& rule)
     checked = check_scores(v, std::move(data.scores));
   }
   if (checked) checked = check_special_ids(v, data);
+  if (checked) checked = check_ends(v, data.ends);
+  if (checked) checked = check_flags(v, data.flags);
+  if (checked && spm) checked = check_space_prefix(v, data.space_prefix);
   if (!checked) return std::unexpected(checked.error());
   find_end_tokens(v);
   return v;

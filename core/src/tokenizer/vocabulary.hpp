@@ -31,11 +31,14 @@ struct vocabulary {
   std::unordered_map<std::string_view, token> ids;  // keys point into texts
   std::array<token, 256> byte_tokens{};             // "<0xHH>" by byte; -1 = none
   std::optional<token> bos, eos, eot, eom, unknown, padding;
-  std::unordered_set<token> ends;  // docs/reference/tokenizers.md#end-tokens
+  std::unordered_map<token, uint8_t> flags;  // token_flag; those that have some
+  std::unordered_set<token> ends;            // docs/reference/tokenizers.md#end-tokens
   bool add_bos = false;
   bool add_eos = false;
-  bool add_space_prefix = false;  // SPM only
-  size_t longest_text = 0;        // bytes
+  bool add_space_prefix = false;     // SPM only
+  bool prefix_unless_there = false;  // no second space
+  bool prefix_at_beginning = false;  // not behind special tokens
+  size_t longest_text = 0;           // bytes
 
   vocabulary() = default;
   vocabulary(vocabulary&&) = default;  // the heap buffers that `ids` points into move along

@@ -7,6 +7,7 @@
 #include "commands/commands.hpp"
 #include "library/advice.hpp"
 #include "library/json.hpp"
+#include "library/left_out.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
@@ -82,6 +83,9 @@ std::string as_text(const json& content) {
   add_members(out, "rotated weights", content.value("hadamard", json::object()));
   add_readings(out, content.value("readings", json::array()));
   add_chat(out, content.value("chat", json()));
+  if (const json members = content.value("left_out_members", json::array()); !members.empty()) {
+    out += fmt::format("\nleft out of this folder\n{}", left_out_text(members, "  "));
+  }
   const json problems = content.value("problems", json::array());
   out += problems.empty() ? "\nThis model can run.\n" : "\nThis model cannot run:\n";
   for (const json& one : problems) out += fmt::format("  {}\n", in_flags(value_text(one)));

@@ -8,6 +8,7 @@
 #include "commands/commands.hpp"
 #include "interrupt.hpp"
 #include "library/json.hpp"
+#include "library/left_out.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
 #include "terminal/progress.hpp"
@@ -38,11 +39,15 @@ std::string report_text(const json& report) {
     out += fmt::format("  {} stays {}: {}\n", one.value("tensor", ""), one.value("type", ""),
                        one.value("why", ""));
   }
-  if (const json left_out = report.value("left_out", json::array()); !left_out.empty()) {
+  // Tensors, then members of a folder's other files.
+  const json left_out = report.value("left_out", json::array());
+  const json members = report.value("left_out_members", json::array());
+  if (const std::size_t tensors = left_out.size() - members.size(); tensors != 0) {
     out += fmt::format(
-        "  left out: {} tensors that predict further tokens or see images, {} to {}\n",
-        left_out.size(), left_out.front().get<std::string>(), left_out.back().get<std::string>());
+        "  left out: {} tensors that predict further tokens or see images, {} to {}\n", tensors,
+        left_out.front().get<std::string>(), left_out[tensors - 1].get<std::string>());
   }
+  out += left_out_text(members, "  left out: ");
   if (report.value("verified", false)) {
     out +=
         fmt::format("  verified: ternary values equal; other types within {:.2g} of their size\n",

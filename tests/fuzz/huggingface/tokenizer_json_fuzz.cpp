@@ -16,7 +16,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   hints.chat_template = "x";
   bitnet::gguf::metadata_builder out;
   const std::string_view text(reinterpret_cast<const char*>(data + 1), size - 1);
-  const auto kind = bitnet::huggingface::read_tokenizer(text, hints, out);
+  bitnet::huggingface::members_left_out left_out;
+  const auto kind = bitnet::huggingface::read_tokenizer(text, hints, out, left_out);
   if (!kind) {
     if (kind.error().message.empty()) std::abort();
     return 0;

@@ -16,8 +16,18 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     return 0;
   }
   const auto known = bitnet::model::checkpoint_forms();
-  // The same text stands for tokenizer_config.json.
-  (void)hf::hints_of(*content, *content);
+  // The same text stands for the files beside it.
+  (void)hf::hints_of({.config = *content,
+                      .tokenizer_config = *content,
+                      .generation_config = *content,
+                      .special_tokens = *content,
+                      .added_tokens = *content});
+  hf::members_left_out left_out;
+  (void)hf::check_tokenizer_config(*content, left_out);
+  for (const hf::file_row& file : hf::file_rows())
+    if (const auto ok = hf::check_members(*content, file.name, "llama", left_out);
+        !ok && ok.error().message.empty())
+      std::abort();
   for (const char* tokenizer : {"gpt2", "llama"}) {
     bitnet::gguf::metadata_builder metadata;
     std::vector<bitnet::gguf::file::foreign_tensor> made;

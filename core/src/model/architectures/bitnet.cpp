@@ -1,6 +1,9 @@
 // BitNet b1.58: a llama with a norm before the last product of each part of a layer, trained with
 // rounded activations.
+#include <fmt/core.h>
+
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "huggingface/config_reading.hpp"
 #include "model/architectures/architecture.hpp"
@@ -25,6 +28,13 @@ std::vector<part> bitnet_parts(const hyperparameters& h, uint32_t n) {
 result<hf::config> bitnet_checkpoint(const nlohmann::json& c, const std::string& tokenizer) {
   auto to = hf::silu_or(c, "relu2", hf::linear_kind::master);
   if (!to) return to;
+  for (const auto& [key, wanted] : {std::pair{"weight_bits", 1U}, {"input_bits", 8U}})
+    if (const auto bits = hf::count_at(c, key).value_or(wanted); bits != wanted)
+      return fail(BITNET_UNSUPPORTED,
+                  fmt::format("config.json: {} is {}; this program computes BitNet with {}", key,
+                              bits, wanted));
+  to->usual_theta = 500000;
+  to->usual_kv_heads = 5;
   // Each name says the activation, given the tokenizer: docs/reference/models.md#gate
   to->architecture = hf::text_at(c, "hidden_act") == "silu" ? "bitnet"
                      : tokenizer == "gpt2"                  ? "bitnet-b1.58"

@@ -88,6 +88,7 @@ result<hf::config> gemma_checkpoint(const json& c, const std::string& /*tokenize
   to.architecture = "gemma3";
   to.linear = *kind;
   to.usual_head_dim = 256;
+  to.usual_kv_heads = 4;
   to.usual_theta = 1e6F;
   to.usually_tied = true;
   to.rope_member = "full_attention";

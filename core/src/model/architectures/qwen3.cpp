@@ -22,6 +22,7 @@ result<hf::config> qwen3_checkpoint(const nlohmann::json& c, const std::string& 
   if (!to) return to;
   to->architecture = "qwen3";
   to->usual_head_dim = 128;
+  to->usual_kv_heads = 32;
   return to;
 }
 

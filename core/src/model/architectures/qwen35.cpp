@@ -158,6 +158,7 @@ result<hf::config> qwen35_checkpoint(const json& c, const std::string& /*tokeniz
   to.linear = *kind;
   to.norms_above_one = true;
   to.usual_head_dim = 256;
+  to.usual_kv_heads = 4;
   to.rotates_parts = true;
   to.usual_rotating_share = 0.25;
   uint64_t values = 0;
