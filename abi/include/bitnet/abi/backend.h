@@ -193,8 +193,8 @@ typedef struct bitnet_backend_v0 {
   bitnet_status (*program_build)(bitnet_device* device, const bitnet_build_request* request,
                                  bitnet_program** out, bitnet_error* err);
   /* Names what the ports of the graph stand for. A program may have several bindings, with steps of
-   * each under way at the same time. Fails: BITNET_INVALID_ARGUMENT for a part that does not fit its
-   * port, BITNET_OUT_OF_DEVICE_MEMORY. [device] [short] */
+   * each under way at the same time. Fails: BITNET_INVALID_ARGUMENT for a part that does not fit
+   * its port, BITNET_OUT_OF_DEVICE_MEMORY. [device] [short] */
   bitnet_status (*program_bind)(bitnet_program* program, const bitnet_bind_request* request,
                                 bitnet_binding** out, bitnet_error* err);
   /* Gets ready for steps of up to so many tokens and outputs, so that the first one is not slow.
@@ -204,8 +204,8 @@ typedef struct bitnet_backend_v0 {
                                    bitnet_error* err);
   /* Waits for its steps. Fails: cannot. [device] [short] once they are over */
   void (*binding_destroy)(bitnet_binding* binding);
-  /* What ran so far, of all bindings; the capacity rule of `kernels`. Fails: never, for a program that
-   * there is. [any] [instant] */
+  /* What ran so far, of all bindings; the capacity rule of `kernels`. Fails: never, for a program
+   * that there is. [any] [instant] */
   bitnet_status (*program_stats)(bitnet_program* program, bitnet_kernel_stat* out,
                                  uint32_t out_size, uint32_t* count, bitnet_error* err);
   /* Fails: cannot. [device] [short] */
@@ -220,9 +220,9 @@ typedef struct bitnet_backend_v0 {
   /* Copies block from[i] to to[i], or a state to a state, for each of n; none that is written is
    * also read, or written twice. These three take their turn on the queue like a step, and may
    * return before they are done; the timeline then reaches `signal`. Lists of blocks are borrowed
-   * for the call. Fails: BITNET_INVALID_ARGUMENT for a block that the pool has not, for a state named
-   * with a block, and for a signal that the timeline has reached; nothing is copied then, and the
-   * timeline stays. What is not named keeps each byte. [queue] [short] */
+   * for the call. What is not named keeps each byte. Fails: BITNET_INVALID_ARGUMENT for a block that
+   * the pool has not, for a state named with a block, and for a signal that the timeline has
+   * reached; nothing is copied then, and the timeline stays. [queue] [short] */
   bitnet_status (*kv_copy)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* from,
                            const uint32_t* to, uint32_t n, uint64_t signal, bitnet_error* err);
   /* Writes n blocks, one after the other in the canonical layout, into `bytes` bytes: exactly what

@@ -6,8 +6,8 @@
  * meaning is another id.
  *
  * BITNET_OP_LIST is the only list of ops: X(NAME, id, inputs, weights, outputs, ints, floats), the
- * last two saying how many attributes it has from the first on. The weights of ROPE and HADAMARD may
- * be absent, all others are there.
+ * last two saying how many attributes it has from the first on. The weights of ROPE and HADAMARD
+ * may be absent, all others are there.
  *
  * Primitives
  *   EMBED_GATHER    row tokens[t] of weight 0 (n_vocab x K), any format -> f32 (T, K)

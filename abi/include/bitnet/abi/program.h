@@ -177,9 +177,8 @@ typedef struct bitnet_bound {
 } bitnet_bound;
 
 /* Borrowed for the call; buffers and pool outlive the binding. Several ports may have parts of one
- * buffer; parts do not overlap. Bindings
- * whose steps are under way at the same time name different buffers, but for values that one step
- * makes for a later one. */
+ * buffer; parts do not overlap. Bindings whose steps are under way at the same time name different
+ * buffers, but for values that one step makes for a later one. */
 typedef struct bitnet_bind_request {
   uint32_t struct_size;
   uint32_t bound_size; /* sizeof(bitnet_bound) as the host knows it */
@@ -198,12 +197,12 @@ typedef struct bitnet_prepare_request {
 } bitnet_prepare_request;
 
 /* One run of a program on what a binding names. The counts are within the program's bounds, those
- * of tokens and sequences > 0; facts that no op reads may be anything. What SEQUENCES names is below
- * n_sequences, of which some may have no token; what POSITIONS names is below max_blocks *
+ * of tokens and sequences > 0; facts that no op reads may be anything. What SEQUENCES names is
+ * below n_sequences, of which some may have no token; what POSITIONS names is below max_blocks *
  * block_tokens. The tokens of a sequence stand together, each at the position after the one before
  * it; no two have one slot, no two sequences one state. Sequences may share blocks, but a token's
- * slot is in a block of its own sequence alone: none sees in a step what another writes in it. From
- * queue_submit until the timeline has reached signal_value the core changes nothing that the
+ * slot is in a block of its own sequence alone: none sees in a step what another writes in it.
+ * From queue_submit until the timeline has reached signal_value the core changes nothing that the
  * binding names and runs no other step on it, and the plugin may read it at any time. */
 typedef struct bitnet_step {
   uint32_t struct_size;
