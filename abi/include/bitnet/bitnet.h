@@ -58,7 +58,7 @@ typedef struct bitnet_runtime_options {
                                fewer where the system makes no more; a number that it does not make
                                is BITNET_OUT_OF_MEMORY                                            */
   const char* device;       /* request: auto, cpu, gpu, name, name:index, or a comma list; NULL: the
-                               environment's BITNET_DEVICE, else auto                              */
+                               environment's BITNET_DEVICE, else auto                             */
   const char* requested_by; /* where the request came from, for the report; NULL: "program"     */
   uint32_t require_first;   /* non-zero: only the first name of the request will do               */
   uint32_t allow_fallback;  /* non-zero: when nothing requested works, choose as auto would      */

@@ -220,8 +220,8 @@ typedef struct bitnet_backend_v0 {
   /* Copies block from[i] to to[i], or a state to a state, for each of n; none that is written is
    * also read, or written twice. These three take their turn on the queue like a step, and may
    * return before they are done; the timeline then reaches `signal`. Lists of blocks are borrowed
-   * for the call. What is not named keeps each byte. Fails: BITNET_INVALID_ARGUMENT for a block that
-   * the pool has not, for a state named with a block, and for a signal that the timeline has
+   * for the call. What is not named keeps each byte. Fails: BITNET_INVALID_ARGUMENT for a block
+   * that the pool has not, for a state named with a block, and for a signal that the timeline has
    * reached; nothing is copied then, and the timeline stays. [queue] [short] */
   bitnet_status (*kv_copy)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* from,
                            const uint32_t* to, uint32_t n, uint64_t signal, bitnet_error* err);
