@@ -1,7 +1,7 @@
 // tests/parity's backend with one defect, which the setting "defect" names: what computes rightly
 // and breaks one promise of the contract. Or with the setting "fault", OP:DIMENSION:N: an op that
-// is right until it meets something larger than N. faults.hpp has the dimensions. Or with the setting
-// "structure": an op that confuses sequences; sequence_faults.hpp names them.
+// is right until it meets something larger than N. faults.hpp has the dimensions. Or with the
+// setting "structure": an op that confuses sequences; sequence_faults.hpp names them.
 
 #include <dlfcn.h>
 #include <sys/syscall.h>

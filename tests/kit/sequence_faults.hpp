@@ -1,5 +1,5 @@
-// Faults that a step of one sequence does not show: the setting "structure" names one, NAME:N, which is
-// there in steps of more than N sequences. Included by saboteur.cpp behind faults.hpp.
+// Faults that a step of one sequence does not show: the setting "structure" names one, NAME:N,
+// which is there in steps of more than N sequences. Included by saboteur.cpp behind faults.hpp.
 
 namespace {
 

@@ -454,8 +454,9 @@ TEST_F(reload, a_preference_for_what_has_not_answered_is_no_success) {
   conversation c(p);
   bitnet_error e = blank();
   EXPECT_EQ(bitnet_session_set_preference(c.handle, "hang-enumerate,cpu", &e), BITNET_TIMEOUT);
-  EXPECT_NE(std::string(e.message).find("hang-enumerate has not answered yet, so the session stays"),
-            std::string::npos)
+  EXPECT_NE(
+      std::string(e.message).find("hang-enumerate has not answered yet, so the session stays"),
+      std::string::npos)
       << e.message;
   EXPECT_EQ(bitnet_session_set_preference(c.handle, "cpu,hang-enumerate", &e), BITNET_OK)
       << e.message;

@@ -39,8 +39,9 @@ struct options {
 
 // Answers a report in JSON: {file, bytes, tensors[{type, count, bytes}], readings[{as, tensors}],
 // kept?[{tensor, type, why}], left_out?[name], left_out_members?[{file, member?, why}], verified?,
-// dense_error?}. Kept are an embedding or a head in their own type, as F16 would not hold them. What
-// is left out are tensors that predict further tokens or see images, then members as "file: member".
+// dense_error?}. Kept are an embedding or a head in their own type, as F16 would not hold them.
+// What is left out are tensors that predict further tokens or see images, then members as "file:
+// member".
 result<std::string> convert(const std::filesystem::path& in, const std::filesystem::path& out,
                             const options& how);
 

@@ -3,7 +3,7 @@
 // configuration of its module Pooling.
 //
 // Errors  BITNET_UNSUPPORTED for other modules and kinds of pooling, BITNET_BAD_DATA.
-// Source  sentence-transformers, models/Pooling.py
+// Source  sentence-transformers, its module Pooling
 
 #include <cstdint>
 #include <filesystem>

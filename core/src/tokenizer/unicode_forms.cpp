@@ -97,8 +97,8 @@ void append_apart(std::vector<utf8proc_int32_t>& out, char32_t c) {
 }
 
 // The canonical order of marks, UAX 15: between two characters of class 0 by their class, equal
-// ones as they came. utf8proc_decompose sorts by exchanging neighbours, which takes the square of their
-// number.
+// ones as they came. utf8proc_decompose sorts by exchanging neighbours, which takes the square of
+// their number.
 void order_marks(std::vector<utf8proc_int32_t>& text) {
   struct mark {
     utf8proc_propval_t order;

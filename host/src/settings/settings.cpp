@@ -85,8 +85,8 @@ result<void> settings::add_config(const arguments& given, const environment& var
 
 result<void> settings::add_config_file(const std::string& file, bool required, privilege deaf_from,
                                        std::vector<std::string>& notes) {
-  auto text = required ? read_text_file(file, longest_config)
-                       : read_usual_text_file(file, longest_config);
+  auto text =
+      required ? read_text_file(file, longest_config) : read_usual_text_file(file, longest_config);
   if (!text && text.error().number == EFBIG) {
     return fail(exit_code::usage,
                 fmt::format("{}:1: larger than {} KiB", file, longest_config / 1024));

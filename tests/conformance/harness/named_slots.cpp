@@ -11,15 +11,16 @@ namespace bitnet::conformance {
 namespace {
 
 // The required slots, in the order of the table, and then the optional ones.
-#define BITNET_REQUIRED_SLOTS(X)                                                                \
-  X(info)                                                                                       \
-  X(close) X(device_count) X(device_info) X(kernels) X(device_open) X(device_close)             \
-      X(buffer_create) X(buffer_map) X(buffer_destroy) X(weight_plan) X(weights_create)         \
-          X(weight_write) X(weight_alias) X(weight_seal) X(weights_destroy) X(graph_query)      \
-              X(program_build) X(program_bind) X(binding_prepare) X(binding_destroy)            \
-                  X(program_stats) X(program_destroy) X(kv_pool_create) X(kv_copy) X(kv_export) \
-                      X(kv_import) X(kv_pool_destroy) X(queue_create) X(queue_submit)           \
-                          X(queue_wait) X(queue_poll) X(queue_destroy) X(quiesce)
+#define BITNET_REQUIRED_SLOTS(X)                                                            \
+  X(info)                                                                                   \
+  X(close)                                                                                  \
+  X(device_count) X(device_info) X(kernels) X(device_open) X(device_close) X(buffer_create) \
+      X(buffer_map) X(buffer_destroy) X(weight_plan) X(weights_create) X(weight_write)      \
+          X(weight_alias) X(weight_seal) X(weights_destroy) X(graph_query) X(program_build) \
+              X(program_bind) X(binding_prepare) X(binding_destroy) X(program_stats)        \
+                  X(program_destroy) X(kv_pool_create) X(kv_copy) X(kv_export) X(kv_import) \
+                      X(kv_pool_destroy) X(queue_create) X(queue_submit) X(queue_wait)      \
+                          X(queue_poll) X(queue_destroy) X(quiesce)
 #define BITNET_OPTIONAL_SLOTS(X) X(query_interface) X(device_status)
 
 class running {
@@ -64,8 +65,8 @@ BITNET_REQUIRED_SLOTS(BITNET_TAG)
 BITNET_OPTIONAL_SLOTS(BITNET_TAG)
 #undef BITNET_TAG
 
-// The call that crashed runs again once this returns, with the signal's usual end. A worker's crash is
-// that of the slot that was called last.
+// The call that crashed runs again once this returns, with the signal's usual end. A worker's crash
+// is that of the slot that was called last.
 void on_crash(int) {
   const char* slot = running_slot != nullptr ? running_slot : last_slot.load();
   if (slot != nullptr) channel::slot_of_crash(slot);

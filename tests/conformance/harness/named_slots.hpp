@@ -7,7 +7,8 @@
 
 namespace bitnet::conformance {
 
-// Lets each slot of the table say that it runs. Throws, with its name, where a required one is NULL.
+// Lets each slot of the table say that it runs. Throws, with its name, where a required one is
+// NULL.
 void name_slots(bitnet_backend_v0& table);
 
 // Lets a fatal signal tell the parent which slot runs, before the process ends as it would.

@@ -10,8 +10,8 @@
 
 namespace bitnet::conformance {
 
-// The slot that this thread runs, and that it called last; nullptr: none that is known. And the last
-// of any thread.
+// The slot that this thread runs, and that it called last; nullptr: none that is known. And the
+// last of any thread.
 inline thread_local const char* running_slot = nullptr;
 inline thread_local const char* called_slot = nullptr;
 inline std::atomic<const char*> last_slot{nullptr};

@@ -1,6 +1,6 @@
 #pragma once
-// Steps as a scheduler of many sequences makes them: sequences begin, fork, grow and end; prompts stand
-// beside decoded tokens. Which blocks and rows a sequence has is random. Knows no device.
+// Steps as a scheduler of many sequences makes them: sequences begin, fork, grow and end; prompts
+// stand beside decoded tokens. Which blocks and rows a sequence has is random. Knows no device.
 
 #include <cstdint>
 #include <random>

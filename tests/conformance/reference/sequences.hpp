@@ -34,8 +34,9 @@ struct expected_rows {
   [[nodiscard]] expected_rows of(std::span<const uint32_t> rows, uint64_t width) const;
 };
 
-// KV_WRITE and ATTN_PAGED of two layers, the second of which keeps the first's values as keys. Ports:
-// queries, keys, values; then what attention of each layer gives. Logits: rows of the second's.
+// KV_WRITE and ATTN_PAGED of two layers, the second of which keeps the first's values as keys.
+// Ports: queries, keys, values; then what attention of each layer gives. Logits: rows of the
+// second's.
 struct keys_graph {
   static constexpr uint32_t heads = 4, kv_heads = 2, head_dim = 32, layers = 2;
   static constexpr uint32_t width = heads * head_dim, kv_width = kv_heads * head_dim;
@@ -52,10 +53,11 @@ struct keys_graph {
 };
 
 // SHORT_CONV and DELTA_RULE. Ports: rows of the first, rows and gates of the second; then what each
-// gives. Logits: rows of the second's. Between their parts of a state lie elements that neither has.
+// gives. Logits: rows of the second's. Between their parts of a state lie elements that neither
+// has.
 //
-// Numbers are small and whole, queries and keys have one element that is not 0, decays are 1 or 1/2:
-// every sum is exact in f32, in any order.
+// Numbers are small and whole, queries and keys have one element that is not 0, decays are 1 or
+// 1/2: every sum is exact in f32, in any order.
 struct states_graph {
   static constexpr uint32_t taps = 4, n_v = 2, d_k = 16, d_v = 24;
   static constexpr uint32_t conv_width = 40, rule_width = 2 * d_k + n_v * d_v;

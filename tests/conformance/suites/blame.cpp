@@ -252,8 +252,8 @@ class code_view {
   std::vector<float> scales_, one_, other_;  // what the device answered
 };
 
-// The codes and scales of a case's rows as they leave by ports; nothing where the device has no such
-// program.
+// The codes and scales of a case's rows as they leave by ports; nothing where the device has no
+// such program.
 struct seen_codes {
   std::vector<int8_t> q;
   std::vector<float> scales;
@@ -292,8 +292,8 @@ std::optional<seen_codes> codes_by_ports(opened_device& device, const op_case& c
   }
 }
 
-// Whether they are the right ones of a case's rows. A row whose scale is no number, or infinite, may
-// have any codes.
+// Whether they are the right ones of a case's rows. A row whose scale is no number, or infinite,
+// may have any codes.
 bool are_right(const seen_codes& seen, const op_case& c, const model_tensor& table,
                uint64_t group) {
   const auto k = static_cast<uint64_t>(table.desc.ne[0]), groups = group == 0 ? 1 : k / group;

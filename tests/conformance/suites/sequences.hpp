@@ -28,12 +28,12 @@ class sequences_runner : public runner {
   void restore(const std::vector<uint8_t>& bytes);
   // The bytes of all blocks and all states.
   std::vector<uint8_t> contents();
-  // Which byte of the pool is not as expected, in words; "" if all are. `owner` names the op that has
-  // an element of a state.
+  // Which byte of the pool is not as expected, in words; "" if all are. `owner` names the op that
+  // has an element of a state.
   std::string wrong_contents(const pool_contents& expected,
                              const char* (*owner)(uint64_t element) = nullptr);
-  // What is wrong with an export of some blocks and states, an import of them, copies between them; ""
-  // if nothing. `pool` is what the pool holds, and is then as after it.
+  // What is wrong with an export of some blocks and states, an import of them, copies between them;
+  // "" if nothing. `pool` is what the pool holds, and is then as after it.
   std::string wrong_export(const pool_contents& pool, const std::vector<uint32_t>& list);
   std::string wrong_import(const pool_contents& from, const std::vector<uint32_t>& list,
                            pool_contents& pool);

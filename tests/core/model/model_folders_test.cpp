@@ -537,7 +537,8 @@ TEST(model_folders, know_a_bitnet_that_is_called_llama) {
   EXPECT_TRUE(m->shape.sub_norms);
 }
 
-// ---- docs/reference/model-folder-members.md -------------------------------------------------------
+// ---- docs/reference/model-folder-members.md
+// -------------------------------------------------------
 
 const char* spelled(huggingface::fate what) {
   return what == huggingface::fate::used       ? "used"
