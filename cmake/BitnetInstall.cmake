@@ -62,6 +62,7 @@ bitnet_install_package(BitnetBackend sdk
         ${PROJECT_SOURCE_DIR}/cmake/bitnet-backend.map)
 # What an author begins with.
 set(sdk_data ${CMAKE_INSTALL_DATADIR}/bitnet/sdk)
+bitnet_from_prefix(BITNET_PC_TEMPLATES "${sdk_data}")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/tutorials/write-a-backend DESTINATION ${sdk_data}
   COMPONENT sdk)
 if(EXISTS ${PROJECT_SOURCE_DIR}/plugins/null)

@@ -35,6 +35,7 @@ ROWS = [
     ("export-before", "sequences", {"sequences.what_moves_touches_nothing_beside_it"}),
     ("arena", "threads", {"threads.two_bindings_of_a_program_are_used_by_two_threads"}),
     ("midway", "sequences", {"sequences.a_step_can_be_cancelled_at_each_question"}),
+    ("stale", "sequences", {"sequences.a_step_can_be_cancelled_at_each_question"}),
     ("moves", "sequences", {"sequences.a_step_can_be_cancelled_at_each_question"}),
     ("wipes", "sequences", {"sequences.a_step_can_be_cancelled_at_each_question"}),
     ("ignores", "robustness", {"robustness.what_is_not_understood_is_unsupported"}),

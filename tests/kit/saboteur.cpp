@@ -428,6 +428,19 @@ const defect defects[] = {
          return again;
        };
      }},
+    {"stale",  // a step that is cancelled after it began answers OK, and leaves what was there before
+     [](table& t) {
+       count_answers();
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         answers = 0;
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         if (status != BITNET_CANCELLED || answers < 2 || s->n_outputs == 0) return status;
+         const float before = *logits(s->binding);
+         const bitnet_status again = to_its_end(q, s, e);
+         *logits(s->binding) = before;
+         return again;
+       };
+     }},
     {"moves",  // a step that is cancelled after it began moves the timeline all the same
      [](table& t) {
        count_answers();

@@ -254,7 +254,7 @@ class cancelled_step {
   // What is wrong with a step whose question number k, from 0 on, is the first to be answered with
   // yes; "" if nothing.
   std::string wrong_at(int64_t k) {
-    restore();
+    leave_others();
     uint64_t at = 0, then = 0;
     must([&](bitnet_error* e) { return table_.queue_poll(r_->queue, &at, e); });
     host_.cancel_after(k);
@@ -278,7 +278,7 @@ class cancelled_step {
       if (!written_[i] && found[i] != before_[i])
         return "cancelled, but byte " + std::to_string(i) +
                " of the pool, which the step does not write, is another one";
-    restore();
+    leave_others();
     const outcome again = submit();
     if (again.status != BITNET_OK) return "the step after it fails: " + again.message;
     return right() && r_->contents() == after_ ? "" : "the step after it computes something else";
@@ -298,6 +298,18 @@ class cancelled_step {
     }
   };
   outcome submit() { return r_->submit(r_->write(plan_)); }
+  // Runs the step with other tokens, so that neither the logits nor what the plugin keeps between
+  // steps has what the step is to give: results that are left from before would be taken for it.
+  void leave_others() {
+    restore();
+    planned_step other = plan_;
+    for (slice& one : other.slices)
+      for (int32_t& token : one.tokens)
+        token = (token + 1) % static_cast<int32_t>(options_.vocabulary);
+    const outcome done = r_->submit(r_->write(other));
+    if (done.status != BITNET_OK) throw call_failed(done);
+    restore();
+  }
   void restore() { r_->restore(before_); }
   [[nodiscard]] std::vector<float> results() const {
     return {r_->logits, r_->logits + plan_.output_rows.size() * r_->vocabulary()};

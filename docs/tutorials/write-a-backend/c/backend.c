@@ -96,6 +96,10 @@ bool product(uint64_t a, uint64_t b, uint64_t* out) {
   return !__builtin_mul_overflow(a, b, out);
 }
 
+bool is_cancelled(const struct bitnet_backend* b, uint64_t token) {
+  return token != 0 && b->host->cancelled(b->host->self, token) != 0;
+}
+
 static bool is_named(bitnet_str list, const char* id) {
   const size_t length = strlen(id);
   for (uint64_t begin = 0, end; begin < list.size; begin = end + 1) {
@@ -155,6 +159,9 @@ static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_de
       .name = "plain C",
       .compute_units = 1,
       .buffer_alignment_bytes = buffer_alignment,
+      .kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0 |
+                   1u << BITNET_DTYPE_Q4_0,
+      .attention_flags = attention_flags,
   };
   hand_over(&value, sizeof value, out);
   return BITNET_OK;
@@ -175,7 +182,7 @@ static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel
         .op = all_kernels[i].op,
         .format = all_kernels[i].format,
         .level = BITNET_LEVEL_REFERENCE,
-        .exact = BITNET_EXACT_BATCH | BITNET_EXACT_RUN,
+        .exact = all_kernels[i].exact,
         .precision = BITNET_PRECISION_F32,
     };
     snprintf(value.id, sizeof value.id, "%s", all_kernels[i].id);
@@ -192,7 +199,9 @@ static bitnet_status device_open(bitnet_backend* self, const bitnet_device_reque
   if (status == BITNET_OK) status = check_index(r.index, __func__, err);
   if (status == BITNET_OK && r.memory_bytes != 0)
     return fail(err, BITNET_UNSUPPORTED, __func__, "this device does not count what it holds");
-  if (status == BITNET_OK) *out = &self->device; /* at once: nobody can cancel it */
+  if (status == BITNET_OK && is_cancelled(self, r.cancel_token))
+    return fail(err, BITNET_CANCELLED, __func__, "cancelled");
+  if (status == BITNET_OK) *out = &self->device;
   return status;
 }
 
