@@ -110,6 +110,12 @@ void count(benchmark::State& state, uint64_t bytes, uint64_t macs = 0) {
         static_cast<double>(macs) * static_cast<double>(state.iterations()), Counter::kIsRate);
 }
 
+// What a worker has beside its operands.
+void* product_room() {
+  static sdk::memory room(cpu::room_bytes);
+  return room.data();
+}
+
 // With a scale for the matrix, or for each `group` inputs of a row.
 void ternary(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t k, uint64_t n,
              uint64_t group = 0) {
@@ -125,7 +131,7 @@ void ternary(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t 
   for (auto _ : state) {
     w.data = weights.next();
     if (group != 0) w.scales = reinterpret_cast<const float*>(scales.next());
-    cpu::linear_ternary(isa, w, q.data(), s.data(), n, 0, m, y.data());
+    cpu::linear_ternary(isa, w, q.data(), s.data(), n, 0, m, y.data(), product_room());
     benchmark::DoNotOptimize(y.data());
   }
   count(state, m * k / 4 + scale_bytes, m * k * n);
@@ -153,7 +159,7 @@ void dense_f16(benchmark::State& state, const isa_form& isa, uint64_t n) {
   const auto x = activations(n * width);
   std::vector<float> y(n * head_rows);
   for (auto _ : state) {
-    cpu::linear_dense(isa, w, x.data(), n, 0, head_rows, y.data());
+    cpu::linear_dense(isa, w, x.data(), n, 0, head_rows, y.data(), product_room());
     benchmark::DoNotOptimize(y.data());
   }
   count(state, 2 * width * head_rows, width * head_rows * n);
@@ -175,8 +181,8 @@ void head_top(benchmark::State& state, const isa_form& isa, uint64_t n) {
   for (auto _ : state) {
     for (uint64_t o = 0; o < n; ++o) two.take(o, x.data() + o * width);
     two.approximate(isa, 0, n, 1, 0, head_rows, y.data());
-    two.settle(isa, 1, n, 1, x.data(), 0, head_rows, y.data());
-    exact = two.refine(isa, 1, n, 1, x.data(), 0, head_rows, y.data());
+    two.settle(isa, 1, n, 1, x.data(), 0, head_rows, y.data(), product_room());
+    exact = two.refine(isa, 1, n, 1, x.data(), 0, head_rows, y.data(), product_room());
     benchmark::DoNotOptimize(y.data());
   }
   count(state, cpu::top_head::packed_bytes(w, bits), width * head_rows * n);
