@@ -38,6 +38,7 @@ ROWS = [
     ("stale", "sequences", {"sequences.a_step_can_be_cancelled_at_each_question"}),
     ("moves", "sequences", {"sequences.a_step_can_be_cancelled_at_each_question"}),
     ("wipes", "sequences", {"sequences.a_step_can_be_cancelled_at_each_question"}),
+    ("facts", "sequences", {"sequences.random_steps_with_each_kv_type"}),
     ("ignores", "robustness", {"robustness.what_is_not_understood_is_unsupported"}),
     ("one-binding", "program", {"program.two_bindings_are_in_flight_together"}),
     ("malformed", "abi", {"abi.graph_query_refuses_what_it_does_not_understand",

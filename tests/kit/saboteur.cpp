@@ -229,6 +229,18 @@ bitnet::sdk::kv_pool* pool_of(bitnet_kv_pool* p) {
 bitnet::sdk::kv_pool* last_pool = nullptr;  // that was bound last
 int32_t* last_slots = nullptr;              // of that binding, where the kit's ports stand in order
 
+// Remembers where the slots of steps are, and the pool.
+bitnet_status bind_with_slots(bitnet_program* p, const bitnet_bind_request* r, bitnet_binding** out,
+                              bitnet_error* e) {
+  void* slots = nullptr;
+  const bitnet_status s = remembering_bind(p, r, out, e);
+  if (s == BITNET_OK && r->n_bound > 3 &&
+      sound.buffer_map(r->bound[3].buffer, &slots, e) == BITNET_OK)
+    last_slots = reinterpret_cast<int32_t*>(static_cast<char*>(slots) + r->bound[3].offset);
+  last_pool = r->kv_pool != nullptr ? pool_of(r->kv_pool) : nullptr;
+  return s;
+}
+
 using table = bitnet_backend_v0;
 
 struct defect {
@@ -455,16 +467,7 @@ const defect defects[] = {
     {"wipes",  // a step that is cancelled after it began loses what its block held before
      [](table& t) {
        count_answers();
-       t.program_bind = [](bitnet_program* p, const bitnet_bind_request* r, bitnet_binding** out,
-                           bitnet_error* e) {
-         void* slots = nullptr;
-         const bitnet_status s = remembering_bind(p, r, out, e);
-         if (s == BITNET_OK && r->n_bound > 3 &&
-             sound.buffer_map(r->bound[3].buffer, &slots, e) == BITNET_OK)
-           last_slots = reinterpret_cast<int32_t*>(static_cast<char*>(slots) + r->bound[3].offset);
-         last_pool = r->kv_pool != nullptr ? pool_of(r->kv_pool) : nullptr;
-         return s;
-       };
+       t.program_bind = bind_with_slots;
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
          answers = 0;
          const bitnet_status status = sound.queue_submit(q, s, e);
@@ -473,6 +476,15 @@ const defect defects[] = {
          for (uint32_t i = 0; i < s->n_tokens; ++i)
            std::memset(last_pool->block(static_cast<uint64_t>(last_slots[i]) / kv.block_tokens), 0,
                        kv.block_bytes);
+         return status;
+       };
+     }},
+    {"facts",  // writes to the facts of a step, which the host may use again
+     [](table& t) {
+       t.program_bind = bind_with_slots;
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         if (status == BITNET_OK && last_slots != nullptr) last_slots[s->n_tokens - 1] ^= 1;
          return status;
        };
      }},

@@ -54,6 +54,26 @@ bitnet_step sequences_runner::write(const planned_step& plan, const step_memory&
   return step;
 }
 
+std::vector<int32_t> sequences_runner::facts() const {
+  std::vector<int32_t> out;
+  for (const int32_t* of_token : {tokens, positions, sequences, slots})
+    out.insert(out.end(), of_token, of_token + how_.max_tokens);
+  const uint64_t blocks = uint64_t{how_.max_sequences} * how_.max_blocks;
+  out.insert(out.end(), block_tables, block_tables + blocks);
+  out.insert(out.end(), output_rows, output_rows + how_.max_outputs);
+  if (states != nullptr) out.insert(out.end(), states, states + how_.max_sequences);
+  return out;
+}
+
+outcome sequences_runner::take(const planned_step& plan) {
+  const bitnet_step step = write(plan);
+  const std::vector<int32_t> given = facts();
+  outcome o = submit(step);
+  if (o.status == BITNET_OK && facts() != given)
+    o = {BITNET_INTERNAL, "queue_submit: a fact of the step is another one afterwards", ""};
+  return o;
+}
+
 outcome sequences_runner::move(const planned_step& plan) {
   std::vector<uint32_t> from, to;
   for (const block_move& m : plan.blocks) {
@@ -300,8 +320,10 @@ void sequences::run_keys(const traffic_options& t, uint32_t dtype_k, uint32_t dt
     std::vector<std::vector<float>> given;
     for (const std::span<float>& rows : in) given.emplace_back(rows.begin(), rows.end());
     std::fill_n(r.logits, t.max_outputs * uint64_t{g.width}, nobody_wrote);
-    const outcome o_step = r.submit(r.write(plan));
+    const outcome o_step = r.take(plan);
     ASSERT_EQ(o_step.status, BITNET_OK) << o_step.message;
+    for (std::size_t i = 0; i < in.size(); ++i)
+      ASSERT_TRUE(std::ranges::equal(in[i], given[i])) << "queue_submit: a value that comes in";
     const std::vector<expected_rows> expected = g.step(plan, given[0], given[1], given[2], pool);
     ASSERT_EQ(r.wrong_contents(pool), "") << "KV_WRITE: keys and values";
     const step_results found{
@@ -344,7 +366,7 @@ void sequences::run_states(const traffic_options& t, uint32_t steps) {
     const std::vector<float> x(conv.begin(), conv.end()), z(rule.begin(), rule.end()),
         b(gates.begin(), gates.end());
     std::fill_n(r.logits, t.max_outputs * width, nobody_wrote);
-    const outcome o_step = r.submit(r.write(plan));
+    const outcome o_step = r.take(plan);
     ASSERT_EQ(o_step.status, BITNET_OK) << o_step.message;
     const std::vector<expected_rows> expected = g.step(plan, x, z, b, pool);
     const step_results found{{"SHORT_CONV: element", "DELTA_RULE: element"},

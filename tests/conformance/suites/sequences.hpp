@@ -21,6 +21,11 @@ class sequences_runner : public runner {
   // Writes the facts of a step. What the step may not look at names blocks of others.
   bitnet_step write(const planned_step& step) { return write(step, *this); }
   bitnet_step write(const planned_step& step, const step_memory& to);
+  // Writes a step and runs it. It fails, too, where the plugin writes to the facts, which are the
+  // host's.
+  [[nodiscard]] outcome take(const planned_step& step);
+  // All of them, those that the step does not use among them.
+  [[nodiscard]] std::vector<int32_t> facts() const;
   // The copies that come before it.
   [[nodiscard]] outcome move(const planned_step& step);
   // Makes the pool hold that; bytes as contents() gives them.

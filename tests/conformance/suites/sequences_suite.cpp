@@ -175,7 +175,7 @@ void run_models(opened_device& device, const model& m, traffic_options t, uint32
     const outcome moved = r.move(plan);
     ASSERT_EQ(moved.status, BITNET_OK) << moved.message;
     if (plan.n_tokens() == 0) continue;
-    const outcome done = r.submit(r.write(plan));
+    const outcome done = r.take(plan);
     ASSERT_EQ(done.status, BITNET_OK) << done.message;
     note_rows(plan, r, seen);
   }
@@ -259,7 +259,9 @@ class cancelled_step {
     must([&](bitnet_error* e) { return table_.queue_poll(r_->queue, &at, e); });
     host_.cancel_after(k);
     const bitnet_step step = r_->write(plan_);
+    const std::vector<int32_t> facts = r_->facts();
     const outcome o = r_->submit(step);
+    if (r_->facts() != facts) return "a fact of the step is another one afterwards";
     const int64_t asked = host_.cancel_questions();
     host_.cancel_after(-1);
     must([&](bitnet_error* e) { return table_.queue_poll(r_->queue, &then, e); });
@@ -297,7 +299,7 @@ class cancelled_step {
       n_blocks = 24;
     }
   };
-  outcome submit() { return r_->submit(r_->write(plan_)); }
+  outcome submit() { return r_->take(plan_); }
   // Runs the step with other tokens, so that neither the logits nor what the plugin keeps between
   // steps has what the step is to give: results that are left from before would be taken for it.
   void leave_others() {
@@ -306,7 +308,7 @@ class cancelled_step {
     for (slice& one : other.slices)
       for (int32_t& token : one.tokens)
         token = (token + 1) % static_cast<int32_t>(options_.vocabulary);
-    const outcome done = r_->submit(r_->write(other));
+    const outcome done = r_->take(other);
     if (done.status != BITNET_OK) throw call_failed(done);
     restore();
   }
