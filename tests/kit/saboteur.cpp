@@ -440,7 +440,7 @@ const defect defects[] = {
          return again;
        };
      }},
-    {"stale",  // a step that is cancelled after it began answers OK, and leaves what was there before
+    {"stale",  // a step that is cancelled after it began answers OK, with results from before
      [](table& t) {
        count_answers();
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
