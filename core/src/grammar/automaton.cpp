@@ -11,6 +11,10 @@
 namespace bitnet::grammar {
 namespace {
 
+// Of a frame that was not met before: a look at a hash table, beside the frames of sets that are only
+// read.
+constexpr uint64_t step_cost = 16;
+
 // The lowest character of a length in bytes.
 char32_t lowest(uint8_t length) {
   return length == 2 ? 0x80 : length == 3 ? 0x800 : 0x10000;
@@ -96,7 +100,7 @@ void automaton::follow(frame from) {
     const frame f = todo_.back();
     todo_.pop_back();
     const uint64_t key = uint64_t{f.position} << 32 | f.below;
-    if (!met_.insert(key).second || !spend(1)) continue;
+    if (!met_.insert(key).second || !spend(step_cost)) continue;
     const element e = rules_.elements[f.position];
     if (f.position == 0) {
       complete_ = true;

@@ -21,6 +21,7 @@
 #include "probe/broker.hpp"
 #include "probe/frame.hpp"
 #include "probe/helper_process.hpp"
+#include "system/limits.hpp"
 
 namespace bitnet::probe {
 namespace {
@@ -70,7 +71,8 @@ outcome without_answer(plugin::defect why) {
 }
 
 plugin::defect ended_early() {
-  return no_helper("bitnet-backend-probe ended without an answer");
+  // Such as one whose libraries find no room: the linker ends it before it can speak.
+  return no_helper("bitnet-backend-probe ended without an answer" + limits::of_memory());
 }
 
 }  // namespace
