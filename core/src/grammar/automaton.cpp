@@ -11,8 +11,8 @@
 namespace bitnet::grammar {
 namespace {
 
-// Of a frame that was not met before: a look at a hash table, beside the frames of sets that are only
-// read.
+// Of a frame that was not met before: a look at a hash table, beside the frames of sets that are
+// only read.
 constexpr uint64_t step_cost = 16;
 
 // The lowest character of a length in bytes.
