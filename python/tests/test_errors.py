@@ -15,7 +15,7 @@ from conftest import MODEL, TREE
 @pytest.mark.parametrize("make, kind, also, words", [
     (lambda p: p / "none.gguf", bitnet.NotFound, FileNotFoundError, "check the path"),
     (lambda p: cut(p), bitnet.BadData, ValueError, "is cut off"),
-    (lambda p: p, bitnet.BadData, ValueError, "is a directory"),
+    (lambda p: p, bitnet.BadData, ValueError, "is an empty folder"),
     (lambda p: text_file(p), bitnet.Error, Exception, "GGUF"),
 ], ids=["none", "truncated", "folder", "text"])
 def test_model_files(engine, tmp_path, make, kind, also, words):

@@ -230,7 +230,6 @@ print('end')
 
 @pytest.mark.parametrize("call", [
     pytest.param(lambda m: m.generate(PROMPT, max_tokens=2), id="generate"),
-    pytest.param(lambda m: m.session(), id="session"),
     pytest.param(lambda m: list(m.stream(PROMPT, max_tokens=2)), id="stream"),
 ])
 def test_a_thread_that_cannot_be_made(model, call, monkeypatch):

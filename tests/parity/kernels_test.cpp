@@ -393,6 +393,7 @@ TEST_P(each_isa, panel_sums_do_not_overflow_whatever_the_bytes_are) {
       const std::vector<float> scales(tokens, 1.0f);
       std::vector<float> y(rows * tokens);
       cpu::panel_tile tile{};
+      tile.room = product_room();
       tile.w = w.data();
       tile.w_stride = stride;
       tile.scales = &one;
@@ -421,6 +422,7 @@ TEST_P(each_isa, one_code_that_is_no_weight_counts_wherever_it_lies) {
   const std::vector<int8_t> q(tokens * k, 1);
   const std::vector<float> scales(tokens, 1.0f);
   cpu::panel_tile tile{};
+  tile.room = product_room();
   tile.w_stride = k / 4;
   tile.scales = &one;
   tile.one_scale = tile.ends = true;

@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "emulated_form.hpp"
+#include "room.hpp"
 
 namespace bitnet::parity {
 namespace {
@@ -104,6 +105,7 @@ TEST(emulated_form, multiplies_in_tiles_and_leaves_none_behind) {
     std::vector<float> y(one.tokens * rows);
     const float scale = 1;
     cpu::panel_tile tile{};
+    tile.room = product_room();
     tile.w = w.data();
     tile.w_stride = 512;
     tile.scales = &scale;

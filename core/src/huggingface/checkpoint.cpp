@@ -278,7 +278,8 @@ result<description> describe(const fs::path& folder, forms known) {
   const auto pooling = pooling_of(folder, to.left_out);
   if (!pooling) return std::unexpected(pooling.error());
   to.embeds = pooling->has_value();
-  if (to.embeds) to.metadata.u32(to.about.architecture + ".pooling_type", **pooling);
+  if (const auto& pooled = *pooling)
+    to.metadata.u32(to.about.architecture + ".pooling_type", *pooled);
   auto name = fs::absolute(folder).lexically_normal();
   if (!name.has_filename()) name = name.parent_path();
   to.metadata.text("general.name", name.filename().native());
