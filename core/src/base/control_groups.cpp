@@ -4,6 +4,15 @@
 #include <string>
 
 namespace bitnet {
+namespace {
+
+// libstdc++ 12 frees what it does not own where memory is short while an empty path is appended.
+std::filesystem::path within(const std::filesystem::path& folder,
+                             const std::filesystem::path& name) {
+  return name.empty() ? folder : folder / name;
+}
+
+}  // namespace
 
 std::vector<control_group> control_groups(const std::filesystem::path& root) {
   std::vector<control_group> out;
@@ -13,9 +22,9 @@ std::vector<control_group> control_groups(const std::filesystem::path& root) {
     const auto second = line.find(':', first + 1);
     if (first == std::string::npos || second == std::string::npos) continue;
     const std::string controllers = line.substr(first + 1, second - first - 1);
-    const auto top = root / "sys/fs/cgroup" / controllers;
+    const auto top = within(root / "sys/fs/cgroup", controllers);
     for (std::filesystem::path path = line.substr(second + 1);; path = path.parent_path()) {
-      out.push_back({top / path.relative_path(), controllers.empty()});
+      out.push_back({within(top, path.relative_path()), controllers.empty()});
       if (path == path.parent_path()) break;
     }
   }

@@ -13,7 +13,9 @@
 #include <deque>
 #include <map>
 #include <mutex>
+#include <new>
 #include <set>
+#include <span>
 #include <thread>
 #include <utility>
 
@@ -38,8 +40,14 @@ struct broker {
   stage reached = stage::start;
   std::optional<outcome> answer;
 
-  // Reads what is there. False at the end of the stream, and after what makes no sense.
+  bool short_of_memory = false;  // so that its answer could not be read
+
+  // Reads what is there. False at the end of the stream, after what makes no sense, and without
+  // memory for it.
   bool listen();
+
+ private:
+  bool read_frames(std::span<const std::byte> bytes);
 };
 
 bool broker::listen() {
@@ -49,18 +57,28 @@ bool broker::listen() {
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno == EAGAIN;
     if (n == 0) return false;
-    reader.feed({buffer.data(), static_cast<std::size_t>(n)});
-    for (;;) {
-      auto one = reader.next();
-      if (!one) return false;
-      const auto& whole = *one;
-      if (!whole) break;
-      if (whole->kind == frame_kind::begin && whole->payload.size() == 1)
-        reached = static_cast<stage>(std::min<uint8_t>(static_cast<uint8_t>(whole->payload[0]),
-                                                       static_cast<uint8_t>(n_stages - 1)));
-      if (whole->kind == frame_kind::answer)
-        if (auto read = read_answer(whole->payload)) answer = std::move(*read);
+    try {
+      if (!read_frames({buffer.data(), static_cast<std::size_t>(n)})) return false;
+    } catch (const std::bad_alloc&) {
+      short_of_memory = true;
+      return false;
     }
+  }
+}
+
+// False after what makes no sense.
+bool broker::read_frames(std::span<const std::byte> bytes) {
+  reader.feed(bytes);
+  for (;;) {
+    auto one = reader.next();
+    if (!one) return false;
+    const auto& whole = *one;
+    if (!whole) return true;
+    if (whole->kind == frame_kind::begin && whole->payload.size() == 1)
+      reached = static_cast<stage>(std::min<uint8_t>(static_cast<uint8_t>(whole->payload[0]),
+                                                     static_cast<uint8_t>(n_stages - 1)));
+    if (whole->kind == frame_kind::answer)
+      if (auto read = read_answer(whole->payload)) answer = std::move(*read);
   }
 }
 
@@ -70,7 +88,10 @@ outcome without_answer(plugin::defect why) {
   return out;
 }
 
-plugin::defect ended_early() {
+plugin::defect ended_early(bool short_of_memory) {
+  if (short_of_memory)
+    return no_helper("there is no memory for the answer of bitnet-backend-probe" +
+                     limits::of_memory());
   // Such as one whose libraries find no room: the linker ends it before it can speak.
   return no_helper("bitnet-backend-probe ended without an answer" + limits::of_memory());
 }
@@ -170,12 +191,13 @@ bool prober::contents::attend(broker& b, bool said, bool ended) {
       if (const auto at = running.find(b.id); at != running.end()) at->second.reached = b.reached;
     }
     if (b.answer || !more) {
-      publish(b.id, b.answer ? std::move(*b.answer) : without_answer(ended_early()));
+      publish(b.id,
+              b.answer ? std::move(*b.answer) : without_answer(ended_early(b.short_of_memory)));
       b.process.socket = file_descriptor();
     }
   }
   if (!ended) return false;
-  if (b.process.socket.get() >= 0) publish(b.id, without_answer(ended_early()));
+  if (b.process.socket.get() >= 0) publish(b.id, without_answer(ended_early(b.short_of_memory)));
   waitpid(b.process.pid, nullptr, WNOHANG);
   return true;
 }

@@ -11,6 +11,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <system_error>
 #include <utility>
@@ -88,9 +89,12 @@ class loaded_files {
     return false;
   }
 
-  void forget_unless_mapped(const file_identity& file, const mapped_identity& mapped) {
+  // Without memory to find out, the file stays recorded: it is then refused if it was written to.
+  void forget_unless_mapped(const file_identity& file, const mapped_identity& mapped) noexcept try {
     const std::scoped_lock lock(mutex_);
     if (!is_mapped(mapped)) files_.erase({file.device, file.inode});
+  } catch (const std::exception&) {
+    return;
   }
 
  private:
@@ -134,7 +138,12 @@ shared_library::shared_library(shared_library&&) noexcept = default;
 shared_library& shared_library::operator=(shared_library&&) noexcept = default;
 
 shared_library::~shared_library() {
-  if (contents_) keep_for_ever(std::move(contents_->library));
+  if (!contents_) return;
+  try {
+    keep_for_ever(std::move(contents_->library));
+  } catch (const std::bad_alloc&) {
+    static_cast<void>(contents_.release());  // kept all the same, though not once for each handle
+  }
 }
 
 checked<shared_library> shared_library::open(trusted_file file) {
@@ -176,7 +185,7 @@ mapped_identity shared_library::mapped() const {
   return contents_->mapped;
 }
 
-void shared_library::release() {
+void shared_library::release() noexcept {
   const auto file = contents_->file.identity;
   const auto mapped = contents_->mapped;
   contents_.reset();

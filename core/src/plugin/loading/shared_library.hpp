@@ -35,7 +35,7 @@ class shared_library {
 
   // Gives the library back to the linker. It may go on being mapped: another copy of the handle, or
   // a destructor of a thread, may hold it.
-  void release();
+  void release() noexcept;
 
  private:
   struct contents;
