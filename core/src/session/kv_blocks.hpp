@@ -1,22 +1,17 @@
 #pragma once
 // Which KV blocks are free. The core owns this logic; the plugin owns the storage.
-//
-// A table lists the blocks of a sequence in order; no_block stands where one was given back because
-// nothing will look at it again.
 
 #include <algorithm>
 #include <cstdint>
 #include <vector>
 
+#include "kv/blocks.hpp"
+
 namespace bitnet::session {
 
-inline constexpr uint32_t block_tokens = 64;
-
-inline constexpr uint32_t no_block = UINT32_MAX;
-
-constexpr uint32_t blocks_for(uint64_t tokens) {
-  return static_cast<uint32_t>((tokens + block_tokens - 1) / block_tokens);
-}
+using kv::block_tokens;
+using kv::blocks_for;
+using kv::no_block;
 
 class kv_blocks {
  public:

@@ -1,0 +1,55 @@
+#pragma once
+// What the scheduler asks of whatever runs steps on a device.
+//
+// Threads  one: that of the scheduler.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "generate/row.hpp"
+#include "kv/blocks.hpp"
+
+namespace bitnet::schedule {
+
+// What a step computes of one sequence: `tokens` at positions from `first` on. Borrowed for the
+// call.
+struct slice {
+  std::span<const int32_t> tokens;
+  uint64_t first = 0;
+  std::span<const uint32_t> blocks;  // in order of position; kv::no_block where nothing is seen
+  uint32_t state = kv::no_block;     // of a model with recurrent states
+  uint32_t n_outputs = 0;            // its last tokens have an output row each
+};
+
+// What the runner can do, and what its pool has. All but the windows are > 0.
+struct step_limits {
+  uint32_t max_tokens = 0, max_sequences = 0, max_outputs = 0;  // of a step
+  uint32_t n_context = 0;                                       // tokens of a sequence
+  uint32_t n_vocab = 0;
+  uint32_t n_blocks = 0;  // of the pool
+  uint32_t n_states = 0;  // of the pool; 0: the model has none
+  uint32_t window = 0, window_keep = 0;
+};
+
+class step_runner {
+ public:
+  step_runner() = default;
+  step_runner(const step_runner&) = delete;
+  step_runner& operator=(const step_runner&) = delete;
+  virtual ~step_runner() = default;
+
+  [[nodiscard]] virtual const step_limits& limits() const = 0;
+
+  // Copies whole blocks, from[i] to to[i], before the next step. State i is block n_blocks + i.
+  virtual result<void> copy(std::span<const uint32_t> from, std::span<const uint32_t> to) = 0;
+
+  // `rows` gets one for each output, in the order of the slices, valid until the next call.
+  // `top_logits`: how many of the largest logits each row must have; 0: all. After a failure the
+  // blocks of all slices have undefined contents from `first` on, and their states are undefined.
+  virtual result<void> run(std::span<const slice> slices, uint32_t top_logits,
+                           std::vector<generate::row>& rows) = 0;
+};
+
+}  // namespace bitnet::schedule
