@@ -1,0 +1,203 @@
+#pragma once
+// Which KV blocks and recurrent states of a device hold what, for many sequences: reference-counted
+// blocks, a tree of known prefixes, copy on write, reservations, eviction. Numbers only: the runner
+// has the memory.
+//
+// The budget is what `shape` says. A block is used (some table holds it), cached (none does, but the
+// tree knows its tokens, so that a later sequence can go on from it) or free. Blocks that a table
+// has reserved are among the cached and free ones; used + cached + free == n_blocks, and
+// reserved <= cached + free, at any time.
+//
+// The course of a sequence:
+//   match    takes what is known of its prompt and reserves the rest; the one call that may lack room
+//   extend   before each step: blocks for its tokens
+//   publish  after each step: the blocks that became full are known
+//   release  at its end, or when it is preempted: its full blocks stay cached
+//
+// Copies that a call asks for are appended to its `copies`. They are to be run before the next step,
+// in their order: what one reads may have been given out since, and be written by a later one.
+// Where running them fails, forget() all and release the tables that they were for.
+//
+// Threads  one at a time.
+// Cost     of each call O(1) for each block that it names; nothing is allocated but by tables that
+//          grow beyond what they reserved (those of windows).
+
+#include <array>
+#include <cstdint>
+#include <expected>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "kv/blocks.hpp"
+#include "kv/prefix_tree.hpp"
+
+namespace bitnet::kv {
+
+// What a pool has.
+struct shape {
+  uint32_t n_blocks = 0;
+  uint32_t n_states = 0;  // 0: the model has none, else each table has one
+  // The sequences have windows, and so give back blocks that others still hold. Each reference to a
+  // shared block is then backed by a reserved one: sharing saves work, and no room.
+  bool windows = false;
+  uint32_t tokens_per_block = block_tokens;  // > 0; other values are for tests
+};
+
+// Whole blocks to copy, from[i] to to[i]; state i is block n_blocks + i.
+struct copy_list {
+  std::vector<uint32_t> from, to;
+
+  void clear() { from.clear(), to.clear(); }
+  [[nodiscard]] bool empty() const { return from.empty(); }
+  // The end of the copies from `begin` on that may be one kv_copy, which has no order: none that is
+  // written is also read, or written twice.
+  [[nodiscard]] std::size_t independent_until(std::size_t begin) const;
+};
+
+// What a sequence has. A pool fills it, and it is to be released to that pool.
+class table {
+ public:
+  table() = default;
+  table(table&& other) noexcept { *this = std::move(other); }
+  table& operator=(table&& other) noexcept;  // *this is to hold nothing
+  table(const table&) = delete;
+  table& operator=(const table&) = delete;
+  ~table() = default;
+
+  // In order of position; no_block where nothing is seen any more. Valid until the table's next call.
+  [[nodiscard]] std::span<const uint32_t> blocks() const { return blocks_; }
+  [[nodiscard]] uint64_t tokens() const { return tokens_; }  // that have a place in them
+  [[nodiscard]] uint32_t state() const { return state_; }    // no_block: none
+  [[nodiscard]] uint32_t held() const { return held_; }      // blocks that are not no_block
+  [[nodiscard]] uint32_t reserved() const { return reserved_; }
+
+ private:
+  friend class block_pool;
+  std::vector<uint32_t> blocks_;
+  uint64_t tokens_ = 0;
+  uint32_t state_ = no_block;
+  uint32_t held_ = 0;
+  uint32_t reserved_ = 0;   // blocks that it can still take
+  uint32_t at_most_ = 0;    // held_ + reserved_ do not grow beyond it
+  uint32_t published_ = 0;  // its first blocks that the tree knew when it saw them
+  uint32_t dropped_from_ = no_block,
+           dropped_to_ = 0;  // blocks [from, to) were given back as unseen
+  uint64_t epoch_ = 0;       // of the pool, when it began: later ones take nothing of it
+};
+
+// Why less than a whole prompt was found. What "there" is: the first block that was not found.
+enum class miss : uint8_t {
+  none,           // all blocks that the prompt fills, but for its last token, were found
+  nothing_known,  // no block is known there, whatever its tokens
+  differs,        // blocks with other tokens are known there
+  evicted,        // it was known and had to go
+  state_missing,  // more blocks are known, but the last checkpoint of the states is before them
+};
+inline constexpr std::size_t n_misses = 5;
+
+enum class shortage : uint8_t { blocks, states };
+
+class block_pool {
+ public:
+  // `hash`: other ones than the default are for tests.
+  block_pool(const shape& s, const hash_secret& secret, hash_function hash = chained_hash);
+
+  struct found {
+    uint64_t tokens = 0;  // from position 0; whole blocks, never all of the prompt
+    miss why = miss::none;
+  };
+  // Begins the empty table `t` for a sequence with the prompt `tokens`, that holds `blocks_at_most`
+  // at a time, at least as many as it finds: takes references to the longest known run of blocks and
+  // reserves the rest. A shortage leaves everything as it was, and is not counted as a query.
+  std::expected<found, shortage> match(table& t, std::span<const int32_t> tokens,
+                                       uint32_t blocks_at_most, copy_list& copies);
+  // Raises what `t` can hold at a time to `blocks_at_most`; false, with nothing changed, when there
+  // is no room.
+  bool reserve(table& t, uint32_t blocks_at_most);
+
+  // Gives `t` blocks for `n_tokens` more, and makes those writable. Takes them from its reservation,
+  // and so cannot fail within it; false, with nothing changed, beyond.
+  bool extend(table& t, uint64_t n_tokens, copy_list& copies);
+
+  // `tokens`: all of the sequence whose keys are computed, at most t.tokens(). Reads only those of
+  // blocks that became full since the last call. Where the tree knows equal ones under another block,
+  // the table holds that one from now on, and gives its own back.
+  void publish(table& t, std::span<const int32_t> tokens);
+
+  // Makes the empty `child` a second sequence with all that `parent` has. Its whole blocks are
+  // shared, and a partial one until either writes to it.
+  std::expected<void, shortage> fork(const table& parent, table& child, uint32_t blocks_at_most,
+                                     copy_list& copies);
+
+  // Takes back all but the first `n_tokens`. The answer: how many are left, and t.tokens(); fewer
+  // where they end within a block that others have or the tree knows (its begin), after blocks that
+  // drop_unseen gave back (their begin), or, with states, without a checkpoint (the last before).
+  // Blocks that others hold as well leave the reservation (not with windows); reserve() asks anew.
+  uint64_t truncate(table& t, uint64_t n_tokens, copy_list& copies);
+
+  // Positions from `keep` to `first_seen` are seen no more: gives back blocks that have only such. If
+  // there are any, the sequence publishes nothing more.
+  void drop_unseen(table& t, uint64_t first_seen, uint64_t keep);
+
+  // Keeps a copy of the state beside the last block, for match. False, with nothing changed, unless
+  // all tokens of `t` are published and end at a block's border, and some state is free or another's
+  // checkpoint, which goes then; true with no copy if there is one.
+  bool checkpoint(table& t, copy_list& copies);
+
+  // Ends `t`, which is empty then. Also right for an empty one.
+  void release(table& t);
+
+  // The contents of all blocks are lost: nothing is known any more, and what tables have now is never
+  // published.
+  void forget();
+
+  struct statistics {
+    uint32_t blocks_used = 0, blocks_cached = 0, blocks_free = 0, blocks_reserved = 0;
+    uint32_t states_used = 0, states_kept = 0, states_free = 0;  // kept: checkpoints
+    uint64_t queried_tokens = 0, found_tokens = 0;               // by match
+    uint64_t evicted_blocks = 0, evicted_states = 0;
+    std::array<uint64_t, n_misses> misses{};  // matches by `miss`
+  };
+  [[nodiscard]] statistics stats() const;
+
+  [[nodiscard]] const shape& has() const { return shape_; }
+  // Blocks that nobody has reserved: what match and reserve can still give.
+  [[nodiscard]] uint32_t available() const;
+  [[nodiscard]] uint32_t blocks_of(uint64_t tokens) const;
+
+ private:
+  [[nodiscard]] bool has_states() const { return shape_.n_states != 0; }
+  uint32_t take();
+  uint32_t take_state();
+  [[nodiscard]] bool state_available() const;
+  void hold(uint32_t block);
+  void let_go(table& t, uint32_t block);
+  void drop_back(table& t, uint32_t n_blocks);
+  void cut(uint32_t block);
+  void remove(uint32_t leaf);
+  void drop_checkpoint(uint32_t block);
+  void note_copy(uint32_t from, uint32_t to, copy_list& copies, bool states);
+  struct run {
+    uint32_t blocks = 0, newly_used = 0;
+    miss why = miss::none;
+  };
+  run known_run(std::span<const int32_t> tokens);
+
+  const shape shape_;
+  prefix_tree tree_;
+  struct block {
+    uint32_t references = 0;
+    uint32_t backing = 0;            // blocks reserved for copies of it; fewer than references
+    uint32_t checkpoint = no_block;  // the state kept beside it
+  };
+  std::vector<block> blocks_;
+  index_lists cached_;       // in order of their last use; children before their parents
+  index_lists checkpoints_;  // blocks with one, in order of its last use
+  std::vector<uint32_t> free_, free_states_;
+  std::vector<uint32_t> run_;  // of known_run
+  uint64_t epoch_ = 0;
+  statistics stats_;
+};
+
+}  // namespace bitnet::kv
