@@ -36,7 +36,7 @@ namespace bitnet::kv {
 
 // What a pool has.
 struct shape {
-  uint32_t n_blocks = 0;
+  uint32_t n_blocks = 0;  // < 2^30
   uint32_t n_states = 0;  // 0: the model has none, else each table has one
   // The sequences have windows, and so give back blocks that others still hold. Each reference to a
   // shared block is then backed by a reserved one: sharing saves work, and no room.
@@ -112,7 +112,7 @@ class block_pool {
   // reserves the rest. A shortage leaves everything as it was, and is not counted as a query.
   std::expected<found, shortage> match(table& t, std::span<const int32_t> tokens,
                                        uint32_t blocks_at_most, copy_list& copies);
-  // Raises what `t` can hold at a time to `blocks_at_most`; false, with nothing changed, when there
+  // Raises what `t`, which match or fork began, can hold at a time to `blocks_at_most`; false, with nothing changed, when there
   // is no room.
   bool reserve(table& t, uint32_t blocks_at_most);
 
@@ -167,37 +167,48 @@ class block_pool {
   [[nodiscard]] uint32_t blocks_of(uint64_t tokens) const;
 
  private:
-  [[nodiscard]] bool has_states() const { return shape_.n_states != 0; }
-  uint32_t take();
-  uint32_t take_state();
-  [[nodiscard]] bool state_available() const;
-  void hold(uint32_t block);
-  void let_go(table& t, uint32_t block);
-  void drop_back(table& t, uint32_t n_blocks);
-  void cut(uint32_t block);
-  void remove(uint32_t leaf);
-  void drop_checkpoint(uint32_t block);
-  void note_copy(uint32_t from, uint32_t to, copy_list& copies, bool states);
-  struct run {
-    uint32_t blocks = 0, newly_used = 0;
+  struct run {            // of known blocks, in run_
+    uint32_t cached = 0;  // so many of them
     miss why = miss::none;
   };
-  run known_run(std::span<const int32_t> tokens);
+  run find_run(std::span<const int32_t> tokens);
+  void begin(table& t, uint32_t blocks_at_most);
+  void begin_state(table& t, uint32_t from, copy_list& copies);
 
-  const shape shape_;
-  prefix_tree tree_;
+  uint32_t take();
+  uint32_t take_reserved(table& t);
+  void hold(uint32_t block);
+  bool let_go(uint32_t block);
+  void give_up(table& t, uint32_t block);
+  bool hold_known(uint32_t own, uint32_t known);
+  void make_writable(table& t, copy_list& copies);
+  void cut(uint32_t block);
+  void remove(uint32_t leaf);
+
+  [[nodiscard]] bool has_states() const { return shape_.n_states != 0; }
+  [[nodiscard]] bool lacks_state() const;
+  uint32_t take_state();
+  void drop_checkpoint(uint32_t block);
+  [[nodiscard]] uint64_t last_checkpoint(const table& t, uint64_t n_tokens) const;
+  [[nodiscard]] uint64_t whole_until(const table& t, uint64_t n_tokens) const;
+  void copy_state(uint32_t from, uint32_t to, copy_list& copies) const;
+
   struct block {
     uint32_t references = 0;
-    uint32_t backing = 0;            // blocks reserved for copies of it; fewer than references
+    // Blocks that are reserved for copies of it, or, with windows, for when a table gives it up.
+    // Fewer than references.
+    uint32_t backing = 0;
     uint32_t checkpoint = no_block;  // the state kept beside it
   };
+  const shape shape_;
+  prefix_tree tree_;
   std::vector<block> blocks_;
   index_lists cached_;       // in order of their last use; children before their parents
-  index_lists checkpoints_;  // blocks with one, in order of its last use
+  index_lists checkpoints_;  // blocks that have one, in order of its last use
   std::vector<uint32_t> free_, free_states_;
-  std::vector<uint32_t> run_;  // of known_run
-  uint64_t epoch_ = 0;
-  statistics stats_;
+  std::vector<uint32_t> run_;  // of find_run
+  uint64_t epoch_ = 1;
+  statistics stats_;  // all but blocks_used, blocks_free, states_used and states_free are kept
 };
 
 }  // namespace bitnet::kv

@@ -33,6 +33,7 @@ class prefix_tree {
   [[nodiscard]] bool was_removed(const place& at) const;   // lately; the memory of it is bounded
   [[nodiscard]] bool has_children(uint32_t parent) const;  // no_block: of the root
   [[nodiscard]] bool knows(uint32_t block) const { return nodes_[block].known; }
+  [[nodiscard]] uint32_t parent(uint32_t block) const { return nodes_[block].parent; }
   [[nodiscard]] uint32_t first_child(uint32_t block) const;  // used ones first; no_block: none
 
   // `block` is not known yet, and nothing is known at `at`; its parent is. It is used.
