@@ -337,8 +337,8 @@ TEST(block_pool, nothing_is_known_after_contents_are_lost) {
   table t, other;
   copy_list copies;
   run(pool, {1, 1, 2, 2});
-  begin(pool, t, {3, 3, 4}, 1);
-  ASSERT_TRUE(pool.extend(t, 1, copies));
+  ASSERT_TRUE(pool.match(t, tokens{3, 3, 4, 4}, 2, copies));
+  ASSERT_TRUE(pool.extend(t, 4, copies));
   pool.forget();
   EXPECT_EQ(pool.stats().blocks_cached, 0u);
   EXPECT_EQ(pool.stats().blocks_used, 2u);
