@@ -275,4 +275,22 @@ TEST(turns, of_several_threads_in_one_session_are_refused) {
   EXPECT_EQ(beside, alone);
 }
 
+// A text that comes is of tokens that the session has.
+struct lengths {
+  demo_session* of;
+  std::vector<uint64_t> seen;
+};
+int32_t note_length(void* user, bitnet_str /*text*/) {
+  auto* to = static_cast<lengths*>(user);
+  to->seen.push_back(bitnet_session_length(to->of->session));
+  return 0;
+}
+
+TEST(turns, the_text_callback_comes_when_the_session_has_the_token) {
+  OPEN(demo)
+  lengths got{&demo, {}};
+  ASSERT_EQ(demo.generate(8, 3, note_length, &got), BITNET_OK) << demo.error.message;
+  EXPECT_EQ(got.seen, (std::vector<uint64_t>{4, 5, 6, 7, 8, 9, 10, 11}));
+}
+
 }  // namespace

@@ -6,11 +6,12 @@
 #include "api/edge.hpp"
 #include "api/objects.hpp"
 #include "compute/kv_types.hpp"
-#include "generate/generate.hpp"
+#include "generate/text_tokens.hpp"
 #include "grammar/gbnf.hpp"
 #include "program/graph.hpp"
 #include "select/device_status.hpp"
 #include "session/embedding.hpp"
+#include "session/generating.hpp"
 
 namespace {
 
@@ -191,7 +192,7 @@ bitnet::result<bitnet::sampling::parameters> sampling_of(const bitnet_sampling& 
   return out;
 }
 
-// All but who cancels, and the grammar. Borrows the callback of `o`.
+// All but the grammar. Borrows the callback of `o`.
 bitnet::result<bitnet::generate::options> generate_options_of(bitnet_session& session,
                                                               const bitnet_generation& o,
                                                               const bitnet_sampling& s) {
@@ -469,27 +470,27 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     if (!turn) return std::unexpected(turn.error());
     auto g = generate_options_of(*session, o, s);
     if (!g) return std::unexpected(g.error());
-    g->cancelled = &session->cancelled;
     auto grammar = grammar_of(*session, bitnet::api::view(o.grammar));
     if (!grammar) return std::unexpected(grammar.error());
     g->grammar = *grammar;
     const cancelled_once once(*session);
 
-    auto done = bitnet::generate::run(*session->session, {prompt, n_prompt}, *g);
+    auto done = bitnet::session::generate_text(*session->session, {prompt, n_prompt}, *std::move(g),
+                                               &session->cancelled);
     if (!done) {
       session->grammar.reset();  // it may be what failed, and is of no use then
       return std::unexpected(done.error());
     }
+    const auto& [stop_reason, stop_index, tokens] = done->outcome;
     if (o.out_tokens != nullptr)
-      std::copy_n(done->tokens.begin(), std::min<uint64_t>(o.out_capacity, done->tokens.size()),
-                  o.out_tokens);
+      std::copy_n(tokens.begin(), std::min<uint64_t>(o.out_capacity, tokens.size()), o.out_tokens);
     bitnet_generation_result r{};
-    r.stop_reason = done->stop_reason;
+    r.stop_reason = stop_reason;
     r.n_prompt = done->n_prompt;
-    r.n_generated = done->tokens.size();
+    r.n_generated = tokens.size();
     r.prompt_ns = done->prompt_ns;
     r.generate_ns = done->generate_ns;
-    r.stop_index = done->stop_index;
+    r.stop_index = stop_index;
     return bitnet::api::give_result(r, out);
   });
 }
