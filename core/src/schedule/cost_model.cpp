@@ -1,0 +1,54 @@
+#include "schedule/cost_model.hpp"
+
+#include <algorithm>
+#include <bit>
+
+namespace bitnet::schedule {
+namespace {
+
+constexpr double weight_of_new = 0.25;  // some 8 steps and an outlier is forgotten
+// So many steps with prompts may follow each other before one without: it costs them 1/64.
+constexpr uint32_t most_unmeasured = 64;
+
+}  // namespace
+
+void cost_model::average::add(double value) {
+  value_ = known_ ? value_ + weight_of_new * (value - value_) : value;
+  known_ = true;
+}
+
+std::size_t cost_model::kind_of(uint32_t n_decodes) {
+  return n_decodes == 0 ? 0 : static_cast<std::size_t>(std::bit_width(n_decodes - 1));
+}
+
+void cost_model::learn(uint32_t n_decodes, uint32_t n_prompt, std::chrono::nanoseconds took) {
+  const auto ns = static_cast<double>(took.count());
+  of_decodes& alone = decodes_[kind_of(n_decodes)];
+  if (n_prompt == 0) {
+    alone.ns.add(ns);
+    alone.steps_since = 0;
+    return;
+  }
+  if (n_decodes > 0) ++alone.steps_since;
+  // The weights are read once, whatever is computed: without decodes, that is what the fewest take.
+  // While that is not known, all of it would count as the prompt's.
+  const auto known = [](const of_decodes& one) { return one.ns.known(); };
+  const auto fewest = std::ranges::find_if(decodes_, known);
+  if (fewest == decodes_.end()) return;
+  const double base = n_decodes > 0 && known(alone) ? alone.ns.value() : fewest->ns.value();
+  prompt_ns_.add(std::max(ns - base, 0.0) / n_prompt);
+}
+
+uint32_t cost_model::prompt_tokens(uint32_t n_decodes) const {
+  if (n_decodes == 0) return no_bound;
+  const of_decodes& alone = decodes_[kind_of(n_decodes)];
+  if (!alone.ns.known() || alone.steps_since >= most_unmeasured) return 0;
+  if (!prompt_ns_.known()) return chunk_tokens;
+  const double room = (stretch_ - 1) * alone.ns.value();
+  if (prompt_ns_.value() <= 0) return no_bound;
+  const double chunks = room / prompt_ns_.value() / chunk_tokens;
+  constexpr double most_chunks = no_bound / chunk_tokens;
+  return std::max(static_cast<uint32_t>(std::min(chunks, most_chunks)), 1U) * chunk_tokens;
+}
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,53 @@
+#pragma once
+// How many tokens of prompts a step may carry beside its decodes, from what steps took so far.
+//
+// Model    a step takes d + p * n: d of its decodes alone, p of each of its n tokens of prompts.
+//          Both are moving averages; d is kept for 1, 2, 3-4, 5-8, ... decodes.
+// Threads  one at a time.
+
+#include <array>
+#include <chrono>
+#include <cstdint>
+
+namespace bitnet::schedule {
+
+// The least chunk of a prompt beside decodes, and the unit of larger ones: kernels take rows by 16.
+inline constexpr uint32_t chunk_tokens = 16;
+
+class cost_model {
+ public:
+  // A step with decodes takes at most `stretch` (> 1) times as long as without prompts.
+  explicit cost_model(double stretch) : stretch_(stretch) {}
+
+  // A step of `n_decodes` sequences, and of `n_prompt` tokens beside them, took so long.
+  void learn(uint32_t n_decodes, uint32_t n_prompt, std::chrono::nanoseconds took);
+
+  // Whole chunks, at least one. 0: the next step is to have decodes alone, for what they take is not
+  // known, or was measured too long ago.
+  [[nodiscard]] uint32_t prompt_tokens(uint32_t n_decodes) const;
+  // The answer where there are no decodes, and where a token of a prompt costs nothing.
+  static constexpr uint32_t no_bound = UINT32_MAX;
+
+ private:
+  class average {
+   public:
+    void add(double value);
+    [[nodiscard]] bool known() const { return known_; }
+    [[nodiscard]] double value() const { return value_; }
+
+   private:
+    bool known_ = false;
+    double value_ = 0;
+  };
+  struct of_decodes {
+    average ns;
+    uint32_t steps_since = 0;  // with as many decodes, and prompts
+  };
+  static std::size_t kind_of(uint32_t n_decodes);
+
+  double stretch_;
+  std::array<of_decodes, 33> decodes_;
+  average prompt_ns_;  // of a token
+};
+
+}  // namespace bitnet::schedule

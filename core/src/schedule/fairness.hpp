@@ -1,0 +1,38 @@
+#pragma once
+// What each client was served lately, in tokens: a sum in which a token counts half as much after
+// each half-life.
+//
+// Cost     O(1) on average. A client that was served less than a token lately is forgotten.
+// Threads  one at a time.
+
+#include <chrono>
+#include <cstdint>
+#include <unordered_map>
+
+namespace bitnet::schedule {
+
+class fairness {
+ public:
+  using time_point = std::chrono::steady_clock::time_point;
+
+  explicit fairness(std::chrono::nanoseconds half_life);  // > 0
+
+  void serve(uint64_t client, uint64_t n_tokens, time_point now);
+  // Tokens.
+  [[nodiscard]] double lately(uint64_t client, time_point now) const;
+  // Larger for whom was served more lately, whenever both are asked; -infinity: nothing.
+  [[nodiscard]] double order_of(uint64_t client) const;
+  [[nodiscard]] uint32_t n_clients() const { return static_cast<uint32_t>(served_.size()); }
+
+ private:
+  [[nodiscard]] double half_lives(time_point at) const;
+  void forget(time_point now);
+
+  double half_life_ns_;
+  // Of each client log2 of its sum, plus the half-lives until then: it stays as it is while time
+  // goes by.
+  std::unordered_map<uint64_t, double> served_;
+  std::size_t forget_at_;
+};
+
+}  // namespace bitnet::schedule

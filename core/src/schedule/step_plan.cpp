@@ -1,0 +1,46 @@
+#include "schedule/step_plan.hpp"
+
+#include <algorithm>
+
+#include "schedule/cost_model.hpp"
+
+namespace bitnet::schedule {
+namespace {
+
+// What chunks are whole numbers of.
+uint32_t unit_of(uint32_t step_tokens) {
+  return std::clamp(step_tokens / 2, 1U, chunk_tokens);
+}
+
+uint32_t chunk_of(const work& w, uint32_t most, uint32_t unit) {
+  uint64_t end = w.tokens;
+  if (w.break_at > 0) end = std::min(end, w.break_at);
+  if (end <= most) return static_cast<uint32_t>(end);
+  return most / unit * unit;
+}
+
+}  // namespace
+
+uint32_t seats_of(const step_limits& most) {
+  const uint32_t decodes = most.max_tokens - unit_of(most.max_tokens);
+  return std::max(1U, std::min({most.max_sequences, most.max_outputs, decodes}));
+}
+
+void plan_step(std::span<const work> all, std::span<const uint32_t> order, const step_bounds& most,
+               std::vector<share>& shares) {
+  shares.clear();
+  for (uint32_t i = 0; i < all.size(); ++i)
+    if (all[i].tokens == 1) shares.push_back({i, 1});
+  if (!shares.empty() && most.prompt_tokens == 0) return;
+  uint32_t left = most.tokens - std::min(most.tokens, static_cast<uint32_t>(shares.size()));
+  if (!shares.empty()) left = std::min(left, most.prompt_tokens);
+  for (const uint32_t i : order) {
+    if (all[i].tokens == 1) continue;
+    const uint32_t n = chunk_of(all[i], left, unit_of(most.tokens));
+    if (n == 0) continue;
+    shares.push_back({i, n});
+    left -= n;
+  }
+}
+
+}  // namespace bitnet::schedule

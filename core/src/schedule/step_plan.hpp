@@ -1,0 +1,41 @@
+#pragma once
+// Which sequences a step computes, and how many tokens of each: all decodes, then chunks of prompts.
+//
+// Bounds   prompts get what the decodes leave of the step's tokens, and no more than
+//          bounds::prompt_tokens together. A chunk that does not end its prompt is a whole number of
+//          chunk_tokens, or of half a step where that is less.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "schedule/step.hpp"
+
+namespace bitnet::schedule {
+
+// What a sequence still has to compute before it gets its next row.
+struct work {
+  uint64_t tokens = 0;    // >= 1; 1: a decode
+  uint64_t break_at = 0;  // a chunk does not go over that many of them; 0: it may
+};
+
+struct share {
+  uint32_t index = 0;  // of the work
+  uint32_t n_tokens = 0;
+};
+
+struct step_bounds {
+  uint32_t tokens = 0;         // of the step
+  uint32_t prompt_tokens = 0;  // of these, of prompts; 0: none of them while there are decodes
+};
+
+// Sequences that may run at a time, so that a step always takes all of their decodes, or one chunk
+// and the decodes of the others. At least 1.
+uint32_t seats_of(const step_limits& most);
+
+// `shares` get the decodes in the order of `all`, then prompts in the order of `prompts_first`
+// (indices of `all`; those of decodes are passed over). seats_of() bounds the size of `all`.
+void plan_step(std::span<const work> all, std::span<const uint32_t> order, const step_bounds& most,
+               std::vector<share>& shares);
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,76 @@
+#include "schedule/cost_model.hpp"
+
+#include <gtest/gtest.h>
+
+namespace bitnet::schedule {
+namespace {
+
+using std::chrono::nanoseconds;
+
+TEST(cost_model, prompts_get_what_three_steps_of_decodes_leave) {
+  const struct {
+    double stretch;
+    int64_t decodes_ns, prompt_ns;  // alone; of 100 tokens beside them
+    uint32_t want;
+    const char* why;
+  } rows[] = {
+      {3.0, 1000, 2000, 192, "2000 ns are left, of 10 each: 200, in whole chunks"},
+      {2.0, 1000, 2000, 96, "1000 ns are left"},
+      {3.0, 1000, 101000, 16, "a token takes as long as a step: the least chunk all the same"},
+      {3.0, 1000, 1000, cost_model::no_bound, "tokens of prompts cost nothing"},
+      {3.0, 1000, 500, cost_model::no_bound, "a step with prompts was quicker: noise"},
+      {3.0, 1000, 1001, 199984 + 16, "0.01 ns each"},
+  };
+  for (const auto& row : rows) {
+    cost_model m(row.stretch);
+    m.learn(4, 0, nanoseconds(row.decodes_ns));
+    m.learn(4, 100, nanoseconds(row.prompt_ns));
+    EXPECT_EQ(m.prompt_tokens(4), row.want) << row.why;
+  }
+}
+
+TEST(cost_model, what_is_not_known_is_measured_first) {
+  cost_model m(3);
+  EXPECT_EQ(m.prompt_tokens(0), cost_model::no_bound) << "nobody waits for a token";
+  EXPECT_EQ(m.prompt_tokens(4), 0U) << "a step of decodes alone is to come first";
+  m.learn(0, 100, nanoseconds(3000));
+  m.learn(4, 0, nanoseconds(1000));
+  EXPECT_EQ(m.prompt_tokens(4), chunk_tokens) << "what a prompt's token takes is not known";
+  EXPECT_EQ(m.prompt_tokens(3), chunk_tokens) << "3 decodes are as 4";
+  EXPECT_EQ(m.prompt_tokens(5), 0U) << "5 are not";
+  m.learn(0, 100, nanoseconds(3000));
+  EXPECT_EQ(m.prompt_tokens(4), 96U) << "without decodes the weights are read as well: 20 ns each";
+}
+
+TEST(cost_model, a_measure_is_taken_anew_when_it_is_old) {
+  cost_model m(3);
+  m.learn(4, 0, nanoseconds(1000));
+  int steps = 0;
+  for (; m.prompt_tokens(4) != 0; ++steps) m.learn(4, 16, nanoseconds(1500));
+  EXPECT_EQ(steps, 64);
+  m.learn(4, 0, nanoseconds(1000));
+  EXPECT_NE(m.prompt_tokens(4), 0U);
+}
+
+TEST(cost_model, follows_a_device_that_becomes_slower) {
+  cost_model m(3);
+  m.learn(4, 0, nanoseconds(1000));
+  m.learn(4, 100, nanoseconds(2000));
+  for (int i = 0; i < 40; ++i) {
+    m.learn(4, 0, nanoseconds(1000));
+    m.learn(4, 100, nanoseconds(5000));
+  }
+  EXPECT_EQ(m.prompt_tokens(4), 48U) << "40 ns each";
+}
+
+TEST(cost_model, one_outlier_is_forgotten_soon) {
+  cost_model m(3);
+  m.learn(1, 0, nanoseconds(1000));
+  m.learn(1, 100, nanoseconds(2000));
+  m.learn(1, 0, nanoseconds(100000));
+  for (int i = 0; i < 24; ++i) m.learn(1, 0, nanoseconds(1000));
+  EXPECT_LE(m.prompt_tokens(1), 208U);
+}
+
+}  // namespace
+}  // namespace bitnet::schedule

@@ -1,0 +1,101 @@
+#include "schedule/step_plan.hpp"
+
+#include <gtest/gtest.h>
+
+#include "schedule/cost_model.hpp"
+
+namespace bitnet::schedule {
+namespace {
+
+using indices = std::vector<uint32_t>;
+
+TEST(step_plan, decodes_first_then_chunks_of_prompts) {
+  constexpr uint32_t any = cost_model::no_bound;
+  const struct {
+    std::vector<work> all;
+    indices order;
+    step_bounds most;
+    std::vector<std::pair<uint32_t, uint32_t>> want;
+    const char* why;
+  } rows[] = {
+      {{{1}, {1}}, {}, {64, any}, {{0, 1}, {1, 1}}, "decodes alone"},
+      {{{100}}, {0}, {64, any}, {{0, 64}}, "a prompt takes the whole step"},
+      {{{40}}, {0}, {64, any}, {{0, 40}}, "or what it has"},
+      {{{100}, {1}, {1}},
+       {0},
+       {64, any},
+       {{1, 1}, {2, 1}, {0, 48}},
+       "decodes first; 62 are left, and 48 are whole chunks"},
+      {{{100}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 16}}, "what the cost model lets"},
+      {{{17}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 16}}, "one more than a chunk waits"},
+      {{{10}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 10}}, "the end of a prompt is no whole chunk"},
+      {{{100}, {1}}, {0}, {64, 0}, {{1, 1}}, "decodes are measured alone"},
+      {{{100}}, {0}, {64, 0}, {{0, 64}}, "there is nothing to measure"},
+      {{{20}, {100}, {30}},
+       {2, 0, 1},
+       {64, any},
+       {{2, 30}, {0, 20}},
+       "prompts in their order; of 14 tokens the third has no whole chunk"},
+      {{{20}, {100}, {30}}, {1, 0, 2}, {64, any}, {{1, 64}}, "the first takes all"},
+      {{{200}, {1}}, {0}, {300, 40}, {{1, 1}, {0, 32}}, "whole chunks of the bound"},
+      {{{200, 30}}, {0}, {64, any}, {{0, 30}}, "a state is kept behind the 30th"},
+      {{{20, 30}}, {0}, {64, any}, {{0, 20}}, "which is behind its end"},
+      {{{200, 100}, {1}}, {0}, {64, any}, {{1, 1}, {0, 48}}, "which this step does not reach"},
+      {{{100}, {1}, {1}},
+       {0},
+       {5, any},
+       {{1, 1}, {2, 1}, {0, 2}},
+       "a step of 5 has chunks of 2: prompts go on whatever its size"},
+      {{{100}}, {0}, {1, any}, {{0, 1}}, "a step of one token"},
+  };
+  for (const auto& row : rows) {
+    std::vector<share> got;
+    plan_step(row.all, row.order, row.most, got);
+    std::vector<std::pair<uint32_t, uint32_t>> pairs;
+    for (const share& s : got) pairs.emplace_back(s.index, s.n_tokens);
+    EXPECT_EQ(pairs, row.want) << row.why;
+  }
+}
+
+TEST(step_plan, seats_leave_room_for_a_chunk) {
+  const struct {
+    uint32_t max_tokens, max_sequences, max_outputs, want;
+    const char* why;
+  } rows[] = {
+      {512, 32, 64, 32, "as many as the device takes"},
+      {512, 64, 8, 8, "each decode has a row"},
+      {40, 32, 32, 24, "16 tokens are left for prompts"},
+      {16, 32, 32, 8, "half of a small step"},
+      {2, 8, 8, 1, "one"},
+      {1, 8, 8, 1, "one token is a decode or of a prompt"},
+  };
+  for (const auto& row : rows) {
+    step_limits most;
+    most.max_tokens = row.max_tokens;
+    most.max_sequences = row.max_sequences;
+    most.max_outputs = row.max_outputs;
+    EXPECT_EQ(seats_of(most), row.want) << row.why;
+  }
+}
+
+TEST(step_plan, whatever_is_to_do_the_first_prompt_goes_on) {
+  for (uint32_t max_tokens = 1; max_tokens <= 70; ++max_tokens) {
+    step_limits most;
+    most.max_tokens = max_tokens;
+    most.max_sequences = most.max_outputs = 40;
+    const uint32_t seats = seats_of(most);
+    std::vector<work> all(seats, work{1});
+    for (const uint64_t left : {2U, 15U, 16U, 17U, 1000U}) {
+      all.back() = {left};
+      std::vector<share> got;
+      plan_step(all, indices{seats - 1}, {max_tokens, chunk_tokens}, got);
+      EXPECT_EQ(got.size(), seats) << max_tokens << " tokens, " << left << " left";
+      uint32_t n = 0;
+      for (const share& s : got) n += s.n_tokens;
+      EXPECT_LE(n, max_tokens);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace bitnet::schedule
