@@ -1,0 +1,72 @@
+#pragma once
+// Which requests are taken into the queue, and which of those that wait is the next to run.
+//
+// Order    the higher priority, where each `ageing` of waiting counts as one more: whatever comes
+//          later, nothing waits for ever. Among equals the client that was served less lately, then
+//          what arrived first. Nothing passes the first, however small it is.
+// Threads  one at a time.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "schedule/fairness.hpp"
+#include "schedule/request.hpp"
+#include "schedule/step.hpp"
+
+namespace bitnet::schedule {
+
+struct sequence;
+
+// What a request is compared with before it is taken.
+struct gate {
+  step_limits most;
+  uint32_t max_choices = 0, max_waiting = 0;
+  uint64_t max_waiting_tokens = 0;
+};
+
+// Tokens that a choice has at most in its blocks: the last token that is sampled needs none.
+uint64_t most_tokens_of(std::size_t n_prompt, int64_t max_tokens, const step_limits& most);
+// Blocks that a sequence of so many tokens holds at a time, at most.
+uint32_t most_blocks_of(uint64_t tokens, const step_limits& most);
+// Tokens of a prompt that such a step may take of one sequence.
+uint32_t most_chunk_of(const step_limits& most);
+
+// Why the request could not run even if nothing else did.
+std::optional<refusal> find_fault(const request& r, const gate& by);
+// Why a prompt of `n_prompt` tokens cannot wait beside `n_waiting` others, which have `n_tokens`.
+std::optional<refusal> find_crowd(std::size_t n_prompt, uint64_t n_waiting, uint64_t n_tokens,
+                                  const gate& by);
+
+struct waiter {
+  sequence* who = nullptr;
+  uint64_t arrival = 0;  // of its request; the lower came first
+  uint64_t client = 0;
+  int32_t priority = 0;
+  nanoseconds waited{};  // before `since`
+  time_point since;
+  bool is_new = false;  // it never ran
+  bool may_run = true;  // false: its sink is full
+};
+
+class waiting_queue {
+ public:
+  // `served` is borrowed.
+  waiting_queue(nanoseconds ageing, const fairness& served);
+
+  void add(const waiter& w);
+  bool remove(const sequence* who);
+  void set_may_run(const sequence* who, bool may);
+  // The next of those that may run. O(n).
+  [[nodiscard]] const waiter* first(time_point now) const;
+  // Its priority, raised by what it waited.
+  [[nodiscard]] int64_t rank_of(const waiter& w, time_point now) const;
+  [[nodiscard]] const std::vector<waiter>& all() const { return waiters_; }
+
+ private:
+  nanoseconds ageing_;
+  const fairness& served_;
+  std::vector<waiter> waiters_;
+};
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,187 @@
+// What runs: admission, preemption, and the runner that it runs on.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "schedule/contents.hpp"
+
+namespace bitnet::schedule {
+namespace {
+
+// Runners that were lost one after another without a step between. More of them will not help.
+constexpr uint32_t most_losses = 3;
+
+}  // namespace
+
+bool scheduler::contents::admit() {
+  if (runner_ == nullptr || queue_.all().empty()) return false;
+  if (!room_changed_ && now() < look_again_) return false;
+  bool did = false;
+  counts_.head = blocked_by::nothing;
+  while (const waiter* first = queue_.first(now())) {
+    const waiter w = *first;  // the queue changes
+    if (w.who->of->is_paused()) {
+      queue_.set_may_run(w.who, false);
+      continue;
+    }
+    if (!could_run(*w.who)) {
+      did = true;
+      continue;
+    }
+    if (!start(w)) break;
+    did = true;
+  }
+  room_changed_ = false;
+  look_again_ = now() + options_.ageing / 4;
+  return did;
+}
+
+// Whether the sequence could run on this runner if it were alone; it fails otherwise.
+bool scheduler::contents::could_run(sequence& s) {
+  const step_limits& most = room_->most();
+  if (s.tokens.size() >= most.n_context && s.has_begun()) {
+    s.generation.end(BITNET_STOP_CONTEXT);
+    end(s);
+    return false;
+  }
+  if (s.tokens.size() < most.n_context && room_->could_hold(s)) return true;
+  fail(s, {BITNET_CONTEXT_FULL,
+           fmt::format("another device took over, whose context of {} tokens and {} blocks do not "
+                       "hold the {} tokens of the sequence and its answer: ask for fewer tokens",
+                       most.n_context, most.n_blocks, s.tokens.size())});
+  return false;
+}
+
+// Gives the first of the queue its seat and its blocks, if need be those of others.
+bool scheduler::contents::start(const waiter& w) {
+  const int64_t rank = queue_.rank_of(w, now());
+  const auto try_again = [&](blocked_by lacks) {
+    counts_.head = lacks;
+    return make_room(w, lacks);
+  };
+  while (running_.size() >= seats_)
+    if (!try_again(blocked_by::seats)) return false;
+  while (true) {
+    const auto ok = room_->begin(*w.who);
+    if (ok) break;
+    const bool of_states = ok.error() == kv::shortage::states;
+    if (!try_again(of_states ? blocked_by::states : blocked_by::blocks)) return false;
+  }
+  sequence& s = *w.who;
+  s.note_time(now());
+  s.at = phase::running;
+  s.rank = rank;
+  queue_.remove(&s);
+  running_.push_back(&s);
+  if (std::exchange(s.of->is_new, false)) {
+    ++left_;
+    tokens_left_ += s.of->n_prompt;
+    counts_.prefix_queries += s.of->n_prompt;
+    counts_.prefix_hits += s.used.cached_tokens;
+    counts_.prompt_tokens += s.used.cached_tokens;
+    ++counts_.misses[static_cast<std::size_t>(s.used.missed)];
+  }
+  return true;
+}
+
+// Whether the places of all that may be preempted for it would do, as far as can be counted.
+bool scheduler::contents::could_make_room(const waiter& w, blocked_by lacks) const {
+  uint64_t blocks = 0;
+  bool any = false;
+  for (const sequence* s : running_) {
+    if (s->rank >= w.priority) continue;
+    any = true;
+    blocks += uint64_t{s->table.held()} + s->table.reserved();
+  }
+  return any && (lacks != blocked_by::blocks || blocks >= room_->lacking(*w.who));
+}
+
+// Preempts one sequence of lower priority: the lowest, and of those the one that was admitted last,
+// which has the least to lose. What the waiting one waited does not count, or it and the preempted
+// one would take turns; what the running one had waited does, so that it comes to its end.
+bool scheduler::contents::make_room(const waiter& w, blocked_by lacks) {
+  if (!could_make_room(w, lacks)) return false;
+  sequence* victim = nullptr;
+  for (sequence* s : running_)
+    if (s->rank < w.priority && (victim == nullptr || s->rank <= victim->rank)) victim = s;
+  unseat(*victim);
+  ++victim->used.preemptions;
+  ++counts_.preemptions;
+  return true;
+}
+
+void scheduler::contents::enqueue(sequence& s) {
+  const job& j = *s.of;
+  queue_.add({.who = &s,
+              .arrival = j.id,
+              .client = j.client,
+              .priority = j.priority,
+              .waited = s.waited,
+              .since = s.since,
+              .is_new = j.is_new,
+              .may_run = !j.is_paused()});
+}
+
+void scheduler::contents::unseat(sequence& s) {
+  s.note_time(now());
+  room_->leave(s);
+  std::erase(running_, &s);
+  s.at = phase::waiting;
+  enqueue(s);
+  room_changed_ = true;
+}
+
+void scheduler::contents::withdraw(sequence& s) {
+  s.note_time(now());
+  if (s.at == phase::running) {
+    room_->leave(s);
+    std::erase(running_, &s);
+  } else if (s.at == phase::waiting) {
+    queue_.remove(&s);
+  }
+  if (std::exchange(s.of->is_new, false)) {
+    ++left_;
+    tokens_left_ += s.of->n_prompt;
+  }
+  s.at = phase::ended;
+  --s.of->live;
+  room_changed_ = true;
+}
+
+void scheduler::contents::take_runner(std::unique_ptr<step_runner> next) {
+  while (!running_.empty()) unseat(*running_.back());
+  if (room_) evictions_before_ += room_->pool().stats().evicted_blocks;
+  runner_ = std::move(next);
+  const step_limits& most = runner_->limits();
+  room_.emplace(most, secret_);
+  seats_ = seats_of(most);
+  if (options_.max_running > 0) seats_ = std::min(seats_, options_.max_running);
+  cost_ = cost_model(options_.max_stretch);
+  room_changed_ = true;
+  in_.set_runner(most);
+}
+
+void scheduler::contents::lose_runner(const failure& why) {
+  ++counts_.runners_lost;
+  failure reason = why;
+  if (++losses_ <= most_losses && options_.on_loss) {
+    auto next = options_.on_loss(why);
+    if (next) {
+      take_runner(*std::move(next));
+      return;
+    }
+    reason = std::move(next.error());
+  }
+  in_.set_lost(reason);
+  lost_ = reason;
+  end_all(reason);
+  evictions_before_ += room_->pool().stats().evicted_blocks;
+  room_.reset();
+  runner_.reset();
+  losses_ = 0;
+  counts_.head = blocked_by::no_runner;
+}
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,119 @@
+#pragma once
+// What a scheduler is made of. Its work is in three files: what comes in and how long it may take
+// (scheduler.cpp), what of it runs (admitting.cpp), and the steps (stepping.cpp).
+//
+// Threads  but for in: the one that ticks.
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <unordered_map>
+#include <vector>
+
+#include "schedule/admission.hpp"
+#include "schedule/cost_model.hpp"
+#include "schedule/delivery.hpp"
+#include "schedule/fairness.hpp"
+#include "schedule/inbox.hpp"
+#include "schedule/room.hpp"
+#include "schedule/scheduler.hpp"
+#include "schedule/sequence.hpp"
+#include "schedule/step_plan.hpp"
+
+namespace bitnet::schedule {
+
+struct scheduler::contents {
+  contents(std::unique_ptr<step_runner> r, const tokenizer::tokenizer& t, options o,
+           const kv::hash_secret& s);
+
+  [[nodiscard]] time_point now() const;
+  bool tick();
+
+  // --- scheduler.cpp: what comes in, and how long it may take ---
+  bool apply();
+  void accept(std::unique_ptr<job> j);
+  bool expire();
+  void note_bound(const job& j);
+  // Ends all choices of the job: by a failure, or as cancelled. How many were told so.
+  uint32_t end_job(job& j, const failure* why);
+  void end_all(const failure& why);
+  void forget_ended();
+  void count();
+
+  // --- admitting.cpp: what runs ---
+  bool admit();
+  bool start(const waiter& w);
+  void note_shortage(const waiter& w, blocked_by what);
+  bool make_room(const waiter& w, blocked_by lacks);
+  bool could_make_room(const waiter& w, blocked_by lacks) const;
+  bool could_run(sequence& s);
+  void enqueue(sequence& s);
+  // From running to waiting: it goes on later, and computes again what is not known any more.
+  void unseat(sequence& s);
+  // It takes no part in anything any more; its end is still to be told.
+  void withdraw(sequence& s);
+  void take_runner(std::unique_ptr<step_runner> next);
+  // Goes on with another runner, or ends everything.
+  void lose_runner(const failure& why);
+
+  // --- stepping.cpp: one step ---
+  bool step();
+  void collect();
+  void order_prompts();
+  void plan();
+  void prepare_rows();
+  sequence* prepare_row(sequence& s);
+  sequence& hand_over(sequence& from, sequence& to);
+  void grow();
+  bool copy();
+  void fail_copies(const failure& why);
+  void run();
+  void fail_step(const failure& why);
+  void finish_step(nanoseconds took);
+  void note_computed(const share& one);
+  void sample(sequence& s, const generate::row& row);
+  void bear(sequence& leader, const generate::row& row);
+  bool take(sequence& s, const generate::row& row);
+  void end(sequence& s);
+  void fail(sequence& s, const failure& why);
+  void tell_last(sequence& s, const failure* why);
+
+  options options_;
+  const tokenizer::tokenizer& tokens_;
+  const kv::hash_secret secret_;
+  inbox in_;
+  inbox::contents came_;
+  bool closed_ = false, stopped_ = false;
+
+  std::unique_ptr<step_runner> runner_;  // nullptr: lost
+  failure lost_;                         // why
+  std::optional<room> room_;             // of the runner
+  uint32_t seats_ = 0;
+  uint32_t losses_ = 0;  // runners, since the last step that went well
+  cost_model cost_;
+  fairness served_;
+
+  std::unordered_map<ticket, std::unique_ptr<job>> jobs_;
+  std::vector<ticket> ended_;  // to be forgotten at the end of the tick
+  waiting_queue queue_;
+  std::vector<sequence*> running_;        // in the order of their admission
+  bool room_changed_ = true;              // since the first of the queue found none
+  time_point look_again_{};               // when ageing may have changed who that is
+  time_point bound_ = time_point::max();  // when something may expire
+  uint64_t left_ = 0, tokens_left_ = 0;   // requests that are new no more, in this tick
+
+  // Of a step; kept for their memory.
+  std::vector<sequence*> able_;  // that may take part, in the order of running_
+  std::vector<work> work_;
+  std::vector<uint32_t> order_;
+  std::vector<share> shares_;
+  std::vector<slice> slices_;
+  std::vector<generate::row> rows_;
+  uint32_t n_decodes_ = 0;
+
+  statistics counts_;
+  uint64_t evictions_before_ = 0;  // of pools that are gone
+  delivery delivery_{counts_};
+};
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,116 @@
+#include "schedule/delivery.hpp"
+
+#include <algorithm>
+#include <utility>
+
+namespace bitnet::schedule {
+namespace {
+
+void deliver(job& j, event&& e, time_point now) {
+  const bool is_last = e.what != event::kind::piece;
+  if (!j.is_paused() && (j.events->offer(std::move(e)) || is_last)) return;
+  if (!j.is_paused()) j.paused_since = now;
+  // NOLINTNEXTLINE(bugprone-use-after-move): a sink that says false leaves the event as it is
+  j.refused.push_back(std::move(e));
+}
+
+event of(const sequence& s, event::kind what) {
+  event e;
+  e.what = what;
+  e.request = s.of->id;
+  e.choice = s.choice;
+  return e;
+}
+
+}  // namespace
+
+void delivery::tell_piece(sequence& s, bool has_token, std::string text, time_point now) {
+  event e = of(s, event::kind::piece);
+  e.text = std::move(text);
+  if (has_token) {
+    const generate::taken& last = s.generation.last();
+    e.token = last.token;
+    e.is_end_token = last.is_end;
+    e.logprobs = last.logprobs;
+  }
+  deliver(*s.of, std::move(e), now);
+}
+
+void delivery::tell_end(sequence& s, time_point now) {
+  event e = of(s, event::kind::end);
+  e.stop_reason = s.generation.so_far().stop_reason;
+  e.stop_index = s.generation.so_far().stop_index;
+  end(s, std::move(e), now);
+}
+
+void delivery::tell_failure(sequence& s, const failure& why, time_point now) {
+  event e = of(s, event::kind::failed);
+  e.why = why;
+  end(s, std::move(e), now);
+}
+
+void delivery::end(sequence& s, event&& e, time_point now) {
+  s.told = true;
+  s.used.generated_tokens = s.generation.so_far().tokens.size();
+  e.used = s.used;
+  if (!s.of->is_paused()) count(e);
+  deliver(*s.of, std::move(e), now);
+}
+
+void delivery::count(const event& e) {
+  if (e.what == event::kind::failed)
+    ++counts_.failed;
+  else if (e.what == event::kind::end)
+    ++counts_.ended[e.stop_reason % counts_.ended.size()];
+}
+
+void delivery::offer_again(job& j, time_point now) {
+  if (!j.is_paused()) return;
+  auto next = j.refused.begin();
+  for (; next != j.refused.end(); ++next) {
+    const bool is_last = next->what != event::kind::piece;
+    if (is_last) count(*next);
+    if (!j.events->offer(std::move(*next)) && !is_last) break;
+    j.paused_since = now;  // it takes some, and so gets its time anew
+  }
+  j.refused.erase(j.refused.begin(), next);
+  if (j.refused.empty()) j.paused_since.reset();
+}
+
+uint32_t delivery::close(job& j, const failure* why, time_point now) {
+  const std::vector<event> refused = std::exchange(j.refused, {});
+  j.paused_since.reset();
+  const auto lost_text = [&](uint32_t choice) {
+    return std::ranges::any_of(refused, [&](const event& e) {
+      return e.what == event::kind::piece && e.choice == choice;
+    });
+  };
+  for (const event& e : refused) {
+    if (e.what == event::kind::piece) continue;
+    if (lost_text(e.choice)) {
+      j.choices[e.choice].told = false;
+      continue;
+    }
+    count(e);
+    deliver(j, event(e), now);
+  }
+  uint32_t n = 0;
+  for (sequence& s : j.choices) {
+    if (s.told) continue;
+    ++n;
+    if (why != nullptr) {
+      tell_failure(s, *why, now);
+      continue;
+    }
+    if (event rest = of(s, event::kind::piece); refused.empty()) {
+      rest.text = s.generation.finish();
+      if (!rest.text.empty()) j.events->offer(std::move(rest));
+    }
+    event e = of(s, event::kind::end);
+    e.stop_reason = BITNET_STOP_CANCELLED;
+    end(s, std::move(e), now);
+  }
+  return n;
+}
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,38 @@
+#pragma once
+// Events on their way into the sinks of their requests, in order. What a full sink did not take
+// waits in its job, which is paused for so long.
+//
+// Threads  the scheduler's, with no lock held.
+
+#include <cstdint>
+#include <string>
+
+#include "schedule/sequence.hpp"
+#include "schedule/statistics.hpp"
+
+namespace bitnet::schedule {
+
+class delivery {
+ public:
+  // Counts what was delivered.
+  explicit delivery(statistics& counts) : counts_(counts) {}
+
+  // A token that take() gave, and the text until the next one; token -1: text alone.
+  static void tell_piece(sequence& s, bool has_token, std::string text, time_point now);
+  // The last event of the choice, by what its generation ended with.
+  void tell_end(sequence& s, time_point now);
+  void tell_failure(sequence& s, const failure& why, time_point now);
+  // The sink may have room again: offers what waits, and ends the pause when it takes all.
+  void offer_again(job& j, time_point now);
+  // All choices have ended, and the sink has no say any more. Those of which it did not take all,
+  // or that were not told their end, are told this one: `why`, or that they were cancelled. So many.
+  uint32_t close(job& j, const failure* why, time_point now);
+
+ private:
+  void end(sequence& s, event&& e, time_point now);
+  void count(const event& e);
+
+  statistics& counts_;
+};
+
+}  // namespace bitnet::schedule

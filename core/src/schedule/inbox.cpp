@@ -1,0 +1,153 @@
+#include "schedule/inbox.hpp"
+
+#include <fmt/core.h>
+
+#include <utility>
+
+namespace bitnet::schedule {
+
+std::optional<refusal> inbox::find_shut() const {
+  if (in_.closed || in_.stopped)
+    return refusal{refusal::reason::closed,
+                   {BITNET_UNAVAILABLE,
+                    "the scheduler was closed and takes no more requests: use another one"}};
+  if (lost_)
+    return refusal{refusal::reason::no_runner,
+                   {lost_->status,
+                    fmt::format("nothing runs requests until another device is "
+                                "given to the scheduler: {}",
+                                lost_->message),
+                    lost_->from}};
+  return std::nullopt;
+}
+
+std::unexpected<refusal> inbox::count(refusal why) {
+  const std::lock_guard lock(turn_);
+  ++counted_.refused[static_cast<std::size_t>(why.why)];
+  return std::unexpected(std::move(why));
+}
+
+std::expected<step_limits, refusal> inbox::check(const request& r) {
+  gate by;
+  std::optional<refusal> fault;
+  uint64_t n_waiting = 0;
+  uint64_t tokens_waiting = 0;
+  {
+    const std::lock_guard lock(turn_);
+    by = gate_;
+    fault = find_shut();
+    n_waiting = n_waiting_;
+    tokens_waiting = tokens_waiting_;
+  }
+  if (!fault) fault = find_fault(r, by);
+  if (!fault) fault = find_crowd(r.prompt.size(), n_waiting, tokens_waiting, by);
+  if (fault) return count(*std::move(fault));
+  return by.most;
+}
+
+std::expected<ticket, refusal> inbox::add(std::unique_ptr<job> j) {
+  std::optional<refusal> fault;
+  ticket given = 0;
+  {
+    const std::lock_guard lock(turn_);
+    fault = find_shut();
+    if (!fault) fault = find_crowd(j->n_prompt, n_waiting_, tokens_waiting_, gate_);
+    if (!fault) {
+      given = j->id = ++last_;
+      ++n_waiting_;
+      tokens_waiting_ += j->n_prompt;
+      ++counted_.accepted;
+      in_.commands.push_back({command::kind::submit, given, std::move(j)});
+      changed_ = true;
+    }
+  }
+  if (fault) return count(*std::move(fault));
+  came_.notify_one();
+  return given;
+}
+
+void inbox::add(command::kind what, ticket of) {
+  {
+    const std::lock_guard lock(turn_);
+    in_.commands.push_back({what, of, nullptr});
+    changed_ = true;
+  }
+  came_.notify_one();
+}
+
+void inbox::replace(std::unique_ptr<step_runner> runner) {
+  {
+    const std::lock_guard lock(turn_);
+    std::swap(in_.runner, runner);  // one that was not taken yet goes, behind the lock
+    changed_ = true;
+  }
+  came_.notify_one();
+}
+
+void inbox::close() {
+  {
+    const std::lock_guard lock(turn_);
+    in_.closed = true;
+    changed_ = true;
+  }
+  came_.notify_one();
+}
+
+void inbox::stop() {
+  {
+    const std::lock_guard lock(turn_);
+    in_.closed = in_.stopped = true;
+    changed_ = true;
+  }
+  came_.notify_one();
+}
+
+statistics inbox::counted() const {
+  const std::lock_guard lock(turn_);
+  return counted_;
+}
+
+bool inbox::take(contents& into) {
+  const std::lock_guard lock(turn_);
+  if (!changed_) return false;
+  changed_ = false;
+  std::swap(into.commands, in_.commands);
+  into.runner = std::move(in_.runner);
+  into.closed = in_.closed;
+  into.stopped = in_.stopped;
+  return true;
+}
+
+void inbox::settle(uint64_t n_left, uint64_t tokens_left, const statistics& now) {
+  const std::lock_guard lock(turn_);
+  n_waiting_ -= n_left;
+  tokens_waiting_ -= tokens_left;
+  const auto refused = counted_.refused;
+  const uint64_t accepted = counted_.accepted;
+  counted_ = now;
+  counted_.refused = refused;
+  counted_.accepted = accepted;
+  counted_.waiting_tokens = tokens_waiting_;
+}
+
+void inbox::set_runner(const step_limits& most) {
+  const std::lock_guard lock(turn_);
+  gate_.most = most;
+  lost_.reset();
+}
+
+void inbox::set_lost(const failure& why) {
+  const std::lock_guard lock(turn_);
+  lost_ = why;
+}
+
+void inbox::wait(std::optional<time_point> until) {
+  std::unique_lock lock(turn_);
+  const auto is_there = [&] { return changed_; };
+  if (until)
+    came_.wait_until(lock, *until, is_there);
+  else
+    came_.wait(lock, is_there);
+}
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,74 @@
+#pragma once
+// What other threads tell the one that ticks, and the facts by which their requests are refused.
+//
+// Threads  any; take(), settle(), set_runner(), set_lost() and wait() are the ticking one's. The
+//          lock is held no longer than it takes to move what came.
+
+#include <condition_variable>
+#include <cstdint>
+#include <expected>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "schedule/admission.hpp"
+#include "schedule/sequence.hpp"
+#include "schedule/statistics.hpp"
+#include "schedule/step.hpp"
+
+namespace bitnet::schedule {
+
+class inbox {
+ public:
+  struct command {
+    enum class kind : uint8_t { submit, cancel, ready };
+    kind what = kind::submit;
+    ticket of = 0;
+    std::unique_ptr<job> added;  // of a submit
+  };
+  struct contents {
+    std::vector<command> commands;        // in the order in which they came
+    std::unique_ptr<step_runner> runner;  // to go on with; nullptr: no other
+    bool closed = false, stopped = false;
+  };
+
+  explicit inbox(const gate& g) : gate_(g) {}
+
+  // The limits that a job of the request is to be made by, or why it is not taken. Counted, as all
+  // refusals are.
+  std::expected<step_limits, refusal> check(const request& r);
+  // Puts the job into the queue, unless others came first.
+  std::expected<ticket, refusal> add(std::unique_ptr<job> j);
+  std::unexpected<refusal> count(refusal why);
+  void add(command::kind what, ticket of);
+  void replace(std::unique_ptr<step_runner> runner);
+  void close();
+  void stop();
+  [[nodiscard]] statistics counted() const;
+
+  // Moves what came to `into`, whose vector is empty; whether there was anything.
+  bool take(contents& into);
+  // So many requests left the queue, and their prompts' tokens; and the counts for other threads.
+  void settle(uint64_t n_left, uint64_t tokens_left, const statistics& now);
+  // From now on requests are checked by these limits; or they are refused, for that reason.
+  void set_runner(const step_limits& most);
+  void set_lost(const failure& why);
+  // Until something comes, or until then.
+  void wait(std::optional<time_point> until);
+
+ private:
+  std::optional<refusal> find_shut() const;  // the lock is held
+
+  mutable std::mutex turn_;
+  std::condition_variable came_;
+  gate gate_;
+  contents in_;
+  bool changed_ = false;  // in_
+  std::optional<failure> lost_;
+  uint64_t n_waiting_ = 0, tokens_waiting_ = 0;
+  ticket last_ = 0;
+  statistics counted_;
+};
+
+}  // namespace bitnet::schedule

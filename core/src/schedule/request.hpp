@@ -1,0 +1,109 @@
+#pragma once
+// What a client asks of the scheduler, and what comes back.
+//
+// Threads  a sink is called by the scheduler's thread only, with no lock held; it may call the
+//          scheduler back.
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "bitnet/bitnet.h"
+#include "generate/generation.hpp"
+#include "grammar/guide.hpp"
+#include "kv/block_pool.hpp"
+
+namespace bitnet::schedule {
+
+using time_point = std::chrono::steady_clock::time_point;
+using nanoseconds = std::chrono::nanoseconds;
+
+// Names a request in its scheduler; never 0, never used twice.
+using ticket = uint64_t;
+
+// Of one choice. Times are of the scheduler's clock.
+struct usage {
+  uint64_t prompt_tokens = 0;
+  uint64_t cached_tokens = 0;        // of the prompt: found in the prefix cache, not computed
+  kv::miss missed = kv::miss::none;  // why not more of them
+  uint64_t generated_tokens = 0;
+  uint64_t recomputed_tokens = 0;  // computed again after a preemption or on another runner
+  uint32_t preemptions = 0;
+  uint64_t queue_ns = 0;     // waited, from submit on and after each preemption
+  uint64_t prompt_ns = 0;    // from the first admission to the first token, less what it waited
+  uint64_t generate_ns = 0;  // from the first token to the end, less what it waited
+};
+
+struct event {
+  enum class kind : uint8_t {
+    piece,  // a token and the text that it let out; or the last text alone, then `token` is -1
+    end,    // of the choice: it has stop_reason, stop_index and used; no event of it follows
+    failed  // the same, but with `why` instead of a stop_reason
+  };
+  kind what = kind::piece;
+  ticket request = 0;
+  uint32_t choice = 0;
+  // piece
+  int32_t token = -1;
+  bool is_end_token = false;          // it ends the text and has none
+  std::string text;                   // whole UTF-8 characters; may be ""
+  generate::token_logprobs logprobs;  // where the request asked for them
+  // end, failed
+  uint32_t stop_reason = 0;  // BITNET_STOP_*
+  uint32_t stop_index = BITNET_NONE;
+  usage used;
+  failure why;
+};
+
+// Where the events of a request go, of all its choices in one order.
+class sink {
+ public:
+  sink() = default;
+  sink(const sink&) = delete;
+  sink& operator=(const sink&) = delete;
+  virtual ~sink() = default;
+
+  // Takes the event and says true, or says false and leaves it as it is: the sink is full. The
+  // request then takes no part in steps until scheduler::ready(), which whoever made room calls; or
+  // it fails when that takes longer than the scheduler's sink_patience. An `end` or a `failed` is
+  // always taken, at most one for each choice: the answer is not looked at. Does not block.
+  virtual bool offer(event&& e) = 0;
+};
+
+struct request {
+  std::vector<int32_t> prompt;  // at least one token
+  // Of every choice. `text` and `grammar` stay empty; the seed of choice i is sampling.seed + i
+  // unless `seeds` has one.
+  generate::options generation;
+  std::vector<uint32_t> seeds;                            // empty, or one for each choice
+  std::vector<std::unique_ptr<grammar::guide>> grammars;  // empty, or one for each choice
+  uint32_t n = 1;                                         // choices
+  uint64_t client = 0;                                    // clients share what there is
+  int32_t priority = 0;                                   // higher goes first
+  std::optional<time_point>
+      deadline;  // by the scheduler's clock: then it fails with BITNET_TIMEOUT
+  std::shared_ptr<sink> events;
+};
+
+// Why a request was not taken.
+struct refusal {
+  enum class reason : uint8_t {
+    invalid,           // nothing that a scheduler could run
+    too_long,          // the prompt leaves no room in the context
+    too_large,         // it needs more blocks than the pool has
+    requests_waiting,  // too many are
+    tokens_waiting,    // the prompts that wait have too many tokens together
+    closed,            // no more are taken
+    no_runner          // the device is lost, and there is no other
+  };
+  reason why = reason::invalid;
+  failure what;  // with the numbers
+};
+inline constexpr std::size_t n_refusals = 7;
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,100 @@
+#include "schedule/room.hpp"
+
+#include <algorithm>
+
+#include "schedule/admission.hpp"
+
+namespace bitnet::schedule {
+namespace {
+
+kv::shape shape_of(const step_limits& most) {
+  return {.n_blocks = most.n_blocks, .n_states = most.n_states, .windows = most.window != 0};
+}
+
+// Where the last whole block ends before the last token, which is always computed.
+uint64_t last_border(const sequence& s) {
+  return (s.tokens.size() - 1) / kv::block_tokens * kv::block_tokens;
+}
+
+// Where the blocks of a prefix are known and no state is, others share it: on the way through it
+// states are kept at every so many tokens, so that the next one finds some.
+constexpr uint64_t shared_border = 4 * kv::block_tokens;
+
+bool is_shared(const sequence& s) {
+  return s.used.missed == kv::miss::state_missing;
+}
+
+// Where the next state is to be kept; 0: nowhere.
+uint64_t next_border(const sequence& s) {
+  const uint64_t last = last_border(s);
+  if (last <= s.computed) return 0;
+  return is_shared(s) ? std::min(last, (s.computed / shared_border + 1) * shared_border) : last;
+}
+
+}  // namespace
+
+room::room(const step_limits& most, const kv::hash_secret& secret)
+    : most_(most), pool_(shape_of(most), secret) {}
+
+uint32_t room::most_blocks(const sequence& s) const {
+  const uint64_t tokens = most_tokens_of(s.of->n_prompt, s.of->max_tokens, most_);
+  return most_blocks_of(std::max<uint64_t>(tokens, s.tokens.size()), most_);
+}
+
+bool room::could_hold(const sequence& s) const {
+  return most_blocks(s) <= most_.n_blocks;
+}
+
+uint32_t room::lacking(const sequence& s) const {
+  const uint32_t needs = most_blocks(s);
+  return needs - std::min(needs, pool_.available());
+}
+
+std::expected<void, kv::shortage> room::begin(sequence& s) {
+  const auto found = pool_.match(s.table, s.tokens, most_blocks(s), copies_);
+  if (!found) return std::unexpected(found.error());
+  s.computed = found->tokens;
+  if (s.ever_computed == 0) {
+    s.used.cached_tokens = found->tokens;
+    s.used.missed = found->why;
+    s.ever_computed = found->tokens;
+  }
+  return {};
+}
+
+std::expected<void, kv::shortage> room::fork(const sequence& parent, sequence& child) {
+  if (auto ok = pool_.fork(parent.table, child.table, most_blocks(child), copies_); !ok) return ok;
+  child.computed = parent.computed;
+  return {};
+}
+
+void room::leave(sequence& s) {
+  pool_.release(s.table);
+  s.computed = 0;
+}
+
+uint64_t room::break_at(const sequence& s) const {
+  if (most_.n_states == 0) return 0;
+  const uint64_t border = next_border(s);
+  return border == 0 ? 0 : border - s.computed;
+}
+
+bool room::grow(sequence& s, uint64_t n) {
+  if (most_.window != 0 && s.computed >= most_.window)
+    pool_.drop_unseen(s.table, s.computed + 1 - most_.window, most_.window_keep);
+  const uint64_t end = s.computed + n;
+  if (end <= s.table.tokens()) return true;  // of a step that failed
+  return pool_.extend(s.table, end - s.table.tokens(), copies_);
+}
+
+void room::note_computed(sequence& s, uint64_t n) {
+  s.computed += n;
+  s.ever_computed = std::max(s.ever_computed, s.computed);
+  pool_.publish(s.table, std::span(s.tokens).first(s.computed));
+  if (most_.n_states == 0 || s.computed % kv::block_tokens != 0) return;
+  // Further ones within a prompt would drive out those of others.
+  const bool shared = is_shared(s) && s.computed % shared_border == 0;
+  if (shared || s.computed >= last_border(s)) static_cast<void>(pool_.checkpoint(s.table, copies_));
+}
+
+}  // namespace bitnet::schedule

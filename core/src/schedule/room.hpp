@@ -1,0 +1,56 @@
+#pragma once
+// What sequences have of a runner's memory: blocks and states, from their admission to their end.
+//
+// Copies  that a call asks for are noted in copies(); they are to be run before the next step.
+// Threads one at a time.
+
+#include <cstdint>
+#include <expected>
+
+#include "kv/block_pool.hpp"
+#include "schedule/sequence.hpp"
+#include "schedule/step.hpp"
+
+namespace bitnet::schedule {
+
+class room {
+ public:
+  room(const step_limits& most, const kv::hash_secret& secret);
+
+  [[nodiscard]] const step_limits& most() const { return most_; }
+  // Whether the sequence would have room if it were alone.
+  [[nodiscard]] bool could_hold(const sequence& s) const;
+  // Blocks that it lacks now, at most; 0: none, or only a state.
+  [[nodiscard]] uint32_t lacking(const sequence& s) const;
+
+  // Takes what it needs until its end, and what is known of its tokens as computed.
+  std::expected<void, kv::shortage> begin(sequence& s);
+  // `child` goes on from all that `parent` has computed, which is all of the child's tokens but its
+  // last.
+  std::expected<void, kv::shortage> fork(const sequence& parent, sequence& child);
+  // Gives all back; what was computed stays known as long as there is room for it.
+  void leave(sequence& s);
+
+  // Tokens of the sequence's next chunk at most, so that a state can be kept behind it; 0: any.
+  [[nodiscard]] uint64_t break_at(const sequence& s) const;
+  // Blocks for its next `n` tokens, which replace those that nothing sees any more. False is our
+  // bug: it has reserved them.
+  bool grow(sequence& s, uint64_t n);
+  // They are computed.
+  void note_computed(sequence& s, uint64_t n);
+
+  [[nodiscard]] kv::copy_list& copies() { return copies_; }
+  // Copies were not made: nothing is known any more, and those that take part in the next step are
+  // to leave.
+  void forget() { pool_.forget(); }
+  [[nodiscard]] const kv::block_pool& pool() const { return pool_; }
+
+ private:
+  [[nodiscard]] uint32_t most_blocks(const sequence& s) const;
+
+  step_limits most_;
+  kv::block_pool pool_;
+  kv::copy_list copies_;
+};
+
+}  // namespace bitnet::schedule

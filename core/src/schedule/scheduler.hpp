@@ -1,0 +1,83 @@
+#pragma once
+// Continuous batching: many sequences in one step, one read of the weights for all of them.
+//
+//   tick()   applies what came in; expires deadlines; admits; plans one step: all decodes, then
+//            chunks of prompts; runs it; samples; delivers; retires.
+//
+// Every request that was taken gets exactly one end, or one failure, for each of its choices, and
+// the tokens of a choice do not depend on the other requests.
+//
+// Threads  submit, cancel, ready, replace, close, stop, counted: any. tick and run: one. The lock
+//          that they share is never held while a step runs, a generation samples or a sink is
+//          called.
+
+#include <cstdint>
+#include <expected>
+#include <functional>
+#include <memory>
+
+#include "base/result.hpp"
+#include "schedule/request.hpp"
+#include "schedule/statistics.hpp"
+#include "schedule/step.hpp"
+#include "tokenizer/tokenizer.hpp"
+
+namespace bitnet::schedule {
+
+struct options {
+  uint32_t max_waiting = 1024;                           // requests that never ran
+  uint64_t max_waiting_tokens = uint64_t{1} << 22U;      // of their prompts together
+  uint32_t max_running = 0;                              // sequences; 0: as many as a step takes
+  uint32_t max_choices = 128;                            // of a request
+  nanoseconds ageing = std::chrono::seconds(2);          // a wait that counts as one more priority
+  nanoseconds sink_patience = std::chrono::seconds(60);  // with a request whose sink is full
+  nanoseconds served_half_life = std::chrono::seconds(60);  // of what a client was served lately
+  // A step with decodes takes at most so many times as long as without prompts, as far as one
+  // chunk of 16 tokens lets it.
+  double max_stretch = 3.0;
+  // Another runner of the same model, when the one that is used failed with BITNET_DEVICE_LOST,
+  // BITNET_CONTEXT_POISONED or BITNET_TIMEOUT. Called by the scheduler's thread, no lock held.
+  // Empty, or a failure: what waits and runs fails, and submit refuses until replace().
+  std::function<result<std::unique_ptr<step_runner>>(const failure&)> on_loss;
+  std::function<time_point()> now;  // any thread; empty: the steady clock, as run() needs it
+};
+
+class scheduler {
+ public:
+  // `tokens` is the model's, borrowed. BITNET_INVALID_ARGUMENT for options out of range, or a
+  // runner of which a step has no room.
+  static result<std::unique_ptr<scheduler>> make(std::unique_ptr<step_runner> runner,
+                                                 const tokenizer::tokenizer& tokens, options o);
+  ~scheduler();  // as stop(), when run() has come back; ends are delivered in it
+  scheduler(const scheduler&) = delete;
+  scheduler& operator=(const scheduler&) = delete;
+
+  // Checks the request and puts it into the queue.
+  std::expected<ticket, refusal> submit(request r);
+  // Ends all choices of the request with BITNET_STOP_CANCELLED, within one step. One that has ended
+  // or never was is ignored.
+  void cancel(ticket t);
+  // The sink of the request has room again.
+  void ready(ticket t);
+  // Goes on with another runner of the same model: what runs is computed again there. The one that
+  // was used is destroyed by the thread that ticks.
+  void replace(std::unique_ptr<step_runner> runner);
+  // No more requests; what was taken goes on. run() returns when nothing is left.
+  void close();
+  // The same, and what was taken ends with a failure, BITNET_CANCELLED. run() returns.
+  void stop();
+  [[nodiscard]] statistics counted() const;
+
+  // Whether there was anything to do. When there was not, nothing is until another call comes in or
+  // a time bound is over.
+  bool tick();
+  // Ticks until close() or stop().
+  void run();
+
+ private:
+  struct contents;
+  explicit scheduler(std::unique_ptr<contents> c);
+  std::unique_ptr<contents> contents_;
+};
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,79 @@
+#pragma once
+// A choice of a request on its way: its tokens, its blocks, its generation, and how far it is.
+//
+//   unborn ──► running ──► ended       the other choices of a request are unborn until the first
+//      │        ▲   │                  one, which begins as waiting, has computed the prompt
+//      └──►  waiting ◄┘
+//
+// Owner    its job, at the same address as long as that lives.
+// Threads  made by any; then the scheduler's.
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "generate/generation.hpp"
+#include "kv/block_pool.hpp"
+#include "schedule/request.hpp"
+
+namespace bitnet::schedule {
+
+struct job;
+
+enum class phase : uint8_t { unborn, waiting, running, ended };
+
+struct sequence {
+  sequence(job& of_job, uint32_t index, generate::generation g)
+      : of(&of_job), choice(index), generation(std::move(g)) {}
+
+  job* of;
+  uint32_t choice;
+  generate::generation generation;
+  std::vector<int32_t> tokens;   // the prompt, and what was sampled; empty while it is unborn
+  kv::table table;               // of the pool, while it runs
+  uint64_t computed = 0;         // tokens whose keys are in the blocks
+  uint64_t ever_computed = 0;    // the most that were: below, it is done again
+  std::optional<uint32_t> wish;  // top_logits of the next row, once it is known
+  phase at = phase::unborn;
+  int64_t rank = 0;  // while it runs: its priority when it was admitted, raised by what it waited
+  // A step that had it failed: until so many tokens are computed it is alone in its steps.
+  uint64_t alone_until = 0;
+  uint32_t failed_copies = 0;
+  bool told = false;  // its end or failure was delivered, or waits to be
+  usage used;
+  nanoseconds waited{};
+  time_point since;  // that it waits, or runs
+
+  [[nodiscard]] uint64_t left() const { return tokens.size() - computed; }
+  [[nodiscard]] bool is_suspect() const { return computed < alone_until; }
+  [[nodiscard]] bool has_begun() const { return !generation.so_far().tokens.empty(); }
+  // Adds what went by since `since` to what it waited or ran, and begins anew.
+  void note_time(time_point now);
+};
+
+// A request that was taken.
+struct job {
+  ticket id = 0;
+  uint64_t client = 0;
+  int32_t priority = 0;
+  std::optional<time_point> deadline;
+  std::shared_ptr<sink> events;
+  std::size_t n_prompt = 0;
+  int64_t max_tokens = -1;
+  std::vector<std::unique_ptr<grammar::guide>> grammars;  // the generations borrow them
+  std::vector<sequence> choices;                          // as many as it ever has
+  uint32_t live = 0;                                      // choices that have not ended
+  bool is_new = true;                                     // it never ran
+  // While the sink is full: since when, and what it did not take, in order.
+  std::optional<time_point> paused_since;
+  std::vector<event> refused;
+
+  [[nodiscard]] bool is_paused() const { return paused_since.has_value(); }
+  [[nodiscard]] sequence* find_unborn();  // nullptr: none
+};
+
+// The job of a request that was checked; its first choice has the prompt. `r` is not usable then.
+result<std::unique_ptr<job>> make_job(request&& r, const tokenizer::tokenizer& tokens,
+                                      uint32_t n_vocab, uint32_t n_context, time_point now);
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,46 @@
+#pragma once
+// What a scheduler counts. Gauges are of the end of the last tick, counters of its whole life.
+
+#include <array>
+#include <cstdint>
+
+#include "schedule/request.hpp"
+
+namespace bitnet::schedule {
+
+// What the first in the queue waits for.
+enum class blocked_by : uint8_t { nothing, seats, blocks, states, no_runner };
+
+struct statistics {
+  // Gauges. A sequence is a choice, or a request whose choices have not begun.
+  uint32_t running = 0;
+  uint32_t running_paused = 0;     // of those: the sink is full
+  uint32_t waiting_new = 0;        // never ran
+  uint32_t waiting_preempted = 0;  // ran, and goes on when there is room
+  uint32_t waiting_paused = 0;     // could go on, but the sink is full
+  uint64_t waiting_tokens = 0;     // of prompts that never ran
+  blocked_by head = blocked_by::nothing;
+  uint32_t blocks = 0, blocks_used = 0, blocks_cached = 0, blocks_reserved = 0;  // of the pool
+  uint32_t states = 0, states_used = 0;
+  uint32_t clients = 0;  // with a share that counts
+
+  // Counters.
+  std::array<uint64_t, n_refusals> refused{};  // by refusal::reason
+  uint64_t accepted = 0;                       // requests
+  std::array<uint64_t, 8> ended{};             // choices, by BITNET_STOP_*
+  uint64_t failed = 0;                         // choices
+  uint64_t expired = 0;                        // of those: by their deadline
+  uint64_t stalled = 0;                        // of those: the sink was full for too long
+  uint64_t preemptions = 0;
+  uint64_t steps = 0, failed_steps = 0, runners_lost = 0, runners_replaced = 0;
+  uint64_t prompt_tokens = 0;                    // computed or found
+  uint64_t generated_tokens = 0;                 // sampled
+  uint64_t recomputed_tokens = 0;                // computed again
+  uint64_t prefix_queries = 0, prefix_hits = 0;  // tokens of prompts, each prompt once
+  std::array<uint64_t, kv::n_misses> misses{};   // prompts by kv::miss
+  uint64_t evictions = 0;                        // blocks
+  uint64_t copied_blocks = 0;                    // on write, and states
+  uint64_t step_ns = 0;                          // of all steps together
+};
+
+}  // namespace bitnet::schedule
