@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdint>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct demo_session {
     bitnet_runtime_options options;
     bitnet_runtime_defaults(&options, sizeof options);
     options.n_threads = n_threads;
-    options.device = "cpu";
+    const char* const device = std::getenv("BITNET_TEST_DEVICE");
+    options.device = device != nullptr ? device : "cpu";
     if (param != nullptr) {
       options.backend_params = &param;
       options.n_backend_params = 1;

@@ -108,6 +108,19 @@ answer give(const bitnet_sampling& o) {
   return {s, e.message};
 }
 
+void fill(bitnet_scheduler_options* o) {
+  bitnet_scheduler_defaults(o, sizeof *o);
+}
+answer give(const bitnet_scheduler_options& o) {
+  bitnet::test::demo_session demo;
+  EXPECT_EQ(demo.open(), BITNET_OK) << demo.error.message;
+  bitnet_scheduler* scheduler = nullptr;
+  bitnet_error e = blank();
+  const bitnet_status s = bitnet_scheduler_open(demo.model, &o, &scheduler, &e);
+  bitnet_scheduler_close(scheduler);
+  return {s, e.message};
+}
+
 void expect_refused(const char* kind, const char* member, const answer& got) {
   for (const char* result : results)
     if (std::string(kind) == result) return;

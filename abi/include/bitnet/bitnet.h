@@ -672,6 +672,122 @@ BITNET_API void bitnet_trial_close(bitnet_trial* trial);
 BITNET_API bitnet_status bitnet_trial_run(bitnet_trial* trial, bitnet_trial_result* out,
                                           bitnet_error* err);
 
+/* ---- many requests at once ------------------------------------------------------------------
+ *
+ * A scheduler computes the requests of many clients together: each step reads the weights once for
+ * all of them. A request is one prompt with one or several answers (choices). Its tokens do not
+ * depend on the other requests. All calls may be made from any thread; of one request, one call at
+ * a time, but for bitnet_request_cancel. Close requests before their scheduler. */
+
+typedef struct bitnet_scheduler bitnet_scheduler;
+typedef struct bitnet_request bitnet_request;
+
+typedef struct bitnet_scheduler_options {
+  uint32_t struct_size;
+  uint32_t max_sequences; /* that a step computes; 0 = 32 */
+  /* Of each sequence: n_context, kv_k, kv_v, window and so on; n_batch is the tokens of a step of
+   * all of them. Without embeddings and profile. NULL = defaults. */
+  const bitnet_session_options* sequences;
+  uint64_t
+      kv_bytes; /* of keys and values, and states, of all sequences; 0 = as much as max_sequences
+                        contexts need, at most half of the memory that is free */
+  uint64_t max_waiting_tokens; /* of prompts that wait; 0 = 4 194 304  */
+  uint32_t max_waiting;        /* requests that wait; 0 = 1024         */
+  uint32_t event_capacity;     /* events that a request keeps for its reader; 0 = 256. A request
+                                  whose reader does not take them stands still */
+  uint32_t reader_timeout_ms;  /* it fails with BITNET_TIMEOUT when it stood still for so long;
+                                  0 = 60 000 */
+  uint32_t reserved_0;
+} bitnet_scheduler_options;
+
+BITNET_API void bitnet_scheduler_defaults(bitnet_scheduler_options* options, uint32_t size);
+/* With keys, values and a thread of its own. */
+BITNET_API bitnet_status bitnet_scheduler_open(bitnet_model* model,
+                                               const bitnet_scheduler_options* options,
+                                               bitnet_scheduler** out, bitnet_error* err);
+/* What runs or waits is cancelled. Waits for the step that runs. */
+BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
+/* JSON: {backend, device, max_sequences, max_tokens, n_context, kv{blocks, block_tokens, block_bytes,
+ * dtype_k, dtype_v, used, cached, reserved}, running, waiting{new, preempted, paused, tokens,
+ * reason?}, requests{accepted, refused{...}}, choices{stop reasons..., failed}, tokens{prompt,
+ * generated, recomputed}, prefix{queried, found, misses{...}}, preemptions, steps, step_ns, ...}:
+ * counted since it was opened. */
+BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
+                                                 uint64_t capacity, uint64_t* needed,
+                                                 bitnet_error* err);
+/* A descriptor that can be read from, by poll or epoll, while some request has events: for event
+ * loops. It belongs to the scheduler; do not read from it. -1 without a scheduler. */
+BITNET_API int32_t bitnet_scheduler_descriptor(const bitnet_scheduler* scheduler);
+/* A request that has events which nobody took, in the order in which they became ready; waits for
+ * one for at most timeout_ms. BITNET_TIMEOUT: there is none. */
+BITNET_API bitnet_status bitnet_scheduler_wait(bitnet_scheduler* scheduler, uint32_t timeout_ms,
+                                               bitnet_request** out, bitnet_error* err);
+
+typedef struct bitnet_request_options {
+  uint32_t struct_size;
+  uint32_t n_choices; /* answers to the prompt, which is computed once; 0 = 1. The seed of choice i
+                         is that of sampling + i */
+  const bitnet_token* prompt; /* at least one */
+  uint64_t n_prompt;
+  /* max_tokens, sampling, stop_strings, stop_tokens and grammar of each choice; text and out_tokens
+   * are NULL: both come as events. NULL = defaults. */
+  const bitnet_generation* generation;
+  uint64_t client;         /* clients share what there is; any number */
+  int32_t priority;        /* higher goes first; a wait of 2 s counts as one more */
+  uint32_t deadline_ms;    /* from now; then it fails with BITNET_TIMEOUT. 0 = none */
+  uint32_t logprobs;       /* non-zero: events have the log probability of their token */
+  uint32_t n_top_logprobs; /* and of so many of the most probable, at most 20 */
+} bitnet_request_options;
+
+typedef struct bitnet_logprob {
+  bitnet_token token;
+  float logprob; /* natural logarithm, of the logits as the model gave them */
+} bitnet_logprob;
+
+#define BITNET_EVENT_TEXT 1u   /* a token, with the text that it let out */
+#define BITNET_EVENT_END 2u    /* the choice has ended, with stop_reason */
+#define BITNET_EVENT_FAILED 3u /* the choice has ended, with status and message */
+
+typedef struct bitnet_event {
+  uint32_t struct_size;
+  uint32_t kind; /* BITNET_EVENT_* */
+  uint32_t choice;
+  bitnet_token token; /* of TEXT; -1: none, this is text that was held back */
+  bitnet_str text;    /* whole UTF-8 characters, never part of a stop string; may be empty. Valid
+                         until the next call on the request, as are the two below */
+  const bitnet_logprob* top;
+  bitnet_str message; /* of FAILED */
+  uint32_t n_top;
+  float logprob;        /* of `token`, where logprobs were asked for */
+  uint32_t stop_reason; /* BITNET_STOP_*, of END */
+  uint32_t stop_index;  /* which stop string or token, else BITNET_NONE */
+  bitnet_status status; /* of FAILED */
+  uint32_t preemptions;
+  /* Of END and FAILED. */
+  uint64_t n_prompt;
+  uint64_t n_cached; /* of the prompt: known from an earlier request, and not computed */
+  uint64_t n_generated;
+  uint64_t n_recomputed; /* tokens that were computed once more, after a preemption or a move */
+  uint64_t queue_ns;     /* waited */
+  uint64_t prompt_ns;    /* until the first token, without the wait */
+  uint64_t generate_ns;  /* from then on */
+} bitnet_event;
+
+BITNET_API void bitnet_request_defaults(bitnet_request_options* options, uint32_t size);
+/* Puts a request into the queue. BITNET_BUSY: too many wait. BITNET_CONTEXT_FULL: the prompt leaves
+ * no room. BITNET_OUT_OF_MEMORY: it needs more blocks than there are. */
+BITNET_API bitnet_status bitnet_request_submit(bitnet_scheduler* scheduler,
+                                               const bitnet_request_options* options,
+                                               bitnet_request** out, bitnet_error* err);
+/* The next event; waits for it for at most timeout_ms. BITNET_TIMEOUT: there is none yet.
+ * BITNET_NOT_FOUND: every choice has ended, and no event follows. */
+BITNET_API bitnet_status bitnet_request_next(bitnet_request* request, uint32_t timeout_ms,
+                                             bitnet_event* out, bitnet_error* err);
+/* Ends its choices with BITNET_STOP_CANCELLED, within one step. */
+BITNET_API void bitnet_request_cancel(bitnet_request* request);
+/* Cancels what has not ended, and forgets its events. */
+BITNET_API void bitnet_request_close(bitnet_request* request);
+
 #ifdef __cplusplus
 }
 #endif

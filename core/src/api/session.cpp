@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/edge.hpp"
+#include "api/generation_options.hpp"
 #include "api/objects.hpp"
 #include "compute/kv_types.hpp"
 #include "generate/text_tokens.hpp"
@@ -176,54 +177,14 @@ class cancelled_once {
   bitnet_session& of_;
 };
 
-bitnet::result<bitnet::sampling::parameters> sampling_of(const bitnet_sampling& s) {
-  bitnet::sampling::parameters out;
-  out.seed = s.seed;
-#define BITNET_SAMPLING_TAKE(type, name, ...) out.name = s.name;
-  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_TAKE)
-#undef BITNET_SAMPLING_TAKE
-  constexpr uint32_t first_size = 8;
-  for (uint32_t i = 0; i < s.n_logit_bias; ++i) {
-    const auto one = bitnet::api::element_of(s.logit_bias, i, s.logit_bias_size, first_size,
-                                             "an element of logit_bias");
-    if (!one) return std::unexpected(one.error());
-    out.logit_bias.emplace_back(one->token, one->bias);
-  }
-  return out;
-}
-
-// All but the grammar. Borrows the callback of `o`.
-bitnet::result<bitnet::generate::options> generate_options_of(bitnet_session& session,
-                                                              const bitnet_generation& o,
-                                                              const bitnet_sampling& s) {
-  bitnet::generate::options g;
-  g.max_tokens = o.max_tokens < 0 ? -1 : o.max_tokens;
-  auto sampling = sampling_of(s);
-  if (!sampling) return std::unexpected(sampling.error());
-  g.sampling = *std::move(sampling);
-  g.ignore_end = s.ignore_eos != 0;
-  for (uint32_t i = 0; i < o.n_stop_strings; ++i)
-    g.stop_strings.emplace_back(bitnet::api::view(o.stop_strings[i]));
-  g.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
-  if (o.text != nullptr)
-    g.text = [&o, &session](std::string_view text) {
-      const in_text here(session);
-      return o.text(o.text_user, {text.data(), text.size()}) == 0;
-    };
-  return g;
-}
-
 // NULL without a text. The session keeps the last one, with the masks that it has made.
 bitnet::result<bitnet::grammar::guide*> grammar_of(bitnet_session& session, std::string_view text) {
   if (text.empty()) return nullptr;
   if (session.grammar && session.grammar_text == text) return session.grammar.get();
-  auto rules = bitnet::grammar::parse_gbnf(text);
-  if (!rules) return std::unexpected(std::move(rules.error()));
-  bitnet_model& model = *session.model;
-  std::call_once(model.texts_once,
-                 [&] { model.texts = bitnet::generate::text_tokens(model.model.tokens()); });
+  auto made = bitnet::api::guide_of(*session.model, text);
+  if (!made) return std::unexpected(std::move(made.error()));
   session.grammar_text = text;
-  session.grammar = std::make_unique<bitnet::grammar::guide>(*std::move(rules), model.texts);
+  session.grammar = std::move(*made);
   return session.grammar.get();
 }
 
@@ -306,7 +267,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     so.on_loss = [&self](const bitnet::session::engine_ptr& lost, const bitnet::failure& why) {
       return self.model->runtime->find_refuge(*self.model, self.request, lost, why);
     };
-    auto session = model->engines->open_session([&](bitnet::session::engine_ptr e) {
+    auto session = model->engines->open([&](bitnet::session::engine_ptr e) {
       return bitnet::session::session::open(std::move(e), so, self.cancel_token);
     });
     if (!session) return std::unexpected(session.error());
@@ -417,30 +378,6 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
   });
 }
 
-void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size) {
-  const bitnet::sampling::parameters p;
-  bitnet_sampling ours{};
-#define BITNET_SAMPLING_GIVE(type, name, ...) ours.name = p.name;
-  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_GIVE)
-#undef BITNET_SAMPLING_GIVE
-  bitnet::api::give_defaults(ours, sampling, size);
-}
-
-void bitnet_generation_defaults(bitnet_generation* options, uint32_t size) {
-  bitnet_generation ours{};
-  ours.max_tokens = -1;
-  bitnet::api::give_defaults(ours, options, size);
-}
-
-bitnet_status bitnet_grammar_check(bitnet_str grammar, bitnet_error* err) {
-  return guarded(err, "bitnet_grammar_check", [&]() -> bitnet::result<void> {
-    if (auto ok = bitnet::api::listed(grammar.data, grammar.size, "grammar"); !ok) return ok;
-    const auto rules = bitnet::grammar::parse_gbnf(bitnet::api::view(grammar));
-    if (!rules) return std::unexpected(rules.error());
-    return {};
-  });
-}
-
 bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* prompt,
                               uint64_t n_prompt, const bitnet_generation* options,
                               bitnet_generation_result* out, bitnet_error* err) {
@@ -448,28 +385,19 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     if (session == nullptr || (prompt == nullptr && n_prompt != 0) || out == nullptr)
       return missing("session, prompt or out");
     if (auto ok = check_use(*session, false); !ok) return ok;
-    const auto taken = bitnet::api::take_options(options, bitnet_generation_defaults);
+    const auto taken = bitnet::api::take_generation(options);
     if (!taken) return std::unexpected(taken.error());
-    const bitnet_generation& o = *taken;
-    const auto sampled =
-        bitnet::api::take_options(o.sampling, bitnet_sampling_defaults, "the options of sampling");
-    if (!sampled) return std::unexpected(sampled.error());
-    const bitnet_sampling& s = *sampled;
-    for (auto ok : {bitnet::api::listed(s.logit_bias, s.n_logit_bias, "logit_bias"),
-                    bitnet::api::listed(o.grammar.data, o.grammar.size, "grammar"),
-                    bitnet::api::listed(o.stop_strings, o.n_stop_strings, "stop_strings"),
-                    bitnet::api::listed(o.stop_tokens, o.n_stop_tokens, "stop_tokens")})
-      if (!ok) return ok;
-    for (uint32_t i = 0; i < o.n_stop_strings; ++i)
-      if (auto ok =
-              bitnet::api::listed(o.stop_strings[i].data, o.stop_strings[i].size, "a stop string");
-          !ok)
-        return ok;
+    const bitnet_generation& o = taken->how;
 
     const auto turn = session_turn::take(*session, "session");
     if (!turn) return std::unexpected(turn.error());
-    auto g = generate_options_of(*session, o, s);
+    auto g = bitnet::api::generation_options_of(*taken);
     if (!g) return std::unexpected(g.error());
+    if (o.text != nullptr)
+      g->text = [&](std::string_view text) {
+        const in_text here(*session);
+        return o.text(o.text_user, {text.data(), text.size()}) == 0;
+      };
     auto grammar = grammar_of(*session, bitnet::api::view(o.grammar));
     if (!grammar) return std::unexpected(grammar.error());
     g->grammar = *grammar;

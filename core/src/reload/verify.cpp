@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "session/session.hpp"
+
 namespace bitnet::reload {
 namespace {
 

@@ -1,49 +1,21 @@
 #include "session/kv_store.hpp"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "compute/kv_types.hpp"
-#include "plugin/loading/kept_state.hpp"
-
 namespace bitnet::session {
 
-kv_store::kv_store(const bitnet_kv_config& config, eviction policy)
-    : config_(config), free_(config.n_blocks), order_(policy) {
-  for (uint32_t i = config.n_states; i > 0; --i) free_states_.push_back(i - 1);
+kv_store::kv_store(std::shared_ptr<const kv_pools> pools, eviction policy)
+    : pools_(std::move(pools)), free_(config().n_blocks), order_(policy) {
+  for (uint32_t i = config().n_states; i > 0; --i) free_states_.push_back(i - 1);
 }
 
 result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_kv_config& config,
                                                  eviction policy) {
-  std::shared_ptr<kv_store> store(new kv_store(config, policy));
-  const model::hyperparameters& shape = e.model().shape();
-  for (const auto& p : e.parts()) {
-    const bool has_keys = shape.n_attending(p->what()) != 0;
-    pool one{pool_of(config, shape, p->what()), has_keys, {nullptr, p->table().kv_pool_destroy}};
-    if (has_keys || one.has_states()) {
-      const plugin::kept_process kept(p->choice().backend->complaints());
-      auto made =
-          told(compute::make_pool(p->device(), one.config),
-               fmt::format("backend {}: making room for the keys and values of {} tokens",
-                           p->backend_name(), uint64_t{config.n_blocks} * config.block_tokens));
-      if (!made) return std::unexpected(std::move(made.error()));
-      one.made = std::move(*made);
-    }
-    store->pools_.push_back(std::move(one));
-  }
-  return store;
-}
-
-uint64_t kv_store::pool::block_bytes() const {
-  if (!has_keys) return 0;
-  const auto bytes = [&](uint32_t dtype) {
-    return compute::kv_head_bytes(*compute::find_kv_type(dtype), config.head_dim_k);
-  };
-  return uint64_t{config.block_tokens} * config.n_layers * config.n_kv_heads *
-         (bytes(config.dtype_k) + bytes(config.dtype_v));
+  auto pools = kv_pools::make(e, config);
+  if (!pools) return std::unexpected(std::move(pools.error()));
+  return std::shared_ptr<kv_store>(new kv_store(std::move(*pools), policy));
 }
 
 void kv_store::join(holding& h) {
@@ -74,7 +46,7 @@ void kv_store::take_states(holding& h) {
 
 // Whether `h` has what a turn with so many blocks needs of states; gives it what is free.
 bool kv_store::has_states(holding& h, uint64_t need) {
-  if (config_.n_states == 0 || need == 0) return true;
+  if (config().n_states == 0 || need == 0) return true;
   for (uint32_t* state : {&h.state, &h.kept_state}) {
     if (*state != no_block) continue;
     if (free_states_.empty()) return false;

@@ -1,7 +1,7 @@
 #pragma once
-// KV blocks, and states, in a pool on each device of an engine, and who holds which. One session
-// has pools of its own, or the sessions of a model share them within a budget: when it is spent, a
-// session that is not evaluating loses its blocks and evaluates its tokens again at its next turn.
+// Which session holds which blocks and states of pools. One session has pools of its own, or the
+// sessions of a model share them within a budget: when it is spent, a session that is not
+// evaluating loses its blocks and evaluates its tokens again at its next turn.
 //
 // Threads any, each holding from one thread at a time.
 // Owner   sessions share it; it goes with the last, under device_turn().
@@ -17,6 +17,7 @@
 #include "session/engine.hpp"
 #include "session/eviction.hpp"
 #include "session/kv_blocks.hpp"
+#include "session/kv_pools.hpp"
 
 namespace bitnet::session {
 
@@ -61,29 +62,17 @@ class kv_store {
   };
   [[nodiscard]] usage of(const holding& h);
 
-  // The pool of a part of the engine: its blocks and states have the same numbers in all of them.
-  struct pool {
-    bitnet_kv_config config{};
-    bool has_keys = true;                  // else no layer of the part attends
-    compute::handle<bitnet_kv_pool> made;  // nullptr: nor is there a state
-
-    [[nodiscard]] bool has_states() const { return config.n_states != 0; }
-    [[nodiscard]] uint64_t block_bytes() const;  // as exported; 0 without keys
-    // How copies, exports and imports name a state.
-    [[nodiscard]] uint32_t as_block(uint32_t state) const { return config.n_blocks + state; }
-  };
-  [[nodiscard]] const pool& of_part(std::size_t p) const { return pools_[p]; }
-  [[nodiscard]] const bitnet_kv_config& config() const { return config_; }  // of all layers
-  [[nodiscard]] uint32_t n_blocks() const { return config_.n_blocks; }
+  [[nodiscard]] const std::shared_ptr<const kv_pools>& pools() const { return pools_; }
+  [[nodiscard]] const bitnet_kv_config& config() const { return pools_->config(); }
+  [[nodiscard]] uint32_t n_blocks() const { return config().n_blocks; }
 
  private:
-  kv_store(const bitnet_kv_config& config, eviction policy);
+  kv_store(std::shared_ptr<const kv_pools> pools, eviction policy);
   void take_all(holding& h);
   void take_states(holding& h);
   bool has_states(holding& h, uint64_t need);
 
-  const bitnet_kv_config config_;
-  std::vector<pool> pools_;
+  const std::shared_ptr<const kv_pools> pools_;
   std::mutex turn_;  // guards what follows
   std::condition_variable changed_;
   kv_blocks free_;

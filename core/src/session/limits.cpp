@@ -184,18 +184,27 @@ uint64_t state_bytes(const bitnet_kv_config& kv) {
   return uint64_t{kv.state_elements} * sizeof(float);
 }
 
-program_bounds::program_bounds(const session_options& options, const limits& most)
-    : buckets_{1, most.n_batch} {
+// Steps of a token for each sequence, and whole batches of prompts.
+std::vector<uint32_t> buckets_of(uint32_t n_batch, uint32_t max_sequences) {
+  std::vector<uint32_t> out;
+  for (uint32_t n = 1; n < n_batch && n < 2 * max_sequences; n *= 2) out.push_back(n);
+  out.push_back(n_batch);
+  return out;
+}
+
+program_bounds::program_bounds(const session_options& options, const limits& most,
+                               uint32_t max_sequences)
+    : buckets_(buckets_of(most.n_batch, max_sequences)) {
   bounds_.struct_size = sizeof bounds_;
   if (options.deterministic) bounds_.flags |= BITNET_PROGRAM_DETERMINISTIC;
   if (options.profile) bounds_.flags |= BITNET_PROGRAM_PROFILE;
   bounds_.max_tokens = most.n_batch;
-  bounds_.max_sequences = 1;
+  bounds_.max_sequences = max_sequences;
   bounds_.max_outputs = most.max_outputs;
   bounds_.max_blocks = blocks_for(most.n_context);
   bounds_.block_tokens = block_tokens;
   bounds_.precisions = options.precisions;
-  bounds_.n_buckets = most.n_batch == 1 ? 1 : 2;
+  bounds_.n_buckets = static_cast<uint32_t>(buckets_.size());
   bounds_.buckets = buckets_.data();
 }
 

@@ -1,12 +1,12 @@
 #pragma once
 // What a session wants, and what follows from it: tokens of context and step, blocks and states.
 
-#include <array>
 #include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/result.hpp"
 #include "bitnet/abi/program.h"
@@ -72,14 +72,14 @@ uint64_t state_bytes(const bitnet_kv_config& kv);
 // The bounds of a session's programs, with what they point to.
 class program_bounds {
  public:
-  program_bounds(const session_options& options, const limits& most);
+  program_bounds(const session_options& options, const limits& most, uint32_t max_sequences = 1);
   program_bounds(const program_bounds&) = delete;
   program_bounds& operator=(const program_bounds&) = delete;
 
   [[nodiscard]] const bitnet_program_options& get() const { return bounds_; }
 
  private:
-  const std::array<uint32_t, 2> buckets_;
+  std::vector<uint32_t> buckets_;
   bitnet_program_options bounds_{};
 };
 

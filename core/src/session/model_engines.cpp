@@ -80,13 +80,13 @@ void model_engines::forget(const engine& lost) {
 model_engines::moved model_engines::replace(const engine_ptr& old, const engine_ptr& fresh,
                                             std::optional<moving> how, const std::string& why,
                                             const std::function<void(const std::string&)>& told) {
-  // Held while the offers are made: no session may be closed meanwhile.
+  // Held while the offers are made: no tenant may be closed meanwhile.
   const std::lock_guard lock(turn_);
   std::erase_if(engines_, [](const auto& known) { return known.expired(); });
   engines_.push_back(fresh);
   if (current_ == old) current_ = fresh;
   moved out;
-  for (session* s : sessions_) {
+  for (tenant* s : tenants_) {
     const engine_ptr at = s->headed_for();
     if (at == fresh || at->choice().device_name() != fresh->choice().device_name()) continue;
     if (!how) {
@@ -103,22 +103,16 @@ model_engines::moved model_engines::replace(const engine_ptr& old, const engine_
   return out;
 }
 
-result<std::unique_ptr<session>> model_engines::open_session(
-    const std::function<result<std::unique_ptr<session>>(engine_ptr)>& make) {
-  for (;;) {
-    const engine_ptr before = current();
-    auto made = make(before);
-    if (!made) return made;
-    const std::lock_guard lock(turn_);
-    if (current_ != before) continue;
-    sessions_.push_back(made->get());
-    return made;
-  }
+bool model_engines::join(tenant& t, const engine_ptr& on) {
+  const std::lock_guard lock(turn_);
+  if (current_ != on) return false;
+  tenants_.push_back(&t);
+  return true;
 }
 
-void model_engines::leave(const session& s) {
+void model_engines::leave(const tenant& t) {
   const std::lock_guard lock(turn_);
-  std::erase(sessions_, &s);
+  std::erase(tenants_, &t);
 }
 
 }  // namespace bitnet::session

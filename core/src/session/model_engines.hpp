@@ -17,7 +17,7 @@
 #include "select/selection.hpp"
 #include "session/engine.hpp"
 #include "session/pack_cache.hpp"
-#include "session/session.hpp"
+#include "session/tenant.hpp"
 
 namespace bitnet::session {
 
@@ -53,7 +53,7 @@ class model_engines {
   // on() must not give it out again.
   void forget(const engine& lost);
 
-  // New sessions get `fresh` where they would have got `old`. Those that are on this device, by
+  // New tenants get `fresh` where they would have got `old`. Those that are on this device, by
   // whichever copy, are offered the change if `how` says so; `told` hears of each that cannot take
   // it and why.
   struct moved {
@@ -62,13 +62,22 @@ class model_engines {
   moved replace(const engine_ptr& old, const engine_ptr& fresh, std::optional<moving> how,
                 const std::string& why, const std::function<void(const std::string&)>& told);
 
-  // Opens a session by `make`, on what is current when it is done.
-  result<std::unique_ptr<session>> open_session(
-      const std::function<result<std::unique_ptr<session>>(engine_ptr)>& make);
-  void leave(const session& s);
+  // Opens a tenant by `make`, result<std::unique_ptr<...>>(engine_ptr), on what is current when it
+  // is done. It is known to replace() until it leaves.
+  template <class Make>
+  auto open(const Make& make) -> decltype(make(engine_ptr())) {
+    for (;;) {
+      const engine_ptr before = current();
+      auto made = make(before);
+      if (!made || join(**made, before)) return made;
+    }
+  }
+  void leave(const tenant& t);
 
  private:
   [[nodiscard]] engine_ptr find(const select::choice& c) const;
+  // False, with nothing changed, if another engine than `on` is current by now.
+  bool join(tenant& t, const engine_ptr& on);
   result<engine_ptr> make(placement where, const engine::progress& report);
 
   const model::model& model_;
@@ -81,7 +90,7 @@ class model_engines {
   mutable std::mutex turn_;     // guards what follows
   engine_ptr current_;
   std::vector<std::weak_ptr<engine>> engines_;
-  std::vector<session*> sessions_;
+  std::vector<tenant*> tenants_;
 };
 
 }  // namespace bitnet::session

@@ -1,24 +1,21 @@
 #pragma once
-// A session's place on an engine: of each part a program, its step buffers and queue; and the KV
-// blocks. Everything of a session that another engine would make anew. A step goes through the
-// parts in turn: what the last layer of one gives is what the next one begins with.
+// A session's place on an engine: what runs its steps, and its KV blocks. Everything of a session
+// that another engine would make anew.
 //
 // Owner   keeps the engine alive.
 // Threads open() any; the rest the session's.
 
-#include <atomic>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <span>
-#include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
-#include "compute/steps.hpp"
 #include "session/engine.hpp"
 #include "session/kv_store.hpp"
 #include "session/limits.hpp"
+#include "session/model_runner.hpp"
 
 namespace bitnet::session {
 
@@ -61,66 +58,25 @@ class seat {
   result<void> keep_state();
   result<void> restore_state();
   // From the plugin's own counters.
-  [[nodiscard]] result<std::vector<bitnet_kernel_stat>> ran() const;
+  [[nodiscard]] result<std::vector<bitnet_kernel_stat>> ran() const { return runner_->ran(); }
 
   // Takes the blocks and the state of `from`, through the layout that every backend can write and
   // read. Both are held by the caller; this one's table is empty and its spare blocks are enough.
   result<void> copy_blocks(seat& from);
 
  private:
-  seat(std::shared_ptr<session::engine> e, uint64_t cancel_token);
+  explicit seat(std::shared_ptr<session::engine> e) : engine_(std::move(e)) {}
   result<void> measure(const session_options& options);
   result<void> take_store(const session_options& options);
-  void leave_behind();
-
-  // Of one part of the engine.
-  struct place {
-    const part* on;
-    struct step_memory {  // nullptr: no op of the part reads it
-      int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows, *states;
-      float *in, *out;  // hidden states that come in; those that go out, or logits
-      bitnet_largest* largest;
-    } memory{};
-    // In this order: each goes before what it was made of.
-    compute::program program{};
-    compute::binding binding{};
-    compute::queue queue{};
-  };
-  result<void> build(const session_options& options, std::size_t index);
-  // What a step is of: tokens [first, first + ids.size()) of the sequence.
-  struct stride {
-    uint64_t first;
-    std::span<const int32_t> ids;
-    uint32_t first_output;
-    [[nodiscard]] uint32_t n() const { return static_cast<uint32_t>(ids.size()); }
-    [[nodiscard]] uint32_t n_outputs() const { return n() - first_output; }
-  };
-  void note_facts(const place& at, const stride& s) const;
-  result<void> run(std::size_t index, const stride& s, const wanted& out);
-  result<bool> take_listed(const place& at, const wanted& out) const;
-  // `doing()` says what, in words.
-  template <class Doing>
-  result<void> await(place& at, const Doing& doing);
   [[nodiscard]] std::vector<uint32_t> held_blocks() const;
-  result<void> copy_state(uint32_t from, uint32_t to, const char* doing);
-  // Blocks, or states, of all parts in the layout of a whole model, one behind the other.
-  enum class cargo : uint8_t { keys, states };
-  result<void> write_out(std::span<const uint32_t> which, cargo what, std::span<std::byte> bytes);
-  result<void> read_in(std::span<const uint32_t> which, cargo what,
-                       std::span<const std::byte> bytes);
-  template <class Pass>
-  result<void> for_pools(std::span<const uint32_t> which, cargo what, const Pass& pass);
+  result<void> copy_state(uint32_t from, uint32_t to);
 
   const std::shared_ptr<session::engine> engine_;
-  const uint64_t cancel_token_;
   limits limits_;
   std::shared_ptr<kv_store> store_;
   kv_store::holding kv_;
-  const uint64_t step_timeout_ns_;
-  bool embeddings_ = false;
-  bool hung_ = false;  // a step did not end in that time
-
-  std::vector<place> places_;
+  std::unique_ptr<model_runner> runner_;
+  std::vector<generate::row> rows_;  // of the last step
 };
 
 }  // namespace bitnet::session

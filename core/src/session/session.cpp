@@ -252,7 +252,6 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
     of_step.rows = out.rows.subspan(written * width, n_rows * width);
     if (auto ok = seat_->step(evaluated_, chunk, static_cast<uint32_t>(first_output), of_step); !ok)
       return undo(std::move(ok.error()));
-    if (auto ok = owner().check_read(); !ok) return undo(std::move(ok.error()));
     ++steps_;
     steps_tokens_ += n;
     written += n_rows;

@@ -18,14 +18,9 @@
 #include "session/engine.hpp"
 #include "session/kv_store.hpp"
 #include "session/seat.hpp"
+#include "session/tenant.hpp"
 
 namespace bitnet::session {
-
-// How a session takes what it has said to another engine.
-enum class moving : uint8_t {
-  migrate,    // copies its keys and values; what cannot be copied is computed again
-  recompute,  // evaluates its tokens again
-};
 
 struct move_record {
   std::string from, to, why;  // devices: "mine:0"
@@ -37,15 +32,12 @@ struct move_record {
 // BITNET_INVALID_ARGUMENT, naming the first that is in no vocabulary of that size.
 result<void> check_ids(std::span<const int32_t> ids, uint64_t n_vocab);
 
-class session {
+class session final : public tenant {
  public:
   // `cancel_token` is what the plugin will ask host->cancelled with.
   static result<std::unique_ptr<session>> open(std::shared_ptr<engine> e,
                                                const session_options& options,
                                                uint64_t cancel_token);
-
-  session(const session&) = delete;
-  session& operator=(const session&) = delete;
 
   // Evaluates what waits and then `ids`. `rows` gets the last one (row_floats) or, with all_rows,
   // one for each of `ids`. On failure the session is as it was.
@@ -70,11 +62,8 @@ class session {
 
   // Moves to another engine of the same model, now. On failure the session stays where it is.
   result<void> move(std::shared_ptr<engine> to, moving how, const std::string& why);
-  // Gets ready to move, at the price of a second set of KV blocks; the session does it before its
-  // next token. A later offer replaces one that was not taken. Any thread.
-  result<void> offer(std::shared_ptr<engine> to, moving how, const std::string& why);
-  // Where the session is, or goes next. Any thread.
-  [[nodiscard]] std::shared_ptr<engine> headed_for() const;
+  result<void> offer(std::shared_ptr<engine> to, moving how, const std::string& why) override;
+  [[nodiscard]] std::shared_ptr<engine> headed_for() const override;
 
   // The last moves, oldest first, and how many there were.
   [[nodiscard]] const std::deque<move_record>& moves() const { return moves_; }

@@ -1,0 +1,93 @@
+#include "api/generation_options.hpp"
+
+#include <utility>
+
+#include "api/edge.hpp"
+#include "api/objects.hpp"
+#include "generate/text_tokens.hpp"
+#include "grammar/gbnf.hpp"
+
+namespace {
+
+bitnet::result<bitnet::sampling::parameters> sampling_of(const bitnet_sampling& s) {
+  bitnet::sampling::parameters out;
+  out.seed = s.seed;
+#define BITNET_SAMPLING_TAKE(type, name, ...) out.name = s.name;
+  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_TAKE)
+#undef BITNET_SAMPLING_TAKE
+  constexpr uint32_t first_size = 8;
+  for (uint32_t i = 0; i < s.n_logit_bias; ++i) {
+    const auto one = bitnet::api::element_of(s.logit_bias, i, s.logit_bias_size, first_size,
+                                             "an element of logit_bias");
+    if (!one) return std::unexpected(one.error());
+    out.logit_bias.emplace_back(one->token, one->bias);
+  }
+  return out;
+}
+
+}  // namespace
+
+bitnet::result<bitnet::api::taken_generation> bitnet::api::take_generation(
+    const bitnet_generation* given) {
+  const auto o = take_options(given, bitnet_generation_defaults);
+  if (!o) return std::unexpected(o.error());
+  const auto s = take_options(o->sampling, bitnet_sampling_defaults, "the options of sampling");
+  if (!s) return std::unexpected(s.error());
+  for (auto ok : {listed(s->logit_bias, s->n_logit_bias, "logit_bias"),
+                  listed(o->grammar.data, o->grammar.size, "grammar"),
+                  listed(o->stop_strings, o->n_stop_strings, "stop_strings"),
+                  listed(o->stop_tokens, o->n_stop_tokens, "stop_tokens")})
+    if (!ok) return std::unexpected(ok.error());
+  for (uint32_t i = 0; i < o->n_stop_strings; ++i)
+    if (auto ok = listed(o->stop_strings[i].data, o->stop_strings[i].size, "a stop string"); !ok)
+      return std::unexpected(ok.error());
+  return taken_generation{*o, *s};
+}
+
+bitnet::result<bitnet::generate::options> bitnet::api::generation_options_of(
+    const taken_generation& given) {
+  const auto& [o, s] = given;
+  generate::options g;
+  g.max_tokens = o.max_tokens < 0 ? -1 : o.max_tokens;
+  auto sampling = sampling_of(s);
+  if (!sampling) return std::unexpected(sampling.error());
+  g.sampling = *std::move(sampling);
+  g.ignore_end = s.ignore_eos != 0;
+  for (uint32_t i = 0; i < o.n_stop_strings; ++i)
+    g.stop_strings.emplace_back(view(o.stop_strings[i]));
+  g.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
+  return g;
+}
+
+bitnet::result<std::unique_ptr<bitnet::grammar::guide>> bitnet::api::guide_of(
+    bitnet_model& model, std::string_view text) {
+  auto rules = grammar::parse_gbnf(text);
+  if (!rules) return std::unexpected(std::move(rules.error()));
+  std::call_once(model.texts_once,
+                 [&] { model.texts = generate::text_tokens(model.model.tokens()); });
+  return std::make_unique<grammar::guide>(*std::move(rules), model.texts);
+}
+
+void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size) {
+  const bitnet::sampling::parameters p;
+  bitnet_sampling ours{};
+#define BITNET_SAMPLING_GIVE(type, name, ...) ours.name = p.name;
+  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_GIVE)
+#undef BITNET_SAMPLING_GIVE
+  bitnet::api::give_defaults(ours, sampling, size);
+}
+
+void bitnet_generation_defaults(bitnet_generation* options, uint32_t size) {
+  bitnet_generation ours{};
+  ours.max_tokens = -1;
+  bitnet::api::give_defaults(ours, options, size);
+}
+
+bitnet_status bitnet_grammar_check(bitnet_str grammar, bitnet_error* err) {
+  return bitnet::api::guarded(err, "bitnet_grammar_check", [&]() -> bitnet::result<void> {
+    if (auto ok = bitnet::api::listed(grammar.data, grammar.size, "grammar"); !ok) return ok;
+    const auto rules = bitnet::grammar::parse_gbnf(bitnet::api::view(grammar));
+    if (!rules) return std::unexpected(rules.error());
+    return {};
+  });
+}

@@ -1,0 +1,345 @@
+#include "schedule/scheduler.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "api/edge.hpp"
+#include "api/event_queue.hpp"
+#include "api/generation_options.hpp"
+#include "api/objects.hpp"
+#include "compute/kv_types.hpp"
+#include "kv/blocks.hpp"
+#include "serving/async_engine.hpp"
+
+// The engine goes before what it delivers to; requests hold what they read from.
+struct bitnet_scheduler {
+  bitnet_model* model = nullptr;
+  bitnet::select::request request;  // where it may go when its device is lost
+  uint32_t event_capacity = 0;
+  std::shared_ptr<bitnet::api::event_board> board;
+  std::shared_ptr<bitnet::serving::async_engine> engine;
+};
+
+struct bitnet_request {
+  std::weak_ptr<bitnet::serving::async_engine> engine;
+  std::shared_ptr<bitnet::api::event_queue> events;
+  bitnet::schedule::ticket ticket = 0;
+  bitnet::schedule::event last;  // what the last bitnet_event points to
+  std::vector<bitnet_logprob> top;
+};
+
+namespace {
+
+using bitnet::api::guarded;
+using bitnet::api::missing;
+using nlohmann::ordered_json;
+
+constexpr uint32_t default_event_capacity = 256;
+constexpr std::size_t n_ends = 7;
+
+// The options of the sequences of a scheduler.
+bitnet::result<bitnet::session::session_options> sequences_of(const bitnet_scheduler_options& o) {
+  const auto taken =
+      bitnet::api::take_options(o.sequences, bitnet_session_defaults, "the options of sequences");
+  if (!taken) return std::unexpected(taken.error());
+  if (taken->embeddings != 0 || taken->profile != 0)
+    return bitnet::fail(BITNET_UNSUPPORTED,
+                        "a scheduler generates text: leave embeddings and profile of its sequences "
+                        "0, or open a session for them");
+  return bitnet::api::session_options_of(*taken);
+}
+
+bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
+                                                       const bitnet_scheduler_options& o) {
+  auto sequences = sequences_of(o);
+  if (!sequences) return std::unexpected(std::move(sequences.error()));
+  auto out = std::make_unique<bitnet_scheduler>();
+  auto board = bitnet::api::event_board::make();
+  if (!board) return std::unexpected(std::move(board.error()));
+  out->board = std::move(*board);
+  out->model = &model;
+  out->request = model.runtime->request;
+  out->event_capacity = o.event_capacity == 0 ? default_event_capacity : o.event_capacity;
+  bitnet::serving::engine_options how;
+  how.sequences = *std::move(sequences);
+  how.sequences.own_kv = true;
+  how.sequences.on_loss = [self = out.get()](const bitnet::session::engine_ptr& lost,
+                                             const bitnet::failure& why) {
+    return self->model->runtime->find_refuge(*self->model, self->request, lost, why);
+  };
+  if (o.max_sequences != 0) how.max_sequences = o.max_sequences;
+  how.kv_bytes = o.kv_bytes;
+  if (o.max_waiting != 0) how.scheduling.max_waiting = o.max_waiting;
+  if (o.max_waiting_tokens != 0) how.scheduling.max_waiting_tokens = o.max_waiting_tokens;
+  if (o.reader_timeout_ms != 0)
+    how.scheduling.sink_patience = std::chrono::milliseconds(o.reader_timeout_ms);
+  auto engine = model.engines->open([&](bitnet::session::engine_ptr e) {
+    return bitnet::serving::async_engine::open(std::move(e), how);
+  });
+  if (!engine) return std::unexpected(std::move(engine.error()));
+  out->engine = std::move(*engine);
+  return out;
+}
+
+// ---- a request ---------------------------------------------------------------------------------
+
+bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
+                                                     const bitnet_request_options& o) {
+  if (o.n_prompt == 0 || o.prompt == nullptr)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT, "a request needs a prompt of at least one token");
+  const auto taken = bitnet::api::take_generation(o.generation);
+  if (!taken) return std::unexpected(taken.error());
+  if (taken->how.text != nullptr || taken->how.out_tokens != nullptr)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        "a request gives text and tokens as events: leave text and out_tokens of "
+                        "its generation NULL");
+  auto generation = bitnet::api::generation_options_of(*taken);
+  if (!generation) return std::unexpected(std::move(generation.error()));
+  bitnet::schedule::request out;
+  out.prompt.assign(o.prompt, o.prompt + o.n_prompt);
+  if (auto ok = bitnet::session::check_ids(out.prompt, to.model->model.shape().n_vocab); !ok)
+    return std::unexpected(std::move(ok.error()));
+  out.generation = *std::move(generation);
+  out.generation.logprobs = o.logprobs != 0;
+  out.generation.n_logprobs = o.n_top_logprobs;
+  out.n = std::max(o.n_choices, 1U);
+  out.client = o.client;
+  out.priority = o.priority;
+  if (o.deadline_ms != 0)
+    out.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(o.deadline_ms);
+  const std::string_view grammar = bitnet::api::view(taken->how.grammar);
+  for (uint32_t i = 0; !grammar.empty() && i < out.n; ++i) {
+    auto guide = bitnet::api::guide_of(*to.model, grammar);
+    if (!guide) return std::unexpected(std::move(guide.error()));
+    out.grammars.push_back(std::move(*guide));
+  }
+  return out;
+}
+
+bitnet_str text_of(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+void describe_end(const bitnet::schedule::event& e, bitnet_event& out) {
+  out.stop_reason = e.stop_reason;
+  out.stop_index = e.stop_index;
+  out.preemptions = e.used.preemptions;
+  out.n_prompt = e.used.prompt_tokens;
+  out.n_cached = e.used.cached_tokens;
+  out.n_generated = e.used.generated_tokens;
+  out.n_recomputed = e.used.recomputed_tokens;
+  out.queue_ns = e.used.queue_ns;
+  out.prompt_ns = e.used.prompt_ns;
+  out.generate_ns = e.used.generate_ns;
+}
+
+// What `r.last` is, for the caller; it points into `r`.
+bitnet_event event_of(bitnet_request& r) {
+  using kind = bitnet::schedule::event::kind;
+  const bitnet::schedule::event& e = r.last;
+  bitnet_event out{};
+  out.choice = e.choice;
+  out.token = -1;
+  out.stop_index = BITNET_NONE;
+  if (e.what == kind::piece) {
+    out.kind = BITNET_EVENT_TEXT;
+    out.token = e.token;
+    out.text = text_of(e.text);
+    out.logprob = static_cast<float>(e.logprobs.chosen);
+    r.top.clear();
+    for (const auto& one : e.logprobs.largest)
+      r.top.push_back({one.id, static_cast<float>(one.value)});
+    out.top = r.top.empty() ? nullptr : r.top.data();
+    out.n_top = static_cast<uint32_t>(r.top.size());
+    return out;
+  }
+  describe_end(e, out);
+  out.kind = e.what == kind::end ? BITNET_EVENT_END : BITNET_EVENT_FAILED;
+  if (e.what == kind::end) return out;
+  out.status = e.why.status;
+  out.message = text_of(e.why.message);
+  return out;
+}
+
+// ---- the report --------------------------------------------------------------------------------
+
+const char* name_of(bitnet::schedule::blocked_by why) {
+  constexpr const char* names[] = {"nothing", "sequences", "blocks", "states", "no device"};
+  return names[static_cast<std::size_t>(why)];
+}
+
+template <std::size_t N>
+ordered_json named(const std::array<uint64_t, N>& counts, const char* const (&names)[N]) {
+  ordered_json out = ordered_json::object();
+  for (std::size_t i = 0; i < N; ++i) out[names[i]] = counts[i];
+  return out;
+}
+
+ordered_json kv_json(const bitnet::serving::async_engine::facts& f,
+                     const bitnet::schedule::statistics& s) {
+  const auto dtype = [](uint32_t d) { return bitnet::compute::find_kv_type(d)->name; };
+  return {{"blocks", s.blocks},           {"block_tokens", bitnet::kv::block_tokens},
+          {"block_bytes", f.block_bytes}, {"dtype_k", dtype(f.dtype_k)},
+          {"dtype_v", dtype(f.dtype_v)},  {"used", s.blocks_used},
+          {"cached", s.blocks_cached},    {"reserved", s.blocks_reserved}};
+}
+
+ordered_json report_of(const bitnet::serving::async_engine::facts& f,
+                       const bitnet::schedule::statistics& s) {
+  constexpr const char* refusals[] = {"invalid",        "too_long", "too_large", "requests_waiting",
+                                      "tokens_waiting", "closed",   "no_device"};
+  constexpr const char* misses[] = {"none", "nothing_known", "differs", "evicted", "state_missing"};
+  constexpr const char* ends[] = {"length",  "eos",       "string", "token",
+                                  "context", "cancelled", "grammar"};
+  std::array<uint64_t, n_ends> ended{};
+  std::copy_n(s.ended.begin() + 1, n_ends, ended.begin());
+  ordered_json waiting = {{"new", s.waiting_new},
+                          {"preempted", s.waiting_preempted},
+                          {"paused", s.waiting_paused},
+                          {"tokens", s.waiting_tokens}};
+  if (s.head != bitnet::schedule::blocked_by::nothing) waiting["reason"] = name_of(s.head);
+  ordered_json choices = named(ended, ends);
+  choices["failed"] = s.failed;
+  choices["expired"] = s.expired;
+  choices["stalled"] = s.stalled;
+  return {{"backend", f.backend},
+          {"device", f.device},
+          {"max_sequences", f.limits.max_sequences},
+          {"max_tokens", f.limits.max_tokens},
+          {"n_context", f.limits.n_context},
+          {"kv", kv_json(f, s)},
+          {"running", s.running},
+          {"paused", s.running_paused},
+          {"waiting", std::move(waiting)},
+          {"requests", {{"accepted", s.accepted}, {"refused", named(s.refused, refusals)}}},
+          {"choices", std::move(choices)},
+          {"tokens",
+           {{"prompt", s.prompt_tokens},
+            {"generated", s.generated_tokens},
+            {"recomputed", s.recomputed_tokens}}},
+          {"prefix",
+           {{"queried", s.prefix_queries},
+            {"found", s.prefix_hits},
+            {"misses", named(s.misses, misses)},
+            {"evicted_blocks", s.evictions}}},
+          {"preemptions", s.preemptions},
+          {"steps", s.steps},
+          {"failed_steps", s.failed_steps},
+          {"step_ns", s.step_ns},
+          {"devices_lost", s.runners_lost},
+          {"moves", f.moves}};
+}
+
+}  // namespace
+
+void bitnet_scheduler_defaults(bitnet_scheduler_options* options, uint32_t size) {
+  bitnet::api::give_defaults({}, options, size);
+}
+
+bitnet_status bitnet_scheduler_open(bitnet_model* model, const bitnet_scheduler_options* options,
+                                    bitnet_scheduler** out, bitnet_error* err) {
+  return guarded(err, "bitnet_scheduler_open", [&]() -> bitnet::result<void> {
+    if (model == nullptr || out == nullptr) return missing("model or out");
+    if (!model->engines)
+      return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                          "the model was opened with vocabulary_only: it cannot compute");
+    const auto taken = bitnet::api::take_options(options, bitnet_scheduler_defaults);
+    if (!taken) return std::unexpected(taken.error());
+    auto made = open(*model, *taken);
+    if (!made) return std::unexpected(std::move(made.error()));
+    *out = made->release();
+    return {};
+  });
+}
+
+void bitnet_scheduler_close(bitnet_scheduler* scheduler) {
+  if (scheduler == nullptr) return;
+  scheduler->model->engines->leave(*scheduler->engine);
+  delete scheduler;
+}
+
+bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out, uint64_t capacity,
+                                      uint64_t* needed, bitnet_error* err) {
+  return guarded(err, "bitnet_scheduler_report", [&]() -> bitnet::result<void> {
+    if (scheduler == nullptr) return missing("scheduler");
+    const auto make = [&]() -> bitnet::result<std::string> {
+      return report_of(scheduler->engine->describe(), scheduler->engine->scheduler().counted())
+          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+    };
+    return bitnet::api::give_changing_text(
+        fmt::format("scheduler {}", static_cast<const void*>(scheduler)), out, capacity, needed,
+        make);
+  });
+}
+
+int32_t bitnet_scheduler_descriptor(const bitnet_scheduler* scheduler) {
+  return scheduler == nullptr ? -1 : scheduler->board->descriptor();
+}
+
+bitnet_status bitnet_scheduler_wait(bitnet_scheduler* scheduler, uint32_t timeout_ms,
+                                    bitnet_request** out, bitnet_error* err) {
+  return guarded(err, "bitnet_scheduler_wait", [&]() -> bitnet::result<void> {
+    if (scheduler == nullptr || out == nullptr) return missing("scheduler or out");
+    *out = static_cast<bitnet_request*>(scheduler->board->wait(timeout_ms));
+    if (*out != nullptr) return {};
+    return bitnet::fail(BITNET_TIMEOUT,
+                        fmt::format("no request has an event within {} ms", timeout_ms));
+  });
+}
+
+void bitnet_request_defaults(bitnet_request_options* options, uint32_t size) {
+  bitnet::api::give_defaults({}, options, size);
+}
+
+bitnet_status bitnet_request_submit(bitnet_scheduler* scheduler,
+                                    const bitnet_request_options* options, bitnet_request** out,
+                                    bitnet_error* err) {
+  return guarded(err, "bitnet_request_submit", [&]() -> bitnet::result<void> {
+    if (scheduler == nullptr || options == nullptr || out == nullptr)
+      return missing("scheduler, options or out");
+    const auto taken = bitnet::api::take_options(options, bitnet_request_defaults);
+    if (!taken) return std::unexpected(taken.error());
+    auto request = request_of(*scheduler, *taken);
+    if (!request) return std::unexpected(std::move(request.error()));
+    auto handle = std::make_unique<bitnet_request>();
+    handle->engine = scheduler->engine;
+    handle->events = std::make_shared<bitnet::api::event_queue>(
+        scheduler->board, scheduler->event_capacity, request->n, handle.get());
+    request->events = handle->events;
+    auto ticket = scheduler->engine->scheduler().submit(*std::move(request));
+    if (!ticket) return std::unexpected(std::move(ticket.error().what));
+    handle->ticket = *ticket;
+    *out = handle.release();
+    return {};
+  });
+}
+
+bitnet_status bitnet_request_next(bitnet_request* request, uint32_t timeout_ms, bitnet_event* out,
+                                  bitnet_error* err) {
+  return guarded(err, "bitnet_request_next", [&]() -> bitnet::result<void> {
+    if (request == nullptr || out == nullptr) return missing("request or out");
+    bool made_room = false;
+    auto next = request->events->next(timeout_ms, made_room);
+    if (!next) return std::unexpected(std::move(next.error()));
+    request->last = *std::move(next);
+    if (made_room)
+      if (const auto engine = request->engine.lock()) engine->scheduler().ready(request->ticket);
+    return bitnet::api::give_result(event_of(*request), out);
+  });
+}
+
+void bitnet_request_cancel(bitnet_request* request) {
+  if (request == nullptr) return;
+  if (const auto engine = request->engine.lock()) engine->scheduler().cancel(request->ticket);
+}
+
+void bitnet_request_close(bitnet_request* request) {
+  if (request == nullptr) return;
+  request->events->close();
+  bitnet_request_cancel(request);
+  delete request;
+}

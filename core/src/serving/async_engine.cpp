@@ -1,0 +1,155 @@
+#include "serving/async_engine.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/new_thread.hpp"
+#include "session/kv_pools.hpp"
+#include "session/model_runner.hpp"
+
+namespace bitnet::serving {
+namespace {
+
+// A program has no step of more rows of logits than this many bytes.
+constexpr uint64_t rows_bytes = 64U << 20;
+
+constexpr uint32_t most_sequences = 1024;
+
+// What a step of all sequences needs of a program: a row and a token for each.
+result<session::limits> limits_for(const session::engine& e, const engine_options& o) {
+  uint32_t attention_flags = UINT32_MAX;
+  for (const auto& p : e.parts()) {
+    attention_flags &= p->choice().device.attention_flags;
+    if (auto ok = check_kv_types(p->choice(), e.model().shape(), o.sequences); !ok)
+      return pass_on(std::move(ok), fmt::format("backend {}", p->backend_name()));
+  }
+  auto most = limits_of(e.model().shape(), o.sequences, attention_flags, o.kv_bytes);
+  if (!most) return most;
+  const uint64_t row_bytes = most->row_floats * sizeof(float);
+  most->max_outputs = static_cast<uint32_t>(
+      std::clamp<uint64_t>(rows_bytes / row_bytes, 1, std::min(o.max_sequences, most->n_batch)));
+  return most;
+}
+
+bitnet_kv_config pool_for(const session::engine& e, const engine_options& o,
+                          const session::limits& most) {
+  const uint64_t bytes =
+      o.kv_bytes != 0 ? o.kv_bytes : room_for(most, o.max_sequences, e.free_memory());
+  return pool_of(e.model().shape(), o.sequences, most, bytes);
+}
+
+}  // namespace
+
+uint64_t room_for(const session::limits& most, uint32_t max_sequences, uint64_t free_bytes) {
+  const uint64_t one = most.states_bytes + most.n_blocks * most.block_bytes;
+  const uint64_t all = one * max_sequences;
+  return std::max(one, free_bytes == 0 ? all : std::min(all, free_bytes / 2));
+}
+
+async_engine::async_engine(engine_options o) : options_(std::move(o)) {}
+
+result<std::unique_ptr<async_engine>> async_engine::open(std::shared_ptr<session::engine> on,
+                                                         engine_options o) {
+  if (o.max_sequences == 0 || o.max_sequences > most_sequences)
+    return fail(BITNET_INVALID_ARGUMENT, fmt::format("max_sequences {} is not between 1 and {}",
+                                                     o.max_sequences, most_sequences));
+  const tokenizer::tokenizer& tokens = on->model().tokens();
+  std::unique_ptr<async_engine> out(new async_engine(std::move(o)));
+  auto runner = out->runner_on(std::move(on));
+  if (!runner) return std::unexpected(std::move(runner.error()));
+  out->move_to(**runner);
+  schedule::options scheduling = out->options_.scheduling;
+  if (out->options_.sequences.on_loss)
+    scheduling.on_loss = [self = out.get()](const failure& why) { return self->flee(why); };
+  auto made = schedule::scheduler::make(std::move(*runner), tokens, std::move(scheduling));
+  if (!made) return std::unexpected(std::move(made.error()));
+  out->scheduler_ = std::move(*made);
+  auto thread = new_thread([s = out->scheduler_.get()] { s->run(); });
+  if (!thread) return std::unexpected(std::move(thread.error()));
+  out->thread_ = std::move(*thread);
+  return out;
+}
+
+async_engine::~async_engine() {
+  if (!scheduler_) return;
+  scheduler_->stop();
+  if (thread_.joinable()) thread_.join();
+  scheduler_.reset();  // uses what is beside it
+}
+
+// Its KV pool is made with it: blocks are shared by all sequences, and go when it goes.
+result<std::unique_ptr<session::model_runner>> async_engine::runner_on(
+    std::shared_ptr<session::engine> e) const {
+  auto most = limits_for(*e, options_);
+  if (!most) return std::unexpected(std::move(most.error()));
+  result<std::shared_ptr<const session::kv_pools>> pools(nullptr);
+  {
+    const std::lock_guard turn(e->device_turn());
+    pools = session::kv_pools::make(*e, pool_for(*e, options_, *most));
+  }
+  if (!pools) return std::unexpected(std::move(pools.error()));
+  return session::model_runner::open(std::move(e), options_.sequences, *most,
+                                     options_.max_sequences, std::move(*pools), 0);
+}
+
+// It is where `r` is from now on.
+void async_engine::move_to(const session::model_runner& r) {
+  const std::lock_guard lock(turn_);
+  if (on_) ++facts_.moves;
+  on_ = r.on();
+  facts_.backend = on_->backend_name();
+  facts_.device = on_->choice().device_name();
+  facts_.limits = r.limits();
+  facts_.block_bytes = r.block_bytes();
+  facts_.dtype_k = options_.sequences.dtype_k;
+  facts_.dtype_v = options_.sequences.dtype_v;
+}
+
+// Another engine after a loss, until one takes the model.
+result<std::unique_ptr<schedule::step_runner>> async_engine::flee(const failure& first) {
+  failure why = first;
+  std::shared_ptr<session::engine> lost = headed_for();
+  for (;;) {
+    auto refuge = options_.sequences.on_loss(lost, why);
+    if (!refuge) return std::unexpected(std::move(refuge.error()));
+    auto runner = runner_on(*refuge);
+    if (runner) {
+      move_to(**runner);
+      return std::unique_ptr<schedule::step_runner>(std::move(*runner));
+    }
+    const bitnet_status status = runner.error().status;
+    if (status != BITNET_DEVICE_LOST && status != BITNET_CONTEXT_POISONED &&
+        status != BITNET_TIMEOUT)
+      return std::unexpected(std::move(runner.error()));
+    lost = std::move(*refuge);
+    why = std::move(runner.error());
+  }
+}
+
+std::shared_ptr<session::engine> async_engine::headed_for() const {
+  const std::lock_guard lock(turn_);
+  return on_;
+}
+
+result<void> async_engine::offer(std::shared_ptr<session::engine> to, session::moving,
+                                 const std::string&) {
+  const uint32_t before = describe().limits.n_context;
+  auto runner = runner_on(to);
+  if (!runner) return std::unexpected(std::move(runner.error()));
+  if ((*runner)->limits().n_context < before)
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("backend {}: it has room for {} tokens, the scheduler for {}",
+                            to->backend_name(), (*runner)->limits().n_context, before));
+  move_to(**runner);
+  scheduler_->replace(std::move(*runner));
+  return {};
+}
+
+async_engine::facts async_engine::describe() const {
+  const std::lock_guard lock(turn_);
+  return facts_;
+}
+
+}  // namespace bitnet::serving

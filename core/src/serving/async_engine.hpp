@@ -1,0 +1,73 @@
+#pragma once
+// A scheduler with what it runs on: an engine, a model_runner for many sequences, and the thread
+// that owns steps. It goes to another engine when its device is lost or its backend is replaced.
+//
+// Owner   keeps its engine alive; the model outlives it.
+// Threads any; the destructor waits for the step that runs.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <thread>
+
+#include "base/result.hpp"
+#include "schedule/scheduler.hpp"
+#include "session/engine.hpp"
+#include "session/limits.hpp"
+#include "session/model_runner.hpp"
+#include "session/tenant.hpp"
+
+namespace bitnet::serving {
+
+struct engine_options {
+  session::session_options sequences;  // of each; n_batch: tokens of a step
+  uint32_t max_sequences = 32;         // in a step
+  uint64_t kv_bytes = 0;               // of all sequences; 0: see room_for()
+  schedule::options scheduling;        // on_loss is set by open()
+};
+
+class async_engine final : public session::tenant {
+ public:
+  static result<std::unique_ptr<async_engine>> open(std::shared_ptr<session::engine> on,
+                                                    engine_options o);
+  ~async_engine() override;
+
+  [[nodiscard]] schedule::scheduler& scheduler() { return *scheduler_; }
+
+  [[nodiscard]] std::shared_ptr<session::engine> headed_for() const override;
+  // Its sequences are computed again there, whatever `how` says: blocks are shared by many.
+  result<void> offer(std::shared_ptr<session::engine> to, session::moving how,
+                     const std::string& why) override;
+
+  struct facts {
+    std::string backend, device;
+    schedule::step_limits limits;
+    uint64_t block_bytes = 0;
+    uint32_t dtype_k = 0, dtype_v = 0;
+    uint64_t moves = 0;  // to other engines
+  };
+  [[nodiscard]] facts describe() const;
+
+ private:
+  explicit async_engine(engine_options o);
+  [[nodiscard]] result<std::unique_ptr<session::model_runner>> runner_on(
+      std::shared_ptr<session::engine> e) const;
+  result<std::unique_ptr<schedule::step_runner>> flee(const failure& why);
+  void move_to(const session::model_runner& r);
+
+  engine_options options_;
+  mutable std::mutex turn_;  // guards what follows
+  std::shared_ptr<session::engine> on_;
+  facts facts_;
+
+  std::unique_ptr<schedule::scheduler> scheduler_;
+  std::jthread thread_;
+};
+
+// Bytes for the keys and values of `max_sequences` where nobody gave a number: of as many whole
+// contexts, but no more than half of the memory that is free now and no less than one context.
+[[nodiscard]] uint64_t room_for(const session::limits& most, uint32_t max_sequences,
+                                uint64_t free_bytes);
+
+}  // namespace bitnet::serving
