@@ -1,0 +1,250 @@
+// Many requests at once while backends are replaced, devices are lost and readers go: what is not
+// cancelled has the text that it has alone, and all blocks are given back.
+
+#include <gtest/gtest.h>
+#include <poll.h>
+
+#include <atomic>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "yard.hpp"
+
+namespace {
+
+using bitnet::test::blank;
+using bitnet::test::conversation;
+using bitnet::test::failed_call;
+using bitnet::test::program;
+using bitnet::test::read;
+using bitnet::test::rebuilt;
+using bitnet::test::usual;
+using bitnet::test::yard;
+
+constexpr const char* begins[] = {
+    "Once upon a time",
+    "Once upon a time, there was a little cat. The cat liked to play with a ball in the garden, "
+    "and "
+    "when it was dark, the cat went home to sleep in a warm bed beside the stove. One day",
+    "Once upon a time, there was a little cat. The cat liked to play with a ball in the garden, "
+    "and "
+    "when it was dark, the cat went home to sleep in a warm bed beside the stove. Then",
+    "The dog",
+    "Tom and Lily went to the park. They saw a big tree",
+    "A"};
+constexpr int32_t lengths[] = {40, 24, 33, 60, 17, 50};
+
+// One request and what it gave so far.
+struct running {
+  bitnet_request* handle = nullptr;
+  std::size_t which = 0;
+  bool cancelled = false, over = false;
+  std::string text;
+  bitnet_event end{};
+  std::string why;
+
+  running(bitnet_scheduler* to, program& p, std::size_t of) : which(of) {
+    const std::string text_of = begins[of];
+    uint64_t n = 0;
+    bitnet_error e = blank();
+    const bitnet_str all = {text_of.data(), text_of.size()};
+    bitnet_tokenize(p.model, all, BITNET_TOKENIZE_MODEL_BOS, nullptr, 0, &n, &e);
+    std::vector<bitnet_token> ids(n);
+    bitnet_tokenize(p.model, all, BITNET_TOKENIZE_MODEL_BOS, ids.data(), n, &n, &e);
+    bitnet_sampling s;
+    bitnet_sampling_defaults(&s, sizeof s);
+    s.temperature = 0;
+    s.ignore_eos = 1;
+    bitnet_generation g;
+    bitnet_generation_defaults(&g, sizeof g);
+    g.max_tokens = lengths[of];
+    g.sampling = &s;
+    bitnet_request_options o;
+    bitnet_request_defaults(&o, sizeof o);
+    o.prompt = ids.data();
+    o.n_prompt = n;
+    o.generation = &g;
+    o.client = of % 3;
+    if (const auto status = bitnet_request_submit(to, &o, &handle, &e); status != BITNET_OK)
+      throw failed_call(status, e);
+  }
+  running(const running&) = delete;
+  running& operator=(const running&) = delete;
+  ~running() { bitnet_request_close(handle); }
+
+  void cancel() {
+    cancelled = true;
+    bitnet_request_cancel(handle);
+  }
+  // What has come; waits for it for at most `ms`, and goes on until nothing has.
+  void take(uint32_t ms) {
+    bitnet_event e{};
+    e.struct_size = sizeof e;
+    while (!over && bitnet_request_next(handle, ms, &e, nullptr) == BITNET_OK) {
+      if (e.kind == BITNET_EVENT_TEXT) {
+        text.append(e.text.data == nullptr ? "" : e.text.data, e.text.size);
+        continue;
+      }
+      over = true;
+      end = e;
+      why.assign(e.message.data == nullptr ? "" : e.message.data, e.message.size);
+    }
+  }
+};
+
+class many : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (bitnet::test::demo_model().empty()) GTEST_SKIP() << "no demo model in models/";
+    yard_.install("cpu", read(BITNET_CPU_PLUGIN));
+    yard_.describe("cpu");
+    program p(yard_, "cpu");
+    for (std::size_t i = 0; i < std::size(begins); ++i) {
+      conversation c(p);
+      alone_.push_back(c.tell(begins[i], lengths[i]));
+    }
+  }
+  void TearDown() override { unsetenv("BITNET_FRAGILE_STEPS"); }
+
+  static bitnet_scheduler* open(program& p, uint32_t max_sequences, uint64_t kv_bytes = 0) {
+    const bitnet_session_options of = usual();
+    bitnet_scheduler_options o;
+    bitnet_scheduler_defaults(&o, sizeof o);
+    o.sequences = &of;
+    o.max_sequences = max_sequences;
+    o.kv_bytes = kv_bytes;
+    bitnet_scheduler* out = nullptr;
+    bitnet_error e = blank();
+    if (const auto s = bitnet_scheduler_open(p.model, &o, &out, &e); s != BITNET_OK)
+      throw failed_call(s, e);
+    return out;
+  }
+  static nlohmann::json report(bitnet_scheduler* s) {
+    uint64_t n = 0;
+    bitnet_scheduler_report(s, nullptr, 0, &n, nullptr);
+    std::string text(n, '\0');
+    bitnet_scheduler_report(s, text.data(), n, &n, nullptr);
+    return nlohmann::json::parse(text);
+  }
+  void expect_right(const running& r) {
+    SCOPED_TRACE(begins[r.which]);
+    const std::string& whole = alone_[r.which];
+    EXPECT_EQ(r.end.kind, BITNET_EVENT_END) << r.why;
+    if (r.end.stop_reason == BITNET_STOP_LENGTH) {
+      EXPECT_EQ(r.text, whole);
+      return;
+    }
+    EXPECT_TRUE(r.cancelled);
+    EXPECT_EQ(r.end.stop_reason, BITNET_STOP_CANCELLED);
+    EXPECT_TRUE(whole.starts_with(r.text)) << r.text;
+  }
+  static void expect_no_blocks(bitnet_scheduler* s) {
+    for (int i = 0; i < 1000 && report(s)["kv"]["used"] != 0; ++i) poll(nullptr, 0, 5);
+    EXPECT_EQ(report(s)["kv"]["used"], 0);
+    EXPECT_EQ(report(s)["kv"]["reserved"], 0);
+  }
+
+  yard yard_;
+  std::vector<std::string> alone_;
+};
+
+TEST_F(many, a_lost_device_loses_none_of_them) {
+  yard_.install("fragile", read(BITNET_FRAGILE_PLUGIN));
+  yard_.describe("fragile");
+  for (const int steps : {0, 1, 5, 30}) {
+    SCOPED_TRACE("lost after " + std::to_string(steps) + " steps");
+    setenv("BITNET_FRAGILE_STEPS", std::to_string(steps).c_str(), 1);
+    program p(yard_, "fragile,cpu");
+    bitnet_scheduler* const s = open(p, 4);
+    {
+      std::vector<std::unique_ptr<running>> all;
+      for (std::size_t i = 0; i < std::size(begins); ++i)
+        all.push_back(std::make_unique<running>(s, p, i));
+      for (auto& r : all)
+        while (!r->over) r->take(60'000);
+      for (const auto& r : all) expect_right(*r);
+    }
+    EXPECT_EQ(report(s)["device"], "cpu:0");
+    EXPECT_EQ(report(s)["devices_lost"], 1);
+    EXPECT_NE(p.log().find("fragile:0 is lost"), std::string::npos) << p.log();
+    expect_no_blocks(s);
+    bitnet_scheduler_close(s);
+  }
+}
+
+TEST_F(many, without_another_device_each_is_told) {
+  yard_.install("fragile", read(BITNET_FRAGILE_PLUGIN));
+  yard_.describe("fragile");
+  setenv("BITNET_FRAGILE_STEPS", "5", 1);
+  program p(yard_, "fragile");
+  bitnet_scheduler* const s = open(p, 4);
+  {
+    std::vector<std::unique_ptr<running>> all;
+    for (std::size_t i = 0; i < std::size(begins); ++i)
+      all.push_back(std::make_unique<running>(s, p, i));
+    for (auto& r : all) {
+      while (!r->over) r->take(60'000);
+      EXPECT_EQ(r->end.kind, BITNET_EVENT_FAILED);
+      EXPECT_EQ(r->end.status, BITNET_DEVICE_LOST) << r->why;
+      EXPECT_NE(r->why.find("fell off the bus"), std::string::npos) << r->why;
+    }
+    EXPECT_THROW(running(s, p, 0), failed_call);
+  }
+  bitnet_scheduler_close(s);
+}
+
+// Requests come and go at random, some are cancelled, while the backend is replaced again and again,
+// in a pool that has room for a few.
+TEST_F(many, each_keeps_its_text_while_everything_changes) {
+  const char* const rounds_of = std::getenv("BITNET_MANY_REQUESTS");
+  const int n_requests = rounds_of != nullptr ? std::atoi(rounds_of) : 60;
+  program p(yard_, "cpu");
+  bitnet_scheduler* probe = open(p, 5);
+  const auto block_bytes = report(probe)["kv"]["block_bytes"].get<uint64_t>();
+  bitnet_scheduler_close(probe);
+  bitnet_scheduler* const s = open(p, 5, 9 * block_bytes);
+  std::atomic<bool> stop{false};
+  std::atomic<int> reloads{0};
+  std::thread reloading([&] {
+    for (uint32_t serial = 1; !stop; ++serial) {
+      yard_.install("cpu", rebuilt(read(BITNET_CPU_PLUGIN), serial));
+      try {
+        p.reload("cpu", serial % 2 == 0 ? BITNET_RELOAD_RECOMPUTE : BITNET_RELOAD_MIGRATE);
+        ++reloads;
+      } catch (const failed_call&) {
+        poll(nullptr, 0, 20);  // as many old copies as may be are in memory
+      }
+      poll(nullptr, 0, 100);
+    }
+  });
+  std::mt19937 random(4711);  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same course each time
+  std::vector<std::unique_ptr<running>> now;
+  for (int begun = 0; begun < n_requests || !now.empty();) {
+    if (begun < n_requests && now.size() < 12 && random() % 2 == 0) {
+      now.push_back(std::make_unique<running>(s, p, random() % std::size(begins)));
+      ++begun;
+    }
+    for (auto& r : now) {
+      if (random() % 40 == 0) r->cancel();
+      r->take(random() % 3);
+      if (r->over) expect_right(*r);
+    }
+    std::erase_if(now, [&](const auto& r) { return r->over || random() % 500 == 0; });
+  }
+  stop = true;
+  reloading.join();
+  EXPECT_GE(reloads, 1);
+  const auto said = report(s);
+  EXPECT_EQ(said["choices"]["failed"], 0) << said;
+  EXPECT_GE(said["moves"], 1);
+  expect_no_blocks(s);
+  bitnet_scheduler_close(s);
+}
+
+}  // namespace
