@@ -91,8 +91,8 @@ std::optional<refusal> find_fault(const request& r, const gate& by) {
           tokens, blocks, kv::block_tokens, by.most.n_blocks));
 }
 
-std::optional<refusal> find_crowd(std::size_t n_prompt, uint64_t n_waiting, uint64_t n_tokens,
-                                  const gate& by) {
+std::optional<refusal> find_overload(std::size_t n_prompt, uint64_t n_waiting, uint64_t n_tokens,
+                                     const gate& by) {
   if (n_waiting >= by.max_waiting)
     return refuse(refusal::reason::requests_waiting, BITNET_BUSY,
                   fmt::format("{} requests wait, and at most {} may: try again later", n_waiting,

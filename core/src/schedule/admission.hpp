@@ -35,8 +35,8 @@ uint32_t most_chunk_of(const step_limits& most);
 // Why the request could not run even if nothing else did.
 std::optional<refusal> find_fault(const request& r, const gate& by);
 // Why a prompt of `n_prompt` tokens cannot wait beside `n_waiting` others, which have `n_tokens`.
-std::optional<refusal> find_crowd(std::size_t n_prompt, uint64_t n_waiting, uint64_t n_tokens,
-                                  const gate& by);
+std::optional<refusal> find_overload(std::size_t n_prompt, uint64_t n_waiting, uint64_t n_tokens,
+                                     const gate& by);
 
 struct waiter {
   sequence* who = nullptr;

@@ -40,13 +40,13 @@ bool scheduler::contents::admit() {
 
 // Whether the sequence could run on this runner if it were alone; it fails otherwise.
 bool scheduler::contents::could_run(sequence& s) {
-  const step_limits& most = room_->most();
+  const step_limits& most = memory_->most();
   if (s.tokens.size() >= most.n_context && s.has_begun()) {
     s.generation.end(BITNET_STOP_CONTEXT);
     end(s);
     return false;
   }
-  if (s.tokens.size() < most.n_context && room_->could_hold(s)) return true;
+  if (s.tokens.size() < most.n_context && memory_->could_hold(s)) return true;
   fail(s, {BITNET_CONTEXT_FULL,
            fmt::format("another device took over, whose context of {} tokens and {} blocks do not "
                        "hold the {} tokens of the sequence and its answer: ask for fewer tokens",
@@ -54,17 +54,17 @@ bool scheduler::contents::could_run(sequence& s) {
   return false;
 }
 
-// Gives the first of the queue its seat and its blocks, if need be those of others.
+// Gives the first of the queue a place in steps and its blocks, if need be those of others.
 bool scheduler::contents::start(const waiter& w) {
   const int64_t rank = queue_.rank_of(w, now());
   const auto try_again = [&](blocked_by lacks) {
     counts_.head = lacks;
     return make_room(w, lacks);
   };
-  while (running_.size() >= seats_)
-    if (!try_again(blocked_by::seats)) return false;
+  while (running_.size() >= max_running_)
+    if (!try_again(blocked_by::sequences)) return false;
   while (true) {
-    const auto ok = room_->begin(*w.who);
+    const auto ok = memory_->begin(*w.who);
     if (ok) break;
     const bool of_states = ok.error() == kv::shortage::states;
     if (!try_again(of_states ? blocked_by::states : blocked_by::blocks)) return false;
@@ -95,7 +95,7 @@ bool scheduler::contents::could_make_room(const waiter& w, blocked_by lacks) con
     any = true;
     blocks += uint64_t{s->table.held()} + s->table.reserved();
   }
-  return any && (lacks != blocked_by::blocks || blocks >= room_->lacking(*w.who));
+  return any && (lacks != blocked_by::blocks || blocks >= memory_->lacking(*w.who));
 }
 
 // Preempts one sequence of lower priority: the lowest, and of those the one that was admitted last,
@@ -106,7 +106,7 @@ bool scheduler::contents::make_room(const waiter& w, blocked_by lacks) {
   sequence* victim = nullptr;
   for (sequence* s : running_)
     if (s->rank < w.priority && (victim == nullptr || s->rank <= victim->rank)) victim = s;
-  unseat(*victim);
+  requeue(*victim);
   ++victim->used.preemptions;
   ++counts_.preemptions;
   return true;
@@ -124,9 +124,9 @@ void scheduler::contents::enqueue(sequence& s) {
               .may_run = !j.is_paused()});
 }
 
-void scheduler::contents::unseat(sequence& s) {
+void scheduler::contents::requeue(sequence& s) {
   s.note_time(now());
-  room_->leave(s);
+  memory_->leave(s);
   std::erase(running_, &s);
   s.at = phase::waiting;
   enqueue(s);
@@ -136,7 +136,7 @@ void scheduler::contents::unseat(sequence& s) {
 void scheduler::contents::withdraw(sequence& s) {
   s.note_time(now());
   if (s.at == phase::running) {
-    room_->leave(s);
+    memory_->leave(s);
     std::erase(running_, &s);
   } else if (s.at == phase::waiting) {
     queue_.remove(&s);
@@ -151,13 +151,13 @@ void scheduler::contents::withdraw(sequence& s) {
 }
 
 void scheduler::contents::take_runner(std::unique_ptr<step_runner> next) {
-  while (!running_.empty()) unseat(*running_.back());
-  if (room_) evictions_before_ += room_->pool().stats().evicted_blocks;
+  while (!running_.empty()) requeue(*running_.back());
+  if (memory_) evictions_before_ += memory_->pool().stats().evicted_blocks;
   runner_ = std::move(next);
   const step_limits& most = runner_->limits();
-  room_.emplace(most, secret_);
-  seats_ = seats_of(most);
-  if (options_.max_running > 0) seats_ = std::min(seats_, options_.max_running);
+  memory_.emplace(most, secret_);
+  max_running_ = max_running_of(most);
+  if (options_.max_running > 0) max_running_ = std::min(max_running_, options_.max_running);
   cost_ = cost_model(options_.max_stretch);
   room_changed_ = true;
   in_.set_runner(most);
@@ -177,8 +177,8 @@ void scheduler::contents::lose_runner(const failure& why) {
   in_.set_lost(reason);
   lost_ = reason;
   end_all(reason);
-  evictions_before_ += room_->pool().stats().evicted_blocks;
-  room_.reset();
+  evictions_before_ += memory_->pool().stats().evicted_blocks;
+  memory_.reset();
   runner_.reset();
   losses_ = 0;
   counts_.head = blocked_by::no_runner;

@@ -15,7 +15,7 @@
 #include "schedule/delivery.hpp"
 #include "schedule/fairness.hpp"
 #include "schedule/inbox.hpp"
-#include "schedule/room.hpp"
+#include "schedule/kv_memory.hpp"
 #include "schedule/scheduler.hpp"
 #include "schedule/sequence.hpp"
 #include "schedule/step_plan.hpp"
@@ -49,7 +49,7 @@ struct scheduler::contents {
   bool could_run(sequence& s);
   void enqueue(sequence& s);
   // From running to waiting: it goes on later, and computes again what is not known any more.
-  void unseat(sequence& s);
+  void requeue(sequence& s);
   // It takes no part in anything any more; its end is still to be told.
   void withdraw(sequence& s);
   void take_runner(std::unique_ptr<step_runner> next);
@@ -72,7 +72,7 @@ struct scheduler::contents {
   void finish_step(nanoseconds took);
   void note_computed(const share& one);
   void sample(sequence& s, const generate::row& row);
-  void bear(sequence& leader, const generate::row& row);
+  void fork_choices(sequence& leader, const generate::row& row);
   bool take(sequence& s, const generate::row& row);
   void end(sequence& s);
   void fail(sequence& s, const failure& why);
@@ -87,8 +87,8 @@ struct scheduler::contents {
 
   std::unique_ptr<step_runner> runner_;  // nullptr: lost
   failure lost_;                         // why
-  std::optional<room> room_;             // of the runner
-  uint32_t seats_ = 0;
+  std::optional<kv_memory> memory_;      // of the runner
+  uint32_t max_running_ = 0;
   uint32_t losses_ = 0;  // runners, since the last step that went well
   cost_model cost_;
   fairness served_;

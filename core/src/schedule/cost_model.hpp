@@ -22,8 +22,8 @@ class cost_model {
   // A step of `n_decodes` sequences, and of `n_prompt` tokens beside them, took so long.
   void learn(uint32_t n_decodes, uint32_t n_prompt, std::chrono::nanoseconds took);
 
-  // Whole chunks, at least one. 0: the next step is to have decodes alone, for what they take is not
-  // known, or was measured too long ago.
+  // Whole chunks, at least one. 0: the next step is to have decodes alone, since what they take is
+  // not known, or was measured too long ago.
   [[nodiscard]] uint32_t prompt_tokens(uint32_t n_decodes) const;
   // The answer where there are no decodes, and where a token of a prompt costs nothing.
   static constexpr uint32_t no_bound = UINT32_MAX;

@@ -25,7 +25,8 @@ class delivery {
   // The sink may have room again: offers what waits, and ends the pause when it takes all.
   void offer_again(job& j, time_point now);
   // All choices have ended, and the sink has no say any more. Those of which it did not take all,
-  // or that were not told their end, are told this one: `why`, or that they were cancelled. So many.
+  // or that were not told their end, are told this one: `why`, or that they were cancelled. How
+  // many that are.
   uint32_t close(job& j, const failure* why, time_point now);
 
  private:

@@ -6,7 +6,7 @@
 
 namespace bitnet::schedule {
 
-std::optional<refusal> inbox::find_shut() const {
+std::optional<refusal> inbox::find_closed() const {
   if (in_.closed || in_.stopped)
     return refusal{refusal::reason::closed,
                    {BITNET_UNAVAILABLE,
@@ -35,12 +35,12 @@ std::expected<step_limits, refusal> inbox::check(const request& r) {
   {
     const std::lock_guard lock(turn_);
     by = gate_;
-    fault = find_shut();
+    fault = find_closed();
     n_waiting = n_waiting_;
     tokens_waiting = tokens_waiting_;
   }
   if (!fault) fault = find_fault(r, by);
-  if (!fault) fault = find_crowd(r.prompt.size(), n_waiting, tokens_waiting, by);
+  if (!fault) fault = find_overload(r.prompt.size(), n_waiting, tokens_waiting, by);
   if (fault) return count(*std::move(fault));
   return by.most;
 }
@@ -50,8 +50,8 @@ std::expected<ticket, refusal> inbox::add(std::unique_ptr<job> j) {
   ticket given = 0;
   {
     const std::lock_guard lock(turn_);
-    fault = find_shut();
-    if (!fault) fault = find_crowd(j->n_prompt, n_waiting_, tokens_waiting_, gate_);
+    fault = find_closed();
+    if (!fault) fault = find_overload(j->n_prompt, n_waiting_, tokens_waiting_, gate_);
     if (!fault) {
       given = j->id = ++last_;
       ++n_waiting_;

@@ -58,7 +58,7 @@ class inbox {
   void wait(std::optional<time_point> until);
 
  private:
-  std::optional<refusal> find_shut() const;  // the lock is held
+  std::optional<refusal> find_closed() const;  // the lock is held
 
   mutable std::mutex turn_;
   std::condition_variable came_;

@@ -242,13 +242,13 @@ void scheduler::contents::count() {
     else
       ++c.waiting_paused;
   }
-  if (room_) {
-    const kv::block_pool::statistics of_pool = room_->pool().stats();
-    c.blocks = room_->most().n_blocks;
+  if (memory_) {
+    const kv::block_pool::statistics of_pool = memory_->pool().stats();
+    c.blocks = memory_->most().n_blocks;
     c.blocks_used = of_pool.blocks_used;
     c.blocks_cached = of_pool.blocks_cached;
     c.blocks_reserved = of_pool.blocks_reserved;
-    c.states = room_->most().n_states;
+    c.states = memory_->most().n_states;
     c.states_used = of_pool.states_used;
     c.evictions = evictions_before_ + of_pool.evicted_blocks;
   }

@@ -16,8 +16,8 @@ void sequence::note_time(time_point now) {
   }
 }
 
-sequence* job::find_unborn() {
-  const auto at = std::ranges::find(choices, phase::unborn, &sequence::at);
+sequence* job::find_pending() {
+  const auto at = std::ranges::find(choices, phase::pending, &sequence::at);
   return at != choices.end() ? &*at : nullptr;
 }
 

@@ -1,9 +1,8 @@
 #pragma once
 // A choice of a request on its way: its tokens, its blocks, its generation, and how far it is.
 //
-//   unborn ──► running ──► ended       the other choices of a request are unborn until the first
-//      │        ▲   │                  one, which begins as waiting, has computed the prompt
-//      └──►  waiting ◄┘
+// A request begins with one choice that waits. The others are pending until that one has computed
+// the prompt; then they run, or wait for a place. A running one waits again when it is preempted.
 //
 // Owner    its job, at the same address as long as that lives.
 // Threads  made by any; then the scheduler's.
@@ -20,7 +19,7 @@ namespace bitnet::schedule {
 
 struct job;
 
-enum class phase : uint8_t { unborn, waiting, running, ended };
+enum class phase : uint8_t { pending, waiting, running, ended };
 
 struct sequence {
   sequence(job& of_job, uint32_t index, generate::generation g)
@@ -29,12 +28,12 @@ struct sequence {
   job* of;
   uint32_t choice;
   generate::generation generation;
-  std::vector<int32_t> tokens;   // the prompt, and what was sampled; empty while it is unborn
+  std::vector<int32_t> tokens;   // the prompt, and what was sampled; empty while it is pending
   kv::table table;               // of the pool, while it runs
   uint64_t computed = 0;         // tokens whose keys are in the blocks
   uint64_t ever_computed = 0;    // the most that were: below, it is done again
   std::optional<uint32_t> wish;  // top_logits of the next row, once it is known
-  phase at = phase::unborn;
+  phase at = phase::pending;
   int64_t rank = 0;  // while it runs: its priority when it was admitted, raised by what it waited
   // A step that had it failed: until so many tokens are computed it is alone in its steps.
   uint64_t alone_until = 0;
@@ -69,7 +68,7 @@ struct job {
   std::vector<event> refused;
 
   [[nodiscard]] bool is_paused() const { return paused_since.has_value(); }
-  [[nodiscard]] sequence* find_unborn();  // nullptr: none
+  [[nodiscard]] sequence* find_pending();  // nullptr: none
 };
 
 // The job of a request that was checked; its first choice has the prompt. `r` is not usable then.

@@ -9,7 +9,7 @@
 namespace bitnet::schedule {
 
 // What the first in the queue waits for.
-enum class blocked_by : uint8_t { nothing, seats, blocks, states, no_runner };
+enum class blocked_by : uint8_t { nothing, sequences, blocks, states, no_runner };
 
 struct statistics {
   // Gauges. A sequence is a choice, or a request whose choices have not begun.

@@ -21,7 +21,7 @@ uint32_t chunk_of(const work& w, uint32_t most, uint32_t unit) {
 
 }  // namespace
 
-uint32_t seats_of(const step_limits& most) {
+uint32_t max_running_of(const step_limits& most) {
   const uint32_t decodes = most.max_tokens - unit_of(most.max_tokens);
   return std::max(1U, std::min({most.max_sequences, most.max_outputs, decodes}));
 }

@@ -1,9 +1,10 @@
 #pragma once
-// Which sequences a step computes, and how many tokens of each: all decodes, then chunks of prompts.
+// Which sequences a step computes, and how many tokens of each: all decodes, then chunks of
+// prompts.
 //
 // Bounds   prompts get what the decodes leave of the step's tokens, and no more than
-//          bounds::prompt_tokens together. A chunk that does not end its prompt is a whole number of
-//          chunk_tokens, or of half a step where that is less.
+//          step_bounds::prompt_tokens together. A chunk that does not end its prompt is a whole
+//          number of chunk_tokens, or of half a step where that is less.
 
 #include <cstdint>
 #include <span>
@@ -31,10 +32,10 @@ struct step_bounds {
 
 // Sequences that may run at a time, so that a step always takes all of their decodes, or one chunk
 // and the decodes of the others. At least 1.
-uint32_t seats_of(const step_limits& most);
+uint32_t max_running_of(const step_limits& most);
 
-// `shares` get the decodes in the order of `all`, then prompts in the order of `prompts_first`
-// (indices of `all`; those of decodes are passed over). seats_of() bounds the size of `all`.
+// `shares` get the decodes in the order of `all`, then prompts in `order` (indices of `all`; those
+// of decodes are passed over). max_running_of() bounds the size of `all`.
 void plan_step(std::span<const work> all, std::span<const uint32_t> order, const step_bounds& most,
                std::vector<share>& shares);
 

@@ -56,10 +56,10 @@ void scheduler::contents::collect() {
     if (!s->of->is_paused()) able_.push_back(s);
   const auto suspect = std::ranges::find_if(able_, &sequence::is_suspect);
   if (suspect != able_.end()) able_ = {*suspect};
-  const uint64_t chunk = room_->most().window != 0 ? most_chunk_of(room_->most()) : 0;
+  const uint64_t chunk = memory_->most().window != 0 ? most_chunk_of(memory_->most()) : 0;
   work_.clear();
   for (const sequence* s : able_) {
-    const uint64_t border = room_->break_at(*s);
+    const uint64_t border = memory_->break_at(*s);
     work_.push_back(
         {s->left(), border == 0 || chunk == 0 ? border + chunk : std::min(border, chunk)});
   }
@@ -82,7 +82,7 @@ void scheduler::contents::order_prompts() {
 void scheduler::contents::plan() {
   order_prompts();
   n_decodes_ = static_cast<uint32_t>(work_.size() - order_.size());
-  const step_bounds most{.tokens = room_->most().max_tokens,
+  const step_bounds most{.tokens = memory_->most().max_tokens,
                          .prompt_tokens = cost_.prompt_tokens(n_decodes_)};
   plan_step(work_, order_, most, shares_);
 }
@@ -101,13 +101,13 @@ void scheduler::contents::prepare_rows() {
 // nullptr: no choice wants the row.
 sequence* scheduler::contents::prepare_row(sequence& s) {
   for (sequence& other : s.of->choices) {
-    if ((&other != &s && other.at != phase::unborn) || other.wish) continue;
+    if ((&other != &s && other.at != phase::pending) || other.wish) continue;
     const auto wants = other.generation.wants();
     if (wants && wants->more) {
       other.wish = wants->top_logits;
       continue;
     }
-    sequence* next = &other != &s ? nullptr : s.of->find_unborn();
+    sequence* next = &other != &s ? nullptr : s.of->find_pending();
     if (next != nullptr) {
       sequence& now_has = hand_over(s, *next);
       tell_last(s, wants ? nullptr : &wants.error());
@@ -129,7 +129,7 @@ sequence& scheduler::contents::hand_over(sequence& from, sequence& to) {
   to.used = from.used;
   to.waited = from.waited;
   to.since = from.since;
-  to.at = std::exchange(from.at, phase::unborn);
+  to.at = std::exchange(from.at, phase::pending);
   std::ranges::replace(running_, &from, &to);
   return to;
 }
@@ -139,7 +139,7 @@ sequence& scheduler::contents::hand_over(sequence& from, sequence& to) {
 void scheduler::contents::grow() {
   std::erase_if(shares_, [&](const share& one) {
     sequence& s = *able_[one.index];
-    if (room_->grow(s, one.n_tokens)) return false;
+    if (memory_->grow(s, one.n_tokens)) return false;
     fail(s, {BITNET_INTERNAL,
              fmt::format("a sequence of {} tokens lacks the blocks that it reserved for {} more",
                          s.computed, one.n_tokens)});
@@ -149,7 +149,7 @@ void scheduler::contents::grow() {
 
 // Whether the step can follow.
 bool scheduler::contents::copy() {
-  kv::copy_list& copies = room_->copies();
+  kv::copy_list& copies = memory_->copies();
   if (copies.empty()) return true;
   const auto ok = runner_->copy(copies.from, copies.to);
   if (!ok) {
@@ -168,15 +168,15 @@ void scheduler::contents::fail_copies(const failure& why) {
     lose_runner(why);
     return;
   }
-  const kv::copy_list copies = std::exchange(room_->copies(), {});
-  room_->forget();
+  const kv::copy_list copies = std::exchange(memory_->copies(), {});
+  memory_->forget();
   able_ = running_;
   for (sequence* s : able_) {
-    if (s->at != phase::running || !ends_in(copies, *s, room_->most().n_blocks)) continue;
+    if (s->at != phase::running || !ends_in(copies, *s, memory_->most().n_blocks)) continue;
     if (++s->failed_copies >= most_failed_copies)
       fail(*s, why);
     else
-      unseat(*s);
+      requeue(*s);
   }
 }
 
@@ -195,7 +195,7 @@ void scheduler::contents::run() {
     if (!has_row) continue;
     ++n_rows;
     for (const sequence& c : s.of->choices)
-      if (&c == &s || c.at == phase::unborn)
+      if (&c == &s || c.at == phase::pending)
         top_logits = widest(top_logits.value_or(*c.wish), *c.wish);
   }
   const time_point start = now();
@@ -226,7 +226,7 @@ void scheduler::contents::fail_step(const failure& why) {
   for (const share& one : shares_) {
     sequence& s = *able_[one.index];
     s.alone_until = s.computed + one.n_tokens;
-    if (room_->most().n_states != 0) unseat(s);  // the state before the step is gone
+    if (memory_->most().n_states != 0) requeue(s);  // the state before the step is gone
   }
 }
 
@@ -256,26 +256,26 @@ void scheduler::contents::note_computed(const share& one) {
   if (new_from < s.of->n_prompt)
     counts_.prompt_tokens += std::min<uint64_t>(end, s.of->n_prompt) - new_from;
   served_.serve(s.of->client, one.n_tokens, now());
-  room_->note_computed(s, one.n_tokens);
+  memory_->note_computed(s, one.n_tokens);
   s.failed_copies = 0;
 }
 
 // --- what comes of a row ---
 
 void scheduler::contents::sample(sequence& s, const generate::row& row) {
-  if (s.of->find_unborn() != nullptr)
-    bear(s, row);
+  if (s.of->find_pending() != nullptr)
+    fork_choices(s, row);
   else
     static_cast<void>(take(s, row));
 }
 
 // All choices begin with the row behind the prompt. Those that have no room now wait for it: the
 // prompt is known.
-void scheduler::contents::bear(sequence& leader, const generate::row& row) {
+void scheduler::contents::fork_choices(sequence& leader, const generate::row& row) {
   const uint64_t n_prompt = leader.tokens.size();
   leader.note_time(now());
   for (sequence& s : leader.of->choices) {
-    if (s.at != phase::unborn) continue;
+    if (s.at != phase::pending) continue;
     s.tokens.reserve(n_prompt + 1);
     s.tokens.assign(leader.tokens.begin(), leader.tokens.end());
     s.ever_computed = leader.ever_computed;
@@ -283,7 +283,7 @@ void scheduler::contents::bear(sequence& leader, const generate::row& row) {
     s.waited = leader.waited;
     s.since = leader.since;
     if (!take(s, row)) continue;
-    if (running_.size() < seats_ && room_->fork(leader, s)) {
+    if (running_.size() < max_running_ && memory_->fork(leader, s)) {
       s.at = phase::running;
       s.rank = leader.rank;
       running_.push_back(&s);
@@ -307,7 +307,7 @@ bool scheduler::contents::take(sequence& s, const generate::row& row) {
   ++counts_.generated_tokens;
   s.tokens.push_back(*token);
   auto wants = s.generation.wants();
-  if (wants && wants->more && s.tokens.size() >= room_->most().n_context) {
+  if (wants && wants->more && s.tokens.size() >= memory_->most().n_context) {
     s.generation.end(BITNET_STOP_CONTEXT);
     wants->more = false;
   }
@@ -331,9 +331,9 @@ void scheduler::contents::end(sequence& s) {
 
 // Of a prompt that choices wait for, all of them.
 void scheduler::contents::fail(sequence& s, const failure& why) {
-  const bool leads = s.at != phase::unborn;
+  const bool leads = s.at != phase::pending;
   tell_last(s, &why);
-  while (sequence* other = leads ? s.of->find_unborn() : nullptr) tell_last(*other, &why);
+  while (sequence* other = leads ? s.of->find_pending() : nullptr) tell_last(*other, &why);
 }
 
 void scheduler::contents::tell_last(sequence& s, const failure* why) {

@@ -89,7 +89,7 @@ TEST(admission, the_queue_is_bounded_by_requests_and_by_tokens) {
       {500, 1, 1, reason::tokens_waiting, BITNET_BUSY, "500 more", "not beside another"},
   };
   for (const auto& row : rows) {
-    const auto got = find_crowd(row.n_prompt, row.n_waiting, row.n_tokens, by);
+    const auto got = find_overload(row.n_prompt, row.n_waiting, row.n_tokens, by);
     ASSERT_EQ(got.has_value(), row.want.has_value()) << row.why;
     if (!got) continue;
     EXPECT_EQ(got->why, *row.want) << row.why;

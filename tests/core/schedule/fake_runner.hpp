@@ -1,7 +1,7 @@
 #pragma once
-// A device of numbers: its blocks keep token ids, and a row of logits is a hash of the whole history
-// of the sequence as read through its blocks. So a wrong block, position, copy, share or state gives
-// other tokens; and what the scheduler promises to a runner is checked in every step.
+// A device of numbers: its blocks keep token ids, and a row of logits is a hash of the whole
+// history of the sequence as read through its blocks. So a wrong block, position, copy, share or
+// state gives other tokens; and what the scheduler promises to a runner is checked in every step.
 
 #include <gtest/gtest.h>
 

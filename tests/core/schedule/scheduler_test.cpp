@@ -213,7 +213,7 @@ TEST(scheduler, the_urgent_take_the_place_of_others_which_go_on_later) {
   const struct {
     uint32_t max_running, n_blocks;
     const char* why;
-  } rows[] = {{2, 64, "seats"}, {0, 4, "blocks"}};
+  } rows[] = {{2, 64, "sequences"}, {0, 4, "blocks"}};
   for (const auto& row : rows) {
     step_limits most = small_limits();
     most.n_blocks = row.n_blocks;
@@ -310,7 +310,7 @@ TEST(scheduler, a_request_in_the_queue_is_cancelled_as_well) {
   w.engine->tick();
   EXPECT_EQ(w.engine->counted().waiting_new, 1U);
   EXPECT_EQ(w.engine->counted().waiting_tokens, 10U);
-  EXPECT_EQ(w.engine->counted().head, blocked_by::seats);
+  EXPECT_EQ(w.engine->counted().head, blocked_by::sequences);
   w.engine->cancel(second.id);
   w.engine->tick();
   EXPECT_TRUE(second.got->is_over()) << "all three choices";

@@ -57,7 +57,7 @@ TEST(step_plan, decodes_first_then_chunks_of_prompts) {
   }
 }
 
-TEST(step_plan, seats_leave_room_for_a_chunk) {
+TEST(step_plan, running_decodes_leave_room_for_a_chunk) {
   const struct {
     uint32_t max_tokens, max_sequences, max_outputs, want;
     const char* why;
@@ -74,7 +74,7 @@ TEST(step_plan, seats_leave_room_for_a_chunk) {
     most.max_tokens = row.max_tokens;
     most.max_sequences = row.max_sequences;
     most.max_outputs = row.max_outputs;
-    EXPECT_EQ(seats_of(most), row.want) << row.why;
+    EXPECT_EQ(max_running_of(most), row.want) << row.why;
   }
 }
 
@@ -83,16 +83,16 @@ TEST(step_plan, whatever_is_to_do_the_first_prompt_goes_on) {
     step_limits most;
     most.max_tokens = max_tokens;
     most.max_sequences = most.max_outputs = 40;
-    const uint32_t seats = seats_of(most);
-    std::vector<work> all(seats, work{1});
+    const uint32_t n = max_running_of(most);
+    std::vector<work> all(n, work{1});
     for (const uint64_t left : {2U, 15U, 16U, 17U, 1000U}) {
       all.back() = {left};
       std::vector<share> got;
-      plan_step(all, indices{seats - 1}, {max_tokens, chunk_tokens}, got);
-      EXPECT_EQ(got.size(), seats) << max_tokens << " tokens, " << left << " left";
-      uint32_t n = 0;
-      for (const share& s : got) n += s.n_tokens;
-      EXPECT_LE(n, max_tokens);
+      plan_step(all, indices{n - 1}, {max_tokens, chunk_tokens}, got);
+      EXPECT_EQ(got.size(), n) << max_tokens << " tokens, " << left << " left";
+      uint32_t tokens = 0;
+      for (const share& s : got) tokens += s.n_tokens;
+      EXPECT_LE(tokens, max_tokens);
     }
   }
 }

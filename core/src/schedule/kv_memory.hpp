@@ -13,9 +13,9 @@
 
 namespace bitnet::schedule {
 
-class room {
+class kv_memory {
  public:
-  room(const step_limits& most, const kv::hash_secret& secret);
+  kv_memory(const step_limits& most, const kv::hash_secret& secret);
 
   [[nodiscard]] const step_limits& most() const { return most_; }
   // Whether the sequence would have room if it were alone.

@@ -1,4 +1,4 @@
-#include "schedule/room.hpp"
+#include "schedule/kv_memory.hpp"
 
 #include <algorithm>
 
@@ -33,24 +33,24 @@ uint64_t next_border(const sequence& s) {
 
 }  // namespace
 
-room::room(const step_limits& most, const kv::hash_secret& secret)
+kv_memory::kv_memory(const step_limits& most, const kv::hash_secret& secret)
     : most_(most), pool_(shape_of(most), secret) {}
 
-uint32_t room::most_blocks(const sequence& s) const {
+uint32_t kv_memory::most_blocks(const sequence& s) const {
   const uint64_t tokens = most_tokens_of(s.of->n_prompt, s.of->max_tokens, most_);
   return most_blocks_of(std::max<uint64_t>(tokens, s.tokens.size()), most_);
 }
 
-bool room::could_hold(const sequence& s) const {
+bool kv_memory::could_hold(const sequence& s) const {
   return most_blocks(s) <= most_.n_blocks;
 }
 
-uint32_t room::lacking(const sequence& s) const {
+uint32_t kv_memory::lacking(const sequence& s) const {
   const uint32_t needs = most_blocks(s);
   return needs - std::min(needs, pool_.available());
 }
 
-std::expected<void, kv::shortage> room::begin(sequence& s) {
+std::expected<void, kv::shortage> kv_memory::begin(sequence& s) {
   const auto found = pool_.match(s.table, s.tokens, most_blocks(s), copies_);
   if (!found) return std::unexpected(found.error());
   s.computed = found->tokens;
@@ -62,24 +62,24 @@ std::expected<void, kv::shortage> room::begin(sequence& s) {
   return {};
 }
 
-std::expected<void, kv::shortage> room::fork(const sequence& parent, sequence& child) {
+std::expected<void, kv::shortage> kv_memory::fork(const sequence& parent, sequence& child) {
   if (auto ok = pool_.fork(parent.table, child.table, most_blocks(child), copies_); !ok) return ok;
   child.computed = parent.computed;
   return {};
 }
 
-void room::leave(sequence& s) {
+void kv_memory::leave(sequence& s) {
   pool_.release(s.table);
   s.computed = 0;
 }
 
-uint64_t room::break_at(const sequence& s) const {
+uint64_t kv_memory::break_at(const sequence& s) const {
   if (most_.n_states == 0) return 0;
   const uint64_t border = next_border(s);
   return border == 0 ? 0 : border - s.computed;
 }
 
-bool room::grow(sequence& s, uint64_t n) {
+bool kv_memory::grow(sequence& s, uint64_t n) {
   if (most_.window != 0 && s.computed >= most_.window)
     pool_.drop_unseen(s.table, s.computed + 1 - most_.window, most_.window_keep);
   const uint64_t end = s.computed + n;
@@ -87,7 +87,7 @@ bool room::grow(sequence& s, uint64_t n) {
   return pool_.extend(s.table, end - s.table.tokens(), copies_);
 }
 
-void room::note_computed(sequence& s, uint64_t n) {
+void kv_memory::note_computed(sequence& s, uint64_t n) {
   s.computed += n;
   s.ever_computed = std::max(s.ever_computed, s.computed);
   pool_.publish(s.table, std::span(s.tokens).first(s.computed));
