@@ -104,10 +104,9 @@ struct bitnet_runtime {
                                                       const std::set<std::string>& without,
                                                       std::vector<std::string>* late = nullptr);
   // Where a session goes whose device is lost.
-  bitnet::result<bitnet::session::engine_ptr> find_refuge(bitnet_model& model,
-                                                          const bitnet::select::request& wanted,
-                                                          const bitnet::session::engine_ptr& from,
-                                                          const bitnet::failure& why);
+  bitnet::result<bitnet::session::engine_ptr> find_replacement(
+      bitnet_model& model, const bitnet::select::request& wanted,
+      const bitnet::session::engine_ptr& from, const bitnet::failure& why);
 
   bitnet::api::services services;
   bitnet::select::request request;

@@ -96,12 +96,12 @@ bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
 
 }  // namespace
 
-bitnet::result<bitnet::session::engine_ptr> bitnet_runtime::find_refuge(
+bitnet::result<bitnet::session::engine_ptr> bitnet_runtime::find_replacement(
     bitnet_model& model, const bitnet::select::request& wanted,
     const bitnet::session::engine_ptr& from, const bitnet::failure& why) {
   const bitnet::api::steady steady(switching);
-  generations.lose(*from->blamed().choice().backend, why.message);
-  return lost.find_refuge(
+  generations.lose(*from->failed_part().choice().backend, why.message);
+  return lost.find_replacement(
       *model.engines, from, why, wanted, request,
       {.choose = [&](const auto& wish, const auto& without) { return choose_other(wish, without); },
        .settle =

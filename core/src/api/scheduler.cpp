@@ -69,7 +69,7 @@ bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
   how.sequences.own_kv = true;
   how.sequences.on_loss = [self = out.get()](const bitnet::session::engine_ptr& lost,
                                              const bitnet::failure& why) {
-    return self->model->runtime->find_refuge(*self->model, self->request, lost, why);
+    return self->model->runtime->find_replacement(*self->model, self->request, lost, why);
   };
   if (o.max_sequences != 0) how.max_sequences = o.max_sequences;
   how.kv_bytes = o.kv_bytes;

@@ -265,7 +265,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     so.cancelled = &handle->cancelled;
     bitnet_session& self = *handle;
     so.on_loss = [&self](const bitnet::session::engine_ptr& lost, const bitnet::failure& why) {
-      return self.model->runtime->find_refuge(*self.model, self.request, lost, why);
+      return self.model->runtime->find_replacement(*self.model, self.request, lost, why);
     };
     auto session = model->engines->open([&](bitnet::session::engine_ptr e) {
       return bitnet::session::session::open(std::move(e), so, self.cancel_token);

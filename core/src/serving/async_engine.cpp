@@ -62,7 +62,7 @@ result<std::unique_ptr<async_engine>> async_engine::open(std::shared_ptr<session
   out->move_to(**runner);
   schedule::options scheduling = out->options_.scheduling;
   if (out->options_.sequences.on_loss)
-    scheduling.on_loss = [self = out.get()](const failure& why) { return self->flee(why); };
+    scheduling.on_loss = [self = out.get()](const failure& why) { return self->recover(why); };
   auto made = schedule::scheduler::make(std::move(*runner), tokens, std::move(scheduling));
   if (!made) return std::unexpected(std::move(made.error()));
   out->scheduler_ = std::move(*made);
@@ -108,13 +108,13 @@ void async_engine::move_to(const session::model_runner& r) {
 }
 
 // Another engine after a loss, until one takes the model.
-result<std::unique_ptr<schedule::step_runner>> async_engine::flee(const failure& first) {
+result<std::unique_ptr<schedule::step_runner>> async_engine::recover(const failure& first) {
   failure why = first;
   std::shared_ptr<session::engine> lost = headed_for();
   for (;;) {
-    auto refuge = options_.sequences.on_loss(lost, why);
-    if (!refuge) return std::unexpected(std::move(refuge.error()));
-    auto runner = runner_on(*refuge);
+    auto other = options_.sequences.on_loss(lost, why);
+    if (!other) return std::unexpected(std::move(other.error()));
+    auto runner = runner_on(*other);
     if (runner) {
       move_to(**runner);
       return std::unique_ptr<schedule::step_runner>(std::move(*runner));
@@ -123,7 +123,7 @@ result<std::unique_ptr<schedule::step_runner>> async_engine::flee(const failure&
     if (status != BITNET_DEVICE_LOST && status != BITNET_CONTEXT_POISONED &&
         status != BITNET_TIMEOUT)
       return std::unexpected(std::move(runner.error()));
-    lost = std::move(*refuge);
+    lost = std::move(*other);
     why = std::move(runner.error());
   }
 }

@@ -53,7 +53,7 @@ class async_engine final : public session::tenant {
   explicit async_engine(engine_options o);
   [[nodiscard]] result<std::unique_ptr<session::model_runner>> runner_on(
       std::shared_ptr<session::engine> e) const;
-  result<std::unique_ptr<schedule::step_runner>> flee(const failure& why);
+  result<std::unique_ptr<schedule::step_runner>> recover(const failure& why);
   void move_to(const session::model_runner& r);
 
   engine_options options_;

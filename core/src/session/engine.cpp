@@ -14,7 +14,7 @@ engine::engine(placement where, const model::model& m, const kv_budget& budget)
       budget_(budget),
       parts_(std::move(where.parts)),
       main_(where.main),
-      blamed_(where.main) {}
+      failed_part_(where.main) {}
 
 result<std::unique_ptr<engine>> engine::open(placement where, const model::model& m,
                                              const progress& report, const pack_cache* cache,

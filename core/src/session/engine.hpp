@@ -56,9 +56,9 @@ class engine {
   [[nodiscard]] bool is_on(const plugin::backend* copy) const;
 
   // Of a part that failed, to be told whoever looks for another engine. Any thread.
-  void blame(std::size_t part) const { blamed_.store(part, std::memory_order_relaxed); }
-  [[nodiscard]] const part& blamed() const {
-    return *parts_[blamed_.load(std::memory_order_relaxed)];
+  void note_failure(std::size_t part) const { failed_part_.store(part, std::memory_order_relaxed); }
+  [[nodiscard]] const part& failed_part() const {
+    return *parts_[failed_part_.load(std::memory_order_relaxed)];
   }
 
   // Bytes that are free for keys and values now, 0 if nothing tells.
@@ -81,7 +81,7 @@ class engine {
   mutable std::mutex device_turn_;
   const std::vector<std::unique_ptr<part>> parts_;
   const std::size_t main_;
-  mutable std::atomic<std::size_t> blamed_;
+  mutable std::atomic<std::size_t> failed_part_;
 };
 
 }  // namespace bitnet::session

@@ -18,7 +18,7 @@ namespace bitnet::session {
 class engine;
 
 // Finds another engine for a session whose device is gone, for the reason given.
-using find_refuge =
+using replacement_finder =
     std::function<result<std::shared_ptr<engine>>(const std::shared_ptr<engine>&, const failure&)>;
 
 struct session_options {
@@ -34,10 +34,10 @@ struct session_options {
   bool deterministic = false;
   uint32_t precisions = 0;  // 1 << BITNET_PRECISION_* for each that products may be rounded to
   bool profile = false;
-  bool low_memory = false;  // every logit from the output head itself: no second form of it
-  bool embeddings = false;  // rows are hidden states behind the last norm, not logits
-  bool own_kv = false;      // not from the budget that the sessions of the model share
-  find_refuge on_loss{};    // empty: a lost device fails the evaluation
+  bool low_memory = false;       // every logit from the output head itself: no second form of it
+  bool embeddings = false;       // rows are hidden states behind the last norm, not logits
+  bool own_kv = false;           // not from the budget that the sessions of the model share
+  replacement_finder on_loss{};  // empty: a lost device fails the evaluation
 };
 
 inline constexpr uint32_t default_context = 4096;

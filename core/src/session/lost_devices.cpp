@@ -9,20 +9,21 @@ namespace bitnet::session {
 lost_devices::names lost_devices::add(const engine& lost, const failure& why) {
   const std::lock_guard lock(turn_);
   // A poisoned context is the process's: no other device of the backend works either.
-  const part& which = lost.blamed();
+  const part& which = lost.failed_part();
   names_.insert(why.status == BITNET_CONTEXT_POISONED ? which.backend_name()
                                                       : which.choice().device_name());
   return names_;
 }
 
-result<engine_ptr> lost_devices::find_refuge(model_engines& engines, const engine_ptr& lost,
-                                             const failure& why, const select::request& wished,
-                                             const select::request& general, const keeper& by) {
-  const std::string device = lost->blamed().choice().device_name();
+result<engine_ptr> lost_devices::find_replacement(model_engines& engines, const engine_ptr& lost,
+                                                  const failure& why, const select::request& wished,
+                                                  const select::request& general,
+                                                  const keeper& by) {
+  const std::string device = lost->failed_part().choice().device_name();
   engines.forget(*lost);
   names without = add(*lost, why);
   std::string reasons;  // of those that could not take the model
-  const auto next_refuge = [&]() -> result<engine_ptr> {
+  const auto next_replacement = [&]() -> result<engine_ptr> {
     for (;;) {
       auto other = by.choose(wished, without);
       if (!other) return std::unexpected(std::move(other.error()));
@@ -32,21 +33,21 @@ result<engine_ptr> lost_devices::find_refuge(model_engines& engines, const engin
       without.insert(other->device_name());
     }
   };
-  auto refuge = next_refuge();
-  if (!refuge) {
+  auto other = next_replacement();
+  if (!other) {
     by.log(BITNET_LOG_ERROR, fmt::format("{} is lost: {}", device, why.message));
     return std::unexpected(
-        failure{why.status, fmt::format("{}{}; {}", why.message, reasons, refuge.error().message),
+        failure{why.status, fmt::format("{}{}; {}", why.message, reasons, other.error().message),
                 why.from});
   }
   by.log(BITNET_LOG_WARN, fmt::format("{} is lost ({}): a session goes on with {}", device,
-                                      why.message, (*refuge)->choice().device_name()));
+                                      why.message, (*other)->choice().device_name()));
   if (engines.current() == lost)
     if (auto next = by.choose(general, without)) {
       if (auto e = engines.on(*next)) engines.set_current(*e);
       by.settle(*next);
     }
-  return refuge;
+  return other;
 }
 
 lost_devices::names lost_devices::all() const {

@@ -32,9 +32,9 @@ class lost_devices {
   // Where a session of `engines` whose device is lost goes on, as it wished; the device and what is
   // lost with it are not chosen again. New sessions follow `general`, the runtime's own request.
   // Errors    that of the loss, with why there is nowhere else.
-  result<engine_ptr> find_refuge(model_engines& engines, const engine_ptr& lost, const failure& why,
-                                 const select::request& wished, const select::request& general,
-                                 const keeper& by);
+  result<engine_ptr> find_replacement(model_engines& engines, const engine_ptr& lost,
+                                      const failure& why, const select::request& wished,
+                                      const select::request& general, const keeper& by);
   [[nodiscard]] names all() const;
   // Somebody chose it again, and it works: "mine:0".
   void works_again(const std::string& device);

@@ -217,7 +217,7 @@ result<void> model_runner::run(std::span<const schedule::slice> slices, uint32_t
     auto ok = run_part(i, *b);
     if (ok && i + 1 == places_.size()) ok = take_rows(places_[i], *b, rows);
     if (ok) continue;
-    engine_->blame(i);
+    engine_->note_failure(i);
     rows.clear();
     return ok;
   }

@@ -26,7 +26,7 @@ bool is_loss(const failure& why) {
          why.status == BITNET_TIMEOUT;
 }
 
-// Adds what ran on one seat to what ran on those before.
+// Adds what ran on one engine to what ran on those before.
 void add(std::vector<bitnet_kernel_stat>& to, const std::vector<bitnet_kernel_stat>& more) {
   for (const bitnet_kernel_stat& k : more) {
     const auto same = std::ranges::find_if(to, [&](const bitnet_kernel_stat& known) {
@@ -51,7 +51,7 @@ result<void> check_room(uint64_t before, uint64_t n_context, std::span<const int
 }
 
 // Tokens that there is room for beside the states; 0: unknown.
-uint64_t max_context(const seat::limits& most, uint64_t room) {
+uint64_t max_context(const session_runner::limits& most, uint64_t room) {
   return model::max_context(room - std::min(room, most.states_bytes), most.block_bytes,
                             block_tokens);
 }
@@ -76,11 +76,11 @@ result<std::unique_ptr<session>> session::open(std::shared_ptr<engine> e,
   // Asked before its blocks are there: room that is taken and not yet written to counts as free.
   const uint64_t free = e->free_memory();
   const uint64_t budget = options.own_kv ? 0 : e->budget().bytes;
-  auto place = seat::open(std::move(e), options, cancel_token);
+  auto place = session_runner::open(std::move(e), options, cancel_token);
   if (!place) return std::unexpected(std::move(place.error()));
   if (options.window == 0)
     s->max_context_ = max_context((*place)->most(), budget == 0 ? free : std::min(free, budget));
-  s->seat_ = std::move(*place);
+  s->runner_ = std::move(*place);
   s->tokens_.reserve(s->limits().n_context);
   return s;
 }
@@ -102,14 +102,14 @@ class session::hold {
     const auto stop = [&] {
       return s.cancelled_ != nullptr && s.cancelled_->load(std::memory_order_relaxed);
     };
-    if (auto ok = s.seat_->store().begin(s.seat_->kv(), blocks, stop); !ok)
+    if (auto ok = s.runner_->store().begin(s.runner_->kv(), blocks, stop); !ok)
       return std::unexpected(std::move(ok.error()));
-    if (s.seat_->kv().lost) s.evaluated_ = s.kept_at_ = 0;
-    s.seat_->kv().lost = false;
+    if (s.runner_->kv().lost) s.evaluated_ = s.kept_at_ = 0;
+    s.runner_->kv().lost = false;
     return hold(s);
   }
   ~hold() {
-    if (session_ != nullptr) session_->seat_->store().end(session_->seat_->kv());
+    if (session_ != nullptr) session_->runner_->store().end(session_->runner_->kv());
   }
   hold(hold&& other) noexcept : session_(std::exchange(other.session_, nullptr)) {}
   hold& operator=(hold&&) = delete;
@@ -138,8 +138,8 @@ uint64_t session::first_seen() const {
 
 // Gives back the blocks that no later token will see.
 void session::forget_unseen() {
-  seat_->kv().spare.drop(seat_->kv().table, blocks_for(limits().window_keep),
-                         first_seen() / block_tokens);
+  runner_->kv().spare.drop(runner_->kv().table, blocks_for(limits().window_keep),
+                           first_seen() / block_tokens);
 }
 
 // The most of the first `evaluated` tokens whose state there is, which then is the sequence's.
@@ -147,7 +147,7 @@ uint64_t session::settle_state(uint64_t evaluated) {
   if (kept_at_ > evaluated) kept_at_ = 0;
   if (evaluated == evaluated_ && !state_spoilt_) return evaluated;
   state_spoilt_ = false;
-  if (kept_at_ != 0 && !seat_->restore_state()) kept_at_ = 0;
+  if (kept_at_ != 0 && !runner_->restore_state()) kept_at_ = 0;
   return kept_at_;
 }
 
@@ -155,7 +155,7 @@ uint64_t session::settle_state(uint64_t evaluated) {
 // is what is taken back most.
 result<void> session::keep_state() {
   if (!has_state() || evaluated_ == 0 || tokens_.size() - evaluated_ < 2) return {};
-  if (auto ok = seat_->keep_state(); !ok) return ok;
+  if (auto ok = runner_->keep_state(); !ok) return ok;
   kept_at_ = evaluated_;
   return {};
 }
@@ -164,32 +164,33 @@ result<void> session::keep_state() {
 // see, all are evaluated again: what a token is in one layer depends on all windows before it.
 void session::settle(uint64_t evaluated) {
   evaluated_ = has_state() ? settle_state(evaluated) : evaluated;
-  seat_->kv().spare.resize(seat_->kv().table, evaluated_);
-  for (uint64_t b = 0; b < seat_->kv().table.size(); ++b) {
+  runner_->kv().spare.resize(runner_->kv().table, evaluated_);
+  for (uint64_t b = 0; b < runner_->kv().table.size(); ++b) {
     const bool seen =
         b * block_tokens < limits().window_keep || (b + 1) * block_tokens > first_seen();
-    if (!seen || seat_->kv().table[b] != no_block) continue;
+    if (!seen || runner_->kv().table[b] != no_block) continue;
     evaluated_ = 0;
-    seat_->kv().spare.resize(seat_->kv().table, 0);
+    runner_->kv().spare.resize(runner_->kv().table, 0);
     return;
   }
 }
 
 result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> rows) {
-  return eval(ids, all_rows, seat::wanted{rows});
+  return eval(ids, all_rows, session_runner::wanted{rows});
 }
 
 result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows,
                                listed_logits& largest) {
-  return eval(ids, false, seat::wanted{rows, options_.low_memory ? 0 : top, &largest});
+  return eval(ids, false, session_runner::wanted{rows, options_.low_memory ? 0 : top, &largest});
 }
 
-result<void> session::eval(std::span<const int32_t> ids, bool all_rows, const seat::wanted& out) {
+result<void> session::eval(std::span<const int32_t> ids, bool all_rows,
+                           const session_runner::wanted& out) {
   if (has_offer_.load(std::memory_order_acquire)) take_offer();
   auto start = clock::now();
   auto done = evaluate(ids, all_rows, out);
   while (!done && is_loss(done.error()) && options_.on_loss) {
-    if (auto safe = flee(std::move(done.error())); !safe) return safe;
+    if (auto safe = recover(std::move(done.error())); !safe) return safe;
     start = clock::now();
     done = evaluate(ids, all_rows, out);
   }
@@ -201,7 +202,7 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows, const se
 }
 
 result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
-                               const seat::wanted& out) {
+                               const session_runner::wanted& out) {
   const uint64_t before = tokens_.size();
   const uint64_t width = limits().row_floats;
   const uint64_t wanted_rows = out.rows.empty() ? 0 : (all_rows ? ids.size() : 1);
@@ -237,7 +238,7 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
         std::min<uint64_t>(tokens_.size() - evaluated_,
                            all_rows && wanted_rows != 0 ? limits().max_outputs : limits().n_batch);
     forget_unseen();
-    if (!seat_->kv().spare.resize(seat_->kv().table, evaluated_ + n))
+    if (!runner_->kv().spare.resize(runner_->kv().table, evaluated_ + n))
       return undo({BITNET_INTERNAL, "fewer KV blocks than a step needs"});
     const std::span chunk(tokens_.data() + evaluated_, n);
     uint64_t first_output = n;  // none
@@ -248,9 +249,10 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
         first_output = before > evaluated_ ? std::min(before - evaluated_, n) : 0;
     }
     const uint64_t n_rows = n - first_output;
-    seat::wanted of_step = out;
+    session_runner::wanted of_step = out;
     of_step.rows = out.rows.subspan(written * width, n_rows * width);
-    if (auto ok = seat_->step(evaluated_, chunk, static_cast<uint32_t>(first_output), of_step); !ok)
+    if (auto ok = runner_->step(evaluated_, chunk, static_cast<uint32_t>(first_output), of_step);
+        !ok)
       return undo(std::move(ok.error()));
     ++steps_;
     steps_tokens_ += n;
@@ -262,13 +264,13 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
 
 // ---- moving ------------------------------------------------------------------------------------
 
-result<std::unique_ptr<seat>> session::seat_on(std::shared_ptr<engine> e) const {
+result<std::unique_ptr<session_runner>> session::runner_on(std::shared_ptr<engine> e) const {
   session_options same = options_;
   {
     const std::lock_guard lock(turn_);
     same.n_context = limits().n_context;  // the rotation of keys that move may depend on it
   }
-  auto place = seat::open(std::move(e), same, cancel_token_);
+  auto place = session_runner::open(std::move(e), same, cancel_token_);
   if (!place) return place;
   const std::lock_guard lock(turn_);
   if ((*place)->most().n_context < limits().n_context)
@@ -280,7 +282,7 @@ result<std::unique_ptr<seat>> session::seat_on(std::shared_ptr<engine> e) const 
 }
 
 result<void> session::move(std::shared_ptr<engine> to, moving how, const std::string& why) {
-  auto place = seat_on(std::move(to));
+  auto place = runner_on(std::move(to));
   if (!place) return std::unexpected(std::move(place.error()));
   std::optional<offered> late;  // whoever made it knew less than this caller
   {
@@ -288,12 +290,12 @@ result<void> session::move(std::shared_ptr<engine> to, moving how, const std::st
     late.swap(offer_);
     has_offer_.store(false, std::memory_order_release);
   }
-  sit(std::move(*place), how, why);
+  switch_to(std::move(*place), how, why);
   return {};
 }
 
 result<void> session::offer(std::shared_ptr<engine> to, moving how, const std::string& why) {
-  auto place = seat_on(std::move(to));
+  auto place = runner_on(std::move(to));
   if (!place) return std::unexpected(std::move(place.error()));
   std::optional<offered> made(offered{std::move(*place), how, why});
   const std::lock_guard lock(turn_);
@@ -304,7 +306,7 @@ result<void> session::offer(std::shared_ptr<engine> to, moving how, const std::s
 
 std::shared_ptr<engine> session::headed_for() const {
   const std::lock_guard lock(turn_);
-  return offer_ ? offer_->place->on() : seat_->on();
+  return offer_ ? offer_->place->on() : runner_->on();
 }
 
 void session::take_offer() {
@@ -314,12 +316,12 @@ void session::take_offer() {
     taken.swap(offer_);
     has_offer_.store(false, std::memory_order_release);
   }
-  if (taken) sit(std::move(taken->place), taken->how, taken->why);
+  if (taken) switch_to(std::move(taken->place), taken->how, taken->why);
 }
 
-void session::sit(std::unique_ptr<seat> to, moving how, const std::string& why) {
+void session::switch_to(std::unique_ptr<session_runner> to, moving how, const std::string& why) {
   const auto start = clock::now();
-  if (const auto ran = seat_->ran()) add(ran_before_, *ran);
+  if (const auto ran = runner_->ran()) add(ran_before_, *ran);
   const bool copied = how == moving::migrate && copy_to(*to);
   const double copy_ms = copied ? ms_since(start) : 0;
   if (!copied) evaluated_ = 0;
@@ -327,7 +329,7 @@ void session::sit(std::unique_ptr<seat> to, moving how, const std::string& why) 
   catching_up_ = !copied;
   {
     const std::lock_guard lock(turn_);
-    seat_.swap(to);
+    runner_.swap(to);
   }
   move_record record{to->on()->choice().device_name(), owner().choice().device_name(), why,
                      copied ? "migrate" : "recompute"};
@@ -339,41 +341,41 @@ void session::sit(std::unique_ptr<seat> to, moving how, const std::string& why) 
   if (moves_.size() > most_moves_kept) moves_.pop_front();
 }
 
-// True if the keys and values of all that was evaluated are in the new seat.
-bool session::copy_to(seat& to) {
+// True if the keys and values of all that was evaluated are on the new engine.
+bool session::copy_to(session_runner& to) {
   const auto mine = hold::begin(*this, 0);
   if (!mine) return false;
-  const auto& table = seat_->kv().table;
+  const auto& table = runner_->kv().table;
   const auto held = table.size() - static_cast<std::size_t>(std::ranges::count(table, no_block));
   if (!to.store().begin(to.kv(), held, [] { return true; })) return false;
-  const bool copied = to.copy_blocks(*seat_).has_value();
+  const bool copied = to.copy_blocks(*runner_).has_value();
   if (!copied) to.kv().spare.drop(to.kv().table, 0, to.kv().table.size());
   if (!copied) to.kv().table.clear();
   to.store().end(to.kv());
   return copied;
 }
 
-result<void> session::flee(failure why) {
-  std::shared_ptr<engine> lost = seat_->on();
+result<void> session::recover(failure why) {
+  std::shared_ptr<engine> lost = runner_->on();
   for (;;) {
-    auto refuge = options_.on_loss(lost, why);
-    if (!refuge) return std::unexpected(std::move(refuge.error()));
-    auto moved = move(*refuge, moving::recompute, why.message);
+    auto other = options_.on_loss(lost, why);
+    if (!other) return std::unexpected(std::move(other.error()));
+    auto moved = move(*other, moving::recompute, why.message);
     if (moved || !is_loss(moved.error())) return moved;
-    lost = std::move(*refuge);
+    lost = std::move(*other);
     why = std::move(moved.error());
   }
 }
 
 result<session::usage> session::report() const {
   usage out;
-  auto ran = seat_->ran();
+  auto ran = runner_->ran();
   if (!ran) return std::unexpected(std::move(ran.error()));
   out.kernels = ran_before_;
   add(out.kernels, *ran);
   out.steps = steps_;
   out.tokens = steps_tokens_;
-  const kv_store::usage kv = seat_->kv_usage();
+  const kv_store::usage kv = runner_->kv_usage();
   out.kv_blocks = static_cast<uint32_t>(kv.blocks);
   out.evictions = kv.evictions;
   out.kv_budget = owner().budget().bytes;
@@ -381,7 +383,7 @@ result<session::usage> session::report() const {
   out.window_keep = limits().window_keep;
   out.dtype_k = options_.dtype_k;
   out.dtype_v = options_.dtype_v;
-  out.kv_bytes = seat_->kv_bytes();
+  out.kv_bytes = runner_->kv_bytes();
   if (n_moves_ == 0) out.max_context = max_context_;
   return out;
 }

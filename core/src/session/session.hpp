@@ -1,5 +1,5 @@
 #pragma once
-// One conversation: its tokens, and the seat where they are evaluated. It can change its seat
+// One conversation: its tokens, and what evaluates them on an engine. It can change its engine
 // between two tokens.
 //
 // Threads one at a time, unless said otherwise.
@@ -17,7 +17,7 @@
 #include "base/result.hpp"
 #include "session/engine.hpp"
 #include "session/kv_store.hpp"
-#include "session/seat.hpp"
+#include "session/session_runner.hpp"
 #include "session/tenant.hpp"
 
 namespace bitnet::session {
@@ -58,7 +58,7 @@ class session final : public tenant {
   // Of a row: of the vocabulary, or of a hidden state.
   [[nodiscard]] uint64_t row_floats() const { return limits().row_floats; }
   [[nodiscard]] bool gives_embeddings() const { return options_.embeddings; }
-  [[nodiscard]] engine& owner() const { return *seat_->on(); }
+  [[nodiscard]] engine& owner() const { return *runner_->on(); }
 
   // Moves to another engine of the same model, now. On failure the session stays where it is.
   result<void> move(std::shared_ptr<engine> to, moving how, const std::string& why);
@@ -83,7 +83,7 @@ class session final : public tenant {
 
  private:
   session(const session_options& options, uint64_t cancel_token);
-  [[nodiscard]] const seat::limits& limits() const { return seat_->most(); }
+  [[nodiscard]] const session_runner::limits& limits() const { return runner_->most(); }
   [[nodiscard]] uint64_t first_seen() const;  // by the next token, beside those kept
   class hold;                                 // of the blocks of this sequence
   void forget_unseen();
@@ -91,13 +91,14 @@ class session final : public tenant {
   [[nodiscard]] bool has_state() const { return limits().states_bytes != 0; }
   [[nodiscard]] uint64_t settle_state(uint64_t evaluated);
   result<void> keep_state();
-  result<void> eval(std::span<const int32_t> ids, bool all_rows, const seat::wanted& out);
-  result<void> evaluate(std::span<const int32_t> ids, bool all_rows, const seat::wanted& out);
-  [[nodiscard]] result<std::unique_ptr<seat>> seat_on(std::shared_ptr<engine> e) const;
+  result<void> eval(std::span<const int32_t> ids, bool all_rows, const session_runner::wanted& out);
+  result<void> evaluate(std::span<const int32_t> ids, bool all_rows,
+                        const session_runner::wanted& out);
+  [[nodiscard]] result<std::unique_ptr<session_runner>> runner_on(std::shared_ptr<engine> e) const;
   void take_offer();
-  void sit(std::unique_ptr<seat> to, moving how, const std::string& why);
-  bool copy_to(seat& to);
-  result<void> flee(failure why);
+  void switch_to(std::unique_ptr<session_runner> to, moving how, const std::string& why);
+  bool copy_to(session_runner& to);
+  result<void> recover(failure why);
 
   const session_options options_;
   const uint64_t cancel_token_;
@@ -110,21 +111,21 @@ class session final : public tenant {
   uint64_t kept_at_ = 0;
   bool state_spoilt_ = false;
   uint64_t steps_ = 0, steps_tokens_ = 0;
-  uint64_t max_context_ = 0;                    // on the seat where it was opened
-  std::vector<bitnet_kernel_stat> ran_before_;  // on former seats
+  uint64_t max_context_ = 0;                    // on the engine where it was opened
+  std::vector<bitnet_kernel_stat> ran_before_;  // on former engines
   std::deque<move_record> moves_;
   uint64_t n_moves_ = 0;
   bool catching_up_ = false;  // the last move is not over before the next evaluation
 
   struct offered {
-    std::unique_ptr<seat> place;
+    std::unique_ptr<session_runner> place;
     moving how;
     std::string why;
   };
   std::atomic<bool> has_offer_{false};
-  mutable std::mutex turn_;  // guards offer_ for all, seat_ for other threads
+  mutable std::mutex turn_;  // guards offer_ for all, runner_ for other threads
   std::optional<offered> offer_;
-  std::unique_ptr<seat> seat_;  // never nullptr
+  std::unique_ptr<session_runner> runner_;  // never nullptr
 };
 
 }  // namespace bitnet::session

@@ -1,4 +1,4 @@
-#include "session/seat.hpp"
+#include "session/session_runner.hpp"
 
 #include <fmt/core.h>
 
@@ -10,9 +10,10 @@
 
 namespace bitnet::session {
 
-result<std::unique_ptr<seat>> seat::open(std::shared_ptr<engine> e, const session_options& options,
-                                         uint64_t cancel_token) {
-  std::unique_ptr<seat> s(new seat(std::move(e)));
+result<std::unique_ptr<session_runner>> session_runner::open(std::shared_ptr<engine> e,
+                                                             const session_options& options,
+                                                             uint64_t cancel_token) {
+  std::unique_ptr<session_runner> s(new session_runner(std::move(e)));
   {
     const std::lock_guard turn(s->engine_->device_turn());
     auto ready = s->measure(options);
@@ -26,7 +27,7 @@ result<std::unique_ptr<seat>> seat::open(std::shared_ptr<engine> e, const sessio
   return s;
 }
 
-seat::~seat() {
+session_runner::~session_runner() {
   // What a step that never ended may still write to goes to nobody else.
   if (runner_ && runner_->is_hung()) {
     kv_.table.clear();
@@ -40,13 +41,13 @@ seat::~seat() {
   store_.reset();
 }
 
-uint64_t seat::kv_bytes() const {
+uint64_t session_runner::kv_bytes() const {
   const bitnet_kv_config& all = store_->config();
   return limits_.block_bytes * all.n_blocks + uint64_t{all.n_states} * state_bytes(all);
 }
 
 // What this engine can give to a session of these options.
-result<void> seat::measure(const session_options& options) {
+result<void> session_runner::measure(const session_options& options) {
   const model::hyperparameters& shape = engine_->model().shape();
   uint32_t attention_flags = UINT32_MAX;
   for (const auto& p : engine_->parts()) {
@@ -62,7 +63,7 @@ result<void> seat::measure(const session_options& options) {
   return {};
 }
 
-result<void> seat::take_store(const session_options& options) {
+result<void> session_runner::take_store(const session_options& options) {
   const uint64_t budget = options.own_kv ? 0 : engine_->budget().bytes;
   const bitnet_kv_config kv = pool_of(engine_->model().shape(), options, limits_, budget);
   auto store = budget == 0 ? kv_store::make(*engine_, kv, eviction::lru) : engine_->shared_kv(kv);
@@ -81,8 +82,8 @@ result<void> seat::take_store(const session_options& options) {
   return {};
 }
 
-result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
-                        const wanted& out) {
+result<void> session_runner::step(uint64_t first, std::span<const int32_t> ids,
+                                  uint32_t first_output, const wanted& out) {
   if (out.largest != nullptr) {
     out.largest->ids.clear();
     out.largest->logits.clear();
@@ -103,7 +104,7 @@ result<void> seat::step(uint64_t first, std::span<const int32_t> ids, uint32_t f
   return {};
 }
 
-std::vector<uint32_t> seat::held_blocks() const {
+std::vector<uint32_t> session_runner::held_blocks() const {
   std::vector<uint32_t> out;
   std::ranges::copy_if(kv_.table, std::back_inserter(out),
                        [](uint32_t b) { return b != no_block; });
@@ -111,20 +112,20 @@ std::vector<uint32_t> seat::held_blocks() const {
 }
 
 // The copy is done before the step that comes next.
-result<void> seat::copy_state(uint32_t from, uint32_t to) {
+result<void> session_runner::copy_state(uint32_t from, uint32_t to) {
   const uint32_t there = store_->n_blocks() + from, here = store_->n_blocks() + to;
   return runner_->copy({&there, 1}, {&here, 1});
 }
 
-result<void> seat::keep_state() {
+result<void> session_runner::keep_state() {
   return copy_state(kv_.state, kv_.kept_state);
 }
 
-result<void> seat::restore_state() {
+result<void> session_runner::restore_state() {
   return copy_state(kv_.kept_state, kv_.state);
 }
 
-result<void> seat::copy_blocks(seat& from) {
+result<void> session_runner::copy_blocks(session_runner& from) {
   if (!kv_.spare.resize_like(kv_.table, from.kv_.table))
     return fail(BITNET_OUT_OF_MEMORY, "fewer KV blocks than the session has");
   constexpr uint64_t room = 16U << 20;  // bytes on the way at a time

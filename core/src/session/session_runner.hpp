@@ -25,13 +25,14 @@ struct listed_logits {
   std::vector<float> logits;  // of each of `ids`
 };
 
-class seat {
+class session_runner {
  public:
-  static result<std::unique_ptr<seat>> open(std::shared_ptr<engine> e,
-                                            const session_options& options, uint64_t cancel_token);
-  ~seat();
-  seat(const seat&) = delete;
-  seat& operator=(const seat&) = delete;
+  static result<std::unique_ptr<session_runner>> open(std::shared_ptr<engine> e,
+                                                      const session_options& options,
+                                                      uint64_t cancel_token);
+  ~session_runner();
+  session_runner(const session_runner&) = delete;
+  session_runner& operator=(const session_runner&) = delete;
 
   using limits = session::limits;
   [[nodiscard]] const limits& most() const { return limits_; }
@@ -62,10 +63,10 @@ class seat {
 
   // Takes the blocks and the state of `from`, through the layout that every backend can write and
   // read. Both are held by the caller; this one's table is empty and its spare blocks are enough.
-  result<void> copy_blocks(seat& from);
+  result<void> copy_blocks(session_runner& from);
 
  private:
-  explicit seat(std::shared_ptr<session::engine> e) : engine_(std::move(e)) {}
+  explicit session_runner(std::shared_ptr<session::engine> e) : engine_(std::move(e)) {}
   result<void> measure(const session_options& options);
   result<void> take_store(const session_options& options);
   [[nodiscard]] std::vector<uint32_t> held_blocks() const;
