@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <functional>
 #include <optional>
+#include <span>
 #include <tuple>
 #include <utility>
 
@@ -151,10 +152,14 @@ void scheduler::contents::grow() {
 bool scheduler::contents::copy() {
   kv::copy_list& copies = memory_->copies();
   if (copies.empty()) return true;
-  const auto ok = runner_->copy(copies.from, copies.to);
-  if (!ok) {
-    fail_copies(ok.error());
-    return false;
+  const std::span from(copies.from), to(copies.to);
+  for (std::size_t begin = 0; begin < from.size();) {
+    const std::size_t n = copies.independent_until(begin) - begin;
+    if (auto ok = runner_->copy(from.subspan(begin, n), to.subspan(begin, n)); !ok) {
+      fail_copies(ok.error());
+      return false;
+    }
+    begin += n;
   }
   counts_.copied_blocks += copies.from.size();
   copies.clear();

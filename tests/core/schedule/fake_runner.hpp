@@ -74,6 +74,10 @@ class fake_runner final : public step_runner {
 
   result<void> copy(std::span<const uint32_t> from, std::span<const uint32_t> to) override {
     EXPECT_EQ(from.size(), to.size());
+    for (std::size_t i = 0; i < to.size(); ++i) {  // as of a device that copies them in any order
+      EXPECT_EQ(std::ranges::count(to, to[i]), 1);
+      EXPECT_EQ(std::ranges::count(from, to[i]), 0);
+    }
     if (fails_to_copy)
       if (auto why = fails_to_copy()) return std::unexpected(*std::move(why));
     for (std::size_t i = 0; i < from.size(); ++i) {
