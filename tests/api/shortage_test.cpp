@@ -1,6 +1,6 @@
-// What the system does not give: each thread that libbitnet asks for, and each large piece of memory,
-// is missing once, alone and with all behind it. Every call then returns, with a sentence or with
-// what it was asked for.
+// What the system does not give: each thread that libbitnet asks for, and each large piece of
+// memory, is missing once, alone and with all behind it. Every call then returns, with a sentence
+// or with what it was asked for.
 //
 // pthread_create and operator new are this program's, in front of the system's.
 
@@ -37,8 +37,8 @@ struct shortage {
 };
 shortage threads, memory;
 
-// Bytes. Smaller pieces are given: the standard library and the destructor of nlohmann::json ask for
-// some where no exception can leave, and the process ends.
+// Bytes. Smaller pieces are given: the standard library and the destructor of nlohmann::json ask
+// for some where no exception can leave, and the process ends.
 constexpr std::size_t refusable = 16384;
 
 }  // namespace

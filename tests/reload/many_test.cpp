@@ -199,8 +199,8 @@ TEST_F(many, without_another_device_each_is_told) {
   bitnet_scheduler_close(s);
 }
 
-// Requests come and go at random, some are cancelled, while the backend is replaced again and again,
-// in a pool that has room for a few.
+// Requests come and go at random, some are cancelled, while the backend is replaced again and
+// again, in a pool that has room for a few.
 TEST_F(many, each_keeps_its_text_while_everything_changes) {
   const char* const rounds_of = std::getenv("BITNET_MANY_REQUESTS");
   const int n_requests = rounds_of != nullptr ? std::atoi(rounds_of) : 60;

@@ -707,11 +707,12 @@ BITNET_API bitnet_status bitnet_scheduler_open(bitnet_model* model,
                                                bitnet_scheduler** out, bitnet_error* err);
 /* What runs or waits is cancelled. Waits for the step that runs. */
 BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
-/* JSON: {backend, device, max_sequences, max_tokens, n_context, kv{blocks, block_tokens, block_bytes,
- * dtype_k, dtype_v, used, cached, reserved}, running, waiting{new, preempted, paused, tokens,
- * reason?}, requests{accepted, refused{...}}, choices{stop reasons..., failed}, tokens{prompt,
- * generated, recomputed}, prefix{queried, found, misses{...}}, preemptions, steps, step_ns, ...}:
- * counted since it was opened. */
+/* JSON, counted since it was opened: {backend, device, max_sequences, max_tokens, n_context,
+ * kv{blocks, block_tokens, block_bytes, dtype_k, dtype_v, used, cached, reserved}, running, paused,
+ * waiting{new, preempted, paused, tokens, reason?}, requests{accepted, refused{}}, choices{},
+ * tokens{prompt, generated, recomputed}, prefix{queried, found, misses{}, evicted_blocks},
+ * preemptions, steps, failed_steps, step_ns, devices_lost, moves}. refused, choices and misses are
+ * numbers by reason. */
 BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);

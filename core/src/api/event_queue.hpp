@@ -17,8 +17,8 @@ namespace bitnet::api {
 
 class event_queue;
 
-// Which queues have events, in the order in which they got their first; and a descriptor that can be
-// read from while one has. Lives as long as a queue does.
+// Which queues have events, in the order in which they got their first; and a descriptor that can
+// be read from while one has. Lives as long as a queue does.
 class event_board {
  public:
   // BITNET_OUT_OF_MEMORY where the system has no descriptor left.
@@ -54,8 +54,8 @@ class event_queue final : public schedule::sink {
 
   bool offer(schedule::event&& e) override;
 
-  // BITNET_TIMEOUT, or BITNET_NOT_FOUND after the last end. `made_room`: the scheduler was told that
-  // it is full, and may go on.
+  // BITNET_TIMEOUT, or BITNET_NOT_FOUND after the last end. `made_room`: the scheduler was told
+  // that it is full, and may go on.
   result<schedule::event> next(uint32_t timeout_ms, bool& made_room);
   // Nobody will read any more: all that comes is dropped, and the board forgets it.
   void close();

@@ -1,7 +1,7 @@
 // Two facts make eviction O(1). A table that holds a known block holds its parent too (drop_unseen
-// cuts the tree where that would end), so below a cached block all are cached. And a table lets go of
-// its last blocks first, so that in `cached_` children stand before their parents: the first of the
-// list is a leaf, and the one whose last use is the longest ago.
+// cuts the tree where that would end), so below a cached block all are cached. And a table lets go
+// of its last blocks first, so that in `cached_` children stand before their parents: the first of
+// the list is a leaf, and the one whose last use is the longest ago.
 
 #include "kv/block_pool.hpp"
 
@@ -256,8 +256,8 @@ void block_pool::publish(table& t, std::span<const int32_t> tokens) {
   }
 }
 
-// Exchanges a reference to `own` for one to `known`. False, with nothing changed, where that takes a
-// block more than it gives and there is none.
+// Exchanges a reference to `own` for one to `known`. False, with nothing changed, where that takes
+// a block more than it gives and there is none.
 bool block_pool::hold_known(uint32_t own, uint32_t known) {
   const block& o = blocks_[own];
   const bool takes = shape_.windows || blocks_[known].references == 0;

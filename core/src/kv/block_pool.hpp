@@ -3,20 +3,20 @@
 // blocks, a tree of known prefixes, copy on write, reservations, eviction. Numbers only: the runner
 // has the memory.
 //
-// The budget is what `shape` says. A block is used (some table holds it), cached (none does, but the
-// tree knows its tokens, so that a later sequence can go on from it) or free. Blocks that a table
-// has reserved are among the cached and free ones; used + cached + free == n_blocks, and
+// The budget is what `shape` says. A block is used (some table holds it), cached (none does, but
+// the tree knows its tokens, so that a later sequence can go on from it) or free. Blocks that a
+// table has reserved are among the cached and free ones; used + cached + free == n_blocks, and
 // reserved <= cached + free, at any time.
 //
 // The course of a sequence:
-//   match    takes what is known of its prompt and reserves the rest; the one call that may lack room
+//   match    takes what is known of its prompt and reserves the rest; it alone may lack room
 //   extend   before each step: blocks for its tokens
 //   publish  after each step: the blocks that became full are known
 //   release  at its end, or when it is preempted: its full blocks stay cached
 //
-// Copies that a call asks for are appended to its `copies`. They are to be run before the next step,
-// in their order: what one reads may have been given out since, and be written by a later one.
-// Where running them fails, forget() all and release the tables that they were for.
+// Copies that a call asks for are appended to its `copies`. They are to be run before the next
+// step, in their order: what one reads may have been given out since, and be written by a later
+// one. Where running them fails, forget() all and release the tables that they were for.
 //
 // Threads  one at a time.
 // Cost     of each call O(1) for each block that it names; nothing is allocated but by tables that
@@ -65,7 +65,8 @@ class table {
   table& operator=(const table&) = delete;
   ~table() = default;
 
-  // In order of position; no_block where nothing is seen any more. Valid until the table's next call.
+  // In order of position; no_block where nothing is seen any more. Valid until the table's next
+  // call.
   [[nodiscard]] std::span<const uint32_t> blocks() const { return blocks_; }
   [[nodiscard]] uint64_t tokens() const { return tokens_; }  // that have a place in them
   [[nodiscard]] uint32_t state() const { return state_; }    // no_block: none
@@ -108,21 +109,21 @@ class block_pool {
     miss why = miss::none;
   };
   // Begins the empty table `t` for a sequence with the prompt `tokens`, that holds `blocks_at_most`
-  // at a time, at least as many as it finds: takes references to the longest known run of blocks and
-  // reserves the rest. A shortage leaves everything as it was, and is not counted as a query.
+  // at a time, at least as many as it finds: takes references to the longest known run of blocks
+  // and reserves the rest. A shortage leaves everything as it was, and is not counted as a query.
   std::expected<found, shortage> match(table& t, std::span<const int32_t> tokens,
                                        uint32_t blocks_at_most, copy_list& copies);
-  // Raises what `t`, which match or fork began, can hold at a time to `blocks_at_most`; false, with nothing changed, when there
-  // is no room.
+  // Raises what `t`, which match or fork began, can hold at a time to `blocks_at_most`; false, with
+  // nothing changed, when there is no room.
   bool reserve(table& t, uint32_t blocks_at_most);
 
-  // Gives `t` blocks for `n_tokens` more, and makes those writable. Takes them from its reservation,
-  // and so cannot fail within it; false, with nothing changed, beyond.
+  // Gives `t` blocks for `n_tokens` more, and makes those writable. Takes them from its
+  // reservation, and so cannot fail within it; false, with nothing changed, beyond.
   bool extend(table& t, uint64_t n_tokens, copy_list& copies);
 
   // `tokens`: all of the sequence whose keys are computed, at most t.tokens(). Reads only those of
-  // blocks that became full since the last call. Where the tree knows equal ones under another block,
-  // the table holds that one from now on, and gives its own back.
+  // blocks that became full since the last call. Where the tree knows equal ones under another
+  // block, the table holds that one from now on, and gives its own back.
   void publish(table& t, std::span<const int32_t> tokens);
 
   // Makes the empty `child` a second sequence with all that `parent` has. Its whole blocks are
@@ -136,20 +137,20 @@ class block_pool {
   // Blocks that others hold as well leave the reservation (not with windows); reserve() asks anew.
   uint64_t truncate(table& t, uint64_t n_tokens, copy_list& copies);
 
-  // Positions from `keep` to `first_seen` are seen no more: gives back blocks that have only such. If
-  // there are any, the sequence publishes nothing more.
+  // Positions from `keep` to `first_seen` are seen no more: gives back blocks that have only such.
+  // If there are any, the sequence publishes nothing more.
   void drop_unseen(table& t, uint64_t first_seen, uint64_t keep);
 
   // Keeps a copy of the state beside the last block, for match. False, with nothing changed, unless
-  // all tokens of `t` are published and end at a block's border, and some state is free or another's
-  // checkpoint, which goes then; true with no copy if there is one.
+  // all tokens of `t` are published and end at a block's border, and some state is free or
+  // another's checkpoint, which goes then; true with no copy if there is one.
   bool checkpoint(table& t, copy_list& copies);
 
   // Ends `t`, which is empty then. Also right for an empty one.
   void release(table& t);
 
-  // The contents of all blocks are lost: nothing is known any more, and what tables have now is never
-  // published.
+  // The contents of all blocks are lost: nothing is known any more, and what tables have now is
+  // never published.
   void forget();
 
   struct statistics {

@@ -1,6 +1,6 @@
 #pragma once
-// Doubly linked lists of the numbers 0 to n - 1, each in one list at most. All memory is taken at the
-// begin, and every operation is O(1).
+// Doubly linked lists of the numbers 0 to n - 1, each in one list at most. All memory is taken at
+// the begin, and every operation is O(1).
 
 #include <cstdint>
 #include <vector>

@@ -42,9 +42,9 @@ class step_runner {
 
   [[nodiscard]] virtual const step_limits& limits() const = 0;
 
-  // Copies whole blocks, from[i] to to[i], before the next step and behind all copies that were asked
-  // for before. Within a call there is no order: no block that is written is also read, or written
-  // twice. State i is block n_blocks + i.
+  // Copies whole blocks, from[i] to to[i], before the next step and behind all copies that were
+  // asked for before. Within a call there is no order: no block that is written is also read, or
+  // written twice. State i is block n_blocks + i.
   virtual result<void> copy(std::span<const uint32_t> from, std::span<const uint32_t> to) = 0;
 
   // `rows` gets one for each output, in the order of the slices, valid until the next call.

@@ -24,7 +24,8 @@ namespace bitnet::session {
 class model_runner final : public schedule::step_runner {
  public:
   // A program for `max_sequences` at a time, within what limits_of() gave for `options`. Takes
-  // device_turn(), here and at its end. `cancel_token`: what the plugin asks host->cancelled with; 0: nothing cancels.
+  // device_turn(), here and at its end. `cancel_token`: what the plugin asks host->cancelled with;
+  // 0: nothing cancels.
   static result<std::unique_ptr<model_runner>> open(
       std::shared_ptr<engine> e, const session_options& options, const struct limits& most,
       uint32_t max_sequences, std::shared_ptr<const kv_pools> pools, uint64_t cancel_token);

@@ -1,7 +1,7 @@
 #pragma once
 // A block pool beside an obvious model of it. The model stores what each block and state contains,
-// and keeps the known prefixes in a map by their tokens; it predicts what is found, evicted, cut and
-// counted. Every operation runs on both and compares them.
+// and keeps the known prefixes in a map by their tokens; it predicts what is found, evicted, cut
+// and counted. Every operation runs on both and compares them.
 
 #include <gtest/gtest.h>
 
