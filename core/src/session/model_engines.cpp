@@ -1,6 +1,7 @@
 #include "session/model_engines.hpp"
 
 #include <algorithm>
+#include <new>
 
 namespace bitnet::session {
 
@@ -77,28 +78,41 @@ void model_engines::forget(const engine& lost) {
   });
 }
 
+namespace {
+
+result<void> offer(tenant& t, const engine_ptr& to, moving how, const std::string& why) try {
+  return t.offer(to, how, why);
+} catch (const std::bad_alloc&) {
+  return fail(BITNET_OUT_OF_MEMORY, "there is no memory for a second set of steps and KV blocks");
+}
+
+}  // namespace
+
 model_engines::moved model_engines::replace(const engine_ptr& old, const engine_ptr& fresh,
                                             std::optional<moving> how, const std::string& why,
                                             const std::function<void(const std::string&)>& told) {
-  // Held while the offers are made: no tenant may be closed meanwhile.
-  const std::lock_guard lock(turn_);
+  std::unique_lock lock(turn_);
   std::erase_if(engines_, [](const auto& known) { return known.expired(); });
   engines_.push_back(fresh);
   if (current_ == old) current_ = fresh;
   moved out;
-  for (tenant* s : tenants_) {
-    const engine_ptr at = s->headed_for();
+  for (tenant* t : std::vector<tenant*>(tenants_)) {
+    if (std::ranges::find(tenants_, t) == tenants_.end()) continue;  // it left meanwhile
+    const engine_ptr at = t->headed_for();
     if (at == fresh || at->choice().device_name() != fresh->choice().device_name()) continue;
     if (!how) {
       ++out.staying;
       continue;
     }
-    if (auto ok = s->offer(fresh, *how, why); !ok) {
-      ++out.staying;
-      told(ok.error().message);
-      continue;
-    }
-    ++out.offered;
+    // Programs are compiled for it: nobody else waits for that.
+    offering_ = t;
+    lock.unlock();
+    const auto ok = offer(*t, fresh, *how, why);
+    if (!ok) told(ok.error().message);
+    lock.lock();
+    offering_ = nullptr;
+    offered_.notify_all();
+    ++(ok ? out.offered : out.staying);
   }
   return out;
 }
@@ -111,7 +125,8 @@ bool model_engines::join(tenant& t, const engine_ptr& on) {
 }
 
 void model_engines::leave(const tenant& t) {
-  const std::lock_guard lock(turn_);
+  std::unique_lock lock(turn_);
+  offered_.wait(lock, [&] { return offering_ != &t; });
   std::erase(tenants_, &t);
 }
 

@@ -5,6 +5,7 @@
 // Threads any.
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -55,7 +56,7 @@ class model_engines {
 
   // New tenants get `fresh` where they would have got `old`. Those that are on this device, by
   // whichever copy, are offered the change if `how` says so; `told` hears of each that cannot take
-  // it and why.
+  // it and why. One call at a time.
   struct moved {
     uint32_t offered = 0, staying = 0;
   };
@@ -72,6 +73,7 @@ class model_engines {
       if (!made || join(**made, before)) return made;
     }
   }
+  // Waits while it is offered a change.
   void leave(const tenant& t);
 
  private:
@@ -91,6 +93,8 @@ class model_engines {
   engine_ptr current_;
   std::vector<std::weak_ptr<engine>> engines_;
   std::vector<tenant*> tenants_;
+  tenant* offering_ = nullptr;  // the one that replace() offers a change now
+  std::condition_variable offered_;
 };
 
 }  // namespace bitnet::session
