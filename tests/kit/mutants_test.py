@@ -3,7 +3,8 @@ finds each of them and blames the op that is wrong.
 
 docs/reference/conformance.md has a table of the sizes that the suites reach. It is true when a fault that begins
 at the last element of such a size is found, and one that begins behind it is not. Its second table has the faults
-that only several sequences show, the test that finds each, and the op that it names.
+that only several sequences show, the test that finds each, and the op that it names. Its third one has faults of
+slots: those that move blocks, cancelled steps, and what bindings share; the test that finds each names the slot.
 
   mutants_test.py             for each row: the fault at the last element, by the test that the row names
   mutants_test.py --all       by all tests of the suite ops, that none blames another op; also at thresholds below, by
@@ -24,6 +25,9 @@ PAGE = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/conformance
 ROW = re.compile(r"^\| ([a-z0-9_]+) \| ([a-z_]+) \| (\d+) \| (\d+) \| `((?:sizes|sequences)\.[a-z0-9_]+)` \|$", re.MULTILINE)
 # fault, op, test
 STRUCTURE = re.compile(r"^\| `([a-z0-9-]+)` \| .* \| ([A-Z_]+) \| `(sequences\.[a-z0-9_]+)` \|$", re.MULTILINE)
+# fault, slot, test
+SLOT = re.compile(r"^\| `([a-z0-9-]+)` \| .* \| `([a-z_]+)` \| `([a-z]+\.[a-z0-9_]+)` \|$", re.MULTILINE)
+SLOTS = re.compile(r"\b(?:kv_(?:import|export|copy)|queue_(?:submit|wait|poll)|program_(?:bind|build))\b")
 # What looks the same from outside of a backend: rows that come from another place, or go there.
 TWINS = {"embed_gather": "gather_rows", "gather_rows": "embed_gather"}
 # Sequences in a step, beyond which a fault of a structure is there.
@@ -74,6 +78,26 @@ def structures():
     if len(found) < 7:
         raise AssertionError(f"the table of structures of {PAGE.name} has {len(found)} rows that can be read")
     return found
+
+
+def judge_slot(job):
+    name, slot, words = job
+    failed = failures(f"defect={name}", *words)
+    what = f"{name}, {' '.join(words)}"
+    if not failed:
+        return [f"{what}: not found"]
+    blamed = {one for text in failed.values() for one in SLOTS.findall(text)}
+    return [] if blamed == {slot} else [f"{what}: {sorted(failed)} blamed {sorted(blamed)}, not {slot}"]
+
+
+def slot_jobs(everything):
+    found = SLOT.findall(PAGE.read_text(encoding="utf-8"))
+    if len(found) < 11:
+        raise AssertionError(f"the table of slots of {PAGE.name} has {len(found)} rows that can be read")
+    for name, slot, test in found:
+        yield name, slot, ("--test", test)
+        if everything:
+            yield name, slot, ("--suite", "sequences") if test.startswith("sequences.") else ("--test", "threads.two_*")
 
 
 def structure_jobs(everything):
@@ -132,11 +156,12 @@ ROWS = rows()
 def main():
     begin = time.monotonic()
     everything = "--all" in sys.argv[1:]
-    work, structured = list(jobs(everything)), list(structure_jobs(everything))
+    work, structured, slots = list(jobs(everything)), list(structure_jobs(everything)), list(slot_jobs(everything))
     with concurrent.futures.ThreadPoolExecutor(min(4, os.cpu_count() or 1)) as pool:
         problems = [p for found in pool.map(judge, work) for p in found]
         problems += [p for found in pool.map(judge_structure, structured) for p in found]
-    print(f"{len(work) + len(structured)} faults in {time.monotonic() - begin:.1f} s")
+        problems += [p for found in pool.map(judge_slot, slots) for p in found]
+    print(f"{len(work) + len(structured) + len(slots)} faults in {time.monotonic() - begin:.1f} s")
     for p in problems:
         print(p)
     return 1 if problems else 0

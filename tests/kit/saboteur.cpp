@@ -43,6 +43,8 @@ struct known_object {
   int32_t* tokens = nullptr;                            // of a binding, where ports stand in order
   uint64_t logits_offset = 0;
   uint64_t vocabulary = 0;
+  const void* program = nullptr;  // of a binding
+  int32_t arena = 0;              // of a program: where the defect of that name keeps a token
 };
 known_object known[256];
 uint64_t n_known = 0;
@@ -69,6 +71,10 @@ int32_t* tokens_of(bitnet_binding* binding) {
   const std::scoped_lock lock(guard);
   return facts_of(binding).tokens;
 }
+std::atomic_ref<int32_t> arena_of(bitnet_binding* binding) {
+  const std::scoped_lock lock(guard);
+  return std::atomic_ref(facts_of(facts_of(binding).program).arena);
+}
 // nullptr: the graph has no such port.
 bitnet_largest* largest(bitnet_binding* binding) {
   const std::scoped_lock lock(guard);
@@ -88,6 +94,7 @@ bitnet_status remembering_bind(bitnet_program* p, const bitnet_bind_request* r,
   if (s != BITNET_OK) return s;
   const known_object of = facts_of(p);
   known_object& fresh = facts_of(*out);
+  fresh.program = p;
   fresh.vocabulary = of.vocabulary;
   if (of.logits_port < r->n_bound) fresh.logits = r->bound[of.logits_port].buffer;
   if (of.largest_port < r->n_bound) fresh.largest = r->bound[of.largest_port].buffer;
@@ -216,6 +223,10 @@ void count_answers() {
 bitnet_status to_its_end(bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
   return submit_changed(q, s, e, [](bitnet_step& o) { o.cancel_token = 0; });
 }
+
+// A queue whose timeline is said to be at `late_value`, though it has moved on.
+bitnet_queue* late_queue = nullptr;
+uint64_t late_value = 0;
 
 bitnet_status is_cancelled(bitnet_error* e) {
   e->code = BITNET_CANCELLED;
@@ -404,6 +415,28 @@ const defect defects[] = {
          return s;
        };
      }},
+    {"import-overlaps",  // and the same of all of a list, so that importing a whole pool shows it
+     [](table& t) {
+       t.kv_import = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* blocks, uint32_t n,
+                        const void* data, uint64_t bytes, uint64_t signal, bitnet_error* e) {
+         const bitnet_status s = sound.kv_import(q, p, blocks, n, data, bytes, signal, e);
+         for (uint32_t i = 0; s == BITNET_OK && i < n; ++i)
+           if (blocks[i] != 0 && blocks[i] < pool_of(p)->storage().n_blocks)
+             pool_of(p)->block(blocks[i])[-1] ^= 1;
+         return s;
+       };
+     }},
+    {"export-overlaps",  // the last byte of a block, where another follows it
+     [](table& t) {
+       t.kv_export = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* blocks, uint32_t n,
+                        void* out, uint64_t bytes, uint64_t signal, bitnet_error* e) {
+         const bitnet_status s = sound.kv_export(q, p, blocks, n, out, bytes, signal, e);
+         const bitnet::sdk::kv_storage& kv = pool_of(p)->storage();
+         if (s == BITNET_OK && n > 1 && blocks[0] < kv.n_blocks)
+           static_cast<uint8_t*>(out)[kv.block_bytes - 1] ^= 1;
+         return s;
+       };
+     }},
     {"export-before",  // and the byte before the caller's
      [](table& t) {
        t.kv_export = [](bitnet_queue* q, bitnet_kv_pool* p, const uint32_t* blocks, uint32_t n,
@@ -416,13 +449,13 @@ const defect defects[] = {
     {"arena",  // the bindings of a program share where a step's tokens are kept while it runs
      [](table& t) {
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
-         static int32_t arena = 0;
          int32_t* own = tokens_of(s->binding);
          if (own == nullptr) return sound.queue_submit(q, s, e);
+         const std::atomic_ref<int32_t> arena = arena_of(s->binding);
          const int32_t first = *own;
-         __atomic_store_n(&arena, first, __ATOMIC_RELAXED);
+         arena = first;
          for (int i = 0; i < 50; ++i) std::this_thread::yield();
-         *own = __atomic_load_n(&arena, __ATOMIC_RELAXED);
+         *own = arena;
          const bitnet_status status = sound.queue_submit(q, s, e);
          *own = first;
          return status;
@@ -462,6 +495,33 @@ const defect defects[] = {
          if (status != BITNET_CANCELLED || answers < 2) return status;
          to_its_end(q, s, e);
          return is_cancelled(e);
+       };
+     }},
+    {"moves-later",  // the same, but a while after the call: here, once somebody waits
+     [](table& t) {
+       count_answers();
+       t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
+         answers = 0;
+         late_queue = nullptr;
+         if (sound.queue_poll(q, &late_value, e) != BITNET_OK) return e->code;
+         const bitnet_status status = sound.queue_submit(q, s, e);
+         if (status != BITNET_CANCELLED || answers < 2) return status;
+         to_its_end(q, s, e);
+         late_queue = q;
+         return is_cancelled(e);
+       };
+       t.queue_poll = [](bitnet_queue* q, uint64_t* out, bitnet_error* e) {
+         const bitnet_status status = sound.queue_poll(q, out, e);
+         if (status == BITNET_OK && q == late_queue) *out = late_value;
+         return status;
+       };
+       t.queue_wait = [](bitnet_queue* q, uint64_t v, uint64_t ns, bitnet_error* e) {
+         late_queue = nullptr;
+         return sound.queue_wait(q, v, ns, e);
+       };
+       t.quiesce = [](bitnet_backend* b, uint64_t ns, bitnet_error* e) {
+         late_queue = nullptr;
+         return sound.quiesce(b, ns, e);
        };
      }},
     {"wipes",  // a step that is cancelled after it began loses what its block held before

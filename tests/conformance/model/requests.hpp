@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "bitnet/abi/backend.h"
+#include "model/calls.hpp"
 #include "model/model.hpp"
 
 namespace bitnet::conformance {
@@ -89,6 +90,12 @@ inline bitnet_bind_request bind_request(std::span<const bitnet_bound> bound, bit
   r.bound = bound.data();
   r.kv_pool = pool;
   return r;
+}
+
+// Until no work is pending, that of failed calls neither: what was still to happen has happened.
+inline void settle(const bitnet_backend_v0& t) {
+  constexpr uint64_t patience_ns = 60'000'000'000;
+  must([&](bitnet_error* e) { return t.quiesce(t.self, patience_ns, e); });
 }
 
 // The smallest bounds under which a program runs.

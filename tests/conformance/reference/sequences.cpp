@@ -121,8 +121,10 @@ keys_graph::keys_graph(int32_t window) : layer_window(static_cast<uint32_t>(wind
   gather(graph, y);
 }
 
-kv_layout keys_graph::layout(uint32_t dtype_k, uint32_t dtype_v, uint32_t block_tokens) {
-  return {dtype_k, dtype_v, layers, kv_heads, head_dim, block_tokens};
+void keys_graph::inputs(uint32_t tokens, std::mt19937& random,
+                        std::span<const std::span<float>> in) const {
+  for (std::size_t i = 0; i < in.size(); ++i)
+    for (float& x : in[i].first(tokens * ports[i].width)) x = uniform(random, -2, 2);
 }
 
 namespace {
@@ -134,6 +136,7 @@ std::vector<double> kept(const pool_contents& pool, const slice& s, uint32_t pos
   const std::vector<uint8_t>& block = pool.blocks[s.blocks[position / l.block_tokens]];
   const uint8_t* at = block.data() + l.at(value, layer, head, position % l.block_tokens);
   std::vector<double> out;
+  out.reserve(l.head_dim);
   for (uint64_t i = 0; i < l.head_dim; ++i)
     out.push_back(kv_element(value ? l.dtype_v : l.dtype_k, at, i));
   return out;
@@ -141,10 +144,7 @@ std::vector<double> kept(const pool_contents& pool, const slice& s, uint32_t pos
 
 }  // namespace
 
-std::vector<expected_rows> keys_graph::step(const planned_step& step,
-                                            std::span<const float> queries,
-                                            std::span<const float> keys,
-                                            std::span<const float> values,
+std::vector<expected_rows> keys_graph::step(const planned_step& step, const step_inputs& in,
                                             pool_contents& pool) const {
   const kv_layout& l = pool.layout;
   each_token(step, [&](uint64_t t, uint32_t p, const slice& s) {
@@ -152,7 +152,7 @@ std::vector<expected_rows> keys_graph::step(const planned_step& step,
     for (uint64_t layer = 0; layer < layers; ++layer)
       for (uint64_t h = 0; h < kv_heads; ++h)
         for (const bool value : {false, true}) {
-          const auto from = (value != (layer == 1)) ? values : keys;
+          const auto from = in[(value != (layer == 1)) ? 2 : 1];  // values, or keys
           std::ranges::copy(kv_pack(value ? l.dtype_v : l.dtype_k,
                                     from.subspan(t * kv_width + h * head_dim, head_dim)),
                             block.begin() + static_cast<std::ptrdiff_t>(
@@ -175,7 +175,7 @@ std::vector<expected_rows> keys_graph::step(const planned_step& step,
           seen_keys.push_back(store[i].data());
           seen_values.push_back(store[i + 1].data());
         }
-        attend_head(queries.subspan(t * width + h * head_dim, head_dim), seen_keys, seen_values,
+        attend_head(in[0].subspan(t * width + h * head_dim, head_dim), seen_keys, seen_values,
                     static_cast<double>(score_scale), out[layer].expected, out[layer].allowed);
       }
   });
@@ -199,15 +199,16 @@ states_graph::states_graph() {
   gather(graph, y);
 }
 
-void states_graph::inputs(uint32_t tokens, std::mt19937& random, std::span<float> conv,
-                          std::span<float> rule, std::span<float> gates) const {
+void states_graph::inputs(uint32_t tokens, std::mt19937& random,
+                          std::span<const std::span<float>> in) const {
+  const std::span<float> conv = in[0], rule = in[1], gates = in[2];
   for (float& x : conv.first(uint64_t{tokens} * conv_width)) x = whole(random, 8);
   for (uint64_t t = 0; t < tokens; ++t) {
     const std::span<float> row = rule.subspan(t * rule_width, rule_width);
-    std::ranges::fill(row.first(2 * d_k), 0.0f);
+    std::ranges::fill(row.first(uint64_t{2} * d_k), 0.0f);
     row[random() % d_k] = 1;
     row[d_k + random() % d_k] = 1;
-    for (float& v : row.subspan(2 * d_k)) v = whole(random, 8);
+    for (float& v : row.subspan(uint64_t{2} * d_k)) v = whole(random, 8);
     for (uint32_t h = 0; h < n_v; ++h) {
       gates[t * 2 * n_v + h] = random() % 8 == 0 ? 0.5f : 1.0f;
       gates[t * 2 * n_v + n_v + h] = random() % 4 == 0 ? 0.0f : 1.0f;
@@ -252,10 +253,9 @@ void learn(std::span<float> s, std::span<const float> q, std::span<const float> 
 
 }  // namespace
 
-std::vector<expected_rows> states_graph::step(const planned_step& step, std::span<const float> conv,
-                                              std::span<const float> rule,
-                                              std::span<const float> gates,
+std::vector<expected_rows> states_graph::step(const planned_step& step, const step_inputs& in,
                                               pool_contents& pool) const {
+  const std::span<const float> conv = in[0], rule = in[1], gates = in[2];
   std::vector<expected_rows> out(2);
   each_token(step, [&](uint64_t t, uint32_t p, const slice& s) {
     std::vector<float>& state = pool.states[s.state];
@@ -268,10 +268,10 @@ std::vector<expected_rows> states_graph::step(const planned_step& step, std::spa
     }
     convolve(past, conv.subspan(t * conv_width, conv_width), factors, out[0]);
     const std::span row = rule.subspan(t * rule_width, rule_width);
-    const std::span gate = gates.subspan(t * 2 * n_v, 2 * n_v);
+    const std::span gate = gates.subspan(t * 2 * n_v, uint64_t{2} * n_v);
     for (uint64_t h = 0; h < n_v; ++h)
       learn(kept.subspan(h * d_k * d_v, uint64_t{d_k} * d_v), row.first(d_k), row.subspan(d_k, d_k),
-            row.subspan(2 * d_k + h * d_v, d_v), gate[h], gate[n_v + h], out[1]);
+            row.subspan(uint64_t{2} * d_k + h * d_v, d_v), gate[h], gate[n_v + h], out[1]);
   });
   return out;
 }

@@ -101,8 +101,7 @@ TEST(lifecycle, quiesce_ends_what_is_pending) {
   runner r(d.table(), m, o);
   const bitnet_step step = r.prepare(long_prompt);
   must([&](bitnet_error* e) { return d.table().queue_submit(r.queue, &step, e); });
-  constexpr uint64_t patience_ns = 60'000'000'000;
-  must([&](bitnet_error* e) { return d.table().quiesce(d.table().self, patience_ns, e); });
+  settle(d.table());
   uint64_t at = 0;
   must([&](bitnet_error* e) { return d.table().queue_poll(r.queue, &at, e); });
   EXPECT_EQ(at, step.signal_value) << "device work is pending after quiesce";

@@ -190,6 +190,7 @@ TEST_F(robustness, blocks_of_a_pool_are_moved_whole_and_once) {
                                             signal + 1, e);
                  }),
                  "two imports of one block");
+  settle(table());
   uint64_t at = 0;
   must([&](bitnet_error* e) { return table().queue_poll(queue, &at, e); });
   EXPECT_EQ(at, signal) << "what was refused moved the timeline";

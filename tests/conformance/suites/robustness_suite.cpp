@@ -258,6 +258,7 @@ TEST_F(robustness, a_refused_step_does_not_move_the_timeline) {
   large.n_tokens = 17;
   expect_refused(attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &large, e); }),
                  "more tokens than the program was built for");
+  settle(table());
   must([&](bitnet_error* e) { return table().queue_poll(r.queue, &after, e); });
   EXPECT_EQ(after, before) << "a failed submit moved the timeline";
 }

@@ -69,8 +69,10 @@ outcome sequences_runner::take(const planned_step& plan) {
   const bitnet_step step = write(plan);
   const std::vector<int32_t> given = facts();
   outcome o = submit(step);
-  if (o.status == BITNET_OK && facts() != given)
+  if (o.status == BITNET_OK && facts() != given) {
+    called_slot = "queue_submit";  // not the one that was waited with
     o = {BITNET_INTERNAL, "queue_submit: a fact of the step is another one afterwards", ""};
+  }
   return o;
 }
 
@@ -139,21 +141,68 @@ std::vector<uint8_t> sequences_runner::contents() {
   return {out.data(), out.data() + out.size()};
 }
 
-std::string sequences_runner::wrong_contents(const pool_contents& expected,
-                                             const char* (*owner)(uint64_t element)) {
-  const std::vector<uint8_t> wanted = expected.bytes(), found = contents();
-  const auto at = static_cast<uint64_t>(std::ranges::mismatch(wanted, found).in1 - wanted.begin());
-  if (at == wanted.size()) return "";
+sequences_runner::part sequences_runner::part_of(uint64_t byte) const {
   const uint64_t block = layout_.block_bytes(), keys = how_.n_blocks * block;
-  const uint64_t state = state_elements_ * sizeof(float);
-  const auto place = [&](const char* of, uint64_t index, uint64_t byte) {
-    return "byte " + std::to_string(byte) + " of " + of + " " + std::to_string(index) + " is " +
-           std::to_string(found[at]) + ", expected " + std::to_string(wanted[at]);
+  if (byte < keys || state_elements_ == 0)
+    return {static_cast<uint32_t>(byte / block), byte / block * block, block};
+  const uint64_t state = state_elements_ * sizeof(float), nth = (byte - keys) / state;
+  return {how_.n_blocks + static_cast<uint32_t>(nth), keys + nth * state, state};
+}
+
+std::string sequences_runner::difference(uint64_t byte, const std::vector<uint8_t>& wanted,
+                                         const std::vector<uint8_t>& found) const {
+  const part of = part_of(byte);
+  const bool is_block = of.id < how_.n_blocks;
+  return "byte " + std::to_string(byte - of.first) + " of " +
+         (is_block ? "block " + std::to_string(of.id)
+                   : "state " + std::to_string(of.id - how_.n_blocks)) +
+         " is " + std::to_string(found[byte]) + ", expected " + std::to_string(wanted[byte]);
+}
+
+namespace {
+
+// The first byte that differs; the size of both if none does.
+uint64_t first_difference(const std::vector<uint8_t>& a, const std::vector<uint8_t>& b) {
+  return static_cast<uint64_t>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
+
+}  // namespace
+
+std::string sequences_runner::wrong_contents(const pool_contents& expected,
+                                             const pool_owners* owners) {
+  const std::vector<uint8_t> wanted = expected.bytes(), found = contents();
+  const uint64_t at = first_difference(wanted, found);
+  if (at == wanted.size()) return "";
+  const std::string text = difference(at, wanted, found);
+  if (owners == nullptr) return text;
+  const part of = part_of(at);
+  const char* owner =
+      of.id < how_.n_blocks ? owners->blocks : owners->of_element((at - of.first) / sizeof(float));
+  return owner + (": " + text);
+}
+
+// Export of one block alone tells export from import, and import of it alone whether that of others
+// changes it.
+std::string sequences_runner::wrong_restore(const std::vector<uint8_t>& bytes) {
+  restore(bytes);
+  const std::vector<uint8_t> found = contents();
+  const uint64_t at = first_difference(bytes, found);
+  if (at == bytes.size()) return "";
+  const part of = part_of(at);
+  const std::span<const uint8_t> wanted = std::span(bytes).subspan(of.first, of.bytes);
+  const auto holds_it = [&] {
+    std::vector<uint8_t> alone(of.bytes);
+    const outcome o = export_blocks({&of.id, 1}, alone);
+    if (o.status != BITNET_OK) throw call_failed(o);
+    return std::ranges::equal(alone, wanted);
   };
-  if (at < keys) return place("block", at / block, at % block);
-  const uint64_t byte = (at - keys) % state;
-  const std::string text = place("state", (at - keys) / state, byte);
-  return owner == nullptr ? text : owner(byte / sizeof(float)) + (": " + text);
+  const char* blamed = "kv_export, of all blocks and states";
+  if (!holds_it()) {
+    const outcome o = import_blocks({&of.id, 1}, wanted);
+    if (o.status != BITNET_OK) throw call_failed(o);
+    blamed = holds_it() ? "kv_import, of other blocks or states" : "kv_import or kv_export";
+  }
+  return std::string(blamed) + ": " + difference(at, bytes, found);
 }
 
 namespace {
@@ -252,28 +301,22 @@ std::string first_of(std::initializer_list<std::string> complaints) {
   return "";
 }
 
-// What is wrong with what a step left in the memory of its ports; "" if nothing. The results of two
-// ops leave by `outs`, and rows of the second as logits.
-struct step_results {
-  const char* names[2];
-  std::span<const float> outs[2];
-  uint64_t width;  // of the second
-};
+// What is wrong with what a step left in the memory of its ports; "" if nothing. Rows of the last
+// result are logits, too.
+template <class Graph>
 std::string wrong_results(const sequences_runner& r, const planned_step& plan,
-                          const std::vector<expected_rows>& expected, const step_results& found,
-                          uint32_t max_outputs) {
-  const uint64_t wanted = plan.output_rows.size() * found.width;
-  const std::span all(r.logits, max_outputs * found.width);
-  std::string beyond;
-  for (const float y : all.subspan(wanted))
-    if (y != nobody_wrote) beyond = "GATHER_ROWS: a row that nobody wanted was written";
-  return first_of({expected[0].wrong(found.names[0], found.outs[0]),
-                   expected[1].wrong(found.names[1], found.outs[1]),
-                   expected[1]
-                       .of(plan.output_rows, found.width)
-                       .wrong("GATHER_ROWS: element", all.first(wanted)),
-                   beyond,
-                   r.guards_are_intact() ? "" : "memory beside that of a port was written"});
+                          const std::vector<expected_rows>& expected,
+                          const std::vector<std::span<float>>& found, std::span<float> logits) {
+  const uint64_t width = Graph::ports[4].width;
+  const uint64_t wanted = plan.output_rows.size() * width;
+  const bool beyond =
+      std::ranges::any_of(logits.subspan(wanted), [](float y) { return y != nobody_wrote; });
+  return first_of(
+      {expected[0].wrong(Graph::ports[3].result, found[0]),
+       expected[1].wrong(Graph::ports[4].result, found[1]),
+       expected[1].of(plan.output_rows, width).wrong("GATHER_ROWS: element", logits.first(wanted)),
+       beyond ? "GATHER_ROWS: a row that nobody wanted was written" : "",
+       r.guards_are_intact() ? "" : "memory beside that of a port was written"});
 }
 
 std::string words_of(uint32_t step, const planned_step& plan) {
@@ -284,99 +327,59 @@ std::string words_of(uint32_t step, const planned_step& plan) {
 
 }  // namespace
 
-void sequences::run_keys(const traffic_options& t, uint32_t dtype_k, uint32_t dtype_v,
-                         uint32_t steps, int32_t layer_window) {
-  const keys_graph g(layer_window);
+template <class Graph>
+void sequences::run_graph(const Graph& g, const traffic_options& t, const runner_options& o,
+                          uint32_t steps) {
   need(g.graph);
   if (IsSkipped()) return;
-  runner_options o = bounds_of(t);
-  o.opened = device_.device;
-  o.dtype_k = dtype_k;
-  o.dtype_v = dtype_v;
   sequences_runner r(device_.table(), g.graph, o, t.seed);
   std::mt19937 random(t.seed);
   pool_contents pool = r.room();
   pool.fill(random);
-  r.fill(pool);
-  ASSERT_EQ(r.wrong_contents(pool), "") << "kv_import or kv_export: of all blocks";
+  ASSERT_EQ(r.wrong_restore(pool.bytes()), "");
   traffic scheduler(t);
   std::vector<std::span<float>> in, out;
-  for (const uint64_t width : {g.width, g.kv_width, g.kv_width})
-    in.emplace_back(static_cast<float*>(r.more[in.size()]), t.max_tokens * width);
-  for (const std::size_t at : {3, 4})
-    out.emplace_back(static_cast<float*>(r.more[at]), t.max_tokens * uint64_t{g.width});
+  for (std::size_t i = 0; i < r.more.size(); ++i)
+    (Graph::ports[i].result == nullptr ? in : out)
+        .emplace_back(static_cast<float*>(r.more[i]), t.max_tokens * Graph::ports[i].width);
+  const std::span logits(r.logits, t.max_outputs * r.vocabulary());
   for (uint32_t n = 0; n < steps; ++n) {
     const planned_step plan = scheduler.next();
     SCOPED_TRACE(words_of(n, plan));
     const outcome moved = r.move(plan);
     ASSERT_EQ(moved.status, BITNET_OK) << moved.message;
     pool.move(plan);
-    if (!plan.blocks.empty()) {
+    if (!plan.blocks.empty() || !plan.states.empty()) {
       ASSERT_EQ(r.wrong_contents(pool), "") << "kv_copy";
     }
     if (plan.n_tokens() == 0) continue;
-    for (const std::span<float>& rows : in)
-      for (float& x : rows) x = uniform(random, -2, 2);
+    g.inputs(plan.n_tokens(), random, in);
     std::vector<std::vector<float>> given;
     for (const std::span<float>& rows : in) given.emplace_back(rows.begin(), rows.end());
-    std::fill_n(r.logits, t.max_outputs * uint64_t{g.width}, nobody_wrote);
+    std::ranges::fill(logits, nobody_wrote);
     const outcome o_step = r.take(plan);
     ASSERT_EQ(o_step.status, BITNET_OK) << o_step.message;
     for (std::size_t i = 0; i < in.size(); ++i)
       ASSERT_TRUE(std::ranges::equal(in[i], given[i])) << "queue_submit: a value that comes in";
-    const std::vector<expected_rows> expected = g.step(plan, given[0], given[1], given[2], pool);
-    ASSERT_EQ(r.wrong_contents(pool), "") << "KV_WRITE: keys and values";
-    const step_results found{
-        {"ATTN_PAGED: element", "ATTN_PAGED, second layer: element"}, {out[0], out[1]}, g.width};
-    const std::string wrong = wrong_results(r, plan, expected, found, t.max_outputs);
-    ASSERT_EQ(wrong, "");
+    const std::vector<expected_rows> expected = g.step(plan, {given[0], given[1], given[2]}, pool);
+    ASSERT_EQ(r.wrong_contents(pool, &Graph::owners), "");
+    ASSERT_EQ(wrong_results<Graph>(r, plan, expected, out, logits), "");
   }
 }
 
-void sequences::run_states(const traffic_options& t, uint32_t steps) {
-  const states_graph g;
-  need(g.graph);
-  if (IsSkipped()) return;
+void sequences::run_keys(const traffic_options& t, uint32_t dtype_k, uint32_t dtype_v,
+                         uint32_t steps, int32_t layer_window) {
   runner_options o = bounds_of(t);
   o.opened = device_.device;
-  sequences_runner r(device_.table(), g.graph, o, t.seed);
-  std::mt19937 random(t.seed);
-  pool_contents pool = r.room();
-  pool.fill(random);
-  r.fill(pool);
-  ASSERT_EQ(r.wrong_contents(pool), "") << "kv_import or kv_export: of all blocks and states";
-  traffic scheduler(t);
-  const auto rows = [&](std::size_t at, uint64_t width) {
-    return std::span(static_cast<float*>(r.more[at]), t.max_tokens * width);
-  };
-  const uint64_t width = uint64_t{g.n_v} * g.d_v;
-  for (uint32_t n = 0; n < steps; ++n) {
-    const planned_step plan = scheduler.next();
-    SCOPED_TRACE(words_of(n, plan));
-    const outcome moved = r.move(plan);
-    ASSERT_EQ(moved.status, BITNET_OK) << moved.message;
-    pool.move(plan);
-    if (!plan.states.empty()) {
-      ASSERT_EQ(r.wrong_contents(pool), "") << "kv_copy";
-    }
-    if (plan.n_tokens() == 0) continue;
-    const std::span<float> conv = rows(0, g.conv_width), rule = rows(1, g.rule_width),
-                           gates = rows(2, uint64_t{2} * g.n_v);
-    g.inputs(plan.n_tokens(), random, conv, rule, gates);
-    const std::vector<float> x(conv.begin(), conv.end()), z(rule.begin(), rule.end()),
-        b(gates.begin(), gates.end());
-    std::fill_n(r.logits, t.max_outputs * width, nobody_wrote);
-    const outcome o_step = r.take(plan);
-    ASSERT_EQ(o_step.status, BITNET_OK) << o_step.message;
-    const std::vector<expected_rows> expected = g.step(plan, x, z, b, pool);
-    const step_results found{{"SHORT_CONV: element", "DELTA_RULE: element"},
-                             {rows(3, g.conv_width), rows(4, width)},
-                             width};
-    const std::string wrong = wrong_results(r, plan, expected, found, t.max_outputs);
-    ASSERT_EQ(wrong, "");
-    const std::string changed = r.wrong_contents(pool, g.owner);
-    ASSERT_EQ(changed, "");
-  }
+  o.dtype_k = dtype_k;
+  o.dtype_v = dtype_v;
+  run_graph(keys_graph(layer_window), t, o, steps);
+}
+
+void sequences::run_states(const traffic_options& t, uint32_t steps) {
+  runner_options o = bounds_of(t);
+  o.opened = device_.device;
+  run_graph(states_graph(), t, o, steps);
 }
 
 }  // namespace bitnet::conformance

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <barrier>
 #include <thread>
 
 #include "bitnet/abi/answers.h"
@@ -120,40 +121,51 @@ TEST_F(threads, the_number_of_workers_changes_no_bit) {
   EXPECT_TRUE(same_bits(results[0], results[2]));
 }
 
-// Tokens of one sequence, one a step, on a queue and a binding that nobody else uses.
+// Steps of one sequence on a queue and a binding that nobody else uses. Steps of two that run at
+// once differ in tokens, in their number and in positions.
 class solo {
  public:
-  static constexpr uint32_t rounds = 6;
+  static constexpr uint64_t steps = 96;
 
   // `row` of the block tables and `first_block` of the pool are its own.
   solo(const bitnet_backend_v0& table, bitnet_queue* queue, const step_memory& memory, int32_t row,
        int32_t first_block)
-      : table_(table), queue_(queue), memory_(memory), row_(row), first_block_(first_block) {}
+      : table_(table),
+        queue_(queue),
+        memory_(memory),
+        row_(row),
+        first_block_(first_block),
+        tokens_(static_cast<std::size_t>(1 + 2 * row)) {}
 
-  // The logits of each token of the prompt, again and again from position 0 on.
-  std::vector<float> run(uint64_t vocab) {
+  // The logits of each token of the prompt, again and again from position 0 on. Two that meet begin
+  // half of their steps together; the others overlap in any way.
+  std::vector<float> run(uint64_t vocab, std::barrier<>* meeting = nullptr) {
     std::vector<float> out;
-    for (uint32_t round = 0; round < rounds; ++round)
-      for (std::size_t at = 0; at < prompt.size(); ++at) {
-        step(static_cast<int32_t>(at));
-        out.insert(out.end(), memory_.logits, memory_.logits + vocab);
-      }
+    const std::size_t of_a_round = prompt.size() / tokens_;
+    for (uint64_t n = 0; n < steps; ++n) {
+      if (meeting != nullptr && n < steps / 2) meeting->arrive_and_wait();
+      step(n % of_a_round * tokens_);
+      out.insert(out.end(), memory_.logits, memory_.logits + tokens_ * vocab);
+    }
     return out;
   }
 
  private:
-  void step(int32_t at) {
+  void step(std::size_t first) {
     constexpr int32_t block_tokens = 4, max_blocks = 8;
     for (int32_t b = 0; b < max_blocks; ++b)
       memory_.block_tables[row_ * max_blocks + b] = first_block_ + b;
-    memory_.tokens[0] = (prompt[static_cast<std::size_t>(at)] + row_) % 16;
-    memory_.positions[0] = at;
-    memory_.sequences[0] = row_;
-    memory_.slots[0] = (first_block_ + at / block_tokens) * block_tokens + at % block_tokens;
-    memory_.output_rows[0] = 0;
+    for (std::size_t t = 0; t < tokens_; ++t) {
+      const auto at = static_cast<int32_t>(first + t);
+      memory_.tokens[t] = (prompt[first + t] + row_) % 16;
+      memory_.positions[t] = at;
+      memory_.sequences[t] = row_;
+      memory_.slots[t] = (first_block_ + at / block_tokens) * block_tokens + at % block_tokens;
+      memory_.output_rows[t] = static_cast<int32_t>(t);
+    }
     bitnet_step s{};
     s.struct_size = sizeof s;
-    s.n_tokens = s.n_outputs = 1;
+    s.n_tokens = s.n_outputs = static_cast<uint32_t>(tokens_);
     s.n_sequences = static_cast<uint32_t>(row_) + 1;
     s.binding = memory_.binding;
     s.signal_value = ++signal_;
@@ -167,6 +179,7 @@ class solo {
   bitnet_queue* queue_;
   step_memory memory_;
   int32_t row_, first_block_;
+  std::size_t tokens_;  // of a step
   uint64_t signal_ = 0;
 };
 
@@ -186,16 +199,26 @@ class own_queue {
   const bitnet_backend_v0& table_;
 };
 
-// Runs both alone, then at once; whether they then give what they gave alone.
-void run_beside(solo& a, solo& b, uint64_t vocab) {
+// Runs both alone, then at once; whether they then give what they gave alone. `slot` made what they
+// must not share.
+void run_beside(const char* slot, solo& a, solo& b, uint64_t vocab) {
   const std::vector<float> one = a.run(vocab), other = b.run(vocab);
   std::vector<float> found[2];
-  std::thread first = start([&] { found[0] = a.run(vocab); });
-  std::thread second = start([&] { found[1] = b.run(vocab); });
+  std::barrier<> both(2);
+  const auto beside = [&](solo& who, std::vector<float>& to) {
+    return start([&] {
+      struct leaving {  // also where a step throws: the other must not wait
+        std::barrier<>& from;
+        ~leaving() { from.arrive_and_drop(); }
+      } const end{both};
+      to = who.run(vocab, &both);
+    });
+  };
+  std::thread first = beside(a, found[0]), second = beside(b, found[1]);
   first.join();
   second.join();
-  EXPECT_TRUE(same_bits(found[0], one)) << "the first, beside the second";
-  EXPECT_TRUE(same_bits(found[1], other)) << "the second, beside the first";
+  EXPECT_TRUE(same_bits(found[0], one)) << slot << ": the first, beside the second";
+  EXPECT_TRUE(same_bits(found[1], other)) << slot << ": the second, beside the first";
 }
 
 TEST_F(threads, two_bindings_of_a_program_are_used_by_two_threads) {
@@ -206,7 +229,7 @@ TEST_F(threads, two_bindings_of_a_program_are_used_by_two_threads) {
   const step_memory second = r.bind();
   const own_queue one(device_.table(), device_.device), other(device_.table(), device_.device);
   solo a(device_.table(), one.queue, r, 0, 3), b(device_.table(), other.queue, second, 1, 17);
-  run_beside(a, b, m.vocabulary());
+  run_beside("program_bind", a, b, m.vocabulary());
 }
 
 TEST_F(threads, two_programs_of_a_device_are_used_by_two_threads) {
@@ -216,7 +239,7 @@ TEST_F(threads, two_programs_of_a_device_are_used_by_two_threads) {
   runner r(device_.table(), m, options()), s(device_.table(), n, options());
   const own_queue one(device_.table(), device_.device), other(device_.table(), device_.device);
   solo a(device_.table(), one.queue, r, 0, 3), b(device_.table(), other.queue, s, 1, 17);
-  run_beside(a, b, m.vocabulary());
+  run_beside("program_build", a, b, m.vocabulary());
 }
 
 TEST_F(threads, backends_open_beside_each_other) {
