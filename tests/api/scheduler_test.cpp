@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <poll.h>
+#include <sys/epoll.h>
+#include <unistd.h>
 
 #include <cmath>
 #include <cstdint>
@@ -350,6 +352,43 @@ TEST_F(scheduler, tells_an_event_loop) {
   }
   EXPECT_EQ(poll(&fd, 1, 0), 0);
   for (const auto& [r, got] : all) EXPECT_EQ(got.at(0).tokens.size(), 12U);
+}
+
+// A loop that leaves a request's events where they are learns of the next request all the same.
+TEST_F(scheduler, tells_an_event_loop_that_watches_for_edges) {
+  auto o = defaults();
+  o.event_capacity = 2;
+  ASSERT_EQ(open(o), BITNET_OK) << error_.message;
+  const int watch = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event e{.events = EPOLLIN | EPOLLET, .data = {}};
+  ASSERT_EQ(epoll_ctl(watch, EPOLL_CTL_ADD, bitnet_scheduler_descriptor(scheduler_), &e), 0);
+  wish slow, quick;
+  slow.prompt = prompt_of(5, 1);
+  slow.max_tokens = 40;
+  quick.prompt = prompt_of(6, 2);
+  bitnet_request* const unread = submit(slow);
+  bitnet_request* ready = nullptr;
+  ASSERT_EQ(epoll_wait(watch, &e, 1, static_cast<int>(patience_ms)), 1);
+  ASSERT_EQ(bitnet_scheduler_wait(scheduler_, 0, &ready, nullptr), BITNET_OK);
+  EXPECT_EQ(ready, unread);
+  while (report()["paused"] == 0) poll(nullptr, 0, 5);
+  EXPECT_EQ(epoll_wait(watch, &e, 1, 0), 0);  // of this one there is no more to tell
+  bitnet_request* const read = submit(quick);
+  std::map<uint32_t, answer> got;
+  while (got[0].end.kind == 0) {
+    ASSERT_EQ(epoll_wait(watch, &e, 1, static_cast<int>(patience_ms)), 1);
+    ASSERT_EQ(bitnet_scheduler_wait(scheduler_, 0, &ready, nullptr), BITNET_OK);
+    if (ready == unread) {
+      ASSERT_EQ(bitnet_scheduler_wait(scheduler_, 0, &ready, nullptr), BITNET_OK);
+    }
+    bitnet_event event{};
+    event.struct_size = sizeof event;
+    while (bitnet_request_next(read, 0, &event, nullptr) == BITNET_OK)
+      if (event.kind != BITNET_EVENT_TEXT) got[0].end = event;
+  }
+  EXPECT_EQ(got[0].end.kind, BITNET_EVENT_END);
+  EXPECT_EQ(got[0].end.n_generated, 12U);
+  close(watch);
 }
 
 TEST_F(scheduler, refuses_what_it_cannot_run) {

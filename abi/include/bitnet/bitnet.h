@@ -718,7 +718,9 @@ BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, ch
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);
 /* A descriptor that can be read from, by poll or epoll, while some request has events: for event
- * loops. It belongs to the scheduler; do not read from it. -1 without a scheduler. */
+ * loops. A loop that leaves a request's events where they are would find it so each time: with
+ * EPOLLET it is reported once for the requests that got events since the last
+ * bitnet_scheduler_wait. It belongs to the scheduler; do not read from it. -1 without one. */
 BITNET_API int32_t bitnet_scheduler_descriptor(const bitnet_scheduler* scheduler);
 /* A request that has events which nobody took, in the order in which they became ready; waits for
  * one for at most timeout_ms. BITNET_TIMEOUT: there is none. */

@@ -38,10 +38,13 @@ class event_board {
   void add(event_queue& q);
   void remove(event_queue& q);
 
-  const int fd_;     // of an eventfd, 1 while `ready_` has an element
+  const int fd_;     // of an eventfd, not 0 while `ready_` has an element
   std::mutex turn_;  // guards what follows
   std::condition_variable changed_;
   std::deque<event_queue*> ready_;
+  // The eventfd was written to since the last wait(). What comes later is written again: a reader
+  // that leaves a queue unread sees the next one, where it watches for edges (EPOLLET).
+  bool is_told_ = false;
 };
 
 // Of one request. The end of a choice is always taken; other events up to a number.
