@@ -126,6 +126,9 @@ BEGIN = "import sys, bitnet; model = bitnet.Model(sys.argv[1])\n"
     ("import threading; s = model.session()\n"
      "threading.Thread(target=lambda: s.generate('Once', ignore_eos=True), daemon=True).start()\n"
      "print('end')", "end"),
+    ("import asyncio; engine = bitnet.AsyncEngine(model); request = engine.generate('Once', ignore_eos=True)\n"
+     "async def first(): return await request.__anext__()\n"
+     "asyncio.run(first()); print('end')", "end"),
     ("import atexit; atexit.register(lambda: print('end', model.closed))", "end False"),
     ("del bitnet; model.__class__ = model.__class__; print('end')", "end"),
 ])
@@ -137,10 +140,12 @@ def test_the_process_ends(code, words):
 def test_fork():
     done = python(BEGIN + """
 import os
-session = model.session()
+import asyncio
+session, engine = model.session(), bitnet.AsyncEngine(model)
 child = os.fork()
 if child == 0:
-    for use in (lambda: model.tokenize('a'), lambda: session.generate('a'), model.session):
+    for use in (lambda: model.tokenize('a'), lambda: session.generate('a'), model.session, engine.report,
+                lambda: asyncio.run(engine.complete('a'))):
         try:
             use()
         except bitnet.Closed as why:
@@ -148,14 +153,16 @@ if child == 0:
         else:
             os._exit(3)
     session.close()
-    del session, model
+    engine.close()
+    del session, model, engine
     with bitnet.Model(sys.argv[1]) as other:
         assert other.generate('Once upon a time', max_tokens=2, temperature=0).text == ', there'
     os._exit(0)
 assert os.waitpid(child, 0)[1] == 0
 print(session.generate('Once upon a time', max_tokens=2, temperature=0))
+print(asyncio.run(engine.complete('Once upon a time', max_tokens=2, temperature=0)))
 """)
-    assert (done.returncode, done.stdout.strip()) == (0, ", there"), done.stderr
+    assert (done.returncode, done.stdout.strip()) == (0, ", there\n, there"), done.stderr
 
 
 @pytest.mark.parametrize("call", [
@@ -163,6 +170,7 @@ print(session.generate('Once upon a time', max_tokens=2, temperature=0))
     "[piece for piece in session.stream(ids, ignore_eos=True)]",
     "[session.truncate(0) or session.eval(ids) for _ in range(10**6)]",
     "__import__('asyncio').run(session.agenerate(ids, ignore_eos=True))",
+    "__import__('asyncio').run(bitnet.AsyncEngine(model, n_context=16384).complete(ids, ignore_eos=True))",
 ])
 def test_interrupt(call):
     # Whoever runs in the background of a shell ignores interrupts, and so do its children.

@@ -7,10 +7,13 @@
 """
 
 from . import _native
+from ._asked import Generating, Prompt, check_grammar
+from ._async_engine import AsyncEngine, AsyncEngineOptions, AsyncRequest, Requesting
 from ._chat import Chat
 from ._engine import Backend, Engine
-from ._generation import AsyncStream, Generating, Generation, Prompt, Stream, check_grammar
+from ._generation import AsyncStream, Generation, Stream
 from ._model import Message, Model, ModelInfo, convert, inspect
+from ._requests import Completion, Logprob, Piece
 from ._session import Session, SessionOptions
 from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoisoned, DeviceLost, Error,
                      FileError, Forbidden, Incompatible, Internal, InvalidArgument, LeftOut, NotFound,
@@ -19,9 +22,9 @@ from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoiso
 __version__: str = _native.text_of(_native.lib.bitnet_version())
 
 __all__ = [
-    "AsyncStream", "Backend", "BadData", "Busy", "Cancelled", "Chat", "Closed", "ContextFull",
-    "ContextPoisoned", "DeviceLost", "Engine", "Error", "FileError", "Forbidden", "Generating", "Generation",
-    "Incompatible", "Internal", "InvalidArgument", "LeftOut", "Message", "Model", "ModelInfo",
-    "NotFound", "OutOfDeviceMemory", "OutOfMemory", "Prompt", "Rejected", "Session", "SessionOptions", "Stream",
-    "Timeout", "Unavailable", "Unsupported", "check_grammar", "convert", "inspect",
+    "AsyncEngine", "AsyncEngineOptions", "AsyncRequest", "AsyncStream", "Backend", "BadData", "Busy", "Cancelled", "Chat",
+    "Closed", "Completion", "ContextFull", "ContextPoisoned", "DeviceLost", "Engine", "Error", "FileError", "Forbidden",
+    "Generating", "Generation", "Incompatible", "Internal", "InvalidArgument", "LeftOut", "Logprob", "Message", "Model",
+    "ModelInfo", "NotFound", "OutOfDeviceMemory", "OutOfMemory", "Piece", "Prompt", "Rejected", "Requesting", "Session",
+    "SessionOptions", "Stream", "Timeout", "Unavailable", "Unsupported", "check_grammar", "convert", "inspect",
 ]

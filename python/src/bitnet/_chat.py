@@ -2,7 +2,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from ._generation import AsyncStream, Conversation, Generating, Generation, Stream, first_turn
+from ._asked import Generating
+from ._generation import AsyncStream, Conversation, Generation, Stream, first_turn
 from ._model import Model
 from ._session import Session, SessionOptions
 

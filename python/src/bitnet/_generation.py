@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import queue
-import secrets
 import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Awaitable, Callable, Iterator, List, Mapping, Sequence, TypedDict, TypeVar, Union
+from typing import TYPE_CHECKING, Any, Awaitable, Callable, Iterator, List, Sequence, TypeVar
 
 from . import _handles, _native, errors
+from ._asked import Asked, Generating, Prompt, check_names
 from ._engine import wait_for
 from ._model import Message, token_array
 from ._native import ffi, lib, numbers
@@ -15,47 +15,7 @@ from ._native import ffi, lib, numbers
 if TYPE_CHECKING:
     from ._session import Session
 
-Prompt = Union[str, Sequence[int], Sequence[Message]]
-
 T = TypeVar("T")
-
-
-def check_grammar(grammar: str) -> None:
-    """Raises InvalidArgument, with line and column, where it is no grammar that generate() takes."""
-    encoded = _native.utf8("grammar", grammar)
-    _native.call(lib.bitnet_grammar_check, {"data": ffi.from_buffer(encoded), "size": len(encoded)})
-
-
-_STOPS = {number: name.removeprefix("BITNET_STOP_").lower() for name, number in numbers.items()
-          if name.startswith("BITNET_STOP_")}
-
-
-class Generating(TypedDict, total=False):
-    """How to generate: bitnet_generation and bitnet_sampling, with their defaults.
-
-    Without a seed one is drawn, which the Generation has. `stop` are texts that end the answer and
-    are not in it, `stop_tokens` ids that do. `grammar` is GBNF (docs/reference/grammars.md): each text is
-    the begin of one that its rule root has. `template` and `parse_special_in_messages` are for messages, as in
-    Model.tokenize_chat().
-    """
-
-    max_tokens: int
-    temperature: float
-    top_k: int
-    top_p: float
-    min_p: float
-    repeat_penalty: float
-    presence_penalty: float
-    frequency_penalty: float
-    repeat_last_n: int
-    seed: int
-    ignore_eos: bool
-    logit_bias: Mapping[int, float]
-    stop: Union[str, Sequence[str]]
-    stop_tokens: Sequence[int]
-    grammar: str
-    template: str
-    parse_special_in_messages: bool
 
 
 def first_turn(messages: Sequence[Message]) -> int:
@@ -138,48 +98,20 @@ class _Run:
         return self.result
 
     def _prepare(self, prompt: Prompt, how: dict[str, Any]) -> None:
-        unknown = set(how) - set(Generating.__annotations__)
-        if unknown:
-            raise TypeError(f"there is no way to generate called {', '.join(sorted(unknown))}")
+        check_names(how, Generating)
         ids, self._first = self.session._prompt(self._pointer, prompt, how.pop("template", None),
                                                 how.pop("parse_special_in_messages", False))
-        stop, stop_tokens = how.pop("stop", None) or [], how.pop("stop_tokens", None)
-        self._stops = [stop] if isinstance(stop, str) else list(stop)
-        self._stop_tokens = token_array([] if stop_tokens is None else stop_tokens)
-        biases = how.pop("logit_bias", None) or {}
-        max_tokens = how.pop("max_tokens", None)
-        grammar = how.pop("grammar", None)
-        seed = how.pop("seed", None)
-        self._seed = secrets.randbits(32) if seed is None else seed
-        sampling = _native.Options("bitnet_sampling").give(
-            seed=self._seed, logit_bias_size=ffi.sizeof("bitnet_logit_bias"), **how)
-        try:
-            sampling.give_list("logit_bias", "bitnet_logit_bias", [
-                {"token": token, "bias": bias} for token, bias in biases.items()])
-        except (TypeError, OverflowError, AttributeError) as why:
-            raise TypeError(f"logit_bias maps ids to numbers: {why}") from None
-        generation = _native.Options("bitnet_generation").give(max_tokens=max_tokens, text=ffi.callback(
-            "bitnet_text_callback", self._on_text, error=1))
-        views = []
-        for one in self._stops:
-            encoded = generation.keep(ffi.from_buffer(_native.utf8("stop", one)))
-            views.append({"data": encoded, "size": len(encoded)})
-        generation.give_list("stop_strings", "bitnet_str", views)
-        if grammar is not None:
-            check_grammar(grammar)  # now, and not when the text is asked for
-            encoded = generation.keep(ffi.from_buffer(_native.utf8("grammar", grammar)))
-            generation.struct.grammar = {"data": encoded, "size": len(encoded)}
-        generation.struct.n_stop_tokens = len(self._stop_tokens)
-        generation.struct.stop_tokens = self._stop_tokens
-        generation.struct.sampling = sampling.struct
+        self._how = Asked(how)
+        generation = self._how.options.struct
+        self._callback: Any = ffi.callback("bitnet_text_callback", self._on_text, error=1)
+        generation.text = self._callback
         # The context bounds what can be generated, so that no id is ever lost.
-        room = self.session.capacity + 1
-        if max_tokens is not None and 0 <= max_tokens < room:
-            room = max_tokens
+        room, most = self.session.capacity + 1, self._how.max_tokens
+        if most is not None and 0 <= most < room:
+            room = most
         self._new = ffi.new("bitnet_token[]", max(room, 1))
-        generation.struct.out_tokens, generation.struct.out_capacity = self._new, room
-        self._ids, self._sampling = ids, sampling
-        self._generation: _native.Options | None = generation
+        generation.out_tokens, generation.out_capacity = self._new, room
+        self._ids = ids
 
     def _on_text(self, user: Any, text: Any) -> int:
         try:
@@ -207,7 +139,7 @@ class _Run:
                     self.stop()
                 self._generate()
             finally:
-                self._generation = None  # whose callback holds this
+                self._callback = None  # which holds this
                 self.session._end(self)
         except BaseException as why:
             if self._begun.is_set:
@@ -222,24 +154,21 @@ class _Run:
             self.tell(None)
 
     def _generate(self) -> None:
-        assert self._generation is not None
         ids = token_array(self._ids)
         out = ffi.new("bitnet_generation_result*", {"struct_size": ffi.sizeof("bitnet_generation_result")})
         n_new = 0
         try:
-            _native.call(lib.bitnet_generate, self._pointer, ids, len(ids), self._generation.struct, out)
+            _native.call(lib.bitnet_generate, self._pointer, ids, len(ids), self._how.options.struct, out)
             n_new = min(out.n_generated, len(self._new))
         except errors.Cancelled:
             out.stop_reason = numbers["BITNET_STOP_CANCELLED"]
         finally:
             new = list(self._new[0:n_new])
             self.session._appended(self._pointer, [*self._ids, *new])
-        reason = _STOPS.get(out.stop_reason, "unknown")
-        stops: Any = {"string": self._stops, "token": self._stop_tokens}.get(reason, [])
+        reason, stop = self._how.ending(out.stop_reason, out.stop_index)
         self.result = Generation(
-            "".join(self._pieces), new, reason, stops[out.stop_index] if out.stop_index < len(stops) else None,
-            self._seed, out.n_prompt, out.prompt_ns / 1e9, out.generate_ns / 1e9,
-            getattr(self._asked[0], "left_out", 0))
+            "".join(self._pieces), new, reason, stop, self._how.seed, out.n_prompt, out.prompt_ns / 1e9,
+            out.generate_ns / 1e9, getattr(self._asked[0], "left_out", 0))
         if self.at_end is not None:
             self.at_end(self.result)
 

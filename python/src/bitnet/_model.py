@@ -15,8 +15,9 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
 
+    from ._asked import Generating, Prompt
     from ._chat import Chat
-    from ._generation import AsyncStream, Generating, Generation, Prompt, Stream
+    from ._generation import AsyncStream, Generation, Stream
     from ._session import Session, SessionOptions
 
 Message = Mapping[str, str]

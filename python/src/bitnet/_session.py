@@ -7,16 +7,15 @@ from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, TypedDict
 import numpy as np
 
 from . import _handles, _native, errors
+from ._asked import Generating, Prompt, begun_answer, ids_or_messages
 from ._engine import Owner, interruptible
-from ._generation import AsyncStream, Conversation, Generating, Generation, Prompt, Stream
-from ._model import Model, format_chat, token_array, tokenize, tokenize_chat
+from ._generation import AsyncStream, Conversation, Generation, Stream
+from ._model import Model, token_array, tokenize, tokenize_chat
 from ._native import ffi, lib
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
-
-_THINKING = "<think>"
 
 
 class SessionOptions(TypedDict, total=False):
@@ -37,6 +36,18 @@ class SessionOptions(TypedDict, total=False):
     pooling: str
 
 
+def session_options(given: Mapping[str, Any], known: type, of: str) -> _native.Options:
+    """bitnet_session_options of what was given by the names that `known` has."""
+    unknown = set(given) - set(known.__annotations__)
+    if unknown:
+        raise TypeError(f"there is no option of {of} called {', '.join(sorted(unknown))}")
+    numbers = dict(given)
+    for name, kind in (("kv_k", "KV"), ("kv_v", "KV"), ("pooling", "POOLING"), ("precision", "PRODUCTS")):
+        if numbers.get(name) is not None:
+            numbers[name] = _native.choice(name, kind, numbers[name])
+    return _native.Options("bitnet_session_options").give(**numbers)
+
+
 class Session(Owner):
     """Tokens, their keys and values, and what follows them; by one thread at a time, others meet Busy.
     cancel() is for any thread."""
@@ -44,14 +55,7 @@ class Session(Owner):
     def __init__(self, model: Model, **options: "Unpack[SessionOptions]"):
         if not isinstance(model, Model):
             raise TypeError(f"model is a bitnet.Model, not {type(model).__name__}")
-        unknown = set(options) - set(SessionOptions.__annotations__)
-        if unknown:
-            raise TypeError(f"there is no option of a session called {', '.join(sorted(unknown))}")
-        given: dict[str, Any] = dict(options)
-        for name, kind in (("kv_k", "KV"), ("kv_v", "KV"), ("pooling", "POOLING"), ("precision", "PRODUCTS")):
-            if given.get(name) is not None:
-                given[name] = _native.choice(name, kind, given[name])
-        chosen = _native.Options("bitnet_session_options").give(**given)
+        chosen = session_options(options, SessionOptions, "a session")
         parent = model._handle
         assert parent is not None
         out = ffi.new("bitnet_session**")
@@ -145,24 +149,21 @@ class Session(Owner):
         """Ids to append, and what the answer begins with."""
         if isinstance(prompt, str):
             return tokenize(self._model_pointer, prompt, False if self._tokens else None, True), ""
-        if isinstance(prompt, (bytes, Mapping)):
-            raise TypeError(f"a prompt is a text, a list of ids or a list of messages, not {prompt!r}")
-        parts: list[Any] = list(prompt)
-        if not parts or not isinstance(parts[0], Mapping):
-            return list(token_array(parts)), ""
+        plain, parts = ids_or_messages(prompt)
+        if not parts:
+            return list(plain), ""
         conversation = prompt if isinstance(prompt, Conversation) else None
         ids, left_out = tokenize_chat(self._model_pointer, parts, template, parse_special,
                                       self.capacity if conversation is not None else 0)
         if conversation is not None:
             parts = conversation.leave_out(left_out)
-        text = format_chat(self._model_pointer, parts, template)
+        begun = begun_answer(self._model_pointer, parts, template)
         # What the session has of it already stays; at least one token is to be evaluated.
         same = next((i for i, (old, new) in enumerate(zip(self._tokens, ids)) if old != new),
                     min(len(self._tokens), len(ids)))
         same = max(min(same, len(ids) - 1), 0)
         if same < len(self._tokens):
             self._truncate(pointer, same)
-        begun = _THINKING + "\n" if text.rstrip(" \t\r\n").endswith(_THINKING) else ""
         return ids[same:], begun
 
     def _truncate(self, pointer: Any, n: int) -> None:

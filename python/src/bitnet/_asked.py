@@ -1,0 +1,116 @@
+"""What a caller asks for: how to generate, and from which prompt, as the library takes it."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Any, List, Mapping, Sequence, TypedDict, Union
+
+from . import _native
+from ._model import Message, format_chat, token_array
+from ._native import ffi, lib, numbers
+
+Prompt = Union[str, Sequence[int], Sequence[Message]]
+
+_THINKING = "<think>"
+_STOPS = {number: name.removeprefix("BITNET_STOP_").lower() for name, number in numbers.items()
+          if name.startswith("BITNET_STOP_")}
+
+
+class Generating(TypedDict, total=False):
+    """How to generate: bitnet_generation and bitnet_sampling, with their defaults.
+
+    Without a seed one is drawn, which the Generation has. `stop` are texts that end the answer and
+    are not in it, `stop_tokens` ids that do. `grammar` is GBNF (docs/reference/grammars.md): each text is
+    the begin of one that its rule root has. `template` and `parse_special_in_messages` are for messages, as in
+    Model.tokenize_chat().
+    """
+
+    max_tokens: int
+    temperature: float
+    top_k: int
+    top_p: float
+    min_p: float
+    repeat_penalty: float
+    presence_penalty: float
+    frequency_penalty: float
+    repeat_last_n: int
+    seed: int
+    ignore_eos: bool
+    logit_bias: Mapping[int, float]
+    stop: Union[str, Sequence[str]]
+    stop_tokens: Sequence[int]
+    grammar: str
+    template: str
+    parse_special_in_messages: bool
+
+
+def check_grammar(grammar: str) -> None:
+    """Raises InvalidArgument, with line and column, where it is no grammar that generate() takes."""
+    encoded = _native.utf8("grammar", grammar)
+    _native.call(lib.bitnet_grammar_check, {"data": ffi.from_buffer(encoded), "size": len(encoded)})
+
+
+def check_names(how: Mapping[str, Any], known: type) -> None:
+    unknown = set(how) - set(known.__annotations__)
+    if unknown:
+        raise TypeError(f"there is no way to generate called {', '.join(sorted(unknown))}")
+
+
+class Asked:
+    """bitnet_generation, with the structs that it points to, of Generating less what is for messages."""
+
+    def __init__(self, how: dict[str, Any]):
+        how = dict(how)
+        stop, stop_tokens = how.pop("stop", None) or [], how.pop("stop_tokens", None)
+        self._stops = [stop] if isinstance(stop, str) else list(stop)
+        self._stop_tokens = token_array([] if stop_tokens is None else stop_tokens)
+        biases = how.pop("logit_bias", None) or {}
+        self.max_tokens = how.pop("max_tokens", None)
+        grammar = how.pop("grammar", None)
+        seed = how.pop("seed", None)
+        self.seed: int = secrets.randbits(32) if seed is None else seed
+        self._sampling = _native.Options("bitnet_sampling").give(
+            seed=self.seed, logit_bias_size=ffi.sizeof("bitnet_logit_bias"), **how)
+        try:
+            self._sampling.give_list("logit_bias", "bitnet_logit_bias", [
+                {"token": token, "bias": bias} for token, bias in biases.items()])
+        except (TypeError, OverflowError, AttributeError) as why:
+            raise TypeError(f"logit_bias maps ids to numbers: {why}") from None
+        self.options = _native.Options("bitnet_generation").give(max_tokens=self.max_tokens)
+        self._give_texts(grammar)
+        self.options.struct.n_stop_tokens = len(self._stop_tokens)
+        self.options.struct.stop_tokens = self._stop_tokens
+        self.options.struct.sampling = self._sampling.struct
+
+    def _give_texts(self, grammar: str | None) -> None:
+        views: List[Any] = []
+        for one in self._stops:
+            encoded = self.options.keep(ffi.from_buffer(_native.utf8("stop", one)))
+            views.append({"data": encoded, "size": len(encoded)})
+        self.options.give_list("stop_strings", "bitnet_str", views)
+        if grammar is not None:
+            check_grammar(grammar)  # now, and not when the text is asked for
+            encoded = self.options.keep(ffi.from_buffer(_native.utf8("grammar", grammar)))
+            self.options.struct.grammar = {"data": encoded, "size": len(encoded)}
+
+    def ending(self, reason: int, index: int) -> tuple[str, str | int | None]:
+        """The name of BITNET_STOP_*, and the text or token that ended it."""
+        name = _STOPS.get(reason, "unknown")
+        stops: Any = {"string": self._stops, "token": self._stop_tokens}.get(name, [])
+        return name, stops[index] if index < len(stops) else None
+
+
+def ids_or_messages(prompt: Prompt) -> tuple[Any, list[Any]]:
+    """Of a prompt that is no text: its ids, or its messages; the other is empty."""
+    if isinstance(prompt, (bytes, Mapping)):
+        raise TypeError(f"a prompt is a text, a list of ids or a list of messages, not {prompt!r}")
+    parts: list[Any] = list(prompt)
+    if parts and isinstance(parts[0], Mapping):
+        return (), parts
+    return token_array(parts), []
+
+
+def begun_answer(model: Any, messages: Sequence[Message], template: str | None) -> str:
+    """What the form of a chat begins the answer with."""
+    text = format_chat(model, messages, template)
+    return _THINKING + "\n" if text.rstrip(" \t\r\n").endswith(_THINKING) else ""

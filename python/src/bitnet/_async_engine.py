@@ -1,0 +1,292 @@
+from __future__ import annotations
+
+import asyncio
+import math
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, TypedDict, overload
+
+from . import _handles, _native, errors
+from ._asked import Asked, Generating, Prompt, begun_answer, check_names, ids_or_messages
+from ._engine import Owner
+from ._model import Model, token_array, tokenize, tokenize_chat
+from ._native import ffi, lib
+from ._requests import Completion, Piece, Reader, Request
+from ._session import session_options
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+
+class _SequenceOptions(TypedDict, total=False):
+    """Of each sequence, as SessionOptions; n_batch is the tokens of a step of all of them."""
+
+    n_context: int
+    n_batch: int
+    kv_k: str
+    kv_v: str
+    deterministic: bool
+    precision: str
+    low_memory: bool
+    window: int
+    window_keep: int
+
+
+class _SchedulerOptions(TypedDict, total=False):
+    max_sequences: int
+    kv_bytes: int
+    max_waiting: int
+    max_waiting_tokens: int
+    event_capacity: int
+    reader_timeout_ms: int
+
+
+class AsyncEngineOptions(_SequenceOptions, _SchedulerOptions, total=False):
+    """bitnet_scheduler_options, and of bitnet_session_options what its sequences have."""
+
+
+class _RequestingOne(Generating, total=False):
+    client: int
+    priority: int
+    timeout: float
+    logprobs: bool
+    top_logprobs: int
+
+
+class Requesting(_RequestingOne, total=False):
+    """How to generate, and bitnet_request_options.
+
+    `n` are answers to the prompt, which is computed once; answer i has `seed` + i. Clients share what there is:
+    `client` is any number. Of those that wait, a higher `priority` goes first. After `timeout` seconds the request
+    fails with Timeout. `logprobs`: pieces have the log probability of their token, and `top_logprobs` of so many of
+    the most probable, at most 20.
+    """
+
+    n: int
+
+
+class AsyncRequest:
+    """The pieces of a request's answers as they come: `async for piece in request`. It is submitted when the first
+    one is asked for, or where an `async with` block begins; leaving that, or forgetting it, cancels what has not
+    ended."""
+
+    def __init__(self, engine: "AsyncEngine", prompt: Prompt, how: dict[str, Any]):
+        check_names(how, Requesting)
+        self._engine, self._what = engine, (prompt, how)
+        self._request: Request | None = None
+        self._stopped = False
+
+    def _start(self) -> Request:
+        if self._request is None:
+            if self._stopped:
+                raise errors.Cancelled("the request was cancelled before it was submitted")
+            self._request = self._engine._submit(*self._what)
+        return self._request
+
+    async def _news(self, request: Request) -> None:
+        try:
+            await request.news()
+        except BaseException:
+            self.cancel()
+            raise
+
+    def __aiter__(self) -> "AsyncRequest":
+        return self
+
+    async def __anext__(self) -> Piece:
+        request = self._start()
+        while not request.pieces:
+            if request.ended:
+                request.results()
+                raise StopAsyncIteration
+            await self._news(request)
+        return request.take()
+
+    async def finish(self) -> Completion:
+        """Waits for the end, without the pieces; the first answer."""
+        request = self._start()
+        request.drop_pieces()
+        while not request.ended:
+            await self._news(request)
+        return self.result
+
+    @property
+    def results(self) -> list[Completion]:
+        """All answers, once they have ended."""
+        if self._request is None or not self._request.ended:
+            raise RuntimeError("the request has not ended; finish() waits for it")
+        return self._request.results()
+
+    @property
+    def result(self) -> Completion:
+        """The first answer, once all have ended."""
+        return self.results[0]
+
+    def cancel(self) -> None:
+        """Ends it within one step; what is there can still be read. From any thread."""
+        self._stopped = True
+        if self._request is not None:
+            self._request.cancel()
+
+    async def aclose(self) -> None:
+        """Cancels it, and waits for its end."""
+        self.cancel()
+        request = self._request
+        if request is None:
+            return
+        request.drop_pieces()
+        try:
+            while not request.ended:
+                await request.news()
+        except BaseException:
+            request.abandon()
+            raise
+
+    async def __aenter__(self) -> "AsyncRequest":
+        self._start()
+        return self
+
+    async def __aexit__(self, *error: object) -> None:
+        await self.aclose()
+
+    def __del__(self) -> None:
+        request = getattr(self, "_request", None)
+        if request is not None:
+            request.abandon()
+
+
+class AsyncEngine(Owner):
+    """Answers many requests at once, for asyncio: each step reads the weights once for all of them. What a request
+    gets does not depend on the others. `bitnet_scheduler` in bitnet.h; options: see AsyncEngineOptions.
+
+    One event loop at a time uses it; report() and close() are for any thread."""
+
+    def __init__(self, model: Model, **options: "Unpack[AsyncEngineOptions]"):
+        if not isinstance(model, Model):
+            raise TypeError(f"model is a bitnet.Model, not {type(model).__name__}")
+        given: dict[str, Any] = dict(options)
+        own = {name: given.pop(name) for name in _SchedulerOptions.__annotations__ if name in given}
+        sequences = session_options(given, _SequenceOptions, "an AsyncEngine")
+        chosen = _native.Options("bitnet_scheduler_options").give(**own)
+        chosen.struct.sequences = sequences.struct
+        parent = model._handle
+        assert parent is not None
+        out = ffi.new("bitnet_scheduler**")
+        self._model, self._model_pointer = model, parent.hold()
+        try:
+            _native.call(lib.bitnet_scheduler_open, self._model_pointer, chosen.struct, out)
+        except BaseException:
+            parent.let_go()
+            raise
+        self._handle = _handles.Handle("AsyncEngine", out[0], lib.bitnet_scheduler_close, parent)
+        self._reader = Reader(self._handle, lib.bitnet_scheduler_descriptor(out[0]))
+        self._handle.stop = self._reader.cancel_all
+
+    def __repr__(self) -> str:
+        return f"<bitnet.AsyncEngine {'closed' if self.closed else f'with {len(self._reader)} requests'}>"
+
+    @property
+    def model(self) -> Model:
+        return self._model
+
+    def generate(self, prompt: Prompt, **how: "Unpack[Requesting]") -> AsyncRequest:
+        """Pieces of the answers to a text, ids or messages, as they come."""
+        return AsyncRequest(self, prompt, dict(how))
+
+    @overload
+    async def complete(self, prompt: Prompt, *, n: None = None,
+                       **how: "Unpack[_RequestingOne]") -> Completion: ...
+
+    @overload
+    async def complete(self, prompt: Prompt, *, n: int, **how: "Unpack[_RequestingOne]") -> list[Completion]: ...
+
+    async def complete(self, prompt: Prompt, *, n: int | None = None,
+                       **how: "Unpack[_RequestingOne]") -> Completion | list[Completion]:
+        """The whole answer; with `n` the list of all of them. A task that is cancelled ends it."""
+        async with AsyncRequest(self, prompt, {**how, "n": n}) as request:
+            first = await request.finish()
+            return first if n is None else request.results
+
+    def report(self) -> dict[str, Any]:
+        """What waits and runs, and was counted since it was opened: the JSON of bitnet_scheduler_report."""
+        assert self._handle is not None
+        with self._handle.used() as scheduler:
+            report: dict[str, Any] = _native.json_from(lib.bitnet_scheduler_report, scheduler)
+            return report
+
+    # ---- ends
+
+    def close(self) -> None:
+        """Ends all requests, whose readers meet Cancelled, and waits for the step that runs. Again does nothing."""
+        if hasattr(self, "_reader"):
+            self._reader.shut()
+        super().close()
+
+    async def aclose(self) -> None:
+        """close(), while other tasks run."""
+        self._reader.shut()
+        await asyncio.get_running_loop().run_in_executor(None, self.close)
+
+    def __enter__(self) -> "AsyncEngine":
+        return self
+
+    async def __aenter__(self) -> "AsyncEngine":
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                        trace: TracebackType | None) -> None:
+        await self.aclose()
+
+    # ---- requests
+
+    def _prompt(self, prompt: Prompt, how: dict[str, Any]) -> tuple[Any, str]:
+        """Its ids, and what the answer begins with."""
+        template, parse_special = how.pop("template", None), how.pop("parse_special_in_messages", False)
+        if isinstance(prompt, str):
+            return tokenize(self._model_pointer, prompt, None, True), ""
+        ids, messages = ids_or_messages(prompt)
+        if not messages:
+            return ids, ""
+        begun = begun_answer(self._model_pointer, messages, template)
+        return tokenize_chat(self._model_pointer, messages, template, parse_special)[0], begun
+
+    def _submit(self, prompt: Prompt, how: dict[str, Any]) -> Request:
+        assert self._handle is not None
+        scheduler = self._handle.hold()
+        try:
+            self._reader.bind()
+            how = dict(how)
+            options = _request_options(how)
+            ids, begun = self._prompt(prompt, how)
+            asked = Asked(how)
+            tokens = token_array(ids)
+            options.struct.prompt, options.struct.n_prompt = tokens, len(tokens)
+            options.struct.generation = asked.options.struct
+            out = ffi.new("bitnet_request**")
+            _native.call(lib.bitnet_request_submit, scheduler, options.struct, out)
+        except BaseException:
+            self._handle.let_go()
+            raise
+        handle = _handles.Handle("request", out[0], lib.bitnet_request_close, self._handle)
+        request = Request(self._reader, handle, out[0], asked, options.struct.n_choices, begun,
+                          bool(options.struct.logprobs))
+        self._reader.add(request)
+        return request
+
+
+def _request_options(how: dict[str, Any]) -> _native.Options:
+    """Of what it takes out of Requesting: all but how to generate."""
+    n, top = how.pop("n", None), how.pop("top_logprobs", None)
+    if n == 0:
+        raise ValueError("n is a number of answers, 1 or more, not 0")
+    return _native.Options("bitnet_request_options").give(
+        n_choices=1 if n is None else n, client=how.pop("client", None), priority=how.pop("priority", None),
+        deadline_ms=_milliseconds(how.pop("timeout", None)), n_top_logprobs=top,
+        logprobs=bool(how.pop("logprobs", False)) or bool(top))
+
+
+def _milliseconds(timeout: float | None) -> int | None:
+    if timeout is None or timeout == math.inf:
+        return None
+    if not timeout > 0:
+        raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
+    return math.ceil(timeout * 1000)
