@@ -12,6 +12,15 @@
 #include "base/new_thread.hpp"
 
 namespace bitnet::api {
+namespace {
+
+// A wait of 0 ms would give up the CPU, which event loops have other work for.
+void wait_for(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
+              uint32_t timeout_ms, const auto& is_over) {
+  if (timeout_ms != 0) changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_over);
+}
+
+}  // namespace
 
 result<std::shared_ptr<event_board>> event_board::make() {
   const int fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -46,7 +55,7 @@ void event_board::remove(event_queue& q) {
 
 void* event_board::wait(uint32_t timeout_ms) {
   std::unique_lock lock(turn_);
-  changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms), [&] { return !ready_.empty(); });
+  wait_for(changed_, lock, timeout_ms, [&] { return !ready_.empty(); });
   is_told_ = false;
   if (ready_.empty()) return nullptr;
   // The others come first next time, whether or not this one is read.
@@ -81,8 +90,8 @@ bool event_queue::offer(schedule::event&& e) {
 
 result<schedule::event> event_queue::next(uint32_t timeout_ms, bool& made_room) {
   std::unique_lock lock(turn_);
-  changed_.wait_for(lock, std::chrono::milliseconds(timeout_ms),
-                    [&] { return !events_.empty() || open_choices_ == 0 || closed_; });
+  wait_for(changed_, lock, timeout_ms,
+           [&] { return !events_.empty() || open_choices_ == 0 || closed_; });
   if (events_.empty()) {
     if (open_choices_ == 0)
       return fail(BITNET_NOT_FOUND, "every choice of the request has ended; no event follows");
