@@ -240,9 +240,100 @@ class Bench(support.Case):
         return [row for row in self.ok("bench", "--list", "-o", "json").json
                 if row["kernel"].startswith("linear_ternary.")]
 
+    MANY = ("--parallel", "1,3", "-p", "70", "--shared-prefix", "66", "-n", "4")
+
+    def test_many_requests_agree(self):
+        """The prefix has one whole block of 64 tokens, which the run that does not count computes."""
+        rows = self.rows(*self.MANY)
+        self.assertEqual([(r["n_parallel"], r["test"]) for r in rows],
+                         [(1, "pp70+tg4 shared 66"), (3, "pp70+tg4 shared 66")])
+        for row in rows:
+            n = row["n_parallel"]
+            self.assertEqual((row["n_prompt"], row["n_gen"], row["n_shared_prefix"]), (70, 4, 66))
+            self.assertEqual(len(row["samples_ns"]), 2)
+            rates = [4 * n * 1e9 / ns for ns in row["samples_ns"]]
+            for found, expected in zip(row["samples_ts"], rates, strict=True):
+                self.assertAlmostEqual(found / expected, 1, 6)
+            self.assertAlmostEqual(row["avg_ts"] / (sum(rates) / 2), 1, 6)
+            self.assertAlmostEqual(row["median_ts"] / (sum(rates) / 2), 1, 6)
+            self.assertAlmostEqual(row["avg_ns"] / (sum(row["samples_ns"]) / 2), 1, 6)
+            self.assertEqual(row["prompt_tokens"], 70 * n * 2)
+            self.assertEqual(row["cached_tokens"], 64 * n * 2)
+            self.assertEqual((row["preemptions"], row["recomputed_tokens"]), (0, 0))
+            for what in ("first_token", "between_tokens"):
+                p50, p95, p99 = (row[f"{what}_ms_{p}"] for p in ("p50", "p95", "p99"))
+                self.assertTrue(0 <= p50 <= p95 <= p99 <= max(row["samples_ns"]) / 1e6, row)
+            # Alone each token has a step of its own, and so has the end of the prompt.
+            self.assertGreaterEqual(row["steps"], 2 * 4)
+            self.assertLessEqual(row["steps_ns"], sum(row["samples_ns"]))
+            self.assertGreater(row["bytes_per_step"], 0)
+            self.assertGreater(row["max_context"], 0)
+        alone, _ = rows
+        self.assertEqual(alone["steps"], 2 * 4)
+        for row in rows:
+            if "median_decode_ts" not in row:  # a machine so busy that tokens were read late
+                continue
+            steps = row["median_decode_ts"] / row["n_parallel"]
+            self.assertAlmostEqual(row["gbps"] * 1e9 / (steps * row["bytes_per_step"]), 1, 6)
+            best = max(row["stream"]["gbps_before"], row["stream"]["gbps_after"])
+            self.assertAlmostEqual(row["pct_of_stream"] * best / (100 * row["gbps"]), 1, 6)
+
+    def test_a_step_of_many_is_counted_as_one_of_one(self):
+        many, = self.rows("--parallel", "2")
+        alone, = self.rows("-p", "0")
+        self.assertAlmostEqual(many["bytes_per_step"] / alone["bytes_per_token"], 1, 1)  # heads look at likely rows
+
+    def test_prompts_are_new_each_time(self):
+        row, = self.rows("--parallel", "2", "-p", "130", "-n", "1")
+        self.assertEqual((row["test"], row["cached_tokens"]), ("pp130+tg1", 0))
+        self.assertNotIn("between_tokens_ms_p50", row)  # one token has none before it
+        self.assertNotIn("median_decode_ts", row)
+        self.assertNotIn("gbps", row)
+        row, = self.rows("--parallel", "2", "-p", "64", "--shared-prefix", "64", "-n", "1", "--no-warmup", "-r", "1")
+        self.assertLessEqual(row["cached_tokens"], 64)  # nobody knew it before the first of them
+
+    def test_forms_of_many_requests(self):
+        names = ("-npl", "2", "-npp", "8,9", "-ntg", "4", "-r", "1", "--ceiling-mb", "0")  # llama-batched-bench's
+        text = self.ok("bench", *names).text
+        for part in ("| 2 | pp8+tg4 |", "| 2 | pp9+tg4 |", "| first token, ms: p50 p95 p99 |", "| 0% |", "device: "):
+            self.assertIn(part, text)
+        lines = [json.loads(line) for line in self.ok("bench", *names, "-o", "jsonl").text.splitlines()]
+        self.assertEqual([(row["n_parallel"], row["n_prompt"]) for row in lines], [(2, 8), (2, 9)])
+        table = list(csv.DictReader(io.StringIO(self.ok("bench", *names, "-o", "csv").text)))
+        self.assertEqual([row["test"] for row in table], ['pp8+tg4', 'pp9+tg4'])
+        for column in ("avg_ts", "first_token_ms_p99", "between_tokens_ms_p50"):
+            self.assertGreater(float(table[0][column]), 0, column)
+        self.assertNotIn("pct_of_stream", table[0])
+
+    def test_what_cannot_run_at_once(self):
+        for bad in ("0", "x", "-1", "1,,2", "1 2", "1025", "9999999999", ""):
+            self.refused(2, "--parallel expects numbers of requests from 1 to 1024", "bench", f"--parallel={bad}")
+        for words, message in ((("-p", "8", "--shared-prefix", "9"), "longer than a prompt of 8 tokens"),
+                               (("-p", "64,8", "--shared-prefix", "9"), "longer than a prompt of 8 tokens"),
+                               (("--shared-prefix", "x"), "whole number"), (("--shared-prefix", "-1"), "from 0 to"),
+                               (("-p", "0"), "at least 1"), (("-n", "4,0"), "at least 1"), (("-d", "16"), "--n-depth"),
+                               (("--kernel-times",), "--kernel-times"), (("-p", "x"), "--n-prompt expects"),
+                               (("--kernel", "matmul_i2s"), "--parallel measures a model")):
+            self.refused(2, message, "bench", "--parallel", "2", *words)
+        self.refused(2, "give --parallel", "bench", "--shared-prefix", "8")
+        self.refused(3, "does not exist", "bench", "--parallel", "2", "-m", self.path("none.gguf"))
+
+    def test_a_small_budget_lets_requests_wait(self):
+        """Room for one of three at a time: each of them ends all the same."""
+        row, = self.rows("--parallel", "3", "-p", "600", "-n", "2", "-r", "1", "--no-warmup", "--kv-budget", "1")
+        self.assertEqual(row["prompt_tokens"], 1800)
+        self.assertGreaterEqual(row["steps"], 3 * 3)  # of at most 512 tokens each
+        self.assertNotIn("median_decode_ts", row)
+
     def test_ctrl_c_prints_what_there_is(self):
+        self.interrupt_a_long_test("tg2", "-p", "0")
+
+    def test_ctrl_c_among_many_requests(self):
+        self.interrupt_a_long_test("pp8+tg2", "-p", "8", "--parallel", "3")
+
+    def interrupt_a_long_test(self, done, *words):
         process = subprocess.Popen(
-            [support.PROGRAM, "bench", "-p", "0", "-n", "2,1000000", "-r", "1", "--ceiling-mb", "8",
+            [support.PROGRAM, "bench", *words, "-n", "2,1000000", "-r", "1", "--ceiling-mb", "8",
              "-o", "json"],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(), cwd=self.home)
         self.addCleanup(self.end, process)
@@ -251,7 +342,7 @@ class Bench(support.Case):
         out, err = process.communicate(timeout=support.TIMEOUT_S)
         self.assertEqual(process.returncode, 130, err)
         if out:  # else the first test was not done
-            self.assertEqual([row["test"] for row in json.loads(out)], ["tg2"])
+            self.assertEqual([row["test"] for row in json.loads(out)], [done])
 
     def end(self, process):
         process.kill()

@@ -3,19 +3,14 @@
 
 #include <algorithm>
 #include <chrono>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 #include <span>
 
+#include "commands/bench_facts.hpp"
 #include "commands/commands.hpp"
-#include "commands/figures.hpp"
 #include "interrupt.hpp"
-#include "library/json.hpp"
-#include "library/placing.hpp"
-#include "library/splitting.hpp"
-#include "model_files.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
 
@@ -34,11 +29,6 @@ struct test {
   }
 };
 
-struct kernel_use {
-  uint64_t calls = 0, time_ns = 0, bytes = 0;
-};
-using kernel_uses = std::map<std::string, kernel_use>;
-
 struct measurement {
   test what;
   std::vector<uint64_t> samples_ns;
@@ -56,9 +46,8 @@ struct measurement {
   }
   // Of weights; a prompt reads them once for many tokens.
   [[nodiscard]] double bytes_per_token() const {
-    uint64_t bytes = 0;
-    for (const auto& [id, use] : kernels) bytes += use.bytes;
-    return static_cast<double>(bytes) / (static_cast<double>(samples_ns.size()) * what.tokens());
+    return static_cast<double>(bytes_of(kernels)) /
+           (static_cast<double>(samples_ns.size()) * what.tokens());
   }
   [[nodiscard]] double gbps() const {
     return bytes_per_token() * what.tokens() * static_cast<double>(samples_ns.size()) / total_ns();
@@ -84,26 +73,6 @@ result<std::vector<test>> tests_of(const invocation& in) {
   return out;
 }
 
-kernel_uses uses_in(const nlohmann::json& report) {
-  kernel_uses out;
-  for (const auto& k : report.value("kernels", nlohmann::json::array())) {
-    out[k.value("id", "")] = {k.value("calls", uint64_t{0}), k.value("time_ns", uint64_t{0}),
-                              k.value("bytes", uint64_t{0})};
-  }
-  return out;
-}
-
-void add_difference(kernel_uses& to, const kernel_uses& before, const kernel_uses& after) {
-  for (const auto& [id, now] : after) {
-    const auto old = before.find(id);
-    const kernel_use was = old == before.end() ? kernel_use{} : old->second;
-    if (now.calls == was.calls) continue;
-    to[id].calls += now.calls - was.calls;
-    to[id].time_ns += now.time_ns - was.time_ns;
-    to[id].bytes += now.bytes - was.bytes;
-  }
-}
-
 // Runs tests in one session. Every call is given the same random tokens.
 class runner {
  public:
@@ -113,8 +82,7 @@ class runner {
         starts_anew_(set.integer("sliding-window") != 0),
         logits_(model.n_vocab) {
     std::mt19937 random(1);
-    ids_.resize(bitnet_session_capacity(session));
-    for (bitnet_token& id : ids_) id = static_cast<bitnet_token>(random() % model.n_vocab);
+    ids_ = random_tokens(random, bitnet_session_capacity(session), model.n_vocab);
   }
 
   // Nanoseconds of one run, counted into `to` unless it is a warm-up.
@@ -166,20 +134,13 @@ class runner {
 
   // A prompt is timed to its end; generating, from the token before the first to the last.
   result<uint64_t> greedily(const test& what) {
-    bitnet_sampling sampling{};
-    bitnet_sampling_defaults(&sampling, sizeof sampling);
-    sampling.temperature = 0;
-    sampling.ignore_eos = 1;
-    bitnet_generation options{};
-    options.struct_size = sizeof options;
-    options.max_tokens = what.n_gen == 0 ? 1 : static_cast<int32_t>(what.n_gen);
-    options.sampling = &sampling;
+    const greedy how(what.n_gen == 0 ? 1 : what.n_gen);
     bitnet_generation_result out{};
     out.struct_size = sizeof out;
     library_error err;
     const bitnet_status status =
         bitnet_generate(session_, ids_.data() + what.depth, what.n_gen == 0 ? what.n_prompt : 1,
-                        &options, &out, &err);
+                        &how.options(), &out, &err);
     if (status != BITNET_OK) return failed(status, err, stage::work);
     if (out.stop_reason == BITNET_STOP_CANCELLED) return std::unexpected(stopped().error());
     return what.n_gen == 0 ? out.prompt_ns : out.prompt_ns + out.generate_ns;
@@ -191,45 +152,9 @@ class runner {
   token_list ids_;
 };
 
-struct facts {  // of the whole run
-  bitnet_model_info model{};
-  std::string file, head, tuning;
-  measured_device device;
-  uint64_t threads = 0;
-  uint64_t max_context = 0;          // that the free memory had room for; 0: unknown
-  std::string places;                // of threads that are kept somewhere
-  std::string layers;                // of each device, where there are several
-  std::optional<large_pages> pages;  // once all was measured
-};
-
-facts facts_of(const invocation& in, const engine& all, const nlohmann::json& session,
-               const nlohmann::json& runtime) {
-  return {describe(all.model.get()),
-          all.file,
-          in.set.text("head"),
-          session.value("tuning", ""),
-          device_in(runtime, session.value("device", "")),
-          session.value("threads", uint64_t{0}),
-          session.value("kv", nlohmann::json::object()).value("max_context", uint64_t{0}),
-          has_places(runtime) ? threads_text(runtime) : "",
-          layers_text(session, member(runtime, "device"), false),
-          {}};
-}
-
 ordered_json as_json(const measurement& m, const facts& f, const ceilings& limit) {
   const std::vector<double> rates = m.rates();
-  ordered_json out = {{"model_filename", f.file},
-                      {"model_type", f.model.name},
-                      {"model_size", f.model.weight_bytes},
-                      {"model_n_params", f.model.n_parameters},
-                      {"backend", f.device.backend}};
-  if (!f.device.arch.empty()) out["device"] = f.device.arch;
-  if (!f.device.name.empty()) out[f.device.host_threads ? "cpu_info" : "gpu_info"] = f.device.name;
-  if (f.device.host_threads) out["n_threads"] = f.threads;
-  if (!f.places.empty()) out["thread_places"] = f.places;
-  if (!f.layers.empty()) out["layers"] = f.layers;
-  if (f.pages) out["large_page_bytes"] = f.pages->own + f.pages->files;
-  if (f.max_context != 0) out["max_context"] = f.max_context;
+  ordered_json out = f.json();
   out["test"] = m.what.name();
   out["n_prompt"] = m.what.n_prompt;
   out["n_gen"] = m.what.n_gen;
@@ -271,11 +196,7 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
     const std::vector<double> rates = m.rates();
     const bool gen = m.what.n_gen != 0;
     out += fmt::format(
-        "| {} | {:.2f} MiB | {:.2f} M | {} | {} | {} | {:.2f} ± {:.2f} | {:.2f} | {} | "
-        "{} |\n",
-        f.model.name, static_cast<double>(f.model.weight_bytes) / (1 << 20),
-        static_cast<double>(f.model.n_parameters) / 1e6, f.device.backend,
-        f.device.host_threads ? fmt::to_string(f.threads) : "", m.what.name(), mean(rates),
+        "{} {} | {:.2f} ± {:.2f} | {:.2f} | {} | {} |\n", f.cells(), m.what.name(), mean(rates),
         deviation(rates), median(rates), gen ? fmt::format("{:.1f}", m.gbps()) : "",
         gen && limit.known() ? fmt::format("{:.0f}", 100 * m.gbps() / limit.best()) : "");
   }
@@ -285,13 +206,7 @@ std::string as_markdown(const std::vector<measurement>& all, const facts& f,
   kernel_uses seen;
   for (const measurement& m : all) add_difference(seen, {}, m.kernels);
   for (const auto& [id, use] : seen) kernels += (kernels.empty() ? "" : " ") + id;
-  out += fmt::format("device: {} {}\n", f.device.arch, f.device.name);
-  if (!f.layers.empty()) out += fmt::format("layers: {}\n", f.layers);
-  if (!f.places.empty()) out += fmt::format("threads: {}\n", f.places);
-  if (f.pages) out += fmt::format("large pages at the end: {}\n", text_of(*f.pages));
-  if (f.max_context != 0)
-    out += fmt::format("free memory: a context of {} tokens\n", f.max_context);
-  if (!f.tuning.empty()) out += fmt::format("tuned: {}\n", f.tuning);
+  out += f.lines();
   out += fmt::format("kernels: {}\nbuild: bitnet {}\n", kernels, bitnet_version());
   return out;
 }
@@ -333,35 +248,24 @@ result<int> bench_command(const invocation& in) {
   if (in.set.flag("list")) return list_kernels(in);
   if (in.set.given("kernel")) return bench_kernels(in);
   if (in.set.flag("tune")) return bench_tuning(in, words.model);
+  if (in.set.given("parallel")) return bench_parallel(in, words.model);
+  if (in.set.given("shared-prefix"))
+    return fail(exit_code::usage,
+                "--shared-prefix says what the prompts of several requests begin with; give "
+                "--parallel, too");
   auto tests = tests_of(in);
   if (!tests) return std::unexpected(tests.error());
   uint32_t context = 0;
   for (const test& t : *tests) context = std::max(context, t.depth + t.tokens() + 1);
 
-  engine all;
-  auto file = find_model(words.model, in.variables);
-  if (!file) return std::unexpected(file.error());
-  all.file = *std::move(file);
-  auto runtime = open_runtime(in);
-  if (!runtime) return std::unexpected(runtime.error());
-  all.runtime = *std::move(runtime);
-  auto model = open_model(in, all.runtime.get(), all.file, context);
-  if (!model) return std::unexpected(model.error());
-  all.model = *std::move(model);
-  auto session = open_session(in, all.model.get(), context, in.set.flag("kernel-times"));
-  if (!session) return std::unexpected(session.error());
-  all.session = *std::move(session);
-
-  auto opened = session_report(all.session.get());
+  auto opened = open_bench(in, words.model, context, in.set.flag("kernel-times"));
   if (!opened) return std::unexpected(opened.error());
-  auto choice = runtime_report(all.runtime.get());
-  if (!choice) return std::unexpected(choice.error());
-  facts f = facts_of(in, all, *opened, *choice);
+  facts& f = opened->about;
 
   ceilings limit(in.set.integer("ceiling-mb"), f.device, static_cast<uint32_t>(f.threads));
   std::vector<measurement> measured;
   for (const test& t : *tests) measured.push_back({t, {}, {}});
-  auto ended = measure(in, all.session.get(), f.model, measured);
+  auto ended = measure(in, opened->all.session.get(), f.model, measured);
   if (!ended) return std::unexpected(ended.error());
   f.pages = large_pages_now();
   limit.measure_again();

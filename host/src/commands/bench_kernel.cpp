@@ -271,7 +271,7 @@ struct workload {
 };
 
 result<workload> workload_of(const invocation& in) {
-  for (const char* other : {"model", "n-prompt", "n-depth", "head"})
+  for (const char* other : {"model", "n-prompt", "n-depth", "parallel", "shared-prefix", "head"})
     if (in.set.flagged(other))
       return fail(exit_code::usage,
                   fmt::format("--{} measures a model; --kernel needs none", other));

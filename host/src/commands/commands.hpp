@@ -19,6 +19,8 @@ BITNET_COMMANDS(BITNET_COMMAND_FUNCTION)
 [[nodiscard]] result<int> bench_kernels(const invocation& in);
 // What bench does with --tune: `wanted` as in find_model.
 [[nodiscard]] result<int> bench_tuning(const invocation& in, const std::string& wanted);
+// What bench does with --parallel: the same.
+[[nodiscard]] result<int> bench_parallel(const invocation& in, const std::string& wanted);
 [[nodiscard]] result<int> list_kernels(const invocation& in);
 
 // --list-devices of run and chat.

@@ -3,8 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
-#include <numeric>
 #include <system_error>
 
 #include "text/items.hpp"
@@ -12,7 +10,7 @@
 namespace bitnet::host {
 namespace {
 
-constexpr int64_t longest_test = 1 << 20;  // tokens
+constexpr uint32_t longest_test = 1 << 20;  // tokens
 
 std::string dump(const ordered_json& value, int indent = -1) {
   return value.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
@@ -39,22 +37,6 @@ std::string as_csv(const std::vector<ordered_json>& rows) {
 }
 
 }  // namespace
-
-double mean(const std::vector<double>& x) {
-  return std::accumulate(x.begin(), x.end(), 0.0) / static_cast<double>(x.size());
-}
-
-double deviation(const std::vector<double>& x) {
-  if (x.size() < 2) return 0;
-  double sum = 0;
-  for (const double v : x) sum += (v - mean(x)) * (v - mean(x));
-  return std::sqrt(sum / static_cast<double>(x.size() - 1));
-}
-
-double median(std::vector<double> x) {
-  std::ranges::sort(x);
-  return (x[(x.size() - 1) / 2] + x[x.size() / 2]) / 2;
-}
 
 measured_device device_in(const nlohmann::json& runtime_report, const std::string& device) {
   measured_device out;
@@ -111,20 +93,25 @@ std::string ceilings::line() const {
       bytes_ / 1'000'000, one_thread_, before_, after_, threads_);
 }
 
-result<std::vector<uint32_t>> token_counts(const settings& set, std::string_view option) {
+result<std::vector<uint32_t>> counts(const settings& set, std::string_view option,
+                                     std::string_view of, uint32_t lowest, uint32_t highest) {
   const std::string& given = set.text(option);
   std::vector<uint32_t> out;
   for (const std::string_view item : text::items(given)) {
     const auto n = parse_integer(item);
-    if (!n || *n < 0 || *n > longest_test) {
+    if (!n || *n < lowest || *n > highest) {
       return fail(exit_code::usage,
-                  fmt::format("--{} expects numbers of tokens from 0 to {}, separated by commas; "
+                  fmt::format("--{} expects numbers of {} from {} to {}, separated by commas; "
                               "found '{}'",
-                              option, longest_test, given));
+                              option, of, lowest, highest, given));
     }
     out.push_back(static_cast<uint32_t>(*n));
   }
   return out;
+}
+
+result<std::vector<uint32_t>> token_counts(const settings& set, std::string_view option) {
+  return counts(set, option, "tokens", 0, longest_test);
 }
 
 std::string rows_as(const std::string& format, const std::vector<nlohmann::ordered_json>& rows) {

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "library/statistics.hpp"
 #include "memory_ceiling.hpp"
 #include "result.hpp"
 #include "settings/settings.hpp"
@@ -16,10 +17,6 @@
 namespace bitnet::host {
 
 using nlohmann::ordered_json;  // figures in the order in which they are written
-
-[[nodiscard]] double mean(const std::vector<double>& x);
-[[nodiscard]] double deviation(const std::vector<double>& x);  // of a sample; 0 for one value
-[[nodiscard]] double median(std::vector<double> x);
 
 // Where something was measured.
 struct measured_device {
@@ -52,7 +49,11 @@ class ceilings {
   std::optional<memory_ceiling> memory_;
 };
 
-// The numbers of tokens in a list option, "512" or "1,512".
+// The numbers in a list option, "512" or "1,512". `of` names what is counted, for a message.
+[[nodiscard]] result<std::vector<uint32_t>> counts(const settings& set, std::string_view option,
+                                                   std::string_view of, uint32_t lowest,
+                                                   uint32_t highest);
+// Of tokens.
 [[nodiscard]] result<std::vector<uint32_t>> token_counts(const settings& set,
                                                          std::string_view option);
 

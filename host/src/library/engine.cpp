@@ -276,6 +276,21 @@ result<session_handle> open_session(const invocation& in, bitnet_model* model, u
   return session_handle(session);
 }
 
+result<scheduler_handle> open_scheduler(const invocation& in, bitnet_model* model,
+                                        uint32_t n_context, uint32_t max_sequences) {
+  const bitnet_session_options sequences = session_options(in.set, n_context, false);
+  bitnet_scheduler_options options{};
+  bitnet_scheduler_defaults(&options, sizeof options);
+  options.max_sequences = max_sequences;
+  options.sequences = &sequences;
+  options.kv_bytes = static_cast<uint64_t>(in.set.integer("kv-budget")) << 20;
+  library_error err;
+  bitnet_scheduler* scheduler = nullptr;
+  const bitnet_status status = bitnet_scheduler_open(model, &options, &scheduler, &err);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  return scheduler_handle(scheduler);
+}
+
 namespace {
 
 // Only where somebody reads it.
@@ -357,6 +372,12 @@ result<nlohmann::json> runtime_report(bitnet_runtime* runtime) {
 result<nlohmann::json> session_report(bitnet_session* session) {
   return fetch_json([&](char* out, uint64_t capacity, uint64_t* needed, bitnet_error* err) {
     return bitnet_session_report(session, out, capacity, needed, err);
+  });
+}
+
+result<nlohmann::json> scheduler_report(bitnet_scheduler* scheduler) {
+  return fetch_json([&](char* out, uint64_t capacity, uint64_t* needed, bitnet_error* err) {
+    return bitnet_scheduler_report(scheduler, out, capacity, needed, err);
   });
 }
 

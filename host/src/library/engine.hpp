@@ -36,6 +36,10 @@ struct invocation {
 [[nodiscard]] result<session_handle> open_session(const invocation& in, bitnet_model* model,
                                                   uint32_t n_context, bool profile);
 
+// For `max_sequences` requests at once, each of at most `n_context` tokens.
+[[nodiscard]] result<scheduler_handle> open_scheduler(const invocation& in, bitnet_model* model,
+                                                      uint32_t n_context, uint32_t max_sequences);
+
 // Notes which device has come to have what, where it is not the selected one that has all.
 void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* session);
 
@@ -59,5 +63,6 @@ void set_activations(const settings& set, bitnet_model_options& options);
 [[nodiscard]] std::string selection_line(bitnet_runtime* runtime);
 [[nodiscard]] result<nlohmann::json> runtime_report(bitnet_runtime* runtime);
 [[nodiscard]] result<nlohmann::json> session_report(bitnet_session* session);
+[[nodiscard]] result<nlohmann::json> scheduler_report(bitnet_scheduler* scheduler);
 
 }  // namespace bitnet::host

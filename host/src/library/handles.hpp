@@ -31,11 +31,14 @@ struct guarded_closer {
   static const char* what_is_closed(const bitnet_runtime*) { return "the backends"; }
   static const char* what_is_closed(const bitnet_model*) { return "the model"; }
   static const char* what_is_closed(const bitnet_session*) { return "the session"; }
+  static const char* what_is_closed(const bitnet_scheduler*) { return "the scheduler"; }
 };
 
 using runtime_handle = std::unique_ptr<bitnet_runtime, guarded_closer<bitnet_runtime_close>>;
 using model_handle = std::unique_ptr<bitnet_model, guarded_closer<bitnet_model_close>>;
 using session_handle = std::unique_ptr<bitnet_session, guarded_closer<bitnet_session_close>>;
+using scheduler_handle = std::unique_ptr<bitnet_scheduler, guarded_closer<bitnet_scheduler_close>>;
+using request_handle = std::unique_ptr<bitnet_request, closer<bitnet_request_close>>;
 
 struct library_error : bitnet_error {
   library_error() : bitnet_error{} { struct_size = sizeof(bitnet_error); }

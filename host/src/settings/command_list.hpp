@@ -53,7 +53,8 @@
   X(bench, "[MODEL] [options]", "", "how fast the model runs here", \
     "Times prompts (pp) and greedy generation (tg) with random tokens, under " \
     "llama-bench's names,\n" \
-    "beside what this machine's memory gives in the same minute. With --kernel, one op alone.\n") \
+    "beside what this machine's memory gives in the same minute. With --parallel, many requests\n" \
+    "at once; with --kernel, one op alone.\n") \
   X(quantize, "IN OUT TYPE [options]", "", "a model with other types of weights", \
     "Reads any model and writes a GGUF file whose linear layers are of TYPE: i2_s, tl1, " \
     "tl2, tq1_0,\n" \
