@@ -1,5 +1,5 @@
-// A model_runner with many sequences: each row has the bits that its sequence has alone, whatever else
-// is in the step, however its tokens are cut into steps, and whatever blocks it has.
+// A model_runner with many sequences: each row has the bits that its sequence has alone, whatever
+// else is in the step, however its tokens are cut into steps, and whatever blocks it has.
 
 #include <algorithm>
 #include <mutex>

@@ -677,8 +677,8 @@ BITNET_API bitnet_status bitnet_trial_run(bitnet_trial* trial, bitnet_trial_resu
  * A scheduler computes the requests of many clients together: each step reads the weights once for
  * all of them. A request is one prompt with one or several answers (choices). Its tokens do not
  * depend on the other requests. All calls may be made from any thread; of one request, one call at
- * a time, but for bitnet_request_cancel. Close a scheduler before its model, at a time when no other
- * call works on it; a request may be closed later. */
+ * a time, but for bitnet_request_cancel. Close a scheduler before its model, when no other call
+ * works on it; a request may be closed later. */
 
 typedef struct bitnet_scheduler bitnet_scheduler;
 typedef struct bitnet_request bitnet_request;

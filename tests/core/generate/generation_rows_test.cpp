@@ -10,6 +10,7 @@
 #include <optional>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "written_rows.hpp"
@@ -52,7 +53,7 @@ largest largest_of(const std::vector<float>& row, uint32_t n, std::mt19937& rand
   largest out;
   out.of.resize(row.size());
   for (std::size_t i = 0; i < row.size(); ++i) out.of[i] = static_cast<int32_t>(i);
-  std::ranges::stable_sort(out.of, [&](int32_t a, int32_t b) { return row[a] > row[b]; });
+  std::ranges::sort(out.of, {}, [&](int32_t id) { return std::pair(-row[id], id); });
   out.of.resize(n);
   std::ranges::shuffle(out.of, random);
   for (const int32_t id : out.of) out.logits.push_back(row[id]);

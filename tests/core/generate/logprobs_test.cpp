@@ -8,6 +8,7 @@
 #include <limits>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bitnet::generate {
@@ -50,7 +51,7 @@ void expect_right(const std::vector<float>& logits, int32_t chosen, uint32_t n,
   const auto right = slow_logprobs(logits);
   std::vector<int32_t> order(logits.size());
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int32_t>(i);
-  std::ranges::stable_sort(order, [&](int32_t a, int32_t b) { return logits[a] > logits[b]; });
+  std::ranges::sort(order, {}, [&](int32_t id) { return std::pair(-logits[id], id); });
   order.resize(std::min<std::size_t>(n, order.size()));
   expect_near(got.chosen, right[chosen], logits.size(), why);
   ASSERT_EQ(got.largest.size(), order.size()) << why;

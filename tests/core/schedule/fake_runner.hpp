@@ -223,7 +223,7 @@ class fake_runner final : public step_runner {
     auto& ids = ids_[i];
     ids.resize(row.size());
     std::iota(ids.begin(), ids.end(), 0);
-    std::ranges::stable_sort(ids, std::greater{}, [&](int32_t id) { return row[id]; });
+    std::ranges::sort(ids, {}, [&](int32_t id) { return std::pair(-row[id], id); });
     ids.resize(std::min<std::size_t>(n, ids.size()));
     for (const int32_t id : ids) listed_[i].push_back(row[id]);
     std::ranges::fill(row, -1e9F);
