@@ -21,6 +21,7 @@
 
 #include "memory_ceiling.hpp"
 #include "ops/ops.hpp"
+#include "ops/ternary_tiles.hpp"
 #include "ops/top_head.hpp"
 
 namespace {
@@ -135,6 +136,47 @@ void ternary(benchmark::State& state, const isa_form& isa, uint64_t m, uint64_t 
     benchmark::DoNotOptimize(y.data());
   }
   count(state, m * k / 4 + scale_bytes, m * k * n);
+}
+
+// In tiles of 16 rows, a scale for each 128 inputs; q with scales for each `given` of them, or one.
+// The shape is that of q and output of Ternary-Bonsai 8B.
+constexpr uint64_t tiles_width = 4096, tiles_group = 128;
+void tiles(benchmark::State& state, const isa_form& isa, uint64_t n, uint64_t given) {
+  constexpr uint64_t m = tiles_width, k = tiles_width;
+  const std::vector<float> w_scales(m * (k / tiles_group), 0.01f);
+  const sdk::weight rows{BITNET_FORMAT_TERNARY2, k,          m, pool().codes.data(), k / 4,
+                         w_scales.data(),        tiles_group};
+  const sdk::packing how = cpu::in_tiles();
+  const uint64_t bytes = how.bytes(rows);
+  static std::vector<uint8_t> memory(pool().codes.size() / bytes * bytes);
+  if (memory[bytes - 1] == 0) {
+    in_large_pages(memory);
+    how.pack(rows, nullptr, 0, m, memory.data());
+    for (uint64_t at = bytes; at < memory.size(); at += bytes)
+      std::memcpy(memory.data() + at, memory.data(), bytes);
+    memory[bytes - 1] |= 1;
+  }
+  sdk::packed_form form;
+  form.how = &how;
+  form.bytes = bytes;
+  sdk::weight w = rows;
+  w.data = nullptr;
+  w.packed = &form;
+  const auto x = activations(n * k);
+  std::vector<int8_t> q(n * k);
+  std::vector<float> s(n), d(given == 0 ? 0 : n * (k / given), 0.01f), y(n * m);
+  for (uint64_t t = 0; t < n; ++t) isa.rows.act_quant(x.data() + t * k, k, q.data() + t * k, &s[t]);
+  reader weights(memory, bytes);
+  for (auto _ : state) {
+    form.data = weights.next();
+    if (given == 0)
+      cpu::linear_ternary(isa, w, q.data(), s.data(), n, 0, m, y.data(), product_room());
+    else
+      cpu::linear_ternary_grouped(isa, w, q.data(), d.data(), k / given, n, 0, m, y.data(),
+                                  product_room());
+    benchmark::DoNotOptimize(y.data());
+  }
+  count(state, bytes, m * k * n);
 }
 
 // The same of a token from a copy with five weights in a byte, which any byte below 243 is.
@@ -369,6 +411,11 @@ void add(const isa_form& isa) {
           [&isa, group, n](benchmark::State& s) {
             ternary(s, isa, feed_forward, width, n, group);
           });
+  for (const uint64_t given : {0u, 32u, 128u})
+    for (const uint64_t n : {1u, 2u, 3u, 4u, 6u, 8u, 12u, 16u, 24u, 32u})
+      benchmark::RegisterBenchmark(
+          name("tiles/4096x4096/" + std::to_string(given) + '/' + std::to_string(n)).c_str(),
+          [&isa, n, given](benchmark::State& s) { tiles(s, isa, n, given); });
   for (const uint64_t n : {1u, 4u, 8u, 16u, 32u}) {
     const std::string outputs = "32064x2560/" + std::to_string(n);
     benchmark::RegisterBenchmark(name("dense_f16/" + outputs).c_str(),

@@ -32,6 +32,9 @@ namespace bitnet::cpu {
 
 inline constexpr uint64_t most_groups = 256, most_grouped_tokens = 32,
                           most_group_sums = most_groups * most_grouped_tokens;
+// Of tokens that share tiles: elements of all together, and what a call needs beside its operands.
+inline constexpr uint64_t most_shared_elements = uint64_t{1} << 18,
+                          shared_room_bytes = most_shared_elements / 4 * 5;
 inline constexpr uint64_t rows_of_tile = 16, tile_line = 64, tile_lines = 8;  // 64 bytes of codes
 
 struct grouped_tile {
@@ -52,6 +55,7 @@ struct grouped_tile {
   uint64_t q_group = 0;             // elements
   uint64_t unit = 0;                // bytes of a unit where w is in tiles; 0: it is in rows
   uint64_t skipped = 0;             // rows of the first tile that come before those asked for
+  void* room = nullptr;             // shared_room_bytes, at a line: for several tokens by tiles
 };
 
 void linear_grouped_scalar(const grouped_tile&);

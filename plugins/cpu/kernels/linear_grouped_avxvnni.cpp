@@ -11,16 +11,25 @@ namespace {
 
 #include "registers_avx2.inl"
 
-constexpr bool in_place = true;
+constexpr bool in_place = true, in_words = false;
 using part = __m256i;  // int32
 
 inline part dot(part sums, vec codes, vec q) {
   return _mm256_dpbusd_avx_epi32(sums, codes, q);
 }
 
+// The same with four activations; g++ 12 copies the sums of _mm256_dpbusd_avx_epi32.
+[[gnu::always_inline]] inline void add_four(part& sums, vec codes, const int8_t* q) {
+  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(codes), "x"(spread(q)));
+}
+
 inline auto widen(part sums) {
   using wide = int32_t __attribute__((vector_size(32)));
   return reinterpret_cast<wide>(sums);
+}
+
+inline part begin_with(const int32_t* start) {
+  return spread(reinterpret_cast<const int8_t*>(start));
 }
 
 #include "linear_grouped_vector.inl"

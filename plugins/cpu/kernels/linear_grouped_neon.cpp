@@ -11,6 +11,17 @@ constexpr bool in_place = false;  // a product of codes times 64 has no room in 
 
 #include "products_neon.inl"
 
+constexpr bool in_words = true;
+
+inline part begin_with(const int32_t* start) {
+  const int16x8_t both = vreinterpretq_s16_s64(vdupq_n_s64(*start));  // of a lane of each half
+  return {both, both};
+}
+
+inline void add_four(part& sums, vec codes, const int8_t* q) {
+  sums = dot(sums, codes, spread(q));
+}
+
 #include "linear_grouped_vector.inl"
 
 }  // namespace

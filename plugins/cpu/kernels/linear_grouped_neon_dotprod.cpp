@@ -12,6 +12,16 @@ constexpr bool in_place = false;  // its bytes of codes are signed
 
 #include "products_neon_dotprod.inl"
 
+constexpr bool in_words = false;
+
+inline part begin_with(const int32_t* start) {
+  return vdupq_n_s32(*start);
+}
+
+inline void add_four(part& sums, vec codes, const int8_t* q) {
+  sums = dot(sums, codes, spread(q));
+}
+
 #include "linear_grouped_vector.inl"
 
 }  // namespace

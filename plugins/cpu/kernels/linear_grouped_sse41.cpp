@@ -11,16 +11,26 @@ namespace {
 #include "registers_sse41.inl"
 
 constexpr bool in_place = false;  // a product of codes times 64 has no room in int16
-// int16: 8 times two products of 3 * 128 at most.
+constexpr bool in_words = true;
+// int16: 32 times two products of 3 * 128 and the sum of 128 activations, which is taken off them.
 using part = __m128i;
 
 inline part dot(part sums, vec codes, vec q) {
   return _mm_add_epi16(sums, _mm_maddubs_epi16(codes, q));
 }
 
+// The same with four activations; _mm_add_epi16, of which g++ 12 copies the sums.
+[[gnu::always_inline]] inline void add_four(part& sums, vec codes, const int8_t* q) {
+  asm("paddw %1, %0" : "+x"(sums) : "x"(_mm_maddubs_epi16(codes, spread(q))));
+}
+
 inline auto widen(part sums) {
   using wide = int32_t __attribute__((vector_size(16)));
   return reinterpret_cast<wide>(_mm_madd_epi16(sums, _mm_set1_epi16(1)));
+}
+
+inline part begin_with(const int32_t* start) {
+  return spread(reinterpret_cast<const int8_t*>(start));
 }
 
 #include "linear_grouped_vector.inl"

@@ -201,18 +201,10 @@ inline void add_planes(const Tile& tile, uint64_t at, progress<Tokens>& now) {
   }
 }
 
-// 128 elements, or the first Planes * 32 of them. Where codes come cheaply, many tokens take a
-// plane at a time, so that all their sums are in registers.
+// 128 elements, or the first Planes * 32 of them.
 template <scaled Scaled, bool Each, int Planes, class Tile, int Tokens>
 inline void add_packed_group(const Tile& tile, uint64_t at, progress<Tokens>& now) {
-  if constexpr (Tokens > 1 && Tile::cheap) {
-    add_planes<Scaled, Each, 0, 1>(tile, at, now);
-    if constexpr (Planes > 1) add_planes<Scaled, Each, 1, 2>(tile, at, now);
-    if constexpr (Planes > 2) add_planes<Scaled, Each, 2, 3>(tile, at, now);
-    if constexpr (Planes > 3) add_planes<Scaled, Each, 3, 4>(tile, at, now);
-  } else {
-    add_planes<Scaled, Each, 0, Planes>(tile, at, now);
-  }
+  add_planes<Scaled, Each, 0, Planes>(tile, at, now);
   for (int t = 0; t < Tokens; ++t) now.q[t] += 128;
 }
 
@@ -288,18 +280,24 @@ void each_tile(const grouped_tile& a) {
     for (; t + Tokens <= a.tokens; t += Tokens)
       multiply<Scaled, Each, Tokens>(a, tile, q_sums, t, y + t * a.y_stride);
     constexpr int half = Tokens / 2;
-    if (half > 1 && t + half <= a.tokens) {
-      multiply<Scaled, Each, half>(a, tile, q_sums, t, y + t * a.y_stride);
-      t += half;
-    }
+    if constexpr (half > 1)
+      if (t + half <= a.tokens) {
+        multiply<Scaled, Each, half>(a, tile, q_sums, t, y + t * a.y_stride);
+        t += half;
+      }
     for (; t < a.tokens; ++t) multiply<Scaled, Each, 1>(a, tile, q_sums, t, y + t * a.y_stride);
   }
 }
 
+#include "linear_grouped_few.inl"
+
 template <scaled Scaled, int Tokens, class Tile>
 void of_kind(const grouped_tile& a) {
-  if (shorter_group(a) == 32) return each_tile<Scaled, true, Tokens, Tile>(a);
-  each_tile<Scaled, false, Tokens, Tile>(a);
+  if constexpr (Tile::cheap)
+    if (a.tokens > 1) return each_few<Scaled, Tokens>(a);
+  constexpr int of_rows = Tile::cheap ? 1 : Tokens;
+  if (shorter_group(a) == 32) return each_tile<Scaled, true, of_rows, Tile>(a);
+  each_tile<Scaled, false, of_rows, Tile>(a);
 }
 
 template <int Tokens, class Tile>

@@ -192,10 +192,12 @@ struct call_size {
 // read of them the better. `step` is what k has to be a multiple of if it is cut.
 call_size size_of_call(const sdk::weight& w, uint64_t tokens, uint64_t group, uint64_t step) {
   constexpr uint64_t few = 8;
-  const bool whole = w.rows_dropped() && tokens <= few;
-  const uint64_t most = whole ? most_group_sums / few : most_groups;
-  const uint64_t k = w.k <= most * group ? w.k : std::max(most * group / step, uint64_t{1}) * step;
-  return {k, whole ? few : most_grouped_tokens};
+  const bool shared = w.rows_dropped() && tokens > 1, whole = w.rows_dropped() && tokens <= few;
+  const uint64_t at_once = whole ? few : most_grouped_tokens;
+  uint64_t most = most_group_sums / at_once * group;
+  if (shared) most = std::min(most, most_shared_elements / at_once);
+  const uint64_t k = w.k <= most ? w.k : std::max(most / step, uint64_t{1}) * step;
+  return {k, shared ? std::clamp(most_shared_elements / k, uint64_t{1}, at_once) : at_once};
 }
 
 // A product where groups of weights, of activations or of both have scales.
@@ -204,7 +206,8 @@ struct grouped_product {
   const int8_t* q;
   uint64_t rows, first, last;  // tokens; columns [first, last)
   float* y;
-  uint64_t own;              // elements of a group of weights
+  uint64_t own;  // elements of a group of weights
+  void* room;
   const float* d = nullptr;  // (rows, w.k / given), or only weights have groups
   uint64_t given = 0;        // elements of a group of activations
 };
@@ -231,6 +234,7 @@ void each_tile(const grouped_product& p, const tile_kernel<grouped_tile>& kernel
       tile.groups = std::min(most.k, w.k - at) / p.own;
       tile.tokens = tokens;
       tile.goes_on = at != 0;
+      tile.room = p.room;
       if (p.d) {
         tile.q_scales_stride = w.k / given;
         tile.q_scales = p.d + t0 * tile.q_scales_stride + at / given;
@@ -243,8 +247,8 @@ void each_tile(const grouped_product& p, const tile_kernel<grouped_tile>& kernel
 }
 
 void multiply_groups(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                     uint64_t rows, uint64_t first, uint64_t last, float* y) {
-  each_tile({w, q, rows, first, last, y, w.scale_group}, isa.grouped,
+                     uint64_t rows, uint64_t first, uint64_t last, float* y, void* room) {
+  each_tile({w, q, rows, first, last, y, w.scale_group, room}, isa.grouped,
             [&](uint64_t t0, uint64_t tokens, float* out) {
               for (uint64_t t = 0; t < tokens; ++t)
                 for (uint64_t r = 0; r < last - first; ++r) out[t * w.m + r] /= s[t0 + t];
@@ -261,7 +265,7 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
   if (const panel_size block = panel_block(isa, w, given, rows); block.k != 0)
     return multiply_panels(isa.panel, w, q, d, given, rows, first, last, y, block, room);
   const auto& kernel = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
-  each_tile({w, q, rows, first, last, y, one_scale ? given : w.scale_group, d, given}, kernel,
+  each_tile({w, q, rows, first, last, y, one_scale ? given : w.scale_group, room, d, given}, kernel,
             [&](uint64_t, uint64_t tokens, float* out) {
               if (!one_scale) return;
               for (uint64_t t = 0; t < tokens; ++t)
@@ -327,7 +331,7 @@ void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, 
     case ternary_path::rows:
       return multiply_rows(isa, w, q, s, rows, first, last, y);
     case ternary_path::groups:
-      return multiply_groups(isa, w, q, s, rows, first, last, y);
+      return multiply_groups(isa, w, q, s, rows, first, last, y, room);
     case ternary_path::reference:
       return linear_ternary_ref(w, q, s, rows, first, last, y);
   }
