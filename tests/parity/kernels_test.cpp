@@ -91,6 +91,28 @@ constexpr ternary_row ternary_rows[] = {
     {16, 4352, 38, fill::plus, -128, 256, "panels: the largest sums of groups"},
 };
 
+// Tiles that 2 to 17 tokens share, in whose ranges are registers of rows with some lanes, one and
+// two with all.
+struct few_row {
+  uint64_t k, own, given;
+  const char* why;
+};
+constexpr few_row few_rows[] = {
+    {256, 128, 32, "units, runs of activations"},
+    {384, 128, 128, "units, equally long"},
+    {256, 128, 64, "groups of two planes"},
+    {288, 32, 32, "runs, a part of a unit"},
+    {256, 32, 128, "runs of weights, the shorter ones"},
+    {320, 64, 32, "two scales in a unit, a part of one"},
+    {512, 256, 32, "groups over two units"},
+    {768, 256, 768, "activations with one scale, longer groups"},
+    {256, 128, 0, "units of weights alone"},
+    {352, 32, 0, "runs of weights alone"},
+    {448, 64, 0, "two scales in a unit"},
+    {512, 256, 0, "groups of weights alone over two units"},
+};
+constexpr uint64_t few_rows_m = 69, fewest_few = 2, most_few = 17;
+
 class each_isa : public each_form {};
 
 // The form with one of two ways for many tokens; it takes the faster one else.
@@ -228,10 +250,14 @@ struct defined_case : ternary_case {
 const std::vector<defined_case>& defined_cases() {
   static const std::vector<defined_case> cases = [] {
     std::vector<defined_case> out;
-    for (const ternary_row& row : ternary_rows) {
+    const auto add = [&](const ternary_row& row) {
       defined_case& c = out.emplace_back(row);
       c.expected = c.by_definition();
-    }
+    };
+    for (const ternary_row& row : ternary_rows) add(row);
+    for (const few_row& few : few_rows)
+      for (uint64_t n = fewest_few; few.given == 0 && n <= most_few; ++n)
+        add({few_rows_m, few.k, n, fill::random, any, few.own, few.why});
     return out;
   }();
   return cases;
@@ -269,6 +295,7 @@ TEST_P(each_isa, ternary_equals_the_definition_bit_for_bit) {
 struct grouped_row {
   uint64_t rows, k, tokens, own, given;
   const char* why;
+  bool nearly_lost = false;  // factors of activations are almost too small for f32
 };
 constexpr grouped_row grouped_rows[] = {
     {1, 128, 1, 128, 32, "one packed group"},
@@ -291,18 +318,28 @@ constexpr grouped_row grouped_rows[] = {
     {21, 2208, 41, 32, 32, "panels: a part of a packed group"},
     {37, 6912, 46, 6912, 32, "panels: one scale for a row"},
     {64, 4096, 40, 0, 1024, "panels: one scale for all"},
+    {69, 33280, 5, 128, 32, "tiles that a few tokens share: more elements than a call"},
+    {69, 8448, 12, 128, 32, "the same of more tokens"},
+    {35, 32896, 8, 128, 128, "the same, equally long"},
+    {69, 384, 7, 128, 32, "factors that no division by 64 is exact for", true},
 };
 
 const std::vector<std::pair<grouped_row, defined_case>>& defined_cases_of_groups() {
   static const std::vector<std::pair<grouped_row, defined_case>> cases = [] {
     std::vector<std::pair<grouped_row, defined_case>> out;
-    for (const grouped_row& one : grouped_rows) {
+    const auto add = [&](const grouped_row& one) {
       const ternary_row row{one.rows, one.k, one.tokens, fill::random, any, one.own, one.why};
       defined_case& c = out.emplace_back(one, defined_case(row)).second;
       c.d.resize(one.tokens * one.k / one.given);
-      for (float& v : c.d) v = 0.001f + static_cast<float>(c.random() % 1000) / 77777.0f;
+      for (float& v : c.d)
+        v = (0.001f + static_cast<float>(c.random() % 1000) / 77777.0f) *
+            (one.nearly_lost ? 0x1p-120f : 1.0f);
       c.expected = c.by_definition_of_groups(c.d, one.given);
-    }
+    };
+    for (const grouped_row& one : grouped_rows) add(one);
+    for (const few_row& few : few_rows)
+      for (uint64_t n = fewest_few; few.given != 0 && n <= most_few; ++n)
+        add({few_rows_m, few.k, n, few.own, few.given, few.why});
     return out;
   }();
   return cases;

@@ -19,9 +19,9 @@ inline part dot(part sums, vec codes, vec q) {
   return _mm256_add_epi16(sums, _mm256_maddubs_epi16(codes, q));
 }
 
-// The same with four activations; _mm256_add_epi16, of which g++ 12 copies the sums.
-[[gnu::always_inline]] inline void add_four(part& sums, vec codes, const int8_t* q) {
-  asm("vpaddw %1, %0, %0" : "+x"(sums) : "x"(_mm256_maddubs_epi16(codes, spread(q))));
+// The same; _mm256_add_epi16, of which g++ 12 copies the sums.
+[[gnu::always_inline]] inline void add(part& sums, vec codes, vec q) {
+  asm("vpaddw %1, %0, %0" : "+x"(sums) : "x"(_mm256_maddubs_epi16(codes, q)));
 }
 
 inline auto widen(part sums) {
@@ -38,7 +38,7 @@ inline part begin_with(const int32_t* start) {
 }  // namespace
 
 void linear_grouped_avx2(const grouped_tile& a) {
-  all<2, 4>(a);
+  all<2, 4, 8>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -20,9 +20,9 @@ inline part dot(part sums, vec codes, vec q) {
   return _mm512_add_epi16(sums, _mm512_maddubs_epi16(codes, q));
 }
 
-// The same with four activations; _mm512_add_epi16, of which g++ 12 copies the sums.
-[[gnu::always_inline]] inline void add_four(part& sums, vec codes, const int8_t* q) {
-  asm("vpaddw %1, %0, %0" : "+v"(sums) : "v"(_mm512_maddubs_epi16(codes, spread(q))));
+// The same; _mm512_add_epi16, of which g++ 12 copies the sums.
+[[gnu::always_inline]] inline void add(part& sums, vec codes, vec q) {
+  asm("vpaddw %1, %0, %0" : "+v"(sums) : "v"(_mm512_maddubs_epi16(codes, q)));
 }
 
 inline auto widen(part sums) {
@@ -39,7 +39,7 @@ inline part begin_with(const int32_t* start) {
 }  // namespace
 
 void linear_grouped_avx512(const grouped_tile& a) {
-  all<4, 8>(a);
+  all<4, 8, 16>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -18,9 +18,9 @@ inline part dot(part sums, vec codes, vec q) {
   return _mm256_dpbusd_avx_epi32(sums, codes, q);
 }
 
-// The same with four activations; g++ 12 copies the sums of _mm256_dpbusd_avx_epi32.
-[[gnu::always_inline]] inline void add_four(part& sums, vec codes, const int8_t* q) {
-  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(codes), "x"(spread(q)));
+// The same; _mm256_dpbusd_avx_epi32, of which g++ 12 copies the sums.
+[[gnu::always_inline]] inline void add(part& sums, vec codes, vec q) {
+  asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(codes), "x"(q));
 }
 
 inline auto widen(part sums) {
@@ -37,7 +37,7 @@ inline part begin_with(const int32_t* start) {
 }  // namespace
 
 void linear_grouped_avxvnni(const grouped_tile& a) {
-  all<2, 4>(a);
+  all<2, 4, 8>(a);
 }
 
 }  // namespace bitnet::cpu

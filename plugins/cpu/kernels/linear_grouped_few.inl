@@ -81,23 +81,43 @@ uint8_t* put_together(const grouped_tile& a, uint64_t t, uint8_t* room, side_by_
   return reinterpret_cast<uint8_t*>(scales);
 }
 
-// Adds the products of plane P of a unit.
-template <int P, int Tokens>
-[[gnu::always_inline]] inline void add_plane(const uint8_t* codes, uint64_t ahead, const int8_t* q,
-                                             part (&sums)[Tokens]) {
+// Where codes are used in place, the sum of a plane is 64, 16, 4 or 1 times too much. Scales of runs
+// can be so much less, exactly, if none is nearly lost to f32 by that: then this does it.
+template <int Tokens>
+bool take_factors(float* scales, const float* end) {
+  constexpr float least = 0x1p-100f;
+  for (const float* s = scales; s != end; ++s)
+    if (*s != 0 && *s < least && *s > -least) return false;
+  for (float factor = 64; scales != end; scales += Tokens, factor = factor == 1 ? 64 : factor / 4)
+    for (uint64_t i = 0; i < Tokens; ++i) scales[i] /= factor;
+  return true;
+}
+
+// Adds the products of plane P of a unit, or of one each, `apart` bytes from each other.
+template <int P, int Registers, int Tokens>
+[[gnu::always_inline]] inline void add_plane(const uint8_t* codes, uint64_t apart,
+                                             const rows_together& tile, const int8_t* q,
+                                             part (&sums)[Registers][Tokens]) {
   constexpr int low_bit = 6 - 2 * P;
   constexpr auto mask = static_cast<uint16_t>(0x0303 << (in_place ? low_bit : 0));
 #pragma GCC unroll 8
   for (uint64_t i = 0; i < tile_lines; ++i) {
-    auto line = load<words>(codes + i * tile_line);
-    if constexpr (!in_place) line >>= low_bit;
-    line &= words{} + mask;
-    // In the order in which they lie: ahead.inl.
-    if (i / 2 == P) ask_for(codes + i * tile_line + ahead, ahead);
+    vec lines[Registers];
+#pragma GCC unroll 2
+    for (uint64_t r = 0; r < Registers; ++r) {
+      const uint8_t* from = codes + i * tile_line + r * apart;
+      auto line = load<words>(from);
+      if constexpr (!in_place) line >>= low_bit;
+      lines[r] = reinterpret_cast<vec>(line & (words{} + mask));
+      // In the order in which they lie: ahead.inl.
+      if (i / 2 == P) ask_for(from + tile.ahead, tile.ahead);
+    }
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t)
-      add_four(sums[t], reinterpret_cast<vec>(line),
-               q + (i * Tokens + static_cast<uint64_t>(t)) * 4);
+    for (uint64_t t = 0; t < Tokens; ++t) {
+      const vec four = spread(q + (i * Tokens + t) * 4);
+#pragma GCC unroll 2
+      for (uint64_t r = 0; r < Registers; ++r) add(sums[r][t], lines[r], four);
+    }
   }
 }
 
@@ -108,10 +128,10 @@ template <int P>
   return sum;
 }
 
-// What has been found of a register of rows, and what is read next.
-template <int Tokens>
+// What has been found of registers of rows, and what is read next.
+template <int Registers, int Tokens>
 struct few_rows {
-  floats y[Tokens];
+  floats y[Registers][Tokens];
   const int8_t* q;
   const int32_t* starts;
   const float* scales;
@@ -119,76 +139,102 @@ struct few_rows {
   few_rows(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
            const float* from)
       : q(x.q), starts(x.starts), scales(x.scales) {
+#pragma GCC unroll 2
+    for (int r = 0; r < Registers; ++r)
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t) {
-      y[t] = floats{};
-      if (a.goes_on) std::memcpy(lane(tile, y[t]), from + at(a, t), asked(tile));
-    }
+      for (int t = 0; t < Tokens; ++t) {
+        y[r][t] = floats{};
+        if (a.goes_on) std::memcpy(lane(tile, y[r][t]), from + at(a, r, t), asked(tile));
+      }
   }
   void write(const grouped_tile& a, const rows_together& tile, float* to) {
+#pragma GCC unroll 2
+    for (int r = 0; r < Registers; ++r)
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t) std::memcpy(to + at(a, t), lane(tile, y[t]), asked(tile));
+      for (int t = 0; t < Tokens; ++t)
+        std::memcpy(to + at(a, r, t), lane(tile, y[r][t]), asked(tile));
   }
 
  private:
-  static uint64_t at(const grouped_tile& a, int t) { return static_cast<uint64_t>(t) * a.y_stride; }
+  static uint64_t at(const grouped_tile& a, int r, int t) {
+    return static_cast<uint64_t>(t) * a.y_stride + static_cast<uint64_t>(r) * lanes;
+  }
+  // Of several registers all lanes are.
   static uint64_t asked(const rows_together& tile) {
-    return (tile.last - tile.first) * sizeof(float);
+    return (Registers == 1 ? tile.last - tile.first : lanes) * sizeof(float);
   }
   static uint8_t* lane(const rows_together& tile, floats& v) {
-    return reinterpret_cast<uint8_t*>(&v) + 4 * tile.first;
+    return reinterpret_cast<uint8_t*>(&v) + (Registers == 1 ? 4 * tile.first : 0);
   }
 };
 
 // A plane of a unit by whose end its groups of weights end: y or, where activations have groups of
 // 32, what their scales make of it. The first of a group has nothing to be added to: y is never -0,
 // so that a +0 before it would change nothing.
-template <int P, bool Runs, int Tokens>
-[[gnu::always_inline]] inline void add_plane_of_unit(const uint8_t* codes, uint64_t ahead,
-                                                     few_rows<Tokens>& now, part (&sums)[Tokens],
-                                                     floats (&inner)[Tokens]) {
+template <int P, bool Runs, int Registers, int Tokens>
+[[gnu::always_inline]] inline void add_plane_of_unit(const uint8_t* codes, uint64_t apart,
+                                                     const rows_together& tile,
+                                                     few_rows<Registers, Tokens>& now,
+                                                     part (&sums)[Registers][Tokens],
+                                                     floats (&inner)[Registers][Tokens]) {
   if constexpr (P == 0 || Runs) {
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t) sums[t] = begin_with(now.starts + t);
+    for (int t = 0; t < Tokens; ++t)
+#pragma GCC unroll 2
+      for (int r = 0; r < Registers; ++r) sums[r][t] = begin_with(now.starts + t);
     now.starts += Tokens;
   } else if constexpr (in_place) {
+#pragma GCC unroll 2
+    for (int r = 0; r < Registers; ++r)
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t)  // so that this plane's codes have the same factor
-      sums[t] = reinterpret_cast<part>(reinterpret_cast<wide>(sums[t]) >> 2);
+      for (int t = 0; t < Tokens; ++t)  // so that this plane's codes have the same factor
+        sums[r][t] = reinterpret_cast<part>(reinterpret_cast<wide>(sums[r][t]) >> 2);
   }
-  add_plane<P>(codes, ahead, now.q, sums);
+  add_plane<P>(codes, apart, tile, now.q, sums);
   now.q += Tokens * run;
   if constexpr (Runs) {
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t) {
-      const floats sum = __builtin_convertvector(sum_of_plane<P>(sums[t]), floats) * now.scales[t];
-      inner[t] = P == 0 ? sum : inner[t] + sum;
-    }
+    for (int t = 0; t < Tokens; ++t)
+#pragma GCC unroll 2
+      for (int r = 0; r < Registers; ++r) {
+        const floats sum = __builtin_convertvector(widen(sums[r][t]), floats) * now.scales[t];
+        inner[r][t] = P == 0 ? sum : inner[r][t] + sum;
+      }
     now.scales += Tokens;
   }
 }
 
 // Units are groups of weights, and those of activations if these have any; or, Runs, activations
 // have groups of 32.
-template <scaled Scaled, bool Runs, int Tokens>
+template <scaled Scaled, bool Runs, int Registers, int Tokens>
 void multiply_units(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
                     float* y) {
-  few_rows<Tokens> now(a, tile, x, y);
+  few_rows<Registers, Tokens> now(a, tile, x, y);
+  const uint64_t apart = lanes < rows_of_tile ? 4 * lanes : a.w_stride;
   const uint8_t* codes = tile.w + tile.codes;
   for (uint64_t g = 0; g < a.groups; ++g, codes += tile.unit) {
-    part sums[Tokens];
-    floats inner[Tokens];
-    ask_for(codes - tile.codes + tile.ahead, tile.ahead);
-    add_plane_of_unit<0, Runs>(codes, tile.ahead, now, sums, inner);
-    add_plane_of_unit<1, Runs>(codes, tile.ahead, now, sums, inner);
-    add_plane_of_unit<2, Runs>(codes, tile.ahead, now, sums, inner);
-    add_plane_of_unit<3, Runs>(codes, tile.ahead, now, sums, inner);
-    const auto scale = load<floats>(codes - tile.codes);
+    part sums[Registers][Tokens];
+    floats inner[Registers][Tokens];
+#pragma GCC unroll 2
+    for (uint64_t r = 0; r < Registers; ++r)
+      ask_for(codes - tile.codes + r * apart + tile.ahead, tile.ahead);
+    add_plane_of_unit<0, Runs>(codes, apart, tile, now, sums, inner);
+    add_plane_of_unit<1, Runs>(codes, apart, tile, now, sums, inner);
+    add_plane_of_unit<2, Runs>(codes, apart, tile, now, sums, inner);
+    add_plane_of_unit<3, Runs>(codes, apart, tile, now, sums, inner);
+#pragma GCC unroll 2
+    for (uint64_t r = 0; r < Registers; ++r) {
+      const auto scale = load<floats>(codes - tile.codes + r * apart);
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t) {
-      if constexpr (!Runs) inner[t] = __builtin_convertvector(sum_of_plane<3>(sums[t]), floats);
-      if constexpr (!Runs && Scaled != scaled::weights) inner[t] = inner[t] * now.scales[t];
-      now.y[t] += inner[t] * scale;
+      for (int t = 0; t < Tokens; ++t) {
+        floats sum;
+        if constexpr (Runs)
+          sum = inner[r][t];
+        else
+          sum = __builtin_convertvector(sum_of_plane<3>(sums[r][t]), floats);
+        if constexpr (!Runs && Scaled != scaled::weights) sum = sum * now.scales[t];
+        now.y[r][t] += sum * scale;
+      }
     }
     if constexpr (!Runs && Scaled != scaled::weights) now.scales += Tokens;
   }
@@ -220,16 +266,16 @@ struct few_groups {
 // A plane of a unit, and the groups that end with it.
 template <scaled Scaled, int P, int Tokens>
 [[gnu::always_inline]] inline void add_run(const rows_together& tile, const uint8_t* codes,
-                                           few_rows<Tokens>& now, few_groups<Tokens>& of) {
+                                           few_rows<1, Tokens>& now, few_groups<Tokens>& of) {
   constexpr bool by_weights = Scaled == scaled::weights || Scaled == scaled::shorter_weights;
-  part sums[Tokens];
+  part sums[1][Tokens];
 #pragma GCC unroll 8
-  for (int t = 0; t < Tokens; ++t) sums[t] = begin_with(now.starts + t);
+  for (int t = 0; t < Tokens; ++t) sums[0][t] = begin_with(now.starts + t);
   now.starts += Tokens;
-  add_plane<P>(codes, tile.ahead, now.q, sums);
+  add_plane<P>(codes, 0, tile, now.q, sums);
   now.q += Tokens * run;
 #pragma GCC unroll 8
-  for (int t = 0; t < Tokens; ++t) of.sums[t] += sum_of_plane<P>(sums[t]);
+  for (int t = 0; t < Tokens; ++t) of.sums[t] += sum_of_plane<P>(sums[0][t]);
   if (--of.left != 0) return;
   of.left = of.runs;
   floats scale{};
@@ -240,7 +286,7 @@ template <scaled Scaled, int P, int Tokens>
     const floats sum = __builtin_convertvector(of.sums[t], floats) * scale;
     of.sums[t] = wide{};
     if constexpr (Scaled == scaled::weights)
-      now.y[t] += sum;
+      now.y[0][t] += sum;
     else
       of.inner[t] += sum;
   }
@@ -252,7 +298,7 @@ template <scaled Scaled, int P, int Tokens>
 #pragma GCC unroll 8
     for (int t = 0; t < Tokens; ++t) {
       if constexpr (by_weights) scale = floats{} + now.scales[of.longer * Tokens + t];
-      now.y[t] += of.inner[t] * scale;
+      now.y[0][t] += of.inner[t] * scale;
       of.inner[t] = floats{};
     }
     ++of.longer;
@@ -263,7 +309,7 @@ template <scaled Scaled, int P, int Tokens>
 template <scaled Scaled, int Tokens>
 void multiply_runs(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
                    float* y) {
-  few_rows<Tokens> now(a, tile, x, y);
+  few_rows<1, Tokens> now(a, tile, x, y);
   few_groups<Tokens> of(a);
   const uint8_t* codes = tile.w + tile.codes;
   uint64_t left = a.groups * a.group / run;
@@ -281,48 +327,69 @@ void multiply_runs(const grouped_tile& a, const rows_together& tile, const side_
   now.write(a, tile, y);
 }
 
+using few_kernel = void(const grouped_tile&, const rows_together&, const side_by_side&, float* y);
+
 // So many tokens of a call, and what multiplies them.
 struct few_tokens {
   uint64_t t;
   side_by_side x;
-  void (*multiply)(const grouped_tile&, const rows_together&, const side_by_side&, float* y);
+  few_kernel* one;  // for a register of rows
+  few_kernel* two;  // for two, all of whose lanes are asked for; or nullptr
 };
 
-template <scaled Scaled, int Tokens>
+// Sums: so many registers are for them.
+template <scaled Scaled, int Tokens, int Sums>
 uint8_t* take_together(const grouped_tile& a, uint8_t* room, few_tokens& out) {
+  constexpr int most = Tokens > 1 && 2 * Tokens <= Sums ? 2 : 1;
   const bool units = a.group == 4 * run;
-  if (units && Scaled == scaled::shorter_activations && a.q_group == run) {
-    out.multiply = multiply_units<Scaled, true, Tokens>;
-    return put_together<false, Tokens>(a, out.t, room, out.x);
-  }
   if (units && Scaled != scaled::shorter_weights && (!a.q_scales || a.q_group == a.group)) {
-    out.multiply = multiply_units<Scaled, false, Tokens>;
+    out.one = multiply_units<Scaled, false, 1, Tokens>;
+    if constexpr (most == 2) out.two = multiply_units<Scaled, false, 2, Tokens>;
     return put_together<true, Tokens>(a, out.t, room, out.x);
   }
-  out.multiply = multiply_runs<Scaled, Tokens>;
-  return put_together<false, Tokens>(a, out.t, room, out.x);
+  uint8_t* const end = put_together<false, Tokens>(a, out.t, room, out.x);
+  auto* const scales = reinterpret_cast<float*>(end);
+  if (units && Scaled == scaled::shorter_activations && a.q_group == run &&
+      (!in_place || take_factors<Tokens>(scales - 4 * a.groups * Tokens, scales))) {
+    out.one = multiply_units<Scaled, true, 1, Tokens>;
+    if constexpr (most == 2) out.two = multiply_units<Scaled, true, 2, Tokens>;
+  } else {
+    out.one = multiply_runs<Scaled, Tokens>;
+  }
+  return end;
 }
 
 // The tokens from t on, so many at a time, then half as many.
-template <scaled Scaled, int Tokens>
+template <scaled Scaled, int Tokens, int Sums>
 few_tokens* take_all(const grouped_tile& a, uint64_t t, uint8_t* room, few_tokens* out) {
   for (; t + Tokens <= a.tokens; t += Tokens, ++out) {
-    out->t = t;
-    room = take_together<Scaled, Tokens>(a, room, *out);
+    *out = {t, {}, nullptr, nullptr};
+    room = take_together<Scaled, Tokens, Sums>(a, room, *out);
   }
-  if constexpr (Tokens > 1) return take_all<Scaled, Tokens / 2>(a, t, room, out);
+  if constexpr (Tokens > 1) return take_all<Scaled, Tokens / 2, Sums>(a, t, room, out);
   return out;
 }
 
-// All that share a register of rows go by it before the next one is read.
-template <scaled Scaled, int Tokens>
+// All tokens go by two registers of rows before the next are read.
+template <scaled Scaled, int Tokens, int Sums>
 void each_few(const grouped_tile& a) {
   few_tokens some[most_grouped_tokens / Tokens + Tokens];
-  const few_tokens* const end = take_all<Scaled, Tokens>(a, 0, static_cast<uint8_t*>(a.room), some);
-  for (uint64_t r = a.skipped / lanes * lanes; r < a.skipped + a.rows; r += lanes) {
+  const few_tokens* const end =
+      take_all<Scaled, Tokens, Sums>(a, 0, static_cast<uint8_t*>(a.room), some);
+  const uint64_t last = a.skipped + a.rows;
+  for (uint64_t r = a.skipped / lanes * lanes; r < last;) {
     const rows_together tile(a, r);
-    float* y = a.y + r + tile.first - a.skipped;
-    for (const few_tokens* f = some; f != end; ++f)
-      f->multiply(a, tile, f->x, y + f->t * a.y_stride);
+    const bool in_tile = lanes == rows_of_tile || r % (2 * lanes) == 0;  // or in two whole ones
+    const bool two = tile.first == 0 && in_tile && r + 2 * lanes <= last;
+    for (const few_tokens* f = some; f != end; ++f) {
+      float* y = a.y + r + tile.first - a.skipped + f->t * a.y_stride;
+      if (two && f->two) {
+        f->two(a, tile, f->x, y);
+        continue;
+      }
+      f->one(a, tile, f->x, y);
+      if (two) f->one(a, rows_together(a, r + lanes), f->x, y + lanes);
+    }
+    r += two ? 2 * lanes : lanes;
   }
 }

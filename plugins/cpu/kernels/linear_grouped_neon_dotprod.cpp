@@ -18,8 +18,8 @@ inline part begin_with(const int32_t* start) {
   return vdupq_n_s32(*start);
 }
 
-inline void add_four(part& sums, vec codes, const int8_t* q) {
-  sums = dot(sums, codes, spread(q));
+inline void add(part& sums, vec codes, vec q) {
+  sums = dot(sums, codes, q);
 }
 
 #include "linear_grouped_vector.inl"
@@ -27,7 +27,7 @@ inline void add_four(part& sums, vec codes, const int8_t* q) {
 }  // namespace
 
 void linear_grouped_neon_dotprod(const grouped_tile& a) {
-  all<4, 8>(a);
+  all<4, 8, 16>(a);
 }
 
 }  // namespace bitnet::cpu

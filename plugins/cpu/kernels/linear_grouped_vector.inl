@@ -291,27 +291,28 @@ void each_tile(const grouped_tile& a) {
 
 #include "linear_grouped_few.inl"
 
-template <scaled Scaled, int Tokens, class Tile>
+template <scaled Scaled, int Tokens, class Tile, int Sums>
 void of_kind(const grouped_tile& a) {
   if constexpr (Tile::cheap)
-    if (a.tokens > 1) return each_few<Scaled, Tokens>(a);
+    if (a.tokens > 1) return each_few<Scaled, Tokens, Sums>(a);
   constexpr int of_rows = Tile::cheap ? 1 : Tokens;
   if (shorter_group(a) == 32) return each_tile<Scaled, true, of_rows, Tile>(a);
   each_tile<Scaled, false, of_rows, Tile>(a);
 }
 
-template <int Tokens, class Tile>
+template <int Tokens, class Tile, int Sums = 0>
 void of_scales(const grouped_tile& a) {
-  if (!a.q_scales) return of_kind<scaled::weights, Tokens, Tile>(a);
+  if (!a.q_scales) return of_kind<scaled::weights, Tokens, Tile, Sums>(a);
   if constexpr (!Tile::cheap)
-    if (!a.scales) return of_kind<scaled::activations, Tokens, Tile>(a);
-  if (a.q_group <= a.group) return of_kind<scaled::shorter_activations, Tokens, Tile>(a);
-  of_kind<scaled::shorter_weights, Tokens, Tile>(a);
+    if (!a.scales) return of_kind<scaled::activations, Tokens, Tile, Sums>(a);
+  if (a.q_group <= a.group) return of_kind<scaled::shorter_activations, Tokens, Tile, Sums>(a);
+  of_kind<scaled::shorter_weights, Tokens, Tile, Sums>(a);
 }
 
-// Apart, Together: tokens that share what was read of weights in rows and in tiles.
-template <int Apart, int Together>
+// Apart, Together: tokens that share what was read of weights in rows and in tiles. Sums: registers
+// that are for the sums of the latter.
+template <int Apart, int Together, int Sums>
 void all(const grouped_tile& a) {
   if (a.unit == 0) return of_scales<Apart, rows_apart>(a);
-  of_scales<Together, rows_together>(a);
+  of_scales<Together, rows_together, Sums>(a);
 }
