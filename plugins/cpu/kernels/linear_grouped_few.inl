@@ -10,19 +10,22 @@ struct side_by_side {
   const int8_t* q;        // (elements / 4, tokens, 4)
   const int32_t* starts;  // (runs or units, tokens): what sums begin with
   const float* scales;    // (groups of activations, tokens)
+  int used;               // tokens; the last of them lies there again for those that are missing
 };
 
 // 16 bytes of some tokens at a time, turned as the weights of rows are.
 template <int Tokens>
-inline void put_side_by_side(const int8_t* q, uint64_t q_stride, uint64_t k, int8_t* to) {
+inline void put_side_by_side(const int8_t* q, uint64_t q_stride, uint64_t k, uint64_t used,
+                             int8_t* to) {
+  const auto token = [&](uint64_t i) { return q + (i < used ? i : used - 1) * q_stride; };
   constexpr uint64_t n = Tokens, at_once = n < lanes ? n : lanes, pieces = lanes / at_once;
   for (uint64_t first = 0; first < n; first += at_once) {
     uint64_t e = 0;
     for (; e + 16 * pieces <= k; e += 16 * pieces) {
       const uint8_t* rows[lanes];
       for (uint64_t i = 0; i < lanes; ++i)
-        rows[i] = reinterpret_cast<const uint8_t*>(q + (first + i % at_once) * q_stride + e +
-                                                   i / at_once * 16);
+        rows[i] =
+            reinterpret_cast<const uint8_t*>(token(first + i % at_once) + e + i / at_once * 16);
       vec columns[4];
       load_columns(rows, 0, columns);
       for (uint64_t i = 0; i < pieces; ++i)
@@ -32,7 +35,7 @@ inline void put_side_by_side(const int8_t* q, uint64_t q_stride, uint64_t k, int
     }
     for (; e < k; e += 4)
       for (uint64_t i = first; i < first + at_once; ++i)
-        std::memcpy(to + e * n + 4 * i, q + i * q_stride + e, 4);
+        std::memcpy(to + e * n + 4 * i, token(i) + e, 4);
   }
 }
 
@@ -66,18 +69,20 @@ inline int32_t* put_starts(const int8_t* q, uint64_t k, int32_t* to) {
   return to;
 }
 
-// Tokens from t on. Fills the memory from `room` on, and returns where that ends.
+// Tokens from t on, or as many as there are. Fills the memory from `room` on, and returns where that
+// ends.
 template <bool Whole, int Tokens>
 uint8_t* put_together(const grouped_tile& a, uint64_t t, uint8_t* room, side_by_side& out) {
-  const uint64_t k = a.groups * a.group;
+  const uint64_t k = a.groups * a.group, left = a.tokens - t, used = left < Tokens ? left : Tokens;
   auto* q = reinterpret_cast<int8_t*>(room);
-  put_side_by_side<Tokens>(a.q + t * a.q_stride, a.q_stride, k, q);
+  put_side_by_side<Tokens>(a.q + t * a.q_stride, a.q_stride, k, used, q);
   auto* starts = reinterpret_cast<int32_t*>(q + k * Tokens);
   auto* scales = reinterpret_cast<float*>(put_starts<Whole, Tokens>(q, k, starts));
-  out = {q, starts, scales};
+  out = {q, starts, scales, static_cast<int>(used)};
   if (a.q_scales)
     for (uint64_t g = 0; g < k / a.q_group; ++g)
-      for (uint64_t i = t; i < t + Tokens; ++i) *scales++ = a.q_scales[i * a.q_scales_stride + g];
+      for (uint64_t i = 0; i < Tokens; ++i)
+        *scales++ = a.q_scales[(t + (i < used ? i : used - 1)) * a.q_scales_stride + g];
   return reinterpret_cast<uint8_t*>(scales);
 }
 
@@ -135,16 +140,18 @@ struct few_rows {
   const int8_t* q;
   const int32_t* starts;
   const float* scales;
+  const int used;
 
   few_rows(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
            const float* from)
-      : q(x.q), starts(x.starts), scales(x.scales) {
+      : q(x.q), starts(x.starts), scales(x.scales), used(x.used) {
 #pragma GCC unroll 2
     for (int r = 0; r < Registers; ++r)
 #pragma GCC unroll 8
       for (int t = 0; t < Tokens; ++t) {
         y[r][t] = floats{};
-        if (a.goes_on) std::memcpy(lane(tile, y[r][t]), from + at(a, r, t), asked(tile));
+        if (a.goes_on && t < used)
+          std::memcpy(lane(tile, y[r][t]), from + at(a, r, t), asked(tile));
       }
   }
   void write(const grouped_tile& a, const rows_together& tile, float* to) {
@@ -152,7 +159,7 @@ struct few_rows {
     for (int r = 0; r < Registers; ++r)
 #pragma GCC unroll 8
       for (int t = 0; t < Tokens; ++t)
-        std::memcpy(to + at(a, r, t), lane(tile, y[r][t]), asked(tile));
+        if (t < used) std::memcpy(to + at(a, r, t), lane(tile, y[r][t]), asked(tile));
   }
 
  private:
@@ -359,14 +366,17 @@ uint8_t* take_together(const grouped_tile& a, uint8_t* room, few_tokens& out) {
   return end;
 }
 
-// The tokens from t on, so many at a time, then half as many.
+// The tokens from t on, so many at a time, then half as many. One that is missing costs less than
+// reading the rows again for the last two or three.
 template <scaled Scaled, int Tokens, int Sums>
 few_tokens* take_all(const grouped_tile& a, uint64_t t, uint8_t* room, few_tokens* out) {
-  for (; t + Tokens <= a.tokens; t += Tokens, ++out) {
+  constexpr uint64_t fewest = Tokens - Tokens / 4;
+  for (; t + fewest <= a.tokens; t += Tokens, ++out) {
     *out = {t, {}, nullptr, nullptr};
     room = take_together<Scaled, Tokens, Sums>(a, room, *out);
   }
-  if constexpr (Tokens > 1) return take_all<Scaled, Tokens / 2, Sums>(a, t, room, out);
+  if constexpr (Tokens > 1)
+    if (t < a.tokens) return take_all<Scaled, Tokens / 2, Sums>(a, t, room, out);
   return out;
 }
 

@@ -1,6 +1,7 @@
 // LINEAR_TERNARY and LINEAR_TERNARY_GROUPED in the pieces that the kernels take.
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 #include <string_view>
 
@@ -197,7 +198,9 @@ call_size size_of_call(const sdk::weight& w, uint64_t tokens, uint64_t group, ui
   uint64_t most = most_group_sums / at_once * group;
   if (shared) most = std::min(most, most_shared_elements / at_once);
   const uint64_t k = w.k <= most ? w.k : std::max(most / step, uint64_t{1}) * step;
-  return {k, shared ? std::clamp(most_shared_elements / k, uint64_t{1}, at_once) : at_once};
+  // A power of two, so that kernels may take one for a few less.
+  const auto fit = std::bit_floor(std::max(most_shared_elements / k, uint64_t{1}));
+  return {k, shared ? std::min(fit, at_once) : at_once};
 }
 
 // A product where groups of weights, of activations or of both have scales.
