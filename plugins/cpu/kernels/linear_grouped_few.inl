@@ -69,8 +69,8 @@ inline int32_t* put_starts(const int8_t* q, uint64_t k, int32_t* to) {
   return to;
 }
 
-// Tokens from t on, or as many as there are. Fills the memory from `room` on, and returns where that
-// ends.
+// Tokens from t on, or as many as there are. Fills the memory from `room` on, and returns where
+// that ends.
 template <bool Whole, int Tokens>
 uint8_t* put_together(const grouped_tile& a, uint64_t t, uint8_t* room, side_by_side& out) {
   const uint64_t k = a.groups * a.group, left = a.tokens - t, used = left < Tokens ? left : Tokens;
@@ -86,8 +86,8 @@ uint8_t* put_together(const grouped_tile& a, uint64_t t, uint8_t* room, side_by_
   return reinterpret_cast<uint8_t*>(scales);
 }
 
-// Where codes are used in place, the sum of a plane is 64, 16, 4 or 1 times too much. Scales of runs
-// can be so much less, exactly, if none is nearly lost to f32 by that: then this does it.
+// Where codes are used in place, the sum of a plane is 64, 16, 4 or 1 times too much. Scales of
+// runs can be so much less, exactly, if none is nearly lost to f32 by that: then this does it.
 template <int Tokens>
 bool take_factors(float* scales, const float* end) {
   constexpr float least = 0x1p-100f;
