@@ -87,7 +87,7 @@ attempt<handle<Object>> take(const char* slot, void (*destroy)(Object*), const M
   // A device may be one object however often it is opened.
   if constexpr (!std::is_same_v<Object, bitnet_device>)
     if (!given_out::add(raw, give_back<Object>::key(destroy))) {
-      (void)out.release();  // whoever has it gives it back
+      (void)out.release();  // the caller that got it before gives it back
       return std::unexpected(trouble{slot, BITNET_OK, "gives a handle that it has given before"});
     }
   return out;

@@ -69,7 +69,7 @@ class sink {
   virtual ~sink() = default;
 
   // Takes the event and says true, or says false and leaves it as it is: the sink is full. The
-  // request then takes no part in steps until scheduler::ready(), which whoever made room calls; or
+  // request then takes no part in steps until its reader, having made room, calls ready(); or
   // it fails when that takes longer than the scheduler's sink_patience. An `end` or a `failed` is
   // always taken, at most one for each choice: the answer is not looked at. Does not block.
   virtual bool offer(event&& e) = 0;

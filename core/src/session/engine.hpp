@@ -55,7 +55,7 @@ class engine {
   // Whether a part of it is on this copy of a backend.
   [[nodiscard]] bool is_on(const plugin::backend* copy) const;
 
-  // Of a part that failed, to be told whoever looks for another engine. Any thread.
+  // Which part failed last: where another engine is looked for, it is avoided. Any thread.
   void note_failure(std::size_t part) const { failed_part_.store(part, std::memory_order_relaxed); }
   [[nodiscard]] const part& failed_part() const {
     return *parts_[failed_part_.load(std::memory_order_relaxed)];

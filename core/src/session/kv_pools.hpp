@@ -2,7 +2,7 @@
 // KV blocks, and states, in a pool on each device of an engine. A block or a state has the same
 // number in all of them.
 //
-// Owner   whoever runs steps on them; they go under device_turn().
+// Owner   a model_runner, or a kv_store; they go under device_turn().
 // Threads as the contract says of the slots.
 
 #include <cstdint>

@@ -284,7 +284,7 @@ result<std::unique_ptr<session_runner>> session::runner_on(std::shared_ptr<engin
 result<void> session::move(std::shared_ptr<engine> to, moving how, const std::string& why) {
   auto place = runner_on(std::move(to));
   if (!place) return std::unexpected(std::move(place.error()));
-  std::optional<offered> late;  // whoever made it knew less than this caller
+  std::optional<offered> late;  // it was made before this call was
   {
     const std::lock_guard lock(turn_);
     late.swap(offer_);

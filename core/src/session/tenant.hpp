@@ -1,5 +1,5 @@
 #pragma once
-// Whoever computes on an engine and can go to another one of the same model.
+// What computes on an engine and can go to another one of the same model: a session, a scheduler.
 
 #include <memory>
 #include <string>
