@@ -1,4 +1,4 @@
-"""scripts/failures shows what complains, and only of tests that failed."""
+"""scripts/failures shows what complains, and only of tests and build steps that failed."""
 
 import pathlib
 import subprocess
@@ -27,17 +27,48 @@ Test Failed.
 3/3 Test: c
 it hung
 """
+BUILD = f"""[1/4] Building CXX object a.o
+a.cpp:1:1: warning: of a step that succeeded
+[2/4] Building CXX object b.o
+FAILED: [code=1] b.o
+c++ -DERROR -c b.cpp -o b.o
+{QUIET}
+b.cpp:7:3: error: no such name
+    7 |   one();
+{QUIET}
+1 error generated.
+[3/4] Linking CXX executable c
+FAILED: c
+c++ -o c
+ld: error: undefined symbol: two
+[4/4] Building CXX object d.o
+ninja: build stopped: cannot make progress due to previous errors.
+"""
 
 
 class Failures(unittest.TestCase):
-    def test_what_complains_and_the_end(self):
+    def lines_of(self, text):
         with tempfile.NamedTemporaryFile("w", suffix=".log") as log:
-            log.write(LOG)
+            log.write(text)
             log.flush()
             done = subprocess.run([ROOT / "scripts/failures", log.name], check=False, capture_output=True,
                                   text=True)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
-        lines = done.stdout.splitlines()
+        return done.stdout.splitlines()
+
+    def test_steps_of_a_build(self):
+        lines = self.lines_of(BUILD)
+        self.assertEqual([line for line in lines if not line.startswith(" ")],
+                         ["b.o: the build of it failed", "c: the build of it failed"])
+        self.assertIn("  b.cpp:7:3: error: no such name", lines)
+        self.assertIn("      7 |   one();", lines)
+        self.assertIn("  1 error generated.", lines)
+        self.assertIn("  ld: error: undefined symbol: two", lines)
+        for other in ("a.cpp:1:1: warning: of a step that succeeded", "c++ -o c", "c++ -DERROR -c b.cpp -o b.o"):
+            self.assertNotIn("  " + other, lines)
+
+    def test_what_complains_and_the_end(self):
+        lines = self.lines_of(LOG)
         self.assertEqual([line for line in lines if not line.startswith(" ")],
                          ["b: Test Failed.", "c: ctest was ended"])
         self.assertIn("  b_test.cpp:3: Failure", lines)
@@ -45,7 +76,7 @@ class Failures(unittest.TestCase):
         self.assertIn("  the end", lines)
         self.assertIn("  it hung", lines)
         self.assertNotIn("  line 40", lines)
-        self.assertNotIn("of a test that passed", done.stdout)
+        self.assertNotIn("[  FAILED  ] of a test that passed all the same", [line.strip() for line in lines])
 
     def test_words(self):
         self.assertEqual(subprocess.run([ROOT / "scripts/failures"], check=False,
