@@ -66,8 +66,8 @@ BITNET_OPTIONAL_SLOTS(BITNET_TAG)
 #undef BITNET_TAG
 
 // The call that crashed runs again once this returns, with the signal's usual end. A worker's crash
-// is that of the slot that was called last.
-void on_crash(int) {
+// is that of the slot that was called last. Builds with sanitizers leave signals to their run time.
+[[maybe_unused]] void on_crash(int) {
   const char* slot = running_slot != nullptr ? running_slot : last_slot.load();
   if (slot != nullptr) channel::slot_of_crash(slot);
 }
