@@ -86,27 +86,14 @@ std::string facts::lines() const {
 
 result<bench_engine> open_bench(const invocation& in, const std::string& wanted, uint32_t context,
                                 bool profile) {
-  bench_engine out;
-  engine& all = out.all;
-  auto file = find_model(wanted, in.variables);
-  if (!file) return std::unexpected(file.error());
-  all.file = *std::move(file);
-  auto runtime = open_runtime(in);
-  if (!runtime) return std::unexpected(runtime.error());
-  all.runtime = *std::move(runtime);
-  auto model = open_model(in, all.runtime.get(), all.file, context);
-  if (!model) return std::unexpected(model.error());
-  all.model = *std::move(model);
-  auto session = open_session(in, all.model.get(), context, profile);
-  if (!session) return std::unexpected(session.error());
-  all.session = *std::move(session);
-
-  auto opened = session_report(all.session.get());
+  auto all = open_silently(in, wanted, context, profile);
+  if (!all) return std::unexpected(all.error());
+  auto opened = session_report(all->session.get());
   if (!opened) return std::unexpected(opened.error());
-  auto choice = runtime_report(all.runtime.get());
+  auto choice = runtime_report(all->runtime.get());
   if (!choice) return std::unexpected(choice.error());
-  out.about = facts_of(in, all, *opened, *choice);
-  return out;
+  auto about = facts_of(in, *all, *opened, *choice);
+  return bench_engine{*std::move(all), std::move(about)};
 }
 
 greedy::greedy(uint32_t n_tokens) {

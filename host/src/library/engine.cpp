@@ -332,7 +332,8 @@ void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* se
     out.note(fmt::format("layers: {}", layers));
 }
 
-result<engine> open_engine(const invocation& in, const std::string& wanted) {
+result<engine> open_silently(const invocation& in, const std::string& wanted, uint32_t n_context,
+                             bool profile) {
   engine all;
   auto file = find_model(wanted, in.variables);
   if (!file) return std::unexpected(file.error());
@@ -340,16 +341,22 @@ result<engine> open_engine(const invocation& in, const std::string& wanted) {
   auto runtime = open_runtime(in);
   if (!runtime) return std::unexpected(runtime.error());
   all.runtime = *std::move(runtime);
-  const auto n_context = static_cast<uint32_t>(in.set.integer("ctx-size"));
   auto model = open_model(in, all.runtime.get(), all.file, n_context);
   if (!model) return std::unexpected(model.error());
   all.model = *std::move(model);
-  auto session = open_session(in, all.model.get(), n_context, in.set.flag("perf"));
+  auto session = open_session(in, all.model.get(), n_context, profile);
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);
-  note_layers(in.out, all.runtime.get(), all.session.get());
-  note_room(in.out, all.session.get());
-  note_places(in.out, all.runtime.get());
+  return all;
+}
+
+result<engine> open_engine(const invocation& in, const std::string& wanted) {
+  auto all = open_silently(in, wanted, static_cast<uint32_t>(in.set.integer("ctx-size")),
+                           in.set.flag("perf"));
+  if (!all) return all;
+  note_layers(in.out, all->runtime.get(), all->session.get());
+  note_room(in.out, all->session.get());
+  note_places(in.out, all->runtime.get());
   return all;
 }
 

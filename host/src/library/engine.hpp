@@ -52,6 +52,9 @@ struct engine {
 };
 // `wanted` as in find_model.
 [[nodiscard]] result<engine> open_engine(const invocation& in, const std::string& wanted);
+// The same without notes to the user, for a session as open_session() has it.
+[[nodiscard]] result<engine> open_silently(const invocation& in, const std::string& wanted,
+                                           uint32_t n_context, bool profile);
 
 // Tokens of one step, of --batch-size and --ubatch-size.
 [[nodiscard]] uint32_t step_size(const settings& set);
