@@ -199,7 +199,7 @@ def test_a_prefix_is_computed_once(model, many):
     run(main())
 
 
-# ---- who leaves
+# ---- readers that leave
 
 def test_a_loop_that_is_left(model, many):
     async def main():

@@ -156,6 +156,16 @@ class scheduler : public testing::Test {
     return all;
   }
 
+  // A request that goes on until it is ended, of which one event has come.
+  bitnet_request* begin_endless(std::map<uint32_t, answer>& all) {
+    wish w;
+    w.prompt = prompt_of(5, 1);
+    w.max_tokens = -1;
+    bitnet_request* const r = submit(w);
+    EXPECT_TRUE(take(r, all));
+    return r;
+  }
+
   // The tokens of a session that has nothing else.
   std::vector<bitnet_token> alone(const wish& w, uint32_t choice = 0) {
     bitnet_session_options of;
@@ -289,12 +299,8 @@ TEST_F(scheduler, tells_log_probabilities) {
 
 TEST_F(scheduler, cancels_while_it_generates) {
   ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
-  wish w;
-  w.prompt = prompt_of(5, 1);
-  w.max_tokens = -1;
-  bitnet_request* const r = submit(w);
   std::map<uint32_t, answer> all;
-  ASSERT_TRUE(take(r, all));
+  bitnet_request* const r = begin_endless(all);
   bitnet_request_cancel(r);
   while (take(r, all)) {
   }
@@ -416,12 +422,8 @@ TEST_F(scheduler, refuses_what_it_cannot_run) {
 
 TEST_F(scheduler, ends_what_runs_when_it_is_closed) {
   ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
-  wish w;
-  w.prompt = prompt_of(5, 1);
-  w.max_tokens = -1;
-  bitnet_request* const r = submit(w);
   std::map<uint32_t, answer> all;
-  ASSERT_TRUE(take(r, all));
+  bitnet_request* const r = begin_endless(all);
   bitnet_scheduler_close(scheduler_);
   scheduler_ = nullptr;
   while (take(r, all)) {

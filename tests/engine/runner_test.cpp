@@ -94,57 +94,58 @@ class runner : public engines {
     return true;
   }
 
+  // check(engine's runner, its sequences), for each model as a whole and in two parts.
+  template <class Check>
+  void each_runner(const Check& check) {
+    each_model([&] {
+      for (const cuts& at : {cuts{}, cuts{1}}) {
+        SCOPED_TRACE(testing::PrintToString(at));
+        const auto e = cut(at);
+        const auto r = open_runner(e);
+        auto all = make_sequences(e, r->limits().n_states != 0);
+        check(*r, all);
+      }
+    });
+  }
+
   std::mt19937 random_{20261127};  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same course each time
 };
 
 TEST_F(runner, gives_each_of_many_the_bits_that_it_has_alone) {
-  each_model([&] {
-    for (const cuts& at : {cuts{}, cuts{1}}) {
-      SCOPED_TRACE(testing::PrintToString(at));
-      const auto e = cut(at);
-      const auto r = open_runner(e);
-      auto all = make_sequences(e, r->limits().n_states != 0);
-      while (step(*r, all) && !HasFailure()) {
-      }
+  each_runner([&](model_runner& r, std::vector<sequence>& all) {
+    while (step(r, all) && !HasFailure()) {
     }
   });
 }
 
 // A block, and a state, that was copied is as good as the one that was computed.
 TEST_F(runner, copies_blocks_and_states_of_all_parts) {
-  each_model([&] {
-    for (const cuts& at : {cuts{}, cuts{1}}) {
-      SCOPED_TRACE(testing::PrintToString(at));
-      const auto e = cut(at);
-      const auto r = open_runner(e);
-      auto all = make_sequences(e, r->limits().n_states != 0);
-      sequence& parent =
-          *std::ranges::max_element(all, {}, [](auto& s) { return s.tokens.size(); });
-      ASSERT_GT(parent.tokens.size(), 64U);
-      sequence child = parent;
-      std::vector<generate::row> rows;
-      for (std::size_t first = 0; first < 64; first += 32) {
-        const schedule::slice part{std::span(parent.tokens).subspan(first, 32), first,
-                                   parent.blocks, parent.state, 0};
-        need(r->run({&part, 1}, 0, rows));
-      }
-      sequence& giver = &parent == &all[0] ? all[1] : all[0];
-      child.blocks = giver.blocks;
-      std::vector<uint32_t> from = {parent.blocks[0]}, to = {child.blocks[0]};
-      if (parent.state != no_block) {
-        child.state = giver.state;
-        from.push_back(r->limits().n_blocks + parent.state);
-        to.push_back(r->limits().n_blocks + child.state);
-      }
-      need(r->copy(from, to));
-      const schedule::slice next{std::span(child.tokens).subspan(64, 1), 64, child.blocks,
-                                 child.state, 1};
-      need(r->run({&next, 1}, 0, rows));
-      ASSERT_EQ(rows.size(), 1U);
-      const std::size_t width = rows[0].logits.size();
-      EXPECT_TRUE(
-          std::ranges::equal(rows[0].logits, std::span(child.rows).subspan(64 * width, width)));
+  each_runner([&](model_runner& r, std::vector<sequence>& all) {
+    sequence& parent = *std::ranges::max_element(all, {}, [](auto& s) { return s.tokens.size(); });
+    ASSERT_GT(parent.tokens.size(), 64U);
+    sequence child = parent;
+    std::vector<generate::row> rows;
+    for (std::size_t first = 0; first < 64; first += 32) {
+      const schedule::slice part{std::span(parent.tokens).subspan(first, 32), first, parent.blocks,
+                                 parent.state, 0};
+      need(r.run({&part, 1}, 0, rows));
     }
+    sequence& giver = &parent == &all[0] ? all[1] : all[0];
+    child.blocks = giver.blocks;
+    std::vector<uint32_t> from = {parent.blocks[0]}, to = {child.blocks[0]};
+    if (parent.state != no_block) {
+      child.state = giver.state;
+      from.push_back(r.limits().n_blocks + parent.state);
+      to.push_back(r.limits().n_blocks + child.state);
+    }
+    need(r.copy(from, to));
+    const schedule::slice next{std::span(child.tokens).subspan(64, 1), 64, child.blocks,
+                               child.state, 1};
+    need(r.run({&next, 1}, 0, rows));
+    ASSERT_EQ(rows.size(), 1U);
+    const std::size_t width = rows[0].logits.size();
+    EXPECT_TRUE(
+        std::ranges::equal(rows[0].logits, std::span(child.rows).subspan(64 * width, width)));
   });
 }
 

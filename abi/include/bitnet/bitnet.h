@@ -689,9 +689,9 @@ typedef struct bitnet_scheduler_options {
   /* Of each sequence: n_context, kv_k, kv_v, window and so on; n_batch is the tokens of a step of
    * all of them. Without embeddings and profile. NULL = defaults. */
   const bitnet_session_options* sequences;
-  uint64_t
-      kv_bytes; /* of keys and values, and states, of all sequences; 0 = as much as max_sequences
-                        contexts need, at most half of the memory that is free */
+  /* Of keys and values, and states, of all sequences; 0 = as much as max_sequences contexts need,
+   * at most half of the memory that is free. */
+  uint64_t kv_bytes;
   uint64_t max_waiting_tokens; /* of prompts that wait; 0 = 4 194 304  */
   uint32_t max_waiting;        /* requests that wait; 0 = 1024         */
   uint32_t event_capacity;     /* events that a request keeps for its reader; 0 = 256. A request
@@ -778,8 +778,10 @@ typedef struct bitnet_event {
 } bitnet_event;
 
 BITNET_API void bitnet_request_defaults(bitnet_request_options* options, uint32_t size);
-/* Puts a request into the queue. BITNET_BUSY: too many wait. BITNET_CONTEXT_FULL: the prompt leaves
- * no room. BITNET_OUT_OF_MEMORY: it needs more blocks than there are. */
+/* Puts a request into the queue. BITNET_BUSY: too many requests or tokens wait.
+ * BITNET_CONTEXT_FULL: the prompt leaves no room for an answer. BITNET_OUT_OF_DEVICE_MEMORY: it
+ * needs more KV blocks than there are. Where the device is lost and there is no other: the status
+ * of that loss. */
 BITNET_API bitnet_status bitnet_request_submit(bitnet_scheduler* scheduler,
                                                const bitnet_request_options* options,
                                                bitnet_request** out, bitnet_error* err);

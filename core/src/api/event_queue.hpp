@@ -8,7 +8,6 @@
 #include <deque>
 #include <memory>
 #include <mutex>
-#include <optional>
 
 #include "base/result.hpp"
 #include "schedule/request.hpp"
@@ -57,8 +56,8 @@ class event_queue final : public schedule::sink {
 
   bool offer(schedule::event&& e) override;
 
-  // BITNET_TIMEOUT, or BITNET_NOT_FOUND after the last end. `made_room`: the scheduler was told
-  // that it is full, and may go on.
+  // BITNET_TIMEOUT, or BITNET_NOT_FOUND after the last end. Sets `made_room` where the queue
+  // refused an event and has room again: the caller then calls scheduler::ready().
   result<schedule::event> next(uint32_t timeout_ms, bool& made_room);
   // Nobody will read any more: all that comes is dropped, and the board forgets it.
   void close();

@@ -82,9 +82,8 @@ class table {
   uint32_t reserved_ = 0;   // blocks that it can still take
   uint32_t at_most_ = 0;    // held_ + reserved_ do not grow beyond it
   uint32_t published_ = 0;  // its first blocks that the tree knew when it saw them
-  uint32_t dropped_from_ = no_block,
-           dropped_to_ = 0;  // blocks [from, to) were given back as unseen
-  uint64_t epoch_ = 0;       // of the pool, when it began: later ones take nothing of it
+  uint32_t dropped_from_ = 0, dropped_to_ = 0;  // blocks [from, to) were given back as unseen
+  uint64_t epoch_ = 0;  // of the pool, when it began: later ones take nothing of it
 };
 
 // Why less than a whole prompt was found. What "there" is: the first block that was not found.

@@ -34,7 +34,8 @@ struct scheduler::contents {
   void accept(std::unique_ptr<job> j);
   bool expire();
   void note_bound(const job& j);
-  // Ends all choices of the job: by a failure, or as cancelled. How many were told so.
+  // Ends all choices of the job, by the failure `why` or, without one, as cancelled. Returns how
+  // many of them got that end; the others had ended before.
   uint32_t end_job(job& j, const failure* why);
   void end_all(const failure& why);
   void forget_ended();
@@ -98,7 +99,7 @@ struct scheduler::contents {
   waiting_queue queue_;
   std::vector<sequence*> running_;        // in the order of their admission
   bool room_changed_ = true;              // since the first of the queue found none
-  time_point look_again_{};               // when ageing may have changed who that is
+  time_point look_again_{};               // when ageing may have put another one first
   time_point bound_ = time_point::max();  // when something may expire
   uint64_t left_ = 0, tokens_left_ = 0;   // requests that are new no more, in this tick
 

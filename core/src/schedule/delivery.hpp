@@ -24,9 +24,9 @@ class delivery {
   void tell_failure(sequence& s, const failure& why, time_point now);
   // The sink may have room again: offers what waits, and ends the pause when it takes all.
   void offer_again(job& j, time_point now);
-  // All choices have ended, and the sink has no say any more. Those of which it did not take all,
-  // or that were not told their end, are told this one: `why`, or that they were cancelled. How
-  // many that are.
+  // Delivers an end for each choice that has none yet, or whose events the sink did not all take:
+  // the failure `why` or, without one, that it was cancelled. Returns how many choices got this
+  // end.
   uint32_t close(job& j, const failure* why, time_point now);
 
  private:

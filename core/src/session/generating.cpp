@@ -111,7 +111,7 @@ class text_run {
 
 result<generated> generate_text(session& s, std::span<const int32_t> prompt, generate::options o,
                                 const std::atomic<bool>* cancelled) {
-  // Shown by the run: whoever gets text may ask for the session's length, which has its token.
+  // The run calls it once the session has the token: the callback may ask for the session's length.
   auto text = std::exchange(o.text, nullptr);
   std::vector<int32_t> history(s.tokens().begin(), s.tokens().end());
   history.insert(history.end(), prompt.begin(), prompt.end());

@@ -224,11 +224,15 @@ result<void> model_runner::run(std::span<const schedule::slice> slices, uint32_t
   return engine_->check_read();
 }
 
+namespace {
+
 constexpr auto unwritten = std::bit_cast<float>(uint32_t{BITNET_UNWRITTEN_LOGIT_BITS});
 
 bool is_unwritten(float value) {
   return std::bit_cast<uint32_t>(value) == BITNET_UNWRITTEN_LOGIT_BITS;
 }
+
+}  // namespace
 
 // The step on one part. All rows go from part to part, those that are asked for leave the last.
 result<void> model_runner::run_part(std::size_t index, const batch& b) {

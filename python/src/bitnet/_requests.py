@@ -18,7 +18,8 @@ from ._asked import Asked
 from ._generation import Generation
 from ._native import ffi, lib, numbers
 
-# Pieces that a request keeps here for whoever reads it; more stay in the library's queue, then it stands still.
+# Pieces that a request keeps here for its reader. The library queues those that follow, and pauses the
+# request when its queue is full.
 READ_AHEAD = 64
 # Events that are read before other tasks have their turn.
 PER_WAKE = 256

@@ -179,7 +179,7 @@ inline void modelled_pool::take_state() {
   oldest->checkpoint_use = 0;
 }
 
-// After the tables have changed: who holds what, and since when nobody does.
+// After the tables have changed: which table holds which block, and since when none does.
 inline void modelled_pool::update_uses() {
   ++now_;
   std::ranges::fill(references_, 0u);
