@@ -3,6 +3,7 @@
 #include "api/edge.hpp"
 #include "api/objects.hpp"
 #include "base/environment.hpp"
+#include "inspect/inspect.hpp"
 
 using bitnet::api::copy_text;
 using bitnet::api::guarded;
@@ -149,7 +150,7 @@ bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* optio
         fmt::format("file {} {} {} {} {} {}", o->vocabulary_only, o->i2s_layout, o->activation,
                     o->activations, o->tl1_tiles, path),
         out, capacity, needed, [&]() -> bitnet::result<std::string> {
-          return bitnet::model::inspect(path, *load_options);
+          return bitnet::inspect::inspect(path, *load_options);
         });
   });
 }

@@ -95,7 +95,4 @@ class model {
   std::unique_ptr<contents> contents_;
 };
 
-// The JSON text of bitnet_inspect (bitnet.h).
-result<std::string> inspect(const std::filesystem::path& file, const load_options& options);
-
 }  // namespace bitnet::model

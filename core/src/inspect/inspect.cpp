@@ -1,4 +1,4 @@
-// What a GGUF file holds and whether it would run, as JSON.
+#include "inspect/inspect.hpp"
 
 #include <fmt/core.h>
 
@@ -20,7 +20,7 @@
 #include "model/context_room.hpp"
 #include "model/read.hpp"
 
-namespace bitnet::model {
+namespace bitnet::inspect {
 namespace {
 
 using json = nlohmann::ordered_json;
@@ -109,41 +109,42 @@ json describe_tensors(const gguf::file& file) {
   return out;
 }
 
-json describe_rope(const hyperparameters& h) {
+json describe_rope(const model::hyperparameters& h) {
   json out = {{"dims", h.rope_dims},
               {"base", shortest(h.rope_base)},
               {"scale", shortest(h.rope_scale)},
               {"pairs", h.rope_neox ? "halves" : "neighbours"}};
-  const rope_scaling& how = h.rope_scaling;
-  if (how.kind == stretch::none || (how.kind == stretch::linear && how.factor == 1)) return out;
+  const model::rope_scaling& how = h.rope_scaling;
+  if (how.kind == model::stretch::none || (how.kind == model::stretch::linear && how.factor == 1))
+    return out;
   constexpr std::array names = {"none", "linear", "dynamic", "yarn", "longrope"};
   out["scaling"] = names[static_cast<size_t>(how.kind)];
-  if (how.kind != stretch::longrope) out["factor"] = shortest(how.factor);
-  if (how.kind != stretch::linear) out["original_context"] = how.original_context;
+  if (how.kind != model::stretch::longrope) out["factor"] = shortest(how.factor);
+  if (how.kind != model::stretch::linear) out["original_context"] = how.original_context;
   if (how.magnitude != 1) out["magnitude"] = shortest(how.magnitude);
   return out;
 }
 
-const char* name_of(activation gate) {
+const char* name_of(model::activation gate) {
   switch (gate) {
-    case activation::relu2:
+    case model::activation::relu2:
       return "relu2";
-    case activation::silu:
+    case model::activation::silu:
       return "silu";
-    case activation::gelu:
+    case model::activation::gelu:
       return "gelu";
   }
   return "";
 }
 
-json describe_window(const hyperparameters& h) {
+json describe_window(const model::hyperparameters& h) {
   return {{"tokens", h.window},
           {"layers", std::ranges::count(h.windowed, true)},
           {"rope_base", shortest(h.local_rope_base)}};
 }
 
-json describe_recurrence(const hyperparameters& h) {
-  const recurrence& r = h.recurrence;
+json describe_recurrence(const model::hyperparameters& h) {
+  const model::recurrence& r = h.recurrence;
   return {{"layers", h.n_recurrent()},
           {"convolution", r.taps},
           {"key_heads", r.key_heads},
@@ -153,13 +154,13 @@ json describe_recurrence(const hyperparameters& h) {
           {"state_bytes", h.state_elements() * sizeof(float)}};
 }
 
-json describe_model(const loaded& m) {
-  const hyperparameters& h = m.shape;
+json describe_model(const model::loaded& m) {
+  const model::hyperparameters& h = m.shape;
   uint64_t parameters = 0;
   uint64_t bytes = 0;
   for (uint32_t i = 0; i < m.weights.size(); ++i) {
     if (m.is_made(i)) continue;
-    const weight& w = m.weights[i];
+    const model::weight& w = m.weights[i];
     parameters += static_cast<uint64_t>(w.ne[0]) * static_cast<uint64_t>(w.ne[1]);
     bytes += w.data_bytes;
   }
@@ -187,13 +188,13 @@ json describe_model(const loaded& m) {
   if (h.pooling != 0) out["pooling"] = h.pooling;
   if (h.window != 0) out["window"] = describe_window(h);
   if (!h.recurrent.empty()) out["recurrent"] = describe_recurrence(h);
-  if (const std::string ignored = ignored_of(m); !ignored.empty()) out["ignored"] = ignored;
+  if (const std::string ignored = model::ignored_of(m); !ignored.empty()) out["ignored"] = ignored;
   return out;
 }
 
 // What the model would find on this machine: the context that fits beside its weights, with
 // f16 keys and values.
-json describe_room(const hyperparameters& h, uint64_t weight_bytes) {
+json describe_room(const model::hyperparameters& h, uint64_t weight_bytes) {
   const uint64_t free = free_host_memory();
   if (free == 0) return {};
   constexpr uint32_t block = 64;  // tokens; sessions take room for so many at a time
@@ -201,7 +202,7 @@ json describe_room(const hyperparameters& h, uint64_t weight_bytes) {
   const uint64_t taken = weight_bytes + 2 * h.state_elements() * sizeof(float);
   const uint64_t room = free - std::min(free, taken);
   return {{"memory_free_bytes", free},
-          {"max_context", max_context(room, block * token_bytes, block)}};
+          {"max_context", model::max_context(room, block * token_bytes, block)}};
 }
 
 // One line per tensor type that no weight can have.
@@ -223,7 +224,7 @@ void note_types(const gguf::file& file, json& problems) {
 }
 
 // What the tensors were taken for, and why: a line for each way of reading.
-json describe_readings(const loaded& m) {
+json describe_readings(const model::loaded& m) {
   struct use {
     uint64_t count = 0;
     std::string first;
@@ -242,18 +243,18 @@ json describe_readings(const loaded& m) {
 // What holds for the whole file and decides how its weights are read, also where no weight is.
 void note_whole_file(const gguf::file& file, json& report) {
   json& problems = report["problems"];
-  const auto told = tell_q2(file);
+  const auto told = model::tell_q2(file);
   if (!told) problems.push_back(told.error().message);
   const auto q2 = told.value_or(std::nullopt);
   if (q2)
     report["type_42"] = {{"layout", formats::q2_layout_name(q2->layout)},
                          {"told", formats::q2_evidence_name(q2->by)}};
-  const auto rotated = read_hadamard(file);
+  const auto rotated = model::read_hadamard(file);
   if (!rotated) problems.push_back(rotated.error().message);
   const auto h = rotated.value_or(std::nullopt);
   if (!h) return;
   json sign_widths = json::array();
-  for (const hadamard::width& w : h->widths) sign_widths.push_back(w.columns);
+  for (const model::hadamard::width& w : h->widths) sign_widths.push_back(w.columns);
   report["hadamard"] = {{"block", h->block},
                         {"signs", h->widths.empty() ? "identity" : "explicit"},
                         {"sign_widths", std::move(sign_widths)},
@@ -270,9 +271,9 @@ void note_tokens(const tokenizer::tokenizer& tokens, json& description, json& re
 }
 
 // Whether the model would load, and what it is if so.
-void note_model(gguf::file file, const load_options& options, json& report) {
+void note_model(gguf::file file, const model::load_options& options, json& report) {
   json& problems = report["problems"];
-  auto m = read(std::move(file), options);
+  auto m = model::read(std::move(file), options);
   if (!m) {
     const json why = m.error().message;
     if (std::ranges::find(problems, why) == problems.end()) problems.push_back(why);
@@ -288,17 +289,18 @@ void note_model(gguf::file file, const load_options& options, json& report) {
   if (json room = describe_room(m->shape, weight_bytes); !room.empty())
     report["host"] = std::move(room);
   report["readings"] = describe_readings(*m);
-  if (auto left_out = left_out_of(*m); !left_out.empty()) report["left_out"] = std::move(left_out);
-  if (json members = left_out_members(*m); !members.empty())
+  if (auto left_out = model::left_out_of(*m); !left_out.empty())
+    report["left_out"] = std::move(left_out);
+  if (json members = model::left_out_members(*m); !members.empty())
     report["left_out_members"] = std::move(members);
 }
 
 }  // namespace
 
-result<std::string> inspect(const std::filesystem::path& file, const load_options& options) {
+result<std::string> inspect(const std::filesystem::path& file, const model::load_options& options) {
   json report;
   json problems = json::array();
-  auto opened = open_file(file);
+  auto opened = model::open_file(file);
   if (!opened && std::filesystem::is_directory(file)) return std::unexpected(opened.error());
   if (!opened) {  // a shard may be missing, or this is not the first one; this file alone may be
                   // fine
@@ -322,4 +324,4 @@ result<std::string> inspect(const std::filesystem::path& file, const load_option
   return report.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-}  // namespace bitnet::model
+}  // namespace bitnet::inspect

@@ -1,0 +1,15 @@
+#pragma once
+// What a GGUF file holds and whether it would run, as JSON.
+
+#include <filesystem>
+#include <string>
+
+#include "base/result.hpp"
+#include "model/model.hpp"
+
+namespace bitnet::inspect {
+
+// The JSON text of bitnet_inspect (bitnet.h).
+result<std::string> inspect(const std::filesystem::path& file, const model::load_options& options);
+
+}  // namespace bitnet::inspect
