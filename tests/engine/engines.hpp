@@ -16,18 +16,15 @@
 #include "../core/model/small_hybrid.hpp"
 #include "../demo_model.hpp"
 #include "../scratch_folder.hpp"
+#include "engine/split.hpp"
 #include "one_thread.hpp"
 #include "plugin/loading/backend.hpp"
-#include "session/session.hpp"
-#include "session/split.hpp"
+#include "sequence/session.hpp"
 
-namespace bitnet::session {
+namespace bitnet::test {
 
 using ids = std::vector<int32_t>;
 using floats = std::vector<float>;
-
-using test::need;
-using test::one_thread;
 
 // The layers with which parts begin, the first of them aside; 0: behind the embedding.
 using cuts = std::vector<uint32_t>;
@@ -71,12 +68,12 @@ class engines : public testing::Test {
   }
   [[nodiscard]] uint32_t n_layers() const { return model_->shape().n_layers; }
 
-  placement placed(const cuts& at) {
-    placement out;
+  engine::placement placed(const cuts& at) {
+    engine::placement out;
     uint32_t first = 0;
     for (std::size_t i = 0; i <= at.size(); ++i) {
       const bool last = i == at.size();
-      auto p = need(part::open(cpu_, *model_));
+      auto p = need(engine::part::open(cpu_, *model_));
       p->take(
           {.first = first, .last = last ? n_layers() : at[i], .embedding = i == 0, .head = last});
       out.parts.push_back(std::move(p));
@@ -85,22 +82,23 @@ class engines : public testing::Test {
     out.main = at.size();
     return out;
   }
-  std::shared_ptr<engine> on(placement where, const kv_budget& budget = {}) {
-    return need(engine::open(std::move(where), *model_, {}, nullptr, budget));
+  std::shared_ptr<engine::engine> on(engine::placement where,
+                                     const engine::kv_budget& budget = {}) {
+    return need(engine::engine::open(std::move(where), *model_, {}, nullptr, budget));
   }
-  std::shared_ptr<engine> cut(const cuts& at, const kv_budget& budget = {}) {
+  std::shared_ptr<engine::engine> cut(const cuts& at, const engine::kv_budget& budget = {}) {
     return on(placed(at), budget);
   }
-  static session_options wanted() {
-    session_options o;
+  static engine::session_options wanted() {
+    engine::session_options o;
     o.n_context = 256;
     o.n_batch = 32;
     o.deterministic = true;
     return o;
   }
-  std::unique_ptr<session> open(const std::shared_ptr<engine>& e,
-                                const session_options& o = wanted()) {
-    return need(session::open(e, o, 0));
+  std::unique_ptr<sequence::session> open(const std::shared_ptr<engine::engine>& e,
+                                          const engine::session_options& o = wanted()) {
+    return need(sequence::session::open(e, o, 0));
   }
 
   [[nodiscard]] ids many(std::size_t n) const {
@@ -116,4 +114,4 @@ class engines : public testing::Test {
   std::optional<model::model> model_;
 };
 
-}  // namespace bitnet::session
+}  // namespace bitnet::test

@@ -10,9 +10,9 @@
 #include <numeric>
 
 #include "engines.hpp"
-#include "session/embedding.hpp"
+#include "sequence/embedding.hpp"
 
-namespace bitnet::session {
+namespace bitnet::test {
 namespace {
 
 class parts : public engines {
@@ -28,13 +28,13 @@ class parts : public engines {
     return out;
   }
 
-  static floats rows(session& s, const ids& of, bool all = false) {
+  static floats rows(sequence::session& s, const ids& of, bool all = false) {
     floats out((all ? of.size() : 1) * s.row_floats());
     need(s.eval(of, all, out));
     return out;
   }
   // Prompts in steps of several sizes, single tokens, and going back.
-  floats life_of(session& s) const {
+  floats life_of(sequence::session& s) const {
     floats out;
     const auto note = [&](const floats& more) { out.insert(out.end(), more.begin(), more.end()); };
     note(rows(s, many(70)));
@@ -63,7 +63,7 @@ TEST_F(parts, give_the_bits_of_the_whole) {
 }
 
 TEST_F(parts, share_a_window) {
-  session_options o = wanted();
+  engine::session_options o = wanted();
   o.window = 20;
   o.window_keep = 3;
   each_model([&] {
@@ -75,13 +75,13 @@ TEST_F(parts, share_a_window) {
 }
 
 TEST_F(parts, give_the_same_embeddings) {
-  session_options o = wanted();
+  engine::session_options o = wanted();
   o.embeddings = true;
   each_model([&] {
     const auto vector = [&](const cuts& at) {
       const auto s = open(cut(at), o);
       floats out(s->row_floats());
-      need(embed(*s, many(50), pooling::mean, out));
+      need(sequence::embed(*s, many(50), sequence::pooling::mean, out));
       return out;
     };
     const floats whole = vector({});
@@ -93,15 +93,15 @@ TEST_F(parts, share_a_budget_and_evict_together) {
   each_model([&] {
     // For one session with its states and three blocks, which two cannot have at a time.
     const model::hyperparameters& h = model_->shape();
-    const limits one = need(limits_of(h, wanted(), UINT32_MAX, 0));
-    const kv_budget budget{.bytes = one.states_bytes + 3 * one.block_bytes};
-    session_options o = wanted();
+    const engine::limits one = need(engine::limits_of(h, wanted(), UINT32_MAX, 0));
+    const engine::kv_budget budget{.bytes = one.states_bytes + 3 * one.block_bytes};
+    engine::session_options o = wanted();
     o.n_context = 128;
     const auto lives = [&](const cuts& at) {
       const auto e = cut(at, budget);
       const auto a = open(e, o), b = open(e, o);
       floats out = rows(*a, many(70));
-      for (session* s : {b.get(), a.get(), b.get()}) {
+      for (sequence::session* s : {b.get(), a.get(), b.get()}) {
         const floats more = rows(*s, many(5));
         out.insert(out.end(), more.begin(), more.end());
       }
@@ -121,7 +121,7 @@ TEST_F(parts, take_keys_and_states_to_other_cuts) {
       const auto s = open(cut(from));
       floats out = rows(*s, many(70));
       if (from != to) {
-        need(s->move(cut(to), moving::migrate, "a test"));
+        need(s->move(cut(to), engine::moving::migrate, "a test"));
         EXPECT_STREQ(s->moves().back().method, "migrate");
       }
       for (int32_t i = 0; i < 3; ++i) {
@@ -150,7 +150,7 @@ TEST_F(parts, say_what_each_device_has) {
     const auto whole = cut({});
     uint64_t file = 0;
     for (const model::weight& w : model_->weights()) file += w.data_bytes;
-    const part::uploaded& all = whole->main().has();
+    const engine::part::uploaded& all = whole->main().has();
     EXPECT_EQ(all.all(), file);
     EXPECT_EQ(all.layers.size(), n_layers());
     const bool tied = model_->output() == model_->token_embedding();
@@ -184,24 +184,24 @@ class fitting : public parts {
     load(tests::small_hybrid());
   }
   void has(uint64_t bytes) { gpu_.device.memory_total_bytes = bytes; }
-  result<placement> split_as(split_options how) {
+  result<engine::placement> split_as(engine::split_options how) {
     told_.clear();
     how.planned = wanted();
-    return split(gpu_, *model_, how, {}, false, keeper_);
+    return engine::split(gpu_, *model_, how, {}, false, keeper_);
   }
   // What the device needs for the last n layers; more than there are: the whole.
   uint64_t needs(uint32_t n) {
-    split_options how;
+    engine::split_options how;
     how.n_layers = n;
     has(UINT64_MAX);
-    const placement where = need(split_as(how));
-    const limits most = need(limits_of(model_->shape(), wanted(), UINT32_MAX, 0));
+    const engine::placement where = need(split_as(how));
+    const engine::limits most = need(engine::limits_of(model_->shape(), wanted(), UINT32_MAX, 0));
     return need(where.parts.back()->needs(wanted(), most,
-                                          pool_of(model_->shape(), wanted(), most, 0)))
+                                          engine::pool_of(model_->shape(), wanted(), most, 0)))
         .all();
   }
   // "0 1-4": where the parts' layers begin and end, the last one on the device.
-  static std::string layers_of(const placement& where) {
+  static std::string layers_of(const engine::placement& where) {
     std::string out;
     for (const auto& p : where.parts)
       out += fmt::format("{}{}-{}", out.empty() ? "" : " ", p->what().first, p->what().last);
@@ -210,13 +210,14 @@ class fitting : public parts {
 
   select::choice gpu_;
   std::string told_;
-  split_keeper keeper_{.host = [this]() -> result<select::choice> { return cpu_; },
-                       .of_backend = [this](uint32_t i) -> result<select::choice> {
-                         if (i > 2) return fail(BITNET_UNAVAILABLE, "there is none");
-                         select::choice c = gpu_;
-                         return c;
-                       },
-                       .log = [this](uint32_t, const std::string& text) { told_ += text + "\n"; }};
+  engine::split_keeper keeper_{
+      .host = [this]() -> result<select::choice> { return cpu_; },
+      .of_backend = [this](uint32_t i) -> result<select::choice> {
+        if (i > 2) return fail(BITNET_UNAVAILABLE, "there is none");
+        select::choice c = gpu_;
+        return c;
+      },
+      .log = [this](uint32_t, const std::string& text) { told_ += text + "\n"; }};
 };
 
 TEST_F(fitting, auto_takes_as_many_layers_as_there_is_room_for) {
@@ -232,7 +233,7 @@ TEST_F(fitting, auto_takes_as_many_layers_as_there_is_room_for) {
     if (needed[n] == needed[n + 1]) continue;  // one more has room, too
     for (const uint64_t room : {needed[n], needed[n + 1] - 1}) {
       has(room);
-      const placement where = need(split_as({}));
+      const engine::placement where = need(split_as({}));
       EXPECT_EQ(layers_of(where), fmt::format("0-{} {}-4", n_layers() - n, n_layers() - n));
       EXPECT_EQ(where.main, 1U);
       const uint64_t lacks = needed[n_layers() + 1] - room;
@@ -258,7 +259,7 @@ TEST_F(fitting, auto_takes_as_many_layers_as_there_is_room_for) {
 TEST_F(fitting, what_was_asked_for_and_does_not_fit_is_refused_with_the_bytes) {
   struct {
     const char* why;
-    split_options how;
+    engine::split_options how;
     uint32_t layers;  // that are to fit
   } rows[] = {{"all", {.n_layers = UINT32_MAX}, 5},
               {"a number", {.n_layers = 2}, 2},
@@ -298,7 +299,7 @@ TEST_F(fitting, a_number_of_layers_is_taken_at_its_word) {
 
 TEST_F(fitting, shares_cut_layers_over_devices) {
   has(0);
-  const std::tuple<split_options, const char*> rows[] = {
+  const std::tuple<engine::split_options, const char*> rows[] = {
       {{.shares = {1, 1}}, "0-2 2-4"},
       {{.shares = {3, 1}}, "0-3 3-4"},
       {{.shares = {0, 5}}, "0-4"},
@@ -308,7 +309,7 @@ TEST_F(fitting, shares_cut_layers_over_devices) {
       {{.n_layers = 4, .shares = {1, 1}}, "0-0 0-2 2-4"}};
   const floats whole = life_of(*open(cut({})));
   for (const auto& [how, layers] : rows) {
-    placement where = need(split_as(how));
+    engine::placement where = need(split_as(how));
     EXPECT_EQ(layers_of(where), layers);
     EXPECT_EQ(life_of(*open(on(std::move(where)))), whole);
   }
@@ -320,11 +321,11 @@ TEST_F(fitting, shares_that_mean_nothing_are_refused) {
   const float inf = std::numeric_limits<float>::infinity();
   const std::vector<float> rows[] = {
       {0, 0}, {0}, {nan}, {1, nan}, {-1, 2}, {inf}, std::vector<float>(65, 1.0F)};
-  for (const auto& shares : rows) EXPECT_FALSE(check_shares(shares));
-  EXPECT_TRUE(check_shares({}));
-  EXPECT_TRUE(check_shares({3e38F, 3e38F})) << "their sum is a double";
-  EXPECT_EQ(share_out(0, 4, {3e38F, 3e38F}), (std::vector<uint32_t>{0, 2, 4}));
+  for (const auto& shares : rows) EXPECT_FALSE(engine::check_shares(shares));
+  EXPECT_TRUE(engine::check_shares({}));
+  EXPECT_TRUE(engine::check_shares({3e38F, 3e38F})) << "their sum is a double";
+  EXPECT_EQ(engine::share_out(0, 4, {3e38F, 3e38F}), (std::vector<uint32_t>{0, 2, 4}));
 }
 
 }  // namespace
-}  // namespace bitnet::session
+}  // namespace bitnet::test

@@ -7,27 +7,33 @@
 #include <random>
 
 #include "engines.hpp"
-#include "session/model_runner.hpp"
+#include "runner/model_runner.hpp"
 
-namespace bitnet::session {
+namespace bitnet::runner {
 namespace {
+
+using test::cuts;
+using test::engines;
+using test::floats;
+using test::ids;
+using test::need;
 
 constexpr uint32_t n_sequences = 33;  // more than any kernel takes together
 constexpr uint32_t blocks_each = 2;
 
 class runner : public engines {
  protected:
-  std::unique_ptr<model_runner> open_runner(const std::shared_ptr<engine>& e,
+  std::unique_ptr<model_runner> open_runner(const std::shared_ptr<engine::engine>& e,
                                             uint32_t most_sequences = n_sequences) {
-    const session_options o = wanted();
-    const limits most = need(limits_of(model_->shape(), o, UINT32_MAX, 0));
-    bitnet_kv_config kv = pool_of(model_->shape(), o, most, 0);
+    const engine::session_options o = wanted();
+    const engine::limits most = need(engine::limits_of(model_->shape(), o, UINT32_MAX, 0));
+    bitnet_kv_config kv = engine::pool_of(model_->shape(), o, most, 0);
     kv.n_blocks = n_sequences * blocks_each;
     if (kv.n_states != 0) kv.n_states = n_sequences + 1;
-    std::shared_ptr<const kv_pools> pools;
+    std::shared_ptr<const engine::kv_pools> pools;
     {
       const std::lock_guard turn(e->device_turn());
-      pools = need(kv_pools::make(*e, kv));
+      pools = need(engine::kv_pools::make(*e, kv));
     }
     return need(model_runner::open(e, o, most, most_sequences, std::move(pools), 0));
   }
@@ -36,11 +42,11 @@ class runner : public engines {
     ids tokens;
     floats rows;  // of all of them, alone
     std::vector<uint32_t> blocks;
-    uint32_t state = no_block;
+    uint32_t state = kv::no_block;
     std::size_t done = 0;
   };
   // With blocks and states in no order.
-  std::vector<sequence> make_sequences(const std::shared_ptr<engine>& e, bool with_states) {
+  std::vector<sequence> make_sequences(const std::shared_ptr<engine::engine>& e, bool with_states) {
     std::vector<uint32_t> blocks(n_sequences * blocks_each);
     std::iota(blocks.begin(), blocks.end(), 0U);
     std::ranges::shuffle(blocks, random_);
@@ -133,7 +139,7 @@ TEST_F(runner, copies_blocks_and_states_of_all_parts) {
     sequence& giver = &parent == &all[0] ? all[1] : all[0];
     child.blocks = giver.blocks;
     std::vector<uint32_t> from = {parent.blocks[0]}, to = {child.blocks[0]};
-    if (parent.state != no_block) {
+    if (parent.state != kv::no_block) {
       child.state = giver.state;
       from.push_back(r.limits().n_blocks + parent.state);
       to.push_back(r.limits().n_blocks + child.state);
@@ -209,4 +215,4 @@ TEST_F(runner, refuses_a_step_beyond_its_limits) {
 }
 
 }  // namespace
-}  // namespace bitnet::session
+}  // namespace bitnet::runner

@@ -10,10 +10,10 @@
 
 #include "../demo_model.hpp"
 #include "compute/steps.hpp"
+#include "engine/graph.hpp"
 #include "model/model.hpp"
 #include "one_thread.hpp"
 #include "plugin/loading/backend.hpp"
-#include "program/graph.hpp"
 
 namespace bitnet {
 namespace {
@@ -159,7 +159,7 @@ class split : public testing::Test {
   void SetUp() override {
     if (test::demo_model().empty()) GTEST_SKIP() << "no demo model in models/";
     model_.emplace(need(model::model::load(test::demo_model(), {})));
-    graph_ = program::describe(*model_, n_context);
+    graph_ = engine::graph_of(*model_, n_context);
     const auto open = [&](const char* file, const char* name) {
       return need(plugin::backend::load(file, name, BITNET_PURPOSE_LOAD, host_));
     };

@@ -14,9 +14,9 @@ TREE = {
     "core/CMakeLists.txt": """
 bitnet_core_module(base LINK Threads::Threads)
 bitnet_core_module(gguf DEPENDS base)
-bitnet_core_module(model DEPENDS gguf   # a comment with DEPENDS session
+bitnet_core_module(model DEPENDS gguf   # a comment with DEPENDS engine
   LINK json)
-bitnet_core_module(session DEPENDS model)
+bitnet_core_module(engine DEPENDS model)
 bitnet_core_module(plugin/trust DEPENDS base)
 bitnet_core_module(plugin/loading DEPENDS plugin/trust)
 """,
@@ -24,7 +24,7 @@ bitnet_core_module(plugin/loading DEPENDS plugin/trust)
     "core/src/base/result.hpp": '#include "bitnet/abi/base.h"',
     "core/src/gguf/types.hpp": '#include "base/result.hpp"',
     "core/src/model/model.hpp": "#include <vector>",
-    "core/src/session/session.hpp": '#include "model/model.hpp"',
+    "core/src/engine/engine.hpp": '#include "model/model.hpp"',
     "core/src/plugin/trust/trust.hpp": '#include "base/result.hpp"',
     "core/src/plugin/loading/backend.hpp": '#include "plugin/trust/trust.hpp"',
     "plugins/sdk/include/bitnet/sdk/guard.hpp": '#include "bitnet/abi/base.h"',
@@ -40,18 +40,18 @@ bitnet_core_module(plugin/loading DEPENDS plugin/trust)
 
 # file, its include, allowed, why
 ROWS = [
-    ("core/src/session/a.cpp", '"gguf/types.hpp"', True, "dependencies are transitive"),
-    ("core/src/session/a.cpp", '"session.hpp"', True, "one's own folder"),
+    ("core/src/engine/a.cpp", '"gguf/types.hpp"', True, "dependencies are transitive"),
+    ("core/src/engine/a.cpp", '"engine.hpp"', True, "one's own folder"),
     ("core/src/gguf/a.cpp", '"model/model.hpp"', False, "an arrow upwards"),
-    ("core/src/model/a.cpp", '"session/session.hpp"', False, "DEPENDS in a comment is no arrow"),
+    ("core/src/model/a.cpp", '"engine/engine.hpp"', False, "DEPENDS in a comment is no arrow"),
     ("core/src/gguf/a.cpp", '"../model/model.hpp"', False, "a relative path leads out, too"),
     ("core/src/gguf/a.cpp", "<model/model.hpp>", False, "angle brackets hide nothing"),
     ("core/src/base/a.cpp", '"bitnet/sdk/guard.hpp"', False, "core knows no plugin code"),
     ("core/src/base/a.cpp", '"../../../plugins/cpu/kernels/dot.hpp"', False, "nor a kernel"),
     ("core/src/other/a.cpp", '"base/result.hpp"', False, "a module without a line in CMake"),
-    ("core/src/api/a.cpp", '"session/session.hpp"', True, "the outside of the library sees all"),
+    ("core/src/api/a.cpp", '"engine/engine.hpp"', True, "the outside of the library sees all"),
     ("core/src/api/a.cpp", '"bitnet/sdk/guard.hpp"', False, "of core"),
-    ("core/src/session/a.cpp", '"api/handles.hpp"', False, "and nobody sees the outside"),
+    ("core/src/engine/a.cpp", '"api/handles.hpp"', False, "and nobody sees the outside"),
     ("core/src/plugin/loading/a.cpp", '"plugin/trust/trust.hpp"', True, "a module in a folder"),
     ("core/src/plugin/trust/a.cpp", '"plugin/loading/backend.hpp"', False, "beside another"),
     ("plugins/cpu/a.cpp", '"kernels/dot.hpp"', True, "a plugin's own folder"),

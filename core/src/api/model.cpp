@@ -44,28 +44,28 @@ bitnet::result<bitnet::model::load_options> bitnet::api::load_options_of(
 
 namespace {
 
-std::optional<bitnet::session::pack_cache> pack_cache_of(const bitnet_model_options& o,
-                                                         bitnet_runtime& runtime) {
+std::optional<bitnet::engine::pack_cache> pack_cache_of(const bitnet_model_options& o,
+                                                        bitnet_runtime& runtime) {
   if (o.pack_cache == nullptr || *o.pack_cache == '\0' || bitnet::environment::caches_refused())
     return std::nullopt;
-  bitnet::session::pack_cache_options options;
+  bitnet::engine::pack_cache_options options;
   options.folder = o.pack_cache;
   if (o.pack_cache_max_bytes != 0) options.max_bytes = o.pack_cache_max_bytes;
   options.note = [&runtime](uint32_t level, const std::string& text) {
     runtime.services.log(level, "model", text);
   };
-  return bitnet::session::pack_cache(std::move(options));
+  return bitnet::engine::pack_cache(std::move(options));
 }
 
-bitnet::result<bitnet::session::kv_budget> kv_budget_of(const bitnet_model_options& o) {
-  using bitnet::session::eviction;
+bitnet::result<bitnet::engine::kv_budget> kv_budget_of(const bitnet_model_options& o) {
+  using bitnet::kv::eviction;
   switch (o.kv_eviction) {
     case BITNET_EVICT_LRU:
-      return bitnet::session::kv_budget{o.kv_budget_bytes, eviction::lru};
+      return bitnet::engine::kv_budget{o.kv_budget_bytes, eviction::lru};
     case BITNET_EVICT_FIFO:
-      return bitnet::session::kv_budget{o.kv_budget_bytes, eviction::fifo};
+      return bitnet::engine::kv_budget{o.kv_budget_bytes, eviction::fifo};
     case BITNET_EVICT_LFU:
-      return bitnet::session::kv_budget{o.kv_budget_bytes, eviction::lfu};
+      return bitnet::engine::kv_budget{o.kv_budget_bytes, eviction::lfu};
     default:
       return bitnet::fail(BITNET_INVALID_ARGUMENT, "kv_eviction must be LRU, FIFO or LFU");
   }
@@ -104,7 +104,7 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
       const bitnet::api::steady steady(runtime->switching);
       auto choice = runtime->choose();
       if (!choice) return std::unexpected(choice.error());
-      bitnet::session::engine::progress progress;
+      bitnet::engine::engine::progress progress;
       if (o.progress != nullptr)
         progress = [&o](uint64_t done, uint64_t total) {
           return o.progress(o.progress_user, done, total) == 0;
@@ -112,7 +112,7 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
       m->split = *std::move(split);
       m->budget = *budget;
       m->copies = o.load_mode == BITNET_LOAD_COPIED;
-      m->engines = std::make_unique<bitnet::session::model_engines>(
+      m->engines = std::make_unique<bitnet::engine::model_engines>(
           m->model, pack_cache_of(o, *runtime), *budget,
           [&self = *m](const bitnet::select::choice& wanted) { return self.place(wanted); },
           o.tune != 0, m->copies);

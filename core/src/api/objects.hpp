@@ -16,29 +16,29 @@
 #include "api/turns.hpp"
 #include "bitnet/bitnet.h"
 #include "chat/template.hpp"
+#include "engine/engine.hpp"
+#include "engine/lost_devices.hpp"
+#include "engine/model_engines.hpp"
+#include "engine/split.hpp"
 #include "grammar/guide.hpp"
 #include "model/model.hpp"
 #include "plugin/loading/backend.hpp"
 #include "reload/generations.hpp"
 #include "select/selection.hpp"
-#include "session/embedding.hpp"
-#include "session/engine.hpp"
-#include "session/lost_devices.hpp"
-#include "session/model_engines.hpp"
-#include "session/session.hpp"
-#include "session/split.hpp"
-#include "session/trial.hpp"
+#include "sequence/embedding.hpp"
+#include "sequence/session.hpp"
 #include "threads/placement.hpp"
 #include "threads/pool.hpp"
+#include "trial/trial.hpp"
 
 namespace bitnet::api {
 
 // model.cpp
 result<model::load_options> load_options_of(const bitnet_model_options& o);
 // session.cpp
-result<session::session_options> session_options_of(const bitnet_session_options& o);
+result<engine::session_options> session_options_of(const bitnet_session_options& o);
 // splitting.cpp
-result<session::split_options> split_options_of(const bitnet_model_options& o);
+result<engine::split_options> split_options_of(const bitnet_model_options& o);
 
 // What plugins are given: the log, the threads, the clock and word of cancellations. Thread-safe.
 class services final : public plugin::host_services {
@@ -104,14 +104,14 @@ struct bitnet_runtime {
                                                       const std::set<std::string>& without,
                                                       std::vector<std::string>* late = nullptr);
   // Where a session goes whose device is lost.
-  bitnet::result<bitnet::session::engine_ptr> find_replacement(
+  bitnet::result<bitnet::engine::engine_ptr> find_replacement(
       bitnet_model& model, const bitnet::select::request& wanted,
-      const bitnet::session::engine_ptr& from, const bitnet::failure& why);
+      const bitnet::engine::engine_ptr& from, const bitnet::failure& why);
 
   bitnet::api::services services;
   bitnet::select::request request;
   bitnet::reload::generations generations;
-  bitnet::session::lost_devices lost;
+  bitnet::engine::lost_devices lost;
   // Held alone by a reload, shared by what opens or closes models or moves sessions.
   std::shared_mutex switching;
   std::mutex turn;  // guards what follows
@@ -126,13 +126,13 @@ struct bitnet_model {
   bitnet_model(bitnet::model::model m, bitnet_runtime* r) : model(std::move(m)), runtime(r) {}
   ~bitnet_model();
   // Which devices have what of it when `wanted` is asked for.
-  bitnet::result<bitnet::session::placement> place(const bitnet::select::choice& wanted) const;
+  bitnet::result<bitnet::engine::placement> place(const bitnet::select::choice& wanted) const;
   bitnet::model::model model;
   bitnet_runtime* runtime;  // NULL with vocabulary_only
-  bitnet::session::split_options split;
-  bitnet::session::kv_budget budget;
-  bool copies = false;                                      // of weights: BITNET_LOAD_COPIED
-  std::unique_ptr<bitnet::session::model_engines> engines;  // likewise; goes before model
+  bitnet::engine::split_options split;
+  bitnet::engine::kv_budget budget;
+  bool copies = false;                                     // of weights: BITNET_LOAD_COPIED
+  std::unique_ptr<bitnet::engine::model_engines> engines;  // likewise; goes before model
   // What "auto" is for it: found out, and told, when it is first asked for.
   mutable std::once_flag chat_once;
   mutable bitnet::chat::choice chat;
@@ -155,8 +155,8 @@ struct bitnet_session {
   bitnet::select::request request;  // where it may go when its device is lost
   std::atomic<bool> cancelled{false};
   uint64_t cancel_token = 0;
-  bitnet::session::pooling pooling = bitnet::session::pooling::last;  // of embeddings
-  std::unique_ptr<bitnet::session::session> session;
+  bitnet::sequence::pooling pooling = bitnet::sequence::pooling::last;  // of embeddings
+  std::unique_ptr<bitnet::sequence::session> session;
   std::string grammar_text;  // of the last grammar, and what was learnt of it
   std::unique_ptr<bitnet::grammar::guide> grammar;
 };
@@ -169,10 +169,10 @@ result<std::optional<turn_of<bitnet_session>>> turn_or_callback(bitnet_session& 
 }  // namespace bitnet::api
 
 struct bitnet_trial {
-  bitnet_trial(uint32_t threads, std::unique_ptr<bitnet::session::trial> t)
+  bitnet_trial(uint32_t threads, std::unique_ptr<bitnet::trial::trial> t)
       : n_threads(threads), trial(std::move(t)) {}
   void at_end_of_call() {}
   bitnet::api::one_call calls;
   uint32_t n_threads;
-  std::unique_ptr<bitnet::session::trial> trial;
+  std::unique_ptr<bitnet::trial::trial> trial;
 };

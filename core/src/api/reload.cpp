@@ -19,10 +19,10 @@ bitnet::result<bitnet::reload::options> options_of(const bitnet_reload_options& 
     case BITNET_RELOAD_FINISH:
       break;
     case BITNET_RELOAD_MIGRATE:
-      out.sessions = bitnet::session::moving::migrate;
+      out.sessions = bitnet::engine::moving::migrate;
       break;
     case BITNET_RELOAD_RECOMPUTE:
-      out.sessions = bitnet::session::moving::recompute;
+      out.sessions = bitnet::engine::moving::recompute;
       break;
     default:
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
@@ -84,7 +84,7 @@ bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
     auto engine = s.model->engines->on(*choice);
     if (!engine) return std::unexpected(engine.error());
     if (engine->get() != &s.session->owner())
-      if (auto ok = s.session->move(*engine, bitnet::session::moving::migrate,
+      if (auto ok = s.session->move(*engine, bitnet::engine::moving::migrate,
                                     fmt::format("asked for {}", wanted.text));
           !ok)
         return ok;
@@ -96,9 +96,9 @@ bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
 
 }  // namespace
 
-bitnet::result<bitnet::session::engine_ptr> bitnet_runtime::find_replacement(
+bitnet::result<bitnet::engine::engine_ptr> bitnet_runtime::find_replacement(
     bitnet_model& model, const bitnet::select::request& wanted,
-    const bitnet::session::engine_ptr& from, const bitnet::failure& why) {
+    const bitnet::engine::engine_ptr& from, const bitnet::failure& why) {
   const bitnet::api::steady steady(switching);
   generations.lose(*from->failed_part().choice().backend, why.message);
   return lost.find_replacement(

@@ -42,7 +42,7 @@ constexpr uint32_t default_event_capacity = 256;
 constexpr std::size_t n_ends = 7;
 
 // The options of the sequences of a scheduler.
-bitnet::result<bitnet::session::session_options> sequences_of(const bitnet_scheduler_options& o) {
+bitnet::result<bitnet::engine::session_options> sequences_of(const bitnet_scheduler_options& o) {
   const auto taken =
       bitnet::api::take_options(o.sequences, bitnet_session_defaults, "the options of sequences");
   if (!taken) return std::unexpected(taken.error());
@@ -67,7 +67,7 @@ bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
   bitnet::serving::engine_options how;
   how.sequences = *std::move(sequences);
   how.sequences.own_kv = true;
-  how.sequences.on_loss = [self = out.get()](const bitnet::session::engine_ptr& lost,
+  how.sequences.on_loss = [self = out.get()](const bitnet::engine::engine_ptr& lost,
                                              const bitnet::failure& why) {
     return self->model->runtime->find_replacement(*self->model, self->request, lost, why);
   };
@@ -77,7 +77,7 @@ bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
   if (o.max_waiting_tokens != 0) how.scheduling.max_waiting_tokens = o.max_waiting_tokens;
   if (o.reader_timeout_ms != 0)
     how.scheduling.sink_patience = std::chrono::milliseconds(o.reader_timeout_ms);
-  auto engine = model.engines->open([&](bitnet::session::engine_ptr e) {
+  auto engine = model.engines->open([&](bitnet::engine::engine_ptr e) {
     return bitnet::serving::async_engine::open(std::move(e), how);
   });
   if (!engine) return std::unexpected(std::move(engine.error()));
@@ -101,7 +101,7 @@ bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
   if (!generation) return std::unexpected(std::move(generation.error()));
   bitnet::schedule::request out;
   out.prompt.assign(o.prompt, o.prompt + o.n_prompt);
-  if (auto ok = bitnet::session::check_ids(out.prompt, to.model->model.shape().n_vocab); !ok)
+  if (auto ok = bitnet::sequence::check_ids(out.prompt, to.model->model.shape().n_vocab); !ok)
     return std::unexpected(std::move(ok.error()));
   out.generation = *std::move(generation);
   out.generation.logprobs = o.logprobs != 0;

@@ -1,5 +1,5 @@
-#include "session/session.hpp"
-#include "session/tuning.hpp"
+#include "sequence/session.hpp"
+#include "engine/tuning.hpp"
 
 #include <nlohmann/json.hpp>
 
@@ -9,10 +9,9 @@
 #include "compute/kv_types.hpp"
 #include "generate/text_tokens.hpp"
 #include "grammar/gbnf.hpp"
-#include "program/graph.hpp"
 #include "select/device_status.hpp"
-#include "session/embedding.hpp"
-#include "session/generating.hpp"
+#include "sequence/embedding.hpp"
+#include "sequence/generating.hpp"
 
 namespace {
 
@@ -38,7 +37,7 @@ const char* dtype_name(uint32_t dtype) {
 using nlohmann::ordered_json;
 
 void add_tuning(ordered_json& report, const std::string& tuning) {
-  const auto tuned = bitnet::session::read_tuning(tuning);
+  const auto tuned = bitnet::engine::read_tuning(tuning);
   report["tuning"] = tuned.settings;
   for (const auto& f : tuned.figures)
     report["tuning_figures"].push_back({{"setting", f.setting},
@@ -48,7 +47,7 @@ void add_tuning(ordered_json& report, const std::string& tuning) {
 }
 
 // What a kernel of one of the devices of `e` rounds to, by its id; nullptr: nothing.
-const char* precision_of(std::string_view id, const bitnet::session::engine& e) {
+const char* precision_of(std::string_view id, const bitnet::engine::engine& e) {
   for (const auto& p : e.parts())
     for (const auto& [rounding, precision] : p->choice().rounding)
       if (rounding == id) return bitnet::select::precision_name(precision);
@@ -56,7 +55,7 @@ const char* precision_of(std::string_view id, const bitnet::session::engine& e) 
 }
 
 ordered_json kernels_json(const std::vector<bitnet_kernel_stat>& kernels,
-                          const bitnet::session::engine& by) {
+                          const bitnet::engine::engine& by) {
   ordered_json out = ordered_json::array();
   for (const bitnet_kernel_stat& k : kernels) {
     const std::string id(k.id, strnlen(k.id, sizeof k.id));
@@ -69,7 +68,7 @@ ordered_json kernels_json(const std::vector<bitnet_kernel_stat>& kernels,
   return out;
 }
 
-ordered_json kv_json(const bitnet::session::session::usage& u) {
+ordered_json kv_json(const bitnet::sequence::session::usage& u) {
   ordered_json out = {{"blocks", u.kv_blocks},
                       {"dtype_k", dtype_name(u.dtype_k)},
                       {"dtype_v", dtype_name(u.dtype_v)},
@@ -86,7 +85,7 @@ ordered_json kv_json(const bitnet::session::session::usage& u) {
   return out;
 }
 
-ordered_json parts_json(const bitnet::session::engine& e) {
+ordered_json parts_json(const bitnet::engine::engine& e) {
   ordered_json out = ordered_json::array();
   for (const auto& p : e.parts()) {
     const auto& what = p->what();
@@ -105,7 +104,7 @@ ordered_json parts_json(const bitnet::session::engine& e) {
   return out;
 }
 
-ordered_json moves_json(const std::deque<bitnet::session::move_record>& moves) {
+ordered_json moves_json(const std::deque<bitnet::sequence::move_record>& moves) {
   ordered_json out = ordered_json::array();
   for (const auto& m : moves) {
     ordered_json one = {{"from", m.from},
@@ -121,15 +120,15 @@ ordered_json moves_json(const std::deque<bitnet::session::move_record>& moves) {
 
 // ---- the options of a session
 
-bitnet::result<bitnet::session::pooling> pooling_for(const bitnet_session_options& o,
-                                                     uint32_t of_model) {
+bitnet::result<bitnet::sequence::pooling> pooling_for(const bitnet_session_options& o,
+                                                      uint32_t of_model) {
   if (o.pooling > BITNET_POOLING_LAST)
     return bitnet::fail(BITNET_INVALID_ARGUMENT, "pooling must be MODEL, MEAN, CLS or LAST");
   if (o.embeddings == 0 && o.pooling != BITNET_POOLING_MODEL)
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
                         "pooling is for sessions of embeddings; set embeddings too");
-  if (o.embeddings == 0) return bitnet::session::pooling::last;
-  return bitnet::session::pooling_of(o.pooling == BITNET_POOLING_MODEL ? of_model : o.pooling);
+  if (o.embeddings == 0) return bitnet::sequence::pooling::last;
+  return bitnet::sequence::pooling_of(o.pooling == BITNET_POOLING_MODEL ? of_model : o.pooling);
 }
 
 // That the session was opened for what it is asked for.
@@ -207,9 +206,9 @@ bitnet::result<std::optional<session_turn>> bitnet::api::turn_or_callback(bitnet
   return std::optional(*std::move(turn));
 }
 
-bitnet::result<bitnet::session::session_options> bitnet::api::session_options_of(
+bitnet::result<bitnet::engine::session_options> bitnet::api::session_options_of(
     const bitnet_session_options& o) {
-  bitnet::session::session_options out;
+  bitnet::engine::session_options out;
   out.n_context = o.n_context;
   out.n_batch = o.n_batch;
   const auto k = kv_dtype(o.kv_k);
@@ -256,7 +255,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     if (!taken) return std::unexpected(taken.error());
     auto options_of = bitnet::api::session_options_of(*taken);
     if (!options_of) return std::unexpected(options_of.error());
-    bitnet::session::session_options& so = *options_of;
+    bitnet::engine::session_options& so = *options_of;
     const auto pooling = pooling_for(*taken, model->model.shape().pooling);
     if (!pooling) return std::unexpected(pooling.error());
     auto handle = std::make_unique<bitnet_session>(model);
@@ -264,11 +263,11 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     handle->cancel_token = model->runtime->services.follow(handle->cancelled);
     so.cancelled = &handle->cancelled;
     bitnet_session& self = *handle;
-    so.on_loss = [&self](const bitnet::session::engine_ptr& lost, const bitnet::failure& why) {
+    so.on_loss = [&self](const bitnet::engine::engine_ptr& lost, const bitnet::failure& why) {
       return self.model->runtime->find_replacement(*self.model, self.request, lost, why);
     };
-    auto session = model->engines->open([&](bitnet::session::engine_ptr e) {
-      return bitnet::session::session::open(std::move(e), so, self.cancel_token);
+    auto session = model->engines->open([&](bitnet::engine::engine_ptr e) {
+      return bitnet::sequence::session::open(std::move(e), so, self.cancel_token);
     });
     if (!session) return std::unexpected(session.error());
     handle->session = std::move(*session);
@@ -314,7 +313,7 @@ bitnet_status bitnet_embed(bitnet_session* session, const bitnet_token* ids, uin
     const auto turn = session_turn::take(*session, "session");
     if (!turn) return std::unexpected(turn.error());
     const cancelled_once once(*session);
-    return bitnet::session::embed(*session->session, {ids, n}, session->pooling, {out, width});
+    return bitnet::sequence::embed(*session->session, {ids, n}, session->pooling, {out, width});
   });
 }
 
@@ -364,7 +363,7 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
       report["steps"] = usage->steps;
       report["tokens"] = usage->tokens;
       if (session->session->gives_embeddings())
-        report["pooling"] = bitnet::session::name_of(session->pooling);
+        report["pooling"] = bitnet::sequence::name_of(session->pooling);
       report["kv"] = kv_json(*usage);
       report["parts"] = parts_json(engine);
       const auto& moves = session->session->moves();
@@ -403,8 +402,8 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     g->grammar = *grammar;
     const cancelled_once once(*session);
 
-    auto done = bitnet::session::generate_text(*session->session, {prompt, n_prompt}, *std::move(g),
-                                               &session->cancelled);
+    auto done = bitnet::sequence::generate_text(*session->session, {prompt, n_prompt},
+                                                *std::move(g), &session->cancelled);
     if (!done) {
       session->grammar.reset();  // it may be what failed, and is of no use then
       return std::unexpected(done.error());

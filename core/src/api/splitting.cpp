@@ -1,5 +1,5 @@
 // The options that say which devices have what of a model, and the runtime's part in it.
-#include "session/split.hpp"
+#include "engine/split.hpp"
 
 #include <fmt/core.h>
 
@@ -9,9 +9,9 @@
 
 using bitnet::select::request;
 
-bitnet::result<bitnet::session::split_options> bitnet::api::split_options_of(
+bitnet::result<bitnet::engine::split_options> bitnet::api::split_options_of(
     const bitnet_model_options& o) {
-  bitnet::session::split_options out;
+  bitnet::engine::split_options out;
   if (o.gpu_layers > BITNET_GPU_LAYERS_COUNT)
     return bitnet::fail(BITNET_INVALID_ARGUMENT, "gpu_layers must be AUTO, ALL or COUNT");
   if (o.gpu_layers != BITNET_GPU_LAYERS_COUNT && o.n_gpu_layers != 0)
@@ -25,12 +25,12 @@ bitnet::result<bitnet::session::split_options> bitnet::api::split_options_of(
   out.whole_only = o.split_mode == BITNET_SPLIT_NONE;
   if (auto ok = listed(o.tensor_split, o.n_tensor_split, "tensor_split"); !ok)
     return std::unexpected(ok.error());
-  if (o.n_tensor_split > bitnet::session::most_split_devices)
+  if (o.n_tensor_split > bitnet::engine::most_split_devices)
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
                         fmt::format("tensor_split has {} shares; expected at most {}",
-                                    o.n_tensor_split, bitnet::session::most_split_devices));
+                                    o.n_tensor_split, bitnet::engine::most_split_devices));
   out.shares.assign(o.tensor_split, o.tensor_split + o.n_tensor_split);
-  if (auto ok = bitnet::session::check_shares(out.shares); !ok) return std::unexpected(ok.error());
+  if (auto ok = bitnet::engine::check_shares(out.shares); !ok) return std::unexpected(ok.error());
   if (out.whole_only && !out.shares.empty())
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
                         "tensor_split shares a model out over devices, and split_mode keeps it on "
@@ -61,7 +61,7 @@ bitnet::result<void> check_no_index(const request& wanted) {
 
 }  // namespace
 
-bitnet::result<bitnet::session::placement> bitnet_model::place(
+bitnet::result<bitnet::engine::placement> bitnet_model::place(
     const bitnet::select::choice& wanted) const {
   if (!split.shares.empty())
     if (auto ok = check_no_index(runtime->request); !ok) return std::unexpected(ok.error());
@@ -73,12 +73,12 @@ bitnet::result<bitnet::session::placement> bitnet_model::place(
   };
   const request& general = runtime->request;
   const bool strict = general.require_first || general.strict;
-  const bitnet::session::split_keeper keeper = {
+  const bitnet::engine::split_keeper keeper = {
       .host = [&] { return choose("cpu"); },
       .of_backend =
           [&](uint32_t index) {
             // Requests count devices from the best one on.
-            for (uint32_t rank = 0; rank < bitnet::session::most_split_devices; ++rank)
+            for (uint32_t rank = 0; rank < bitnet::engine::most_split_devices; ++rank)
               if (auto c = choose(fmt::format("{}:{}", wanted.backend->name(), rank));
                   c && c->device_index == index && c->backend->name() == wanted.backend->name())
                 return c;
@@ -89,5 +89,5 @@ bitnet::result<bitnet::session::placement> bitnet_model::place(
       .is_required = strict,
       .log = [&](uint32_t level,
                  const std::string& text) { runtime->services.log(level, "model", text); }};
-  return bitnet::session::split(wanted, model, split, budget, copies, keeper);
+  return bitnet::engine::split(wanted, model, split, budget, copies, keeper);
 }

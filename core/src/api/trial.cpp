@@ -1,4 +1,4 @@
-#include "session/trial.hpp"
+#include "trial/trial.hpp"
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
@@ -18,7 +18,7 @@ bitnet_status bitnet_trial_open(bitnet_runtime* runtime, const bitnet_trial_opti
     const auto taken = bitnet::api::take_options(options, bitnet_trial_defaults);
     if (!taken) return std::unexpected(taken.error());
     const bitnet_trial_options& o = *taken;
-    bitnet::session::trial_options wanted;
+    bitnet::trial::trial_options wanted;
     wanted.op = o.op;
     wanted.format = o.format;
     wanted.rows = o.n_rows;
@@ -28,7 +28,7 @@ bitnet_status bitnet_trial_open(bitnet_runtime* runtime, const bitnet_trial_opti
     wanted.n_matrices = o.n_matrices == 0 ? 1 : o.n_matrices;
     auto choice = runtime->choose();
     if (!choice) return std::unexpected(choice.error());
-    auto trial = bitnet::session::trial::open(*choice, wanted);
+    auto trial = bitnet::trial::trial::open(*choice, wanted);
     if (!trial) return std::unexpected(trial.error());
     *out = new bitnet_trial(runtime->services.parallel_width(), std::move(*trial));
     return {};

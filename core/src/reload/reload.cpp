@@ -17,8 +17,8 @@ failure as_failure(const plugin::defect& d) {
 
 // One engine and what is to take its place.
 struct replacement {
-  session::model_engines* model;
-  session::engine_ptr old, fresh;
+  engine::model_engines* model;
+  engine::engine_ptr old, fresh;
 };
 
 // The same device, as far as the old copy could know it.
@@ -117,9 +117,9 @@ class procedure {
   // Gives the new copy what the old one has, and compares the two.
   result<void> prepare(select::registry::renewal& fresh) {
     if (!loaded_.backend) return {};
-    for (session::model_engines* m : house_.models) {
+    for (engine::model_engines* m : house_.models) {
       bool counted = false;
-      for (const session::engine_ptr& old : m->of(loaded_.backend.get())) {
+      for (const engine::engine_ptr& old : m->of(loaded_.backend.get())) {
         const auto renew = [&](const select::choice& now) -> result<select::choice> {
           auto c = load(fresh, now);
           if (!c) return c;

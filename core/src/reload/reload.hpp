@@ -17,19 +17,19 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "engine/model_engines.hpp"
 #include "reload/generations.hpp"
 #include "reload/verify.hpp"
 #include "select/selection.hpp"
-#include "session/model_engines.hpp"
 
 namespace bitnet::reload {
 
 inline constexpr uint32_t default_old_copies = 4;
 
 struct options {
-  std::optional<session::moving> sessions;  // nullopt: they finish where they are
-  bool force = false;                       // also when it is the file that is loaded
-  bool accept_stale = false;                // also when libraries that it needs were replaced
+  std::optional<engine::moving> sessions;  // nullopt: they finish where they are
+  bool force = false;                      // also when it is the file that is loaded
+  bool accept_stale = false;               // also when libraries that it needs were replaced
   uint32_t most_old_copies = default_old_copies;
   uint32_t prompt = default_prompt;
   double tolerance = default_tolerance;
@@ -43,7 +43,7 @@ struct outcome {
   std::string version, former_version;
   uint32_t generation = 0;
   uint32_t models = 0;  // whose weights it was given
-  session::model_engines::moved sessions;
+  engine::model_engines::moved sessions;
   comparison verified;
   std::vector<std::string> stale;  // libraries that were replaced on disk
 };
@@ -55,7 +55,7 @@ struct house {
   std::mutex& turn;                         // guards registry and report
   std::optional<select::choice>& selected;  // of the runtime, if it has chosen
   generations& copies;
-  std::vector<session::model_engines*> models;
+  std::vector<engine::model_engines*> models;
   std::function<void(const std::string&)> note;
 };
 

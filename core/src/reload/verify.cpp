@@ -6,7 +6,7 @@
 #include <cmath>
 #include <vector>
 
-#include "session/session.hpp"
+#include "sequence/session.hpp"
 
 namespace bitnet::reload {
 namespace {
@@ -19,13 +19,12 @@ std::vector<int32_t> prompt(uint32_t n, uint32_t n_vocab) {
   return out;
 }
 
-result<std::vector<float>> logits_of(const session::engine_ptr& e,
-                                     const std::vector<int32_t>& ids) {
-  session::session_options o;
+result<std::vector<float>> logits_of(const engine::engine_ptr& e, const std::vector<int32_t>& ids) {
+  engine::session_options o;
   o.n_context = o.n_batch = static_cast<uint32_t>(ids.size());
   o.deterministic = true;
   o.own_kv = true;
-  auto s = session::session::open(e, o, 0);
+  auto s = sequence::session::open(e, o, 0);
   if (!s) return std::unexpected(std::move(s.error()));
   std::vector<float> out(ids.size() * e->model().shape().n_vocab);
   if (auto ok = (*s)->eval(ids, true, out); !ok) return std::unexpected(std::move(ok.error()));
@@ -34,7 +33,7 @@ result<std::vector<float>> logits_of(const session::engine_ptr& e,
 
 }  // namespace
 
-result<comparison> compare(const session::engine_ptr& old, const session::engine_ptr& fresh,
+result<comparison> compare(const engine::engine_ptr& old, const engine::engine_ptr& fresh,
                            uint32_t n_tokens, double tolerance) {
   const auto& shape = fresh->model().shape();
   comparison out;

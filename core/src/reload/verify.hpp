@@ -4,7 +4,7 @@
 #include <cstdint>
 
 #include "base/result.hpp"
-#include "session/model_engines.hpp"
+#include "engine/model_engines.hpp"
 
 namespace bitnet::reload {
 
@@ -18,7 +18,7 @@ struct comparison {
 };
 
 // BITNET_REJECTED if the new logits are not finite or differ by more than `tolerance`.
-result<comparison> compare(const session::engine_ptr& old, const session::engine_ptr& fresh,
+result<comparison> compare(const engine::engine_ptr& old, const engine::engine_ptr& fresh,
                            uint32_t n_tokens, double tolerance);
 
 }  // namespace bitnet::reload

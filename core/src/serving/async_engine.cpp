@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "base/new_thread.hpp"
-#include "session/kv_pools.hpp"
-#include "session/model_runner.hpp"
+#include "engine/kv_pools.hpp"
+#include "runner/model_runner.hpp"
 
 namespace bitnet::serving {
 namespace {
@@ -18,7 +18,7 @@ constexpr uint64_t rows_bytes = 64U << 20;
 constexpr uint32_t most_sequences = 1024;
 
 // What a step of all sequences needs of a program: a row and a token for each.
-result<session::limits> limits_for(const session::engine& e, const engine_options& o) {
+result<engine::limits> limits_for(const engine::engine& e, const engine_options& o) {
   uint32_t attention_flags = UINT32_MAX;
   for (const auto& p : e.parts()) {
     attention_flags &= p->choice().device.attention_flags;
@@ -33,8 +33,8 @@ result<session::limits> limits_for(const session::engine& e, const engine_option
   return most;
 }
 
-bitnet_kv_config pool_for(const session::engine& e, const engine_options& o,
-                          const session::limits& most) {
+bitnet_kv_config pool_for(const engine::engine& e, const engine_options& o,
+                          const engine::limits& most) {
   const uint64_t bytes =
       o.kv_bytes != 0 ? o.kv_bytes : room_for(most, o.max_sequences, e.free_memory());
   return pool_of(e.model().shape(), o.sequences, most, bytes);
@@ -42,7 +42,7 @@ bitnet_kv_config pool_for(const session::engine& e, const engine_options& o,
 
 }  // namespace
 
-uint64_t room_for(const session::limits& most, uint32_t max_sequences, uint64_t free_bytes) {
+uint64_t room_for(const engine::limits& most, uint32_t max_sequences, uint64_t free_bytes) {
   const uint64_t one = most.states_bytes + most.n_blocks * most.block_bytes;
   const uint64_t all = one * max_sequences;
   return std::max(one, free_bytes == 0 ? all : std::min(all, free_bytes / 2));
@@ -50,7 +50,7 @@ uint64_t room_for(const session::limits& most, uint32_t max_sequences, uint64_t 
 
 async_engine::async_engine(engine_options o) : options_(std::move(o)) {}
 
-result<std::unique_ptr<async_engine>> async_engine::open(std::shared_ptr<session::engine> on,
+result<std::unique_ptr<async_engine>> async_engine::open(std::shared_ptr<engine::engine> on,
                                                          engine_options o) {
   if (o.max_sequences == 0 || o.max_sequences > most_sequences)
     return fail(BITNET_INVALID_ARGUMENT, fmt::format("max_sequences {} is not between 1 and {}",
@@ -80,22 +80,22 @@ async_engine::~async_engine() {
 }
 
 // Its KV pool is made with it: blocks are shared by all sequences, and go when it goes.
-result<std::unique_ptr<session::model_runner>> async_engine::runner_on(
-    std::shared_ptr<session::engine> e) const {
+result<std::unique_ptr<runner::model_runner>> async_engine::runner_on(
+    std::shared_ptr<engine::engine> e) const {
   auto most = limits_for(*e, options_);
   if (!most) return std::unexpected(std::move(most.error()));
-  result<std::shared_ptr<const session::kv_pools>> pools(nullptr);
+  result<std::shared_ptr<const engine::kv_pools>> pools(nullptr);
   {
     const std::lock_guard turn(e->device_turn());
-    pools = session::kv_pools::make(*e, pool_for(*e, options_, *most));
+    pools = engine::kv_pools::make(*e, pool_for(*e, options_, *most));
   }
   if (!pools) return std::unexpected(std::move(pools.error()));
-  return session::model_runner::open(std::move(e), options_.sequences, *most,
-                                     options_.max_sequences, std::move(*pools), 0);
+  return runner::model_runner::open(std::move(e), options_.sequences, *most, options_.max_sequences,
+                                    std::move(*pools), 0);
 }
 
 // It is where `r` is from now on.
-void async_engine::move_to(const session::model_runner& r) {
+void async_engine::move_to(const runner::model_runner& r) {
   const std::lock_guard lock(turn_);
   if (on_) ++facts_.moves;
   on_ = r.on();
@@ -110,7 +110,7 @@ void async_engine::move_to(const session::model_runner& r) {
 // Another engine after a loss, until one takes the model.
 result<std::unique_ptr<schedule::step_runner>> async_engine::recover(const failure& first) {
   failure why = first;
-  std::shared_ptr<session::engine> lost = headed_for();
+  std::shared_ptr<engine::engine> lost = headed_for();
   for (;;) {
     auto other = options_.sequences.on_loss(lost, why);
     if (!other) return std::unexpected(std::move(other.error()));
@@ -128,12 +128,12 @@ result<std::unique_ptr<schedule::step_runner>> async_engine::recover(const failu
   }
 }
 
-std::shared_ptr<session::engine> async_engine::headed_for() const {
+std::shared_ptr<engine::engine> async_engine::headed_for() const {
   const std::lock_guard lock(turn_);
   return on_;
 }
 
-result<void> async_engine::offer(std::shared_ptr<session::engine> to, session::moving,
+result<void> async_engine::offer(std::shared_ptr<engine::engine> to, engine::moving,
                                  const std::string&) {
   const uint32_t before = describe().limits.n_context;
   auto runner = runner_on(to);

@@ -12,32 +12,32 @@
 #include <thread>
 
 #include "base/result.hpp"
+#include "engine/engine.hpp"
+#include "engine/limits.hpp"
+#include "engine/tenant.hpp"
+#include "runner/model_runner.hpp"
 #include "schedule/scheduler.hpp"
-#include "session/engine.hpp"
-#include "session/limits.hpp"
-#include "session/model_runner.hpp"
-#include "session/tenant.hpp"
 
 namespace bitnet::serving {
 
 struct engine_options {
-  session::session_options sequences;  // of each; n_batch: tokens of a step
-  uint32_t max_sequences = 32;         // in a step
-  uint64_t kv_bytes = 0;               // of all sequences; 0: see room_for()
-  schedule::options scheduling;        // on_loss is set by open()
+  engine::session_options sequences;  // of each; n_batch: tokens of a step
+  uint32_t max_sequences = 32;        // in a step
+  uint64_t kv_bytes = 0;              // of all sequences; 0: see room_for()
+  schedule::options scheduling;       // on_loss is set by open()
 };
 
-class async_engine final : public session::tenant {
+class async_engine final : public engine::tenant {
  public:
-  static result<std::unique_ptr<async_engine>> open(std::shared_ptr<session::engine> on,
+  static result<std::unique_ptr<async_engine>> open(std::shared_ptr<engine::engine> on,
                                                     engine_options o);
   ~async_engine() override;
 
   [[nodiscard]] schedule::scheduler& scheduler() { return *scheduler_; }
 
-  [[nodiscard]] std::shared_ptr<session::engine> headed_for() const override;
+  [[nodiscard]] std::shared_ptr<engine::engine> headed_for() const override;
   // Its sequences are computed again there, whatever `how` says: blocks are shared by many.
-  result<void> offer(std::shared_ptr<session::engine> to, session::moving how,
+  result<void> offer(std::shared_ptr<engine::engine> to, engine::moving how,
                      const std::string& why) override;
 
   struct facts {
@@ -51,14 +51,14 @@ class async_engine final : public session::tenant {
 
  private:
   explicit async_engine(engine_options o);
-  [[nodiscard]] result<std::unique_ptr<session::model_runner>> runner_on(
-      std::shared_ptr<session::engine> e) const;
+  [[nodiscard]] result<std::unique_ptr<runner::model_runner>> runner_on(
+      std::shared_ptr<engine::engine> e) const;
   result<std::unique_ptr<schedule::step_runner>> recover(const failure& why);
-  void move_to(const session::model_runner& r);
+  void move_to(const runner::model_runner& r);
 
   engine_options options_;
   mutable std::mutex turn_;  // guards what follows
-  std::shared_ptr<session::engine> on_;
+  std::shared_ptr<engine::engine> on_;
   facts facts_;
 
   std::unique_ptr<schedule::scheduler> scheduler_;
@@ -67,7 +67,7 @@ class async_engine final : public session::tenant {
 
 // Bytes for the keys and values of `max_sequences` where nobody gave a number: of as many whole
 // contexts, but no more than half of the memory that is free now and no less than one context.
-[[nodiscard]] uint64_t room_for(const session::limits& most, uint32_t max_sequences,
+[[nodiscard]] uint64_t room_for(const engine::limits& most, uint32_t max_sequences,
                                 uint64_t free_bytes);
 
 }  // namespace bitnet::serving

@@ -1,0 +1,101 @@
+#include "engine/kv_store.hpp"
+
+#include <algorithm>
+#include <chrono>
+#include <utility>
+
+namespace bitnet::engine {
+
+kv_store::kv_store(std::shared_ptr<const kv_pools> pools, kv::eviction policy)
+    : pools_(std::move(pools)), free_(config().n_blocks), order_(policy) {
+  for (uint32_t i = config().n_states; i > 0; --i) free_states_.push_back(i - 1);
+}
+
+result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_kv_config& config,
+                                                 kv::eviction policy) {
+  auto pools = kv_pools::make(e, config);
+  if (!pools) return std::unexpected(std::move(pools.error()));
+  return std::shared_ptr<kv_store>(new kv_store(std::move(*pools), policy));
+}
+
+void kv_store::join(holding& h) {
+  const std::lock_guard lock(turn_);
+  h.id_ = ++last_id_;
+  holdings_.push_back(&h);
+}
+
+void kv_store::leave(holding& h) {
+  const std::lock_guard lock(turn_);
+  take_all(h);
+  std::erase(holdings_, &h);
+  changed_.notify_all();
+}
+
+void kv_store::take_all(holding& h) {
+  free_.take(h.spare);
+  free_.drop(h.table, 0, h.table.size());
+  h.table.clear();
+  take_states(h);
+  order_.remove(h.id_);
+}
+
+void kv_store::take_states(holding& h) {
+  for (uint32_t* state : {&h.state, &h.kept_state})
+    if (*state != kv::no_block) free_states_.push_back(std::exchange(*state, kv::no_block));
+}
+
+// Whether `h` has what a turn with so many blocks needs of states; gives it what is free.
+bool kv_store::has_states(holding& h, uint64_t need) {
+  if (config().n_states == 0 || need == 0) return true;
+  for (uint32_t* state : {&h.state, &h.kept_state}) {
+    if (*state != kv::no_block) continue;
+    if (free_states_.empty()) return false;
+    *state = free_states_.back();
+    free_states_.pop_back();
+  }
+  return true;
+}
+
+result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool()>& stop) {
+  std::unique_lock lock(turn_);
+  for (;;) {
+    while (h.blocks() < need && h.spare.take_one(free_)) {
+    }
+    if (has_states(h, need) && h.blocks() >= need) break;
+    const auto by_id = [&](uint64_t id) {
+      return *std::ranges::find_if(holdings_, [&](const holding* o) { return o->id_ == id; });
+    };
+    const auto victim = order_.victim(
+        [&](uint64_t id) { return id != h.id_ && !by_id(id)->busy_ && by_id(id)->holds(); });
+    if (victim) {
+      holding& loser = *by_id(*victim);
+      take_all(loser);
+      loser.lost = true;
+      ++loser.evictions;
+      continue;
+    }
+    // All others that hold blocks are busy. Who waits keeps nothing from those who could go on: the
+    // table may be taken like anyone's.
+    free_.take(h.spare);
+    if (h.table.empty()) take_states(h);  // they are of no tokens yet
+    if (stop()) return fail(BITNET_CANCELLED, "cancelled while waiting for KV blocks");
+    changed_.wait_for(lock, std::chrono::milliseconds(20));
+  }
+  h.busy_ = true;
+  if (need != 0) order_.use(h.id_);
+  return {};
+}
+
+void kv_store::end(holding& h) {
+  const std::lock_guard lock(turn_);
+  free_.take(h.spare);
+  h.busy_ = false;
+  changed_.notify_all();
+}
+
+kv_store::usage kv_store::of(const holding& h) {
+  const std::lock_guard lock(turn_);
+  return {h.blocks(), h.evictions};
+}
+
+}  // namespace bitnet::engine

@@ -1,0 +1,85 @@
+#pragma once
+// Which session holds which blocks and states of pools. One session has pools of its own, or the
+// sessions of a model share them within a budget: when it is spent, a session that is not
+// evaluating loses its blocks and evaluates its tokens again at its next turn.
+//
+// Threads any, each holding from one thread at a time.
+// Owner   sessions share it; it goes with the last, under device_turn().
+
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/engine.hpp"
+#include "engine/kv_pools.hpp"
+#include "kv/eviction.hpp"
+#include "kv/kv_blocks.hpp"
+
+namespace bitnet::engine {
+
+class kv_store {
+ public:
+  // Under device_turn(). `config` says types and number of blocks, for all layers.
+  static result<std::shared_ptr<kv_store>> make(const engine& e, const bitnet_kv_config& config,
+                                                kv::eviction policy);
+
+  // What one sequence has. Between begin and end its owner alone touches it; at other times the
+  // store may take everything away.
+  struct holding {
+    std::vector<uint32_t> table;  // in order of position
+    kv::kv_blocks spare{0};       // for the steps to come, until the turn ends
+    bool lost = false;            // all was taken away; the owner resets it
+    // Of a model with states: that of the sequence, and a copy of an earlier one; no_block: none.
+    uint32_t state = kv::no_block, kept_state = kv::no_block;
+    uint64_t evictions = 0;
+
+   private:
+    friend kv_store;
+    uint64_t id_ = 0;
+    bool busy_ = false;
+    [[nodiscard]] bool holds() const { return blocks() != 0 || state != kv::no_block; }
+    [[nodiscard]] uint64_t blocks() const {
+      return spare.available() + static_cast<uint64_t>(std::ranges::count_if(
+                                     table, [](uint32_t block) { return block != kv::no_block; }));
+    }
+  };
+
+  void join(holding& h);
+  void leave(holding& h);
+
+  // Begins a turn in which `h` has `need` blocks, at most n_blocks(), in its table or spare, and
+  // states unless `need` is 0. Takes them from others that are idle, by the policy; waits while all
+  // are busy. `stop` is asked now and then, and ends the waiting with BITNET_CANCELLED.
+  result<void> begin(holding& h, uint64_t need, const std::function<bool()>& stop);
+  void end(holding& h);
+
+  struct usage {
+    uint64_t blocks, evictions;
+  };
+  [[nodiscard]] usage of(const holding& h);
+
+  [[nodiscard]] const std::shared_ptr<const kv_pools>& pools() const { return pools_; }
+  [[nodiscard]] const bitnet_kv_config& config() const { return pools_->config(); }
+  [[nodiscard]] uint32_t n_blocks() const { return config().n_blocks; }
+
+ private:
+  kv_store(std::shared_ptr<const kv_pools> pools, kv::eviction policy);
+  void take_all(holding& h);
+  void take_states(holding& h);
+  bool has_states(holding& h, uint64_t need);
+
+  const std::shared_ptr<const kv_pools> pools_;
+  std::mutex turn_;  // guards what follows
+  std::condition_variable changed_;
+  kv::kv_blocks free_;
+  std::vector<uint32_t> free_states_;
+  kv::eviction_order order_;
+  std::vector<holding*> holdings_;
+  uint64_t last_id_ = 0;
+};
+
+}  // namespace bitnet::engine

@@ -1,0 +1,108 @@
+#pragma once
+// What one device has of a model: the opened device, and a section of the model with the weights
+// that it reads. A model on one device is one part, a whole section; cut over several, each has
+// one.
+//
+// Owner   holds the backend alive; the model must outlive the part (weights may alias its file).
+// Threads [device] slots are called under the engine's device_turn(); open() and load() by one.
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "compute/device.hpp"
+#include "engine/graph.hpp"
+#include "engine/limits.hpp"
+#include "engine/pack_cache.hpp"
+#include "model/model.hpp"
+#include "select/selection.hpp"
+
+namespace bitnet::engine {
+
+class part {
+ public:
+  // done and total in bytes of weights; false stops with BITNET_CANCELLED.
+  using progress = std::function<bool(uint64_t done, uint64_t total)>;
+
+  // Opens the device; nothing is there yet but that. With `copies` no ternary weight is used where
+  // the model file has it.
+  static result<std::unique_ptr<part>> open(select::choice choice, const model::model& m,
+                                            bool copies = false);
+
+  // Before load(): which section it has.
+  void take(const model::section& what);
+
+  // Bytes that it needs for a session beside what its file has, as the device estimates them.
+  struct demand {
+    uint64_t weights = 0, steps = 0, kv = 0;
+    [[nodiscard]] uint64_t all() const { return weights + steps + kv; }
+  };
+  [[nodiscard]] result<demand> needs(const session_options& planned, const limits& most,
+                                     const bitnet_kv_config& pool) const;
+  // Bytes that are free on the device now, as it tells or its size says; nullopt: nobody knows.
+  [[nodiscard]] std::optional<uint64_t> room() const;
+  // Whether its memory is the host's, where a system has more than what is free.
+  [[nodiscard]] bool on_host() const { return choice_.device.device_class == BITNET_DEVICE_CPU; }
+
+  // BITNET_UNSUPPORTED, before a byte is read, if the device cannot compute the section.
+  [[nodiscard]] result<void> check_support() const;
+  // Gives it the weights. `scales` are let go of once the backend has copied them.
+  result<void> load(const progress& report, const pack_cache* cache, bool tune_now,
+                    model::model::scales_hold scales);
+  [[nodiscard]] uint64_t weight_bytes() const;  // of its section, as load() counts them
+
+  [[nodiscard]] const bitnet_backend_v0& table() const { return choice_.backend->table(); }
+  [[nodiscard]] const std::string& backend_name() const { return choice_.backend->name(); }
+  [[nodiscard]] const select::choice& choice() const { return choice_; }
+  [[nodiscard]] const compute::device& device() const { return device_; }
+  [[nodiscard]] bitnet_weights* weights() const { return weights_.get(); }
+  [[nodiscard]] const model::section& what() const { return what_; }
+  // The graph of its section, whose weights are those of this part.
+  [[nodiscard]] compute::graph graph(uint32_t n_context, model::ending what) const;
+
+  // What came to lie on the device, in bytes of the model's weights: of each layer of the section,
+  // of the embedding, and of what is behind the layers. There when all of it is sealed.
+  struct uploaded {
+    std::vector<uint64_t> layers;
+    uint64_t embedding = 0, head = 0;
+    uint64_t mapped = 0;  // of all these: used as they lie in the file
+    [[nodiscard]] uint64_t all() const;
+  };
+  [[nodiscard]] const uploaded& has() const { return has_; }
+
+  // Bytes of the device's memory that are free for keys and values now, 0 if nothing tells.
+  [[nodiscard]] uint64_t free_memory() const;
+  // What the device says that it is doing. Any thread.
+  [[nodiscard]] compute::activity status() const;
+  // The backend's settings for this machine with what was measured, "" if it has none.
+  [[nodiscard]] const std::string& tuning() const { return tuning_; }
+  // All that was read from caches was there when it was read. BITNET_BAD_DATA. No system call.
+  [[nodiscard]] result<void> check_read() const;
+
+ private:
+  part(select::choice choice, const model::model& m, bool copies);
+  [[nodiscard]] std::vector<bitnet_tensor_desc> descriptions() const;
+  result<void> upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report,
+                      model::model::scales_hold scales);
+  result<void> upload_one(uint32_t index, const bitnet_weight_plan& plan,
+                          const std::function<result<void>(uint64_t)>& wrote);
+  void count();
+  result<void> use_packed_head(const pack_cache& cache);
+
+  select::choice choice_;
+  const model::model& model_;
+  const bool copies_;
+  model::section what_;
+  std::vector<uint32_t> kept_;  // of the model's weights, those that are here; in its order
+  std::vector<uint32_t> here_;  // where each of the model's is among them, no_weight: nowhere
+  std::string tuning_;
+  compute::device device_;
+  std::optional<pack_cache::found> packed_head_;  // the weights may point into it
+  uploaded has_;
+  compute::weights weights_;  // after the two above: goes first
+};
+
+}  // namespace bitnet::engine

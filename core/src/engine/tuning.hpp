@@ -1,0 +1,31 @@
+#pragma once
+// Settings of a device that only measuring finds (bitnet/abi/tuning.h): measured at the first
+// start, kept beside the packed weights, handed over at the next.
+
+#include <string>
+#include <vector>
+
+#include "bitnet/abi/backend.h"
+#include "engine/pack_cache.hpp"
+#include "select/selection.hpp"
+
+namespace bitnet::engine {
+
+// What the device uses now, as bitnet_tuning_v1::describe tells, "" if its backend offers nothing
+// to tune. Measured at once if `now`, else if there is a cache that keeps nothing to be believed.
+// Errors are notes of the cache: the backend goes on with what it had.
+[[nodiscard]] std::string tune(const select::choice& choice, bitnet_device* device,
+                               const pack_cache* cache, bool now);
+
+// One word of such a text that tells what was measured: "ahead:4096=30.1~2".
+struct tuning_figure {
+  std::string setting, value;
+  double figure = 0, spread_percent = 0;
+};
+struct tuning_text {
+  std::string settings;  // the other words
+  std::vector<tuning_figure> figures;
+};
+[[nodiscard]] tuning_text read_tuning(const std::string& text);
+
+}  // namespace bitnet::engine

@@ -1,0 +1,67 @@
+#pragma once
+// Which sequence gives up its KV blocks when the budget is spent.
+//
+//   lru   the one whose last use is the longest ago
+//   fifo  the one that has held blocks for the longest, however often it was used
+//   lfu   the one with the fewest uses since it got blocks; among equals the least recently used
+//
+// A sequence that was evicted starts anew when it comes back.
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+namespace bitnet::kv {
+
+enum class eviction : uint8_t { lru, fifo, lfu };
+
+class eviction_order {
+ public:
+  explicit eviction_order(eviction policy) : policy_(policy) {}
+
+  // Notes a use; the first one since the sequence came lets it in.
+  void use(uint64_t sequence) {
+    ++now_;
+    const auto at = find(sequence);
+    if (at == entries_.end()) {
+      entries_.push_back({sequence, now_, now_, 1});
+      return;
+    }
+    at->used = now_;
+    ++at->uses;
+  }
+
+  void remove(uint64_t sequence) {
+    if (const auto at = find(sequence); at != entries_.end()) entries_.erase(at);
+  }
+
+  // The next victim among those that `may_go` admits.
+  template <class F>
+  [[nodiscard]] std::optional<uint64_t> victim(F may_go) const {
+    const entry* worst = nullptr;
+    for (const entry& e : entries_)
+      if (may_go(e.sequence) && (worst == nullptr || goes_before(e, *worst))) worst = &e;
+    return worst == nullptr ? std::nullopt : std::optional(worst->sequence);
+  }
+
+ private:
+  struct entry {
+    uint64_t sequence, came, used, uses;  // came and used on the clock of uses
+  };
+
+  [[nodiscard]] bool goes_before(const entry& a, const entry& b) const {
+    if (policy_ == eviction::fifo) return a.came < b.came;
+    if (policy_ == eviction::lfu && a.uses != b.uses) return a.uses < b.uses;
+    return a.used < b.used;
+  }
+  std::vector<entry>::iterator find(uint64_t sequence) {
+    return std::ranges::find(entries_, sequence, &entry::sequence);
+  }
+
+  eviction policy_;
+  uint64_t now_ = 0;
+  std::vector<entry> entries_;  // few: one for each session
+};
+
+}  // namespace bitnet::kv

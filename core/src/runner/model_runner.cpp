@@ -1,0 +1,403 @@
+#include "runner/model_runner.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cstring>
+#include <mutex>
+#include <utility>
+
+#include "base/environment.hpp"
+#include "kv/blocks.hpp"
+#include "plugin/loading/kept_state.hpp"
+
+namespace bitnet::runner {
+
+model_runner::model_runner(std::shared_ptr<engine::engine> e,
+                           const engine::session_options& options, const engine::limits& most,
+                           uint32_t max_sequences, std::shared_ptr<const engine::kv_pools> pools,
+                           uint64_t cancel_token)
+    : engine_(std::move(e)),
+      pools_(std::move(pools)),
+      cancel_token_(cancel_token),
+      step_timeout_ns_(environment::step_timeout_ns()),
+      embeddings_(options.embeddings),
+      row_floats_(most.row_floats),
+      max_blocks_(kv::blocks_for(most.n_context)) {
+  const bitnet_kv_config& all = pools_->config();
+  limits_.max_tokens = most.n_batch;
+  limits_.max_sequences = max_sequences;
+  limits_.max_outputs = most.max_outputs;
+  limits_.n_context = most.n_context;
+  limits_.n_vocab = engine_->model().shape().n_vocab;
+  limits_.n_blocks = all.n_blocks;
+  limits_.n_states = all.n_states;
+  limits_.window = most.window;
+  limits_.window_keep = most.window_keep;
+}
+
+result<std::unique_ptr<model_runner>> model_runner::open(
+    std::shared_ptr<engine::engine> e, const engine::session_options& options,
+    const engine::limits& most, uint32_t max_sequences,
+    std::shared_ptr<const engine::kv_pools> pools, uint64_t cancel_token) {
+  std::unique_ptr<model_runner> out(
+      new model_runner(std::move(e), options, most, max_sequences, std::move(pools), cancel_token));
+  const engine::engine& on = *out->engine_;
+  const std::lock_guard turn(on.device_turn());
+  out->places_.reserve(on.parts().size());
+  for (std::size_t i = 0; i < on.parts().size(); ++i) {
+    const plugin::kept_process kept(on.parts()[i]->choice().backend->complaints());
+    if (auto ok = out->build(options, most, i); !ok)
+      return pass_on(std::move(ok), fmt::format("backend {}", on.parts()[i]->backend_name()));
+  }
+  return out;
+}
+
+model_runner::~model_runner() {
+  const std::lock_guard turn(engine_->device_turn());
+  if (hung_) {
+    leave_behind();
+    return;
+  }
+  for (place& p : places_) {
+    const plugin::kept_thread kept(*p.on->choice().backend->complaints());
+    p.queue = {};
+    p.binding = {};
+    p.program = {};
+  }
+  const plugin::kept_thread kept(*engine_->choice().backend->complaints());
+  pools_.reset();
+}
+
+// A step that never ended may still write to all that it was given.
+void model_runner::leave_behind() {
+  struct left {
+    std::shared_ptr<engine::engine> on;
+    std::shared_ptr<const engine::kv_pools> pools;
+    std::vector<place> places;
+  };
+  // Never freed, on purpose.
+  [[maybe_unused]] static std::vector<left*>& all = *new std::vector<left*>;
+  static std::mutex turn;
+  const std::lock_guard lock(turn);
+  all.push_back(new left{engine_, pools_, std::move(places_)});
+}
+
+result<void> model_runner::build(const engine::session_options& options, const engine::limits& most,
+                                 std::size_t index) {
+  const engine::part& on = *engine_->parts()[index];
+  place& at = places_.emplace_back(place{.on = &on});
+  const engine::program_bounds bounds(options, most, limits_.max_sequences);
+  const compute::graph described =
+      on.graph(most.n_context, embeddings_ ? model::ending::hidden : model::ending::logits);
+  bitnet_weights* const weights = on.weights();
+  auto program = told(compute::program::build(on.device(), described, {&weights, 1}, bounds.get()),
+                      "compiling the model");
+  if (!program) return std::unexpected(std::move(program.error()));
+  at.program = std::move(*program);
+  auto bound = told(compute::binding::make(on.device(), at.program, described, bounds.get(),
+                                           pools_->of_part(index).made.get()),
+                    "making the memory of steps");
+  if (!bound) return std::unexpected(std::move(bound.error()));
+  at.binding = std::move(*bound);
+  // The step that is run most: what a plugin compiles for it is not the first token's to wait for.
+  if (auto ready =
+          told(at.binding.prepare(1, on.what().head ? 1 : 0), "preparing the step of one token");
+      !ready)
+    return ready;
+  const auto ints = [&](uint32_t role) { return at.binding.of<int32_t>(role); };
+  const auto floats = [&](uint32_t role) { return at.binding.of<float>(role); };
+  float* const hidden = floats(BITNET_PORT_VALUE_OUT);
+  at.memory = {ints(BITNET_PORT_TOKENS),
+               ints(BITNET_PORT_POSITIONS),
+               ints(BITNET_PORT_SEQUENCES),
+               ints(BITNET_PORT_SLOTS),
+               ints(BITNET_PORT_BLOCK_TABLES),
+               ints(BITNET_PORT_OUTPUT_ROWS),
+               ints(BITNET_PORT_STATES),
+               floats(BITNET_PORT_VALUE_IN),
+               hidden != nullptr ? hidden : floats(BITNET_PORT_LOGITS),
+               at.binding.of<bitnet_largest>(BITNET_PORT_LARGEST)};
+  auto queue = told(compute::queue::make(on.device()), "making a queue");
+  if (!queue) return std::unexpected(std::move(queue.error()));
+  at.queue = std::move(*queue);
+  return {};
+}
+
+uint64_t model_runner::block_bytes() const {
+  uint64_t out = 0;
+  for (std::size_t i = 0; i < places_.size(); ++i) out += pools_->of_part(i).block_bytes();
+  return out;
+}
+
+// ---- a step ------------------------------------------------------------------------------------
+
+// Waits for the step that was submitted last, for as long as a step may take.
+template <class Doing>
+result<void> model_runner::await(place& at, const Doing& doing) {
+  using clock = std::chrono::steady_clock;
+  const auto begin = clock::now();
+  auto waited = at.queue.wait(step_timeout_ns_);
+  if (waited || waited.error().status != BITNET_TIMEOUT) {
+    if (waited) return {};
+    return told(std::move(waited), doing());
+  }
+  hung_ = true;
+  const auto took = std::chrono::duration<double>(clock::now() - begin).count();
+  return fail(BITNET_TIMEOUT,
+              fmt::format("{}: it has not ended after {:.1f} s; the device or its driver hangs. "
+                          "Choose another device; a step may take longer with a larger "
+                          "BITNET_STEP_TIMEOUT",
+                          doing(), took));
+}
+
+// What the slices are together. A plan beyond the limits is the scheduler's fault.
+result<model_runner::batch> model_runner::count(std::span<const schedule::slice> slices,
+                                                uint32_t top_logits) const {
+  batch out{slices, 0, 0, top_logits};
+  uint64_t tokens = 0, outputs = 0;
+  bool fits = !slices.empty() && slices.size() <= limits_.max_sequences;
+  for (const schedule::slice& s : slices) {
+    tokens += s.tokens.size();
+    outputs += s.n_outputs;
+    fits = fits && !s.tokens.empty() && s.n_outputs <= s.tokens.size() &&
+           s.first + s.tokens.size() <= uint64_t{s.blocks.size()} * kv::block_tokens &&
+           s.blocks.size() <= max_blocks_;
+  }
+  if (!fits || tokens > limits_.max_tokens || outputs > limits_.max_outputs)
+    return fail(BITNET_INTERNAL,
+                fmt::format("a step of {} sequences, {} tokens and {} outputs is not within {}, {} "
+                            "and {}, or a sequence lacks blocks",
+                            slices.size(), tokens, outputs, limits_.max_sequences,
+                            limits_.max_tokens, limits_.max_outputs));
+  out.n_tokens = static_cast<uint32_t>(tokens);
+  out.n_outputs = static_cast<uint32_t>(outputs);
+  return out;
+}
+
+// The facts of a slice that the part reads; its first token is number `at_token` of the step.
+void model_runner::note_slice(const place& at, const schedule::slice& s, uint32_t sequence,
+                              uint32_t at_token, uint32_t& at_output) const {
+  const auto& m = at.memory;
+  const auto n = static_cast<uint32_t>(s.tokens.size());
+  if (m.tokens != nullptr) std::ranges::copy(s.tokens, m.tokens + at_token);
+  if (m.positions != nullptr)
+    for (uint32_t i = 0; i < n; ++i) m.positions[at_token + i] = static_cast<int32_t>(s.first + i);
+  if (m.sequences != nullptr)
+    std::fill_n(m.sequences + at_token, n, static_cast<int32_t>(sequence));
+  if (m.slots != nullptr)
+    for (uint32_t i = 0; i < n; ++i) {
+      const uint64_t position = s.first + i;
+      m.slots[at_token + i] = static_cast<int32_t>(
+          s.blocks[position / kv::block_tokens] * kv::block_tokens + position % kv::block_tokens);
+    }
+  if (m.block_tables != nullptr) {
+    int32_t* const row = m.block_tables + uint64_t{sequence} * max_blocks_;
+    for (std::size_t i = 0; i < s.blocks.size(); ++i) row[i] = static_cast<int32_t>(s.blocks[i]);
+  }
+  if (m.states != nullptr) m.states[sequence] = static_cast<int32_t>(s.state);
+  for (uint32_t i = n - s.n_outputs; i < n; ++i, ++at_output)
+    if (m.output_rows != nullptr) m.output_rows[at_output] = static_cast<int32_t>(at_token + i);
+}
+
+void model_runner::note_facts(const place& at, const batch& b) const {
+  uint32_t sequence = 0, token = 0, output = 0;
+  for (const schedule::slice& s : b.slices) {
+    note_slice(at, s, sequence++, token, output);
+    token += static_cast<uint32_t>(s.tokens.size());
+  }
+}
+
+result<void> model_runner::run(std::span<const schedule::slice> slices, uint32_t top_logits,
+                               std::vector<generate::row>& rows) {
+  rows.clear();
+  const auto b = count(slices, top_logits);
+  if (!b) return std::unexpected(b.error());
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    auto ok = run_part(i, *b);
+    if (ok && i + 1 == places_.size()) ok = take_rows(places_[i], *b, rows);
+    if (ok) continue;
+    engine_->note_failure(i);
+    rows.clear();
+    return ok;
+  }
+  return engine_->check_read();
+}
+
+namespace {
+
+constexpr auto unwritten = std::bit_cast<float>(uint32_t{BITNET_UNWRITTEN_LOGIT_BITS});
+
+bool is_unwritten(float value) {
+  return std::bit_cast<uint32_t>(value) == BITNET_UNWRITTEN_LOGIT_BITS;
+}
+
+}  // namespace
+
+// The step on one part. All rows go from part to part, those that are asked for leave the last.
+result<void> model_runner::run_part(std::size_t index, const batch& b) {
+  place& at = places_[index];
+  const bool is_last = index + 1 == places_.size();
+  note_facts(at, b);
+  bitnet_step s{};
+  s.struct_size = sizeof s;
+  s.n_tokens = b.n_tokens;
+  s.n_sequences = static_cast<uint32_t>(b.slices.size());
+  s.n_outputs = is_last ? b.n_outputs : 0;
+  s.binding = at.binding.get();
+  s.cancel_token = cancel_token_;
+  s.top_logits = is_last ? b.top_logits : 0;
+  s.window = limits_.window;
+  s.window_keep = limits_.window_keep;
+  const uint64_t width = is_last ? row_floats_ : engine_->model().shape().n_embedding;
+  const uint64_t n_rows = is_last ? b.n_outputs : b.n_tokens;
+  for (uint64_t r = 0; r < n_rows; ++r)
+    at.memory.out[r * width] = at.memory.out[(r + 1) * width - 1] = unwritten;
+  if (is_last && at.memory.largest != nullptr && b.top_logits != 0)
+    for (uint32_t r = 0; r < b.n_outputs; ++r) at.memory.largest[r].count = BITNET_NONE;
+  const auto doing = [&] {  // only if it fails: a step that works allocates nothing
+    return fmt::format("backend {}: computing a step of {} tokens", at.on->backend_name(),
+                       s.n_tokens);
+  };
+  const plugin::kept_thread kept(*at.on->choice().backend->complaints());
+  if (auto ok = at.queue.submit(s); !ok) return told(std::move(ok), doing());
+  if (auto ok = await(at, doing); !ok || is_last) return ok;
+  for (uint64_t r = 0; r < n_rows; ++r)
+    if (is_unwritten(at.memory.out[r * width]) || is_unwritten(at.memory.out[(r + 1) * width - 1]))
+      return told(compute::sane("queue_wait", "succeeds and writes no hidden states"), doing());
+  std::copy_n(at.memory.out, n_rows * width, places_[index + 1].memory.in);
+  return {};
+}
+
+// Whether the row was listed, after the step.
+result<bool> model_runner::take_listed(const place& at, const batch& b, uint32_t output,
+                                       generate::row& to) const {
+  if (at.memory.largest == nullptr || b.top_logits == 0) return false;
+  const bitnet_largest& row = at.memory.largest[output];
+  if (row.count > BITNET_MOST_LARGEST) return false;
+  auto sane = compute::sane("queue_wait", bitnet_wrong_largest(&row, b.top_logits, row_floats_));
+  if (!sane) {
+    auto why = told(std::move(sane),
+                    fmt::format("backend {}: taking the largest logits", at.on->backend_name()));
+    return std::unexpected(std::move(why.error()));
+  }
+  to.ids = {row.ids, row.count};
+  to.listed = {row.logits, row.count};
+  return true;
+}
+
+result<void> model_runner::take_rows(const place& at, const batch& b,
+                                     std::vector<generate::row>& rows) const {
+  for (uint32_t output = 0; output < b.n_outputs; ++output) {
+    generate::row one{{at.memory.out + output * row_floats_, row_floats_}, {}, {}};
+    const auto listed = take_listed(at, b, output, one);
+    if (!listed) return std::unexpected(listed.error());
+    if (!*listed && (is_unwritten(one.logits.front()) || is_unwritten(one.logits.back())))
+      return told(compute::sane("queue_wait", embeddings_ ? "succeeds and writes no hidden states"
+                                                          : "succeeds and writes no logits"),
+                  fmt::format("backend {}: computing a step of {} tokens", at.on->backend_name(),
+                              b.n_tokens));
+    rows.push_back(one);
+  }
+  return {};
+}
+
+result<std::vector<bitnet_kernel_stat>> model_runner::ran() const {
+  std::vector<bitnet_kernel_stat> all;
+  for (const place& p : places_) {
+    auto stats = told(p.program.stats(), "asking what ran");
+    if (!stats) return pass_on(std::move(stats), fmt::format("backend {}", p.on->backend_name()));
+    all.insert(all.end(), stats->begin(), stats->end());
+  }
+  return all;
+}
+
+// ---- blocks and states -------------------------------------------------------------------------
+
+// A part has the blocks of its own layers; what it has none of is not copied there.
+result<void> model_runner::copy(std::span<const uint32_t> from, std::span<const uint32_t> to) {
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const engine::kv_pools::pool& pool = pools_->of_part(i);
+    std::vector<uint32_t> there, here;
+    for (std::size_t k = 0; k < from.size(); ++k) {
+      const bool is_state = from[k] >= limits_.n_blocks;
+      if (is_state ? !pool.has_states() : !pool.has_keys) continue;
+      there.push_back(is_state ? pool.as_block(from[k] - limits_.n_blocks) : from[k]);
+      here.push_back(is_state ? pool.as_block(to[k] - limits_.n_blocks) : to[k]);
+    }
+    if (there.empty()) continue;
+    const engine::part& on = *places_[i].on;
+    const plugin::kept_thread kept(*on.choice().backend->complaints());
+    if (auto ok = told(places_[i].queue.copy(pool.made.get(), there, here),
+                       fmt::format("backend {}: copying KV blocks", on.backend_name()));
+        !ok)
+      return ok;
+  }
+  return {};
+}
+
+// Calls pass(place, pool, blocks, offset, bytes) for each part that has some of it: `blocks` as its
+// pool names them, and where its `bytes` of each lie in those of a whole model.
+template <class Pass>
+result<void> model_runner::for_pools(std::span<const uint32_t> which, cargo what,
+                                     const Pass& pass) {
+  uint64_t offset = 0;
+  for (std::size_t i = 0; i < places_.size(); ++i) {
+    const engine::kv_pools::pool& pool = pools_->of_part(i);
+    const uint64_t bytes = what == cargo::keys ? pool.block_bytes()
+                           : pool.has_states() ? engine::state_bytes(pool.config)
+                                               : 0;
+    if (bytes == 0) continue;
+    std::vector<uint32_t> named(which.begin(), which.end());
+    if (what == cargo::states)
+      for (uint32_t& state : named) state = pool.as_block(state);
+    if (auto ok = pass(places_[i], pool, named, offset, bytes); !ok) return ok;
+    offset += bytes;
+  }
+  return {};
+}
+
+result<void> model_runner::write_out(std::span<const uint32_t> which, cargo what,
+                                     std::span<std::byte> bytes) {
+  const uint64_t whole = bytes.size() / which.size();
+  std::vector<std::byte> piece;
+  return for_pools(
+      which, what,
+      [&](place& at, const engine::kv_pools::pool& pool, std::span<const uint32_t> named,
+          uint64_t offset, uint64_t each) -> result<void> {
+        const auto doing = [&] {
+          return fmt::format("backend {}: writing KV out", at.on->backend_name());
+        };
+        if (each != whole) piece.resize(each * named.size());
+        const std::span<std::byte> to = each == whole ? bytes : std::span(piece);
+        if (auto ok = told(at.queue.write_out(pool.made.get(), named, to), doing()); !ok) return ok;
+        if (auto ok = await(at, doing); !ok || each == whole) return ok;
+        for (std::size_t i = 0; i < named.size(); ++i)
+          std::memcpy(bytes.data() + i * whole + offset, piece.data() + i * each, each);
+        return {};
+      });
+}
+
+result<void> model_runner::read_in(std::span<const uint32_t> which, cargo what,
+                                   std::span<const std::byte> bytes) {
+  const uint64_t whole = bytes.size() / which.size();
+  std::vector<std::byte> piece;
+  return for_pools(
+      which, what,
+      [&](place& at, const engine::kv_pools::pool& pool, std::span<const uint32_t> named,
+          uint64_t offset, uint64_t each) -> result<void> {
+        const auto doing = [&] {
+          return fmt::format("backend {}: reading KV in", at.on->backend_name());
+        };
+        if (each != whole) piece.resize(each * named.size());
+        for (std::size_t i = 0; each != whole && i < named.size(); ++i)
+          std::memcpy(piece.data() + i * each, bytes.data() + i * whole + offset, each);
+        const std::span<const std::byte> from = each == whole ? bytes : std::span(piece);
+        if (auto ok = told(at.queue.read_in(pool.made.get(), named, from), doing()); !ok) return ok;
+        return await(at, doing);
+      });
+}
+
+}  // namespace bitnet::runner

@@ -1,0 +1,111 @@
+#pragma once
+// Runs steps of many sequences on an engine: of each part a program, its step buffers and a queue,
+// on pools of KV blocks. A step goes through the parts in turn: what the last layer of one gives is
+// what the next one begins with.
+//
+// Owner   keeps the engine and the pools alive; pools that nobody else has go with it.
+// Threads open() any; the rest one at a time.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.hpp"
+#include "compute/steps.hpp"
+#include "engine/engine.hpp"
+#include "engine/kv_pools.hpp"
+#include "engine/limits.hpp"
+#include "schedule/step.hpp"
+
+namespace bitnet::runner {
+
+class model_runner final : public schedule::step_runner {
+ public:
+  // A program for `max_sequences` at a time, within what limits_of() gave for `options`. Takes
+  // device_turn(), here and at its end. `cancel_token`: what the plugin asks host->cancelled with;
+  // 0: nothing cancels.
+  static result<std::unique_ptr<model_runner>> open(std::shared_ptr<engine::engine> e,
+                                                    const engine::session_options& options,
+                                                    const engine::limits& most,
+                                                    uint32_t max_sequences,
+                                                    std::shared_ptr<const engine::kv_pools> pools,
+                                                    uint64_t cancel_token);
+  ~model_runner() override;
+
+  [[nodiscard]] const schedule::step_limits& limits() const override { return limits_; }
+  [[nodiscard]] const std::shared_ptr<engine::engine>& on() const { return engine_; }
+  [[nodiscard]] uint64_t block_bytes() const;  // of all layers
+
+  result<void> copy(std::span<const uint32_t> from, std::span<const uint32_t> to) override;
+  result<void> run(std::span<const schedule::slice> slices, uint32_t top_logits,
+                   std::vector<generate::row>& rows) override;
+
+  // Blocks, or states, of all parts in the layout of a whole model, one behind the other.
+  enum class cargo : uint8_t { keys, states };
+  result<void> write_out(std::span<const uint32_t> which, cargo what, std::span<std::byte> bytes);
+  result<void> read_in(std::span<const uint32_t> which, cargo what,
+                       std::span<const std::byte> bytes);
+
+  // From the plugin's own counters.
+  [[nodiscard]] result<std::vector<bitnet_kernel_stat>> ran() const;
+  // Whether a step did not end in the time that it may take: whatever it was given may still be
+  // written to.
+  [[nodiscard]] bool is_hung() const { return hung_; }
+
+ private:
+  model_runner(std::shared_ptr<engine::engine> e, const engine::session_options& options,
+               const engine::limits& most, uint32_t max_sequences,
+               std::shared_ptr<const engine::kv_pools> pools, uint64_t cancel_token);
+  void leave_behind();
+
+  // Of one part of the engine.
+  struct place {
+    const engine::part* on;
+    struct step_memory {  // nullptr: no op of the part reads it
+      int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows, *states;
+      float *in, *out;  // hidden states that come in; those that go out, or logits
+      bitnet_largest* largest;
+    } memory{};
+    // In this order: each goes before what it was made of.
+    compute::program program{};
+    compute::binding binding{};
+    compute::queue queue{};
+  };
+  result<void> build(const engine::session_options& options, const engine::limits& most,
+                     std::size_t index);
+  // A step with what follows from its slices.
+  struct batch {
+    std::span<const schedule::slice> slices;
+    uint32_t n_tokens = 0, n_outputs = 0, top_logits = 0;
+  };
+  [[nodiscard]] result<batch> count(std::span<const schedule::slice> slices,
+                                    uint32_t top_logits) const;
+  void note_facts(const place& at, const batch& b) const;
+  void note_slice(const place& at, const schedule::slice& s, uint32_t sequence, uint32_t at_token,
+                  uint32_t& at_output) const;
+  result<void> run_part(std::size_t index, const batch& b);
+  result<void> take_rows(const place& at, const batch& b, std::vector<generate::row>& rows) const;
+  result<bool> take_listed(const place& at, const batch& b, uint32_t output,
+                           generate::row& to) const;
+  // `doing()` says what, in words.
+  template <class Doing>
+  result<void> await(place& at, const Doing& doing);
+  template <class Pass>
+  result<void> for_pools(std::span<const uint32_t> which, cargo what, const Pass& pass);
+
+  const std::shared_ptr<engine::engine> engine_;
+  std::shared_ptr<const engine::kv_pools> pools_;
+  const uint64_t cancel_token_;
+  const uint64_t step_timeout_ns_;
+  const bool embeddings_;
+  const uint64_t row_floats_;
+  const uint32_t max_blocks_;  // of a sequence
+  schedule::step_limits limits_;
+  bool hung_ = false;  // a step did not end in that time
+
+  std::vector<place> places_;
+};
+
+}  // namespace bitnet::runner

@@ -1,0 +1,83 @@
+#pragma once
+// A session's place on an engine: what runs its steps, and its KV blocks. Everything of a session
+// that another engine would make anew.
+//
+// Owner   keeps the engine alive.
+// Threads open() any; the rest the session's.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <utility>
+#include <vector>
+
+#include "base/result.hpp"
+#include "engine/engine.hpp"
+#include "engine/kv_store.hpp"
+#include "engine/limits.hpp"
+#include "runner/model_runner.hpp"
+
+namespace bitnet::runner {
+
+// The largest logits of a row, in any order.
+struct listed_logits {
+  std::vector<int32_t> ids;
+  std::vector<float> logits;  // of each of `ids`
+};
+
+class session_runner {
+ public:
+  static result<std::unique_ptr<session_runner>> open(std::shared_ptr<engine::engine> e,
+                                                      const engine::session_options& options,
+                                                      uint64_t cancel_token);
+  ~session_runner();
+  session_runner(const session_runner&) = delete;
+  session_runner& operator=(const session_runner&) = delete;
+
+  using limits = engine::limits;
+  [[nodiscard]] const limits& most() const { return limits_; }
+  [[nodiscard]] const std::shared_ptr<engine::engine>& on() const { return engine_; }
+  [[nodiscard]] engine::kv_store& store() { return *store_; }
+  [[nodiscard]] engine::kv_store::holding& kv() { return kv_; }
+  [[nodiscard]] const engine::kv_store::holding& kv() const { return kv_; }
+  [[nodiscard]] engine::kv_store::usage kv_usage() const { return store_->of(kv_); }
+  [[nodiscard]] uint64_t kv_bytes() const;  // of the pool
+
+  // What a step gives: all logits of its output rows, in `rows`. Or of a single row the
+  // `top_logits` largest: in `largest` where the device lists them, else in `rows`.
+  struct wanted {
+    std::span<float> rows;
+    uint32_t top_logits = 0;  // 0: all
+    listed_logits* largest = nullptr;
+  };
+  // Runs `ids` at positions from `first` on, whose blocks kv() has; its output rows are those from
+  // first_output on.
+  result<void> step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
+                    const wanted& out);
+  // Of a model with states: keeps a copy of the sequence's, and goes back to it. Each takes its
+  // turn before the next step. The states are held by the caller.
+  result<void> keep_state();
+  result<void> restore_state();
+  // From the plugin's own counters.
+  [[nodiscard]] result<std::vector<bitnet_kernel_stat>> ran() const { return runner_->ran(); }
+
+  // Takes the blocks and the state of `from`, through the layout that every backend can write and
+  // read. Both are held by the caller; this one's table is empty and its spare blocks are enough.
+  result<void> copy_blocks(session_runner& from);
+
+ private:
+  explicit session_runner(std::shared_ptr<engine::engine> e) : engine_(std::move(e)) {}
+  result<void> measure(const engine::session_options& options);
+  result<void> take_store(const engine::session_options& options);
+  [[nodiscard]] std::vector<uint32_t> held_blocks() const;
+  result<void> copy_state(uint32_t from, uint32_t to);
+
+  const std::shared_ptr<engine::engine> engine_;
+  limits limits_;
+  std::shared_ptr<engine::kv_store> store_;
+  engine::kv_store::holding kv_;
+  std::unique_ptr<model_runner> runner_;
+  std::vector<generate::row> rows_;  // of the last step
+};
+
+}  // namespace bitnet::runner

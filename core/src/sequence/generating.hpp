@@ -1,0 +1,26 @@
+#pragma once
+// A generation on a session of its own: from a prompt to text.
+
+#include <atomic>
+#include <cstdint>
+#include <span>
+
+#include "base/result.hpp"
+#include "generate/generation.hpp"
+#include "sequence/session.hpp"
+
+namespace bitnet::sequence {
+
+struct generated {
+  generate::outcome outcome;
+  uint64_t n_prompt = 0;
+  uint64_t prompt_ns = 0, generate_ns = 0;
+};
+
+// Appends the prompt to the session, then samples. Sampled tokens stay in the session, which has
+// each of them before options.text gets what it lets out. A failure while evaluating the prompt
+// leaves the session as it was. `cancelled` may be set by any thread; nullptr: nobody cancels.
+result<generated> generate_text(session& s, std::span<const int32_t> prompt, generate::options o,
+                                const std::atomic<bool>* cancelled);
+
+}  // namespace bitnet::sequence

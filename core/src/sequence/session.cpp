@@ -1,0 +1,399 @@
+#include "sequence/session.hpp"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <utility>
+
+#include "model/context_room.hpp"
+
+namespace bitnet::sequence {
+namespace {
+
+using clock = std::chrono::steady_clock;
+using kv::block_tokens;
+using kv::blocks_for;
+using kv::no_block;
+
+constexpr std::size_t most_moves_kept = 64;
+
+double ms_since(clock::time_point start) {
+  return std::chrono::duration<double, std::milli>(clock::now() - start).count();
+}
+
+// Whether the device, and with it all that it knew, is gone or hangs.
+bool is_loss(const failure& why) {
+  return why.status == BITNET_DEVICE_LOST || why.status == BITNET_CONTEXT_POISONED ||
+         why.status == BITNET_TIMEOUT;
+}
+
+// Adds what ran on one engine to what ran on those before.
+void add(std::vector<bitnet_kernel_stat>& to, const std::vector<bitnet_kernel_stat>& more) {
+  for (const bitnet_kernel_stat& k : more) {
+    const auto same = std::ranges::find_if(to, [&](const bitnet_kernel_stat& known) {
+      return known.op == k.op && std::memcmp(known.id, k.id, sizeof k.id) == 0;
+    });
+    if (same == to.end()) {
+      to.push_back(k);
+      continue;
+    }
+    same->calls += k.calls;
+    same->time_ns += k.time_ns;
+    same->bytes += k.bytes;
+  }
+}
+
+// Whether `ids` fit into the context behind `before` tokens.
+result<void> check_room(uint64_t before, uint64_t n_context, std::span<const int32_t> ids) {
+  if (before + ids.size() <= n_context) return {};
+  return fail(BITNET_CONTEXT_FULL, fmt::format("{} tokens and {} more do not fit the context of "
+                                               "{}; use a shorter prompt or a larger n_context",
+                                               before, ids.size(), n_context));
+}
+
+// Tokens that there is room for beside the states; 0: unknown.
+uint64_t max_context(const runner::session_runner::limits& most, uint64_t room) {
+  return model::max_context(room - std::min(room, most.states_bytes), most.block_bytes,
+                            block_tokens);
+}
+
+}  // namespace
+
+result<void> check_ids(std::span<const int32_t> ids, uint64_t n_vocab) {
+  for (const int32_t id : ids)
+    if (id < 0 || static_cast<uint32_t>(id) >= n_vocab)
+      return fail(BITNET_INVALID_ARGUMENT,
+                  fmt::format("token id {} is not in the vocabulary of {}", id, n_vocab));
+  return {};
+}
+
+session::session(const engine::session_options& options, uint64_t cancel_token)
+    : options_(options), cancel_token_(cancel_token), cancelled_(options.cancelled) {}
+
+result<std::unique_ptr<session>> session::open(std::shared_ptr<engine::engine> e,
+                                               const engine::session_options& options,
+                                               uint64_t cancel_token) {
+  std::unique_ptr<session> s(new session(options, cancel_token));
+  // Asked before its blocks are there: room that is taken and not yet written to counts as free.
+  const uint64_t free = e->free_memory();
+  const uint64_t budget = options.own_kv ? 0 : e->budget().bytes;
+  auto place = runner::session_runner::open(std::move(e), options, cancel_token);
+  if (!place) return std::unexpected(std::move(place.error()));
+  if (options.window == 0)
+    s->max_context_ = max_context((*place)->most(), budget == 0 ? free : std::min(free, budget));
+  s->runner_ = std::move(*place);
+  s->tokens_.reserve(s->limits().n_context);
+  return s;
+}
+
+result<void> session::append(int32_t id) {
+  if (tokens_.size() >= limits().n_context)
+    return fail(BITNET_CONTEXT_FULL,
+                fmt::format("the context of {} tokens is full; use a larger n_context",
+                            limits().n_context));
+  tokens_.push_back(id);
+  return {};
+}
+
+// While it lives nobody else takes this sequence's blocks. Begun with as many as are needed, or
+// none more; what was lost in the meantime is evaluated again.
+class session::hold {
+ public:
+  static result<hold> begin(session& s, uint64_t blocks) {
+    const auto stop = [&] {
+      return s.cancelled_ != nullptr && s.cancelled_->load(std::memory_order_relaxed);
+    };
+    if (auto ok = s.runner_->store().begin(s.runner_->kv(), blocks, stop); !ok)
+      return std::unexpected(std::move(ok.error()));
+    if (s.runner_->kv().lost) s.evaluated_ = s.kept_at_ = 0;
+    s.runner_->kv().lost = false;
+    return hold(s);
+  }
+  ~hold() {
+    if (session_ != nullptr) session_->runner_->store().end(session_->runner_->kv());
+  }
+  hold(hold&& other) noexcept : session_(std::exchange(other.session_, nullptr)) {}
+  hold& operator=(hold&&) = delete;
+
+ private:
+  explicit hold(session& s) : session_(&s) {}
+  session* session_;  // nullptr: moved from
+};
+
+result<void> session::truncate(uint64_t n) {
+  if (n > tokens_.size())
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("cannot keep {} tokens of {}", n, tokens_.size()));
+  auto mine = hold::begin(*this, 0);
+  if (!mine) return std::unexpected(std::move(mine.error()));
+  tokens_.resize(n);
+  settle(std::min(evaluated_, n));
+  return {};
+}
+
+uint64_t session::first_seen() const {
+  return limits().window == 0 || evaluated_ + 1 <= limits().window
+             ? 0
+             : evaluated_ + 1 - limits().window;
+}
+
+// Gives back the blocks that no later token will see.
+void session::forget_unseen() {
+  runner_->kv().spare.drop(runner_->kv().table, blocks_for(limits().window_keep),
+                           first_seen() / block_tokens);
+}
+
+// The most of the first `evaluated` tokens whose state there is, which then is the sequence's.
+uint64_t session::settle_state(uint64_t evaluated) {
+  if (kept_at_ > evaluated) kept_at_ = 0;
+  if (evaluated == evaluated_ && !state_spoilt_) return evaluated;
+  state_spoilt_ = false;
+  if (kept_at_ != 0 && !runner_->restore_state()) kept_at_ = 0;
+  return kept_at_;
+}
+
+// Before steps of several tokens, which a turn of a conversation begins with: what comes after it
+// is what is taken back most.
+result<void> session::keep_state() {
+  if (!has_state() || evaluated_ == 0 || tokens_.size() - evaluated_ < 2) return {};
+  if (auto ok = runner_->keep_state(); !ok) return ok;
+  kept_at_ = evaluated_;
+  return {};
+}
+
+// Goes back to the first `evaluated` tokens. Where the window has moved past what the next one will
+// see, all are evaluated again: what a token is in one layer depends on all windows before it.
+void session::settle(uint64_t evaluated) {
+  evaluated_ = has_state() ? settle_state(evaluated) : evaluated;
+  runner_->kv().spare.resize(runner_->kv().table, evaluated_);
+  for (uint64_t b = 0; b < runner_->kv().table.size(); ++b) {
+    const bool seen =
+        b * block_tokens < limits().window_keep || (b + 1) * block_tokens > first_seen();
+    if (!seen || runner_->kv().table[b] != no_block) continue;
+    evaluated_ = 0;
+    runner_->kv().spare.resize(runner_->kv().table, 0);
+    return;
+  }
+}
+
+result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> rows) {
+  return eval(ids, all_rows, runner::session_runner::wanted{rows});
+}
+
+result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows,
+                               runner::listed_logits& largest) {
+  return eval(ids, false,
+              runner::session_runner::wanted{rows, options_.low_memory ? 0 : top, &largest});
+}
+
+result<void> session::eval(std::span<const int32_t> ids, bool all_rows,
+                           const runner::session_runner::wanted& out) {
+  if (has_offer_.load(std::memory_order_acquire)) take_offer();
+  auto start = clock::now();
+  auto done = evaluate(ids, all_rows, out);
+  while (!done && is_loss(done.error()) && options_.on_loss) {
+    if (auto safe = recover(std::move(done.error())); !safe) return safe;
+    start = clock::now();
+    done = evaluate(ids, all_rows, out);
+  }
+  if (catching_up_ && done) {
+    moves_.back().pause_ms += ms_since(start);
+    catching_up_ = false;
+  }
+  return done;
+}
+
+result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
+                               const runner::session_runner::wanted& out) {
+  const uint64_t before = tokens_.size();
+  const uint64_t width = limits().row_floats;
+  const uint64_t wanted_rows = out.rows.empty() ? 0 : (all_rows ? ids.size() : 1);
+  if (auto ok = check_room(before, limits().n_context, ids); !ok) return ok;
+  if (auto ok = check_ids(ids, owner().model().shape().n_vocab); !ok) return ok;
+  if (out.rows.size() < wanted_rows * width)
+    return fail(BITNET_INVALID_ARGUMENT, fmt::format("room for {} logits, but {} are due",
+                                                     out.rows.size(), wanted_rows * width));
+  tokens_.insert(tokens_.end(), ids.begin(), ids.end());
+  const bool again = tokens_.size() == evaluated_;  // nothing waits: of the last token once more
+  if (again && wanted_rows == 0) return {};
+  if (tokens_.empty())
+    return fail(BITNET_INVALID_ARGUMENT,
+                "logits were asked for, but there is no token to evaluate");
+  auto mine = hold::begin(*this, std::min<uint64_t>(blocks_for(tokens_.size()), limits().n_blocks));
+  if (!mine) {
+    tokens_.resize(before);
+    return std::unexpected(std::move(mine.error()));
+  }
+  if (again) settle(evaluated_ - 1);
+  const uint64_t evaluated_before = evaluated_;
+  const auto undo = [&](failure why) -> result<void> {
+    tokens_.resize(before);
+    state_spoilt_ = true;
+    settle(evaluated_before);
+    return std::unexpected(std::move(why));
+  };
+
+  if (auto ok = keep_state(); !ok) return undo(std::move(ok.error()));
+  uint64_t written = 0;  // rows
+  while (evaluated_ < tokens_.size()) {
+    const uint64_t n =
+        std::min<uint64_t>(tokens_.size() - evaluated_,
+                           all_rows && wanted_rows != 0 ? limits().max_outputs : limits().n_batch);
+    forget_unseen();
+    if (!runner_->kv().spare.resize(runner_->kv().table, evaluated_ + n))
+      return undo({BITNET_INTERNAL, "fewer KV blocks than a step needs"});
+    const std::span chunk(tokens_.data() + evaluated_, n);
+    uint64_t first_output = n;  // none
+    if (wanted_rows != 0) {
+      if (!all_rows)
+        first_output = evaluated_ + n == tokens_.size() ? n - 1 : n;
+      else
+        first_output = before > evaluated_ ? std::min(before - evaluated_, n) : 0;
+    }
+    const uint64_t n_rows = n - first_output;
+    runner::session_runner::wanted of_step = out;
+    of_step.rows = out.rows.subspan(written * width, n_rows * width);
+    if (auto ok = runner_->step(evaluated_, chunk, static_cast<uint32_t>(first_output), of_step);
+        !ok)
+      return undo(std::move(ok.error()));
+    ++steps_;
+    steps_tokens_ += n;
+    written += n_rows;
+    evaluated_ += n;
+  }
+  return {};
+}
+
+// ---- moving ------------------------------------------------------------------------------------
+
+result<std::unique_ptr<runner::session_runner>> session::runner_on(
+    std::shared_ptr<engine::engine> e) const {
+  engine::session_options same = options_;
+  {
+    const std::lock_guard lock(turn_);
+    same.n_context = limits().n_context;  // the rotation of keys that move may depend on it
+  }
+  auto place = runner::session_runner::open(std::move(e), same, cancel_token_);
+  if (!place) return place;
+  const std::lock_guard lock(turn_);
+  if ((*place)->most().n_context < limits().n_context)
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("backend {}: it has room for {} tokens, the session for {}",
+                            (*place)->on()->backend_name(), (*place)->most().n_context,
+                            limits().n_context));
+  return place;
+}
+
+result<void> session::move(std::shared_ptr<engine::engine> to, engine::moving how,
+                           const std::string& why) {
+  auto place = runner_on(std::move(to));
+  if (!place) return std::unexpected(std::move(place.error()));
+  std::optional<offered> late;  // it was made before this call was
+  {
+    const std::lock_guard lock(turn_);
+    late.swap(offer_);
+    has_offer_.store(false, std::memory_order_release);
+  }
+  switch_to(std::move(*place), how, why);
+  return {};
+}
+
+result<void> session::offer(std::shared_ptr<engine::engine> to, engine::moving how,
+                            const std::string& why) {
+  auto place = runner_on(std::move(to));
+  if (!place) return std::unexpected(std::move(place.error()));
+  std::optional<offered> made(offered{std::move(*place), how, why});
+  const std::lock_guard lock(turn_);
+  offer_.swap(made);
+  has_offer_.store(true, std::memory_order_release);
+  return {};
+}
+
+std::shared_ptr<engine::engine> session::headed_for() const {
+  const std::lock_guard lock(turn_);
+  return offer_ ? offer_->place->on() : runner_->on();
+}
+
+void session::take_offer() {
+  std::optional<offered> taken;
+  {
+    const std::lock_guard lock(turn_);
+    taken.swap(offer_);
+    has_offer_.store(false, std::memory_order_release);
+  }
+  if (taken) switch_to(std::move(taken->place), taken->how, taken->why);
+}
+
+void session::switch_to(std::unique_ptr<runner::session_runner> to, engine::moving how,
+                        const std::string& why) {
+  const auto start = clock::now();
+  if (const auto ran = runner_->ran()) add(ran_before_, *ran);
+  const bool copied = how == engine::moving::migrate && copy_to(*to);
+  const double copy_ms = copied ? ms_since(start) : 0;
+  if (!copied) evaluated_ = 0;
+  kept_at_ = 0;
+  catching_up_ = !copied;
+  {
+    const std::lock_guard lock(turn_);
+    runner_.swap(to);
+  }
+  move_record record{to->on()->choice().device_name(), owner().choice().device_name(), why,
+                     copied ? "migrate" : "recompute"};
+  to.reset();
+  record.pause_ms = ms_since(start);
+  record.copy_ms = copy_ms;
+  moves_.push_back(std::move(record));
+  ++n_moves_;
+  if (moves_.size() > most_moves_kept) moves_.pop_front();
+}
+
+// True if the keys and values of all that was evaluated are on the new engine.
+bool session::copy_to(runner::session_runner& to) {
+  const auto mine = hold::begin(*this, 0);
+  if (!mine) return false;
+  const auto& table = runner_->kv().table;
+  const auto held = table.size() - static_cast<std::size_t>(std::ranges::count(table, no_block));
+  if (!to.store().begin(to.kv(), held, [] { return true; })) return false;
+  const bool copied = to.copy_blocks(*runner_).has_value();
+  if (!copied) to.kv().spare.drop(to.kv().table, 0, to.kv().table.size());
+  if (!copied) to.kv().table.clear();
+  to.store().end(to.kv());
+  return copied;
+}
+
+result<void> session::recover(failure why) {
+  std::shared_ptr<engine::engine> lost = runner_->on();
+  for (;;) {
+    auto other = options_.on_loss(lost, why);
+    if (!other) return std::unexpected(std::move(other.error()));
+    auto moved = move(*other, engine::moving::recompute, why.message);
+    if (moved || !is_loss(moved.error())) return moved;
+    lost = std::move(*other);
+    why = std::move(moved.error());
+  }
+}
+
+result<session::usage> session::report() const {
+  usage out;
+  auto ran = runner_->ran();
+  if (!ran) return std::unexpected(std::move(ran.error()));
+  out.kernels = ran_before_;
+  add(out.kernels, *ran);
+  out.steps = steps_;
+  out.tokens = steps_tokens_;
+  const engine::kv_store::usage kv = runner_->kv_usage();
+  out.kv_blocks = static_cast<uint32_t>(kv.blocks);
+  out.evictions = kv.evictions;
+  out.kv_budget = owner().budget().bytes;
+  out.window = limits().window;
+  out.window_keep = limits().window_keep;
+  out.dtype_k = options_.dtype_k;
+  out.dtype_v = options_.dtype_v;
+  out.kv_bytes = runner_->kv_bytes();
+  if (n_moves_ == 0) out.max_context = max_context_;
+  return out;
+}
+
+}  // namespace bitnet::sequence
