@@ -26,7 +26,11 @@ struct one_thread final : plugin::host_services {
   uint64_t now_ns() override {
     return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
   }
-  std::vector<std::pair<std::string, std::string>> params(std::string_view) override { return {}; }
+  std::vector<std::pair<std::string, std::string>> params(std::string_view) override {
+    return given;
+  }
+
+  std::vector<std::pair<std::string, std::string>> given;  // settings of what is loaded next
 };
 
 // Throws what went wrong.
