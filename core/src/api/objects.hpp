@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
@@ -14,6 +13,7 @@
 #include <vector>
 
 #include "api/turns.hpp"
+#include "base/cancel_flags.hpp"
 #include "bitnet/bitnet.h"
 #include "chat/template.hpp"
 #include "engine/engine.hpp"
@@ -52,7 +52,7 @@ class services final : public plugin::host_services {
   bitnet_status parallel_run(uint32_t n, bitnet_task task, void* arg) override {
     return pool_.run(n, task, arg);
   }
-  bool cancelled(uint64_t token) override;
+  bool cancelled(uint64_t token) override { return cancel_flags::is_set(token); }
   uint64_t now_ns() override;
   std::vector<std::pair<std::string, std::string>> params(std::string_view name) override;
 
@@ -63,9 +63,8 @@ class services final : public plugin::host_services {
   // Where its threads compute: the member `threads` of the report.
   nlohmann::ordered_json describe_threads() const;
 
-  // A token that follows `flag` until it is forgotten.
-  uint64_t follow(const std::atomic<bool>& flag);
-  void forget(uint64_t token);
+  // By which a caller ends what is computed for it; plugins are given the token.
+  cancel_flags::owned make_cancel_flag() { return cancel_flags_.make(); }
 
  private:
   services(const bitnet_runtime_options& options, const threads::cpu_list& wanted,
@@ -82,9 +81,7 @@ class services final : public plugin::host_services {
   const bitnet_log_callback log_;  // NULL: nobody listens
   void* const log_user_;
   std::mutex log_turn_;
-  std::mutex turn_;  // guards what follows
-  uint64_t next_token_ = 1;
-  std::map<uint64_t, const std::atomic<bool>*> followed_;
+  cancel_flags cancel_flags_;
 };
 
 }  // namespace bitnet::api
@@ -142,7 +139,10 @@ struct bitnet_model {
 };
 
 struct bitnet_session {
-  explicit bitnet_session(bitnet_model* m) : model(m), request(m->runtime->request) {}
+  explicit bitnet_session(bitnet_model* m)
+      : model(m),
+        request(m->runtime->request),
+        cancelled(m->runtime->services.make_cancel_flag()) {}
   ~bitnet_session();
   // What other threads may ask of it while it works. Called by the call that has the turn.
   void publish();
@@ -153,8 +153,7 @@ struct bitnet_session {
   std::atomic<const void*> text_thread{nullptr};
   bitnet_model* model;
   bitnet::select::request request;  // where it may go when its device is lost
-  std::atomic<bool> cancelled{false};
-  uint64_t cancel_token = 0;
+  const bitnet::cancel_flags::owned cancelled;
   bitnet::sequence::pooling pooling = bitnet::sequence::pooling::last;  // of embeddings
   std::unique_ptr<bitnet::sequence::session> session;
   std::string grammar_text;  // of the last grammar, and what was learnt of it

@@ -47,13 +47,6 @@ void services::log(uint32_t level, std::string_view component, std::string_view 
   in_log_callback = false;
 }
 
-bool services::cancelled(uint64_t token) {
-  if (token == 0) return false;
-  const std::lock_guard lock(turn_);
-  const auto found = followed_.find(token);
-  return found != followed_.end() && found->second->load(std::memory_order_relaxed);
-}
-
 uint64_t services::now_ns() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                    std::chrono::steady_clock::now().time_since_epoch())
@@ -87,17 +80,6 @@ nlohmann::ordered_json services::describe_threads() const {
   for (std::size_t i = 0; i < now.size(); ++i)
     out["places"].push_back({{"cpus", threads::ranges(now[i])}, {"node", places_[i].node}});
   return out;
-}
-
-uint64_t services::follow(const std::atomic<bool>& flag) {
-  const std::lock_guard lock(turn_);
-  followed_[next_token_] = &flag;
-  return next_token_++;
-}
-
-void services::forget(uint64_t token) {
-  const std::lock_guard lock(turn_);
-  followed_.erase(token);
 }
 
 }  // namespace bitnet::api

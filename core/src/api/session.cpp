@@ -168,7 +168,7 @@ class in_text {
 class cancelled_once {
  public:
   explicit cancelled_once(bitnet_session& of) : of_(of) {}
-  ~cancelled_once() { of_.cancelled.store(false, std::memory_order_relaxed); }
+  ~cancelled_once() { of_.cancelled->store(false, std::memory_order_relaxed); }
   cancelled_once(const cancelled_once&) = delete;
   cancelled_once& operator=(const cancelled_once&) = delete;
 
@@ -237,7 +237,6 @@ void bitnet_session::publish() {
 bitnet_session::~bitnet_session() {
   if (session) model->engines->leave(*session);
   session.reset();
-  if (cancel_token != 0) model->runtime->services.forget(cancel_token);
 }
 
 void bitnet_session_defaults(bitnet_session_options* options, uint32_t size) {
@@ -260,14 +259,14 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     if (!pooling) return std::unexpected(pooling.error());
     auto handle = std::make_unique<bitnet_session>(model);
     handle->pooling = *pooling;
-    handle->cancel_token = model->runtime->services.follow(handle->cancelled);
-    so.cancelled = &handle->cancelled;
+    so.cancelled = handle->cancelled.get();
     bitnet_session& self = *handle;
     so.on_loss = [&self](const bitnet::engine::engine_ptr& lost, const bitnet::failure& why) {
       return self.model->runtime->find_replacement(*self.model, self.request, lost, why);
     };
     auto session = model->engines->open([&](bitnet::engine::engine_ptr e) {
-      return bitnet::sequence::session::open(std::move(e), so, self.cancel_token);
+      return bitnet::sequence::session::open(std::move(e), so,
+                                             bitnet::cancel_flags::token_of(*self.cancelled));
     });
     if (!session) return std::unexpected(session.error());
     handle->session = std::move(*session);
@@ -280,7 +279,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
 void bitnet_session_close(bitnet_session* session) {
   if (session == nullptr) return;
   // A call that works ends soon then, and destroys the session; nothing is touched after close().
-  session->cancelled.store(true, std::memory_order_relaxed);
+  session->cancelled->store(true, std::memory_order_relaxed);
   if (session->calls.close()) delete session;
 }
 
@@ -335,11 +334,11 @@ bitnet_status bitnet_session_truncate(bitnet_session* session, uint64_t n, bitne
 }
 
 void bitnet_session_cancel(bitnet_session* session) {
-  if (session != nullptr) session->cancelled.store(true, std::memory_order_relaxed);
+  if (session != nullptr) session->cancelled->store(true, std::memory_order_relaxed);
 }
 
 void bitnet_session_clear_cancel(bitnet_session* session) {
-  if (session != nullptr) session->cancelled.store(false, std::memory_order_relaxed);
+  if (session != nullptr) session->cancelled->store(false, std::memory_order_relaxed);
 }
 
 bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t capacity,
@@ -403,7 +402,7 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     const cancelled_once once(*session);
 
     auto done = bitnet::sequence::generate_text(*session->session, {prompt, n_prompt},
-                                                *std::move(g), &session->cancelled);
+                                                *std::move(g), session->cancelled.get());
     if (!done) {
       session->grammar.reset();  // it may be what failed, and is of no use then
       return std::unexpected(done.error());
