@@ -237,6 +237,7 @@ void tell_of_crashes(int fd, const std::filesystem::path& library) {
   k.fd = fd;
   k.process = getpid();
   k.library = library.filename().string();
+  plugin::notes_running_slot = true;
   // The first walk loads what walking needs.
   std::optional<place> nowhere;
   _Unwind_Backtrace(look_for_plugin, &nowhere);
