@@ -11,7 +11,7 @@
 include(CMakePackageConfigHelpers)
 
 # The header is where the ABI's version is written.
-foreach(part IN ITEMS MAJOR MINOR)
+foreach(part IN ITEMS MAJOR MINOR OLDEST_MINOR)
   file(STRINGS ${PROJECT_SOURCE_DIR}/abi/include/bitnet/abi/base.h line
     REGEX "^#define BITNET_ABI_${part} ")
   string(REGEX REPLACE "[^0-9]" "" BITNET_ABI_${part} "${line}")

@@ -211,11 +211,8 @@ bitnet_status steps_on::place(const std::vector<bitnet_bound>& named, const sdk:
 
 bitnet_status steps_on::prepare(const bitnet_prepare_request& request,
                                 const sdk::reporter& report) {
+  if (bitnet_status s = sdk::check_size(request, of_.limits_, report); failed(s)) return s;
   const uint32_t n_tokens = request.n_tokens, n_outputs = request.n_outputs;
-  if (n_tokens == 0 || n_tokens > of_.limits_.max_tokens || n_outputs > of_.limits_.max_outputs)
-    return report.fail(BITNET_INVALID_ARGUMENT,
-                       "%u tokens and %u outputs: the program runs 1 to %u, and %u", n_tokens,
-                       n_outputs, of_.limits_.max_tokens, of_.limits_.max_outputs);
   const range here(device_.watcher, "prepare ", n_tokens, " tokens, ", n_outputs, " outputs");
   const std::scoped_lock lock(running_);
   recorded* made = nullptr;

@@ -112,7 +112,7 @@ static bitnet_status quiesce(bitnet_backend* self, uint64_t timeout_ns, bitnet_e
 
 static const bitnet_backend_v0 table = {
     .abi_minor = BITNET_ABI_MINOR,
-    .need_minor_min = BITNET_ABI_MINOR,
+    .need_minor_min = BITNET_ABI_OLDEST_MINOR,
     .need_minor_max = BITNET_ABI_MINOR,
     .info = info,
     .close = close,
@@ -159,16 +159,18 @@ BITNET_BACKEND_EXPORT bitnet_status BITNET_BACKEND_ENTRY(const bitnet_host_v0* h
   const uint32_t bytes = room < sizeof table ? room : (uint32_t)sizeof table;
   if (bytes < offsetof(bitnet_backend_v0, self))
     return fail(err, BITNET_INCOMPATIBLE, "entry", "the host's table is too short to fill");
-  out->need_minor_min = out->need_minor_max = BITNET_ABI_MINOR;
+  out->need_minor_min = BITNET_ABI_OLDEST_MINOR;
+  out->need_minor_max = BITNET_ABI_MINOR;
   if (!request || !BITNET_HAS_FIELD(request, bitnet_open_request, abi_minor_max))
     return fail(err, BITNET_INVALID_ARGUMENT, "entry", "the open request is missing or too short");
   if (request->abi_minor_min > BITNET_ABI_MINOR)
     return fail(err, BITNET_INCOMPATIBLE, "entry",
                 "the host needs a newer ABI: update the backend");
-  if (request->abi_minor_max < BITNET_ABI_MINOR)
+  if (request->abi_minor_max < BITNET_ABI_OLDEST_MINOR)
     return fail(err, BITNET_INCOMPATIBLE, "entry", "the host speaks an older ABI: update the host");
   memcpy(out, &table, bytes);
   out->struct_size = room;
   out->filled_size = bytes;
+  if (request->abi_minor_max < BITNET_ABI_MINOR) out->abi_minor = request->abi_minor_max;
   return BITNET_OK;
 }

@@ -2,9 +2,11 @@
 // else is in the step, however its tokens are cut into steps, and whatever blocks it has.
 
 #include <algorithm>
+#include <array>
 #include <mutex>
 #include <numeric>
 #include <random>
+#include <utility>
 
 #include "engines.hpp"
 #include "runner/model_runner.hpp"
@@ -122,6 +124,59 @@ TEST_F(runner, gives_each_of_many_the_bits_that_it_has_alone) {
     while (step(r, all) && !HasFailure()) {
     }
   });
+}
+
+// What the plugin was asked to prepare: tokens, outputs, sequences.
+using prepared = std::array<uint32_t, 3>;
+std::vector<prepared> asked_for;
+decltype(bitnet_backend_v0::binding_prepare) sound_prepare;
+
+// The slot of the plugin, with a note of each call, for as long as this lives.
+class watched_prepare {
+ public:
+  explicit watched_prepare(const plugin::backend& of)
+      : table_(const_cast<bitnet_backend_v0&>(of.table())) {
+    asked_for.clear();
+    sound_prepare = std::exchange(
+        table_.binding_prepare,
+        [](bitnet_binding* b, const bitnet_prepare_request* r, bitnet_error* e) -> bitnet_status {
+          asked_for.push_back({r->n_tokens, r->n_outputs, r->n_sequences});
+          return sound_prepare(b, r, e);
+        });
+  }
+  ~watched_prepare() { table_.binding_prepare = sound_prepare; }
+  watched_prepare(const watched_prepare&) = delete;
+  watched_prepare& operator=(const watched_prepare&) = delete;
+
+ private:
+  bitnet_backend_v0& table_;
+};
+
+// So that the first request does not wait for what a plugin compiles for a size of step.
+TEST_F(runner, prepares_the_steps_of_decoding) {
+  load(tests::small_model("minicpm", "gpt2", 2, tests::lively_embedding()));
+  const struct {
+    uint32_t most_sequences;
+    std::vector<prepared> of_head;
+    const char* why;
+  } rows[] = {
+      {1, {{1, 1, 1}}, "a session decodes one token at a time"},
+      {3, {{1, 1, 1}, {2, 2, 2}, {4, 4, 3}}, "up to the power of two behind the most sequences"},
+      {8, {{1, 1, 1}, {2, 2, 2}, {4, 4, 4}, {8, 8, 8}}, "a power of two is the last"},
+      {33,
+       {{1, 1, 1}, {2, 2, 2}, {4, 4, 4}, {8, 8, 8}, {16, 16, 16}, {32, 32, 32}},
+       "a batch of 32 tokens is the largest step"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    const auto e = cut({1});
+    const watched_prepare watched(*cpu_.backend);
+    const auto r = open_runner(e, row.most_sequences);
+    std::vector<prepared> wanted;  // of the part without the head, then of that with it
+    for (auto [tokens, outputs, sequences] : row.of_head) wanted.push_back({tokens, 0, sequences});
+    wanted.insert(wanted.end(), row.of_head.begin(), row.of_head.end());
+    EXPECT_EQ(asked_for, wanted);
+  }
 }
 
 // A block, and a state, that was copied is as good as the one that was computed.

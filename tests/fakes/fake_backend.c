@@ -392,10 +392,12 @@ BITNET_BACKEND_EXPORT int bitnet_fake_unique = 1;
 __asm__(".type bitnet_fake_unique, @gnu_unique_object");
 #endif
 
-static void fill(bitnet_backend* self, bitnet_backend_v0* out) {
+static void fill(bitnet_backend* self, uint32_t newest_of_host, bitnet_backend_v0* out) {
   bitnet_backend_v0 table = {0};
   table.self = self;
-  table.need_minor_min = table.need_minor_max = table.abi_minor = BITNET_ABI_MINOR;
+  table.need_minor_min = BITNET_ABI_OLDEST_MINOR;
+  table.need_minor_max = BITNET_ABI_MINOR;
+  table.abi_minor = newest_of_host < BITNET_ABI_MINOR ? newest_of_host : BITNET_ABI_MINOR;
   table.filled_size = out->struct_size < sizeof table ? out->struct_size : sizeof table;
 #define FILL(slot) table.slot = slot
   FILL(info);
@@ -495,14 +497,15 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
 #endif
   if (out->struct_size < offsetof(bitnet_backend_v0, self))
     return refuse(err, BITNET_INVALID_ARGUMENT, "the table is too short");
-  out->need_minor_min = out->need_minor_max = BITNET_ABI_MINOR;
-  if (request->abi_minor_min > BITNET_ABI_MINOR || request->abi_minor_max < BITNET_ABI_MINOR)
+  out->need_minor_min = BITNET_ABI_OLDEST_MINOR;
+  out->need_minor_max = BITNET_ABI_MINOR;
+  if (request->abi_minor_min > BITNET_ABI_MINOR || request->abi_minor_max < BITNET_ABI_OLDEST_MINOR)
     return refuse(err, BITNET_INCOMPATIBLE, "the host speaks another minor");
   bitnet_backend* self = take_opening();
   if (self == NULL) return refuse(err, BITNET_OUT_OF_MEMORY, "it is open too often");
   self->host = host;
   self->purpose = request->purpose;
-  fill(self, out);
+  fill(self, request->abi_minor_max, out);
   spoil(out);
   say(self, request->purpose == BITNET_PURPOSE_PROBE ? "opened to probe" : "opened to load");
   return BITNET_OK;

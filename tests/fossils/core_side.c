@@ -79,7 +79,7 @@ static void open_backend(const char* file) {
   agree(entry != NULL, "no entry");
   const bitnet_open_request request = {.struct_size = sizeof request,
                                        .purpose = BITNET_PURPOSE_LOAD,
-                                       .abi_minor_min = BITNET_ABI_MINOR,
+                                       .abi_minor_min = BITNET_ABI_OLDEST_MINOR,
                                        .abi_minor_max = BITNET_ABI_MINOR,
                                        .generation = 1};
   out.table.struct_size = sizeof out.table;
@@ -89,7 +89,7 @@ static void open_backend(const char* file) {
   agree(t->struct_size == sizeof out.table && t->filled_size <= sizeof out.table &&
             t->filled_size >= offsetof(bitnet_backend_v0, query_interface),
         "filled_size");
-  agree(t->abi_minor <= BITNET_ABI_MINOR, "abi_minor");
+  agree(t->abi_minor >= BITNET_ABI_OLDEST_MINOR && t->abi_minor <= BITNET_ABI_MINOR, "abi_minor");
   agree(t->reserved_0 == 0, "reserved_0");
   /* From the first slot to the last required one. */
   void* slot;
@@ -215,6 +215,11 @@ static void run(bitnet_device* device, bitnet_program* program) {
       .struct_size = sizeof bind, .bound_size = sizeof bound[0], .n_bound = 3, .bound = bound};
   bitnet_binding* binding;
   must(t->program_bind(program, &bind, &binding, &err), "program_bind");
+  const bitnet_prepare_request size = {.struct_size = sizeof size,
+                                       .n_tokens = tokens,
+                                       .n_outputs = tokens,
+                                       .n_sequences = t->abi_minor < 2 ? 0 : 1};
+  must(t->binding_prepare(binding, &size, &err), "binding_prepare");
   const bitnet_queue_request in_order = {.struct_size = sizeof in_order};
   bitnet_queue* queue;
   must(t->queue_create(device, &in_order, &queue, &err), "queue_create");

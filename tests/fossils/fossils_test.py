@@ -14,6 +14,7 @@ import json
 import os
 import pathlib
 import platform
+import re
 import shutil
 import subprocess
 import sys
@@ -110,6 +111,19 @@ class Fossils(unittest.TestCase):
                     done = run(self.runnable(fossil), file)
                     self.assertEqual(done.returncode, 0, done.stderr)
                     self.assertIn(seen[name], done.stdout)
+                    self.assertIn(f", ABI {fossil.name[4:]}\n", done.stdout)
+
+    def test_today_s_core_and_plugins_agree_on_the_newest_minor(self):
+        files = self.todays()
+        if not files:
+            self.skipTest("none of the plugins is in this tree")
+        text = (source / "abi/include/bitnet/abi/base.h").read_text(encoding="utf-8")
+        newest = ".".join(re.search(rf"^#define BITNET_ABI_{part} (\d+)u", text, re.M)[1] for part in ("MAJOR", "MINOR"))
+        for name, file in files.items():
+            with self.subTest(name):
+                done = run(core_side, file)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn(f", ABI {newest}\n", done.stdout)
 
     def test_old_and_new_cores_see_the_same_of_old_plugins(self):
         for fossil in SPOKEN:
@@ -120,6 +134,7 @@ class Fossils(unittest.TestCase):
                     self.assertEqual((old.returncode, new.returncode), (0, 0), old.stderr + new.stderr)
                     self.assertEqual(old.stdout, new.stdout)
                     self.assertIn(seen, old.stdout)
+                    self.assertIn(f", ABI {fossil.name[4:]}\n", new.stdout)
 
     def test_what_is_too_old_is_refused_in_words(self):
         for fossil in set(FOSSILS) - set(SPOKEN):

@@ -589,6 +589,23 @@ const defect defects[] = {
        t.binding_prepare = [](bitnet_binding*, const bitnet_prepare_request*,
                               bitnet_error*) -> bitnet_status { return BITNET_OK; };
      }},
+    {"prepares-any",  // whatever the number of sequences
+     [](table& t) {
+       t.binding_prepare = [](bitnet_binding* b, const bitnet_prepare_request* r, bitnet_error* e) {
+         bitnet_prepare_request fewer = *r;
+         fewer.n_sequences = 0;
+         return sound.binding_prepare(b, &fewer, e);
+       };
+     }},
+    {"prepares-whole",  // refuses the struct of minor 1, which is shorter
+     [](table& t) {
+       t.binding_prepare = [](bitnet_binding* b, const bitnet_prepare_request* r, bitnet_error* e) {
+         if (r->struct_size >= sizeof *r) return sound.binding_prepare(b, r, e);
+         e->code = BITNET_INVALID_ARGUMENT;
+         std::snprintf(e->message, sizeof e->message, "the prepare request is too short");
+         return bitnet_status{BITNET_INVALID_ARGUMENT};
+       };
+     }},
     {"wait",
      [](table& t) {
        t.queue_wait = [](bitnet_queue*, uint64_t, uint64_t, bitnet_error*) -> bitnet_status {

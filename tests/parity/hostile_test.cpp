@@ -353,7 +353,7 @@ const struct {
     {"a padded row", tensor(BITNET_FORMAT_TERNARY2, 2, 100, 2, 64, 0, 1), BITNET_OK},
     {"an unknown format", tensor(99, 2, 128, 2, 64, 0, 0), BITNET_UNSUPPORTED},
     {"no format", tensor(0, 2, 128, 2, 64, 0, 0), BITNET_UNSUPPORTED},
-    {"rank 3", tensor(BITNET_FORMAT_F32, 3, 4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
+    {"rank 3", tensor(BITNET_FORMAT_F32, 3, 4, 4, 64, 0, 0), BITNET_UNSUPPORTED},
     {"rank 0", tensor(BITNET_FORMAT_F32, 0, 4, 1, 16, 0, 0), BITNET_INVALID_ARGUMENT},
     {"a vector with rows", tensor(BITNET_FORMAT_F32, 1, 4, 4, 64, 0, 0), BITNET_INVALID_ARGUMENT},
     {"no columns", tensor(BITNET_FORMAT_F32, 2, 0, 4, 0, 0, 0), BITNET_INVALID_ARGUMENT},

@@ -28,9 +28,11 @@ FAULTS = [
     ("packaging/rpm/bitnet.spec", "Version:        {}", "Version:        9.9.9", "bitnet.spec:"),
     ("packaging/rpm/bitnet.spec", "- {}-1\n", "- 9.9.9-1\n", "bitnet.spec:"),
     ("packaging/rpm/bitnet.spec", "%global abi ", "%global abi 7", "bitnet.spec:"),
+    ("packaging/rpm/bitnet.spec", "%global oldest_abi ", "%global oldest_abi 7", "bitnet.spec:"),
     ("packaging/rpm/bitnet.spec", "%changelog", "%changes", None),
     ("packaging/rpm/bitnet.spec", "Version:", "Edition:", "has no line"),
     ("abi/include/bitnet/abi/base.h", "BITNET_ABI_MINOR ", "BITNET_ABI_MINOR 7", "bitnet.spec:"),
+    ("abi/include/bitnet/abi/base.h", "BITNET_ABI_OLDEST_MINOR ", "BITNET_ABI_OLDEST_MINOR 7", "bitnet.spec:"),
     ("plugins/one/CMakeLists.txt", "0.3.0", "0.3.1", None),  # a backend has a version of its own
     ("plugins/one/CMakeLists.txt", "VERSION 0.3.0", "", "bitnet_add_backend(one ...) states no VERSION"),
     ("plugins/one/CMakeLists.txt", "0.3.0", "0.2.8", "is about 0.2.9, plugins/one/CMakeLists.txt still about 0.2.8"),

@@ -101,13 +101,17 @@ class Split(unittest.TestCase):
         for name, sections in self.rpm.items():
             tags, fields = sections["package"], self.debian[name]
             for relation, debian, rpm in (
-                    ("Provides", "bitnet-host-abi-${abi:Version}", "Provides: %{name}-host-abi-%{abi}%{?_isa}"),
-                    ("Depends", "bitnet-host-abi-${abi:Version}", "Requires: %{name}-host-abi-%{abi}%{?_isa}"),
-                    ("Provides", "bitnet-backend-abi-${abi:Version}", "Provides: %{name}-backend-abi-%{abi}%{?_isa}"),
-                    ("Depends", "bitnet-backend-cpu | bitnet-backend-abi-",
-                     "Requires: (%{name}-backend-cpu%{?_isa} or %{name}-backend-abi-%{abi}%{?_isa})"),
+                    ("Provides", "bitnet-host-abi-${abi:Oldest}, bitnet-host-abi-${abi:Version}",
+                     "Provides: %{name}-host-abi-%{oldest_abi}%{?_isa} Provides: %{name}-host-abi-%{abi}%{?_isa}"),
+                    ("Depends", "bitnet-host-abi-${abi:Version} | bitnet-host-abi-${abi:Oldest}",
+                     "Requires: (%{name}-host-abi-%{abi}%{?_isa} or %{name}-host-abi-%{oldest_abi}%{?_isa})"),
+                    ("Provides", "bitnet-backend-abi-${abi:Oldest}, bitnet-backend-abi-${abi:Version}",
+                     "Provides: %{name}-backend-abi-%{oldest_abi}%{?_isa} Provides: %{name}-backend-abi-%{abi}%{?_isa}"),
+                    ("Depends", "bitnet-backend-cpu | bitnet-backend-abi-${abi:Version} | bitnet-backend-abi-${abi:Oldest}",
+                     "Requires: (%{name}-backend-cpu%{?_isa} or %{name}-backend-abi-%{abi}%{?_isa} or "
+                     "%{name}-backend-abi-%{oldest_abi}%{?_isa})"),
                     ("Recommends", "bitnet-model-tiny", "Recommends: %{name}-model-tiny")):
-                self.assertEqual(debian in fields.get(relation, ""), rpm in re.sub(" +", " ", tags), f"{name}: {rpm}")
+                self.assertEqual(debian in fields.get(relation, ""), rpm in " ".join(tags.split()), f"{name}: {rpm}")
 
 
 class Backends(unittest.TestCase):

@@ -124,11 +124,13 @@ attempt<binding> binding::make(const device& d, const program& p, const graph& g
   return out;
 }
 
-attempt<void> binding::prepare(uint32_t n_tokens, uint32_t n_outputs, uint64_t cancel_token) {
+attempt<void> binding::prepare(uint32_t n_tokens, uint32_t n_outputs, uint32_t n_sequences,
+                               uint64_t cancel_token) {
   bitnet_prepare_request request{};
   request.struct_size = sizeof request;
   request.n_tokens = n_tokens;
   request.n_outputs = n_outputs;
+  if (table_->abi_minor >= 2) request.n_sequences = n_sequences;
   request.cancel_token = cancel_token;
   return call("binding_prepare",
               [&](bitnet_error* err) { return table_->binding_prepare(get(), &request, err); });

@@ -52,7 +52,9 @@ class binding {
       if (m.role == role) return static_cast<T*>(m.address);
     return nullptr;
   }
-  attempt<void> prepare(uint32_t n_tokens, uint32_t n_outputs, uint64_t cancel_token = 0);
+  // For steps of up to so many tokens, of up to so many sequences.
+  attempt<void> prepare(uint32_t n_tokens, uint32_t n_outputs, uint32_t n_sequences,
+                        uint64_t cancel_token = 0);
 
  private:
   struct place {

@@ -102,11 +102,7 @@ result<void> model_runner::build(const engine::session_options& options, const e
                     "making the memory of steps");
   if (!bound) return std::unexpected(std::move(bound.error()));
   at.binding = std::move(*bound);
-  // The step that is run most: what a plugin compiles for it is not the first token's to wait for.
-  if (auto ready =
-          told(at.binding.prepare(1, on.what().head ? 1 : 0), "preparing the step of one token");
-      !ready)
-    return ready;
+  if (auto ready = prepare_decoding(at, bounds.get()); !ready) return ready;
   const auto ints = [&](uint32_t role) { return at.binding.of<int32_t>(role); };
   const auto floats = [&](uint32_t role) { return at.binding.of<float>(role); };
   float* const hidden = floats(BITNET_PORT_VALUE_OUT);
@@ -123,6 +119,21 @@ result<void> model_runner::build(const engine::session_options& options, const e
   auto queue = told(compute::queue::make(on.device()), "making a queue");
   if (!queue) return std::unexpected(std::move(queue.error()));
   at.queue = std::move(*queue);
+  return {};
+}
+
+// The steps that are run most, of one token for each sequence: what a plugin compiles for them is
+// not the first request's to wait for.
+result<void> model_runner::prepare_decoding(place& at, const bitnet_program_options& bounds) {
+  for (const uint32_t n : std::span(bounds.buckets, bounds.n_buckets)) {
+    if (n >= 2 * bounds.max_sequences) break;  // a prompt's
+    const uint32_t n_outputs = at.on->what().head ? std::min(n, bounds.max_outputs) : 0;
+    if (auto ready = told(at.binding.prepare(n, n_outputs, std::min(n, bounds.max_sequences)),
+                          fmt::format("preparing the step of {}",
+                                      n == 1 ? "one token" : fmt::format("{} tokens", n)));
+        !ready)
+      return ready;
+  }
   return {};
 }
 

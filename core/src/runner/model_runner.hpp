@@ -75,6 +75,7 @@ class model_runner final : public schedule::step_runner {
   };
   result<void> build(const engine::session_options& options, const engine::limits& most,
                      std::size_t index);
+  static result<void> prepare_decoding(place& at, const bitnet_program_options& bounds);
   // A step with what follows from its slices.
   struct batch {
     std::span<const schedule::slice> slices;

@@ -74,7 +74,7 @@ outcome call_entry(bitnet_backend_entry entry, const bitnet_host_v0* host, bitne
   bitnet_open_request request{};
   request.struct_size = sizeof request;
   request.purpose = how.purpose;
-  request.abi_minor_min = BITNET_ABI_MINOR;
+  request.abi_minor_min = BITNET_ABI_OLDEST_MINOR;
   request.abi_minor_max = BITNET_ABI_MINOR;
   request.generation = how.generation;
   request.n_params = static_cast<uint32_t>(params.size());

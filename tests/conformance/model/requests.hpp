@@ -28,12 +28,14 @@ inline bitnet_status create_buffer(const bitnet_backend_v0& t, bitnet_device* d,
 }
 
 inline bitnet_status prepare(const bitnet_backend_v0& t, bitnet_binding* b, uint32_t n_tokens,
-                             uint32_t n_outputs, bitnet_error* e, uint64_t cancel_token = 0) {
+                             uint32_t n_outputs, bitnet_error* e, uint64_t cancel_token = 0,
+                             uint32_t n_sequences = 0) {
   bitnet_prepare_request r{};
   r.struct_size = sizeof r;
   r.n_tokens = n_tokens;
   r.n_outputs = n_outputs;
   r.cancel_token = cancel_token;
+  r.n_sequences = n_sequences;
   return t.binding_prepare(b, &r, e);
 }
 

@@ -167,7 +167,8 @@ TEST(abi, longer_structs_of_a_later_host_are_read) {
   longer.host.struct_size = sizeof longer;
   later.request.struct_size = sizeof later;
   later.request.purpose = BITNET_PURPOSE_CONFORMANCE;
-  later.request.abi_minor_min = later.request.abi_minor_max = BITNET_ABI_MINOR;
+  later.request.abi_minor_min = BITNET_ABI_OLDEST_MINOR;
+  later.request.abi_minor_max = BITNET_ABI_MINOR;
   later.request.generation = 1;
   guarded_table room;
   const outcome o = attempt([&](bitnet_error* e) {

@@ -147,6 +147,15 @@ TEST_F(robustness, what_is_not_understood_is_unsupported) {
                        return table().weight_plan(device_.device, &desc, &plan, e);
                      }),
                      "reserved_0 of a tensor");
+  if (table().abi_minor < 2) return;  // which does not say it of ranks
+  desc = m.descs()[0];
+  desc.rank = 3;
+  desc.ne[2] = 2;
+  desc.data_bytes *= 2;
+  expect_unsupported(attempt([&](bitnet_error* e) {
+                       return table().weight_plan(device_.device, &desc, &plan, e);
+                     }),
+                     "a tensor of rank 3");
 }
 
 // A build that is told to stop makes nothing, and what it was made of can be built once more. Those

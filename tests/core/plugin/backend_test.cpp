@@ -82,7 +82,7 @@ const row rows[] = {
     {"minor-too-new",
      "BN-A-TABLE",
      BITNET_REJECTED,
-     {"chose ABI minor 7, the host offered 1 to 1"}},
+     {"chose ABI minor 7, the host offered 1 to 2"}},
     {"short-table", "BN-A-TABLE", BITNET_REJECTED, {"its table has", "the required part has"}},
     {"too-long", "BN-A-TABLE", BITNET_REJECTED, {"the host gave room for"}},
     {"struct-size", "BN-A-TABLE", BITNET_REJECTED, {"changed struct_size", "to 8"}},

@@ -197,7 +197,8 @@ typedef struct bitnet_backend_v0 {
    * its port, BITNET_OUT_OF_DEVICE_MEMORY. [device] [short] */
   bitnet_status (*program_bind)(bitnet_program* program, const bitnet_bind_request* request,
                                 bitnet_binding** out, bitnet_error* err);
-  /* Gets ready for steps of up to so many tokens and outputs, so that the first one is not slow.
+  /* Gets ready for steps of up to so many tokens, outputs and sequences, so that the first one is
+   * not slow. Steps of other sizes run all the same.
    * Fails: BITNET_INVALID_ARGUMENT past the program's bounds, BITNET_OUT_OF_DEVICE_MEMORY,
    * BITNET_CANCELLED; the binding is then as good as before. [device] [long] */
   bitnet_status (*binding_prepare)(bitnet_binding* binding, const bitnet_prepare_request* request,

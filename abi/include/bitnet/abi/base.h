@@ -8,12 +8,15 @@
  *            structs travel with the size of one element. Who asks for an answer sets struct_size
  *            (or the element's size) and zeroes the rest; who answers writes no more than that, and
  *            leaves struct_size as it was.
+ * Minors     what a minor adds is 0 in structs that a host sends to a plugin that agreed on an
+ *            older one (bitnet_backend_v0::abi_minor).
  * Unknown    what a receiver does not understand it answers with BITNET_UNSUPPORTED, or with
  *            BITNET_LEVEL_NONE where levels are asked for; it neither ignores it nor calls it
- *            malformed. That goes for ids (ops, dtypes, dimensions, formats, roles), for attributes
- *            that an op does not have, for members named reserved_n and for bytes behind the
- *            receiver's own form of a struct, which all are 0 where nothing is meant. Of a word of
- *            flags the high half must be understood; the low half may be ignored.
+ *            malformed. That goes for ids (ops, dtypes, dimensions, formats, roles), from minor 2
+ *            on for a rank above 2 of a weight, for attributes that an op does not have, for
+ *            members named reserved_n and for bytes behind the receiver's own form of a struct,
+ *            which all are 0 where nothing is meant. Of a word of flags the high half must be
+ *            understood; the low half may be ignored.
  *            A field that changes results goes only to a device that declared it. The open request
  *            and the host's table come before both sides have agreed: what is unknown there is
  *            ignored.
@@ -39,8 +42,9 @@
 #endif
 
 #define BITNET_ABI_MAJOR 0u
-#define BITNET_ABI_MINOR 1u
-#define BITNET_ABI_RANGE "0.1-1" /* major.oldest minor-newest minor, as the ELF note says it */
+#define BITNET_ABI_MINOR 2u        /* the newest */
+#define BITNET_ABI_OLDEST_MINOR 1u /* that this tree's host and plugins still speak */
+#define BITNET_ABI_RANGE "0.1-2"   /* major.oldest minor-newest minor, as the ELF note says it */
 
 /* UTF-8 bytes without a terminator; data may be NULL when size is 0. */
 typedef struct bitnet_str {

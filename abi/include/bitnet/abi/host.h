@@ -30,7 +30,8 @@ typedef struct bitnet_host_v0 {
    * be in [1, parallel_width]. Not re-entrant from inside a task. [any] */
   bitnet_status (*parallel_run)(void* self, uint32_t n_workers, bitnet_task task, void* arg);
 
-  /* Non-zero when the work that carries this token should stop soon. Token 0 never is. [any] */
+  /* Non-zero when the work that carries this token should stop soon. Token 0 never is. Asked with a
+   * token that the plugin was given, while the work runs that came with it. [any] [instant] */
   uint32_t (*cancelled)(void* self, uint64_t token);
 
   /* Monotonic clock, nanoseconds. [any] [instant] */

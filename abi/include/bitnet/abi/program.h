@@ -194,6 +194,9 @@ typedef struct bitnet_prepare_request {
   uint32_t n_outputs;
   uint32_t reserved_0;
   uint64_t cancel_token; /* for host->cancelled; 0 = cannot be cancelled */
+  /* Of minor 2. A hint: of at most so many sequences; 0 = as many as the program runs */
+  uint32_t n_sequences;
+  uint32_t reserved_1;
 } bitnet_prepare_request;
 
 /* One run of a program on what a binding names. The counts are within the program's bounds, those

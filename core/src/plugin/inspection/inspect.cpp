@@ -240,7 +240,7 @@ defect other_minor(const std::string& name, uint32_t low, uint32_t high) {
           fmt::format("backend {} speaks ABI {}, this core speaks {}", name, theirs, ours),
           fmt::format("upgrade the backend, or build it again with the SDK of this bitnet, whose "
                       "contract is ABI {}",
-                      range(BITNET_ABI_MINOR, BITNET_ABI_MINOR))};
+                      ours)};
 }
 
 checked<void> check_abi(const identity& note) {

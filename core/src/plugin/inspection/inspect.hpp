@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "bitnet/abi/base.h"
 #include "plugin/codes/codes.hpp"
 #include "plugin/codes/finding.hpp"
 #include "plugin/trust/trust.hpp"
@@ -81,9 +82,9 @@ void read_needs(const elf_image& image, inspection& out);
 
 // The text for a plugin of another ABI major.
 [[nodiscard]] defect other_major(const std::string& name, uint32_t major);
-// The text for a plugin that speaks only the minors [low, high].
 // Of major 0, the oldest minor that this core speaks: 0.0 had other slots (docs/adr/0001).
-inline constexpr uint32_t oldest_minor = 1;
+inline constexpr uint32_t oldest_minor = BITNET_ABI_OLDEST_MINOR;
+// The text for a plugin that speaks only the minors [low, high].
 [[nodiscard]] defect other_minor(const std::string& name, uint32_t low, uint32_t high);
 
 }  // namespace bitnet::plugin

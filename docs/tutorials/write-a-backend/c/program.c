@@ -189,16 +189,20 @@ bitnet_status binding_prepare(bitnet_binding* binding, const bitnet_prepare_requ
                               bitnet_error* err) {
   NEED(binding);
   bitnet_prepare_request r;
-  const bitnet_status status = receive(request, sizeof r, &r, sizeof r, __func__, err);
+  const bitnet_status status =
+      receive(request, offsetof(bitnet_prepare_request, n_sequences), &r, sizeof r, __func__, err);
   if (status != BITNET_OK) return status;
-  if (r.reserved_0 != 0) return fail(err, BITNET_UNSUPPORTED, __func__, "reserved_0 is not 0");
+  if (r.reserved_0 != 0 || r.reserved_1 != 0)
+    return fail(err, BITNET_UNSUPPORTED, __func__, "a reserved member is not 0");
   const bitnet_program_options* b = &binding->program->bounds;
   if (is_cancelled(binding->program->device->backend, r.cancel_token))
     return fail(err, BITNET_CANCELLED, __func__, "cancelled");
-  if (r.n_tokens <= b->max_tokens && r.n_outputs <= b->max_outputs)
+  if (r.n_tokens <= b->max_tokens && r.n_outputs <= b->max_outputs &&
+      r.n_sequences <= b->max_sequences)
     return BITNET_OK; /* ready since program_bind */
-  return fail(err, BITNET_INVALID_ARGUMENT, __func__, "%u tokens and %u outputs, of %u and %u",
-              r.n_tokens, r.n_outputs, b->max_tokens, b->max_outputs);
+  return fail(err, BITNET_INVALID_ARGUMENT, __func__,
+              "%u tokens, %u outputs and %u sequences, of %u, %u and %u", r.n_tokens, r.n_outputs,
+              r.n_sequences, b->max_tokens, b->max_outputs, b->max_sequences);
 }
 
 void binding_destroy(bitnet_binding* binding) {

@@ -29,9 +29,10 @@ static const struct format* find_format(uint32_t id) {
 static bitnet_status measure(const bitnet_tensor_desc* d, const struct format* f,
                              struct tensor* out, const char* where, bitnet_error* err) {
   const bool ternary = f->id == BITNET_FORMAT_TERNARY2;
+  if (d->rank > 2)
+    return fail(err, BITNET_UNSUPPORTED, where, "a weight of %u dimensions", d->rank);
   if (d->ne[0] <= 0 || d->ne[1] <= 0 || d->ne[2] != 1 || d->ne[3] != 1 || d->rank < 1 ||
-      d->rank > 2 || (d->rank == 1 && d->ne[1] != 1) || d->ne[0] > INT32_MAX ||
-      d->ne[1] > INT32_MAX)
+      (d->rank == 1 && d->ne[1] != 1) || d->ne[0] > INT32_MAX || d->ne[1] > INT32_MAX)
     return fail(err, BITNET_INVALID_ARGUMENT, where, "%lld x %lld elements in %u dimensions",
                 (long long)d->ne[0], (long long)d->ne[1], d->rank);
   if (ternary && (d->rank != 2 || d->ne[0] > 1 << 24))

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! The contract, bitnet/abi/*.h of ABI 0.1, as Rust sees it. layout.rs prints the places of all
+//! The contract, bitnet/abi/*.h of ABI 0.2, as Rust sees it. layout.rs prints the places of all
 //! members, to be compared with those of the C headers.
 #![allow(non_camel_case_types, dead_code)]
 
@@ -42,13 +42,15 @@ pub const TIMEOUT: bitnet_status = 11;
 pub const INTERNAL: bitnet_status = 15;
 
 pub const ABI_MINOR_OLDEST: u32 = 1; // 0.0 had other slots
-pub const ABI_MINOR: u32 = 1;
+pub const ABI_MINOR: u32 = 2;
 pub const NONE: u32 = 0xffff_ffff;
 pub const PRIVATE: u32 = 0x8000_0000;
 pub const FLAGS_MUST_UNDERSTAND: u32 = 0xffff_0000;
-// Bytes that hosts of 0.1 know at least: up to `precisions`, `reserved_0` and `top_logits`.
+// Bytes that hosts of 0.1 know at least: up to `precisions`, `reserved_0`, `n_sequences` and
+// `top_logits`.
 pub const LEAST_OF_OPTIONS: usize = 28;
 pub const LEAST_OF_KV_CONFIG: usize = 36;
+pub const LEAST_OF_PREPARE: usize = 24;
 pub const LEAST_OF_STEP: usize = 40;
 pub const PROGRAM_DETERMINISTIC: u32 = 0x10000;
 pub const LIFE_THREAD_FREE: u32 = 1;
@@ -260,6 +262,8 @@ contract! {
         n_outputs: u32,
         reserved_0: u32,
         cancel_token: u64,
+        n_sequences: u32,
+        reserved_1: u32,
     }
     "program.h" bitnet_step {
         struct_size: u32,

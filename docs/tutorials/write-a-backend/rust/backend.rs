@@ -32,7 +32,7 @@ std::arch::global_asm!(
     ".balign 4",
     "2:",
     ".asciz \"schema=1\"",
-    ".asciz \"abi=0.1-1\"",
+    ".asciz \"abi=0.1-2\"",
     ".asciz \"name=rusty\"",
     ".asciz \"version=0.1.0\"",
     ".asciz \"vendor=org.example\"",
@@ -328,12 +328,12 @@ unsafe extern "C" fn binding_prepare(
     err: Error,
 ) -> bitnet_status {
     guarded(err, "binding_prepare", || {
-        let r: bitnet_prepare_request = receive(request, size_of::<bitnet_prepare_request>())?;
-        if r.reserved_0 != 0 {
-            return failure(UNSUPPORTED, "reserved_0 is not 0");
+        let r: bitnet_prepare_request = receive(request, LEAST_OF_PREPARE)?;
+        if r.reserved_0 != 0 || r.reserved_1 != 0 {
+            return failure(UNSUPPORTED, "a reserved member is not 0");
         }
         let of = given(given(on)?.of)?;
-        of.locked(|s| s.check_counts(r.n_tokens, r.n_outputs))
+        of.locked(|s| s.check_counts(r.n_tokens, r.n_outputs, r.n_sequences))
     })
 }
 

@@ -68,6 +68,9 @@ impl tensor {
         if d.reserved_0 != 0 {
             return failure(UNSUPPORTED, "reserved_0 of a tensor is not 0");
         }
+        if d.rank > 2 {
+            return failure(UNSUPPORTED, format!("a weight of {} dimensions", d.rank));
+        }
         let mut out = Self {
             format: d.format,
             k: 0,

@@ -112,16 +112,17 @@ impl binding {
 }
 
 impl state {
-    pub fn check_counts(&self, tokens: u32, outputs: u32) -> Result<(), Failure> {
+    pub fn check_counts(&self, tokens: u32, outputs: u32, sequences: u32) -> Result<(), Failure> {
         let max = &self.graph.max;
-        if tokens <= max.max_tokens && outputs <= max.max_outputs {
+        if tokens <= max.max_tokens && outputs <= max.max_outputs && sequences <= max.max_sequences
+        {
             return Ok(());
         }
         failure(
             INVALID_ARGUMENT,
             format!(
-                "{tokens} tokens and {outputs} outputs, of {} and {}",
-                max.max_tokens, max.max_outputs
+                "{tokens} tokens, {outputs} outputs and {sequences} sequences, of {}, {} and {}",
+                max.max_tokens, max.max_outputs, max.max_sequences
             ),
         )
     }
@@ -161,10 +162,7 @@ impl state {
         if s.window != 0 || s.reserved_0 != 0 {
             return failure(UNSUPPORTED, "steps have no window here");
         }
-        self.check_counts(s.n_tokens, s.n_outputs)?;
-        if s.n_sequences > self.graph.max.max_sequences {
-            return failure(INVALID_ARGUMENT, format!("{} sequences", s.n_sequences));
-        }
+        self.check_counts(s.n_tokens, s.n_outputs, s.n_sequences)?;
         let embeds = self.graph.vocabulary != u64::MAX;
         let tokens = self.facts(on, PORT_TOKENS, s.n_tokens, embeds);
         let rows = self.facts(on, PORT_OUTPUT_ROWS, s.n_outputs, self.graph.gathers);

@@ -340,11 +340,11 @@ struct slots {
                                        const bitnet_prepare_request* request, bitnet_error* err) {
     return guarded(err, "binding_prepare", [&](const reporter& report) {
       bitnet_prepare_request known{};
-      if (bitnet_status s = receive(request, sizeof known, known, "prepare request", report);
-          failed(s))
+      constexpr uint64_t least = offsetof(bitnet_prepare_request, n_sequences);
+      if (bitnet_status s = receive(request, least, known, "prepare request", report); failed(s))
         return s;
-      if (known.reserved_0 != 0)
-        return report.fail(BITNET_UNSUPPORTED, "reserved_0 of the prepare request is not 0");
+      if (known.reserved_0 != 0 || known.reserved_1 != 0)
+        return report.fail(BITNET_UNSUPPORTED, "a reserved member of the prepare request is not 0");
       return bindings::get(binding)->prepare(known, report);
     });
   }

@@ -12,9 +12,10 @@
 
 namespace bitnet::sdk {
 
-// The minors of major 0 that a plugin can speak; the same as its note and its manifest say.
+// The minors of major 0 that a plugin can speak; the same as its note and its manifest say. Without
+// a word of the author's, all that this SDK serves.
 struct minors {
-  uint32_t oldest = BITNET_ABI_MINOR;
+  uint32_t oldest = BITNET_ABI_OLDEST_MINOR;
   uint32_t newest = BITNET_ABI_MINOR;
 };
 

@@ -46,6 +46,19 @@ inline bitnet_status check_limits(const bitnet_program_options* options,
   return BITNET_OK;
 }
 
+// Whether the program runs steps of that size.
+inline bitnet_status check_size(const bitnet_prepare_request& size,
+                                const bitnet_program_options& limits, const reporter& report) {
+  if (size.n_tokens != 0 && size.n_tokens <= limits.max_tokens &&
+      size.n_outputs <= limits.max_outputs && size.n_sequences <= limits.max_sequences)
+    return BITNET_OK;
+  return report.fail(BITNET_INVALID_ARGUMENT,
+                     "%u tokens, %u outputs and %u sequences: the program runs 1 to %u, and at "
+                     "most %u and %u",
+                     size.n_tokens, size.n_outputs, size.n_sequences, limits.max_tokens,
+                     limits.max_outputs, limits.max_sequences);
+}
+
 // Bytes that a port takes at the bounds of a program; a size that cannot be counted is UINT64_MAX.
 inline uint64_t bytes_of_port(const bitnet_port& port, const graph& g,
                               const bitnet_program_options& limits) noexcept {

@@ -51,9 +51,13 @@ inline bitnet_status describe(const bitnet_tensor_desc* given, tensor& out, scal
   if (!out.described)
     return report.fail(BITNET_UNSUPPORTED, "tensor %s: unknown weight format %u", name,
                        desc->format);
+  if (desc->rank > 2)
+    return report.fail(BITNET_UNSUPPORTED,
+                       "tensor %s: rank %u; this backend knows vectors and matrices", name,
+                       desc->rank);
   const int64_t k = desc->ne[0], m = desc->ne[1];
-  if (desc->rank < 1 || desc->rank > 2 || k < 1 || m < 1 || k > max_extent || m > max_extent ||
-      desc->ne[2] != 1 || desc->ne[3] != 1 || (desc->rank == 1 && m != 1))
+  if (desc->rank < 1 || k < 1 || m < 1 || k > max_extent || m > max_extent || desc->ne[2] != 1 ||
+      desc->ne[3] != 1 || (desc->rank == 1 && m != 1))
     return report.fail(BITNET_INVALID_ARGUMENT,
                        "tensor %s: rank %u with shape %lld x %lld is no vector or matrix", name,
                        desc->rank, static_cast<long long>(k), static_cast<long long>(m));

@@ -99,13 +99,7 @@ class program {
     return BITNET_OK;
   }
 
-  bitnet_status check_counts(uint32_t n_tokens, uint32_t n_outputs, const reporter& report) const {
-    if (n_tokens != 0 && n_tokens <= limits_.max_tokens && n_outputs <= limits_.max_outputs)
-      return BITNET_OK;
-    return report.fail(BITNET_INVALID_ARGUMENT,
-                       "%u tokens and %u outputs: the program runs 1 to %u, and %u", n_tokens,
-                       n_outputs, limits_.max_tokens, limits_.max_outputs);
-  }
+  const bitnet_program_options& limits() const noexcept { return limits_; }
 
   // `see` gives the memory of a buffer, `pool_of` the pool of a handle.
   template <class See, class PoolOf>
@@ -607,7 +601,7 @@ inline binding::~binding() {
 // Everything is ready after program_build; only the bounds are checked.
 inline bitnet_status binding::prepare(const bitnet_prepare_request& request,
                                       const reporter& report) const {
-  return of_.check_counts(request.n_tokens, request.n_outputs, report);
+  return check_size(request, of_.limits(), report);
 }
 
 }  // namespace bitnet::sdk
