@@ -717,6 +717,27 @@ BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
 BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);
+/* What a scheduler has computed of a prompt, for a later one: after a restart the prompt is known
+ * as if a request had just had it, and n_cached of the next one says so. Its tokens have the bits
+ * that they have without. save() writes what is known of the n tokens, from the first on: whole
+ * blocks of 64 tokens, and the recurrent state behind them where the model has one; *n_saved, which
+ * may be NULL, is how many tokens. The path is replaced whole or not at all; a new file is the
+ * user's alone to read, as it holds the text. BITNET_NOT_FOUND: no whole block is known.
+ * BITNET_INVALID_ARGUMENT, BITNET_IO: the path, or the disk, does not take the file.
+ * restore() makes known as many of the file's tokens as there is room for, which drives out what
+ * was used longest ago; *n_restored, which may be NULL, is how many. BITNET_NOT_FOUND: no file can
+ * be opened there. BITNET_BAD_DATA: it is damaged, or no saved sequence. BITNET_INCOMPATIBLE: its
+ * form is of another version. BITNET_UNSUPPORTED: it is of another model or backend, or of
+ * sequences with other options. BITNET_OUT_OF_DEVICE_MEMORY: it has more blocks than the scheduler.
+ * Both: BITNET_BUSY while requests have reserved all room. Both wait while the scheduler goes on
+ * with requests; it moves at most 8 MiB, or one block, after each step. The first of them reads the
+ * model's files once, to name the model. Restore only files that nobody else could write: the
+ * checksum finds damage, and no intent. */
+BITNET_API bitnet_status bitnet_scheduler_save(bitnet_scheduler* scheduler, const bitnet_token* ids,
+                                               uint64_t n, const char* path, uint64_t* n_saved,
+                                               bitnet_error* err);
+BITNET_API bitnet_status bitnet_scheduler_restore(bitnet_scheduler* scheduler, const char* path,
+                                                  uint64_t* n_restored, bitnet_error* err);
 /* A descriptor that can be read from, by poll or epoll, while some request has events: for event
  * loops. A loop that leaves a request's events where they are would find it so each time: with
  * EPOLLET it is reported once for the requests that got events since the last

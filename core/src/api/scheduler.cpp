@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <span>
 #include <utility>
 
 #include "api/edge.hpp"
@@ -12,8 +13,10 @@
 #include "api/generation_options.hpp"
 #include "api/objects.hpp"
 #include "compute/kv_types.hpp"
+#include "generate/token_ids.hpp"
 #include "kv/blocks.hpp"
 #include "serving/async_engine.hpp"
+#include "serving/saved_file.hpp"
 
 // The engine goes before what it delivers to; requests hold what they read from.
 struct bitnet_scheduler {
@@ -101,7 +104,7 @@ bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
   if (!generation) return std::unexpected(std::move(generation.error()));
   bitnet::schedule::request out;
   out.prompt.assign(o.prompt, o.prompt + o.n_prompt);
-  if (auto ok = bitnet::sequence::check_ids(out.prompt, to.model->model.shape().n_vocab); !ok)
+  if (auto ok = bitnet::generate::check_ids(out.prompt, to.model->model.shape().n_vocab); !ok)
     return std::unexpected(std::move(ok.error()));
   out.generation = *std::move(generation);
   out.generation.logprobs = o.logprobs != 0;
@@ -273,6 +276,38 @@ bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out, ui
     return bitnet::api::give_changing_text(
         fmt::format("scheduler {}", static_cast<const void*>(scheduler)), out, capacity, needed,
         make);
+  });
+}
+
+bitnet_status bitnet_scheduler_save(bitnet_scheduler* scheduler, const bitnet_token* ids,
+                                    uint64_t n, const char* path, uint64_t* n_saved,
+                                    bitnet_error* err) {
+  return guarded(err, "bitnet_scheduler_save", [&]() -> bitnet::result<void> {
+    if (scheduler == nullptr || ids == nullptr || path == nullptr)
+      return missing("scheduler, ids or path");
+    const std::span tokens(ids, n);
+    const uint64_t n_context = scheduler->engine->describe().limits.n_context;
+    if (n > n_context)
+      return bitnet::fail(
+          BITNET_CONTEXT_FULL,
+          fmt::format("{} tokens are more than the context of {}, and so never were "
+                      "a prompt: give those of one request",
+                      n, n_context));
+    const auto saved = bitnet::serving::save(*scheduler->engine, tokens, path);
+    if (!saved) return std::unexpected(saved.error());
+    if (n_saved != nullptr) *n_saved = *saved;
+    return {};
+  });
+}
+
+bitnet_status bitnet_scheduler_restore(bitnet_scheduler* scheduler, const char* path,
+                                       uint64_t* n_restored, bitnet_error* err) {
+  return guarded(err, "bitnet_scheduler_restore", [&]() -> bitnet::result<void> {
+    if (scheduler == nullptr || path == nullptr) return missing("scheduler or path");
+    const auto restored = bitnet::serving::restore(*scheduler->engine, path);
+    if (!restored) return std::unexpected(restored.error());
+    if (n_restored != nullptr) *n_restored = *restored;
+    return {};
   });
 }
 

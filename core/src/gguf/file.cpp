@@ -181,6 +181,11 @@ std::span<const std::string> file::passed_over() const {
   return foreign_->passed_over;
 }
 
+std::span<const std::byte> file::composed_metadata() const {
+  if (!foreign_) return {};
+  return foreign_->metadata;
+}
+
 std::string name_of(const left_out_member& one) {
   return one.member.empty() ? one.file : fmt::format("{}: {}", one.file, one.member);
 }

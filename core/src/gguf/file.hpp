@@ -88,6 +88,8 @@ class file {
   [[nodiscard]] bool is_composed() const { return foreign_ != nullptr; }
   [[nodiscard]] std::span<const std::string> passed_over() const;   // of a composed file
   [[nodiscard]] std::span<const left_out_member> left_out() const;  // of a composed file
+  // Of a composed file, in GGUF's form; empty for one whose metadata is in its mapping.
+  [[nodiscard]] std::span<const std::byte> composed_metadata() const;
   [[nodiscard]] uint64_t total_bytes() const;
   // Whether every mapped file still has the size that was checked.
   [[nodiscard]] result<void> check_size() const;

@@ -422,11 +422,14 @@ void block_pool::drop_checkpoint(uint32_t b) {
   --stats_.states_kept;
 }
 
+bool block_pool::can_keep_state(const table& t) const {
+  return has_states() && t.epoch_ == epoch_ && t.tokens_ != 0 &&
+         t.tokens_ % shape_.tokens_per_block == 0 && t.published_ == t.blocks_.size() &&
+         tree_.knows(t.blocks_.back());
+}
+
 bool block_pool::checkpoint(table& t, copy_list& copies) {
-  const uint32_t per_block = shape_.tokens_per_block;
-  if (!has_states() || t.epoch_ != epoch_ || t.tokens_ == 0 || t.tokens_ % per_block != 0 ||
-      t.published_ != t.blocks_.size() || !tree_.knows(t.blocks_.back()))
-    return false;
+  if (!can_keep_state(t)) return false;
   const uint32_t b = t.blocks_.back();
   if (blocks_[b].checkpoint != no_block) {
     checkpoints_.remove(b);
@@ -435,6 +438,19 @@ bool block_pool::checkpoint(table& t, copy_list& copies) {
     blocks_[b].checkpoint = take_state();
     ++stats_.states_kept;
     copy_state(t.state_, blocks_[b].checkpoint, copies);
+  }
+  checkpoints_.push_back(0, b);
+  return true;
+}
+
+bool block_pool::leave_checkpoint(table& t) {
+  if (!can_keep_state(t)) return false;
+  const uint32_t b = t.blocks_.back();
+  if (blocks_[b].checkpoint != no_block) {
+    checkpoints_.remove(b);
+  } else {
+    blocks_[b].checkpoint = std::exchange(t.state_, no_block);
+    ++stats_.states_kept;
   }
   checkpoints_.push_back(0, b);
   return true;

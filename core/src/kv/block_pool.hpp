@@ -144,6 +144,9 @@ class block_pool {
   // all tokens of `t` are published and end at a block's border, and some state is free or
   // another's checkpoint, which goes then; true with no copy if there is one.
   bool checkpoint(table& t, copy_list& copies);
+  // The same before release(): what is kept is the state of `t` itself, which has none then. Copies
+  // nothing and needs no other state.
+  bool leave_checkpoint(table& t);
 
   // Ends `t`, which is empty then. Also right for an empty one.
   void release(table& t);
@@ -191,6 +194,7 @@ class block_pool {
   void drop_checkpoint(uint32_t block);
   [[nodiscard]] uint64_t last_checkpoint(const table& t, uint64_t n_tokens) const;
   [[nodiscard]] uint64_t whole_until(const table& t, uint64_t n_tokens) const;
+  [[nodiscard]] bool can_keep_state(const table& t) const;
   void copy_state(uint32_t from, uint32_t to, copy_list& copies) const;
 
   struct block {

@@ -3,9 +3,11 @@
 #define XXH_INLINE_ALL
 #include <fmt/core.h>
 
+#include <unistd.h>
 #include <xxhash.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <mutex>
 
 #include "gguf/text.hpp"
@@ -31,6 +33,9 @@ struct model::contents {
   std::mutex scales_turn{};  // guards what follows, and weight::scales
   uint32_t scales_held = 0;
   bool scales_are_there = true;
+  load_options read_by{};
+  std::mutex fingerprint_turn{};  // guards what follows
+  std::string fingerprint{};      // "": not asked for yet
 };
 
 result<model> model::load(const std::filesystem::path& file, const load_options& options) {
@@ -42,7 +47,9 @@ result<model> model::load(const std::filesystem::path& file, const load_options&
   auto tokens = tokenizer::tokenizer::make(std::move(data->vocabulary));
   if (auto ok = data->file.check_size(); !ok) return std::unexpected(ok.error());
   if (!tokens) return pass_on(std::move(tokens), which);
-  return model(std::make_unique<contents>(std::move(*data), std::move(*tokens)));
+  auto made = std::make_unique<contents>(std::move(*data), std::move(*tokens));
+  made->read_by = options;
+  return model(std::move(made));
 }
 
 model::model(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
@@ -133,6 +140,49 @@ std::string model::weight_identity(uint32_t index) const {
   const weight& w = m.weights[index];
   return fmt::format("{}:{}:{}:{}:{}:{}x{}", file->identity(), bytes.data() - file->bytes().data(),
                      XXH3_64bits_digest(&hash), w.name, w.format, w.ne[0], w.ne[1]);
+}
+
+namespace {
+
+// Not by the mapping: its pages would stay, beside what a backend has copied of them.
+result<void> add_file(const gguf::mapping& file, XXH3_state_t& hash) {
+  std::vector<std::byte> piece(std::size_t{1} << 20);
+  for (uint64_t at = 0; at < file.bytes().size();) {
+    const ssize_t n =
+        ::pread(file.descriptor(), piece.data(), piece.size(), static_cast<off_t>(at));
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0)
+      return bad_data(
+          fmt::format("{}: expected {} bytes, found {}: the file was changed or cannot "
+                      "be read; open the model again",
+                      gguf::quote(file.path().native()), file.bytes().size(), at));
+    XXH3_128bits_update(&hash, piece.data(), static_cast<std::size_t>(n));
+    at += static_cast<uint64_t>(n);
+  }
+  return {};
+}
+
+}  // namespace
+
+result<std::string> model::fingerprint() const {
+  contents& c = *contents_;
+  const std::lock_guard lock(c.fingerprint_turn);
+  if (!c.fingerprint.empty()) return c.fingerprint;
+  XXH3_state_t hash;
+  XXH3_128bits_reset(&hash);
+  for (const gguf::mapping& file : c.data.file.mappings())
+    if (auto ok = add_file(file, hash); !ok) return std::unexpected(std::move(ok.error()));
+  const auto metadata = c.data.file.composed_metadata();
+  XXH3_128bits_update(&hash, metadata.data(), metadata.size());
+  const load_options& by = c.read_by;
+  const std::string how =
+      fmt::format("{} {} {} {}", by.i2s_layout, static_cast<int>(by.tl1_tiles),
+                  by.gate ? static_cast<int>(*by.gate) : -1, static_cast<int>(by.activations));
+  XXH3_128bits_update(&hash, how.data(), how.size());
+  if (auto ok = check_file(); !ok) return std::unexpected(std::move(ok.error()));
+  const XXH128_hash_t sum = XXH3_128bits_digest(&hash);
+  c.fingerprint = fmt::format("{:016x}{:016x}", sum.high64, sum.low64);
+  return c.fingerprint;
 }
 
 result<void> model::check_file() const {

@@ -78,6 +78,11 @@ class model {
   // and a hash of samples. "" for a model that is not on disk.
   [[nodiscard]] std::string weight_identity(uint32_t index) const;
 
+  // Names what the model computes: a hash of all bytes of its files, and of how they are read.
+  // Equal for copies of a file. Reads the files whole, once; any thread. BITNET_BAD_DATA if they
+  // cannot be read any more.
+  [[nodiscard]] result<std::string> fingerprint() const;
+
   // BITNET_BAD_DATA, naming the file, if it lost bytes or changed its size since it was loaded:
   // what was computed from it meanwhile means nothing.
   [[nodiscard]] result<void> check_file() const;

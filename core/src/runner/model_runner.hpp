@@ -10,6 +10,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "base/result.hpp"
@@ -42,11 +43,15 @@ class model_runner final : public schedule::step_runner {
   result<void> run(std::span<const schedule::slice> slices, uint32_t top_logits,
                    std::vector<generate::row>& rows) override;
 
-  // Blocks, or states, of all parts in the layout of a whole model, one behind the other.
-  enum class cargo : uint8_t { keys, states };
-  result<void> write_out(std::span<const uint32_t> which, cargo what, std::span<std::byte> bytes);
+  // Of all parts, in the layout of a whole model.
+  using cargo = schedule::cargo;
+  result<void> write_out(std::span<const uint32_t> which, cargo what,
+                         std::span<std::byte> bytes) override;
   result<void> read_in(std::span<const uint32_t> which, cargo what,
-                       std::span<const std::byte> bytes);
+                       std::span<const std::byte> bytes) override;
+  // As set_form() said; before, nothing.
+  [[nodiscard]] const kv::saved_form& form() const override { return form_; }
+  void set_form(kv::saved_form f) { form_ = std::move(f); }
 
   // From the plugin's own counters.
   [[nodiscard]] result<std::vector<bitnet_kernel_stat>> ran() const;
@@ -104,6 +109,7 @@ class model_runner final : public schedule::step_runner {
   const uint64_t row_floats_;
   const uint32_t max_blocks_;  // of a sequence
   schedule::step_limits limits_;
+  kv::saved_form form_;
   bool hung_ = false;  // a step did not end in that time
 
   std::vector<place> places_;

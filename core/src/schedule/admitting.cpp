@@ -152,6 +152,7 @@ void scheduler::contents::withdraw(sequence& s) {
 
 void scheduler::contents::take_runner(std::unique_ptr<step_runner> next) {
   while (!running_.empty()) requeue(*running_.back());
+  begin_transfer_again();
   if (memory_) evictions_before_ += memory_->pool().stats().evicted_blocks;
   runner_ = std::move(next);
   const step_limits& most = runner_->limits();

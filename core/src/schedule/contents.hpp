@@ -1,6 +1,7 @@
 #pragma once
-// What a scheduler is made of. Its work is in three files: what comes in and how long it may take
-// (scheduler.cpp), what of it runs (admitting.cpp), and the steps (stepping.cpp).
+// What a scheduler is made of. Its work is in four files: what comes in and how long it may take
+// (scheduler.cpp), what of it runs (admitting.cpp), the steps (stepping.cpp), and sequences that go
+// to the host's memory or come from there (transferring.cpp).
 //
 // Threads  but for in: the one that ticks.
 
@@ -19,6 +20,7 @@
 #include "schedule/scheduler.hpp"
 #include "schedule/sequence.hpp"
 #include "schedule/step_plan.hpp"
+#include "schedule/transfer.hpp"
 
 namespace bitnet::schedule {
 
@@ -79,6 +81,19 @@ struct scheduler::contents {
   void fail(sequence& s, const failure& why);
   void tell_last(sequence& s, const failure* why);
 
+  // --- transferring.cpp: a piece of a sequence after each step ---
+  bool move_piece();
+  result<bool> begin(transfer& t);
+  result<bool> begin_out(transfer& t);
+  result<bool> begin_in(transfer& t);
+  result<bool> move(transfer& t);
+  result<bool> move_in(transfer& t, uint64_t n);
+  result<bool> finish_in(transfer& t);
+  void end_transfer(transfer& t, result<uint64_t> how);
+  // What the first of them has moved so far means nothing any more.
+  void begin_transfer_again();
+  void end_transfers(const failure& why);
+
   options options_;
   const tokenizer::tokenizer& tokens_;
   const kv::hash_secret secret_;
@@ -102,6 +117,8 @@ struct scheduler::contents {
   time_point look_again_{};               // when ageing may have put another one first
   time_point bound_ = time_point::max();  // when something may expire
   uint64_t left_ = 0, tokens_left_ = 0;   // requests that are new no more, in this tick
+
+  std::vector<std::shared_ptr<transfer>> transfers_;  // the first one is under way
 
   // Of a step; kept for their memory.
   std::vector<sequence*> able_;  // that may take part, in the order of running_

@@ -75,6 +75,17 @@ void inbox::add(command::kind what, ticket of) {
   came_.notify_one();
 }
 
+result<void> inbox::add(std::shared_ptr<transfer> t) {
+  {
+    const std::lock_guard lock(turn_);
+    if (auto fault = find_closed()) return std::unexpected(std::move(fault->what));
+    in_.transfers.push_back(std::move(t));
+    changed_ = true;
+  }
+  came_.notify_one();
+  return {};
+}
+
 void inbox::replace(std::unique_ptr<step_runner> runner) {
   {
     const std::lock_guard lock(turn_);
@@ -112,6 +123,7 @@ bool inbox::take(contents& into) {
   if (!changed_) return false;
   changed_ = false;
   std::swap(into.commands, in_.commands);
+  std::swap(into.transfers, in_.transfers);
   into.runner = std::move(in_.runner);
   into.closed = in_.closed;
   into.stopped = in_.stopped;

@@ -16,6 +16,7 @@
 #include "schedule/sequence.hpp"
 #include "schedule/statistics.hpp"
 #include "schedule/step.hpp"
+#include "schedule/transfer.hpp"
 
 namespace bitnet::schedule {
 
@@ -28,7 +29,8 @@ class inbox {
     std::unique_ptr<job> added;  // of a submit
   };
   struct contents {
-    std::vector<command> commands;        // in the order in which they came
+    std::vector<command> commands;  // in the order in which they came
+    std::vector<std::shared_ptr<transfer>> transfers;
     std::unique_ptr<step_runner> runner;  // to go on with; nullptr: no other
     bool closed = false, stopped = false;
   };
@@ -42,12 +44,14 @@ class inbox {
   std::expected<ticket, refusal> add(std::unique_ptr<job> j);
   std::unexpected<refusal> count(refusal why);
   void add(command::kind what, ticket of);
+  // A sequence that is to go to the host's memory, or comes from there.
+  result<void> add(std::shared_ptr<transfer> t);
   void replace(std::unique_ptr<step_runner> runner);
   void close();
   void stop();
   [[nodiscard]] statistics counted() const;
 
-  // Moves what came to `into`, whose vector is empty; whether there was anything.
+  // Moves what came to `into`, whose vectors are empty; whether there was anything.
   bool take(contents& into);
   // So many requests left the queue, and their prompts' tokens; and the counts for other threads.
   void settle(uint64_t n_left, uint64_t tokens_left, const statistics& now);

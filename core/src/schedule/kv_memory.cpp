@@ -1,6 +1,7 @@
 #include "schedule/kv_memory.hpp"
 
 #include <algorithm>
+#include <vector>
 
 #include "schedule/admission.hpp"
 
@@ -95,6 +96,23 @@ void kv_memory::note_computed(sequence& s, uint64_t n) {
   // Further ones within a prompt would drive out those of others.
   const bool shared = is_shared(s) && s.computed % shared_border == 0;
   if (shared || s.computed >= last_border(s)) static_cast<void>(pool_.checkpoint(s.table, copies_));
+}
+
+std::expected<uint64_t, kv::shortage> kv_memory::hold_known(kv::table& t,
+                                                            std::span<const int32_t> tokens) {
+  // A prompt's last token is never among what is found: one more, which no whole block has.
+  std::vector<int32_t> prompt(tokens.begin(), tokens.end());
+  prompt.push_back(0);
+  const auto found = pool_.match(t, prompt, 0, copies_);
+  if (!found) return std::unexpected(found.error());
+  return found->tokens;
+}
+
+std::expected<uint64_t, kv::shortage> kv_memory::begin(kv::table& t,
+                                                       std::span<const int32_t> tokens) {
+  const auto found = pool_.match(t, tokens, kv::blocks_for(tokens.size()), copies_);
+  if (!found) return std::unexpected(found.error());
+  return found->tokens;
 }
 
 }  // namespace bitnet::schedule

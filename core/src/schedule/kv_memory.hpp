@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <expected>
+#include <span>
 
 #include "kv/block_pool.hpp"
 #include "schedule/sequence.hpp"
@@ -38,6 +39,16 @@ class kv_memory {
   bool grow(sequence& s, uint64_t n);
   // They are computed.
   void note_computed(sequence& s, uint64_t n);
+
+  // Of sequences that go to a file or come from one, which have a table and no place in steps:
+  // takes what is known of the whole blocks of `tokens`; how many tokens.
+  std::expected<uint64_t, kv::shortage> hold_known(kv::table& t, std::span<const int32_t> tokens);
+  // The same, with room for the rest; `tokens` are whole blocks.
+  std::expected<uint64_t, kv::shortage> begin(kv::table& t, std::span<const int32_t> tokens);
+  bool grow(kv::table& t, uint64_t n) { return pool_.extend(t, n, copies_); }
+  void publish(kv::table& t, std::span<const int32_t> tokens) { pool_.publish(t, tokens); }
+  bool leave_state(kv::table& t) { return pool_.leave_checkpoint(t); }
+  void leave(kv::table& t) { pool_.release(t); }
 
   [[nodiscard]] kv::copy_list& copies() { return copies_; }
   // Copies were not made: nothing is known any more, and those that take part in the next step are

@@ -96,7 +96,7 @@ void scheduler::run() {
   contents& c = *contents_;
   while (true) {
     const bool did = c.tick();
-    if (c.stopped_ || (c.closed_ && c.jobs_.empty())) return;
+    if (c.stopped_ || (c.closed_ && c.jobs_.empty() && c.transfers_.empty())) return;
     if (did) continue;
     time_point until = c.bound_;
     if (!c.queue_.all().empty()) until = std::min(until, c.look_again_);
@@ -125,6 +125,7 @@ bool scheduler::contents::tick() {
   did |= expire();
   did |= admit();
   did |= step();
+  did |= move_piece();
   forget_ended();
   count();
   return did;
@@ -157,6 +158,8 @@ bool scheduler::contents::apply() {
     if (j.live == 0) ended_.push_back(j.id);
   }
   came_.commands.clear();
+  for (auto& t : came_.transfers) transfers_.push_back(std::move(t));
+  came_.transfers.clear();
   if (came_.stopped && !stopped_) {
     stopped_ = true;
     end_all({BITNET_CANCELLED, "the scheduler was stopped before the request ended"});
@@ -220,6 +223,7 @@ uint32_t scheduler::contents::end_job(job& j, const failure* why) {
 void scheduler::contents::end_all(const failure& why) {
   for (auto& [id, j] : jobs_)
     if (j->live > 0 || j->is_paused()) end_job(*j, &why);
+  end_transfers(why);
 }
 
 // Behind everything that has pointers to them.

@@ -7,19 +7,21 @@
 // Every request that was taken gets exactly one end, or one failure, for each of its choices, and
 // the tokens of a choice do not depend on the other requests.
 //
-// Threads  submit, cancel, ready, replace, close, stop, counted: any. tick and run: one. The lock
-//          that they share is never held while a step runs, a generation samples or a sink is
-//          called.
+// Threads  submit, cancel, ready, replace, close, stop, counted, take_out, put_in: any. tick and
+//          run: one. The lock that they share is never held while a step runs, a generation
+//          samples or a sink is called.
 
 #include <cstdint>
 #include <expected>
 #include <functional>
 #include <memory>
+#include <span>
 
 #include "base/result.hpp"
 #include "schedule/request.hpp"
 #include "schedule/statistics.hpp"
 #include "schedule/step.hpp"
+#include "schedule/transfer.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace bitnet::schedule {
@@ -35,6 +37,9 @@ struct options {
   // A step with decodes takes at most so many times as long as without prompts, as far as one
   // chunk of 16 tokens lets it.
   double max_stretch = 3.0;
+  // Of a sequence that is taken out or put in, after each step, but one block at least:
+  // milliseconds of a memory's bandwidth.
+  uint64_t piece_bytes = uint64_t{8} << 20U;
   // Another runner of the same model, when the one that is used failed with BITNET_DEVICE_LOST,
   // BITNET_CONTEXT_POISONED or BITNET_TIMEOUT. Called by the scheduler's thread, no lock held.
   // Empty, or a failure: what waits and runs fails, and submit refuses until replace().
@@ -67,6 +72,16 @@ class scheduler {
   // The same, and what was taken ends with a failure, BITNET_CANCELLED. run() returns.
   void stop();
   [[nodiscard]] statistics counted() const;
+
+  // What is known of `tokens` from the first on, as it is on the device: whole blocks, and the
+  // state behind the last of them where the model has one. Waits for the thread that ticks, which
+  // moves a piece of it after each step: submit is not held up, and a step waits for one piece.
+  // BITNET_NOT_FOUND: no whole block is known. BITNET_BUSY: requests have reserved all room.
+  result<taken_sequence> take_out(std::span<const int32_t> tokens);
+  // Makes a sequence known, as if it had been computed here: as many of its first blocks as there
+  // is room for, with a state all or none. Waits likewise. The answer: tokens. BITNET_UNSUPPORTED
+  // where its form is not that of the runner; BITNET_BUSY.
+  result<uint64_t> put_in(const kv::saved_sequence& s);
 
   // Whether there was anything to do. When there was not, nothing is until another call comes in or
   // a time bound is over.

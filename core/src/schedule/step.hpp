@@ -10,6 +10,7 @@
 #include "base/result.hpp"
 #include "generate/row.hpp"
 #include "kv/blocks.hpp"
+#include "kv/saved_sequence.hpp"
 
 namespace bitnet::schedule {
 
@@ -33,6 +34,15 @@ struct step_limits {
   uint32_t window = 0, window_keep = 0;
 };
 
+// Whether a failed call means that the device, and with it all that it knew, is gone or hangs.
+constexpr bool is_loss(bitnet_status status) {
+  return status == BITNET_DEVICE_LOST || status == BITNET_CONTEXT_POISONED ||
+         status == BITNET_TIMEOUT;
+}
+
+// What moves between the pool and the host's memory.
+enum class cargo : uint8_t { keys, states };
+
 class step_runner {
  public:
   step_runner() = default;
@@ -52,6 +62,15 @@ class step_runner {
   // blocks of all slices have undefined contents from `first` on, and their states are undefined.
   virtual result<void> run(std::span<const slice> slices, uint32_t top_logits,
                            std::vector<generate::row>& rows) = 0;
+
+  // What its blocks and states are, as they come out.
+  [[nodiscard]] virtual const kv::saved_form& form() const = 0;
+  // Blocks, or states, one behind the other, behind all copies that were asked for before. `bytes`
+  // is exactly what they take. None is named twice.
+  virtual result<void> write_out(std::span<const uint32_t> which, cargo what,
+                                 std::span<std::byte> bytes) = 0;
+  virtual result<void> read_in(std::span<const uint32_t> which, cargo what,
+                               std::span<const std::byte> bytes) = 0;
 };
 
 }  // namespace bitnet::schedule

@@ -17,11 +17,6 @@ namespace {
 // Copies that failed for a sequence, each time after it began anew, until it fails.
 constexpr uint32_t most_failed_copies = 3;
 
-bool is_loss(bitnet_status status) {
-  return status == BITNET_DEVICE_LOST || status == BITNET_CONTEXT_POISONED ||
-         status == BITNET_TIMEOUT;
-}
-
 // Of the logits that two rows must have, when one step gives both; 0: all.
 uint32_t widest(uint32_t a, uint32_t b) {
   return a == 0 || b == 0 ? 0 : std::max(a, b);
@@ -175,6 +170,7 @@ void scheduler::contents::fail_copies(const failure& why) {
   }
   const kv::copy_list copies = std::exchange(memory_->copies(), {});
   memory_->forget();
+  begin_transfer_again();
   able_ = running_;
   for (sequence* s : able_) {
     if (s->at != phase::running || !ends_in(copies, *s, memory_->most().n_blocks)) continue;

@@ -6,6 +6,8 @@
 #include <cmath>
 #include <vector>
 
+#include "generate/token_ids.hpp"
+
 namespace bitnet::sequence {
 namespace {
 
@@ -72,7 +74,7 @@ result<void> embed(session& s, std::span<const int32_t> ids, pooling by, std::sp
                 fmt::format("{} tokens do not fit the context of {}; use a shorter text or a "
                             "larger n_context",
                             ids.size(), s.capacity()));
-  if (auto ok = check_ids(ids, s.owner().model().shape().n_vocab); !ok) return ok;
+  if (auto ok = generate::check_ids(ids, s.owner().model().shape().n_vocab); !ok) return ok;
   auto done = s.truncate(0);
   if (done) done = pool(s, ids, by, out);
   if (auto ok = s.truncate(0); done && !ok) return ok;

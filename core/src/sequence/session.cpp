@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "generate/token_ids.hpp"
 #include "model/context_room.hpp"
 
 namespace bitnet::sequence {
@@ -60,14 +61,6 @@ uint64_t max_context(const runner::session_runner::limits& most, uint64_t room) 
 }
 
 }  // namespace
-
-result<void> check_ids(std::span<const int32_t> ids, uint64_t n_vocab) {
-  for (const int32_t id : ids)
-    if (id < 0 || static_cast<uint32_t>(id) >= n_vocab)
-      return fail(BITNET_INVALID_ARGUMENT,
-                  fmt::format("token id {} is not in the vocabulary of {}", id, n_vocab));
-  return {};
-}
 
 session::session(const engine::session_options& options, uint64_t cancel_token)
     : options_(options), cancel_token_(cancel_token), cancelled_(options.cancelled) {}
@@ -211,7 +204,7 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
   const uint64_t width = limits().row_floats;
   const uint64_t wanted_rows = out.rows.empty() ? 0 : (all_rows ? ids.size() : 1);
   if (auto ok = check_room(before, limits().n_context, ids); !ok) return ok;
-  if (auto ok = check_ids(ids, owner().model().shape().n_vocab); !ok) return ok;
+  if (auto ok = generate::check_ids(ids, owner().model().shape().n_vocab); !ok) return ok;
   if (out.rows.size() < wanted_rows * width)
     return fail(BITNET_INVALID_ARGUMENT, fmt::format("room for {} logits, but {} are due",
                                                      out.rows.size(), wanted_rows * width));

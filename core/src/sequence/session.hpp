@@ -29,9 +29,6 @@ struct move_record {
   double copy_ms = 0;   // of that, for its keys and values
 };
 
-// BITNET_INVALID_ARGUMENT, naming the first that is in no vocabulary of that size.
-result<void> check_ids(std::span<const int32_t> ids, uint64_t n_vocab);
-
 class session final : public engine::tenant {
  public:
   // `cancel_token` is what the plugin will ask host->cancelled with.

@@ -8,6 +8,7 @@
 #include "base/new_thread.hpp"
 #include "engine/kv_pools.hpp"
 #include "runner/model_runner.hpp"
+#include "serving/saved_form.hpp"
 
 namespace bitnet::serving {
 namespace {
@@ -90,8 +91,10 @@ result<std::unique_ptr<runner::model_runner>> async_engine::runner_on(
     pools = engine::kv_pools::make(*e, pool_for(*e, options_, *most));
   }
   if (!pools) return std::unexpected(std::move(pools.error()));
-  return runner::model_runner::open(std::move(e), options_.sequences, *most, options_.max_sequences,
-                                    std::move(*pools), 0);
+  auto made = runner::model_runner::open(std::move(e), options_.sequences, *most,
+                                         options_.max_sequences, std::move(*pools), 0);
+  if (made) (*made)->set_form(form_of(**made, options_.sequences));
+  return made;
 }
 
 // It is where `r` is from now on.
@@ -103,6 +106,7 @@ void async_engine::move_to(const runner::model_runner& r) {
   facts_.device = on_->choice().device_name();
   facts_.limits = r.limits();
   facts_.block_bytes = r.block_bytes();
+  facts_.form = r.form();
   facts_.dtype_k = options_.sequences.dtype_k;
   facts_.dtype_v = options_.sequences.dtype_v;
 }

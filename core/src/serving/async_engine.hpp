@@ -44,6 +44,7 @@ class async_engine final : public engine::tenant {
     std::string backend, device;
     schedule::step_limits limits;
     uint64_t block_bytes = 0;
+    kv::saved_form form;
     uint32_t dtype_k = 0, dtype_v = 0;
     uint64_t moves = 0;  // to other engines
   };

@@ -332,6 +332,29 @@ TEST(block_pool, the_only_checkpoint_becomes_the_state_of_what_finds_it) {
   pool.release(other);
 }
 
+TEST(block_pool, what_ends_can_leave_its_state_as_the_checkpoint) {
+  block_pool pool(small(4, 1), secret);
+  table t, other;
+  copy_list copies;
+  ASSERT_TRUE(pool.match(t, tokens{1, 1, 2}, 2, copies));
+  ASSERT_TRUE(pool.extend(t, 2, copies));
+  EXPECT_FALSE(pool.leave_checkpoint(t)) << "not published";
+  pool.publish(t, tokens{1, 1});
+  const uint32_t state = t.state();
+  EXPECT_FALSE(pool.checkpoint(t, copies)) << "there is no other state";
+  ASSERT_TRUE(pool.leave_checkpoint(t));
+  EXPECT_EQ(t.state(), no_block);
+  EXPECT_EQ(pool.stats().states_kept, 1u);
+  pool.release(t);
+  EXPECT_EQ(pool.stats().states_free, 0u);
+  ASSERT_EQ(pool.match(other, tokens{1, 1, 2}, 2, copies)->tokens, 2u);
+  EXPECT_EQ(other.state(), state);
+  EXPECT_TRUE(copies.empty());
+  ASSERT_TRUE(pool.leave_checkpoint(other)) << "it had become the state of the table";
+  pool.release(other);
+  EXPECT_EQ(pool.stats().states_kept, 1u);
+}
+
 TEST(block_pool, nothing_is_known_after_contents_are_lost) {
   block_pool pool(small(6, 3), secret);
   table t, other;

@@ -55,13 +55,20 @@ class fake_runner final : public step_runner {
       : most_(most),
         clock_(clock),
         cells_(std::size_t{most.n_blocks} * kv::block_tokens),
-        states_(most.n_states) {}
+        states_(most.n_states) {
+    its_form.block_bytes = kv::block_tokens * sizeof(cell);
+    its_form.state_bytes = most.n_states == 0 ? 0 : sizeof(state);
+    its_form.facts = {{"device", "fake", "use the fake one"}};
+  }
 
   // What a step takes: of its decodes, and of each token beside them.
   std::chrono::nanoseconds base{1000}, per_token{10};
   bool does_nothing = false;  // for what the scheduler itself costs
   std::function<std::optional<failure>(std::span<const slice>)> fails;
   std::function<std::optional<failure>()> fails_to_copy;
+  std::function<std::optional<failure>()> fails_to_move;
+  kv::saved_form its_form;
+  int n_moves = 0;  // of blocks or states, to the host's memory or from there
 
   struct step_note {
     std::vector<std::pair<uint64_t, uint32_t>> parts;  // first, n tokens
@@ -113,7 +120,39 @@ class fake_runner final : public step_runner {
     return {};
   }
 
+  [[nodiscard]] const kv::saved_form& form() const override { return its_form; }
+  result<void> write_out(std::span<const uint32_t> which, cargo what,
+                         std::span<std::byte> bytes) override {
+    return each_moved(which, what, bytes, [](std::span<std::byte> here, std::byte* there) {
+      std::ranges::copy(here, there);
+    });
+  }
+  result<void> read_in(std::span<const uint32_t> which, cargo what,
+                       std::span<const std::byte> bytes) override {
+    return each_moved(which, what, bytes, [](std::span<std::byte> here, const std::byte* there) {
+      std::copy_n(there, here.size(), here.begin());
+    });
+  }
+
  private:
+  template <class Bytes, class Move>
+  result<void> each_moved(std::span<const uint32_t> which, cargo what, Bytes bytes,
+                          const Move& move) {
+    ++n_moves;
+    if (fails_to_move)
+      if (auto why = fails_to_move()) return std::unexpected(*std::move(why));
+    auto* at = bytes.data();
+    for (const uint32_t i : which) {
+      const std::span<std::byte> here = what == cargo::keys
+                                            ? std::as_writable_bytes(block(i))
+                                            : std::as_writable_bytes(std::span(&states_.at(i), 1));
+      move(here, at);
+      at += here.size();
+    }
+    EXPECT_EQ(at, bytes.data() + bytes.size());
+    return {};
+  }
+
   struct cell {
     int32_t token = -1;
     uint64_t position = UINT64_MAX;

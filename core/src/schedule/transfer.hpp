@@ -1,0 +1,40 @@
+#pragma once
+// A computed sequence on its way from the pool to the host's memory, or back.
+//
+// Owner    shared by who waits for it and the scheduler, which has its table.
+// Threads  made by any; then the scheduler's, until `done` has its value.
+
+#include <cstddef>
+#include <cstdint>
+#include <future>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+#include "kv/block_pool.hpp"
+#include "kv/saved_sequence.hpp"
+
+namespace bitnet::schedule {
+
+// What came out of a pool: `it` points into `bytes`.
+struct taken_sequence {
+  kv::saved_sequence it;
+  std::unique_ptr<std::byte[]> bytes;
+};
+
+struct transfer {
+  bool out = true;              // of the pool
+  std::vector<int32_t> tokens;  // out: that were asked for; in: of the whole blocks that come
+  // Out: what came; in: what the caller has, which stays as it is until the end.
+  taken_sequence made;
+  const kv::saved_sequence* given = nullptr;
+
+  bool has_begun = false;
+  kv::table table;
+  uint64_t n_blocks = 0, n_moved = 0;  // of the table: in all, and so far
+  uint32_t begun_again = 0;
+  std::promise<result<uint64_t>> done;  // tokens
+};
+
+}  // namespace bitnet::schedule

@@ -1,0 +1,81 @@
+#include "serving/saved_form.hpp"
+
+#include <fmt/core.h>
+
+#include <cstring>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "compute/kv_types.hpp"
+
+namespace bitnet::serving {
+namespace {
+
+constexpr const char* compute_again = "compute the prompt again and save it";
+
+// All forms of the cpu backend give the same bits, whatever the processor; those of other devices
+// are what their drivers make of them.
+std::string device_of(const engine::part& p) {
+  const bitnet_device_info& d = p.choice().device;
+  if (d.device_class == BITNET_DEVICE_CPU) return "";
+  const auto text = [](const auto& field) {
+    return std::string_view(field, ::strnlen(field, sizeof field));
+  };
+  return fmt::format(" on {} with driver {}", text(d.name), text(d.driver_version));
+}
+
+std::string computed_by(const engine::engine& e) {
+  std::string out;
+  for (const auto& p : e.parts())
+    out +=
+        fmt::format("{}{} {}{}, layers {} to {}", out.empty() ? "" : "; ", p->backend_name(),
+                    p->choice().backend->version(), device_of(*p), p->what().first, p->what().last);
+  return out;
+}
+
+std::string rotation_of(const model::rotation& r) {
+  return fmt::format("base {} scale {} magnitude {} divisors {}", r.base, r.scale, r.magnitude,
+                     static_cast<int64_t>(static_cast<int32_t>(r.divisors)));
+}
+
+// What comes from outside is one line of printable text.
+std::string printable(std::string text) {
+  for (char& c : text)
+    if (c < 0x20 || c >= 0x7f) c = '?';
+  return text;
+}
+
+}  // namespace
+
+kv::saved_form form_of(const runner::model_runner& runner, const engine::session_options& options) {
+  const engine::engine& on = *runner.on();
+  const model::hyperparameters& shape = on.model().shape();
+  const auto type = [](uint32_t dtype) -> std::string {
+    return compute::find_kv_type(dtype)->name;
+  };
+  kv::saved_form out;
+  out.block_bytes = runner.block_bytes();
+  out.state_bytes = shape.state_elements() * sizeof(float);
+  const schedule::step_limits& most = runner.limits();
+  const std::pair<const char*, std::pair<std::string, const char*>> rows[] = {
+      {"kv_k", {type(options.dtype_k), "open the scheduler with that kv_k"}},
+      {"kv_v", {type(options.dtype_v), "open the scheduler with that kv_v"}},
+      {"window",
+       {fmt::format("{}, keep {}", most.window, most.window_keep),
+        "open the scheduler with that window and window_keep"}},
+      {"deterministic",
+       {options.deterministic ? "1" : "0", "open the scheduler with that value of deterministic"}},
+      {"products",
+       {fmt::format("{}", options.precisions), "open the scheduler with its precision"}},
+      {"rotation",
+       {rotation_of(on.model().rotation_of(most.n_context)),
+        "open the scheduler with the n_context that it was saved with"}},
+      {"computed by", {computed_by(on), compute_again}},
+  };
+  for (const auto& [name, value] : rows)
+    out.facts.push_back({name, printable(value.first), value.second});
+  return out;
+}
+
+}  // namespace bitnet::serving
