@@ -676,9 +676,11 @@ BITNET_API bitnet_status bitnet_trial_run(bitnet_trial* trial, bitnet_trial_resu
  *
  * A scheduler computes the requests of many clients together: each step reads the weights once for
  * all of them. A request is one prompt with one or several answers (choices). Its tokens do not
- * depend on the other requests. All calls may be made from any thread; of one request, one call at
- * a time, but for bitnet_request_cancel. Close a scheduler before its model, when no other call
- * works on it; a request may be closed later. */
+ * depend on the other requests. A scheduler whose sequences have `embeddings` set generates no
+ * text: the END of a request has the embedding of its prompt, with the bits of bitnet_embed. All
+ * calls may be made from any thread; of one request, one call at a time, but for
+ * bitnet_request_cancel. Close a scheduler before its model, when no other call works on it; a
+ * request may be closed later. */
 
 typedef struct bitnet_scheduler bitnet_scheduler;
 typedef struct bitnet_request bitnet_request;
@@ -687,7 +689,7 @@ typedef struct bitnet_scheduler_options {
   uint32_t struct_size;
   uint32_t max_sequences; /* that a step computes; 0 = 32 */
   /* Of each sequence: n_context, kv_k, kv_v, window and so on; n_batch is the tokens of a step of
-   * all of them. Without embeddings and profile. NULL = defaults. */
+   * all of them. Without profile. NULL = defaults. */
   const bitnet_session_options* sequences;
   /* Of keys and values, and states, of all sequences; 0 = as much as max_sequences contexts need,
    * at most half of the memory that is free. */
@@ -712,8 +714,8 @@ BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
  * kv{blocks, block_tokens, block_bytes, dtype_k, dtype_v, used, cached, reserved}, running, paused,
  * waiting{new, preempted, paused, tokens, reason?}, requests{accepted, refused{}}, choices{},
  * tokens{prompt, generated, recomputed}, prefix{queried, found, misses{}, evicted_blocks},
- * preemptions, steps, failed_steps, step_ns, devices_lost, moves}. refused, choices and misses are
- * numbers by reason. */
+ * preemptions, steps, failed_steps, step_ns, devices_lost, moves, pooling?}. refused, choices and
+ * misses are numbers by reason. */
 BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);
@@ -755,7 +757,8 @@ typedef struct bitnet_request_options {
   const bitnet_token* prompt; /* at least one */
   uint64_t n_prompt;
   /* max_tokens, sampling, stop_strings, stop_tokens and grammar of each choice; text and out_tokens
-   * are NULL: both come as events. NULL = defaults. */
+   * are NULL: both come as events. NULL = defaults. Of a scheduler of embeddings it is NULL, and
+   * n_choices, logprobs and n_top_logprobs are 0. */
   const bitnet_generation* generation;
   uint64_t client;         /* clients share what there is; any number */
   int32_t priority;        /* higher goes first; a wait of 2 s counts as one more */
@@ -796,13 +799,17 @@ typedef struct bitnet_event {
   uint64_t queue_ns;     /* waited */
   uint64_t prompt_ns;    /* until the first token, without the wait */
   uint64_t generate_ns;  /* from then on */
+  /* Of END, of a scheduler of embeddings: of length 1, valid as `text` is. NULL: it was cancelled,
+   * or this is another event. stop_reason is BITNET_STOP_LENGTH, and n_prompt all of the prompt. */
+  const float* embedding;
+  uint64_t n_embedding; /* floats */
 } bitnet_event;
 
 BITNET_API void bitnet_request_defaults(bitnet_request_options* options, uint32_t size);
 /* Puts a request into the queue. BITNET_BUSY: too many requests or tokens wait.
- * BITNET_CONTEXT_FULL: the prompt leaves no room for an answer. BITNET_OUT_OF_DEVICE_MEMORY: it
- * needs more KV blocks than there are. Where the device is lost and there is no other: the status
- * of that loss. */
+ * BITNET_CONTEXT_FULL: the prompt leaves no room for an answer, or one to embed is too long.
+ * BITNET_OUT_OF_DEVICE_MEMORY: it needs more KV blocks than there are. Where the device is lost and
+ * there is no other: the status of that loss. */
 BITNET_API bitnet_status bitnet_request_submit(bitnet_scheduler* scheduler,
                                                const bitnet_request_options* options,
                                                bitnet_request** out, bitnet_error* err);

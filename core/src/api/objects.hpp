@@ -37,6 +37,8 @@ namespace bitnet::api {
 result<model::load_options> load_options_of(const bitnet_model_options& o);
 // session.cpp
 result<engine::session_options> session_options_of(const bitnet_session_options& o);
+// `of_model`: what its file says.
+result<sequence::pooling> pooling_for(const bitnet_session_options& o, uint32_t of_model);
 // splitting.cpp
 result<engine::split_options> split_options_of(const bitnet_model_options& o);
 

@@ -23,6 +23,7 @@ struct bitnet_scheduler {
   bitnet_model* model = nullptr;
   bitnet::select::request request;  // where it may go when its device is lost
   uint32_t event_capacity = 0;
+  std::optional<bitnet::generate::pooling> embeds;  // its requests are texts to embed
   std::shared_ptr<bitnet::api::event_board> board;
   std::shared_ptr<bitnet::serving::async_engine> engine;
 };
@@ -44,23 +45,28 @@ using nlohmann::ordered_json;
 constexpr uint32_t default_event_capacity = 256;
 constexpr std::size_t n_ends = 7;
 
-// The options of the sequences of a scheduler.
-bitnet::result<bitnet::engine::session_options> sequences_of(const bitnet_scheduler_options& o) {
+// The options of the sequences of a scheduler; `embeds` receives what embeddings are made by.
+bitnet::result<bitnet::engine::session_options> sequences_of(
+    const bitnet_scheduler_options& o, uint32_t pooling_of_model,
+    std::optional<bitnet::generate::pooling>& embeds) {
   const auto taken =
       bitnet::api::take_options(o.sequences, bitnet_session_defaults, "the options of sequences");
   if (!taken) return std::unexpected(taken.error());
-  if (taken->embeddings != 0 || taken->profile != 0)
+  if (taken->profile != 0)
     return bitnet::fail(BITNET_UNSUPPORTED,
-                        "a scheduler generates text: leave embeddings and profile of its sequences "
-                        "0, or open a session for them");
+                        "a scheduler has no times of kernels: leave profile of its sequences 0, or "
+                        "open a session for them");
+  const auto pooling = bitnet::api::pooling_for(*taken, pooling_of_model);
+  if (!pooling) return std::unexpected(pooling.error());
+  if (taken->embeddings != 0) embeds = *pooling;
   return bitnet::api::session_options_of(*taken);
 }
 
 bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
                                                        const bitnet_scheduler_options& o) {
-  auto sequences = sequences_of(o);
-  if (!sequences) return std::unexpected(std::move(sequences.error()));
   auto out = std::make_unique<bitnet_scheduler>();
+  auto sequences = sequences_of(o, model.model.shape().pooling, out->embeds);
+  if (!sequences) return std::unexpected(std::move(sequences.error()));
   auto board = bitnet::api::event_board::make();
   if (!board) return std::unexpected(std::move(board.error()));
   out->board = std::move(*board);
@@ -90,10 +96,44 @@ bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
 
 // ---- a request ---------------------------------------------------------------------------------
 
-bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
-                                                     const bitnet_request_options& o) {
+// The prompt, and whose it is.
+bitnet::result<bitnet::schedule::request> prompt_of(const bitnet_scheduler& to,
+                                                    const bitnet_request_options& o) {
   if (o.n_prompt == 0 || o.prompt == nullptr)
     return bitnet::fail(BITNET_INVALID_ARGUMENT, "a request needs a prompt of at least one token");
+  bitnet::schedule::request out;
+  out.prompt.assign(o.prompt, o.prompt + o.n_prompt);
+  if (auto ok = bitnet::generate::check_ids(out.prompt, to.model->model.shape().n_vocab); !ok)
+    return std::unexpected(std::move(ok.error()));
+  out.client = o.client;
+  out.priority = o.priority;
+  if (o.deadline_ms != 0)
+    out.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(o.deadline_ms);
+  return out;
+}
+
+bitnet::result<bitnet::schedule::request> embedding_of(const bitnet_scheduler& to,
+                                                       const bitnet_request_options& o) {
+  const char* const set = o.generation != nullptr ? "generation"
+                          : o.n_choices > 1       ? "n_choices"
+                          : o.logprobs != 0       ? "logprobs"
+                          : o.n_top_logprobs != 0 ? "n_top_logprobs"
+                                                  : nullptr;
+  if (set != nullptr)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        fmt::format("this scheduler was opened for embeddings and generates no "
+                                    "text: leave {} of the request {}",
+                                    set, o.generation != nullptr ? "NULL" : "0"));
+  auto out = prompt_of(to, o);
+  if (!out) return out;
+  out->embeds = to.embeds;
+  out->generation.max_tokens = 0;
+  return out;
+}
+
+bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
+                                                     const bitnet_request_options& o) {
+  if (to.embeds) return embedding_of(to, o);
   const auto taken = bitnet::api::take_generation(o.generation);
   if (!taken) return std::unexpected(taken.error());
   if (taken->how.text != nullptr || taken->how.out_tokens != nullptr)
@@ -102,25 +142,20 @@ bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
                         "its generation NULL");
   auto generation = bitnet::api::generation_options_of(*taken);
   if (!generation) return std::unexpected(std::move(generation.error()));
-  bitnet::schedule::request out;
-  out.prompt.assign(o.prompt, o.prompt + o.n_prompt);
-  if (auto ok = bitnet::generate::check_ids(out.prompt, to.model->model.shape().n_vocab); !ok)
-    return std::unexpected(std::move(ok.error()));
+  auto begun = prompt_of(to, o);
+  if (!begun) return begun;
+  bitnet::schedule::request& out = *begun;
   out.generation = *std::move(generation);
   out.generation.logprobs = o.logprobs != 0;
   out.generation.n_logprobs = o.n_top_logprobs;
   out.n = std::max(o.n_choices, 1U);
-  out.client = o.client;
-  out.priority = o.priority;
-  if (o.deadline_ms != 0)
-    out.deadline = std::chrono::steady_clock::now() + std::chrono::milliseconds(o.deadline_ms);
   const std::string_view grammar = bitnet::api::view(taken->how.grammar);
   for (uint32_t i = 0; !grammar.empty() && i < out.n; ++i) {
     auto guide = bitnet::api::guide_of(*to.model, grammar);
     if (!guide) return std::unexpected(std::move(guide.error()));
     out.grammars.push_back(std::move(*guide));
   }
-  return out;
+  return begun;
 }
 
 bitnet_str text_of(const std::string& text) {
@@ -162,6 +197,8 @@ bitnet_event event_of(bitnet_request& r) {
   }
   describe_end(e, out);
   out.kind = e.what == kind::end ? BITNET_EVENT_END : BITNET_EVENT_FAILED;
+  out.embedding = e.embedding.empty() ? nullptr : e.embedding.data();
+  out.n_embedding = e.embedding.size();
   if (e.what == kind::end) return out;
   out.status = e.why.status;
   out.message = text_of(e.why.message);
@@ -270,8 +307,10 @@ bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out, ui
   return guarded(err, "bitnet_scheduler_report", [&]() -> bitnet::result<void> {
     if (scheduler == nullptr) return missing("scheduler");
     const auto make = [&]() -> bitnet::result<std::string> {
-      return report_of(scheduler->engine->describe(), scheduler->engine->scheduler().counted())
-          .dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
+      auto report =
+          report_of(scheduler->engine->describe(), scheduler->engine->scheduler().counted());
+      if (scheduler->embeds) report["pooling"] = bitnet::generate::name_of(*scheduler->embeds);
+      return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     };
     return bitnet::api::give_changing_text(
         fmt::format("scheduler {}", static_cast<const void*>(scheduler)), out, capacity, needed,

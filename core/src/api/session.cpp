@@ -120,17 +120,6 @@ ordered_json moves_json(const std::deque<bitnet::sequence::move_record>& moves) 
 
 // ---- the options of a session
 
-bitnet::result<bitnet::sequence::pooling> pooling_for(const bitnet_session_options& o,
-                                                      uint32_t of_model) {
-  if (o.pooling > BITNET_POOLING_LAST)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT, "pooling must be MODEL, MEAN, CLS or LAST");
-  if (o.embeddings == 0 && o.pooling != BITNET_POOLING_MODEL)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                        "pooling is for sessions of embeddings; set embeddings too");
-  if (o.embeddings == 0) return bitnet::sequence::pooling::last;
-  return bitnet::sequence::pooling_of(o.pooling == BITNET_POOLING_MODEL ? of_model : o.pooling);
-}
-
 // That the session was opened for what it is asked for.
 bitnet::result<void> check_use(const bitnet_session& session, bool embeddings) {
   if (session.session->gives_embeddings() == embeddings) return {};
@@ -206,6 +195,17 @@ bitnet::result<std::optional<session_turn>> bitnet::api::turn_or_callback(bitnet
   return std::optional(*std::move(turn));
 }
 
+bitnet::result<bitnet::sequence::pooling> bitnet::api::pooling_for(const bitnet_session_options& o,
+                                                                   uint32_t of_model) {
+  if (o.pooling > BITNET_POOLING_LAST)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT, "pooling must be MODEL, MEAN, CLS or LAST");
+  if (o.embeddings == 0 && o.pooling != BITNET_POOLING_MODEL)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        "pooling is for sessions of embeddings; set embeddings too");
+  if (o.embeddings == 0) return bitnet::sequence::pooling::last;
+  return bitnet::sequence::pooling_of(o.pooling == BITNET_POOLING_MODEL ? of_model : o.pooling);
+}
+
 bitnet::result<bitnet::engine::session_options> bitnet::api::session_options_of(
     const bitnet_session_options& o) {
   bitnet::engine::session_options out;
@@ -255,7 +255,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     auto options_of = bitnet::api::session_options_of(*taken);
     if (!options_of) return std::unexpected(options_of.error());
     bitnet::engine::session_options& so = *options_of;
-    const auto pooling = pooling_for(*taken, model->model.shape().pooling);
+    const auto pooling = bitnet::api::pooling_for(*taken, model->model.shape().pooling);
     if (!pooling) return std::unexpected(pooling.error());
     auto handle = std::make_unique<bitnet_session>(model);
     handle->pooling = *pooling;

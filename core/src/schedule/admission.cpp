@@ -33,6 +33,11 @@ std::optional<refusal> check_lists(const request& r, const gate& by) {
                     r.grammars.size()));
   if (!std::ranges::all_of(r.grammars, [](const auto& g) { return g != nullptr; }))
     return invalid("a grammar guide of the request is null: each choice needs its own");
+  if (r.embeds && (r.n != 1 || r.generation.max_tokens != 0))
+    return invalid(
+        fmt::format("an embedding is one vector and no text: expected 1 choice and max_tokens 0, "
+                    "found {} and {}",
+                    r.n, r.generation.max_tokens));
   return std::nullopt;
 }
 
@@ -46,7 +51,12 @@ std::optional<refusal> check_prompt(const request& r, const step_limits& most) {
   if (odd != r.prompt.end())
     return invalid(fmt::format("token {} of the prompt is {}; the vocabulary has 0 to {}",
                                odd - r.prompt.begin(), *odd, most.n_vocab - 1));
-  if (r.prompt.size() >= most.n_context)
+  if (r.embeds && r.prompt.size() > most.n_context)
+    return refuse(refusal::reason::too_long, BITNET_CONTEXT_FULL,
+                  fmt::format("{} tokens do not fit the context of {}; use a shorter text or a "
+                              "larger n_context",
+                              r.prompt.size(), most.n_context));
+  if (!r.embeds && r.prompt.size() >= most.n_context)
     return refuse(refusal::reason::too_long, BITNET_CONTEXT_FULL,
                   fmt::format("the prompt has {} tokens, and the context {}: at least one must be "
                               "left for an answer; give a shorter prompt or a larger context",

@@ -46,7 +46,8 @@ bool scheduler::contents::could_run(sequence& s) {
     end(s);
     return false;
   }
-  if (s.tokens.size() < most.n_context && memory_->could_hold(s)) return true;
+  const uint64_t behind = s.rows ? 0 : 1;  // of an answer
+  if (s.tokens.size() + behind <= most.n_context && memory_->could_hold(s)) return true;
   fail(s, {BITNET_CONTEXT_FULL,
            fmt::format("another device took over, whose context of {} tokens and {} blocks do not "
                        "hold the {} tokens of the sequence and its answer: ask for fewer tokens",
@@ -70,6 +71,7 @@ bool scheduler::contents::start(const waiter& w) {
     if (!try_again(of_states ? blocked_by::states : blocked_by::blocks)) return false;
   }
   sequence& s = *w.who;
+  if (s.rows) s.rows->begin();
   s.note_time(now());
   s.at = phase::running;
   s.rank = rank;
@@ -78,10 +80,10 @@ bool scheduler::contents::start(const waiter& w) {
   if (std::exchange(s.of->is_new, false)) {
     ++left_;
     tokens_left_ += s.of->n_prompt;
-    counts_.prefix_queries += s.of->n_prompt;
+    if (s.reads_prefix()) counts_.prefix_queries += s.of->n_prompt;
     counts_.prefix_hits += s.used.cached_tokens;
     counts_.prompt_tokens += s.used.cached_tokens;
-    ++counts_.misses[static_cast<std::size_t>(s.used.missed)];
+    if (s.reads_prefix()) ++counts_.misses[static_cast<std::size_t>(s.used.missed)];
   }
   return true;
 }

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <unordered_map>
 #include <vector>
 
@@ -74,6 +75,7 @@ struct scheduler::contents {
   void fail_step(const failure& why);
   void finish_step(nanoseconds took);
   void note_computed(const share& one);
+  void embed(sequence& s, std::span<const generate::row> rows);
   void sample(sequence& s, const generate::row& row);
   void fork_choices(sequence& leader, const generate::row& row);
   bool take(sequence& s, const generate::row& row);

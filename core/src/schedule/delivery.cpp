@@ -40,6 +40,7 @@ void delivery::tell_end(sequence& s, time_point now) {
   event e = of(s, event::kind::end);
   e.stop_reason = s.generation.so_far().stop_reason;
   e.stop_index = s.generation.so_far().stop_index;
+  e.embedding = std::move(s.embedding);
   end(s, std::move(e), now);
 }
 

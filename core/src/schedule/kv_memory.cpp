@@ -52,7 +52,9 @@ uint32_t kv_memory::lacking(const sequence& s) const {
 }
 
 std::expected<void, kv::shortage> kv_memory::begin(sequence& s) {
-  const auto found = pool_.match(s.table, s.tokens, most_blocks(s), copies_);
+  const auto known =
+      s.reads_prefix() ? std::span<const int32_t>(s.tokens) : std::span<const int32_t>();
+  const auto found = pool_.match(s.table, known, most_blocks(s), copies_);
   if (!found) return std::unexpected(found.error());
   s.computed = found->tokens;
   if (s.ever_computed == 0) {
@@ -75,7 +77,7 @@ void kv_memory::leave(sequence& s) {
 }
 
 uint64_t kv_memory::break_at(const sequence& s) const {
-  if (most_.n_states == 0) return 0;
+  if (most_.n_states == 0 || !s.reads_prefix()) return 0;
   const uint64_t border = next_border(s);
   return border == 0 ? 0 : border - s.computed;
 }
@@ -91,6 +93,7 @@ bool kv_memory::grow(sequence& s, uint64_t n) {
 void kv_memory::note_computed(sequence& s, uint64_t n) {
   s.computed += n;
   s.ever_computed = std::max(s.ever_computed, s.computed);
+  if (!s.reads_prefix()) return;  // nor does another of its kind
   pool_.publish(s.table, std::span(s.tokens).first(s.computed));
   if (most_.n_states == 0 || s.computed % kv::block_tokens != 0) return;
   // Further ones within a prompt would drive out those of others.

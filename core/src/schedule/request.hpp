@@ -14,6 +14,7 @@
 
 #include "base/result.hpp"
 #include "bitnet/bitnet.h"
+#include "generate/embedding.hpp"
 #include "generate/generation.hpp"
 #include "grammar/guide.hpp"
 #include "kv/block_pool.hpp"
@@ -53,6 +54,8 @@ struct event {
   bool is_end_token = false;          // it ends the text and has none
   std::string text;                   // whole UTF-8 characters; may be ""
   generate::token_logprobs logprobs;  // where the request asked for them
+  // end
+  std::vector<float> embedding;  // of a request for one; empty where it was cancelled
   // end, failed
   uint32_t stop_reason = 0;  // BITNET_STOP_*
   uint32_t stop_index = BITNET_NONE;
@@ -80,6 +83,9 @@ struct request {
   // Of every choice. `text` and `grammar` stay empty; the seed of choice i is sampling.seed + i
   // unless `seeds` has one.
   generate::options generation;
+  // Of an embedding, how it is made: nothing is generated, and the runner's rows are hidden states.
+  // It has one choice, and max_tokens 0.
+  std::optional<generate::pooling> embeds;
   std::vector<uint32_t> seeds;                            // empty, or one for each choice
   std::vector<std::unique_ptr<grammar::guide>> grammars;  // empty, or one for each choice
   uint32_t n = 1;                                         // choices

@@ -28,6 +28,8 @@ result<std::unique_ptr<job>> make_job(request&& r, const tokenizer::tokenizer& t
   made->priority = r.priority;
   made->deadline = r.deadline;
   made->events = std::move(r.events);
+  const uint64_t n_asked = r.prompt.size();
+  if (r.embeds == generate::pooling::cls) r.prompt.resize(1);  // the first token sees no other
   made->n_prompt = r.prompt.size();
   made->max_tokens = r.generation.max_tokens;
   made->grammars = std::move(r.grammars);
@@ -42,7 +44,8 @@ result<std::unique_ptr<job>> make_job(request&& r, const tokenizer::tokenizer& t
                                         n_context - r.prompt.size());
     if (!g) return std::unexpected(std::move(g.error()));
     sequence& s = made->choices.emplace_back(*made, i, *std::move(g));
-    s.used.prompt_tokens = made->n_prompt;
+    if (r.embeds) s.rows.emplace(*r.embeds);
+    s.used.prompt_tokens = n_asked;
     s.since = now;
   }
   made->choices.front().tokens = std::move(r.prompt);

@@ -11,6 +11,7 @@
 #include <optional>
 #include <vector>
 
+#include "generate/embedding.hpp"
 #include "generate/generation.hpp"
 #include "kv/block_pool.hpp"
 #include "schedule/request.hpp"
@@ -33,6 +34,8 @@ struct sequence {
   uint64_t computed = 0;         // tokens whose keys are in the blocks
   uint64_t ever_computed = 0;    // the most that were: below, it is done again
   std::optional<uint32_t> wish;  // top_logits of the next row, once it is known
+  std::optional<generate::embedding> rows;  // what comes of an embedding's
+  std::vector<float> embedding;             // what came of them
   phase at = phase::pending;
   int64_t rank = 0;  // while it runs: its priority when it was admitted, raised by what it waited
   // A step that had it failed: until so many tokens are computed it is alone in its steps.
@@ -43,6 +46,13 @@ struct sequence {
   nanoseconds waited{};
   time_point since;  // that it waits, or runs
 
+  // Whether a prefix that is known need not be computed.
+  [[nodiscard]] bool reads_prefix() const { return !rows || !rows->needs_all_rows(); }
+  // Rows that a step of its next `n` tokens gives.
+  [[nodiscard]] uint32_t rows_of(uint32_t n) const {
+    if (!reads_prefix()) return n;
+    return n == left() ? 1 : 0;
+  }
   [[nodiscard]] uint64_t left() const { return tokens.size() - computed; }
   [[nodiscard]] bool is_suspect() const { return computed < alone_until; }
   [[nodiscard]] bool has_begun() const { return !generation.so_far().tokens.empty(); }

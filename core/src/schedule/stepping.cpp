@@ -96,6 +96,7 @@ void scheduler::contents::prepare_rows() {
 // Also of the choices that are to begin with the same row. The sequence that has its tokens then;
 // nullptr: no choice wants the row.
 sequence* scheduler::contents::prepare_row(sequence& s) {
+  if (s.rows) return &s;
   for (sequence& other : s.of->choices) {
     if ((&other != &s && other.at != phase::pending) || other.wish) continue;
     const auto wants = other.generation.wants();
@@ -187,14 +188,14 @@ void scheduler::contents::run() {
   std::size_t n_rows = 0;
   for (const share& one : shares_) {
     sequence& s = *able_[one.index];
-    const bool has_row = one.n_tokens == s.left();
+    const uint32_t n_outputs = s.rows_of(one.n_tokens);
     slices_.push_back({.tokens = std::span(s.tokens).subspan(s.computed, one.n_tokens),
                        .first = s.computed,
                        .blocks = s.table.blocks(),
                        .state = s.table.state(),
-                       .n_outputs = has_row ? 1U : 0U});
-    if (!has_row) continue;
-    ++n_rows;
+                       .n_outputs = n_outputs});
+    n_rows += n_outputs;
+    if (n_outputs == 0 || s.rows) continue;
     for (const sequence& c : s.of->choices)
       if (&c == &s || c.at == phase::pending)
         top_logits = widest(top_logits.value_or(*c.wish), *c.wish);
@@ -240,10 +241,16 @@ void scheduler::contents::finish_step(nanoseconds took) {
     n_tokens += one.n_tokens;
   }
   cost_.learn(n_decodes_, n_tokens - std::min(n_tokens, n_decodes_), took);
-  std::size_t next = 0;
-  for (const share& one : shares_) {
-    sequence& s = *able_[one.index];
-    if (s.left() == 0) sample(s, rows_[next++]);
+  std::span<const generate::row> rows = rows_;
+  for (std::size_t i = 0; i < shares_.size(); ++i) {
+    const auto own = rows.first(slices_[i].n_outputs);
+    rows = rows.subspan(own.size());
+    if (own.empty()) continue;
+    sequence& s = *able_[shares_[i].index];
+    if (s.rows)
+      embed(s, own);
+    else
+      sample(s, own.front());
   }
 }
 
@@ -262,6 +269,18 @@ void scheduler::contents::note_computed(const share& one) {
 }
 
 // --- what comes of a row ---
+
+void scheduler::contents::embed(sequence& s, std::span<const generate::row> rows) {
+  for (const generate::row& row : rows) s.rows->add(row.logits);
+  if (s.left() != 0) return;
+  s.embedding.resize(rows.back().logits.size());
+  if (auto ok = s.rows->finish(s.embedding); !ok) {
+    fail(s, ok.error());
+    return;
+  }
+  s.generation.end(BITNET_STOP_LENGTH);
+  end(s);
+}
 
 void scheduler::contents::sample(sequence& s, const generate::row& row) {
   if (s.of->find_pending() != nullptr)

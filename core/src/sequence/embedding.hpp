@@ -7,20 +7,14 @@
 #include <span>
 
 #include "base/result.hpp"
+#include "generate/embedding.hpp"
 #include "sequence/session.hpp"
 
 namespace bitnet::sequence {
 
-// As files number them under <architecture>.pooling_type.
-enum class pooling : uint8_t {
-  mean = 1,
-  cls = 2,  // the first token's, which sees no other
-  last = 3
-};
-
-// What a file's number means: last for 0, which names none. BITNET_UNSUPPORTED for others.
-result<pooling> pooling_of(uint32_t number);
-const char* name_of(pooling by);
+using generate::name_of;
+using generate::pooling;
+using generate::pooling_of;
 
 // Of length 1, into `out` of row_floats. The session, of those that give embeddings, holds nothing
 // before and after. What comes out depends on `ids` alone, not on the size of steps.

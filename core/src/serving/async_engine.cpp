@@ -28,6 +28,10 @@ result<engine::limits> limits_for(const engine::engine& e, const engine_options&
   }
   auto most = limits_of(e.model().shape(), o.sequences, attention_flags, o.kv_bytes);
   if (!most) return most;
+  if (o.sequences.embeddings) {  // every token of a step may have its row
+    most->n_batch = most->max_outputs;
+    return most;
+  }
   const uint64_t row_bytes = most->row_floats * sizeof(float);
   most->max_outputs = static_cast<uint32_t>(
       std::clamp<uint64_t>(rows_bytes / row_bytes, 1, std::min(o.max_sequences, most->n_batch)));
