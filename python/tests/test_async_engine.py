@@ -5,6 +5,7 @@ import gc
 import math
 import threading
 
+import numpy as np
 import pytest
 
 import bitnet
@@ -520,3 +521,49 @@ def test_who_reads_may_be_forgotten_by_any_thread(many):
         await idle(many)
 
     run(main())
+
+
+# ---- embeddings
+
+TEXTS = [STORY[i:] for i in range(0, 60, 2)] + ["a fox"]
+
+
+@pytest.mark.parametrize("pooling", ["mean", "last"])
+def test_embeddings_of_many_have_the_bits_of_each_alone(model, pooling):
+    async def work(engine):
+        rows, one, none = await asyncio.gather(engine.embed(TEXTS * 5), engine.embed("a fox"), engine.embed([]))
+        await idle(engine)
+        return rows, one, none
+    with bitnet.AsyncEngine(model, n_context=512, embeddings=True, pooling=pooling) as engine:
+        rows, one, none = run(work(engine))
+    assert none.shape == (0, model.info.n_embedding)
+    expected = model.embed(TEXTS, pooling=pooling)
+    assert (rows == np.concatenate([expected] * 5)).all() and (one == expected[-1]).all()
+
+
+def test_embeddings_that_cannot_be(model, many):
+    async def work(engine):
+        with pytest.raises(bitnet.InvalidArgument, match="leave generation of the request NULL"):
+            await engine.complete(PROMPT)
+        with pytest.raises(bitnet.ContextFull, match="do not fit the context of 16"):
+            await engine.embed(["a fox", PROMPT * 40])
+        with pytest.raises(TypeError, match="a text"):
+            await engine.embed([PROMPT, 5])
+        with pytest.raises(bitnet.InvalidArgument, match="not opened for embeddings"):
+            await many.embed(PROMPT)
+        assert (await engine.embed("a fox") == model.embed("a fox")).all()
+        await idle(engine)
+    with bitnet.AsyncEngine(model, n_context=16, embeddings=True) as engine:
+        run(work(engine))
+
+
+def test_embeddings_of_a_task_that_is_cancelled_end(model):
+    async def work(engine):
+        task = asyncio.create_task(engine.embed([STORY] * 60))
+        await until(lambda: engine.report()["steps"] > 0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await idle(engine)
+    with bitnet.AsyncEngine(model, n_context=512, n_batch=16, embeddings=True) as engine:
+        run(work(engine))

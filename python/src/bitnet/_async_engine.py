@@ -3,18 +3,23 @@ from __future__ import annotations
 import asyncio
 import math
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Sequence, TypedDict, overload
 
 from . import _handles, _native, errors
 from ._asked import Asked, Generating, Prompt, begun_answer, check_names, ids_or_messages
 from ._engine import Owner
 from ._model import Model, token_array, tokenize, tokenize_chat
 from ._native import ffi, lib
-from ._requests import Completion, Piece, Reader, Request
+from ._requests import Completion, EmbeddingRequest, Piece, Reader, Request
 from ._session import session_options
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from typing_extensions import Unpack
+
+# Texts of one embed() that wait or are computed: the library takes a bounded number.
+_TEXTS_AT_ONCE = 128
 
 
 class _SequenceOptions(TypedDict, total=False):
@@ -29,6 +34,8 @@ class _SequenceOptions(TypedDict, total=False):
     low_memory: bool
     window: int
     window_keep: int
+    embeddings: bool
+    pooling: str
 
 
 class _SchedulerOptions(TypedDict, total=False):
@@ -41,7 +48,8 @@ class _SchedulerOptions(TypedDict, total=False):
 
 
 class AsyncEngineOptions(_SequenceOptions, _SchedulerOptions, total=False):
-    """bitnet_scheduler_options, and of bitnet_session_options what its sequences have."""
+    """bitnet_scheduler_options, and of bitnet_session_options what its sequences have. With `embeddings`, and
+    perhaps `pooling`, it is for embed() alone."""
 
 
 class _RequestingOne(Generating, total=False):
@@ -164,6 +172,7 @@ class AsyncEngine(Owner):
         if not isinstance(model, Model):
             raise TypeError(f"model is a bitnet.Model, not {type(model).__name__}")
         given: dict[str, Any] = dict(options)
+        self._embeds = bool(given.get("embeddings"))
         own = {name: given.pop(name) for name in _SchedulerOptions.__annotations__ if name in given}
         sequences = session_options(given, _SequenceOptions, "an AsyncEngine")
         chosen = _native.Options("bitnet_scheduler_options").give(**own)
@@ -205,6 +214,27 @@ class AsyncEngine(Owner):
         async with AsyncRequest(self, prompt, {**how, "n": n}) as request:
             first = await request.finish()
             return first if n is None else request.results
+
+    async def embed(self, texts: str | Sequence[str]) -> "npt.NDArray[np.float32]":
+        """The embedding of a text (n_embedding), or of each of several (n, n_embedding), with the bits of
+        Model.embed(): computed in common steps, with those of other tasks. Of an engine with `embeddings`."""
+        import numpy as np
+        several = [texts] if isinstance(texts, str) else list(texts)
+        out = np.empty((len(several), self._model.info.n_embedding), np.float32)
+        requests: list[EmbeddingRequest] = []
+        try:
+            for at, text in enumerate(several):
+                if at >= _TEXTS_AT_ONCE:
+                    await requests[at - _TEXTS_AT_ONCE].finish()
+                requests.append(self._submit_text(text))
+            for row, request in zip(out, requests):
+                await request.finish()
+                request.results()
+                row[:] = np.frombuffer(request.vector, np.float32)
+        finally:
+            for request in requests:
+                request.abandon()
+        return out[0] if isinstance(texts, str) else out
 
     def report(self) -> dict[str, Any]:
         """What waits and runs, and was counted since it was opened: the JSON of bitnet_scheduler_report."""
@@ -248,6 +278,27 @@ class AsyncEngine(Owner):
             return ids, ""
         begun = begun_answer(self._model_pointer, messages, template)
         return tokenize_chat(self._model_pointer, messages, template, parse_special)[0], begun
+
+    def _submit_text(self, text: str) -> EmbeddingRequest:
+        if not self._embeds:
+            raise errors.InvalidArgument("the engine was not opened for embeddings; open another one with "
+                                         "embeddings=True")
+        assert self._handle is not None
+        scheduler = self._handle.hold()
+        try:
+            self._reader.bind()
+            tokens = token_array(tokenize(self._model_pointer, text, None, False, eos=True))
+            options = _native.Options("bitnet_request_options")
+            options.struct.prompt, options.struct.n_prompt = tokens, len(tokens)
+            out = ffi.new("bitnet_request**")
+            _native.call(lib.bitnet_request_submit, scheduler, options.struct, out)
+        except BaseException:
+            self._handle.let_go()
+            raise
+        handle = _handles.Handle("request", out[0], lib.bitnet_request_close, self._handle)
+        request = EmbeddingRequest(self._reader, handle, out[0])
+        self._reader.add(request)
+        return request
 
     def _submit(self, prompt: Prompt, how: dict[str, Any]) -> Request:
         assert self._handle is not None

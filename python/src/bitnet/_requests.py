@@ -199,12 +199,30 @@ class Request:
             n_cached=event.n_cached, n_recomputed=event.n_recomputed, preemptions=event.preemptions,
             queue_seconds=event.queue_ns / 1e9, logprobs=logprobs, top_logprobs=top)
 
+    async def finish(self) -> None:
+        """Until it has ended."""
+        while not self.ended:
+            await self.news()
+
     def _tell(self) -> None:
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if not one.done():
                 with contextlib.suppress(RuntimeError):  # its loop is closed
                     one.set_result(None)
+
+
+class EmbeddingRequest(Request):
+    """Of an engine of embeddings: its one event has the vector."""
+
+    def __init__(self, reader: "Reader", handle: _handles.Handle, pointer: Any):
+        super().__init__(reader, handle, pointer, Asked({}), 1, "", False)
+        self.vector = b""  # float32
+
+    def _result(self, choice: _Choice, event: Any) -> Completion:
+        if event.embedding != ffi.NULL:
+            self.vector = bytes(ffi.buffer(event.embedding, event.n_embedding * ffi.sizeof("float")))
+        return super()._result(choice, event)
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
