@@ -378,7 +378,7 @@ def test_what_is_refused(many, prompt, how, kind, words):
 @pytest.mark.parametrize("call, kind, words", [
     (lambda m, e: bitnet.AsyncEngine("x"), TypeError, "bitnet.Model"),
     (lambda m, e: bitnet.AsyncEngine(m, max_sequnces=3), TypeError, "an AsyncEngine called max_sequnces"),
-    (lambda m, e: bitnet.AsyncEngine(m, embeddings=True), TypeError, "embeddings"),
+    (lambda m, e: bitnet.AsyncEngine(m, profile=True), TypeError, "profile"),
     (lambda m, e: bitnet.AsyncEngine(m, max_sequences=-1), OverflowError, "max_sequences is an integer from 0"),
     (lambda m, e: bitnet.AsyncEngine(m, kv_k="f64"), ValueError, "f16, f32, q8_0, q4_0"),
     (lambda m, e: bitnet.AsyncEngine(m, n_context=10**9), bitnet.Error, "."),

@@ -1,5 +1,5 @@
-// One session on a device of the tests' own: what it refuses, what a failure leaves of it, and how it
-// goes on elsewhere when its device is lost or another one is offered.
+// One session on a device of the tests' own: what it refuses, what a failure leaves of it, and how
+// it goes on elsewhere when its device is lost or another one is offered.
 
 #include <gtest/gtest.h>
 

@@ -120,7 +120,7 @@ class Test(unittest.TestCase):
         (self.tree / "bin").mkdir()
         (self.tree / "tests").mkdir()
         shutil.copy(ROOT / "tests/expected-skips", self.tree / "tests")
-        for script in ("test", "skips"):
+        for script in ("test", "skips", "failures"):
             shutil.copy(ROOT / "scripts" / script, self.tree / "scripts")
         self.program("bin/ctest", CTEST)
         self.program("scripts/format", "#!/bin/sh\necho badly formatted; exit 1\n")
