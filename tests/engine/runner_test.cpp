@@ -116,6 +116,35 @@ class runner : public engines {
     });
   }
 
+  // A sequence computes a block, move(runner, it, another) moves that to the other one, and the
+  // other one has the same row next.
+  template <class Move>
+  void goes_on_elsewhere(const Move& move) {
+    each_runner([&](model_runner& r, std::vector<sequence>& all) {
+      sequence& parent =
+          *std::ranges::max_element(all, {}, [](auto& s) { return s.tokens.size(); });
+      ASSERT_GT(parent.tokens.size(), 64U);
+      std::vector<generate::row> rows;
+      for (std::size_t first = 0; first < 64; first += 32) {
+        const schedule::slice part{std::span(parent.tokens).subspan(first, 32), first,
+                                   parent.blocks, parent.state, 0};
+        need(r.run({&part, 1}, 0, rows));
+      }
+      sequence child = parent;
+      const sequence& giver = &parent == &all[0] ? all[1] : all[0];
+      child.blocks = giver.blocks;
+      if (parent.state != kv::no_block) child.state = giver.state;
+      move(r, parent, child);
+      const schedule::slice next{std::span(child.tokens).subspan(64, 1), 64, child.blocks,
+                                 child.state, 1};
+      need(r.run({&next, 1}, 0, rows));
+      ASSERT_EQ(rows.size(), 1U);
+      const std::size_t width = rows[0].logits.size();
+      EXPECT_TRUE(
+          std::ranges::equal(rows[0].logits, std::span(child.rows).subspan(64 * width, width)));
+    });
+  }
+
   std::mt19937 random_{20261127};  // NOLINT(cert-msc32-c,cert-msc51-cpp): the same course each time
 };
 
@@ -181,32 +210,28 @@ TEST_F(runner, prepares_the_steps_of_decoding) {
 
 // A block, and a state, that was copied is as good as the one that was computed.
 TEST_F(runner, copies_blocks_and_states_of_all_parts) {
-  each_runner([&](model_runner& r, std::vector<sequence>& all) {
-    sequence& parent = *std::ranges::max_element(all, {}, [](auto& s) { return s.tokens.size(); });
-    ASSERT_GT(parent.tokens.size(), 64U);
-    sequence child = parent;
-    std::vector<generate::row> rows;
-    for (std::size_t first = 0; first < 64; first += 32) {
-      const schedule::slice part{std::span(parent.tokens).subspan(first, 32), first, parent.blocks,
-                                 parent.state, 0};
-      need(r.run({&part, 1}, 0, rows));
-    }
-    sequence& giver = &parent == &all[0] ? all[1] : all[0];
-    child.blocks = giver.blocks;
+  goes_on_elsewhere([](model_runner& r, const sequence& parent, const sequence& child) {
     std::vector<uint32_t> from = {parent.blocks[0]}, to = {child.blocks[0]};
     if (parent.state != kv::no_block) {
-      child.state = giver.state;
       from.push_back(r.limits().n_blocks + parent.state);
       to.push_back(r.limits().n_blocks + child.state);
     }
     need(r.copy(from, to));
-    const schedule::slice next{std::span(child.tokens).subspan(64, 1), 64, child.blocks,
-                               child.state, 1};
-    need(r.run({&next, 1}, 0, rows));
-    ASSERT_EQ(rows.size(), 1U);
-    const std::size_t width = rows[0].logits.size();
-    EXPECT_TRUE(
-        std::ranges::equal(rows[0].logits, std::span(child.rows).subspan(64 * width, width)));
+  });
+}
+
+// So is one that went through the host's memory, as a saved sequence does.
+TEST_F(runner, writes_out_and_reads_in_blocks_and_states_of_all_parts) {
+  goes_on_elsewhere([&](model_runner& r, const sequence& parent, const sequence& child) {
+    const std::array from = {parent.blocks[1], parent.blocks[0]};
+    const std::array to = {child.blocks[1], child.blocks[0]};
+    std::vector<std::byte> keys(from.size() * r.block_bytes());
+    need(r.write_out(from, schedule::cargo::keys, keys));
+    need(r.read_in(to, schedule::cargo::keys, keys));
+    if (parent.state == kv::no_block) return;
+    std::vector<std::byte> state(model_->shape().state_elements() * sizeof(float));
+    need(r.write_out({&parent.state, 1}, schedule::cargo::states, state));
+    need(r.read_in({&child.state, 1}, schedule::cargo::states, state));
   });
 }
 

@@ -349,22 +349,29 @@ result<void> model_runner::copy(std::span<const uint32_t> from, std::span<const 
   return {};
 }
 
-// Calls pass(place, pool, blocks, offset, bytes) for each part that has some of it: `blocks` as its
-// pool names them, and where its `bytes` of each lie in those of a whole model.
-template <class Pass>
-result<void> model_runner::for_pools(std::span<const uint32_t> which, cargo what,
-                                     const Pass& pass) {
+// Moves what each part has of `which`, whose bytes of one are `whole` for the whole model: calls
+// begin(queue, pool, portion, memory), waits for the queue, then calls end(portion, memory).
+// `memory` has room for the portion where it is not all of it.
+template <class Begin, class End>
+result<void> model_runner::for_pools(std::span<const uint32_t> which, cargo what, uint64_t whole,
+                                     const char* doing, const Begin& begin, const End& end) {
   uint64_t offset = 0;
+  std::vector<std::byte> memory;
   for (std::size_t i = 0; i < places_.size(); ++i) {
+    place& at = places_[i];
     const engine::kv_pools::pool& pool = pools_->of_part(i);
     const uint64_t bytes = what == cargo::keys ? pool.block_bytes()
                            : pool.has_states() ? engine::state_bytes(pool.config)
                                                : 0;
     if (bytes == 0) continue;
-    std::vector<uint32_t> named(which.begin(), which.end());
+    portion of{{which.begin(), which.end()}, offset, bytes, bytes == whole};
     if (what == cargo::states)
-      for (uint32_t& state : named) state = pool.as_block(state);
-    if (auto ok = pass(places_[i], pool, named, offset, bytes); !ok) return ok;
+      for (uint32_t& state : of.blocks) state = pool.as_block(state);
+    if (!of.is_all) memory.resize(bytes * which.size());
+    const auto task = [&] { return fmt::format("backend {}: {}", at.on->backend_name(), doing); };
+    if (auto ok = told(begin(at.queue, pool.made.get(), of, memory), task()); !ok) return ok;
+    if (auto ok = await(at, task); !ok) return ok;
+    end(of, memory);
     offset += bytes;
   }
   return {};
@@ -373,42 +380,28 @@ result<void> model_runner::for_pools(std::span<const uint32_t> which, cargo what
 result<void> model_runner::write_out(std::span<const uint32_t> which, cargo what,
                                      std::span<std::byte> bytes) {
   const uint64_t whole = bytes.size() / which.size();
-  std::vector<std::byte> piece;
   return for_pools(
-      which, what,
-      [&](place& at, const engine::kv_pools::pool& pool, std::span<const uint32_t> named,
-          uint64_t offset, uint64_t each) -> result<void> {
-        const auto doing = [&] {
-          return fmt::format("backend {}: writing KV out", at.on->backend_name());
-        };
-        if (each != whole) piece.resize(each * named.size());
-        const std::span<std::byte> to = each == whole ? bytes : std::span(piece);
-        if (auto ok = told(at.queue.write_out(pool.made.get(), named, to), doing()); !ok) return ok;
-        if (auto ok = await(at, doing); !ok || each == whole) return ok;
-        for (std::size_t i = 0; i < named.size(); ++i)
-          std::memcpy(bytes.data() + i * whole + offset, piece.data() + i * each, each);
-        return {};
+      which, what, whole, "writing KV out",
+      [&](compute::queue& queue, auto* pool, const portion& of, std::span<std::byte> memory) {
+        return queue.write_out(pool, of.blocks, of.is_all ? bytes : memory);
+      },
+      [&](const portion& of, std::span<const std::byte> memory) {
+        for (std::size_t i = 0; !of.is_all && i < of.blocks.size(); ++i)
+          std::memcpy(bytes.data() + i * whole + of.offset, memory.data() + i * of.bytes, of.bytes);
       });
 }
 
 result<void> model_runner::read_in(std::span<const uint32_t> which, cargo what,
                                    std::span<const std::byte> bytes) {
   const uint64_t whole = bytes.size() / which.size();
-  std::vector<std::byte> piece;
   return for_pools(
-      which, what,
-      [&](place& at, const engine::kv_pools::pool& pool, std::span<const uint32_t> named,
-          uint64_t offset, uint64_t each) -> result<void> {
-        const auto doing = [&] {
-          return fmt::format("backend {}: reading KV in", at.on->backend_name());
-        };
-        if (each != whole) piece.resize(each * named.size());
-        for (std::size_t i = 0; each != whole && i < named.size(); ++i)
-          std::memcpy(piece.data() + i * each, bytes.data() + i * whole + offset, each);
-        const std::span<const std::byte> from = each == whole ? bytes : std::span(piece);
-        if (auto ok = told(at.queue.read_in(pool.made.get(), named, from), doing()); !ok) return ok;
-        return await(at, doing);
-      });
+      which, what, whole, "reading KV in",
+      [&](compute::queue& queue, auto* pool, const portion& of, std::span<std::byte> memory) {
+        for (std::size_t i = 0; !of.is_all && i < of.blocks.size(); ++i)
+          std::memcpy(memory.data() + i * of.bytes, bytes.data() + i * whole + of.offset, of.bytes);
+        return queue.read_in(pool, of.blocks, of.is_all ? bytes : memory);
+      },
+      [](const portion&, std::span<const std::byte>) {});
 }
 
 }  // namespace bitnet::runner

@@ -98,8 +98,15 @@ class model_runner final : public schedule::step_runner {
   // `doing()` says what, in words.
   template <class Doing>
   result<void> await(place& at, const Doing& doing);
-  template <class Pass>
-  result<void> for_pools(std::span<const uint32_t> which, cargo what, const Pass& pass);
+  // What a part has of each block, or state, of a whole model.
+  struct portion {
+    std::vector<uint32_t> blocks;  // as the part's pool names them
+    uint64_t offset, bytes;        // of one, within that of the whole model
+    bool is_all;                   // the part has all of the model
+  };
+  template <class Begin, class End>
+  result<void> for_pools(std::span<const uint32_t> which, cargo what, uint64_t whole,
+                         const char* doing, const Begin& begin, const End& end);
 
   const std::shared_ptr<engine::engine> engine_;
   std::shared_ptr<const engine::kv_pools> pools_;
