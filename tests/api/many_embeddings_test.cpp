@@ -35,15 +35,7 @@ class many_embeddings : public scheduler {
     return open(defaults());
   }
   void load(const bitnet::tests::gguf_builder& b) {
-    const auto file = scratch_.write("small.gguf", bitnet::tests::as_text(b.build()));
-    bitnet_session_close(demo_.session);
-    bitnet_model_close(demo_.model);
-    demo_.session = nullptr;
-    demo_.model = nullptr;
-    error_ = blank_error();
-    ASSERT_EQ(bitnet_model_open(demo_.runtime, file.c_str(), nullptr, &demo_.model, &error_),
-              BITNET_OK)
-        << error_.message;
+    replace_model(scratch_.write("small.gguf", bitnet::tests::as_text(b.build())));
   }
 
   static bitnet_request_options asking(const std::vector<bitnet_token>& prompt) {

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -65,6 +66,18 @@ class scheduler : public testing::Test {
   void TearDown() override {
     for (bitnet_request* r : requests_) bitnet_request_close(r);
     bitnet_scheduler_close(scheduler_);
+  }
+
+  // Another model in place of the demo model. No scheduler is open.
+  void replace_model(const std::filesystem::path& file) {
+    bitnet_session_close(demo_.session);
+    bitnet_model_close(demo_.model);
+    demo_.session = nullptr;
+    demo_.model = nullptr;
+    error_ = blank_error();
+    ASSERT_EQ(bitnet_model_open(demo_.runtime, file.c_str(), nullptr, &demo_.model, &error_),
+              BITNET_OK)
+        << error_.message;
   }
 
   bitnet_status open(bitnet_scheduler_options o) {

@@ -28,14 +28,7 @@ class saved : public scheduler {
   // Another model in place of the demo model.
   void load(const fs::path& file) {
     close();
-    bitnet_session_close(demo_.session);
-    bitnet_model_close(demo_.model);
-    demo_.session = nullptr;
-    demo_.model = nullptr;
-    error_ = blank_error();
-    ASSERT_EQ(bitnet_model_open(demo_.runtime, file.c_str(), nullptr, &demo_.model, &error_),
-              BITNET_OK)
-        << error_.message;
+    replace_model(file);
     ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
   }
   void load(const bitnet::tests::gguf_builder& b) {

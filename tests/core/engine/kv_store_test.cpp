@@ -1,5 +1,6 @@
-// Which session holds which blocks and states: who loses them to whom, who waits, and what nobody
-// loses. The engine has no devices, so that the store's numbers alone are looked at.
+// How the store shares blocks and states among sessions: which session it evicts for another one,
+// which session has to wait, and which it never evicts. The engine has no devices: the store counts
+// blocks, and no test needs their contents.
 #include "engine/kv_store.hpp"
 
 #include <gtest/gtest.h>
@@ -224,11 +225,12 @@ TEST_F(kv_holdings, are_shared_by_sessions_that_keep_them_in_the_same_types) {
   ASSERT_FALSE(other);
   EXPECT_EQ(other.error().status, BITNET_INVALID_ARGUMENT);
   one.reset();
-  EXPECT_EQ(test::need(engine_->shared_kv(c))->n_blocks(), 9U) << "nobody has the first any more";
+  EXPECT_EQ(test::need(engine_->shared_kv(c))->n_blocks(), 9U)
+      << "the first store is gone with its last session";
 }
 
 // Members that begin, grow, end and leave at random, against what the rules say in one line: a turn
-// can begin when those who evaluate leave enough.
+// can begin when the sessions that evaluate leave enough.
 class kv_histories : public kv_holdings {
  protected:
   static constexpr uint32_t n_blocks = 7;

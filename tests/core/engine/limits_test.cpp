@@ -55,7 +55,7 @@ TEST(limits, follow_from_options_model_and_budget) {
       {asks(100), 8192, 0, 100, 100, 0, 2, "a step is no longer than the context"},
       {asks(100, 0), 8192, 0, 100, 100, 0, 2, "no batch is the usual one"},
       {asks(100, 7), 8192, 0, 100, 7, 0, 2, "a small step"},
-      {asks(0), 8192, 3 * block_bytes, 192, 192, 0, 3, "the budget bounds what nobody asked for"},
+      {asks(0), 8192, 3 * block_bytes, 192, 192, 0, 3, "a default length is bounded by the budget"},
       {asks(192), 8192, 3 * block_bytes, 192, 192, 0, 3, "all of the budget"},
       {asks(0, 512, 128), 8192, 0, 8192, 128, 128, 5,
        "a window bounds the step, and a step of 128 sees 255 tokens, which begin anywhere"},
