@@ -733,8 +733,8 @@ BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, ch
  * sequences with other options. BITNET_OUT_OF_DEVICE_MEMORY: it has more blocks than the scheduler.
  * Both: BITNET_BUSY while requests have reserved all room. Both wait while the scheduler goes on
  * with requests; it moves at most 8 MiB, or one block, after each step. The first of them reads the
- * model's files once, to name the model. Restore only files that nobody else could write: the
- * checksum finds damage, and no intent. */
+ * model's files once, to name the model. Restore only files that no other user could write: the
+ * checksum detects damage, not forgery. */
 BITNET_API bitnet_status bitnet_scheduler_save(bitnet_scheduler* scheduler, const bitnet_token* ids,
                                                uint64_t n, const char* path, uint64_t* n_saved,
                                                bitnet_error* err);
