@@ -3,8 +3,8 @@
 // given for it. The token is the flag's address, so asking is one atomic load.
 //
 // Owner    the flags lie here until this goes, also those that were given back: asking with the
-//          token of work that has ended reads a flag of nobody, or of later work, and no freed
-//          memory. A number that was never a token must not be asked with.
+//          token of work that has ended reads an unused flag, or that of later work, and no
+//          freed memory. A caller of is_set() passes only numbers that token_of() returned.
 // Threads  any.
 
 #include <atomic>

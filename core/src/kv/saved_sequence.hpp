@@ -6,8 +6,8 @@
 //          XXH3 of all before it (u64). Little-endian; blocks and state as a device exports them.
 // Facts    what decides the bytes of blocks: model, types, what computed them. A sequence is of use
 //          only where all of them are the same.
-// Trust    the checksum finds damage. It does not show who wrote a file: whoever can write it
-//          decides what is read from these blocks.
+// Trust    the checksum detects damage, not forgery: a file has no signature, and its author
+//          controls the keys and values that requests read from it.
 // Threads  any; no device.
 
 #include <array>

@@ -1,7 +1,8 @@
 #pragma once
 // A computed sequence on its way from the pool to the host's memory, or back.
 //
-// Owner    shared by who waits for it and the scheduler, which has its table.
+// Owner    the calling thread, which waits for `done`, and the scheduler share it. The scheduler
+//          alone uses `table`.
 // Threads  made by any; then the scheduler's, until `done` has its value.
 
 #include <cstddef>

@@ -22,7 +22,8 @@
 namespace bitnet::serving {
 namespace {
 
-// First of all: who has another model reads that, not that its types differ.
+// The first fact of a file, so that the message about a file of another model names the model, and
+// not the types that differ too.
 result<kv::fact> model_of(const async_engine& e) {
   const auto on = e.headed_for();
   auto hash = on->model().fingerprint();

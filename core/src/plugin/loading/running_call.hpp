@@ -1,7 +1,6 @@
 #pragma once
-// Which slot of a plugin runs, for whoever has to tell of a crash in it: the child that probes,
-// which calls one at a time. In any other process a call costs a look at a constant of the process
-// more, and writes nothing that other threads would wait for.
+// The slot of a plugin that runs. The child that probes calls one slot at a time, and its report of
+// a crash names that slot. Every other process only reads a flag here, which never changes.
 
 #include <atomic>
 
