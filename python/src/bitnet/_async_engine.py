@@ -1,9 +1,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import math
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Sequence, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Iterator, Sequence, TypedDict, overload
 
 from . import _handles, _native, errors
 from ._asked import Asked, Generating, Prompt, begun_answer, check_names, ids_or_messages
@@ -283,45 +284,48 @@ class AsyncEngine(Owner):
         if not self._embeds:
             raise errors.InvalidArgument("the engine was not opened for embeddings; open another one with "
                                          "embeddings=True")
-        assert self._handle is not None
-        scheduler = self._handle.hold()
-        try:
-            self._reader.bind()
-            tokens = token_array(tokenize(self._model_pointer, text, None, False, eos=True))
-            options = _native.Options("bitnet_request_options")
-            options.struct.prompt, options.struct.n_prompt = tokens, len(tokens)
-            out = ffi.new("bitnet_request**")
-            _native.call(lib.bitnet_request_submit, scheduler, options.struct, out)
-        except BaseException:
-            self._handle.let_go()
-            raise
-        handle = _handles.Handle("request", out[0], lib.bitnet_request_close, self._handle)
-        request = EmbeddingRequest(self._reader, handle, out[0])
+        with self._held() as scheduler:
+            ids = tokenize(self._model_pointer, text, None, False, eos=True)
+            pointer = _begin(scheduler, _native.Options("bitnet_request_options"), ids)
+        request = EmbeddingRequest(self._reader, self._handle_of(pointer), pointer)
         self._reader.add(request)
         return request
 
     def _submit(self, prompt: Prompt, how: dict[str, Any]) -> Request:
-        assert self._handle is not None
-        scheduler = self._handle.hold()
-        try:
-            self._reader.bind()
+        with self._held() as scheduler:
             how = dict(how)
             options = _request_options(how)
             ids, begun = self._prompt(prompt, how)
             asked = Asked(how)
-            tokens = token_array(ids)
-            options.struct.prompt, options.struct.n_prompt = tokens, len(tokens)
             options.struct.generation = asked.options.struct
-            out = ffi.new("bitnet_request**")
-            _native.call(lib.bitnet_request_submit, scheduler, options.struct, out)
-        except BaseException:
-            self._handle.let_go()
-            raise
-        handle = _handles.Handle("request", out[0], lib.bitnet_request_close, self._handle)
-        request = Request(self._reader, handle, out[0], asked, options.struct.n_choices, begun,
+            pointer = _begin(scheduler, options, ids)
+        request = Request(self._reader, self._handle_of(pointer), pointer, asked, options.struct.n_choices, begun,
                           bool(options.struct.logprobs))
         self._reader.add(request)
         return request
+
+    @contextlib.contextmanager
+    def _held(self) -> Iterator[Any]:
+        """The scheduler, held for the request that the block submits; an error in the block lets it go."""
+        assert self._handle is not None
+        scheduler = self._handle.hold()
+        try:
+            self._reader.bind()
+            yield scheduler
+        except BaseException:
+            self._handle.let_go()
+            raise
+
+    def _handle_of(self, request: Any) -> _handles.Handle:
+        return _handles.Handle("request", request, lib.bitnet_request_close, self._handle)
+
+
+def _begin(scheduler: Any, options: _native.Options, ids: Any) -> Any:
+    tokens = token_array(ids)
+    options.struct.prompt, options.struct.n_prompt = tokens, len(tokens)
+    out = ffi.new("bitnet_request**")
+    _native.call(lib.bitnet_request_submit, scheduler, options.struct, out)
+    return out[0]
 
 
 def _request_options(how: dict[str, Any]) -> _native.Options:
