@@ -46,6 +46,8 @@ const std::array kinds{
     kind_of<bitnet_model_options, bitnet_model_defaults>("model"),
     kind_of<bitnet_convert_options, bitnet_convert_defaults>("convert"),
     kind_of<bitnet_chat_options, bitnet_chat_defaults>("chat"),
+    kind_of<bitnet_chat_request, bitnet_chat_request_defaults>("chat request"),
+    kind_of<bitnet_answer_options, bitnet_answer_defaults>("answer"),
     kind_of<bitnet_session_options, bitnet_session_defaults>("session"),
     kind_of<bitnet_sampling, bitnet_sampling_defaults>("sampling"),
     kind_of<bitnet_generation, bitnet_generation_defaults>("generation"),

@@ -82,7 +82,12 @@ void fill(bitnet_trial_options* o) {
 }
 
 // What the library fills: nothing of it is read.
-constexpr const char* results[] = {"bitnet_model_info", "bitnet_generation_result"};
+constexpr const char* results[] = {"bitnet_model_info", "bitnet_generation_result",
+                                   "bitnet_answer_event"};
+void fill(bitnet_answer_event*) {}
+answer give(const bitnet_answer_event&) {
+  return {};
+}
 void fill(bitnet_model_info*) {}
 void fill(bitnet_generation_result*) {}
 answer give(const bitnet_model_info&) {
@@ -105,6 +110,22 @@ answer give(const bitnet_sampling& o) {
   bitnet_error e = blank();
   const bitnet_token prompt = 5;
   const bitnet_status s = bitnet_generate(demo.session, &prompt, 1, &g, &r, &e);
+  return {s, e.message};
+}
+
+void fill(bitnet_chat_request* o) {
+  bitnet_chat_request_defaults(o, sizeof *o);
+}
+answer give(const bitnet_chat_request& o) {
+  bitnet::test::demo_session demo;
+  EXPECT_EQ(demo.open(), BITNET_OK) << demo.error.message;
+  bitnet_chat_request request = o;
+  constexpr std::string_view messages = R"([{"role": "user", "content": "Hello"}])";
+  request.messages = {messages.data(), messages.size()};
+  bitnet_chat* chat = nullptr;
+  bitnet_error e = blank();
+  const bitnet_status s = bitnet_chat_open(demo.model, &request, &chat, &e);
+  bitnet_chat_close(chat);
   return {s, e.message};
 }
 

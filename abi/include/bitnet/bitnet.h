@@ -399,6 +399,128 @@ BITNET_API bitnet_status bitnet_chat_tokenize(const bitnet_model* model,
                                               uint64_t* count, uint64_t* left_out,
                                               bitnet_error* err);
 
+/* ---- chats in JSON --------------------------------------------------------------------------
+ *
+ * docs/reference/chat-json.md. Messages, tools and answers have OpenAI's form. */
+
+typedef struct bitnet_chat bitnet_chat;     /* a prompt, and how its answer is written */
+typedef struct bitnet_answer bitnet_answer; /* an answer, while it comes               */
+
+typedef struct bitnet_chat_request {
+  uint32_t struct_size;
+  uint32_t parse_special; /* as in bitnet_chat_options */
+  bitnet_str messages; /* JSON: a list of at least one message. Roles are system, developer, user,
+                             assistant and tool; content a text or a list of parts of the type text;
+                             name, tool_calls, tool_call_id and reasoning_content as they apply.
+                             Members that are not known are left alone */
+  bitnet_str tools;    /* JSON: a list of tools of the type function. Without size: none */
+  bitnet_str tool_choice; /* JSON: "auto", "none", "required" or {"type": "function", "function":
+                             {"name"}}. Without size: "auto" */
+  bitnet_str template_arguments; /* JSON: an object, whose members the template gets as variables,
+                                    such as enable_thinking. Without size: none */
+  const char* template_name;     /* as in bitnet_chat_format */
+  const char* dialect;           /* how calls are written: hermes, tagged, llama3, minicpm, gemma,
+                                    none; NULL or "auto": as the template does, and none without
+                                    tools */
+  uint64_t n_context;            /* as in bitnet_chat_options */
+  uint32_t no_answer;     /* non-zero: ends behind the last message, not where an answer begins */
+  uint32_t continue_last; /* non-zero: the last message is the assistant's, and the answer goes on
+                             with it */
+  uint32_t one_call;      /* non-zero: what tool_choice demands is one call; 0: at least one */
+  uint32_t reserved_0;
+} bitnet_chat_request;
+
+typedef struct bitnet_chat_info {
+  uint32_t struct_size;
+  uint32_t in_reasoning; /* non-zero: the prompt has opened the thinking, and the answer goes on
+                            with it */
+  const bitnet_token* tokens;
+  uint64_t n_tokens;
+  uint64_t n_left_out; /* oldest messages that n_context left out */
+  bitnet_str text;     /* of the prompt, for people to read */
+  bitnet_str dialect;
+  bitnet_str grammar; /* GBNF, for bitnet_generation: binds the answer to a call where tool_choice
+                         demands one, behind thinking if the model may think. The arguments are any
+                         JSON object, or the tool's parameters with any values. Without size: none */
+  bitnet_str reasoning_ends; /* what ends the thinking, "</think>": to end it early, add its tokens
+                                to the sequence and push it to the answer */
+} bitnet_chat_info;
+
+BITNET_API void bitnet_chat_request_defaults(bitnet_chat_request* request, uint32_t size);
+/* Makes the prompt of a chat. Control tokens are those of the template, as in bitnet_chat_tokenize.
+ * Tools that the model's template does not know are described in the system prompt. The template is
+ * parsed once for each model. BITNET_INVALID_ARGUMENT: a text is no JSON of this form; the message
+ * names what is wrong: "messages[2].content: expected ..., found ...". BITNET_UNSUPPORTED: a call
+ * is demanded and the dialect has none, or the template cannot do what is asked.
+ * BITNET_CONTEXT_FULL as bitnet_chat_tokenize. Any thread. */
+BITNET_API bitnet_status bitnet_chat_open(const bitnet_model* model,
+                                          const bitnet_chat_request* request, bitnet_chat** out,
+                                          bitnet_error* err);
+BITNET_API void bitnet_chat_close(bitnet_chat* chat);
+/* What it consists of; valid until it is closed. Any thread. */
+BITNET_API bitnet_status bitnet_chat_describe(const bitnet_chat* chat, bitnet_chat_info* out,
+                                              bitnet_error* err);
+
+typedef struct bitnet_answer_options {
+  uint32_t struct_size;
+  uint32_t in_reasoning; /* as in bitnet_chat_info */
+  bitnet_str tools;    /* JSON, as in bitnet_chat_request: values have the types of parameters, and
+                             values without a name the names. Without size: none */
+  const char* dialect; /* as in bitnet_chat_request; NULL: hermes */
+  const char*
+      call_ids; /* the id of a call is this and its index; NULL: "call_" and a random text */
+} bitnet_answer_options;
+
+BITNET_API void bitnet_answer_defaults(bitnet_answer_options* options, uint32_t size);
+BITNET_API bitnet_status bitnet_answer_open(const bitnet_answer_options* options,
+                                            bitnet_answer** out, bitnet_error* err);
+/* The answer to this prompt, by its dialect and tools. `call_ids` as above. */
+BITNET_API bitnet_status bitnet_chat_answer(const bitnet_chat* chat, const char* call_ids,
+                                            bitnet_answer** out, bitnet_error* err);
+BITNET_API void bitnet_answer_close(bitnet_answer* answer);
+
+#define BITNET_ANSWER_REASONING_BEGIN 1u
+#define BITNET_ANSWER_REASONING 2u /* text */
+#define BITNET_ANSWER_REASONING_END 3u
+#define BITNET_ANSWER_CONTENT 4u        /* text */
+#define BITNET_ANSWER_CALL_BEGIN 5u     /* call, id, name */
+#define BITNET_ANSWER_CALL_ARGUMENTS 6u /* call, text: a piece of a JSON text of an object */
+#define BITNET_ANSWER_CALL_END \
+  7u /* call; text: as the model wrote it, at the last call of a
+                                           block, else "" */
+#define BITNET_ANSWER_MALFORMED \
+  8u /* text: as the model wrote it, what began as a call and is
+                                           none; message: why. It counts as content */
+
+typedef struct bitnet_answer_event {
+  uint32_t struct_size;
+  uint32_t kind; /* BITNET_ANSWER_* */
+  uint32_t call; /* 0, 1, ... in the order of the calls */
+  uint32_t reserved_0;
+  bitnet_str text; /* these are valid until the next call on the answer */
+  bitnet_str id;
+  bitnet_str name;
+  bitnet_str message;
+} bitnet_answer_event;
+
+/* An answer belongs to one call at a time. push() takes a piece of it, cut anywhere, and finish()
+ * its end: what is not ended ends there. Events are the same however the text is cut, but for how
+ * reasoning and content are. next() gives them in order; BITNET_NOT_FOUND: there are no more until
+ * the next push. Nothing that a model writes is an error. */
+BITNET_API bitnet_status bitnet_answer_push(bitnet_answer* answer, bitnet_str text,
+                                            bitnet_error* err);
+BITNET_API bitnet_status bitnet_answer_finish(bitnet_answer* answer, bitnet_error* err);
+BITNET_API bitnet_status bitnet_answer_next(bitnet_answer* answer, bitnet_answer_event* out,
+                                            bitnet_error* err);
+/* 1 while what comes next would be thinking: what budgets for thinking count by. */
+BITNET_API int32_t bitnet_answer_in_reasoning(const bitnet_answer* answer);
+/* JSON: the message so far, {role, content, reasoning_content?, tool_calls[{id, type,
+ * function{name, arguments}}]?}, whose texts are those of the events joined; content is null where
+ * there are calls alone. It can be a message of the next request. */
+BITNET_API bitnet_status bitnet_answer_message(const bitnet_answer* answer, char* out,
+                                               uint64_t capacity, uint64_t* needed,
+                                               bitnet_error* err);
+
 /* ---- session ------------------------------------------------------------------------------- */
 
 #define BITNET_KV_F16 0u

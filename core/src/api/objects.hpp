@@ -15,7 +15,7 @@
 #include "api/turns.hpp"
 #include "base/cancel_flags.hpp"
 #include "bitnet/bitnet.h"
-#include "chat/template.hpp"
+#include "chat/tool_support.hpp"
 #include "engine/engine.hpp"
 #include "engine/lost_devices.hpp"
 #include "engine/model_engines.hpp"
@@ -135,6 +135,11 @@ struct bitnet_model {
   // What "auto" is for it: found out, and told, when it is first asked for.
   mutable std::once_flag chat_once;
   mutable bitnet::chat::choice chat;
+  // Its template, parsed once, and what that knows of tools.
+  mutable std::once_flag chat_source_once;
+  mutable std::optional<bitnet::chat::source> chat_source;
+  mutable std::once_flag chat_tools_once;
+  mutable bitnet::chat::tool_support chat_tools;
   // Its vocabulary as grammars need it: made when the first one is given.
   std::once_flag texts_once;
   std::shared_ptr<const bitnet::grammar::prefix_tree> texts;

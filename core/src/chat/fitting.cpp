@@ -11,27 +11,27 @@ constexpr uint64_t room_for_answer(uint64_t context) {
   return std::min<uint64_t>(64, context / 8);
 }
 
-// How many messages can be left out, ascending; the first is none.
-std::vector<std::size_t> choices(std::span<const message> messages, std::size_t first) {
+// How many messages can be left out, ascending; the first is none. A result of a tool stays with
+// the turn that asked for it.
+std::vector<std::size_t> choices(std::span<const std::string_view> roles, std::size_t first) {
   std::vector<std::size_t> out{0};
-  for (std::size_t i = first + 1; i < messages.size(); ++i)
-    if (messages[i].role == "user" || i + 1 == messages.size()) out.push_back(i - first);
+  for (std::size_t i = first + 1; i < roles.size(); ++i)
+    if (roles[i] == "user" || (i + 1 == roles.size() && roles[i] != "tool"))
+      out.push_back(i - first);
   return out;
 }
 
 }  // namespace
 
-result<prompt> fit(std::string_view form, const tokenizer::tokenizer& tokens,
-                   std::span<const message> messages, bool parse_special_in_messages,
-                   uint64_t context) {
-  const std::size_t first = !messages.empty() && messages.front().role == "system" ? 1 : 0;
+std::size_t kept_at_front(std::span<const std::string_view> roles) {
+  return !roles.empty() && (roles.front() == "system" || roles.front() == "developer") ? 1 : 0;
+}
+
+result<prompt> fit(std::span<const std::string_view> roles, uint64_t context,
+                   const prompt_maker& make) {
+  const std::size_t first = kept_at_front(roles);
   const auto without = [&](std::size_t n) -> result<prompt> {
-    std::vector<message> kept(messages.begin(), messages.end());
-    const auto begin = kept.begin() + static_cast<std::ptrdiff_t>(first);
-    if (n > 0) kept.erase(begin, begin + static_cast<std::ptrdiff_t>(n));
-    const auto text = format(form, tokens, kept);
-    if (!text) return std::unexpected(text.error());
-    auto ids = encode(tokens, *text, parse_special_in_messages);
+    auto ids = make(n);
     if (!ids) return std::unexpected(ids.error());
     return prompt{*std::move(ids), n};
   };
@@ -42,7 +42,7 @@ result<prompt> fit(std::string_view form, const tokenizer::tokenizer& tokens,
   if (!whole || fits(*whole)) return whole;
 
   // Steps that double, then halves: a long history is not rendered once for each of its turns.
-  const auto all = choices(messages, first);
+  const auto all = choices(roles, first);
   std::size_t too_little = 0;  // indices of `all`
   std::size_t step = 1;
   prompt found = *std::move(whole);
@@ -76,6 +76,21 @@ result<prompt> fit(std::string_view form, const tokenizer::tokenizer& tokens,
     }
   }
   return found;
+}
+
+result<prompt> fit(std::string_view form, const source& from, std::span<const message> messages,
+                   bool parse_special_in_messages, uint64_t context) {
+  std::vector<std::string_view> roles;
+  for (const message& one : messages) roles.push_back(one.role);
+  const std::size_t first = kept_at_front(roles);
+  return fit(roles, context, [&](std::size_t n) -> result<std::vector<tokenizer::token>> {
+    std::vector<message> kept(messages.begin(), messages.end());
+    const auto begin = kept.begin() + static_cast<std::ptrdiff_t>(first);
+    if (n > 0) kept.erase(begin, begin + static_cast<std::ptrdiff_t>(n));
+    const auto text = format(form, from, kept);
+    if (!text) return std::unexpected(text.error());
+    return encode(from.tokens(), *text, parse_special_in_messages);
+  });
 }
 
 }  // namespace bitnet::chat

@@ -63,20 +63,16 @@ using jinja::origin;
 constexpr std::array<std::string_view, 8> known_roles = {
     "system", "developer", "user", "assistant", "tool", "function", "ipython", "observation"};
 
-marked_text role_text(std::string_view role) {
-  return {std::string(role), std::ranges::find(known_roles, role) != known_roles.end()
-                                 ? origin::own
-                                 : origin::message};
+result<jinja::chat_template> parsed(const tokenizer::tokenizer& tokens) {
+  if (!tokens.chat_template().empty()) return jinja::chat_template::parse(tokens.chat_template());
+  return fail(BITNET_UNSUPPORTED,
+              fmt::format("the model has no chat template of its own; choose one of {}", names()));
 }
 
 // What the model file brings: Jinja, with the variables that transformers gives. Tools and thinking
-// are left undefined, as they are there unless somebody asks for them.
-result<marked_text> own_form(const tokenizer::tokenizer& tokens, std::span<const message> messages,
+// are left undefined, as they are there unless a caller asks for them.
+result<marked_text> own_form(const source& from, std::span<const message> messages, bool answer,
                              const jinja::limits& bounds = {}) {
-  if (tokens.chat_template().empty())
-    return fail(
-        BITNET_UNSUPPORTED,
-        fmt::format("the model has no chat template of its own; choose one of {}", names()));
   jinja::sequence list;
   for (const message& m : messages) {
     jinja::dict one;
@@ -84,27 +80,21 @@ result<marked_text> own_form(const tokenizer::tokenizer& tokens, std::span<const
     one.set("content", marked_text(std::string(m.content), origin::message));
     list.emplace_back(std::move(one));
   }
-  const auto text_of = [&](std::optional<tokenizer::token> id) {
-    return marked_text(id ? tokens.decode({{*id}}, true).value_or("") : "", origin::own);
-  };
   jinja::dict variables;
   variables.set("messages", jinja::value::list(std::move(list)));
-  variables.set("add_generation_prompt", true);
-  variables.set("bos_token", text_of(tokens.bos()));
-  variables.set("eos_token", text_of(tokens.eos()));
-  const auto parsed = jinja::chat_template::parse(tokens.chat_template());
-  return parsed ? parsed->render(variables, std::time(nullptr), bounds)
-                : result<marked_text>(std::unexpected(parsed.error()));
+  variables.set("add_generation_prompt", answer);
+  return render_own(from, std::move(variables), bounds);
 }
 
 // Why the file's own template is not taken unasked; "" if it is.
-std::string objection(const tokenizer::tokenizer& tokens) {
+std::string objection(const source& from) {
+  const tokenizer::tokenizer& tokens = from.tokens();
   constexpr std::string_view first = "first question";
   constexpr std::string_view second = "second question";
   constexpr message probe[] = {{"user", first}, {"assistant", "answer"}, {"user", second}};
   // Some hundred times what the templates of models take: this is done unasked.
   constexpr jinja::limits bounds{.steps = 200'000, .made_bytes = uint64_t{8} << 20U};
-  const auto text = own_form(tokens, probe, bounds);
+  const auto text = own_form(from, probe, true, bounds);
   if (!text) return text.error().message;
   const std::string& bytes = text->bytes();
   if (bytes.find(first) == std::string::npos || bytes.find(second) == std::string::npos)
@@ -141,6 +131,26 @@ std::string_view said(std::string_view answer) {
 
 }  // namespace
 
+source::source(const tokenizer::tokenizer& tokens) : tokens_(&tokens), own_(parsed(tokens)) {}
+
+marked_text role_text(std::string_view role) {
+  return {std::string(role), std::ranges::find(known_roles, role) != known_roles.end()
+                                 ? origin::own
+                                 : origin::message};
+}
+
+result<marked_text> render_own(const source& from, jinja::dict variables,
+                               const jinja::limits& bounds) {
+  if (!from.own()) return std::unexpected(from.own().error());
+  const tokenizer::tokenizer& tokens = from.tokens();
+  const auto text_of = [&](std::optional<tokenizer::token> id) {
+    return marked_text(id ? tokens.decode({{*id}}, true).value_or("") : "", origin::own);
+  };
+  variables.set("bos_token", text_of(tokens.bos()));
+  variables.set("eos_token", text_of(tokens.eos()));
+  return from.own()->render(variables, std::time(nullptr), bounds);
+}
+
 result<std::vector<tokenizer::token>> encode(const tokenizer::tokenizer& tokens,
                                              const jinja::marked_text& text,
                                              bool parse_special_in_messages) {
@@ -173,22 +183,23 @@ std::string_view guess(const tokenizer::tokenizer& tokens) {
   return "instruct";
 }
 
-choice choose(const tokenizer::tokenizer& tokens) {
+choice choose(const source& from) {
+  const tokenizer::tokenizer& tokens = from.tokens();
   if (tokens.chat_template().empty())
     return {.form = guess(tokens), .why = "the file has no template; the vocabulary tells"};
-  const std::string why = objection(tokens);
+  const std::string why = objection(from);
   if (why.empty()) return {.form = own, .why = "the file's own template"};
   return {.form = guess(tokens),
           .why = fmt::format("the file's own template is not used: {}", why),
           .set_aside = true};
 }
 
-result<jinja::marked_text> format(std::string_view name, const tokenizer::tokenizer& tokens,
-                                  std::span<const message> messages) {
-  if (name.empty() || name == "auto") name = choose(tokens).form;
+result<jinja::marked_text> format(std::string_view name, const source& from,
+                                  std::span<const message> messages, bool answer) {
+  if (name.empty() || name == "auto") name = choose(from).form;
   if (name == own) {
-    auto text = own_form(tokens, messages);
-    if (!text && !tokens.chat_template().empty())
+    auto text = own_form(from, messages, answer);
+    if (!text && !from.tokens().chat_template().empty())
       return fail(text.error().status,
                   fmt::format("the model's own chat template: {}; choose another of {}",
                               text.error().message, names()));
@@ -211,7 +222,7 @@ result<jinja::marked_text> format(std::string_view name, const tokenizer::tokeni
           .append(name == "raw" ? m.content : trimmed(text), origin::message)
           .append(turn->after, origin::own);
     }
-    return std::move(out.append(f.answer, origin::own));
+    return std::move(answer ? out.append(f.answer, origin::own) : out);
   }
   return fail(BITNET_INVALID_ARGUMENT,
               fmt::format("chat template '{}' is not known; there are {}", name, names()));

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "jinja/marked_text.hpp"
+#include "jinja/template.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace bitnet::chat {
@@ -19,6 +19,20 @@ namespace bitnet::chat {
 struct message {
   std::string_view role;  // "system", "user" or "assistant"
   std::string_view content;
+};
+
+// A vocabulary, which outlives it, and the template of its file, which is parsed once, here.
+class source {
+ public:
+  // Implicit: what takes a source takes a vocabulary, too.
+  source(const tokenizer::tokenizer& tokens);
+  [[nodiscard]] const tokenizer::tokenizer& tokens() const { return *tokens_; }
+  // BITNET_UNSUPPORTED where the file has none; BITNET_BAD_DATA where it cannot be parsed.
+  [[nodiscard]] const result<jinja::chat_template>& own() const { return own_; }
+
+ private:
+  const tokenizer::tokenizer* tokens_;
+  result<jinja::chat_template> own_;
 };
 
 // The name of the built-in template that fits the file's own one, or else the vocabulary, best;
@@ -34,16 +48,24 @@ struct choice {
   std::string why;         // one line
   bool set_aside = false;  // the file has a template of its own, and it is not taken
 };
-choice choose(const tokenizer::tokenizer& tokens);
+choice choose(const source& from);
 
 // `name`: "auto" or one of names(). "model" is BITNET_UNSUPPORTED where the file has none, and
 // fails as jinja/template.hpp says where it cannot be rendered. The result ends where the
 // assistant's answer begins, includes the bos text where the form has one, and says what of it came
 // from messages: their contents, and roles that no template makes tokens of. Thinking of earlier
 // answers, <think> ... </think> at their beginning, is left to the file's own template, stays in
-// "raw", and is left out elsewhere.
-result<jinja::marked_text> format(std::string_view name, const tokenizer::tokenizer& tokens,
-                                  std::span<const message> messages);
+// "raw", and is left out elsewhere. Without `answer` it ends behind the last message.
+result<jinja::marked_text> format(std::string_view name, const source& from,
+                                  std::span<const message> messages, bool answer = true);
+
+// The file's own template with these variables, bos_token and eos_token.
+result<jinja::marked_text> render_own(const source& from, jinja::dict variables,
+                                      const jinja::limits& bounds = {});
+
+// A role as templates are given it: a text of the template where it is one that they make tokens
+// of.
+jinja::marked_text role_text(std::string_view role);
 
 // The tokens of a rendered conversation. Control tokens come from the template alone, unless
 // `parse_special_in_messages`: then a message that writes one has it.

@@ -6,6 +6,8 @@
 #include <bit>
 #include <utility>
 
+#include "answer/dialect.hpp"
+
 namespace bitnet::generate {
 namespace {
 
@@ -56,7 +58,7 @@ std::vector<int32_t> ends_of(const tokenizer::tokenizer& tokens, const options& 
 // docs/reference/models.md#answers
 std::vector<int32_t> find_tags(const tokenizer::tokenizer& tokens) {
   std::vector<int32_t> out;
-  for (const char* tag : {"<think>", "</think>", "<tool_call>", "</tool_call>"})
+  for (const std::string_view tag : answer::answer_tags())
     if (const auto id = tokens.find(tag)) out.push_back(*id);
   return out;
 }

@@ -5,36 +5,10 @@
 #include <span>
 #include <vector>
 
-#include "tokenizer/byte_table.hpp"
+#include "small_vocabulary.hpp"
 
 namespace bitnet::chat {
 namespace {
-
-// A byte-level vocabulary with <s>, </s> and the given control tokens.
-tokenizer::vocabulary_data vocabulary_of(const std::vector<std::string>& control,
-                                         std::string jinja) {
-  tokenizer::vocabulary_data v;
-  v.model = "gpt2";
-  v.pre = "gpt-2";
-  for (int b = 0; b < 256; ++b)
-    v.tokens.emplace_back(tokenizer::byte_to_text(static_cast<unsigned char>(b)));
-  v.tokens.emplace_back("ab");
-  v.merges = {"a b"};
-  v.types.assign(v.tokens.size(), 1);
-  v.bos = static_cast<int64_t>(v.tokens.size());
-  v.eos = *v.bos + 1;
-  for (const char* text : {"<s>", "</s>"}) v.tokens.emplace_back(text);
-  v.tokens.insert(v.tokens.end(), control.begin(), control.end());
-  v.types.resize(v.tokens.size(), 3);
-  v.chat_template = std::move(jinja);
-  return v;
-}
-
-tokenizer::tokenizer vocabulary(const std::vector<std::string>& control, std::string jinja) {
-  auto made = tokenizer::tokenizer::make(vocabulary_of(control, std::move(jinja)));
-  if (!made) throw std::runtime_error(made.error().message);
-  return std::move(*made);
-}
 
 TEST(chat, guesses_the_form_from_what_the_file_says) {
   const struct {

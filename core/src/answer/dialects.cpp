@@ -1,0 +1,53 @@
+#include <algorithm>
+#include <array>
+
+#include "answer/dialect.hpp"
+
+namespace bitnet::answer {
+
+extern const dialect hermes, tagged, llama3, minicpm, gemma, none;
+
+namespace {
+
+// In the order in which a rendered call is tried.
+constexpr std::array all = {&tagged, &hermes, &minicpm, &gemma, &llama3, &none};
+
+}  // namespace
+
+std::span<const dialect* const> dialects() {
+  return all;
+}
+
+const dialect* find_dialect(std::string_view name) {
+  const auto found = std::ranges::find(all, name, [](const dialect* one) { return one->name; });
+  return found == all.end() ? nullptr : *found;
+}
+
+std::string dialect_names() {
+  std::string out;
+  for (const dialect* one : all) out.append(out.empty() ? "" : ", ").append(one->name);
+  return out;
+}
+
+const dialect& plain_dialect() {
+  return none;
+}
+
+std::vector<std::string_view> answer_tags() {
+  std::vector<std::string_view> out;
+  const auto add = [&](std::string_view tag) {
+    const bool is_tag = tag.size() > 2 && tag.front() == '<' && tag.back() == '>';
+    if (is_tag && std::ranges::find(out, tag) == out.end()) out.push_back(tag);
+  };
+  for (const dialect* one : all) {
+    add(one->thinking_begins);
+    add(one->thinking_ends);
+    for (const frame& f : one->frames) {
+      add(f.begin);
+      add(f.end);
+    }
+  }
+  return out;
+}
+
+}  // namespace bitnet::answer

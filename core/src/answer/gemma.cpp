@@ -1,0 +1,52 @@
+// Gemma 3, which has no tokens for tools: the prompt asks for a form, and the model answers with a
+// fence ```tool_code, or with a list of calls or a JSON object as the whole answer.
+// Source  ai.google.dev/gemma/docs/capabilities/function-calling
+#include <fmt/format.h>
+
+#include <array>
+
+#include "answer/bodies.hpp"
+#include "answer/grammar_text.hpp"
+#include "json/raw.hpp"
+
+namespace bitnet::answer {
+namespace gemma_form {
+namespace {
+
+constexpr std::array frames = {
+    frame{.begin = "```tool_code\n", .end = "```"},
+    frame{.begin = "{", .ends = ending::bracket, .leading = true, .kept = true},
+    frame{.begin = "[", .ends = ending::bracket, .leading = true, .kept = true}};
+
+calls_or_reason read(std::string_view body, const tools& known) {
+  const std::string_view text = json::trimmed(body);
+  if (text.starts_with('{') || text.starts_with("[{")) return read_json_calls(text);
+  return read_python_calls(text, known);
+}
+
+std::string write(const call& one) {
+  return fmt::format("```tool_code\n{}\n```", python_call(one));
+}
+
+std::string grammar(const call_choice& which) {
+  return fmt::format("call ::= {} {} \"(\" arguments {}\n{}", literal("```tool_code\n"),
+                     name_choice(which), literal(")\n```"), python_rules());
+}
+
+}  // namespace
+}  // namespace gemma_form
+
+extern const dialect gemma;
+const dialect gemma = {
+    .name = "gemma",
+    .frames = gemma_form::frames,
+    .mark = "```tool_code",
+    .read = gemma_form::read,
+    .write = gemma_form::write,
+    .grammar = gemma_form::grammar,
+    .instructions =
+        "To call a function, write the call in Python, each argument by its name, in a "
+        "block of its own:\n```tool_code\nNAME(PARAMETER=VALUE)\n```",
+};
+
+}  // namespace bitnet::answer

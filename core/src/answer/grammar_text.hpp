@@ -1,0 +1,27 @@
+#pragma once
+// Pieces of GBNF that the grammars of dialects are made of.
+
+#include <string>
+#include <string_view>
+
+#include "answer/dialect.hpp"
+
+namespace bitnet::answer {
+
+// "text" as a GBNF literal; ASCII, control characters escaped.
+std::string literal(std::string_view text);
+
+// Rules of which `rule` is any text up to and with the first `tag`, which is ASCII.
+std::string until_rules(std::string_view rule, std::string_view tag);
+
+// Rules of which "object" is any JSON object, and "value" any JSON value, with at most one blank or
+// line end between their parts, so that a model cannot write blanks for ever.
+std::string_view json_rules();
+
+// Rules of which "arguments" are key=value of Python, separated by commas.
+std::string_view python_rules();
+
+// The names that may be called: "get_weather" | "get_time".
+std::string name_choice(const call_choice& which);
+
+}  // namespace bitnet::answer

@@ -1,0 +1,52 @@
+// Qwen2.5, Qwen3, Falcon 3, Falcon-E: <tool_call>, a JSON object, </tool_call>.
+// Source  the chat templates of these models, github.com/NousResearch/Hermes-Function-Calling
+#include <fmt/format.h>
+
+#include <array>
+
+#include "answer/bodies.hpp"
+#include "answer/grammar_text.hpp"
+#include "json/raw.hpp"
+#include "json/reading.hpp"
+
+namespace bitnet::answer {
+namespace hermes_form {
+namespace {
+
+constexpr std::array frames = {frame{.begin = "<tool_call>", .end = "</tool_call>"}};
+
+// Tunings of one family write the form of another.
+calls_or_reason read(std::string_view body, const tools& known) {
+  if (json::trimmed(body).starts_with("<function=")) return read_tagged_calls(body, known);
+  return read_json_calls(body);
+}
+
+std::string write(const call& one) {
+  return fmt::format("<tool_call>\n{{\"name\": {}, \"arguments\": {}}}\n</tool_call>",
+                     json::quoted(one.name), one.arguments);
+}
+
+std::string grammar(const call_choice& which) {
+  return fmt::format("call ::= {} {} {} object {}\n{}", literal("<tool_call>\n{\"name\": \""),
+                     name_choice(which), literal("\", \"arguments\": "), literal("}\n</tool_call>"),
+                     json_rules());
+}
+
+}  // namespace
+}  // namespace hermes_form
+
+extern const dialect hermes;
+const dialect hermes = {
+    .name = "hermes",
+    .frames = hermes_form::frames,
+    .mark = "<tool_call>",
+    .read = hermes_form::read,
+    .write = hermes_form::write,
+    .grammar = hermes_form::grammar,
+    .instructions =
+        "To call a function, answer with a JSON object that has its name and its arguments, within "
+        "<tool_call> and </tool_call>:\n<tool_call>\n{\"name\": \"NAME\", \"arguments\": "
+        "{\"PARAMETER\": VALUE}}\n</tool_call>\nFor several calls write several such blocks.",
+};
+
+}  // namespace bitnet::answer

@@ -1,0 +1,54 @@
+// MiniCPM 3 and 4: <|tool_call_start|>, calls in Python within a fence, <|tool_call_end|>; thinking
+// between <|thought_start|> and <|thought_end|>.
+// Source  the chat templates of these models, github.com/OpenBMB/MiniCPM
+#include <fmt/format.h>
+
+#include <array>
+
+#include "answer/bodies.hpp"
+#include "answer/grammar_text.hpp"
+#include "json/raw.hpp"
+
+namespace bitnet::answer {
+namespace minicpm_form {
+namespace {
+
+constexpr std::array frames = {frame{.begin = "<|tool_call_start|>", .end = "<|tool_call_end|>"}};
+
+calls_or_reason read(std::string_view body, const tools& known) {
+  const std::string_view text = without_fence(body);
+  if (text.starts_with('{') || text.starts_with("[{")) return read_json_calls(text);
+  return read_python_calls(text, known);
+}
+
+std::string write(const call& one) {
+  return fmt::format("<|tool_call_start|>\n```python\n{}\n```\n<|tool_call_end|>",
+                     python_call(one));
+}
+
+std::string grammar(const call_choice& which) {
+  return fmt::format("call ::= {} {} \"(\" arguments {}\n{}",
+                     literal("<|tool_call_start|>\n```python\n"), name_choice(which),
+                     literal(")\n```\n<|tool_call_end|>"), python_rules());
+}
+
+}  // namespace
+}  // namespace minicpm_form
+
+extern const dialect minicpm;
+const dialect minicpm = {
+    .name = "minicpm",
+    .frames = minicpm_form::frames,
+    .mark = "<|tool_call_start|>",
+    .thinking_begins = "<|thought_start|>",
+    .thinking_ends = "<|thought_end|>",
+    .read = minicpm_form::read,
+    .write = minicpm_form::write,
+    .grammar = minicpm_form::grammar,
+    .instructions =
+        "To call a function, write the call in Python, each argument by its name:\n"
+        "<|tool_call_start|>\n```python\nNAME(PARAMETER=VALUE)\n```\n"
+        "<|tool_call_end|>",
+};
+
+}  // namespace bitnet::answer
