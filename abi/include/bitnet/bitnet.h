@@ -836,8 +836,8 @@ BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
  * kv{blocks, block_tokens, block_bytes, dtype_k, dtype_v, used, cached, reserved}, running, paused,
  * waiting{new, preempted, paused, tokens, reason?}, requests{accepted, refused{}}, choices{},
  * tokens{prompt, generated, recomputed}, prefix{queried, found, misses{}, evicted_blocks},
- * preemptions, steps, failed_steps, step_ns, devices_lost, moves, pooling?}. refused, choices and
- * misses are numbers by reason. */
+ * preemptions, steps, failed_steps, cancelled_steps, step_ns, devices_lost, moves, pooling?}.
+ * refused, choices and misses are numbers by reason. */
 BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);
@@ -939,7 +939,8 @@ BITNET_API bitnet_status bitnet_request_submit(bitnet_scheduler* scheduler,
  * BITNET_NOT_FOUND: every choice has ended, and no event follows. */
 BITNET_API bitnet_status bitnet_request_next(bitnet_request* request, uint32_t timeout_ms,
                                              bitnet_event* out, bitnet_error* err);
-/* Ends its choices with BITNET_STOP_CANCELLED, within one step. */
+/* Ends its choices with BITNET_STOP_CANCELLED, within one step. A step that no other request needs
+ * ends early, where the device can; so it does when the deadlines of all its requests pass. */
 BITNET_API void bitnet_request_cancel(bitnet_request* request);
 /* Cancels what has not ended, and forgets its events. */
 BITNET_API void bitnet_request_close(bitnet_request* request);

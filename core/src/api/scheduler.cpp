@@ -86,6 +86,7 @@ bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
   if (o.max_waiting_tokens != 0) how.scheduling.max_waiting_tokens = o.max_waiting_tokens;
   if (o.reader_timeout_ms != 0)
     how.scheduling.sink_patience = std::chrono::milliseconds(o.reader_timeout_ms);
+  how.step_flag = model.runtime->services.make_cancel_flag();
   auto engine = model.engines->open([&](bitnet::engine::engine_ptr e) {
     return bitnet::serving::async_engine::open(std::move(e), how);
   });
@@ -279,6 +280,7 @@ ordered_json report_of(const bitnet::serving::async_engine::facts& f,
 void bitnet_scheduler_defaults(bitnet_scheduler_options* options, uint32_t size) {
   bitnet::api::give_defaults({}, options, size);
 }
+          {"cancelled_steps", s.cancelled_steps},
 
 bitnet_status bitnet_scheduler_open(bitnet_model* model, const bitnet_scheduler_options* options,
                                     bitnet_scheduler** out, bitnet_error* err) {

@@ -1,6 +1,7 @@
 #pragma once
 // Flags by which a caller ends work that a backend does, each with the token that the backend is
-// given for it. The token is the flag's address, so asking is one atomic load.
+// given for it. The token is the flag's address, so asking is two atomic loads, and a look at the
+// clock while the flag has a deadline.
 //
 // Owner    the flags lie here until this goes, also those that were given back: asking with the
 //          token of work that has ended reads an unused flag, or that of later work, and no
@@ -9,6 +10,7 @@
 
 #include <atomic>
 #include <bit>
+#include <chrono>
 #include <cstdint>
 #include <deque>
 #include <memory>
@@ -19,6 +21,7 @@ namespace bitnet {
 class cancel_flags {
  public:
   using flag = std::atomic<bool>;
+  using time_point = std::chrono::steady_clock::time_point;
 
   class give_back {
    public:
@@ -49,14 +52,24 @@ class cancel_flags {
   [[nodiscard]] static uint64_t token_of(const flag& of) noexcept {
     return std::bit_cast<uint64_t>(&of);
   }
-  // Whether the flag of this token is set; token 0 has none.
+  // From then on the flag counts as set; time_point::max(): it has no deadline, as when it was
+  // made. `of` is a flag that make() returned.
+  static void set_deadline(flag& of, time_point at) noexcept {
+    entry_of(&of).deadline.store(at, std::memory_order_relaxed);
+  }
+  // Whether the flag of this token is set, or its deadline has passed; token 0 has none.
   [[nodiscard]] static bool is_set(uint64_t token) noexcept {
-    return token != 0 && std::bit_cast<const flag*>(token)->load(std::memory_order_relaxed);
+    if (token == 0) return false;
+    const auto& of = *std::bit_cast<const entry*>(token);
+    if (of.set.load(std::memory_order_relaxed)) return true;
+    const time_point at = of.deadline.load(std::memory_order_relaxed);
+    return at != time_point::max() && std::chrono::steady_clock::now() >= at;
   }
 
  private:
   struct entry {
     flag set{false};
+    std::atomic<time_point> deadline{time_point::max()};
     flag* next = nullptr;  // of those that were given back
   };
   // A flag is the first member of its entry.
@@ -65,6 +78,7 @@ class cancel_flags {
   void take_back(flag* given) noexcept {
     const std::lock_guard lock(turn_);
     given->store(false, std::memory_order_relaxed);
+    set_deadline(*given, time_point::max());
     entry_of(given).next = free_;
     free_ = given;
   }

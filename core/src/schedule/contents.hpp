@@ -18,6 +18,7 @@
 #include "schedule/fairness.hpp"
 #include "schedule/inbox.hpp"
 #include "schedule/kv_memory.hpp"
+#include "schedule/running_step.hpp"
 #include "schedule/scheduler.hpp"
 #include "schedule/sequence.hpp"
 #include "schedule/step_plan.hpp"
@@ -72,7 +73,9 @@ struct scheduler::contents {
   bool copy();
   void fail_copies(const failure& why);
   void run();
+  void begin_step();
   void fail_step(const failure& why);
+  void drop_step();
   void finish_step(nanoseconds took);
   void note_computed(const share& one);
   void embed(sequence& s, std::span<const generate::row> rows);
@@ -128,6 +131,7 @@ struct scheduler::contents {
   std::vector<uint32_t> order_;
   std::vector<share> shares_;
   std::vector<slice> slices_;
+  std::vector<step_member> members_;
   std::vector<generate::row> rows_;
   uint32_t n_decodes_ = 0;
 

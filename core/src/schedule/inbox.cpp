@@ -71,6 +71,7 @@ void inbox::add(command::kind what, ticket of) {
     const std::lock_guard lock(turn_);
     in_.commands.push_back({what, of, nullptr});
     changed_ = true;
+    if (what == command::kind::cancel) step_.cancel(of);
   }
   came_.notify_one();
 }
@@ -109,6 +110,7 @@ void inbox::stop() {
     const std::lock_guard lock(turn_);
     in_.closed = in_.stopped = true;
     changed_ = true;
+    step_.cancel_all();
   }
   came_.notify_one();
 }
@@ -140,6 +142,19 @@ void inbox::settle(uint64_t n_left, uint64_t tokens_left, const statistics& now)
   counted_.refused = refused;
   counted_.accepted = accepted;
   counted_.waiting_tokens = tokens_waiting_;
+}
+
+void inbox::begin_step(std::span<const step_member> members) {
+  const std::lock_guard lock(turn_);
+  step_.begin(members);
+  for (const command& c : in_.commands)
+    if (c.what == command::kind::cancel) step_.cancel(c.of);
+  if (in_.stopped) step_.cancel_all();
+}
+
+bool inbox::end_step() {
+  const std::lock_guard lock(turn_);
+  return step_.end();
 }
 
 void inbox::set_runner(const step_limits& most) {

@@ -1,8 +1,8 @@
 #pragma once
 // What other threads tell the one that ticks, and the facts by which their requests are refused.
 //
-// Threads  any; take(), settle(), set_runner(), set_lost() and wait() are the ticking one's. The
-//          lock is held no longer than it takes to move what came.
+// Threads  any; take(), settle(), begin_step(), end_step(), set_runner(), set_lost() and wait() are
+//          the ticking one's. The lock is held no longer than it takes to move what came.
 
 #include <condition_variable>
 #include <cstdint>
@@ -10,9 +10,12 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "base/cancel_flags.hpp"
 #include "schedule/admission.hpp"
+#include "schedule/running_step.hpp"
 #include "schedule/sequence.hpp"
 #include "schedule/statistics.hpp"
 #include "schedule/step.hpp"
@@ -35,7 +38,8 @@ class inbox {
     bool closed = false, stopped = false;
   };
 
-  explicit inbox(const gate& g) : gate_(g) {}
+  // `step_flag`: see options::step_flag.
+  inbox(const gate& g, cancel_flags::flag* step_flag) : gate_(g), step_(step_flag) {}
 
   // The limits that a job of the request is to be made by, or why it is not taken. Counted, as all
   // refusals are.
@@ -55,6 +59,10 @@ class inbox {
   bool take(contents& into);
   // So many requests left the queue, and their prompts' tokens; and the counts for other threads.
   void settle(uint64_t n_left, uint64_t tokens_left, const statistics& now);
+  // A step of these requests runs between the two; what comes meanwhile, or came since the last
+  // take(), may end it early. end_step(): whether it did.
+  void begin_step(std::span<const step_member> members);
+  bool end_step();
   // From now on requests are checked by these limits; or they are refused, for that reason.
   void set_runner(const step_limits& most);
   void set_lost(const failure& why);
@@ -69,6 +77,7 @@ class inbox {
   gate gate_;
   contents in_;
   bool changed_ = false;  // in_
+  running_step step_;
   std::optional<failure> lost_;
   uint64_t n_waiting_ = 0, tokens_waiting_ = 0;
   ticket last_ = 0;

@@ -109,7 +109,7 @@ scheduler::contents::contents(std::unique_ptr<step_runner> r, const tokenizer::t
     : options_(std::move(o)),
       tokens_(t),
       secret_(s),
-      in_(gate_of(options_, r->limits())),
+      in_(gate_of(options_, r->limits()), options_.step_flag),
       cost_(options_.max_stretch),
       served_(options_.served_half_life),
       queue_(options_.ageing, served_) {

@@ -17,6 +17,7 @@
 #include <memory>
 #include <span>
 
+#include "base/cancel_flags.hpp"
 #include "base/result.hpp"
 #include "schedule/request.hpp"
 #include "schedule/statistics.hpp"
@@ -44,6 +45,11 @@ struct options {
   // BITNET_CONTEXT_POISONED or BITNET_TIMEOUT. Called by the scheduler's thread, no lock held.
   // Empty, or a failure: what waits and runs fails, and submit refuses until replace().
   std::function<result<std::unique_ptr<step_runner>>(const failure&)> on_loss;
+  // Set, or past its deadline, while every request of the step that runs is cancelled or past its
+  // own deadline, or after stop(): the runner may then end the step with BITNET_CANCELLED. One that
+  // cancel_flags::make() returned, and that outlives the scheduler; nullptr: steps are computed to
+  // their end. Its deadline is of the steady clock.
+  cancel_flags::flag* step_flag = nullptr;
   std::function<time_point()> now;  // any thread; empty: the steady clock, as run() needs it
 };
 
@@ -59,8 +65,8 @@ class scheduler {
 
   // Checks the request and puts it into the queue.
   std::expected<ticket, refusal> submit(request r);
-  // Ends all choices of the request with BITNET_STOP_CANCELLED, within one step. One that has ended
-  // or never was is ignored.
+  // Ends all choices of the request with BITNET_STOP_CANCELLED, within one step; the step that runs
+  // ends early where it is of such requests alone. One that has ended or never was is ignored.
   void cancel(ticket t);
   // The sink of the request has room again.
   void ready(ticket t);

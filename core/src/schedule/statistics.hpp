@@ -33,9 +33,10 @@ struct statistics {
   uint64_t stalled = 0;                        // of those: the sink was full for too long
   uint64_t preemptions = 0;
   uint64_t steps = 0, failed_steps = 0, runners_lost = 0, runners_replaced = 0;
-  uint64_t prompt_tokens = 0;                    // computed or found
-  uint64_t generated_tokens = 0;                 // sampled
-  uint64_t recomputed_tokens = 0;                // computed again
+  uint64_t cancelled_steps = 0;    // ended early, since no request needed them any more
+  uint64_t prompt_tokens = 0;      // computed or found
+  uint64_t generated_tokens = 0;   // sampled
+  uint64_t recomputed_tokens = 0;  // computed again
   uint64_t prefix_queries = 0, prefix_hits = 0;  // tokens of prompts, each prompt once
   std::array<uint64_t, kv::n_misses> misses{};   // prompts by kv::miss
   uint64_t evictions = 0;                        // blocks

@@ -60,6 +60,7 @@ class step_runner {
   // `rows` gets one for each output, in the order of the slices, valid until the next call.
   // `top_logits`: how many of the largest logits each row must have; 0: all. After a failure the
   // blocks of all slices have undefined contents from `first` on, and their states are undefined.
+  // BITNET_CANCELLED: options::step_flag was set, and the step ended early.
   virtual result<void> run(std::span<const slice> slices, uint32_t top_logits,
                            std::vector<generate::row>& rows) = 0;
 

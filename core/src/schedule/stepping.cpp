@@ -200,17 +200,39 @@ void scheduler::contents::run() {
       if (&c == &s || c.at == phase::pending)
         top_logits = widest(top_logits.value_or(*c.wish), *c.wish);
   }
+  begin_step();
   const time_point start = now();
   auto ok = runner_->run(slices_, top_logits.value_or(0), rows_);
+  const bool is_cancelled = in_.end_step();
   const nanoseconds took = now() - start;
   counts_.step_ns += static_cast<uint64_t>(took.count());
   if (ok && rows_.size() != n_rows)
     ok = bitnet::fail(BITNET_INTERNAL, fmt::format("a step gave {} rows where {} were asked for",
                                                    rows_.size(), n_rows));
-  if (!ok)
-    fail_step(ok.error());
-  else
+  if (ok)
     finish_step(took);
+  else if (is_cancelled && ok.error().status == BITNET_CANCELLED)
+    drop_step();
+  else
+    fail_step(ok.error());
+}
+
+// From now on a cancel of another thread, or a deadline, may end the step early.
+void scheduler::contents::begin_step() {
+  members_.clear();
+  for (const share& one : shares_) {
+    const job& j = *able_[one.index]->of;
+    members_.push_back({j.id, j.deadline.value_or(time_point::max())});
+  }
+  in_.begin_step(members_);
+}
+
+// The next tick ends the requests of a step that was ended early. What it computed of them is
+// undefined, and is not counted as computed; a state is given up at once.
+void scheduler::contents::drop_step() {
+  ++counts_.cancelled_steps;
+  if (memory_->most().n_states == 0) return;
+  for (const share& one : shares_) requeue(*able_[one.index]);
 }
 
 // What a step of several sequences computed of them is undefined, and whose fault it is not known:

@@ -67,6 +67,7 @@ result<std::unique_ptr<async_engine>> async_engine::open(std::shared_ptr<engine:
   out->move_to(**runner);
   schedule::options scheduling = out->options_.scheduling;
   if (out->options_.sequences.on_loss)
+  scheduling.step_flag = out->options_.step_flag.get();
     scheduling.on_loss = [self = out.get()](const failure& why) { return self->recover(why); };
   auto made = schedule::scheduler::make(std::move(*runner), tokens, std::move(scheduling));
   if (!made) return std::unexpected(std::move(made.error()));
@@ -96,7 +97,9 @@ result<std::unique_ptr<runner::model_runner>> async_engine::runner_on(
   }
   if (!pools) return std::unexpected(std::move(pools.error()));
   auto made = runner::model_runner::open(std::move(e), options_.sequences, *most,
-                                         options_.max_sequences, std::move(*pools), 0);
+  const cancel_flags::flag* const flag = options_.step_flag.get();
+                                         options_.max_sequences, std::move(*pools),
+                                         flag == nullptr ? 0 : cancel_flags::token_of(*flag));
   if (made) (*made)->set_form(form_of(**made, options_.sequences));
   return made;
 }

@@ -11,6 +11,7 @@
 #include <string>
 #include <thread>
 
+#include "base/cancel_flags.hpp"
 #include "base/result.hpp"
 #include "engine/engine.hpp"
 #include "engine/limits.hpp"
@@ -24,7 +25,10 @@ struct engine_options {
   engine::session_options sequences;  // of each; n_batch: tokens of a step
   uint32_t max_sequences = 32;        // in a step
   uint64_t kv_bytes = 0;              // of all sequences; 0: see room_for()
-  schedule::options scheduling;       // on_loss is set by open()
+  schedule::options scheduling;       // on_loss and step_flag are set by open()
+  // By which steps end early that no request needs any more; the token of a step is that of the
+  // flag. One that cancel_flags::make() returned; nullptr: steps are computed to their end.
+  std::shared_ptr<cancel_flags::flag> step_flag;
 };
 
 class async_engine final : public engine::tenant {

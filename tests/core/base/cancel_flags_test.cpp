@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <chrono>
 #include <cstdint>
 #include <set>
 #include <thread>
@@ -23,6 +24,26 @@ TEST(cancel_flags, a_token_tells_its_own_flag) {
   EXPECT_FALSE(cancel_flags::is_set(cancel_flags::token_of(*other)));
   one->store(false);
   EXPECT_FALSE(cancel_flags::is_set(token));
+}
+
+TEST(cancel_flags, count_as_set_from_their_deadline_on) {
+  using clock = std::chrono::steady_clock;
+  cancel_flags flags;
+  auto one = flags.make();
+  const auto other = flags.make();
+  const uint64_t token = cancel_flags::token_of(*one);
+  cancel_flags::set_deadline(*one, clock::now() + std::chrono::hours(1));
+  EXPECT_FALSE(cancel_flags::is_set(token));
+  const auto soon = clock::now() + std::chrono::milliseconds(20);
+  cancel_flags::set_deadline(*one, soon);
+  while (!cancel_flags::is_set(token)) std::this_thread::yield();
+  EXPECT_GE(clock::now(), soon);
+  EXPECT_FALSE(cancel_flags::is_set(cancel_flags::token_of(*other)));
+  cancel_flags::set_deadline(*one, clock::time_point::max());
+  EXPECT_FALSE(cancel_flags::is_set(token)) << "the deadline was taken back";
+  cancel_flags::set_deadline(*one, soon);
+  one.reset();
+  EXPECT_FALSE(cancel_flags::is_set(token)) << "what is given back has none";
 }
 
 TEST(cancel_flags, token_0_is_never_cancelled) {
