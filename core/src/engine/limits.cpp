@@ -53,17 +53,25 @@ uint32_t affordable_blocks(uint64_t budget, uint64_t block_bytes) {
 // The sequence's state and a copy of an earlier one.
 constexpr uint32_t states_of_session = 2;
 
+// Tokens that a step has of one sequence. One with a window needs room for them beside the window
+// of the first of them.
+uint32_t most_of_sequence(const limits& l) {
+  if (l.window == 0) return l.n_context;
+  return std::min(l.n_context, blocks_for(l.window) * block_tokens);
+}
+
 // Blocks that a sequence holds at a time.
 uint32_t blocks_in_use(const limits& l) {
   const uint32_t all = blocks_for(l.n_context);
   if (l.window == 0) return all;
-  const uint64_t span = uint64_t{l.window} - 1 + l.n_batch;  // that a step sees or writes
+  // That a step sees or writes.
+  const uint64_t span = uint64_t{l.window} - 1 + std::min(l.n_batch, most_of_sequence(l));
   const uint64_t touched = (span + block_tokens - 2) / block_tokens + 1;  // wherever it begins
   return static_cast<uint32_t>(std::min<uint64_t>(all, blocks_for(l.window_keep) + touched));
 }
 
-// Tokens of the context and of a step. `trained` is the model's context, `affordable` blocks are
-// what a budget has room for.
+// Tokens of the context. `trained` is the model's, `affordable` blocks are what a budget has room
+// for.
 void choose_context(limits& l, const session_options& options, uint32_t trained,
                     uint64_t affordable) {
   const bool windowed = options.window != 0;
@@ -72,7 +80,13 @@ void choose_context(limits& l, const session_options& options, uint32_t trained,
                                        : std::min(trained, default_context);
   if (options.n_context == 0 && !windowed && affordable != 0)
     l.n_context = static_cast<uint32_t>(std::min<uint64_t>(l.n_context, affordable * block_tokens));
-  l.n_batch = std::min(options.n_batch == 0 ? 512 : options.n_batch, l.n_context);
+}
+
+// Tokens of a step: no more than its sequences can have in it.
+void choose_batch(limits& l, const session_options& options, uint32_t max_sequences) {
+  const uint32_t wanted = options.n_batch == 0 ? 512 : options.n_batch;
+  const uint64_t most = uint64_t{most_of_sequence(l)} * max_sequences;
+  l.n_batch = static_cast<uint32_t>(std::min<uint64_t>(wanted, most));
 }
 
 // A window that the context does not fit into, if the device's attention has such.
@@ -88,8 +102,6 @@ result<void> choose_window(limits& l, const session_options& options, uint32_t a
   if (options.window >= l.n_context) return {};
   l.window = options.window;
   l.window_keep = options.window_keep;
-  // A step needs room for its own tokens beside the window of its first.
-  l.n_batch = std::min(l.n_batch, blocks_for(l.window) * block_tokens);
   return {};
 }
 
@@ -115,7 +127,7 @@ result<void> check_kv_types(const select::choice& choice, const model::hyperpara
 }
 
 result<limits> limits_of(const model::hyperparameters& shape, const session_options& options,
-                         uint32_t attention_flags, uint64_t budget) {
+                         uint32_t attention_flags, uint64_t budget, uint32_t max_sequences) {
   limits out;
   out.states_bytes = states_of_session * shape.state_elements() * sizeof(float);
   out.block_bytes = uint64_t{block_tokens} * shape.n_attending() * shape.n_kv_heads *
@@ -132,6 +144,7 @@ result<limits> limits_of(const model::hyperparameters& shape, const session_opti
   choose_context(out, options, shape.n_context, affordable);
   if (auto ok = choose_window(out, options, attention_flags); !ok)
     return std::unexpected(std::move(ok.error()));
+  choose_batch(out, options, max_sequences);
   if (auto ok = check_extent(out); !ok) return std::unexpected(std::move(ok.error()));
   out.row_floats = options.embeddings ? shape.n_embedding : shape.n_vocab;
   const uint64_t row_bytes = out.row_floats * sizeof(float);

@@ -23,7 +23,7 @@ using replacement_finder =
 
 struct session_options {
   uint32_t n_context = 0;  // tokens; 0: the model's own, at most default_context
-  uint32_t n_batch = 512;  // tokens of one step
+  uint32_t n_batch = 512;  // tokens of one step, of all sequences; 0: 512
   uint32_t dtype_k = BITNET_DTYPE_F16;
   uint32_t dtype_v = BITNET_DTYPE_F16;
   // A token sees the last `window` tokens, itself included, and the first `window_keep` of the
@@ -43,10 +43,11 @@ struct session_options {
 inline constexpr uint32_t default_context = 4096;
 
 struct limits {
-  uint32_t n_context = 0, n_batch = 0, max_outputs = 0;
-  uint64_t row_floats = 0;  // of an output
+  uint32_t n_context = 0;                 // tokens of a sequence
+  uint32_t n_batch = 0, max_outputs = 0;  // tokens and rows of a step
+  uint64_t row_floats = 0;                // of an output
   uint32_t window = 0, window_keep = 0;
-  uint32_t n_blocks = 0;      // at most, at once
+  uint32_t n_blocks = 0;      // of a sequence, at most, at once
   uint64_t block_bytes = 0;   // of all layers
   uint64_t states_bytes = 0;  // of the states of a session; 0: the model has none
 };
@@ -55,10 +56,11 @@ struct limits {
 result<void> check_kv_types(const select::choice& choice, const model::hyperparameters& shape,
                             const session_options& options);
 
-// What a session of these options gets. `attention_flags` are those that all its devices have;
-// `budget`, in bytes, is what sessions share; 0: it has its own.
+// What a session of these options gets, or each of the `max_sequences` of a step: of each a step
+// has at most a context, or what its window leaves room for. `attention_flags` are those that all
+// its devices have; `budget`, in bytes, is what sessions share; 0: it has its own.
 result<limits> limits_of(const model::hyperparameters& shape, const session_options& options,
-                         uint32_t attention_flags, uint64_t budget);
+                         uint32_t attention_flags, uint64_t budget, uint32_t max_sequences = 1);
 
 // The pool for all layers: of one session, or of as many as share the budget.
 bitnet_kv_config pool_of(const model::hyperparameters& shape, const session_options& options,

@@ -26,7 +26,8 @@ result<engine::limits> limits_for(const engine::engine& e, const engine_options&
     if (auto ok = check_kv_types(p->choice(), e.model().shape(), o.sequences); !ok)
       return pass_on(std::move(ok), fmt::format("backend {}", p->backend_name()));
   }
-  auto most = limits_of(e.model().shape(), o.sequences, attention_flags, o.kv_bytes);
+  auto most =
+      limits_of(e.model().shape(), o.sequences, attention_flags, o.kv_bytes, o.max_sequences);
   if (!most) return most;
   if (o.sequences.embeddings) {  // every token of a step may have its row
     most->n_batch = most->max_outputs;
@@ -66,8 +67,8 @@ result<std::unique_ptr<async_engine>> async_engine::open(std::shared_ptr<engine:
   if (!runner) return std::unexpected(std::move(runner.error()));
   out->move_to(**runner);
   schedule::options scheduling = out->options_.scheduling;
-  if (out->options_.sequences.on_loss)
   scheduling.step_flag = out->options_.step_flag.get();
+  if (out->options_.sequences.on_loss)
     scheduling.on_loss = [self = out.get()](const failure& why) { return self->recover(why); };
   auto made = schedule::scheduler::make(std::move(*runner), tokens, std::move(scheduling));
   if (!made) return std::unexpected(std::move(made.error()));
@@ -96,8 +97,8 @@ result<std::unique_ptr<runner::model_runner>> async_engine::runner_on(
     pools = engine::kv_pools::make(*e, pool_for(*e, options_, *most));
   }
   if (!pools) return std::unexpected(std::move(pools.error()));
-  auto made = runner::model_runner::open(std::move(e), options_.sequences, *most,
   const cancel_flags::flag* const flag = options_.step_flag.get();
+  auto made = runner::model_runner::open(std::move(e), options_.sequences, *most,
                                          options_.max_sequences, std::move(*pools),
                                          flag == nullptr ? 0 : cancel_flags::token_of(*flag));
   if (made) (*made)->set_form(form_of(**made, options_.sequences));

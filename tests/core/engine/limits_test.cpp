@@ -77,6 +77,38 @@ TEST(limits, follow_from_options_model_and_budget) {
   }
 }
 
+// A step of many sequences has more tokens than one of them can have in it.
+TEST(limits, of_many_sequences_bound_a_step_by_what_all_of_them_can_have_in_it) {
+  const struct {
+    session_options asked;
+    uint32_t max_sequences;
+    uint32_t n_batch, n_blocks;
+    const char* why;
+  } rows[] = {
+      {asks(100), 1, 100, 2, "one sequence has no more than its context"},
+      {asks(100), 3, 300, 2, "three have three contexts; blocks are counted for one"},
+      {asks(100), 32, 512, 2, "what is asked for, where the sequences can have more"},
+      {asks(100, 7), 32, 7, 2, "a small step stays as it is asked for"},
+      {asks(1), 32, 32, 1, "one token of each"},
+      {asks(4096), 32, 512, 64, "a long context bounds nothing"},
+      {asks(8192, 512, 128), 1, 128, 5, "of a window its whole blocks"},
+      {asks(8192, 512, 128), 2, 256, 5, "twice; of each there are 255 tokens as before"},
+      {asks(8192, 512, 128), 32, 512, 5, "what is asked for"},
+      {asks(100, 512, 65), 1, 100, 2, "a context that ends within the blocks of its window"},
+      {asks(100, 512, 65), 3, 300, 2, "likewise"},
+      {asks(1U << 20, 1U << 16), 1024, 1U << 16, 1U << 14, "no overflow at the largest sizes"},
+  };
+  for (const auto& row : rows) {
+    const auto l = limits_of(shape(), row.asked, BITNET_ATTENTION_WINDOW, 0, row.max_sequences);
+    ASSERT_TRUE(l) << row.why << ": " << l.error().message;
+    EXPECT_EQ(l->n_batch, row.n_batch) << row.why;
+    EXPECT_EQ(l->n_blocks, row.n_blocks) << row.why;
+    EXPECT_LE(l->max_outputs, l->n_batch) << row.why;
+    const program_bounds bounds(row.asked, *l, row.max_sequences);
+    EXPECT_EQ(bounds.get().max_tokens, row.n_batch) << row.why;
+  }
+}
+
 TEST(limits, refuse_what_cannot_be) {
   const struct {
     session_options asked;
