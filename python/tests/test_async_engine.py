@@ -176,6 +176,32 @@ def test_log_probabilities(model, many):
     assert done.logprobs[0] == pytest.approx(row.max() - math.log(sum(map(math.exp, row))), abs=1e-4)
 
 
+def test_the_best_of_several_answers(many):
+    how = {"max_tokens": 12, "seed": 2**32 - 2, "temperature": 1.2}
+
+    async def main():
+        everything = await many.complete(PROMPT, n=6, logprobs=True, **how)
+        best = await many.complete(PROMPT, best_of=6, **how)
+        two = await many.complete(PROMPT, n=2, best_of=6, top_logprobs=2, **how)
+        pieces = [piece async for piece in many.generate(PROMPT, n=2, best_of=6, **how)]
+        plain = await many.complete(PROMPT, **how)
+        await idle(many)
+        return everything, best, two, pieces, plain
+
+    everything, best, two, pieces, plain = run(main())
+    assert plain.mean_logprob is None
+    for one in everything:
+        assert one.mean_logprob == pytest.approx(sum(one.logprobs) / len(one.logprobs), abs=1e-5)
+    ranked = sorted(everything, key=lambda one: -one.mean_logprob)
+    for got, wanted in zip((best, *two), (ranked[0], *ranked)):
+        assert (got.tokens, got.text, got.seed) == (wanted.tokens, wanted.text, wanted.seed)
+        assert got.mean_logprob == pytest.approx(wanted.mean_logprob, abs=1e-5)
+    assert best.logprobs is None and (best.choice, [one.choice for one in two]) == (0, [0, 1])
+    assert two[1].logprobs == ranked[1].logprobs and len(two[0].top_logprobs[0]) == 2
+    assert [piece.choice for piece in pieces] == sorted(piece.choice for piece in pieces)
+    assert {piece.logprob for piece in pieces} == {None}
+
+
 def test_a_grammar_each(many):
     async def main():
         kept = await asyncio.gather(*(many.complete(PROMPT, grammar=f'root ::= "{word}" | "never"', seed=i)
@@ -357,6 +383,8 @@ def test_other_tasks_have_their_turn(many):
     (PROMPT, {"timeout": math.nan}, ValueError, "seconds above 0"),
     (PROMPT, {"timeout": 1e9}, OverflowError, "deadline_ms"),
     (PROMPT, {"top_logprobs": 21}, bitnet.InvalidArgument, "20"),
+    (PROMPT, {"n": 3, "best_of": 2}, bitnet.InvalidArgument, "best_of 2 is less than n_choices 3"),
+    (PROMPT, {"best_of": 0}, ValueError, "best_of is a number"),
     (PROMPT, {"priority": "high"}, TypeError, "priority is an integer"),
     (PROMPT, {"grammar": "root ::= "}, bitnet.InvalidArgument, "line 1"),
     (PROMPT, {"top_p": 7.0}, bitnet.InvalidArgument, "top_p"),

@@ -169,6 +169,7 @@ TEST_F(many_embeddings, refuse_what_generates) {
       {"leave n_choices of the request 0", [](auto& o) { o.n_choices = 2; }},
       {"leave logprobs of the request 0", [](auto& o) { o.logprobs = 1; }},
       {"leave n_top_logprobs of the request 0", [](auto& o) { o.n_top_logprobs = 5; }},
+      {"leave best_of of the request 0", [](auto& o) { o.best_of = 2; }},
       {"at least one token", [](auto& o) { o.n_prompt = 0; }},
   };
   bitnet_request* r = nullptr;

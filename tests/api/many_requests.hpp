@@ -36,6 +36,7 @@ struct wish {
   float temperature = 0;
   uint32_t n_choices = 1;
   uint32_t logprobs = 0, n_top = 0;
+  uint32_t best_of = 0;
   int32_t priority = 0;
   uint32_t deadline_ms = 0;
   const char* grammar = nullptr;
@@ -125,6 +126,7 @@ class scheduler : public testing::Test {
     o.n_choices = w.n_choices;
     o.logprobs = w.logprobs;
     o.n_top_logprobs = w.n_top;
+    o.best_of = w.best_of;
     o.priority = w.priority;
     o.deadline_ms = w.deadline_ms;
     error_ = blank_error();

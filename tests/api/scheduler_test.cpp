@@ -5,12 +5,14 @@
 #include <sys/epoll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "many_requests.hpp"
@@ -72,6 +74,47 @@ TEST_F(scheduler, gives_a_prompt_several_answers) {
   ASSERT_EQ(got.size(), 3U);
   for (uint32_t i = 0; i < 3; ++i) EXPECT_EQ(got.at(i).tokens, alone(w, i)) << "choice " << i;
   EXPECT_NE(got.at(0).tokens, got.at(1).tokens);
+}
+
+// The mean log probability of each answer is known from a request that delivers all of them.
+TEST_F(scheduler, delivers_the_best_of_several_answers) {
+  ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
+  wish w;
+  w.prompt = prompt_of(70, 1);
+  w.temperature = 1.2F;
+  w.n_choices = 6;
+  w.logprobs = 1;
+  std::map<uint32_t, answer> all = read(submit(w));
+  ASSERT_EQ(all.size(), 6U);
+  std::vector<std::pair<double, uint32_t>> ranked;  // minus the mean, and which
+  for (const auto& [i, one] : all) {
+    double sum = 0;
+    for (const float p : one.logprobs) sum += p;
+    ranked.emplace_back(-sum / static_cast<double>(one.logprobs.size()), i);
+    EXPECT_NEAR(one.end.mean_logprob, -ranked.back().first, 1e-5);
+    EXPECT_EQ(one.end.candidate, i);
+  }
+  std::ranges::sort(ranked);
+  w.best_of = 6;
+  w.logprobs = 0;
+  for (const uint32_t n : {1U, 3U}) {
+    w.n_choices = n;
+    bitnet_request* const r = submit(w);
+    std::map<uint32_t, answer> best;
+    while (take(r, best))
+      for (uint32_t i = 0; i + 1 < best.size(); ++i)
+        EXPECT_NE(best.at(i).end.kind, 0U) << "one comes behind the other";
+    ASSERT_EQ(best.size(), n);
+    for (uint32_t i = 0; i < n; ++i) {
+      const auto& [mean, which] = ranked[i];
+      EXPECT_EQ(best.at(i).tokens, all.at(which).tokens);
+      EXPECT_EQ(best.at(i).text, all.at(which).text);
+      EXPECT_EQ(best.at(i).end.candidate, which);
+      EXPECT_EQ(best.at(i).tokens, alone(w, which)) << "its seed is that of its number";
+      EXPECT_NEAR(best.at(i).end.mean_logprob, -mean, 1e-5);
+    }
+  }
+  expect_no_blocks();
 }
 
 TEST_F(scheduler, keeps_each_of_many_to_its_grammar) {
@@ -219,6 +262,15 @@ TEST_F(scheduler, refuses_what_it_cannot_run) {
   w.prompt = prompt_of(6, 1);
   w.n_choices = 1'000'000;
   EXPECT_EQ(try_submit(w, &r), BITNET_INVALID_ARGUMENT) << error_.message;
+  w.n_choices = 3;
+  w.best_of = 2;
+  EXPECT_EQ(try_submit(w, &r), BITNET_INVALID_ARGUMENT) << error_.message;
+  EXPECT_NE(std::string(error_.message).find("best_of 2 is less than n_choices 3"),
+            std::string::npos)
+      << error_.message;
+  w.best_of = 1'000'000;
+  EXPECT_EQ(try_submit(w, &r), BITNET_INVALID_ARGUMENT) << error_.message;
+  w.best_of = 0;
   w.n_choices = 1;
   w.logprobs = 1;
   w.n_top = 1000;

@@ -880,13 +880,20 @@ typedef struct bitnet_request_options {
   uint64_t n_prompt;
   /* max_tokens, sampling, stop_strings, stop_tokens and grammar of each choice; text and out_tokens
    * are NULL: both come as events. NULL = defaults. Of a scheduler of embeddings it is NULL, and
-   * n_choices, logprobs and n_top_logprobs are 0. */
+   * n_choices, logprobs, n_top_logprobs and best_of are 0. */
   const bitnet_generation* generation;
   uint64_t client;         /* clients share what there is; any number */
   int32_t priority;        /* higher goes first; a wait of 2 s counts as one more */
   uint32_t deadline_ms;    /* from now; then it fails with BITNET_TIMEOUT. 0 = none */
   uint32_t logprobs;       /* non-zero: events have the log probability of their token */
   uint32_t n_top_logprobs; /* and of so many of the most probable, at most 20 */
+  /* So many answers are generated, at least n_choices, and the n_choices of them with the highest
+   * mean log probability of their tokens are delivered: once all have ended, and the best first.
+   * The seed of each is that of sampling + its number. Where the request is cancelled, or its
+   * deadline passes, before all have ended, its choices end so, without text. 0: n_choices, whose
+   * events come at once. */
+  uint32_t best_of;
+  uint32_t reserved_0;
 } bitnet_request_options;
 
 typedef struct bitnet_logprob {
@@ -925,6 +932,8 @@ typedef struct bitnet_event {
    * or this is another event. stop_reason is BITNET_STOP_LENGTH, and n_prompt all of the prompt. */
   const float* embedding;
   uint64_t n_embedding; /* floats */
+  float mean_logprob;   /* of its tokens, at its end; where logprobs or best_of was asked for */
+  uint32_t candidate;   /* which of best_of the choice was; without best_of it is `choice` */
 } bitnet_event;
 
 BITNET_API void bitnet_request_defaults(bitnet_request_options* options, uint32_t size);

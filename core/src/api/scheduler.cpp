@@ -119,6 +119,7 @@ bitnet::result<bitnet::schedule::request> embedding_of(const bitnet_scheduler& t
                           : o.n_choices > 1       ? "n_choices"
                           : o.logprobs != 0       ? "logprobs"
                           : o.n_top_logprobs != 0 ? "n_top_logprobs"
+                          : o.best_of != 0        ? "best_of"
                                                   : nullptr;
   if (set != nullptr)
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
@@ -149,7 +150,14 @@ bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
   out.generation = *std::move(generation);
   out.generation.logprobs = o.logprobs != 0;
   out.generation.n_logprobs = o.n_top_logprobs;
-  out.n = std::max(o.n_choices, 1U);
+  const uint32_t n_choices = std::max(o.n_choices, 1U);
+  if (o.best_of != 0 && o.best_of < n_choices)
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        fmt::format("best_of {} is less than n_choices {}: let at least as many "
+                                    "answers be generated as are delivered, or leave best_of 0",
+                                    o.best_of, n_choices));
+  out.n = std::max(o.best_of, n_choices);
+  if (out.n > n_choices) out.n_best = n_choices;
   const std::string_view grammar = bitnet::api::view(taken->how.grammar);
   for (uint32_t i = 0; !grammar.empty() && i < out.n; ++i) {
     auto guide = bitnet::api::guide_of(*to.model, grammar);
@@ -171,6 +179,7 @@ void describe_end(const bitnet::schedule::event& e, bitnet_event& out) {
   out.n_cached = e.used.cached_tokens;
   out.n_generated = e.used.generated_tokens;
   out.n_recomputed = e.used.recomputed_tokens;
+  out.mean_logprob = static_cast<float>(e.mean_logprob);
   out.queue_ns = e.used.queue_ns;
   out.prompt_ns = e.used.prompt_ns;
   out.generate_ns = e.used.generate_ns;
@@ -181,7 +190,8 @@ bitnet_event event_of(bitnet_request& r) {
   using kind = bitnet::schedule::event::kind;
   const bitnet::schedule::event& e = r.last;
   bitnet_event out{};
-  out.choice = e.choice;
+  out.choice = e.place;
+  out.candidate = e.choice;
   out.token = -1;
   out.stop_index = BITNET_NONE;
   if (e.what == kind::piece) {
@@ -270,6 +280,7 @@ ordered_json report_of(const bitnet::serving::async_engine::facts& f,
           {"preemptions", s.preemptions},
           {"steps", s.steps},
           {"failed_steps", s.failed_steps},
+          {"cancelled_steps", s.cancelled_steps},
           {"step_ns", s.step_ns},
           {"devices_lost", s.runners_lost},
           {"moves", f.moves}};
@@ -280,7 +291,6 @@ ordered_json report_of(const bitnet::serving::async_engine::facts& f,
 void bitnet_scheduler_defaults(bitnet_scheduler_options* options, uint32_t size) {
   bitnet::api::give_defaults({}, options, size);
 }
-          {"cancelled_steps", s.cancelled_steps},
 
 bitnet_status bitnet_scheduler_open(bitnet_model* model, const bitnet_scheduler_options* options,
                                     bitnet_scheduler** out, bitnet_error* err) {
@@ -383,8 +393,9 @@ bitnet_status bitnet_request_submit(bitnet_scheduler* scheduler,
     if (!request) return std::unexpected(std::move(request.error()));
     auto handle = std::make_unique<bitnet_request>();
     handle->engine = scheduler->engine;
+    const uint32_t n_delivered = request->n_best != 0 ? request->n_best : request->n;
     handle->events = std::make_shared<bitnet::api::event_queue>(
-        scheduler->board, scheduler->event_capacity, request->n, handle.get());
+        scheduler->board, scheduler->event_capacity, n_delivered, handle.get());
     request->events = handle->events;
     auto ticket = scheduler->engine->scheduler().submit(*std::move(request));
     if (!ticket) return std::unexpected(std::move(ticket.error().what));

@@ -24,6 +24,11 @@ std::optional<refusal> check_lists(const request& r, const gate& by) {
   if (r.n == 0 || r.n > by.max_choices)
     return invalid(fmt::format("a request can have 1 to {} choices; this one asks for {}",
                                by.max_choices, r.n));
+  if (r.n_best > r.n)
+    return invalid(
+        fmt::format("the best {} of {} choices are asked for: let at least as many be "
+                    "generated as are delivered",
+                    r.n_best, r.n));
   if (!r.seeds.empty() && r.seeds.size() != r.n)
     return invalid(
         fmt::format("{} choices need {} seeds or none; there are {}", r.n, r.n, r.seeds.size()));

@@ -14,11 +14,17 @@ void deliver(job& j, event&& e, time_point now) {
   j.refused.push_back(std::move(e));
 }
 
+// Whether its events are kept until the best choices are known.
+bool is_selecting(const job& j) {
+  return j.best && !j.best->is_over();
+}
+
 event of(const sequence& s, event::kind what) {
   event e;
   e.what = what;
   e.request = s.of->id;
   e.choice = s.choice;
+  e.place = s.place;
   return e;
 }
 
@@ -32,8 +38,12 @@ void delivery::tell_piece(sequence& s, bool has_token, std::string text, time_po
     e.token = last.token;
     e.is_end_token = last.is_end;
     e.logprobs = last.logprobs;
+    s.sum_logprobs += last.logprobs.chosen;
   }
-  deliver(*s.of, std::move(e), now);
+  if (is_selecting(*s.of))
+    s.of->best->add(std::move(e));
+  else
+    deliver(*s.of, std::move(e), now);
 }
 
 void delivery::tell_end(sequence& s, time_point now) {
@@ -51,11 +61,26 @@ void delivery::tell_failure(sequence& s, const failure& why, time_point now) {
 }
 
 void delivery::end(sequence& s, event&& e, time_point now) {
+  job& j = *s.of;
   s.told = true;
   s.used.generated_tokens = s.generation.so_far().tokens.size();
   e.used = s.used;
-  if (!s.of->is_paused()) count(e);
-  deliver(*s.of, std::move(e), now);
+  if (s.used.generated_tokens != 0)
+    e.mean_logprob = s.sum_logprobs / static_cast<double>(s.used.generated_tokens);
+  if (!is_selecting(j)) {
+    hand_over(j, std::move(e), now);
+  } else if (j.best->end(std::move(e))) {
+    for (event& one : j.best->take()) {
+      j.choices[one.choice].place = one.place;
+      hand_over(j, std::move(one), now);
+    }
+  }
+}
+
+// An end is counted when it is offered to the sink; of a choice that is not delivered, at once.
+void delivery::hand_over(job& j, event&& e, time_point now) {
+  if (!j.is_paused()) count(e);
+  if (e.place != event::not_delivered) deliver(j, std::move(e), now);
 }
 
 void delivery::count(const event& e) {
@@ -81,6 +106,14 @@ void delivery::offer_again(job& j, time_point now) {
 uint32_t delivery::close(job& j, const failure* why, time_point now) {
   const std::vector<event> refused = std::exchange(j.refused, {});
   j.paused_since.reset();
+  const bool gives_up = is_selecting(j);
+  if (gives_up) {
+    j.best->give_up();
+    for (sequence& s : j.choices) {
+      s.told = false;
+      s.place = j.best->place_of(s.choice);
+    }
+  }
   const auto lost_text = [&](uint32_t choice) {
     return std::ranges::any_of(refused, [&](const event& e) {
       return e.what == event::kind::piece && e.choice == choice;
@@ -103,7 +136,7 @@ uint32_t delivery::close(job& j, const failure* why, time_point now) {
       tell_failure(s, *why, now);
       continue;
     }
-    if (event rest = of(s, event::kind::piece); refused.empty()) {
+    if (event rest = of(s, event::kind::piece); refused.empty() && !gives_up) {
       rest.text = s.generation.finish();
       if (!rest.text.empty()) j.events->offer(std::move(rest));
     }

@@ -1,6 +1,7 @@
 #pragma once
 // Events on their way into the sinks of their requests, in order. What a full sink did not take
-// waits in its job, which is paused for so long.
+// waits in its job, which is paused for so long. Events of a request of which only the best choices
+// are delivered wait in its selection until all choices have ended.
 //
 // Threads  the scheduler's, with no lock held.
 
@@ -25,12 +26,13 @@ class delivery {
   // The sink may have room again: offers what waits, and ends the pause when it takes all.
   void offer_again(job& j, time_point now);
   // Delivers an end for each choice that has none yet, or whose events the sink did not all take:
-  // the failure `why` or, without one, that it was cancelled. Returns how many choices got this
-  // end.
+  // the failure `why` or, without one, that it was cancelled. A selection that is not over is given
+  // up. Returns how many choices got this end.
   uint32_t close(job& j, const failure* why, time_point now);
 
  private:
   void end(sequence& s, event&& e, time_point now);
+  void hand_over(job& j, event&& e, time_point now);
   void count(const event& e);
 
   statistics& counts_;

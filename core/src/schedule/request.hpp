@@ -47,8 +47,10 @@ struct event {
     failed  // the same, but with `why` instead of a stop_reason
   };
   kind what = kind::piece;
+  static constexpr uint32_t not_delivered = UINT32_MAX;  // as place
   ticket request = 0;
   uint32_t choice = 0;
+  uint32_t place = 0;  // of the choice among those that are delivered; see request::n_best
   // piece
   int32_t token = -1;
   bool is_end_token = false;          // it ends the text and has none
@@ -59,6 +61,8 @@ struct event {
   // end, failed
   uint32_t stop_reason = 0;  // BITNET_STOP_*
   uint32_t stop_index = BITNET_NONE;
+  // Of its tokens, 0 without any; where the request has log probabilities or n_best.
+  double mean_logprob = 0;
   usage used;
   failure why;
 };
@@ -89,8 +93,13 @@ struct request {
   std::vector<uint32_t> seeds;                            // empty, or one for each choice
   std::vector<std::unique_ptr<grammar::guide>> grammars;  // empty, or one for each choice
   uint32_t n = 1;                                         // choices
-  uint64_t client = 0;                                    // clients share what there is
-  int32_t priority = 0;                                   // higher goes first
+  // So many of the choices are delivered, those with the highest mean log probability of their
+  // tokens, once all have ended: all events of the best one, then those of the next. Where the
+  // request ends before, by cancel() or its deadline, so many choices get that end and no piece. 0:
+  // all, as they come.
+  uint32_t n_best = 0;
+  uint64_t client = 0;   // clients share what there is
+  int32_t priority = 0;  // higher goes first
   std::optional<time_point>
       deadline;  // by the scheduler's clock: then it fails with BITNET_TIMEOUT
   std::shared_ptr<sink> events;

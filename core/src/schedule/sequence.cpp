@@ -34,6 +34,10 @@ result<std::unique_ptr<job>> make_job(request&& r, const tokenizer::tokenizer& t
   made->max_tokens = r.generation.max_tokens;
   made->grammars = std::move(r.grammars);
   made->live = r.n;
+  if (r.n_best != 0 && r.n_best < r.n) {
+    made->best.emplace(r.n_best, r.n, r.generation.logprobs);
+    r.generation.logprobs = true;
+  }
   made->choices.reserve(r.n);
   for (uint32_t i = 0; i < r.n; ++i) {
     generate::options o = r.generation;

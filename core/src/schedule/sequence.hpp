@@ -15,6 +15,7 @@
 #include "generate/generation.hpp"
 #include "kv/block_pool.hpp"
 #include "schedule/request.hpp"
+#include "schedule/selection.hpp"
 
 namespace bitnet::schedule {
 
@@ -24,10 +25,11 @@ enum class phase : uint8_t { pending, waiting, running, ended };
 
 struct sequence {
   sequence(job& of_job, uint32_t index, generate::generation g)
-      : of(&of_job), choice(index), generation(std::move(g)) {}
+      : of(&of_job), choice(index), place(index), generation(std::move(g)) {}
 
   job* of;
   uint32_t choice;
+  uint32_t place;  // see event::place
   generate::generation generation;
   std::vector<int32_t> tokens;   // the prompt, and what was sampled; empty while it is pending
   kv::table table;               // of the pool, while it runs
@@ -41,7 +43,8 @@ struct sequence {
   // A step that had it failed: until so many tokens are computed it is alone in its steps.
   uint64_t alone_until = 0;
   uint32_t failed_copies = 0;
-  bool told = false;  // its end or failure was delivered, or waits to be
+  double sum_logprobs = 0;  // of its tokens, where they have log probabilities
+  bool told = false;        // its end or failure was delivered, or waits to be
   usage used;
   nanoseconds waited{};
   time_point since;  // that it waits, or runs
@@ -73,6 +76,7 @@ struct job {
   std::vector<sequence> choices;                          // as many as it ever has
   uint32_t live = 0;                                      // choices that have not ended
   bool is_new = true;                                     // it never ran
+  std::optional<selection> best;                          // where not all choices are delivered
   // While the sink is full: since when, and what it did not take, in order.
   std::optional<time_point> paused_since;
   std::vector<event> refused;

@@ -60,6 +60,7 @@ class _RequestingOne(Generating, total=False):
     logprobs: bool
     top_logprobs: int
 
+    best_of: int
 
 class Requesting(_RequestingOne, total=False):
     """How to generate, and bitnet_request_options.
@@ -67,7 +68,8 @@ class Requesting(_RequestingOne, total=False):
     `n` are answers to the prompt, which is computed once; answer i has `seed` + i. Clients share what there is:
     `client` is any number. Of those that wait, a higher `priority` goes first. After `timeout` seconds the request
     fails with Timeout. `logprobs`: pieces have the log probability of their token, and `top_logprobs` of so many of
-    the most probable, at most 20.
+    the most probable, at most 20. `best_of` answers are generated, and the `n` with the highest mean log probability
+    come, the best first and once all have ended.
     """
 
     n: int
@@ -300,7 +302,7 @@ class AsyncEngine(Owner):
             options.struct.generation = asked.options.struct
             pointer = _begin(scheduler, options, ids)
         request = Request(self._reader, self._handle_of(pointer), pointer, asked, options.struct.n_choices, begun,
-                          bool(options.struct.logprobs))
+                          bool(options.struct.logprobs), options.struct.best_of > 0)
         self._reader.add(request)
         return request
 
@@ -330,11 +332,11 @@ def _begin(scheduler: Any, options: _native.Options, ids: Any) -> Any:
 
 def _request_options(how: dict[str, Any]) -> _native.Options:
     """Of what it takes out of Requesting: all but how to generate."""
-    n, top = how.pop("n", None), how.pop("top_logprobs", None)
+    n, top, best_of = how.pop("n", None), how.pop("top_logprobs", None), how.pop("best_of", None)
     if n == 0:
         raise ValueError("n is a number of answers, 1 or more, not 0")
     return _native.Options("bitnet_request_options").give(
-        n_choices=1 if n is None else n, client=how.pop("client", None), priority=how.pop("priority", None),
+        n_choices=1 if n is None else n, best_of=best_of, client=how.pop("client", None), priority=how.pop("priority", None),
         deadline_ms=_milliseconds(how.pop("timeout", None)), n_top_logprobs=top,
         logprobs=bool(how.pop("logprobs", False)) or bool(top))
 
@@ -345,3 +347,5 @@ def _milliseconds(timeout: float | None) -> int | None:
     if not timeout > 0:
         raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
     return math.ceil(timeout * 1000)
+    if best_of == 0:
+        raise ValueError("best_of is a number of answers, n or more, not 0")

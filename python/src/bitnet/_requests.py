@@ -57,6 +57,7 @@ class Completion(Generation):
     queue_seconds: float = 0.0  #: that it waited
     logprobs: list[float] | None = None  #: of each token, where they were asked for
     top_logprobs: list[tuple[Logprob, ...]] | None = None
+    mean_logprob: float | None = None  #: of its tokens, where `logprobs` or `best_of` was asked for
 
 
 class _Choice:
@@ -83,7 +84,7 @@ class Request:
     """One bitnet_request. Its loop's thread reads it; cancel() and abandon() are for any thread."""
 
     def __init__(self, reader: "Reader", handle: _handles.Handle, pointer: Any, asked: Asked, n: int, begun: str,
-                 has_logprobs: bool):
+                 has_logprobs: bool, has_mean: bool = False):
         self.pointer = pointer
         self.pieces: "collections.deque[Piece]" = collections.deque()
         self.is_quiet = False  # only the results are wanted
@@ -91,6 +92,7 @@ class Request:
         self.ended = False
         self.failed: BaseException | None = None
         self._reader, self._handle, self._asked, self._has_logprobs = reader, handle, asked, has_logprobs
+        self._has_mean = has_logprobs or has_mean
         self._choices = [_Choice(begun) for _ in range(n)]
         self._waiting: "list[asyncio.Future[None]]" = []
 
@@ -194,10 +196,11 @@ class Request:
         reason, stop = self._asked.ending(event.stop_reason, event.stop_index)
         logprobs, top = (choice.logprobs, choice.top_logprobs) if self._has_logprobs else (None, None)
         return Completion(
-            "".join(choice.texts), choice.tokens, reason, stop, (self._asked.seed + event.choice) % 2**32,
+            "".join(choice.texts), choice.tokens, reason, stop, (self._asked.seed + event.candidate) % 2**32,
             event.n_prompt, event.prompt_ns / 1e9, event.generate_ns / 1e9, choice=event.choice,
             n_cached=event.n_cached, n_recomputed=event.n_recomputed, preemptions=event.preemptions,
-            queue_seconds=event.queue_ns / 1e9, logprobs=logprobs, top_logprobs=top)
+            queue_seconds=event.queue_ns / 1e9, logprobs=logprobs, top_logprobs=top,
+            mean_logprob=event.mean_logprob if self._has_mean else None)
 
     async def finish(self) -> None:
         """Until it has ended."""

@@ -15,7 +15,7 @@ using namespace testing_support;  // NOLINT(google-build-using-namespace): the f
 struct asked {
   ids prompt;
   generate::options how;
-  uint32_t n;
+  uint32_t n, n_best = 0;
   ticket id;
   std::shared_ptr<collector> got;
   bool cancelled = false, poisoned = false, has_deadline = false, slow = false;
@@ -147,7 +147,8 @@ class history {
       a.has_deadline = true;
       r.deadline = world_.clock.now + std::chrono::microseconds(pick(60));
     }
-    a.got = std::make_shared<collector>(a.n);
+    if (a.n > 1 && one_in(3)) r.n_best = a.n_best = 1 + pick(a.n - 1);
+    a.got = std::make_shared<collector>(a.n, a.n_best);
     a.slow = one_in(6);
     if (a.slow) a.got->room = pick(10);
     r.events = a.got;
@@ -173,8 +174,14 @@ class history {
   }
 
   void check(const asked& a) const {
+    uint32_t n_ended = 0;
     for (uint32_t i = 0; i < a.n; ++i) {
       const collector::choice& got = a.got->choices[i];
+      if (a.n_best != 0 && got.ends == 0) {
+        ASSERT_TRUE(got.tokens.empty()) << "of a choice that is not delivered";
+        continue;
+      }
+      ++n_ended;
       const expected_choice want = alone(a.prompt, a.how, i, world_.most);
       SCOPED_TRACE(::testing::Message() << "request " << a.id << ", choice " << i);
       ASSERT_EQ(got.ends, 1);
@@ -185,6 +192,7 @@ class history {
       }
       check_end(a, got, want);
     }
+    ASSERT_EQ(n_ended, a.n_best != 0 ? a.n_best : a.n);
   }
 
   static void check_end(const asked& a, const collector::choice& got, const expected_choice& want) {

@@ -55,7 +55,9 @@ class collector final : public sink {
     event last;
   };
 
-  explicit collector(uint32_t n) : choices(n) {}
+  // Of `n` choices; of `delivered` of them where that is not 0.
+  explicit collector(uint32_t n, uint32_t delivered = 0)
+      : choices(n), n_delivered_(delivered == 0 ? n : delivered) {}
 
   bool offer(event&& e) override {
     choice& c = choices.at(e.choice);
@@ -79,13 +81,17 @@ class collector final : public sink {
     return true;
   }
   [[nodiscard]] bool is_over() const {
-    return std::ranges::all_of(choices, [](const choice& c) { return c.ends > 0; });
+    return std::ranges::count_if(choices, [](const choice& c) { return c.ends > 0; }) ==
+           n_delivered_;
   }
 
   std::vector<choice> choices;
   std::vector<uint32_t> order;  // of the pieces
   std::size_t room = SIZE_MAX;
   bool refused = false;
+
+ private:
+  const std::ptrdiff_t n_delivered_;
 };
 
 // What a choice is to give, computed without any scheduler.

@@ -1,0 +1,61 @@
+#pragma once
+// A request of whose choices only the best are delivered, those with the highest mean log
+// probability of their tokens. What the choices give is kept until all of them have ended.
+//
+// Memory   of choices that ended, the pieces of the best alone are kept.
+// Owner    the job.
+// Threads  the scheduler's.
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "schedule/request.hpp"
+
+namespace bitnet::schedule {
+
+class selection {
+ public:
+  // 1 <= n_best < n_choices. `shows_logprobs`: pieces are delivered with their log probabilities.
+  selection(uint32_t n_best, uint32_t n_choices, bool shows_logprobs);
+
+  // Whether events are not kept any more: the best were taken, or it was given up.
+  [[nodiscard]] bool is_over() const { return is_over_; }
+  // Keeps a piece of a choice.
+  void add(event&& piece);
+  // Keeps the end or the failure of a choice, with its mean_logprob. Whether it was the last one.
+  bool end(event&& last);
+  // Once all have ended: the ends of those that are not delivered, with `place` not_delivered, then
+  // all events of the best, in the order of their places. Of equals the lower choice is better; one
+  // that failed comes behind those that did not.
+  std::vector<event> take();
+  // The request ends before all choices have: nothing of them is delivered but the ends that come
+  // from now on, of as many choices as would have been.
+  void give_up();
+  // The place of a choice of a selection that was given up.
+  [[nodiscard]] uint32_t place_of(uint32_t choice) const {
+    return choice < n_best_ ? choice : event::not_delivered;
+  }
+
+ private:
+  struct piece {
+    int32_t token;
+    bool is_end_token;
+    std::string text;
+    generate::token_logprobs logprobs;
+  };
+  struct candidate {
+    std::vector<piece> pieces;
+    std::optional<event> last;
+  };
+  [[nodiscard]] std::vector<uint32_t> ended_by_rank() const;
+
+  const uint32_t n_best_;
+  const bool shows_logprobs_;
+  std::vector<candidate> all_;
+  uint32_t n_ended_ = 0;
+  bool is_over_ = false;
+};
+
+}  // namespace bitnet::schedule
