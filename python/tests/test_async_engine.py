@@ -551,6 +551,77 @@ def test_who_reads_may_be_forgotten_by_any_thread(many):
     run(main())
 
 
+# ---- prompts in files
+
+def test_a_prompt_is_known_after_a_restart(model, tmp_path):
+    messages = [{"role": "user", "content": STORY * 8}]
+    ids = model.tokenize_chat(messages)
+    file = tmp_path / "prompt.seq"
+
+    async def first(engine):
+        done = await engine.complete(messages, max_tokens=5, temperature=0)
+        saved = await engine.save(messages, file)
+        with pytest.raises(bitnet.NotFound, match="no whole block"):
+            await engine.save("Never said. " * 40, tmp_path / "other.seq")
+        longer = [*ids, *done.tokens]
+        assert await engine.save(longer, str(tmp_path / "longer.seq")) >= saved
+        return done, saved
+
+    async def second(engine):
+        running = asyncio.create_task(engine.complete(PROMPT, **ENDLESS))
+        restored = await engine.restore(file)
+        done = await engine.complete(messages, max_tokens=5, temperature=0)
+        other, = await asyncio.gather(running)
+        await idle(engine)
+        return restored, done, other
+
+    def engine(**options):
+        return bitnet.AsyncEngine(model, n_context=512, deterministic=True, **options)
+
+    with engine() as one:
+        done, saved = run(first(one))
+    assert saved == len(ids) // 64 * 64 > 0 and not (tmp_path / "other.seq").exists()
+    with engine() as one:
+        restored, again, other = run(second(one))
+    assert restored == saved == again.n_cached and done.n_cached == 0
+    assert (again.tokens, again.text) == (done.tokens, done.text)
+    assert other.tokens == alone(model, PROMPT, **ENDLESS).tokens[:480]
+
+    async def refused(one, words, kind, path=file):
+        with pytest.raises(kind, match=words):
+            await one.restore(path)
+
+    with engine(kv_k="q8_0") as one:
+        run(refused(one, "whose kv_k is", bitnet.Unsupported))
+        damaged = tmp_path / "damaged.seq"
+        damaged.write_bytes(file.read_bytes()[:-7])
+        run(refused(one, "the file has", bitnet.BadData, damaged))
+        run(refused(one, "cannot be opened", bitnet.NotFound, tmp_path / "none.seq"))
+        run(refused(one, "is a str or a path, not int", TypeError, 5))
+        run(refused(one, "NUL", ValueError, "a\0b"))
+    with pytest.raises(bitnet.Closed):
+        run(one.restore(file))
+    with pytest.raises(bitnet.Closed):
+        run(one.save(ids, file))
+
+
+def test_a_task_that_is_cancelled_leaves_its_file_to_be_written(model, tmp_path):
+    ids = model.tokenize(STORY * 20)[:200]
+
+    async def main(engine):
+        await engine.complete(ids, max_tokens=1)
+        task = asyncio.create_task(engine.save(ids, tmp_path / "prompt.seq"))
+        await asyncio.sleep(0)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until(lambda: (tmp_path / "prompt.seq").exists())
+        return await engine.restore(tmp_path / "prompt.seq")
+
+    with bitnet.AsyncEngine(model, n_context=512, deterministic=True) as engine:
+        assert run(main(engine)) == len(ids) // 64 * 64
+
+
 # ---- embeddings
 
 TEXTS = [STORY[i:] for i in range(0, 60, 2)] + ["a fox"]

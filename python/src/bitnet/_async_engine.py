@@ -3,8 +3,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+import os
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Iterator, Sequence, TypedDict, overload
+from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence, TypedDict, overload
 
 from . import _handles, _native, errors
 from ._asked import Asked, Generating, Prompt, begun_answer, check_names, ids_or_messages
@@ -59,8 +60,8 @@ class _RequestingOne(Generating, total=False):
     timeout: float
     logprobs: bool
     top_logprobs: int
-
     best_of: int
+
 
 class Requesting(_RequestingOne, total=False):
     """How to generate, and bitnet_request_options.
@@ -239,6 +240,41 @@ class AsyncEngine(Owner):
                 request.abandon()
         return out[0] if isinstance(texts, str) else out
 
+    async def save(self, prompt: Prompt, path: str | os.PathLike[str], *, template: str | None = None,
+                   parse_special_in_messages: bool = False) -> int:
+        """Writes what is computed of a prompt to a file, for restore() after a restart: `bitnet_scheduler_save`. How
+        many tokens, in whole blocks of 64; NotFound where no block is. The prompt is a text, ids or messages, as
+        generate() has it; with the ids of an answer behind it, a conversation so far. Other tasks and requests go on
+        meanwhile. A task that is cancelled does not wait for the file, which is written all the same."""
+        assert self._handle is not None
+        with self._handle.used():
+            how = {"template": template, "parse_special_in_messages": parse_special_in_messages}
+            ids = token_array(self._prompt(prompt, how)[0])
+        file = _native.path("the file of a prompt", path)
+        return await self._move(lambda scheduler, n: _native.call(
+            lib.bitnet_scheduler_save, scheduler, ids, len(ids), file, n))
+
+    async def restore(self, path: str | os.PathLike[str]) -> int:
+        """Makes the prompt in a file known, as if a request had just had it: `bitnet_scheduler_restore`. How many
+        tokens. Unsupported where its model, backend, version, window or types of keys and values are others, BadData
+        where it is damaged. Restore only files that no other user could write: the text is what answers go on
+        from."""
+        file = _native.path("the file of a prompt", path)
+        return await self._move(lambda scheduler, n: _native.call(lib.bitnet_scheduler_restore, scheduler, file, n))
+
+    async def _move(self, work: Callable[[Any, Any], None]) -> int:
+        """Runs it on a thread, since it waits for a step; the number of tokens that it has counted."""
+        handle = self._handle
+        assert handle is not None
+
+        def run() -> int:
+            n = ffi.new("uint64_t*")
+            with handle.used() as scheduler:
+                work(scheduler, n)
+            return int(n[0])
+
+        return await asyncio.get_running_loop().run_in_executor(None, run)
+
     def report(self) -> dict[str, Any]:
         """What waits and runs, and was counted since it was opened: the JSON of bitnet_scheduler_report."""
         assert self._handle is not None
@@ -335,6 +371,8 @@ def _request_options(how: dict[str, Any]) -> _native.Options:
     n, top, best_of = how.pop("n", None), how.pop("top_logprobs", None), how.pop("best_of", None)
     if n == 0:
         raise ValueError("n is a number of answers, 1 or more, not 0")
+    if best_of == 0:
+        raise ValueError("best_of is a number of answers, n or more, not 0")
     return _native.Options("bitnet_request_options").give(
         n_choices=1 if n is None else n, best_of=best_of, client=how.pop("client", None), priority=how.pop("priority", None),
         deadline_ms=_milliseconds(how.pop("timeout", None)), n_top_logprobs=top,
@@ -347,5 +385,3 @@ def _milliseconds(timeout: float | None) -> int | None:
     if not timeout > 0:
         raise ValueError(f"timeout is a number of seconds above 0, not {timeout!r}")
     return math.ceil(timeout * 1000)
-    if best_of == 0:
-        raise ValueError("best_of is a number of answers, n or more, not 0")
