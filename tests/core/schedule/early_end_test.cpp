@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <numeric>
 #include <thread>
 #include <utility>
 
@@ -86,7 +87,7 @@ class early_end : public ::testing::Test {
   std::function<void()> during_;
   std::size_t slow_from_ = 32;
   milliseconds patience_{300};
-  int slow_steps_ = 0;
+  std::atomic<int> slow_steps_{0};
   bitnet_status status_ = BITNET_CANCELLED;
 };
 
@@ -253,8 +254,10 @@ TEST_F(early_end, is_asked_for_by_other_threads_while_steps_run) {
   patience_ = milliseconds(50);
   std::jthread runs([&] { engine_->run(); });
   std::vector<std::pair<world::given, uint32_t>> kept;
+  uint64_t n_choices = 0;
   for (uint32_t i = 0; i < 30; ++i) {
     const bool is_long = i % 3 != 0;
+    n_choices += 1 + i % 2;
     const auto one = submit(some_tokens(is_long ? 200 : 10, i), 1 + i % 2,
                             i % 5 == 4 ? std::optional(milliseconds(3)) : std::nullopt);
     std::this_thread::sleep_for(milliseconds(2));
@@ -263,8 +266,19 @@ TEST_F(early_end, is_asked_for_by_other_threads_while_steps_run) {
     else
       kept.emplace_back(one, i);
   }
+  const auto n_ended = [&] {
+    const statistics c = engine_->counted();
+    return std::accumulate(c.ended.begin(), c.ended.end(), c.failed);
+  };
+  while (n_ended() != n_choices) std::this_thread::yield();
+  patience_ = milliseconds(60'000);
+  const int before = slow_steps_;
+  const auto last = submit(some_tokens(200, 99));
+  while (slow_steps_ == before) std::this_thread::yield();
+  engine_->cancel(last.id);
   engine_->close();
   runs.join();
+  EXPECT_EQ(last.got->choices[0].last.stop_reason, BITNET_STOP_CANCELLED);
   for (const auto& [one, i] : kept) expect_alone(one, some_tokens(10, i));
   EXPECT_EQ(engine_->counted().failed_steps, 0U);
   EXPECT_GT(engine_->counted().cancelled_steps, 0U);
