@@ -370,3 +370,22 @@ def test_templates(model):
         model.format_chat(messages, template="no-such")
     with pytest.raises(bitnet.InvalidArgument, match="no-such"):
         model.generate(messages, template="no-such")
+
+
+@pytest.mark.parametrize("how", [{"speculation": "ngram"}, {"draft": True}, {"speculation": "auto", "draft_max": 4}])
+def test_drafts_change_no_text(model, how):
+    prompt = "The fox ran. The fox ran. The fox ran. The fox"
+    drafting = {**how, "draft": model} if "draft" in how else how
+    for temperature in (0, 1):
+        plain = model.generate(prompt, max_tokens=24, temperature=temperature, seed=3)
+        drafted = model.generate(prompt, max_tokens=24, temperature=temperature, seed=3, **drafting)
+        assert drafted.tokens == plain.tokens
+        assert 0 <= drafted.n_accepted <= drafted.n_drafted
+        assert plain.n_drafted == 0
+
+
+def test_a_draft_model_is_a_model(model):
+    with pytest.raises(TypeError, match="draft is a bitnet.Model"):
+        model.generate("The fox", draft="a file")
+    with pytest.raises(ValueError, match="speculation is one of"):
+        model.generate("The fox", speculation="much")

@@ -51,6 +51,7 @@ const std::array kinds{
     kind_of<bitnet_session_options, bitnet_session_defaults>("session"),
     kind_of<bitnet_sampling, bitnet_sampling_defaults>("sampling"),
     kind_of<bitnet_generation, bitnet_generation_defaults>("generation"),
+    kind_of<bitnet_speculation, bitnet_speculation_defaults>("speculation"),
     kind_of<bitnet_reload_options, bitnet_reload_defaults>("reload"),
     kind_of<bitnet_trial_options, bitnet_trial_defaults>("trial"),
 };

@@ -40,6 +40,7 @@ struct wish {
   int32_t priority = 0;
   uint32_t deadline_ms = 0;
   const char* grammar = nullptr;
+  const bitnet_speculation* speculation = nullptr;
 };
 
 // As demo_session chooses it.
@@ -112,6 +113,7 @@ class scheduler : public testing::Test {
     g.max_tokens = w.max_tokens;
     g.sampling = &s;
     if (w.grammar != nullptr) g.grammar = {w.grammar, std::char_traits<char>::length(w.grammar)};
+    g.speculation = w.speculation;
     return g;
   }
 

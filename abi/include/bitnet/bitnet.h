@@ -645,6 +645,31 @@ BITNET_API void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t siz
  * stops the generation. */
 typedef int32_t (*bitnet_text_callback)(void* user, bitnet_str text);
 
+/* Speculation: a step computes the last token and a draft of what may follow it, and keeps what the
+ * model itself would have given. The text, its tokens and log probabilities are those without it,
+ * bit by bit, on backends whose sums do not depend on what else a step computes, as those of cpu.
+ * It pauses where it costs time, by what steps take, and tries again now and then. */
+#define BITNET_SPECULATION_NONE 0u
+#define BITNET_SPECULATION_NGRAM 1u /* drafts what followed when the last tokens came before */
+#define BITNET_SPECULATION_DRAFT 2u /* a smaller model drafts */
+#define BITNET_SPECULATION_AUTO 3u  /* DRAFT where there is a draft model, else NGRAM */
+
+typedef struct bitnet_speculation {
+  uint32_t struct_size;
+  uint32_t type;          /* BITNET_SPECULATION_* */
+  uint32_t n_max;         /* tokens of a draft, at most 256; 0 = 16 */
+  uint32_t n_min;         /* shorter drafts are not computed; 0 = 1 */
+  uint32_t ngram_size;    /* last tokens that must have come before, at most 64; 0 = 3 */
+  uint32_t draft_context; /* of the draft model, in tokens; 0 = as the session or scheduler has */
+  /* Of the same vocabulary, token by token, else BITNET_INVALID_ARGUMENT. The session, or the
+   * scheduler, computes on it from now on and is closed before it. Its failures end the drafts and
+   * never the text; the report says why. */
+  bitnet_model* draft;
+} bitnet_speculation;
+
+/* BITNET_SPECULATION_NONE. */
+BITNET_API void bitnet_speculation_defaults(bitnet_speculation* options, uint32_t size);
+
 typedef struct bitnet_generation {
   uint32_t struct_size;
   int32_t max_tokens;              /* -1 = until the model ends or the context is full */
@@ -664,6 +689,7 @@ typedef struct bitnet_generation {
    * BITNET_UNSUPPORTED past a bound or where the vocabulary cannot go on. A session keeps what it
    * learnt of the last one. */
   bitnet_str grammar;
+  const bitnet_speculation* speculation; /* NULL: none */
 } bitnet_generation;
 
 typedef struct bitnet_generation_result {
@@ -675,6 +701,8 @@ typedef struct bitnet_generation_result {
   uint64_t generate_ns;
   uint32_t stop_index; /* which stop string or token, else BITNET_NONE */
   uint32_t reserved_0;
+  uint64_t n_drafted;  /* tokens of drafts that were computed */
+  uint64_t n_accepted; /* of these: that are in the text */
 } bitnet_generation_result;
 
 /* max_tokens -1, nothing else. */
@@ -693,11 +721,14 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
  * steps, tokens, pooling?, kv{blocks, dtype_k, dtype_v, bytes, max_context?, window?, keep?,
  * budget?, evictions?}, parts[{device, embedding, head, layers{first, count}, layer_bytes[],
  * embedding_bytes?, head_bytes?, weight_bytes, mapped_bytes}], moves[{from, to, why, pause_ms,
- * method, copy_ms?}]?, moves_before?}: what ran in this session, counted where it ran, and the last
+ * method, copy_ms?}]?, moves_before?, speculation?{type, drafted, accepted, steps, tokens_per_step,
+ * step_ratio, pauses, why?}}: what ran in this session, counted where it ran, and the last
  * 64 times that it changed its device or the copy of its backend. parts: what each device has of
  * the weights, counted when it was there, in the order in which a token goes through them;
  * mapped_bytes of it lie in the model's file. `device` is the one that was asked for. max_context:
- * tokens whose keys and values free memory had room for when the session was opened. */
+ * tokens whose keys and values free memory had room for when the session was opened. speculation:
+ * of all calls of bitnet_generate; step_ratio is what a step with a draft took, in steps without,
+ * and why the last failure of a draft model. */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);
@@ -836,8 +867,10 @@ BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
  * kv{blocks, block_tokens, block_bytes, dtype_k, dtype_v, used, cached, reserved}, running, paused,
  * waiting{new, preempted, paused, tokens, reason?}, requests{accepted, refused{}}, choices{},
  * tokens{prompt, generated, recomputed}, prefix{queried, found, misses{}, evicted_blocks},
- * preemptions, steps, failed_steps, cancelled_steps, step_ns, devices_lost, moves, pooling?}.
- * refused, choices and misses are numbers by reason. */
+ * preemptions, steps, failed_steps, cancelled_steps, step_ns, devices_lost, moves,
+ * speculation?{drafted, accepted, steps, tokens_per_step, step_ratio, pauses, failed?, why?},
+ * pooling?}. refused, choices and misses are numbers by reason. step_ratio is what a step with a
+ * draft took, in steps without. */
 BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);
@@ -878,9 +911,9 @@ typedef struct bitnet_request_options {
                          is that of sampling + i */
   const bitnet_token* prompt; /* at least one */
   uint64_t n_prompt;
-  /* max_tokens, sampling, stop_strings, stop_tokens and grammar of each choice; text and out_tokens
-   * are NULL: both come as events. NULL = defaults. Of a scheduler of embeddings it is NULL, and
-   * n_choices, logprobs, n_top_logprobs and best_of are 0. */
+  /* max_tokens, sampling, stop_strings, stop_tokens, grammar and speculation of each choice; text
+   * and out_tokens are NULL: both come as events. NULL = defaults. Of a scheduler of embeddings it
+   * is NULL, and n_choices, logprobs, n_top_logprobs and best_of are 0. */
   const bitnet_generation* generation;
   uint64_t client;         /* clients share what there is; any number */
   int32_t priority;        /* higher goes first; a wait of 2 s counts as one more */
@@ -934,6 +967,9 @@ typedef struct bitnet_event {
   uint64_t n_embedding; /* floats */
   float mean_logprob;   /* of its tokens, at its end; where logprobs or best_of was asked for */
   uint32_t candidate;   /* which of best_of the choice was; without best_of it is `choice` */
+  /* Of END and FAILED. */
+  uint64_t n_drafted;  /* tokens of drafts that were computed */
+  uint64_t n_accepted; /* of these: that are in the text */
 } bitnet_event;
 
 BITNET_API void bitnet_request_defaults(bitnet_request_options* options, uint32_t size);

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "api/speculation.hpp"
 #include "api/turns.hpp"
 #include "base/cancel_flags.hpp"
 #include "bitnet/bitnet.h"
@@ -165,6 +166,10 @@ struct bitnet_session {
   std::unique_ptr<bitnet::sequence::session> session;
   std::string grammar_text;  // of the last grammar, and what was learnt of it
   std::unique_ptr<bitnet::grammar::guide> grammar;
+  bitnet::api::draft_models drafts;
+  std::string speculates;  // what drafted last; "": nothing has
+  bitnet::speculate::counts speculated;
+  std::string draft_failure;  // why the last draft model that failed did
 };
 
 namespace bitnet::api {

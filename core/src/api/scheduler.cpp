@@ -25,6 +25,7 @@ struct bitnet_scheduler {
   uint32_t event_capacity = 0;
   std::optional<bitnet::generate::pooling> embeds;  // its requests are texts to embed
   std::shared_ptr<bitnet::api::event_board> board;
+  bitnet::api::draft_models drafts;
   std::shared_ptr<bitnet::serving::async_engine> engine;
 };
 
@@ -150,6 +151,13 @@ bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
   out.generation = *std::move(generation);
   out.generation.logprobs = o.logprobs != 0;
   out.generation.n_logprobs = o.n_top_logprobs;
+  auto ahead = bitnet::api::take_speculation(taken->how.speculation, *to.model,
+                                             to.engine->describe().limits.n_context, to.drafts);
+  if (!ahead) return std::unexpected(std::move(ahead.error()));
+  if (*ahead) {
+    out.drafts = (*ahead)->how;
+    out.make_drafter = [made = **ahead] { return made.make_drafter(); };
+  }
   const uint32_t n_choices = std::max(o.n_choices, 1U);
   if (o.best_of != 0 && o.best_of < n_choices)
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
@@ -180,6 +188,8 @@ void describe_end(const bitnet::schedule::event& e, bitnet_event& out) {
   out.n_generated = e.used.generated_tokens;
   out.n_recomputed = e.used.recomputed_tokens;
   out.mean_logprob = static_cast<float>(e.mean_logprob);
+  out.n_drafted = e.used.drafted_tokens;
+  out.n_accepted = e.used.accepted_tokens;
   out.queue_ns = e.used.queue_ns;
   out.prompt_ns = e.used.prompt_ns;
   out.generate_ns = e.used.generate_ns;
@@ -237,6 +247,16 @@ ordered_json kv_json(const bitnet::serving::async_engine::facts& f,
           {"block_bytes", f.block_bytes}, {"dtype_k", dtype(f.dtype_k)},
           {"dtype_v", dtype(f.dtype_v)},  {"used", s.blocks_used},
           {"cached", s.blocks_cached},    {"reserved", s.blocks_reserved}};
+}
+
+void add_speculation(ordered_json& report, const bitnet::schedule::statistics& s) {
+  if (s.speculated.steps == 0 && s.drafters_failed == 0) return;
+  ordered_json out = bitnet::api::speculation_json(s.speculated);
+  if (s.drafters_failed != 0) {
+    out["failed"] = s.drafters_failed;
+    out["why"] = s.drafter_failure;
+  }
+  report["speculation"] = std::move(out);
 }
 
 ordered_json report_of(const bitnet::serving::async_engine::facts& f,
@@ -321,6 +341,7 @@ bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out, ui
     const auto make = [&]() -> bitnet::result<std::string> {
       auto report =
           report_of(scheduler->engine->describe(), scheduler->engine->scheduler().counted());
+      add_speculation(report, scheduler->engine->scheduler().counted());
       if (scheduler->embeds) report["pooling"] = bitnet::generate::name_of(*scheduler->embeds);
       return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     };

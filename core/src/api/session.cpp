@@ -118,6 +118,13 @@ ordered_json moves_json(const std::deque<bitnet::sequence::move_record>& moves) 
   return out;
 }
 
+void add_speculation(ordered_json& report, const bitnet_session& of) {
+  ordered_json out = {{"type", of.speculates}};
+  out.update(bitnet::api::speculation_json(of.speculated));
+  if (!of.draft_failure.empty()) out["why"] = of.draft_failure;
+  report["speculation"] = std::move(out);
+}
+
 // ---- the options of a session
 
 // That the session was opened for what it is asked for.
@@ -131,6 +138,13 @@ bitnet::result<void> check_use(const bitnet_session& session, bool embeddings) {
 }
 
 using session_turn = bitnet::api::turn_of<bitnet_session>;
+
+// Notes in the session what became of a call's speculation.
+void note_speculation(bitnet_session& session, const bitnet::speculate::speculation& s) {
+  session.speculates = s.name();
+  session.speculated.add(s.counted());
+  if (!s.failed().empty()) session.draft_failure = s.failed();
+}
 
 // Of this thread, while it lives.
 const void* thread_mark() {
@@ -365,6 +379,7 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
         report["pooling"] = bitnet::sequence::name_of(session->pooling);
       report["kv"] = kv_json(*usage);
       report["parts"] = parts_json(engine);
+      if (!session->speculates.empty()) add_speculation(report, *session);
       const auto& moves = session->session->moves();
       const uint64_t n_moves = session->session->n_moves();
       if (n_moves != 0) report["moves"] = moves_json(moves);
@@ -399,10 +414,17 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     auto grammar = grammar_of(*session, bitnet::api::view(o.grammar));
     if (!grammar) return std::unexpected(grammar.error());
     g->grammar = *grammar;
+    const auto ahead = bitnet::api::take_speculation(o.speculation, *session->model,
+                                                     session->session->capacity(), session->drafts);
+    if (!ahead) return std::unexpected(ahead.error());
+    std::optional<bitnet::speculate::speculation> drafts;
+    if (*ahead) drafts.emplace((*ahead)->make_drafter(), (*ahead)->how);
     const cancelled_once once(*session);
 
-    auto done = bitnet::sequence::generate_text(*session->session, {prompt, n_prompt},
-                                                *std::move(g), session->cancelled.get());
+    auto done =
+        bitnet::sequence::generate_text(*session->session, {prompt, n_prompt}, *std::move(g),
+                                        session->cancelled.get(), drafts ? &*drafts : nullptr);
+    if (drafts) note_speculation(*session, *drafts);
     if (!done) {
       session->grammar.reset();  // it may be what failed, and is of no use then
       return std::unexpected(done.error());
@@ -417,6 +439,10 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     r.prompt_ns = done->prompt_ns;
     r.generate_ns = done->generate_ns;
     r.stop_index = stop_index;
+    if (drafts) {
+      r.n_drafted = drafts->counted().drafted;
+      r.n_accepted = drafts->counted().accepted;
+    }
     return bitnet::api::give_result(r, out);
   });
 }

@@ -26,6 +26,7 @@ table& table::operator=(table&& other) noexcept {
   std::swap(blocks_, other.blocks_);
   tokens_ = std::exchange(other.tokens_, 0);
   state_ = std::exchange(other.state_, no_block);
+  kept_state_ = std::exchange(other.kept_state_, no_block);
   held_ = std::exchange(other.held_, 0);
   reserved_ = std::exchange(other.reserved_, 0);
   at_most_ = std::exchange(other.at_most_, 0);
@@ -187,6 +188,7 @@ void block_pool::release(table& t) {
     if (b != no_block) let_go(b);
   stats_.blocks_reserved -= t.reserved_;
   if (t.state_ != no_block) free_states_.push_back(t.state_);
+  if (t.kept_state_ != no_block) free_states_.push_back(t.kept_state_);
   t = table();
 }
 
@@ -441,6 +443,25 @@ bool block_pool::checkpoint(table& t, copy_list& copies) {
   }
   checkpoints_.push_back(0, b);
   return true;
+}
+
+bool block_pool::keep_state(table& t, copy_list& copies) {
+  if (t.kept_state_ == no_block) {
+    if (lacks_state()) return false;
+    t.kept_state_ = take_state();
+  }
+  copy_state(t.state_, t.kept_state_, copies);
+  return true;
+}
+
+void block_pool::go_back(table& t) {
+  std::swap(t.state_, t.kept_state_);
+  drop_kept(t);
+}
+
+void block_pool::drop_kept(table& t) {
+  const uint32_t kept = std::exchange(t.kept_state_, no_block);
+  if (kept != no_block) free_states_.push_back(kept);
 }
 
 bool block_pool::leave_checkpoint(table& t) {

@@ -68,16 +68,17 @@ class table {
   // In order of position; no_block where nothing is seen any more. Valid until the table's next
   // call.
   [[nodiscard]] std::span<const uint32_t> blocks() const { return blocks_; }
-  [[nodiscard]] uint64_t tokens() const { return tokens_; }  // that have a place in them
-  [[nodiscard]] uint32_t state() const { return state_; }    // no_block: none
-  [[nodiscard]] uint32_t held() const { return held_; }      // blocks that are not no_block
+  [[nodiscard]] uint64_t tokens() const { return tokens_; }          // that have a place in them
+  [[nodiscard]] uint32_t state() const { return state_; }            // no_block: none
+  [[nodiscard]] uint32_t held() const { return held_; }              // blocks that are not no_block
+  [[nodiscard]] uint32_t kept_state() const { return kept_state_; }  // by keep_state(), or no_block
   [[nodiscard]] uint32_t reserved() const { return reserved_; }
 
  private:
   friend class block_pool;
   std::vector<uint32_t> blocks_;
   uint64_t tokens_ = 0;
-  uint32_t state_ = no_block;
+  uint32_t state_ = no_block, kept_state_ = no_block;
   uint32_t held_ = 0;
   uint32_t reserved_ = 0;   // blocks that it can still take
   uint32_t at_most_ = 0;    // held_ + reserved_ do not grow beyond it
@@ -144,8 +145,14 @@ class block_pool {
   // all tokens of `t` are published and end at a block's border, and some state is free or
   // another's checkpoint, which goes then; true with no copy if there is one.
   bool checkpoint(table& t, copy_list& copies);
-  // The same before release(): what is kept is the state of `t` itself, which has none then. Copies
-  // nothing and needs no other state.
+  // Keeps a copy of the state of `t` before a step that may be taken back. False, with nothing
+  // changed, where no state is free and no checkpoint can go.
+  bool keep_state(table& t, copy_list& copies);
+  // Makes the copy the state of `t`, which then keeps none; or gives the copy up.
+  void go_back(table& t);
+  void drop_kept(table& t);
+  // As checkpoint() before release(): what is kept is the state of `t` itself, which has none then.
+  // Copies nothing and needs no other state.
   bool leave_checkpoint(table& t);
 
   // Ends `t`, which is empty then. Also right for an empty one.

@@ -92,6 +92,10 @@ result<void> session_runner::step(uint64_t first, std::span<const int32_t> ids,
   const auto n_outputs = static_cast<uint32_t>(ids.size()) - first_output;
   const schedule::slice one{ids, first, kv_.table, kv_.state, n_outputs};
   if (auto ok = runner_->run({&one, 1}, out.top_logits, rows_); !ok) return ok;
+  if (out.uncopied != nullptr) {
+    *out.uncopied = rows_;
+    return {};
+  }
   for (std::size_t i = 0; i < rows_.size(); ++i) {
     const generate::row& row = rows_[i];
     if (row.ids.empty() || out.largest == nullptr) {

@@ -44,11 +44,13 @@ class session_runner {
   [[nodiscard]] uint64_t kv_bytes() const;  // of the pool
 
   // What a step gives: all logits of its output rows, in `rows`. Or of a single row the
-  // `top_logits` largest: in `largest` where the device lists them, else in `rows`.
+  // `top_logits` largest: in `largest` where the device lists them, else in `rows`. Or of each
+  // output row as the device has it, in `uncopied`, until the next step.
   struct wanted {
     std::span<float> rows;
     uint32_t top_logits = 0;  // 0: all
     listed_logits* largest = nullptr;
+    std::vector<generate::row>* uncopied = nullptr;
   };
   // Runs `ids` at positions from `first` on, whose blocks kv() has; its output rows are those from
   // first_output on.

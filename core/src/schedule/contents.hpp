@@ -66,6 +66,8 @@ struct scheduler::contents {
   void collect();
   void order_prompts();
   void plan();
+  void draft();
+  void keep_states();
   void prepare_rows();
   sequence* prepare_row(sequence& s);
   sequence& hand_over(sequence& from, sequence& to);
@@ -77,9 +79,11 @@ struct scheduler::contents {
   void fail_step(const failure& why);
   void drop_step();
   void finish_step(nanoseconds took);
-  void note_computed(const share& one);
+  void learn(nanoseconds took);
+  void note_computed(sequence& s, uint64_t n_tokens);
   void embed(sequence& s, std::span<const generate::row> rows);
   void sample(sequence& s, const generate::row& row);
+  void verify(sequence& s, uint32_t n_tokens, std::span<const generate::row> rows);
   void fork_choices(sequence& leader, const generate::row& row);
   bool take(sequence& s, const generate::row& row);
   void end(sequence& s);
@@ -134,6 +138,10 @@ struct scheduler::contents {
   std::vector<step_member> members_;
   std::vector<generate::row> rows_;
   uint32_t n_decodes_ = 0;
+  uint32_t n_extra_ = 0;        // of a step: tokens of decodes beside one each
+  uint32_t top_logits_ = 0;     // of a step
+  double step_ns_ = 0;          // of a step
+  uint32_t drafted_since_ = 0;  // steps with drafts, since one without
 
   statistics counts_;
   uint64_t evictions_before_ = 0;  // of pools that are gone

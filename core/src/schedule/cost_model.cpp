@@ -39,6 +39,10 @@ void cost_model::learn(uint32_t n_decodes, uint32_t n_prompt, std::chrono::nanos
   prompt_ns_.add(std::max(ns - base, 0.0) / n_prompt);
 }
 
+double cost_model::decode_ns(uint32_t n_decodes) const {
+  return decodes_[kind_of(n_decodes)].ns.value();
+}
+
 uint32_t cost_model::prompt_tokens(uint32_t n_decodes) const {
   if (n_decodes == 0) return no_bound;
   const of_decodes& alone = decodes_[kind_of(n_decodes)];

@@ -25,6 +25,8 @@ class cost_model {
   // Whole chunks, at least one. 0: the next step is to have decodes alone, since what they take is
   // not known, or was measured too long ago.
   [[nodiscard]] uint32_t prompt_tokens(uint32_t n_decodes) const;
+  // What a step of so many decodes alone takes, in nanoseconds; 0: it is not known.
+  [[nodiscard]] double decode_ns(uint32_t n_decodes) const;
   // The answer where there are no decodes, and where a token of a prompt costs nothing.
   static constexpr uint32_t no_bound = UINT32_MAX;
 

@@ -64,6 +64,10 @@ void delivery::end(sequence& s, event&& e, time_point now) {
   job& j = *s.of;
   s.told = true;
   s.used.generated_tokens = s.generation.so_far().tokens.size();
+  if (s.ahead) {
+    s.used.drafted_tokens = s.ahead->counted().drafted;
+    s.used.accepted_tokens = s.ahead->counted().accepted;
+  }
   e.used = s.used;
   if (s.used.generated_tokens != 0)
     e.mean_logprob = s.sum_logprobs / static_cast<double>(s.used.generated_tokens);

@@ -74,6 +74,21 @@ std::expected<void, kv::shortage> kv_memory::fork(const sequence& parent, sequen
 void kv_memory::leave(sequence& s) {
   pool_.release(s.table);
   s.computed = 0;
+  s.replays = false;
+}
+
+// A draft ends where the last token that may come is sampled, which needs no block.
+uint64_t kv_memory::room_ahead(const sequence& s) const {
+  const uint64_t end =
+      std::min<uint64_t>(most_tokens_of(s.of->n_prompt, s.of->max_tokens, most_), most_.n_context);
+  const uint64_t room = end - std::min<uint64_t>(end, s.tokens.size());
+  const uint64_t of_chunk = most_chunk_of(most_);
+  return std::min(room, of_chunk - std::min(of_chunk, s.left()));
+}
+
+void kv_memory::take_back_step(sequence& s) {
+  pool_.go_back(s.table);
+  s.replays = true;
 }
 
 uint64_t kv_memory::break_at(const sequence& s) const {
@@ -92,6 +107,7 @@ bool kv_memory::grow(sequence& s, uint64_t n) {
 
 void kv_memory::note_computed(sequence& s, uint64_t n) {
   s.computed += n;
+  s.replays = false;
   s.ever_computed = std::max(s.ever_computed, s.computed);
   if (!s.reads_prefix()) return;  // nor does another of its kind
   pool_.publish(s.table, std::span(s.tokens).first(s.computed));

@@ -39,6 +39,14 @@ class kv_memory {
   bool grow(sequence& s, uint64_t n);
   // They are computed.
   void note_computed(sequence& s, uint64_t n);
+  // Tokens of a draft behind what the sequence has, at most, that it has reserved blocks for.
+  [[nodiscard]] uint64_t room_ahead(const sequence& s) const;
+  // Of a model with states, around a step with a draft: keeps the state before it, false where
+  // there is no room for one; then the step is kept whole, or taken back.
+  [[nodiscard]] bool has_states() const { return most_.n_states != 0; }
+  bool keep_state(sequence& s) { return !has_states() || pool_.keep_state(s.table, copies_); }
+  void keep_step(sequence& s) { pool_.drop_kept(s.table); }
+  void take_back_step(sequence& s);
 
   // Of sequences that go to a file or come from one, which have a table and no place in steps:
   // takes what is known of the whole blocks of `tokens`; how many tokens.

@@ -18,6 +18,7 @@
 #include "generate/generation.hpp"
 #include "grammar/guide.hpp"
 #include "kv/block_pool.hpp"
+#include "speculate/speculation.hpp"
 
 namespace bitnet::schedule {
 
@@ -34,6 +35,8 @@ struct usage {
   kv::miss missed = kv::miss::none;  // why not more of them
   uint64_t generated_tokens = 0;
   uint64_t recomputed_tokens = 0;  // computed again after a preemption or on another runner
+  uint64_t drafted_tokens = 0;     // that were computed behind a token
+  uint64_t accepted_tokens = 0;    // of these
   uint32_t preemptions = 0;
   uint64_t queue_ns = 0;     // waited, from submit on and after each preemption
   uint64_t prompt_ns = 0;    // from the first admission to the first token, less what it waited
@@ -98,6 +101,9 @@ struct request {
   // request ends before, by cancel() or its deadline, so many choices get that end and no piece. 0:
   // all, as they come.
   uint32_t n_best = 0;
+  // Makes a drafter for each choice; empty: nothing is drafted. `drafts` was checked.
+  std::function<std::unique_ptr<speculate::drafter>()> make_drafter;
+  speculate::options drafts;
   uint64_t client = 0;   // clients share what there is
   int32_t priority = 0;  // higher goes first
   std::optional<time_point>

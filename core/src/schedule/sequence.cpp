@@ -49,6 +49,8 @@ result<std::unique_ptr<job>> make_job(request&& r, const tokenizer::tokenizer& t
     if (!g) return std::unexpected(std::move(g.error()));
     sequence& s = made->choices.emplace_back(*made, i, *std::move(g));
     if (r.embeds) s.rows.emplace(*r.embeds);
+    if (r.make_drafter)
+      s.ahead = std::make_unique<speculate::speculation>(r.make_drafter(), r.drafts);
     s.used.prompt_tokens = n_asked;
     s.since = now;
   }

@@ -8,6 +8,7 @@
 // Threads  made by any; then the scheduler's.
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "kv/block_pool.hpp"
 #include "schedule/request.hpp"
 #include "schedule/selection.hpp"
+#include "speculate/speculation.hpp"
 
 namespace bitnet::schedule {
 
@@ -36,6 +38,11 @@ struct sequence {
   uint64_t computed = 0;         // tokens whose keys are in the blocks
   uint64_t ever_computed = 0;    // the most that were: below, it is done again
   std::optional<uint32_t> wish;  // top_logits of the next row, once it is known
+  std::unique_ptr<speculate::speculation> ahead;  // nullptr: it drafts nothing
+  std::vector<int32_t> step_tokens;               // of a step with a draft
+  // A draft was not accepted whole, and the state is that before its step: what was accepted is
+  // computed again with the next token. Such a step is a decode.
+  bool replays = false;
   std::optional<generate::embedding> rows;  // what comes of an embedding's
   std::vector<float> embedding;             // what came of them
   phase at = phase::pending;
@@ -57,6 +64,7 @@ struct sequence {
     return n == left() ? 1 : 0;
   }
   [[nodiscard]] uint64_t left() const { return tokens.size() - computed; }
+  [[nodiscard]] std::size_t n_drafted() const { return ahead ? ahead->draft().size() : 0; }
   [[nodiscard]] bool is_suspect() const { return computed < alone_until; }
   [[nodiscard]] bool has_begun() const { return !generation.so_far().tokens.empty(); }
   // Adds what went by since `since` to what it waited or ran, and begins anew.

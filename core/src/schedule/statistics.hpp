@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <string>
 
 #include "schedule/request.hpp"
 
@@ -42,6 +43,9 @@ struct statistics {
   uint64_t evictions = 0;                        // blocks
   uint64_t copied_blocks = 0;                    // on write, and states
   uint64_t step_ns = 0;                          // of all steps together
+  speculate::counts speculated;
+  uint64_t drafters_failed = 0;
+  std::string drafter_failure;  // why the last one of them did
 };
 
 }  // namespace bitnet::schedule

@@ -29,13 +29,17 @@ uint32_t max_running_of(const step_limits& most) {
 void plan_step(std::span<const work> all, std::span<const uint32_t> order, const step_bounds& most,
                std::vector<share>& shares) {
   shares.clear();
-  for (uint32_t i = 0; i < all.size(); ++i)
-    if (all[i].tokens == 1) shares.push_back({i, 1});
+  uint32_t left = most.tokens;
+  for (uint32_t i = 0; i < all.size(); ++i) {
+    if (!all[i].is_decode() || all[i].tokens > left) continue;
+    const auto n = static_cast<uint32_t>(all[i].tokens);
+    shares.push_back({i, n});
+    left -= n;
+  }
   if (!shares.empty() && most.prompt_tokens == 0) return;
-  uint32_t left = most.tokens - std::min(most.tokens, static_cast<uint32_t>(shares.size()));
   if (!shares.empty()) left = std::min(left, most.prompt_tokens);
   for (const uint32_t i : order) {
-    if (all[i].tokens == 1) continue;
+    if (all[i].is_decode()) continue;
     const uint32_t n = chunk_of(all[i], left, unit_of(most.tokens));
     if (n == 0) continue;
     shares.push_back({i, n});

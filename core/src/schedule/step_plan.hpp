@@ -18,6 +18,9 @@ namespace bitnet::schedule {
 struct work {
   uint64_t tokens = 0;    // >= 1; 1: a decode
   uint64_t break_at = 0;  // a chunk does not go over that many of them; 0: it may
+  bool is_ahead = false;  // a decode, whose tokens are one share: with a draft or behind one
+
+  [[nodiscard]] bool is_decode() const { return tokens == 1 || is_ahead; }
 };
 
 struct share {
@@ -34,8 +37,8 @@ struct step_bounds {
 // and the decodes of the others. At least 1.
 uint32_t max_running_of(const step_limits& most);
 
-// `shares` get the decodes in the order of `all`, then prompts in `order` (indices of `all`; those
-// of decodes are passed over). max_running_of() bounds the size of `all`.
+// `shares` get the decodes in the order of `all`, as far as they fit, then prompts in `order`
+// (indices of `all`; those of decodes are passed over). max_running_of() bounds the size of `all`.
 void plan_step(std::span<const work> all, std::span<const uint32_t> order, const step_bounds& most,
                std::vector<share>& shares);
 

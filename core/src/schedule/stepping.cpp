@@ -10,12 +10,16 @@
 #include <utility>
 
 #include "schedule/contents.hpp"
+#include "speculate/verification.hpp"
 
 namespace bitnet::schedule {
 namespace {
 
 // Copies that failed for a sequence, each time after it began anew, until it fails.
 constexpr uint32_t most_failed_copies = 3;
+
+// Steps with drafts, after which one without is measured.
+constexpr uint32_t most_drafted_in_a_row = speculate::plain_time::most_unmeasured;
 
 // Of the logits that two rows must have, when one step gives both; 0: all.
 uint32_t widest(uint32_t a, uint32_t b) {
@@ -37,6 +41,7 @@ bool scheduler::contents::step() {
   if (able_.empty()) return false;
   plan();
   prepare_rows();
+  keep_states();
   grow();
   if (shares_.empty()) return true;  // what was to run has ended
   if (copy()) run();
@@ -55,9 +60,11 @@ void scheduler::contents::collect() {
   const uint64_t chunk = memory_->most().window != 0 ? most_chunk_of(memory_->most()) : 0;
   work_.clear();
   for (const sequence* s : able_) {
-    const uint64_t border = memory_->break_at(*s);
-    work_.push_back(
-        {s->left(), border == 0 || chunk == 0 ? border + chunk : std::min(border, chunk)});
+    if (s->ahead) s->ahead->forget();  // of a step that was not run
+    const uint64_t border = s->replays ? 0 : memory_->break_at(*s);
+    work_.push_back({s->left(),
+                     border == 0 || chunk == 0 ? border + chunk : std::min(border, chunk),
+                     s->replays});
   }
 }
 
@@ -67,7 +74,7 @@ void scheduler::contents::collect() {
 void scheduler::contents::order_prompts() {
   order_.clear();
   for (uint32_t i = 0; i < work_.size(); ++i)
-    if (work_[i].tokens > 1) order_.push_back(i);
+    if (!work_[i].is_decode()) order_.push_back(i);
   if (counts_.steps % 2 != 0) return;
   const auto key = [&](uint32_t i) {
     return std::tuple(-able_[i]->rank, served_.order_of(able_[i]->of->client), i);
@@ -80,7 +87,35 @@ void scheduler::contents::plan() {
   n_decodes_ = static_cast<uint32_t>(work_.size() - order_.size());
   const step_bounds most{.tokens = memory_->most().max_tokens,
                          .prompt_tokens = cost_.prompt_tokens(n_decodes_)};
+  draft();
   plan_step(work_, order_, most, shares_);
+}
+
+// What sequences that decode compute ahead in this step, of the tokens and rows that it has left. A
+// step with prompts drafts nothing: they take what is left, and none of it is in vain.
+void scheduler::contents::draft() {
+  if (!order_.empty() || cost_.decode_ns(n_decodes_) <= 0 ||
+      drafted_since_ >= most_drafted_in_a_row)
+    return;
+  uint64_t tokens = 0;
+  for (const work& w : work_) tokens += w.tokens;
+  const step_limits& most = memory_->most();
+  uint64_t room = std::min(most.max_tokens - std::min<uint64_t>(most.max_tokens, tokens),
+                           most.max_outputs - std::min<uint64_t>(most.max_outputs, work_.size()));
+  for (std::size_t i = 0; i < work_.size(); ++i) {
+    sequence& s = *able_[i];
+    if (!s.ahead || !s.has_begun() || !s.wish || s.is_suspect()) continue;
+    const bool has_failed = !s.ahead->failed().empty();
+    s.ahead->propose(s.tokens, static_cast<uint32_t>(std::min(room, memory_->room_ahead(s))));
+    if (!has_failed && !s.ahead->failed().empty()) {
+      ++counts_.drafters_failed;
+      counts_.drafter_failure = s.ahead->failed();
+    }
+    if (s.n_drafted() == 0) continue;
+    work_[i].tokens += s.n_drafted();
+    work_[i].is_ahead = true;
+    room -= s.n_drafted();
+  }
 }
 
 // What each row must bring is known before the step. Generations that end by that take no part.
@@ -132,6 +167,16 @@ sequence& scheduler::contents::hand_over(sequence& from, sequence& to) {
 }
 
 // --- the step ---
+
+// A draft that could not be taken back is not computed.
+void scheduler::contents::keep_states() {
+  for (share& one : shares_) {
+    sequence& s = *able_[one.index];
+    if (s.n_drafted() == 0 || memory_->keep_state(s)) continue;
+    s.ahead->forget();
+    one.n_tokens = static_cast<uint32_t>(s.left());
+  }
+}
 
 void scheduler::contents::grow() {
   std::erase_if(shares_, [&](const share& one) {
@@ -188,8 +233,16 @@ void scheduler::contents::run() {
   std::size_t n_rows = 0;
   for (const share& one : shares_) {
     sequence& s = *able_[one.index];
-    const uint32_t n_outputs = s.rows_of(one.n_tokens);
-    slices_.push_back({.tokens = std::span(s.tokens).subspan(s.computed, one.n_tokens),
+    const auto n_draft = static_cast<uint32_t>(s.n_drafted());
+    const uint32_t n_outputs = n_draft != 0 ? 1 + n_draft : s.rows_of(one.n_tokens);
+    std::span<const int32_t> tokens = s.tokens;
+    tokens = tokens.subspan(s.computed, one.n_tokens - n_draft);
+    if (n_draft != 0) {
+      s.step_tokens.assign(tokens.begin(), tokens.end());
+      s.step_tokens.insert(s.step_tokens.end(), s.ahead->draft().begin(), s.ahead->draft().end());
+      tokens = s.step_tokens;
+    }
+    slices_.push_back({.tokens = tokens,
                        .first = s.computed,
                        .blocks = s.table.blocks(),
                        .state = s.table.state(),
@@ -197,12 +250,15 @@ void scheduler::contents::run() {
     n_rows += n_outputs;
     if (n_outputs == 0 || s.rows) continue;
     for (const sequence& c : s.of->choices)
-      if (&c == &s || c.at == phase::pending)
-        top_logits = widest(top_logits.value_or(*c.wish), *c.wish);
+      if (&c == &s || c.at == phase::pending) {
+        const uint32_t top = speculate::top_logits_of(*c.wish, n_draft, !s.of->grammars.empty());
+        top_logits = widest(top_logits.value_or(top), top);
+      }
   }
+  top_logits_ = top_logits.value_or(0);
   begin_step();
   const time_point start = now();
-  auto ok = runner_->run(slices_, top_logits.value_or(0), rows_);
+  auto ok = runner_->run(slices_, top_logits_, rows_);
   const bool is_cancelled = in_.end_step();
   const nanoseconds took = now() - start;
   counts_.step_ns += static_cast<uint64_t>(took.count());
@@ -249,7 +305,7 @@ void scheduler::contents::fail_step(const failure& why) {
   }
   for (const share& one : shares_) {
     sequence& s = *able_[one.index];
-    s.alone_until = s.computed + one.n_tokens;
+    s.alone_until = s.computed + one.n_tokens - s.n_drafted();
     if (memory_->most().n_states != 0) requeue(s);  // the state before the step is gone
   }
 }
@@ -257,12 +313,12 @@ void scheduler::contents::fail_step(const failure& why) {
 void scheduler::contents::finish_step(nanoseconds took) {
   losses_ = 0;
   ++counts_.steps;
-  uint32_t n_tokens = 0;
+  learn(took);
   for (const share& one : shares_) {
-    note_computed(one);
-    n_tokens += one.n_tokens;
+    sequence& s = *able_[one.index];
+    const std::size_t n_draft = s.n_drafted();
+    if (n_draft == 0 || !memory_->has_states()) note_computed(s, one.n_tokens - n_draft);
   }
-  cost_.learn(n_decodes_, n_tokens - std::min(n_tokens, n_decodes_), took);
   std::span<const generate::row> rows = rows_;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const auto own = rows.first(slices_[i].n_outputs);
@@ -271,22 +327,43 @@ void scheduler::contents::finish_step(nanoseconds took) {
     sequence& s = *able_[shares_[i].index];
     if (s.rows)
       embed(s, own);
+    else if (s.n_drafted() != 0)
+      verify(s, shares_[i].n_tokens, own);
     else
       sample(s, own.front());
   }
 }
 
-void scheduler::contents::note_computed(const share& one) {
-  sequence& s = *able_[one.index];
-  const uint64_t end = s.computed + one.n_tokens;
+// What a step beside one token of each decode took is nobody's measure of prompts or decodes.
+void scheduler::contents::learn(nanoseconds took) {
+  step_ns_ = static_cast<double>(took.count());
+  uint32_t n_tokens = 0;
+  n_extra_ = 0;
+  bool has_drafts = false;
+  for (const share& one : shares_) {
+    const sequence& s = *able_[one.index];
+    n_tokens += one.n_tokens;
+    has_drafts |= s.n_drafted() != 0;
+    if (s.n_drafted() != 0 || s.replays) n_extra_ += one.n_tokens - 1;
+  }
+  drafted_since_ = has_drafts ? drafted_since_ + 1 : 0;
+  if (n_extra_ == 0) cost_.learn(n_decodes_, n_tokens - std::min(n_tokens, n_decodes_), took);
+  for (const share& one : shares_) {
+    const sequence& s = *able_[one.index];
+    if (s.ahead && s.n_drafted() == 0) s.ahead->note_plain();
+  }
+}
+
+void scheduler::contents::note_computed(sequence& s, uint64_t n_tokens) {
+  const uint64_t end = s.computed + n_tokens;
   const uint64_t again = std::min(end, std::max(s.ever_computed, s.computed)) - s.computed;
   s.used.recomputed_tokens += again;
   counts_.recomputed_tokens += again;
   const uint64_t new_from = s.computed + again;
   if (new_from < s.of->n_prompt)
     counts_.prompt_tokens += std::min<uint64_t>(end, s.of->n_prompt) - new_from;
-  served_.serve(s.of->client, one.n_tokens, now());
-  memory_->note_computed(s, one.n_tokens);
+  served_.serve(s.of->client, n_tokens, now());
+  memory_->note_computed(s, n_tokens);
   s.failed_copies = 0;
 }
 
@@ -309,6 +386,33 @@ void scheduler::contents::sample(sequence& s, const generate::row& row) {
     fork_choices(s, row);
   else
     static_cast<void>(take(s, row));
+}
+
+// Of a sequence's `n_tokens` of a step: the rows behind the last token and behind a draft, as far
+// as the draft is what is sampled. Without states the keys of the accepted tokens stay; a state is
+// that behind all of the draft, or the one before the step.
+void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
+                                 std::span<const generate::row> rows) {
+  const auto n_draft = static_cast<uint32_t>(s.n_drafted());
+  speculate::verification seen(s.ahead->draft(), top_logits_);
+  s.ahead->begin_verification();
+  while (take(s, rows[seen.accepted()])) {
+    if (!seen.goes_on(s.tokens.back(), {true, *s.wish})) break;
+    s.ahead->note_accepted();
+    if (!memory_->has_states()) note_computed(s, 1);
+  }
+  // A decode has its part of what a step takes without drafts, and of the rest by its tokens.
+  const double plain = cost_.decode_ns(n_decodes_);
+  const double part = static_cast<double>(n_tokens - 1) / n_extra_;
+  const double own = plain / n_decodes_ + std::max(step_ns_ - plain, 0.0) * part;
+  counts_.speculated.add(s.ahead->end_verification(own, plain / n_decodes_));
+  if (s.at != phase::running || !memory_->has_states()) return;
+  if (seen.accepted() == n_draft) {
+    note_computed(s, n_tokens);
+    memory_->keep_step(s);
+  } else {
+    memory_->take_back_step(s);
+  }
 }
 
 // All choices begin with the row behind the prompt. Those that have no room now wait for it: the

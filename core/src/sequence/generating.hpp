@@ -8,6 +8,7 @@
 #include "base/result.hpp"
 #include "generate/generation.hpp"
 #include "sequence/session.hpp"
+#include "speculate/speculation.hpp"
 
 namespace bitnet::sequence {
 
@@ -20,7 +21,9 @@ struct generated {
 // Appends the prompt to the session, then samples. Sampled tokens stay in the session, which has
 // each of them before options.text gets what it lets out. A failure while evaluating the prompt
 // leaves the session as it was. `cancelled` may be set by any thread; nullptr: nobody cancels.
+// `ahead` drafts tokens, which does not change the text; nullptr: nothing is drafted.
 result<generated> generate_text(session& s, std::span<const int32_t> prompt, generate::options o,
-                                const std::atomic<bool>* cancelled);
+                                const std::atomic<bool>* cancelled,
+                                speculate::speculation* ahead = nullptr);
 
 }  // namespace bitnet::sequence

@@ -87,6 +87,7 @@ result<void> session::append(int32_t id) {
                 fmt::format("the context of {} tokens is full; use a larger n_context",
                             limits().n_context));
   tokens_.push_back(id);
+  note_ahead(id);
   return {};
 }
 
@@ -100,7 +101,10 @@ class session::hold {
     };
     if (auto ok = s.runner_->store().begin(s.runner_->kv(), blocks, stop); !ok)
       return std::unexpected(std::move(ok.error()));
-    if (s.runner_->kv().lost) s.evaluated_ = s.kept_at_ = 0;
+    if (s.runner_->kv().lost) {
+      s.evaluated_ = s.kept_at_ = 0;
+      s.state_spoilt_ = false;
+    }
     s.runner_->kv().lost = false;
     return hold(s);
   }
@@ -121,6 +125,7 @@ result<void> session::truncate(uint64_t n) {
                 fmt::format("cannot keep {} tokens of {}", n, tokens_.size()));
   auto mine = hold::begin(*this, 0);
   if (!mine) return std::unexpected(std::move(mine.error()));
+  ahead_.clear();
   tokens_.resize(n);
   settle(std::min(evaluated_, n));
   return {};
@@ -151,6 +156,7 @@ uint64_t session::settle_state(uint64_t evaluated) {
 // is what is taken back most.
 result<void> session::keep_state() {
   if (!has_state() || evaluated_ == 0 || tokens_.size() - evaluated_ < 2) return {};
+  if (kept_at_ == evaluated_) return {};  // it is that one
   if (auto ok = runner_->keep_state(); !ok) return ok;
   kept_at_ = evaluated_;
   return {};
@@ -172,24 +178,26 @@ void session::settle(uint64_t evaluated) {
 }
 
 result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> rows) {
-  return eval(ids, all_rows, runner::session_runner::wanted{rows});
+  const uint64_t n_rows = rows.empty() ? 0 : (all_rows ? ids.size() : 1);
+  const uint32_t step = n_rows != 0 && all_rows ? limits().max_outputs : limits().n_batch;
+  return eval({ids, n_rows, step}, runner::session_runner::wanted{rows});
 }
 
 result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows,
                                runner::listed_logits& largest) {
-  return eval(ids, false,
+  return eval({ids, rows.empty() ? 0U : 1U, limits().n_batch},
               runner::session_runner::wanted{rows, options_.low_memory ? 0 : top, &largest});
 }
 
-result<void> session::eval(std::span<const int32_t> ids, bool all_rows,
-                           const runner::session_runner::wanted& out) {
+result<void> session::eval(const evaluation& what, const runner::session_runner::wanted& out) {
+  ahead_.clear();
   if (has_offer_.load(std::memory_order_acquire)) take_offer();
   auto start = clock::now();
-  auto done = evaluate(ids, all_rows, out);
+  auto done = evaluate(what, out);
   while (!done && is_loss(done.error()) && options_.on_loss) {
     if (auto safe = recover(std::move(done.error())); !safe) return safe;
     start = clock::now();
-    done = evaluate(ids, all_rows, out);
+    done = evaluate(what, out);
   }
   if (catching_up_ && done) {
     moves_.back().pause_ms += ms_since(start);
@@ -198,19 +206,26 @@ result<void> session::eval(std::span<const int32_t> ids, bool all_rows,
   return done;
 }
 
-result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
-                               const runner::session_runner::wanted& out) {
+// Tokens of the next step. Rows that are not copied come from one step.
+uint64_t session::step_of(const evaluation& what, bool uncopied) const {
+  const uint64_t left = tokens_.size() - evaluated_;
+  const uint64_t n = std::min<uint64_t>(left, what.step_tokens);
+  const uint64_t before_rows = left - std::min(left, what.n_rows);
+  return uncopied && n < left && before_rows != 0 ? std::min(n, before_rows) : n;
+}
+
+result<void> session::evaluate(const evaluation& what, const runner::session_runner::wanted& out) {
+  const auto& [ids, n_rows, step_tokens] = what;
   const uint64_t before = tokens_.size();
   const uint64_t width = limits().row_floats;
-  const uint64_t wanted_rows = out.rows.empty() ? 0 : (all_rows ? ids.size() : 1);
   if (auto ok = check_room(before, limits().n_context, ids); !ok) return ok;
   if (auto ok = generate::check_ids(ids, owner().model().shape().n_vocab); !ok) return ok;
-  if (out.rows.size() < wanted_rows * width)
-    return fail(BITNET_INVALID_ARGUMENT, fmt::format("room for {} logits, but {} are due",
-                                                     out.rows.size(), wanted_rows * width));
+  if (out.uncopied == nullptr && out.rows.size() < n_rows * width)
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("room for {} logits, but {} are due", out.rows.size(), n_rows * width));
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
   const bool again = tokens_.size() == evaluated_;  // nothing waits: of the last token once more
-  if (again && wanted_rows == 0) return {};
+  if (again && n_rows == 0) return {};
   if (tokens_.empty())
     return fail(BITNET_INVALID_ARGUMENT,
                 "logits were asked for, but there is no token to evaluate");
@@ -219,7 +234,7 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
     tokens_.resize(before);
     return std::unexpected(std::move(mine.error()));
   }
-  if (again) settle(evaluated_ - 1);
+  if (again || state_spoilt_) settle(evaluated_ - (again ? 1 : 0));
   const uint64_t evaluated_before = evaluated_;
   const auto undo = [&](failure why) -> result<void> {
     tokens_.resize(before);
@@ -230,33 +245,74 @@ result<void> session::evaluate(std::span<const int32_t> ids, bool all_rows,
 
   if (auto ok = keep_state(); !ok) return undo(std::move(ok.error()));
   uint64_t written = 0;  // rows
+  const uint64_t first_row = tokens_.size() - std::min<uint64_t>(n_rows, tokens_.size());
   while (evaluated_ < tokens_.size()) {
-    const uint64_t n =
-        std::min<uint64_t>(tokens_.size() - evaluated_,
-                           all_rows && wanted_rows != 0 ? limits().max_outputs : limits().n_batch);
+    const uint64_t n = step_of(what, out.uncopied != nullptr);
     forget_unseen();
     if (!runner_->kv().spare.resize(runner_->kv().table, evaluated_ + n))
       return undo({BITNET_INTERNAL, "fewer KV blocks than a step needs"});
     const std::span chunk(tokens_.data() + evaluated_, n);
-    uint64_t first_output = n;  // none
-    if (wanted_rows != 0) {
-      if (!all_rows)
-        first_output = evaluated_ + n == tokens_.size() ? n - 1 : n;
-      else
-        first_output = before > evaluated_ ? std::min(before - evaluated_, n) : 0;
-    }
-    const uint64_t n_rows = n - first_output;
+    const uint64_t first_output = std::min(first_row - std::min(first_row, evaluated_), n);
+    const uint64_t n_outputs = n - first_output;
     runner::session_runner::wanted of_step = out;
-    of_step.rows = out.rows.subspan(written * width, n_rows * width);
+    if (out.uncopied == nullptr)
+      of_step.rows = out.rows.subspan(written * width, n_outputs * width);
     if (auto ok = runner_->step(evaluated_, chunk, static_cast<uint32_t>(first_output), of_step);
         !ok)
       return undo(std::move(ok.error()));
     ++steps_;
     steps_tokens_ += n;
-    written += n_rows;
+    written += n_outputs;
     evaluated_ += n;
   }
   return {};
+}
+
+// ---- drafts ------------------------------------------------------------------------------------
+
+uint64_t session::room_ahead() const {
+  const uint64_t of_step = std::min(limits().n_batch, limits().max_outputs) - 1;
+  return std::min<uint64_t>(of_step, limits().n_context - tokens_.size());
+}
+
+result<void> session::eval_ahead(std::span<const int32_t> draft, uint32_t top,
+                                 std::vector<generate::row>& rows) {
+  if (tokens_.size() == evaluated_ || draft.size() > room_ahead())
+    return fail(BITNET_INTERNAL, fmt::format("a draft of {} tokens where {} have room, or behind "
+                                             "no token that waits",
+                                             draft.size(), room_ahead()));
+  runner::session_runner::wanted out;
+  out.top_logits = options_.low_memory ? 0 : top;
+  out.uncopied = &rows;
+  if (auto ok = eval({draft, draft.size() + 1, limits().n_batch}, out); !ok) return ok;
+  begin_ahead(draft);
+  return {};
+}
+
+// Takes the draft back out of the tokens. Its keys stay where they are, until others are written
+// there; a state is that behind the whole draft, and what it was before the step is kept.
+void session::begin_ahead(std::span<const int32_t> draft) {
+  tokens_.resize(tokens_.size() - draft.size());
+  ahead_.assign(draft.begin(), draft.end());
+  n_ahead_ = 0;
+  if (draft.empty()) return;
+  evaluated_ = has_state() ? kept_at_ : tokens_.size();
+  state_spoilt_ = has_state();
+}
+
+// The token that was appended last may be the next one of the draft.
+void session::note_ahead(int32_t id) {
+  if (ahead_.empty()) return;
+  if (id != ahead_[n_ahead_]) {
+    ahead_.clear();
+    return;
+  }
+  ++n_ahead_;
+  if (!has_state()) evaluated_ = tokens_.size();
+  if (n_ahead_ < ahead_.size()) return;
+  evaluated_ = tokens_.size();
+  state_spoilt_ = false;
+  ahead_.clear();
 }
 
 // ---- moving ------------------------------------------------------------------------------------

@@ -45,6 +45,15 @@ class session final : public engine::tenant {
   result<void> eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows,
                         runner::listed_logits& largest);
 
+  // Evaluates what waits, at least one token, and behind it a draft, which does not join the
+  // session: `rows` gets one behind the last token that waits and one behind each of the draft,
+  // with at least the `top` largest logits (0: all), valid until the next call. Drafted tokens that
+  // are appended next, one after the other, are evaluated already. At most room_ahead() tokens.
+  result<void> eval_ahead(std::span<const int32_t> draft, uint32_t top,
+                          std::vector<generate::row>& rows);
+  // Tokens of a draft, at most, that a step takes now.
+  [[nodiscard]] uint64_t room_ahead() const;
+
   // Notes a token that the next eval will evaluate; BITNET_CONTEXT_FULL if there is no room.
   result<void> append(int32_t id);
   result<void> truncate(uint64_t n);
@@ -89,10 +98,17 @@ class session final : public engine::tenant {
   [[nodiscard]] bool has_state() const { return limits().states_bytes != 0; }
   [[nodiscard]] uint64_t settle_state(uint64_t evaluated);
   result<void> keep_state();
-  result<void> eval(std::span<const int32_t> ids, bool all_rows,
-                    const runner::session_runner::wanted& out);
-  result<void> evaluate(std::span<const int32_t> ids, bool all_rows,
-                        const runner::session_runner::wanted& out);
+  // What is evaluated, and how many of its last tokens have a row.
+  struct evaluation {
+    std::span<const int32_t> ids;
+    uint64_t n_rows = 0;
+    uint32_t step_tokens = 0;  // at most
+  };
+  result<void> eval(const evaluation& what, const runner::session_runner::wanted& out);
+  result<void> evaluate(const evaluation& what, const runner::session_runner::wanted& out);
+  [[nodiscard]] uint64_t step_of(const evaluation& what, bool uncopied) const;
+  void begin_ahead(std::span<const int32_t> draft);
+  void note_ahead(int32_t id);
   [[nodiscard]] result<std::unique_ptr<runner::session_runner>> runner_on(
       std::shared_ptr<engine::engine> e) const;
   void take_offer();
@@ -111,6 +127,9 @@ class session final : public engine::tenant {
   // whether the sequence's own is that of evaluated_ tokens no longer.
   uint64_t kept_at_ = 0;
   bool state_spoilt_ = false;
+  // A draft whose keys are behind those of tokens_, and how many of it were appended since.
+  std::vector<int32_t> ahead_;
+  std::size_t n_ahead_ = 0;
   uint64_t steps_ = 0, steps_tokens_ = 0;
   uint64_t max_context_ = 0;                    // on the engine where it was opened
   std::vector<bitnet_kernel_stat> ran_before_;  // on former engines

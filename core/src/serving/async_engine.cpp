@@ -18,7 +18,10 @@ constexpr uint64_t rows_bytes = 64U << 20;
 
 constexpr uint32_t most_sequences = 1024;
 
-// What a step of all sequences needs of a program: a row and a token for each.
+// Rows of a step beside one for each sequence: behind tokens that are drafted.
+constexpr uint32_t rows_ahead = 64;
+
+// What a step of all sequences needs of a program: a row and a token for each, and for drafts.
 result<engine::limits> limits_for(const engine::engine& e, const engine_options& o) {
   uint32_t attention_flags = UINT32_MAX;
   for (const auto& p : e.parts()) {
@@ -34,8 +37,8 @@ result<engine::limits> limits_for(const engine::engine& e, const engine_options&
     return most;
   }
   const uint64_t row_bytes = most->row_floats * sizeof(float);
-  most->max_outputs = static_cast<uint32_t>(
-      std::clamp<uint64_t>(rows_bytes / row_bytes, 1, std::min(o.max_sequences, most->n_batch)));
+  most->max_outputs = static_cast<uint32_t>(std::clamp<uint64_t>(
+      rows_bytes / row_bytes, 1, std::min(o.max_sequences + rows_ahead, most->n_batch)));
   return most;
 }
 

@@ -11,6 +11,7 @@
 #include "commands/bench_facts.hpp"
 #include "commands/commands.hpp"
 #include "interrupt.hpp"
+#include "library/generation.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
 
@@ -76,8 +77,10 @@ result<std::vector<test>> tests_of(const invocation& in) {
 // Runs tests in one session. Every call is given the same random tokens.
 class runner {
  public:
-  runner(bitnet_session* session, const bitnet_model_info& model, const settings& set)
+  runner(bitnet_session* session, const bitnet_model_info& model, const settings& set,
+         const bitnet_speculation& ahead)
       : session_(session),
+        ahead_(ahead),
         full_head_(set.text("head") == "full"),
         starts_anew_(set.integer("sliding-window") != 0),
         logits_(model.n_vocab) {
@@ -134,7 +137,7 @@ class runner {
 
   // A prompt is timed to its end; generating, from the token before the first to the last.
   result<uint64_t> greedily(const test& what) {
-    const greedy how(what.n_gen == 0 ? 1 : what.n_gen);
+    const greedy how(what.n_gen == 0 ? 1 : what.n_gen, &ahead_);
     bitnet_generation_result out{};
     out.struct_size = sizeof out;
     library_error err;
@@ -147,6 +150,7 @@ class runner {
   }
 
   bitnet_session* session_;
+  const bitnet_speculation ahead_;
   bool full_head_, starts_anew_;
   std::vector<float> logits_;
   token_list ids_;
@@ -221,10 +225,13 @@ std::string formatted(const std::string& format, const std::vector<measurement>&
 }
 
 // Runs all tests; returns the exit code of what ended them, with the samples that there are.
-result<int> measure(const invocation& in, bitnet_session* session, const bitnet_model_info& model,
+result<int> measure(const invocation& in, const engine& on, const bitnet_model_info& model,
                     std::vector<measurement>& all) {
-  const interrupt::scope until_measured(session);
-  runner runs(session, model, in.set);
+  const interrupt::scope until_measured(on.session.get());
+  auto ahead = given_speculation(in.set);
+  if (!ahead) return std::unexpected(ahead.error());
+  ahead->draft = on.draft.get();
+  runner runs(on.session.get(), model, in.set, *ahead);
   const int64_t repetitions = in.set.integer("repetitions");
   for (measurement& m : all) {
     for (int64_t i = in.set.flag("warmup") ? -1 : 0; i < repetitions; ++i) {
@@ -255,6 +262,11 @@ result<int> bench_command(const invocation& in) {
                 "--parallel, too");
   auto tests = tests_of(in);
   if (!tests) return std::unexpected(tests.error());
+  const auto ahead = given_speculation(in.set);
+  if (!ahead) return std::unexpected(ahead.error());
+  if (ahead->type != BITNET_SPECULATION_NONE && in.set.text("head") == "full")
+    return fail(exit_code::usage,
+                "--head full times steps of one token each: leave --spec-type and --model-draft");
   uint32_t context = 0;
   for (const test& t : *tests) context = std::max(context, t.depth + t.tokens() + 1);
 
@@ -265,8 +277,10 @@ result<int> bench_command(const invocation& in) {
   ceilings limit(in.set.integer("ceiling-mb"), f.device, static_cast<uint32_t>(f.threads));
   std::vector<measurement> measured;
   for (const test& t : *tests) measured.push_back({t, {}, {}});
-  auto ended = measure(in, opened->all.session.get(), f.model, measured);
+  auto ended = measure(in, opened->all, f.model, measured);
   if (!ended) return std::unexpected(ended.error());
+  if (const auto report = session_report(opened->all.session.get()))
+    if (const std::string line = speculation_line(*report); !line.empty()) in.out.note(line);
   f.pages = large_pages_now();
   limit.measure_again();
   std::erase_if(measured, [](const measurement& m) { return m.samples_ns.empty(); });

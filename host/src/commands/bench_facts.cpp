@@ -96,13 +96,14 @@ result<bench_engine> open_bench(const invocation& in, const std::string& wanted,
   return bench_engine{*std::move(all), std::move(about)};
 }
 
-greedy::greedy(uint32_t n_tokens) {
+greedy::greedy(uint32_t n_tokens, const bitnet_speculation* ahead) {
   bitnet_sampling_defaults(&sampling_, sizeof sampling_);
   sampling_.temperature = 0;
   sampling_.ignore_eos = 1;
   options_.struct_size = sizeof options_;
   options_.max_tokens = static_cast<int32_t>(n_tokens);
   options_.sampling = &sampling_;
+  options_.speculation = ahead;
 }
 
 token_list random_tokens(std::mt19937& random, std::size_t n, uint32_t n_vocab) {

@@ -50,7 +50,8 @@ struct bench_engine {
 // Options of a generation that takes the likeliest token `n_tokens` times, whatever it is.
 class greedy {
  public:
-  explicit greedy(uint32_t n_tokens);
+  // `ahead`: what drafts, borrowed; NULL: nothing.
+  explicit greedy(uint32_t n_tokens, const bitnet_speculation* ahead = nullptr);
   greedy(const greedy&) = delete;
   greedy& operator=(const greedy&) = delete;
   [[nodiscard]] const bitnet_generation& options() const { return options_; }

@@ -230,6 +230,7 @@ class chat {
             report->value("kv", nlohmann::json::object()).value("max_context", uint64_t{0});
         room != 0)
       in_.out.line(fmt::format("free memory: a context of {} tokens", room));
+    if (const std::string line = speculation_line(*report); !line.empty()) in_.out.line(line);
     for (const auto& kernel : report->value("kernels", nlohmann::json::array())) {
       const std::string precision = kernel.value("precision", "");
       in_.out.line(fmt::format("{} {} calls{}", kernel.value("id", ""),
@@ -261,6 +262,7 @@ class chat {
   result<void> answer(const std::string& text) {
     auto plan = generation_plan::from(set_, grammar_);
     if (!plan) return std::unexpected(plan.error());
+    plan->draft_with(all_.draft.get());
     answer_printer printer(in_.out, set_.text("reasoning") == "show");
     auto got = talk_.ask(text, *plan, [&](std::string_view piece) { return printer.take(piece); });
     if (!printer.finish()) return printer.printed();

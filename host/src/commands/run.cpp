@@ -87,7 +87,7 @@ result<nlohmann::json> run_json(const engine& all, const std::string& prompt, co
                         {"model", model_json(all)},
                         {"seed", plan.seed()},
                         {"version", bitnet_version()}};
-  for (const char* key : {"device_status", "kernels", "kv", "parts", "moves"}) {
+  for (const char* key : {"device_status", "kernels", "kv", "parts", "moves", "speculation"}) {
     if (ran->contains(key)) out[key] = (*ran)[key];
   }
   return out;
@@ -138,6 +138,8 @@ result<int> run_prompt(const invocation& in, const engine& all, const generation
   if (!printed) return std::unexpected(printed.error());
   say_why_it_ended(in, all, *done);
   if (in.set.flag("perf")) in.out.line(timings_line(done->result));
+  if (const auto report = session_report(all.session.get()))
+    if (const std::string line = speculation_line(*report); !line.empty()) in.out.note(line);
   return done->result.stop_reason == BITNET_STOP_CANCELLED ? exit_code::interrupted : exit_code::ok;
 }
 
@@ -169,6 +171,7 @@ result<int> run_command(const invocation& in) {
   if (!all) return std::unexpected(all.error());
   const auto watch = watch_backends(in, all->runtime.get());
   if (!watch) return std::unexpected(watch.error());
+  plan->draft_with(all->draft.get());
   return run_prompt(in, *all, *plan, prompt);
 }
 

@@ -332,6 +332,18 @@ void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* se
     out.note(fmt::format("layers: {}", layers));
 }
 
+namespace {
+
+// Empty where the command takes no draft model, or none is given.
+result<model_handle> open_draft(const invocation& in, bitnet_runtime* runtime) {
+  if (!in.set.has("model-draft") || in.set.text("model-draft").empty()) return model_handle{};
+  auto file = find_model(in.set.text("model-draft"), in.variables);
+  if (!file) return std::unexpected(file.error());
+  return open_model(in, runtime, *file, static_cast<uint32_t>(in.set.integer("ctx-size")));
+}
+
+}  // namespace
+
 result<engine> open_silently(const invocation& in, const std::string& wanted, uint32_t n_context,
                              bool profile) {
   engine all;
@@ -344,6 +356,10 @@ result<engine> open_silently(const invocation& in, const std::string& wanted, ui
   auto model = open_model(in, all.runtime.get(), all.file, n_context);
   if (!model) return std::unexpected(model.error());
   all.model = *std::move(model);
+  if (auto draft = open_draft(in, all.runtime.get()); !draft)
+    return std::unexpected(draft.error());
+  else
+    all.draft = *std::move(draft);
   auto session = open_session(in, all.model.get(), n_context, profile);
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);

@@ -48,6 +48,7 @@ struct engine {
   std::string file;
   runtime_handle runtime;
   model_handle model;
+  model_handle draft;  // of --model-draft; empty: none
   session_handle session;
 };
 // `wanted` as in find_model.

@@ -134,7 +134,54 @@ result<generation_plan> generation_plan::from(const settings& set, std::string g
   }
   for (const std::string& stop : plan.stops_) plan.stop_views_.push_back(borrowed(stop));
   plan.max_tokens_ = static_cast<int32_t>(set.integer("n-predict"));
+  auto speculation = given_speculation(set);
+  if (!speculation) return std::unexpected(speculation.error());
+  plan.speculation_ = *speculation;
   return plan;
+}
+
+void generation_plan::draft_with(bitnet_model* draft) {
+  speculation_.draft = draft;
+}
+
+result<bitnet_speculation> given_speculation(const settings& set) {
+  bitnet_speculation out;
+  bitnet_speculation_defaults(&out, sizeof out);
+  const std::string& type = set.text("spec-type");
+  const bool has_draft = !set.text("model-draft").empty();
+  out.type = type == "ngram"   ? BITNET_SPECULATION_NGRAM
+             : type == "draft" ? BITNET_SPECULATION_DRAFT
+             : type == "auto"  ? BITNET_SPECULATION_AUTO
+                               : BITNET_SPECULATION_NONE;
+  if (has_draft && !set.given("spec-type")) out.type = BITNET_SPECULATION_DRAFT;
+  if (out.type == BITNET_SPECULATION_DRAFT && !has_draft)
+    return fail(exit_code::usage,
+                "--spec-type draft expects a draft model, found none; give it as --model-draft");
+  out.n_max = static_cast<uint32_t>(set.integer("draft-max"));
+  out.n_min = static_cast<uint32_t>(set.integer("draft-min"));
+  if (out.n_min > out.n_max)
+    return fail(
+        exit_code::usage,
+        fmt::format("--draft-min expects at most --draft-max, {}; found {}", out.n_max, out.n_min));
+  out.ngram_size = static_cast<uint32_t>(set.integer("spec-ngram-size-n"));
+  return out;
+}
+
+std::string speculation_line(const nlohmann::json& report) {
+  const auto at = report.find("speculation");
+  if (at == report.end()) return "";
+  const std::string why = at->value("why", "");
+  const uint64_t pauses = at->value("pauses", uint64_t{0});
+  std::string line =
+      fmt::format("speculation: {} of {} drafted tokens accepted in {} steps",
+                  at->value("accepted", uint64_t{0}), at->value("drafted", uint64_t{0}),
+                  at->value("steps", uint64_t{0}));
+  if (at->value("steps", uint64_t{0}) != 0)
+    line += fmt::format(", {:.1f} tokens each, which took {:.2f} times as long as without",
+                        at->value("tokens_per_step", 0.0), at->value("step_ratio", 0.0));
+  if (pauses != 0) line += fmt::format("; paused {} times, as it cost time", pauses);
+  if (!why.empty()) line += fmt::format("; the draft model failed: {}", why);
+  return line;
 }
 
 bitnet_generation generation_plan::options() const {
@@ -147,6 +194,7 @@ bitnet_generation generation_plan::options() const {
   g.n_stop_tokens = static_cast<uint32_t>(stop_ids_.size());
   g.stop_tokens = stop_ids_.data();
   g.grammar = borrowed(grammar_);
+  if (speculation_.type != BITNET_SPECULATION_NONE) g.speculation = &speculation_;
   return g;
 }
 
@@ -204,6 +252,10 @@ nlohmann::json timings_json(const bitnet_generation_result& done) {
   nlohmann::json timings;
   add_phase(timings, "prompt", done.n_prompt, done.prompt_ns);
   add_phase(timings, "predicted", done.n_generated, done.generate_ns);
+  if (done.n_drafted != 0) {
+    timings["draft_n"] = done.n_drafted;
+    timings["draft_n_accepted"] = done.n_accepted;
+  }
   return timings;
 }
 

@@ -30,7 +30,9 @@ class generation_plan {
   [[nodiscard]] const std::vector<std::string>& stop_texts() const { return stops_; }
   [[nodiscard]] const token_list& stop_ids() const { return stop_ids_; }
 
-  // Pointers into this plan; valid while it lives unchanged.
+  // The model of --model-draft, borrowed; NULL: there is none.
+  void draft_with(bitnet_model* draft);
+  // Pointers into this plan; valid while it lives at its place, unchanged.
   [[nodiscard]] bitnet_generation options() const;
 
  private:
@@ -42,8 +44,16 @@ class generation_plan {
   std::vector<bitnet_str> stop_views_;
   token_list stop_ids_;
   std::string grammar_;
+  bitnet_speculation speculation_{};
   int32_t max_tokens_ = -1;
 };
+
+// As --spec-type, --draft-max, --draft-min and --spec-ngram-size-n say; without its draft model.
+// Exit code 2 for --spec-type draft without --model-draft.
+[[nodiscard]] result<bitnet_speculation> given_speculation(const settings& set);
+// "speculation by ngram: 30 of 40 drafted tokens accepted, ..." of a session's or a scheduler's
+// report; "" where nothing was to be drafted.
+[[nodiscard]] std::string speculation_line(const nlohmann::json& report);
 
 struct generated {
   bitnet_generation_result result{};

@@ -6,7 +6,7 @@ import secrets
 from typing import Any, List, Mapping, Sequence, TypedDict, Union
 
 from . import _native
-from ._model import Message, format_chat, token_array
+from ._model import Message, Model, format_chat, token_array
 from ._native import ffi, lib, numbers
 
 Prompt = Union[str, Sequence[int], Sequence[Message]]
@@ -21,7 +21,9 @@ class Generating(TypedDict, total=False):
 
     Without a seed one is drawn, which the Generation has. `stop` are texts that end the answer and
     are not in it, `stop_tokens` ids that do. `grammar` is GBNF (docs/reference/grammars.md): each text is
-    the begin of one that its rule root has. `template` and `parse_special_in_messages` are for messages, as in
+    the begin of one that its rule root has. `speculation` is "none", "ngram", "draft" or "auto": what drafts tokens, which
+    does not change the text; `draft` is the model that does, of the same vocabulary, and is open until the session or
+    engine is closed. `draft_max`, `draft_min` and `ngram_size` are tokens. `template` and `parse_special_in_messages` are for messages, as in
     Model.tokenize_chat().
     """
 
@@ -40,6 +42,11 @@ class Generating(TypedDict, total=False):
     stop: Union[str, Sequence[str]]
     stop_tokens: Sequence[int]
     grammar: str
+    speculation: str
+    draft: Model
+    draft_max: int
+    draft_min: int
+    ngram_size: int
     template: str
     parse_special_in_messages: bool
 
@@ -56,6 +63,12 @@ def check_names(how: Mapping[str, Any], known: type) -> None:
         raise TypeError(f"there is no way to generate called {', '.join(sorted(unknown))}")
 
 
+def _speculation(name: str | None, draft: Model | None) -> int:
+    if name is None:
+        name = "none" if draft is None else "draft"
+    return _native.choice("speculation", "SPECULATION", name)
+
+
 class Asked:
     """bitnet_generation, with the structs that it points to, of Generating less what is for messages."""
 
@@ -67,6 +80,12 @@ class Asked:
         biases = how.pop("logit_bias", None) or {}
         self.max_tokens = how.pop("max_tokens", None)
         grammar = how.pop("grammar", None)
+        self.draft: Model | None = how.pop("draft", None)
+        if self.draft is not None and not isinstance(self.draft, Model):
+            raise TypeError(f"draft is a bitnet.Model, not {type(self.draft).__name__}")
+        ahead = _native.Options("bitnet_speculation").give(
+            type=_speculation(how.pop("speculation", None), self.draft), n_max=how.pop("draft_max", None),
+            n_min=how.pop("draft_min", None), ngram_size=how.pop("ngram_size", None))
         seed = how.pop("seed", None)
         self.seed: int = secrets.randbits(32) if seed is None else seed
         self._sampling = _native.Options("bitnet_sampling").give(
@@ -77,10 +96,21 @@ class Asked:
         except (TypeError, OverflowError, AttributeError) as why:
             raise TypeError(f"logit_bias maps ids to numbers: {why}") from None
         self.options = _native.Options("bitnet_generation").give(max_tokens=self.max_tokens)
+        self.options.struct.speculation = self.options.keep(ahead).struct
+        self._ahead = ahead
         self._give_texts(grammar)
         self.options.struct.n_stop_tokens = len(self._stop_tokens)
         self.options.struct.stop_tokens = self._stop_tokens
         self.options.struct.sampling = self._sampling.struct
+
+    def drafts_for(self, owner: Any) -> None:
+        """Before the call: `owner`, the handle of a session or scheduler, keeps the draft model open from now on."""
+        if self.draft is None:
+            return
+        assert self.draft._handle is not None
+        with self.draft._handle.used() as pointer:
+            owner.need(self.draft._handle)
+            self._ahead.struct.draft = pointer
 
     def _give_texts(self, grammar: str | None) -> None:
         views: List[Any] = []

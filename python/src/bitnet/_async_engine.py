@@ -335,6 +335,7 @@ class AsyncEngine(Owner):
             options = _request_options(how)
             ids, begun = self._prompt(prompt, how)
             asked = Asked(how)
+            asked.drafts_for(self._handle)
             options.struct.generation = asked.options.struct
             pointer = _begin(scheduler, options, ids)
         request = Request(self._reader, self._handle_of(pointer), pointer, asked, options.struct.n_choices, begun,

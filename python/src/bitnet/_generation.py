@@ -50,6 +50,8 @@ class Generation:
     prompt_seconds: float
     generate_seconds: float
     left_out: int = 0  #: oldest messages that did not fit the context, of a Chat
+    n_drafted: int = 0  #: tokens of drafts that were computed
+    n_accepted: int = 0  #: of these: that are in the text
 
     def __str__(self) -> str:
         return self.text
@@ -102,6 +104,7 @@ class _Run:
         ids, self._first = self.session._prompt(self._pointer, prompt, how.pop("template", None),
                                                 how.pop("parse_special_in_messages", False))
         self._how = Asked(how)
+        self._how.drafts_for(self.session._handle)
         generation = self._how.options.struct
         self._callback: Any = ffi.callback("bitnet_text_callback", self._on_text, error=1)
         generation.text = self._callback
@@ -168,7 +171,7 @@ class _Run:
         reason, stop = self._how.ending(out.stop_reason, out.stop_index)
         self.result = Generation(
             "".join(self._pieces), new, reason, stop, self._how.seed, out.n_prompt, out.prompt_ns / 1e9,
-            out.generate_ns / 1e9, getattr(self._asked[0], "left_out", 0))
+            out.generate_ns / 1e9, getattr(self._asked[0], "left_out", 0), out.n_drafted, out.n_accepted)
         if self.at_end is not None:
             self.at_end(self.result)
 

@@ -38,6 +38,7 @@ class Handle:
         self._close = close
         self._parent = parent
         self._keep = keep  # what the library points to
+        self._needed: list[Handle] = []  # beside the parent
         self._holds = 1
         self._closed = False
         self._forked = False
@@ -76,6 +77,15 @@ class Handle:
         self._pointer = self._keep = None
         if self._parent is not None:
             self._parent.let_go()
+        while self._needed:
+            self._needed.pop().let_go()
+
+    def need(self, other: "Handle") -> None:
+        """Holds `other` until this one is closed. By who holds this one."""
+        with _counts:
+            if other not in self._needed:
+                other.hold()
+                self._needed.append(other)
 
     @contextlib.contextmanager
     def used(self) -> Iterator[Any]:

@@ -199,8 +199,8 @@ class Request:
             "".join(choice.texts), choice.tokens, reason, stop, (self._asked.seed + event.candidate) % 2**32,
             event.n_prompt, event.prompt_ns / 1e9, event.generate_ns / 1e9, choice=event.choice,
             n_cached=event.n_cached, n_recomputed=event.n_recomputed, preemptions=event.preemptions,
-            queue_seconds=event.queue_ns / 1e9, logprobs=logprobs, top_logprobs=top,
-            mean_logprob=event.mean_logprob if self._has_mean else None)
+            n_drafted=event.n_drafted, n_accepted=event.n_accepted, queue_seconds=event.queue_ns / 1e9,
+            logprobs=logprobs, top_logprobs=top, mean_logprob=event.mean_logprob if self._has_mean else None)
 
     async def finish(self) -> None:
         """Until it has ended."""

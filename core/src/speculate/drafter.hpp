@@ -1,0 +1,32 @@
+#pragma once
+// What guesses the next tokens of a sequence. A guess costs or saves time and never changes a text:
+// every guessed token is verified by the model itself.
+//
+// Owner   one sequence.
+// Threads one at a time.
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/result.hpp"
+
+namespace bitnet::speculate {
+
+class drafter {
+ public:
+  drafter() = default;
+  drafter(const drafter&) = delete;
+  drafter& operator=(const drafter&) = delete;
+  virtual ~drafter() = default;
+
+  // Appends at most `most` (> 0) tokens to `draft`, which is empty: those that are expected behind
+  // `tokens`, the prompt and all that was sampled. From call to call `tokens` only grows. After a
+  // failure there is no further call.
+  virtual result<void> propose(std::span<const int32_t> tokens, uint32_t most,
+                               std::vector<int32_t>& draft) = 0;
+  // "ngram", "draft"
+  [[nodiscard]] virtual const char* name() const = 0;
+};
+
+}  // namespace bitnet::speculate
