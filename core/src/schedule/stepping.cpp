@@ -334,7 +334,7 @@ void scheduler::contents::finish_step(nanoseconds took) {
   }
 }
 
-// What a step beside one token of each decode took is nobody's measure of prompts or decodes.
+// A step with more than one token of a decode measures neither prompts nor decodes.
 void scheduler::contents::learn(nanoseconds took) {
   step_ns_ = static_cast<double>(took.count());
   uint32_t n_tokens = 0;
