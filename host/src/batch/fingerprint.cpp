@@ -1,0 +1,54 @@
+#include "batch/fingerprint.hpp"
+
+#define XXH_INLINE_ALL
+#include <fmt/format.h>
+#include <xxhash.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <vector>
+
+namespace bitnet::host::batch {
+namespace {
+
+namespace fs = std::filesystem;
+
+void add_file(XXH3_state_t& hash, const fs::path& file) {
+  constexpr uint64_t n_samples = 64;
+  constexpr uint64_t sample_bytes = 4096;
+  std::error_code error;
+  const uint64_t bytes = fs::file_size(file, error);
+  if (error) return;
+  XXH3_64bits_update(&hash, &bytes, sizeof bytes);
+  std::ifstream in(file, std::ios::binary);
+  std::vector<char> sample(sample_bytes);
+  const uint64_t last = bytes - std::min(bytes, sample_bytes);
+  for (uint64_t i = 0; i < n_samples && in; ++i) {
+    in.seekg(static_cast<std::streamoff>(last / (n_samples - 1) * i));
+    in.read(sample.data(), static_cast<std::streamsize>(sample_bytes));
+    XXH3_64bits_update(&hash, sample.data(), static_cast<std::size_t>(in.gcount()));
+    if (bytes <= sample_bytes) break;
+  }
+}
+
+}  // namespace
+
+std::string fingerprint_of(const std::string& model) {
+  std::error_code error;
+  std::vector<fs::path> files;
+  if (fs::is_directory(model, error)) {
+    for (fs::directory_iterator it(model, error), end; !error && it != end; it.increment(error))
+      if (it->is_regular_file(error)) files.push_back(it->path());
+    std::ranges::sort(files);
+  } else {
+    files.emplace_back(model);
+  }
+  XXH3_state_t hash;
+  XXH3_64bits_reset(&hash);
+  for (const fs::path& file : files) add_file(hash, file);
+  return fmt::format("fp_{:016x}", XXH3_64bits_digest(&hash));
+}
+
+}  // namespace bitnet::host::batch

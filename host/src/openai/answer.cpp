@@ -1,0 +1,237 @@
+#include "openai/answer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "library/answer_parts.hpp"
+#include "library/handles.hpp"
+#include "openai/base64.hpp"
+
+namespace bitnet::host::openai {
+namespace {
+
+using nlohmann::ordered_json;
+
+std::string text_of(const bitnet_model* model, std::span<const bitnet_token> ids) {
+  std::string text;
+  const bitnet_status status = fetch(
+      [&](char* out, uint64_t capacity, uint64_t* needed) {
+        return bitnet_detokenize(model, ids.data(), ids.size(), BITNET_DETOKENIZE_SPECIAL, out,
+                                 capacity, needed, nullptr);
+      },
+      text);
+  return status == BITNET_OK ? text : "";
+}
+
+// The bytes of a token within a text: at its begin some vocabularies drop a blank.
+std::string piece_of(const bitnet_model* model, bitnet_token id) {
+  const std::string alone = text_of(model, std::span(&id, 1));
+  const bitnet_token twice[] = {id, id};
+  const std::string both = text_of(model, twice);
+  return both.starts_with(alone) ? both.substr(alone.size()) : alone;
+}
+
+const char* finish_reason_of(uint32_t stop) {
+  return stop == BITNET_STOP_LENGTH || stop == BITNET_STOP_CONTEXT ? "length" : "stop";
+}
+
+bool continues_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
+}
+
+// A float's shortest decimal as a double, whose own shortest decimal is then the same. JSON has no
+// infinity: OpenAI gives -9999 for what cannot come.
+double shortest(float value) {
+  constexpr double never = -9999;
+  if (!std::isfinite(value)) return never;
+  const std::string text = fmt::format("{}", value);
+  double out = 0;
+  std::from_chars(text.data(), text.data() + text.size(), out);
+  return out;
+}
+
+// ---- chats -------------------------------------------------------------------------------------
+
+ordered_json bytes_json(const std::string& text) {
+  ordered_json out = ordered_json::array();
+  for (const char c : text) out.push_back(static_cast<unsigned char>(c));
+  return out;
+}
+
+ordered_json logprob_json(const std::string& piece, float logprob) {
+  return {{"token", piece}, {"logprob", shortest(logprob)}, {"bytes", bytes_json(piece)}};
+}
+
+ordered_json chat_logprobs(const choice& said) {
+  ordered_json content = ordered_json::array();
+  for (const token_logprob& one : said.logprobs) {
+    ordered_json row = logprob_json(one.piece, one.logprob);
+    ordered_json top = ordered_json::array();
+    for (const auto& [piece, logprob] : one.top) top.push_back(logprob_json(piece, logprob));
+    row["top_logprobs"] = std::move(top);
+    content.push_back(std::move(row));
+  }
+  return {{"content", std::move(content)}, {"refusal", nullptr}};
+}
+
+// {"role", "content"}, with "reasoning_content" where the answer begins with thinking. Text of a
+// grammar is given as it is: the grammar decided what it means.
+ordered_json message_of(const choice& said, const prompt& asked, bool by_grammar) {
+  ordered_json out = {{"role", "assistant"}, {"content", said.text}, {"refusal", nullptr}};
+  if (by_grammar) return out;
+  std::string reasoning;
+  std::string content;
+  answer_splitter splitter;
+  const auto add = [&](const std::vector<answer_piece>& pieces) {
+    for (const answer_piece& one : pieces) {
+      if (one.of == part::reasoning) {
+        if (one.what == answer_piece::kind::text) reasoning += one.text;
+        continue;
+      }
+      if (one.what == answer_piece::kind::begins) content += call_begins;
+      if (one.what == answer_piece::kind::text) content += one.text;
+      if (one.what == answer_piece::kind::ends) content += call_ends;
+    }
+  };
+  add(splitter.take(asked.begun + said.text));
+  add(splitter.finish());
+  if (reasoning.empty() && asked.begun.empty()) return out;
+  const auto drop_blanks_before = [](std::string& text) {
+    text.erase(0, std::min(text.find_first_not_of(" \t\r\n"), text.size()));
+  };
+  drop_blanks_before(content);
+  drop_blanks_before(reasoning);
+  out["content"] = content;
+  out["reasoning_content"] = reasoning;
+  return out;
+}
+
+// ---- completions -------------------------------------------------------------------------------
+
+ordered_json completion_logprobs(const choice& said) {
+  ordered_json tokens = ordered_json::array();
+  ordered_json logprobs = ordered_json::array();
+  ordered_json tops = ordered_json::array();
+  ordered_json offsets = ordered_json::array();
+  uint64_t offset = 0;  // in characters
+  for (const token_logprob& one : said.logprobs) {
+    tokens.push_back(one.piece);
+    logprobs.push_back(shortest(one.logprob));
+    ordered_json top = ordered_json::object();
+    for (const auto& [piece, logprob] : one.top) top[piece] = shortest(logprob);
+    tops.push_back(std::move(top));
+    offsets.push_back(offset);
+    offset += one.piece.size() -
+              static_cast<std::size_t>(std::ranges::count_if(one.piece, continues_character));
+  }
+  return {{"tokens", std::move(tokens)},
+          {"token_logprobs", std::move(logprobs)},
+          {"top_logprobs", std::move(tops)},
+          {"text_offset", std::move(offsets)}};
+}
+
+// ---- embeddings --------------------------------------------------------------------------------
+
+ordered_json embedding_json(std::span<const float> numbers, bool as_base64) {
+  static_assert(std::endian::native == std::endian::little, "clients read little-endian floats");
+  if (as_base64) return base64(std::as_bytes(numbers));
+  ordered_json out = ordered_json::array();
+  for (const float x : numbers) out.push_back(shortest(x));
+  return out;
+}
+
+ordered_json usage_json(const usage& used, bool generated) {
+  ordered_json out = {{"prompt_tokens", used.prompt}};
+  if (generated) out["completion_tokens"] = used.completion;
+  out["total_tokens"] = used.prompt + used.completion;
+  if (generated) out["prompt_tokens_details"] = {{"cached_tokens", used.cached}};
+  return out;
+}
+
+}  // namespace
+
+void usage::add(const usage& other) {
+  prompt += other.prompt;
+  completion += other.completion;
+  cached += other.cached;
+}
+
+void collected_answer::add_logprob(const bitnet_event& e, choice& to) {
+  token_logprob one{piece_of(with_, e.token), e.logprob, {}};
+  for (uint32_t i = 0; i < e.n_top; ++i)
+    one.top.emplace_back(piece_of(with_, e.top[i].token), e.top[i].logprob);
+  to.logprobs.push_back(std::move(one));
+}
+
+void collected_answer::end(const bitnet_event& e, choice& of) {
+  --n_open_;
+  of.finish_reason = finish_reason_of(e.stop_reason);
+  // The token that ends an answer is no part of its text, and so of its log probabilities.
+  const bool by_token = e.stop_reason == BITNET_STOP_EOS || e.stop_reason == BITNET_STOP_TOKEN;
+  if (by_token && !of.logprobs.empty()) of.logprobs.pop_back();
+  used_.prompt = std::max(used_.prompt, e.n_prompt);  // computed once for all choices
+  used_.cached = std::max(used_.cached, e.n_cached);
+  used_.completion += e.n_generated;
+  embedding_.assign(e.embedding, e.embedding + e.n_embedding);
+}
+
+void collected_answer::take(const bitnet_event& e, bool with_logprobs) {
+  if (e.choice >= choices_.size()) return;
+  choice& to = choices_[e.choice];
+  if (e.kind == BITNET_EVENT_TEXT) {
+    to.text.append(e.text.data, e.text.size);
+    if (with_logprobs && e.token >= 0) add_logprob(e, to);
+  } else if (e.kind == BITNET_EVENT_END) {
+    end(e, to);
+  }
+}
+
+ordered_json response_json(const request& from, const object_facts& about,
+                           std::span<const collected_answer> answers,
+                           std::span<const prompt> prompts) {
+  const bool embeds = from.to == endpoint::embeddings;
+  const bool is_chat = from.to == endpoint::chat;
+  ordered_json list = ordered_json::array();
+  usage used;
+  for (std::size_t p = 0; p < answers.size(); ++p) {
+    used.add(answers[p].used());
+    if (embeds) {
+      list.push_back({{"object", "embedding"},
+                      {"index", p},
+                      {"embedding", embedding_json(answers[p].embedding(), from.base64)}});
+      continue;
+    }
+    for (const choice& said : answers[p].choices()) {
+      ordered_json row = {{"index", list.size()}};
+      if (is_chat)
+        row["message"] = message_of(said, prompts[p], !from.how.grammar.empty());
+      else
+        row["text"] = said.text;
+      row["logprobs"] = nullptr;
+      if (from.how.logprobs)
+        row["logprobs"] = is_chat ? chat_logprobs(said) : completion_logprobs(said);
+      row["finish_reason"] = said.finish_reason;
+      list.push_back(std::move(row));
+    }
+  }
+  if (embeds)
+    return {{"object", "list"},
+            {"data", std::move(list)},
+            {"model", about.model},
+            {"usage", usage_json(used, false)},
+            {"system_fingerprint", about.fingerprint}};
+  return {{"id", about.id},
+          {"object", is_chat ? "chat.completion" : "text_completion"},
+          {"created", about.created},
+          {"model", about.model},
+          {"choices", std::move(list)},
+          {"usage", usage_json(used, true)},
+          {"system_fingerprint", about.fingerprint}};
+}
+
+}  // namespace bitnet::host::openai

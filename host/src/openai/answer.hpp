@@ -1,0 +1,78 @@
+#pragma once
+// The events of a request, collected until it has ended, and the objects of OpenAI's API that they
+// become.
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "openai/prompt.hpp"
+
+namespace bitnet::host::openai {
+
+struct token_logprob {
+  std::string piece;  // bytes, which may be part of a character
+  float logprob = 0;  // natural logarithm
+  std::vector<std::pair<std::string, float>> top;
+};
+
+// One answer to one prompt.
+struct choice {
+  std::string text;
+  const char* finish_reason = "stop";  // or "length"
+  std::vector<token_logprob> logprobs;
+};
+
+// Tokens.
+struct usage {
+  uint64_t prompt = 0;
+  uint64_t completion = 0;
+  uint64_t cached = 0;  // of the prompt: known from an earlier request
+
+  void add(const usage& other);
+};
+
+// What one request of a scheduler gave.
+class collected_answer {
+ public:
+  // `with` outlives it; it names tokens where there are log probabilities.
+  collected_answer(uint32_t n_choices, const bitnet_model* with)
+      : choices_(n_choices), with_(with), n_open_(n_choices) {}
+
+  // A TEXT or an END; of a request with an embedding, its END.
+  void take(const bitnet_event& e, bool with_logprobs);
+  [[nodiscard]] bool ended() const { return n_open_ == 0; }
+
+  [[nodiscard]] std::span<const choice> choices() const { return choices_; }
+  [[nodiscard]] std::span<const float> embedding() const { return embedding_; }
+  [[nodiscard]] const usage& used() const { return used_; }
+
+ private:
+  void add_logprob(const bitnet_event& e, choice& to);
+  void end(const bitnet_event& e, choice& of);
+
+  std::vector<choice> choices_;
+  std::vector<float> embedding_;
+  const bitnet_model* with_;
+  usage used_;
+  uint32_t n_open_;
+};
+
+// What every object says of the request.
+struct object_facts {
+  std::string id;       // "chatcmpl-...", "cmpl-..."
+  int64_t created = 0;  // seconds since 1970
+  std::string model;
+  std::string fingerprint;  // of model and program: system_fingerprint
+};
+
+// `answers` and `prompts` have an element for each prompt of `from`, in its order.
+// {"object": "chat.completion", ...}, "text_completion", or a "list" of embeddings.
+[[nodiscard]] nlohmann::ordered_json response_json(const request& from, const object_facts& about,
+                                                   std::span<const collected_answer> answers,
+                                                   std::span<const prompt> prompts);
+
+}  // namespace bitnet::host::openai

@@ -1,0 +1,169 @@
+#include "openai/generation_fields.hpp"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+#include <utility>
+
+#include "knobs/sampling.hpp"
+#include "openai/json_grammar.hpp"
+
+namespace bitnet::host::openai {
+namespace {
+
+using nlohmann::json;
+
+constexpr double most_choices = 128;  // of a request to a scheduler
+constexpr double most_tokens = std::numeric_limits<int32_t>::max();
+
+void read_max_tokens(field_reader& in, generation_wish& how) {
+  // The last of them that is there counts: max_completion_tokens replaced max_tokens in OpenAI's
+  // API, and n_predict is llama-server's.
+  for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
+    const int32_t before = how.max_tokens;
+    in.number(name, -1, most_tokens, how.max_tokens);
+    if (how.max_tokens != 0) continue;
+    how.max_tokens = before;
+    in.wrong(name, "at least 1, or -1 for no limit");
+  }
+}
+
+void read_seed(field_reader& in, generation_wish& how) {
+  const json* const found = in.any("seed");
+  if (found == nullptr) return;
+  if (!found->is_number_integer()) return in.wrong("seed", "a whole number");
+  // Seeds of OpenAI have 64 bits; the low 32 of them count. -1 is llama-server's random one.
+  const auto bits = found->is_number_unsigned() ? found->get<uint64_t>()
+                                                : static_cast<uint64_t>(found->get<int64_t>());
+  how.has_seed = bits != std::numeric_limits<uint64_t>::max();
+  if (how.has_seed) how.sampling.seed = static_cast<uint32_t>(bits);
+}
+
+void read_stops(field_reader& in, generation_wish& how) {
+  const json* const found = in.any("stop");
+  if (found == nullptr) return;
+  const json list = found->is_array() ? *found : json::array({*found});
+  std::vector<std::string> stops;
+  for (const json& one : list) {
+    if (!one.is_string() || one.get_ref<const std::string&>().empty())
+      return in.wrong("stop", "a string that is not empty, or an array of such");
+    stops.push_back(one.get<std::string>());
+  }
+  how.stops = std::move(stops);
+}
+
+// One id with its bias, or false for never.
+bool add_bias(int64_t id, const json& value, uint32_t n_vocab, generation_wish& how) {
+  constexpr double most_bias = 100;  // OpenAI's
+  constexpr float never = -1e30F;    // as ignore_eos has it
+  const bool is_never = value.is_boolean() && !value.get<bool>();
+  if (id < 0 || id >= n_vocab || (!value.is_number() && !is_never)) return false;
+  const double bias = is_never ? 0 : value.get<double>();
+  if (!(bias >= -most_bias && bias <= most_bias)) return false;
+  how.biases.push_back(
+      {static_cast<bitnet_token>(id), is_never ? never : static_cast<float>(bias)});
+  return true;
+}
+
+bool add_bias(const std::string& key, const json& value, uint32_t n_vocab, generation_wish& how) {
+  int64_t id = -1;
+  const char* const end = key.data() + key.size();
+  const auto [rest, error] = std::from_chars(key.data(), end, id);
+  return error == std::errc{} && rest == end && add_bias(id, value, n_vocab, how);
+}
+
+// {"15043": 1} of OpenAI, or [[15043, 1], [2, false]] of llama-server.
+void read_biases(field_reader& in, uint32_t n_vocab, generation_wish& how) {
+  const json* const found = in.any("logit_bias");
+  if (found == nullptr) return;
+  bool fine = found->is_object() || found->is_array();
+  if (fine) how.biases.clear();
+  if (found->is_object())
+    for (const auto& [key, value] : found->items())
+      fine = fine && add_bias(key, value, n_vocab, how);
+  if (found->is_array())
+    for (const json& one : *found)
+      fine = fine && one.is_array() && one.size() == 2 && one[0].is_number_integer() &&
+             add_bias(one[0].get<int64_t>(), one[1], n_vocab, how);
+  if (!fine)
+    in.wrong("logit_bias", fmt::format("an object of token ids from 0 to {} with numbers from -100 "
+                                       "to 100",
+                                       n_vocab - 1));
+}
+
+void read_format(field_reader& in, generation_wish& how) {
+  std::string grammar;
+  in.text("grammar", grammar);
+  if (!grammar.empty()) {
+    bitnet_error err{};
+    err.struct_size = sizeof err;
+    const bitnet_status status = bitnet_grammar_check({grammar.data(), grammar.size()}, &err);
+    if (status != BITNET_OK) in.keep(error_of(status, err.message, "grammar"));
+    how.grammar = std::move(grammar);
+  }
+  in.refuse("json_schema", "give a GBNF grammar as 'grammar' instead");
+  const json* const found = in.any("response_format");
+  if (found == nullptr || in.error()) return;
+  if (!found->is_object()) return in.wrong("response_format", "an object with 'type'");
+  std::string type;
+  field_reader format(*found, "response_format.");
+  format.text("type", type);
+  if (type == "json_object") {
+    format.refuse("schema", "give a GBNF grammar as 'grammar' instead");
+    how.grammar = json_grammar;
+  } else if (type == "json_schema") {
+    format.refuse("type",
+                  "a JSON schema cannot be followed yet; give a GBNF grammar as 'grammar' "
+                  "instead");
+  } else if (type != "text") {
+    format.wrong("type", "\"text\" or \"json_object\"");
+  }
+  if (format.error()) in.keep(*format.error());
+}
+
+}  // namespace
+
+generation_wish::generation_wish() {
+  bitnet_sampling_defaults(&sampling, sizeof sampling);
+}
+
+void read_generation(field_reader& in, uint32_t n_vocab, generation_wish& how) {
+#define BITNET_SAMPLING_READ(type, name, initial, accepted, expected, option, aliases, metavar, \
+                             lowest, highest, ...)                                              \
+  in.number(#name, lowest, highest, how.sampling.name);
+  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_READ)
+#undef BITNET_SAMPLING_READ
+  bool ignores_end = how.sampling.ignore_eos != 0;
+  in.flag("ignore_eos", ignores_end);
+  how.sampling.ignore_eos = ignores_end ? 1 : 0;
+  in.number("n", 1, most_choices, how.n_choices);
+  read_max_tokens(in, how);
+  read_seed(in, how);
+  read_stops(in, how);
+  read_biases(in, n_vocab, how);
+  read_format(in, how);
+}
+
+generation_view::generation_view(const generation_wish& how, const token_list& prompt)
+    : sampling_(how.sampling) {
+  sampling_.logit_bias = how.biases.data();
+  sampling_.n_logit_bias = static_cast<uint32_t>(how.biases.size());
+  sampling_.logit_bias_size = sizeof(bitnet_logit_bias);
+  for (const std::string& stop : how.stops) stops_.push_back({stop.data(), stop.size()});
+  bitnet_generation_defaults(&generation_, sizeof generation_);
+  generation_.max_tokens = how.max_tokens;
+  generation_.sampling = &sampling_;
+  generation_.stop_strings = stops_.data();
+  generation_.n_stop_strings = static_cast<uint32_t>(stops_.size());
+  generation_.grammar = {how.grammar.data(), how.grammar.size()};
+  bitnet_request_defaults(&request_, sizeof request_);
+  request_.n_choices = how.n_choices;
+  request_.prompt = prompt.data();
+  request_.n_prompt = prompt.size();
+  request_.generation = &generation_;
+  request_.logprobs = how.logprobs ? 1 : 0;
+  request_.n_top_logprobs = how.n_top_logprobs;
+}
+
+}  // namespace bitnet::host::openai

@@ -1,0 +1,219 @@
+#include "openai/request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace bitnet::host::openai {
+namespace {
+
+using nlohmann::json;
+
+constexpr std::size_t most_inputs = 2048;  // of one body, as OpenAI has it for embeddings
+constexpr uint32_t most_top_logprobs = 20;
+
+// ---- messages ----------------------------------------------------------------------------------
+
+// The text of "content": a string, or an array of parts of which each is text.
+void read_content(field_reader& in, std::string& to) {
+  const json* const found = in.any("content");
+  if (in.error()) return;
+  if (found == nullptr || (!found->is_array() && !found->is_string()))
+    return in.wrong("content", "a string, or an array of parts with text");
+  if (found->is_string()) return in.text("content", to);
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    const json& part = (*found)[i];
+    const std::string path = fmt::format("{}[{}]", in.path_of("content"), i);
+    if (!part.is_object())
+      return in.keep(invalid(path,
+                             fmt::format("'{}' expects an object, found {}", path, shown(part)),
+                             "invalid_type")
+                         .error());
+    field_reader fields(part, path + ".");
+    std::string type;
+    std::string text;
+    fields.text("type", type);
+    fields.text("text", text);
+    if (!fields.error() && type != "text")
+      fields.keep(unsupported(fields.path_of("type"),
+                              fmt::format("the model reads parts of type \"text\" only, found {}",
+                                          shown(type)))
+                      .error());
+    if (fields.error()) return in.keep(*fields.error());
+    to += text;
+  }
+}
+
+parsed<message> read_message(const json& from, const std::string& path) {
+  if (!from.is_object())
+    return invalid(path, fmt::format("'{}' expects an object, found {}", path, shown(from)),
+                   "invalid_type");
+  field_reader in(from, path + ".");
+  message out;
+  in.text("role", out.role);
+  if (out.role == "developer") out.role = "system";  // OpenAI's newer name of it
+  constexpr std::array<std::string_view, 3> roles = {"system", "user", "assistant"};
+  if (out.role == "tool" || out.role == "function")
+    in.keep(unsupported(in.path_of("role"), "results of tools cannot be given").error());
+  if (std::ranges::find(roles, out.role) == roles.end())
+    in.wrong("role", R"("system", "developer", "user" or "assistant")");
+  in.refuse("tool_calls", "calls of tools cannot be given");
+  read_content(in, out.content);
+  if (in.error()) return std::unexpected(*in.error());
+  return out;
+}
+
+void read_messages(field_reader& in, std::vector<message>& to) {
+  const json* const found = in.any("messages");
+  if (in.error()) return;
+  if (found == nullptr || !found->is_array() || found->empty())
+    return in.wrong("messages", "an array of at least one message");
+  for (std::size_t i = 0; i < found->size(); ++i) {
+    auto one = read_message((*found)[i], fmt::format("messages[{}]", i));
+    if (!one) return in.keep(one.error());
+    to.push_back(*std::move(one));
+  }
+}
+
+// ---- texts and tokens --------------------------------------------------------------------------
+
+bool is_id(const json& value, uint32_t n_vocab) {
+  return value.is_number_integer() && value.get<double>() >= 0 && value.get<double>() < n_vocab;
+}
+
+// Of an array of ids; `path` is what the message names.
+parsed<token_list> ids_of(const json& from, const std::string& path, uint32_t n_vocab) {
+  const auto odd = std::ranges::find_if_not(from, [&](const json& x) { return is_id(x, n_vocab); });
+  if (odd == from.end()) return from.get<token_list>();
+  const std::string place = fmt::format("{}[{}]", path, odd - from.begin());
+  return invalid(place,
+                 fmt::format("'{}' expects a token id from 0 to {}, found {}", place, n_vocab - 1,
+                             shown(*odd)),
+                 "invalid_type");
+}
+
+parsed<text_or_ids> input_of(const json& from, const std::string& path, uint32_t n_vocab) {
+  if (from.is_string()) return text_or_ids(from.get<std::string>());
+  if (!from.is_array() || from.empty())
+    return invalid(path,
+                   fmt::format("'{}' expects a string or an array of token ids, found {}", path,
+                               from.is_array() ? "an empty array" : shown(from)),
+                   "invalid_type");
+  auto ids = ids_of(from, path, n_vocab);
+  if (!ids) return std::unexpected(ids.error());
+  return text_or_ids(*std::move(ids));
+}
+
+// A string, an array of strings, an array of ids, or an array of such arrays.
+void read_inputs(field_reader& in, const char* name, uint32_t n_vocab,
+                 std::vector<text_or_ids>& to) {
+  const json* const found = in.any(name);
+  if (in.error()) return;
+  if (found == nullptr) return in.wrong(name, "a string, an array of strings, or token ids");
+  const bool several = found->is_array() && !found->empty() && !found->front().is_number();
+  const json list = several ? json() : json::array({*found});
+  const json& all = several ? *found : list;
+  if (all.size() > most_inputs)
+    return in.keep(invalid(name, fmt::format("'{}' has {} texts; at most {} are possible", name,
+                                             all.size(), most_inputs))
+                       .error());
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    auto one = input_of(all[i], several ? fmt::format("{}[{}]", name, i) : name, n_vocab);
+    if (!one) return in.keep(one.error());
+    to.push_back(*std::move(one));
+  }
+}
+
+// ---- the three bodies --------------------------------------------------------------------------
+
+void read_stream(field_reader& in, request& to) {
+  in.flag("stream", to.stream);
+  const json* const options = in.any("stream_options");
+  if (options == nullptr || in.error()) return;
+  if (!options->is_object()) return in.wrong("stream_options", "an object");
+  field_reader fields(*options, "stream_options.");
+  fields.flag("include_usage", to.include_usage);
+  if (fields.error()) in.keep(*fields.error());
+}
+
+void read_chat(field_reader& in, request& to) {
+  read_messages(in, to.messages);
+  in.flag("logprobs", to.how.logprobs);
+  in.number("top_logprobs", 0, most_top_logprobs, to.how.n_top_logprobs);
+  if (to.how.n_top_logprobs != 0 && !to.how.logprobs)
+    in.keep(invalid("top_logprobs", "'top_logprobs' needs 'logprobs' to be true").error());
+  for (const char* name : {"tools", "functions"})
+    in.refuse(name, "answer in a form with 'response_format' or 'grammar' instead");
+  in.refuse("audio", "the model writes text only");
+}
+
+void read_completion(field_reader& in, uint32_t n_vocab, request& to) {
+  read_inputs(in, "prompt", n_vocab, to.inputs);
+  if (in.any("logprobs") != nullptr) {
+    in.number("logprobs", 0, most_top_logprobs, to.how.n_top_logprobs);
+    to.how.logprobs = true;
+  }
+  in.refuse("echo", "the answer does not repeat the prompt");
+  in.refuse("suffix", "the model does not fill in text");
+  uint32_t best_of = to.how.n_choices;
+  in.number("best_of", 0, 1024, best_of);
+  if (best_of != to.how.n_choices)
+    in.keep(unsupported("best_of", "all answers that are made are given; leave it out").error());
+}
+
+void read_embeddings(field_reader& in, const model_limits& model, request& to) {
+  read_inputs(in, "input", model.n_vocab, to.inputs);
+  for (std::size_t i = 0; i < to.inputs.size(); ++i)
+    if (const auto* const text = std::get_if<std::string>(&to.inputs[i]); text && text->empty())
+      in.keep(invalid("input", fmt::format("text {} of 'input' is empty", i)).error());
+  std::string format = "float";
+  in.text("encoding_format", format);
+  if (format != "float" && format != "base64")
+    in.wrong("encoding_format", "\"float\" or \"base64\"");
+  to.base64 = format == "base64";
+  uint32_t dimensions = model.n_embedding;
+  in.number("dimensions", 1, 1 << 20, dimensions);
+  if (dimensions != model.n_embedding)
+    in.keep(unsupported("dimensions", fmt::format("embeddings of this model have {} numbers; "
+                                                  "leave it out",
+                                                  model.n_embedding))
+                .error());
+}
+
+}  // namespace
+
+std::optional<endpoint> endpoint_of(std::string_view url) {
+  if (url.starts_with("/v1/")) url.remove_prefix(3);
+  if (url == "/chat/completions") return endpoint::chat;
+  if (url == "/completions") return endpoint::completions;
+  if (url == "/embeddings") return endpoint::embeddings;
+  return std::nullopt;
+}
+
+const char* prompt_member(endpoint to) {
+  return to == endpoint::chat ? "messages" : to == endpoint::completions ? "prompt" : "input";
+}
+
+parsed<request> parse_request(endpoint to, const json& body, const model_limits& model,
+                              const generation_wish& defaults) {
+  field_reader in(body);
+  request out;
+  out.to = to;
+  out.how = defaults;
+  in.text("model", out.model);
+  if (to == endpoint::embeddings) {
+    read_embeddings(in, model, out);
+  } else {
+    read_generation(in, model.n_vocab, out.how);
+    read_stream(in, out);
+    if (to == endpoint::chat)
+      read_chat(in, out);
+    else
+      read_completion(in, model.n_vocab, out);
+  }
+  if (in.error()) return std::unexpected(*in.error());
+  return out;
+}
+
+}  // namespace bitnet::host::openai

@@ -1,0 +1,55 @@
+#pragma once
+// A request body of OpenAI's API as values: chats, completions and embeddings.
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "openai/generation_fields.hpp"
+
+namespace bitnet::host::openai {
+
+enum class endpoint : uint8_t { chat, completions, embeddings };
+
+// "/v1/chat/completions" and so on; llama-server has them without /v1 too.
+[[nodiscard]] std::optional<endpoint> endpoint_of(std::string_view url);
+
+struct message {
+  std::string role;  // system, user or assistant
+  std::string content;
+};
+
+// One text, or its tokens.
+using text_or_ids = std::variant<std::string, token_list>;
+
+struct request {
+  endpoint to = endpoint::chat;
+  std::string model;                // "" where the body has none
+  std::vector<message> messages;    // of a chat, at least one
+  std::vector<text_or_ids> inputs;  // of the others, at least one
+  generation_wish how;              // of chats and completions
+  bool stream = false;
+  bool include_usage = false;  // in a stream
+  bool base64 = false;         // of embeddings
+};
+
+// What a body is checked against.
+struct model_limits {
+  uint32_t n_vocab = 0;
+  uint32_t n_embedding = 0;
+  uint32_t n_context = 0;  // tokens of a prompt and its answer; 0: not known yet
+};
+
+// `defaults`: of what a body leaves open. Members that are not known are ignored.
+[[nodiscard]] parsed<request> parse_request(endpoint to, const nlohmann::json& body,
+                                            const model_limits& model,
+                                            const generation_wish& defaults);
+
+// The member that the prompt comes from, for errors: "messages", "prompt" or "input".
+[[nodiscard]] const char* prompt_member(endpoint to);
+
+}  // namespace bitnet::host::openai
