@@ -1,9 +1,9 @@
 #include "interrupt.hpp"
 
 #include <fcntl.h>
-#include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cerrno>
@@ -44,16 +44,35 @@ void install() {
   sigaction(SIGPIPE, &action, nullptr);
 }
 
+void take_termination() {
+  struct sigaction action{};
+  action.sa_handler = on_interrupt;
+  action.sa_flags = SA_RESTART;
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGTERM, &action, nullptr);
+}
+
 bool requested() {
   return asked.load();
 }
 
 bool wait_readable(int descriptor) {
-  std::array<pollfd, 2> watched{{{descriptor, POLLIN, 0}, {wake[0], POLLIN, 0}}};
+  pollfd watched{descriptor, POLLIN, 0};
+  return wait_readable(std::span(&watched, 1));
+}
+
+bool wait_readable(std::span<pollfd> watched) {
+  std::array<pollfd, 9> all{};  // the last of them is the pipe
+  const auto end =
+      std::ranges::copy(watched.first(std::min(watched.size(), all.size() - 1)), all.begin()).out;
+  *end = {wake[0], POLLIN, 0};
+  const auto n = static_cast<std::size_t>(end - all.begin());
   while (!requested()) {
-    const int ready = ::poll(watched.data(), watched.size(), -1);
+    const int ready = ::poll(all.data(), n + 1, -1);
     if (ready < 0 && errno == EINTR) continue;
-    if (ready < 0 || watched[0].revents != 0) return !requested();
+    std::ranges::copy(std::span(all).first(n), watched.begin());
+    const auto is_ready = [](const pollfd& one) { return one.revents != 0; };
+    if (ready < 0 || std::ranges::any_of(watched, is_ready)) return !requested();
   }
   return false;
 }

@@ -38,6 +38,12 @@ TABLE = {
     "logits": [(2, ["-p", "a"], "no file to write"), (2, ["-o", "o.npy"], "no text")] + [
         (code, [*words, "-o", "o.npy"], why) for code, words, why in GENERATING if "--tensor-split" not in words],
     "embed": GENERATING + [(2, ["-m", MODEL, "--ids", "x"], "ids that are none")],
+    "batch": [(2, ["-m", MODEL], "no files"), (2, ["-m", MODEL, NOWHERE, "o.jsonl"], "no input"),
+              (2, ["-m", MODEL, "empty.jsonl", NOWHERE], "an output in no folder"), (2, ["-m", MODEL, "empty.jsonl", TAKEN], "a file that is there"),
+              (2, ["-m", MODEL, "empty.jsonl", "o.jsonl", "--shard", "1/1"], "no such part"),
+              (3, ["-m", NONE, "empty.jsonl", "o.jsonl"], "no such model"), (3, ["-m", DAMAGED, "empty.jsonl", "o3.jsonl"], "a damaged model"),
+              (4, ["-m", MODEL, "empty.jsonl", "o4.jsonl", *ABSENT], "a backend that is not installed"),
+              (0, ["-m", MODEL, "empty.jsonl", "o0.jsonl"], "nothing to do")],
     "bench": [(2, ["-m", MODEL, "-p", "x"], "a test that is none"), (2, ["a", "b"], "two models"),
               (3, ["-m", NONE], "no such model"), (3, ["-m", DAMAGED], "a damaged model"),
               (4, ["-m", MODEL, *ABSENT], "a backend that is not installed"),
@@ -84,6 +90,7 @@ class ExitCodes(support.Case):
         super().setUp()
         self.path(DAMAGED, b"no model")
         self.path(TAKEN, b"mine")
+        self.path("empty.jsonl", b"")
         os.makedirs(self.path("empty"))
         if demo_model():
             shutil.copy(demo_model(), self.path("cut.gguf"))

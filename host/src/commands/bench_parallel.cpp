@@ -17,8 +17,6 @@
 namespace bitnet::host {
 namespace {
 
-constexpr uint32_t most_parallel = 1024;  // that a scheduler takes
-
 struct parallel_test {
   uint32_t n_parallel, n_prompt, n_gen, n_shared;
 

@@ -92,7 +92,8 @@ uint32_t products_in(std::string_view name) {
                           : BITNET_PRODUCTS_F32;
 }
 
-bitnet_session_options session_options(const settings& set, uint32_t n_context, bool profile) {
+bitnet_session_options session_options(const settings& set, uint32_t n_context, bool profile,
+                                       bool embeddings) {
   bitnet_session_options options{};
   bitnet_session_defaults(&options, sizeof options);
   options.n_context = n_context;
@@ -102,7 +103,7 @@ bitnet_session_options session_options(const settings& set, uint32_t n_context, 
   options.window = static_cast<uint32_t>(set.integer("sliding-window"));
   options.window_keep = static_cast<uint32_t>(set.integer("keep"));
   options.profile = profile ? 1 : 0;
-  if (uses_head(set)) {
+  if (!embeddings) {
     options.deterministic = set.flag("deterministic") ? 1 : 0;
     options.low_memory = only_full_head(set) ? 1 : 0;
     options.precision = products_in(set.text("precision"));
@@ -219,7 +220,8 @@ result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
   options.split_mode = in.set.text("split-mode") == "none" ? BITNET_SPLIT_NONE : BITNET_SPLIT_LAYER;
   options.tensor_split = shares->data();
   options.n_tensor_split = static_cast<uint32_t>(shares->size());
-  const bitnet_session_options planned = session_options(in.set, n_context, false);
+  const bitnet_session_options planned =
+      session_options(in.set, n_context, false, !uses_head(in.set));
   options.planned = &planned;
   set_activations(in.set, options);
   std::string cache;  // of heads
@@ -268,7 +270,8 @@ uint32_t step_size(const settings& set) {
 
 result<session_handle> open_session(const invocation& in, bitnet_model* model, uint32_t n_context,
                                     bool profile) {
-  const bitnet_session_options options = session_options(in.set, n_context, profile);
+  const bitnet_session_options options =
+      session_options(in.set, n_context, profile, !uses_head(in.set));
   library_error err;
   bitnet_session* session = nullptr;
   const bitnet_status status = bitnet_session_open(model, &options, &session, &err);
@@ -277,8 +280,9 @@ result<session_handle> open_session(const invocation& in, bitnet_model* model, u
 }
 
 result<scheduler_handle> open_scheduler(const invocation& in, bitnet_model* model,
-                                        uint32_t n_context, uint32_t max_sequences) {
-  const bitnet_session_options sequences = session_options(in.set, n_context, false);
+                                        uint32_t n_context, uint32_t max_sequences,
+                                        bool embeddings) {
+  const bitnet_session_options sequences = session_options(in.set, n_context, false, embeddings);
   bitnet_scheduler_options options{};
   bitnet_scheduler_defaults(&options, sizeof options);
   options.max_sequences = max_sequences;

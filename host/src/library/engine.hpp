@@ -36,9 +36,12 @@ struct invocation {
 [[nodiscard]] result<session_handle> open_session(const invocation& in, bitnet_model* model,
                                                   uint32_t n_context, bool profile);
 
-// For `max_sequences` requests at once, each of at most `n_context` tokens.
+inline constexpr uint32_t most_parallel = 1024;  // requests at once that a scheduler takes
+// For `max_sequences` requests at once, 0 being the library's number, each of at most `n_context`
+// tokens. For `embeddings` a command needs the option --pooling.
 [[nodiscard]] result<scheduler_handle> open_scheduler(const invocation& in, bitnet_model* model,
-                                                      uint32_t n_context, uint32_t max_sequences);
+                                                      uint32_t n_context, uint32_t max_sequences,
+                                                      bool embeddings = false);
 
 // Notes which device has come to have what, where it is not the selected one that has all.
 void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* session);

@@ -104,16 +104,20 @@ result<std::string> given_grammar(const settings& set) {
   return grammar;
 }
 
+void take_knobs(const settings& set, bitnet_sampling& to){
+#define BITNET_SAMPLING_SET(type, name, initial, accepted, expected, option, ...) \
+  to.name = knob_of<type>(set, option);
+    BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_SET)
+#undef BITNET_SAMPLING_SET
+}
+
 result<generation_plan> generation_plan::from(const settings& set, std::string grammar) {
   generation_plan plan;
   plan.grammar_ = std::move(grammar);
   bitnet_sampling& s = plan.sampling_;
   bitnet_sampling_defaults(&s, sizeof s);
   s.seed = set.integer("seed") < 0 ? draw_seed() : static_cast<uint32_t>(set.integer("seed"));
-#define BITNET_SAMPLING_SET(type, name, initial, accepted, expected, option, ...) \
-  s.name = knob_of<type>(set, option);
-  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_SET)
-#undef BITNET_SAMPLING_SET
+  take_knobs(set, s);
   s.ignore_eos = set.flag("ignore-eos") ? 1 : 0;
   for (const std::string& text : set.list("logit-bias")) {
     auto bias = parse_bias(text);

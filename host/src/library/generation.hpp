@@ -15,6 +15,9 @@ namespace bitnet::host {
 // pipe. Exit code 2 with the place of what is wrong.
 [[nodiscard]] result<std::string> given_grammar(const settings& set);
 
+// The sampling options that are plain numbers.
+void take_knobs(const settings& set, bitnet_sampling& to);
+
 // Owns what bitnet_generation points to. Its parts point at each other's heap memory, which moves
 // with it; a copy would not.
 class generation_plan {

@@ -50,6 +50,10 @@
     "that the\n" \
     "model asks for; ids are taken as they are. JSON has a line for each text, NumPy's array a " \
     "row.\n") \
+  X(batch, "IN OUT [options]", "", "a file of requests, answered offline", \
+    "Reads requests in the format of OpenAI's batches, one JSON object on each line, and appends an\n" \
+    "answer or an error for each to OUT, in the order in which they end. The same command goes on\n" \
+    "where it was interrupted. IN may be -: standard input.\n") \
   X(bench, "[MODEL] [options]", "", "how fast the model runs here", \
     "Times prompts (pp) and greedy generation (tg) with random tokens, under " \
     "llama-bench's names,\n" \

@@ -1,0 +1,116 @@
+// bitnet batch: a file of requests, answered offline.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+
+#include "batch/fingerprint.hpp"
+#include "commands/batch_runner.hpp"
+#include "commands/commands.hpp"
+#include "interrupt.hpp"
+#include "library/generation.hpp"
+#include "model_files.hpp"
+
+namespace bitnet::host {
+namespace {
+
+openai::generation_wish defaults_of(const settings& set) {
+  openai::generation_wish out;
+  take_knobs(set, out.sampling);
+  out.has_seed = set.integer("seed") >= 0;
+  if (out.has_seed) out.sampling.seed = static_cast<uint32_t>(set.integer("seed"));
+  out.max_tokens = static_cast<int32_t>(set.integer("n-predict"));
+  return out;
+}
+
+result<uint32_t> given_parallel(const settings& set) {
+  if (!set.given("parallel")) return uint32_t{0};
+  const std::string& text = set.text("parallel");
+  uint32_t n = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, n);
+  if (error == std::errc{} && rest == end && n >= 1 && n <= most_parallel) return n;
+  return fail(
+      exit_code::usage,
+      fmt::format("--parallel expects one number from 1 to {}, found '{}'", most_parallel, text));
+}
+
+result<batch_plan> plan_of(const settings& set) {
+  batch_plan out;
+  if (const std::string& text = set.text("shard"); set.given("shard")) {
+    const auto part = batch::parse_shard(text);
+    if (!part)
+      return fail(
+          exit_code::usage,
+          fmt::format("--shard expects I/N with I from 0 to N-1, such as 0/4, found '{}'", text));
+    out.part = *part;
+  }
+  const auto n_parallel = given_parallel(set);
+  if (!n_parallel) return std::unexpected(n_parallel.error());
+  out.n_parallel = *n_parallel;
+  out.defaults = defaults_of(set);
+  out.template_name = set.text("chat-template");
+  if (out.defaults.max_tokens != 0) return out;
+  return fail(exit_code::usage, "--n-predict expects at least 1, or -1 for no limit, found 0");
+}
+
+void note_end(const invocation& in, const batch_totals& totals, double seconds) {
+  std::string speed;
+  if (totals.n_answered != 0 && seconds > 0)
+    speed = fmt::format("; {} prompt tokens, {} generated, {:.1f} tokens/s", totals.n_prompt,
+                        totals.n_generated, static_cast<double>(totals.n_generated) / seconds);
+  in.out.note(fmt::format("{} answered, {} errors, {} skipped{}", totals.n_answered,
+                          totals.n_errors, totals.n_skipped, speed));
+}
+
+result<int> answer_all(const invocation& in, const batch_plan& plan, bitnet_model* model,
+                       batch::line_reader& from, batch::output_file& to, batch::written& already) {
+  using clock = std::chrono::steady_clock;
+  batch_runner runner(in, plan, model, from, to, already);
+  const auto begin = clock::now();
+  const auto ended = runner.run();
+  if (already.ids.unmet() != 0 && ended && *ended == exit_code::ok)
+    in.out.warning(
+        fmt::format("{} answers of the output are to requests that {} does not have; "
+                    "was it begun with another input?",
+                    already.ids.unmet(), from.name()));
+  note_end(in, runner.totals(), std::chrono::duration<double>(clock::now() - begin).count());
+  if (ended && *ended == exit_code::interrupted)
+    in.out.note("interrupted; the same command goes on");
+  return ended;
+}
+
+}  // namespace
+
+result<int> batch_command(const invocation& in) {
+  if (in.positionals.size() != 2)
+    return fail(exit_code::usage,
+                "takes two files: IN.jsonl with requests, and OUT.jsonl for the answers");
+  auto plan = plan_of(in.set);
+  if (!plan) return std::unexpected(plan.error());
+  const auto file = find_model(in.set.text("model"), in.variables);
+  if (!file) return std::unexpected(file.error());
+  plan->model_name = std::filesystem::path(*file).stem().string();
+  plan->fingerprint = batch::fingerprint_of(*file);
+
+  interrupt::take_termination();
+  auto from = batch::line_reader::open(in.positionals[0]);
+  if (!from) return std::unexpected(from.error());
+  const std::string& target = in.positionals[1];
+  batch::written already;
+  auto to =
+      batch::output_file::open(target, from->descriptor(), plan->part, plan->fingerprint, already);
+  if (!to) return std::unexpected(to.error());
+  if (already.n != 0) in.out.note(fmt::format("{} has {} answers", target, already.n));
+  if (already.cut_bytes != 0) in.out.note(fmt::format("removed the cut last line of {}", target));
+
+  auto runtime = open_runtime(in);
+  if (!runtime) return std::unexpected(runtime.error());
+  const auto model =
+      open_model(in, runtime->get(), *file, static_cast<uint32_t>(in.set.integer("ctx-size")));
+  if (!model) return std::unexpected(model.error());
+  return answer_all(in, *plan, model->get(), *from, *to, already);
+}
+
+}  // namespace bitnet::host

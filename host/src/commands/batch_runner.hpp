@@ -1,0 +1,117 @@
+#pragma once
+// Many requests of a batch at once: lines come in, go through a scheduler, and their answers go out
+// in the order in which they end. In memory are the requests that run or wait, not the file.
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "batch/batch_line.hpp"
+#include "batch/line_reader.hpp"
+#include "batch/output_file.hpp"
+#include "library/engine.hpp"
+#include "openai/answer.hpp"
+
+namespace bitnet::host {
+
+struct batch_plan {
+  batch::shard part;
+  uint32_t n_parallel = 0;  // requests that a step computes; 0: the library's number
+  openai::generation_wish defaults;
+  std::string template_name;
+  std::string model_name;   // where a request has none
+  std::string fingerprint;  // of the model
+};
+
+struct batch_totals {
+  uint64_t n_answered = 0, n_errors = 0, n_skipped = 0;  // lines
+  uint64_t n_prompt = 0, n_generated = 0;                // tokens
+};
+
+// Threads: one, which neither the library nor a signal handler is.
+class batch_runner {
+ public:
+  // All of them outlive it. `already`: what `to` has.
+  batch_runner(const invocation& in, const batch_plan& plan, bitnet_model* model,
+               batch::line_reader& from, batch::output_file& to, batch::written& already)
+      : in_(in),
+        plan_(plan),
+        model_(model),
+        info_(describe(model)),
+        from_(from),
+        to_(to),
+        already_(already) {}
+
+  // Until every line has an answer or an error. Exit code 130 after Ctrl-C or SIGTERM: what runs is
+  // dropped, and what was answered is in the output.
+  result<int> run();
+
+  [[nodiscard]] const batch_totals& totals() const { return totals_; }
+
+ private:
+  // A scheduler of texts or of embeddings, opened when the first request needs it.
+  struct service {
+    scheduler_handle scheduler;
+    openai::model_limits limits;
+    uint32_t n_parallel = 0;
+  };
+  // A line that is being answered.
+  struct job {
+    std::string custom_id;
+    openai::request asked;
+    int64_t created = 0;  // seconds since 1970
+    std::vector<openai::prompt> prompts;
+    std::vector<openai::collected_answer> answers;  // of each prompt
+    std::size_t n_submitted = 0;                    // prompts
+    std::size_t n_open = 0;                         // prompts that have not ended
+  };
+  // A prompt of it that is at a scheduler.
+  struct running {
+    request_handle request;
+    std::shared_ptr<job> of;
+    std::size_t index;
+  };
+
+  result<service*> service_for(openai::endpoint to);
+  [[nodiscard]] bool has_room() const;
+
+  result<void> take_lines();
+  result<void> take_line(const batch::input_line& line);
+  result<void> take_known(const batch::input_line& line, batch::read_line read);
+  result<void> write_fault(const std::string& custom_id, uint64_t number,
+                           const openai::api_error& why);
+  result<void> begin(batch::request_line line);
+  openai::parsed<std::shared_ptr<job>> job_of(const batch::request_line& line,
+                                              const openai::model_limits& limits);
+
+  result<void> submit();
+  // False: the scheduler takes no more now.
+  result<bool> submit_next(const std::shared_ptr<job>& of);
+  result<void> take_events();
+  result<void> take_events_of(bitnet_request* request);
+  result<void> take_event(const bitnet_event& e, bitnet_request* request);
+  result<void> finish(const job& done);
+  result<void> reject(const std::shared_ptr<job>& of, const openai::api_error& why);
+  result<bool> wait();  // false: interrupted
+
+  const invocation& in_;
+  const batch_plan& plan_;
+  bitnet_model* model_;
+  bitnet_model_info info_;
+  batch::line_reader& from_;
+  batch::output_file& to_;
+  batch::written& already_;
+  std::optional<service> texts_, embeddings_;
+  std::deque<std::shared_ptr<job>> waiting_;  // jobs with prompts that were not submitted
+  std::size_t n_waiting_ = 0;                 // those prompts
+  std::unordered_map<const bitnet_request*, running> running_;
+  std::random_device seeds_;
+  batch_totals totals_;
+};
+
+}  // namespace bitnet::host
