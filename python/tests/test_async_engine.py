@@ -202,6 +202,51 @@ def test_the_best_of_several_answers(many):
     assert {piece.logprob for piece in pieces} == {None}
 
 
+def test_log_probabilities_of_the_prompt(model, many):
+    ids = model.tokenize(PROMPT)
+
+    async def main():
+        done = await many.complete(ids, max_tokens=4, temperature=0, prompt_logprobs=True)
+        with_top = await many.complete(ids, max_tokens=0, top_prompt_logprobs=3, n=2)
+        plain = await many.complete(ids, max_tokens=4, temperature=0)
+        assert plain.prompt_logprobs is None and plain.tokens == done.tokens
+        return done, with_top
+
+    done, (first, other) = run(main())
+    told = done.prompt_logprobs
+    assert [one.token for one in told] == list(ids) and told[0].logprob is None
+    assert "".join(one.text for one in told).strip() == PROMPT
+    with model.session(n_context=512, deterministic=True) as session:
+        logits = session.eval(ids, all_rows=True).astype(np.float64)
+    for i, one in enumerate(told[1:]):
+        row = logits[i] - logits[i].max()
+        wanted = row[one.token] - np.log(np.exp(row).sum())
+        assert math.isclose(one.logprob, wanted, rel_tol=1e-5, abs_tol=1e-5)
+        assert one.top_logprobs == () and len(first.prompt_logprobs[i + 1].top_logprobs) == 3
+    assert first.tokens == [] and [one[:3] for one in first.prompt_logprobs] == [one[:3] for one in told]
+    assert other.prompt_logprobs == first.prompt_logprobs
+
+
+def test_samplers_are_those_of_a_session(model, many):
+    ways = ({"top_n_sigma": 0.5}, {"typical_p": 0.3}, {"xtc_probability": 1.0, "xtc_threshold": 0.05},
+            {"dynatemp_range": 1.0, "dynatemp_exponent": 2.0}, {"mirostat": 1, "mirostat_tau": 2.0},
+            {"mirostat": 2, "mirostat_eta": 0.5, "mirostat_tau": 2.0},
+            {"dry_multiplier": 5.0, "dry_base": 2.0, "dry_allowed_length": 1, "dry_penalty_last_n": -1,
+             "dry_breakers": []}, {"dry_multiplier": 5.0, "dry_allowed_length": 1, "dry_breakers": ["a", "e"]},
+            {"logit_bias": {7: -5.0}, "ignore_eos": True})
+    for way in ways:
+        how = {"max_tokens": 30, "temperature": 1.2, "seed": 5, "ignore_eos": True, **way}
+
+        async def main(how=how):
+            return await many.complete(PROMPT, **how)
+
+        assert run(main()).text == alone(model, PROMPT, **how).text, way
+    for wrong, kind in (({"dry_breakers": "ab"}, TypeError), ({"typical_p": 2.0}, bitnet.InvalidArgument),
+                        ({"dry_multiplier": 1.0, "dry_breakers": [""]}, bitnet.InvalidArgument)):
+        with pytest.raises(kind):
+            model.generate(PROMPT, **wrong)
+
+
 def test_a_grammar_each(many):
     async def main():
         kept = await asyncio.gather(*(many.complete(PROMPT, grammar=f'root ::= "{word}" | "never"', seed=i)

@@ -24,6 +24,10 @@ struct answer {
   std::string text;
   std::vector<float> logprobs;
   std::vector<std::vector<bitnet_logprob>> top;
+  std::vector<bitnet_token> prompt;  // as PROMPT events have it
+  std::string prompt_text;
+  std::vector<float> prompt_logprobs;
+  std::vector<std::vector<bitnet_logprob>> prompt_top;
   bitnet_event end{};
   std::string message;
 };
@@ -41,6 +45,8 @@ struct wish {
   uint32_t deadline_ms = 0;
   const char* grammar = nullptr;
   const bitnet_speculation* speculation = nullptr;
+  uint32_t prompt_logprobs = 0, n_prompt_top = 0;
+  std::function<void(bitnet_sampling&)> change = nullptr;  // of what samples its text
 };
 
 // As demo_session chooses it.
@@ -105,6 +111,7 @@ class scheduler : public testing::Test {
     s.temperature = w.temperature;
     s.seed = w.seed + choice;
     s.ignore_eos = w.grammar == nullptr ? 1 : 0;
+    if (w.change) w.change(s);
     return s;
   }
   static bitnet_generation generation_of(const wish& w, const bitnet_sampling& s) {
@@ -129,6 +136,8 @@ class scheduler : public testing::Test {
     o.logprobs = w.logprobs;
     o.n_top_logprobs = w.n_top;
     o.best_of = w.best_of;
+    o.prompt_logprobs = w.prompt_logprobs;
+    o.n_top_prompt_logprobs = w.n_prompt_top;
     o.priority = w.priority;
     o.deadline_ms = w.deadline_ms;
     error_ = blank_error();
@@ -151,6 +160,14 @@ class scheduler : public testing::Test {
     EXPECT_EQ(s, BITNET_OK) << error_.message;
     if (s != BITNET_OK) return false;
     answer& to = all[e.choice];
+    if (e.kind == BITNET_EVENT_PROMPT) {
+      EXPECT_TRUE(to.tokens.empty());
+      to.prompt.push_back(e.token);
+      to.prompt_text.append(e.text.data == nullptr ? "" : e.text.data, e.text.size);
+      to.prompt_logprobs.push_back(e.logprob);
+      to.prompt_top.emplace_back(e.top, e.top + e.n_top);
+      return true;
+    }
     if (e.kind != BITNET_EVENT_TEXT) {
       to.end = e;
       to.message.assign(e.message.data == nullptr ? "" : e.message.data, e.message.size);

@@ -9,8 +9,10 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -147,6 +149,122 @@ TEST_F(scheduler, tells_log_probabilities) {
     EXPECT_LE(sum, 1.000001);
     EXPECT_GT(sum, 0.0);
   }
+}
+
+// Rows of a session that has all of them give the same, also for a prompt that is known already and
+// for a reader that takes few events at a time.
+TEST_F(scheduler, gives_log_probabilities_of_the_prompt) {
+  auto o = defaults();
+  o.event_capacity = 3;
+  ASSERT_EQ(open(o), BITNET_OK) << error_.message;
+  wish w;
+  w.prompt = prompt_of(150, 3);
+  w.prompt_logprobs = 1;
+  w.n_prompt_top = 2;
+  const uint64_t n_vocab = [&] {
+    bitnet_model_info info{};
+    info.struct_size = sizeof info;
+    EXPECT_EQ(bitnet_model_describe(demo_.model, &info, nullptr), BITNET_OK);
+    return info.n_vocab;
+  }();
+  std::vector<float> rows(w.prompt.size() * n_vocab);
+  bitnet_session_options of;
+  bitnet_session_defaults(&of, sizeof of);
+  of.deterministic = 1;
+  bitnet_session* s = nullptr;
+  ASSERT_EQ(bitnet_session_open(demo_.model, &of, &s, &error_), BITNET_OK) << error_.message;
+  ASSERT_EQ(bitnet_session_eval(s, w.prompt.data(), w.prompt.size(), 1, rows.data(), rows.size(),
+                                &error_),
+            BITNET_OK)
+      << error_.message;
+  bitnet_session_close(s);
+  for (const int32_t max_tokens : {12, 0}) {
+    w.max_tokens = max_tokens;
+    const answer got = read(submit(w)).at(0);
+    EXPECT_EQ(got.end.kind, BITNET_EVENT_END) << got.message;
+    EXPECT_EQ(got.tokens, max_tokens == 0 ? std::vector<bitnet_token>{} : alone(w));
+    EXPECT_EQ(got.end.n_cached, 0U);
+    ASSERT_EQ(got.prompt, w.prompt);
+    EXPECT_FALSE(got.prompt_text.empty());
+    EXPECT_EQ(got.prompt_logprobs[0], 0);
+    EXPECT_TRUE(got.prompt_top[0].empty());
+    for (std::size_t i = 1; i < w.prompt.size(); ++i) {
+      const float* row = rows.data() + (i - 1) * n_vocab;
+      const double most = *std::max_element(row, row + n_vocab);
+      double sum = 0;
+      for (uint64_t j = 0; j < n_vocab; ++j) sum += std::exp(row[j] - most);
+      const double expected = row[w.prompt[i]] - most - std::log(sum);
+      EXPECT_NEAR(got.prompt_logprobs[i], expected, 1e-6 * (1 - expected)) << i;
+      ASSERT_EQ(got.prompt_top[i].size(), 2U);
+      EXPECT_EQ(row[got.prompt_top[i][0].token], static_cast<float>(most));
+    }
+  }
+  w.n_prompt_top = 21;
+  bitnet_request* none = nullptr;
+  EXPECT_EQ(try_submit(w, &none), BITNET_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error_.message).find("at most 20"), std::string::npos) << error_.message;
+}
+
+// What a request wants of sampling is that of a session: the stages, biases, DRY and its breakers.
+TEST_F(scheduler, samples_as_a_session_does) {
+  ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
+  const bitnet_str breakers[] = {{".", 1}, {"\n", 1}};
+  const bitnet_logit_bias bias{7, -4.0F};
+  const std::function<void(bitnet_sampling&)> changes[] = {
+      [](auto& s) { s.top_n_sigma = 1; },
+      [](auto& s) { s.typical_p = 0.4F; },
+      [](auto& s) { s.xtc_probability = 0.5F, s.xtc_threshold = 0.05F; },
+      [](auto& s) { s.dynatemp_range = 0.7F, s.dynatemp_exponent = 2; },
+      [](auto& s) { s.mirostat = 1; },
+      [](auto& s) { s.mirostat = 2, s.mirostat_tau = 2; },
+      [&](auto& s) {
+        s.dry_multiplier = 1, s.dry_penalty_last_n = -1;
+        s.dry_breakers = breakers, s.n_dry_breakers = 2;
+      },
+      [&](auto& s) {
+        s.logit_bias = &bias, s.n_logit_bias = 1, s.logit_bias_size = sizeof bias;
+        s.ignore_eos = 0, s.dry_multiplier = 2, s.n_dry_breakers = 0;
+      }};
+  wish w;
+  w.prompt = prompt_of(40, 5);
+  w.temperature = 1.2F;
+  w.max_tokens = 60;
+  std::set<std::vector<bitnet_token>> all;
+  for (const auto& change : changes) {
+    w.change = change;
+    const auto tokens = read(submit(w)).at(0).tokens;
+    EXPECT_EQ(tokens, alone(w));
+    all.insert(tokens);
+  }
+  EXPECT_GE(all.size(), std::size(changes) - 1) << "they change the text";
+}
+
+TEST_F(scheduler, refuses_breakers_that_cannot_be) {
+  ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
+  const std::string long_text(41, 'a');
+  const std::vector<bitnet_str> many(33, {"a", 1});
+  const struct {
+    const bitnet_str* list;
+    uint32_t n;
+    const char* words;
+  } rows[] = {{nullptr, 2, "dry_breakers is NULL, with a count of 2"},
+              {many.data(), 33, "dry_breakers has 33 texts; at most 32 are possible"}};
+  const bitnet_str too_long{long_text.data(), long_text.size()}, empty{"", 0}, lost{nullptr, 3};
+  wish w;
+  w.prompt = prompt_of(5, 1);
+  const auto message_of = [&](const bitnet_str* list, uint32_t n) {
+    w.change = [=](bitnet_sampling& s) {
+      s.dry_multiplier = 1, s.dry_breakers = list, s.n_dry_breakers = n;
+    };
+    bitnet_request* none = nullptr;
+    EXPECT_EQ(try_submit(w, &none), BITNET_INVALID_ARGUMENT);
+    return std::string(error_.message);
+  };
+  for (const auto& r : rows)
+    EXPECT_NE(message_of(r.list, r.n).find(r.words), std::string::npos) << error_.message;
+  EXPECT_NE(message_of(&too_long, 1).find("has 41 bytes; expected 1 to 40"), std::string::npos);
+  EXPECT_NE(message_of(&empty, 1).find("has 0 bytes; expected 1 to 40"), std::string::npos);
+  EXPECT_NE(message_of(&lost, 1).find("is NULL, with a count of 3"), std::string::npos);
 }
 
 TEST_F(scheduler, cancels_while_it_generates) {

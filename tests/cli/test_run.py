@@ -122,6 +122,44 @@ class Run(support.Case):
         self.assertEqual(forced, [300, 300, 300])
         self.refused(2, "99999999", "run", "--json", "-p", PROMPT, "-l", "99999999+1", *GREEDY)
 
+    def test_samplers(self):
+        words = ("run", "--json", "-p", PROMPT, "-n", "40", "-s", "5", "--ignore-eos", "--temp", "1.2", "--top-k", "0",
+                 "--top-p", "1", "--min-p", "0")
+        texts = {self.ok(*words, *more).json["text"] for more in (
+            (), ("--top-nsigma", "0.5"), ("--typical", "0.3"), ("--xtc-probability", "1", "--xtc-threshold", "0.05"),
+            ("--dynatemp-range", "1", "--dynatemp-exp", "2"), ("--mirostat", "1", "--mirostat-ent", "2"),
+            ("--mirostat", "2", "--mirostat-ent", "2", "--mirostat-lr", "0.5"))}
+        self.assertEqual(len(texts), 7)
+        self.assertEqual(self.ok(*words, "--typical-p", "1", "--top-n-sigma", "-1").json["text"],
+                         self.ok(*words).json["text"])
+        for words, said in ((("--typical", "2"), "--typical"), (("--mirostat", "3"), "--mirostat"),
+                            (("--dry-base", "0.5"), "--dry-base"),
+                            (("--dry-multiplier", "1", "--dry-sequence-breaker", "x" * 41), "expected 1 to 40")):
+            self.refused(2, said, "run", "--json", "-p", PROMPT, *words)
+
+    def test_repetitions_end_at_breakers(self):
+        def text(*more):
+            return self.ok("run", "--json", "-p", "the cat the cat the", "-n", "12", *GREEDY, "--ignore-eos", *more).json["text"]
+        dry = ("--dry-multiplier", "50", "--dry-allowed-length", "1", "--dry-penalty-last-n", "-1")
+        none = text(*dry, "--dry-sequence-breaker", "none")
+        self.assertNotEqual(none, text())
+        words = none.split()
+        self.assertEqual(len(words), len(set(zip(words, words[1:]))) + 1, "no pair of words comes twice")
+        self.assertEqual(text(*dry, "--dry-sequence-breaker", "\\x20", "--dry-sequence-breaker", "e"),
+                         text(*dry, "--dry-sequence-breaker", " ", "--dry-sequence-breaker", "e"), "escapes")
+
+    def test_a_full_context_ends_a_text_unless_it_shifts(self):
+        words = ("run", "--json", "-p", PROMPT, "-n", "100", "-c", "64", "-s", "1", "--ignore-eos", "-ub", "64")
+        full = self.ok(*words).json
+        self.assertEqual(full["stop"], {"reason": "context"})
+        shifted = self.ok(*words, "--context-shift", "--keep", "4").json
+        self.assertEqual((shifted["stop"]["reason"], len(shifted["tokens"]["generated"])), ("length", 100))
+        self.assertEqual((shifted["kv"]["window"], shifted["kv"]["keep"]), (64, 4))
+        self.assertEqual(shifted["tokens"]["generated"][:40], full["tokens"]["generated"][:40])
+        by_window = self.ok("run", "--json", "-p", PROMPT, "-n", "100", "-s", "1", "--ignore-eos", "-ub", "64",
+                            "--sliding-window", "64", "--keep", "4").json
+        self.assertEqual(by_window["text"], shifted["text"])
+
     def test_perf_is_on_stderr(self):
         result = self.ok("run", "-p", PROMPT, "-n", "4", "--perf", "-q")
         self.assertRegex(result.stderr, r"prompt \d+ tokens in .* generated \d+ tokens")

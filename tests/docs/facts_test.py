@@ -36,7 +36,7 @@ def options_of_sampling():
     """{option: its default} of the rows that common/knobs has."""
     rows = re.sub(r"\\\n", " ", text("common/knobs/sampling.hpp")).split("define BITNET_SAMPLING_KNOBS(X)")[1]
     return {option: initial for initial, option in re.findall(
-        r'X\([a-z0-9_]+, [a-z_]+, ([0-9.]+), [^"]*"[^"]*",\s+"([a-z-]+)"', rows)}
+        r'X\([a-z0-9_]+, [a-z_]+, (-?[0-9.]+), [^"]*"[^"]*",\s+"([a-z-]+)"', rows)}
 
 
 def variables_of_options():

@@ -611,7 +611,9 @@ typedef struct bitnet_logit_bias {
 } bitnet_logit_bias;
 
 /* The stages run in this order: what a grammar does not allow is left out, logit bias, penalties,
- * top-k, top-p, min-p, temperature, draw. */
+ * DRY, top-n-sigma, top-k, typical, top-p, min-p, XTC, temperature, draw
+ * (docs/reference/sampling.md). Stages from top_n_sigma on were added behind the first version, and
+ * are off by default: then a seed gives the text that it gave without them. */
 typedef struct bitnet_sampling {
   uint32_t struct_size;
   uint32_t seed;        /* same seed, same text on every platform           */
@@ -628,9 +630,26 @@ typedef struct bitnet_sampling {
   const bitnet_logit_bias* logit_bias;
   uint32_t logit_bias_size; /* sizeof(bitnet_logit_bias) */
   uint32_t reserved_0;
+  float top_n_sigma;              /* standard deviations of the logits; 0 or less = off     */
+  float typical_p;                /* 1 = off                                                */
+  float xtc_probability;          /* 0 = off                                                */
+  float xtc_threshold;            /* above 0.5 = off                                        */
+  float dynatemp_range;           /* of the temperature, down and up; 0 = off               */
+  float dynatemp_exponent;        /* of the entropy                                         */
+  int32_t mirostat;               /* 1 or 2: in place of top-n-sigma to XTC, and without
+                                dynatemp; 0 = off                                      */
+  float mirostat_tau;             /* the surprise that it keeps, in bits                    */
+  float mirostat_eta;             /* how fast it learns                                     */
+  float dry_multiplier;           /* 0 = off                                                */
+  float dry_base;                 /* 1 or more                                              */
+  int32_t dry_allowed_length;     /* tokens that may be repeated; 1 or more                 */
+  int32_t dry_penalty_last_n;     /* tokens that DRY looks at; -1 = all                     */
+  uint32_t n_dry_breakers;        /* at most 32; 0 = none                                   */
+  const bitnet_str* dry_breakers; /* texts of 1 to 40 bytes that end a repetition      */
 } bitnet_sampling;
 
-/* llama.cpp's defaults: 0.8, 40, 0.95, 0.05, 1, 0, 0, 64. */
+/* llama.cpp's defaults: 0.8, 40, 0.95, 0.05, 1, 0, 0, 64; -1, 1, 0, 0.1, 0, 1, 0, 5, 0.1; and of
+ * DRY 0, 1.75, 2, 64, with the breakers "\n", ":", "\"" and "*", which are the library's. */
 BITNET_API void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size);
 
 #define BITNET_STOP_LENGTH 1u    /* max_tokens reached          */
@@ -913,7 +932,7 @@ typedef struct bitnet_request_options {
   uint64_t n_prompt;
   /* max_tokens, sampling, stop_strings, stop_tokens, grammar and speculation of each choice; text
    * and out_tokens are NULL: both come as events. NULL = defaults. Of a scheduler of embeddings it
-   * is NULL, and n_choices, logprobs, n_top_logprobs and best_of are 0. */
+   * is NULL, and n_choices, best_of and all logprobs are 0. */
   const bitnet_generation* generation;
   uint64_t client;         /* clients share what there is; any number */
   int32_t priority;        /* higher goes first; a wait of 2 s counts as one more */
@@ -926,6 +945,11 @@ typedef struct bitnet_request_options {
    * deadline passes, before all have ended, its choices end so, without text. 0: n_choices, whose
    * events come at once. */
   uint32_t best_of;
+  /* Non-zero: PROMPT events, one for each token of the prompt, come before the first new token,
+   * with log probabilities. The whole prompt is computed then, whatever is known of it, some tokens
+   * in each step. 0 for embeddings. */
+  uint32_t prompt_logprobs;
+  uint32_t n_top_prompt_logprobs; /* and of so many of the most probable, at most 20 */
   uint32_t reserved_0;
 } bitnet_request_options;
 
@@ -937,12 +961,15 @@ typedef struct bitnet_logprob {
 #define BITNET_EVENT_TEXT 1u   /* a token, with the text that it let out */
 #define BITNET_EVENT_END 2u    /* the choice has ended, with stop_reason */
 #define BITNET_EVENT_FAILED 3u /* the choice has ended, with status and message */
+/* A token of the prompt, with its text; choice is 0. The first has a logprob of 0 and no `top`:
+ * nothing comes before it. */
+#define BITNET_EVENT_PROMPT 4u
 
 typedef struct bitnet_event {
   uint32_t struct_size;
   uint32_t kind; /* BITNET_EVENT_* */
   uint32_t choice;
-  bitnet_token token; /* of TEXT; -1: none, this is text that was held back */
+  bitnet_token token; /* of TEXT and PROMPT; -1: none, this is text that was held back */
   bitnet_str text;    /* whole UTF-8 characters, never part of a stop string; may be empty. Valid
                          until the next call on the request, as are the two below */
   const bitnet_logprob* top;

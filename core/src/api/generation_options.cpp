@@ -1,15 +1,43 @@
 #include "api/generation_options.hpp"
 
+#include <fmt/core.h>
+
+#include <array>
+#include <iterator>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
+#include "generate/dry_breakers.hpp"
 #include "generate/text_tokens.hpp"
 #include "grammar/gbnf.hpp"
 
 namespace {
 
-bitnet::result<bitnet::sampling::parameters> sampling_of(const bitnet_sampling& s) {
+// Texts that live as long as the library.
+const bitnet_str* library_breakers() {
+  using bitnet::generate::default_breakers;
+  static const auto all = [] {
+    std::array<bitnet_str, std::size(default_breakers)> out{};
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = {default_breakers[i], std::string_view(default_breakers[i]).size()};
+    return out;
+  }();
+  return all.data();
+}
+
+bitnet::result<std::shared_ptr<const bitnet::sampling::breakers>> breakers_of(
+    bitnet_model& model, const bitnet_sampling& s) {
+  std::vector<std::string> texts;
+  for (uint32_t i = 0; i < s.n_dry_breakers; ++i)
+    texts.emplace_back(bitnet::api::view(s.dry_breakers[i]));
+  return model.breakers.find(model.model.tokens(), texts);
+}
+
+bitnet::result<bitnet::sampling::parameters> sampling_of(bitnet_model& model,
+                                                         const bitnet_sampling& s) {
   bitnet::sampling::parameters out;
   out.seed = s.seed;
 #define BITNET_SAMPLING_TAKE(type, name, ...) out.name = s.name;
@@ -22,6 +50,11 @@ bitnet::result<bitnet::sampling::parameters> sampling_of(const bitnet_sampling& 
     if (!one) return std::unexpected(one.error());
     out.logit_bias.emplace_back(one->token, one->bias);
   }
+  if (s.dry_multiplier > 0 && s.dry_penalty_last_n != 0) {
+    auto breakers = breakers_of(model, s);
+    if (!breakers) return std::unexpected(std::move(breakers.error()));
+    out.dry_breakers = *std::move(breakers);
+  }
   return out;
 }
 
@@ -33,7 +66,12 @@ bitnet::result<bitnet::api::taken_generation> bitnet::api::take_generation(
   if (!o) return std::unexpected(o.error());
   const auto s = take_options(o->sampling, bitnet_sampling_defaults, "the options of sampling");
   if (!s) return std::unexpected(s.error());
+  if (s->n_dry_breakers > generate::most_breakers)
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("dry_breakers has {} texts; at most {} are possible", s->n_dry_breakers,
+                            generate::most_breakers));
   for (auto ok : {listed(s->logit_bias, s->n_logit_bias, "logit_bias"),
+                  listed(s->dry_breakers, s->n_dry_breakers, "dry_breakers"),
                   listed(o->grammar.data, o->grammar.size, "grammar"),
                   listed(o->stop_strings, o->n_stop_strings, "stop_strings"),
                   listed(o->stop_tokens, o->n_stop_tokens, "stop_tokens")})
@@ -41,15 +79,20 @@ bitnet::result<bitnet::api::taken_generation> bitnet::api::take_generation(
   for (uint32_t i = 0; i < o->n_stop_strings; ++i)
     if (auto ok = listed(o->stop_strings[i].data, o->stop_strings[i].size, "a stop string"); !ok)
       return std::unexpected(ok.error());
+  for (uint32_t i = 0; i < s->n_dry_breakers; ++i)
+    if (auto ok =
+            listed(s->dry_breakers[i].data, s->dry_breakers[i].size, "a text of dry_breakers");
+        !ok)
+      return std::unexpected(ok.error());
   return taken_generation{*o, *s};
 }
 
 bitnet::result<bitnet::generate::options> bitnet::api::generation_options_of(
-    const taken_generation& given) {
+    bitnet_model& model, const taken_generation& given) {
   const auto& [o, s] = given;
   generate::options g;
   g.max_tokens = o.max_tokens < 0 ? -1 : o.max_tokens;
-  auto sampling = sampling_of(s);
+  auto sampling = sampling_of(model, s);
   if (!sampling) return std::unexpected(sampling.error());
   g.sampling = *std::move(sampling);
   g.ignore_end = s.ignore_eos != 0;
@@ -74,6 +117,8 @@ void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size) {
 #define BITNET_SAMPLING_GIVE(type, name, ...) ours.name = p.name;
   BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_GIVE)
 #undef BITNET_SAMPLING_GIVE
+  ours.dry_breakers = library_breakers();
+  ours.n_dry_breakers = std::size(bitnet::generate::default_breakers);
   bitnet::api::give_defaults(ours, sampling, size);
 }
 

@@ -18,8 +18,8 @@ struct taken_generation {
 };
 result<taken_generation> take_generation(const bitnet_generation* given);
 
-// All but the grammar and the callback.
-result<generate::options> generation_options_of(const taken_generation& o);
+// All but the grammar and the callback, for the vocabulary of the model.
+result<generate::options> generation_options_of(bitnet_model& model, const taken_generation& o);
 
 // Of a grammar's text, for the tokens of the model. BITNET_INVALID_ARGUMENT with line and column.
 result<std::unique_ptr<grammar::guide>> guide_of(bitnet_model& model, std::string_view text);

@@ -21,6 +21,7 @@
 #include "engine/lost_devices.hpp"
 #include "engine/model_engines.hpp"
 #include "engine/split.hpp"
+#include "generate/dry_breakers.hpp"
 #include "grammar/guide.hpp"
 #include "model/model.hpp"
 #include "plugin/loading/backend.hpp"
@@ -144,6 +145,7 @@ struct bitnet_model {
   // Its vocabulary as grammars need it: made when the first one is given.
   std::once_flag texts_once;
   std::shared_ptr<const bitnet::grammar::prefix_tree> texts;
+  bitnet::generate::known_breakers breakers;  // of DRY
 };
 
 struct bitnet_session {

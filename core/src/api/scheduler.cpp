@@ -116,12 +116,14 @@ bitnet::result<bitnet::schedule::request> prompt_of(const bitnet_scheduler& to,
 
 bitnet::result<bitnet::schedule::request> embedding_of(const bitnet_scheduler& to,
                                                        const bitnet_request_options& o) {
-  const char* const set = o.generation != nullptr ? "generation"
-                          : o.n_choices > 1       ? "n_choices"
-                          : o.logprobs != 0       ? "logprobs"
-                          : o.n_top_logprobs != 0 ? "n_top_logprobs"
-                          : o.best_of != 0        ? "best_of"
-                                                  : nullptr;
+  const char* const set = o.generation != nullptr        ? "generation"
+                          : o.n_choices > 1              ? "n_choices"
+                          : o.logprobs != 0              ? "logprobs"
+                          : o.n_top_logprobs != 0        ? "n_top_logprobs"
+                          : o.best_of != 0               ? "best_of"
+                          : o.prompt_logprobs != 0       ? "prompt_logprobs"
+                          : o.n_top_prompt_logprobs != 0 ? "n_top_prompt_logprobs"
+                                                         : nullptr;
   if (set != nullptr)
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
                         fmt::format("this scheduler was opened for embeddings and generates no "
@@ -143,7 +145,7 @@ bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
                         "a request gives text and tokens as events: leave text and out_tokens of "
                         "its generation NULL");
-  auto generation = bitnet::api::generation_options_of(*taken);
+  auto generation = bitnet::api::generation_options_of(*to.model, *taken);
   if (!generation) return std::unexpected(std::move(generation.error()));
   auto begun = prompt_of(to, o);
   if (!begun) return begun;
@@ -151,6 +153,7 @@ bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
   out.generation = *std::move(generation);
   out.generation.logprobs = o.logprobs != 0;
   out.generation.n_logprobs = o.n_top_logprobs;
+  if (o.prompt_logprobs != 0) out.prompt_logprobs = o.n_top_prompt_logprobs;
   auto ahead = bitnet::api::take_speculation(taken->how.speculation, *to.model,
                                              to.engine->describe().limits.n_context, to.drafts);
   if (!ahead) return std::unexpected(std::move(ahead.error()));
@@ -205,7 +208,7 @@ bitnet_event event_of(bitnet_request& r) {
   out.token = -1;
   out.stop_index = BITNET_NONE;
   if (e.what == kind::piece) {
-    out.kind = BITNET_EVENT_TEXT;
+    out.kind = e.of_prompt ? BITNET_EVENT_PROMPT : BITNET_EVENT_TEXT;
     out.token = e.token;
     out.text = text_of(e.text);
     out.logprob = static_cast<float>(e.logprobs.chosen);

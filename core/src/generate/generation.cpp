@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "answer/dialect.hpp"
+#include "sampling/candidate.hpp"
 
 namespace bitnet::generate {
 namespace {
@@ -37,10 +38,9 @@ result<void> check(const options& o) {
 
 // Ids that must not be sampled when the end of generation is ignored.
 void forbid_end(sampling::parameters& p, const tokenizer::tokenizer& tokens) {
-  constexpr float never = -1e30F;
   for (uint32_t id = 0; id < tokens.size(); ++id)
     if (tokens.ends_generation(static_cast<int32_t>(id)))
-      p.logit_bias.emplace_back(static_cast<int32_t>(id), never);
+      p.logit_bias.emplace_back(static_cast<int32_t>(id), sampling::never);
 }
 
 // What ends a text: it may come where a grammar lets the text end.

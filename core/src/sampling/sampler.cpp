@@ -5,26 +5,21 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <string>
 
+#include "sampling/candidate.hpp"
 #include "sampling/exponential.hpp"
 #include "sampling/history.hpp"
+#include "sampling/mirostat.hpp"
 #include "sampling/random.hpp"
+#include "sampling/repetition.hpp"
+#include "sampling/stages.hpp"
 
 namespace bitnet::sampling {
 namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
-
-struct candidate {
-  float logit;
-  int32_t id;
-  double weight = 0;  // its probability up to a common factor
-};
-
-bool better(const candidate& a, const candidate& b) {
-  return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
-}
 
 // How many are infinite or no number, and how many more than nothing. No branch: a row of a large
 // vocabulary is looked at in whole registers.
@@ -95,6 +90,8 @@ struct sampler::contents {
   uint32_t n_vocab;
   random_numbers random;
   history past;
+  std::optional<repetition> repeated;  // where DRY is on
+  mirostat surprise;
   std::vector<float> logits;  // (n_vocab), after bias and penalties
   // Where the largest are listed: their ids, ascending; nobody looks at other logits then.
   std::vector<int32_t> listed;
@@ -102,7 +99,18 @@ struct sampler::contents {
   std::vector<candidate> candidates;
 
   contents(const parameters& parameters, uint32_t n)
-      : p(parameters), n_vocab(n), random(parameters.seed), past(parameters.repeat_last_n) {}
+      : p(parameters),
+        n_vocab(n),
+        random(parameters.seed),
+        past(parameters.repeat_last_n),
+        surprise(parameters.mirostat_tau, parameters.mirostat_eta, n) {
+    if (p.dry_multiplier > 0 && p.dry_penalty_last_n != 0)
+      repeated.emplace(repetition::options{.multiplier = p.dry_multiplier,
+                                           .base = p.dry_base,
+                                           .allowed_length = p.dry_allowed_length,
+                                           .last_n = p.dry_penalty_last_n},
+                       n, p.dry_breakers);
+  }
 
   result<void> take(std::span<const float> from) {
     if (from.size() != n_vocab) {
@@ -191,16 +199,31 @@ struct sampler::contents {
     }
   }
 
+  void penalize_repetition() {
+    for (const auto& [token, value] : repeated->penalties())
+      logits[static_cast<size_t>(token)] -= value;
+  }
+
   result<int32_t> choose(std::span<const uint64_t> allowed) {
     leave_out_others(allowed);
     add_bias();
     penalize();
+    if (repeated) penalize_repetition();
+    candidates.clear();
     const auto best = highest();
     if (!best || p.temperature <= 0) return best;
-    const float highest_logit = logits[static_cast<size_t>(*best)];
+    if (p.mirostat != 0) return draw_by_surprise();
     keep_top_k();
+    if (p.top_n_sigma > 0) keep_within_sigma();
+    float highest_logit = logits[static_cast<size_t>(*best)];
+    if (p.typical_p < 1) {
+      weigh(candidates, 1);
+      keep_typical(candidates, p.typical_p);
+      highest_logit = std::ranges::max(candidates, {}, &candidate::logit).logit;
+    }
     keep_likely(highest_logit);
-    return draw(highest_logit);
+    if (p.xtc_probability > 0) exclude_by_chance();
+    return candidates[draw(weigh_for_draw())].id;
   }
 
   [[nodiscard]] result<int32_t> highest() const {
@@ -246,9 +269,16 @@ struct sampler::contents {
     std::ranges::sort_heap(candidates, better);
   }
 
+  void keep_within_sigma() {
+    std::vector<float> few;
+    for (size_t at = 0; is_listed && at < count(); ++at) few.push_back(logits[token(at)]);
+    const double least = least_within_sigma(is_listed ? few : logits, p.top_n_sigma);
+    std::erase_if(candidates, [&](const candidate& c) { return c.logit < least; });
+  }
+
   // Each of top-p and min-p keeps a beginning of the candidates in order of their logits, so the
   // shorter beginning is what both leave. min-p, which needs no order, goes first: little is left
-  // to be sorted. What top-p takes its share of are the candidates of top-k.
+  // to be sorted. What top-p takes its share of are the candidates of the stages before.
   void keep_likely(float highest_logit) {
     double whole = 0;
     for (candidate& c : candidates) {
@@ -268,19 +298,49 @@ struct sampler::contents {
     candidates.resize(n);
   }
 
-  int32_t draw(float highest_logit) {
-    double whole = 0;
-    for (candidate& c : candidates) {
-      c.weight = exponential((double{c.logit} - highest_logit) / p.temperature);
-      whole += c.weight;
+  // One random number for each token, whatever the candidates are.
+  void exclude_by_chance() {
+    constexpr float most = 0.5F;  // two tokens cannot both be likelier
+    if (p.xtc_threshold > most || random.next_unit() >= p.xtc_probability) return;
+    exclude_top_choices(candidates, p.xtc_threshold);
+  }
+
+  // Sets the weights; their sum.
+  double weigh_for_draw() {
+    double temperature = p.temperature;
+    if (p.dynatemp_range > 0) {
+      weigh(candidates, 1);
+      temperature = temperature_by_entropy(candidates,
+                                           {p.temperature, p.dynatemp_range, p.dynatemp_exponent});
+      if (temperature == 0) candidates = {std::ranges::min(candidates, better)};
     }
+    return weigh(candidates, temperature == 0 ? 1 : temperature);
+  }
+
+  result<int32_t> draw_by_surprise() {
+    for (size_t at = 0, n = count(); at < n; ++at)
+      candidates.push_back({logits[token(at)], static_cast<int32_t>(token(at))});
+    const double sum = weigh(candidates, p.temperature);
+    if (p.mirostat == 1)
+      surprise.keep_by_zipf(candidates);
+    else
+      surprise.keep_unsurprising(candidates, sum);
+    double kept = 0;
+    for (const candidate& c : candidates) kept += c.weight;
+    const candidate& chosen = candidates[draw(kept)];
+    surprise.learn(chosen.weight, kept);
+    return chosen.id;
+  }
+
+  // The index of a candidate. `whole`: the sum of the weights.
+  size_t draw(double whole) {
     const double point = random.next_unit() * whole;
     double sum = 0;
-    for (const candidate& c : candidates) {
-      sum += c.weight;
-      if (point < sum) return c.id;
+    for (size_t i = 0; i < candidates.size(); ++i) {
+      sum += candidates[i].weight;
+      if (point < sum) return i;
     }
-    return candidates.front().id;  // the product was rounded up to the whole
+    return 0;  // the product was rounded up to the whole
   }
 };
 
@@ -300,7 +360,7 @@ result<sampler> sampler::make(const parameters& p, uint32_t n_vocab) {
 uint32_t sampler::needed() const {
   const parameters& p = contents_->p;
   const bool greedy = p.temperature <= 0;
-  if (!greedy && p.top_k == 0) return 0;
+  if (!greedy && (p.top_k == 0 || p.top_n_sigma > 0 || p.mirostat != 0)) return 0;
   uint64_t n = greedy ? 1 : static_cast<uint64_t>(p.top_k);
   for (const auto& [token, bias] : p.logit_bias)
     if (bias > 0) return 0;
@@ -308,6 +368,7 @@ uint32_t sampler::needed() const {
   if (p.repeat_penalty < 1 || p.presence_penalty < 0 || p.frequency_penalty < 0) return 0;
   if (p.repeat_penalty != 1 || p.presence_penalty != 0 || p.frequency_penalty != 0)
     n += contents_->past.counts().size();
+  if (contents_->repeated) n += contents_->repeated->penalties().size();
   return n < contents_->n_vocab ? static_cast<uint32_t>(n) : 0;
 }
 
@@ -325,12 +386,24 @@ result<int32_t> sampler::sample_listed(std::span<const int32_t> ids, std::span<c
 }
 
 void sampler::accept(int32_t token) {
-  if (token >= 0 && static_cast<uint32_t>(token) < contents_->n_vocab) contents_->past.add(token);
+  if (token < 0 || static_cast<uint32_t>(token) >= contents_->n_vocab) return;
+  contents_->past.add(token);
+  if (contents_->repeated) contents_->repeated->add(token);
 }
 
 void sampler::reset() {
   contents_->random = random_numbers(contents_->p.seed);
   contents_->past.clear();
+  contents_->surprise.reset();
+  if (contents_->repeated) contents_->repeated->clear();
+}
+
+std::vector<probability> sampler::drawn_from() const {
+  std::vector<probability> out;
+  double sum = 0;
+  for (const candidate& c : contents_->candidates) sum += c.weight;
+  for (const candidate& c : contents_->candidates) out.push_back({c.id, c.weight / sum});
+  return out;
 }
 
 }  // namespace bitnet::sampling

@@ -1,13 +1,14 @@
 #pragma once
 // From a row of logits to the next token.
 //
-// Order   what may not come is left out, logit bias, penalties, top-k, top-p, min-p, temperature,
-//         draw. Temperature 0 takes the highest logit after the penalties, ties to the lowest id,
-//         and draws nothing.
+// Order   what may not come is left out, logit bias, penalties, DRY, top-n-sigma, top-k, typical,
+//         top-p, min-p, XTC, temperature, draw. Mirostat stands in place of the stages from
+//         top-n-sigma to XTC, behind the temperature. Temperature 0 takes the highest logit after
+//         DRY, ties to the lowest id, and draws nothing.
 // Same    seed and logits, same token on every platform: the generator and the exponential function
 //         are written out here in exact IEEE operations, and sums are formed in one fixed order.
 // Cost    O(n_vocab), or of the logits that are listed, and a sort of what top-k or else min-p
-//         leave; without both, top-p sorts all.
+//         leave; without both, top-p sorts all, as typical does without top-k. DRY: repetition.hpp.
 // Errors  BITNET_INVALID_ARGUMENT for parameters out of range or when nothing is left to choose;
 //         BITNET_INTERNAL for a NaN or infinite logit, naming its position.
 // Threads one at a time.
@@ -23,6 +24,8 @@
 
 namespace bitnet::sampling {
 
+class breakers;
+
 // Defaults are llama.cpp's. Meaning and units: bitnet_sampling in bitnet.h.
 struct parameters {
   uint32_t seed = 0;
@@ -30,6 +33,12 @@ struct parameters {
   BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_MEMBER)
 #undef BITNET_SAMPLING_MEMBER
   std::vector<std::pair<int32_t, float>> logit_bias;  // token, added to its logit; -inf = never
+  std::shared_ptr<const breakers> dry_breakers;       // of DRY; nullptr: none
+};
+
+struct probability {
+  int32_t token;
+  double value;
 };
 
 class sampler {
@@ -53,6 +62,8 @@ class sampler {
   void accept(int32_t token);
   // Back to the seed and to an empty sequence.
   void reset();
+  // What the last sample() drew from, their sum 1; nothing where it took the highest logit.
+  [[nodiscard]] std::vector<probability> drawn_from() const;
 
  private:
   struct contents;

@@ -1,6 +1,6 @@
 #include "schedule/admission.hpp"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <tuple>
@@ -38,6 +38,11 @@ std::optional<refusal> check_lists(const request& r, const gate& by) {
                     r.grammars.size()));
   if (!std::ranges::all_of(r.grammars, [](const auto& g) { return g != nullptr; }))
     return invalid("a grammar guide of the request is null: each choice needs its own");
+  if (r.prompt_logprobs && (r.embeds || *r.prompt_logprobs > generate::most_logprobs))
+    return invalid(fmt::format(
+        "log probabilities of a prompt are those of a text to generate, with "
+        "at most {} beside each; found {}",
+        generate::most_logprobs, r.embeds ? "an embedding" : fmt::to_string(*r.prompt_logprobs)));
   if (r.embeds && (r.n != 1 || r.generation.max_tokens != 0))
     return invalid(
         fmt::format("an embedding is one vector and no text: expected 1 choice and max_tokens 0, "

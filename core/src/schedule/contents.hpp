@@ -82,6 +82,9 @@ struct scheduler::contents {
   void learn(nanoseconds took);
   void note_computed(sequence& s, uint64_t n_tokens);
   void embed(sequence& s, std::span<const generate::row> rows);
+  // Tokens of the prompt, one for each row; false: it failed.
+  bool score(sequence& s, std::span<const generate::row> rows);
+  [[nodiscard]] uint64_t most_scored() const;
   void sample(sequence& s, const generate::row& row);
   void verify(sequence& s, uint32_t n_tokens, std::span<const generate::row> rows);
   void fork_choices(sequence& leader, const generate::row& row);

@@ -46,6 +46,16 @@ void delivery::tell_piece(sequence& s, bool has_token, std::string text, time_po
     deliver(*s.of, std::move(e), now);
 }
 
+void delivery::tell_prompt(sequence& s, generate::scored&& one, time_point now) {
+  event e = of(s, event::kind::piece);
+  e.of_prompt = true;
+  e.choice = 0;
+  e.token = one.token;
+  e.text = std::move(one.text);
+  e.logprobs = std::move(one.logprobs);
+  deliver(*s.of, std::move(e), now);
+}
+
 void delivery::tell_end(sequence& s, time_point now) {
   event e = of(s, event::kind::end);
   e.stop_reason = s.generation.so_far().stop_reason;

@@ -20,6 +20,8 @@ class delivery {
 
   // A token that take() gave, and the text until the next one; token -1: text alone.
   static void tell_piece(sequence& s, bool has_token, std::string text, time_point now);
+  // A token of the prompt.
+  static void tell_prompt(sequence& s, generate::scored&& one, time_point now);
   // The last event of the choice, by what its generation ended with.
   void tell_end(sequence& s, time_point now);
   void tell_failure(sequence& s, const failure& why, time_point now);

@@ -57,6 +57,7 @@ struct event {
   // piece
   int32_t token = -1;
   bool is_end_token = false;          // it ends the text and has none
+  bool of_prompt = false;             // the token is one of the prompt; choice is 0
   std::string text;                   // whole UTF-8 characters; may be ""
   generate::token_logprobs logprobs;  // where the request asked for them
   // end
@@ -93,6 +94,9 @@ struct request {
   // Of an embedding, how it is made: nothing is generated, and the runner's rows are hidden states.
   // It has one choice, and max_tokens 0.
   std::optional<generate::pooling> embeds;
+  // Each token of the prompt comes as a piece, with its log probability and so many of the most
+  // probable, before the first new one.
+  std::optional<uint32_t> prompt_logprobs;
   std::vector<uint32_t> seeds;                            // empty, or one for each choice
   std::vector<std::unique_ptr<grammar::guide>> grammars;  // empty, or one for each choice
   uint32_t n = 1;                                         // choices

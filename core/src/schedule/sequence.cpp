@@ -54,6 +54,7 @@ result<std::unique_ptr<job>> make_job(request&& r, const tokenizer::tokenizer& t
     s.used.prompt_tokens = n_asked;
     s.since = now;
   }
+  if (r.prompt_logprobs) made->choices.front().scores.emplace(*r.prompt_logprobs);
   made->choices.front().tokens = std::move(r.prompt);
   made->choices.front().at = phase::waiting;
   return made;

@@ -7,6 +7,7 @@
 // Owner    its job, at the same address as long as that lives.
 // Threads  made by any; then the scheduler's.
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -14,6 +15,7 @@
 
 #include "generate/embedding.hpp"
 #include "generate/generation.hpp"
+#include "generate/prompt_scores.hpp"
 #include "kv/block_pool.hpp"
 #include "schedule/request.hpp"
 #include "schedule/selection.hpp"
@@ -43,8 +45,9 @@ struct sequence {
   // A draft was not accepted whole, and the state is that before its step: what was accepted is
   // computed again with the next token. Such a step is a decode.
   bool replays = false;
-  std::optional<generate::embedding> rows;  // what comes of an embedding's
-  std::vector<float> embedding;             // what came of them
+  std::optional<generate::embedding> rows;        // what comes of an embedding's
+  std::vector<float> embedding;                   // what came of them
+  std::optional<generate::prompt_scores> scores;  // where the request asked for its prompt's
   phase at = phase::pending;
   int64_t rank = 0;  // while it runs: its priority when it was admitted, raised by what it waited
   // A step that had it failed: until so many tokens are computed it is alone in its steps.
@@ -57,9 +60,16 @@ struct sequence {
   time_point since;  // that it waits, or runs
 
   // Whether a prefix that is known need not be computed.
-  [[nodiscard]] bool reads_prefix() const { return !rows || !rows->needs_all_rows(); }
+  [[nodiscard]] bool reads_prefix() const { return rows ? !rows->needs_all_rows() : !is_scoring(); }
+  // Whether tokens of the prompt still want a row.
+  [[nodiscard]] bool is_scoring() const;
+  // Of its next tokens, those whose rows are not wanted while it is scoring.
+  [[nodiscard]] uint64_t left_unscored() const {
+    return scores->first_row() - std::min(computed, scores->first_row());
+  }
   // Rows that a step of its next `n` tokens gives.
   [[nodiscard]] uint32_t rows_of(uint32_t n) const {
+    if (is_scoring()) return n - static_cast<uint32_t>(std::min<uint64_t>(n, left_unscored()));
     if (!reads_prefix()) return n;
     return n == left() ? 1 : 0;
   }
@@ -92,6 +102,10 @@ struct job {
   [[nodiscard]] bool is_paused() const { return paused_since.has_value(); }
   [[nodiscard]] sequence* find_pending();  // nullptr: none
 };
+
+inline bool sequence::is_scoring() const {
+  return scores && scores->next() < of->n_prompt;
+}
 
 // The job of a request that was checked; its first choice has the prompt. `r` is not usable then.
 result<std::unique_ptr<job>> make_job(request&& r, const tokenizer::tokenizer& tokens,

@@ -59,13 +59,27 @@ void scheduler::contents::collect() {
   if (suspect != able_.end()) able_ = {*suspect};
   const uint64_t chunk = memory_->most().window != 0 ? most_chunk_of(memory_->most()) : 0;
   work_.clear();
+  const auto shorter = [](uint64_t a, uint64_t b) {
+    return a == 0 || b == 0 ? a + b : std::min(a, b);
+  };
+  const uint64_t rows = most_scored();
   for (const sequence* s : able_) {
     if (s->ahead) s->ahead->forget();  // of a step that was not run
-    const uint64_t border = s->replays ? 0 : memory_->break_at(*s);
-    work_.push_back({s->left(),
-                     border == 0 || chunk == 0 ? border + chunk : std::min(border, chunk),
-                     s->replays});
+    uint64_t border = shorter(s->replays ? 0 : memory_->break_at(*s), chunk);
+    // The last token of the prompt is computed as ever, in a step of its own.
+    if (s->is_scoring() && s->left() > 1)
+      border = shorter(border, std::min(s->left() - 1, s->left_unscored() + rows));
+    work_.push_back({s->left(), border, s->replays});
   }
+}
+
+// Rows that each prompt may have in a step: what the last tokens of the others leave, at least one.
+uint64_t scheduler::contents::most_scored() const {
+  const auto n = static_cast<uint64_t>(std::ranges::count_if(able_, &sequence::is_scoring));
+  if (n == 0) return 0;
+  const uint64_t others = able_.size() - n;
+  const uint64_t all = memory_->most().max_outputs;
+  return std::max<uint64_t>((all - std::min(all, others)) / n, 1);
 }
 
 // Prompts share what is left of a step by rank and by what their clients were served, so that a
@@ -123,6 +137,7 @@ void scheduler::contents::prepare_rows() {
   std::erase_if(shares_, [&](const share& one) {
     sequence*& s = able_[one.index];
     if (one.n_tokens < s->left()) return false;
+    if (s->is_scoring() && !score(*s, {})) return true;  // a prompt of one token
     s = prepare_row(*s);
     return s == nullptr;
   });
@@ -249,6 +264,10 @@ void scheduler::contents::run() {
                        .n_outputs = n_outputs});
     n_rows += n_outputs;
     if (n_outputs == 0 || s.rows) continue;
+    if (s.is_scoring()) {
+      top_logits = 0;
+      continue;
+    }
     for (const sequence& c : s.of->choices)
       if (&c == &s || c.at == phase::pending) {
         const uint32_t top = speculate::top_logits_of(*c.wish, n_draft, !s.of->grammars.empty());
@@ -329,6 +348,8 @@ void scheduler::contents::finish_step(nanoseconds took) {
       embed(s, own);
     else if (s.n_drafted() != 0)
       verify(s, shares_[i].n_tokens, own);
+    else if (s.is_scoring())
+      static_cast<void>(score(s, own));
     else
       sample(s, own.front());
   }
@@ -379,6 +400,23 @@ void scheduler::contents::embed(sequence& s, std::span<const generate::row> rows
   }
   s.generation.end(BITNET_STOP_LENGTH);
   end(s);
+}
+
+bool scheduler::contents::score(sequence& s, std::span<const generate::row> rows) {
+  const std::span prompt(s.tokens.data(), s.of->n_prompt);
+  const auto tell_next = [&](const generate::row* before) {
+    auto one = s.scores->take(tokens_, prompt, before);
+    if (one)
+      delivery::tell_prompt(s, *std::move(one), now());
+    else
+      fail(s, one.error());
+    return one.has_value();
+  };
+  if (s.scores->next() == 0 && !tell_next(nullptr)) return false;
+  for (const generate::row& row : rows)
+    if (!tell_next(&row)) return false;
+  note_bound(*s.of);
+  return true;
 }
 
 void scheduler::contents::sample(sequence& s, const generate::row& row) {

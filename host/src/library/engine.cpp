@@ -92,6 +92,13 @@ uint32_t products_in(std::string_view name) {
                           : BITNET_PRODUCTS_F32;
 }
 
+// The library's, where no --ctx-size is given and the model was trained for as much.
+constexpr uint32_t default_context = 4096;
+
+bool shifts_context(const settings& set) {
+  return set.has("context-shift") && set.flag("context-shift");
+}
+
 bitnet_session_options session_options(const settings& set, uint32_t n_context, bool profile,
                                        bool embeddings) {
   bitnet_session_options options{};
@@ -102,6 +109,10 @@ bitnet_session_options session_options(const settings& set, uint32_t n_context, 
   options.kv_v = kv_type(set.text("cache-type-v"));
   options.window = static_cast<uint32_t>(set.integer("sliding-window"));
   options.window_keep = static_cast<uint32_t>(set.integer("keep"));
+  if (options.window == 0 && shifts_context(set)) {
+    options.window = n_context != 0 ? n_context : default_context;
+    options.n_context = 0;  // what the model was trained for
+  }
   options.profile = profile ? 1 : 0;
   if (!embeddings) {
     options.deterministic = set.flag("deterministic") ? 1 : 0;

@@ -124,6 +124,7 @@ result<generation_plan> generation_plan::from(const settings& set, std::string g
     if (!bias) return std::unexpected(bias.error());
     plan.biases_.push_back(*bias);
   }
+  if (auto ok = plan.take_breakers(set); !ok) return std::unexpected(ok.error());
   s.logit_bias = plan.biases_.data();
   s.n_logit_bias = static_cast<uint32_t>(plan.biases_.size());
   for (const std::string& text : set.list("reverse-prompt")) {
@@ -142,6 +143,22 @@ result<generation_plan> generation_plan::from(const settings& set, std::string g
   if (!speculation) return std::unexpected(speculation.error());
   plan.speculation_ = *speculation;
   return plan;
+}
+
+// Any of them take the place of the library's; "none" alone leaves none.
+result<void> generation_plan::take_breakers(const settings& set) {
+  const auto& texts = set.list("dry-sequence-breaker");
+  if (texts.empty()) return {};
+  for (const std::string& text : texts) {
+    if (text == "none") continue;
+    breakers_.push_back(set.flag("escape") ? unescape(text) : text);
+    if (breakers_.back().empty())
+      return fail(exit_code::usage, "--dry-sequence-breaker expects a text or none, found nothing");
+  }
+  for (const std::string& text : breakers_) breaker_views_.push_back(borrowed(text));
+  sampling_.dry_breakers = breaker_views_.data();
+  sampling_.n_dry_breakers = static_cast<uint32_t>(breaker_views_.size());
+  return {};
 }
 
 void generation_plan::draft_with(bitnet_model* draft) {

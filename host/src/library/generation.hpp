@@ -40,9 +40,12 @@ class generation_plan {
 
  private:
   generation_plan() = default;
+  result<void> take_breakers(const settings& set);
 
   bitnet_sampling sampling_{};
   std::vector<bitnet_logit_bias> biases_;
+  std::vector<std::string> breakers_;
+  std::vector<bitnet_str> breaker_views_;
   std::vector<std::string> stops_;
   std::vector<bitnet_str> stop_views_;
   token_list stop_ids_;

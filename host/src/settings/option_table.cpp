@@ -328,6 +328,13 @@ constexpr auto rows = std::to_array<option>({
      .highest = 4294967295.0},
     // clang-format off: it takes what a list makes of its rows for a call.
     BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_OPTION)
+    {.name = "dry-sequence-breaker",
+     .type = kind::list,
+     .metavar = "TEXT",
+     .help = "ends a repetition, in place of a new line, ':', '\"' and '*'; none: nothing does; may be "
+             "repeated",
+     .group = "Sampling",
+     .commands = generating},
     {.name = "logit-bias",
      .aliases = "-l",
      .type = kind::list,
@@ -423,6 +430,12 @@ constexpr auto rows = std::to_array<option>({
      .commands = computing,
      .lowest = 0,
      .highest = 16777216},
+    {.name = "context-shift",
+     .type = kind::flag,
+     .help = "go on where the context is full: --ctx-size is then the --sliding-window",
+     .group = "Session",
+     .commands = generating,
+     .llama_variable = "LLAMA_ARG_CONTEXT_SHIFT"},
     {.name = "kv-budget",
      .type = kind::integer,
      .initial = "0",

@@ -13,7 +13,7 @@ from ._chat import Chat
 from ._engine import Backend, Engine
 from ._generation import AsyncStream, Generation, Stream
 from ._model import Message, Model, ModelInfo, convert, inspect
-from ._requests import Completion, Logprob, Piece
+from ._requests import Completion, Logprob, Piece, PromptToken
 from ._session import Session, SessionOptions
 from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoisoned, DeviceLost, Error,
                      FileError, Forbidden, Incompatible, Internal, InvalidArgument, LeftOut, NotFound,
@@ -25,6 +25,6 @@ __all__ = [
     "AsyncEngine", "AsyncEngineOptions", "AsyncRequest", "AsyncStream", "Backend", "BadData", "Busy", "Cancelled", "Chat",
     "Closed", "Completion", "ContextFull", "ContextPoisoned", "DeviceLost", "Engine", "Error", "FileError", "Forbidden",
     "Generating", "Generation", "Incompatible", "Internal", "InvalidArgument", "LeftOut", "Logprob", "Message", "Model",
-    "ModelInfo", "NotFound", "OutOfDeviceMemory", "OutOfMemory", "Piece", "Prompt", "Rejected", "Requesting", "Session",
-    "SessionOptions", "Stream", "Timeout", "Unavailable", "Unsupported", "check_grammar", "convert", "inspect",
+    "ModelInfo", "NotFound", "OutOfDeviceMemory", "OutOfMemory", "Piece", "Prompt", "PromptToken", "Rejected", "Requesting",
+    "Session", "SessionOptions", "Stream", "Timeout", "Unavailable", "Unsupported", "check_grammar", "convert", "inspect",
 ]

@@ -21,9 +21,11 @@ class Generating(TypedDict, total=False):
 
     Without a seed one is drawn, which the Generation has. `stop` are texts that end the answer and
     are not in it, `stop_tokens` ids that do. `grammar` is GBNF (docs/reference/grammars.md): each text is
-    the begin of one that its rule root has. `speculation` is "none", "ngram", "draft" or "auto": what drafts tokens, which
-    does not change the text; `draft` is the model that does, of the same vocabulary, and is open until the session or
-    engine is closed. `draft_max`, `draft_min` and `ngram_size` are tokens. `template` and `parse_special_in_messages` are for messages, as in
+    the begin of one that its rule root has. `dry_breakers` are texts that end a repetition, in place of the
+    library's; [] leaves none (docs/reference/sampling.md). `speculation` is "none", "ngram", "draft" or "auto": what
+    drafts tokens, which does not change the text; `draft` is the model that does, of the same vocabulary, and is open
+    until the session or engine is closed. `draft_max`, `draft_min` and `ngram_size` are tokens. `template` and
+    `parse_special_in_messages` are for messages, as in
     Model.tokenize_chat().
     """
 
@@ -36,6 +38,20 @@ class Generating(TypedDict, total=False):
     presence_penalty: float
     frequency_penalty: float
     repeat_last_n: int
+    top_n_sigma: float
+    typical_p: float
+    xtc_probability: float
+    xtc_threshold: float
+    dynatemp_range: float
+    dynatemp_exponent: float
+    mirostat: int
+    mirostat_tau: float
+    mirostat_eta: float
+    dry_multiplier: float
+    dry_base: float
+    dry_allowed_length: int
+    dry_penalty_last_n: int
+    dry_breakers: Sequence[str]
     seed: int
     ignore_eos: bool
     logit_bias: Mapping[int, float]
@@ -79,6 +95,7 @@ class Asked:
         self._stop_tokens = token_array([] if stop_tokens is None else stop_tokens)
         biases = how.pop("logit_bias", None) or {}
         self.max_tokens = how.pop("max_tokens", None)
+        breakers = how.pop("dry_breakers", None)
         grammar = how.pop("grammar", None)
         self.draft: Model | None = how.pop("draft", None)
         if self.draft is not None and not isinstance(self.draft, Model):
@@ -95,6 +112,10 @@ class Asked:
                 {"token": token, "bias": bias} for token, bias in biases.items()])
         except (TypeError, OverflowError, AttributeError) as why:
             raise TypeError(f"logit_bias maps ids to numbers: {why}") from None
+        if breakers is not None:
+            if isinstance(breakers, str):
+                raise TypeError(f"dry_breakers is a list of texts, not {breakers!r}")
+            self._sampling.give_list("dry_breakers", "bitnet_str", self._views(self._sampling, "dry_breakers", breakers))
         self.options = _native.Options("bitnet_generation").give(max_tokens=self.max_tokens)
         self.options.struct.speculation = self.options.keep(ahead).struct
         self._ahead = ahead
@@ -112,12 +133,16 @@ class Asked:
             owner.need(self.draft._handle)
             self._ahead.struct.draft = pointer
 
-    def _give_texts(self, grammar: str | None) -> None:
+    @staticmethod
+    def _views(of: _native.Options, what: str, texts: Sequence[str]) -> List[Any]:
         views: List[Any] = []
-        for one in self._stops:
-            encoded = self.options.keep(ffi.from_buffer(_native.utf8("stop", one)))
+        for one in texts:
+            encoded = of.keep(ffi.from_buffer(_native.utf8(what, one)))
             views.append({"data": encoded, "size": len(encoded)})
-        self.options.give_list("stop_strings", "bitnet_str", views)
+        return views
+
+    def _give_texts(self, grammar: str | None) -> None:
+        self.options.give_list("stop_strings", "bitnet_str", self._views(self.options, "stop", self._stops))
         if grammar is not None:
             check_grammar(grammar)  # now, and not when the text is asked for
             encoded = self.options.keep(ffi.from_buffer(_native.utf8("grammar", grammar)))

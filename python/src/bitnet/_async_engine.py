@@ -61,6 +61,8 @@ class _RequestingOne(Generating, total=False):
     logprobs: bool
     top_logprobs: int
     best_of: int
+    prompt_logprobs: bool
+    top_prompt_logprobs: int
 
 
 class Requesting(_RequestingOne, total=False):
@@ -71,6 +73,8 @@ class Requesting(_RequestingOne, total=False):
     fails with Timeout. `logprobs`: pieces have the log probability of their token, and `top_logprobs` of so many of
     the most probable, at most 20. `best_of` answers are generated, and the `n` with the highest mean log probability
     come, the best first and once all have ended.
+    the most probable, at most 20. `prompt_logprobs`: the Completion has those of the prompt's tokens, and
+    `top_prompt_logprobs` of so many beside each; the whole prompt is computed then, whatever is known of it.
     """
 
     n: int
@@ -370,6 +374,7 @@ def _begin(scheduler: Any, options: _native.Options, ids: Any) -> Any:
 def _request_options(how: dict[str, Any]) -> _native.Options:
     """Of what it takes out of Requesting: all but how to generate."""
     n, top, best_of = how.pop("n", None), how.pop("top_logprobs", None), how.pop("best_of", None)
+    top_of_prompt = how.pop("top_prompt_logprobs", None)
     if n == 0:
         raise ValueError("n is a number of answers, 1 or more, not 0")
     if best_of == 0:
@@ -377,7 +382,8 @@ def _request_options(how: dict[str, Any]) -> _native.Options:
     return _native.Options("bitnet_request_options").give(
         n_choices=1 if n is None else n, best_of=best_of, client=how.pop("client", None), priority=how.pop("priority", None),
         deadline_ms=_milliseconds(how.pop("timeout", None)), n_top_logprobs=top,
-        logprobs=bool(how.pop("logprobs", False)) or bool(top))
+        logprobs=bool(how.pop("logprobs", False)) or bool(top), n_top_prompt_logprobs=top_of_prompt,
+        prompt_logprobs=bool(how.pop("prompt_logprobs", False)) or bool(top_of_prompt))
 
 
 def _milliseconds(timeout: float | None) -> int | None:

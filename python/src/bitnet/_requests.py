@@ -25,11 +25,21 @@ READ_AHEAD = 64
 PER_WAKE = 256
 _TIMEOUT = numbers["BITNET_TIMEOUT"]
 _TEXT, _FAILED = numbers["BITNET_EVENT_TEXT"], numbers["BITNET_EVENT_FAILED"]
+_PROMPT = numbers["BITNET_EVENT_PROMPT"]
 
 
 class Logprob(NamedTuple):
     token: int
     logprob: float  #: natural logarithm, of the logits as the model gave them
+
+
+class PromptToken(NamedTuple):
+    """A token of a prompt, with what the model gave it."""
+
+    token: int
+    text: str  #: whole characters: that of a token may come with a later one
+    logprob: float | None  #: None for the first, which nothing comes before
+    top_logprobs: tuple[Logprob, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,7 @@ class Completion(Generation):
     logprobs: list[float] | None = None  #: of each token, where they were asked for
     top_logprobs: list[tuple[Logprob, ...]] | None = None
     mean_logprob: float | None = None  #: of its tokens, where `logprobs` or `best_of` was asked for
+    prompt_logprobs: list[PromptToken] | None = None  #: the tokens of the prompt, where `prompt_logprobs` were asked for
 
 
 class _Choice:
@@ -80,6 +91,10 @@ class _Choice:
             self.top_logprobs.append(piece.top_logprobs)
 
 
+def _top_of(event: Any) -> tuple[Logprob, ...]:
+    return tuple(Logprob(event.top[i].token, event.top[i].logprob) for i in range(event.n_top))
+
+
 class Request:
     """One bitnet_request. Its loop's thread reads it; cancel() and abandon() are for any thread."""
 
@@ -94,6 +109,7 @@ class Request:
         self._reader, self._handle, self._asked, self._has_logprobs = reader, handle, asked, has_logprobs
         self._has_mean = has_logprobs or has_mean
         self._choices = [_Choice(begun) for _ in range(n)]
+        self._prompt: list[PromptToken] = []
         self._waiting: "list[asyncio.Future[None]]" = []
 
     def results(self) -> list[Completion]:
@@ -170,6 +186,9 @@ class Request:
             self.fail(made)
         elif event.kind == _TEXT:
             self._take_text(choice, event)
+        elif event.kind == _PROMPT:
+            self._prompt.append(PromptToken(event.token, _native.piece_of(event.text),
+                                            event.logprob if self._prompt else None, _top_of(event)))
         else:
             choice.result = self._result(choice, event)
             if all(one.result is not None for one in self._choices):
@@ -184,7 +203,7 @@ class Request:
         top: tuple[Logprob, ...] = ()
         if self._has_logprobs and token is not None:
             logprob = event.logprob
-            top = tuple(Logprob(event.top[i].token, event.top[i].logprob) for i in range(event.n_top))
+            top = _top_of(event)
         self._add(choice, Piece(_native.piece_of(event.text), token, event.choice, logprob, top))
 
     def _add(self, choice: _Choice, piece: Piece) -> None:
@@ -200,7 +219,8 @@ class Request:
             event.n_prompt, event.prompt_ns / 1e9, event.generate_ns / 1e9, choice=event.choice,
             n_cached=event.n_cached, n_recomputed=event.n_recomputed, preemptions=event.preemptions,
             n_drafted=event.n_drafted, n_accepted=event.n_accepted, queue_seconds=event.queue_ns / 1e9,
-            logprobs=logprobs, top_logprobs=top, mean_logprob=event.mean_logprob if self._has_mean else None)
+            logprobs=logprobs, top_logprobs=top, mean_logprob=event.mean_logprob if self._has_mean else None,
+            prompt_logprobs=self._prompt or None)
 
     async def finish(self) -> None:
         """Until it has ended."""

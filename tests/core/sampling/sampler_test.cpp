@@ -341,6 +341,13 @@ TEST(needed, logits_give_the_same_tokens_as_all_of_them) {
     p.presence_penalty = random() % 2 == 0 ? 0 : unit() - .2F;
     p.frequency_penalty = random() % 2 == 0 ? 0 : unit() - .2F;
     p.repeat_last_n = static_cast<int32_t>(random() % 20) - 1;
+    p.typical_p = random() % 4 == 0 ? unit() : 1;
+    p.xtc_probability = random() % 4 == 0 ? unit() : 0;
+    p.dynatemp_range = random() % 4 == 0 ? unit() : 0;
+    p.top_n_sigma = random() % 16 == 0 ? unit() : -1;
+    p.mirostat = random() % 16 == 0 ? 2 : 0;
+    p.dry_multiplier = random() % 3 == 0 ? unit() : 0;
+    p.dry_allowed_length = 1;
     if (random() % 2 == 0) p.logit_bias = {{0, -unit()}, {7, -infinity}};
     if (random() % 8 == 0) p.logit_bias.emplace_back(9, unit());
     std::vector<float> logits;
@@ -425,6 +432,11 @@ TEST(needed, is_all_when_something_raises_a_logit_or_nothing_bounds_the_candidat
   EXPECT_EQ(needs([](parameters& p) { p.repeat_penalty = 0.9F; }), 0U);
   EXPECT_EQ(needs([](parameters& p) { p.presence_penalty = -1; }), 0U);
   EXPECT_EQ(needs([](parameters& p) { p.frequency_penalty = 1; }), 43U);
+  EXPECT_EQ(needs([](parameters& p) { p.dry_multiplier = 1, p.dry_allowed_length = 1; }), 40U);
+  EXPECT_EQ(needs([](parameters& p) { p.typical_p = 0.5F, p.xtc_probability = 1; }), 40U);
+  EXPECT_EQ(needs([](parameters& p) { p.top_n_sigma = 1; }), 0U);
+  EXPECT_EQ(needs([](parameters& p) { p.mirostat = 1; }), 0U);
+  EXPECT_EQ(needs([](parameters& p) { p.mirostat = 1, p.temperature = 0; }), 1U);
   EXPECT_EQ(needs([](parameters& p) { p.logit_bias = {{4, -1.0F}}; }), 41U);
   EXPECT_EQ(needs([](parameters& p) { p.logit_bias = {{4, 1.0F}}; }), 0U);
 }

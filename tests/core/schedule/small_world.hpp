@@ -51,6 +51,7 @@ class collector final : public sink {
     ids tokens;
     std::string text;
     std::vector<generate::token_logprobs> logprobs;
+    std::vector<event> prompt;  // its tokens
     int ends = 0;
     event last;
   };
@@ -72,6 +73,11 @@ class collector final : public sink {
       return false;
     }
     --room;
+    if (e.of_prompt) {
+      EXPECT_TRUE(c.tokens.empty()) << "a token of the prompt behind one of the answer";
+      c.prompt.push_back(std::move(e));
+      return true;
+    }
     c.text += e.text;
     if (e.token >= 0) {
       c.tokens.push_back(e.token);

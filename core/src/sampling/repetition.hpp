@@ -1,0 +1,77 @@
+#pragma once
+// DRY ("don't repeat yourself"): a token that would continue a repetition of what the text has
+// already is made less likely, the more so the longer the repetition is.
+//
+// Cost     of a token: linear in the tokens that are looked at, last_n or the whole text, whatever
+//          they are (the Z algorithm); nothing where no token was added. Memory: 4 bytes for each
+//          of 2 last_n tokens, and for each token of the vocabulary.
+// Source   p-e-w, "DRY: A modern repetition penalty that reliably prevents looping",
+//          text-generation-webui pull request 5677; sequence breakers of several tokens as in
+//          koboldcpp and llama.cpp.
+// Threads  one at a time.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+namespace bitnet::sampling {
+
+// Token sequences at which a repetition ends.
+class breakers {
+ public:
+  // `tail` may be empty: the token alone is one, and then never gets a penalty.
+  void add(int32_t head, std::vector<int32_t> tail);
+  [[nodiscard]] bool is_one(int32_t token) const;
+  // Tokens of the longest one that begins at recent[at], where recent[0] is the last token of the
+  // text; 0: none.
+  [[nodiscard]] std::size_t length_at(std::span<const int32_t> recent, std::size_t at) const;
+  [[nodiscard]] std::size_t count() const { return count_; }
+
+ private:
+  std::vector<uint64_t> heads_;  // a bit for each token that begins one, up to the last
+  std::unordered_map<int32_t, std::vector<std::vector<int32_t>>> tails_;
+  std::size_t count_ = 0;
+};
+
+class repetition {
+ public:
+  struct options {
+    float multiplier, base;
+    int32_t allowed_length;  // tokens that may be repeated without a penalty, >= 1
+    int32_t last_n;          // tokens that are looked at; -1: all
+  };
+  // `at` may be nullptr: nothing breaks a repetition.
+  repetition(const options& o, uint32_t n_vocab, std::shared_ptr<const breakers> at);
+
+  // A token below n_vocab.
+  void add(int32_t token);
+  void clear();
+
+  struct penalty {
+    int32_t token;
+    float value;  // to be subtracted, <= 1e30
+  };
+  // Of the next token, each token at most once. Valid until the next add().
+  [[nodiscard]] std::span<const penalty> penalties();
+
+ private:
+  void find();
+  [[nodiscard]] std::size_t limit() const;
+  void measure();
+
+  options options_;
+  uint32_t n_vocab_;
+  std::shared_ptr<const breakers> breakers_;
+  std::vector<int32_t> tokens_;  // the last ones, in order
+  bool is_found_ = true;         // penalties_ are of these tokens
+  std::vector<int32_t> recent_;  // those that are looked at, the last first
+  std::vector<uint32_t> equal_;  // [k]: how long recent_ and recent_ from k on are the same
+  // (n_vocab): the longest repetition that it would continue; made when first needed.
+  std::vector<uint32_t> longest_;
+  std::vector<penalty> penalties_;
+};
+
+}  // namespace bitnet::sampling
