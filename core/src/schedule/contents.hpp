@@ -1,7 +1,8 @@
 #pragma once
-// What a scheduler is made of. Its work is in four files: what comes in and how long it may take
-// (scheduler.cpp), what of it runs (admitting.cpp), the steps (stepping.cpp), and sequences that go
-// to the host's memory or come from there (transferring.cpp).
+// What a scheduler is made of. Its work is in five files: what comes in and how long it may take
+// (scheduler.cpp), what of it runs (admitting.cpp), the steps (stepping.cpp), what comes of their
+// rows (sampling_rows.cpp), and sequences that go to the host's memory or come from there
+// (transferring.cpp).
 //
 // Threads  but for in: the one that ticks.
 
@@ -81,10 +82,12 @@ struct scheduler::contents {
   void finish_step(nanoseconds took);
   void learn(nanoseconds took);
   void note_computed(sequence& s, uint64_t n_tokens);
+  [[nodiscard]] uint64_t most_scored() const;
+
+  // --- sampling_rows.cpp: what comes of a step's rows ---
   void embed(sequence& s, std::span<const generate::row> rows);
   // Tokens of the prompt, one for each row; false: it failed.
   bool score(sequence& s, std::span<const generate::row> rows);
-  [[nodiscard]] uint64_t most_scored() const;
   void sample(sequence& s, const generate::row& row);
   void verify(sequence& s, uint32_t n_tokens, std::span<const generate::row> rows);
   void fork_choices(sequence& leader, const generate::row& row);

@@ -1,0 +1,158 @@
+// What comes of the rows that a step gave: tokens, choices that begin, and ends.
+
+#include <algorithm>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <utility>
+
+#include "schedule/contents.hpp"
+#include "speculate/verification.hpp"
+
+namespace bitnet::schedule {
+
+void scheduler::contents::embed(sequence& s, std::span<const generate::row> rows) {
+  for (const generate::row& row : rows) s.rows->add(row.logits);
+  if (s.left() != 0) return;
+  s.embedding.resize(rows.back().logits.size());
+  if (auto ok = s.rows->finish(s.embedding); !ok) {
+    fail(s, ok.error());
+    return;
+  }
+  s.generation.end(BITNET_STOP_LENGTH);
+  end(s);
+}
+
+bool scheduler::contents::score(sequence& s, std::span<const generate::row> rows) {
+  const std::span prompt(s.tokens.data(), s.of->n_prompt);
+  const auto tell_next = [&](const generate::row* before) {
+    auto one = s.scores->take(tokens_, prompt, before);
+    if (one)
+      delivery::tell_prompt(s, *std::move(one), now());
+    else
+      fail(s, one.error());
+    return one.has_value();
+  };
+  if (s.scores->next() == 0 && !tell_next(nullptr)) return false;
+  for (const generate::row& row : rows)
+    if (!tell_next(&row)) return false;
+  note_bound(*s.of);
+  return true;
+}
+
+void scheduler::contents::sample(sequence& s, const generate::row& row) {
+  if (s.of->find_pending() != nullptr)
+    fork_choices(s, row);
+  else
+    static_cast<void>(take(s, row));
+}
+
+// Of a sequence's `n_tokens` of a step: the rows behind the last token and behind a draft, as far
+// as the draft is what is sampled. Without states the keys of the accepted tokens stay; a state is
+// that behind all of the draft, or the one before the step.
+void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
+                                 std::span<const generate::row> rows) {
+  const auto n_draft = static_cast<uint32_t>(s.n_drafted());
+  speculate::verification seen(s.ahead->draft(), top_logits_);
+  s.ahead->begin_verification();
+  while (take(s, rows[seen.accepted()])) {
+    if (!seen.goes_on(s.tokens.back(), {true, *s.wish})) break;
+    s.ahead->note_accepted();
+    if (!memory_->has_states()) note_computed(s, 1);
+  }
+  // A decode has its part of what a step takes without drafts, and of the rest by its tokens.
+  const double plain = cost_.decode_ns(n_decodes_);
+  const double part = static_cast<double>(n_tokens - 1) / n_extra_;
+  const double own = plain / n_decodes_ + std::max(step_ns_ - plain, 0.0) * part;
+  counts_.speculated.add(s.ahead->end_verification(own, plain / n_decodes_));
+  if (s.at != phase::running || !memory_->has_states()) return;
+  if (seen.accepted() == n_draft) {
+    note_computed(s, n_tokens);
+    memory_->keep_step(s);
+  } else {
+    memory_->take_back_step(s);
+  }
+}
+
+// All choices begin with the row behind the prompt. Those that have no room now wait for it: the
+// prompt is known.
+void scheduler::contents::fork_choices(sequence& leader, const generate::row& row) {
+  const uint64_t n_prompt = leader.tokens.size();
+  leader.note_time(now());
+  for (sequence& s : leader.of->choices) {
+    if (s.at != phase::pending) continue;
+    s.tokens.reserve(n_prompt + 1);
+    s.tokens.assign(leader.tokens.begin(), leader.tokens.end());
+    s.ever_computed = leader.ever_computed;
+    s.used = leader.used;
+    s.waited = leader.waited;
+    s.since = leader.since;
+    if (!take(s, row)) continue;
+    if (running_.size() < max_running_ && memory_->fork(leader, s)) {
+      s.at = phase::running;
+      s.rank = leader.rank;
+      running_.push_back(&s);
+    } else {
+      s.at = phase::waiting;
+      enqueue(s);
+    }
+  }
+  static_cast<void>(take(leader, row));
+}
+
+// Whether it goes on.
+bool scheduler::contents::take(sequence& s, const generate::row& row) {
+  s.wish.reset();
+  if (!s.has_begun()) s.note_time(now());
+  const auto token = s.generation.take(row);
+  if (!token) {
+    fail(s, token.error());
+    return false;
+  }
+  ++counts_.generated_tokens;
+  s.tokens.push_back(*token);
+  auto wants = s.generation.wants();
+  if (wants && wants->more && s.tokens.size() >= memory_->most().n_context) {
+    s.generation.end(BITNET_STOP_CONTEXT);
+    wants->more = false;
+  }
+  const bool goes_on = wants && wants->more;
+  std::string text = s.generation.last().text;
+  if (!goes_on) text += s.generation.finish();
+  delivery::tell_piece(s, true, std::move(text), now());
+  note_bound(*s.of);
+  if (goes_on)
+    s.wish = wants->top_logits;
+  else
+    tell_last(s, wants ? nullptr : &wants.error());
+  return goes_on;
+}
+
+// --- ends ---
+
+void scheduler::contents::end(sequence& s) {
+  tell_last(s, nullptr);
+}
+
+// Of a prompt that choices wait for, all of them.
+void scheduler::contents::fail(sequence& s, const failure& why) {
+  const bool leads = s.at != phase::pending;
+  tell_last(s, &why);
+  while (sequence* other = leads ? s.of->find_pending() : nullptr) tell_last(*other, &why);
+}
+
+void scheduler::contents::tell_last(sequence& s, const failure* why) {
+  job& j = *s.of;
+  withdraw(s);
+  if (why != nullptr) {
+    delivery_.tell_failure(s, *why, now());
+  } else {
+    std::string rest = s.generation.finish();
+    if (!rest.empty()) delivery::tell_piece(s, false, std::move(rest), now());
+    delivery_.tell_end(s, now());
+  }
+  note_bound(j);
+  if (j.live == 0 && !j.is_paused()) ended_.push_back(j.id);
+}
+
+}  // namespace bitnet::schedule
