@@ -5,8 +5,8 @@
 //
 // Bounds  32 texts of 1 to 40 bytes; of the rest of a text the first 20 tokens count. A text whose
 //         UTF-8 character is cut by the end of a token is not found there.
-// Cost    O(bytes of the vocabulary x texts), some 10 ms for 128k tokens; a list that was asked for
-//         lately is found again.
+// Cost    O(bytes of the vocabulary x texts): of 128k tokens, 16 ms for 4 texts and 0.3 s for the
+//         most; a list that was asked for lately is found again.
 
 #include <cstdint>
 #include <memory>

@@ -20,26 +20,31 @@ double power_of(double base, std::size_t exponent) {
 
 }  // namespace
 
+std::span<const breakers::one> breakers::of(int32_t head) const {
+  return {std::ranges::equal_range(all_, head, {}, &one::head)};
+}
+
 void breakers::add(int32_t head, std::vector<int32_t> tail) {
-  auto& known = tails_[head];
-  if (std::ranges::find(known, tail) != known.end()) return;
-  known.push_back(std::move(tail));
-  ++count_;
-  const auto at = static_cast<std::size_t>(head);
-  heads_.resize(std::max(heads_.size(), at / bits + 1));
-  heads_[at / bits] |= uint64_t{1} << (at % bits);
+  const auto [at, is_new] = numbers_.try_emplace(tail, static_cast<uint32_t>(tails_.size()));
+  if (is_new) tails_.push_back(std::move(tail));
+  const uint32_t number = at->second;
+  if (std::ranges::find(of(head), number, &one::tail) != of(head).end()) return;
+  all_.insert(std::ranges::upper_bound(all_, head, {}, &one::head), {head, number});
+  const auto bit = static_cast<std::size_t>(head);
+  heads_.resize(std::max(heads_.size(), bit / bits + 1));
+  heads_[bit / bits] |= uint64_t{1} << (bit % bits);
 }
 
 bool breakers::is_one(int32_t token) const {
-  const auto at = tails_.find(token);
-  return at != tails_.end() && std::ranges::any_of(at->second, &std::vector<int32_t>::empty);
+  return std::ranges::any_of(of(token), [&](const one& b) { return tails_[b.tail].empty(); });
 }
 
 std::size_t breakers::length_at(std::span<const int32_t> recent, std::size_t at) const {
   const auto head = static_cast<std::size_t>(recent[at]);
   if (head / bits >= heads_.size() || (heads_[head / bits] >> (head % bits) & 1) == 0) return 0;
   std::size_t longest = 0;
-  for (const auto& tail : tails_.at(recent[at])) {
+  for (const one& b : of(recent[at])) {
+    const std::vector<int32_t>& tail = tails_[b.tail];
     if (tail.size() > at || tail.size() < longest) continue;
     // What follows in the text has the lower index here.
     const auto behind = recent.first(at) | std::views::reverse;

@@ -11,9 +11,9 @@
 // Threads  one at a time.
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <span>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -22,18 +22,26 @@ namespace bitnet::sampling {
 // Token sequences at which a repetition ends.
 class breakers {
  public:
-  // `tail` may be empty: the token alone is one, and then never gets a penalty.
+  // `tail` may be empty: the token alone is one, and then never gets a penalty. Quick where heads
+  // come in ascending order.
   void add(int32_t head, std::vector<int32_t> tail);
   [[nodiscard]] bool is_one(int32_t token) const;
   // Tokens of the longest one that begins at recent[at], where recent[0] is the last token of the
   // text; 0: none.
   [[nodiscard]] std::size_t length_at(std::span<const int32_t> recent, std::size_t at) const;
-  [[nodiscard]] std::size_t count() const { return count_; }
+  [[nodiscard]] std::size_t count() const { return all_.size(); }
 
  private:
+  struct one {
+    int32_t head;
+    uint32_t tail;  // of tails_
+  };
+  [[nodiscard]] std::span<const one> of(int32_t head) const;
+
   std::vector<uint64_t> heads_;  // a bit for each token that begins one, up to the last
-  std::unordered_map<int32_t, std::vector<std::vector<int32_t>>> tails_;
-  std::size_t count_ = 0;
+  std::vector<one> all_;         // by their heads; 8 bytes each: a list of texts may make 10^5
+  std::map<std::vector<int32_t>, uint32_t> numbers_;  // of the tails
+  std::vector<std::vector<int32_t>> tails_;
 };
 
 class repetition {
