@@ -176,15 +176,16 @@ TEST_F(steps, that_write_nothing_are_failures) {
 
 // A step that does not end in its time: nothing that the device may still write to is given back.
 TEST_F(steps, that_hang_are_reported_and_left_behind) {
-  ASSERT_EQ(setenv("BITNET_STEP_TIMEOUT", "7", 1), 0);
-  const auto e = cut({1});
-  auto r = open_on(e);
-  ASSERT_EQ(unsetenv("BITNET_STEP_TIMEOUT"), 0);
   int n_destroyed = 0;
+  // Before the runner is opened, which keeps the slot that takes its queues back.
   patched<&bitnet_backend_v0::queue_destroy> watched(*cpu_.backend, [&](auto* queue) {
     ++n_destroyed;
     watched.sound(queue);
   });
+  ASSERT_EQ(setenv("BITNET_STEP_TIMEOUT", "7", 1), 0);
+  const auto e = cut({1});
+  auto r = open_on(e);
+  ASSERT_EQ(unsetenv("BITNET_STEP_TIMEOUT"), 0);
   {
     uint64_t asked = 0;
     waits hangs(*cpu_.backend, [&](auto*, auto, auto timeout, auto* err) {
