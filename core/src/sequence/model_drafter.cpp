@@ -6,6 +6,11 @@
 #include <utility>
 
 namespace bitnet::sequence {
+namespace {
+
+constexpr std::size_t most_missed = 64;  // tokens, since the last draft
+
+}  // namespace
 
 draft_sessions::~draft_sessions() {
   for (const auto& s : free_) close_(*s);
@@ -34,6 +39,12 @@ model_drafter::~model_drafter() {
 
 // Evaluates what the session lacks of `tokens`, at least the last one.
 result<void> model_drafter::catch_up(std::span<const int32_t> tokens) {
+  if (has_read_ && tokens.size() > from_token_ + session_->tokens().size() + most_missed) {
+    from_token_ = tokens.size() - most_missed;
+    if (auto ok = session_->truncate(0); !ok) return ok;
+  }
+  has_read_ = true;
+  tokens = tokens.subspan(from_token_);
   const auto has = session_->tokens();
   const auto differs = std::ranges::mismatch(has, tokens).in1;
   const auto same =

@@ -43,7 +43,9 @@ class model_drafter final : public speculate::drafter {
   explicit model_drafter(std::shared_ptr<draft_sessions> from) : from_(std::move(from)) {}
   ~model_drafter() override;
 
-  // Opens its session at the first call. A failure of the draft model is one of this call alone.
+  // Opens its session at the first call, and computes all of `tokens`. After a pause it computes
+  // no more than the last 64: what a try costs does not grow with the pause. A failure of the draft
+  // model is one of this call alone.
   result<void> propose(std::span<const int32_t> tokens, uint32_t most,
                        std::vector<int32_t>& draft) override;
   [[nodiscard]] const char* name() const override { return "draft"; }
@@ -54,6 +56,8 @@ class model_drafter final : public speculate::drafter {
 
   const std::shared_ptr<draft_sessions> from_;
   std::unique_ptr<session> session_;  // nullptr: before the first call
+  bool has_read_ = false;             // it has computed all tokens once
+  std::size_t from_token_ = 0;        // of the sequence, that the session begins with
   std::vector<float> logits_;
   runner::listed_logits largest_;  // in their place, unless it is empty
 };

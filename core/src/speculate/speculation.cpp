@@ -70,7 +70,6 @@ void speculation::propose(std::span<const int32_t> tokens, uint32_t room) {
   }
   drafting_ns_ =
       std::chrono::duration<double, std::nano>(std::chrono::steady_clock::now() - start).count();
-  if (counts_.steps == 0) drafting_ns_ = 0;  // a model that drafts has read the prompt: only once
   if (draft_.size() > most) draft_.resize(most);
   if (draft_.size() < options_.n_min) draft_.clear();
 }
@@ -88,11 +87,20 @@ void speculation::note_accepted() {
 counts speculation::end_verification(double ns, double plain_ns) {
   const auto n = static_cast<uint32_t>(draft_.size());
   const auto accepted = static_cast<uint32_t>(counts_.accepted - before_.accepted);
-  const double ratio = (ns + drafting_ns_) / plain_ns;
+  // A step computes its tokens in no more time than steps of one each: what it took beside that,
+  // something else did. A model that drafts has read the prompt for the first draft, once.
+  const double of_step = ns / plain_ns;
+  const double of_draft = drafting_ns_ / plain_ns;
+  const double taken =
+      std::min(of_step, n + 1.0) + (std::exchange(is_first_, false) ? 0 : of_draft);
+  const double ratio = of_step + of_draft;
   counts_.step_ratio += ratio;
-  const bool could = !is_paused();
-  credit_ = std::min(credit_ + accepted + 1 - ratio, most_credit);
-  if (could && is_paused()) ++counts_.pauses;
+  credit_ = std::min(credit_ + accepted + 1 - taken, most_credit);
+  if (credit_ <= 0) {
+    paused_ = true;
+    last_loss_ = std::max(std::min(of_step, n + 1.0) + of_draft - accepted - 1, 0.0);
+    ++counts_.pauses;
+  }
   length_ = std::clamp(accepted == n ? 2 * n : accepted + 1, std::max(options_.n_min, 1U),
                        options_.n_max);
   draft_.clear();
@@ -100,7 +108,9 @@ counts speculation::end_verification(double ns, double plain_ns) {
 }
 
 void speculation::note_plain() {
-  if (credit_ < first_credit) credit_ = std::min(credit_ + regained, first_credit);
+  const double most = paused_ ? std::max(first_credit, last_loss_) : first_credit;
+  if (credit_ < most) credit_ = std::min(credit_ + regained, most);
+  if (credit_ > 0 && credit_ >= last_loss_) paused_ = false;
 }
 
 }  // namespace bitnet::speculate

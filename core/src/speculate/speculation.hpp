@@ -2,10 +2,10 @@
 // The drafts of a sequence: their drafter, how long they are, and whether they pay.
 //
 // Credit   A sequence has a credit, in steps without a draft. A step with a draft adds the tokens
-//          that it gave and takes what it took, both in units of a step without. Without credit
-//          nothing is drafted; each step without a draft gives 1/64 back, up to what the sequence
-//          begins with. So drafts that fail cost 1/64 of the time and a step at most, and are
-//          tried again.
+//          that it gave and takes what it took, both in units of a step without. When the credit is
+//          spent, drafts pause; each step without one gives 1/64 back, until there is as much as
+//          the last draft lost. So drafts that fail cost 1/64 of the time and what the first ones
+//          lost, and are tried again.
 // Length   of the next draft: twice the last one's when all of it was accepted, else one more than
 //          was accepted.
 // Threads  one at a time.
@@ -78,7 +78,7 @@ class speculation {
   void note_plain();
 
   [[nodiscard]] const counts& counted() const { return counts_; }
-  [[nodiscard]] bool is_paused() const { return credit_ <= 0; }
+  [[nodiscard]] bool is_paused() const { return paused_; }
   // Why the drafter failed, which ended the drafts; "": it did not.
   [[nodiscard]] const std::string& failed() const { return failed_; }
   [[nodiscard]] const char* name() const { return name_; }
@@ -89,7 +89,10 @@ class speculation {
   const char* const name_;
   std::vector<int32_t> draft_;
   double drafting_ns_ = 0;  // of draft_
+  bool is_first_ = true;    // no draft was made before draft_
   double credit_;
+  bool paused_ = false;
+  double last_loss_ = 0;    // of the draft that spent the credit
   uint32_t length_;         // of the next draft
   counts counts_, before_;  // in all, and before the step
   std::string failed_;
