@@ -10,22 +10,23 @@ extern const dialect hermes, tagged, llama3, minicpm, gemma, none;
 namespace {
 
 // In the order in which a rendered call is tried.
-constexpr std::array all = {&tagged, &hermes, &minicpm, &gemma, &llama3, &none};
+constexpr std::array every_dialect = {&tagged, &hermes, &minicpm, &gemma, &llama3, &none};
 
 }  // namespace
 
 std::span<const dialect* const> dialects() {
-  return all;
+  return every_dialect;
 }
 
 const dialect* find_dialect(std::string_view name) {
-  const auto found = std::ranges::find(all, name, [](const dialect* one) { return one->name; });
-  return found == all.end() ? nullptr : *found;
+  const auto found =
+      std::ranges::find(every_dialect, name, [](const dialect* one) { return one->name; });
+  return found == every_dialect.end() ? nullptr : *found;
 }
 
 std::string dialect_names() {
   std::string out;
-  for (const dialect* one : all) out.append(out.empty() ? "" : ", ").append(one->name);
+  for (const dialect* one : every_dialect) out.append(out.empty() ? "" : ", ").append(one->name);
   return out;
 }
 
@@ -39,7 +40,7 @@ std::vector<std::string_view> answer_tags() {
     const bool is_tag = tag.size() > 2 && tag.front() == '<' && tag.back() == '>';
     if (is_tag && std::ranges::find(out, tag) == out.end()) out.push_back(tag);
   };
-  for (const dialect* one : all) {
+  for (const dialect* one : every_dialect) {
     add(one->thinking_begins);
     add(one->thinking_ends);
     for (const frame& f : one->frames) {

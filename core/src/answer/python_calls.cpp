@@ -10,7 +10,7 @@
 namespace bitnet::answer {
 namespace {
 
-constexpr std::size_t deepest = 64;
+constexpr std::size_t deepest = 32;  // of brackets: each takes some of the stack
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||

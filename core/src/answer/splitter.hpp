@@ -41,9 +41,9 @@ class splitter {
  public:
   struct options {
     const dialect* form = nullptr;
-    tools known;
-    bool thinks = false;    // the prompt has opened the thinking
-    std::string id_prefix;  // an id is this and the index
+    tools known = {};
+    bool thinks = false;         // the prompt has opened the thinking
+    std::string id_prefix = {};  // an id is this and the index
   };
   explicit splitter(options how) : how_(std::move(how)) {}
 

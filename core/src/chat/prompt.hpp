@@ -9,8 +9,8 @@
 namespace bitnet::chat {
 
 struct prompt_options {
-  std::string_view form;     // never "auto"
-  std::string_view dialect;  // of answer::dialects(); "": that of the form
+  std::string_view form = {};     // never "auto"
+  std::string_view dialect = {};  // of answer::dialects(); "": that of the form
   bool parse_special = false;
   bool answer = true;
   bool continues = false;

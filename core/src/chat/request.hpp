@@ -45,10 +45,10 @@ struct conversation {
 
 // The JSON texts; "" is: not given.
 struct conversation_text {
-  std::string_view messages;
-  std::string_view tools;
-  std::string_view tool_choice;
-  std::string_view variables;
+  std::string_view messages = {};
+  std::string_view tools = {};
+  std::string_view tool_choice = {};
+  std::string_view variables = {};
 };
 
 result<conversation> read_conversation(const conversation_text& text);
