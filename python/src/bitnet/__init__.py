@@ -7,6 +7,7 @@
 """
 
 from . import _native
+from ._answers import Answer, AnswerPart, AnswerStream, ToolCall
 from ._asked import Generating, Prompt, check_grammar
 from ._async_engine import AsyncEngine, AsyncEngineOptions, AsyncRequest, Requesting
 from ._chat import Chat
@@ -22,9 +23,10 @@ from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoiso
 __version__: str = _native.text_of(_native.lib.bitnet_version())
 
 __all__ = [
-    "AsyncEngine", "AsyncEngineOptions", "AsyncRequest", "AsyncStream", "Backend", "BadData", "Busy", "Cancelled", "Chat",
+    "Answer", "AnswerPart", "AnswerStream", "AsyncEngine", "AsyncEngineOptions", "AsyncRequest", "AsyncStream", "Backend", "BadData", "Busy", "Cancelled", "Chat",
     "Closed", "Completion", "ContextFull", "ContextPoisoned", "DeviceLost", "Engine", "Error", "FileError", "Forbidden",
     "Generating", "Generation", "Incompatible", "Internal", "InvalidArgument", "LeftOut", "Logprob", "Message", "Model",
     "ModelInfo", "NotFound", "OutOfDeviceMemory", "OutOfMemory", "Piece", "Prompt", "PromptToken", "Rejected", "Requesting",
-    "Session", "SessionOptions", "Stream", "Timeout", "Unavailable", "Unsupported", "check_grammar", "convert", "inspect",
+    "Session", "SessionOptions", "Stream", "Timeout", "ToolCall", "Unavailable", "Unsupported", "check_grammar", "convert",
+    "inspect",
 ]

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
 
+    from ._answers import Answer, AnswerStream
     from ._asked import Generating, Prompt
     from ._chat import Chat
     from ._generation import AsyncStream, Generation, Stream
@@ -254,6 +255,27 @@ class Model(Owner):
         """A conversation that remembers what was said."""
         from ._chat import Chat
         return Chat(self, system, template=template, **options)
+
+    def answer(self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] | None = None,
+               tool_choice: str | Mapping[str, Any] | None = None,
+               template_arguments: Mapping[str, Any] | None = None, template: str | None = None,
+               dialect: str | None = None, **how: "Unpack[Generating]") -> "Answer":
+        """The answer to messages in OpenAI's form, in its parts: what the model says, what it thinks, which of the
+        `tools` it calls. `tool_choice` is auto, none, required, or names one. InvalidArgument names what is
+        wrong by its path. The rest is docs/reference/chat-json.md."""
+        return self.stream_answer(messages, tools=tools, tool_choice=tool_choice, template=template, dialect=dialect,
+                                  template_arguments=template_arguments, **how).finish()
+
+    def stream_answer(self, messages: Sequence[Mapping[str, Any]], *,
+                      tools: Sequence[Mapping[str, Any]] | None = None,
+                      tool_choice: str | Mapping[str, Any] | None = None,
+                      template_arguments: Mapping[str, Any] | None = None, template: str | None = None,
+                      dialect: str | None = None, **how: "Unpack[Generating]") -> "AnswerStream":
+        """The same while it comes: its parts, one after the other."""
+        from ._answers import AnswerStream
+        return AnswerStream(self, {"messages": messages, "tools": tools, "tool_choice": tool_choice,
+                                   "template_arguments": template_arguments},
+                            {"template_name": template, "dialect": dialect}, how)
 
     def generate(self, prompt: "Prompt", **how: "Unpack[Generating]") -> "Generation":
         """Session.generate() in a session of its own."""
