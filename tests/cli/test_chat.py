@@ -131,7 +131,7 @@ class Chat(support.Case):
         self.assertEqual(whole["message"], {"role": "assistant", "content": ""})
         self.assertEqual(thought, whole["text"].strip())
         self.assertTrue(thought)
-        self.assertIn("<think>\n" + whole["text"] + "\n", shown.stderr)
+        self.assertIn("<think>\n" + whole["text"].strip() + "\n", shown.stderr)
         self.assertIn("ended within its thinking", shown.stderr)
         self.assertNotIn("<think>", hidden.stderr)
         self.assertNotIn("reasoning_content",
@@ -168,14 +168,34 @@ class Chat(support.Case):
             self.assertEqual((shown.text, hidden.text), (answer, answer))
             self.assertIn("<think>\nhm\n</think>\n", shown.stderr)
             self.assertNotIn("hm", hidden.stderr)
-        self.assertEqual(self.ok("run", *words, "--chat-template", "auto", "--json").json["message"],
+        message = self.ok("run", *words, "--chat-template", "auto", "--json").json["message"]
+        self.assertRegex(message["tool_calls"][0].pop("id"), "^call_[0-9a-f]{16}_0$")
+        self.assertEqual(message,
                          {"role": "assistant", "content": "Yes.", "reasoning_content": "hm",
-                          "tool_calls": [{"name": "f", "arguments": {}}]})
+                          "tool_calls": [{"type": "function",
+                                          "function": {"name": "f", "arguments": "{}"}}]})
         self.assertIn(said, self.ok("run", *words).text, "a text that goes on is no answer")
         saved = self.path("saved.json")
         self.ok("chat", *words, stdin=f"/save {saved}\n".encode())
         with open(saved, encoding="utf-8") as f:
             self.assertEqual(json.load(f)["messages"][1]["content"], said)
+
+    def test_tools(self):
+        """Calls are lines of JSON, and chat reads their results from the lines that follow."""
+        said = '<tool_call>\n{"name": "f", "arguments": {"a": [1]}}\n</tool_call>'
+        model, token = self.model_that_says(said)
+        tools = self.path("tools.json", b'[{"type": "function", "function": {"name": "f"}}]')
+        words = ("-m", model, "-n", "1", "-l", f"{token}+1000", "--tools", tools)
+        call = {"name": "f", "arguments": '{"a": [1]}'}
+        one = self.ok("run", *words, "-p", "Hello")
+        self.assertEqual(json.loads(one.text)["function"], call)
+        result = self.ok("chat", *words, stdin=b'Hello\nfirst\n"""second\nresult"""\n')
+        calls = [json.loads(line) for line in result.text.splitlines()]
+        self.assertEqual([one["function"] for one in calls], [call] * 3)
+        self.assertEqual(len({one["id"] for one in calls}), 3)
+
+        wrong = self.path("wrong.json", b'[{"type": "function"}, 3]')
+        self.refused(2, "tools[0].name: expected a name", "run", *words[:-1], wrong, "-p", "Hello")
 
     def test_tags_that_are_control_tokens(self):
         """Such tokens have no text, but an answer whose tags nobody sees would be all thinking."""
@@ -217,13 +237,13 @@ class Chat(support.Case):
         words = ("run", "-q", "-m", model, "-n", "1", "-l", f"{token}+1000", "-p", "Hello",
                  "--chat-template", "auto")
         self.assertEqual(self.on_terminal(*words, "--color", "never"),
-                         "<think>\nhm\n</think>\n\nYes.<tool_call>x</tool_call>\n")
+                         "<think>\nhm\n</think>\n\nYes.\n<tool_call>x</tool_call>\n")
         dim, yellow, plain = "\x1b[2m", "\x1b[33m", "\x1b[0m"
         self.assertEqual(self.on_terminal(*words),
-                         f"{dim}<think>{plain}{dim}\nhm\n{plain}{dim}</think>{plain}\n\nYes."
-                         f"{yellow}<tool_call>{plain}{yellow}x{plain}{yellow}</tool_call>{plain}\n")
+                         f"{dim}<think>\n{plain}{dim}hm{plain}{dim}\n</think>{plain}\n\nYes.\n"
+                         f"{yellow}<tool_call>x</tool_call>{plain}\n")
         self.assertEqual(self.on_terminal(*words, "--reasoning", "hide", "--color", "never"),
-                         "Yes.<tool_call>x</tool_call>\n")
+                         "Yes.\n<tool_call>x</tool_call>\n")
 
     def test_which_form_and_why(self):
         said = "the form is model: the file's own template"

@@ -12,6 +12,7 @@
 #include "files/new_file.hpp"
 #include "interrupt.hpp"
 #include "knobs/sampling.hpp"
+#include "library/json.hpp"
 #include "library/reloading.hpp"
 #include "model_files.hpp"
 #include "terminal/line_reader.hpp"
@@ -42,12 +43,12 @@ constexpr std::string_view changeable[] = {BITNET_SAMPLING_KNOBS(BITNET_SAMPLING
 
 class chat {
  public:
-  chat(const invocation& in, std::string grammar, engine& all)
+  chat(const invocation& in, std::string grammar, chat_form form, engine& all)
       : in_(in),
         set_(in.set),
         grammar_(std::move(grammar)),
         all_(all),
-        talk_(all.model.get(), all.session.get(), chat_form::from(in.set)),
+        talk_(all.model.get(), all.session.get(), std::move(form)),
         reader_(line_reader::open(in.variables)),
         on_terminal_(stdin_is_terminal()) {
     talk_.set_system(system_prompt(in.set));
@@ -259,18 +260,46 @@ class chat {
     return {};
   }
 
+  // Answers, and while the answer calls tools, with the results that are read.
   result<void> answer(const std::string& text) {
+    std::vector<chat_message> next{{"user", text}};
+    while (!next.empty()) {
+      auto calls = answer_once(std::move(next));
+      if (!calls) return std::unexpected(calls.error());
+      next.clear();
+      for (const conversation::call& one : *calls) {
+        auto found = read_result(one);
+        if (!found) return {};
+        next.push_back(*std::move(found));
+      }
+    }
+    return {};
+  }
+
+  // What the user says that a call gave: a line, or lines between """. Nothing at the end of the
+  // input.
+  std::optional<chat_message> read_result(const conversation::call& one) {
+    if (on_terminal_)
+      in_.out.note(fmt::format("the result of {}? a line, or lines between \"\"\"", one.name));
+    std::string text;
+    if (!next_message(text)) return std::nullopt;
+    return chat_message{"tool", std::move(text),
+                        json_text({{"tool_call_id", one.id}, {"name", one.name}})};
+  }
+
+  // The calls that wait for results.
+  result<std::vector<conversation::call>> answer_once(std::vector<chat_message> next) {
     auto plan = generation_plan::from(set_, grammar_);
     if (!plan) return std::unexpected(plan.error());
     plan->draft_with(all_.draft.get());
     answer_printer printer(in_.out, set_.text("reasoning") == "show");
-    auto got = talk_.ask(text, *plan, [&](std::string_view piece) { return printer.take(piece); });
-    if (!printer.finish()) return printer.printed();
+    auto got = talk_.ask(std::move(next), *plan, printer);
+    if (!printer.printed()) return std::unexpected(printer.printed().error());
     if (!got) {
       complain(got.error());
-      return {};
+      return std::vector<conversation::call>{};
     }
-    if (auto printed = print("\n"); !printed) return printed;
+    if (auto printed = print("\n"); !printed) return std::unexpected(printed.error());
     if (got->dropped > 0) {
       in_.out.note(
           fmt::format("the context is full: the {} oldest messages were left out", got->dropped));
@@ -284,7 +313,7 @@ class chat {
       status_ = exit_code::interrupted;
       leaving_ = true;
     }
-    return {};
+    return got->calls;
   }
 
   const invocation& in_;
@@ -314,11 +343,13 @@ result<int> chat_command(const invocation& in) {
   if (!grammar) return std::unexpected(grammar.error());
   if (auto plan = generation_plan::from(in.set, *grammar); !plan)
     return std::unexpected(plan.error());
+  auto form = chat_form::from(in.set);
+  if (!form) return std::unexpected(form.error());
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());
   const auto watch = watch_backends(in, all->runtime.get());
   if (!watch) return std::unexpected(watch.error());
-  return chat(in, *std::move(grammar), *all).talk(std::move(first));
+  return chat(in, *std::move(grammar), *std::move(form), *all).talk(std::move(first));
 }
 
 }  // namespace bitnet::host

@@ -2,19 +2,20 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-
-#include "library/answer_parts.hpp"
+#include "text/utf8.hpp"
 #include "text_input.hpp"
 
 namespace bitnet::host {
 namespace {
 
-std::string begun_answer(std::string_view prompt) {
-  const auto last = prompt.find_last_not_of(" \t\r\n");
-  if (last == std::string_view::npos) return "";
-  return prompt.substr(0, last + 1).ends_with(thinking_begins) ? std::string(thinking_begins) + "\n"
-                                                               : "";
+constexpr std::string_view thinking_begins = "<think>\n";
+
+bitnet_chat_info described(const bitnet_chat* chat) {
+  bitnet_chat_info info{};
+  info.struct_size = sizeof info;
+  library_error err;
+  bitnet_chat_describe(chat, &info, &err);  // fails for NULL alone
+  return info;
 }
 
 }  // namespace
@@ -29,60 +30,75 @@ std::optional<std::string> system_prompt(const settings& set) {
   return set.flag("escape") ? unescape(text) : text;
 }
 
-chat_form chat_form::from(const settings& set) {
-  return {set.text("chat-template"), set.flag("parse-special-in-messages")};
+result<chat_form> chat_form::from(const settings& set) {
+  chat_form out{.template_name = set.text("chat-template"),
+                .parse_special = set.flag("parse-special-in-messages"),
+                .n_context = 0,
+                .tools = ""};
+  const std::string& file = set.text("tools");
+  if (file.empty()) return out;
+  auto text = read_text_file(file, longest_text);
+  if (!text) return fail(exit_code::usage, text.error().message);
+  out.tools = *std::move(text);
+  // Wrong tools are better known before a model is loaded.
+  bitnet_answer_options options;
+  bitnet_answer_defaults(&options, sizeof options);
+  options.tools = borrowed(out.tools);
+  bitnet_answer* answer = nullptr;
+  library_error err;
+  const bitnet_status status = bitnet_answer_open(&options, &answer, &err);
+  bitnet_answer_close(answer);
+  if (status != BITNET_OK)
+    return fail(exit_code::usage, fmt::format("--tools {}: {}", file, err.message));
+  return out;
 }
 
 result<chat_prompt> chat_ids(const bitnet_model* model, const chat_form& form,
                              std::span<const chat_message> messages) {
-  std::vector<bitnet_message> views;
-  for (const chat_message& one : messages) {
-    views.push_back({borrowed(one.role), borrowed(one.content)});
-  }
-  bitnet_chat_options options;
-  bitnet_chat_defaults(&options, sizeof options);
-  options.parse_special = form.parse_special ? 1 : 0;
-  options.template_name = form.template_name.empty() ? nullptr : form.template_name.c_str();
-  options.n_context = form.n_context;
-  constexpr std::size_t rarely_more = 8192;
-  chat_prompt out{token_list(rarely_more), "", 0};
+  // An answer may have bytes that are no text, and is kept; what a user says is refused.
+  for (const chat_message& one : messages)
+    if (const auto broken = text::first_invalid_utf8(one.content);
+        broken && one.role != "assistant")
+      return fail(exit_code::usage,
+                  fmt::format("the message is not UTF-8: expected text, found another byte at {}",
+                              *broken));
+  const std::string text = messages_json(messages);
+  bitnet_chat_request request;
+  bitnet_chat_request_defaults(&request, sizeof request);
+  request.parse_special = form.parse_special ? 1 : 0;
+  request.template_name = form.template_name.empty() ? nullptr : form.template_name.c_str();
+  request.n_context = form.n_context;
+  request.messages = borrowed(text);
+  request.tools = borrowed(form.tools);
+  bitnet_chat* chat = nullptr;
   library_error err;
-  uint64_t count = 0;
-  uint64_t left_out = 0;
-  const auto tokenize_chat = [&] {
-    return bitnet_chat_tokenize(model, &options, views.data(), sizeof views[0], views.size(),
-                                out.ids.data(), out.ids.size(), &count, &left_out, &err);
-  };
-  bitnet_status status = tokenize_chat();
-  if (status == BITNET_OK && count > out.ids.size()) {
-    out.ids.resize(count);
-    status = tokenize_chat();
-  }
+  const bitnet_status status = bitnet_chat_open(model, &request, &chat, &err);
   if (status == BITNET_CONTEXT_FULL)
     return fail(exit_code::failure, fmt::format("{}: start with -c N", err.message));
   if (status != BITNET_OK) return failed(status, err, stage::text);
-  out.ids.resize(std::min<uint64_t>(count, out.ids.size()));
-  out.left_out = left_out;
-  const auto first = views.begin() + (is_system(messages.front()) ? 1 : 0);
-  views.erase(first, first + static_cast<std::ptrdiff_t>(left_out));
-  std::string text;
-  status = fetch(
-      [&](char* to, uint64_t capacity, uint64_t* needed) {
-        return bitnet_chat_format(model, options.template_name, views.data(), sizeof views[0],
-                                  views.size(), to, capacity, needed, &err);
-      },
-      text);
-  if (status != BITNET_OK) return failed(status, err, stage::text);
-  out.begun = begun_answer(text);
+  chat_prompt out;
+  out.chat.reset(chat);
+  const bitnet_chat_info info = described(chat);
+  out.ids.assign(info.tokens, info.tokens + info.n_tokens);
+  out.left_out = info.n_left_out;
+  if (info.in_reasoning != 0) out.begun = thinking_begins;
   return out;
 }
 
-std::function<bool(std::string_view)> after(std::string begun,
-                                            std::function<bool(std::string_view)> sink) {
-  return [begun = std::move(begun), sink = std::move(sink)](std::string_view text) mutable {
-    const std::string before = std::exchange(begun, "");
-    return (before.empty() || sink(before)) && sink(text);
-  };
+result<answer_handle> open_answer(const chat_prompt& prompt, const chat_form& form) {
+  bitnet_answer* answer = nullptr;
+  library_error err;
+  bitnet_status status = BITNET_OK;
+  if (prompt.chat != nullptr && !form.tools.empty()) {
+    status = bitnet_chat_answer(prompt.chat.get(), nullptr, &answer, &err);
+  } else {
+    bitnet_answer_options options;
+    bitnet_answer_defaults(&options, sizeof options);
+    options.in_reasoning = prompt.begun.empty() ? 0 : 1;
+    status = bitnet_answer_open(&options, &answer, &err);
+  }
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  return answer_handle(answer);
 }
 
 }  // namespace bitnet::host

@@ -1,7 +1,9 @@
 #include "commands/conversation.hpp"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
+#include "library/json.hpp"
 #include "library/saved_chat.hpp"
 
 namespace bitnet::host {
@@ -20,11 +22,13 @@ result<void> conversation::rewind(const token_list& ids, token_list& rest) {
   return {};
 }
 
-result<conversation::answer> conversation::ask(const std::string& text, const generation_plan& plan,
-                                               const std::function<bool(std::string_view)>& sink) {
-  messages_.push_back({"user", text});
+result<conversation::answer> conversation::ask(std::vector<chat_message> more,
+                                               const generation_plan& plan, answer_printer& to) {
+  const std::size_t before = messages_.size();
+  messages_.insert(messages_.end(), std::make_move_iterator(more.begin()),
+                   std::make_move_iterator(more.end()));
   const auto give_up = [&](failure why) {
-    messages_.pop_back();
+    messages_.resize(before);
     return std::unexpected(std::move(why));
   };
   auto prompt = chat_ids(model_, form_, messages_);
@@ -32,16 +36,37 @@ result<conversation::answer> conversation::ask(const std::string& text, const ge
   if (prompt->ids.empty()) return give_up({exit_code::usage, "the message is empty"});
   token_list rest;
   if (auto done = rewind(prompt->ids, rest); !done) return give_up(done.error());
-  auto done = generate(session_, rest, plan, after(prompt->begun, sink));
+  if (auto opened = to.open(*prompt, form_); !opened) return give_up(opened.error());
+  auto done =
+      generate(session_, rest, plan, [&](std::string_view piece) { return to.take(piece); });
+  to.finish();  // what it could not print, printed() says
   if (!done) return give_up(done.error());
-  answer out{*std::move(done), prompt->left_out};
+  answer out{*std::move(done), prompt->left_out, {}};
   const auto first = messages_.begin() + (is_system(messages_.front()) ? 1 : 0);
   messages_.erase(first, first + static_cast<std::ptrdiff_t>(out.dropped));
-  held_ = std::move(prompt->ids);
+  held_ = prompt->ids;
   held_.insert(held_.end(), out.done.ids.begin(), out.done.ids.end());
   held_.resize(std::min<uint64_t>(held_.size(), bitnet_session_length(session_)));
-  messages_.push_back({"assistant", prompt->begun + out.done.text});
+  if (auto kept = remember(*prompt, to, out); !kept) return std::unexpected(kept.error());
   return out;
+}
+
+// Adds the answer to the messages: with tools in its parts, as its calls need.
+result<void> conversation::remember(const chat_prompt& prompt, const answer_printer& printed,
+                                    answer& to) {
+  chat_message said{"assistant", prompt.begun + to.done.text};
+  if (!form_.tools.empty()) {
+    auto whole = message_of(printed.answer());
+    if (!whole) return std::unexpected(whole.error());
+    said.content = member(*whole, "content");
+    for (const nlohmann::json& one : list_of(*whole, "tool_calls"))
+      to.calls.push_back({member(one, "id"), member(one["function"], "name")});
+    whole->erase("role");
+    whole->erase("content");
+    if (!whole->empty()) said.more = json_text(*whole);
+  }
+  messages_.push_back(std::move(said));
+  return {};
 }
 
 void conversation::set_system(std::optional<std::string> text) {

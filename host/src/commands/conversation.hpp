@@ -1,11 +1,11 @@
 #pragma once
 // The state of a chat: messages, and what of them the session has already evaluated.
 
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "commands/answer_printer.hpp"
 #include "commands/chat_format.hpp"
 #include "library/generation.hpp"
 
@@ -18,15 +18,21 @@ class conversation {
     form_.n_context = bitnet_session_capacity(session);
   }
 
+  struct call {
+    std::string id;
+    std::string name;
+  };
   struct answer {
     generated done;
     std::size_t dropped = 0;  // oldest messages that no longer fitted the context
+    std::vector<call> calls;  // with tools; each waits for its result
   };
-  // Adds the user's message and the answer, unless it failed, with the thinking that it has: what
-  // of earlier thinking a model sees again is its template's rule. Only what differs from what the
-  // session holds is evaluated. CONTEXT_FULL with a hint when the message alone does not fit.
-  result<answer> ask(const std::string& text, const generation_plan& plan,
-                     const std::function<bool(std::string_view)>& sink);
+  // Adds these messages and the answer, unless it failed. Without tools the answer is kept with the
+  // thinking that it has: what of earlier thinking a model sees again is its template's rule. Only
+  // what differs from what the session holds is evaluated. CONTEXT_FULL with a hint when the last
+  // message alone does not fit. Prints the answer to `to`, which it opens.
+  result<answer> ask(std::vector<chat_message> more, const generation_plan& plan,
+                     answer_printer& to);
 
   void set_system(std::optional<std::string> text);
   [[nodiscard]] std::optional<std::string> system() const;
@@ -38,6 +44,7 @@ class conversation {
 
  private:
   result<void> rewind(const token_list& ids, token_list& rest);
+  result<void> remember(const chat_prompt& prompt, const answer_printer& printed, answer& to);
 
   bitnet_model* model_;
   bitnet_session* session_;

@@ -8,7 +8,6 @@
 #include "commands/chat_format.hpp"
 #include "commands/commands.hpp"
 #include "commands/prompt.hpp"
-#include "library/answer_parts.hpp"
 #include "library/generation.hpp"
 #include "library/json.hpp"
 #include "library/reloading.hpp"
@@ -18,22 +17,22 @@
 namespace bitnet::host {
 namespace {
 
-// A prompt is text to continue; with a system prompt or a template it is a turn of a chat.
+// A prompt is text to continue; with a system prompt, a template or tools it is a turn of a chat.
 bool is_completion(const invocation& in) {
-  return !in.set.given("system-prompt") && !in.set.given("chat-template");
+  return !in.set.given("system-prompt") && !in.set.given("chat-template") && !in.set.given("tools");
 }
 
 result<chat_prompt> prompt_ids(const invocation& in, const bitnet_model* model,
-                               const std::string& prompt) {
+                               const chat_form& form, const std::string& prompt) {
   if (is_completion(in)) {
     auto ids = tokenize(model, prompt, BITNET_TOKENIZE_MODEL_BOS | BITNET_TOKENIZE_PARSE_SPECIAL);
     if (!ids) return std::unexpected(ids.error());
-    return chat_prompt{*std::move(ids), ""};
+    return chat_prompt{*std::move(ids), "", 0, nullptr};
   }
   std::vector<chat_message> messages;
   if (auto system = system_prompt(in.set)) messages.push_back({"system", *system});
   messages.push_back({"user", prompt});
-  return chat_ids(model, chat_form::from(in.set), messages);
+  return chat_ids(model, form, messages);
 }
 
 nlohmann::json stop_json(const generated& done, const generation_plan& plan) {
@@ -58,13 +57,6 @@ nlohmann::json model_json(const engine& all) {
                           {"weight_bytes", info.weight_bytes}};
   if (info.name[0] != '\0') model["name"] = info.name;
   return model;
-}
-
-// The answer of a turn in its parts, without the thinking that is hidden.
-nlohmann::json answer_json(const invocation& in, const std::string& text) {
-  answer said = split_answer(text);
-  if (in.set.text("reasoning") == "hide") said.reasoning.clear();
-  return message_json(said);
 }
 
 // What ran comes from the session, what was chosen from the runtime; unknown values are left out.
@@ -100,9 +92,22 @@ void say_why_it_ended(const invocation& in, const engine& all, const generated& 
   }
 }
 
+// The answer of a turn in its parts, without the thinking that is hidden.
+result<nlohmann::json> answer_json(const invocation& in, const std::string& text,
+                                   const chat_prompt& asked, const chat_form& form) {
+  const auto opened = open_answer(asked, form);
+  if (!opened) return std::unexpected(opened.error());
+  library_error err;
+  bitnet_answer_push(opened->get(), borrowed(text), &err);
+  bitnet_answer_finish(opened->get(), &err);
+  auto said = message_of(opened->get());
+  if (said && in.set.text("reasoning") == "hide") said->erase("reasoning_content");
+  return said;
+}
+
 result<int> run_prompt(const invocation& in, const engine& all, const generation_plan& plan,
-                       const std::string& prompt) {
-  auto asked = prompt_ids(in, all.model.get(), prompt);
+                       const chat_form& form, const std::string& prompt) {
+  auto asked = prompt_ids(in, all.model.get(), form, prompt);
   if (!asked) return std::unexpected(asked.error());
   if (plan.is_random()) in.out.note(fmt::format("seed={}", plan.seed()));
 
@@ -113,14 +118,15 @@ result<int> run_prompt(const invocation& in, const engine& all, const generation
   }
   result<void> printed;
   answer_printer printer(in.out, in.set.text("reasoning") == "show");
+  if (auto opened = printer.open(*asked, form); !opened) return std::unexpected(opened.error());
   const auto sink = [&](std::string_view text) {
     if (as_json) return true;
     if (!completion) return printer.take(text);
     printed = print(text);
     return printed.has_value();
   };
-  auto done = generate(all.session.get(), asked->ids, plan, after(asked->begun, sink));
-  if (!printer.finish()) printed = printer.printed();
+  auto done = generate(all.session.get(), asked->ids, plan, sink);
+  if (!as_json && !completion && !printer.finish()) printed = printer.printed();
   if (!printed) return std::unexpected(printed.error());
   if (!done) {
     // The prompt is on the terminal already: the message belongs on a line of its own.
@@ -130,7 +136,11 @@ result<int> run_prompt(const invocation& in, const engine& all, const generation
   if (as_json) {
     auto content = run_json(all, prompt, asked->ids, *done, plan);
     if (!content) return std::unexpected(content.error());
-    if (!completion) (*content)["message"] = answer_json(in, asked->begun + done->text);
+    if (!completion) {
+      auto said = answer_json(in, done->text, *asked, form);
+      if (!said) return std::unexpected(said.error());
+      (*content)["message"] = *std::move(said);
+    }
     printed = print(json_line(*content));
   } else {
     printed = print("\n");
@@ -167,12 +177,14 @@ result<int> run_command(const invocation& in) {
   if (!grammar) return std::unexpected(grammar.error());
   auto plan = generation_plan::from(in.set, *std::move(grammar));
   if (!plan) return std::unexpected(plan.error());
+  auto form = chat_form::from(in.set);
+  if (!form) return std::unexpected(form.error());
   auto all = open_engine(in, words.model);
   if (!all) return std::unexpected(all.error());
   const auto watch = watch_backends(in, all->runtime.get());
   if (!watch) return std::unexpected(watch.error());
   plan->draft_with(all->draft.get());
-  return run_prompt(in, *all, *plan, prompt);
+  return run_prompt(in, *all, *plan, *form, prompt);
 }
 
 }  // namespace bitnet::host

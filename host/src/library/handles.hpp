@@ -38,6 +38,8 @@ using runtime_handle = std::unique_ptr<bitnet_runtime, guarded_closer<bitnet_run
 using model_handle = std::unique_ptr<bitnet_model, guarded_closer<bitnet_model_close>>;
 using session_handle = std::unique_ptr<bitnet_session, guarded_closer<bitnet_session_close>>;
 using scheduler_handle = std::unique_ptr<bitnet_scheduler, guarded_closer<bitnet_scheduler_close>>;
+using chat_handle = std::unique_ptr<bitnet_chat, closer<bitnet_chat_close>>;
+using answer_handle = std::unique_ptr<bitnet_answer, closer<bitnet_answer_close>>;
 using request_handle = std::unique_ptr<bitnet_request, closer<bitnet_request_close>>;
 
 struct library_error : bitnet_error {

@@ -15,13 +15,32 @@ bool is_text(const json& from, const char* key) {
   return text::at(from, key).is_string();
 }
 
+json list_of_messages(std::span<const chat_message> messages) {
+  json list = json::array();
+  for (const chat_message& one : messages) {
+    json message = {{"role", one.role}, {"content", one.content}};
+    if (!one.more.empty()) message.update(json::parse(one.more));
+    list.push_back(std::move(message));
+  }
+  return list;
+}
+
+// The members that calls need, as a JSON text.
+std::string more_of(const json& message) {
+  json more = json::object();
+  for (const char* key : {"tool_calls", "tool_call_id", "reasoning_content"})
+    if (message.contains(key)) more[key] = message[key];
+  return more.empty() ? "" : json_text(more);
+}
+
 }  // namespace
 
-std::string write_saved_chat(const std::vector<chat_message>& messages) {
-  json list = json::array();
-  for (const chat_message& one : messages)
-    list.push_back({{"role", one.role}, {"content", one.content}});
-  return json_line({{"messages", std::move(list)}});
+std::string messages_json(std::span<const chat_message> messages) {
+  return json_text(list_of_messages(messages));
+}
+
+std::string write_saved_chat(std::span<const chat_message> messages) {
+  return json_line({{"messages", list_of_messages(messages)}});
 }
 
 result<std::vector<chat_message>> read_saved_chat(const std::string& text) {
@@ -29,7 +48,7 @@ result<std::vector<chat_message>> read_saved_chat(const std::string& text) {
     return fail(exit_code::usage, "expected {\"messages\": [{\"role\": ..., \"content\": ...}]}");
   };
   // Deeper is no message: what is there is not built, however deep it goes.
-  constexpr int deepest = 3;
+  constexpr int deepest = 7;  // of the arguments of a call, which are a text
   const json content = json::parse(
       text, [](int depth, json::parse_event_t, json&) { return depth <= deepest; }, false);
   if (!content.is_object() || !content.contains("messages") || !content["messages"].is_array())
@@ -38,9 +57,10 @@ result<std::vector<chat_message>> read_saved_chat(const std::string& text) {
   for (const json& one : content["messages"]) {
     if (!one.is_object() || !is_text(one, "role") || !is_text(one, "content")) return malformed();
     const std::string role = one["role"];
-    const bool known = role == "user" || role == "assistant" || (role == "system" && out.empty());
+    const bool known = role == "user" || role == "assistant" || role == "tool" ||
+                       (role == "system" && out.empty());
     if (!known) return malformed();
-    out.push_back({role, one["content"]});
+    out.push_back({role, one["content"], more_of(one)});
   }
   return out;
 }

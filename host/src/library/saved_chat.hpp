@@ -2,6 +2,7 @@
 // Conversations in files, as /save writes and /load reads them:
 // {"messages": [{"role": "user", "content": "..."}, ...]}, a role "system" only first.
 
+#include <span>
 #include <string>
 #include <vector>
 
@@ -10,13 +11,19 @@
 namespace bitnet::host {
 
 struct chat_message {
-  std::string role;  // system, user, assistant
+  std::string role;  // system, user, assistant, tool
   std::string content;
+  // The JSON text of an object with the message's other members: "tool_calls", "tool_call_id" and
+  // "reasoning_content"; "" if there are none.
+  std::string more = {};
 };
 
-// Bytes that are not UTF-8, which a model may say, become U+FFFD.
-[[nodiscard]] std::string write_saved_chat(const std::vector<chat_message>& messages);
-// Exit code 2 for anything else; any bytes are safe: tests/fuzz/host/saved_chat_fuzz.cpp.
+// A JSON list in OpenAI's form. Bytes that are not UTF-8, which a model may say, become U+FFFD.
+[[nodiscard]] std::string messages_json(std::span<const chat_message> messages);
+// Likewise.
+[[nodiscard]] std::string write_saved_chat(std::span<const chat_message> messages);
+// Exit code 2 for anything else; any bytes are safe: tests/fuzz/host/saved_chat_fuzz.cpp. What
+// calls hold is for the library to check.
 [[nodiscard]] result<std::vector<chat_message>> read_saved_chat(const std::string& text);
 
 }  // namespace bitnet::host
