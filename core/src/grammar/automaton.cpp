@@ -24,6 +24,7 @@ char32_t lowest(uint8_t length) {
 
 automaton::automaton(rule_set rules, const bounds& most)
     : rules_(std::move(rules)), most_(most), returns_(rules_.rules.size()) {
+  for (const character_class& one : rules_.classes) plain_.push_back(plain_share(one));
   n_kinds_ = find_byte_kinds(rules_.classes, kind_of_);
   begin();
 }
@@ -64,6 +65,30 @@ automaton::state automaton::after_continuation(const contents& from, unsigned ch
   --read.missing;
   return read.missing > 0 ? where_some_fit(from.places, read)
                           : after_character(from.places, read.bits);
+}
+
+// Where all places take every plain character or none, the next state is the same for each.
+automaton::plain_run automaton::plain_characters_from(state s, uint32_t most) {
+  if (s == dead || states_[s].read.missing > 0 || trouble_) return {0, false};
+  plain_run out{0, true};
+  while (out.length < most) {
+    std::vector<frame> fitting;
+    for (const frame& f : sets_.of(states_[s].places)) {
+      const share how = plain_[rules_.elements[f.position].index];
+      if (how == share::all) fitting.push_back(f);
+      out.exact &= how != share::some;
+    }
+    if (fitting.empty()) return out;
+    ++out.length;
+    complete_ = false;
+    for (const frame& f : fitting) follow({f.position + 1, f.below});
+    met_.clear();
+    const state next = closed();
+    if (trouble_) return {0, false};
+    if (next == s) out.length = most;  // and so on
+    s = next;
+  }
+  return out;
 }
 
 // Keeps the places that a character with these first bytes can pass; of overlong forms there is

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "grammar/character_classes.hpp"
 #include "grammar/frame_sets.hpp"
 #include "grammar/rules.hpp"
 
@@ -43,6 +44,14 @@ class automaton {
     return known != unknown ? known : find_next(s, byte);
   }
   state next(state s, std::string_view bytes);
+
+  // How many plain characters may come in any way, up to `most`: all texts of so many are begins.
+  // `exact`: and none of more, nor other plain characters.
+  struct plain_run {
+    uint32_t length;
+    bool exact;
+  };
+  plain_run plain_characters_from(state s, uint32_t most);
 
   // Set when a grammar asked for more work or memory than it may have; all that is new is then
   // dead. `begin_work` is called where a piece of work begins that has a bound of its own.
@@ -87,6 +96,7 @@ class automaton {
   const bounds most_;
   std::array<uint8_t, 256> kind_of_{};  // of a byte: those of a kind lead to the same state
   std::size_t n_kinds_ = 0;
+  std::vector<share> plain_;  // of each class
   frame_sets sets_;
   std::vector<contents> states_;
   std::vector<state> table_;  // (states, kinds)

@@ -44,6 +44,23 @@ bool has_any(const character_class& of, char32_t first, char32_t last) {
   return at != of.end() && at->first <= last;
 }
 
+const character_class& plain_characters() {
+  static const character_class plain{
+      {0x20, 0x21}, {0x23, 0x5B}, {0x5D, 0x7E}, {0x80, 0xD7FF}, {0xE000, last_character}};
+  return plain;
+}
+
+share plain_share(const character_class& of) {
+  bool any = false;
+  bool all = true;
+  for (const code_range& p : plain_characters()) {
+    any |= has_any(of, p.first, p.last);
+    const auto at = std::ranges::lower_bound(of, p.first, {}, &code_range::last);
+    all &= at != of.end() && at->first <= p.first && p.last <= at->last;
+  }
+  return all ? share::all : any ? share::some : share::none;
+}
+
 uint32_t class_list::number_of(const character_class& one) {
   const auto [at, is_new] = known_.try_emplace(one, static_cast<uint32_t>(to_.size()));
   if (is_new) to_.push_back(one);

@@ -16,6 +16,14 @@ inline constexpr char32_t last_character = 0x10FFFF;
 // Whether some character from `first` to `last` is in the class.
 [[nodiscard]] bool has_any(const character_class& of, char32_t first, char32_t last);
 
+// Characters that the strings of most formats have as themselves, of JSON too: no control
+// characters, '"', '\\' and U+007F. Most tokens of a vocabulary consist of them.
+[[nodiscard]] const character_class& plain_characters();
+
+// How many of the plain characters are in the class.
+enum class share : uint8_t { none, some, all };
+[[nodiscard]] share plain_share(const character_class& of);
+
 // Numbers classes, the same one once.
 class class_list {
  public:

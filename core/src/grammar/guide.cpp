@@ -46,8 +46,21 @@ const token_bits& guide::mask_of(automaton::state s) {
   const auto [at, is_new] = masks_.try_emplace(s);
   token_bits& mask = at->second;
   if (!is_new) return mask;
-  mask.resize(given_.size());
-  const auto nodes = tokens_->nodes();
+  const auto plain = states_.plain_characters_from(s, prefix_tree::longest_plain);
+  if (plain.exact || plain.length == prefix_tree::longest_plain) {
+    const auto bits = tokens_->plain(plain.length);
+    mask.assign(bits.begin(), bits.end());
+    walk(s, tokens_->others(), mask);
+  } else {
+    mask.resize(given_.size());
+    walk(s, *tokens_, mask);
+  }
+  return mask;
+}
+
+// Adds the tokens of a tree that may come in a state.
+void guide::walk(automaton::state s, const prefix_tree& tokens, token_bits& mask) {
+  const auto nodes = tokens.nodes();
   path_[0] = s;
   for (std::size_t i = 0; i < nodes.size();) {
     const auto& node = nodes[i];
@@ -57,10 +70,9 @@ const token_bits& guide::mask_of(automaton::state s) {
       continue;
     }
     path_[node.depth] = to;
-    for (const int32_t id : tokens_->tokens_at(i)) set(mask, id);
+    for (const int32_t id : tokens.tokens_at(i)) set(mask, id);
     ++i;
   }
-  return mask;
 }
 
 result<void> guide::accept(std::string_view bytes) {

@@ -42,6 +42,7 @@ class guide {
 
  private:
   const token_bits& mask_of(automaton::state s);
+  void walk(automaton::state s, const prefix_tree& tokens, token_bits& mask);
 
   automaton states_;
   automaton::state now_;

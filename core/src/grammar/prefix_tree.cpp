@@ -1,13 +1,33 @@
 #include "grammar/prefix_tree.hpp"
 
 #include <algorithm>
+#include <string_view>
 #include <utility>
 
+#include "base/utf8.hpp"
+#include "grammar/character_classes.hpp"
+
 namespace bitnet::grammar {
+namespace {
+
+// Characters of a text of plain ones; 0 of any other text, and of one that is too long.
+uint32_t plain_length(std::string_view text) {
+  uint32_t n = 0;
+  for (; !text.empty(); ++n) {
+    const auto one = first_utf8_char(text);
+    if (one.state != utf8_state::complete || n == prefix_tree::longest_plain ||
+        !has_any(plain_characters(), one.code_point, one.code_point))
+      return 0;
+    text.remove_prefix(one.length);
+  }
+  return n;
+}
+
+}  // namespace
 
 prefix_tree::prefix_tree(uint32_t n_vocab, const std::function<std::string(int32_t)>& text_of)
     : n_vocab_(n_vocab) {
-  std::vector<std::pair<std::string, int32_t>> words;
+  std::vector<word> words;
   words.reserve(n_vocab);
   for (uint32_t i = 0; i < n_vocab; ++i) {
     const auto id = static_cast<int32_t>(i);
@@ -17,6 +37,24 @@ prefix_tree::prefix_tree(uint32_t n_vocab, const std::function<std::string(int32
   }
   // By unsigned bytes, as std::string compares.
   std::ranges::sort(words);
+  std::vector<word> others;
+  plain_.assign(longest_plain + 1, std::vector<uint64_t>((n_vocab + 63) / 64));
+  for (const auto& [text, id] : words) {
+    const uint32_t n = plain_length(text);
+    if (n == 0) others.emplace_back(text, id);
+    const auto place = static_cast<uint32_t>(id);
+    for (uint32_t most = std::max(n, 1U); n > 0 && most <= longest_plain; ++most)
+      plain_[most][place / 64] |= uint64_t{1} << (place % 64);
+  }
+  build(words);
+  others_.reset(new prefix_tree(n_vocab, std::move(others)));  // its constructor is private
+}
+
+prefix_tree::prefix_tree(uint32_t n_vocab, std::vector<word> words) : n_vocab_(n_vocab) {
+  build(words);
+}
+
+void prefix_tree::build(const std::vector<word>& words) {
   std::vector<uint32_t> path;  // nodes from the root to the last one
   const auto close_to = [&](std::size_t depth) {
     for (; path.size() > depth; path.pop_back())

@@ -4,12 +4,16 @@
 //
 // Packing  nodes in the order of a walk that goes deep first; a walk that leaves a node out goes on
 //          at its `behind`. 12 bytes each; a vocabulary of 128k words has about 400k of them.
+// Plain    tokens of few plain characters, which most are, are also kept as sets by their length: a
+//          state that takes all plain characters for some time needs no walk for these.
 // Threads  immutable after make.
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace bitnet::grammar {
@@ -23,6 +27,8 @@ class prefix_tree {
     unsigned char byte;
   };
 
+  static constexpr uint32_t longest_plain = 16;  // characters
+
   // `text_of` gives the bytes of each id below n_vocab; ids without any are in no text.
   prefix_tree(uint32_t n_vocab, const std::function<std::string(int32_t)>& text_of);
 
@@ -35,11 +41,23 @@ class prefix_tree {
   }
   [[nodiscard]] std::size_t longest() const { return longest_; }  // bytes of a token
 
+  // Bits by id of the tokens of 1 to n plain characters; n <= longest_plain.
+  [[nodiscard]] std::span<const uint64_t> plain(uint32_t n) const { return plain_[n]; }
+  // The tree of all others.
+  [[nodiscard]] const prefix_tree& others() const { return *others_; }
+
  private:
+  using word = std::pair<std::string, int32_t>;
+
+  prefix_tree(uint32_t n_vocab, std::vector<word> words);
+  void build(const std::vector<word>& words);
+
   uint32_t n_vocab_;
   std::vector<node> nodes_;  // and one behind the last
   std::vector<int32_t> tokens_;
   std::size_t longest_ = 0;
+  std::vector<std::vector<uint64_t>> plain_;
+  std::unique_ptr<const prefix_tree> others_;
 };
 
 }  // namespace bitnet::grammar
