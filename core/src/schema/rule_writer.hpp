@@ -1,0 +1,67 @@
+#pragma once
+// Forms as rules of a grammar: those of the JSON texts that are written. A rule stands for the
+// values that are valid by the same schemas, so that a schema may contain itself.
+//
+// Form  One text for each value: no white space but one blank, which may be missing, behind ':' and
+//       ','; members in the order of forms; characters as themselves where JSON allows it.
+
+#include <map>
+#include <string_view>
+#include <vector>
+
+#include "grammar/character_classes.hpp"
+#include "grammar/rules.hpp"
+#include "schema/form_reader.hpp"
+
+namespace bitnet::schema {
+
+class rule_writer {
+ public:
+  rule_writer(form_reader& forms, faults& to) : forms_(forms), to_(to) {}
+  // Empty, with a fault, where no value is valid or a bound is passed.
+  grammar::rule_set run(const node& root);
+
+ private:
+  using sequence = std::vector<grammar::element>;
+
+  struct counted {         // how many members there are, as far as it matters
+    uint32_t least, most;  // most: UINT32_MAX without a bound
+    uint32_t tracked;      // more than these are as many as these
+  };
+
+  uint32_t rule_of(const node& of);
+  void write(uint32_t rule, const choice& one);
+  void write(uint32_t rule, const booleans& of);
+  void write(uint32_t rule, const arrays& of);
+  void write(uint32_t rule, const objects& of);
+  void write_text(uint32_t rule, const text_automaton& of, bool quoted);
+  uint32_t rules_of(const text_automaton& of, bool quoted);
+  void add_edges(uint32_t from, const text_automaton::state& state, uint32_t first, bool quoted);
+  void add_characters(uint32_t from, const std::vector<grammar::code_range>& of, uint32_t to);
+  std::vector<uint32_t> other_members(const objects& of);
+  void write_members(uint32_t first, const objects& of, const std::vector<uint32_t>& listed,
+                     const std::vector<uint32_t>& others, const counted& how);
+  bool can_count(const objects& of);
+
+  grammar::element characters(const grammar::character_class& of);
+  void add_literal(sequence& to, std::string_view text);  // as it is
+  void add_quoted(sequence& to, std::string_view text);   // as a string of JSON
+  void add_separator(sequence& to, char c);
+  grammar::element call(uint32_t rule) const { return {grammar::element::kind::rule, rule}; }
+  uint32_t new_rule();
+  void add(uint32_t rule, const sequence& alternative);
+  bool has_room(uint64_t n);
+
+  form_reader& forms_;
+  faults& to_;
+  grammar::rule_set out_;
+  grammar::class_list classes_{out_.classes};
+  std::map<std::vector<uint32_t>, uint32_t> rules_;  // by the numbers of the schemas
+  std::vector<std::pair<uint32_t, node>> todo_;
+  uint32_t blank_ = 0;  // the rule of a blank that may be missing
+};
+
+// Leaves out what has no text, and what is not needed; false where nothing is left.
+bool keep_what_ends(grammar::rule_set& of);
+
+}  // namespace bitnet::schema
