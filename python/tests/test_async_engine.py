@@ -252,6 +252,9 @@ def test_a_grammar_each(many):
         kept = await asyncio.gather(*(many.complete(PROMPT, grammar=f'root ::= "{word}" | "never"', seed=i)
                                       for i, word in enumerate(("yes", "no", "perhaps"))))
         assert all(done.text in (word, "never") for done, word in zip(kept, ("yes", "no", "perhaps")))
+        schema = {"enum": [True, False, None]}
+        valid = await many.complete(PROMPT, json_schema=schema, n=2, seed=1)
+        assert {one.text for one in valid} <= {"true", "false", "null"}
         both = await many.complete(PROMPT, grammar='root ::= " yes" | " no"', n=2)
         assert {one.text for one in both} <= {" yes", " no"}
 

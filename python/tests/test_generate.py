@@ -1,4 +1,5 @@
 import asyncio
+import json
 import re
 import threading
 import time
@@ -45,6 +46,17 @@ def test_stop_tokens_and_bias(model):
     assert (done.stop_reason, done.stop) == ("token", comma)
     done = model.generate(PROMPT, temperature=0, max_tokens=5, logit_bias={comma: -100.0})
     assert comma not in done.tokens
+
+
+def test_json_schemas(model, session):
+    schema = {"type": "object", "properties": {"yes": {"type": "boolean"}, "n": {"type": "integer", "maximum": 99, "minimum": 0}},
+              "required": ["yes"], "additionalProperties": False}
+    for seed in range(3):
+        done = model.generate(PROMPT, json_schema=schema, seed=seed)
+        assert isinstance(json.loads(done.text)["yes"], bool)
+        assert session.generate(PROMPT, json_schema=json.dumps(schema), seed=seed).tokens == done.tokens
+    assert model.generate(PROMPT, json_schema={"const": "a\u00e9\n"}).text == '"a\u00e9\\n"'
+    bitnet.check_json_schema(schema)
 
 
 def test_grammars(model, session):

@@ -420,6 +420,36 @@ TEST_F(grammars, are_checked_before_anything_is_evaluated) {
   EXPECT_EQ(bitnet_grammar_check({deep.data(), deep.size()}, nullptr), BITNET_UNSUPPORTED);
 }
 
+// The same form as a schema and as a grammar has the same tokens, and a session tells them apart.
+TEST_F(grammars, json_schemas_are_followed_as_their_grammar_is) {
+  const std::string schema =
+      R"({"type":"object","properties":{"a":{"enum":[1,"x"]}},"required":["a"],
+          "additionalProperties":false})";
+  const std::string same = R"g(root ::= "{\"a\":" " "? ("1" | "\"x\"") "}")g";
+  bitnet_session* s = session();
+  for (uint32_t seed = 0; seed < 4; ++seed) {
+    sampling_.seed = seed;
+    const told by_grammar = tell(s, same);
+    ASSERT_EQ(by_grammar.status, BITNET_OK) << error_.message;
+    ASSERT_EQ(bitnet_session_truncate(s, 0, &error_), BITNET_OK);
+    generation_.json_schema = {schema.data(), schema.size()};
+    const told by_schema = tell(s, "");
+    ASSERT_EQ(by_schema.status, BITNET_OK) << error_.message;
+    EXPECT_EQ(by_schema.text, by_grammar.text);
+    EXPECT_EQ(by_schema.ids, by_grammar.ids);
+    ASSERT_EQ(bitnet_session_truncate(s, 0, &error_), BITNET_OK);
+    EXPECT_EQ(tell(s, same).status, BITNET_INVALID_ARGUMENT) << "both";
+    EXPECT_NE(std::string(error_.message).find("give one of them"), std::string::npos);
+    generation_.json_schema = {nullptr, 0};
+  }
+  generation_.json_schema = {nullptr, 3};
+  EXPECT_EQ(tell(s, "").status, BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_json_schema_check({schema.data(), schema.size()}, &error_), BITNET_OK);
+  EXPECT_EQ(bitnet_json_schema_check({"{\"not\":{}}", 10}, &error_), BITNET_UNSUPPORTED);
+  EXPECT_NE(std::string(error_.message).find("at #/not"), std::string::npos) << error_.message;
+  EXPECT_EQ(bitnet_json_schema_check({"", 0}, nullptr), BITNET_INVALID_ARGUMENT);
+}
+
 TEST_F(grammars, that_take_too_much_are_given_up) {
   std::string text = "root ::= ";
   for (int i = 0; i < 40'000; ++i)

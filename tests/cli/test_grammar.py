@@ -80,7 +80,43 @@ class Grammars(support.Case):
         self.assertNotEqual(self.written("--grammar", "", "-n", "8", env={"BITNET_GRAMMAR": 'root ::= " no"'}), " no")
 
 
+SCHEMA = {"type": "object", "properties": {"animal": {"enum": ["fox", "owl"]}, "age": {"type": "integer", "minimum": 1,
+                                                                                      "maximum": 99}},
+          "required": ["animal", "age"], "additionalProperties": False}
+
+
+@support.needs_backend
+class Schemas(support.Case):
+    def test_texts_are_valid(self):
+        file = self.path("form.json", json.dumps(SCHEMA))
+        for seed in ("1", "2", "3"):
+            run = ("run", "-q", "--no-display-prompt", "-p", PROMPT, "-s", seed, "-n", "60")
+            text = self.ok(*run, "--json-schema", json.dumps(SCHEMA)).text
+            got = json.loads(text)
+            self.assertEqual(list(got), ["animal", "age"])
+            self.assertIn(got["animal"], ("fox", "owl"))
+            self.assertTrue(1 <= got["age"] <= 99)
+            self.assertEqual(self.ok(*run, "--json-schema-file", file).text, text)
+            self.assertEqual(self.ok(*run, env={"BITNET_JSON_SCHEMA": json.dumps(SCHEMA)}).text, text)
+
+    def test_in_a_chat_each_answer(self):
+        said = self.ok("chat", "-q", "--json-schema", '{"enum": [true, false]}', stdin=b"Are you there?\nSure?\n/bye\n")
+        self.assertEqual([line in ("true", "false") for line in said.text.splitlines()], [True, True], said)
+
+
 class Wrong(support.Case):
+    def test_schemas_are_refused_in_words(self):
+        words = "the JSON schema, at #/properties/a/not: not is not supported"
+        wrong = '{"properties": {"a": {"not": {}}}}'
+        for command in ("run", "chat"):
+            self.refused(2, "--json-schema: " + words, command, "-p", PROMPT, "--json-schema", wrong)
+        file = self.path("wrong.json", wrong)
+        run = ("run", "-p", PROMPT)
+        self.refused(2, f"{file}: {words}", *run, "--json-schema-file", file)
+        self.refused(2, "none.json: No such file or directory", *run, "--json-schema-file", self.path("none.json"))
+        self.refused(2, "give the JSON schema once", *run, "--json-schema-file", file, "--json-schema", "{}")
+        self.refused(2, "give a grammar or a JSON schema, not both", *run, "--grammar", 'root ::= "a"', "--json-schema", "{}")
+
     def test_grammars_are_refused_in_words(self):
         for grammar, words in WRONG:
             with self.subTest(words):

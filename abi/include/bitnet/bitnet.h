@@ -709,6 +709,11 @@ typedef struct bitnet_generation {
    * learnt of the last one. */
   bitnet_str grammar;
   const bitnet_speculation* speculation; /* NULL: none */
+  /* A JSON Schema (docs/reference/json-schema.md) in place of a grammar: each new text is the
+   * begin of a JSON text that is valid by it. Without size: none; with a grammar:
+   * BITNET_INVALID_ARGUMENT. A message names the place in the schema by a JSON pointer; otherwise
+   * as `grammar`. */
+  bitnet_str json_schema;
 } bitnet_generation;
 
 typedef struct bitnet_generation_result {
@@ -729,6 +734,10 @@ BITNET_API void bitnet_generation_defaults(bitnet_generation* options, uint32_t 
 
 /* Whether bitnet_generation takes this grammar; fails as bitnet_generate would. Any thread. */
 BITNET_API bitnet_status bitnet_grammar_check(bitnet_str grammar, bitnet_error* err);
+
+/* The same of a JSON Schema: BITNET_UNSUPPORTED for a keyword that cannot be followed exactly, or
+ * past a bound. Any thread. */
+BITNET_API bitnet_status bitnet_json_schema_check(bitnet_str json_schema, bitnet_error* err);
 
 /* Appends the prompt (it may be empty if the session is not), then samples. The generated tokens
  * stay in the session; the last one may still wait to be evaluated. */

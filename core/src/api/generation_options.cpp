@@ -13,6 +13,7 @@
 #include "generate/dry_breakers.hpp"
 #include "generate/text_tokens.hpp"
 #include "grammar/gbnf.hpp"
+#include "schema/compile.hpp"
 
 namespace {
 
@@ -73,6 +74,7 @@ bitnet::result<bitnet::api::taken_generation> bitnet::api::take_generation(
   for (auto ok : {listed(s->logit_bias, s->n_logit_bias, "logit_bias"),
                   listed(s->dry_breakers, s->n_dry_breakers, "dry_breakers"),
                   listed(o->grammar.data, o->grammar.size, "grammar"),
+                  listed(o->json_schema.data, o->json_schema.size, "json_schema"),
                   listed(o->stop_strings, o->n_stop_strings, "stop_strings"),
                   listed(o->stop_tokens, o->n_stop_tokens, "stop_tokens")})
     if (!ok) return std::unexpected(ok.error());
@@ -84,6 +86,9 @@ bitnet::result<bitnet::api::taken_generation> bitnet::api::take_generation(
             listed(s->dry_breakers[i].data, s->dry_breakers[i].size, "a text of dry_breakers");
         !ok)
       return std::unexpected(ok.error());
+  if (o->grammar.size != 0 && o->json_schema.size != 0)
+    return fail(BITNET_INVALID_ARGUMENT,
+                "a generation has both a grammar and a JSON schema; give one of them");
   return taken_generation{*o, *s};
 }
 
@@ -103,8 +108,9 @@ bitnet::result<bitnet::generate::options> bitnet::api::generation_options_of(
 }
 
 bitnet::result<std::unique_ptr<bitnet::grammar::guide>> bitnet::api::guide_of(
-    bitnet_model& model, std::string_view text) {
-  auto rules = grammar::parse_gbnf(text);
+    bitnet_model& model, const bitnet_generation& how) {
+  auto rules = how.json_schema.size != 0 ? schema::compile(view(how.json_schema))
+                                         : grammar::parse_gbnf(view(how.grammar));
   if (!rules) return std::unexpected(std::move(rules.error()));
   std::call_once(model.texts_once,
                  [&] { model.texts = generate::text_tokens(model.model.tokens()); });
@@ -132,6 +138,16 @@ bitnet_status bitnet_grammar_check(bitnet_str grammar, bitnet_error* err) {
   return bitnet::api::guarded(err, "bitnet_grammar_check", [&]() -> bitnet::result<void> {
     if (auto ok = bitnet::api::listed(grammar.data, grammar.size, "grammar"); !ok) return ok;
     const auto rules = bitnet::grammar::parse_gbnf(bitnet::api::view(grammar));
+    if (!rules) return std::unexpected(rules.error());
+    return {};
+  });
+}
+
+bitnet_status bitnet_json_schema_check(bitnet_str json_schema, bitnet_error* err) {
+  return bitnet::api::guarded(err, "bitnet_json_schema_check", [&]() -> bitnet::result<void> {
+    if (auto ok = bitnet::api::listed(json_schema.data, json_schema.size, "json_schema"); !ok)
+      return ok;
+    const auto rules = bitnet::schema::compile(bitnet::api::view(json_schema));
     if (!rules) return std::unexpected(rules.error());
     return {};
   });

@@ -166,7 +166,8 @@ struct bitnet_session {
   const bitnet::cancel_flags::owned cancelled;
   bitnet::sequence::pooling pooling = bitnet::sequence::pooling::last;  // of embeddings
   std::unique_ptr<bitnet::sequence::session> session;
-  std::string grammar_text;  // of the last grammar, and what was learnt of it
+  std::string grammar_text;  // of the last grammar or JSON schema, and what was learnt of it
+  bool grammar_is_schema = false;
   std::unique_ptr<bitnet::grammar::guide> grammar;
   bitnet::api::draft_models drafts;
   std::string speculates;  // what drafted last; "": nothing has

@@ -169,9 +169,8 @@ bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
                                     o.best_of, n_choices));
   out.n = std::max(o.best_of, n_choices);
   if (out.n > n_choices) out.n_best = n_choices;
-  const std::string_view grammar = bitnet::api::view(taken->how.grammar);
-  for (uint32_t i = 0; !grammar.empty() && i < out.n; ++i) {
-    auto guide = bitnet::api::guide_of(*to.model, grammar);
+  for (uint32_t i = 0; bitnet::api::has_form(taken->how) && i < out.n; ++i) {
+    auto guide = bitnet::api::guide_of(*to.model, taken->how);
     if (!guide) return std::unexpected(std::move(guide.error()));
     out.grammars.push_back(std::move(*guide));
   }

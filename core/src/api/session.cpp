@@ -180,12 +180,17 @@ class cancelled_once {
 };
 
 // NULL without a text. The session keeps the last one, with the masks that it has made.
-bitnet::result<bitnet::grammar::guide*> grammar_of(bitnet_session& session, std::string_view text) {
-  if (text.empty()) return nullptr;
-  if (session.grammar && session.grammar_text == text) return session.grammar.get();
-  auto made = bitnet::api::guide_of(*session.model, text);
+bitnet::result<bitnet::grammar::guide*> grammar_of(bitnet_session& session,
+                                                   const bitnet_generation& how) {
+  if (!bitnet::api::has_form(how)) return nullptr;
+  const bool is_schema = how.json_schema.size != 0;
+  const std::string_view text = bitnet::api::view(is_schema ? how.json_schema : how.grammar);
+  if (session.grammar && session.grammar_text == text && session.grammar_is_schema == is_schema)
+    return session.grammar.get();
+  auto made = bitnet::api::guide_of(*session.model, how);
   if (!made) return std::unexpected(std::move(made.error()));
   session.grammar_text = text;
+  session.grammar_is_schema = is_schema;
   session.grammar = std::move(*made);
   return session.grammar.get();
 }
@@ -411,7 +416,7 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
         const in_text here(*session);
         return o.text(o.text_user, {text.data(), text.size()}) == 0;
       };
-    auto grammar = grammar_of(*session, bitnet::api::view(o.grammar));
+    auto grammar = grammar_of(*session, o);
     if (!grammar) return std::unexpected(grammar.error());
     g->grammar = *grammar;
     const auto ahead = bitnet::api::take_speculation(o.speculation, *session->model,

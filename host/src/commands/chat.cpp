@@ -43,10 +43,10 @@ constexpr std::string_view changeable[] = {BITNET_SAMPLING_KNOBS(BITNET_SAMPLING
 
 class chat {
  public:
-  chat(const invocation& in, std::string grammar, chat_form form, engine& all)
+  chat(const invocation& in, text_form kept_to, chat_form form, engine& all)
       : in_(in),
         set_(in.set),
-        grammar_(std::move(grammar)),
+        kept_to_(std::move(kept_to)),
         all_(all),
         talk_(all.model.get(), all.session.get(), std::move(form)),
         reader_(line_reader::open(in.variables)),
@@ -289,7 +289,7 @@ class chat {
 
   // The calls that wait for results.
   result<std::vector<conversation::call>> answer_once(std::vector<chat_message> next) {
-    auto plan = generation_plan::from(set_, grammar_);
+    auto plan = generation_plan::from(set_, kept_to_);
     if (!plan) return std::unexpected(plan.error());
     plan->draft_with(all_.draft.get());
     answer_printer printer(in_.out, set_.text("reasoning") == "show");
@@ -318,7 +318,7 @@ class chat {
 
   const invocation& in_;
   settings set_;  // a copy that /set changes
-  std::string grammar_;
+  text_form kept_to_;
   engine& all_;
   conversation talk_;
   std::unique_ptr<line_reader> reader_;
@@ -339,9 +339,9 @@ result<int> chat_command(const invocation& in) {
   std::optional<std::string> first = *std::move(given);
   if (first && !in.set.given("file") && in.set.flag("escape")) first = unescape(*first);
   // Wrong settings are better known before a model is loaded than after the first message.
-  auto grammar = given_grammar(in.set);
-  if (!grammar) return std::unexpected(grammar.error());
-  if (auto plan = generation_plan::from(in.set, *grammar); !plan)
+  auto kept_to = given_form(in.set);
+  if (!kept_to) return std::unexpected(kept_to.error());
+  if (auto plan = generation_plan::from(in.set, *kept_to); !plan)
     return std::unexpected(plan.error());
   auto form = chat_form::from(in.set);
   if (!form) return std::unexpected(form.error());
@@ -349,7 +349,7 @@ result<int> chat_command(const invocation& in) {
   if (!all) return std::unexpected(all.error());
   const auto watch = watch_backends(in, all->runtime.get());
   if (!watch) return std::unexpected(watch.error());
-  return chat(in, *std::move(grammar), *std::move(form), *all).talk(std::move(first));
+  return chat(in, *std::move(kept_to), *std::move(form), *all).talk(std::move(first));
 }
 
 }  // namespace bitnet::host

@@ -173,9 +173,9 @@ result<int> run_command(const invocation& in) {
   }
 
   // Wrong settings are better known before a model is loaded than after it.
-  auto grammar = given_grammar(in.set);
-  if (!grammar) return std::unexpected(grammar.error());
-  auto plan = generation_plan::from(in.set, *std::move(grammar));
+  auto kept_to = given_form(in.set);
+  if (!kept_to) return std::unexpected(kept_to.error());
+  auto plan = generation_plan::from(in.set, *std::move(kept_to));
   if (!plan) return std::unexpected(plan.error());
   auto form = chat_form::from(in.set);
   if (!form) return std::unexpected(form.error());

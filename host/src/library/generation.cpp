@@ -84,24 +84,44 @@ int32_t on_text(void* user, bitnet_str piece) {
 
 }  // namespace
 
-result<std::string> given_grammar(const settings& set) {
-  const std::string& file = set.text("grammar-file");
-  std::string grammar = set.text("grammar");
-  if (file.empty() && grammar.empty()) return grammar;
-  if (!file.empty() && !grammar.empty())
-    return fail(exit_code::usage, "give the grammar once: as --grammar or as --grammar-file");
-  if (!file.empty()) {
-    constexpr uint64_t longest_file = uint64_t{16} << 20;  // the library's bound is lower
-    auto text = read_text_file(file, longest_file);
-    if (!text)
-      return fail(exit_code::usage, fmt::format("--grammar-file {}", text.error().message));
-    grammar = *std::move(text);
+result<text_form> given_form(const settings& set) {
+  struct source {
+    const char* option;
+    const char* file_option;
+    const char* what;
+    std::string text_form::* member;
+    decltype(&bitnet_grammar_check) check;
+  };
+  constexpr source sources[] = {
+      {"grammar", "grammar-file", "grammar", &text_form::grammar, bitnet_grammar_check},
+      {"json-schema", "json-schema-file", "JSON schema", &text_form::json_schema,
+       bitnet_json_schema_check}};
+  text_form out;
+  for (const source& one : sources) {
+    const std::string& file = set.text(one.file_option);
+    std::string text = set.text(one.option);
+    if (file.empty() && text.empty()) continue;
+    if (!file.empty() && !text.empty())
+      return fail(exit_code::usage, fmt::format("give the {} once: as --{} or as --{}", one.what,
+                                                one.option, one.file_option));
+    if (!file.empty()) {
+      constexpr uint64_t longest_file = uint64_t{16} << 20;  // the library's bound is lower
+      auto read = read_text_file(file, longest_file);
+      if (!read)
+        return fail(exit_code::usage,
+                    fmt::format("--{} {}", one.file_option, read.error().message));
+      text = *std::move(read);
+    }
+    library_error err;
+    if (one.check(borrowed(text), &err) != BITNET_OK)
+      return fail(
+          exit_code::usage,
+          fmt::format("{}: {}", file.empty() ? "--" + std::string(one.option) : file, err.message));
+    out.*one.member = std::move(text);
   }
-  library_error err;
-  if (bitnet_grammar_check(borrowed(grammar), &err) != BITNET_OK)
-    return fail(exit_code::usage,
-                fmt::format("{}: {}", file.empty() ? "--grammar" : file.c_str(), err.message));
-  return grammar;
+  if (!out.grammar.empty() && !out.json_schema.empty())
+    return fail(exit_code::usage, "give a grammar or a JSON schema, not both");
+  return out;
 }
 
 void take_knobs(const settings& set, bitnet_sampling& to){
@@ -111,9 +131,9 @@ void take_knobs(const settings& set, bitnet_sampling& to){
 #undef BITNET_SAMPLING_SET
 }
 
-result<generation_plan> generation_plan::from(const settings& set, std::string grammar) {
+result<generation_plan> generation_plan::from(const settings& set, text_form form) {
   generation_plan plan;
-  plan.grammar_ = std::move(grammar);
+  plan.form_ = std::move(form);
   bitnet_sampling& s = plan.sampling_;
   bitnet_sampling_defaults(&s, sizeof s);
   s.seed = set.integer("seed") < 0 ? draw_seed() : static_cast<uint32_t>(set.integer("seed"));
@@ -214,7 +234,8 @@ bitnet_generation generation_plan::options() const {
   g.n_stop_strings = static_cast<uint32_t>(stop_views_.size());
   g.n_stop_tokens = static_cast<uint32_t>(stop_ids_.size());
   g.stop_tokens = stop_ids_.data();
-  g.grammar = borrowed(grammar_);
+  g.grammar = borrowed(form_.grammar);
+  g.json_schema = borrowed(form_.json_schema);
   if (speculation_.type != BITNET_SPECULATION_NONE) g.speculation = &speculation_;
   return g;
 }

@@ -11,9 +11,14 @@
 
 namespace bitnet::host {
 
-// What --grammar or --grammar-file says, checked; "" without them. A file is read once: it may be a
-// pipe. Exit code 2 with the place of what is wrong.
-[[nodiscard]] result<std::string> given_grammar(const settings& set);
+// What texts are kept to: one of both, or neither.
+struct text_form {
+  std::string grammar;
+  std::string json_schema;
+};
+// What --grammar, --json-schema or the options of their files say, checked. A file is read once: it
+// may be a pipe. Exit code 2 with the place of what is wrong.
+[[nodiscard]] result<text_form> given_form(const settings& set);
 
 // The sampling options that are plain numbers.
 void take_knobs(const settings& set, bitnet_sampling& to);
@@ -26,7 +31,7 @@ class generation_plan {
   generation_plan& operator=(generation_plan&&) noexcept = default;
 
   // Draws the seed when it is -1. Exit code 2 for a malformed bias or stop id.
-  static result<generation_plan> from(const settings& set, std::string grammar);
+  static result<generation_plan> from(const settings& set, text_form form);
 
   [[nodiscard]] uint32_t seed() const { return sampling_.seed; }
   [[nodiscard]] bool is_random() const { return sampling_.temperature > 0; }
@@ -49,7 +54,7 @@ class generation_plan {
   std::vector<std::string> stops_;
   std::vector<bitnet_str> stop_views_;
   token_list stop_ids_;
-  std::string grammar_;
+  text_form form_;
   bitnet_speculation speculation_{};
   int32_t max_tokens_ = -1;
 };

@@ -8,7 +8,7 @@
 
 from . import _native
 from ._answers import Answer, AnswerPart, AnswerStream, ToolCall
-from ._asked import Generating, Prompt, check_grammar
+from ._asked import Generating, Prompt, check_grammar, check_json_schema
 from ._async_engine import AsyncEngine, AsyncEngineOptions, AsyncRequest, Requesting
 from ._chat import Chat
 from ._engine import Backend, Engine
@@ -27,6 +27,6 @@ __all__ = [
     "Closed", "Completion", "ContextFull", "ContextPoisoned", "DeviceLost", "Engine", "Error", "FileError", "Forbidden",
     "Generating", "Generation", "Incompatible", "Internal", "InvalidArgument", "LeftOut", "Logprob", "Message", "Model",
     "ModelInfo", "NotFound", "OutOfDeviceMemory", "OutOfMemory", "Piece", "Prompt", "PromptToken", "Rejected", "Requesting",
-    "Session", "SessionOptions", "Stream", "Timeout", "ToolCall", "Unavailable", "Unsupported", "check_grammar", "convert",
-    "inspect",
+    "Session", "SessionOptions", "Stream", "Timeout", "ToolCall", "Unavailable", "Unsupported", "check_grammar",
+    "check_json_schema", "convert", "inspect",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 from typing import Any, List, Mapping, Sequence, TypedDict, Union
 
@@ -21,11 +22,13 @@ class Generating(TypedDict, total=False):
 
     Without a seed one is drawn, which the Generation has. `stop` are texts that end the answer and
     are not in it, `stop_tokens` ids that do. `grammar` is GBNF (docs/reference/grammars.md): each text is
-    the begin of one that its rule root has. `dry_breakers` are texts that end a repetition, in place of the
-    library's; [] leaves none (docs/reference/sampling.md). `speculation` is "none", "ngram", "draft" or "auto": what
-    drafts tokens, which does not change the text; `draft` is the model that does, of the same vocabulary, and is open
-    until the session or engine is closed. `draft_max`, `draft_min` and `ngram_size` are tokens. `template` and
-    `parse_special_in_messages` are for messages, as in
+    the begin of one that its rule root has. `json_schema` is a JSON Schema (docs/reference/json-schema.md), as a
+    text or as what json.loads gives: each text is the begin of a JSON text that is valid by it.
+    `dry_breakers` are texts that end a repetition, in place of the library's; [] leaves none
+    (docs/reference/sampling.md). `speculation` is "none", "ngram", "draft" or "auto": what drafts tokens, which does
+    not change the text; `draft` is the model that does, of the same vocabulary, and is open until the session or
+    engine is closed. `draft_max`, `draft_min` and `ngram_size` are tokens. `template` and `parse_special_in_messages`
+    are for messages, as in
     Model.tokenize_chat().
     """
 
@@ -63,6 +66,7 @@ class Generating(TypedDict, total=False):
     draft_max: int
     draft_min: int
     ngram_size: int
+    json_schema: Union[str, bool, Mapping[str, Any]]
     template: str
     parse_special_in_messages: bool
 
@@ -71,6 +75,17 @@ def check_grammar(grammar: str) -> None:
     """Raises InvalidArgument, with line and column, where it is no grammar that generate() takes."""
     encoded = _native.utf8("grammar", grammar)
     _native.call(lib.bitnet_grammar_check, {"data": ffi.from_buffer(encoded), "size": len(encoded)})
+
+
+def _schema_text(json_schema: str | bool | Mapping[str, Any]) -> str:
+    return json_schema if isinstance(json_schema, str) else json.dumps(json_schema)
+
+
+def check_json_schema(json_schema: str | bool | Mapping[str, Any]) -> None:
+    """Raises InvalidArgument for what is no schema, Unsupported for what generate() cannot keep to; the message has
+    the place, as a JSON pointer."""
+    encoded = _native.utf8("json_schema", _schema_text(json_schema))
+    _native.call(lib.bitnet_json_schema_check, {"data": ffi.from_buffer(encoded), "size": len(encoded)})
 
 
 def check_names(how: Mapping[str, Any], known: type) -> None:
@@ -96,7 +111,7 @@ class Asked:
         biases = how.pop("logit_bias", None) or {}
         self.max_tokens = how.pop("max_tokens", None)
         breakers = how.pop("dry_breakers", None)
-        grammar = how.pop("grammar", None)
+        grammar, json_schema = how.pop("grammar", None), how.pop("json_schema", None)
         self.draft: Model | None = how.pop("draft", None)
         if self.draft is not None and not isinstance(self.draft, Model):
             raise TypeError(f"draft is a bitnet.Model, not {type(self.draft).__name__}")
@@ -119,7 +134,7 @@ class Asked:
         self.options = _native.Options("bitnet_generation").give(max_tokens=self.max_tokens)
         self.options.struct.speculation = self.options.keep(ahead).struct
         self._ahead = ahead
-        self._give_texts(grammar)
+        self._give_texts(grammar, json_schema)
         self.options.struct.n_stop_tokens = len(self._stop_tokens)
         self.options.struct.stop_tokens = self._stop_tokens
         self.options.struct.sampling = self._sampling.struct
@@ -141,12 +156,16 @@ class Asked:
             views.append({"data": encoded, "size": len(encoded)})
         return views
 
-    def _give_texts(self, grammar: str | None) -> None:
+    def _give_texts(self, grammar: str | None, json_schema: str | bool | Mapping[str, Any] | None) -> None:
         self.options.give_list("stop_strings", "bitnet_str", self._views(self.options, "stop", self._stops))
         if grammar is not None:
             check_grammar(grammar)  # now, and not when the text is asked for
             encoded = self.options.keep(ffi.from_buffer(_native.utf8("grammar", grammar)))
             self.options.struct.grammar = {"data": encoded, "size": len(encoded)}
+        if json_schema is not None:
+            check_json_schema(json_schema)
+            encoded = self.options.keep(ffi.from_buffer(_native.utf8("json_schema", _schema_text(json_schema))))
+            self.options.struct.json_schema = {"data": encoded, "size": len(encoded)}
 
     def ending(self, reason: int, index: int) -> tuple[str, str | int | None]:
         """The name of BITNET_STOP_*, and the text or token that ended it."""
