@@ -16,6 +16,7 @@ from support import PROGRAM, TIMEOUT_S, demo_model, needs_backend
 # How often a run is killed; 200 by hand.
 KILLS = int(os.environ.get("BITNET_BATCH_KILLS", "10"))
 GREEDY = {"temperature": 0, "max_tokens": 8}
+TOOLS = [{"type": "function", "function": {"name": "feed", "parameters": {"type": "object", "properties": {}}}}]
 PROMPTS = ["Once upon a time", "The fox said,", "One day, a small rabbit", "It was dark, and"]
 
 
@@ -119,6 +120,19 @@ class Answers(Batch):
         self.assertIn(said(got["form"])[0], (" yes", " no"))
         self.assertEqual(said(got["seed"]), said(got["seed again"]))
 
+    def test_call_tools(self):
+        lines = [chat(f"n{n}", "Feed the fox.", tools=TOOLS, tool_choice="required", parallel_tool_calls=False, max_tokens=n)
+                 for n in (4, 400)]
+        lines.append(chat("none", "Feed the fox.", tools=TOOLS, tool_choice="none"))
+        got, _ = self.answers(lines)
+        choice, = got["n400"]["response"]["body"]["choices"]
+        self.assertEqual(choice["finish_reason"], "tool_calls", choice)
+        call, = choice["message"]["tool_calls"]
+        self.assertEqual((call["type"], call["function"]["name"]), ("function", "feed"))
+        self.assertIsInstance(json.loads(call["function"]["arguments"]), dict)
+        self.assertEqual(got["n4"]["response"]["body"]["choices"][0]["finish_reason"], "length", "half a call is none")
+        self.assertNotIn("tool_calls", said(got["none"])[0])
+
     def test_have_log_probabilities(self):
         got, _ = self.answers([line("a", logprobs=2), chat("b", "Hello", logprobs=True, top_logprobs=2)])
         choice, = got["a"]["response"]["body"]["choices"]
@@ -150,7 +164,9 @@ class Errors(Batch):
     def test_name_the_member(self):
         rows = {"temperature": line("a", temperature="hot"), "stream": line("b", stream=True), "echo": line("c", echo=True),
                 "response_format.type": line("d", response_format={"type": "json_schema"}),
-                "tools": chat("e", "a", tools=[{"type": "function"}])}
+                "tools[0].name": chat("e", "a", tools=[{"type": "function"}]),
+                "messages[0].role": line("f", "/v1/chat/completions", messages=[{"role": "king", "content": "a"}]),
+                "tool_choice": chat("g", "a", tools=TOOLS, tool_choice="required", grammar='root ::= "a"')}
         got, done = self.answers(list(rows.values()))
         for param, asked in rows.items():
             answer = got[asked["custom_id"]]
@@ -158,8 +174,8 @@ class Errors(Batch):
             self.assertEqual((answer["response"]["status_code"], error["param"]), (400, param))
             self.assertEqual(error["type"], "invalid_request_error")
             self.assertEqual(answer["error"], {k: error[k] for k in ("code", "message", "param")})
-            self.assertIn(f"'{param}'", error["message"])
-        self.assertIn("0 answered, 5 errors, 0 skipped", done.stderr)
+            self.assertIn(param, error["message"])
+        self.assertIn("0 answered, 7 errors, 0 skipped", done.stderr)
 
     def test_of_a_context_have_both_numbers(self):
         got, _ = self.answers([line("a", prompt=[5] * 300), line("b", prompt=[5] * 255), line("c", "/v1/embeddings", input=[5] * 257)],

@@ -270,7 +270,7 @@ TEST_F(output, is_no_folder_pipe_or_input) {
     EXPECT_EQ(file.error().exit_code, exit_code::usage);
     EXPECT_NE(file.error().message.find(message), std::string::npos) << file.error().message;
   };
-  refused("directory");
+  refused("no regular file");
   path_ = (folder_.path() / "pipe").string();
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
   refused("no regular file");

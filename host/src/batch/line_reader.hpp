@@ -29,7 +29,7 @@ class line_reader {
   [[nodiscard]] result<std::optional<input_line>> take();
   // Reads once, at most 1 MiB; waits where nothing is there. Exit code 1 for an error.
   result<void> read_more();
-  [[nodiscard]] bool at_end() const { return at_end_ && begin_ == buffer_.size(); }
+  [[nodiscard]] bool at_end() const { return at_end_ && begin_ == buffer_.size() && !too_long_; }
   [[nodiscard]] bool wants_more() const { return !at_end_; }
 
   [[nodiscard]] int descriptor() const { return file_.get(); }

@@ -122,6 +122,7 @@ openai::parsed<std::shared_ptr<batch_runner::job>> batch_runner::job_of(
   auto prompts = openai::prompts_of(*asked, model_, limits, plan_.template_name);
   if (!prompts) return std::unexpected(prompts.error());
   asked->messages.clear();  // all that is needed of them is in the prompts
+  asked->tools.clear();
   asked->inputs.clear();
   auto out = std::make_shared<job>();
   out->custom_id = line.custom_id;
@@ -246,13 +247,14 @@ result<void> batch_runner::finish(const job& done) {
   const openai::object_facts about{
       (is_chat ? "chatcmpl-" : "cmpl-") + batch::name_of(done.custom_id), done.created,
       done.asked.model, plan_.fingerprint};
+  const auto body = openai::response_json(done.asked, about, done.answers, done.prompts);
+  if (!body) return fail(exit_code::out_of_memory, body.error().message);
   ++totals_.n_answered;
   for (const openai::collected_answer& one : done.answers) {
     totals_.n_prompt += one.used().prompt;
     totals_.n_generated += one.used().completion;
   }
-  return to_.append(batch::answer_line(
-      done.custom_id, openai::response_json(done.asked, about, done.answers, done.prompts)));
+  return to_.append(batch::answer_line(done.custom_id, *body));
 }
 
 // One of its prompts cannot be answered: the others are not either.

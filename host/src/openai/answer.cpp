@@ -6,9 +6,9 @@
 #include <bit>
 #include <charconv>
 #include <cmath>
+#include <memory>
 #include <nlohmann/json.hpp>
 
-#include "library/answer_parts.hpp"
 #include "library/handles.hpp"
 #include "openai/base64.hpp"
 
@@ -79,35 +79,32 @@ ordered_json chat_logprobs(const choice& said) {
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
-// {"role", "content"}, with "reasoning_content" where the answer begins with thinking. Text of a
-// grammar is given as it is: the grammar decided what it means.
-ordered_json message_of(const choice& said, const prompt& asked, bool by_grammar) {
-  ordered_json out = {{"role", "assistant"}, {"content", said.text}, {"refusal", nullptr}};
-  if (by_grammar) return out;
-  std::string reasoning;
-  std::string content;
-  answer_splitter splitter;
-  const auto add = [&](const std::vector<answer_piece>& pieces) {
-    for (const answer_piece& one : pieces) {
-      if (one.of == part::reasoning) {
-        if (one.what == answer_piece::kind::text) reasoning += one.text;
-        continue;
-      }
-      if (one.what == answer_piece::kind::begins) content += call_begins;
-      if (one.what == answer_piece::kind::text) content += one.text;
-      if (one.what == answer_piece::kind::ends) content += call_ends;
-    }
-  };
-  add(splitter.take(asked.begun + said.text));
-  add(splitter.finish());
-  if (reasoning.empty() && asked.begun.empty()) return out;
-  const auto drop_blanks_before = [](std::string& text) {
-    text.erase(0, std::min(text.find_first_not_of(" \t\r\n"), text.size()));
-  };
-  drop_blanks_before(content);
-  drop_blanks_before(reasoning);
-  out["content"] = content;
-  out["reasoning_content"] = reasoning;
+struct answer_closer {
+  void operator()(bitnet_answer* answer) const noexcept { bitnet_answer_close(answer); }
+};
+
+// {"role", "content", "refusal"}, with "reasoning_content" and "tool_calls" where there are such.
+// `call_ids`: what ids of calls begin with.
+parsed<ordered_json> message_of(const choice& said, const prompt& asked,
+                                const std::string& call_ids) {
+  if (!asked.chat)
+    return ordered_json{{"role", "assistant"}, {"content", said.text}, {"refusal", nullptr}};
+  library_error err;
+  bitnet_answer* opened = nullptr;
+  bitnet_status status = bitnet_chat_answer(asked.chat.get(), call_ids.c_str(), &opened, &err);
+  const std::unique_ptr<bitnet_answer, answer_closer> answer(opened);
+  if (status == BITNET_OK) status = bitnet_answer_push(opened, borrowed(said.text), &err);
+  if (status == BITNET_OK) status = bitnet_answer_finish(opened, &err);
+  std::string text;
+  if (status == BITNET_OK)
+    status = fetch(
+        [&](char* out, uint64_t capacity, uint64_t* needed) {
+          return bitnet_answer_message(opened, out, capacity, needed, &err);
+        },
+        text);
+  if (status != BITNET_OK) return std::unexpected(error_of(BITNET_OUT_OF_MEMORY, err.message));
+  ordered_json out = ordered_json::parse(text);
+  out["refusal"] = nullptr;
   return out;
 }
 
@@ -133,6 +130,27 @@ ordered_json completion_logprobs(const choice& said) {
           {"token_logprobs", std::move(logprobs)},
           {"top_logprobs", std::move(tops)},
           {"text_offset", std::move(offsets)}};
+}
+
+parsed<ordered_json> choice_json(const request& from, const object_facts& about, std::size_t index,
+                                 const choice& said, const prompt& asked) {
+  const bool is_chat = from.to == endpoint::chat;
+  ordered_json row = {{"index", index}};
+  const char* reason = said.finish_reason;
+  if (is_chat) {
+    auto message = message_of(said, asked, fmt::format("call_{}_{}_", about.id, index));
+    if (!message) return message;
+    if (message->contains("tool_calls") && reason == std::string_view("stop"))
+      reason = "tool_calls";
+    row["message"] = *std::move(message);
+  } else {
+    row["text"] = said.text;
+  }
+  row["logprobs"] = nullptr;
+  if (from.how.logprobs)
+    row["logprobs"] = is_chat ? chat_logprobs(said) : completion_logprobs(said);
+  row["finish_reason"] = reason;
+  return row;
 }
 
 // ---- embeddings --------------------------------------------------------------------------------
@@ -191,9 +209,9 @@ void collected_answer::take(const bitnet_event& e, bool with_logprobs) {
   }
 }
 
-ordered_json response_json(const request& from, const object_facts& about,
-                           std::span<const collected_answer> answers,
-                           std::span<const prompt> prompts) {
+parsed<ordered_json> response_json(const request& from, const object_facts& about,
+                                   std::span<const collected_answer> answers,
+                                   std::span<const prompt> prompts) {
   const bool embeds = from.to == endpoint::embeddings;
   const bool is_chat = from.to == endpoint::chat;
   ordered_json list = ordered_json::array();
@@ -207,31 +225,24 @@ ordered_json response_json(const request& from, const object_facts& about,
       continue;
     }
     for (const choice& said : answers[p].choices()) {
-      ordered_json row = {{"index", list.size()}};
-      if (is_chat)
-        row["message"] = message_of(said, prompts[p], !from.how.grammar.empty());
-      else
-        row["text"] = said.text;
-      row["logprobs"] = nullptr;
-      if (from.how.logprobs)
-        row["logprobs"] = is_chat ? chat_logprobs(said) : completion_logprobs(said);
-      row["finish_reason"] = said.finish_reason;
-      list.push_back(std::move(row));
+      auto row = choice_json(from, about, list.size(), said, prompts[p]);
+      if (!row) return row;
+      list.push_back(*std::move(row));
     }
   }
   if (embeds)
-    return {{"object", "list"},
-            {"data", std::move(list)},
-            {"model", about.model},
-            {"usage", usage_json(used, false)},
-            {"system_fingerprint", about.fingerprint}};
-  return {{"id", about.id},
-          {"object", is_chat ? "chat.completion" : "text_completion"},
-          {"created", about.created},
-          {"model", about.model},
-          {"choices", std::move(list)},
-          {"usage", usage_json(used, true)},
-          {"system_fingerprint", about.fingerprint}};
+    return ordered_json{{"object", "list"},
+                        {"data", std::move(list)},
+                        {"model", about.model},
+                        {"usage", usage_json(used, false)},
+                        {"system_fingerprint", about.fingerprint}};
+  return ordered_json{{"id", about.id},
+                      {"object", is_chat ? "chat.completion" : "text_completion"},
+                      {"created", about.created},
+                      {"model", about.model},
+                      {"choices", std::move(list)},
+                      {"usage", usage_json(used, true)},
+                      {"system_fingerprint", about.fingerprint}};
 }
 
 }  // namespace bitnet::host::openai

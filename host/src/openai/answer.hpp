@@ -71,8 +71,9 @@ struct object_facts {
 
 // `answers` and `prompts` have an element for each prompt of `from`, in its order.
 // {"object": "chat.completion", ...}, "text_completion", or a "list" of embeddings.
-[[nodiscard]] nlohmann::ordered_json response_json(const request& from, const object_facts& about,
-                                                   std::span<const collected_answer> answers,
-                                                   std::span<const prompt> prompts);
+// An error has the status 500: memory is short.
+[[nodiscard]] parsed<nlohmann::ordered_json> response_json(
+    const request& from, const object_facts& about, std::span<const collected_answer> answers,
+    std::span<const prompt> prompts);
 
 }  // namespace bitnet::host::openai

@@ -1,8 +1,8 @@
 #include "openai/prompt.hpp"
 
+#include <string_view>
 #include <utility>
 
-#include "library/answer_parts.hpp"
 #include "library/handles.hpp"
 
 namespace bitnet::host::openai {
@@ -34,40 +34,42 @@ parsed<token_list> tokens_of(const std::string& text, uint32_t flags, const bitn
   return ids;
 }
 
-// What the rendered prompt says at its end that belongs to the answer.
-std::string begun_answer(std::string_view text) {
-  const auto last = text.find_last_not_of(" \t\r\n");
-  if (last == std::string_view::npos) return "";
-  const bool thinks = text.substr(0, last + 1).ends_with(thinking_begins);
-  return thinks ? std::string(thinking_begins) + "\n" : "";
+// The library's messages begin with the path of what is wrong: "messages[2].content: expected ...".
+std::string param_of(std::string_view message) {
+  const std::string_view path = message.substr(0, message.find(": "));
+  for (const std::string_view name : {"messages", "tools", "tool_choice"})
+    if (path.starts_with(name) && path.find(' ') == std::string_view::npos)
+      return std::string(path);
+  if (path.starts_with("template_arguments")) return "chat_template_kwargs";
+  return "messages";
 }
 
-parsed<prompt> chat_prompt(const std::vector<message>& messages, const bitnet_model* with,
-                           const char* template_name) {
-  std::vector<bitnet_message> views;
-  for (const message& one : messages) views.push_back({borrowed(one.role), borrowed(one.content)});
-  bitnet_chat_options options;
-  bitnet_chat_defaults(&options, sizeof options);
-  options.template_name = template_name;
-  constexpr std::size_t rarely_more = 1024;
-  prompt out{token_list(rarely_more), ""};
+parsed<prompt> chat_prompt(request& from, const bitnet_model* with, const char* template_name) {
+  bitnet_chat_request how;
+  bitnet_chat_request_defaults(&how, sizeof how);
+  how.messages = borrowed(from.messages);
+  how.tools = borrowed(from.tools);
+  how.tool_choice = borrowed(from.tool_choice);
+  how.template_arguments = borrowed(from.template_arguments);
+  how.template_name = template_name;
+  how.one_call = from.one_call ? 1 : 0;
   library_error err;
-  bitnet_status status = fetch_ids(
-      [&](bitnet_token* ids, uint64_t capacity, uint64_t* count) {
-        return bitnet_chat_tokenize(with, &options, views.data(), sizeof views[0], views.size(),
-                                    ids, capacity, count, nullptr, &err);
-      },
-      out.ids);
+  bitnet_chat* opened = nullptr;
+  bitnet_status status = bitnet_chat_open(with, &how, &opened, &err);
+  if (status != BITNET_OK)
+    return std::unexpected(error_of(status, err.message, param_of(err.message)));
+  prompt out{{}, {opened, bitnet_chat_close}};
+  bitnet_chat_info info{};
+  info.struct_size = sizeof info;
+  status = bitnet_chat_describe(opened, &info, &err);
   if (status != BITNET_OK) return std::unexpected(error_of(status, err.message, "messages"));
-  std::string text;
-  status = fetch(
-      [&](char* to, uint64_t capacity, uint64_t* needed) {
-        return bitnet_chat_format(with, template_name, views.data(), sizeof views[0], views.size(),
-                                  to, capacity, needed, &err);
-      },
-      text);
-  if (status != BITNET_OK) return std::unexpected(error_of(status, err.message, "messages"));
-  out.begun = begun_answer(text);
+  out.ids.assign(info.tokens, info.tokens + info.n_tokens);
+  if (info.grammar.size == 0) return out;
+  if (!from.how.grammar.empty())
+    return unsupported("tool_choice",
+                       "a call is demanded, and so is another form; give only one "
+                       "of 'tool_choice' and 'response_format' or 'grammar'");
+  from.how.grammar.assign(info.grammar.data, info.grammar.size);
   return out;
 }
 
@@ -82,14 +84,15 @@ parsed<void> check_length(const prompt& one, const request& from, const model_li
 
 }  // namespace
 
-parsed<std::vector<prompt>> prompts_of(const request& from, const bitnet_model* with,
+parsed<std::vector<prompt>> prompts_of(request& from, const bitnet_model* with,
                                        const model_limits& model,
                                        const std::string& template_name) {
   std::vector<prompt> out;
   if (from.to == endpoint::chat) {
-    auto one =
-        chat_prompt(from.messages, with, template_name.empty() ? nullptr : template_name.c_str());
+    const bool in_form = !from.how.grammar.empty();
+    auto one = chat_prompt(from, with, template_name.empty() ? nullptr : template_name.c_str());
     if (!one) return std::unexpected(one.error());
+    if (in_form) one->chat.reset();  // the grammar decided what the text means
     out.push_back(*std::move(one));
   }
   // As `bitnet run` and `bitnet embed` have it.
@@ -98,12 +101,12 @@ parsed<std::vector<prompt>> prompts_of(const request& from, const bitnet_model* 
       (from.to == endpoint::embeddings ? BITNET_TOKENIZE_MODEL_EOS : BITNET_TOKENIZE_PARSE_SPECIAL);
   for (const text_or_ids& input : from.inputs) {
     if (const auto* const ids = std::get_if<token_list>(&input)) {
-      out.push_back({*ids, ""});
+      out.push_back({*ids, nullptr});
       continue;
     }
     auto ids = tokens_of(std::get<std::string>(input), flags, with, prompt_member(from.to));
     if (!ids) return std::unexpected(ids.error());
-    out.push_back({*std::move(ids), ""});
+    out.push_back({*std::move(ids), nullptr});
   }
   for (const prompt& one : out)
     if (auto ok = check_length(one, from, model); !ok) return std::unexpected(ok.error());

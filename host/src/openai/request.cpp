@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 
 namespace bitnet::host::openai {
 namespace {
@@ -13,67 +12,16 @@ using nlohmann::json;
 constexpr std::size_t most_inputs = 2048;  // of one body, as OpenAI has it for embeddings
 constexpr uint32_t most_top_logprobs = 20;
 
-// ---- messages ----------------------------------------------------------------------------------
+// ---- chats -------------------------------------------------------------------------------------
 
-// The text of "content": a string, or an array of parts of which each is text.
-void read_content(field_reader& in, std::string& to) {
-  const json* const found = in.any("content");
-  if (in.error()) return;
-  if (found == nullptr || (!found->is_array() && !found->is_string()))
-    return in.wrong("content", "a string, or an array of parts with text");
-  if (found->is_string()) return in.text("content", to);
-  for (std::size_t i = 0; i < found->size(); ++i) {
-    const json& part = (*found)[i];
-    const std::string path = fmt::format("{}[{}]", in.path_of("content"), i);
-    if (!part.is_object())
-      return in.keep(invalid(path,
-                             fmt::format("'{}' expects an object, found {}", path, shown(part)),
-                             "invalid_type")
-                         .error());
-    field_reader fields(part, path + ".");
-    std::string type;
-    std::string text;
-    fields.text("type", type);
-    fields.text("text", text);
-    if (!fields.error() && type != "text")
-      fields.keep(unsupported(fields.path_of("type"),
-                              fmt::format("the model reads parts of type \"text\" only, found {}",
-                                          shown(type)))
-                      .error());
-    if (fields.error()) return in.keep(*fields.error());
-    to += text;
-  }
-}
-
-parsed<message> read_message(const json& from, const std::string& path) {
-  if (!from.is_object())
-    return invalid(path, fmt::format("'{}' expects an object, found {}", path, shown(from)),
-                   "invalid_type");
-  field_reader in(from, path + ".");
-  message out;
-  in.text("role", out.role);
-  if (out.role == "developer") out.role = "system";  // OpenAI's newer name of it
-  constexpr std::array<std::string_view, 3> roles = {"system", "user", "assistant"};
-  if (out.role == "tool" || out.role == "function")
-    in.keep(unsupported(in.path_of("role"), "results of tools cannot be given").error());
-  if (std::ranges::find(roles, out.role) == roles.end())
-    in.wrong("role", R"("system", "developer", "user" or "assistant")");
-  in.refuse("tool_calls", "calls of tools cannot be given");
-  read_content(in, out.content);
-  if (in.error()) return std::unexpected(*in.error());
-  return out;
-}
-
-void read_messages(field_reader& in, std::vector<message>& to) {
-  const json* const found = in.any("messages");
-  if (in.error()) return;
-  if (found == nullptr || !found->is_array() || found->empty())
-    return in.wrong("messages", "an array of at least one message");
-  for (std::size_t i = 0; i < found->size(); ++i) {
-    auto one = read_message((*found)[i], fmt::format("messages[{}]", i));
-    if (!one) return in.keep(one.error());
-    to.push_back(*std::move(one));
-  }
+// The JSON of a member that is an array or an object, which the library reads; "" where it is
+// empty.
+void read_json(field_reader& in, const char* name, bool is_list, std::string& to) {
+  const json* const found = in.any(name);
+  if (found == nullptr || in.error()) return;
+  if (is_list ? !found->is_array() : !found->is_object())
+    return in.wrong(name, is_list ? "an array" : "an object");
+  if (!found->empty()) to = found->dump();
 }
 
 // ---- texts and tokens --------------------------------------------------------------------------
@@ -138,13 +86,20 @@ void read_stream(field_reader& in, request& to) {
 }
 
 void read_chat(field_reader& in, request& to) {
-  read_messages(in, to.messages);
+  read_json(in, "messages", true, to.messages);
+  if (to.messages.empty()) in.wrong("messages", "an array of at least one message");
+  read_json(in, "tools", true, to.tools);
+  if (const json* const choice = in.any("tool_choice")) to.tool_choice = choice->dump();
+  read_json(in, "chat_template_kwargs", false, to.template_arguments);
+  bool several = true;
+  in.flag("parallel_tool_calls", several);
+  to.one_call = !several;
+  for (const char* name : {"functions", "function_call"})
+    in.refuse(name, "it is the form of old; give 'tools' and 'tool_choice'");
   in.flag("logprobs", to.how.logprobs);
   in.number("top_logprobs", 0, most_top_logprobs, to.how.n_top_logprobs);
   if (to.how.n_top_logprobs != 0 && !to.how.logprobs)
     in.keep(invalid("top_logprobs", "'top_logprobs' needs 'logprobs' to be true").error());
-  for (const char* name : {"tools", "functions"})
-    in.refuse(name, "answer in a form with 'response_format' or 'grammar' instead");
   in.refuse("audio", "the model writes text only");
 }
 

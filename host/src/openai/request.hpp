@@ -18,18 +18,15 @@ enum class endpoint : uint8_t { chat, completions, embeddings };
 // "/v1/chat/completions" and so on; llama-server has them without /v1 too.
 [[nodiscard]] std::optional<endpoint> endpoint_of(std::string_view url);
 
-struct message {
-  std::string role;  // system, user or assistant
-  std::string content;
-};
-
 // One text, or its tokens.
 using text_or_ids = std::variant<std::string, token_list>;
 
 struct request {
   endpoint to = endpoint::chat;
-  std::string model;                // "" where the body has none
-  std::vector<message> messages;    // of a chat, at least one
+  std::string model;  // "" where the body has none
+  // Of a chat, JSON for bitnet_chat_request; "" where the body has none.
+  std::string messages, tools, tool_choice, template_arguments;
+  bool one_call = false;            // at most one call of a tool
   std::vector<text_or_ids> inputs;  // of the others, at least one
   generation_wish how;              // of chats and completions
   bool stream = false;
