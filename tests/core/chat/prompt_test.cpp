@@ -200,6 +200,15 @@ TEST(prompt, the_context_leaves_out_whole_turns_with_their_calls) {
   EXPECT_EQ(cut.text.find("one one"), std::string::npos);
   EXPECT_NE(cut.text.find("Be kind."), std::string::npos);
   EXPECT_NE(cut.text.find("two"), std::string::npos);
+
+  // A result without the question that it answers would be no conversation.
+  const std::string one_turn = R"([{"role": "user", "content": ")" + std::string(300, 'a') +
+                               R"("}, {"role": "assistant", "content": "", "tool_calls": [
+    {"function": {"name": "f"}}]}, {"role": "tool", "content": "r"}])";
+  const auto refused = make_prompt(from, tool_support_of("model", from), talk_of(one_turn, ""),
+                                   {.form = "model", .context = 300});
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().status, BITNET_CONTEXT_FULL) << refused.error().message;
 }
 
 }  // namespace
