@@ -19,6 +19,7 @@ import subprocess
 import sys
 from collections import Counter
 from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 try:
@@ -39,7 +40,17 @@ def pattern_of_ecma(validator, pattern, instance, schema):
         yield jsonschema.ValidationError(f"{instance!r} does not match {pattern!r}")
 
 
-Validator = jsonschema.validators.extend(jsonschema.Draft202012Validator, {"pattern": pattern_of_ecma})
+def exact_multiple(validator, step, instance, schema):
+    """Without rounding, whatever the exponent."""
+    if isinstance(instance, (int, Decimal)) and not isinstance(instance, bool):
+        if abs(Decimal(instance).adjusted()) > 5000:
+            raise ArithmeticError("an exponent that would take too long")
+        if Fraction(instance) % Fraction(step) != 0:
+            yield jsonschema.ValidationError(f"{instance} is no multiple of {step}")
+
+
+Validator = jsonschema.validators.extend(jsonschema.Draft202012Validator,
+                                         {"pattern": pattern_of_ecma, "multipleOf": exact_multiple})
 
 
 def exactly(text: str) -> Any:
@@ -97,11 +108,12 @@ def judge_texts(walker: Walker, schema: Any, seed: int, n: int, count: Counter) 
         count["texts"] += 1
         try:
             value = exactly(text)
+            valid = is_valid(schema, value)
         except ArithmeticError:  # an exponent that Python's decimal numbers do not have
             count["too large an exponent"] += 1
             continue
         values.append(value)
-        if not is_valid(schema, value):
+        if not valid:
             wrong.append(f"written, and not valid: {text}")
     rng = random.Random(seed)
     others = [near(v, rng) for v in values for _ in range(3)]
@@ -109,7 +121,10 @@ def judge_texts(walker: Walker, schema: Any, seed: int, n: int, count: Counter) 
         return wrong
     taken = walker.ask(schema, accept=[written(v) for v in others])["accept"]
     for value, is_taken in zip(others, taken):
-        valid = is_valid(schema, value)
+        try:
+            valid = is_valid(schema, exactly(written(value)))
+        except ArithmeticError:
+            continue
         count["valid" if valid else "not valid"] += 1
         if is_taken and not valid:
             wrong.append(f"taken, and not valid: {written(value)}")

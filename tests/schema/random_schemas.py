@@ -9,7 +9,7 @@ from typing import Any
 
 NAMES = ["a", "b", "name", "x-y", 'q"q', "é", "type", "zz top"]
 PATTERNS = ["^[a-z]+$", "^[A-Z]{2}-[0-9]{1,4}$", "ab", "^a|b$", "[0-9]{2}", "^(foo|bar)*$", "^.{2,4}$", "^x?y{0,3}z+$",
-            "é", "^[^a-c]$", "\\\\", "^\"q\"$", "^$", "(a|b)c{2}", "^\\w+\\.\\d\\s$"]
+            "é", "^[^a-c]$", "\\\\", "^\"q\"$", "^$", "(a|b)c{2}", "^\\w+\\.\\d $"]
 FORMATS = ["date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uuid"]
 TEXTS = ["", "a", "ab", "abc", "foo", "12", "AB-7", "é😀", 'a"b', "back\\slash", "line\nend", "\u0001", "x" * 9, "/"]
 LITERALS: list[Any] = [None, True, False, 0, 1, -7, 12, 1.5, "a", "foo", "é", 'a"b\\', "\u0001", [], [1, "a"], {}, {"a": 1},
