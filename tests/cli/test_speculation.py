@@ -1,0 +1,32 @@
+"""--spec-type and --model-draft of bitnet run: the same text, what became of the drafts, and what is said of wrong ones."""
+
+import json
+
+import support
+
+PROMPT = "The fox ran. The fox ran. The fox ran. The fox"
+
+
+@support.needs_backend
+class Speculation(support.Case):
+    def told(self, *words):
+        result = self.ok("run", "--json", "-p", PROMPT, "-n", "24", "-s", "5", *words)
+        return json.loads(result.text)
+
+    def test_a_text_is_the_same_with_drafts(self):
+        for temperature in ("0", "1"):
+            plain = self.told("--temp", temperature)
+            self.assertNotIn("speculation", plain)
+            for words in (["--spec-type", "ngram"], ["--spec-type", "auto", "--draft-max", "3"],
+                          ["--spec-type", "ngram", "--spec-ngram-size-n", "1"]):
+                drafted = self.told("--temp", temperature, *words)
+                self.assertEqual(drafted["tokens"], plain["tokens"], words)
+                about = drafted["speculation"]
+                self.assertEqual(about["type"], "ngram")
+                self.assertLessEqual(about["accepted"], about["drafted"])
+
+    def test_wrong_ones_are_refused(self):
+        for words, says in ((["--spec-type", "draft"], "--spec-type draft expects a draft model"),
+                            (["--spec-type", "ngram", "--draft-min", "20"], "--draft-min expects at most"),
+                            (["--spec-type", "much"], "none|ngram|draft|auto")):
+            self.refused(2, says, "run", "-p", PROMPT, *words)
