@@ -1,0 +1,39 @@
+#include "http/access_log.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string_view>
+
+#include "text/printable.hpp"
+
+namespace bitnet::host::http {
+namespace {
+
+constexpr int client_closed = 499;
+
+// "00-<32 digits>-<16 digits>-<2 digits>", of lower-case hexadecimal digits.
+bool is_traceparent(std::string_view text) {
+  constexpr std::string_view form = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+  return std::ranges::equal(text, form, [](char c, char of_form) {
+    const bool is_digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
+    return of_form == 'x' ? is_digit : c == of_form;
+  });
+}
+
+}  // namespace
+
+std::string access_text(const access_line& line) {
+  constexpr std::size_t longest_path = 200;
+  const double ms = std::chrono::duration<double, std::milli>(line.took).count();
+  std::string out =
+      fmt::format("{} {} {} {} {} bytes {:.1f} ms id={}", line.asked.peer,
+                  text::printable_ascii(line.asked.method),
+                  text::printable_ascii(line.asked.path.substr(0, longest_path)),
+                  line.is_whole ? line.status : client_closed, line.body_bytes, ms, line.asked.id);
+  const std::string_view trace = line.asked.value_of("traceparent");
+  if (is_traceparent(trace)) out += fmt::format(" traceparent={}", trace);
+  return out;
+}
+
+}  // namespace bitnet::host::http

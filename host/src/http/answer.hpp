@@ -1,0 +1,53 @@
+#pragma once
+// What a handler answers, and the errors that the server itself answers, in OpenAI's form.
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/request.hpp"
+
+namespace bitnet::host::http {
+
+struct answer {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body = {};
+  std::vector<field> fields = {};  // beyond those that every answer has
+};
+
+// {"error": {message, type, param, code}}. `type` "" is that of the status: invalid_request_error,
+// authentication_error, rate_limit_error, unavailable_error, server_error. `param` and `code` ""
+// are null.
+struct error_facts {
+  int status = 400;
+  std::string message;
+  std::string type = {};
+  std::string param = {};
+  std::string code = {};
+};
+[[nodiscard]] std::string error_body(const error_facts& facts);
+[[nodiscard]] answer error_answer(const error_facts& facts);
+// 503 with Retry-After, in seconds.
+[[nodiscard]] answer unavailable_answer(std::string message, unsigned retry_after_s);
+
+[[nodiscard]] std::string_view reason_phrase(int status);
+
+// How the body's end is marked.
+enum class body_end : uint8_t { length, chunks, close };
+
+struct head_facts {
+  int status = 200;
+  std::string_view content_type = {};
+  body_end end = body_end::length;
+  std::size_t length = 0;  // of the body, where `end` is length
+  bool keeps_alive = true;
+  bool is_1_1 = true;
+  std::string_view id = {};  // of the request
+};
+// Status line and fields, with the empty line. CR and LF in a value become blanks: no value can
+// begin a field of its own.
+[[nodiscard]] std::string head_text(const head_facts& facts, const std::vector<field>& more);
+
+}  // namespace bitnet::host::http

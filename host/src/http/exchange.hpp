@@ -1,0 +1,93 @@
+#pragma once
+// One request and its answer, for its handler.
+//
+// Threads: all calls come from the server's I/O thread. A handler may keep its exchange and answer
+// later; when the client is gone, calls do nothing and is_over() is true.
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "http/answer.hpp"
+#include "http/request.hpp"
+
+namespace bitnet::host::http {
+
+// Where an answer's bytes go: a connection, or a test.
+class answer_sink {
+ public:
+  virtual ~answer_sink() = default;
+  virtual void send(std::string_view bytes) = 0;
+  // Whether a stream may go on: the client has taken enough of what was sent.
+  [[nodiscard]] virtual bool has_room() const = 0;
+  virtual void answer_is_complete() = 0;
+  // Ends the connection in the midst of the answer, so that the client sees that it is not whole.
+  virtual void break_off() = 0;
+};
+
+class exchange {
+ public:
+  struct facts {
+    bool keeps_alive = true;         // the connection, behind this answer
+    bool is_head = false;            // HEAD: the answer has no body
+    std::vector<field> fields = {};  // of each answer, such as those of CORS
+  };
+  exchange(request asked, facts how, std::weak_ptr<answer_sink> to);
+  ~exchange();
+  exchange(const exchange&) = delete;
+  exchange& operator=(const exchange&) = delete;
+
+  [[nodiscard]] const request& asked() const { return asked_; }
+  [[nodiscard]] bool is_over() const { return stage_ == stage::over; }
+
+  // A whole answer.
+  void reply(const answer& whole);
+
+  // A stream: begin, write any number of times, finish. In HTTP/1.1 each write is a chunk.
+  void begin_stream(const answer& head);  // its body is not read
+  // False: the exchange is over. A write without has_room() ends the connection: one slow client
+  // costs one buffer.
+  bool write(std::string_view part);
+  [[nodiscard]] bool has_room() const;
+  void finish();
+  // For a stream that cannot end as it began.
+  void break_off();
+
+  // Called once when the client is gone before the answer was whole, from the connection's code;
+  // not when the handler itself ended it.
+  void on_gone(std::function<void()> call) { on_gone_ = std::move(call); }
+  // Called each time when has_room() becomes true again.
+  void on_room(std::function<void()> call) { on_room_ = std::move(call); }
+
+  // ---- for the connection ----
+  void client_is_gone();
+  void room_is_made();
+  // A comment line, which readers of events ignore, where this is a stream of events.
+  void ping();
+  [[nodiscard]] bool keeps_alive() const { return how_.keeps_alive; }
+  void end_connection_behind() { how_.keeps_alive = false; }
+  [[nodiscard]] int status() const { return status_; }  // 0: not answered
+  [[nodiscard]] std::size_t body_bytes() const { return body_bytes_; }
+  [[nodiscard]] std::chrono::steady_clock::time_point began() const { return began_; }
+
+ private:
+  enum class stage : uint8_t { open, streaming, over };
+  void send_part(std::string_view part);
+  void end();
+
+  request asked_;
+  facts how_;
+  std::weak_ptr<answer_sink> to_;
+  stage stage_ = stage::open;
+  bool in_chunks_ = false, is_events_ = false;
+  int status_ = 0;
+  std::size_t body_bytes_ = 0;
+  std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
+  std::function<void()> on_gone_, on_room_;
+};
+
+using exchange_ptr = std::shared_ptr<exchange>;
+
+}  // namespace bitnet::host::http

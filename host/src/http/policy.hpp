@@ -1,0 +1,35 @@
+#pragma once
+// What becomes of a request whose head is read, before its body is: a route, or an answer at once.
+
+#include <optional>
+
+#include "http/access.hpp"
+#include "http/answer.hpp"
+#include "http/limits.hpp"
+#include "http/request.hpp"
+#include "http/routes.hpp"
+
+namespace bitnet::host::http {
+
+struct policy {
+  limits bounds;
+  route_table routes;
+  api_keys keys;        // none: no route asks for one
+  origin_list origins;  // none: pages of browsers are refused
+};
+
+struct decision {
+  std::string id;  // of x-request-id, or a new one
+  const route* row = nullptr;
+  std::vector<std::pair<std::string, std::string>> path_values = {};  // of {parts}, decoded
+  std::optional<answer> at_once = {};  // in place of the route's handler
+  std::vector<field> fields = {};      // that the answer has in any case
+  std::size_t body_bytes = 0;          // that the body may have
+};
+
+[[nodiscard]] decision decide(const policy& rules, const request& asked);
+
+// 32 hexadecimal digits from the system's source of random numbers.
+[[nodiscard]] std::string new_id();
+
+}  // namespace bitnet::host::http

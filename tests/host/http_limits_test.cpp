@@ -1,0 +1,151 @@
+// What a client may cost, and each end that it can come to: over loopback, with small limits.
+#include "http_fixture.hpp"
+
+namespace bitnet::host::http {
+namespace {
+
+TEST_F(http_server, tells_the_handler_when_the_client_is_gone) {
+  start(with(small_limits()));
+  const struct {
+    const char* why;
+    void (*end)(raw_client&);
+  } ends[] = {{"FIN", [](raw_client& c) { c.close(); }},
+              {"RST", [](raw_client& c) { c.reset(); }},
+              {"half-close", [](raw_client& c) { c.shut_down_sending(); }}};
+  for (const char* path : {"/wait", "/pour"})
+    for (const auto& row : ends) {
+      const int before = n_gone_;
+      raw_client client(port_);
+      client.send(std::string("GET ") + path + " HTTP/1.1\r\nHost: x\r\n\r\n");
+      std::this_thread::sleep_for(50ms);
+      row.end(client);
+      EXPECT_TRUE(becomes([&] { return n_gone_ == before + 1; })) << path << " " << row.why;
+    }
+  EXPECT_TRUE(becomes([&] { return n_connections() == 0; }));
+}
+
+TEST_F(http_server, sees_the_clients_end_behind_pipelined_bytes) {
+  start(with(small_limits()));
+  raw_client client(port_);
+  client.send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n" + std::string(10'000, 'x'));
+  EXPECT_TRUE(becomes([&] { return n_waiting_ == 1; }));
+  client.close();
+  EXPECT_TRUE(becomes([&] { return n_gone_ == 1; }));
+}
+
+TEST_F(http_server, ends_a_stream_whose_client_reads_nothing) {
+  start(with(small_limits()));
+  raw_client client(port_);
+  const int small = 4096;
+  ::setsockopt(client.fd(), SOL_SOCKET, SO_RCVBUF, &small, sizeof small);
+  client.send("GET /pour HTTP/1.1\r\nHost: x\r\n\r\n");
+  EXPECT_TRUE(becomes([&] { return n_gone_ == 1; }));
+  // The handler was paused: what was written is the buffer and what the kernel took.
+  EXPECT_LT(n_streamed_, std::size_t{16} * 1024 * 1024);
+}
+
+TEST_F(http_server, ends_a_stream_that_heeds_no_room) {
+  start(with(small_limits()));
+  raw_client client(port_);
+  client.send("GET /flood HTTP/1.1\r\nHost: x\r\n\r\n");
+  (void)client.read_to_end();
+  EXPECT_TRUE(client.has_ended());
+  EXPECT_LE(n_streamed_, small_limits().output_bytes + 1000);
+  EXPECT_TRUE(becomes([&] { return n_answers_ == 1 && n_whole_ == 0; }));
+}
+
+TEST_F(http_server, a_slow_client_keeps_no_other_one_waiting) {
+  start(with(small_limits()));
+  raw_client slow(port_), other(port_);
+  slow.send("GET /pour HTTP/1.1\r\nHost: x\r\n\r\n");
+  std::this_thread::sleep_for(50ms);
+  other.send(get_hello);
+  EXPECT_TRUE(other.read_answer().ends_with("hello a"));
+}
+
+TEST_F(http_server, gives_slow_requests_a_time) {
+  start(with(small_limits()));
+  const struct {
+    const char* why;
+    std::string bytes;
+    std::string_view answer;
+  } rows[] = {{"nothing", "", ""},
+              {"half a head", "GET /hello HTT", "HTTP/1.1 408 "},
+              {"half a body", "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nab",
+               "HTTP/1.1 408 "}};
+  for (const auto& row : rows) {
+    raw_client client(port_);
+    client.send(row.bytes);
+    EXPECT_TRUE(begins(client.read_to_end(), row.answer)) << row.why;
+    EXPECT_TRUE(client.has_ended()) << row.why;
+  }
+}
+
+TEST_F(http_server, gives_a_head_that_drips_the_same_time) {
+  start(with(small_limits()));
+  raw_client client(port_);
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 40 && client.send(i == 0 ? "GET / HTTP/1.1\r\nX: " : "x"); ++i)
+    std::this_thread::sleep_for(50ms);
+  EXPECT_TRUE(has(client.read_to_end(), "408"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, 2500ms);
+}
+
+TEST_F(http_server, refuses_what_is_too_large_or_no_request) {
+  start(with(small_limits()));
+  const std::string post = "POST /echo HTTP/1.1\r\nHost: x\r\n";
+  const struct {
+    const char* why;
+    std::string bytes;
+    std::string_view status;
+  } rows[] = {
+      {"a long head", "GET / HTTP/1.1\r\nX: " + std::string(5000, 'x'), "HTTP/1.1 431 "},
+      {"a body that says it is long", post + "Content-Length: 5000\r\n\r\n", "HTTP/1.1 413 "},
+      {"a chunk that says it is long", post + "Transfer-Encoding: chunked\r\n\r\n2000\r\n",
+       "HTTP/1.1 413 "},
+      {"both lengths", post + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+       "HTTP/1.1 400 "},
+      {"a body of GET", "GET /hello HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\n\r\na",
+       "HTTP/1.1 400 "},
+      {"TLS to a plain port", "\x16\x03\x01\x02\x00\n\r\n\r\n", "HTTP/1.1 400 "}};
+  for (const auto& row : rows) {
+    raw_client client(port_);
+    // A second request behind it is never answered.
+    client.send(row.bytes + std::string(get_hello));
+    const std::string got = client.read_to_end();
+    EXPECT_TRUE(begins(got, row.status)) << row.why << ": " << got;
+    EXPECT_TRUE(has(got, "\"error\":{\"message\":")) << row.why;
+    EXPECT_FALSE(has(got, "hello")) << row.why;
+    EXPECT_TRUE(client.has_ended()) << row.why;
+  }
+}
+
+TEST_F(http_server, bounds_connections_and_bodies_of_all_together) {
+  limits bounds = small_limits();
+  bounds.all_body_bytes = 4000;
+  bounds.body_time = bounds.head_time = 5000ms;
+  start(with(bounds));
+  const std::string part =
+      "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 3000\r\n\r\n" + std::string(2500, 'x');
+  {
+    raw_client first(port_), second(port_);
+    first.send(part);
+    std::this_thread::sleep_for(50ms);
+    second.send(part);
+    EXPECT_TRUE(begins(second.read_to_end(), "HTTP/1.1 503 "));
+    first.send(std::string(500, 'x'));
+    EXPECT_TRUE(begins(first.read_answer(), "HTTP/1.1 200 "));
+    first.send(part + std::string(500, 'x'));  // the first body's room is free again
+    EXPECT_TRUE(begins(first.read_answer(), "HTTP/1.1 200 "));
+  }
+  EXPECT_TRUE(becomes([&] { return n_connections() == 0; }));
+  std::vector<std::unique_ptr<raw_client>> many;
+  for (std::size_t i = 0; i < bounds.connections; ++i)
+    many.push_back(std::make_unique<raw_client>(port_));
+  EXPECT_TRUE(becomes([&] { return n_connections() == bounds.connections; }));
+  raw_client late(port_);
+  EXPECT_TRUE(begins(late.read_to_end(), "HTTP/1.1 503 "));
+}
+
+}  // namespace
+}  // namespace bitnet::host::http

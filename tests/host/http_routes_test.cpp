@@ -1,0 +1,129 @@
+// The table of routes, what is generated of it, the errors' form, the log's line, keys of files.
+#include "http/routes.hpp"
+
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "../scratch_folder.hpp"
+#include "http/access.hpp"
+#include "http/access_log.hpp"
+#include "http/answer.hpp"
+
+namespace bitnet::host::http {
+namespace {
+
+route_table small_table() {
+  route_table out;
+  out.add({.method = "GET",
+           .paths = {"/v1/models", "/models"},
+           .summary = "Models",
+           .handle = {},
+           .needs_key = false});
+  out.add({.method = "GET",
+           .paths = {"/v1/models/{id}"},
+           .summary = "One model",
+           .handle = {},
+           .query = {{"full", "boolean", "with all of it"}}});
+  out.add({.method = "POST",
+           .paths = {"/v1/models/{id}"},
+           .summary = "Changes it",
+           .handle = {},
+           .body = {{"name", "string", "its name", true}, {"any", "any", "of any type"}}});
+  return out;
+}
+
+TEST(route_table, finds_rows_by_method_and_path) {
+  const route_table table = small_table();
+  const struct {
+    std::string_view method, path, summary, allowed, id;
+  } rows[] = {{"GET", "/models", "Models", "GET, HEAD, OPTIONS", ""},
+              {"HEAD", "/v1/models", "Models", "GET, HEAD, OPTIONS", ""},
+              {"GET", "/v1/models/a", "One model", "GET, HEAD, POST, OPTIONS", "a"},
+              {"POST", "/v1/models/a%2Fb", "Changes it", "GET, HEAD, POST, OPTIONS", "a/b"},
+              {"PUT", "/v1/models/a", "", "GET, HEAD, POST, OPTIONS", ""},
+              {"GET", "/v1/models/", "", "", ""},
+              {"GET", "/v1/models/a/b", "", "", ""},
+              {"GET", "/v1/models/%", "", "", ""},
+              {"GET", "/v1/models/%zz", "", "", ""},
+              {"GET", "/v1/models/%00", "", "", ""},
+              {"GET", "//v1/models", "", "", ""},
+              {"GET", "/", "", "", ""}};
+  for (const auto& row : rows) {
+    const auto found = table.find(row.method, row.path);
+    EXPECT_EQ(found.row == nullptr ? "" : found.row->summary, row.summary) << row.path;
+    EXPECT_EQ(found.allowed, row.allowed) << row.path;
+    EXPECT_EQ(found.values.empty() ? "" : found.values[0].second, row.id) << row.path;
+  }
+}
+
+TEST(route_table, becomes_open_api) {
+  const auto got = nlohmann::json::parse(open_api_of(small_table(), {"t", "1", "what it is"}));
+  EXPECT_EQ(got["openapi"], "3.1.0");
+  EXPECT_EQ(got["paths"].size(), 3U);
+  const auto& get = got["paths"]["/v1/models/{id}"]["get"];
+  EXPECT_EQ(get["parameters"][0]["name"], "id");
+  EXPECT_EQ(get["parameters"][1]["in"], "query");
+  EXPECT_EQ(get["security"].size(), 2U);
+  EXPECT_TRUE(got["paths"]["/models"]["get"]["security"].empty());
+  const auto& schema = got["paths"]["/v1/models/{id}"]["post"]["requestBody"]["content"]
+                          ["application/json"]["schema"];
+  EXPECT_EQ(schema["required"], nlohmann::json({"name"}));
+  EXPECT_EQ(schema["properties"]["name"]["type"], "string");
+  EXPECT_FALSE(schema["properties"]["any"].contains("type"));
+}
+
+TEST(query, gives_values_by_key) {
+  EXPECT_EQ(query_value("a=1&bc=x%20y+z&b=2", "b"), "2");
+  EXPECT_EQ(query_value("a=1&bc=x%20y+z", "bc"), "x y z");
+  EXPECT_EQ(query_value("a=%", "a"), "");
+  EXPECT_EQ(query_value("a", "a"), "");
+}
+
+TEST(error_answer, has_the_form_of_openai) {
+  const auto got = nlohmann::json::parse(
+      error_answer({.status = 400, .message = "bad \xff", .param = "p"}).body)["error"];
+  EXPECT_EQ(got["type"], "invalid_request_error");
+  EXPECT_EQ(got["param"], "p");
+  EXPECT_TRUE(got["code"].is_null());
+  EXPECT_EQ(unavailable_answer("later", 7).fields[0].value, "7");
+}
+
+TEST(head_text, lets_no_value_begin_a_field) {
+  const std::string got = head_text({.id = "a\r\nX: b"}, {{"Y", std::string("c\nZ: d\0", 7)}});
+  EXPECT_TRUE(got.contains("X-Request-Id: a  X: b\r\n")) << got;
+  EXPECT_TRUE(got.contains("Y: c Z: d \r\n")) << got;
+}
+
+TEST(access_text, has_neither_query_nor_what_a_client_made_up) {
+  const std::string trace = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+  request asked{.method = "GET", .path = "/a\x1b", .query = "key=secret"};
+  asked.peer = "1.2.3.4:5";
+  asked.id = "i";
+  asked.fields = {{"traceparent", trace}, {"authorization", "Bearer secret"}};
+  access_line line{.asked = asked, .status = 200, .body_bytes = 7, .is_whole = true};
+  line.took = std::chrono::microseconds(1500);
+  EXPECT_EQ(access_text(line),
+            "1.2.3.4:5 GET /a\\x1b 200 7 bytes 1.5 ms id=i traceparent=" + trace);
+  line.is_whole = false;
+  asked.fields[0].value = trace + "\nforged";
+  EXPECT_EQ(access_text(line), "1.2.3.4:5 GET /a\\x1b 499 7 bytes 1.5 ms id=i");
+}
+
+TEST(api_keys, come_from_files) {
+  const test::scratch_folder folder;
+  api_keys keys;
+  ASSERT_TRUE(keys.add_file(folder.write("keys", "# comment\r\n\nalpha\r\n  beta\n")));
+  EXPECT_EQ(keys.size(), 2U);
+  EXPECT_TRUE(keys.has("alpha") && keys.has("beta") && !keys.has("# comment") && !keys.has(""));
+  const auto bad = keys.add_file(folder.write("bad", "good\nwith blank\n"));
+  ASSERT_FALSE(bad);
+  EXPECT_TRUE(bad.error().message.contains("bad:2: ")) << bad.error().message;
+  EXPECT_FALSE(keys.add_file(folder.write("empty", "# none\n")));
+  EXPECT_FALSE(keys.add_file(folder.path() / "missing"));
+  EXPECT_FALSE(keys.add(""));
+  EXPECT_FALSE(keys.add(std::string(513, 'x')));
+}
+
+}  // namespace
+}  // namespace bitnet::host::http
