@@ -1,0 +1,83 @@
+#include "service/life.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace bitnet::host {
+namespace {
+
+constexpr unsigned load_retry_s = 5;  // models load in seconds
+
+http::answer status_answer(std::string_view status) {
+  return {.status = 200, .body = fmt::format(R"({{"status":"{}"}})", status)};
+}
+
+http::answer loading_answer() {
+  return http::unavailable_answer("Loading model", load_retry_s);
+}
+
+}  // namespace
+
+void service_life::is_loaded() {
+  if (stage_ == stage::loading) stage_ = stage::ready;
+}
+
+void service_life::observe(uint64_t steps, bool has_work, time now) {
+  if (!has_work)
+    waits_since_.reset();
+  else if (steps != steps_ || !waits_since_)
+    waits_since_ = now;
+  steps_ = steps;
+}
+
+bool service_life::hangs(time now) const {
+  return waits_since_ && now - *waits_since_ >= hang_time_;
+}
+
+void service_life::asked_to_end(time now) {
+  if (stage_ == stage::draining) {
+    stage_ = stage::ended;
+    return;
+  }
+  if (stage_ == stage::ended) return;
+  stage_ = stage::draining;
+  end_of_drain_ = now + drain_time_;
+}
+
+bool service_life::may_end(std::size_t n_unanswered, time now) const {
+  if (stage_ == stage::ended) return true;
+  return stage_ == stage::draining && (n_unanswered == 0 || now >= end_of_drain_);
+}
+
+unsigned service_life::seconds_of_drain(time now) const {
+  const auto left = std::chrono::ceil<std::chrono::seconds>(end_of_drain_ - now).count();
+  return static_cast<unsigned>(std::max<int64_t>(left, 1));
+}
+
+http::answer service_life::health(time now) const {
+  if (stage_ == stage::loading) return loading_answer();
+  if (hangs(now))
+    return http::error_answer(
+        {.status = 503,
+         .message = fmt::format(
+             "requests are queued, and no step has ended for {} s",
+             std::chrono::duration_cast<std::chrono::seconds>(now - *waits_since_).count()),
+         .code = "engine_hangs"});
+  return status_answer("ok");
+}
+
+std::optional<http::answer> service_life::refusal(time now) const {
+  if (stage_ == stage::ready) return std::nullopt;
+  if (stage_ == stage::loading) return loading_answer();
+  return http::unavailable_answer("the server ends; send the request to another one",
+                                  seconds_of_drain(now));
+}
+
+http::answer service_life::readiness(time now) const {
+  if (auto no = refusal(now)) return *std::move(no);
+  return hangs(now) ? health(now) : status_answer("ready");
+}
+
+}  // namespace bitnet::host

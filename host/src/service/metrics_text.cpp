@@ -1,0 +1,85 @@
+#include "service/metrics_text.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "text/utf8.hpp"
+
+namespace bitnet::host {
+namespace {
+
+std::string number_text(double value) {
+  if (std::isnan(value)) return "NaN";
+  if (std::isinf(value)) return value < 0 ? "-Inf" : "+Inf";
+  return fmt::format("{}", value);  // the shortest text that reads back as the same number
+}
+
+void add_escaped(std::string& to, std::string_view text, bool is_label) {
+  for (const char c : text) {
+    if (c == '\\')
+      to += "\\\\";
+    else if (c == '\n')
+      to += "\\n";
+    else if (c == '"' && is_label)
+      to += "\\\"";
+    else
+      to += c;
+  }
+}
+
+}  // namespace
+
+void histogram::add(double value) {
+  const auto at = std::ranges::lower_bound(bounds_, value);
+  ++counts_[static_cast<std::size_t>(at - bounds_.begin())];
+  sum_ += value;
+}
+
+std::vector<uint64_t> histogram::cumulated() const {
+  std::vector<uint64_t> out;
+  uint64_t n = 0;
+  for (const uint64_t one : counts_) out.push_back(n += one);
+  return out;
+}
+
+void metrics_text::begin(std::string_view name, std::string_view type, std::string_view help) {
+  name_ = name;
+  text_ += fmt::format("# HELP {} ", name);
+  add_escaped(text_, help, false);
+  text_ += fmt::format("\n# TYPE {} {}\n", name, type);
+}
+
+void metrics_text::line(std::string_view suffix, const metric_labels& more,
+                        std::string_view value) {
+  text_.append(name_).append(suffix);
+  char between = '{';
+  for (const metric_labels* labels : {&std::as_const(common_), &more})
+    for (const auto& [name, content] : *labels) {
+      text_ += between;
+      text_.append(name).append("=\"");
+      add_escaped(text_, content, true);
+      text_ += '"';
+      between = ',';
+    }
+  if (between == ',') text_ += '}';
+  text_.append(" ").append(value).append("\n");
+}
+
+void metrics_text::sample(double value, const metric_labels& more) {
+  line("", more, number_text(value));
+}
+
+void metrics_text::samples(const histogram& of) {
+  const std::vector<uint64_t> counts = of.cumulated();
+  for (std::size_t i = 0; i < counts.size(); ++i) {
+    const bool is_last = i == of.bounds().size();
+    line("_bucket", {{"le", is_last ? "+Inf" : number_text(of.bounds()[i])}},
+         fmt::format("{}", counts[i]));
+  }
+  line("_sum", {}, number_text(of.sum()));
+  line("_count", {}, fmt::format("{}", counts.back()));
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,57 @@
+#pragma once
+// Prometheus' text form, version 0.0.4: HELP, TYPE, samples.
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+namespace bitnet::host {
+
+// Name and value; values may hold any text, names are fixed.
+using metric_labels = std::vector<std::pair<std::string_view, std::string>>;
+
+inline constexpr std::string_view metrics_content_type = "text/plain; version=0.0.4; charset=utf-8";
+
+// Counts by upper bound. Not for several threads.
+class histogram {
+ public:
+  // `bounds` rise; they live as long as the histogram.
+  explicit histogram(std::span<const double> bounds)
+      : bounds_(bounds), counts_(bounds.size() + 1) {}
+  void add(double value);
+
+  [[nodiscard]] std::span<const double> bounds() const { return bounds_; }
+  // Of values that are at most bounds()[i]; the last of all values.
+  [[nodiscard]] std::vector<uint64_t> cumulated() const;
+  [[nodiscard]] double sum() const { return sum_; }
+
+ private:
+  std::span<const double> bounds_;
+  std::vector<uint64_t> counts_;
+  double sum_ = 0;
+};
+
+class metrics_text {
+ public:
+  // `common`: labels of each sample.
+  explicit metrics_text(metric_labels common) : common_(std::move(common)) {}
+
+  // HELP and TYPE, once for each name, before its samples. `type`: counter, gauge, histogram.
+  void begin(std::string_view name, std::string_view type, std::string_view help);
+  // Of the name that was begun.
+  void sample(double value, const metric_labels& more = {});
+  void samples(const histogram& of);
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  void line(std::string_view suffix, const metric_labels& more, std::string_view value);
+
+  metric_labels common_;
+  std::string name_, text_;
+};
+
+}  // namespace bitnet::host

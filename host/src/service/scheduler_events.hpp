@@ -1,0 +1,49 @@
+#pragma once
+// The events of all requests at a scheduler, taken in an Asio loop: one descriptor, no thread.
+//
+// Threads: the one that runs `io`, but for what bitnet.h allows from others.
+
+#include <boost/asio/io_context.hpp>
+#include <cstddef>
+#include <memory>
+
+#include "library/handles.hpp"
+#include "result.hpp"
+
+namespace bitnet::host {
+
+// Who takes the events of one request.
+class event_reader {
+ public:
+  virtual ~event_reader() = default;
+  // False: the events stay at the scheduler, where the request stands still, alone, when its queue
+  // is full. Call scheduler_events::resume() when there is room again.
+  [[nodiscard]] virtual bool has_room() const = 0;
+  virtual void take(const bitnet_event& e) = 0;
+  // No event follows: every choice has ended. The reader is forgotten behind this call.
+  virtual void ended() = 0;
+};
+
+class scheduler_events {
+ public:
+  // `scheduler` outlives it. Exit code 1 where the system has no descriptor left.
+  [[nodiscard]] static result<std::unique_ptr<scheduler_events>> open(boost::asio::io_context& io,
+                                                                      bitnet_scheduler* scheduler);
+  ~scheduler_events();
+  scheduler_events(const scheduler_events&) = delete;
+  scheduler_events& operator=(const scheduler_events&) = delete;
+
+  void add(request_handle request, std::shared_ptr<event_reader> reader);
+  // Its choices end within one step; the reader still gets their ends.
+  void cancel(const bitnet_request* request);
+  // Takes what waits at the scheduler since has_room() was false.
+  void resume(const bitnet_request* request);
+  [[nodiscard]] std::size_t n_open() const;
+
+ private:
+  struct contents;
+  explicit scheduler_events(std::shared_ptr<contents> c);
+  std::shared_ptr<contents> contents_;
+};
+
+}  // namespace bitnet::host

@@ -1,0 +1,128 @@
+#include "service/supervisor.hpp"
+
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <csignal>
+#include <optional>
+#include <utility>
+
+namespace bitnet::host {
+namespace asio = boost::asio;
+using clock = std::chrono::steady_clock;
+
+struct supervisor::contents : std::enable_shared_from_this<contents> {
+  contents(asio::io_context& io, http::server& on, service_life& of, supervisor_hooks calls,
+           std::string notify_socket)
+      : server(on),
+        life(of),
+        hooks(std::move(calls)),
+        notifier(std::move(notify_socket)),
+        signals(io, SIGTERM, SIGINT, SIGHUP),
+        tick(io) {}
+
+  void wait_for_signal();
+  void on_signal(int number);
+  void keep_watch();
+  void look();
+  void end(std::size_t n_unanswered);
+  void note(const std::string& text) {
+    if (hooks.on_note) hooks.on_note(text);
+  }
+
+  http::server& server;
+  service_life& life;
+  supervisor_hooks hooks;
+  service_notifier notifier;
+  std::optional<std::chrono::microseconds> watchdog;
+  clock::time_point next_watchdog{};
+  asio::signal_set signals;
+  asio::steady_timer tick;
+  bool is_over = false, in_order = false;
+};
+
+void supervisor::contents::wait_for_signal() {
+  signals.async_wait([weak = weak_from_this()](const boost::system::error_code& ec, int number) {
+    const auto self = weak.lock();
+    if (!self || ec || self->is_over) return;
+    self->on_signal(number);
+    if (!self->is_over) self->wait_for_signal();
+  });
+}
+
+void supervisor::contents::on_signal(int number) {
+  if (number == SIGHUP) {
+    if (hooks.on_reload) hooks.on_reload();
+    return;
+  }
+  life.asked_to_end(clock::now());
+  server.drain();
+  if (life.at() == service_life::stage::draining) {
+    (void)notifier.send("STOPPING=1\nSTATUS=running requests are answered, no new ones are taken");
+    note(
+        "asked to end: running requests are answered, no new ones are taken; a second signal "
+        "ends at once");
+  }
+  look();
+}
+
+// WATCHDOG=1 says that this loop turns and that the engine ends its steps; a process that is only
+// there does not send it.
+void supervisor::contents::look() {
+  if (is_over) return;
+  const auto now = clock::now();
+  const service_work work = hooks.look();
+  life.observe(work.steps, work.has_work, now);
+  if (watchdog && now >= next_watchdog && !life.hangs(now)) {
+    (void)notifier.send("WATCHDOG=1");
+    next_watchdog = now + *watchdog;
+  }
+  if (life.may_end(work.n_unanswered, now)) end(work.n_unanswered);
+}
+
+void supervisor::contents::keep_watch() {
+  constexpr std::chrono::milliseconds pause(50);
+  tick.expires_after(pause);
+  tick.async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {
+    const auto self = weak.lock();
+    if (!self || ec || self->is_over) return;
+    self->look();
+    if (!self->is_over) self->keep_watch();
+  });
+}
+
+void supervisor::contents::end(std::size_t n_unanswered) {
+  is_over = true;
+  in_order = life.ended_in_time(n_unanswered);
+  boost::system::error_code ignored;
+  signals.cancel(ignored);
+  tick.cancel();
+  if (in_order)
+    server.stop();
+  else
+    server.abort();
+  note(in_order ? "all requests are answered; the end"
+                : "the end, with requests that are not answered");
+}
+
+supervisor::supervisor(asio::io_context& io, http::server& server, service_life& life,
+                       supervisor_hooks hooks,
+                       const std::function<std::string(const char*)>& variables)
+    : contents_(std::make_shared<contents>(io, server, life, std::move(hooks),
+                                           variables("NOTIFY_SOCKET"))) {
+  contents_->watchdog = watchdog_pause(variables("WATCHDOG_USEC"), variables("WATCHDOG_PID"));
+  contents_->wait_for_signal();
+  contents_->keep_watch();
+}
+
+supervisor::~supervisor() = default;
+
+void supervisor::is_ready() {
+  contents_->life.is_loaded();
+  (void)contents_->notifier.send("READY=1\nSTATUS=requests are taken");
+}
+
+bool supervisor::ended_in_order() const {
+  return contents_->in_order;
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,51 @@
+#pragma once
+// Ends a service in order: signals, the drain, and the messages to systemd.
+//
+// SIGTERM, SIGINT  the first: not ready at once, running requests go on; the second: the end
+// SIGHUP           `on_reload`, for files of keys and certificates
+//
+// Threads: the one that runs `io`.
+
+#include <boost/asio/io_context.hpp>
+#include <functional>
+#include <memory>
+
+#include "http/server.hpp"
+#include "service/life.hpp"
+#include "service/notifier.hpp"
+
+namespace bitnet::host {
+
+// What the service works with, behind the routes.
+struct service_work {
+  uint64_t steps = 0;            // that the engine has ended
+  bool has_work = false;         // that a step would serve
+  std::size_t n_unanswered = 0;  // requests that a drain waits for
+};
+
+struct supervisor_hooks {
+  std::function<service_work()> look = {};
+  std::function<void()> on_reload = {};
+  std::function<void(const std::string&)> on_note = {};  // for the log
+};
+
+class supervisor {
+ public:
+  // All of it outlives the supervisor. `variables` gives NOTIFY_SOCKET and the WATCHDOG ones.
+  supervisor(boost::asio::io_context& io, http::server& server, service_life& life,
+             supervisor_hooks hooks, const std::function<std::string(const char*)>& variables);
+  ~supervisor();
+  supervisor(const supervisor&) = delete;
+  supervisor& operator=(const supervisor&) = delete;
+
+  // The model is loaded: READY=1.
+  void is_ready();
+  // Whether all requests were answered before the end; known once `io` has run out of work.
+  [[nodiscard]] bool ended_in_order() const;
+
+ private:
+  struct contents;
+  std::shared_ptr<contents> contents_;
+};
+
+}  // namespace bitnet::host

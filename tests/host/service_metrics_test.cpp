@@ -1,0 +1,189 @@
+// The text of /metrics of a known load: every number, and a form that each reader takes.
+#include "service/metrics.hpp"
+
+#include <gtest/gtest.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+namespace bitnet::host {
+namespace {
+
+using namespace std::chrono_literals;
+using time = request_metrics::time;
+
+// A report as bitnet_scheduler_report gives it.
+nlohmann::json known_report() {
+  return {{"backend", "cpu"},
+          {"device", "cpu \"0\"\\\n"},
+          {"kv", {{"blocks", 200}, {"block_tokens", 64}, {"used", 50}}},
+          {"running", 3},
+          {"paused", 1},
+          {"waiting", {{"new", 4}, {"preempted", 2}, {"paused", 1}, {"tokens", 999}}},
+          {"requests", {{"accepted", 11}, {"refused", {{"too_long", 5}, {"closed", 0}}}}},
+          {"tokens", {{"prompt", 1000}, {"generated", 77}, {"recomputed", 6}}},
+          {"prefix", {{"queried", 900}, {"found", 320}, {"evicted_blocks", 8}}},
+          {"preemptions", 9},
+          {"steps", 123456789012},
+          {"failed_steps", 1},
+          {"step_ns", 2500000000},
+          {"devices_lost", 0}};
+}
+
+// The samples by name and labels; fails the test where a line has not the form of a sample, or
+// where a name comes without HELP and TYPE before.
+std::map<std::string, std::string> samples_of(const std::string& text) {
+  std::map<std::string, std::string> out;
+  std::istringstream lines(text);
+  std::string name;
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# HELP ")) {
+      name = line.substr(7, line.find(' ', 7) - 7);
+      continue;
+    }
+    if (line.starts_with("# TYPE ")) {
+      EXPECT_TRUE(line.starts_with("# TYPE " + name + " ")) << line;
+      continue;
+    }
+    EXPECT_TRUE(line.starts_with(name)) << line;
+    const auto blank = line.rfind(' ');
+    EXPECT_TRUE(out.emplace(line.substr(0, blank), line.substr(blank + 1)).second)
+        << "twice: " << line;
+  }
+  EXPECT_TRUE(text.ends_with('\n'));
+  return out;
+}
+
+bitnet_event token(uint32_t choice) {
+  bitnet_event e{};
+  e.kind = BITNET_EVENT_TEXT;
+  e.choice = choice;
+  e.token = 5;
+  return e;
+}
+
+bitnet_event end(uint32_t choice, uint32_t reason) {
+  bitnet_event e{};
+  e.kind = BITNET_EVENT_END;
+  e.choice = choice;
+  e.stop_reason = reason;
+  e.queue_ns = 500'000'000;
+  e.prompt_ns = 1'250'000'000;
+  e.generate_ns = 3'000'000'000;
+  return e;
+}
+
+// Two choices of one request: tokens at 0.25 s, 0.5 s and 1.5 s, and at 2 s; then their ends. Then
+// a choice that was left, one that failed, and refusals.
+void drive_load(request_metrics& to) {
+  const time came{};
+  request_times one(to, came);
+  one.take(token(0), came + 250ms);
+  one.take(token(0), came + 500ms);
+  bitnet_event held_back = token(0);
+  held_back.token = -1;
+  one.take(held_back, came + 600ms);
+  one.take(token(1), came + 2s);
+  one.take(token(0), came + 1500ms);
+  one.take(end(0, BITNET_STOP_EOS), came + 2s);
+  one.take(end(1, BITNET_STOP_LENGTH), came + 4s);
+  request_times left(to, came);
+  left.take(end(0, BITNET_STOP_CANCELLED), came + 9s);
+  bitnet_event failed = end(0, 0);
+  failed.kind = BITNET_EVENT_FAILED;
+  left.take(failed, came + 9s);
+  to.refused(400);
+  to.refused(429);
+  to.refused(400);
+}
+
+TEST(metrics, gives_the_schedulers_report_under_vllms_names) {
+  const auto got = samples_of(
+      metrics_of({.model_name = "m\"1\\\n", .version = "1.2"}, known_report(), request_metrics()));
+  const std::string common = R"({model_name="m\"1\\\n",engine="0")";
+  const struct {
+    const char* name;
+    const char* more;
+    const char* value;
+  } rows[] = {
+      {"vllm:num_requests_running", "", "3"},
+      {"vllm:num_requests_waiting", "", "6"},
+      {"vllm:kv_cache_usage_perc", "", "0.25"},
+      {"vllm:prefix_cache_queries_total", "", "900"},
+      {"vllm:prefix_cache_hits_total", "", "320"},
+      {"vllm:num_preemptions_total", "", "9"},
+      {"vllm:prompt_tokens_total", "", "1000"},
+      {"vllm:generation_tokens_total", "", "77"},
+      {"vllm:cache_config_info", R"(,block_size="64",num_gpu_blocks="200")", "1"},
+      {"bitnet_backend_info", R"(,backend="cpu",device="cpu \"0\"\\\n",version="1.2")", "1"},
+      {"bitnet_requests_paused", "", "2"},
+      {"bitnet_waiting_tokens", "", "999"},
+      {"bitnet_requests_accepted_total", "", "11"},
+      {"bitnet_recomputed_tokens_total", "", "6"},
+      {"bitnet_evicted_blocks_total", "", "8"},
+      {"bitnet_steps_total", "", "123456789012"},
+      {"bitnet_failed_steps_total", "", "1"},
+      {"bitnet_step_seconds_total", "", "2.5"},
+      {"bitnet_admission_rejections_total", R"(,reason="too_long")", "5"},
+      {"bitnet_admission_rejections_total", R"(,reason="closed")", "0"}};
+  for (const auto& row : rows) {
+    const auto at = got.find(row.name + common + row.more + "}");
+    ASSERT_NE(at, got.end()) << row.name;
+    EXPECT_EQ(at->second, row.value) << row.name;
+  }
+}
+
+TEST(metrics, counts_a_known_load) {
+  request_metrics counted;
+  drive_load(counted);
+  const auto got =
+      samples_of(metrics_of({.model_name = "m", .version = "1"}, known_report(), counted));
+  const std::string common = R"({model_name="m",engine="0")";
+  const struct {
+    const char* name;
+    const char* more;
+    const char* value;
+  } rows[] = {
+      {"vllm:request_success_total", R"(,finished_reason="stop")", "1"},
+      {"vllm:request_success_total", R"(,finished_reason="length")", "1"},
+      {"vllm:request_success_total", R"(,finished_reason="abort")", "1"},
+      {"vllm:request_success_total", R"(,finished_reason="error")", "1"},
+      {"vllm:time_to_first_token_seconds_bucket", R"(,le="0.1")", "0"},
+      {"vllm:time_to_first_token_seconds_bucket", R"(,le="0.25")", "1"},  // a bound is within
+      {"vllm:time_to_first_token_seconds_bucket", R"(,le="2.5")", "2"},
+      {"vllm:time_to_first_token_seconds_bucket", R"(,le="+Inf")", "2"},
+      {"vllm:time_to_first_token_seconds_sum", "", "2.25"},
+      {"vllm:time_to_first_token_seconds_count", "", "2"},
+      {"vllm:inter_token_latency_seconds_bucket", R"(,le="0.2")", "0"},
+      {"vllm:inter_token_latency_seconds_bucket", R"(,le="0.3")", "1"},
+      {"vllm:inter_token_latency_seconds_bucket", R"(,le="1")", "2"},
+      {"vllm:inter_token_latency_seconds_sum", "", "1.25"},
+      {"vllm:inter_token_latency_seconds_count", "", "2"},
+      {"vllm:e2e_request_latency_seconds_bucket", R"(,le="2")", "1"},
+      {"vllm:e2e_request_latency_seconds_sum", "", "6"},
+      {"vllm:e2e_request_latency_seconds_count", "", "2"},
+      {"vllm:request_queue_time_seconds_bucket", R"(,le="0.5")", "2"},
+      {"vllm:request_queue_time_seconds_sum", "", "1"},
+      {"vllm:request_prefill_time_seconds_sum", "", "2.5"},
+      {"vllm:request_decode_time_seconds_sum", "", "6"},
+      {"vllm:request_decode_time_seconds_bucket", R"(,le="7680")", "2"},
+      {"bitnet_requests_refused_total", R"(,status="400")", "2"},
+      {"bitnet_requests_refused_total", R"(,status="429")", "1"}};
+  for (const auto& row : rows) {
+    const auto at = got.find(row.name + common + row.more + "}");
+    ASSERT_NE(at, got.end()) << row.name << row.more;
+    EXPECT_EQ(at->second, row.value) << row.name << row.more;
+  }
+}
+
+TEST(metrics, survives_a_report_of_another_form) {
+  for (const auto& report : {nlohmann::json::object(), nlohmann::json::array(),
+                             nlohmann::json({{"kv", 5}, {"requests", {{"refused", "x"}}}})})
+    EXPECT_EQ(samples_of(metrics_of({}, report, request_metrics()))
+                  .at(R"(vllm:kv_cache_usage_perc{model_name="",engine="0"})"),
+              "0");
+}
+
+}  // namespace
+}  // namespace bitnet::host
