@@ -115,7 +115,8 @@ class Wrong(support.Case):
         self.refused(2, f"{file}: {words}", *run, "--json-schema-file", file)
         self.refused(2, "none.json: No such file or directory", *run, "--json-schema-file", self.path("none.json"))
         self.refused(2, "give the JSON schema once", *run, "--json-schema-file", file, "--json-schema", "{}")
-        self.refused(2, "give a grammar or a JSON schema, not both", *run, "--grammar", 'root ::= "a"', "--json-schema", "{}")
+        both = ("--grammar", 'root ::= "a"', "--json-schema", "{}")
+        self.refused(2, "give a grammar or a JSON schema, not both", *run, *both)
 
     def test_grammars_are_refused_in_words(self):
         for grammar, words in WRONG:

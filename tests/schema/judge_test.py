@@ -168,7 +168,8 @@ MASKED = [
     {"type": "string", "format": "ipv4"},
     {"type": ["null", "boolean", "integer"]},
     {"allOf": [{"type": "object", "properties": {"a": {"type": "null"}}, "required": ["a"]},
-               {"properties": {"b": {"type": "boolean"}}}], "additionalProperties": False, "properties": {"a": True, "b": True}},
+               {"properties": {"b": {"type": "boolean"}}}],
+     "additionalProperties": False, "properties": {"a": True, "b": True}},
     {"$defs": {"t": {"type": "object", "properties": {"n": {"anyOf": [{"$ref": "#/$defs/t"}, {"type": "null"}]}},
                      "required": ["n"], "additionalProperties": False}}, "$ref": "#/$defs/t"},
 ]
@@ -178,9 +179,10 @@ class Vocabulary:
     """All bytes, and longer tokens as they stand in JSON; for llguidance."""
 
     def __init__(self) -> None:
-        more = ['"', '":', '": ', '", "', '"}', '"]', "{}", "[]", '{"a', '{"', "[1", "1,", ", ", ",", "true", "fal", "null",
-                "nul", "12", "123", "-1", "0.", "e+", "ab", "foo", "bar", "-7", "red", "}}", "]}", " ", '"b":', "\\n", "\\"]
-        self.tokens = [bytes([i]) for i in range(256)] + [m.encode() for m in more if len(m) > 1] + [b"<end>"]
+        more = ['":', '": ', '", "', '"}', '"]', "{}", "[]", '{"a', '{"', "[1", "1,", ", ", "true", "fal", "null", "nul",
+                "12", "123", "-1", "0.", "e+", "ab", "foo", "bar", "-7", "red",
+                "}}", "]}", '"b":', "\\n"]
+        self.tokens = [bytes([i]) for i in range(256)] + [m.encode() for m in more] + [b"<end>"]
         self.eos_token_id = len(self.tokens) - 1
         self.bos_token_id = None
         self.special_token_ids = [self.eos_token_id]
@@ -234,7 +236,7 @@ def judge_masks(program: str, n: int, seed: int, count: Counter) -> list[str]:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--walker", required=True)
-    parser.add_argument("--schemas", type=int, default=120)
+    parser.add_argument("--schemas", type=int, default=250)
     parser.add_argument("--texts", type=int, default=6)
     parser.add_argument("--seed", type=int, default=1)
     given = parser.parse_args()

@@ -12,8 +12,10 @@ PATTERNS = ["^[a-z]+$", "^[A-Z]{2}-[0-9]{1,4}$", "ab", "^a|b$", "[0-9]{2}", "^(f
             "é", "^[^a-c]$", "\\\\", "^\"q\"$", "^$", "(a|b)c{2}", "^\\w+\\.\\d $"]
 FORMATS = ["date", "time", "date-time", "duration", "email", "hostname", "ipv4", "ipv6", "uri", "uuid"]
 TEXTS = ["", "a", "ab", "abc", "foo", "12", "AB-7", "é😀", 'a"b', "back\\slash", "line\nend", "\u0001", "x" * 9, "/"]
-LITERALS: list[Any] = [None, True, False, 0, 1, -7, 12, 1.5, "a", "foo", "é", 'a"b\\', "\u0001", [], [1, "a"], {}, {"a": 1},
-                       {"a": [True], "b": None}]
+LITERALS: list[Any] = [None, True, False, 0, 1, -7, 12, 1.5, "a", "foo", "é", 'a"b\\', "\u0001", [], [1, "a"], {},
+                       {"a": 1}, {"a": [True], "b": None}]
+INTEGERS = [-1000, -120, -15, -9, -1, 0, 1, 7, 10, 99, 100, 12345, 2**40]
+NUMBERS = [-99.5, -10, -1.25, -0.01, 0, 0.001, 0.5, 1, 3.75, 42, 1000.125]
 
 
 class Maker:
@@ -62,13 +64,13 @@ class Maker:
         return out
 
     def make_integer(self, _: int) -> Any:
-        out = {"type": "integer", **self.number_bounds([-1000, -120, -15, -9, -1, 0, 1, 7, 10, 99, 100, 12345, 2**40])}
+        out = {"type": "integer", **self.number_bounds(INTEGERS)}
         if self.chance(0.25):
             out["multipleOf"] = self.random.choice([1, 3, 5, 7, 10, 100])
         return out
 
     def make_number(self, _: int) -> Any:
-        out = {"type": "number", **self.number_bounds([-99.5, -10, -1.25, -0.01, 0, 0.001, 0.5, 1, 3.75, 42, 1000.125])}
+        out = {"type": "number", **self.number_bounds(NUMBERS)}
         if self.chance(0.2):
             out["multipleOf"] = self.random.choice([0.1, 0.01, 1, 5])
         return out
@@ -126,8 +128,9 @@ class Maker:
             return {"$ref": f"#/$defs/{name}"}
         if kind == "oneOf":
             tag = self.random.choice(["type", "a"])
-            return {"oneOf": [{"type": "object", "properties": {tag: {"const": f"t{i}"}, "b": self.schema(depth + 2)},
-                               "required": [tag], "additionalProperties": False} for i in range(2)] + [{"type": "null"}]}
+            return {"oneOf": [{"type": "null"}] + [
+                {"type": "object", "properties": {tag: {"const": f"t{i}"}, "b": self.schema(depth + 2)},
+                 "required": [tag], "additionalProperties": False} for i in range(2)]}
         if kind == "allOf":
             return {"allOf": [self.make_object(depth + 1), {"properties": {"a": self.schema(depth + 2)},
                                                             "required": self.random.sample(NAMES[:3], 1)}]}
@@ -141,6 +144,8 @@ def numbers_near(value: Any, rng: random.Random) -> Any:
     exact = Decimal(value) if not isinstance(value, float) else Decimal(repr(value))
     if abs(exact.adjusted()) > 20:
         return 1
+    if rng.random() < 0.5:  # a bound
+        return rng.choice(INTEGERS + NUMBERS)
     near = exact + rng.choice([Decimal(1), Decimal(-1), Decimal("0.5"), Decimal("-0.001"), Decimal(10), -exact * 2])
     return int(near) if near == near.to_integral_value() and abs(near) < 10**30 else near
 
@@ -149,7 +154,8 @@ def near(value: Any, rng: random.Random) -> Any:
     """A value that differs a little, somewhere in it. Members keep their order."""
     if isinstance(value, list) and value and rng.random() < 0.7:
         i = rng.randrange(len(value))
-        return rng.choice([value[:i] + value[i + 1:], value[:i] + [near(value[i], rng)] + value[i + 1:], value + [value[i]]])
+        return rng.choice([value[:i] + value[i + 1:], value[:i] + [near(value[i], rng)] + value[i + 1:],
+                           value + [value[i]]])
     if isinstance(value, dict) and value and rng.random() < 0.85:
         name = rng.choice(list(value))
         if rng.random() < 0.4:
