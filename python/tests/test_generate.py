@@ -49,12 +49,14 @@ def test_stop_tokens_and_bias(model):
 
 
 def test_json_schemas(model, session):
-    schema = {"type": "object", "properties": {"yes": {"type": "boolean"}, "n": {"type": "integer", "maximum": 99, "minimum": 0}},
-              "required": ["yes"], "additionalProperties": False}
+    n = {"type": "integer", "maximum": 99, "minimum": 0}
+    schema = {"type": "object", "properties": {"yes": {"type": "boolean"}, "n": n}, "required": ["yes"],
+              "additionalProperties": False}
     for seed in range(3):
         done = model.generate(PROMPT, json_schema=schema, seed=seed)
         assert isinstance(json.loads(done.text)["yes"], bool)
         assert session.generate(PROMPT, json_schema=json.dumps(schema), seed=seed).tokens == done.tokens
+        session.truncate(0)
     assert model.generate(PROMPT, json_schema={"const": "a\u00e9\n"}).text == '"a\u00e9\\n"'
     bitnet.check_json_schema(schema)
 
