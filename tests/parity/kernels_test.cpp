@@ -67,6 +67,9 @@ constexpr ternary_row ternary_rows[] = {
     {3, 33024, 33, fill::random, any, 128, "the same for groups of 128, and more tokens"},
     {5, 240, 2, fill::random, any, 48, "groups that have no vector form"},
     {4, 768, 5, fill::random, any, 768, "one group per row"},
+    {37, 384, 19, fill::random, any, 128, "tiles: three passes of six and seven tokens"},
+    {37, 256, 26, fill::random, any, 128, "tiles: four passes of six and seven tokens"},
+    {37, 256, 31, fill::random, any, 64, "tiles: the most tokens before panels"},
     {33, 2560, 16, fill::random, any, 0, "panels: a row more than the widest has"},
     {70, 2176, 131, fill::random, any, 0, "panels: two blocks of a row, more tokens than a call"},
     {67, 6912, 31, fill::random, any, 6912, "panels: a scale for each row, 8, 4, 2 and 1 tokens"},
@@ -112,6 +115,8 @@ constexpr few_row few_rows[] = {
     {512, 256, 0, "groups of weights alone over two units"},
 };
 constexpr uint64_t few_rows_m = 69, fewest_few = 2, most_few = 17;
+// Every number of tokens that share rows of one scale, in passes of up to four.
+constexpr uint64_t most_passing = 33;
 
 class each_isa : public each_form {};
 
@@ -128,7 +133,9 @@ cpu::isa_form only_tables(cpu::isa_form form) {
 
 struct ternary_case {
   explicit ternary_case(const ternary_row& of)
-      : row(of), random(static_cast<uint32_t>(row.k * 31 + row.rows)), t(row.rows * row.k) {
+      : row(of),
+        random(static_cast<uint32_t>(row.k * 31 + row.rows + 977 * row.tokens)),
+        t(row.rows * row.k) {
     for (int8_t& v : t)
       v = static_cast<int8_t>(row.weights == fill::plus    ? 1
                               : row.weights == fill::minus ? -1
@@ -255,6 +262,8 @@ const std::vector<defined_case>& defined_cases() {
       c.expected = c.by_definition();
     };
     for (const ternary_row& row : ternary_rows) add(row);
+    for (uint64_t n = 1; n <= most_passing; ++n)
+      add({21, 396, n, fill::random, any, 0, "a row past tiles of rows, a part of a group"});
     for (const few_row& few : few_rows)
       for (uint64_t n = fewest_few; few.given == 0 && n <= most_few; ++n)
         add({few_rows_m, few.k, n, fill::random, any, few.own, few.why});

@@ -10,7 +10,7 @@ struct side_by_side {
   const int8_t* q;        // (elements / 4, tokens, 4)
   const int32_t* starts;  // (runs or units, tokens): what sums begin with
   const float* scales;    // (groups of activations, tokens)
-  int used;               // tokens; the last of them lies there again for those that are missing
+  uint64_t pass, passes;  // which one it is of those over the same rows
 };
 
 // 16 bytes of some tokens at a time, turned as the weights of rows are.
@@ -69,16 +69,19 @@ inline int32_t* put_starts(const int8_t* q, uint64_t k, int32_t* to) {
   return to;
 }
 
-// Tokens from t on, or as many as there are. Fills the memory from `room` on, and returns where
-// that ends.
+// `used` tokens from t on; the last of them lies there again for those that are missing. Fills the
+// memory from `room` on, and returns where that ends.
 template <bool Whole, int Tokens>
-uint8_t* put_together(const grouped_tile& a, uint64_t t, uint8_t* room, side_by_side& out) {
-  const uint64_t k = a.groups * a.group, left = a.tokens - t, used = left < Tokens ? left : Tokens;
+uint8_t* put_together(const grouped_tile& a, uint64_t t, uint64_t used, uint8_t* room,
+                      side_by_side& out) {
+  const uint64_t k = a.groups * a.group;
   auto* q = reinterpret_cast<int8_t*>(room);
   put_side_by_side<Tokens>(a.q + t * a.q_stride, a.q_stride, k, used, q);
   auto* starts = reinterpret_cast<int32_t*>(q + k * Tokens);
   auto* scales = reinterpret_cast<float*>(put_starts<Whole, Tokens>(q, k, starts));
-  out = {q, starts, scales, static_cast<int>(used)};
+  out.q = q;
+  out.starts = starts;
+  out.scales = scales;
   if (a.q_scales)
     for (uint64_t g = 0; g < k / a.q_group; ++g)
       for (uint64_t i = 0; i < Tokens; ++i)
@@ -98,11 +101,11 @@ bool take_factors(float* scales, const float* end) {
   return true;
 }
 
-// Adds the products of plane P of a unit, or of one each, `apart` bytes from each other.
-template <int P, int Registers, int Tokens>
-[[gnu::always_inline]] inline void add_plane(const uint8_t* codes, uint64_t apart,
-                                             const rows_together& tile, const int8_t* q,
-                                             part (&sums)[Registers][Tokens]) {
+// Adds the products of plane P of a unit, or of one each, `apart` bytes from each other. The
+// activations lie side by side with those of Tokens tokens.
+template <int P, int Tokens, int Registers, int Used>
+[[gnu::always_inline]] inline void add_plane(const uint8_t* codes, uint64_t apart, const int8_t* q,
+                                             part (&sums)[Registers][Used]) {
   constexpr int low_bit = 6 - 2 * P;
   constexpr auto mask = static_cast<uint16_t>(0x0303 << (in_place ? low_bit : 0));
 #pragma GCC unroll 8
@@ -114,11 +117,9 @@ template <int P, int Registers, int Tokens>
       auto line = load<words>(from);
       if constexpr (!in_place) line >>= low_bit;
       lines[r] = reinterpret_cast<vec>(line & (words{} + mask));
-      // In the order in which they lie: ahead.inl.
-      if (i / 2 == P) ask_for(from + tile.ahead, tile.ahead);
     }
 #pragma GCC unroll 8
-    for (uint64_t t = 0; t < Tokens; ++t) {
+    for (uint64_t t = 0; t < Used; ++t) {
       const vec four = spread(q + (i * Tokens + t) * 4);
 #pragma GCC unroll 2
       for (uint64_t r = 0; r < Registers; ++r) add(sums[r][t], lines[r], four);
@@ -134,23 +135,23 @@ template <int P>
 }
 
 // What has been found of registers of rows, and what is read next.
-template <int Registers, int Tokens>
+template <int Registers, int Used>
 struct few_rows {
-  floats y[Registers][Tokens];
+  floats y[Registers][Used];
   const int8_t* q;
   const int32_t* starts;
   const float* scales;
-  const int used;
+  lines_to_come next;
 
   few_rows(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
            const float* from)
-      : q(x.q), starts(x.starts), scales(x.scales), used(x.used) {
+      : q(x.q), starts(x.starts), scales(x.scales), next(tile.next(Registers, x.pass, x.passes)) {
 #pragma GCC unroll 2
     for (int r = 0; r < Registers; ++r)
 #pragma GCC unroll 8
-      for (int t = 0; t < Tokens; ++t) {
+      for (int t = 0; t < Used; ++t) {
         y[r][t] = floats{};
-        if (a.goes_on && t < used)
+        if (a.goes_on)
           std::memcpy(lane(tile, y[r][t]), from + at(a, r, t), asked(tile));
       }
   }
@@ -158,8 +159,8 @@ struct few_rows {
 #pragma GCC unroll 2
     for (int r = 0; r < Registers; ++r)
 #pragma GCC unroll 8
-      for (int t = 0; t < Tokens; ++t)
-        if (t < used) std::memcpy(to + at(a, r, t), lane(tile, y[r][t]), asked(tile));
+      for (int t = 0; t < Used; ++t)
+        std::memcpy(to + at(a, r, t), lane(tile, y[r][t]), asked(tile));
   }
 
  private:
@@ -178,15 +179,14 @@ struct few_rows {
 // A plane of a unit by whose end its groups of weights end: y or, where activations have groups of
 // 32, what their scales make of it. The first of a group has nothing to be added to: y is never -0,
 // so that a +0 before it would change nothing.
-template <int P, bool Runs, int Registers, int Tokens>
+template <int P, bool Runs, int Tokens, int Registers, int Used>
 [[gnu::always_inline]] inline void add_plane_of_unit(const uint8_t* codes, uint64_t apart,
-                                                     const rows_together& tile,
-                                                     few_rows<Registers, Tokens>& now,
-                                                     part (&sums)[Registers][Tokens],
-                                                     floats (&inner)[Registers][Tokens]) {
+                                                     few_rows<Registers, Used>& now,
+                                                     part (&sums)[Registers][Used],
+                                                     floats (&inner)[Registers][Used]) {
   if constexpr (P == 0 || Runs) {
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t)
+    for (int t = 0; t < Used; ++t)
 #pragma GCC unroll 2
       for (int r = 0; r < Registers; ++r) sums[r][t] = begin_with(now.starts + t);
     now.starts += Tokens;
@@ -194,14 +194,14 @@ template <int P, bool Runs, int Registers, int Tokens>
 #pragma GCC unroll 2
     for (int r = 0; r < Registers; ++r)
 #pragma GCC unroll 8
-      for (int t = 0; t < Tokens; ++t)  // so that this plane's codes have the same factor
+      for (int t = 0; t < Used; ++t)  // so that this plane's codes have the same factor
         sums[r][t] = reinterpret_cast<part>(reinterpret_cast<wide>(sums[r][t]) >> 2);
   }
-  add_plane<P>(codes, apart, tile, now.q, sums);
+  add_plane<P, Tokens>(codes, apart, now.q, sums);
   now.q += Tokens * run;
   if constexpr (Runs) {
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t)
+    for (int t = 0; t < Used; ++t)
 #pragma GCC unroll 2
       for (int r = 0; r < Registers; ++r) {
         const floats sum = __builtin_convertvector(widen(sums[r][t]), floats) * now.scales[t];
@@ -213,27 +213,25 @@ template <int P, bool Runs, int Registers, int Tokens>
 
 // Units are groups of weights, and those of activations if these have any; or, Runs, activations
 // have groups of 32.
-template <scaled Scaled, bool Runs, int Registers, int Tokens>
+template <scaled Scaled, bool Runs, int Registers, int Tokens, int Used>
 void multiply_units(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
                     float* y) {
-  few_rows<Registers, Tokens> now(a, tile, x, y);
+  few_rows<Registers, Used> now(a, tile, x, y);
   const uint64_t apart = lanes < rows_of_tile ? 4 * lanes : a.w_stride;
   const uint8_t* codes = tile.w + tile.codes;
   for (uint64_t g = 0; g < a.groups; ++g, codes += tile.unit) {
-    part sums[Registers][Tokens];
-    floats inner[Registers][Tokens];
-#pragma GCC unroll 2
-    for (uint64_t r = 0; r < Registers; ++r)
-      ask_for(codes - tile.codes + r * apart + tile.ahead, tile.ahead);
-    add_plane_of_unit<0, Runs>(codes, apart, tile, now, sums, inner);
-    add_plane_of_unit<1, Runs>(codes, apart, tile, now, sums, inner);
-    add_plane_of_unit<2, Runs>(codes, apart, tile, now, sums, inner);
-    add_plane_of_unit<3, Runs>(codes, apart, tile, now, sums, inner);
+    part sums[Registers][Used];
+    floats inner[Registers][Used];
+    now.next.ask(Registers * lanes * tile.unit / rows_of_tile);
+    add_plane_of_unit<0, Runs, Tokens>(codes, apart, now, sums, inner);
+    add_plane_of_unit<1, Runs, Tokens>(codes, apart, now, sums, inner);
+    add_plane_of_unit<2, Runs, Tokens>(codes, apart, now, sums, inner);
+    add_plane_of_unit<3, Runs, Tokens>(codes, apart, now, sums, inner);
 #pragma GCC unroll 2
     for (uint64_t r = 0; r < Registers; ++r) {
       const auto scale = load<floats>(codes - tile.codes + r * apart);
 #pragma GCC unroll 8
-      for (int t = 0; t < Tokens; ++t) {
+      for (int t = 0; t < Used; ++t) {
         floats sum;
         if constexpr (Runs)
           sum = inner[r][t];
@@ -249,10 +247,10 @@ void multiply_units(const grouped_tile& a, const rows_together& tile, const side
 }
 
 // What is known of groups of any length.
-template <int Tokens>
+template <int Used>
 struct few_groups {
-  wide sums[Tokens];             // of the shorter group that is being read
-  floats inner[Tokens];          // of the longer one
+  wide sums[Used];             // of the shorter group that is being read
+  floats inner[Used];          // of the longer one
   uint64_t group = 0, left;      // which one, and runs that are left of it
   uint64_t longer = 0, more;     // which one, and shorter groups that are left of it
   const uint64_t runs, shorter;  // of a shorter group, and such groups of a longer one
@@ -263,7 +261,7 @@ struct few_groups {
         runs(left),
         shorter(more) {
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t) {
+    for (int t = 0; t < Used; ++t) {
       sums[t] = wide{};
       inner[t] = floats{};
     }
@@ -271,24 +269,24 @@ struct few_groups {
 };
 
 // A plane of a unit, and the groups that end with it.
-template <scaled Scaled, int P, int Tokens>
+template <scaled Scaled, int P, int Tokens, int Used>
 [[gnu::always_inline]] inline void add_run(const rows_together& tile, const uint8_t* codes,
-                                           few_rows<1, Tokens>& now, few_groups<Tokens>& of) {
+                                           few_rows<1, Used>& now, few_groups<Used>& of) {
   constexpr bool by_weights = Scaled == scaled::weights || Scaled == scaled::shorter_weights;
-  part sums[1][Tokens];
+  part sums[1][Used];
 #pragma GCC unroll 8
-  for (int t = 0; t < Tokens; ++t) sums[0][t] = begin_with(now.starts + t);
+  for (int t = 0; t < Used; ++t) sums[0][t] = begin_with(now.starts + t);
   now.starts += Tokens;
-  add_plane<P>(codes, 0, tile, now.q, sums);
+  add_plane<P, Tokens>(codes, 0, now.q, sums);
   now.q += Tokens * run;
 #pragma GCC unroll 8
-  for (int t = 0; t < Tokens; ++t) of.sums[t] += sum_of_plane<P>(sums[0][t]);
+  for (int t = 0; t < Used; ++t) of.sums[t] += sum_of_plane<P>(sums[0][t]);
   if (--of.left != 0) return;
   of.left = of.runs;
   floats scale{};
   if constexpr (by_weights) scale = tile.scale(of.group);
 #pragma GCC unroll 8
-  for (int t = 0; t < Tokens; ++t) {
+  for (int t = 0; t < Used; ++t) {
     if constexpr (!by_weights) scale = floats{} + now.scales[of.group * Tokens + t];
     const floats sum = __builtin_convertvector(of.sums[t], floats) * scale;
     of.sums[t] = wide{};
@@ -303,7 +301,7 @@ template <scaled Scaled, int P, int Tokens>
     of.more = of.shorter;
     if constexpr (!by_weights) scale = tile.scale(of.longer);
 #pragma GCC unroll 8
-    for (int t = 0; t < Tokens; ++t) {
+    for (int t = 0; t < Used; ++t) {
       if constexpr (by_weights) scale = floats{} + now.scales[of.longer * Tokens + t];
       now.y[0][t] += of.inner[t] * scale;
       of.inner[t] = floats{};
@@ -313,24 +311,23 @@ template <scaled Scaled, int P, int Tokens>
 }
 
 // Groups of any length.
-template <scaled Scaled, int Tokens>
+template <scaled Scaled, int Tokens, int Used>
 void multiply_runs(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
                    float* y) {
-  few_rows<1, Tokens> now(a, tile, x, y);
-  few_groups<Tokens> of(a);
+  few_rows<1, Used> now(a, tile, x, y);
+  few_groups<Used> of(a);
   const uint8_t* codes = tile.w + tile.codes;
   uint64_t left = a.groups * a.group / run;
   for (; left >= 4; left -= 4, codes += tile.unit) {
-    for (uint64_t i = 0; i < tile.codes; i += tile_line)
-      ask_for(codes - tile.codes + i + tile.ahead, tile.ahead);
-    add_run<Scaled, 0>(tile, codes, now, of);
-    add_run<Scaled, 1>(tile, codes, now, of);
-    add_run<Scaled, 2>(tile, codes, now, of);
-    add_run<Scaled, 3>(tile, codes, now, of);
+    now.next.ask(lanes * tile.unit / rows_of_tile);
+    add_run<Scaled, 0, Tokens>(tile, codes, now, of);
+    add_run<Scaled, 1, Tokens>(tile, codes, now, of);
+    add_run<Scaled, 2, Tokens>(tile, codes, now, of);
+    add_run<Scaled, 3, Tokens>(tile, codes, now, of);
   }
-  if (left > 0) add_run<Scaled, 0>(tile, codes, now, of);
-  if (left > 1) add_run<Scaled, 1>(tile, codes, now, of);
-  if (left > 2) add_run<Scaled, 2>(tile, codes, now, of);
+  if (left > 0) add_run<Scaled, 0, Tokens>(tile, codes, now, of);
+  if (left > 1) add_run<Scaled, 1, Tokens>(tile, codes, now, of);
+  if (left > 2) add_run<Scaled, 2, Tokens>(tile, codes, now, of);
   now.write(a, tile, y);
 }
 
@@ -344,54 +341,56 @@ struct few_tokens {
   few_kernel* two;  // for two, all of whose lanes are asked for; or nullptr
 };
 
-// Sums: so many registers are for them.
-template <scaled Scaled, int Tokens, int Sums>
+// Used tokens from out.t on, side by side as Tokens. Sums: so many registers are for them.
+template <scaled Scaled, int Tokens, int Used, int Sums>
 uint8_t* take_together(const grouped_tile& a, uint8_t* room, few_tokens& out) {
-  constexpr int most = Tokens > 1 && 2 * Tokens <= Sums ? 2 : 1;
+  constexpr int most = Used > 1 && 2 * Used <= Sums ? 2 : 1;
   const bool units = a.group == 4 * run;
   if (units && Scaled != scaled::shorter_weights && (!a.q_scales || a.q_group == a.group)) {
-    out.one = multiply_units<Scaled, false, 1, Tokens>;
-    if constexpr (most == 2) out.two = multiply_units<Scaled, false, 2, Tokens>;
-    return put_together<true, Tokens>(a, out.t, room, out.x);
+    out.one = multiply_units<Scaled, false, 1, Tokens, Used>;
+    if constexpr (most == 2) out.two = multiply_units<Scaled, false, 2, Tokens, Used>;
+    return put_together<true, Tokens>(a, out.t, Used, room, out.x);
   }
-  uint8_t* const end = put_together<false, Tokens>(a, out.t, room, out.x);
+  uint8_t* const end = put_together<false, Tokens>(a, out.t, Used, room, out.x);
   auto* const scales = reinterpret_cast<float*>(end);
   if (units && Scaled == scaled::shorter_activations && a.q_group == run &&
       (!in_place || take_factors<Tokens>(scales - 4 * a.groups * Tokens, scales))) {
-    out.one = multiply_units<Scaled, true, 1, Tokens>;
-    if constexpr (most == 2) out.two = multiply_units<Scaled, true, 2, Tokens>;
+    out.one = multiply_units<Scaled, true, 1, Tokens, Used>;
+    if constexpr (most == 2) out.two = multiply_units<Scaled, true, 2, Tokens, Used>;
   } else {
-    out.one = multiply_runs<Scaled, Tokens>;
+    out.one = multiply_runs<Scaled, Tokens, Used>;
   }
   return end;
 }
 
-// The tokens from t on, so many at a time, then half as many. One that is missing costs less than
-// reading the rows again for the last two or three.
-template <scaled Scaled, int Tokens, int Sums>
-few_tokens* take_all(const grouped_tile& a, uint64_t t, uint8_t* room, few_tokens* out) {
-  constexpr uint64_t fewest = Tokens - Tokens / 4;
-  for (; t + fewest <= a.tokens; t += Tokens, ++out) {
-    *out = {t, {}, nullptr, nullptr};
-    room = take_together<Scaled, Tokens, Sums>(a, room, *out);
-  }
-  if constexpr (Tokens > 1)
-    if (t < a.tokens) return take_all<Scaled, Tokens / 2, Sums>(a, t, room, out);
-  return out;
+// n tokens, at most Used; those that share a register of activations are a power of two.
+template <scaled Scaled, int Tokens, int Used, int Sums>
+uint8_t* take_some(const grouped_tile& a, uint64_t n, uint8_t* room, few_tokens& out) {
+  if constexpr (Used > 1)
+    if (n < Used)
+      return take_some<Scaled, (Used - 1) * 2 == Tokens ? Tokens / 2 : Tokens, Used - 1, Sums>(
+          a, n, room, out);
+  return take_together<Scaled, Tokens, Used, Sums>(a, room, out);
 }
 
-// All tokens go by two registers of rows before the next are read.
+// All tokens go by two registers of rows before the next are read. Passes have nearly as many
+// tokens each, at most Tokens: one with a single token would read the rows again for it alone.
 template <scaled Scaled, int Tokens, int Sums>
 void each_few(const grouped_tile& a) {
-  few_tokens some[most_grouped_tokens / Tokens + Tokens];
-  const few_tokens* const end =
-      take_all<Scaled, Tokens, Sums>(a, 0, static_cast<uint8_t*>(a.room), some);
+  few_tokens some[most_grouped_tokens / Tokens];
+  const uint64_t passes = (a.tokens + Tokens - 1) / Tokens;
+  auto* room = static_cast<uint8_t*>(a.room);
+  for (uint64_t pass = 0; pass < passes; ++pass) {
+    const uint64_t first = a.tokens * pass / passes, n = a.tokens * (pass + 1) / passes - first;
+    some[pass] = {first, {nullptr, nullptr, nullptr, pass, passes}, nullptr, nullptr};
+    room = take_some<Scaled, Tokens, Tokens, Sums>(a, n, room, some[pass]);
+  }
   const uint64_t last = a.skipped + a.rows;
   for (uint64_t r = a.skipped / lanes * lanes; r < last;) {
     const rows_together tile(a, r);
     const bool in_tile = lanes == rows_of_tile || r % (2 * lanes) == 0;  // or in two whole ones
     const bool two = tile.first == 0 && in_tile && r + 2 * lanes <= last;
-    for (const few_tokens* f = some; f != end; ++f) {
+    for (const few_tokens* f = some; f != some + passes; ++f) {
       float* y = a.y + r + tile.first - a.skipped + f->t * a.y_stride;
       if (two && f->two) {
         f->two(a, tile, f->x, y);

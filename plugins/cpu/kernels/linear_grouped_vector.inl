@@ -66,6 +66,7 @@ struct rows_together {
   static constexpr bool cheap = true;
   const uint8_t* w;  // what lane 0 has
   uint64_t first, last, ahead;
+  uint64_t in_tile, stride;         // row of the tile that lane 0 is; bytes between tiles
   uint64_t unit, codes;             // bytes of a unit, and of the scales that it begins with
   uint64_t of_groups, more_groups;  // bytes between the units of two groups; groups of a unit - 1
   int groups_bits;                  // their number's logarithm
@@ -76,6 +77,8 @@ struct rows_together {
         first(a.skipped > r ? a.skipped - r : 0),
         last(a.skipped + a.rows - r < lanes ? a.skipped + a.rows - r : lanes),
         ahead(a.ahead),
+        in_tile(r % rows_of_tile),
+        stride(a.w_stride),
         unit(a.unit),
         codes(a.unit - tile_lines * tile_line),
         of_groups(a.group > 128 ? a.group / 128 * a.unit : a.unit),
@@ -88,6 +91,12 @@ struct rows_together {
   }
   floats scale(uint64_t g) const {
     return load<floats>(w + (g >> groups_bits) * of_groups + (g & more_groups) * tile_line);
+  }
+  // Of a pass of some tokens over so many registers of rows.
+  lines_to_come next(uint64_t registers, uint64_t pass, uint64_t passes) const {
+    const uint64_t rows = registers * lanes, tiles = rows < rows_of_tile ? 1 : rows / rows_of_tile;
+    const uint64_t skip = rows < rows_of_tile ? in_tile * stride / rows_of_tile : 0;
+    return {w - 4 * in_tile + tiles * stride + skip, rows * stride / rows_of_tile, pass, passes};
   }
   void ask_ahead_for_scales(uint64_t at) const {
     const uint8_t* from = w + at / packed_group * unit + ahead;

@@ -96,52 +96,59 @@ void add_row(const uint8_t* w, uint64_t n, uint64_t ahead, const activations<Tok
   }
 }
 
-// Four rows by four tokens: what is loaded of either serves four times. g++ 12 keeps sums in memory
-// unless they are this function's own and each loop over them is unrolled by name.
-// The first tokens ask for the tile that follows, `next` bytes from this one.
-void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, uint64_t next,
-              const activations<4>& x, __m512i (&out)[rows_together][4]) {
+// A line of four rows by some tokens: what is loaded of either serves as often. q: (planes, tokens,
+// 64).
+template <int Tokens>
+[[gnu::always_inline]] inline void add_lines(__m512i (&codes)[rows_together],
+                                             const int8_t (&q)[planes][Tokens][64],
+                                             __m512i (&sums)[rows_together][Tokens]) {
   const __m512i three = _mm512_set1_epi8(3);
-  __m512i sums[rows_together][4];
 #pragma GCC unroll 4
-  for (auto& row : sums)
+  for (uint64_t i = 0; i < planes; ++i) {
+    __m512i x[Tokens];
 #pragma GCC unroll 4
-    for (__m512i& sum : row) sum = _mm512_setzero_si512();
-  const auto add = [&](uint64_t i, __m512i(&codes)[rows_together]) __attribute__((always_inline)) {
+    for (uint64_t j = 0; j < Tokens; ++j) x[j] = _mm512_load_si512(q[planes - 1 - i][j]);
 #pragma GCC unroll 4
-    for (uint64_t p = planes; p-- > 0;) {
-      __m512i q[4];
+    for (uint64_t r = 0; r < rows_together; ++r) {
+      const __m512i plane = _mm512_and_si512(codes[r], three);
 #pragma GCC unroll 4
-      for (uint64_t j = 0; j < 4; ++j) q[j] = _mm512_load_si512(x.q[i][p][j]);
-#pragma GCC unroll 4
-      for (uint64_t r = 0; r < rows_together; ++r) {
-        const __m512i plane = _mm512_and_si512(codes[r], three);
-#pragma GCC unroll 4
-        for (uint64_t j = 0; j < 4; ++j) add_products(sums[r][j], plane, q[j]);
-        codes[r] = _mm512_srli_epi16(codes[r], 2);
-      }
+      for (uint64_t j = 0; j < Tokens; ++j) add_products(sums[r][j], plane, x[j]);
+      codes[r] = _mm512_srli_epi16(codes[r], 2);
     }
-  };
+  }
+}
+
+// g++ 12 keeps sums in memory unless they are this function's own and each loop over them is
+// unrolled by name.
+template <int Tokens>
+void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, lines_to_come& to_come,
+              const activations<Tokens>& x, __m512i (&out)[rows_together][Tokens]) {
+  lines_to_come next = to_come;
+  __m512i sums[rows_together][Tokens];
+#pragma GCC unroll 4
+  for (uint64_t r = 0; r < rows_together; ++r)
+#pragma GCC unroll 4
+    for (uint64_t j = 0; j < Tokens; ++j) sums[r][j] = _mm512_setzero_si512();
   __m512i codes[rows_together];
   for (uint64_t i = 0; i * line < n; ++i) {
 #pragma GCC unroll 4
     for (uint64_t r = 0; r < rows_together; ++r) codes[r] = codes_of(w[r], i, n - i * line);
-    if (next != 0)
-#pragma GCC unroll 4
-      for (uint64_t r = 0; r < rows_together; ++r) __builtin_prefetch(w[r] + 64 * i + next, 0, 3);
-    add(i, codes);
+    next.ask(64 * rows_together);
+    add_lines<Tokens>(codes, x.q[i], sums);
   }
+  to_come = next;
 #pragma GCC unroll 4
   for (uint64_t r = 0; r < rows_together; ++r)
 #pragma GCC unroll 4
-    for (uint64_t j = 0; j < 4; ++j) out[r][j] = sums[r][j];
+    for (uint64_t j = 0; j < Tokens; ++j) out[r][j] = sums[r][j];
 }
 
-// Few tokens take one row after the other, so that the weights are one stream of memory; four rows
-// meet for their totals.
-template <int Tokens>
-void tokens(const ternary_tile& a, uint64_t t) {
+// One or two tokens take one row after the other, so that the weights are one stream of memory; of
+// more, or Shared, four rows go together. Four rows meet for their totals.
+template <int Tokens, bool Shared>
+void tokens(const ternary_tile& a, uint64_t t, uint64_t pass = 0, uint64_t passes = 1) {
   activations<Tokens> x;
+  lines_to_come next(a.w + a.rows * a.w_stride, a.rows * a.w_stride, pass, passes);
   for (uint64_t from = 0; from < a.k; from += most_block) {
     const uint64_t n = a.k - from < most_block ? a.k - from : most_block;
     arrange<Tokens>(a, t, from, n, x);
@@ -151,8 +158,8 @@ void tokens(const ternary_tile& a, uint64_t t) {
       for (uint64_t i = 0; i < rows_together; ++i)
         w[i] = a.w + (r + (i < rows ? i : rows - 1)) * a.w_stride + from / 4;
       __m512i sums[rows_together][Tokens] = {};
-      if constexpr (Tokens == 4)
-        add_tile(w, n, t == 0 ? rows_together * a.w_stride : 0, x, sums);
+      if constexpr (Shared)
+        add_tile(w, n, next, x, sums);
       else
         for (uint64_t i = 0; i < rows; ++i) add_row<Tokens>(w[i], n, a.ahead, x, sums[i]);
       for (int j = 0; j < Tokens; ++j) {
@@ -168,11 +175,21 @@ void tokens(const ternary_tile& a, uint64_t t) {
 
 }  // namespace
 
+// Passes have nearly as many tokens each, so that none has a single one.
 void linear_ternary_avx512vnni(const ternary_tile& a) {
-  uint64_t t = 0;
-  for (; t + 4 <= a.tokens; t += 4) tokens<4>(a, t);
-  for (; t + 2 <= a.tokens; t += 2) tokens<2>(a, t);
-  for (; t < a.tokens; ++t) tokens<1>(a, t);
+  constexpr uint64_t most = 4;
+  if (a.tokens == 1) return tokens<1, false>(a, 0);
+  if (a.tokens == 2) return tokens<2, false>(a, 0);
+  const uint64_t passes = (a.tokens + most - 1) / most;
+  for (uint64_t pass = 0; pass < passes; ++pass) {
+    const uint64_t first = a.tokens * pass / passes, n = a.tokens * (pass + 1) / passes - first;
+    if (n == 4)
+      tokens<4, true>(a, first, pass, passes);
+    else if (n == 3)
+      tokens<3, true>(a, first, pass, passes);
+    else
+      tokens<2, true>(a, first, pass, passes);
+  }
 }
 
 }  // namespace bitnet::cpu

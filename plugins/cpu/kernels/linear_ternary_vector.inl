@@ -40,7 +40,7 @@ struct prepared {
 };
 
 template <int Rows, int Tokens>
-void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t) {
+void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t, lines_to_come& next) {
   wide sums[Rows][Tokens];
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Tokens; ++j) sums[i][j] = wide{};
@@ -54,6 +54,7 @@ void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t) {
       for (int j = 0; j < Tokens; ++j) parts[i][j] = part{};
     n = left < run ? left : run;
     for (uint64_t u = 0; u < n; ++u, w += unit) {
+      next.ask(Rows * unit);
       add_unit<Rows, Tokens>(w, a.w_stride, q, parts);
       for (int j = 0; j < Tokens; ++j) q[j] += 4 * unit;
     }
@@ -122,7 +123,8 @@ inline wide sum_units(const int8_t* q, uint64_t units) {
 }
 
 template <int Rows, int Tokens>
-void tokens(const ternary_tile& a, uint64_t t) {
+void tokens(const ternary_tile& a, uint64_t t, uint64_t pass, uint64_t passes) {
+  lines_to_come next(a.w + a.rows * a.w_stride, a.rows * a.w_stride, pass, passes);
   prepared x;
   for (int j = 0; j < Tokens; ++j) {
     const int8_t* q = a.q + (t + static_cast<uint64_t>(j)) * a.q_stride;
@@ -134,18 +136,29 @@ void tokens(const ternary_tile& a, uint64_t t) {
   }
   uint64_t r = 0;
   if constexpr (Tokens > 1)
-    for (; r + Rows <= a.rows; r += Rows) tile<Rows, Tokens>(a, x, r, t);
+    for (; r + Rows <= a.rows; r += Rows) tile<Rows, Tokens>(a, x, r, t, next);
   for (; r < a.rows; ++r)
     if constexpr (Tokens > 1)
-      tile<1, Tokens>(a, x, r, t);
+      tile<1, Tokens>(a, x, r, t, next);
     else
       row(a, x, r, t);
 }
 
-// A tile of Rows by Tokens is what the registers hold.
+// n tokens from t on, at most Most.
+template <int Rows, int Most>
+void some_tokens(const ternary_tile& a, uint64_t t, uint64_t n, uint64_t pass, uint64_t passes) {
+  if constexpr (Most > 1)
+    if (n < Most) return some_tokens<Rows, Most - 1>(a, t, n, pass, passes);
+  tokens<Rows, Most>(a, t, pass, passes);
+}
+
+// A tile of Rows by Tokens is what the registers hold. Passes have nearly as many tokens each, as
+// one with a single token would unpack all codes for it alone.
 template <int Rows, int Tokens>
 void all(const ternary_tile& a) {
-  uint64_t t = 0;
-  for (; t + Tokens <= a.tokens; t += Tokens) tokens<Rows, Tokens>(a, t);
-  for (; t < a.tokens; ++t) tokens<1, 1>(a, t);
+  const uint64_t passes = (a.tokens + Tokens - 1) / Tokens;
+  for (uint64_t pass = 0; pass < passes; ++pass) {
+    const uint64_t first = a.tokens * pass / passes, last = a.tokens * (pass + 1) / passes;
+    some_tokens<Rows, Tokens>(a, first, last - first, pass, passes);
+  }
 }
