@@ -41,8 +41,8 @@ void norm_quant(const call* norm, const call& quant, uint64_t r, float* normed, 
   rows_of.act_quant(x, k, codes, scale);
 }
 
-// What products read. Of a token by itself each worker makes all of it in memory of its own, which
-// takes no longer than one of them would, and nobody waits for it.
+// What products read. Of a token or a few each worker makes all of it in memory of its own: that
+// takes about as long as to make a part of it and to wait for the others.
 class quantised {
  public:
   quantised(const call* norm, const call& quant, team& workers) {
@@ -50,12 +50,13 @@ class quantised {
     const share rows = workers.split(quant.rows);
     auto* codes = quant.output<int8_t>(0);
     auto* scales = quant.output<float>(1);
-    if (quant.rows == 1 && workers.size() > 1) {
+    if (quant.rows <= most_own_rows && workers.size() > 1) {
       auto* own = static_cast<uint8_t*>(rows.keep) + keep_row_at;
       scales = reinterpret_cast<float*>(own);
       auto* normed = reinterpret_cast<float*>(own + keep_line);
       codes = reinterpret_cast<int8_t*>(normed + k);
-      norm_quant(norm, quant, 0, normed, codes, scales);
+      for (uint64_t r = 0; r < quant.rows; ++r)
+        norm_quant(norm, quant, r, normed, codes + r * k, scales + r);
     } else {
       // All rows in the place of a worker's first, which stays in the first cache.
       float* normed = norm ? norm->output<float>(0) + rows.first * k : nullptr;
@@ -110,7 +111,7 @@ void rope_write(const call* body, const roles& parts, const share& tokens) {
   for (uint64_t t = tokens.first; t < tokens.last; ++t) {
     for (const uint8_t part : {parts.rope_q, parts.rope_k}) {
       const call& rope = body[part];
-      rope_row(isa_of(rope), rope.input<float>(0) + t * rope.k, rope.step->positions[t], rope,
+      rope_row(isa_of(rope), rope.input<float>(0) + t * rope.k, t, rope.step->positions[t], rope,
                *static_cast<rope_angles*>(tokens.keep), rope.output<float>(0) + t * rope.k);
     }
     kv_write_row(isa_of(write), write.step->kv, static_cast<uint64_t>(write.ints[0]),
@@ -257,32 +258,45 @@ first_pass first_pass_of(const isa_form& isa, head_bits bits) {
   return pass_of<head_bits::eight>("i8", isa.linear_i8.isa);
 }
 
-void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
+// Output rows [first, first + n), of which the head has room for n.
+void some_largest(const call* body, const roles& parts, team& workers, uint64_t first, uint64_t n) {
   const call& linear = body[parts.linear];
   const isa_form& isa = isa_of(linear);
   auto& head = *static_cast<top_head*>(linear.prepared);
   const share columns = workers.split(linear.m, column_grain);
-  const share rows = workers.split(linear.rows);
-  gather_norm(body, parts, rows);
-  const float* x = linear.input<float>(0);
+  share rows = workers.split(n);
+  const float* x = linear.input<float>(0) + first * linear.k;
   const uint32_t top = linear.step->top_logits;
-  bitnet_largest* const largest = top <= BITNET_MOST_LARGEST ? linear.step->largest : nullptr;
+  bitnet_largest* largest = top <= BITNET_MOST_LARGEST ? linear.step->largest : nullptr;
+  if (largest) largest += first;
   for (uint64_t o = rows.first; o < rows.last; ++o) {
+    gather_norm(body, parts, {first + o, first + o + 1, rows.scratch, rows.keep});
     head.take(o, x + o * linear.k);
     if (largest) largest[o].count = 0;
   }
   workers.sync();
-  float* y = linear.output<float>(0);
-  head.approximate(isa, workers.worker(), linear.rows, top, columns.first, columns.last, y,
-                   linear.step->n_tokens == 1);
+  float* y = linear.output<float>(0) + first * linear.m;
+  // Whatever the step has of tokens: few output rows share what is read of the head.
+  head.approximate(isa, workers.worker(), n, top, columns.first, columns.last, y, first == 0);
   workers.sync();
   if (head.settles()) {
-    head.settle(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y,
-                columns.scratch);
+    head.settle(isa, workers.size(), n, top, x, columns.first, columns.last, y, columns.scratch);
     workers.sync();
   }
-  head.refine(isa, workers.size(), linear.rows, top, x, columns.first, columns.last, y,
-              columns.scratch, largest);
+  head.refine(isa, workers.size(), n, top, x, columns.first, columns.last, y, columns.scratch,
+              largest);
+}
+
+// The copy is read once for as many output rows as the head has room for, nearly equal numbers of
+// them, so that none of these parts is of a few rows only.
+void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
+  const uint64_t rows = body[parts.linear].rows;
+  const uint64_t n = (rows + top_head::max_outputs - 1) / top_head::max_outputs;
+  for (uint64_t i = 0; i < n; ++i) {
+    if (i != 0) workers.sync();  // what the head knows of the rows before is read no more
+    const uint64_t first = rows * i / n;
+    some_largest(body, parts, workers, first, rows * (i + 1) / n - first);
+  }
 }
 
 }  // namespace
@@ -327,7 +341,7 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
           lm_head);
       out.composites.back().top = {
           kernel_id(std::string("lm_head_top.") + pass.name + "+" + f.name, pass.isa),
-          top_head::max_top, top_head::max_outputs, pass.prepare, lm_head_top};
+          top_head::max_top, UINT32_MAX, pass.prepare, lm_head_top};
     }
 }
 

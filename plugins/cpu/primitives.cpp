@@ -72,7 +72,7 @@ void run_linear_dense(const call& c, const share& s) noexcept {
 
 void rope(const call& c, const share& s) noexcept {
   for (uint64_t t = s.first; t < s.last; ++t)
-    rope_row(isa_of(c), c.input<float>(0) + t * c.k, c.step->positions[t], c,
+    rope_row(isa_of(c), c.input<float>(0) + t * c.k, t, c.step->positions[t], c,
              *static_cast<rope_angles*>(s.keep), c.output<float>(0) + t * c.k);
 }
 
@@ -230,7 +230,7 @@ void primitive_list::add_dense() {
 
 void primitive_list::add_rows() {
   out_.worker_keep_bytes = keep_row_at + 2 * keep_line;
-  out_.worker_row_bytes = sizeof(float) + 1;
+  out_.worker_row_bytes = sizeof(float) + most_own_rows;
   out_.most_scores = most_scores;
   out_.worker_room_bytes = room_bytes;
   const char* rows = isa_.rows.isa;

@@ -288,7 +288,7 @@ void compare(const std::string& id) {
 }
 
 struct run_options {
-  uint32_t top = 0;
+  uint32_t top = 0, many = 32;  // tokens that take panels
   runner_options of{};
 };
 
@@ -296,10 +296,10 @@ struct run_options {
 std::set<std::string> run(const conformance::model& m, const run_options& options = {}) {
   ran.clear();
   const backend b;
-  constexpr uint32_t many = 32;
+  const uint32_t many = options.many;
   runner_options of = options.of;
   of.max_tokens = of.max_outputs = many;
-  of.max_blocks = 10;  // that they and the one before them fit into
+  of.max_blocks = many / of.block_tokens + 2;  // that they and the one before them fit into
   runner r(b.table, m, of);
   for (const uint64_t n : {1u, many}) {
     bitnet_step step = r.prepare(std::vector<conformance::token_in>(n, {1}));
@@ -527,6 +527,10 @@ TEST_P(kernel_ids, of_both_heads_that_look_for_the_largest) {
   fast = true;
   EXPECT_TRUE(any_begins(run(tiny_model(shape), options), "lm_head_top.i4+f16."));
   fast = false;
+  options.many = 70;
+  const auto of_many = run(tiny_model(shape), options);
+  EXPECT_TRUE(any_begins(of_many, six ? "lm_head_top.i6+f16." : "lm_head_top.i8+f16."));
+  EXPECT_FALSE(any_begins(of_many, "lm_head.")) << "70 output rows take the two-stage head as well";
 }
 
 INSTANTIATE_TEST_SUITE_P(variants, kernel_ids, testing::ValuesIn(real_and_emulated_forms()),

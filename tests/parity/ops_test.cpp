@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <memory>
 
 #include "golden.hpp"
 #include "ops/ops.hpp"
@@ -60,7 +61,7 @@ TEST(rope, golden_rows) {
     c.floats[1] = 1.0f;
     cpu::rope_angles angles{};
     std::vector<float> y(4);
-    cpu::rope_row(cpu::scalar_form, x.data(), 3, c, angles, y.data());
+    cpu::rope_row(cpu::scalar_form, x.data(), 0, 3, c, angles, y.data());
     const auto expected =
         golden_as<float>(mode == BITNET_ROPE_NEOX ? "rope_neox_y" : "rope_norm_y");
     for (int i = 0; i < 4; ++i) EXPECT_NEAR(y[i], expected[i], 3e-7 * std::fabs(y[i])) << mode;
@@ -77,10 +78,33 @@ TEST(rope, dimensions_past_the_rotated_ones_are_copied) {
   c.floats[1] = 1.0f;
   cpu::rope_angles angles{};
   float y[6] = {};
-  cpu::rope_row(cpu::scalar_form, x, 3, c, angles, y);
+  cpu::rope_row(cpu::scalar_form, x, 0, 3, c, angles, y);
   EXPECT_EQ(y[4], 5.0f);
   EXPECT_EQ(y[5], 6.0f);
   EXPECT_NE(y[0], 1.0f);
+}
+
+// What a worker keeps of the angles of 70 tokens changes no bit, whatever it knew before: of other
+// positions, of other frequencies, of tokens in the same place.
+TEST(rope, known_angles_are_those_of_the_token) {
+  std::vector<float> x(128), y(128), expected(128);
+  for (uint64_t i = 0; i < x.size(); ++i) x[i] = 0.01f * static_cast<float>(i) - 0.5f;
+  const auto known = std::make_unique<cpu::rope_angles>();
+  const auto none = std::make_unique<cpu::rope_angles>();
+  for (int step = 0; step < 6; ++step) {
+    sdk::call c{};
+    c.ints[0] = 1;
+    c.ints[1] = c.ints[2] = 128;
+    c.floats[0] = step % 3 == 2 ? 1e6f : 10000.0f;
+    c.floats[1] = 1.0f;
+    for (uint64_t t = 0; t < 70; ++t) {
+      const auto position = static_cast<int32_t>(step / 2 + 17 * (t % 5));
+      *none = {};
+      cpu::rope_row(cpu::scalar_form, x.data(), t, position, c, *none, expected.data());
+      cpu::rope_row(cpu::scalar_form, x.data(), t, position, c, *known, y.data());
+      ASSERT_EQ(y, expected) << "step " << step << ", token " << t;
+    }
+  }
 }
 
 TEST(relu2, golden_row) {

@@ -432,6 +432,40 @@ TEST_P(each_target, a_step_may_want_only_the_largest_logits) {
   }
 }
 
+// The two-stage head of plugins/cpu takes up to 32 output rows at a time: every number of them
+// around that gives each row's own largest logits, whatever the other rows are.
+TEST_P(each_target, many_rows_may_want_only_the_largest_logits) {
+  tiny_shape shape;
+  shape.vocab = 1500;
+  tiny_host host(2);
+  const plugin p(GetParam().path, host, GetParam().isa);
+  const tiny_model& model = model_of(shape);
+  runner_options options;
+  options.max_tokens = options.max_outputs = 70;
+  options.max_blocks = options.n_blocks = 20;
+  for (const uint32_t rows : {2u, 31u, 32u, 33u, 64u, 70u}) {
+    SCOPED_TRACE(rows);
+    std::vector<token_in> tokens;
+    for (uint32_t t = 0; t < rows; ++t) tokens.push_back({static_cast<int32_t>((7 * t + 3) % 50)});
+    runner full(p.table, model, options), some(p.table, model, options);
+    const std::vector<float> all = full.run(tokens);
+    bitnet_step step = some.prepare(tokens);
+    step.top_logits = 3;
+    ASSERT_EQ(some.submit(step).status, BITNET_OK);
+    for (uint32_t row = 0; row < rows; ++row) {
+      const auto vocab = static_cast<uint64_t>(shape.vocab);
+      const float* of = all.data() + row * vocab;
+      std::vector<float> sorted(of, of + vocab);
+      std::nth_element(sorted.begin(), sorted.begin() + 2, sorted.end(), std::greater<>());
+      for (uint64_t i = 0; i < vocab; ++i) {
+        const float found = some.logits[row * vocab + i];
+        if (of[i] < sorted[2] && std::isinf(found)) continue;
+        ASSERT_EQ(found, of[i]) << "row " << row << ", token " << i;
+      }
+    }
+  }
+}
+
 TEST_P(each_target, a_step_may_want_no_logits) {
   tiny_host host(2);
   const plugin p(GetParam().path, host, GetParam().isa);

@@ -82,6 +82,41 @@ TEST(row_copies, are_read_once_they_are_whole) {
   }
 }
 
+// A server whose steps always have several tokens gets its rows copied as well, but not in a code
+// that serves one token only.
+TEST(row_copies, are_made_by_steps_that_stream) {
+  for (const uint64_t tokens :
+       {uint64_t{2}, uint64_t{7}, uint64_t{16}, sdk::most_streaming_tokens}) {
+    for (const cpu::isa_form* form : all_forms()) {
+      SCOPED_TRACE(std::string(form->name) + " " + std::to_string(tokens));
+      product p(64, tokens);
+      p.form = form;
+      const auto expected = p.run(tokens);
+      sdk::copy_room room(nullptr, always);
+      sdk::row_copy copy(room, p.m, product::row_bytes);
+      p.weight.copy = &copy;
+      for (uint64_t step = 0; step < enough_steps; ++step) {
+        EXPECT_EQ(copy.data(), nullptr) << step;
+        EXPECT_EQ(p.run(tokens), expected);
+      }
+      ASSERT_NE(copy.data(), nullptr);
+      std::ranges::fill(p.codes, uint8_t{0});
+      EXPECT_EQ(p.run(tokens), expected) << "from the copy";
+    }
+    product p(64, tokens);
+    const sdk::copy_code half = {
+        [](const sdk::weight&) -> uint64_t { return product::row_bytes / 2; },
+        [](const sdk::weight&, const void*, uint64_t, uint64_t, uint8_t*) noexcept {
+          return true;
+        }};
+    sdk::copy_room room(nullptr, always);
+    sdk::row_copy coded(room, p.weight, half, nullptr);
+    p.weight.copy = &coded;
+    for (uint64_t step = 0; step < enough_steps; ++step) p.run(tokens);
+    EXPECT_EQ(coded.data(), nullptr) << tokens;
+  }
+}
+
 TEST(row_copies, of_ranges_that_cut_runs_are_not_taken_for_whole) {
   product p(64);
   const auto expected = p.run();

@@ -20,11 +20,13 @@ bool has_one_scale(const sdk::weight& w) {  // or one for each row
   return w.scale_group == 0 || w.scale_group == w.k;
 }
 
-// Where the rows are read. A token by itself streams them, and what it has read is soon copied.
+// Where the rows are read. Steps that stream them soon copy what they have read; a copy in a code
+// serves one token only, so only steps of one token make it.
 const uint8_t* rows_read(const sdk::weight& w, uint64_t tokens, uint64_t first, uint64_t last) {
   if (w.copy == nullptr) return w.data;
-  if (const uint8_t* there = w.copy->data()) return w.copy->coded() ? w.data : there;
-  if (tokens == 1) w.copy->add(w.data, first, last);
+  const bool coded = w.copy->coded();
+  if (const uint8_t* there = w.copy->data()) return coded ? w.data : there;
+  if (coded ? tokens == 1 : sdk::streams_weights(tokens)) w.copy->add(w.data, first, last);
   return w.data;
 }
 

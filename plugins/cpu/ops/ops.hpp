@@ -15,24 +15,33 @@ namespace bitnet::cpu {
 // One row, x and y (k).
 void embed_row(const sdk::weight& table, uint64_t token, float* y);
 
-// The angles of one position; zeroed before its first use. A worker keeps one: all layers of a step
-// turn by the same angles.
+// The angles of the positions of some tokens; zeroed before its first use. A worker keeps one: all
+// layers of a step turn by the same angles.
 struct rope_angles {
-  static constexpr uint64_t max_pairs = 256;
+  static constexpr uint64_t max_pairs = 256, tokens = 32;
+  struct turn {
+    float cosines[max_pairs], sines[max_pairs];
+    int32_t position;
+    uint32_t of;  // `frequencies_known` when it was computed; 0: never
+  };
   double frequencies[max_pairs];  // radians per position
-  float cosines[max_pairs], sines[max_pairs];
-  uint64_t pairs;  // 0: nothing is known yet
-  int32_t position;
+  uint64_t pairs;                 // 0: nothing is known yet
   float theta, scale;
   const sdk::weight* divisors;
+  uint32_t frequencies_known;  // how often they were computed
+  turn of_token[tokens];       // of token t in place t % tokens
 };
-// Behind its angles a worker keeps a row that it alone quantises: a line with the scale, the
-// elements in f32, their codes, and a line that kernels may read past these.
+// Behind its angles a worker keeps rows that it quantises for itself, up to so many: with more, the
+// rows cost longer than the meeting of the workers that they save. There is a line with their
+// scales, the elements of one in f32, the codes of all, and a line that kernels may read past them.
+inline constexpr uint64_t most_own_rows = 4;
 inline constexpr uint64_t keep_line = 64;
+static_assert(most_own_rows * sizeof(float) <= keep_line);
 inline constexpr uint64_t keep_row_at =
     (sizeof(rope_angles) + keep_line - 1) / keep_line * keep_line;
-void rope_row(const isa_form& isa, const float* x, int32_t position, const sdk::call& attributes,
-              rope_angles& known, float* y);
+// Row `token` of the step.
+void rope_row(const isa_form& isa, const float* x, uint64_t token, int32_t position,
+              const sdk::call& attributes, rope_angles& known, float* y);
 
 // k and v (width of the pool), stored at `slot` in the pool's types.
 void kv_write_row(const isa_form& isa, const sdk::kv_storage& kv, uint64_t layer, uint64_t slot,

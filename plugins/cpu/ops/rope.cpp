@@ -38,8 +38,8 @@ void rope_pair_by_pair(const float* x, int32_t position, const sdk::call& a, flo
 
 }  // namespace
 
-void rope_row(const isa_form& isa, const float* x, int32_t position, const sdk::call& a,
-              rope_angles& known, float* y) {
+void rope_row(const isa_form& isa, const float* x, uint64_t token, int32_t position,
+              const sdk::call& a, rope_angles& known, float* y) {
   const uint64_t pairs = static_cast<uint64_t>(a.ints[2]) / 2;
   if (pairs > rope_angles::max_pairs) {
     rope_pair_by_pair(x, position, a, y);
@@ -47,18 +47,25 @@ void rope_row(const isa_form& isa, const float* x, int32_t position, const sdk::
   }
   const bool same = pairs != 0 && known.pairs == pairs && known.theta == a.floats[0] &&
                     known.scale == a.floats[1] && known.divisors == a.w;
-  if (!same)
+  if (!same) {
     for (uint64_t i = 0; i < pairs; ++i) known.frequencies[i] = frequency(a, i);
-  if (!same || known.position != position)
-    for (uint64_t i = 0; i < pairs; ++i)
-      turn(position * known.frequencies[i], known.cosines[i], known.sines[i]);
+    if (++known.frequencies_known == 0) {  // after all numbers: none of the turns may seem known
+      for (rope_angles::turn& t : known.of_token) t.of = 0;
+      known.frequencies_known = 1;
+    }
+  }
   known.pairs = pairs;
   known.theta = a.floats[0];
   known.scale = a.floats[1];
   known.divisors = a.w;
-  known.position = position;
+  rope_angles::turn& now = known.of_token[token % rope_angles::tokens];
+  if (now.of != known.frequencies_known || now.position != position)
+    for (uint64_t i = 0; i < pairs; ++i)
+      turn(position * known.frequencies[i], now.cosines[i], now.sines[i]);
+  now.of = known.frequencies_known;
+  now.position = position;
   isa.rows.rotate(x,
-                  {known.cosines, known.sines, pairs, static_cast<uint64_t>(a.ints[0]),
+                  {now.cosines, now.sines, pairs, static_cast<uint64_t>(a.ints[0]),
                    static_cast<uint64_t>(a.ints[1]), a.ints[3] == BITNET_ROPE_NEOX},
                   y);
 }

@@ -48,7 +48,7 @@ constexpr head_bits fast_bits(const isa_form&) {
 class top_head {
  public:
   static constexpr uint32_t max_top = 8192;    // more are left to the full head
-  static constexpr uint32_t max_outputs = 32;  // rows of one step; the same
+  static constexpr uint32_t max_outputs = 32;  // rows that take the phases together
 
   // Whether there is a two-stage form for these weights.
   static bool fits(const sdk::weight& w);
@@ -67,12 +67,13 @@ class top_head {
   // Throws std::bad_alloc. `w` outlives it; its packed form is there when a step runs.
   top_head(const sdk::weight& w, head_bits bits, uint32_t workers);
 
-  // The phases of a step, in this order; all workers meet between them.
+  // The phases of a step, in this order; all workers meet between them. A step with more than
+  // max_outputs rows takes them several times, and workers meet in between as well.
   void take(uint64_t output, const float* x);  // (k)
   // Approximates rows [first, last) of each output into y (outputs, rows), and notes the `top`
   // largest lower bounds; with 6 bits `first` is even, and the largest approximations are noted.
-  // The copy is read once for all outputs. `streams`: for a token by itself, which copies what it
-  // reads where that is wanted (row_copies.hpp).
+  // The copy is read once for all outputs. `streams`: the first time in a step, which copies what
+  // it reads where that is wanted (row_copies.hpp).
   void approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
                    uint64_t first, uint64_t last, float* y, bool streams = false);
   // Whether settle() has something to do.

@@ -107,6 +107,13 @@ inline bool is_product(uint32_t op) noexcept {
 
 using primitive_kernel = void (*)(const call&, const share&) noexcept;
 
+// Whether a step of so many tokens streams its weights: they come from memory for few tokens, so
+// that where they lie shows in its time. With more tokens the products take most of the time.
+constexpr uint64_t most_streaming_tokens = 32;
+constexpr bool streams_weights(uint64_t tokens) noexcept {
+  return tokens <= most_streaming_tokens;
+}
+
 // How long a worker looks before it sleeps, in rounds of one `pause`: 40 for each step of the
 // host's setting "poll", 0 to 100.
 constexpr uint32_t spins_of(uint32_t poll) noexcept {
