@@ -278,6 +278,31 @@ TEST_F(scheduler, cancels_while_it_generates) {
   expect_no_blocks();
 }
 
+// The backend is asked to end a step of 8000 tokens at the deadline of its only request. A machine
+// may be so busy that the deadline passes before the step begins: then it is tried again.
+TEST_F(scheduler, ends_a_long_step_that_nobody_needs) {
+  n_batch_ = 8192;
+  change_ = [](bitnet_session_options& o) { o.n_context = 8192; };
+  auto one_at_a_time = defaults();
+  one_at_a_time.max_sequences = 1;
+  ASSERT_EQ(open(one_at_a_time), BITNET_OK) << error_.message;
+  wish late;
+  late.prompt = prompt_of(8000, 3);
+  for (uint32_t ms = 5; ms < 2000 && report()["cancelled_steps"] == 0; ms *= 2) {
+    late.deadline_ms = ms;
+    late.prompt.front() = static_cast<bitnet_token>(ms % 100);  // not known from the try before
+    const answer got = read(submit(late)).at(0);
+    EXPECT_EQ(got.end.status, BITNET_TIMEOUT) << got.message;
+    EXPECT_EQ(got.end.n_generated, 0U);
+    expect_no_blocks();
+  }
+  EXPECT_GT(report()["cancelled_steps"], 0);
+  EXPECT_EQ(report()["failed_steps"], 0);
+  wish next;
+  next.prompt = prompt_of(300, 2);
+  EXPECT_EQ(read(submit(next)).at(0).tokens, alone(next)) << "by the blocks that were dropped";
+}
+
 TEST_F(scheduler, waits_for_a_slow_reader) {
   auto o = defaults();
   o.event_capacity = 3;
