@@ -60,7 +60,7 @@ std::vector<ranked> rank(const ids& prompt, const generate::options& o, uint32_t
     const double mean = mean_logprob_of(prompt, what.tokens, most);
     out.push_back({i, std::move(what), mean});
   }
-  std::ranges::stable_sort(out, std::greater{}, &ranked::mean);
+  std::ranges::sort(out, {}, [](const ranked& r) { return std::pair(-r.mean, r.choice); });
   return out;
 }
 
