@@ -26,6 +26,7 @@
 #include "model/model.hpp"
 #include "plugin/loading/backend.hpp"
 #include "reload/generations.hpp"
+#include "schema/known_forms.hpp"
 #include "select/selection.hpp"
 #include "sequence/embedding.hpp"
 #include "sequence/session.hpp"
@@ -146,6 +147,7 @@ struct bitnet_model {
   std::once_flag texts_once;
   std::shared_ptr<const bitnet::grammar::prefix_tree> texts;
   bitnet::generate::known_breakers breakers;  // of DRY
+  bitnet::schema::known_forms forms;          // what texts are kept to
 };
 
 struct bitnet_session {

@@ -1,0 +1,43 @@
+#pragma once
+// The last few grammars and JSON schemas as rules, so that requests of one form compile it once.
+//
+// Memory   of at most 8 of them, each within the bounds of grammar/rules.hpp.
+// Errors   those of grammar::parse_gbnf and compile(); a text that is refused is not kept.
+// Threads  any.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/result.hpp"
+#include "grammar/rules.hpp"
+
+namespace bitnet::schema {
+
+enum class notation : uint8_t { gbnf, json_schema };
+
+class known_forms {
+ public:
+  static constexpr std::size_t most = 8;
+
+  result<std::shared_ptr<const grammar::rule_set>> find(notation written_in, std::string_view text);
+  // Texts that were compiled since the beginning.
+  [[nodiscard]] uint64_t n_compiled() const;
+
+ private:
+  struct entry {
+    notation written_in;
+    std::string text;
+    std::shared_ptr<const grammar::rule_set> rules;
+  };
+  std::shared_ptr<const grammar::rule_set> look_up(notation written_in, std::string_view text);
+
+  mutable std::mutex turn_;  // guards what follows; not held while a text is compiled
+  std::vector<entry> all_;   // the one that was asked for last is the last
+  uint64_t n_compiled_ = 0;
+};
+
+}  // namespace bitnet::schema
