@@ -2,6 +2,7 @@
 
 import base64
 import json
+import math
 import os
 import random
 import resource
@@ -10,6 +11,7 @@ import struct
 import subprocess
 import time
 
+from divergence import read_npy
 import support
 from support import PROGRAM, TIMEOUT_S, demo_model, needs_backend
 
@@ -146,6 +148,85 @@ class Answers(Batch):
             self.assertEqual(bytes(row["bytes"]).decode(), row["token"])
             self.assertEqual(row["top_logprobs"][0]["logprob"], row["logprob"])
 
+    def test_repeat_the_prompt_with_its_log_probabilities(self):
+        ids = [int(x) for x in self.ok("tokenize", "--add-bos", PROMPTS[0]).text.split()]
+        lines = [line("score", echo=True, logprobs=2, max_tokens=0), line("ids", prompt=ids, echo=True, logprobs=2, max_tokens=0),
+                 line("both", echo=True, logprobs=1, n=2), line("text", echo=True), line("plain", logprobs=1)]
+        got, _ = self.answers(lines)
+        plain, = got["plain"]["response"]["body"]["choices"]
+        self.assertEqual(said(got["text"]), [PROMPTS[0] + plain["text"]])
+        score, = got["score"]["response"]["body"]["choices"]
+        self.assertEqual((score["text"], score["finish_reason"]), (PROMPTS[0], "length"))
+        self.assertEqual(got["score"]["response"]["body"]["usage"]["completion_tokens"], 0)
+        scores = score["logprobs"]
+        self.assertEqual(got["ids"]["response"]["body"]["choices"][0]["logprobs"]["token_logprobs"], scores["token_logprobs"])
+        self.assertIsNone(scores["token_logprobs"][0])
+        self.assertIsNone(scores["top_logprobs"][0])
+        self.assertEqual(len(scores["tokens"]), len(ids))
+        file = self.path("logits.npy")
+        self.ok("logits", "-p", PROMPTS[0], "--all", "-o", file)
+        with open(file, "rb") as f:
+            (_, n_vocab), values = read_npy(f.read())
+        for i, logprob in enumerate(scores["token_logprobs"][1:]):
+            row = struct.unpack_from(f"<{n_vocab}f", values, 4 * n_vocab * i)
+            self.assertAlmostEqual(logprob, row[ids[i + 1]] - math.log(sum(map(math.exp, row))), places=4)
+        for both in got["both"]["response"]["body"]["choices"]:
+            self.assertEqual(both["text"], PROMPTS[0] + plain["text"])
+            for name in ("tokens", "token_logprobs"):
+                self.assertEqual(both["logprobs"][name], scores[name] + plain["logprobs"][name])
+            offsets = both["logprobs"]["text_offset"]
+            self.assertEqual(offsets[len(ids):], [len(PROMPTS[0]) + x for x in plain["logprobs"]["text_offset"]])
+            for token, begin, end in zip(both["logprobs"]["tokens"], offsets, [*offsets[1:], len(both["text"])]):
+                self.assertIn(both["text"][begin:end], (token, token.lstrip(" "), ""))
+
+    def test_are_the_best_of_several(self):
+        how = {"temperature": 1, "seed": 3, "logprobs": 0}
+        got, _ = self.answers([line("best", best_of=4, n=2, **how), line("all", n=4, **how)])
+
+        def mean(choice):
+            scores = choice["logprobs"]["token_logprobs"]
+            return sum(scores) / len(scores)
+
+        ranked = sorted(got["all"]["response"]["body"]["choices"], key=mean, reverse=True)
+        self.assertEqual(said(got["best"]), [x["text"] for x in ranked[:2]])
+        self.assertNotEqual(ranked[0]["text"], ranked[3]["text"])
+
+    def test_follow_schemas(self):
+        schema = {"type": "object", "properties": {"z": {"type": "boolean"}, "a": {"enum": ["x", "y"]}}, "required": ["z", "a"],
+                  "additionalProperties": False}
+        ways = {"named": {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": True, "schema": schema}}},
+                "object": {"response_format": {"type": "json_object", "schema": schema}}, "member": {"json_schema": schema}}
+        got, _ = self.answers([chat(name, "JSON!", max_tokens=100, **way) for name, way in ways.items()] +
+                              [line("text", max_tokens=100, **ways["named"])])
+        for name in (*ways, "text"):
+            text = said(got[name])[0]
+            value = json.loads(text if name == "text" else text["content"])
+            self.assertEqual(list(value), ["z", "a"], "in the order of the schema")
+            self.assertIsInstance(value["z"], bool)
+            self.assertIn(value["a"], ("x", "y"))
+
+    def test_are_sampled_as_asked(self):
+        base = {"temperature": 1.5, "seed": 5, "ignore_eos": True, "max_tokens": 40}
+        dry = {"dry_multiplier": 9.0, "dry_allowed_length": 1, "dry_penalty_last_n": -1}
+        ways = [{}, {"top_n_sigma": 0.5}, {"typical_p": 0.8}, {"xtc_probability": 1, "xtc_threshold": 0.05},
+                {"dynatemp_range": 1.4}, {"mirostat": 1, "mirostat_tau": 8}, {"mirostat": 2, "mirostat_tau": 2},
+                {**dry, "dry_sequence_breakers": []}, {**dry, "dry_sequence_breakers": ["a", "e"]}]
+        got, _ = self.answers([line(f"{i}", **base, **way) for i, way in enumerate(ways)])
+        options = {"top_n_sigma": "top-nsigma", "typical_p": "typical", "mirostat_tau": "mirostat-ent"}
+        for i, way in enumerate(ways):
+            words = []
+            for name, value in way.items():
+                if name == "dry_sequence_breakers":
+                    words += [x for one in value or ["none"] for x in ("--dry-sequence-breaker", one)]
+                else:
+                    words += [f"--{options.get(name, name.replace('_', '-'))}", f"{value}"]
+            alone = self.ok("run", "-p", PROMPTS[0], "-n", "40", "--temp", "1.5", "--seed", "5", "--ignore-eos",
+                            "--no-display-prompt", *words).text[:-1]
+            self.assertEqual(said(got[f"{i}"]), [alone], way)
+        texts = [said(got[f"{i}"])[0] for i in range(len(ways))]
+        self.assertEqual(len(set(texts[:-1])), len(texts) - 1, "each changes the text")
+        self.assertNotEqual(texts[-1], texts[-2], "what ends a repetition counts")
+
     def test_of_defaults_by_options(self):
         lines = [line("a", temperature=None, max_tokens=None), line("b", temperature=None, max_tokens=None)]
         got, _ = self.answers(lines, "-n", "4", "--seed", "7", "-np", "2")
@@ -162,8 +243,10 @@ class Answers(Batch):
 @needs_backend
 class Errors(Batch):
     def test_name_the_member(self):
-        rows = {"temperature": line("a", temperature="hot"), "stream": line("b", stream=True), "echo": line("c", echo=True),
-                "response_format.type": line("d", response_format={"type": "json_schema"}),
+        rows = {"temperature": line("a", temperature="hot"), "stream": line("b", stream=True), "suffix": line("c", suffix="x"),
+                "response_format.json_schema": line("d", response_format={"type": "json_schema"}),
+                "json_schema": line("h", json_schema={"properties": {"a": {"minimun": 1}}}),
+                "response_format": line("i", json_schema={}, response_format={"type": "json_object"}),
                 "tools[0].name": chat("e", "a", tools=[{"type": "function"}]),
                 "messages[0].role": line("f", "/v1/chat/completions", messages=[{"role": "king", "content": "a"}]),
                 "tool_choice": chat("g", "a", tools=TOOLS, tool_choice="required", grammar='root ::= "a"')}
@@ -175,7 +258,9 @@ class Errors(Batch):
             self.assertEqual(error["type"], "invalid_request_error")
             self.assertEqual(answer["error"], {k: error[k] for k in ("code", "message", "param")})
             self.assertIn(param, error["message"])
-        self.assertIn("0 answered, 7 errors, 0 skipped", done.stderr)
+        self.assertIn("#/properties/a/minimun", got["h"]["error"]["message"])
+        self.assertIn("'grammar'", got["g"]["error"]["message"], "both are named")
+        self.assertIn("0 answered, 9 errors, 0 skipped", done.stderr)
 
     def test_of_a_context_have_both_numbers(self):
         got, _ = self.answers([line("a", prompt=[5] * 300), line("b", prompt=[5] * 255), line("c", "/v1/embeddings", input=[5] * 257)],

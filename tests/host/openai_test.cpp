@@ -4,11 +4,13 @@
 #include <cstdlib>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <sstream>
 
 #include "openai/answer.hpp"
 #include "openai/base64.hpp"
 #include "openai/json_grammar.hpp"
+#include "openai/raw_member.hpp"
 #include "openai/request.hpp"
 
 namespace bitnet::host::openai {
@@ -21,7 +23,7 @@ constexpr model_limits model{.n_vocab = 1000, .n_embedding = 64, .n_context = 51
 parsed<request> read(endpoint to, const char* text) {
   auto body = parse_object(text, "the body");
   if (!body) return std::unexpected(body.error());
-  return parse_request(to, *body, model, generation_wish());
+  return parse_request(to, *body, text, model, generation_wish());
 }
 
 TEST(openai_request, reads_what_a_chat_asks_for) {
@@ -40,7 +42,7 @@ TEST(openai_request, reads_what_a_chat_asks_for) {
   EXPECT_EQ(json::parse(r->messages).size(), 2U) << "the library reads them";
   EXPECT_EQ(json::parse(r->tools)[0]["type"], "function");
   EXPECT_EQ(r->tool_choice, "\"required\"");
-  EXPECT_EQ(r->template_arguments, R"({"enable_thinking":false})");
+  EXPECT_EQ(r->template_arguments, R"({"enable_thinking": false})") << "as it is written";
   EXPECT_TRUE(r->one_call);
   const generation_wish& how = r->how;
   EXPECT_EQ(how.max_tokens, 8) << "the newer member counts";
@@ -105,6 +107,101 @@ TEST(openai_request, folds_seeds_of_64_bits) {
   }
 }
 
+// The library gets a schema as it was written: the order of its members is that of the answer's.
+TEST(openai_request, takes_schemas_as_they_are_written) {
+  const char* const schema = R"({"properties": {"z": {}, "a" : {}},  "type": "object"})";
+  const std::pair<std::string, const char*> rows[] = {
+      {R"("json_schema": )" + std::string(schema), "json_schema"},
+      {R"("response_format": {"schema": )" + std::string(schema) + R"(, "type": "json_object"})",
+       "response_format"},
+      {R"("response_format": {"type": "json_schema", "json_schema": {"strict": true, "schema": )" +
+           std::string(schema) + R"(, "name": "n"}})",
+       "response_format"}};
+  for (const auto& [member, by] : rows) {
+    const std::string body = R"({"prompt": "a", )" + member + "}";
+    const auto r = read(endpoint::completions, body.c_str());
+    ASSERT_TRUE(r) << body << r.error().message;
+    EXPECT_EQ(r->how.json_schema, schema) << body;
+    EXPECT_EQ(r->how.form_member, by);
+    const token_list ids = {1};
+    const generation_view view(r->how, ids);
+    const bitnet_str given = view.options().generation->json_schema;
+    EXPECT_EQ(std::string_view(given.data, given.size), schema);
+  }
+  const auto plain = read(endpoint::completions, R"({"prompt": "a", "response_format":
+      {"type": "json_object", "schema": {}}, "grammar": ""})");
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(plain->how.grammar, json_grammar) << "a schema that says nothing";
+}
+
+TEST(openai_request, takes_every_sampler) {
+  const auto r = read(endpoint::completions, R"({"prompt": "a", "typical_p": 0.5, "top_n_sigma": 2,
+      "xtc_probability": 0.25, "xtc_threshold": 0.125, "dynatemp_range": 0.5,
+      "dynatemp_exponent": 2, "mirostat": 2, "mirostat_tau": 3, "mirostat_eta": 0.25,
+      "dry_multiplier": 0.75, "dry_base": 2.5, "dry_allowed_length": 3, "dry_penalty_last_n": -1,
+      "dry_sequence_breakers": ["\n", "\u00e9"]})");
+  ASSERT_TRUE(r) << r.error().message;
+  const token_list ids = {1};
+  const generation_view view(r->how, ids);
+  const bitnet_sampling& s = *view.options().generation->sampling;
+  EXPECT_EQ(s.typical_p, 0.5F);
+  EXPECT_EQ(s.top_n_sigma, 2);
+  EXPECT_EQ(s.xtc_probability, 0.25F);
+  EXPECT_EQ(s.xtc_threshold, 0.125F);
+  EXPECT_EQ(s.dynatemp_range, 0.5F);
+  EXPECT_EQ(s.dynatemp_exponent, 2);
+  EXPECT_EQ(s.mirostat, 2);
+  EXPECT_EQ(s.mirostat_tau, 3);
+  EXPECT_EQ(s.mirostat_eta, 0.25F);
+  EXPECT_EQ(s.dry_multiplier, 0.75F);
+  EXPECT_EQ(s.dry_base, 2.5F);
+  EXPECT_EQ(s.dry_allowed_length, 3);
+  EXPECT_EQ(s.dry_penalty_last_n, -1);
+  ASSERT_EQ(s.n_dry_breakers, 2U);
+  EXPECT_EQ(std::string_view(s.dry_breakers[1].data, s.dry_breakers[1].size), "\u00e9");
+  const auto none = read(endpoint::completions, R"({"prompt": "a", "dry_sequence_breakers": []})");
+  ASSERT_TRUE(none) << none.error().message;
+  EXPECT_EQ(generation_view(none->how, ids).options().generation->sampling->n_dry_breakers, 0U);
+  const generation_wish by_default;
+  EXPECT_EQ(generation_view(by_default, ids).options().generation->sampling->n_dry_breakers, 4U);
+}
+
+TEST(openai_request, scores_prompts_and_chooses_the_best) {
+  const token_list ids = {1};
+  const auto r = read(endpoint::completions, R"({"prompt": "a", "echo": true, "logprobs": 2,
+      "max_tokens": 0, "n": 2, "best_of": 4})");
+  ASSERT_TRUE(r) << r.error().message;
+  const generation_view view(r->how, ids);
+  const bitnet_request_options& o = view.options();
+  EXPECT_EQ(o.generation->max_tokens, 0);
+  EXPECT_EQ(std::tuple(o.n_choices, o.best_of), std::tuple(2U, 4U));
+  EXPECT_EQ(std::tuple(o.prompt_logprobs, o.n_top_prompt_logprobs), std::tuple(1U, 2U));
+  const auto plain = read(endpoint::completions, R"({"prompt": "a", "echo": true})");
+  ASSERT_TRUE(plain) << plain.error().message;
+  EXPECT_EQ(generation_view(plain->how, ids).options().prompt_logprobs, 0U);
+}
+
+TEST(raw_member, is_what_nlohmann_reads) {
+  const char* const texts[] = {R"({})",
+                               R"({"a":1})",
+                               " {\n\"b\" : [1, {\"a\": 2}] , \"a\":\"}\\\"]\" } ",
+                               R"({"a":{"a":[]},"a":-1.5e3})",
+                               R"({"\u0061": true, "b":"a"})",
+                               R"({"a":""})",
+                               "\xEF\xBB\xBF{\"a\":null}",
+                               R"({"b":{"a":1},"\"a\"":2})"};
+  for (const char* const text : texts) {
+    const json whole = json::parse(text);
+    const std::string_view found = raw_member(text, "a");
+    ASSERT_EQ(found.empty(), !whole.contains("a")) << text;
+    if (!found.empty()) {
+      EXPECT_EQ(json::parse(found), whole["a"]) << text;
+    }
+  }
+  for (const char* const text : {"", "{", R"({"a)", R"({"a")", R"({"a":)", R"({"a\)", "}", "[1]"})
+    EXPECT_EQ(raw_member(text, "a"), "") << text;
+}
+
 struct wrong {
   endpoint to;
   const char* body;
@@ -116,6 +213,17 @@ struct wrong {
 constexpr endpoint chat = endpoint::chat;
 constexpr endpoint completion = endpoint::completions;
 constexpr endpoint embed = endpoint::embeddings;
+
+void expect_wrong(std::span<const wrong> rows) {
+  for (const wrong& one : rows) {
+    const auto r = read(one.to, one.body);
+    ASSERT_FALSE(r) << one.body;
+    EXPECT_EQ(r.error().param, one.param) << one.body;
+    EXPECT_EQ(r.error().code, one.code) << one.body;
+    EXPECT_NE(r.error().message.find(one.part), std::string::npos) << r.error().message;
+    EXPECT_EQ(r.error().status, 400);
+  }
+}
 
 TEST(openai_request, names_the_member_that_is_wrong) {
   const wrong rows[] = {
@@ -145,11 +253,20 @@ TEST(openai_request, names_the_member_that_is_wrong) {
        "from 0 to 20"},
       {completion, R"({"prompt": "a", "grammar": "root ::= ("})", "grammar", "invalid_value",
        "grammar"},
-      {completion, R"({"prompt": "a", "echo": true})", "echo", "unsupported_parameter", "'echo'"},
+      {completion, R"({"prompt": "a", "echo": 1})", "echo", "invalid_type", "true or false"},
+      {chat, R"({"messages": ["a"], "echo": true, "max_tokens": 0})", "max_tokens", "invalid_type",
+       "with 'echo'"},
       {completion, R"({"prompt": "a", "suffix": "b"})", "suffix", "unsupported_parameter",
        "'suffix'"},
-      {completion, R"({"prompt": "a", "best_of": 3})", "best_of", "unsupported_parameter",
-       "'best_of'"},
+      {completion, R"({"prompt": "a", "best_of": 2, "n": 3})", "best_of", "invalid_value",
+       "'n' is 3"},
+      {completion, R"({"prompt": "a", "best_of": 129})", "best_of", "invalid_type", "1 to 128"},
+      {completion, R"({"prompt": "a", "dry_sequence_breakers": "\n"})", "dry_sequence_breakers",
+       "invalid_type", "an array"},
+      {completion, R"({"prompt": "a", "dry_sequence_breakers": ["a", ""]})",
+       "dry_sequence_breakers", "invalid_type", "1 to 40 bytes"},
+      {completion, R"({"prompt": "a", "mirostat": 3})", "mirostat", "invalid_type", "0 to 2"},
+      {completion, R"({"prompt": "a", "typical_p": -1})", "typical_p", "invalid_type", "0 to 1"},
       {chat, R"({"messages": []})", "messages", "invalid_type", "at least one"},
       {chat, R"({"messages": {}})", "messages", "invalid_type", "an array"},
       {chat, R"({"messages": ["a"], "tools": {}})", "tools", "invalid_type", "an array"},
@@ -164,14 +281,32 @@ TEST(openai_request, names_the_member_that_is_wrong) {
       {embed, R"({"input": "a", "encoding_format": "hex"})", "encoding_format", "invalid_type",
        "base64"},
       {embed, R"({"input": "a", "dimensions": 32})", "dimensions", "unsupported_parameter", "64"}};
-  for (const wrong& one : rows) {
-    const auto r = read(one.to, one.body);
-    ASSERT_FALSE(r) << one.body;
-    EXPECT_EQ(r.error().param, one.param) << one.body;
-    EXPECT_EQ(r.error().code, one.code) << one.body;
-    EXPECT_NE(r.error().message.find(one.part), std::string::npos) << r.error().message;
-    EXPECT_EQ(r.error().status, 400);
-  }
+  expect_wrong(rows);
+}
+
+TEST(openai_request, names_the_place_in_a_schema_and_both_forms) {
+  const wrong rows[] = {
+      {completion, R"({"prompt": "a", "json_schema": {"minimun": 3}})", "json_schema",
+       "invalid_value", "#/minimun"},
+      {completion, R"({"prompt": "a", "json_schema": "object"})", "json_schema", "invalid_type",
+       "a JSON schema"},
+      {completion, R"({"prompt": "a", "json_schema": {}, "grammar": "root ::= \"a\""})",
+       "json_schema", "invalid_value", "'grammar' and 'json_schema'"},
+      {completion, R"({"prompt": "a", "json_schema": {}, "response_format":
+                       {"type": "json_object"}})",
+       "response_format", "invalid_value", "'json_schema' and 'response_format'"},
+      {chat, R"({"messages": ["a"], "response_format": {"type": "json_object",
+                 "schema": {"properties": {"a": {"not": {}}}}}})",
+       "response_format.schema", "invalid_value", "#/properties/a/not"},
+      {chat, R"({"messages": ["a"], "response_format": {"type": "json_schema", "json_schema":
+                 {"name": "n", "schema": {"type": "integer", "if": {}}}}})",
+       "response_format.json_schema.schema", "invalid_value", "#/if"},
+      {chat, R"({"messages": ["a"], "response_format": {"type": "json_schema", "json_schema":
+                 {"name": "n"}}})",
+       "response_format.json_schema.schema", "invalid_type", "found nothing"},
+      {chat, R"({"messages": ["a"], "response_format": {"type": "json_schema", "schema": {}}})",
+       "response_format.json_schema", "invalid_type", "an object with 'schema'"}};
+  expect_wrong(rows);
 }
 
 TEST(openai_request, refuses_what_is_too_deep_before_it_is_built) {
@@ -219,8 +354,7 @@ bitnet_event event_of(uint32_t kind, uint32_t choice, const char* text, uint32_t
 }
 
 // With a prompt that was plain text.
-json response_of(const request& asked, const collected_answer& answer) {
-  const prompt of;
+json response_of(const request& asked, const collected_answer& answer, const prompt& of = {}) {
   const auto out =
       response_json(asked, {"cmpl-1", 7, "m", "fp_1"}, std::span(&answer, 1), std::span(&of, 1));
   return out ? json::parse(out->dump()) : json();
@@ -247,6 +381,39 @@ TEST(openai_answer, collects_choices_until_all_have_ended) {
   EXPECT_EQ(out["usage"]["completion_tokens"], 6);
   EXPECT_EQ(out["usage"]["total_tokens"], 10);
   EXPECT_EQ(out["usage"]["prompt_tokens_details"]["cached_tokens"], 1);
+}
+
+TEST(openai_answer, begins_with_the_prompt_that_was_echoed) {
+  const bitnet_logprob top{7, -0.5F};
+  bitnet_event first = event_of(BITNET_EVENT_PROMPT, 0, "", 0);
+  bitnet_event second = event_of(BITNET_EVENT_PROMPT, 0, "a", 0);
+  first.token = second.token = 7;
+  second.logprob = -2;
+  second.top = &top;
+  second.n_top = 1;
+  collected_answer both(2, nullptr);
+  both.take(first, true);
+  both.take(second, true);
+  for (const uint32_t i : {0U, 1U}) {
+    bitnet_event text = event_of(BITNET_EVENT_TEXT, i, "b", 0);
+    text.token = 8;
+    text.logprob = -1;
+    both.take(text, true);
+    both.take(event_of(BITNET_EVENT_END, i, "", BITNET_STOP_LENGTH), true);
+  }
+  request asked;
+  asked.to = endpoint::completions;
+  asked.how.logprobs = asked.how.echo = true;
+  const json out = response_of(asked, both, {{}, nullptr, "\u00e9a"});
+  for (const json& choice : out["choices"]) {
+    EXPECT_EQ(choice["text"], "\u00e9ab");
+    const json& scores = choice["logprobs"];
+    EXPECT_EQ(scores["token_logprobs"], json({nullptr, -2, -1}))
+        << "nothing comes before the first";
+    EXPECT_TRUE(scores["top_logprobs"][0].is_null());
+    EXPECT_EQ(scores["top_logprobs"][1].size(), 1U);
+    EXPECT_EQ(scores["text_offset"].back(), 2) << "characters of the prompt, not bytes";
+  }
 }
 
 TEST(openai_answer, of_a_form_is_its_text) {

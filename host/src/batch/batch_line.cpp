@@ -6,6 +6,7 @@
 
 #include "batch/id_set.hpp"
 #include "openai/body.hpp"
+#include "openai/raw_member.hpp"
 #include "text/json_members.hpp"
 
 namespace bitnet::host::batch {
@@ -74,7 +75,8 @@ read_line read_request_line(std::string_view text) {
     out.fault = *in.error();
     return out;
   }
-  out.request = request_line{id, *to, std::move((*content)["body"])};
+  out.request = request_line{id, *to, std::move((*content)["body"]),
+                             std::string(openai::raw_member(text, "body"))};
   return out;
 }
 

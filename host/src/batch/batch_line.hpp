@@ -19,6 +19,7 @@ struct request_line {
   std::string custom_id;
   openai::endpoint to = openai::endpoint::chat;
   nlohmann::json body;
+  std::string text;  // of the body
 };
 
 // What of a line could be read: a request, or why there is none, with the id where there is one.

@@ -113,7 +113,7 @@ result<void> batch_runner::write_fault(const std::string& custom_id, uint64_t nu
 
 openai::parsed<std::shared_ptr<batch_runner::job>> batch_runner::job_of(
     const batch::request_line& line, const openai::model_limits& limits) {
-  auto asked = openai::parse_request(line.to, line.body, limits, plan_.defaults);
+  auto asked = openai::parse_request(line.to, line.body, line.text, limits, plan_.defaults);
   if (!asked) return std::unexpected(asked.error());
   if (asked->stream)
     return openai::unsupported("stream", "a batch writes whole answers; leave it out");

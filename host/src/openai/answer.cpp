@@ -70,7 +70,7 @@ ordered_json logprob_json(const std::string& piece, float logprob) {
 ordered_json chat_logprobs(const choice& said) {
   ordered_json content = ordered_json::array();
   for (const token_logprob& one : said.logprobs) {
-    ordered_json row = logprob_json(one.piece, one.logprob);
+    ordered_json row = logprob_json(one.piece, one.logprob.value_or(0));
     ordered_json top = ordered_json::array();
     for (const auto& [piece, logprob] : one.top) top.push_back(logprob_json(piece, logprob));
     row["top_logprobs"] = std::move(top);
@@ -110,30 +110,67 @@ parsed<ordered_json> message_of(const choice& said, const prompt& asked,
 
 // ---- completions -------------------------------------------------------------------------------
 
-ordered_json completion_logprobs(const choice& said) {
-  ordered_json tokens = ordered_json::array();
-  ordered_json logprobs = ordered_json::array();
-  ordered_json tops = ordered_json::array();
-  ordered_json offsets = ordered_json::array();
-  uint64_t offset = 0;  // in characters
-  for (const token_logprob& one : said.logprobs) {
-    tokens.push_back(one.piece);
-    logprobs.push_back(shortest(one.logprob));
-    ordered_json top = ordered_json::object();
+uint64_t characters_of(std::string_view text) {
+  return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues_character));
+}
+
+// Bytes that a token has where `text` goes on. A text has neither the control tokens that were put
+// before it nor, where the vocabulary puts a blank before it, that blank.
+std::size_t width_in(std::string_view text, std::string_view piece) {
+  if (text.starts_with(piece)) return piece.size();
+  if (piece.starts_with(' ') && text.starts_with(piece.substr(1))) return piece.size() - 1;
+  return 0;
+}
+
+// The four lists of a completion's log probabilities.
+class logprob_lists {
+ public:
+  // `offset`: characters of the choice's text before the token.
+  void add(const token_logprob& one, uint64_t offset) {
+    tokens_.push_back(one.piece);
+    logprobs_.push_back(one.logprob ? ordered_json(shortest(*one.logprob)) : ordered_json());
+    ordered_json top = one.logprob ? ordered_json::object() : ordered_json();
     for (const auto& [piece, logprob] : one.top) top[piece] = shortest(logprob);
-    tops.push_back(std::move(top));
-    offsets.push_back(offset);
-    offset += one.piece.size() -
-              static_cast<std::size_t>(std::ranges::count_if(one.piece, continues_character));
+    tops_.push_back(std::move(top));
+    offsets_.push_back(offset);
   }
-  return {{"tokens", std::move(tokens)},
-          {"token_logprobs", std::move(logprobs)},
-          {"top_logprobs", std::move(tops)},
-          {"text_offset", std::move(offsets)}};
+  ordered_json take() {
+    return {{"tokens", std::move(tokens_)},
+            {"token_logprobs", std::move(logprobs_)},
+            {"top_logprobs", std::move(tops_)},
+            {"text_offset", std::move(offsets_)}};
+  }
+
+ private:
+  ordered_json tokens_ = ordered_json::array();
+  ordered_json logprobs_ = ordered_json::array();
+  ordered_json tops_ = ordered_json::array();
+  ordered_json offsets_ = ordered_json::array();
+};
+
+// `echoed`: the text before the answer, of the tokens of `before`.
+ordered_json completion_logprobs(const choice& said, std::string_view echoed,
+                                 std::span<const token_logprob> before) {
+  logprob_lists out;
+  std::size_t at = 0;  // bytes
+  uint64_t offset = 0;
+  for (const token_logprob& one : before) {
+    out.add(one, offset);
+    const std::size_t width = width_in(echoed.substr(at), one.piece);
+    offset += characters_of(echoed.substr(at, width));
+    at += width;
+  }
+  offset = characters_of(echoed);
+  for (const token_logprob& one : said.logprobs) {
+    out.add(one, offset);
+    offset += characters_of(one.piece);
+  }
+  return out.take();
 }
 
 parsed<ordered_json> choice_json(const request& from, const object_facts& about, std::size_t index,
-                                 const choice& said, const prompt& asked) {
+                                 const choice& said, const collected_answer& of,
+                                 const prompt& asked) {
   const bool is_chat = from.to == endpoint::chat;
   ordered_json row = {{"index", index}};
   const char* reason = said.finish_reason;
@@ -144,11 +181,12 @@ parsed<ordered_json> choice_json(const request& from, const object_facts& about,
       reason = "tool_calls";
     row["message"] = *std::move(message);
   } else {
-    row["text"] = said.text;
+    row["text"] = asked.echoed + said.text;
   }
   row["logprobs"] = nullptr;
   if (from.how.logprobs)
-    row["logprobs"] = is_chat ? chat_logprobs(said) : completion_logprobs(said);
+    row["logprobs"] = is_chat ? chat_logprobs(said)
+                              : completion_logprobs(said, asked.echoed, of.prompt_logprobs());
   row["finish_reason"] = reason;
   return row;
 }
@@ -179,11 +217,11 @@ void usage::add(const usage& other) {
   cached += other.cached;
 }
 
-void collected_answer::add_logprob(const bitnet_event& e, choice& to) {
+token_logprob collected_answer::logprob_of(const bitnet_event& e) const {
   token_logprob one{piece_of(with_, e.token), e.logprob, {}};
   for (uint32_t i = 0; i < e.n_top; ++i)
     one.top.emplace_back(piece_of(with_, e.top[i].token), e.top[i].logprob);
-  to.logprobs.push_back(std::move(one));
+  return one;
 }
 
 void collected_answer::end(const bitnet_event& e, choice& of) {
@@ -201,9 +239,12 @@ void collected_answer::end(const bitnet_event& e, choice& of) {
 void collected_answer::take(const bitnet_event& e, bool with_logprobs) {
   if (e.choice >= choices_.size()) return;
   choice& to = choices_[e.choice];
-  if (e.kind == BITNET_EVENT_TEXT) {
+  if (e.kind == BITNET_EVENT_PROMPT) {
+    prompt_logprobs_.push_back(logprob_of(e));
+    if (prompt_logprobs_.size() == 1) prompt_logprobs_.front().logprob.reset();
+  } else if (e.kind == BITNET_EVENT_TEXT) {
     to.text.append(e.text.data, e.text.size);
-    if (with_logprobs && e.token >= 0) add_logprob(e, to);
+    if (with_logprobs && e.token >= 0) to.logprobs.push_back(logprob_of(e));
   } else if (e.kind == BITNET_EVENT_END) {
     end(e, to);
   }
@@ -225,7 +266,7 @@ parsed<ordered_json> response_json(const request& from, const object_facts& abou
       continue;
     }
     for (const choice& said : answers[p].choices()) {
-      auto row = choice_json(from, about, list.size(), said, prompts[p]);
+      auto row = choice_json(from, about, list.size(), said, answers[p], prompts[p]);
       if (!row) return row;
       list.push_back(*std::move(row));
     }

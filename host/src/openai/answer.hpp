@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <span>
 #include <string>
 #include <utility>
@@ -14,8 +15,8 @@
 namespace bitnet::host::openai {
 
 struct token_logprob {
-  std::string piece;  // bytes, which may be part of a character
-  float logprob = 0;  // natural logarithm
+  std::string piece;             // bytes, which may be part of a character
+  std::optional<float> logprob;  // natural logarithm; the first token of a prompt has none
   std::vector<std::pair<std::string, float>> top;
 };
 
@@ -42,19 +43,22 @@ class collected_answer {
   collected_answer(uint32_t n_choices, const bitnet_model* with)
       : choices_(n_choices), with_(with), n_open_(n_choices) {}
 
-  // A TEXT or an END; of a request with an embedding, its END.
+  // A PROMPT, a TEXT or an END; of a request with an embedding, its END.
   void take(const bitnet_event& e, bool with_logprobs);
   [[nodiscard]] bool ended() const { return n_open_ == 0; }
 
   [[nodiscard]] std::span<const choice> choices() const { return choices_; }
+  // Of the prompt's tokens, where PROMPT events came.
+  [[nodiscard]] std::span<const token_logprob> prompt_logprobs() const { return prompt_logprobs_; }
   [[nodiscard]] std::span<const float> embedding() const { return embedding_; }
   [[nodiscard]] const usage& used() const { return used_; }
 
  private:
-  void add_logprob(const bitnet_event& e, choice& to);
+  [[nodiscard]] token_logprob logprob_of(const bitnet_event& e) const;
   void end(const bitnet_event& e, choice& of);
 
   std::vector<choice> choices_;
+  std::vector<token_logprob> prompt_logprobs_;
   std::vector<float> embedding_;
   const bitnet_model* with_;
   usage used_;

@@ -7,14 +7,13 @@
 #include <utility>
 
 #include "knobs/sampling.hpp"
-#include "openai/json_grammar.hpp"
+#include "openai/answer_form.hpp"
 
 namespace bitnet::host::openai {
 namespace {
 
 using nlohmann::json;
 
-constexpr double most_choices = 128;  // of a request to a scheduler
 constexpr double most_tokens = std::numeric_limits<int32_t>::max();
 
 void read_max_tokens(field_reader& in, generation_wish& how) {
@@ -23,9 +22,9 @@ void read_max_tokens(field_reader& in, generation_wish& how) {
   for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
     const int32_t before = how.max_tokens;
     in.number(name, -1, most_tokens, how.max_tokens);
-    if (how.max_tokens != 0) continue;
+    if (how.max_tokens != 0 || how.echo) continue;
     how.max_tokens = before;
-    in.wrong(name, "at least 1, or -1 for no limit");
+    in.wrong(name, "at least 1, or -1 for no limit; 0 is for completions with 'echo'");
   }
 }
 
@@ -92,43 +91,35 @@ void read_biases(field_reader& in, uint32_t n_vocab, generation_wish& how) {
                                        n_vocab - 1));
 }
 
-void read_format(field_reader& in, generation_wish& how) {
-  std::string grammar;
-  in.text("grammar", grammar);
-  if (!grammar.empty()) {
-    bitnet_error err{};
-    err.struct_size = sizeof err;
-    const bitnet_status status = bitnet_grammar_check({grammar.data(), grammar.size()}, &err);
-    if (status != BITNET_OK) in.keep(error_of(status, err.message, "grammar"));
-    how.grammar = std::move(grammar);
-  }
-  in.refuse("json_schema", "give a GBNF grammar as 'grammar' instead");
-  const json* const found = in.any("response_format");
+void read_breakers(field_reader& in, generation_wish& how) {
+  constexpr std::size_t most = 32;     // of the library
+  constexpr std::size_t longest = 40;  // bytes
+  const json* const found = in.any("dry_sequence_breakers");
   if (found == nullptr || in.error()) return;
-  if (!found->is_object()) return in.wrong("response_format", "an object with 'type'");
-  std::string type;
-  field_reader format(*found, "response_format.");
-  format.text("type", type);
-  if (type == "json_object") {
-    format.refuse("schema", "give a GBNF grammar as 'grammar' instead");
-    how.grammar = json_grammar;
-  } else if (type == "json_schema") {
-    format.refuse("type",
-                  "a JSON schema cannot be followed yet; give a GBNF grammar as 'grammar' "
-                  "instead");
-  } else if (type != "text") {
-    format.wrong("type", "\"text\" or \"json_object\"");
+  bool fine = found->is_array() && found->size() <= most;
+  std::vector<std::string> breakers;
+  for (std::size_t i = 0; fine && i < found->size(); ++i) {
+    const json& one = (*found)[i];
+    fine = one.is_string() && !one.get_ref<const std::string&>().empty() &&
+           one.get_ref<const std::string&>().size() <= longest;
+    if (fine) breakers.push_back(one.get<std::string>());
   }
-  if (format.error()) in.keep(*format.error());
+  if (!fine)
+    return in.wrong(
+        "dry_sequence_breakers",
+        fmt::format("an array of at most {} strings of 1 to {} bytes each", most, longest));
+  how.dry_breakers = std::move(breakers);
 }
 
 }  // namespace
 
 generation_wish::generation_wish() {
   bitnet_sampling_defaults(&sampling, sizeof sampling);
+  bitnet_speculation_defaults(&speculation, sizeof speculation);
 }
 
-void read_generation(field_reader& in, uint32_t n_vocab, generation_wish& how) {
+void read_generation(field_reader& in, std::string_view body, uint32_t n_vocab,
+                     generation_wish& how) {
 #define BITNET_SAMPLING_READ(type, name, initial, accepted, expected, option, aliases, metavar, \
                              lowest, highest, ...)                                              \
   in.number(#name, lowest, highest, how.sampling.name);
@@ -142,7 +133,8 @@ void read_generation(field_reader& in, uint32_t n_vocab, generation_wish& how) {
   read_seed(in, how);
   read_stops(in, how);
   read_biases(in, n_vocab, how);
-  read_format(in, how);
+  read_breakers(in, how);
+  read_form(in, body, how);
 }
 
 generation_view::generation_view(const generation_wish& how, const token_list& prompt)
@@ -151,19 +143,29 @@ generation_view::generation_view(const generation_wish& how, const token_list& p
   sampling_.n_logit_bias = static_cast<uint32_t>(how.biases.size());
   sampling_.logit_bias_size = sizeof(bitnet_logit_bias);
   for (const std::string& stop : how.stops) stops_.push_back({stop.data(), stop.size()});
+  if (how.dry_breakers) {
+    for (const std::string& one : *how.dry_breakers) breakers_.push_back({one.data(), one.size()});
+    sampling_.dry_breakers = breakers_.data();
+    sampling_.n_dry_breakers = static_cast<uint32_t>(breakers_.size());
+  }
   bitnet_generation_defaults(&generation_, sizeof generation_);
   generation_.max_tokens = how.max_tokens;
   generation_.sampling = &sampling_;
   generation_.stop_strings = stops_.data();
   generation_.n_stop_strings = static_cast<uint32_t>(stops_.size());
   generation_.grammar = {how.grammar.data(), how.grammar.size()};
+  generation_.json_schema = {how.json_schema.data(), how.json_schema.size()};
+  if (how.speculation.type != BITNET_SPECULATION_NONE) generation_.speculation = &how.speculation;
   bitnet_request_defaults(&request_, sizeof request_);
   request_.n_choices = how.n_choices;
+  request_.best_of = how.best_of;
   request_.prompt = prompt.data();
   request_.n_prompt = prompt.size();
   request_.generation = &generation_;
   request_.logprobs = how.logprobs ? 1 : 0;
   request_.n_top_logprobs = how.n_top_logprobs;
+  request_.prompt_logprobs = how.logprobs && how.echo ? 1 : 0;
+  request_.n_top_prompt_logprobs = request_.prompt_logprobs != 0 ? how.n_top_logprobs : 0;
 }
 
 }  // namespace bitnet::host::openai

@@ -2,7 +2,9 @@
 // What a body says of how an answer is generated, and the options of bitnet.h for it.
 
 #include <cstdint>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "bitnet/bitnet.h"
@@ -20,16 +22,27 @@ struct generation_wish {
   bool has_seed = false;  // else whoever submits draws one
   std::vector<bitnet_logit_bias> biases;
   std::vector<std::string> stops;
-  std::string grammar;
-  int32_t max_tokens = -1;
+  std::string grammar;      // or
+  std::string json_schema;  // as it was written
+  std::string form_member;  // that asked for one of them, for errors; "": none did
+  std::optional<std::vector<std::string>> dry_breakers;  // else the library's
+  int32_t max_tokens = -1;                               // 0: with `echo` only
   uint32_t n_choices = 1;
+  uint32_t best_of = 0;  // answers of which n_choices are given; 0: no more than these
+  bool echo = false;     // the prompt is before the answer, and so are its log probabilities
   bool logprobs = false;
   uint32_t n_top_logprobs = 0;
+  bitnet_speculation speculation{};  // its model is borrowed
+
+  [[nodiscard]] bool has_form() const { return !grammar.empty() || !json_schema.empty(); }
 };
 
+inline constexpr uint32_t most_choices = 128;  // of a request to a scheduler
+
 // The members that chats and completions have in common; what is absent stays as it is in `how`.
-// Logit biases are of ids below n_vocab.
-void read_generation(field_reader& in, uint32_t n_vocab, generation_wish& how);
+// Logit biases are of ids below n_vocab. `body`: the text of the object that `in` reads.
+void read_generation(field_reader& in, std::string_view body, uint32_t n_vocab,
+                     generation_wish& how);
 
 // The options of a request to a scheduler. They point into `how` and `prompt`, which outlive this
 // object and do not change meanwhile.
@@ -43,7 +56,7 @@ class generation_view {
 
  private:
   bitnet_sampling sampling_;
-  std::vector<bitnet_str> stops_;
+  std::vector<bitnet_str> stops_, breakers_;
   bitnet_generation generation_{};
   bitnet_request_options request_{};
 };

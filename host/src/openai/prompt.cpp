@@ -1,5 +1,7 @@
 #include "openai/prompt.hpp"
 
+#include <fmt/format.h>
+
 #include <string_view>
 #include <utility>
 
@@ -58,18 +60,43 @@ parsed<prompt> chat_prompt(request& from, const bitnet_model* with, const char* 
   bitnet_status status = bitnet_chat_open(with, &how, &opened, &err);
   if (status != BITNET_OK)
     return std::unexpected(error_of(status, err.message, param_of(err.message)));
-  prompt out{{}, {opened, bitnet_chat_close}};
+  prompt out{{}, {opened, bitnet_chat_close}, ""};
   bitnet_chat_info info{};
   info.struct_size = sizeof info;
   status = bitnet_chat_describe(opened, &info, &err);
   if (status != BITNET_OK) return std::unexpected(error_of(status, err.message, "messages"));
   out.ids.assign(info.tokens, info.tokens + info.n_tokens);
   if (info.grammar.size == 0) return out;
-  if (!from.how.grammar.empty())
+  if (from.how.has_form())
     return unsupported("tool_choice",
-                       "a call is demanded, and so is another form; give only one "
-                       "of 'tool_choice' and 'response_format' or 'grammar'");
+                       fmt::format("a call is demanded, and '{}' asks for another form; give only "
+                                   "one of 'tool_choice' and '{}'",
+                                   from.how.form_member, from.how.form_member));
   from.how.grammar.assign(info.grammar.data, info.grammar.size);
+  return out;
+}
+
+parsed<prompt> plain_prompt(const text_or_ids& input, uint32_t flags, const request& from,
+                            const bitnet_model* with) {
+  prompt out;
+  library_error err;
+  if (const auto* const given = std::get_if<token_list>(&input)) {
+    out.ids = *given;
+    if (!from.how.echo) return out;
+    const bitnet_status status = fetch(
+        [&](char* to, uint64_t capacity, uint64_t* needed) {
+          return bitnet_detokenize(with, given->data(), given->size(), 0, to, capacity, needed,
+                                   &err);
+        },
+        out.echoed);
+    if (status == BITNET_OK) return out;
+    return std::unexpected(error_of(status, err.message, prompt_member(from.to)));
+  }
+  const std::string& text = std::get<std::string>(input);
+  auto ids = tokens_of(text, flags, with, prompt_member(from.to));
+  if (!ids) return std::unexpected(ids.error());
+  out.ids = *std::move(ids);
+  if (from.how.echo) out.echoed = text;
   return out;
 }
 
@@ -89,10 +116,10 @@ parsed<std::vector<prompt>> prompts_of(request& from, const bitnet_model* with,
                                        const std::string& template_name) {
   std::vector<prompt> out;
   if (from.to == endpoint::chat) {
-    const bool in_form = !from.how.grammar.empty();
+    const bool in_form = from.how.has_form();
     auto one = chat_prompt(from, with, template_name.empty() ? nullptr : template_name.c_str());
     if (!one) return std::unexpected(one.error());
-    if (in_form) one->chat.reset();  // the grammar decided what the text means
+    if (in_form) one->chat.reset();  // the form decided what the text means
     out.push_back(*std::move(one));
   }
   // As `bitnet run` and `bitnet embed` have it.
@@ -100,13 +127,9 @@ parsed<std::vector<prompt>> prompts_of(request& from, const bitnet_model* with,
       BITNET_TOKENIZE_MODEL_BOS |
       (from.to == endpoint::embeddings ? BITNET_TOKENIZE_MODEL_EOS : BITNET_TOKENIZE_PARSE_SPECIAL);
   for (const text_or_ids& input : from.inputs) {
-    if (const auto* const ids = std::get_if<token_list>(&input)) {
-      out.push_back({*ids, nullptr});
-      continue;
-    }
-    auto ids = tokens_of(std::get<std::string>(input), flags, with, prompt_member(from.to));
-    if (!ids) return std::unexpected(ids.error());
-    out.push_back({*std::move(ids), nullptr});
+    auto one = plain_prompt(input, flags, from, with);
+    if (!one) return std::unexpected(one.error());
+    out.push_back(*std::move(one));
   }
   for (const prompt& one : out)
     if (auto ok = check_length(one, from, model); !ok) return std::unexpected(ok.error());

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 
+#include "openai/raw_member.hpp"
+
 namespace bitnet::host::openai {
 namespace {
 
@@ -14,14 +16,15 @@ constexpr uint32_t most_top_logprobs = 20;
 
 // ---- chats -------------------------------------------------------------------------------------
 
-// The JSON of a member that is an array or an object, which the library reads; "" where it is
-// empty.
-void read_json(field_reader& in, const char* name, bool is_list, std::string& to) {
+// The JSON of a member that is an array or an object, which the library reads, as it is in `body`;
+// "" where it is empty.
+void read_json(field_reader& in, std::string_view body, const char* name, bool is_list,
+               std::string& to) {
   const json* const found = in.any(name);
   if (found == nullptr || in.error()) return;
   if (is_list ? !found->is_array() : !found->is_object())
     return in.wrong(name, is_list ? "an array" : "an object");
-  if (!found->empty()) to = found->dump();
+  if (!found->empty()) to = raw_member(body, name);
 }
 
 // ---- texts and tokens --------------------------------------------------------------------------
@@ -85,12 +88,12 @@ void read_stream(field_reader& in, request& to) {
   if (fields.error()) in.keep(*fields.error());
 }
 
-void read_chat(field_reader& in, request& to) {
-  read_json(in, "messages", true, to.messages);
+void read_chat(field_reader& in, std::string_view body, request& to) {
+  read_json(in, body, "messages", true, to.messages);
   if (to.messages.empty()) in.wrong("messages", "an array of at least one message");
-  read_json(in, "tools", true, to.tools);
-  if (const json* const choice = in.any("tool_choice")) to.tool_choice = choice->dump();
-  read_json(in, "chat_template_kwargs", false, to.template_arguments);
+  read_json(in, body, "tools", true, to.tools);
+  if (in.any("tool_choice") != nullptr) to.tool_choice = raw_member(body, "tool_choice");
+  read_json(in, body, "chat_template_kwargs", false, to.template_arguments);
   bool several = true;
   in.flag("parallel_tool_calls", several);
   to.one_call = !several;
@@ -109,12 +112,14 @@ void read_completion(field_reader& in, uint32_t n_vocab, request& to) {
     in.number("logprobs", 0, most_top_logprobs, to.how.n_top_logprobs);
     to.how.logprobs = true;
   }
-  in.refuse("echo", "the answer does not repeat the prompt");
   in.refuse("suffix", "the model does not fill in text");
-  uint32_t best_of = to.how.n_choices;
-  in.number("best_of", 0, 1024, best_of);
-  if (best_of != to.how.n_choices)
-    in.keep(unsupported("best_of", "all answers that are made are given; leave it out").error());
+  in.number("best_of", 1, most_choices, to.how.best_of);
+  if (to.how.best_of != 0 && to.how.best_of < to.how.n_choices)
+    in.keep(invalid("best_of",
+                    fmt::format("'best_of' is {}, and 'n' is {}: at least as many answers must be "
+                                "generated as are given; raise 'best_of' or leave it out",
+                                to.how.best_of, to.how.n_choices))
+                .error());
 }
 
 void read_embeddings(field_reader& in, const model_limits& model, request& to) {
@@ -150,8 +155,8 @@ const char* prompt_member(endpoint to) {
   return to == endpoint::chat ? "messages" : to == endpoint::completions ? "prompt" : "input";
 }
 
-parsed<request> parse_request(endpoint to, const json& body, const model_limits& model,
-                              const generation_wish& defaults) {
+parsed<request> parse_request(endpoint to, const json& body, std::string_view text,
+                              const model_limits& model, const generation_wish& defaults) {
   field_reader in(body);
   request out;
   out.to = to;
@@ -160,10 +165,11 @@ parsed<request> parse_request(endpoint to, const json& body, const model_limits&
   if (to == endpoint::embeddings) {
     read_embeddings(in, model, out);
   } else {
-    read_generation(in, model.n_vocab, out.how);
+    if (to == endpoint::completions) in.flag("echo", out.how.echo);  // max_tokens depends on it
+    read_generation(in, text, model.n_vocab, out.how);
     read_stream(in, out);
     if (to == endpoint::chat)
-      read_chat(in, out);
+      read_chat(in, text, out);
     else
       read_completion(in, model.n_vocab, out);
   }

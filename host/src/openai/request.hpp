@@ -41,9 +41,10 @@ struct model_limits {
   uint32_t n_context = 0;  // tokens of a prompt and its answer; 0: not known yet
 };
 
-// `defaults`: of what a body leaves open. Members that are not known are ignored.
+// `text` is what `body` was parsed from. `defaults`: of what a body leaves open. Members that are
+// not known are ignored.
 [[nodiscard]] parsed<request> parse_request(endpoint to, const nlohmann::json& body,
-                                            const model_limits& model,
+                                            std::string_view text, const model_limits& model,
                                             const generation_wish& defaults);
 
 // The member that the prompt comes from, for errors: "messages", "prompt" or "input".

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "openai/body.hpp"
+#include "openai/raw_member.hpp"
 #include "openai/request.hpp"
 
 namespace {
@@ -35,7 +36,10 @@ void check(const request& r) {
   for (const text_or_ids& one : r.inputs)
     if (const auto* const ids = std::get_if<token_list>(&one)) check_ids(*ids);
   const generation_wish& how = r.how;
-  must(how.max_tokens == -1 || how.max_tokens > 0);
+  must(how.max_tokens == -1 || how.max_tokens > 0 || (how.max_tokens == 0 && how.echo));
+  must(how.best_of == 0 || (how.best_of >= how.n_choices && how.best_of <= 128));
+  must(how.grammar.empty() || how.json_schema.empty());
+  must(how.has_form() == !how.form_member.empty());
   must(how.n_choices >= 1 && how.n_choices <= 128 && how.n_top_logprobs <= 20);
   must(how.sampling.top_p >= 0 && how.sampling.top_p <= 1 && how.sampling.top_k >= 0);
   must(std::isfinite(how.sampling.temperature) && how.sampling.repeat_penalty > 0);
@@ -43,6 +47,13 @@ void check(const request& r) {
     must(one.token >= 0 && one.token < static_cast<int32_t>(model.n_vocab));
   const token_list prompt = {1};
   must(generation_view(how, prompt).options().n_choices == how.n_choices);
+}
+
+// The text of a member is what nlohmann made its value from.
+void check_members(const nlohmann::json& body, std::string_view text) {
+  int left = 64;  // each takes the whole text
+  for (const auto& [name, value] : body.items())
+    if (left-- > 0) must(nlohmann::json::parse(raw_member(text, name)) == value);
 }
 
 }  // namespace
@@ -56,8 +67,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     check_error(body.error());
     return 0;
   }
+  check_members(*body, text);
   const auto asked =
-      parse_request(static_cast<endpoint>(data[0] % 3), *body, model, generation_wish());
+      parse_request(static_cast<endpoint>(data[0] % 3), *body, text, model, generation_wish());
   if (asked)
     check(*asked);
   else

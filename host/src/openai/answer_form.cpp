@@ -1,0 +1,99 @@
+#include "openai/answer_form.hpp"
+
+#include <fmt/format.h>
+
+#include <string>
+
+#include "library/handles.hpp"
+#include "openai/json_grammar.hpp"
+#include "openai/raw_member.hpp"
+
+namespace bitnet::host::openai {
+namespace {
+
+using nlohmann::json;
+
+// Notes that `member` asks for a form; an error where another one did.
+void claim(field_reader& in, const char* member, generation_wish& how) {
+  if (!how.form_member.empty())
+    in.keep(invalid(member, fmt::format("'{}' and '{}' both ask for a form; give only one of them",
+                                        how.form_member, member))
+                .error());
+  how.form_member = member;
+}
+
+void read_grammar(field_reader& in, generation_wish& how) {
+  std::string grammar;
+  in.text("grammar", grammar);
+  if (grammar.empty()) return;
+  library_error err;
+  const bitnet_status status = bitnet_grammar_check(borrowed(grammar), &err);
+  if (status != BITNET_OK) in.keep(error_of(status, err.message, "grammar"));
+  claim(in, "grammar", how);
+  how.grammar = std::move(grammar);
+}
+
+// The schema `name` of the object that `in` reads; `object` is its text, in the order of which
+// members come.
+void read_schema(field_reader& in, std::string_view object, const char* name,
+                 generation_wish& how) {
+  const json* const found = in.any(name);
+  if (in.error()) return;
+  if (found == nullptr || (!found->is_object() && !found->is_boolean()))
+    return in.wrong(name, "a JSON schema, which is an object");
+  how.json_schema = raw_member(object, name);
+  library_error err;
+  const bitnet_status status = bitnet_json_schema_check(borrowed(how.json_schema), &err);
+  if (status == BITNET_OK) return;
+  const std::string path = in.path_of(name);
+  in.keep(error_of(status, fmt::format("'{}': {}", path, err.message), path));
+}
+
+// {"name", "strict", "schema"}: a schema is always followed exactly, and the name is for clients.
+void read_named_schema(field_reader& format, std::string_view text, generation_wish& how) {
+  const json* const found = format.any("json_schema");
+  if (found == nullptr || !found->is_object())
+    return format.wrong("json_schema", "an object with 'schema'");
+  field_reader named(*found, format.path_of("json_schema."));
+  read_schema(named, raw_member(text, "json_schema"), "schema", how);
+  if (named.error()) format.keep(*named.error());
+}
+
+// `text`: of response_format.
+void read_typed(field_reader& format, std::string_view text, generation_wish& how) {
+  std::string type;
+  format.text("type", type);
+  const json* const schema = format.any("schema");
+  if (type == "json_schema") {
+    read_named_schema(format, text, how);
+  } else if (type == "json_object" && schema != nullptr && !schema->empty()) {
+    read_schema(format, text, "schema", how);
+  } else if (type == "json_object") {
+    how.grammar = json_grammar;
+  } else if (type != "text") {
+    format.wrong("type", "\"text\", \"json_object\" or \"json_schema\"");
+  }
+}
+
+}  // namespace
+
+void read_form(field_reader& in, std::string_view body, generation_wish& how) {
+  read_grammar(in, how);
+  if (in.any("json_schema") != nullptr) {
+    claim(in, "json_schema", how);
+    read_schema(in, body, "json_schema", how);
+  }
+  const json* const found = in.any("response_format");
+  if (found == nullptr || in.error()) return;
+  if (!found->is_object()) return in.wrong("response_format", "an object with 'type'");
+  field_reader format(*found, "response_format.");
+  generation_wish asked;
+  read_typed(format, raw_member(body, "response_format"), asked);
+  if (format.error()) return in.keep(*format.error());
+  if (asked.grammar.empty() && asked.json_schema.empty()) return;
+  claim(in, "response_format", how);
+  how.grammar = std::move(asked.grammar);
+  how.json_schema = std::move(asked.json_schema);
+}
+
+}  // namespace bitnet::host::openai
