@@ -227,6 +227,18 @@ class Answers(Batch):
         self.assertEqual(len(set(texts[:-1])), len(texts) - 1, "each changes the text")
         self.assertNotEqual(texts[-1], texts[-2], "what ends a repetition counts")
 
+    def test_are_the_same_with_drafts(self):
+        lines = [line(f"p{i}", prompt=p, max_tokens=60, ignore_eos=True) for i, p in enumerate(PROMPTS)]
+        plain, done = self.answers(lines)
+        self.assertNotIn("speculation", done.stderr)
+        os.remove(self.out)
+        for words in (("--spec-type", "ngram"), ("-md", demo_model())):
+            drafted, done = self.answers(lines, *words)
+            os.remove(self.out)
+            self.assertIn("speculation: ", done.stderr)
+            self.assertEqual({k: said(x) for k, x in drafted.items()}, {k: said(x) for k, x in plain.items()})
+        self.refused(2, "--spec-type draft expects a draft model", "batch", "in.jsonl", "out", "--spec-type", "draft")
+
     def test_of_defaults_by_options(self):
         lines = [line("a", temperature=None, max_tokens=None), line("b", temperature=None, max_tokens=None)]
         got, _ = self.answers(lines, "-n", "4", "--seed", "7", "-np", "2")

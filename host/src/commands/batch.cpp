@@ -50,6 +50,9 @@ result<batch_plan> plan_of(const settings& set) {
   if (!n_parallel) return std::unexpected(n_parallel.error());
   out.n_parallel = *n_parallel;
   out.defaults = defaults_of(set);
+  const auto speculation = given_speculation(set);
+  if (!speculation) return std::unexpected(speculation.error());
+  out.defaults.speculation = *speculation;
   out.template_name = set.text("chat-template");
   if (out.defaults.max_tokens != 0) return out;
   return fail(exit_code::usage, "--n-predict expects at least 1, or -1 for no limit, found 0");
@@ -76,6 +79,7 @@ result<int> answer_all(const invocation& in, const batch_plan& plan, bitnet_mode
                     "was it begun with another input?",
                     already.ids.unmet(), from.name()));
   note_end(in, runner.totals(), std::chrono::duration<double>(clock::now() - begin).count());
+  if (const std::string line = runner.speculation(); !line.empty()) in.out.note(line);
   if (ended && *ended == exit_code::interrupted)
     in.out.note("interrupted; the same command goes on");
   return ended;
@@ -110,6 +114,9 @@ result<int> batch_command(const invocation& in) {
   const auto model =
       open_model(in, runtime->get(), *file, static_cast<uint32_t>(in.set.integer("ctx-size")));
   if (!model) return std::unexpected(model.error());
+  const auto draft = open_draft(in, runtime->get());
+  if (!draft) return std::unexpected(draft.error());
+  plan->defaults.speculation.draft = draft->get();
   return answer_all(in, *plan, model->get(), *from, *to, already);
 }
 

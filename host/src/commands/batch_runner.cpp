@@ -11,6 +11,7 @@
 
 #include "interrupt.hpp"
 #include "library/advice.hpp"
+#include "library/generation.hpp"
 #include "terminal/progress.hpp"
 
 namespace bitnet::host {
@@ -53,6 +54,12 @@ bool batch_runner::has_room() const {
   for (const auto* one : {&texts_, &embeddings_})
     if (*one) n_parallel = std::max<std::size_t>(n_parallel, (*one)->n_parallel);
   return running_.size() + n_waiting_ < 2 * n_parallel;
+}
+
+std::string batch_runner::speculation() const {
+  if (!texts_) return "";
+  const auto report = scheduler_report(texts_->scheduler.get());
+  return report ? speculation_line(*report) : "";
 }
 
 // ---- lines come in -----------------------------------------------------------------------------

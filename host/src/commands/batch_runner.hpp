@@ -52,6 +52,8 @@ class batch_runner {
   result<int> run();
 
   [[nodiscard]] const batch_totals& totals() const { return totals_; }
+  // What came of drafts, in a line; "" where nothing was to be drafted.
+  [[nodiscard]] std::string speculation() const;
 
  private:
   // A scheduler of texts or of embeddings, opened when the first request needs it.

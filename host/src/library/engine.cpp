@@ -347,17 +347,12 @@ void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* se
     out.note(fmt::format("layers: {}", layers));
 }
 
-namespace {
-
-// Empty where the command takes no draft model, or none is given.
 result<model_handle> open_draft(const invocation& in, bitnet_runtime* runtime) {
   if (!in.set.has("model-draft") || in.set.text("model-draft").empty()) return model_handle{};
   auto file = find_model(in.set.text("model-draft"), in.variables);
   if (!file) return std::unexpected(file.error());
   return open_model(in, runtime, *file, static_cast<uint32_t>(in.set.integer("ctx-size")));
 }
-
-}  // namespace
 
 result<engine> open_silently(const invocation& in, const std::string& wanted, uint32_t n_context,
                              bool profile) {

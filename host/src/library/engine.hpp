@@ -30,6 +30,8 @@ struct invocation {
                                               bool tune = false);
 // Tokenizer and metadata only; needs no backend.
 [[nodiscard]] result<model_handle> open_vocabulary(const std::string& file);
+// The model of --model-draft. Empty where the command takes none, or none is given.
+[[nodiscard]] result<model_handle> open_draft(const invocation& in, bitnet_runtime* runtime);
 
 // `n_context` tokens of context; 0 = what the model or the library chooses. For embeddings, if the
 // command has no options of the output head.
