@@ -93,6 +93,7 @@ TEST(request_line, has_an_id_or_says_why_not) {
   ASSERT_TRUE(good.request);
   EXPECT_EQ(good.request->to, openai::endpoint::embeddings);
   EXPECT_EQ(good.request->body["input"], "x");
+  EXPECT_EQ(good.request->text, R"({"input": "x"})");
   const std::tuple<const char*, const char*, const char*> rows[] = {
       {"no json", "", ""},
       {"{}", "", "custom_id"},
