@@ -9,9 +9,16 @@
 
 #include "base/result.hpp"
 #include "grammar/rules.hpp"
+#include "schema/notation.hpp"
 
 namespace bitnet::schema {
 
 [[nodiscard]] result<grammar::rule_set> compile(std::string_view text);
+
+// The objects that are valid by the schema, as the arguments of a call are written. `work`: steps
+// that were spent on other schemas of the same request, which share one bound; those of this one
+// are added. BITNET_UNSUPPORTED also where the notation cannot write what the schema asks for.
+[[nodiscard]] result<grammar::rule_set> compile_arguments(std::string_view text,
+                                                          const notation& how, uint64_t& work);
 
 }  // namespace bitnet::schema

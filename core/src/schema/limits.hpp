@@ -23,6 +23,9 @@ inline constexpr uint64_t most_work = uint64_t{1} << 26;  // steps of a compilat
 // each gives back something empty once it is set.
 class faults {
  public:
+  faults() = default;
+  explicit faults(uint64_t work) : work_(work) {}  // that was done before
+  [[nodiscard]] uint64_t work() const { return work_; }
   [[nodiscard]] const std::optional<failure>& first() const { return first_; }
   [[nodiscard]] bool any() const { return first_.has_value(); }
   // `where`: a JSON pointer as a fragment, "#/properties/a".

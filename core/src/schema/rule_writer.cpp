@@ -14,20 +14,44 @@ constexpr uint32_t unbounded = std::numeric_limits<uint32_t>::max();
 }  // namespace
 
 grammar::rule_set rule_writer::run(const node& root) {
+  begin();
+  out_.root = rule_of(root);
+  return finish();
+}
+
+grammar::rule_set rule_writer::run_arguments(const node& root) {
+  begin();
+  out_.root = new_rule();
+  const argument_signs* signs = how_.arguments ? &*how_.arguments : nullptr;
+  for (const choice& one : forms_.form_of(root)) {
+    const auto* o = std::get_if<objects>(&one.is);
+    if (o == nullptr || to_.any()) continue;
+    to_.work_at(one.from == nullptr ? "#" : one.from->where());
+    write(out_.root, *o, signs);
+  }
+  return finish();
+}
+
+void rule_writer::begin() {
   out_.elements.emplace_back();  // the end of the text
   blank_ = new_rule();
   sequence blank;
   add_literal(blank, " ");
   add(blank_, blank);
   add(blank_, {});
-  out_.root = rule_of(root);
+}
+
+grammar::rule_set rule_writer::finish() {
   while (!todo_.empty() && !to_.any()) {
-    const auto [rule, of] = std::move(todo_.back());
+    const pending next = std::move(todo_.back());
     todo_.pop_back();
-    for (const choice& one : forms_.form_of(of)) {
+    for (const choice& one : forms_.form_of(next.of)) {
       if (to_.any()) break;
       to_.work_at(one.from == nullptr ? "#" : one.from->where());
-      write(rule, one);
+      if (const auto* s = std::get_if<strings>(&one.is))
+        write(next.rule, *s, next.bare);
+      else
+        write(next.rule, one);
     }
   }
   if (to_.any()) return {};
@@ -47,7 +71,7 @@ uint32_t rule_writer::rule_of(const node& of) {
     to_.unsupported(
         fmt::format("more than {} different subschemas, merged ones included", most_nodes));
   at->second = new_rule();
-  todo_.emplace_back(at->second, of);
+  todo_.push_back({at->second, of});
   return at->second;
 }
 
@@ -55,14 +79,14 @@ void rule_writer::write(uint32_t rule, const choice& one) {
   const std::string where = one.from == nullptr ? "#" : one.from->where();
   if (std::holds_alternative<nulls>(one.is)) {
     sequence text;
-    add_literal(text, "null");
+    add_literal(text, how_.null);
     add(rule, text);
   } else if (const auto* b = std::get_if<booleans>(&one.is)) {
     write(rule, *b);
   } else if (const auto* n = std::get_if<numbers>(&one.is)) {
-    write_text(rule, texts_of(*n, where, to_), false);
-  } else if (const auto* s = std::get_if<strings>(&one.is)) {
-    write_text(rule, texts_of(*s, to_), true);
+    text_automaton texts = texts_of(*n, where, to_);
+    if (!how_.numbers.empty()) texts = common(texts, number_limit(), to_);
+    write_text(rule, texts, false);
   } else if (const auto* a = std::get_if<arrays>(&one.is)) {
     write(rule, *a);
   } else if (const auto* o = std::get_if<objects>(&one.is)) {
@@ -74,7 +98,7 @@ void rule_writer::write(uint32_t rule, const booleans& of) {
   for (const bool truth : {true, false}) {
     if (!(truth ? of.yes : of.no)) continue;
     sequence text;
-    add_literal(text, truth ? "true" : "false");
+    add_literal(text, truth ? how_.yes : how_.no);
     add(rule, text);
   }
 }
@@ -107,23 +131,17 @@ void rule_writer::write(uint32_t rule, const arrays& of) {
   }
 }
 
-void rule_writer::write(uint32_t rule, const objects& of) {
+void rule_writer::write(uint32_t rule, const objects& given, const argument_signs* signs) {
+  objects of = given;
+  if (signs != nullptr && !signs->unlisted) of.others.clear();
   if (!can_count(of)) return;
   std::vector<uint32_t> listed;
   for (const property& p : of.listed) {
-    const uint32_t member = new_rule();
-    listed.push_back(member);
-    const std::u32string name = characters_of(p.name);
-    if (!std::ranges::all_of(of.names, [&](const shared_texts& n) { return n->accepts(name); }))
-      continue;  // without alternatives: it cannot be there
-    if (!has_room(p.name.size() + 8)) return;
-    sequence one;
-    add_quoted(one, p.name);
-    add_separator(one, ':');
-    one.push_back(call(rule_of(p.is)));
-    add(member, one);
+    const auto member = member_rule(of, p, signs);
+    if (!member) return;
+    listed.push_back(*member);
   }
-  const std::vector<uint32_t> others = other_members(of);
+  const std::vector<uint32_t> others = other_members(of, signs);
   const bool counts = of.least > of.n_required() || of.most;
   const counted how{of.least, of.most.value_or(unbounded),
                     !counts   ? 1
@@ -132,10 +150,31 @@ void rule_writer::write(uint32_t rule, const objects& of) {
   if (!has_room((of.listed.size() + 1) * uint64_t{how.tracked} * 4)) return;
   const uint32_t first = new_rule();
   sequence begin;
-  add_literal(begin, "{");
+  if (signs == nullptr) add_literal(begin, "{");
   begin.push_back(call(first));
   add(rule, begin);
-  write_members(first, of, listed, others, how);
+  write_members(first, of, listed, others, how, signs);
+}
+
+// Without alternatives where the member cannot be there; nothing past a bound.
+std::optional<uint32_t> rule_writer::member_rule(const objects& of, const property& p,
+                                                 const argument_signs* signs) {
+  const uint32_t member = new_rule();
+  const std::u32string name = characters_of(p.name);
+  if (!std::ranges::all_of(of.names, [&](const shared_texts& n) { return n->accepts(name); }) ||
+      !allowed().accepts(name))
+    return member;
+  if (!has_room(p.name.size() + 8)) return std::nullopt;
+  sequence one;
+  if (signs != nullptr) {
+    add_argument(one, p, *signs);
+  } else {
+    add_quoted(one, p.name);
+    add_separator(one, ':');
+    one.push_back(call(rule_of(p.is)));
+  }
+  add(member, one);
+  return member;
 }
 
 // Members of names that are not known before may come twice, so that they count as one.
@@ -151,22 +190,30 @@ bool rule_writer::can_count(const objects& of) {
 }
 
 // Of each class of names, a rule for such a member.
-std::vector<uint32_t> rule_writer::other_members(const objects& of) {
+std::vector<uint32_t> rule_writer::other_members(const objects& of, const argument_signs* signs) {
   std::vector<uint32_t> out;
   if (of.others.empty()) return out;
   std::vector<std::u32string> listed;
   for (const property& p : of.listed) listed.push_back(characters_of(p.name));
-  text_automaton allowed = all_but(one_of(listed, to_));
-  for (const shared_texts& names : of.names) allowed = common(allowed, *names, to_);
+  text_automaton free = common(all_but(one_of(listed, to_)), allowed(), to_);
+  for (const shared_texts& names : of.names) free = common(free, *names, to_);
+  if (signs != nullptr)
+    free = common(free, texts_of_pattern(signs->names, matching::whole, "#", to_), to_);
   for (const name_class& one : of.others) {
-    const text_automaton names = common(allowed, *one.names, to_);
+    const text_automaton names = common(free, *one.names, to_);
     if (names.empty() || to_.any()) continue;
     const uint32_t member = new_rule();
     sequence text;
-    add_literal(text, "\"");
-    text.push_back(call(rules_of(names, true)));
-    add_separator(text, ':');
-    text.push_back(call(rule_of(one.is)));
+    if (signs != nullptr) {
+      add_literal(text, signs->before_name);
+      text.push_back(call(rules_of(names, false)));
+      finish_argument(text, *signs, value_rule("", one.is, *signs));
+    } else {
+      add_literal(text, "\"");
+      text.push_back(call(rules_of(names, true)));
+      add_separator(text, ':');
+      text.push_back(call(rule_of(one.is)));
+    }
     add(member, text);
     out.push_back(member);
   }
@@ -176,7 +223,8 @@ std::vector<uint32_t> rule_writer::other_members(const objects& of) {
 // A rule for each place in the list and each number of members so far, which says what may follow.
 void rule_writer::write_members(uint32_t first, const objects& of,
                                 const std::vector<uint32_t>& listed,
-                                const std::vector<uint32_t>& others, const counted& how) {
+                                const std::vector<uint32_t>& others, const counted& how,
+                                const argument_signs* signs) {
   std::map<std::pair<std::size_t, uint32_t>, uint32_t> known{{{0, 0}, first}};
   std::vector<std::pair<std::size_t, uint32_t>> todo{{0, 0}};
   const auto rest = [&](std::size_t place, uint32_t n) {
@@ -194,7 +242,10 @@ void rule_writer::write_members(uint32_t first, const objects& of,
     const auto add_member = [&](uint32_t member, std::size_t next) {
       if (n >= how.most) return;
       sequence text;
-      if (n > 0) add_separator(text, ',');
+      if (n > 0 && signs != nullptr)
+        add_literal(text, signs->between);
+      else if (n > 0)
+        add_separator(text, ',');
       text.push_back(call(member));
       text.push_back(rest(next, n + 1));
       add(rule, text);
@@ -208,7 +259,7 @@ void rule_writer::write_members(uint32_t first, const objects& of,
     // Required ones are there, whether or not they were counted.
     if (n < std::min(how.least, how.tracked) && how.least > of.n_required()) continue;
     sequence end;
-    add_literal(end, "}");
+    if (signs == nullptr) add_literal(end, "}");
     add(rule, end);
   }
 }

@@ -61,10 +61,11 @@ void rule_writer::add_edges(uint32_t from, const text_automaton::state& state, u
   std::map<uint32_t, std::vector<code_range>> by_target;
   for (const auto& e : state.edges) by_target[first + e.to].push_back(e.on);
   for (const auto& [to, on] : by_target) {
-    if (quoted)
+    if (quoted) {
       add_characters(from, on, to);
-    else
-      add(from, {characters(on), call(to)});
+    } else if (grammar::character_class of = grammar::class_of(on, false); !of.empty()) {
+      add(from, {characters(of), call(to)});  // there are edges of surrogates alone
+    }
   }
 }
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "grammar/automaton.hpp"
+#include "grammar/gbnf.hpp"
+#include "grammar/gbnf_text.hpp"
 
 namespace bitnet::schema {
 namespace {
@@ -148,6 +150,21 @@ TEST(json_schema, keywords_say_what_may_come) {
     grammar::automaton states(*std::move(rules));
     for (const char* text : r.taken) EXPECT_TRUE(takes(states, text)) << r.why << ": " << text;
     for (const char* text : r.refused) EXPECT_FALSE(takes(states, text)) << r.why << ": " << text;
+  }
+}
+
+// The rules of a schema as a text of GBNF let the same values through.
+TEST(json_schema, has_the_same_texts_as_gbnf) {
+  for (const row& r : rows) {
+    const auto rules = compile(r.schema);
+    ASSERT_TRUE(rules) << r.why << ": " << rules.error().message;
+    const auto text = grammar::as_gbnf(*rules, "root");
+    ASSERT_TRUE(text) << r.why << ": " << text.error().message;
+    auto again = grammar::parse_gbnf(*text);
+    ASSERT_TRUE(again) << r.why << ": " << again.error().message;
+    grammar::automaton states(*std::move(again));
+    for (const char* one : r.taken) EXPECT_TRUE(takes(states, one)) << r.why << ": " << one;
+    for (const char* one : r.refused) EXPECT_FALSE(takes(states, one)) << r.why << ": " << one;
   }
 }
 
