@@ -22,6 +22,9 @@ calls_or_reason read_tagged_calls(std::string_view body, const tools& known);
 // Without ``` lines around it, as in "```python\n...\n```".
 std::string_view without_fence(std::string_view body);
 
+// How arguments of python_call() are written; `never`: what ends the call, wherever it stands.
+schema::notation python_notation(std::string_view never);
+
 // NAME(key=value, ...) with Python's literals.
 std::string python_call(const call& one);
 

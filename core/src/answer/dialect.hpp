@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "answer/tools.hpp"
+#include "schema/notation.hpp"
 
 namespace bitnet::answer {
 
@@ -46,6 +47,9 @@ struct frame {
 struct call_choice {
   const tools* all = nullptr;
   std::string_view only;  // a name; "": any of them
+  // Of each tool, GBNF rules of which "arguments-N" is the arguments of the tool N, between the
+  // marks that the dialect has around them; "": any arguments.
+  std::span<const std::string> bound = {};
 };
 
 struct dialect {
@@ -60,6 +64,8 @@ struct dialect {
   std::string (*write)(const call& one) = nullptr;
   // GBNF rules of which "call" is one call as write() has it. None of them is called "root".
   std::string (*grammar)(const call_choice& which) = nullptr;
+  // How arguments of the tool are written that a schema binds.
+  schema::notation (*arguments)(const tool& of) = nullptr;
   // Between two calls of one answer.
   std::string_view between_calls = "\n";
   // For models whose templates know no tools: how to call one, in words for the model.

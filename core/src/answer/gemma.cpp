@@ -29,8 +29,12 @@ std::string write(const call& one) {
 }
 
 std::string grammar(const call_choice& which) {
-  return fmt::format("call ::= {} {} \"(\" arguments {}\n{}", literal("```tool_code\n"),
-                     name_choice(which), literal(")\n```"), python_rules());
+  return call_rules(which, "```tool_code\n", "(", ")\n```", "arguments") +
+         std::string(python_rules());
+}
+
+schema::notation arguments(const tool&) {
+  return python_notation("```");
 }
 
 }  // namespace
@@ -44,6 +48,7 @@ const dialect gemma = {
     .read = gemma_form::read,
     .write = gemma_form::write,
     .grammar = gemma_form::grammar,
+    .arguments = gemma_form::arguments,
     .instructions =
         "To call a function, write the call in Python, each argument by its name, in a "
         "block of its own:\n```tool_code\nNAME(PARAMETER=VALUE)\n```",

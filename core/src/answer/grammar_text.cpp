@@ -91,11 +91,20 @@ number ::= "-"? ("0" | [1-9] [0-9]{0,18}) ("." [0-9]{1,18})? ([eE] [-+]? [0-9]{1
 )";
 }
 
-std::string name_choice(const call_choice& which) {
-  if (!which.only.empty()) return literal(which.only);
-  std::string out;
-  for (const tool& one : *which.all) out += (out.empty() ? "" : " | ") + literal(one.name);
-  return "(" + out + ")";
+std::string call_rules(const call_choice& which, std::string_view begin, std::string_view middle,
+                       std::string_view end, std::string_view any) {
+  std::string choice;
+  std::string rules;
+  for (std::size_t i = 0; i < which.all->size(); ++i) {
+    const tool& one = (*which.all)[i];
+    if (!which.only.empty() && one.name != which.only) continue;
+    const bool is_bound = i < which.bound.size() && !which.bound[i].empty();
+    if (!choice.empty()) choice += " | ";
+    choice += literal(one.name + std::string(middle)) + " ";
+    choice += is_bound ? fmt::format("arguments-{}", i) : std::string(any);
+    if (is_bound) rules += which.bound[i];
+  }
+  return fmt::format("call ::= {} ({}) {}\n{}", literal(begin), choice, literal(end), rules);
 }
 
 }  // namespace bitnet::answer

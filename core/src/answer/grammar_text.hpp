@@ -21,7 +21,9 @@ std::string_view json_rules();
 // Rules of which "arguments" are key=value of Python, separated by commas.
 std::string_view python_rules();
 
-// The names that may be called: "get_weather" | "get_time".
-std::string name_choice(const call_choice& which);
+// The rule "call" and those of bound arguments: `begin` NAME `middle` ARGUMENTS `end`. `any` is the
+// rule of the arguments of a tool that is not bound. Texts are literal.
+std::string call_rules(const call_choice& which, std::string_view begin, std::string_view middle,
+                       std::string_view end, std::string_view any);
 
 }  // namespace bitnet::answer

@@ -27,9 +27,13 @@ std::string write(const call& one) {
 }
 
 std::string grammar(const call_choice& which) {
-  return fmt::format("call ::= {} {} {} object {}\n{}", literal("<tool_call>\n{\"name\": \""),
-                     name_choice(which), literal("\", \"arguments\": "), literal("}\n</tool_call>"),
-                     json_rules());
+  return call_rules(which, "<tool_call>\n{\"name\": \"", "\", \"arguments\": ", "}\n</tool_call>",
+                    "object") +
+         std::string(json_rules());
+}
+
+schema::notation arguments(const tool&) {
+  return {};
 }
 
 }  // namespace
@@ -43,6 +47,7 @@ const dialect hermes = {
     .read = hermes_form::read,
     .write = hermes_form::write,
     .grammar = hermes_form::grammar,
+    .arguments = hermes_form::arguments,
     .instructions =
         "To call a function, answer with a JSON object that has its name and its arguments, within "
         "<tool_call> and </tool_call>:\n<tool_call>\n{\"name\": \"NAME\", \"arguments\": "

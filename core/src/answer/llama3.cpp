@@ -41,8 +41,12 @@ std::string write(const call& one) {
 }
 
 std::string grammar(const call_choice& which) {
-  return fmt::format("call ::= {} {} {} object \"}}\"\n{}", literal("{\"name\": \""),
-                     name_choice(which), literal("\", \"parameters\": "), json_rules());
+  return call_rules(which, "{\"name\": \"", "\", \"parameters\": ", "}", "object") +
+         std::string(json_rules());
+}
+
+schema::notation arguments(const tool&) {
+  return {};
 }
 
 }  // namespace
@@ -56,6 +60,7 @@ const dialect llama3 = {
     .read = llama3_form::read,
     .write = llama3_form::write,
     .grammar = llama3_form::grammar,
+    .arguments = llama3_form::arguments,
     .between_calls = "; ",
     .instructions =
         "To call a function, answer with nothing but a JSON object that has its name and its "

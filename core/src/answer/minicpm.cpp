@@ -27,9 +27,13 @@ std::string write(const call& one) {
 }
 
 std::string grammar(const call_choice& which) {
-  return fmt::format("call ::= {} {} \"(\" arguments {}\n{}",
-                     literal("<|tool_call_start|>\n```python\n"), name_choice(which),
-                     literal(")\n```\n<|tool_call_end|>"), python_rules());
+  return call_rules(which, "<|tool_call_start|>\n```python\n", "(", ")\n```\n<|tool_call_end|>",
+                    "arguments") +
+         std::string(python_rules());
+}
+
+schema::notation arguments(const tool&) {
+  return python_notation("<|tool_call_end|>");
 }
 
 }  // namespace
@@ -45,6 +49,7 @@ const dialect minicpm = {
     .read = minicpm_form::read,
     .write = minicpm_form::write,
     .grammar = minicpm_form::grammar,
+    .arguments = minicpm_form::arguments,
     .instructions =
         "To call a function, write the call in Python, each argument by its name:\n"
         "<|tool_call_start|>\n```python\nNAME(PARAMETER=VALUE)\n```\n"

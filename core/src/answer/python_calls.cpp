@@ -280,6 +280,17 @@ calls_or_reason read_python_calls(std::string_view body, const tools& known) {
   return python_reader(body, known).run();
 }
 
+schema::notation python_notation(std::string_view never) {
+  return {.null = "None",
+          .yes = "True",
+          .no = "False",
+          .never = {never},
+          .arguments = schema::argument_signs{.before_value = "=",
+                                              .between = ", ",
+                                              .names = "[a-zA-Z_][a-zA-Z0-9_]{0,63}",
+                                              .unlisted = true}};
+}
+
 std::string python_call(const call& one) {
   std::string out = one.name + "(";
   bool first = true;

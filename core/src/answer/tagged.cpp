@@ -2,6 +2,7 @@
 // Source  the chat templates of these models
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 
 #include "answer/bodies.hpp"
@@ -30,14 +31,51 @@ std::string write(const call& one) {
   return out + "</function>\n</tool_call>";
 }
 
+// What the reader takes for JSON of one of the types, and more: a text that begins as a list, an
+// object or a string may be none. Texts of a parameter of the type string alone are texts.
+std::string misread(const tool& of, std::string_view name) {
+  const parameter* described = of.find(name);
+  const bool any = described == nullptr || described->types.empty();
+  const auto has = [&](std::string_view type) {
+    return any || std::ranges::find(described->types, type) != described->types.end();
+  };
+  std::string out;
+  const auto add = [&](std::string_view pattern) {
+    out += (out.empty() ? "" : "|") + std::string(pattern);
+  };
+  if (has("number") || has("integer")) add(R"(-?\d+(\.\d+)?([eE][-+]?\d+)?)");
+  if (has("boolean")) add("true|false|True|False");
+  if (has("null")) add("null|None");
+  if (has("array")) add(R"(\[[^]*)");
+  if (has("object")) add(R"(\{[^]*)");
+  if (any) add(R"("[^]*)");
+  return out.empty() ? "" : fmt::format(R"([ \t\r\n]*({})[ \t\r\n]*)", out);
+}
+
+schema::notation arguments(const tool& of) {
+  return {.never = {"</parameter>", "</tool_call>"},
+          .arguments = schema::argument_signs{
+              .before_name = "<parameter=",
+              .before_value = ">\n",
+              .behind_value = "\n</parameter>\n",
+              .names = R"([^>]+)",
+              .bare_texts = true,
+              .misread = [&of](std::string_view name) { return misread(of, name); }}};
+}
+
 // One rule for each function, so that a call has parameters of its own.
 std::string grammar(const call_choice& which) {
   std::string choice;
   std::string rules;
-  std::size_t n = 0;
-  for (const tool& one : *which.all) {
+  for (std::size_t n = 0; n < which.all->size(); ++n) {
+    const tool& one = (*which.all)[n];
     if (!which.only.empty() && one.name != which.only) continue;
     choice += fmt::format("{}function-{}", choice.empty() ? "" : " | ", n);
+    if (n < which.bound.size() && !which.bound[n].empty()) {
+      rules += fmt::format("function-{0} ::= {1} arguments-{0}\n{2}", n, literal(one.name + ">\n"),
+                           which.bound[n]);
+      continue;
+    }
     std::string parameters;
     for (const parameter& p : one.parameters)
       parameters += (parameters.empty() ? "" : " | ") + literal(p.name);
@@ -46,7 +84,6 @@ std::string grammar(const call_choice& which) {
       rules +=
           fmt::format(" ({} ({}) {} content)*", literal("<parameter="), parameters, literal(">\n"));
     rules += "\n";
-    ++n;
   }
   return fmt::format("call ::= {} ({}) {}\n{}{}", literal("<tool_call>\n<function="), choice,
                      literal("</function>\n</tool_call>"), rules,
@@ -64,6 +101,7 @@ const dialect tagged = {
     .read = tagged_form::read,
     .write = tagged_form::write,
     .grammar = tagged_form::grammar,
+    .arguments = tagged_form::arguments,
     .instructions =
         "To call a function, write its name and its arguments like this, and nothing behind "
         "it:\n<tool_call>\n<function=NAME>\n<parameter=PARAMETER>\nVALUE\n</parameter>\n"

@@ -47,10 +47,16 @@ result<tool> read_tool(const json::value& given, const std::string& path) {
   if (!name.is_string() || !is_name(name.get_ref<const std::string&>()))
     return json::refused(at + ".name", "a name of 1 to 64 letters, digits, '_', '-' and '.'", name);
   tool out{name.get<std::string>(), {}};
+  const json::value& strict = json::member(function, "strict");
+  if (!strict.is_null() && !strict.is_boolean())
+    return json::refused(at + ".strict", "true or false", strict);
+  out.strict = strict == true;
   const json::value& parameters = json::member(function, "parameters");
   if (parameters.is_null()) return out;
   if (!parameters.is_object())
     return json::refused(at + ".parameters", "a JSON Schema, which is an object", parameters);
+  out.schema = json::written(parameters);
+  out.schema_path = at + ".parameters";
   const json::value& properties = json::member(parameters, "properties");
   if (properties.is_null()) return out;
   if (!properties.is_object())

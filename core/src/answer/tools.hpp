@@ -1,5 +1,6 @@
 #pragma once
-// The tools of a request, as far as answers need them: names, and the types of parameters.
+// The tools of a request, as far as answers need them: names, the types of parameters, and the
+// schemas that demanded calls follow.
 
 #include <string>
 #include <string_view>
@@ -18,6 +19,9 @@ struct parameter {
 struct tool {
   std::string name;
   std::vector<parameter> parameters;  // in the order of the description
+  std::string schema = {};            // of the parameters, as JSON; "": none
+  std::string schema_path = {};       // "tools[1].function.parameters"
+  bool strict = false;                // a schema that cannot be followed is an error
 
   [[nodiscard]] const parameter* find(std::string_view parameter_name) const;
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "answer/binding.hpp"
 #include "answer/grammar_text.hpp"
 #include "chat/fitting.hpp"
 
@@ -40,9 +41,10 @@ bool begins_thinking(std::string_view text, const conversation& talk, const answ
   return how.answer && trimmed_end(text).ends_with(form.thinking_begins);
 }
 
-result<std::string> grammar_for(const conversation& talk, const chat_prompt& made,
-                                const tool_support& knows, const prompt_options& how) {
-  if (talk.choice != calling::required && talk.choice != calling::named) return "";
+// Sets `grammar` and `unbound`.
+result<void> add_grammar(const conversation& talk, const tool_support& knows,
+                         const prompt_options& how, chat_prompt& made) {
+  if (talk.choice != calling::required && talk.choice != calling::named) return {};
   const answer::dialect& form = *made.dialect;
   if (form.grammar == nullptr)
     return fail(BITNET_UNSUPPORTED,
@@ -59,7 +61,12 @@ result<std::string> grammar_for(const conversation& talk, const chat_prompt& mad
                         : fmt::format("({} thought)?", answer::literal(form.thinking_begins))) +
            " \"\\n\"{0,2} " + root;
   }
-  return fmt::format("root ::= {}\n{}{}", root, thought, form.grammar({&talk.tools, talk.tool}));
+  auto bound = answer::bind_arguments(form, {&talk.tools, talk.tool});
+  if (!bound) return std::unexpected(bound.error());
+  made.grammar = fmt::format("root ::= {}\n{}{}", root, thought,
+                             form.grammar({&talk.tools, talk.tool, bound->rules}));
+  made.unbound = std::move(bound->unbound);
+  return {};
 }
 
 }  // namespace
@@ -101,9 +108,7 @@ result<chat_prompt> make_prompt(const source& from, const tool_support& given,
   }
   out.ids = std::move(fitted->ids);
   out.thinks = begins_thinking(out.text, talk, *out.dialect, how);
-  auto grammar = grammar_for(talk, out, knows, how);
-  if (!grammar) return std::unexpected(grammar.error());
-  out.grammar = *std::move(grammar);
+  if (auto done = add_grammar(talk, knows, how, out); !done) return std::unexpected(done.error());
   return out;
 }
 

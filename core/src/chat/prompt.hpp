@@ -27,9 +27,13 @@ struct chat_prompt {
   // GBNF that binds the answer to a call, where the request demands one, behind thinking if the
   // model may think; "": any text.
   std::string grammar;
+  // Tools with a schema that the grammar does not follow, a line for each, as
+  // answer::bound_calls has them.
+  std::string unbound;
 };
 
-// BITNET_UNSUPPORTED where a call is demanded and the dialect has none.
+// BITNET_UNSUPPORTED where a call is demanded and the dialect has none. A demanded call of a tool
+// with strict: true has the errors of answer::bind_arguments().
 result<chat_prompt> make_prompt(const source& from, const tool_support& knows,
                                 const conversation& talk, const prompt_options& how);
 
