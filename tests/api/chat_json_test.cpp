@@ -134,6 +134,28 @@ TEST_F(chat_json, a_demanded_call_is_made_and_read) {
   EXPECT_GE(n_whole, 1);
 }
 
+// Tools whose schema cannot be followed are named, or refused where they are strict.
+TEST_F(chat_json, tools_that_are_not_bound_are_named) {
+  const std::string odd = R"([{"type": "function", "function": {"name": "odd", "strict": false,
+    "parameters": {"type": "object", "properties": {"a": {"not": {}}}}}}])";
+  std::string strict = odd;
+  strict.replace(strict.find("false"), 5, "true");
+  request_.dialect = "hermes";
+  request_.tools = str(odd);
+  ASSERT_EQ(open(), BITNET_OK) << error_.message;
+  EXPECT_EQ(info_.unbound.size, 0U);
+  request_.tool_choice = str("\"required\"");
+  ASSERT_EQ(open(), BITNET_OK) << error_.message;
+  const std::string place = "tools[0].function.parameters#/properties/a/not: ";
+  EXPECT_TRUE(text_of(info_.unbound).starts_with("odd: " + place)) << text_of(info_.unbound);
+  request_.tools = str(strict);
+  EXPECT_EQ(open(), BITNET_UNSUPPORTED);
+  EXPECT_TRUE(std::string_view(error_.message).starts_with(place)) << error_.message;
+  request_.tools = str(tools);
+  ASSERT_EQ(open(), BITNET_OK) << error_.message;
+  EXPECT_EQ(info_.unbound.size, 0U);
+}
+
 TEST_F(chat_json, an_answer_needs_no_model) {
   bitnet_answer_options options;
   bitnet_answer_defaults(&options, sizeof options);

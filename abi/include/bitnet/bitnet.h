@@ -440,10 +440,12 @@ typedef struct bitnet_chat_info {
   bitnet_str text;     /* of the prompt, for people to read */
   bitnet_str dialect;
   bitnet_str grammar; /* GBNF, for bitnet_generation: binds the answer to a call where tool_choice
-                         demands one, behind thinking if the model may think. The arguments are any
-                         JSON object, or the tool's parameters with any values. Without size: none */
+                         demands one, behind thinking if the model may think. The arguments are
+                         valid by the schema of the tool, but for `unbound`. Without size: none */
   bitnet_str reasoning_ends; /* what ends the thinking, "</think>": to end it early, add its tokens
                                 to the sequence and push it to the answer */
+  bitnet_str unbound; /* tools with a schema that `grammar` does not follow, whose arguments may be
+                         anything: a line for each, "NAME: PATH: why". Without size: none */
 } bitnet_chat_info;
 
 BITNET_API void bitnet_chat_request_defaults(bitnet_chat_request* request, uint32_t size);
@@ -451,7 +453,8 @@ BITNET_API void bitnet_chat_request_defaults(bitnet_chat_request* request, uint3
  * Tools that the model's template does not know are described in the system prompt. The template is
  * parsed once for each model. BITNET_INVALID_ARGUMENT: a text is no JSON of this form; the message
  * names what is wrong: "messages[2].content: expected ..., found ...". BITNET_UNSUPPORTED: a call
- * is demanded and the dialect has none, or the template cannot do what is asked.
+ * is demanded and the dialect has none, or the template cannot do what is asked, or the schema of a
+ * tool with "strict": true cannot be followed: "tools[1].function.parameters#/properties/a: ...".
  * BITNET_CONTEXT_FULL as bitnet_chat_tokenize. Any thread. */
 BITNET_API bitnet_status bitnet_chat_open(const bitnet_model* model,
                                           const bitnet_chat_request* request, bitnet_chat** out,

@@ -160,6 +160,7 @@ bitnet_status bitnet_chat_describe(const bitnet_chat* chat, bitnet_chat_info* ou
     info.dialect = borrowed(made.dialect->name);
     info.grammar = borrowed(made.grammar);
     info.reasoning_ends = borrowed(made.dialect->thinking_ends);
+    info.unbound = borrowed(made.unbound);
     return bitnet::api::give_result(info, out);
   });
 }
