@@ -38,6 +38,19 @@ def test_a_demanded_call_is_one(model):
         assert [part.kind for part in parts] == ["call_begin", "call_arguments", "call_end"]
 
 
+def test_a_tool_that_is_not_bound_is_named(model):
+    named = {"type": "function", "function": {"name": "get_time"}}
+
+    def tool(**more):
+        return {"type": "function", "function": {"name": "get_time", "parameters": {"type": "object", "not": {}}, **more}}
+
+    how = {"tool_choice": named, "dialect": "hermes", "max_tokens": 4, "temperature": 0}
+    with pytest.warns(bitnet.Unbound, match=r"get_time: tools\[0\]\.function\.parameters#/not: not is not supported"):
+        model.answer(QUESTION, tools=[tool()], **how)
+    with pytest.raises(bitnet.Unsupported, match=r"tools\[0\]\.function\.parameters#/not"):
+        model.answer(QUESTION, tools=[tool(strict=True)], **how)
+
+
 def test_what_is_wrong_is_named(model):
     with pytest.raises(bitnet.InvalidArgument, match=r"messages\[0\]\.content: expected a text or a list"):
         model.answer([{"role": "user", "content": 3}])

@@ -135,6 +135,16 @@ class Answers(Batch):
         self.assertEqual(got["n4"]["response"]["body"]["choices"][0]["finish_reason"], "length", "half a call is none")
         self.assertNotIn("tool_calls", said(got["none"])[0])
 
+    def test_say_which_tool_no_schema_binds(self):
+        tool = {"name": "feed", "parameters": {"type": "object", "not": {}}}
+        lines = [chat(name, "Feed the fox.", tools=[{"type": "function", "function": {**tool, **more}}],
+                      tool_choice="required", max_tokens=2) for name, more in (("loose", {}), ("strict", {"strict": True}))]
+        got, done = self.answers(lines)
+        self.assertIn("loose: the arguments of tools may be anything: feed: tools[0].function.parameters#/not", done.stderr)
+        self.assertEqual(got["loose"]["response"]["status_code"], 200)
+        self.assertEqual(got["strict"]["response"]["status_code"], 400)
+        self.assertIn("parameters#/not", got["strict"]["error"]["message"])
+
     def test_have_log_probabilities(self):
         got, _ = self.answers([line("a", logprobs=2), chat("b", "Hello", logprobs=True, top_logprobs=2)])
         choice, = got["a"]["response"]["body"]["choices"]

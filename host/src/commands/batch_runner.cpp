@@ -128,6 +128,9 @@ openai::parsed<std::shared_ptr<batch_runner::job>> batch_runner::job_of(
   if (asked->model.empty()) asked->model = plan_.model_name;
   auto prompts = openai::prompts_of(*asked, model_, limits, plan_.template_name);
   if (!prompts) return std::unexpected(prompts.error());
+  if (!prompts->front().unbound.empty())
+    in_.out.note(fmt::format("{}: the arguments of tools may be anything: {}", line.custom_id,
+                             prompts->front().unbound));
   asked->messages.clear();  // all that is needed of them is in the prompts
   asked->tools.clear();
   asked->inputs.clear();

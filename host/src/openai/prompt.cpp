@@ -60,7 +60,7 @@ parsed<prompt> chat_prompt(request& from, const bitnet_model* with, const char* 
   bitnet_status status = bitnet_chat_open(with, &how, &opened, &err);
   if (status != BITNET_OK)
     return std::unexpected(error_of(status, err.message, param_of(err.message)));
-  prompt out{{}, {opened, bitnet_chat_close}, ""};
+  prompt out{{}, {opened, bitnet_chat_close}, "", ""};
   bitnet_chat_info info{};
   info.struct_size = sizeof info;
   status = bitnet_chat_describe(opened, &info, &err);
@@ -73,6 +73,7 @@ parsed<prompt> chat_prompt(request& from, const bitnet_model* with, const char* 
                                    "one of 'tool_choice' and '{}'",
                                    from.how.form_member, from.how.form_member));
   from.how.grammar.assign(info.grammar.data, info.grammar.size);
+  out.unbound.assign(info.unbound.data == nullptr ? "" : info.unbound.data, info.unbound.size);
   return out;
 }
 

@@ -13,6 +13,7 @@ struct prompt {
   token_list ids;
   std::shared_ptr<bitnet_chat> chat;  // which knows how its answer is written; NULL: plain text
   std::string echoed;                 // its text, where the request has `echo`
+  std::string unbound;                // as in bitnet_chat_info
 };
 
 // One for a chat, one for each input of the others. `template_name` as in bitnet_chat_format; "" is

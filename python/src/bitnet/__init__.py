@@ -18,15 +18,15 @@ from ._requests import Completion, Logprob, Piece, PromptToken
 from ._session import Session, SessionOptions
 from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoisoned, DeviceLost, Error,
                      FileError, Forbidden, Incompatible, Internal, InvalidArgument, LeftOut, NotFound,
-                     OutOfDeviceMemory, OutOfMemory, Rejected, Timeout, Unavailable, Unsupported)
+                     OutOfDeviceMemory, OutOfMemory, Rejected, Timeout, Unavailable, Unbound, Unsupported)
 
 __version__: str = _native.text_of(_native.lib.bitnet_version())
 
 __all__ = [
-    "Answer", "AnswerPart", "AnswerStream", "AsyncEngine", "AsyncEngineOptions", "AsyncRequest", "AsyncStream", "Backend", "BadData", "Busy", "Cancelled", "Chat",
-    "Closed", "Completion", "ContextFull", "ContextPoisoned", "DeviceLost", "Engine", "Error", "FileError", "Forbidden",
+    "Answer", "AnswerPart", "AnswerStream", "AsyncEngine", "AsyncEngineOptions", "AsyncRequest", "AsyncStream", "Backend",
+    "BadData", "Busy", "Cancelled", "Chat", "Closed", "Completion", "ContextFull", "ContextPoisoned", "DeviceLost", "Engine", "Error", "FileError", "Forbidden",
     "Generating", "Generation", "Incompatible", "Internal", "InvalidArgument", "LeftOut", "Logprob", "Message", "Model",
     "ModelInfo", "NotFound", "OutOfDeviceMemory", "OutOfMemory", "Piece", "Prompt", "PromptToken", "Rejected", "Requesting",
-    "Session", "SessionOptions", "Stream", "Timeout", "ToolCall", "Unavailable", "Unsupported", "check_grammar",
-    "check_json_schema", "convert", "inspect",
+    "Session", "SessionOptions", "Stream", "Timeout", "ToolCall", "Unavailable", "Unbound", "Unsupported",
+    "check_grammar", "check_json_schema", "convert", "inspect",
 ]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Iterator, Mapping
 
 from . import _native
 from ._generation import Generation, Stream
 from ._native import ffi, lib, numbers
-from .errors import NotFound
+from .errors import NotFound, Unbound
 
 if TYPE_CHECKING:
     from ._asked import Generating
@@ -86,6 +87,7 @@ class _Chat:
             self.tokens = list(info.tokens[0:info.n_tokens])
             self.dialect = _native.piece_of(info.dialect)
             self.grammar = _native.piece_of(info.grammar)
+            self.unbound = _native.piece_of(info.unbound).splitlines()
             answer = ffi.new("bitnet_answer**")
             _native.call(lib.bitnet_chat_answer, made[0], ffi.NULL, answer)
             self.answer = ffi.gc(answer[0], lib.bitnet_answer_close)
@@ -101,8 +103,11 @@ class AnswerStream(Iterator[AnswerPart]):
         asked: dict[str, Any] = dict(how)
         self._chat = _Chat(model, texts, names, bool(asked.pop("parse_special_in_messages", False)))
         if self._chat.grammar:
-            if "grammar" in asked:
-                raise ValueError("tool_choice demands a call, whose form is a grammar; leave grammar out")
+            for form in ("grammar", "json_schema"):
+                if form in asked:
+                    raise ValueError(f"tool_choice demands a call, whose form is a grammar; leave {form} out")
+            for line in self._chat.unbound:
+                warnings.warn(f"the arguments of a tool may be anything: {line}", Unbound, stacklevel=3)
             asked["grammar"] = self._chat.grammar
         self._ended = False
         self._stream = Stream(model.session(), self._chat.tokens, asked, own=True)  # type: ignore[arg-type]

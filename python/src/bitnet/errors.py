@@ -78,6 +78,10 @@ class LeftOut(UserWarning):
     """A warning: the context of a Chat is full, and its oldest messages were left out."""
 
 
+class Unbound(UserWarning):
+    """A warning: a tool has a schema that its demanded call does not follow, and may have any arguments."""
+
+
 class Rejected(Error):
     """A plugin broke the rules of inspection or trust."""
 

@@ -1,4 +1,4 @@
-// Forms that were compiled lately are found again, and no more of them are kept than the bound says.
+// Forms that were compiled lately are found again, and no more are kept than the bound says.
 
 #include "schema/known_forms.hpp"
 
