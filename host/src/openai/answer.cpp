@@ -286,4 +286,12 @@ parsed<ordered_json> response_json(const request& from, const object_facts& abou
                       {"system_fingerprint", about.fingerprint}};
 }
 
+ordered_json logprobs_json(endpoint to, const choice& said) {
+  return to == endpoint::chat ? chat_logprobs(said) : completion_logprobs(said);
+}
+
+ordered_json usage_of_answers(const usage& used) {
+  return usage_json(used, true);
+}
+
 }  // namespace bitnet::host::openai

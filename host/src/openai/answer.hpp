@@ -80,4 +80,8 @@ struct object_facts {
     const request& from, const object_facts& about, std::span<const collected_answer> answers,
     std::span<const prompt> prompts);
 
+// Parts of these objects, for chunks: `logprobs` of all of a choice's tokens, and `usage`.
+[[nodiscard]] nlohmann::ordered_json logprobs_json(endpoint to, const choice& said);
+[[nodiscard]] nlohmann::ordered_json usage_of_answers(const usage& used);
+
 }  // namespace bitnet::host::openai
