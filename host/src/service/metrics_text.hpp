@@ -42,13 +42,13 @@ class metrics_text {
   // HELP and TYPE, once for each name, before its samples. `type`: counter, gauge, histogram.
   void begin(std::string_view name, std::string_view type, std::string_view help);
   // Of the name that was begun.
-  void sample(double value, const metric_labels& more = {});
+  void sample(double number, const metric_labels& more = {});
   void samples(const histogram& of);
 
   [[nodiscard]] const std::string& text() const { return text_; }
 
  private:
-  void line(std::string_view suffix, const metric_labels& more, std::string_view value);
+  void line(std::string_view suffix, const metric_labels& more, std::string_view number);
 
   metric_labels common_;
   std::string name_, text_;

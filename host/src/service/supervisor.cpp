@@ -102,6 +102,7 @@ void supervisor::contents::end(std::size_t n_unanswered) {
     server.abort();
   note(in_order ? "all requests are answered; the end"
                 : "the end, with requests that are not answered");
+  if (hooks.on_end) hooks.on_end();
 }
 
 supervisor::supervisor(asio::io_context& io, http::server& server, service_life& life,

@@ -27,6 +27,8 @@ struct supervisor_hooks {
   std::function<service_work()> look = {};
   std::function<void()> on_reload = {};
   std::function<void(const std::string&)> on_note = {};  // for the log
+  // No request is waited for any more: what else keeps `io` at work ends now.
+  std::function<void()> on_end = {};
 };
 
 class supervisor {
