@@ -54,6 +54,10 @@
     "Reads requests in the format of OpenAI's batches, one JSON object on each line, and appends an\n" \
     "answer or an error for each to OUT, in the order in which they end. The same command goes on\n" \
     "where it was interrupted. IN may be -: standard input.\n") \
+  X(serve, "[MODEL] [options]", "", "a server of OpenAI's API", \
+    "Answers requests over HTTP: completions, chats with tools, embeddings, as streams or whole, many\n" \
+    "at once. Sampling options are the defaults of requests. SIGTERM and Ctrl-C end it once what\n" \
+    "runs is answered; a second one ends it at once. SIGHUP reads --api-key-file again.\n") \
   X(bench, "[MODEL] [options]", "", "how fast the model runs here", \
     "Times prompts (pp) and greedy generation (tg) with random tokens, under " \
     "llama-bench's names,\n" \

@@ -1,0 +1,205 @@
+// bitnet serve: a server of OpenAI's API.
+#include <fmt/format.h>
+
+#include <boost/asio/io_context.hpp>
+#include <charconv>
+#include <chrono>
+#include <filesystem>
+
+#include "batch/fingerprint.hpp"
+#include "commands/commands.hpp"
+#include "http/access_log.hpp"
+#include "http/server.hpp"
+#include "interrupt.hpp"
+#include "library/generation.hpp"
+#include "model_files.hpp"
+#include "serve/serve_routes.hpp"
+#include "service/supervisor.hpp"
+
+namespace bitnet::host {
+namespace {
+
+using serve_clock = std::chrono::steady_clock;
+
+// A step of a large model on a slow machine takes some ten seconds.
+constexpr std::chrono::minutes hang_time{5};
+
+// ---- options -----------------------------------------------------------------------------------
+
+openai::generation_wish defaults_of_requests(const settings& set) {
+  openai::generation_wish out;
+  take_knobs(set, out.sampling);
+  out.has_seed = set.integer("seed") >= 0;
+  if (out.has_seed) out.sampling.seed = static_cast<uint32_t>(set.integer("seed"));
+  out.max_tokens = static_cast<int32_t>(set.integer("n-predict"));
+  return out;
+}
+
+result<uint32_t> requests_at_once(const settings& set) {
+  if (!set.given("parallel")) return uint32_t{0};
+  const std::string& text = set.text("parallel");
+  uint32_t n = 0;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, n);
+  if (error == std::errc{} && rest == end && n >= 1 && n <= most_parallel) return n;
+  return fail(
+      exit_code::usage,
+      fmt::format("--parallel expects one number from 1 to {}, found '{}'", most_parallel, text));
+}
+
+result<http::api_keys> keys_of(const settings& set) {
+  http::api_keys out;
+  for (const std::string& key : set.list("api-key"))
+    if (auto ok = out.add(key); !ok) return std::unexpected(ok.error());
+  if (const std::string& file = set.text("api-key-file"); !file.empty())
+    if (auto ok = out.add_file(file); !ok) return std::unexpected(ok.error());
+  return out;
+}
+
+result<http::policy> policy_of(const settings& set, const served& with) {
+  http::policy out;
+  out.routes = serve_routes(with);
+  auto keys = keys_of(set);
+  if (!keys) return std::unexpected(keys.error());
+  out.keys = *std::move(keys);
+  for (const std::string& origin : set.list("cors-origin"))
+    if (auto ok = out.origins.add(origin); !ok) return std::unexpected(ok.error());
+  const std::chrono::seconds timeout(set.integer("timeout"));
+  out.bounds.body_time = timeout;
+  out.bounds.write_time = timeout;
+  return out;
+}
+
+// Sockets of a service manager stand in place of --host and --port.
+result<http::listen_options> places_of(const invocation& in) {
+  http::listen_options out;
+  out.host = in.set.text("host");
+  out.port = static_cast<uint16_t>(in.set.integer("port"));
+  out.allow_unauthenticated = in.set.flag("allow-unauthenticated");
+  out.certificate_file = in.set.text("ssl-cert-file");
+  out.key_file = in.set.text("ssl-key-file");
+  if (out.host.ends_with(".sock")) out.unix_path = std::exchange(out.host, "");
+  auto inherited = http::inherited_sockets(in.variables.get("LISTEN_PID").value_or(""),
+                                           in.variables.get("LISTEN_FDS").value_or(""));
+  if (!inherited) return std::unexpected(inherited.error());
+  if (inherited->empty()) return out;
+  out.inherited = *std::move(inherited);
+  out.host.clear();
+  out.unix_path.clear();
+  return out;
+}
+
+result<std::string> model_file_of(const invocation& in) {
+  if (in.positionals.size() > 1)
+    return fail(exit_code::usage,
+                fmt::format("takes one model, and options; found '{}', too", in.positionals[1]));
+  if (in.positionals.empty()) return find_model(in.set.text("model"), in.variables);
+  if (in.set.flagged("model"))
+    return fail(exit_code::usage,
+                fmt::format("-m names the model, and so does '{}'; give one", in.positionals[0]));
+  return find_model(in.positionals[0], in.variables);
+}
+
+// ---- the model ---------------------------------------------------------------------------------
+
+serving_facts facts_of(const invocation& in, const std::string& file, bitnet_model* model,
+                       uint32_t n_parallel, double load_seconds) {
+  using std::chrono::system_clock;
+  const auto n_context = static_cast<uint32_t>(in.set.integer("ctx-size"));
+  const std::string& alias = in.set.text("alias");
+  return {.model = model,
+          .info = describe(model),
+          .name = alias.empty() ? std::filesystem::path(file).stem().string() : alias,
+          .fingerprint = batch::fingerprint_of(file),
+          .template_name = in.set.text("chat-template"),
+          .created = std::chrono::duration_cast<std::chrono::seconds>(
+                         system_clock::now().time_since_epoch())
+                         .count(),
+          .load_seconds = load_seconds,
+          .defaults = defaults_of_requests(in.set),
+          .open_scheduler = [&in, model, n_context, n_parallel](bool embeds) {
+            return open_scheduler(in, model, n_context, n_parallel, embeds);
+          }};
+}
+
+// ---- the service -------------------------------------------------------------------------------
+
+supervisor_hooks hooks_of(const invocation& in, http::server& server, serving& engine) {
+  return {.look = [&engine] { return engine.work(); },
+          .on_reload =
+              [&in, &server] {
+                auto keys = keys_of(in.set);
+                if (!keys)
+                  return in.out.warning(
+                      fmt::format("the keys stay as they were: {}", keys.error().message));
+                const std::size_t n = keys->size();
+                server.set_keys(*std::move(keys));
+                in.out.note(fmt::format("{} keys", n));
+              },
+          .on_note = [&in](const std::string& text) { in.out.note(text); },
+          .on_end = [&engine] { engine.end(); }};
+}
+
+// Until it is asked to end.
+result<int> serve_until_end(const invocation& in, boost::asio::io_context& io, http::server& server,
+                            service_life& life, serving& engine) {
+  supervisor over(io, server, life, hooks_of(in, server, engine),
+                  [&in](const char* name) { return in.variables.get(name).value_or(""); });
+  over.is_ready();
+  for (const std::string& address : server.addresses())
+    in.out.note(fmt::format("listening on {}", address));
+  io.run();
+  return over.ended_in_order() ? exit_code::ok : exit_code::interrupted;
+}
+
+}  // namespace
+
+result<int> serve_command(const invocation& in) {
+  const auto n_parallel = requests_at_once(in.set);
+  if (!n_parallel) return std::unexpected(n_parallel.error());
+  if (in.set.integer("n-predict") == 0)
+    return fail(exit_code::usage, "--n-predict expects at least 1, or -1 for no limit, found 0");
+  const auto file = model_file_of(in);
+  if (!file) return std::unexpected(file.error());
+  auto where = places_of(in);
+  if (!where) return std::unexpected(where.error());
+
+  // What is declared first ends last: connections hold requests, and these use the model.
+  runtime_handle runtime;
+  model_handle model;
+  service_life life(hang_time, std::chrono::seconds(in.set.integer("drain-timeout")));
+  boost::asio::io_context io;
+  std::unique_ptr<serving> engine;
+  served with{.life = &life};
+  std::unique_ptr<http::server> server;
+  with.n_connections = [&server] { return server->n_connections(); };
+
+  // Addresses and keys that cannot be used are reported before a model is loaded. Who connects
+  // meanwhile waits.
+  auto rules = policy_of(in.set, with);
+  if (!rules) return std::unexpected(rules.error());
+  auto listens = http::server::open(
+      io, *std::move(rules), *std::move(where),
+      {.on_answer = [&in](const http::access_line& line) { in.out.detail(access_text(line)); },
+       .on_trouble = [&in](const std::string& text) { in.out.warning(text); }});
+  if (!listens) return std::unexpected(listens.error());
+  server = *std::move(listens);
+
+  interrupt::take_termination();
+  auto opened = open_runtime(in);
+  if (!opened) return std::unexpected(opened.error());
+  runtime = *std::move(opened);
+  const auto began = serve_clock::now();
+  auto loaded =
+      open_model(in, runtime.get(), *file, static_cast<uint32_t>(in.set.integer("ctx-size")));
+  if (!loaded) return std::unexpected(loaded.error());
+  model = *std::move(loaded);
+  const std::chrono::duration<double> took = serve_clock::now() - began;
+  auto made = serving::open(io, life, facts_of(in, *file, model.get(), *n_parallel, took.count()));
+  if (!made) return std::unexpected(made.error());
+  engine = *std::move(made);
+  with.engine = engine.get();
+  return serve_until_end(in, io, *server, life, *engine);
+}
+
+}  // namespace bitnet::host

@@ -1,0 +1,282 @@
+#include "serve/live_request.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/asio/post.hpp>
+#include <chrono>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "http/policy.hpp"
+
+namespace bitnet::host {
+namespace asio = boost::asio;
+using clock = std::chrono::steady_clock;
+
+namespace {
+
+constexpr std::size_t most_name = 256;      // bytes of a model's name, which answers repeat
+constexpr std::size_t most_choices = 2048;  // of all prompts of one body
+constexpr std::size_t most_submitted = 32;  // prompts of one body that are at a scheduler at a time
+constexpr unsigned retry_s = 1;             // steps end, and with them requests
+
+http::answer busy_answer() {
+  return http::unavailable_answer("too many requests wait; try again", retry_s);
+}
+
+int64_t now_s() {
+  using std::chrono::system_clock;
+  return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
+      .count();
+}
+
+openai::api_error unavailable(std::string message) {
+  openai::api_error out;
+  out.status = 503;
+  out.type = "unavailable_error";
+  out.message = std::move(message);
+  return out;
+}
+
+openai::api_error error_of_event(const bitnet_event& e) {
+  std::string message(e.message.data, e.message.size);
+  if (e.kind == BITNET_EVENT_END) return unavailable("the server ends; send the request again");
+  if (e.status == BITNET_TIMEOUT) return unavailable(std::move(message));
+  return openai::error_of(e.status, std::move(message));
+}
+
+const char* prefix_of(openai::endpoint to) {
+  return to == openai::endpoint::chat ? "chatcmpl-" : "cmpl-";
+}
+
+// The events of one prompt.
+class prompt_reader final : public event_reader {
+ public:
+  prompt_reader(std::shared_ptr<live_request> of, std::size_t prompt, request_metrics& counts,
+                clock::time_point came)
+      : of_(std::move(of)), prompt_(prompt), times_(counts, came) {}
+
+  [[nodiscard]] bool has_room() const override { return of_->has_room(); }
+  void take(const bitnet_event& e) override {
+    if (e.kind != BITNET_EVENT_PROMPT) times_.take(e, clock::now());
+    of_->take(prompt_, e);
+  }
+  void ended() override { of_->prompt_ended(prompt_); }
+
+ private:
+  std::shared_ptr<live_request> of_;
+  std::size_t prompt_;
+  request_times times_;
+};
+
+}  // namespace
+
+// ---- the body ----------------------------------------------------------------------------------
+
+live_request::live_request(serving& in, openai::endpoint to, http::exchange_ptr client)
+    : in_(in), to_(to), client_(std::move(client)), open_(in.open_work()) {}
+
+void live_request::begin(serving& in, openai::endpoint to, const http::exchange_ptr& client) {
+  auto one = std::make_shared<live_request>(in, to, client);
+  client->on_gone([weak = one->weak_from_this()] {
+    if (const auto self = weak.lock()) self->leave();
+  });
+  client->on_room([weak = one->weak_from_this()] {
+    if (const auto self = weak.lock()) self->resume();
+  });
+  // Moved from thread to thread: its last owner is the loop's thread.
+  auto task = [one]() mutable {
+    std::optional<http::answer> no = one->prepare();
+    asio::io_context& io = one->in_.io();
+    asio::post(io, [one = std::move(one), no = std::move(no)]() mutable {
+      one->prepared(std::exchange(one->begun_, {}), std::move(no));
+    });
+  };
+  if (!in.tasks().post(std::move(task))) in.refuse(client, busy_answer());
+}
+
+std::optional<http::answer> live_request::prepare() {
+  if (is_gone_) return std::nullopt;
+  const auto lane = in_.lane_for(to_);
+  if (!lane) return answer_of(openai::error_of(BITNET_OUT_OF_MEMORY, lane.error().message));
+  lane_ = *lane;
+  const serving_facts& facts = in_.facts();
+  const auto body = openai::parse_object(client_->asked().body, "the body");
+  if (!body) return answer_of(body.error());
+  auto asked = openai::parse_request(to_, *body, lane_->limits, facts.defaults);
+  if (!asked) return answer_of(asked.error());
+  if (asked->model.size() > most_name)
+    return answer_of(
+        openai::invalid("model", fmt::format("'model' has {} bytes; at most {} are possible",
+                                             asked->model.size(), most_name))
+            .error());
+  if (asked->model.empty()) asked->model = facts.name;
+  if (!asked->how.has_seed) asked->how.sampling.seed = in_.new_seed();
+  auto prompts = openai::prompts_of(*asked, facts.model, lane_->limits, facts.template_name);
+  if (!prompts) return answer_of(prompts.error());
+  asked->messages.clear();  // all that is needed of them is in the prompts
+  asked->tools.clear();
+  asked->inputs.clear();
+  asked_ = *std::move(asked);
+  prompts_ = *std::move(prompts);
+  about_ = {prefix_of(to_) + http::new_id(), now_s(), asked_.model, facts.fingerprint};
+  return submit_first();
+}
+
+std::optional<http::answer> live_request::submit_first() {
+  running_.assign(prompts_.size(), nullptr);
+  const bool embeds = to_ == openai::endpoint::embeddings;
+  const uint32_t n_choices = embeds ? 1 : asked_.how.n_choices;
+  n_open_choices_ = prompts_.size() * n_choices;
+  if (n_open_choices_ > most_choices)
+    return answer_of(
+        openai::invalid("n", fmt::format("the body asks for {} answers; at most {} are "
+                                         "possible",
+                                         n_open_choices_, most_choices))
+            .error());
+  if (asked_.stream && !embeds) {
+    auto opened = openai::chunk_writer::open(asked_, about_, prompts_, in_.facts().model);
+    if (!opened) return answer_of(opened.error());
+    chunks_ = *std::move(opened);
+  } else {
+    answers_.assign(prompts_.size(), openai::collected_answer(n_choices, in_.facts().model));
+  }
+  while (n_submitted_ < std::min(prompts_.size(), most_submitted) && !is_gone_) {
+    request_handle next;
+    const auto taken = submit_next(next);
+    if (!taken) return begun_.clear(), answer_of(taken.error());
+    if (!*taken) return begun_.empty() ? std::optional(busy_answer()) : std::nullopt;
+    begun_.push_back(std::move(next));
+  }
+  return std::nullopt;
+}
+
+openai::parsed<bool> live_request::submit_next(request_handle& to) {
+  openai::prompt& next = prompts_[n_submitted_];
+  const openai::generation_view view(asked_.how, next.ids);
+  bitnet_request_options options = view.options();
+  if (to_ == openai::endpoint::embeddings) {
+    bitnet_request_defaults(&options, sizeof options);
+    options.prompt = next.ids.data();
+    options.n_prompt = next.ids.size();
+  }
+  library_error err;
+  bitnet_request* request = nullptr;
+  const bitnet_status status =
+      bitnet_request_submit(lane_->scheduler.get(), &options, &request, &err);
+  if (status == BITNET_BUSY) return false;
+  if (status != BITNET_OK)
+    return std::unexpected(openai::error_of(status, err.message, openai::prompt_member(to_)));
+  to.reset(request);
+  openai::token_list().swap(next.ids);
+  ++n_submitted_;
+  return true;
+}
+
+// ---- the loop ----------------------------------------------------------------------------------
+
+void live_request::prepared(submitted begun, std::optional<http::answer> no) {
+  if (client_->is_over() || in_.has_ended()) return;  // with `begun` its prompts end
+  if (no) return in_.refuse(client_, *no);
+  if (auto ok = in_.watch(*lane_); !ok)
+    return in_.refuse(client_, answer_of(openai::error_of(BITNET_IO, ok.error().message)));
+  is_prepared_ = true;
+  if (chunks_) {
+    client_->begin_stream({.content_type = "text/event-stream",
+                           .fields = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
+    client_->write(chunks_->begin());
+  }
+  for (std::size_t i = 0; i < begun.size(); ++i) add(std::move(begun[i]), i);
+}
+
+void live_request::add(request_handle request, std::size_t prompt) {
+  if (client_->is_over()) return;
+  running_[prompt] = request.get();
+  lane_->events->add(
+      std::move(request),
+      std::make_shared<prompt_reader>(shared_from_this(), prompt, in_.counts(), client_->began()));
+}
+
+bool live_request::has_room() const {
+  return client_->is_over() || !chunks_ || client_->has_room();
+}
+
+void live_request::take(std::size_t prompt, const bitnet_event& e) {
+  if (client_->is_over()) return;
+  const bool is_end = e.kind == BITNET_EVENT_END;
+  if (e.kind == BITNET_EVENT_FAILED || (is_end && e.stop_reason == BITNET_STOP_CANCELLED))
+    return fail(error_of_event(e));
+  if (is_end) took_.take_end(e);
+  const bool is_last = is_end && --n_open_choices_ == 0;
+  if (chunks_) return send(prompt, e, is_last);
+  answers_[prompt].take(e, asked_.how.logprobs);
+  if (is_last) finish();
+}
+
+// One write for each event: there was room for it.
+void live_request::send(std::size_t prompt, const bitnet_event& e, bool is_last) {
+  auto text = chunks_->take(prompt, e);
+  if (!text) return fail(text.error());
+  if (is_last) *text += chunks_->end(took_);
+  if (!client_->write(*text)) return leave();
+  if (!is_last) return;
+  client_->finish();
+  // The readers of its other prompts may have been without room.
+  asio::post(in_.io(), [self = shared_from_this()] { self->resume(); });
+}
+
+void live_request::prompt_ended(std::size_t prompt) {
+  running_[prompt] = nullptr;
+  submit_more();
+}
+
+void live_request::submit_more() {
+  if (client_->is_over() || n_submitted_ == prompts_.size()) return;
+  const std::size_t next = n_submitted_;
+  request_handle request;
+  const auto taken = submit_next(request);
+  if (!taken) return fail(taken.error());
+  if (*taken) return add(std::move(request), next);
+  const bool others = std::ranges::any_of(running_, [](const auto* one) { return one != nullptr; });
+  if (!others) fail(unavailable("too many requests wait; try again"));
+}
+
+// ---- the answer --------------------------------------------------------------------------------
+
+void live_request::finish() {
+  auto body = openai::response_json(asked_, about_, answers_, prompts_);
+  if (!body) return fail(body.error());
+  if (to_ != openai::endpoint::embeddings) (*body)["timings"] = took_.json();
+  client_->reply(answer_of(*body));
+}
+
+void live_request::fail(const openai::api_error& why) {
+  if (chunks_) {
+    client_->write(openai::error_chunk(why));
+    client_->finish();
+  } else {
+    http::answer no = answer_of(why);
+    if (why.status == 503) no.fields.push_back({"Retry-After", fmt::format("{}", retry_s)});
+    client_->reply(no);
+  }
+  leave();
+}
+
+void live_request::leave() {
+  is_gone_ = true;
+  if (!is_prepared_ || !lane_->events) return;
+  for (const bitnet_request* one : running_)
+    if (one != nullptr) lane_->events->cancel(one);
+  // A reader without room takes events again, to their end; not from within the call of one.
+  asio::post(in_.io(), [self = shared_from_this()] { self->resume(); });
+}
+
+void live_request::resume() {
+  if (!is_prepared_ || !lane_->events) return;
+  const std::vector<bitnet_request*> all = running_;
+  for (const bitnet_request* one : all)
+    if (one != nullptr && lane_->events) lane_->events->resume(one);
+}
+
+}  // namespace bitnet::host

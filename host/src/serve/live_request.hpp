@@ -1,0 +1,69 @@
+#pragma once
+// One request of a client, from its body to the last byte of its answer.
+//
+// The worker thread reads the body and submits the first prompts; all else happens in the loop. The
+// answer is whole, or a stream of events. A client that goes ends its prompts within one step.
+
+#include <atomic>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "openai/chunks.hpp"
+#include "serve/serving.hpp"
+
+namespace bitnet::host {
+
+class live_request : public std::enable_shared_from_this<live_request> {
+ public:
+  static void begin(serving& in, openai::endpoint to, const http::exchange_ptr& client);
+
+  live_request(serving& in, openai::endpoint to, http::exchange_ptr client);
+
+  // ---- for the readers of its prompts ----
+  [[nodiscard]] bool has_room() const;
+  void take(std::size_t prompt, const bitnet_event& e);
+  void prompt_ended(std::size_t prompt);
+
+ private:
+  // A prompt that is at the scheduler and that the loop does not know yet.
+  using submitted = std::vector<request_handle>;
+
+  // The worker thread.
+  [[nodiscard]] std::optional<http::answer> prepare();
+  [[nodiscard]] std::optional<http::answer> submit_first();
+  // Any thread. The next prompt; false: the scheduler takes no more now.
+  [[nodiscard]] openai::parsed<bool> submit_next(request_handle& to);
+
+  // The loop.
+  void prepared(submitted begun, std::optional<http::answer> no);
+  void add(request_handle request, std::size_t prompt);
+  void submit_more();
+  void send(std::size_t prompt, const bitnet_event& e, bool is_last);
+  void finish();
+  void fail(const openai::api_error& why);
+  void leave();   // cancels its prompts
+  void resume();  // takes events that wait
+
+  serving& in_;
+  openai::endpoint to_;
+  http::exchange_ptr client_;
+  std::shared_ptr<void> open_;  // counts it as a request that a drain waits for
+  std::atomic<bool> is_gone_ = false;
+  bool is_prepared_ = false;  // what is below is the loop's, and was the worker's before
+
+  serving_lane* lane_ = nullptr;
+  openai::request asked_;
+  openai::object_facts about_;
+  std::vector<openai::prompt> prompts_;
+  std::size_t n_submitted_ = 0;           // prompts
+  std::size_t n_open_choices_ = 0;        // of all prompts
+  std::vector<bitnet_request*> running_;  // of each prompt; NULL: it does not run
+  submitted begun_;                       // until the loop knows them
+  openai::timings took_;
+  std::vector<openai::collected_answer> answers_;  // of each prompt; of a whole answer
+  std::unique_ptr<openai::chunk_writer> chunks_;   // of a stream
+};
+
+}  // namespace bitnet::host

@@ -1,0 +1,201 @@
+#include "serve/serve_routes.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "serve/text_answers.hpp"
+#include "service/metrics_text.hpp"
+
+namespace bitnet::host {
+namespace {
+
+using http::exchange_ptr;
+using nlohmann::ordered_json;
+using parameters = std::vector<http::parameter>;
+
+// ---- what is served ----------------------------------------------------------------------------
+
+ordered_json model_json(const serving_facts& facts) {
+  return {{"id", facts.name},
+          {"object", "model"},
+          {"created", facts.created},
+          {"owned_by", "bitnet"},
+          {"meta",
+           {{"n_vocab", facts.info.n_vocab},
+            {"n_ctx_train", facts.info.n_context},
+            {"n_embd", facts.info.n_embedding},
+            {"n_params", facts.info.n_parameters},
+            {"size", facts.info.weight_bytes}}}};
+}
+
+http::answer models_answer(const serving_facts& facts) {
+  return answer_of(
+      ordered_json{{"object", "list"}, {"data", ordered_json::array({model_json(facts)})}});
+}
+
+http::answer model_answer(const serving_facts& facts, std::string_view name) {
+  if (name == facts.name) return answer_of(model_json(facts));
+  return http::error_answer(
+      {.status = 404,
+       .message = "the model is '" + facts.name + "'; GET /v1/models lists it",
+       .param = "model",
+       .code = "model_not_found"});
+}
+
+http::answer props_answer(const serving& in) {
+  const serving_facts& facts = in.facts();
+  const bitnet_sampling& knobs = facts.defaults.sampling;
+  return answer_of(ordered_json{{"default_generation_settings",
+                                 {{"n_ctx", in.texts().limits.n_context},
+                                  {"params",
+                                   {{"temperature", knobs.temperature},
+                                    {"top_k", knobs.top_k},
+                                    {"top_p", knobs.top_p},
+                                    {"min_p", knobs.min_p},
+                                    {"n_predict", facts.defaults.max_tokens}}}}},
+                                {"total_slots", in.texts().n_parallel},
+                                {"model_alias", facts.name},
+                                {"build_info", std::string("bitnet ") + bitnet_version()}});
+}
+
+// ---- the table ---------------------------------------------------------------------------------
+
+parameters with_common(parameters rows) {
+  for (const http::parameter& one :
+       parameters{{"model", "string", "any name: the server has one model"},
+                  {"max_tokens", "integer", "tokens to generate at most; -1: until the model ends"},
+                  {"temperature", "number", "0: the most probable token"},
+                  {"top_p", "number", "the most probable tokens of this sum of probabilities"},
+                  {"seed", "integer", "same seed, same text"},
+                  {"n", "integer", "answers"},
+                  {"stop", "array", "texts that end the answer; or one string"},
+                  {"response_format", "object", "the form of the answer"},
+                  {"stream", "boolean", "answer by events while the text comes"},
+                  {"stream_options", "object", "include_usage"}})
+    rows.push_back(one);
+  return rows;
+}
+
+void add_generation(http::route_table& to, const served& with) {
+  using openai::endpoint;
+  const auto answering = [&with](endpoint where) {
+    return [&with, where](const exchange_ptr& client) { with.engine->answer(where, client); };
+  };
+  to.add({.method = "POST",
+          .paths = {"/v1/chat/completions", "/chat/completions"},
+          .summary = "The next message of a chat",
+          .handle = answering(endpoint::chat),
+          .body = with_common({{"messages", "array", "role and content of each", true},
+                               {"tools", "array", "functions that the model may call"},
+                               {"tool_choice", "string", "auto, none, required or an object"}})});
+  to.add({.method = "POST",
+          .paths = {"/v1/completions", "/completions"},
+          .summary = "The continuation of a text",
+          .handle = answering(endpoint::completions),
+          .body = with_common({{"prompt", "string", "a text, its tokens, or several", true}})});
+  to.add({.method = "POST",
+          .paths = {"/v1/embeddings", "/embeddings"},
+          .summary = "Texts as vectors",
+          .handle = answering(endpoint::embeddings),
+          .body = {{"input", "string", "a text, its tokens, or several", true},
+                   {"encoding_format", "string", "float or base64"}}});
+}
+
+void add_texts(http::route_table& to, const served& with) {
+  const auto making = [&with](http::answer (*make)(const serving&, const std::string&)) {
+    return [&with, make](const exchange_ptr& client) { with.engine->answer_by(client, make); };
+  };
+  to.add({.method = "POST",
+          .paths = {"/tokenize", "/v1/tokenize"},
+          .summary = "Text to tokens",
+          .handle = making(tokens_answer),
+          .body = {{"content", "string", "the text", true},
+                   {"add_special", "boolean", "the tokens for begin and end, as the model asks"},
+                   {"parse_special", "boolean", "names of control tokens are those tokens"},
+                   {"with_pieces", "boolean", "the text of each token, too"}}});
+  to.add({.method = "POST",
+          .paths = {"/detokenize", "/v1/detokenize"},
+          .summary = "Tokens to text",
+          .handle = making(text_answer),
+          .body = {{"tokens", "array", "token ids", true}}});
+  to.add({.method = "POST",
+          .paths = {"/apply-template", "/v1/apply-template"},
+          .summary = "The prompt of a chat",
+          .handle = making(prompt_answer),
+          .body = {{"messages", "array", "role and content of each", true}}});
+}
+
+void add_facts(http::route_table& to, const served& with) {
+  to.add({.method = "GET",
+          .paths = {"/v1/models", "/models"},
+          .summary = "The model",
+          .handle =
+              [&with](const exchange_ptr& client) {
+                client->reply(models_answer(with.engine->facts()));
+              },
+          .needs_key = false});
+  to.add({.method = "GET",
+          .paths = {"/v1/models/{model}", "/models/{model}"},
+          .summary = "The model, by its name",
+          .handle =
+              [&with](const exchange_ptr& client) {
+                client->reply(
+                    model_answer(with.engine->facts(), client->asked().path_value("model")));
+              },
+          .needs_key = false});
+  to.add({.method = "GET",
+          .paths = {"/props", "/v1/props"},
+          .summary = "Defaults and sizes",
+          .handle = [&with](const exchange_ptr& client) {
+            client->reply(props_answer(*with.engine));
+          }});
+}
+
+void add_service(http::route_table& to, const served& with) {
+  using clock = std::chrono::steady_clock;
+  to.add(
+      {.method = "GET",
+       .paths = {"/health", "/v1/health"},
+       .summary = "Whether the server works",
+       .handle =
+           [&with](const exchange_ptr& client) { client->reply(with.life->health(clock::now())); },
+       .needs_key = false});
+  to.add({.method = "GET",
+          .paths = {"/ready", "/v1/ready"},
+          .summary = "Whether new requests are taken",
+          .handle =
+              [&with](const exchange_ptr& client) {
+                client->reply(with.life->readiness(clock::now()));
+              },
+          .needs_key = false});
+  to.add({.method = "GET",
+          .paths = {"/metrics"},
+          .summary = "Counts, for Prometheus",
+          .handle =
+              [&with](const exchange_ptr& client) {
+                client->reply({.content_type = std::string(metrics_content_type),
+                               .body = with.engine->metrics(with.n_connections())});
+              },
+          .content_type = metrics_content_type});
+}
+
+}  // namespace
+
+http::route_table serve_routes(const served& with) {
+  http::route_table out;
+  add_generation(out, with);
+  add_texts(out, with);
+  add_facts(out, with);
+  add_service(out, with);
+  const auto page = std::make_shared<std::string>();
+  out.add({.method = "GET",
+           .paths = {"/openapi.json"},
+           .summary = "This description",
+           .handle = [page](const exchange_ptr& client) { client->reply({.body = *page}); },
+           .needs_key = false});
+  *page = http::open_api_of(
+      out, {"bitnet", bitnet_version(), "A server of OpenAI's API for ternary language models"});
+  return out;
+}
+
+}  // namespace bitnet::host

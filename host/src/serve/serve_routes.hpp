@@ -1,0 +1,22 @@
+#pragma once
+// The routes of a server of OpenAI's API.
+
+#include <functional>
+#include <memory>
+
+#include "http/routes.hpp"
+#include "serve/serving.hpp"
+
+namespace bitnet::host {
+
+// What the routes need, which is there when the first request comes.
+struct served {
+  serving* engine = nullptr;
+  service_life* life = nullptr;
+  std::function<std::size_t()> n_connections = {};
+};
+
+// `with` outlives the table.
+[[nodiscard]] http::route_table serve_routes(const served& with);
+
+}  // namespace bitnet::host
