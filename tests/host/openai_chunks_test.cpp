@@ -57,7 +57,7 @@ class chunks : public testing::Test {
         << err.message;
     const auto body = parse_object(chat, "the body");
     ASSERT_TRUE(body);
-    auto asked = parse_request(endpoint::chat, *body, limits_, generation_wish());
+    auto asked = parse_request(endpoint::chat, *body, chat, limits_, generation_wish());
     ASSERT_TRUE(asked) << asked.error().message;
     asked_ = *std::move(asked);
     auto prompts = prompts_of(asked_, model_, limits_, "");

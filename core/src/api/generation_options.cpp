@@ -110,8 +110,8 @@ bitnet::result<bitnet::generate::options> bitnet::api::generation_options_of(
 bitnet::result<std::unique_ptr<bitnet::grammar::guide>> bitnet::api::guide_of(
     bitnet_model& model, const bitnet_generation& how) {
   auto rules = how.json_schema.size != 0
-                   ? model.forms.find(schema::notation::json_schema, view(how.json_schema))
-                   : model.forms.find(schema::notation::gbnf, view(how.grammar));
+                   ? model.forms.find(schema::language::json_schema, view(how.json_schema))
+                   : model.forms.find(schema::language::gbnf, view(how.grammar));
   if (!rules) return std::unexpected(std::move(rules.error()));
   std::call_once(model.texts_once,
                  [&] { model.texts = generate::text_tokens(model.model.tokens()); });

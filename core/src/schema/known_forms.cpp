@@ -9,7 +9,7 @@
 namespace bitnet::schema {
 
 // Makes what it finds the last one. Called with turn_.
-std::shared_ptr<const grammar::rule_set> known_forms::look_up(notation written_in,
+std::shared_ptr<const grammar::rule_set> known_forms::look_up(language written_in,
                                                               std::string_view text) {
   const auto at = std::ranges::find_if(
       all_, [&](const entry& one) { return one.written_in == written_in && one.text == text; });
@@ -18,13 +18,13 @@ std::shared_ptr<const grammar::rule_set> known_forms::look_up(notation written_i
   return all_.back().rules;
 }
 
-result<std::shared_ptr<const grammar::rule_set>> known_forms::find(notation written_in,
+result<std::shared_ptr<const grammar::rule_set>> known_forms::find(language written_in,
                                                                    std::string_view text) {
   {
     const std::lock_guard lock(turn_);
     if (auto known = look_up(written_in, text)) return known;
   }
-  auto rules = written_in == notation::json_schema ? compile(text) : grammar::parse_gbnf(text);
+  auto rules = written_in == language::json_schema ? compile(text) : grammar::parse_gbnf(text);
   if (!rules) return std::unexpected(std::move(rules.error()));
   auto made = std::make_shared<const grammar::rule_set>(*std::move(rules));
   const std::lock_guard lock(turn_);

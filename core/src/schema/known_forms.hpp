@@ -17,23 +17,23 @@
 
 namespace bitnet::schema {
 
-enum class notation : uint8_t { gbnf, json_schema };
+enum class language : uint8_t { gbnf, json_schema };
 
 class known_forms {
  public:
   static constexpr std::size_t most = 8;
 
-  result<std::shared_ptr<const grammar::rule_set>> find(notation written_in, std::string_view text);
+  result<std::shared_ptr<const grammar::rule_set>> find(language written_in, std::string_view text);
   // Texts that were compiled since the beginning.
   [[nodiscard]] uint64_t n_compiled() const;
 
  private:
   struct entry {
-    notation written_in;
+    language written_in;
     std::string text;
     std::shared_ptr<const grammar::rule_set> rules;
   };
-  std::shared_ptr<const grammar::rule_set> look_up(notation written_in, std::string_view text);
+  std::shared_ptr<const grammar::rule_set> look_up(language written_in, std::string_view text);
 
   mutable std::mutex turn_;  // guards what follows; not held while a text is compiled
   std::vector<entry> all_;   // the one that was asked for last is the last

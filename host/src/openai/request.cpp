@@ -113,6 +113,11 @@ void read_completion(field_reader& in, uint32_t n_vocab, request& to) {
     to.how.logprobs = true;
   }
   in.refuse("suffix", "the model does not fill in text");
+  if (to.stream && to.how.echo)
+    in.keep(unsupported("echo",
+                        "an answer by events begins behind the prompt; leave out 'echo' or "
+                        "'stream'")
+                .error());
   in.number("best_of", 1, most_choices, to.how.best_of);
   if (to.how.best_of != 0 && to.how.best_of < to.how.n_choices)
     in.keep(invalid("best_of",

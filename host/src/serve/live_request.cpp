@@ -104,7 +104,8 @@ std::optional<http::answer> live_request::prepare() {
   const serving_facts& facts = in_.facts();
   const auto body = openai::parse_object(client_->asked().body, "the body");
   if (!body) return answer_of(body.error());
-  auto asked = openai::parse_request(to_, *body, lane_->limits, facts.defaults);
+  auto asked =
+      openai::parse_request(to_, *body, client_->asked().body, lane_->limits, facts.defaults);
   if (!asked) return answer_of(asked.error());
   if (asked->model.size() > most_name)
     return answer_of(

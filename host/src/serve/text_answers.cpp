@@ -89,7 +89,7 @@ http::answer prompt_answer(const serving& in, const std::string& body) {
   if (!parsed) return answer_of(parsed.error());
   const serving_facts& facts = in.facts();
   openai::model_limits limits = in.texts().limits;
-  auto asked = openai::parse_request(openai::endpoint::chat, *parsed, limits, facts.defaults);
+  auto asked = openai::parse_request(openai::endpoint::chat, *parsed, body, limits, facts.defaults);
   if (!asked) return answer_of(asked.error());
   limits.n_context = 0;  // nothing is computed: the prompt may be longer than the context
   const auto prompts = openai::prompts_of(*asked, facts.model, limits, facts.template_name);
