@@ -404,7 +404,7 @@ TEST(openai_answer, begins_with_the_prompt_that_was_echoed) {
   request asked;
   asked.to = endpoint::completions;
   asked.how.logprobs = asked.how.echo = true;
-  const json out = response_of(asked, both, {{}, nullptr, "\u00e9a"});
+  const json out = response_of(asked, both, {{}, nullptr, "\u00e9a", ""});
   for (const json& choice : out["choices"]) {
     EXPECT_EQ(choice["text"], "\u00e9ab");
     const json& scores = choice["logprobs"];

@@ -85,7 +85,7 @@ json answer(const json& request, const std::shared_ptr<const grammar::prefix_tre
   json out;
   automaton states(*rules);
   std::mt19937 random(request.value("seed", 1U));
-  for (const std::string text : request.value("accept", std::vector<std::string>{})) {
+  for (const std::string& text : request.value("accept", std::vector<std::string>{})) {
     states.begin_work();
     out["accept"].push_back(states.is_complete(states.next(states.start(), text)));
   }

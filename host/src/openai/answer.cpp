@@ -287,7 +287,7 @@ parsed<ordered_json> response_json(const request& from, const object_facts& abou
 }
 
 ordered_json logprobs_json(endpoint to, const choice& said) {
-  return to == endpoint::chat ? chat_logprobs(said) : completion_logprobs(said);
+  return to == endpoint::chat ? chat_logprobs(said) : completion_logprobs(said, "", {});
 }
 
 ordered_json usage_of_answers(const usage& used) {
