@@ -30,21 +30,14 @@ namespace {
 
 using namespace bitnet;  // NOLINT(google-build-using-namespace): the subject
 // Of this thread alone: other programs on the machine do not count.
-struct clock_type {
-  using duration = std::chrono::nanoseconds;
-  using rep = duration::rep;
-  using period = duration::period;
-  using time_point = std::chrono::time_point<clock_type>;
-  static constexpr bool is_steady = true;
-  static time_point now() {
-    timespec t{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
-    return time_point(std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec));
-  }
-};
+std::chrono::nanoseconds thread_time() {
+  timespec t{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+  return std::chrono::seconds(t.tv_sec) + std::chrono::nanoseconds(t.tv_nsec);
+}
 
-double us_since(clock_type::time_point start) {
-  return std::chrono::duration<double, std::micro>(clock_type::now() - start).count();
+double us_since(std::chrono::nanoseconds start) {
+  return std::chrono::duration<double, std::micro>(thread_time() - start).count();
 }
 
 std::string contents_of(const std::string& file) {
@@ -130,7 +123,7 @@ result<grammar::rule_set> rules_of(const std::string& text, bool is_schema) {
 void measure(const std::string& name, const std::string& text, bool is_schema,
              const std::vector<std::string>& words,
              const std::shared_ptr<const grammar::prefix_tree>& tree) {
-  const auto begun = clock_type::now();
+  const auto begun = thread_time();
   auto rules = rules_of(text, is_schema);
   const double compiled = us_since(begun);
   if (!rules) {
@@ -145,7 +138,7 @@ void measure(const std::string& name, const std::string& text, bool is_schema,
     guide.begin({});
     for (int n = 0; n < 200; ++n) {
       const auto known = guide.n_masks();
-      auto start = clock_type::now();
+      auto start = thread_time();
       const auto allowed = guide.allowed();
       const double took = us_since(start);
       if (!allowed) {
@@ -157,7 +150,7 @@ void measure(const std::string& name, const std::string& text, bool is_schema,
       for (std::size_t id = 0; id < words.size(); ++id)
         if (((*allowed)[id / 64] >> (id % 64) & 1) != 0) ids.push_back(static_cast<int32_t>(id));
       if (ids.empty()) break;
-      start = clock_type::now();
+      start = thread_time();
       if (!guide.accept(words[static_cast<std::size_t>(ids[random() % ids.size()])])) return;
       taking.push_back(us_since(start));
     }
@@ -186,7 +179,7 @@ int main(int argc, char** argv) {
     return 2;
   }
   const auto words = words_of(argv[1]);
-  const auto start = clock_type::now();
+  const auto start = thread_time();
   const auto tree = std::make_shared<const grammar::prefix_tree>(
       static_cast<uint32_t>(words.size()),
       [&](int32_t id) { return words[static_cast<std::size_t>(id)]; });

@@ -340,6 +340,17 @@ class Facts(Serving):
         self.assertTrue(self.run_text().startswith(body["choices"][0]["text"]))
         self.assertEqual(body["model"], "tales")
 
+    def test_drafts_do_not_change_the_text(self):
+        server = self.start("--spec-type", "ngram")
+        ask = {"prompt": "The fox ran. The fox ran. The fox", "max_tokens": 60, "temperature": 0, "ignore_eos": True}
+        self.assertEqual(server.post("/v1/completions", **ask)["choices"][0]["text"],
+                         self.server.post("/v1/completions", **ask)["choices"][0]["text"])
+        got = server.metrics()
+        self.assertGreater(got["vllm:spec_decode_num_drafts_total"], 0)
+        self.assertGreaterEqual(got["vllm:spec_decode_num_draft_tokens_total"],
+                                got["vllm:spec_decode_num_accepted_tokens_total"])
+        self.assertEqual(self.server.metrics()["vllm:spec_decode_num_drafts_total"], 0)
+
     def test_tokens_and_texts(self):
         ids = self.server.post("/tokenize", content=PROMPT)["tokens"]
         self.assertEqual(ids, [int(x) for x in self.ok("tokenize", PROMPT).text.split()])

@@ -6,8 +6,9 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
-#include <fstream>
+#include <memory>
 #include <vector>
 
 namespace bitnet::host::batch {
@@ -22,14 +23,16 @@ void add_file(XXH3_state_t& hash, const fs::path& file) {
   const uint64_t bytes = fs::file_size(file, error);
   if (error) return;
   XXH3_64bits_update(&hash, &bytes, sizeof bytes);
-  std::ifstream in(file, std::ios::binary);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> in(std::fopen(file.c_str(), "rb"),
+                                                           std::fclose);
+  if (!in) return;
   std::vector<char> sample(sample_bytes);
   const uint64_t last = bytes - std::min(bytes, sample_bytes);
-  for (uint64_t i = 0; i < n_samples && in; ++i) {
-    in.seekg(static_cast<std::streamoff>(last / (n_samples - 1) * i));
-    in.read(sample.data(), static_cast<std::streamsize>(sample_bytes));
-    XXH3_64bits_update(&hash, sample.data(), static_cast<std::size_t>(in.gcount()));
-    if (bytes <= sample_bytes) break;
+  for (uint64_t i = 0; i < n_samples; ++i) {
+    if (::fseeko(in.get(), static_cast<off_t>(last / (n_samples - 1) * i), SEEK_SET) != 0) return;
+    const std::size_t n = std::fread(sample.data(), 1, sample_bytes, in.get());
+    XXH3_64bits_update(&hash, sample.data(), n);
+    if (bytes <= sample_bytes || n < sample_bytes) break;
   }
 }
 

@@ -1,40 +1,19 @@
 // bitnet batch: a file of requests, answered offline.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 
 #include "batch/fingerprint.hpp"
 #include "commands/batch_runner.hpp"
 #include "commands/commands.hpp"
+#include "commands/request_defaults.hpp"
 #include "interrupt.hpp"
 #include "library/generation.hpp"
 #include "model_files.hpp"
 
 namespace bitnet::host {
 namespace {
-
-openai::generation_wish defaults_of(const settings& set) {
-  openai::generation_wish out;
-  take_knobs(set, out.sampling);
-  out.has_seed = set.integer("seed") >= 0;
-  if (out.has_seed) out.sampling.seed = static_cast<uint32_t>(set.integer("seed"));
-  out.max_tokens = static_cast<int32_t>(set.integer("n-predict"));
-  return out;
-}
-
-result<uint32_t> given_parallel(const settings& set) {
-  if (!set.given("parallel")) return uint32_t{0};
-  const std::string& text = set.text("parallel");
-  uint32_t n = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, n);
-  if (error == std::errc{} && rest == end && n >= 1 && n <= most_parallel) return n;
-  return fail(
-      exit_code::usage,
-      fmt::format("--parallel expects one number from 1 to {}, found '{}'", most_parallel, text));
-}
 
 result<batch_plan> plan_of(const settings& set) {
   batch_plan out;
@@ -46,16 +25,12 @@ result<batch_plan> plan_of(const settings& set) {
           fmt::format("--shard expects I/N with I from 0 to N-1, such as 0/4, found '{}'", text));
     out.part = *part;
   }
-  const auto n_parallel = given_parallel(set);
-  if (!n_parallel) return std::unexpected(n_parallel.error());
-  out.n_parallel = *n_parallel;
-  out.defaults = defaults_of(set);
-  const auto speculation = given_speculation(set);
-  if (!speculation) return std::unexpected(speculation.error());
-  out.defaults.speculation = *speculation;
+  auto defaults = given_request_defaults(set);
+  if (!defaults) return std::unexpected(defaults.error());
+  out.n_parallel = defaults->n_parallel;
+  out.defaults = std::move(defaults->wish);
   out.template_name = set.text("chat-template");
-  if (out.defaults.max_tokens != 0) return out;
-  return fail(exit_code::usage, "--n-predict expects at least 1, or -1 for no limit, found 0");
+  return out;
 }
 
 void note_end(const invocation& in, const batch_totals& totals, double seconds) {

@@ -2,12 +2,12 @@
 #include <fmt/format.h>
 
 #include <boost/asio/io_context.hpp>
-#include <charconv>
 #include <chrono>
 #include <filesystem>
 
 #include "batch/fingerprint.hpp"
 #include "commands/commands.hpp"
+#include "commands/request_defaults.hpp"
 #include "http/access_log.hpp"
 #include "http/server.hpp"
 #include "interrupt.hpp"
@@ -25,27 +25,6 @@ using serve_clock = std::chrono::steady_clock;
 constexpr std::chrono::minutes hang_time{5};
 
 // ---- options -----------------------------------------------------------------------------------
-
-openai::generation_wish defaults_of_requests(const settings& set) {
-  openai::generation_wish out;
-  take_knobs(set, out.sampling);
-  out.has_seed = set.integer("seed") >= 0;
-  if (out.has_seed) out.sampling.seed = static_cast<uint32_t>(set.integer("seed"));
-  out.max_tokens = static_cast<int32_t>(set.integer("n-predict"));
-  return out;
-}
-
-result<uint32_t> requests_at_once(const settings& set) {
-  if (!set.given("parallel")) return uint32_t{0};
-  const std::string& text = set.text("parallel");
-  uint32_t n = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, n);
-  if (error == std::errc{} && rest == end && n >= 1 && n <= most_parallel) return n;
-  return fail(
-      exit_code::usage,
-      fmt::format("--parallel expects one number from 1 to {}, found '{}'", most_parallel, text));
-}
 
 result<http::api_keys> keys_of(const settings& set) {
   http::api_keys out;
@@ -103,7 +82,7 @@ result<std::string> model_file_of(const invocation& in) {
 // ---- the model ---------------------------------------------------------------------------------
 
 serving_facts facts_of(const invocation& in, const std::string& file, bitnet_model* model,
-                       uint32_t n_parallel, double load_seconds) {
+                       const request_defaults& requests, double load_seconds) {
   using std::chrono::system_clock;
   const auto n_context = static_cast<uint32_t>(in.set.integer("ctx-size"));
   const std::string& alias = in.set.text("alias");
@@ -116,8 +95,8 @@ serving_facts facts_of(const invocation& in, const std::string& file, bitnet_mod
                          system_clock::now().time_since_epoch())
                          .count(),
           .load_seconds = load_seconds,
-          .defaults = defaults_of_requests(in.set),
-          .open_scheduler = [&in, model, n_context, n_parallel](bool embeds) {
+          .defaults = requests.wish,
+          .open_scheduler = [&in, model, n_context, n_parallel = requests.n_parallel](bool embeds) {
             return open_scheduler(in, model, n_context, n_parallel, embeds);
           }};
 }
@@ -155,10 +134,8 @@ result<int> serve_until_end(const invocation& in, boost::asio::io_context& io, h
 }  // namespace
 
 result<int> serve_command(const invocation& in) {
-  const auto n_parallel = requests_at_once(in.set);
-  if (!n_parallel) return std::unexpected(n_parallel.error());
-  if (in.set.integer("n-predict") == 0)
-    return fail(exit_code::usage, "--n-predict expects at least 1, or -1 for no limit, found 0");
+  auto requests = given_request_defaults(in.set);
+  if (!requests) return std::unexpected(requests.error());
   const auto file = model_file_of(in);
   if (!file) return std::unexpected(file.error());
   auto where = places_of(in);
@@ -167,6 +144,7 @@ result<int> serve_command(const invocation& in) {
   // What is declared first ends last: connections hold requests, and these use the model.
   runtime_handle runtime;
   model_handle model;
+  model_handle draft;
   service_life life(hang_time, std::chrono::seconds(in.set.integer("drain-timeout")));
   boost::asio::io_context io;
   std::unique_ptr<serving> engine;
@@ -194,8 +172,12 @@ result<int> serve_command(const invocation& in) {
       open_model(in, runtime.get(), *file, static_cast<uint32_t>(in.set.integer("ctx-size")));
   if (!loaded) return std::unexpected(loaded.error());
   model = *std::move(loaded);
+  auto drafts = open_draft(in, runtime.get());
+  if (!drafts) return std::unexpected(drafts.error());
+  draft = *std::move(drafts);
+  requests->wish.speculation.draft = draft.get();
   const std::chrono::duration<double> took = serve_clock::now() - began;
-  auto made = serving::open(io, life, facts_of(in, *file, model.get(), *n_parallel, took.count()));
+  auto made = serving::open(io, life, facts_of(in, *file, model.get(), *requests, took.count()));
   if (!made) return std::unexpected(made.error());
   engine = *std::move(made);
   with.engine = engine.get();

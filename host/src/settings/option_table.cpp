@@ -14,7 +14,7 @@ namespace {
 
 namespace to = command_bit;
 constexpr command_set generating = to::run | to::chat;
-constexpr command_set speculating = generating | to::bench | to::batch;
+constexpr command_set speculating = generating | to::bench | to::batch | to::serve;
 constexpr command_set answering = generating | to::batch | to::serve;
 constexpr command_set with_head = answering | to::logits | to::bench;
 constexpr command_set computing = with_head | to::embed;
