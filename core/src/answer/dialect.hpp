@@ -78,8 +78,8 @@ std::string dialect_names();  // "hermes, ..." for messages
 // No calls, and thinking between <think> and </think>.
 const dialect& plain_dialect();
 
-// What answers are told apart by, of all dialects: texts that a model writes also where its
-// vocabulary has them as control tokens.
+// The tags by which the parser finds the parts of an answer, in all dialects. A vocabulary may have
+// them as control tokens; the detokenizer writes them out as text all the same.
 std::vector<std::string_view> answer_tags();
 
 }  // namespace bitnet::answer

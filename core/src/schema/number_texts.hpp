@@ -30,7 +30,7 @@ struct numbers {
   [[nodiscard]] bool is_void() const;
 };
 
-// Whether multiples can be told: of an integer up to the bound, or of 0.1, 0.01, ...
+// Whether an automaton can recognise multiples of it: an integer up to the bound, or 0.1, 0.01 ...
 [[nodiscard]] bool can_step(const decimal& by);
 
 [[nodiscard]] text_automaton texts_of(const numbers& of, const std::string& where, faults& to);

@@ -20,7 +20,7 @@ namespace bitnet::sequence {
 class draft_sessions {
  public:
   using opener = std::function<result<std::unique_ptr<session>>()>;
-  // Before a session is destroyed, by whoever opened it.
+  // The pool calls it before it destroys a session, so that the opener can release its place.
   using closer = std::function<void(session&)>;
   draft_sessions(opener open, closer close) : open_(std::move(open)), close_(std::move(close)) {}
   ~draft_sessions();

@@ -152,8 +152,8 @@ result<int> serve_command(const invocation& in) {
   std::unique_ptr<http::server> server;
   with.n_connections = [&server] { return server->n_connections(); };
 
-  // Addresses and keys that cannot be used are reported before a model is loaded. Who connects
-  // meanwhile waits.
+  // Addresses and keys that cannot be used are reported before a model is loaded. A client
+  // that connects meanwhile waits.
   auto rules = policy_of(in.set, with);
   if (!rules) return std::unexpected(rules.error());
   auto listens = http::server::open(

@@ -1,5 +1,5 @@
 #pragma once
-// Who may use the server: API keys, and pages of which origins.
+// Decides which clients may use the server: by API keys, and by the origin of a web page.
 
 #include <array>
 #include <string>

@@ -14,7 +14,8 @@
 
 namespace bitnet::host::openai {
 
-// Arrays and objects within each other. A document of more is an attack on who walks through it.
+// Arrays and objects within each other. A deeper document could exhaust the stack of a recursive
+// reader.
 inline constexpr std::size_t most_depth = 128;
 
 // UTF-8. `what` begins the message: "the body". An error has the code "invalid_json".

@@ -19,7 +19,7 @@ struct generation_wish {
   generation_wish();  // the library's defaults
 
   bitnet_sampling sampling{};
-  bool has_seed = false;  // else whoever submits draws one
+  bool has_seed = false;  // false: the caller draws a seed before it submits the request
   std::vector<bitnet_logit_bias> biases;
   std::vector<std::string> stops;
   std::string grammar;      // or

@@ -12,7 +12,7 @@
 
 namespace bitnet::host {
 
-// Who takes the events of one request.
+// Receives the events of one request.
 class event_reader {
  public:
   virtual ~event_reader() = default;

@@ -81,7 +81,7 @@ class Handle:
             self._needed.pop().let_go()
 
     def need(self, other: "Handle") -> None:
-        """Holds `other` until this one is closed. By who holds this one."""
+        """Holds `other` until this one is closed. The caller must hold this one."""
         with _counts:
             if other not in self._needed:
                 other.hold()

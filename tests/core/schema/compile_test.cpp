@@ -122,7 +122,7 @@ const row rows[] = {
      R"({"type":"string","anyOf":[{"maxLength":1},{"pattern":"^x"}],"allOf":[{"minLength":1}]})",
      {"\"a\"", "\"xyz\""},
      {"\"\"", "\"ab\""}},
-    {"cases that are told apart by a member",
+    {"cases that a member distinguishes",
      R"({"oneOf":[{"type":"object","properties":{"k":{"const":1}},"required":["k"]},
                   {"type":"object","properties":{"k":{"const":2}},"required":["k"]}]})",
      {"{\"k\":1}", "{\"k\":2}"},
