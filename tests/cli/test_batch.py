@@ -142,6 +142,8 @@ class Answers(Batch):
         got, done = self.answers(lines)
         self.assertIn("loose: the arguments of tools may be anything: feed: tools[0].function.parameters#/not", done.stderr)
         self.assertEqual(got["loose"]["response"]["status_code"], 200)
+        why, = got["loose"]["response"]["body"]["unbound_tools"]
+        self.assertTrue(why.startswith("feed: tools[0].function.parameters#/not"), why)
         self.assertEqual(got["strict"]["response"]["status_code"], 400)
         self.assertIn("parameters#/not", got["strict"]["error"]["message"])
 

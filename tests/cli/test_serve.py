@@ -351,6 +351,16 @@ class Facts(Serving):
                                 got["vllm:spec_decode_num_accepted_tokens_total"])
         self.assertEqual(self.server.metrics()["vllm:spec_decode_num_drafts_total"], 0)
 
+    def test_tools_that_no_schema_binds_are_named(self):
+        tool = {"type": "function", "function": {"name": "feed", "parameters": {"type": "object", "not": {}}}}
+        ask = {"messages": CHAT, "tools": [tool], "tool_choice": "required", "max_tokens": 2}
+        whole = self.server.post("/v1/chat/completions", **ask)
+        self.assertIn("feed: tools[0].function.parameters#/not", whole["unbound_tools"][0])
+        for chunk in self.server.chunks("/v1/chat/completions", **ask):
+            self.assertEqual(chunk["unbound_tools"], whole["unbound_tools"])
+        plain = self.server.post("/v1/chat/completions", messages=CHAT, max_tokens=2)
+        self.assertNotIn("unbound_tools", plain)
+
     def test_tokens_and_texts(self):
         ids = self.server.post("/tokenize", content=PROMPT)["tokens"]
         self.assertEqual(ids, [int(x) for x in self.ok("tokenize", PROMPT).text.split()])

@@ -277,13 +277,25 @@ parsed<ordered_json> response_json(const request& from, const object_facts& abou
                         {"model", about.model},
                         {"usage", usage_json(used, false)},
                         {"system_fingerprint", about.fingerprint}};
-  return ordered_json{{"id", about.id},
+  ordered_json out = {{"id", about.id},
                       {"object", is_chat ? "chat.completion" : "text_completion"},
                       {"created", about.created},
                       {"model", about.model},
                       {"choices", std::move(list)},
                       {"usage", usage_json(used, true)},
                       {"system_fingerprint", about.fingerprint}};
+  if (!prompts.empty()) add_unbound(out, prompts.front().unbound);
+  return out;
+}
+
+void add_unbound(ordered_json& to, const std::string& lines) {
+  if (lines.empty()) return;
+  ordered_json& list = to["unbound_tools"] = ordered_json::array();
+  for (std::size_t at = 0; at < lines.size();) {
+    const std::size_t end = std::min(lines.find('\n', at), lines.size());
+    list.push_back(lines.substr(at, end - at));
+    at = end + 1;
+  }
 }
 
 ordered_json logprobs_json(endpoint to, const choice& said) {

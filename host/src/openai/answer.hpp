@@ -83,5 +83,7 @@ struct object_facts {
 // Parts of these objects, for chunks: `logprobs` of all of a choice's tokens, and `usage`.
 [[nodiscard]] nlohmann::ordered_json logprobs_json(endpoint to, const choice& said);
 [[nodiscard]] nlohmann::ordered_json usage_of_answers(const usage& used);
+// "unbound_tools": a text for each line of prompt::unbound; nothing where there is none.
+void add_unbound(nlohmann::ordered_json& to, const std::string& lines);
 
 }  // namespace bitnet::host::openai

@@ -65,6 +65,7 @@ parsed<std::unique_ptr<chunk_writer>> chunk_writer::open(const request& from, ob
                                                          std::span<const prompt> prompts,
                                                          const bitnet_model* with) {
   std::unique_ptr<chunk_writer> out(new chunk_writer(from, std::move(about)));
+  if (!prompts.empty()) out->unbound_ = prompts.front().unbound;
   out->answers_.assign(prompts.size(), collected_answer(from.how.n_choices, with));
   for (const prompt& one : prompts)
     if (auto ok = out->add_choices(one); !ok) return std::unexpected(ok.error());
@@ -96,6 +97,7 @@ std::string chunk_writer::chunk_of(ordered_json choices) const {
       {"choices", std::move(choices)},
       {"system_fingerprint", about_.fingerprint}};
   if (from_.include_usage) out["usage"] = nullptr;
+  add_unbound(out, unbound_);
   return event_of(out);
 }
 

@@ -56,6 +56,7 @@ class chunk_writer {
 
   const request& from_;
   object_facts about_;
+  std::string unbound_;                             // of the prompts
   std::vector<collected_answer> answers_;           // of each prompt
   std::vector<std::vector<choice_state>> choices_;  // of each of them
   std::size_t n_choices_ = 0;

@@ -4,23 +4,14 @@
 
 #include <string>
 
-#include "tokenizer/byte_table.hpp"
+#include "small_vocabulary.hpp"
 
 namespace bitnet::chat {
 namespace {
 
 // A token for each byte.
 tokenizer::tokenizer bytes_of_text(std::string jinja) {
-  tokenizer::vocabulary_data v;
-  v.model = "gpt2";
-  v.pre = "gpt-2";
-  for (int b = 0; b < 256; ++b)
-    v.tokens.emplace_back(tokenizer::byte_to_text(static_cast<unsigned char>(b)));
-  v.tokens.emplace_back("ab");
-  v.merges = {"a b"};
-  v.types.assign(v.tokens.size(), 1);
-  v.chat_template = std::move(jinja);
-  return tokenizer::tokenizer::make(std::move(v)).value();
+  return tokenizer::tokenizer::make(byte_vocabulary(std::move(jinja))).value();
 }
 
 std::string text_of(const tokenizer::tokenizer& tokens, const result<prompt>& made) {

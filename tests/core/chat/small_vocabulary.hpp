@@ -10,9 +10,8 @@
 
 namespace bitnet::chat {
 
-// A byte-level vocabulary with <s>, </s> and the given control tokens.
-inline tokenizer::vocabulary_data vocabulary_of(const std::vector<std::string>& control,
-                                                std::string jinja) {
+// A token for each byte, and one merge.
+inline tokenizer::vocabulary_data byte_vocabulary(std::string jinja) {
   tokenizer::vocabulary_data v;
   v.model = "gpt2";
   v.pre = "gpt-2";
@@ -21,12 +20,19 @@ inline tokenizer::vocabulary_data vocabulary_of(const std::vector<std::string>& 
   v.tokens.emplace_back("ab");
   v.merges = {"a b"};
   v.types.assign(v.tokens.size(), 1);
+  v.chat_template = std::move(jinja);
+  return v;
+}
+
+// The same with <s>, </s> and the given control tokens.
+inline tokenizer::vocabulary_data vocabulary_of(const std::vector<std::string>& control,
+                                                std::string jinja) {
+  tokenizer::vocabulary_data v = byte_vocabulary(std::move(jinja));
   v.bos = static_cast<int64_t>(v.tokens.size());
   v.eos = *v.bos + 1;
   for (const char* text : {"<s>", "</s>"}) v.tokens.emplace_back(text);
   v.tokens.insert(v.tokens.end(), control.begin(), control.end());
   v.types.resize(v.tokens.size(), 3);
-  v.chat_template = std::move(jinja);
   return v;
 }
 
