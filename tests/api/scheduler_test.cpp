@@ -280,7 +280,27 @@ TEST_F(scheduler, cancels_while_it_generates) {
 
 // The backend is asked to end a step of 8000 tokens at the deadline of its only request. A machine
 // may be so busy that the deadline passes before the step begins: then it is tried again.
-TEST_F(scheduler, ends_a_long_step_that_nobody_needs) {
+// Its pool has what the scheduler reserves for one sequence, however a window lies to its blocks.
+TEST_F(scheduler, has_blocks_for_a_sequence_of_any_window) {
+  for (const uint32_t window : {1U, 2U, 3U, 64U, 65U, 66U, 128U}) {
+    change_ = [window](bitnet_session_options& o) {
+      o.window = window, o.window_keep = window / 2;
+    };
+    auto one_at_a_time = defaults();
+    one_at_a_time.max_sequences = 1;
+    ASSERT_EQ(open(one_at_a_time), BITNET_OK) << error_.message;
+    wish w;
+    w.prompt = prompt_of(20, 3);
+    w.max_tokens = 300;
+    bitnet_request* request = nullptr;
+    ASSERT_EQ(try_submit(w, &request), BITNET_OK) << window << ": " << error_.message;
+    EXPECT_EQ(read(request).at(0).tokens.size(), 300U) << window;
+    bitnet_request_close(request);
+    bitnet_scheduler_close(std::exchange(scheduler_, nullptr));
+  }
+}
+
+TEST_F(scheduler, ends_a_long_step_that_no_request_needs) {
   n_batch_ = 8192;
   change_ = [](bitnet_session_options& o) { o.n_context = 8192; };
   auto one_at_a_time = defaults();

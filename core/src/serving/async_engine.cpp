@@ -8,6 +8,7 @@
 #include "base/new_thread.hpp"
 #include "engine/kv_pools.hpp"
 #include "runner/model_runner.hpp"
+#include "schedule/admission.hpp"
 #include "serving/saved_form.hpp"
 
 namespace bitnet::serving {
@@ -52,7 +53,14 @@ bitnet_kv_config pool_for(const engine::engine& e, const engine_options& o,
 }  // namespace
 
 uint64_t room_for(const engine::limits& most, uint32_t max_sequences, uint64_t free_bytes) {
-  const uint64_t one = most.states_bytes + most.n_blocks * most.block_bytes;
+  // With a window the scheduler may reserve a block more than a sequence holds in its steps.
+  const schedule::step_limits of_step{.max_tokens = most.n_batch,
+                                      .n_context = most.n_context,
+                                      .window = most.window,
+                                      .window_keep = most.window_keep};
+  const uint64_t n_blocks =
+      std::max(most.n_blocks, schedule::most_blocks_of(most.n_context, of_step));
+  const uint64_t one = most.states_bytes + n_blocks * most.block_bytes;
   const uint64_t all = one * max_sequences;
   return std::max(one, free_bytes == 0 ? all : std::min(all, free_bytes / 2));
 }

@@ -70,7 +70,7 @@ class async_engine final : public engine::tenant {
   std::jthread thread_;
 };
 
-// Bytes for the keys and values of `max_sequences` where nobody gave a number: of as many whole
+// Bytes for the keys and values of `max_sequences` where none is given: of as many whole
 // contexts, but no more than half of the memory that is free now and no less than one context.
 [[nodiscard]] uint64_t room_for(const engine::limits& most, uint32_t max_sequences,
                                 uint64_t free_bytes);
