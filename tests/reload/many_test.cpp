@@ -1,5 +1,6 @@
-// Many requests at once while backends are replaced, devices are lost and readers go: what is not
-// cancelled has the text that it has alone, and all blocks are given back.
+// Many requests at once, half of them with drafts, while backends are replaced, devices are lost and
+// readers go: what is not cancelled has the text that it has alone and without drafts, and all
+// blocks are given back.
 
 #include <gtest/gtest.h>
 #include <poll.h>
@@ -65,6 +66,11 @@ struct running {
     bitnet_generation_defaults(&g, sizeof g);
     g.max_tokens = lengths[of];
     g.sampling = &s;
+    bitnet_speculation ahead;
+    bitnet_speculation_defaults(&ahead, sizeof ahead);
+    ahead.type = BITNET_SPECULATION_NGRAM;
+    ahead.ngram_size = 1;  // a word that came before is enough
+    if (of % 2 == 1) g.speculation = &ahead;
     bitnet_request_options o;
     bitnet_request_defaults(&o, sizeof o);
     o.prompt = ids.data();
@@ -243,6 +249,7 @@ TEST_F(many, each_keeps_its_text_while_everything_changes) {
   const auto said = report(s);
   EXPECT_EQ(said["choices"]["failed"], 0) << said;
   EXPECT_GE(said["moves"], 1);
+  EXPECT_GT(said["speculation"]["drafted"], 0) << said;
   expect_no_blocks(s);
   bitnet_scheduler_close(s);
 }
