@@ -114,4 +114,13 @@ class engines : public testing::Test {
   std::optional<model::model> model_;
 };
 
+// With a small model some of whose layers keep states, and the others keys.
+class hybrid_engines : public engines {
+ protected:
+  void SetUp() override {
+    engines::SetUp();
+    load(tests::small_hybrid());
+  }
+};
+
 }  // namespace bitnet::test

@@ -18,12 +18,8 @@ using test::cuts;
 using test::need;
 using test::patched;
 
-class pools : public test::engines {
+class pools : public test::hybrid_engines {
  protected:
-  void SetUp() override {
-    test::engines::SetUp();
-    load(tests::small_hybrid());  // layers 0 and 2 keep states, 1 and 3 keys
-  }
   bitnet_kv_config config() {
     const limits most = need(limits_of(model_->shape(), wanted(), UINT32_MAX, 0));
     bitnet_kv_config kv = pool_of(model_->shape(), wanted(), most, 0);

@@ -27,12 +27,8 @@ using test::patched;
 using submits = patched<&bitnet_backend_v0::queue_submit>;
 using waits = patched<&bitnet_backend_v0::queue_wait>;
 
-class steps : public test::engines {
+class steps : public test::hybrid_engines {
  protected:
-  void SetUp() override {
-    test::engines::SetUp();
-    load(tests::small_hybrid());
-  }
   // Of four sequences of at most four blocks each.
   std::unique_ptr<model_runner> open_on(const std::shared_ptr<engine::engine>& e,
                                         engine::session_options o = wanted()) {

@@ -26,12 +26,8 @@ struct received {
   bool sealed = false;
 };
 
-class parts : public test::engines {
+class parts : public test::hybrid_engines {
  protected:
-  void SetUp() override {
-    test::engines::SetUp();
-    load(tests::small_hybrid());
-  }
   std::unique_ptr<part> open_part(bool copies = false) {
     return need(part::open(cpu_, *model_, copies));
   }

@@ -24,12 +24,8 @@ using test::ids;
 using test::need;
 using test::patched;
 
-class places : public test::engines {
+class places : public test::hybrid_engines {
  protected:
-  void SetUp() override {
-    test::engines::SetUp();
-    load(tests::small_hybrid());
-  }
   static std::unique_ptr<session_runner> open_on(const std::shared_ptr<engine::engine>& e,
                                                  const engine::session_options& o = wanted()) {
     return need(session_runner::open(e, o, 0));

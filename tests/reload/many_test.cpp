@@ -22,6 +22,7 @@ namespace {
 using bitnet::test::blank;
 using bitnet::test::conversation;
 using bitnet::test::failed_call;
+using bitnet::test::greedy;
 using bitnet::test::program;
 using bitnet::test::read;
 using bitnet::test::rebuilt;
@@ -58,24 +59,17 @@ struct running {
     bitnet_tokenize(p.model, all, BITNET_TOKENIZE_MODEL_BOS, nullptr, 0, &n, &e);
     std::vector<bitnet_token> ids(n);
     bitnet_tokenize(p.model, all, BITNET_TOKENIZE_MODEL_BOS, ids.data(), n, &n, &e);
-    bitnet_sampling s;
-    bitnet_sampling_defaults(&s, sizeof s);
-    s.temperature = 0;
-    s.ignore_eos = 1;
-    bitnet_generation g;
-    bitnet_generation_defaults(&g, sizeof g);
-    g.max_tokens = lengths[of];
-    g.sampling = &s;
+    greedy how(lengths[of]);
     bitnet_speculation ahead;
     bitnet_speculation_defaults(&ahead, sizeof ahead);
     ahead.type = BITNET_SPECULATION_NGRAM;
     ahead.ngram_size = 1;  // a word that came before is enough
-    if (of % 2 == 1) g.speculation = &ahead;
+    if (of % 2 == 1) how.generation.speculation = &ahead;
     bitnet_request_options o;
     bitnet_request_defaults(&o, sizeof o);
     o.prompt = ids.data();
     o.n_prompt = n;
-    o.generation = &g;
+    o.generation = &how.generation;
     o.client = of % 3;
     if (const auto status = bitnet_request_submit(to, &o, &handle, &e); status != BITNET_OK)
       throw failed_call(status, e);

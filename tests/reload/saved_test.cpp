@@ -60,19 +60,12 @@ class place {
   ~place() { bitnet_scheduler_close(scheduler_); }
 
   answer ask(const ids& prompt) {
-    bitnet_sampling s;
-    bitnet_sampling_defaults(&s, sizeof s);
-    s.temperature = 0;
-    s.ignore_eos = 1;
-    bitnet_generation g;
-    bitnet_generation_defaults(&g, sizeof g);
-    g.max_tokens = 8;
-    g.sampling = &s;
+    const greedy how(8);
     bitnet_request_options o;
     bitnet_request_defaults(&o, sizeof o);
     o.prompt = prompt.data();
     o.n_prompt = prompt.size();
-    o.generation = &g;
+    o.generation = &how.generation;
     o.logprobs = 1;
     bitnet_error e = blank();
     bitnet_request* r = nullptr;

@@ -201,6 +201,23 @@ inline bitnet_session_options usual() {
   return o;
 }
 
+// So many tokens, the most probable each time; points to its own sampling.
+struct greedy {
+  explicit greedy(int32_t n) {
+    bitnet_sampling_defaults(&sampling, sizeof sampling);
+    sampling.temperature = 0;
+    sampling.ignore_eos = 1;
+    bitnet_generation_defaults(&generation, sizeof generation);
+    generation.max_tokens = n;
+    generation.sampling = &sampling;
+  }
+  greedy(const greedy&) = delete;
+  greedy& operator=(const greedy&) = delete;
+
+  bitnet_sampling sampling{};
+  bitnet_generation generation{};
+};
+
 class conversation {
  public:
   explicit conversation(program& p, const bitnet_session_options& o = usual()) : program_(p) {
@@ -222,21 +239,14 @@ class conversation {
     std::vector<bitnet_token> ids(count);
     bitnet_tokenize(program_.model, {prompt.data(), prompt.size()}, flags, ids.data(), count,
                     &count, &e);
-    bitnet_sampling sampling;
-    bitnet_sampling_defaults(&sampling, sizeof sampling);
-    sampling.temperature = 0;
-    sampling.ignore_eos = 1;
+    greedy how(n);
     struct listener {
       std::string text;
       const std::function<void(int)>* each;
       int pieces = 0;
     } heard{{}, &each};
-    bitnet_generation g{};
-    g.struct_size = sizeof g;
-    g.max_tokens = n;
-    g.sampling = &sampling;
-    g.text_user = &heard;
-    g.text = [](void* to, bitnet_str piece) {
+    how.generation.text_user = &heard;
+    how.generation.text = [](void* to, bitnet_str piece) {
       auto& h = *static_cast<listener*>(to);
       h.text.append(piece.data, piece.size);
       if (*h.each) (*h.each)(h.pieces++);
@@ -244,7 +254,8 @@ class conversation {
     };
     result = {};
     result.struct_size = sizeof result;
-    if (const auto s = bitnet_generate(handle, ids.data(), ids.size(), &g, &result, &e);
+    if (const auto s =
+            bitnet_generate(handle, ids.data(), ids.size(), &how.generation, &result, &e);
         s != BITNET_OK)
       throw failed_call(s, e);
     return heard.text;
