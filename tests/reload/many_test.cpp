@@ -1,5 +1,5 @@
-// Many requests at once, half of them with drafts, while backends are replaced, devices are lost and
-// readers go: what is not cancelled has the text that it has alone and without drafts, and all
+// Many requests at once, half of them with drafts, while backends are replaced, devices are lost
+// and readers go: what is not cancelled has the text that it has alone and without drafts, and all
 // blocks are given back.
 
 #include <gtest/gtest.h>
