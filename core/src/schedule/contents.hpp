@@ -151,7 +151,7 @@ struct scheduler::contents {
 
   statistics counts_;
   uint64_t evictions_before_ = 0;  // of pools that are gone
-  delivery delivery_{counts_};
+  delivery delivery_{counts_, [this] { count(); }};
 };
 
 }  // namespace bitnet::schedule

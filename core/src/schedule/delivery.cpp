@@ -102,6 +102,7 @@ void delivery::count(const event& e) {
     ++counts_.failed;
   else if (e.what == event::kind::end)
     ++counts_.ended[e.stop_reason % counts_.ended.size()];
+  publish_();
 }
 
 void delivery::offer_again(job& j, time_point now) {

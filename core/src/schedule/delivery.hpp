@@ -6,7 +6,9 @@
 // Threads  the scheduler's, with no lock held.
 
 #include <cstdint>
+#include <functional>
 #include <string>
+#include <utility>
 
 #include "schedule/sequence.hpp"
 #include "schedule/statistics.hpp"
@@ -15,8 +17,10 @@ namespace bitnet::schedule {
 
 class delivery {
  public:
-  // Counts what was delivered.
-  explicit delivery(statistics& counts) : counts_(counts) {}
+  // Counts what was delivered. `publish` makes the counts known to other threads: it is called
+  // before a sink gets the end of a choice, so that a reader of the end finds it counted.
+  delivery(statistics& counts, std::function<void()> publish)
+      : counts_(counts), publish_(std::move(publish)) {}
 
   // A token that take() gave, and the text until the next one; token -1: text alone.
   static void tell_piece(sequence& s, bool has_token, std::string text, time_point now);
@@ -38,6 +42,7 @@ class delivery {
   void count(const event& e);
 
   statistics& counts_;
+  const std::function<void()> publish_;
 };
 
 }  // namespace bitnet::schedule

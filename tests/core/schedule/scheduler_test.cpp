@@ -71,6 +71,30 @@ TEST(scheduler, an_end_says_what_was_used) {
   EXPECT_EQ(c.steps, 3U + 4U + 1U + 2U);
 }
 
+TEST(scheduler, an_end_is_counted_when_it_comes) {
+  world w;
+  std::vector<statistics> seen;
+  const auto look = [&] { seen.push_back(w.engine->counted()); };
+  const auto whole = w.submit(some_tokens(150, 1), 5);
+  whole.got->at_end = look;
+  w.run();
+  const auto cancelled = w.submit(some_tokens(20, 2), 50);
+  cancelled.got->at_end = look;
+  for (int i = 0; i < 4; ++i) w.engine->tick();
+  w.engine->cancel(cancelled.id);
+  w.run();
+  ASSERT_EQ(seen.size(), 2U);
+  EXPECT_EQ(seen[0].prompt_tokens, 150U);
+  EXPECT_EQ(seen[0].generated_tokens, 5U);
+  EXPECT_EQ(seen[0].ended[BITNET_STOP_LENGTH], 1U);
+  EXPECT_EQ(seen[1].generated_tokens, 5U + cancelled.got->choices[0].tokens.size());
+  EXPECT_EQ(seen[1].ended[BITNET_STOP_CANCELLED], 1U);
+  for (const statistics& one : seen) {
+    EXPECT_EQ(one.running, 0U);
+    EXPECT_EQ(one.blocks_used, 0U);
+  }
+}
+
 TEST(scheduler, decodes_are_in_every_step_and_prompts_leave_them_their_time) {
   step_limits most = small_limits();
   most.max_tokens = 512;

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
@@ -64,6 +65,7 @@ class collector final : public sink {
     choice& c = choices.at(e.choice);
     EXPECT_EQ(c.ends, 0) << "an event behind the end";
     if (e.what != event::kind::piece) {
+      if (at_end) at_end();
       ++c.ends;
       c.last = std::move(e);
       return true;
@@ -95,6 +97,7 @@ class collector final : public sink {
   std::vector<uint32_t> order;  // of the pieces
   std::size_t room = SIZE_MAX;
   bool refused = false;
+  std::function<void()> at_end;  // of a choice, when its last event comes
 
  private:
   const std::ptrdiff_t n_delivered_;
