@@ -10,6 +10,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "files/descriptor.hpp"
+
 namespace bitnet::host {
 namespace asio = boost::asio;
 
@@ -76,14 +78,14 @@ void scheduler_events::contents::take_of(bitnet_request* request) {
 
 result<std::unique_ptr<scheduler_events>> scheduler_events::open(asio::io_context& io,
                                                                  bitnet_scheduler* scheduler) {
-  const int epoll = ::epoll_create1(EPOLL_CLOEXEC);
+  files::descriptor epoll(::epoll_create1(EPOLL_CLOEXEC));
   epoll_event edge{};
   edge.events = EPOLLIN | EPOLLET;
-  if (epoll < 0 ||
-      ::epoll_ctl(epoll, EPOLL_CTL_ADD, bitnet_scheduler_descriptor(scheduler), &edge) != 0)
+  if (!epoll ||
+      ::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, bitnet_scheduler_descriptor(scheduler), &edge) != 0)
     return fail(exit_code::failure,
                 fmt::format("the scheduler's events cannot be watched: {}", std::strerror(errno)));
-  auto made = std::make_shared<contents>(io, scheduler, epoll);
+  auto made = std::make_shared<contents>(io, scheduler, epoll.release());
   made->wait();
   return std::unique_ptr<scheduler_events>(new scheduler_events(std::move(made)));
 }

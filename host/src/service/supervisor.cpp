@@ -1,5 +1,6 @@
 #include "service/supervisor.hpp"
 
+#include <algorithm>
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <csignal>
@@ -22,6 +23,7 @@ struct supervisor::contents : std::enable_shared_from_this<contents> {
 
   void wait_for_signal();
   void on_signal(int number);
+  [[nodiscard]] std::chrono::microseconds pause() const;
   void keep_watch();
   void look();
   void end(std::size_t n_unanswered);
@@ -63,6 +65,7 @@ void supervisor::contents::on_signal(int number) {
         "ends at once");
   }
   look();
+  if (!is_over) keep_watch();
 }
 
 // WATCHDOG=1 says that this loop turns and that the engine ends its steps; a process that is only
@@ -79,9 +82,17 @@ void supervisor::contents::look() {
   if (life.may_end(work.n_unanswered, now)) end(work.n_unanswered);
 }
 
+// How soon the end of a drain is to be noticed, and a hang while it serves: an idle server wakes up
+// twice a second.
+std::chrono::microseconds supervisor::contents::pause() const {
+  using std::chrono_literals::operator""ms;
+  const std::chrono::microseconds usual = life.at() == service_life::stage::draining ? 50ms : 500ms;
+  return watchdog ? std::min(usual, *watchdog / 2) : usual;
+}
+
+// Called anew, it takes the place of the wait before.
 void supervisor::contents::keep_watch() {
-  constexpr std::chrono::milliseconds pause(50);
-  tick.expires_after(pause);
+  tick.expires_after(pause());
   tick.async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {
     const auto self = weak.lock();
     if (!self || ec || self->is_over) return;
