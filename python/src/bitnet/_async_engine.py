@@ -72,8 +72,7 @@ class Requesting(_RequestingOne, total=False):
     `client` is any number. Of those that wait, a higher `priority` goes first. After `timeout` seconds the request
     fails with Timeout. `logprobs`: pieces have the log probability of their token, and `top_logprobs` of so many of
     the most probable, at most 20. `best_of` answers are generated, and the `n` with the highest mean log probability
-    come, the best first and once all have ended.
-    the most probable, at most 20. `prompt_logprobs`: the Completion has those of the prompt's tokens, and
+    come, the best first and once all have ended. `prompt_logprobs`: the Completion has those of the prompt's tokens, and
     `top_prompt_logprobs` of so many beside each; the whole prompt is computed then, whatever is known of it.
     """
 

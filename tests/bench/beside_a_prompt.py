@@ -1,0 +1,98 @@
+#!/usr/bin/env python3
+"""Measures how long running sequences wait while a long prompt comes in.
+
+Usage: tests/bench/beside_a_prompt.py MODEL [--streams 8] [--prompt 4096] [--rounds 3] [--threads N]
+
+Each round computes the prompt alone, then generates with all streams, and submits another prompt of that length in
+the midst of them. It prints a median over the rounds of the gaps between the tokens of a stream, alone and beside
+the prompt (p50, p99, the longest, in ms), and of the prompt's time to its first token, alone and beside the
+streams. Needs the Python package (PYTHONPATH=python/src, LD_LIBRARY_PATH=build/release/lib) and an otherwise idle
+machine.
+"""
+
+import argparse
+import asyncio
+import random
+import statistics
+import time
+
+import bitnet
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def prompt_of(length, seed):
+    chance = random.Random(seed)
+    return [chance.randrange(1000, 8000) for _ in range(length)]
+
+
+async def first_token(engine, prompt):
+    """Seconds until the first token of the answer comes."""
+    began = time.perf_counter()
+    async with engine.generate(prompt, max_tokens=1, temperature=0, ignore_eos=True) as request:
+        await request.finish()
+    return time.perf_counter() - began
+
+
+async def stream(engine, seed, times, stop):
+    """Appends the time at which each token came, until `stop` is set."""
+    async with engine.generate(prompt_of(16, seed), max_tokens=4000, temperature=0, ignore_eos=True,
+                               logprobs=True) as request:
+        async for _ in request:
+            times.append(time.perf_counter())
+            if stop.is_set():
+                return
+
+
+def gaps_within(streams, begin, end):
+    """Gaps in ms that ended within that time, of all streams."""
+    return [1e3 * (b - a) for times in streams for a, b in zip(times, times[1:]) if begin < b <= end]
+
+
+async def one_round(model, how, seed):
+    engine = bitnet.AsyncEngine(model, n_context=how.prompt + 4200, max_sequences=how.streams + 1)
+    try:
+        alone_s = await first_token(engine, prompt_of(how.prompt, seed))
+        streams, stop = [[] for _ in range(how.streams)], asyncio.Event()
+        tasks = [asyncio.create_task(stream(engine, seed + 1 + i, times, stop))
+                 for i, times in enumerate(streams)]
+        while min(len(times) for times in streams) < 8:
+            await asyncio.sleep(0.01)
+        begin = time.perf_counter()
+        await asyncio.sleep(how.seconds)
+        submitted = time.perf_counter()
+        beside_s = await first_token(engine, prompt_of(how.prompt, seed + 1000))
+        end = time.perf_counter()
+        stop.set()
+        await asyncio.gather(*tasks)
+    finally:
+        await engine.aclose()
+    rows = [gaps_within(streams, begin, submitted), gaps_within(streams, submitted, end)]
+    return [[percentile(gaps, 0.5), percentile(gaps, 0.99), max(gaps)] for gaps in rows], alone_s, beside_s
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("model")
+    parser.add_argument("--streams", type=int, default=8)
+    parser.add_argument("--prompt", type=int, default=4096, help="tokens")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seconds", type=float, default=3, help="of the streams before the prompt comes")
+    parser.add_argument("--threads", type=int, default=0)
+    how = parser.parse_args()
+    with bitnet.Engine("cpu", n_threads=how.threads) as engine, \
+            bitnet.Model(how.model, engine=engine) as model:
+        rounds = [asyncio.run(one_round(model, how, 10000 * i)) for i in range(how.rounds)]
+    for name, at in (("without the prompt", 0), ("beside the prompt", 1)):
+        p50, p99, longest = (statistics.median(r[0][at][k] for r in rounds) for k in range(3))
+        print(f"{how.streams} streams {name}: gaps p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {longest:.1f} ms")
+    alone, beside = (statistics.median(r[k] for r in rounds) for k in (1, 2))
+    print(f"a prompt of {how.prompt} tokens: first token after {alone:.2f} s alone, {beside:.2f} s beside the streams, "
+          f"{beside / alone:.2f} times as long")
+
+
+if __name__ == "__main__":
+    main()
