@@ -16,7 +16,9 @@ using bitnet::api::missing;
 using bitnet::api::view;
 
 const bitnet::chat::source& source_of(const bitnet_model& model) {
-  std::call_once(model.chat_source_once, [&] { model.chat_source.emplace(model.model.tokens()); });
+  std::call_once(model.chat_source_once, [&] {
+    model.chat_source = std::make_unique<const bitnet::chat::source>(model.model.tokens());
+  });
   return *model.chat_source;
 }
 

@@ -32,6 +32,7 @@ const bitnet_str* library_breakers() {
 bitnet::result<std::shared_ptr<const bitnet::sampling::breakers>> breakers_of(
     bitnet_model& model, const bitnet_sampling& s) {
   std::vector<std::string> texts;
+  texts.reserve(s.n_dry_breakers);
   for (uint32_t i = 0; i < s.n_dry_breakers; ++i)
     texts.emplace_back(bitnet::api::view(s.dry_breakers[i]));
   return model.breakers.find(model.model.tokens(), texts);

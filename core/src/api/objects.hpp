@@ -140,7 +140,7 @@ struct bitnet_model {
   mutable bitnet::chat::choice chat;
   // Its template, parsed once, and what that knows of tools.
   mutable std::once_flag chat_source_once;
-  mutable std::optional<bitnet::chat::source> chat_source;
+  mutable std::unique_ptr<const bitnet::chat::source> chat_source;
   mutable std::once_flag chat_tools_once;
   mutable bitnet::chat::tool_support chat_tools;
   // Its vocabulary as grammars need it: made when the first one is given.

@@ -14,9 +14,9 @@ void deliver(job& j, event&& e, time_point now) {
   j.refused.push_back(std::move(e));
 }
 
-// Whether its events are kept until the best choices are known.
-bool is_selecting(const job& j) {
-  return j.best && !j.best->is_over();
+// What keeps its events until the best choices are known; nullptr: they are delivered as they come.
+selection* selecting(job& j) {
+  return j.best && !j.best->is_over() ? &*j.best : nullptr;
 }
 
 event of(const sequence& s, event::kind what) {
@@ -40,8 +40,8 @@ void delivery::tell_piece(sequence& s, bool has_token, std::string text, time_po
     e.logprobs = last.logprobs;
     s.sum_logprobs += last.logprobs.chosen;
   }
-  if (is_selecting(*s.of))
-    s.of->best->add(std::move(e));
+  if (selection* const best = selecting(*s.of))
+    best->add(std::move(e));
   else
     deliver(*s.of, std::move(e), now);
 }
@@ -81,10 +81,11 @@ void delivery::end(sequence& s, event&& e, time_point now) {
   e.used = s.used;
   if (s.used.generated_tokens != 0)
     e.mean_logprob = s.sum_logprobs / static_cast<double>(s.used.generated_tokens);
-  if (!is_selecting(j)) {
+  selection* const best = selecting(j);
+  if (best == nullptr) {
     hand_over(j, std::move(e), now);
-  } else if (j.best->end(std::move(e))) {
-    for (event& one : j.best->take()) {
+  } else if (best->end(std::move(e))) {
+    for (event& one : best->take()) {
       j.choices[one.choice].place = one.place;
       hand_over(j, std::move(one), now);
     }
@@ -121,12 +122,13 @@ void delivery::offer_again(job& j, time_point now) {
 uint32_t delivery::close(job& j, const failure* why, time_point now) {
   const std::vector<event> refused = std::exchange(j.refused, {});
   j.paused_since.reset();
-  const bool gives_up = is_selecting(j);
+  selection* const best = selecting(j);
+  const bool gives_up = best != nullptr;
   if (gives_up) {
-    j.best->give_up();
+    best->give_up();
     for (sequence& s : j.choices) {
       s.told = false;
-      s.place = j.best->place_of(s.choice);
+      s.place = best->place_of(s.choice);
     }
   }
   const auto lost_text = [&](uint32_t choice) {

@@ -65,7 +65,8 @@ struct sequence {
   [[nodiscard]] bool is_scoring() const;
   // Of its next tokens, those whose rows are not wanted while it is scoring.
   [[nodiscard]] uint64_t left_unscored() const {
-    return scores->first_row() - std::min(computed, scores->first_row());
+    const uint64_t first = scores ? scores->first_row() : 0;
+    return first - std::min(computed, first);
   }
   // Rows that a step of its next `n` tokens gives.
   [[nodiscard]] uint32_t rows_of(uint32_t n) const {

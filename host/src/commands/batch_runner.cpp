@@ -68,8 +68,9 @@ result<void> batch_runner::take_lines() {
   while (has_room() && !interrupt::requested()) {
     const auto line = from_.take();
     if (!line) return std::unexpected(line.error());
-    if (!*line) return {};
-    if (auto ok = take_line(**line); !ok) return ok;
+    const auto& read = *line;
+    if (!read) return {};
+    if (auto ok = take_line(*read); !ok) return ok;
   }
   return {};
 }
@@ -104,7 +105,7 @@ result<void> batch_runner::take_known(const batch::input_line& line, batch::read
       break;
   }
   if (!read.request) return write_fault(read.custom_id, line.number, read.fault);
-  return begin(*std::move(read.request));
+  return begin(*read.request);
 }
 
 // Without an id it is named by the number of its line, which a run before may have written.
@@ -145,7 +146,7 @@ openai::parsed<std::shared_ptr<batch_runner::job>> batch_runner::job_of(
   return out;
 }
 
-result<void> batch_runner::begin(batch::request_line line) {
+result<void> batch_runner::begin(const batch::request_line& line) {
   const auto by = service_for(line.to);
   if (!by) return std::unexpected(by.error());
   auto made = job_of(line, (*by)->limits);

@@ -87,7 +87,7 @@ class batch_runner {
   result<void> take_known(const batch::input_line& line, batch::read_line read);
   result<void> write_fault(const std::string& custom_id, uint64_t number,
                            const openai::api_error& why);
-  result<void> begin(batch::request_line line);
+  result<void> begin(const batch::request_line& line);
   openai::parsed<std::shared_ptr<job>> job_of(const batch::request_line& line,
                                               const openai::model_limits& limits);
 

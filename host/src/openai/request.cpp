@@ -85,7 +85,7 @@ void read_stream(field_reader& in, request& to) {
   if (!options->is_object()) return in.wrong("stream_options", "an object");
   field_reader fields(*options, "stream_options.");
   fields.flag("include_usage", to.include_usage);
-  if (fields.error()) in.keep(*fields.error());
+  if (const auto& why = fields.error()) in.keep(*why);
 }
 
 void read_chat(field_reader& in, std::string_view body, request& to) {
@@ -178,7 +178,7 @@ parsed<request> parse_request(endpoint to, const json& body, std::string_view te
     else
       read_completion(in, model.n_vocab, out);
   }
-  if (in.error()) return std::unexpected(*in.error());
+  if (const auto& why = in.error()) return std::unexpected(*why);
   return out;
 }
 

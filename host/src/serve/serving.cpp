@@ -101,7 +101,7 @@ void serving::answer_by(const http::exchange_ptr& client,
                         std::function<http::answer(const serving&, const std::string&)> make) {
   if (const auto no = life_.refusal(clock::now())) return refuse(client, *no);
   // Moved from thread to thread: the last owner of an exchange is the loop's thread.
-  auto task = [this, client, open = open_work(), make = std::move(make)]() mutable {
+  auto task = [this, client = client, open = open_work(), make = std::move(make)]() mutable {
     http::answer said = make(*this, client->asked().body);
     asio::post(io_, [client = std::move(client), open = std::move(open), said = std::move(said)] {
       client->reply(said);

@@ -45,7 +45,7 @@ http::answer tokens_answer(const serving& in, const std::string& body) {
   from.flag("add_special", add_special);
   from.flag("parse_special", parse_special);
   from.flag("with_pieces", with_pieces);
-  if (from.error()) return answer_of(*from.error());
+  if (const auto& why = from.error()) return answer_of(*why);
   const uint32_t flags =
       (add_special ? BITNET_TOKENIZE_MODEL_BOS | BITNET_TOKENIZE_MODEL_EOS : 0U) |
       (parse_special ? BITNET_TOKENIZE_PARSE_SPECIAL : 0U);
@@ -77,7 +77,7 @@ http::answer text_answer(const serving& in, const std::string& body) {
   };
   if (list == nullptr || !list->is_array() || !std::ranges::all_of(*list, is_id))
     from.wrong("tokens", fmt::format("an array of token ids from 0 to {}", n_vocab - 1));
-  if (from.error()) return answer_of(*from.error());
+  if (const auto& why = from.error()) return answer_of(*why);
   for (const json& one : *list) ids.push_back(one.get<bitnet_token>());
   const auto text = detokenize(in.facts().model, ids, BITNET_DETOKENIZE_SPECIAL);
   if (!text) return answer_of(of_text("tokens", text.error()));

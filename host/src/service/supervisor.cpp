@@ -105,8 +105,8 @@ void supervisor::contents::end(std::size_t n_unanswered) {
   is_over = true;
   in_order = life.ended_in_time(n_unanswered);
   boost::system::error_code ignored;
-  signals.cancel(ignored);
-  tick.cancel();
+  static_cast<void>(signals.cancel(ignored));
+  static_cast<void>(tick.cancel());
   if (in_order)
     server.stop();
   else
