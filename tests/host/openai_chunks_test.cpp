@@ -83,7 +83,7 @@ class chunks : public testing::Test {
     all += (*writer)->take(0, end_event()).value();
     timings took;
     took.take_end(end_event());
-    all += (*writer)->end(took);
+    all += (*writer)->end(took).value();
     return objects_of(all);
   }
   static std::vector<json> objects_of(std::string_view all) {
@@ -188,8 +188,10 @@ TEST_F(chunks, have_timings_of_what_was_computed) {
   EXPECT_EQ(timings().json()["prompt_per_second"], 0) << "no rate of nothing";
 }
 
-TEST(openai_chunks, errors_are_events) {
-  const std::string text = error_chunk(invalid("prompt", "no").error());
+TEST_F(chunks, of_an_error_are_an_event) {
+  auto writer = chunk_writer::open(asked_, about_, prompts_, model_);
+  ASSERT_TRUE(writer);
+  const std::string text = (*writer)->fail(invalid("prompt", "no").error());
   EXPECT_TRUE(text.starts_with("data: {\"error\":{\"message\":\"no\"") && text.ends_with("}\n\n"))
       << text;
 }

@@ -75,6 +75,16 @@ void read_typed(field_reader& format, std::string_view text, generation_wish& ho
   }
 }
 
+// What `format` was found to ask for.
+void take_form(field_reader& in, const field_reader& format, const char* member,
+               generation_wish&& asked, generation_wish& how) {
+  if (const auto& why = format.error()) return in.keep(*why);
+  if (!asked.has_form()) return;
+  claim(in, member, how);
+  how.grammar = std::move(asked.grammar);
+  how.json_schema = std::move(asked.json_schema);
+}
+
 }  // namespace
 
 void read_form(field_reader& in, std::string_view body, generation_wish& how) {
@@ -89,11 +99,28 @@ void read_form(field_reader& in, std::string_view body, generation_wish& how) {
   field_reader format(*found, "response_format.");
   generation_wish asked;
   read_typed(format, raw_member(body, "response_format"), asked);
-  if (format.error()) return in.keep(*format.error());
-  if (asked.grammar.empty() && asked.json_schema.empty()) return;
-  claim(in, "response_format", how);
-  how.grammar = std::move(asked.grammar);
-  how.json_schema = std::move(asked.json_schema);
+  take_form(in, format, "response_format", std::move(asked), how);
+}
+
+void read_format_of(field_reader& in, std::string_view body, const char* outer,
+                    generation_wish& how) {
+  const json* const found = in.any(outer);
+  if (found == nullptr || in.error()) return;
+  if (!found->is_object()) return in.wrong(outer, "an object with 'format'");
+  field_reader within(*found, fmt::format("{}.", outer));
+  const json* const form = within.any("format");
+  if (form == nullptr) return;
+  if (!form->is_object()) within.wrong("format", "an object with 'type'");
+  if (const auto& why = within.error()) return in.keep(*why);
+  const std::string member = within.path_of("format");
+  field_reader format(*form, member + ".");
+  generation_wish asked;
+  const std::string_view written = raw_member(raw_member(body, outer), "format");
+  if (const auto type = form->find("type"); type != form->end() && *type == "json_schema")
+    read_schema(format, written, "schema", asked);
+  else
+    read_typed(format, written, asked);
+  take_form(in, format, member.c_str(), std::move(asked), how);
 }
 
 }  // namespace bitnet::host::openai

@@ -55,8 +55,8 @@ parsed<json> parse_object(std::string_view text, std::string_view what) {
 
 std::string shown(const json& value) {
   constexpr std::size_t longest = 40;
-  if (value.is_object()) return "an object";
-  if (value.is_array()) return "an array";
+  if (value.is_object()) return value.empty() ? "an empty object" : "an object";
+  if (value.is_array()) return value.empty() ? "an empty array" : "an array";
   if (value.is_string())
     return fmt::format("\"{}\"", text::printable(value.get_ref<const std::string&>(), longest));
   return value.dump();

@@ -57,10 +57,6 @@ ordered_json delta_of(const bitnet_answer_event& e) {
 
 }  // namespace
 
-std::string error_chunk(const api_error& why) {
-  return event_of({{"error", error_json(why)}});
-}
-
 parsed<std::unique_ptr<chunk_writer>> chunk_writer::open(const request& from, object_facts about,
                                                          std::span<const prompt> prompts,
                                                          const bitnet_model* with) {
@@ -155,7 +151,7 @@ parsed<std::string> chunk_writer::text(choice_state& of, const choice& said, std
   return parts(of, said);
 }
 
-std::string chunk_writer::begin() const {
+std::string chunk_writer::begin() {
   std::string out;
   if (from_.to != endpoint::chat) return out;
   for (const std::vector<choice_state>& row : choices_)
@@ -183,7 +179,7 @@ parsed<std::string> chunk_writer::take(std::size_t prompt, const bitnet_event& e
   return *out + delta(of, said, is_chat ? ordered_json::object() : ordered_json(""), reason);
 }
 
-std::string chunk_writer::end(const timings& took) const {
+parsed<std::string> chunk_writer::end(const timings& took) {
   std::string out;
   if (from_.include_usage) {
     usage used;
@@ -199,6 +195,10 @@ std::string chunk_writer::end(const timings& took) const {
          {"system_fingerprint", about_.fingerprint}});
   }
   return out + "data: [DONE]\n\n";
+}
+
+std::string chunk_writer::fail(const api_error& why) {
+  return event_of({{"error", error_json(why)}});
 }
 
 }  // namespace bitnet::host::openai

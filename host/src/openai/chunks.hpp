@@ -17,11 +17,12 @@
 
 #include "library/handles.hpp"
 #include "openai/answer.hpp"
+#include "openai/answer_writer.hpp"
 #include "openai/timings.hpp"
 
 namespace bitnet::host::openai {
 
-class chunk_writer {
+class chunk_writer final : public answer_writer {
  public:
   // All but `about` outlive it. An error has the status 500: memory is short.
   [[nodiscard]] static parsed<std::unique_ptr<chunk_writer>> open(const request& from,
@@ -29,11 +30,11 @@ class chunk_writer {
                                                                   std::span<const prompt> prompts,
                                                                   const bitnet_model* with);
 
-  [[nodiscard]] std::string begin() const;
-  // The chunks of a TEXT or an END of the prompt; "" where text is held back.
-  [[nodiscard]] parsed<std::string> take(std::size_t prompt, const bitnet_event& e);
-  // Behind the ENDs of all choices.
-  [[nodiscard]] std::string end(const timings& took) const;
+  [[nodiscard]] std::string begin() override;
+  // "" where text is held back.
+  [[nodiscard]] parsed<std::string> take(std::size_t prompt, const bitnet_event& e) override;
+  [[nodiscard]] parsed<std::string> end(const timings& took) override;
+  [[nodiscard]] std::string fail(const api_error& why) override;
 
  private:
   struct choice_state {
@@ -61,8 +62,5 @@ class chunk_writer {
   std::vector<std::vector<choice_state>> choices_;  // of each of them
   std::size_t n_choices_ = 0;
 };
-
-// "data: {"error": {...}}" with its empty line.
-[[nodiscard]] std::string error_chunk(const api_error& why);
 
 }  // namespace bitnet::host::openai

@@ -84,4 +84,13 @@ std::string_view raw_member(std::string_view object, std::string_view name) {
   return found;
 }
 
+std::vector<std::string_view> raw_elements(std::string_view array) {
+  walker at(array);
+  std::vector<std::string_view> found;
+  if (!at.takes('[') || at.takes(']')) return found;
+  do found.push_back(at.value());
+  while (at.takes(','));
+  return found;
+}
+
 }  // namespace bitnet::host::openai

@@ -32,6 +32,9 @@ struct request {
   bool stream = false;
   bool include_usage = false;  // in a stream
   bool base64 = false;         // of embeddings
+  // What the answer repeats of the body, for APIs that do: members of a JSON object in one line,
+  // without its braces.
+  std::string repeated;
 };
 
 // What a body is checked against.

@@ -21,10 +21,6 @@ constexpr std::size_t most_choices = 2048;  // of all prompts of one body
 constexpr std::size_t most_submitted = 32;  // prompts of one body that are at a scheduler at a time
 constexpr unsigned retry_s = 1;             // steps end, and with them requests
 
-http::answer busy_answer() {
-  return http::unavailable_answer("too many requests wait; try again", retry_s);
-}
-
 int64_t now_s() {
   using std::chrono::system_clock;
   return std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
@@ -39,6 +35,10 @@ openai::api_error unavailable(std::string message) {
   return out;
 }
 
+openai::api_error busy() {
+  return unavailable("too many requests wait; try again");
+}
+
 openai::api_error error_of_event(const bitnet_event& e) {
   std::string message(e.message.data, e.message.size);
   if (e.kind == BITNET_EVENT_END) return unavailable("the server ends; send the request again");
@@ -46,8 +46,11 @@ openai::api_error error_of_event(const bitnet_event& e) {
   return openai::error_of(e.status, std::move(message));
 }
 
-const char* prefix_of(openai::endpoint to) {
-  return to == openai::endpoint::chat ? "chatcmpl-" : "cmpl-";
+http::answer error_answer(const openai::api_form& form, const openai::api_error& why) {
+  http::answer out = answer_of(form.error_body(why));
+  out.status = why.status;
+  if (why.status == 503) out.fields.push_back({"Retry-After", fmt::format("{}", retry_s)});
+  return out;
 }
 
 // The events of one prompt.
@@ -74,11 +77,12 @@ class prompt_reader final : public event_reader {
 
 // ---- the body ----------------------------------------------------------------------------------
 
-live_request::live_request(serving& in, openai::endpoint to, http::exchange_ptr client)
-    : in_(in), to_(to), client_(std::move(client)), open_(in.open_work()) {}
+live_request::live_request(serving& in, const openai::api_form& form, http::exchange_ptr client)
+    : in_(in), form_(form), client_(std::move(client)), open_(in.open_work()) {}
 
-void live_request::begin(serving& in, openai::endpoint to, const http::exchange_ptr& client) {
-  auto one = std::make_shared<live_request>(in, to, client);
+void live_request::begin(serving& in, const openai::api_form& form,
+                         const http::exchange_ptr& client) {
+  auto one = std::make_shared<live_request>(in, form, client);
   client->on_gone([weak = one->weak_from_this()] {
     if (const auto self = weak.lock()) self->leave();
   });
@@ -93,61 +97,56 @@ void live_request::begin(serving& in, openai::endpoint to, const http::exchange_
       one->prepared(std::exchange(one->begun_, {}), std::move(no));
     });
   };
-  if (!in.tasks().post(std::move(task))) in.refuse(client, busy_answer());
+  if (!in.tasks().post(std::move(task))) in.refuse(client, error_answer(form, busy()));
 }
 
 std::optional<http::answer> live_request::prepare() {
   if (is_gone_) return std::nullopt;
-  const auto lane = in_.lane_for(to_);
-  if (!lane) return answer_of(openai::error_of(BITNET_OUT_OF_MEMORY, lane.error().message));
+  const auto no = [this](const openai::api_error& why) { return error_answer(form_, why); };
+  const auto lane = in_.lane_for(form_.to);
+  if (!lane) return no(openai::error_of(BITNET_OUT_OF_MEMORY, lane.error().message));
   lane_ = *lane;
   const serving_facts& facts = in_.facts();
   const auto body = openai::parse_object(client_->asked().body, "the body");
-  if (!body) return answer_of(body.error());
-  auto asked =
-      openai::parse_request(to_, *body, client_->asked().body, lane_->limits, facts.defaults);
-  if (!asked) return answer_of(asked.error());
+  if (!body) return no(body.error());
+  auto asked = form_.read(*body, client_->asked().body, lane_->limits, facts.defaults);
+  if (!asked) return no(asked.error());
   if (asked->model.size() > most_name)
-    return answer_of(
-        openai::invalid("model", fmt::format("'model' has {} bytes; at most {} are possible",
-                                             asked->model.size(), most_name))
-            .error());
+    return no(openai::invalid("model", fmt::format("'model' has {} bytes; at most {} are possible",
+                                                   asked->model.size(), most_name))
+                  .error());
   if (asked->model.empty()) asked->model = facts.name;
   if (!asked->how.has_seed) asked->how.sampling.seed = in_.new_seed();
   auto prompts = openai::prompts_of(*asked, facts.model, lane_->limits, facts.template_name);
-  if (!prompts) return answer_of(prompts.error());
+  if (!prompts) return no(prompts.error());
   asked->messages.clear();  // all that is needed of them is in the prompts
   asked->tools.clear();
   asked->inputs.clear();
   asked_ = *std::move(asked);
   prompts_ = *std::move(prompts);
-  about_ = {prefix_of(to_) + http::new_id(), now_s(), asked_.model, facts.fingerprint};
-  return submit_first();
+  is_stream_ = asked_.stream && form_.to != openai::endpoint::embeddings;
+  return submit_first(
+      {std::string(form_.id_prefix) + http::new_id(), now_s(), asked_.model, facts.fingerprint});
 }
 
-std::optional<http::answer> live_request::submit_first() {
+std::optional<http::answer> live_request::submit_first(openai::object_facts about) {
   running_.assign(prompts_.size(), nullptr);
-  const bool embeds = to_ == openai::endpoint::embeddings;
-  const uint32_t n_choices = embeds ? 1 : asked_.how.n_choices;
-  n_open_choices_ = prompts_.size() * n_choices;
+  const bool embeds = form_.to == openai::endpoint::embeddings;
+  n_open_choices_ = prompts_.size() * (embeds ? 1 : asked_.how.n_choices);
   if (n_open_choices_ > most_choices)
-    return answer_of(
-        openai::invalid("n", fmt::format("the body asks for {} answers; at most {} are "
-                                         "possible",
-                                         n_open_choices_, most_choices))
-            .error());
-  if (asked_.stream && !embeds) {
-    auto opened = openai::chunk_writer::open(asked_, about_, prompts_, in_.facts().model);
-    if (!opened) return answer_of(opened.error());
-    chunks_ = *std::move(opened);
-  } else {
-    answers_.assign(prompts_.size(), openai::collected_answer(n_choices, in_.facts().model));
-  }
+    return error_answer(
+        form_, openai::invalid("n", fmt::format("the body asks for {} answers; at most {} are "
+                                                "possible",
+                                                n_open_choices_, most_choices))
+                   .error());
+  auto writer = form_.open(asked_, std::move(about), prompts_, in_.facts().model);
+  if (!writer) return error_answer(form_, writer.error());
+  writer_ = *std::move(writer);
   while (n_submitted_ < std::min(prompts_.size(), most_submitted) && !is_gone_) {
     request_handle next;
     const auto taken = submit_next(next);
-    if (!taken) return begun_.clear(), answer_of(taken.error());
-    if (!*taken) return begun_.empty() ? std::optional(busy_answer()) : std::nullopt;
+    if (!taken) return begun_.clear(), error_answer(form_, taken.error());
+    if (!*taken) return begun_.empty() ? std::optional(error_answer(form_, busy())) : std::nullopt;
     begun_.push_back(std::move(next));
   }
   return std::nullopt;
@@ -157,7 +156,7 @@ openai::parsed<bool> live_request::submit_next(request_handle& to) {
   openai::prompt& next = prompts_[n_submitted_];
   const openai::generation_view view(asked_.how, next.ids);
   bitnet_request_options options = view.options();
-  if (to_ == openai::endpoint::embeddings) {
+  if (form_.to == openai::endpoint::embeddings) {
     bitnet_request_defaults(&options, sizeof options);
     options.prompt = next.ids.data();
     options.n_prompt = next.ids.size();
@@ -168,7 +167,7 @@ openai::parsed<bool> live_request::submit_next(request_handle& to) {
       bitnet_request_submit(lane_->scheduler.get(), &options, &request, &err);
   if (status == BITNET_BUSY) return false;
   if (status != BITNET_OK)
-    return std::unexpected(openai::error_of(status, err.message, openai::prompt_member(to_)));
+    return std::unexpected(openai::error_of(status, err.message, openai::prompt_member(form_.to)));
   to.reset(request);
   openai::token_list().swap(next.ids);
   ++n_submitted_;
@@ -181,12 +180,13 @@ void live_request::prepared(submitted begun, std::optional<http::answer> no) {
   if (client_->is_over() || in_.has_ended()) return;  // with `begun` its prompts end
   if (no) return in_.refuse(client_, *no);
   if (auto ok = in_.watch(*lane_); !ok)
-    return in_.refuse(client_, answer_of(openai::error_of(BITNET_IO, ok.error().message)));
+    return in_.refuse(client_,
+                      error_answer(form_, openai::error_of(BITNET_IO, ok.error().message)));
   is_prepared_ = true;
-  if (chunks_) {
+  if (is_stream_) {
     client_->begin_stream({.content_type = "text/event-stream",
                            .fields = {{"Cache-Control", "no-cache"}, {"X-Accel-Buffering", "no"}}});
-    client_->write(chunks_->begin());
+    client_->write(writer_->begin());
   }
   for (std::size_t i = 0; i < begun.size(); ++i) add(std::move(begun[i]), i);
 }
@@ -200,7 +200,7 @@ void live_request::add(request_handle request, std::size_t prompt) {
 }
 
 bool live_request::has_room() const {
-  return client_->is_over() || !chunks_ || client_->has_room();
+  return client_->is_over() || !is_stream_ || client_->has_room();
 }
 
 void live_request::take(std::size_t prompt, const bitnet_event& e) {
@@ -210,21 +210,15 @@ void live_request::take(std::size_t prompt, const bitnet_event& e) {
     return fail(error_of_event(e));
   if (is_end) took_.take_end(e);
   const bool is_last = is_end && --n_open_choices_ == 0;
-  if (chunks_) return send(prompt, e, is_last);
-  answers_[prompt].take(e, asked_.how.logprobs);
-  if (is_last) finish();
-}
-
-// One write for each event: there was room for it.
-void live_request::send(std::size_t prompt, const bitnet_event& e, bool is_last) {
-  auto text = chunks_->take(prompt, e);
+  auto text = writer_->take(prompt, e);
+  if (text && is_last) {
+    auto rest = writer_->end(took_);
+    if (rest) return finish(*text + *rest);
+    text = std::move(rest);
+  }
   if (!text) return fail(text.error());
-  if (is_last) *text += chunks_->end(took_);
-  if (!client_->write(*text)) return leave();
-  if (!is_last) return;
-  client_->finish();
-  // The readers of its other prompts may have been without room.
-  asio::post(in_.io(), [self = shared_from_this()] { self->resume(); });
+  // One write for each event: there was room for it.
+  if (!text->empty() && !client_->write(*text)) leave();
 }
 
 void live_request::prompt_ended(std::size_t prompt) {
@@ -240,26 +234,25 @@ void live_request::submit_more() {
   if (!taken) return fail(taken.error());
   if (*taken) return add(std::move(request), next);
   const bool others = std::ranges::any_of(running_, [](const auto* one) { return one != nullptr; });
-  if (!others) fail(unavailable("too many requests wait; try again"));
+  if (!others) fail(busy());
 }
 
 // ---- the answer --------------------------------------------------------------------------------
 
-void live_request::finish() {
-  auto body = openai::response_json(asked_, about_, answers_, prompts_);
-  if (!body) return fail(body.error());
-  if (to_ != openai::endpoint::embeddings) (*body)["timings"] = took_.json();
-  client_->reply(answer_of(*body));
+void live_request::finish(std::string text) {
+  if (!is_stream_) return client_->reply({.body = std::move(text)});
+  if (!client_->write(text)) return leave();
+  client_->finish();
+  // The readers of its other prompts may have been without room.
+  asio::post(in_.io(), [self = shared_from_this()] { self->resume(); });
 }
 
 void live_request::fail(const openai::api_error& why) {
-  if (chunks_) {
-    client_->write(openai::error_chunk(why));
+  if (is_stream_) {
+    client_->write(writer_->fail(why));
     client_->finish();
   } else {
-    http::answer no = answer_of(why);
-    if (why.status == 503) no.fields.push_back({"Retry-After", fmt::format("{}", retry_s)});
-    client_->reply(no);
+    client_->reply(error_answer(form_, why));
   }
   leave();
 }

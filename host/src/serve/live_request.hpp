@@ -10,16 +10,16 @@
 #include <string>
 #include <vector>
 
-#include "openai/chunks.hpp"
+#include "openai/api_form.hpp"
 #include "serve/serving.hpp"
 
 namespace bitnet::host {
 
 class live_request : public std::enable_shared_from_this<live_request> {
  public:
-  static void begin(serving& in, openai::endpoint to, const http::exchange_ptr& client);
+  static void begin(serving& in, const openai::api_form& form, const http::exchange_ptr& client);
 
-  live_request(serving& in, openai::endpoint to, http::exchange_ptr client);
+  live_request(serving& in, const openai::api_form& form, http::exchange_ptr client);
 
   // ---- for the readers of its prompts ----
   [[nodiscard]] bool has_room() const;
@@ -32,7 +32,7 @@ class live_request : public std::enable_shared_from_this<live_request> {
 
   // The worker thread.
   [[nodiscard]] std::optional<http::answer> prepare();
-  [[nodiscard]] std::optional<http::answer> submit_first();
+  [[nodiscard]] std::optional<http::answer> submit_first(openai::object_facts about);
   // Any thread. The next prompt; false: the scheduler takes no more now.
   [[nodiscard]] openai::parsed<bool> submit_next(request_handle& to);
 
@@ -40,14 +40,13 @@ class live_request : public std::enable_shared_from_this<live_request> {
   void prepared(submitted begun, std::optional<http::answer> no);
   void add(request_handle request, std::size_t prompt);
   void submit_more();
-  void send(std::size_t prompt, const bitnet_event& e, bool is_last);
-  void finish();
+  void finish(std::string text);
   void fail(const openai::api_error& why);
   void leave();   // cancels its prompts
   void resume();  // takes events that wait
 
   serving& in_;
-  openai::endpoint to_;
+  const openai::api_form& form_;
   http::exchange_ptr client_;
   std::shared_ptr<void> open_;  // counts it as a request that a drain waits for
   std::atomic<bool> is_gone_ = false;
@@ -55,15 +54,14 @@ class live_request : public std::enable_shared_from_this<live_request> {
 
   serving_lane* lane_ = nullptr;
   openai::request asked_;
-  openai::object_facts about_;
   std::vector<openai::prompt> prompts_;
   std::size_t n_submitted_ = 0;           // prompts
   std::size_t n_open_choices_ = 0;        // of all prompts
   std::vector<bitnet_request*> running_;  // of each prompt; NULL: it does not run
   submitted begun_;                       // until the loop knows them
   openai::timings took_;
-  std::vector<openai::collected_answer> answers_;  // of each prompt; of a whole answer
-  std::unique_ptr<openai::chunk_writer> chunks_;   // of a stream
+  std::unique_ptr<openai::answer_writer> writer_;
+  bool is_stream_ = false;  // of its answer
 };
 
 }  // namespace bitnet::host

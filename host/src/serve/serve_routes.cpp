@@ -79,7 +79,9 @@ parameters with_common(parameters rows) {
 void add_generation(http::route_table& to, const served& with) {
   using openai::endpoint;
   const auto answering = [&with](endpoint where) {
-    return [&with, where](const exchange_ptr& client) { with.engine->answer(where, client); };
+    return [&with, &form = openai::form_of(where)](const exchange_ptr& client) {
+      with.engine->answer(form, client);
+    };
   };
   to.add({.method = "POST",
           .paths = {"/v1/chat/completions", "/chat/completions"},

@@ -26,11 +26,11 @@ uint64_t number_in(const nlohmann::json& of, const char* key) {
 }  // namespace
 
 http::answer answer_of(const nlohmann::ordered_json& content) {
-  return {.body = content.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace)};
+  return {.body = openai::line_of(content)};
 }
 
 http::answer answer_of(const openai::api_error& why) {
-  http::answer out = answer_of(nlohmann::ordered_json{{"error", openai::error_json(why)}});
+  http::answer out = answer_of(openai::error_body(why));
   out.status = why.status;
   return out;
 }
@@ -92,9 +92,9 @@ void serving::refuse(const http::exchange_ptr& client, const http::answer& no) {
   client->reply(no);
 }
 
-void serving::answer(openai::endpoint to, const http::exchange_ptr& client) {
+void serving::answer(const openai::api_form& form, const http::exchange_ptr& client) {
   if (const auto no = life_.refusal(clock::now())) return refuse(client, *no);
-  live_request::begin(*this, to, client);
+  live_request::begin(*this, form, client);
 }
 
 void serving::answer_by(const http::exchange_ptr& client,

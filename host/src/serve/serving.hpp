@@ -13,7 +13,7 @@
 
 #include "http/exchange.hpp"
 #include "library/handles.hpp"
-#include "openai/request.hpp"
+#include "openai/api_form.hpp"
 #include "serve/worker.hpp"
 #include "service/life.hpp"
 #include "service/metrics.hpp"
@@ -54,7 +54,7 @@ class serving {
   serving& operator=(const serving&) = delete;
 
   // A completion, a chat or embeddings.
-  void answer(openai::endpoint to, const http::exchange_ptr& client);
+  void answer(const openai::api_form& form, const http::exchange_ptr& client);
   // What `make` gives of the body, on the worker thread.
   void answer_by(const http::exchange_ptr& client,
                  std::function<http::answer(const serving&, const std::string& body)> make);
