@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "serve/api_routes.hpp"
 #include "serve/text_answers.hpp"
 #include "service/metrics_text.hpp"
 
@@ -186,6 +187,9 @@ void add_service(http::route_table& to, const served& with) {
 http::route_table serve_routes(const served& with) {
   http::route_table out;
   add_generation(out, with);
+  add_chat_count(out, with);
+  add_responses(out, with);
+  add_messages(out, with);
   add_texts(out, with);
   add_facts(out, with);
   add_service(out, with);

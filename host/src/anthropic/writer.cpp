@@ -1,0 +1,244 @@
+#include "anthropic/writer.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "anthropic/request.hpp"
+#include "openai/answer_blocks.hpp"
+
+namespace bitnet::host::anthropic {
+namespace {
+
+using nlohmann::json;
+using nlohmann::ordered_json;
+using openai::answer_blocks;
+using openai::block;
+using openai::block_event;
+using openai::block_kind;
+using openai::line_of;
+
+std::string event(const char* type, ordered_json content) {
+  ordered_json out = {{"type", type}};
+  out.update(content);
+  return fmt::format("event: {}\ndata: {}\n\n", type, line_of(out));
+}
+
+// `text` of a call is JSON of an object, which stands as the model wrote it: see text_of_content().
+ordered_json content_of(const block& of, const std::string& text) {
+  if (of.kind == block_kind::call)
+    return {
+        {"type", "tool_use"}, {"id", of.id}, {"name", of.name}, {"input", ordered_json::object()}};
+  if (of.kind == block_kind::thinking)
+    return {{"type", "thinking"}, {"thinking", text}, {"signature", ""}};
+  return {{"type", "text"}, {"text", text}};
+}
+
+ordered_json delta_of(block_kind kind, const std::string& piece) {
+  if (kind == block_kind::call) return {{"type", "input_json_delta"}, {"partial_json", piece}};
+  if (kind == block_kind::thinking) return {{"type", "thinking_delta"}, {"thinking", piece}};
+  return {{"type", "text_delta"}, {"text", piece}};
+}
+
+class writer final : public openai::answer_writer {
+ public:
+  writer(const openai::request& from, openai::object_facts about, const openai::prompt& asked,
+         answer_blocks blocks, const bitnet_model* with)
+      : from_(from),
+        about_(std::move(about)),
+        n_prompt_(asked.ids.size()),
+        blocks_(std::move(blocks)),
+        answer_(1, with) {}
+
+  [[nodiscard]] std::string begin() override;
+  [[nodiscard]] openai::parsed<std::string> take(std::size_t prompt,
+                                                 const bitnet_event& e) override;
+  [[nodiscard]] openai::parsed<std::string> end(const openai::timings& took) override;
+  [[nodiscard]] std::string fail(const openai::api_error& why) override {
+    return event("error", anthropic::error_body(why));
+  }
+
+ private:
+  // {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
+  [[nodiscard]] ordered_json message(ordered_json usage) const;
+  [[nodiscard]] std::string with_repeated(std::string object) const;
+  [[nodiscard]] ordered_json usage() const;
+  void stop_by(const bitnet_event& end);
+  [[nodiscard]] std::string text_of(const std::vector<block_event>& events) const;
+  [[nodiscard]] std::string content() const;
+
+  const openai::request& from_;
+  openai::object_facts about_;
+  std::size_t n_prompt_;
+  answer_blocks blocks_;
+  openai::collected_answer answer_;
+  ordered_json stop_reason_ = nullptr, stop_sequence_ = nullptr;
+};
+
+ordered_json writer::message(ordered_json usage) const {
+  return {
+      {"id", about_.id},          {"type", "message"},           {"role", "assistant"},
+      {"model", about_.model},    {"stop_reason", stop_reason_}, {"stop_sequence", stop_sequence_},
+      {"usage", std::move(usage)}};
+}
+
+// `object` with more members at its end.
+std::string with_members(std::string object, std::string_view members) {
+  if (!members.empty()) object.insert(object.size() - 1, fmt::format(",{}", members));
+  return object;
+}
+
+std::string writer::with_repeated(std::string object) const {
+  return with_members(std::move(object), from_.repeated);
+}
+
+// Tokens of the prompt that were known count as read from the cache, and not as input.
+ordered_json writer::usage() const {
+  const openai::usage& used = answer_.used();
+  return {{"input_tokens", used.prompt - std::min(used.prompt, used.cached)},
+          {"cache_read_input_tokens", used.cached},
+          {"output_tokens", used.completion}};
+}
+
+std::string writer::begin() {
+  if (!from_.stream) return "";
+  const std::string start = with_repeated(with_members(
+      line_of(message({{"input_tokens", n_prompt_}, {"output_tokens", 0}})), R"("content":[])"));
+  return fmt::format(
+             "event: message_start\ndata: {{\"type\":\"message_start\",\"message\":{}}}\n\n",
+             start) +
+         event("ping", ordered_json::object());
+}
+
+void writer::stop_by(const bitnet_event& end) {
+  const std::vector<std::string>& stops = from_.how.stops;
+  if (end.stop_reason == BITNET_STOP_STRING && end.stop_index < stops.size()) {
+    stop_reason_ = "stop_sequence";
+    stop_sequence_ = stops[end.stop_index];
+  } else if (end.stop_reason == BITNET_STOP_CONTEXT) {
+    stop_reason_ = "model_context_window_exceeded";
+  } else if (end.stop_reason == BITNET_STOP_LENGTH) {
+    stop_reason_ = "max_tokens";
+  } else {
+    stop_reason_ = blocks_.has_call() ? "tool_use" : "end_turn";
+  }
+}
+
+std::string writer::text_of(const std::vector<block_event>& events) const {
+  std::string out;
+  if (!from_.stream) return out;
+  for (const block_event& e : events) {
+    const block& of = blocks_.blocks()[e.index];
+    if (e.what == block_event::step::begin)
+      out +=
+          event("content_block_start", {{"index", e.index}, {"content_block", content_of(of, "")}});
+    else if (e.what == block_event::step::piece)
+      out +=
+          event("content_block_delta", {{"index", e.index}, {"delta", delta_of(of.kind, e.piece)}});
+    else
+      out += event("content_block_stop", {{"index", e.index}});
+  }
+  return out;
+}
+
+openai::parsed<std::string> writer::take(std::size_t /*prompt*/, const bitnet_event& e) {
+  answer_.take(e, false);
+  const bool is_end = e.kind == BITNET_EVENT_END;
+  if (!is_end && e.kind != BITNET_EVENT_TEXT) return "";
+  const auto events = is_end ? blocks_.finish() : blocks_.take({e.text.data, e.text.size});
+  if (!events) return std::unexpected(events.error());
+  if (is_end) stop_by(e);
+  return text_of(*events);
+}
+
+// A list of blocks, with the input of each call as the model wrote it.
+std::string writer::content() const {
+  std::string out = "[";
+  for (const block& one : blocks_.blocks()) {
+    if (out.size() > 1) out += ',';
+    std::string text = line_of(content_of(one, one.text));
+    constexpr std::string_view nothing = "{}}";
+    // A call that was cut off has no whole input.
+    if (one.kind == block_kind::call && json::accept(one.text))
+      text.replace(text.size() - nothing.size(), nothing.size(), one.text + "}");
+    out += text;
+  }
+  return out + "]";
+}
+
+openai::parsed<std::string> writer::end(const openai::timings& took) {
+  if (!from_.stream) {
+    ordered_json out = message(usage());
+    out["timings"] = took.json();
+    return with_repeated(with_members(line_of(out), fmt::format(R"("content":{})", content())));
+  }
+  return event("message_delta",
+               {{"delta", {{"stop_reason", stop_reason_}, {"stop_sequence", stop_sequence_}}},
+                {"usage", usage()},
+                {"timings", took.json()}}) +
+         event("message_stop", ordered_json::object());
+}
+
+openai::parsed<std::unique_ptr<openai::answer_writer>> open_writer(
+    const openai::request& from, openai::object_facts about,
+    std::span<const openai::prompt> prompts, const bitnet_model* with) {
+  auto blocks = answer_blocks::open(prompts.front(), fmt::format("toolu_{}_", about.id));
+  if (!blocks) return std::unexpected(blocks.error());
+  return std::make_unique<writer>(from, std::move(about), prompts.front(), *std::move(blocks),
+                                  with);
+}
+
+ordered_json count_body(std::size_t n_tokens) {
+  return {{"input_tokens", n_tokens}};
+}
+
+}  // namespace
+
+const char* error_type(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 413:
+      return "request_too_large";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "overloaded_error";
+    default:
+      return status >= 500 ? "api_error" : "invalid_request_error";
+  }
+}
+
+// Clients that shorten a conversation look for "prompt is too long".
+ordered_json error_body(const openai::api_error& why) {
+  std::string message = why.message;
+  if (why.n_context != 0)
+    message =
+        fmt::format("prompt is too long: {} tokens > {} maximum", why.n_prompt, why.n_context);
+  ordered_json out = {{"type", "error"},
+                      {"error", {{"type", error_type(why.status)}, {"message", message}}}};
+  if (!why.param.empty()) out["error"]["param"] = why.param;
+  if (!why.code.empty()) out["error"]["code"] = why.code;
+  return out;
+}
+
+const openai::api_form& form() {
+  static const openai::api_form out{
+      openai::endpoint::chat, "msg_", parse_request, open_writer, error_body, count_body};
+  return out;
+}
+
+const openai::api_form& count_form() {
+  static const openai::api_form out{
+      openai::endpoint::chat, "msg_", parse_count, open_writer, error_body, count_body};
+  return out;
+}
+
+}  // namespace bitnet::host::anthropic

@@ -1,0 +1,14 @@
+#pragma once
+// The input of a Responses body as the messages of a chat.
+
+#include <nlohmann/json.hpp>
+
+#include "openai/body.hpp"
+
+namespace bitnet::host::responses {
+
+// The messages that `instructions` and `input` of the body are, in the form that bitnet_chat_open
+// reads. An error is kept in `in`.
+[[nodiscard]] nlohmann::json messages_of(openai::field_reader& in);
+
+}  // namespace bitnet::host::responses

@@ -1,0 +1,136 @@
+#include "responses/request.hpp"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <limits>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "openai/answer_form.hpp"
+#include "openai/tools_text.hpp"
+#include "responses/input_items.hpp"
+
+namespace bitnet::host::responses {
+namespace {
+
+using nlohmann::json;
+using openai::field_reader;
+using openai::request;
+
+void refuse_state(field_reader& in) {
+  for (const char* name : {"previous_response_id", "conversation"})
+    in.refuse(name, "no response is kept; send the whole conversation as 'input'");
+  in.refuse("background", "an answer comes on its connection; leave it out, or use bitnet batch");
+  in.refuse("prompt", "no prompt is kept; send it as 'instructions' and 'input'");
+  std::string truncation = "disabled";
+  in.text("truncation", truncation);
+  if (truncation != "disabled")
+    in.keep(openai::unsupported("truncation",
+                                "the server leaves out nothing of a conversation; give "
+                                "\"disabled\", and a shorter 'input' where it is too long")
+                .error());
+}
+
+void refuse_logprobs(field_reader& in) {
+  constexpr const char* why = "log probabilities are answers of /v1/chat/completions";
+  uint32_t n_top = 0;
+  in.number("top_logprobs", 0, 20, n_top);
+  if (n_top != 0) in.keep(openai::unsupported("top_logprobs", why).error());
+  const json* const include = in.any("include");
+  if (include == nullptr || in.error()) return;
+  if (!include->is_array()) return in.wrong("include", "an array of strings");
+  for (const json& one : *include)
+    if (one == "message.output_text.logprobs") in.keep(openai::unsupported("include", why).error());
+}
+
+std::string effort_of(field_reader& in) {
+  const json* const found = in.any("reasoning");
+  if (found == nullptr || in.error()) return "";
+  if (!found->is_object()) return in.wrong("reasoning", "an object with 'effort'"), "";
+  field_reader fields(*found, "reasoning.");
+  std::string effort;
+  fields.text("effort", effort);
+  constexpr std::array known = {"", "none", "minimal", "low", "medium", "high", "xhigh"};
+  if (std::ranges::find(known, effort) == known.end())
+    fields.wrong("effort", "\"none\", \"minimal\", \"low\", \"medium\", \"high\" or \"xhigh\"");
+  if (const auto& why = fields.error()) in.keep(*why);
+  return effort;
+}
+
+// {"type": "function", "name": ...} has its name in an object of its own in chats.
+std::string tool_choice_of(field_reader& in) {
+  const json* const found = in.any("tool_choice");
+  if (found == nullptr || in.error()) return "";
+  if (found->is_string()) return found->dump(-1, ' ', false, json::error_handler_t::replace);
+  const bool is_function = found->is_object() && found->value("type", json()) == "function" &&
+                           found->contains("name") && (*found)["name"].is_string();
+  if (is_function)
+    return json{{"type", "function"}, {"function", {{"name", (*found)["name"]}}}}.dump();
+  in.wrong("tool_choice",
+           "\"auto\", \"none\", \"required\" or {\"type\": \"function\", \"name\": ...}");
+  return "";
+}
+
+// The double that has the same shortest decimal.
+json shortest(float value) {
+  return json::parse(fmt::format("{}", value), nullptr, false);
+}
+
+// In one line, in the order of the names.
+std::string repeated_of(const json& body, const request& from,
+                        const std::vector<std::string>& ignored) {
+  json out = {{"instructions", nullptr},
+              {"metadata", json::object()},
+              {"parallel_tool_calls", !from.one_call},
+              {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
+              {"text", {{"format", {{"type", "text"}}}}},
+              {"tool_choice", "auto"},
+              {"tools", json::array()}};
+  for (const char* name : {"instructions", "metadata", "reasoning", "text", "tool_choice", "tools",
+                           "max_output_tokens", "user", "prompt_cache_key", "safety_identifier"})
+    if (const auto found = body.find(name); found != body.end() && !found->is_null())
+      out[name] = *found;
+  out["temperature"] = shortest(from.how.sampling.temperature);
+  out["top_p"] = shortest(from.how.sampling.top_p);
+  if (!ignored.empty()) out["ignored_tools"] = ignored;
+  const std::string text = out.dump(-1, ' ', false, json::error_handler_t::replace);
+  return text.substr(1, text.size() - 2);
+}
+
+}  // namespace
+
+openai::parsed<request> parse_request(const json& body, std::string_view text,
+                                      const openai::model_limits& model,
+                                      const openai::generation_wish& defaults) {
+  field_reader in(body);
+  request out;
+  out.how = defaults;
+  in.text("model", out.model);
+  refuse_state(in);
+  refuse_logprobs(in);
+  openai::read_generation(in, text, model.n_vocab, out.how);
+  if (out.how.n_choices != 1)
+    in.keep(openai::unsupported("n", "a response is one answer; send the body again for another")
+                .error());
+  in.number("max_output_tokens", 1, std::numeric_limits<int32_t>::max(), out.how.max_tokens);
+  openai::read_format_of(in, text, "text", out.how);
+  in.flag("stream", out.stream);
+  bool several = true;
+  in.flag("parallel_tool_calls", several);
+  out.one_call = !several;
+  const json messages = messages_of(in);
+  const openai::tool_list tools = openai::read_tools(in, text, "function", "parameters");
+  out.tool_choice = tool_choice_of(in);
+  out.template_arguments = openai::template_arguments_of(in, effort_of(in));
+  if (const json* const metadata = in.any("metadata"); metadata && !metadata->is_object())
+    in.wrong("metadata", "an object");
+  if (const auto& why = in.error()) return std::unexpected(*why);
+  out.messages = messages.dump();
+  out.tools = tools.text;
+  out.repeated = repeated_of(body, out, tools.ignored);
+  return out;
+}
+
+}  // namespace bitnet::host::responses
