@@ -116,6 +116,24 @@ class Messages(test_serve.Serving):
         second = self.server.post("/v1/messages", max_tokens=4, messages=talk, tools=tools)
         self.assertGreater(second["usage"]["cache_read_input_tokens"], 0)
 
+    def ask_as_claude_code(self, server, turn, talk):
+        """The usage of a turn, whose system prompt begins with a header of its own."""
+        system = [{"type": "text", "text": f"x-anthropic-billing-header: cc_version=2.1.{turn}; cch={turn * 7919};"},
+                  {"type": "text", "text": "You help with code. " * 30, "cache_control": {"type": "ephemeral"}}]
+        return server.post("/v1/messages", max_tokens=4, temperature=0, system=system, messages=talk)["usage"]
+
+    def test_a_header_of_each_request_leaves_the_prefix_known(self):
+        first = self.ask_as_claude_code(self.server, 1, CHAT)
+        talk = [*CHAT, {"role": "assistant", "content": "Once."}, {"role": "user", "content": "Go on."}]
+        second = self.ask_as_claude_code(self.server, 2, talk)
+        # Whole blocks of 64 tokens are known.
+        n_first = first["input_tokens"] + first["cache_read_input_tokens"]
+        self.assertEqual(second["cache_read_input_tokens"], n_first // 64 * 64)
+        server = self.start("--keep-billing-header")
+        self.ask_as_claude_code(server, 1, CHAT)
+        self.assertEqual(self.ask_as_claude_code(server, 2, talk)["cache_read_input_tokens"], 0)
+        server.kill()
+
     def test_errors_have_the_form_of_the_api(self):
         for body, param, part in (({"messages": CHAT}, "max_tokens", "at least 1"),
                                   ({**self.BODY, "messages": [{"role": "user", "content": "a " * 2000}]}, "messages",

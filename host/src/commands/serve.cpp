@@ -176,6 +176,7 @@ result<int> serve_command(const invocation& in) {
   if (!drafts) return std::unexpected(drafts.error());
   draft = *std::move(drafts);
   requests->wish.speculation.draft = draft.get();
+  requests->wish.keeps_billing_header = in.set.flag("keep-billing-header");
   const std::chrono::duration<double> took = serve_clock::now() - began;
   auto made = serving::open(io, life, facts_of(in, *file, model.get(), *requests, took.count()));
   if (!made) return std::unexpected(made.error());

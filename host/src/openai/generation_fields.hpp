@@ -32,7 +32,8 @@ struct generation_wish {
   bool echo = false;     // the prompt is before the answer, and so are its log probabilities
   bool logprobs = false;
   uint32_t n_top_logprobs = 0;
-  bitnet_speculation speculation{};  // its model is borrowed
+  bitnet_speculation speculation{};   // its model is borrowed
+  bool keeps_billing_header = false;  // of a coding agent, in its system prompt
 
   [[nodiscard]] bool has_form() const { return !grammar.empty() || !json_schema.empty(); }
 };

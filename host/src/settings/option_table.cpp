@@ -460,6 +460,12 @@ constexpr auto rows = std::to_array<option>({
      .group = "Server",
      .commands = to::serve,
      .llama_variable = "LLAMA_ARG_ALIAS"},
+    {.name = "keep-billing-header",
+     .type = kind::flag,
+     .help = "the model gets the line x-anthropic-billing-header of Claude Code's system prompts, "
+             "which differs from request to request",
+     .group = "Server",
+     .commands = to::serve},
     {.name = "timeout",
      .aliases = "-to",
      .type = kind::integer,
