@@ -470,6 +470,53 @@ class Life(Serving):
 
 
 @needs_backend
+class Backends(Serving):
+    def test_what_runs_and_why_is_told(self):
+        status, _, out = self.server.ask("GET", "/backends")
+        self.assertEqual(status, 200, out)
+        self.assertEqual(out["line"], self.server.lines[0].strip())
+        self.assertIn(out["selected"], out["detected"])
+        chosen = next(b for b in out["backends"] if b["name"] == out["selected"])
+        self.assertEqual((chosen["code"], chosen["generations"][-1]["state"]), ("BN-OK", "active"))
+        self.assertEqual((out["live"]["backend"], out["live"]["n_context"]), (out["selected"], 512))
+
+    def test_a_reload_needs_an_admin_key(self):
+        status, _, out = self.server.ask("POST", "/backends/reload", {})
+        self.assertEqual(status, 403)
+        self.assertIn("--admin-key-file", out["error"]["message"])
+        server = self.start("--admin-key-file", self.path("admin", "root\n"), "--api-key", "user")
+        for key, wanted in ((None, 401), ("user", 401), ("root", 200)):
+            fields = {"Authorization": f"Bearer {key}"} if key else {}
+            self.assertEqual(server.ask("POST", "/backends/reload", {}, fields)[0], wanted, key)
+        self.assertEqual(server.ask("GET", "/backends", fields={"x-api-key": "root"})[0], 200)
+        for body, param in (({"backend": "none"}, "backend"), ({"policy": "later"}, "policy"), ({"force": 1}, "force")):
+            status, _, out = server.ask("POST", "/backends/reload", body, {"x-api-key": "root"})
+            self.assertEqual((status, out["error"]["param"]), (400, param), out)
+        server.kill()
+
+    def test_a_reload_changes_no_text(self):
+        server = self.start("--admin-key-file", self.path("admin", "root\n"))
+        wanted = server.post("/v1/completions", prompt=PROMPT, **LONG)["choices"][0]["text"]
+        texts, threads = [], []
+        for _ in range(4):
+            threads.append(threading.Thread(target=lambda: texts.append(
+                server.post("/v1/completions", prompt=PROMPT, **LONG)["choices"][0]["text"])))
+            threads[-1].start()
+        for _ in range(3):
+            status, _, out = server.ask("POST", "/backends/reload", {"force": True}, {"x-api-key": "root"})
+            self.assertEqual((status, out["reloads"][0]["changed"]), (200, True), out)
+        for thread in threads:
+            thread.join()
+        self.assertEqual(texts, [wanted] * 4)
+        now = server.ask("GET", "/backends")[2]
+        self.assertGreaterEqual(max(g["number"] for g in now["backends"][0]["generations"]), 4)
+        server.signal(signal.SIGTERM)
+        code, lines = server.end()
+        self.assertEqual(code, 0, lines)
+        self.assertIn("reload by an administrator: ", lines)
+
+
+@needs_backend
 class Access(Serving):
     def test_needs_a_key_of_the_file_which_sighup_reads_again(self):
         keys = self.path("keys", "# of clients\nfirst\n")

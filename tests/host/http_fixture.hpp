@@ -150,7 +150,7 @@ inline void http_server::add_routes(route_table& to) {
                 given->reply({.content_type = "text/plain",
                               .body = std::string(given->asked().path_value("name"))});
               },
-          .needs_key = false});
+          .access = access_level::open});
 }
 
 inline constexpr std::string_view get_hello = "GET /hello?a HTTP/1.1\r\nHost: x\r\n\r\n";

@@ -19,7 +19,7 @@ route_table small_table() {
            .paths = {"/v1/models", "/models"},
            .summary = "Models",
            .handle = {},
-           .needs_key = false});
+           .access = access_level::open});
   out.add({.method = "GET",
            .paths = {"/v1/models/{id}"},
            .summary = "One model",

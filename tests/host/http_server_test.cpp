@@ -137,7 +137,7 @@ TEST_F(http_server, asks_for_a_key) {
   EXPECT_TRUE(begins(open.read_answer(), "HTTP/1.1 200 "));
   api_keys others;
   ASSERT_TRUE(others.add("key-3"));
-  on_io([&] { server_->set_keys(others); });
+  on_io([&] { server_->set_keys(others, {}); });
   open.send("GET /hello HTTP/1.1\r\nHost: x\r\nX-Api-Key: key-1\r\n\r\n");
   EXPECT_TRUE(begins(open.read_answer(), "HTTP/1.1 401 "));
 }

@@ -26,13 +26,27 @@ constexpr std::chrono::minutes hang_time{5};
 
 // ---- options -----------------------------------------------------------------------------------
 
-result<http::api_keys> keys_of(const settings& set) {
+// Of --api-key and --api-key-file, or of --admin-key-file.
+result<http::api_keys> keys_of(const settings& set, const char* list, const char* file) {
   http::api_keys out;
-  for (const std::string& key : set.list("api-key"))
-    if (auto ok = out.add(key); !ok) return std::unexpected(ok.error());
-  if (const std::string& file = set.text("api-key-file"); !file.empty())
-    if (auto ok = out.add_file(file); !ok) return std::unexpected(ok.error());
+  if (list != nullptr)
+    for (const std::string& key : set.list(list))
+      if (auto ok = out.add(key); !ok) return std::unexpected(ok.error());
+  if (const std::string& path = set.text(file); !path.empty())
+    if (auto ok = out.add_file(path); !ok) return std::unexpected(ok.error());
   return out;
+}
+
+struct all_keys {
+  http::api_keys ordinary, admin;
+};
+
+result<all_keys> keys_of(const settings& set) {
+  auto ordinary = keys_of(set, "api-key", "api-key-file");
+  if (!ordinary) return std::unexpected(ordinary.error());
+  auto admin = keys_of(set, nullptr, "admin-key-file");
+  if (!admin) return std::unexpected(admin.error());
+  return all_keys{*std::move(ordinary), *std::move(admin)};
 }
 
 result<http::policy> policy_of(const settings& set, const served& with) {
@@ -40,7 +54,8 @@ result<http::policy> policy_of(const settings& set, const served& with) {
   out.routes = serve_routes(with);
   auto keys = keys_of(set);
   if (!keys) return std::unexpected(keys.error());
-  out.keys = *std::move(keys);
+  out.keys = std::move(keys->ordinary);
+  out.admin_keys = std::move(keys->admin);
   for (const std::string& origin : set.list("cors-origin"))
     if (auto ok = out.origins.add(origin); !ok) return std::unexpected(ok.error());
   const std::chrono::seconds timeout(set.integer("timeout"));
@@ -81,12 +96,13 @@ result<std::string> model_file_of(const invocation& in) {
 
 // ---- the model ---------------------------------------------------------------------------------
 
-serving_facts facts_of(const invocation& in, const std::string& file, bitnet_model* model,
-                       const request_defaults& requests, double load_seconds) {
+serving_facts facts_of(const invocation& in, const std::string& file, bitnet_runtime* runtime,
+                       bitnet_model* model, const request_defaults& requests, double load_seconds) {
   using std::chrono::system_clock;
   const auto n_context = static_cast<uint32_t>(in.set.integer("ctx-size"));
   const std::string& alias = in.set.text("alias");
-  return {.model = model,
+  return {.runtime = runtime,
+          .model = model,
           .info = describe(model),
           .name = alias.empty() ? std::filesystem::path(file).stem().string() : alias,
           .fingerprint = batch::fingerprint_of(file),
@@ -96,9 +112,14 @@ serving_facts facts_of(const invocation& in, const std::string& file, bitnet_mod
                          .count(),
           .load_seconds = load_seconds,
           .defaults = requests.wish,
-          .open_scheduler = [&in, model, n_context, n_parallel = requests.n_parallel](bool embeds) {
-            return open_scheduler(in, model, n_context, n_parallel, embeds);
-          }};
+          .open_scheduler =
+              [&in, model, n_context, n_parallel = requests.n_parallel](bool embeds) {
+                return open_scheduler(in, model, n_context, n_parallel, embeds);
+              },
+          .on_reload =
+              [&in](const std::string& what) {
+                in.out.note(fmt::format("reload by an administrator: {}", what));
+              }};
 }
 
 // ---- the service -------------------------------------------------------------------------------
@@ -111,8 +132,8 @@ supervisor_hooks hooks_of(const invocation& in, http::server& server, serving& e
                 if (!keys)
                   return in.out.warning(
                       fmt::format("the keys stay as they were: {}", keys.error().message));
-                const std::size_t n = keys->size();
-                server.set_keys(*std::move(keys));
+                const std::size_t n = keys->ordinary.size() + keys->admin.size();
+                server.set_keys(std::move(keys->ordinary), std::move(keys->admin));
                 in.out.note(fmt::format("{} keys", n));
               },
           .on_note = [&in](const std::string& text) { in.out.note(text); },
@@ -178,7 +199,8 @@ result<int> serve_command(const invocation& in) {
   requests->wish.speculation.draft = draft.get();
   requests->wish.keeps_billing_header = in.set.flag("keep-billing-header");
   const std::chrono::duration<double> took = serve_clock::now() - began;
-  auto made = serving::open(io, life, facts_of(in, *file, model.get(), *requests, took.count()));
+  auto made = serving::open(
+      io, life, facts_of(in, *file, runtime.get(), model.get(), *requests, took.count()));
   if (!made) return std::unexpected(made.error());
   engine = *std::move(made);
   with.engine = engine.get();

@@ -63,9 +63,10 @@ ordered_json operation_of(const route& row, std::string_view path) {
                        {{"description", "The answer"},
                         {"content", {{std::string(row.content_type), ordered_json::object()}}}}},
                       {"default", error}};
-  out["security"] = row.needs_key ? ordered_json::array({{{"bearer", ordered_json::array()}},
-                                                         {{"header", ordered_json::array()}}})
-                                  : ordered_json::array();
+  out["security"] = row.access != access_level::open
+                        ? ordered_json::array({{{"bearer", ordered_json::array()}},
+                                               {{"header", ordered_json::array()}}})
+                        : ordered_json::array();
   return out;
 }
 

@@ -57,12 +57,19 @@ std::optional<answer> check_page(const policy& rules, const request& asked, deci
 
 std::optional<answer> check_key(const policy& rules, const route& row, const request& asked,
                                 decision& out) {
-  if (!row.needs_key || rules.keys.empty() || rules.keys.admits(asked)) return std::nullopt;
+  const bool is_admin = row.access == access_level::admin;
+  if (is_admin && rules.admin_keys.empty())
+    return refused(403,
+                   "this route is for administrators, and the server has no key of theirs; "
+                   "start it with --admin-key-file");
+  if (row.access == access_level::open || (!is_admin && rules.keys.empty())) return std::nullopt;
+  if (rules.admin_keys.admits(asked) || (!is_admin && rules.keys.admits(asked)))
+    return std::nullopt;
   out.fields.push_back({"WWW-Authenticate", "Bearer"});
   const bool has_one = asked.has("authorization") || asked.has("x-api-key");
-  return refused(401,
-                 has_one ? "the API key is not one of this server's"
-                         : "an API key is needed: send `Authorization: Bearer KEY`",
+  const char* const wrong = is_admin ? "the key is no admin key of this server"
+                                     : "the API key is not one of this server's";
+  return refused(401, has_one ? wrong : "an API key is needed: send `Authorization: Bearer KEY`",
                  "invalid_api_key");
 }
 

@@ -14,7 +14,8 @@ namespace bitnet::host::http {
 struct policy {
   limits bounds;
   route_table routes;
-  api_keys keys;        // none: no route asks for one
+  api_keys keys;        // none: no route asks for one, but for admin routes
+  api_keys admin_keys;  // which other routes take, too; none: admin routes are refused
   origin_list origins;  // none: pages of browsers are refused
 };
 

@@ -1,6 +1,7 @@
 #pragma once
 // Which handler answers which method and path. /openapi.json is generated of the same table.
 
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -19,12 +20,15 @@ struct parameter {
   bool required = false;
 };
 
+// Which key a route asks for: none, one of api_keys, or one of the admin keys.
+enum class access_level : uint8_t { open, key, admin };
+
 struct route {
   std::string_view method;              // "GET" also answers HEAD
   std::vector<std::string_view> paths;  // "/v1/models/{id}": {id} is one part, not empty
   std::string_view summary;
   std::function<void(const exchange_ptr&)> handle;
-  bool needs_key = true;
+  access_level access = access_level::key;
   std::size_t body_bytes = 0;  // of the body; 0: limits::body_bytes. GET has none
   std::string_view content_type = "application/json";
   std::vector<parameter> body = {};

@@ -215,8 +215,9 @@ std::size_t server::n_connections() const {
   return contents_->connections.size();
 }
 
-void server::set_keys(api_keys keys) {
+void server::set_keys(api_keys keys, api_keys admin_keys) {
   contents_->rules_of.keys = std::move(keys);
+  contents_->rules_of.admin_keys = std::move(admin_keys);
 }
 
 void server::drain() {

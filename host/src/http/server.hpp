@@ -43,7 +43,7 @@ class server {
   [[nodiscard]] const std::vector<std::string>& addresses() const;  // "http://127.0.0.1:8080"
   [[nodiscard]] uint16_t port() const;                              // 0: none
   [[nodiscard]] std::size_t n_connections() const;
-  void set_keys(api_keys keys);
+  void set_keys(api_keys keys, api_keys admin_keys);
 
   // New connections still come; each answer is the last of its connection.
   void drain();

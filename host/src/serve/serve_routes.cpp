@@ -4,6 +4,7 @@
 #include <string>
 
 #include "serve/api_routes.hpp"
+#include "serve/backend_routes.hpp"
 #include "serve/text_answers.hpp"
 #include "service/metrics_text.hpp"
 
@@ -136,7 +137,7 @@ void add_facts(http::route_table& to, const served& with) {
               [&with](const exchange_ptr& client) {
                 client->reply(models_answer(with.engine->facts()));
               },
-          .needs_key = false});
+          .access = http::access_level::open});
   to.add({.method = "GET",
           .paths = {"/v1/models/{model}", "/models/{model}"},
           .summary = "The model, by its name",
@@ -145,7 +146,7 @@ void add_facts(http::route_table& to, const served& with) {
                 client->reply(
                     model_answer(with.engine->facts(), client->asked().path_value("model")));
               },
-          .needs_key = false});
+          .access = http::access_level::open});
   to.add({.method = "GET",
           .paths = {"/props", "/v1/props"},
           .summary = "Defaults and sizes",
@@ -162,7 +163,7 @@ void add_service(http::route_table& to, const served& with) {
        .summary = "Whether the server works",
        .handle =
            [&with](const exchange_ptr& client) { client->reply(with.life->health(clock::now())); },
-       .needs_key = false});
+       .access = http::access_level::open});
   to.add({.method = "GET",
           .paths = {"/ready", "/v1/ready"},
           .summary = "Whether new requests are taken",
@@ -170,7 +171,7 @@ void add_service(http::route_table& to, const served& with) {
               [&with](const exchange_ptr& client) {
                 client->reply(with.life->readiness(clock::now()));
               },
-          .needs_key = false});
+          .access = http::access_level::open});
   to.add({.method = "GET",
           .paths = {"/metrics"},
           .summary = "Counts, for Prometheus",
@@ -192,13 +193,14 @@ http::route_table serve_routes(const served& with) {
   add_messages(out, with);
   add_texts(out, with);
   add_facts(out, with);
+  add_backends(out, with);
   add_service(out, with);
   const auto page = std::make_shared<std::string>();
   out.add({.method = "GET",
            .paths = {"/openapi.json"},
            .summary = "This description",
            .handle = [page](const exchange_ptr& client) { client->reply({.body = *page}); },
-           .needs_key = false});
+           .access = http::access_level::open});
   *page = http::open_api_of(
       out, {"bitnet", bitnet_version(), "A server of OpenAI's API for ternary language models"});
   return out;

@@ -17,6 +17,7 @@ using clock = std::chrono::steady_clock;
 namespace {
 
 constexpr std::size_t most_tasks = 256;  // that wait for the worker
+constexpr std::size_t most_admin_tasks = 4;
 
 uint64_t number_in(const nlohmann::json& of, const char* key) {
   const auto found = of.find(key);
@@ -43,6 +44,7 @@ serving::serving(asio::io_context& io, const service_life& life, serving_facts a
 
 serving::~serving() {
   worker_.reset();
+  admin_.reset();
   end();
 }
 
@@ -97,8 +99,16 @@ void serving::answer(const openai::api_form& form, const http::exchange_ptr& cli
   live_request::begin(*this, form, client);
 }
 
-void serving::answer_by(const http::exchange_ptr& client,
-                        std::function<http::answer(const serving&, const std::string&)> make) {
+void serving::answer_by(const http::exchange_ptr& client, maker make) {
+  answer_on(*worker_, client, std::move(make));
+}
+
+void serving::administer(const http::exchange_ptr& client, maker make) {
+  if (!admin_) admin_ = std::make_unique<worker>(most_admin_tasks);
+  answer_on(*admin_, client, std::move(make));
+}
+
+void serving::answer_on(worker& by, const http::exchange_ptr& client, maker make) {
   if (const auto no = life_.refusal(clock::now())) return refuse(client, *no);
   // Moved from thread to thread: the last owner of an exchange is the loop's thread.
   auto task = [this, client = client, open = open_work(), make = std::move(make)]() mutable {
@@ -107,7 +117,7 @@ void serving::answer_by(const http::exchange_ptr& client,
       client->reply(said);
     });
   };
-  if (!tasks().post(std::move(task)))
+  if (!by.post(std::move(task)))
     refuse(client, http::unavailable_answer("too many requests wait; try again", 1));
 }
 

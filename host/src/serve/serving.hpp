@@ -23,7 +23,8 @@
 namespace bitnet::host {
 
 struct serving_facts {
-  bitnet_model* model = nullptr;  // borrowed
+  bitnet_runtime* runtime = nullptr;  // borrowed, as is the model
+  bitnet_model* model = nullptr;
   bitnet_model_info info{};
   std::string name;  // of the model, for clients
   std::string fingerprint;
@@ -33,6 +34,8 @@ struct serving_facts {
   openai::generation_wish defaults;  // of what a body leaves open
   // A scheduler of texts, or of embeddings.
   std::function<result<scheduler_handle>(bool embeds)> open_scheduler = {};
+  // Any thread: what a reload did, as JSON.
+  std::function<void(const std::string&)> on_reload = {};
 };
 
 // One scheduler, with the reader of its events.
@@ -56,8 +59,10 @@ class serving {
   // A completion, a chat or embeddings.
   void answer(const openai::api_form& form, const http::exchange_ptr& client);
   // What `make` gives of the body, on the worker thread.
-  void answer_by(const http::exchange_ptr& client,
-                 std::function<http::answer(const serving&, const std::string& body)> make);
+  using maker = std::function<http::answer(const serving&, const std::string& body)>;
+  void answer_by(const http::exchange_ptr& client, maker make);
+  // The same on a thread of its own, for what takes long.
+  void administer(const http::exchange_ptr& client, maker make);
 
   [[nodiscard]] const serving_facts& facts() const { return about_; }
   [[nodiscard]] const serving_lane& texts() const { return texts_; }
@@ -83,6 +88,7 @@ class serving {
  private:
   serving(boost::asio::io_context& io, const service_life& life, serving_facts about);
   [[nodiscard]] result<void> open_lane(bool embeds, serving_lane& to) const;
+  void answer_on(worker& by, const http::exchange_ptr& client, maker make);
 
   boost::asio::io_context& io_;
   const service_life& life_;
@@ -92,7 +98,7 @@ class serving {
   serving_lane texts_, embeddings_;
   std::random_device seeds_;
   bool ended_ = false;
-  std::unique_ptr<worker> worker_;  // last: its task may use all of it
+  std::unique_ptr<worker> worker_, admin_;  // last: their tasks may use all of it
 };
 
 // {"error": ...} with the status of the error.
