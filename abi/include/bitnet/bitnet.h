@@ -898,10 +898,12 @@ BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
  * kv{blocks, block_tokens, block_bytes, dtype_k, dtype_v, used, cached, reserved}, running, paused,
  * waiting{new, preempted, paused, tokens, reason?}, requests{accepted, refused{}}, choices{},
  * tokens{prompt, generated, recomputed}, prefix{queried, found, misses{}, evicted_blocks},
- * preemptions, steps, failed_steps, cancelled_steps, step_ns, devices_lost, moves,
- * speculation?{drafted, accepted, steps, tokens_per_step, step_ratio, pauses, failed?, why?},
- * pooling?}. refused, choices and misses are numbers by reason. step_ratio is what a step with a
- * draft took, in steps without. */
+ * preemptions, steps, step_tokens{bounds[], counts[], sum}, failed_steps, cancelled_steps, step_ns,
+ * devices_lost, moves, speculation?{drafted, accepted, steps, tokens_per_step, step_ratio, pauses,
+ * accepted_at[], failed?, why?}, pooling?}. refused, choices and misses are numbers by reason.
+ * counts: of steps, by how many tokens they computed, up to each bound and above the last.
+ * accepted_at: of tokens, by their place in their draft. step_ratio is what a step with a draft
+ * took, in steps without. */
 BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);

@@ -254,6 +254,8 @@ ordered_json kv_json(const bitnet::serving::async_engine::facts& f,
 void add_speculation(ordered_json& report, const bitnet::schedule::statistics& s) {
   if (s.speculated.steps == 0 && s.drafters_failed == 0) return;
   ordered_json out = bitnet::api::speculation_json(s.speculated);
+  const auto last = std::ranges::find(s.accepted_at, 0U);  // a place has at most what is before it
+  out["accepted_at"] = std::vector<uint64_t>(s.accepted_at.begin(), last);
   if (s.drafters_failed != 0) {
     out["failed"] = s.drafters_failed;
     out["why"] = s.drafter_failure;
@@ -301,6 +303,10 @@ ordered_json report_of(const bitnet::serving::async_engine::facts& f,
             {"evicted_blocks", s.evictions}}},
           {"preemptions", s.preemptions},
           {"steps", s.steps},
+          {"step_tokens",
+           {{"bounds", bitnet::schedule::step_token_bounds},
+            {"counts", s.steps_by_tokens},
+            {"sum", s.step_tokens}}},
           {"failed_steps", s.failed_steps},
           {"cancelled_steps", s.cancelled_steps},
           {"step_ns", s.step_ns},

@@ -58,6 +58,7 @@ void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
   while (take(s, rows[seen.accepted()])) {
     if (!seen.goes_on(s.tokens.back(), {true, *s.wish})) break;
     s.ahead->note_accepted();
+    ++counts_.accepted_at[seen.accepted() - 1];
     if (!memory_->has_states()) note_computed(s, 1);
   }
   // A decode has its part of what a step takes without drafts, and of the rest by its tokens.

@@ -9,6 +9,10 @@
 
 namespace bitnet::schedule {
 
+// How many tokens steps computed: of steps by their tokens, up to each bound and above the last.
+inline constexpr std::array<uint32_t, 13> step_token_bounds = {
+    1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
+
 // What the first in the queue waits for.
 enum class blocked_by : uint8_t { nothing, sequences, blocks, states, no_runner };
 
@@ -34,6 +38,8 @@ struct statistics {
   uint64_t stalled = 0;                        // of those: the sink was full for too long
   uint64_t preemptions = 0;
   uint64_t steps = 0, failed_steps = 0, runners_lost = 0, runners_replaced = 0;
+  std::array<uint64_t, step_token_bounds.size() + 1> steps_by_tokens{};  // of `steps`
+  uint64_t step_tokens = 0;                                              // of these together
   uint64_t cancelled_steps = 0;    // ended early, since no request needed them any more
   uint64_t prompt_tokens = 0;      // computed or found
   uint64_t generated_tokens = 0;   // sampled
@@ -44,6 +50,7 @@ struct statistics {
   uint64_t copied_blocks = 0;                    // on write, and states
   uint64_t step_ns = 0;                          // of all steps together
   speculate::counts speculated;
+  std::array<uint64_t, speculate::most_drafted> accepted_at{};  // by the place in the draft
   uint64_t drafters_failed = 0;
   std::string drafter_failure;  // why the last one of them did
 };

@@ -367,6 +367,9 @@ void scheduler::contents::learn(nanoseconds took) {
     has_drafts |= s.n_drafted() != 0;
     if (s.n_drafted() != 0 || s.replays) n_extra_ += one.n_tokens - 1;
   }
+  const auto bound = std::ranges::lower_bound(step_token_bounds, n_tokens);
+  ++counts_.steps_by_tokens[static_cast<std::size_t>(bound - step_token_bounds.begin())];
+  counts_.step_tokens += n_tokens;
   drafted_since_ = has_drafts ? drafted_since_ + 1 : 0;
   if (n_extra_ == 0) cost_.learn(n_decodes_, n_tokens - std::min(n_tokens, n_decodes_), took);
   for (const share& one : shares_) {
