@@ -56,9 +56,8 @@ http::answer error_answer(const openai::api_form& form, const openai::api_error&
 // The events of one prompt.
 class prompt_reader final : public event_reader {
  public:
-  prompt_reader(std::shared_ptr<live_request> of, std::size_t prompt, request_metrics& counts,
-                clock::time_point came)
-      : of_(std::move(of)), prompt_(prompt), times_(counts, came) {}
+  prompt_reader(std::shared_ptr<live_request> of, std::size_t prompt, request_times times)
+      : of_(std::move(of)), prompt_(prompt), times_(std::move(times)) {}
 
   [[nodiscard]] bool has_room() const override { return of_->has_room(); }
   void take(const bitnet_event& e) override {
@@ -194,9 +193,12 @@ void live_request::prepared(submitted begun, std::optional<http::answer> no) {
 void live_request::add(request_handle request, std::size_t prompt) {
   if (client_->is_over()) return;
   running_[prompt] = request.get();
-  lane_->events->add(
-      std::move(request),
-      std::make_shared<prompt_reader>(shared_from_this(), prompt, in_.counts(), client_->began()));
+  std::optional<request_params> asked;
+  if (form_.to != openai::endpoint::embeddings)
+    asked = {asked_.how.n_choices, asked_.how.max_tokens};
+  lane_->events->add(std::move(request), std::make_shared<prompt_reader>(
+                                             shared_from_this(), prompt,
+                                             request_times(in_.counts(), client_->began(), asked)));
 }
 
 bool live_request::has_room() const {

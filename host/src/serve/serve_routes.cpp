@@ -5,8 +5,8 @@
 
 #include "serve/api_routes.hpp"
 #include "serve/backend_routes.hpp"
+#include "serve/metrics_routes.hpp"
 #include "serve/text_answers.hpp"
-#include "service/metrics_text.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -172,15 +172,6 @@ void add_service(http::route_table& to, const served& with) {
                 client->reply(with.life->readiness(clock::now()));
               },
           .access = http::access_level::open});
-  to.add({.method = "GET",
-          .paths = {"/metrics"},
-          .summary = "Counts, for Prometheus",
-          .handle =
-              [&with](const exchange_ptr& client) {
-                client->reply({.content_type = std::string(metrics_content_type),
-                               .body = with.engine->metrics(with.n_connections())});
-              },
-          .content_type = metrics_content_type});
 }
 
 }  // namespace
@@ -195,6 +186,7 @@ http::route_table serve_routes(const served& with) {
   add_facts(out, with);
   add_backends(out, with);
   add_service(out, with);
+  add_metrics(out, with);
   const auto page = std::make_shared<std::string>();
   out.add({.method = "GET",
            .paths = {"/openapi.json"},

@@ -138,10 +138,12 @@ service_work serving::work() const {
 
 std::string serving::metrics(std::size_t n_connections) const {
   const auto report = scheduler_report(texts_.scheduler.get());
+  const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
   return metrics_of({.model_name = about_.name,
                      .version = bitnet_version(),
                      .load_seconds = about_.load_seconds,
-                     .n_connections = n_connections},
+                     .n_connections = n_connections,
+                     .now_seconds = now.count()},
                     report ? *report : nlohmann::json::object(), counts_);
 }
 

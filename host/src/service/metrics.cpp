@@ -10,22 +10,6 @@
 namespace bitnet::host {
 namespace {
 
-// vLLM's buckets, in seconds.
-constexpr double first_token_bounds[] = {0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1,
-                                         0.25,  0.5,   0.75, 1,    2.5,  5,    7.5,  10,
-                                         20,    40,    80,   160,  640,  2560};
-constexpr double between_tokens_bounds[] = {0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5,
-                                            0.75, 1,     2.5,  5,     7.5, 10,   20,  40,  80};
-constexpr double request_bounds[] = {0.3, 0.5, 0.8, 1,  1.5, 2,   2.5, 5,   10,   15,  20,
-                                     30,  40,  50,  60, 120, 240, 480, 960, 1920, 7680};
-
-double seconds_of(uint64_t ns) {
-  return static_cast<double>(ns) / 1e9;
-}
-double seconds_of(std::chrono::steady_clock::duration d) {
-  return std::chrono::duration<double>(d).count();
-}
-
 // A number of the report, 0 where it has none.
 double number(const nlohmann::json& report, std::initializer_list<const char*> path) {
   const nlohmann::json* at = &report;
@@ -58,42 +42,107 @@ void write_rows(metrics_text& to, std::initializer_list<row> rows) {
   }
 }
 
-void write_scheduler(metrics_text& to, const nlohmann::json& report) {
+// What the gateway's router for models reads, as it expects it of vLLM.
+void write_load(metrics_text& to, const metrics_facts& about, const nlohmann::json& report) {
   const double blocks = number(report, {"kv", "blocks"});
   const double used = number(report, {"kv", "used"});
-  const double waiting =
+  const double for_room =
       number(report, {"waiting", "new"}) + number(report, {"waiting", "preempted"});
+  const double for_reader = number(report, {"waiting", "paused"});
   write_rows(
-      to,
-      {{"vllm:num_requests_running", "gauge", "Choices that steps compute.",
-        number(report, {"running"})},
-       {"vllm:num_requests_waiting", "gauge", "Choices that wait to be computed.", waiting},
-       {"vllm:kv_cache_usage_perc", "gauge", "Part of the KV blocks in use; 1 is all of them.",
-        blocks == 0 ? 0 : used / blocks},
-       {"vllm:prefix_cache_queries_total", "counter", "Tokens of prompts that were looked up.",
-        number(report, {"prefix", "queried"})},
-       {"vllm:prefix_cache_hits_total", "counter", "Tokens of prompts that were known.",
-        number(report, {"prefix", "found"})},
-       {"vllm:num_preemptions_total", "counter", "Times that a choice gave up its place.",
-        number(report, {"preemptions"})},
-       {"vllm:spec_decode_num_drafts_total", "counter", "Drafts that steps computed.",
-        number(report, {"speculation", "steps"})},
-       {"vllm:spec_decode_num_draft_tokens_total", "counter", "Tokens of these drafts.",
-        number(report, {"speculation", "drafted"})},
-       {"vllm:spec_decode_num_accepted_tokens_total", "counter",
-        "Tokens of these drafts that are in texts.", number(report, {"speculation", "accepted"})},
-       {"vllm:prompt_tokens_total", "counter", "Tokens of prompts, computed or known.",
-        number(report, {"tokens", "prompt"})},
-       {"vllm:generation_tokens_total", "counter", "Tokens that were generated.",
-        number(report, {"tokens", "generated"})}});
+      to, {{"vllm:num_requests_running", "gauge", "Choices that steps compute.",
+            number(report, {"running"})},
+           {"vllm:num_requests_waiting", "gauge", "Choices that wait.", for_room + for_reader},
+           {"vllm:kv_cache_usage_perc", "gauge", "Part of the KV blocks in use; 1 is all of them.",
+            blocks == 0 ? 0 : used / blocks}});
+  to.begin("vllm:num_requests_waiting_by_reason", "gauge",
+           "Choices that wait: capacity for room, deferred for their client to take tokens.");
+  to.sample(for_room, {{"reason", "capacity"}});
+  to.sample(for_reader, {{"reason", "deferred"}});
   to.begin("vllm:cache_config_info", "gauge",
            "Tokens of a KV block, and how many blocks there are.");
   to.sample(1, {{"block_size", fmt::format("{}", number(report, {"kv", "block_tokens"}))},
                 {"num_gpu_blocks", fmt::format("{}", blocks)}});
+  to.begin("vllm:lora_requests_info", "gauge",
+           "LoRA adapters: there are none. The value is the time.");
+  to.sample(about.now_seconds,
+            {{"max_lora", "0"}, {"running_lora_adapters", ""}, {"waiting_lora_adapters", ""}});
+}
+
+void write_speculation(metrics_text& to, const nlohmann::json& report) {
+  write_rows(
+      to, {{"vllm:spec_decode_num_drafts_total", "counter", "Drafts that steps computed.",
+            number(report, {"speculation", "steps"})},
+           {"vllm:spec_decode_num_draft_tokens_total", "counter",
+            "Tokens of drafts that steps computed.", number(report, {"speculation", "drafted"})},
+           {"vllm:spec_decode_num_accepted_tokens_total", "counter",
+            "Tokens of drafts that are in texts.", number(report, {"speculation", "accepted"})}});
+  to.begin("vllm:spec_decode_num_accepted_tokens_per_pos_total", "counter",
+           "Tokens of drafts that are in texts, by their place in the draft.");
+  const auto found = report.is_object() ? report.find("speculation") : report.end();
+  if (found == report.end()) return;
+  std::size_t position = 0;
+  for (const auto& n : list_of(*found, "accepted_at"))
+    to.sample(n.is_number() ? n.get<double>() : 0, {{"position", fmt::format("{}", position++)}});
+}
+
+void write_tokens(metrics_text& to, const nlohmann::json& report) {
+  const double prompt = number(report, {"tokens", "prompt"});
+  const double known = number(report, {"prefix", "found"});
+  write_rows(
+      to,
+      {{"vllm:prompt_tokens_total", "counter", "Tokens of prompts, computed or known.", prompt},
+       {"vllm:prompt_tokens_cached_total", "counter", "Tokens of prompts that were known.", known},
+       {"vllm:generation_tokens_total", "counter", "Tokens that were generated.",
+        number(report, {"tokens", "generated"})},
+       {"vllm:prefix_cache_queries_total", "counter", "Tokens of prompts that were looked up.",
+        number(report, {"prefix", "queried"})},
+       {"vllm:prefix_cache_hits_total", "counter", "Tokens of prompts that were known.", known},
+       {"vllm:num_preemptions_total", "counter", "Times that a choice gave up its place.",
+        number(report, {"preemptions"})}});
+  to.begin("vllm:prompt_tokens_by_source_total", "counter",
+           "Tokens of prompts, by where they were.");
+  to.sample(std::max(prompt - known, 0.0), {{"source", "local_compute"}});
+  to.sample(known, {{"source", "local_cache_hit"}});
+}
+
+// How many tokens steps computed. vLLM's name ends as that of a counter.
+void write_steps(metrics_text& to, const nlohmann::json& report) {
+  std::vector<double> bounds;
+  std::vector<uint64_t> counts;
+  const auto found = report.is_object() ? report.find("step_tokens") : report.end();
+  if (found != report.end()) {
+    for (const auto& one : list_of(*found, "bounds"))
+      bounds.push_back(one.is_number() ? one.get<double>() : 0);
+    for (const auto& one : list_of(*found, "counts"))
+      counts.push_back((one.is_number() ? one.get<uint64_t>() : 0) +
+                       (counts.empty() ? 0 : counts.back()));
+  }
+  counts.resize(bounds.size() + 1);
+  to.begin("vllm:iteration_tokens_total", "histogram", "Tokens that a step computed.");
+  to.samples(bounds, counts, number(report, {"step_tokens", "sum"}));
+}
+
+void write_rejections(metrics_text& to, const nlohmann::json& report) {
+  to.begin("vllm:admission_rejections_total", "counter", "Requests that found a full queue.");
+  to.sample(number(report, {"requests", "refused", "requests_waiting"}),
+            {{"reason", "max_num_queued_reqs"}});
+  to.sample(number(report, {"requests", "refused", "tokens_waiting"}),
+            {{"reason", "max_num_queued_tokens"}});
+  to.begin("bitnet_admission_rejections_total", "counter", "Requests that the scheduler refused.");
+  const nlohmann::json refused = object_in(report, "requests", "refused");  // outlives items()
+  for (const auto& [reason, n] : refused.items())
+    to.sample(n.is_number() ? n.get<double>() : 0, {{"reason", reason}});
+  to.begin("bitnet_choices_ended_total", "counter", "Choices of texts that ended, by reason.");
+  const auto found = report.is_object() ? report.find("choices") : report.end();
+  const nlohmann::json ended = found == report.end() ? nlohmann::json::object() : *found;
+  if (ended.is_object())
+    for (const auto& [reason, n] : ended.items())
+      to.sample(n.is_number() ? n.get<double>() : 0, {{"reason", reason}});
 }
 
 void write_own(metrics_text& to, const metrics_facts& about, const nlohmann::json& report) {
-  to.begin("bitnet_backend_info", "gauge", "What computes.");
+  to.begin("bitnet_backend_info", "gauge", "The backend and the device that compute.");
   to.sample(1, {{"backend", member(report, "backend")},
                 {"device", member(report, "device")},
                 {"version", about.version}});
@@ -119,102 +168,27 @@ void write_own(metrics_text& to, const metrics_facts& about, const nlohmann::jso
        {"bitnet_step_seconds_total", "counter", "Time in steps.",
         number(report, {"step_ns"}) / 1e9},
        {"bitnet_devices_lost_total", "counter", "Times that a device was lost.",
-        number(report, {"devices_lost"})}});
-  to.begin("bitnet_admission_rejections_total", "counter", "Requests that the scheduler refused.");
-  const nlohmann::json refused = object_in(report, "requests", "refused");  // outlives items()
-  for (const auto& [reason, n] : refused.items())
-    to.sample(n.is_number() ? n.get<double>() : 0, {{"reason", reason}});
+        number(report, {"devices_lost"})},
+       {"bitnet_moves_total", "counter",
+        "Times that the model went to another device, or to a new copy of its backend.",
+        number(report, {"moves"})},
+       {"bitnet_kv_cached_blocks", "gauge", "KV blocks of known prompts that can be given up.",
+        number(report, {"kv", "cached"})},
+       {"bitnet_kv_reserved_blocks", "gauge", "KV blocks that running choices may still need.",
+        number(report, {"kv", "reserved"})}});
 }
 
 }  // namespace
 
-request_metrics::request_metrics()
-    : first_token_(first_token_bounds),
-      between_tokens_(between_tokens_bounds),
-      whole_(request_bounds),
-      queue_(request_bounds),
-      prefill_(request_bounds),
-      decode_(request_bounds) {}
-
-// A choice that its client left is `abort`, as in vLLM, and has no times: they say nothing of how
-// fast answers are.
-void request_metrics::choice_ended(const bitnet_event& end, double seconds) {
-  const auto finish_of = [&] {
-    if (end.kind == BITNET_EVENT_FAILED) return finish::error;
-    switch (end.stop_reason) {
-      case BITNET_STOP_LENGTH:
-      case BITNET_STOP_CONTEXT:
-        return finish::length;
-      case BITNET_STOP_CANCELLED:
-        return finish::abort;
-      default:
-        return finish::stop;
-    }
-  };
-  const finish how = finish_of();
-  ++finished_[static_cast<std::size_t>(how)];
-  if (how != finish::stop && how != finish::length) return;
-  whole_.add(seconds);
-  queue_.add(seconds_of(end.queue_ns));
-  prefill_.add(seconds_of(end.prompt_ns));
-  decode_.add(seconds_of(end.generate_ns));
-}
-
-void request_metrics::refused(int status) {
-  const auto at = std::ranges::find(refused_, status, &std::pair<int, uint64_t>::first);
-  if (at == refused_.end())
-    refused_.emplace_back(status, 1);
-  else
-    ++at->second;
-}
-
-void request_metrics::write(metrics_text& to) const {
-  constexpr const char* reasons[] = {"stop", "length", "abort", "error"};
-  to.begin("vllm:request_success_total", "counter", "Choices that ended, by how.");
-  for (std::size_t i = 0; i < finished_.size(); ++i)
-    to.sample(static_cast<double>(finished_[i]), {{"finished_reason", reasons[i]}});
-  const struct {
-    const char* name;
-    const char* help;
-    const histogram& of;
-  } rows[] = {
-      {"vllm:time_to_first_token_seconds", "From the request to a choice's first token.",
-       first_token_},
-      {"vllm:inter_token_latency_seconds", "Between two tokens of a choice.", between_tokens_},
-      {"vllm:e2e_request_latency_seconds", "From the request to a choice's end.", whole_},
-      {"vllm:request_queue_time_seconds", "In which a choice waited.", queue_},
-      {"vllm:request_prefill_time_seconds", "From the wait's end to the first token.", prefill_},
-      {"vllm:request_decode_time_seconds", "From the first token to the end.", decode_}};
-  for (const auto& row : rows) {
-    to.begin(row.name, "histogram", row.help);
-    to.samples(row.of);
-  }
-  to.begin("bitnet_requests_refused_total", "counter", "Requests without an answer, by status.");
-  for (const auto& [status, n] : refused_)
-    to.sample(static_cast<double>(n), {{"status", fmt::format("{}", status)}});
-}
-
-void request_times::take(const bitnet_event& e, time now) {
-  if (e.kind != BITNET_EVENT_TEXT) return to_.choice_ended(e, seconds_of(now - came_));
-  if (e.token < 0) return;  // text that was held back, and no token
-  if (e.choice >= last_.size()) {
-    last_.resize(e.choice + std::size_t{1}, came_);
-    has_token_.resize(last_.size(), false);
-  }
-  const double passed = seconds_of(now - last_[e.choice]);
-  if (has_token_[e.choice])
-    to_.next_token_after(passed);
-  else
-    to_.first_token_after(passed);
-  has_token_[e.choice] = true;
-  last_[e.choice] = now;
-}
-
 std::string metrics_of(const metrics_facts& about, const nlohmann::json& report,
                        const request_metrics& requests) {
   metrics_text out({{"model_name", about.model_name}, {"engine", "0"}});
-  write_scheduler(out, report);
-  requests.write(out);
+  write_load(out, about, report);
+  write_tokens(out, report);
+  write_speculation(out, report);
+  write_steps(out, report);
+  write_rejections(out, report);
+  requests.write(out, static_cast<uint32_t>(number(report, {"n_context"})));
   write_own(out, about, report);
   return out.text();
 }

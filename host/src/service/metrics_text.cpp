@@ -71,14 +71,26 @@ void metrics_text::sample(double value, const metric_labels& more) {
   line("", more, number_text(value));
 }
 
-void metrics_text::samples(const histogram& of) {
-  const std::vector<uint64_t> counts = of.cumulated();
+void metrics_text::samples(const histogram& of, double most) {
+  std::vector<uint64_t> counts = of.cumulated();
+  const uint64_t n = counts.back();
+  std::span<const double> bounds = of.bounds();
+  if (most > 0)
+    bounds = bounds.first(
+        static_cast<std::size_t>(std::ranges::upper_bound(bounds, most) - bounds.begin()));
+  counts.resize(bounds.size() + 1);
+  counts.back() = n;
+  samples(bounds, counts, of.sum());
+}
+
+void metrics_text::samples(std::span<const double> bounds, std::span<const uint64_t> counts,
+                           double sum) {
   for (std::size_t i = 0; i < counts.size(); ++i) {
-    const bool is_last = i == of.bounds().size();
-    line("_bucket", {{"le", is_last ? "+Inf" : number_text(of.bounds()[i])}},
+    const bool is_last = i == bounds.size();
+    line("_bucket", {{"le", is_last ? "+Inf" : number_text(bounds[i])}},
          fmt::format("{}", counts[i]));
   }
-  line("_sum", {}, number_text(of.sum()));
+  line("_sum", {}, number_text(sum));
   line("_count", {}, fmt::format("{}", counts.back()));
 }
 

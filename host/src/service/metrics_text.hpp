@@ -43,7 +43,10 @@ class metrics_text {
   void begin(std::string_view name, std::string_view type, std::string_view help);
   // Of the name that was begun.
   void sample(double number, const metric_labels& more = {});
-  void samples(const histogram& of);
+  // Buckets up to `most`, and the one of all values; 0: all of them.
+  void samples(const histogram& of, double most = 0);
+  // `counts`: cumulated, of values up to each bound, and of all.
+  void samples(std::span<const double> bounds, std::span<const uint64_t> counts, double sum);
 
   [[nodiscard]] const std::string& text() const { return text_; }
 

@@ -1,0 +1,49 @@
+#include "serve/metrics_routes.hpp"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "library/engine.hpp"
+#include "library/json.hpp"
+#include "service/metrics_text.hpp"
+#include "service/process_metrics.hpp"
+#include "service/runtime_metrics.hpp"
+
+namespace bitnet::host {
+namespace {
+
+nlohmann::json build_info() {
+  std::string text;
+  const bitnet_status status =
+      fetch([](char* out, uint64_t capacity,
+               uint64_t* needed) { return bitnet_build_info(out, capacity, needed, nullptr); },
+            text);
+  const auto info = status == BITNET_OK ? parse_json(text) : result<nlohmann::json>();
+  nlohmann::json out = info && info->is_object() ? *info : nlohmann::json::object();
+  out["version"] = bitnet_version();
+  return out;
+}
+
+std::string metrics_body(const served& with) {
+  metrics_text out({});
+  const auto report = runtime_report(with.engine->facts().runtime);
+  write_runtime(out, build_info(), report ? *report : nlohmann::json::object());
+  write_process(out);
+  return with.engine->metrics(with.n_connections()) + out.text();
+}
+
+}  // namespace
+
+void add_metrics(http::route_table& to, const served& with) {
+  to.add({.method = "GET",
+          .paths = {"/metrics"},
+          .summary = "Counts, for Prometheus",
+          .handle =
+              [&with](const http::exchange_ptr& client) {
+                client->reply({.content_type = std::string(metrics_content_type),
+                               .body = metrics_body(with)});
+              },
+          .content_type = metrics_content_type});
+}
+
+}  // namespace bitnet::host
