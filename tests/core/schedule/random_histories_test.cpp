@@ -3,6 +3,7 @@
 
 #include <cstdlib>
 #include <iostream>
+#include <numeric>
 #include <random>
 
 #include "small_world.hpp"
@@ -226,6 +227,9 @@ class history {
     EXPECT_EQ(c.accepted, all_.size());
     EXPECT_EQ(ends + c.failed, choices);
     EXPECT_LE(c.prefix_hits, c.prefix_queries);
+    EXPECT_EQ(std::accumulate(c.steps_by_tokens.begin(), c.steps_by_tokens.end(), uint64_t{0}),
+              c.steps);
+    EXPECT_GE(c.step_tokens, c.steps);
     if (std::getenv("BITNET_TEST_SEEDS") != nullptr)
       std::cout << "preempted " << c.preemptions << " steps " << c.steps << " failed "
                 << c.failed_steps << " lost " << c.runners_lost << " replaced "

@@ -2,6 +2,8 @@
 // whatever the drafter says, alone and among others, with a grammar, through preemption and losses.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <functional>
 #include <numeric>
 
 #include "generate/text_tokens.hpp"
@@ -167,7 +169,12 @@ TEST(speculation, among_others_each_text_is_its_own) {
     for (uint32_t i = 0; i < 16; ++i)
       expect_same(all[i].got->choices[0], alone(some_tokens(20 + 5 * i, i), asked(i), 0, most));
     EXPECT_GT(w.engine->counted().speculated.accepted, 50U);
-    EXPECT_GE(w.engine->counted().speculated.drafted, w.engine->counted().speculated.accepted);
+    const statistics c = w.engine->counted();
+    EXPECT_GE(c.speculated.drafted, c.speculated.accepted);
+    EXPECT_EQ(std::accumulate(c.accepted_at.begin(), c.accepted_at.end(), uint64_t{0}),
+              c.speculated.accepted);
+    EXPECT_TRUE(std::ranges::is_sorted(c.accepted_at, std::greater{}));
+    EXPECT_LE(c.accepted_at.front(), c.speculated.steps);
     w.expect_empty();
   }
 }
