@@ -105,10 +105,10 @@ class Shell(Requests):
         cluster.wait_for(lambda: self.lines(1), "the second shard has answers")
         os.killpg(killed.pid, signal.SIGKILL)
         self.assertEqual(self.end(killed)[0], -signal.SIGKILL)
-        told = self.start(2)  # its time ends
+        ended = self.start(2)  # its time ends
         cluster.wait_for(lambda: self.lines(2), "the third shard has answers")
-        told.send_signal(signal.SIGTERM)
-        code, err = self.end(told)
+        ended.send_signal(signal.SIGTERM)
+        code, err = self.end(ended)
         self.assertEqual((code, self.scontrol()), (0, "requeue 77_2\n"), err)
         for shard in (1, 2):
             self.assertEqual(self.end(self.start(shard))[0], 0)
@@ -170,7 +170,7 @@ class Cluster(Requests):
     def states(self):
         return dict(x.split() for x in self.run_tool("squeue", "-r", "-h", "-o", "%K %T").splitlines())
 
-    def test_a_job_that_is_told_to_end_comes_again(self):
+    def test_a_job_that_is_asked_to_end_comes_again(self):
         said = self.run_tool("sbatch", f"--array=0-{N_SHARDS - 1}", SCRIPT, "in.jsonl", "out", "-np", "4")
         job = said.split()[-1]
         cluster.wait_for(lambda: self.states().get("0") == "RUNNING" and self.lines(0), "the first job answers")
