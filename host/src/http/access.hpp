@@ -31,8 +31,8 @@ class api_keys {
   std::vector<digest> digests_;
 };
 
-// Pages that a browser lets read answers. Without any, requests of all pages are refused: a page
-// must not use a server that listens on the user's own machine.
+// Pages that a browser lets read answers. Without any, requests of all pages but the server's own
+// (own_names.hpp) are refused: a page must not use a server on the user's own machine.
 class origin_list {
  public:
   // "https://example.org", or "*" for all. Exit code 2 for another form.

@@ -3,6 +3,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <ctime>
 #include <nlohmann/json.hpp>
 
@@ -56,6 +57,7 @@ std::string_view reason_phrase(int status) {
     std::string_view phrase;
   } rows[] = {{200, "OK"},
               {204, "No Content"},
+              {304, "Not Modified"},
               {400, "Bad Request"},
               {401, "Unauthorized"},
               {403, "Forbidden"},
@@ -83,12 +85,14 @@ std::string head_text(const head_facts& facts, const std::vector<field>& more) {
   add_field(out, "Date",
             fmt::format("{:%a, %d %b %Y %H:%M:%S} GMT", fmt::gmtime(std::time(nullptr))));
   if (!facts.content_type.empty()) add_field(out, "Content-Type", facts.content_type);
-  const bool has_length = facts.end == body_end::length && facts.status != 204;
+  const bool has_length =
+      facts.end == body_end::length && facts.status != 204 && facts.status != 304;
   if (has_length) add_field(out, "Content-Length", fmt::format("{}", facts.length));
   if (facts.end == body_end::chunks) add_field(out, "Transfer-Encoding", "chunked");
   if (!facts.keeps_alive) add_field(out, "Connection", "close");
   if (facts.keeps_alive && !facts.is_1_1) add_field(out, "Connection", "keep-alive");
-  add_field(out, "Cache-Control", "no-store");
+  if (std::ranges::find(more, "Cache-Control", &field::name) == more.end())
+    add_field(out, "Cache-Control", "no-store");
   add_field(out, "X-Content-Type-Options", "nosniff");
   if (!facts.id.empty()) add_field(out, "X-Request-Id", facts.id);
   for (const field& one : more) add_field(out, one.name, one.value);

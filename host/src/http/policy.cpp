@@ -44,6 +44,7 @@ answer options_answer(const std::string& allowed, const request& asked, bool of_
 std::optional<answer> check_page(const policy& rules, const request& asked, decision& out) {
   const std::string_view origin = asked.value_of("origin");
   if (!asked.has("origin")) return std::nullopt;
+  if (rules.names.is_own_page(origin, asked.value_of("host"), rules.is_tls)) return std::nullopt;
   const std::string allowed = rules.origins.allowed(origin);
   if (allowed.empty())
     return refused(403, fmt::format("pages of '{}' may not use this server; --cors-origin lists "

@@ -6,6 +6,7 @@
 #include "http/access.hpp"
 #include "http/answer.hpp"
 #include "http/limits.hpp"
+#include "http/own_names.hpp"
 #include "http/request.hpp"
 #include "http/routes.hpp"
 
@@ -16,7 +17,9 @@ struct policy {
   route_table routes;
   api_keys keys;        // none: no route asks for one, but for admin routes
   api_keys admin_keys;  // which other routes take, too; none: admin routes are refused
-  origin_list origins;  // none: pages of browsers are refused
+  origin_list origins;  // pages of other origins that are let in
+  own_names names;      // by which the server's own page may reach it
+  bool is_tls = false;  // set by the server
 };
 
 struct decision {

@@ -183,6 +183,7 @@ result<std::unique_ptr<server>> server::open(asio::io_context& io, policy rules,
   if (!listeners) return std::unexpected(listeners.error());
   auto made = std::make_shared<contents>(io, std::move(rules), std::move(hooks));
   made->tls = *std::move(tls);
+  made->rules_of.is_tls = made->tls != nullptr;
   made->listeners = *std::move(listeners);
   made->unix_path = where.unix_path;
   for (listener& one : made->listeners) {
