@@ -52,6 +52,7 @@ result<all_keys> keys_of(const settings& set) {
 result<http::policy> policy_of(const settings& set, const served& with) {
   http::policy out;
   out.routes = serve_routes(with);
+  out.names.add(set.text("host"));
   auto keys = keys_of(set);
   if (!keys) return std::unexpected(keys.error());
   out.keys = std::move(keys->ordinary);
@@ -169,7 +170,7 @@ result<int> serve_command(const invocation& in) {
   service_life life(hang_time, std::chrono::seconds(in.set.integer("drain-timeout")));
   boost::asio::io_context io;
   std::unique_ptr<serving> engine;
-  served with{.life = &life};
+  served with{.life = &life, .has_page = in.set.flag("webui")};
   std::unique_ptr<http::server> server;
   with.n_connections = [&server] { return server->n_connections(); };
 

@@ -6,6 +6,7 @@
 #include "serve/api_routes.hpp"
 #include "serve/backend_routes.hpp"
 #include "serve/metrics_routes.hpp"
+#include "serve/page_routes.hpp"
 #include "serve/text_answers.hpp"
 
 namespace bitnet::host {
@@ -187,6 +188,7 @@ http::route_table serve_routes(const served& with) {
   add_backends(out, with);
   add_service(out, with);
   add_metrics(out, with);
+  add_page(out, with);
   const auto page = std::make_shared<std::string>();
   out.add({.method = "GET",
            .paths = {"/openapi.json"},

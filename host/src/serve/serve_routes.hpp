@@ -14,6 +14,7 @@ struct served {
   serving* engine = nullptr;
   service_life* life = nullptr;
   std::function<std::size_t()> n_connections = {};
+  bool has_page = true;  // the page for browsers, at "/"
 };
 
 // `with` outlives the table.
