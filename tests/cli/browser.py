@@ -13,6 +13,14 @@ CHROMIUM = shutil.which("chromium")
 WAIT_S = 20
 
 
+def wait_until(is_so, what, seconds=WAIT_S):
+    end = time.monotonic() + seconds
+    while not is_so():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {seconds} s: {what}")
+        time.sleep(0.02)
+
+
 class Page:
     """One tab, with storage of its own."""
 
@@ -69,6 +77,11 @@ class Page:
 
     def click(self, selector):
         self.js(f"(() => {{ const x = document.querySelector({json.dumps(selector)}); x.focus(); x.click(); }})()")
+
+    def choose_files(self, selector, paths):
+        """As if the user had chosen them in the dialog of an input element."""
+        found = self.call("Runtime.evaluate", expression=f"document.querySelector({json.dumps(selector)})")
+        self.call("DOM.setFileInputFiles", files=paths, objectId=found["result"]["objectId"])
 
     def screenshot(self, path):
         with open(path, "wb") as file:

@@ -36,7 +36,9 @@ export class history_view {
   show() {
     const open = this.chat.conversation.id;
     const all = this.chat.store.list();
+    const had_focus = this.list.contains(document.activeElement);
     this.list.replaceChildren(...all.map((one) => this.item(one, one.id === open)));
+    if (had_focus) this.list.querySelector(".open button, button")?.focus();
     if (!all.length) this.list.append(element("li", {class: "none", text: "No conversations yet"}));
   }
 

@@ -151,6 +151,7 @@ export class message_view {
       return;
     }
     if (version.count > 1) this.foot.append(this.arrows(version));
+    if (!node.text && !node.calls.length) return;
     this.foot.append(icon_button("copy", "Copy the text", () => copy(this.node.text)));
     if (node.role !== "tool") this.foot.append(icon_button("edit", "Edit", () => this.edit()));
     if (node.role === "assistant")

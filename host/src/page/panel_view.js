@@ -105,7 +105,7 @@ function candidate_item(one, selected) {
   if (!is_object(one)) return element("li", {}, ...text_nodes(String(one)));
   const name = String(first_of(one, "name", "backend", "id") ?? "?");
   const is_selected = name === selected || one.selected === true;
-  const state = first_of(one, "state", "status");
+  const state = first_of(one, "state", "status", "stage");
   const why = first_of(one, "reason", "why", "message");
   return element("li", {class: is_selected ? "selected" : null},
     element("span", {class: "name"}, ...text_nodes(name)),
@@ -130,15 +130,17 @@ function backends_part(backends, metrics) {
                    .filter(([, x]) => x);
     return rows.length ? [section("Backend", facts_list(rows))] : [];
   }
-  const chosen = ["requested", "selected"]
+  const {detected} = backends;
+  const names = Array.isArray(detected) && !detected.some(is_object) ? ["detected"] : [];
+  const chosen = ["requested", ...names, "selected", "device"]
                    .filter((name) => backends[name] !== undefined && backends[name] !== null)
                    .map((name) => [words_of(name), choice_text(backends[name])]);
   const selected = backends.selected === undefined ? "" : choice_text(backends.selected);
-  const detected = Array.isArray(backends.detected) ? backends.detected.slice(0, most_rows) : [];
+  const items = [backends.backends, backends.candidates, detected]
+                  .find((x) => Array.isArray(x) && x.some(is_object)) ?? [];
+  const shown = items.slice(0, most_rows).map((one) => candidate_item(one, selected));
   const out = [section("Backends", facts_list(chosen),
-    detected.length ? element("ul", {class: "candidates"},
-                        ...detected.map((one) => candidate_item(one, selected))) :
-                      null)];
+    shown.length ? element("ul", {class: "candidates"}, ...shown) : null)];
   const live = backends.live;
   if (is_object(live) || Array.isArray(live)) {
     const rows =

@@ -53,13 +53,13 @@ function table_node(block) {
 }
 
 function list_node(block) {
-  const items = block.items.map((inside) => element("li", auto, ...block_nodes(inside, {})));
-  if (!block.ordered) return element("ul", {}, ...items);
-  return element("ol", {start: block.start === 1 ? null : block.start}, ...items);
+  const items = block.items.map((inside) => element("li", {}, ...block_nodes(inside, {})));
+  if (!block.ordered) return element("ul", auto, ...items);
+  return element("ol", {...auto, start: block.start === 1 ? null : block.start}, ...items);
 }
 
-// Items and quotes have one direction each, which their paragraphs follow: a browser does not look
-// into elements that have a `dir` of their own.
+// Paragraphs of lists and quotes have no `dir`, into which a browser would not look for that of the
+// whole; chat.css has each of them find its own direction.
 function block_node(block, direction = auto) {
   if (block.t === "p") return element("p", direction, ...inline_nodes(block.text));
   if (block.t === "h")
