@@ -30,6 +30,7 @@ std::string read_all(std::string_view bytes, std::size_t piece) {
   static const bitnet::host::http::policy rules = [] {
     bitnet::host::http::policy out;
     out.routes.add({.method = "POST", .paths = {"/a/{b}"}, .summary = "", .handle = {}});
+    out.names.add("named");
     return out;
   }();
   request_reader reader(small());
