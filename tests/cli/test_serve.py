@@ -315,7 +315,8 @@ class Errors(Serving):
 
 @needs_backend
 class Facts(Serving):
-    OPTIONS = ("--alias", "tales", "-np", "3", "--temp", "0", "-n", "5")
+    KNOBS = ("--dry-multiplier", "0.5", "--xtc-probability", "0.25", "--repeat-last-n", "17")
+    OPTIONS = ("--alias", "tales", "-np", "3", "--temp", "0", "-n", "5", *KNOBS)
 
     def test_of_the_model(self):
         (model,) = self.server.ask("GET", "/v1/models")[2]["data"]
@@ -324,7 +325,11 @@ class Facts(Serving):
         self.assertEqual(self.server.ask("GET", "/v1/models/tales")[2], model)
         props = self.server.ask("GET", "/props")[2]
         self.assertEqual((props["total_slots"], props["model_alias"]), (3, "tales"))
-        self.assertEqual(props["default_generation_settings"]["params"]["n_predict"], 5)
+        params = props["default_generation_settings"]["params"]
+        self.assertEqual((params["n_predict"], params["temperature"], params["top_p"]), (5, 0, 0.95))
+        self.assertEqual((params["mirostat"], params["dry_multiplier"], params["xtc_probability"]), (0, 0.5, 0.25))
+        self.assertEqual((params["repeat_last_n"], params["ignore_eos"]), (17, False))
+        self.assertEqual(props["modalities"], {"vision": False, "audio": False})
 
     def test_of_the_service(self):
         for path, status in (("/health", "ok"), ("/v1/health", "ok"), ("/ready", "ready")):

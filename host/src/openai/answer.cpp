@@ -4,13 +4,12 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
-#include <cmath>
 #include <memory>
 #include <nlohmann/json.hpp>
 
 #include "library/handles.hpp"
 #include "openai/base64.hpp"
+#include "openai/shortest.hpp"
 
 namespace bitnet::host::openai {
 namespace {
@@ -42,17 +41,6 @@ const char* finish_reason_of(uint32_t stop) {
 
 bool continues_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0U) == 0x80U;
-}
-
-// A float's shortest decimal as a double, whose own shortest decimal is then the same. JSON has no
-// infinity: OpenAI gives -9999 for what cannot come.
-double shortest(float value) {
-  constexpr double never = -9999;
-  if (!std::isfinite(value)) return never;
-  const std::string text = fmt::format("{}", value);
-  double out = 0;
-  std::from_chars(text.data(), text.data() + text.size(), out);
-  return out;
 }
 
 // ---- chats -------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "openai/answer_form.hpp"
+#include "openai/shortest.hpp"
 #include "openai/tools_text.hpp"
 #include "responses/input_items.hpp"
 
@@ -73,11 +74,6 @@ std::string tool_choice_of(field_reader& in) {
   return "";
 }
 
-// The double that has the same shortest decimal.
-json shortest(float value) {
-  return json::parse(fmt::format("{}", value), nullptr, false);
-}
-
 // In one line, in the order of the names.
 std::string repeated_of(const json& body, const request& from,
                         const std::vector<std::string>& ignored) {
@@ -92,8 +88,8 @@ std::string repeated_of(const json& body, const request& from,
                            "max_output_tokens", "user", "prompt_cache_key", "safety_identifier"})
     if (const auto found = body.find(name); found != body.end() && !found->is_null())
       out[name] = *found;
-  out["temperature"] = shortest(from.how.sampling.temperature);
-  out["top_p"] = shortest(from.how.sampling.top_p);
+  out["temperature"] = openai::shortest(from.how.sampling.temperature);
+  out["top_p"] = openai::shortest(from.how.sampling.top_p);
   if (!ignored.empty()) out["ignored_tools"] = ignored;
   const std::string text = out.dump(-1, ' ', false, json::error_handler_t::replace);
   return text.substr(1, text.size() - 2);

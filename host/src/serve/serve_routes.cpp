@@ -7,6 +7,7 @@
 #include "serve/backend_routes.hpp"
 #include "serve/metrics_routes.hpp"
 #include "serve/page_routes.hpp"
+#include "serve/props_route.hpp"
 #include "serve/text_answers.hpp"
 
 namespace bitnet::host {
@@ -43,22 +44,6 @@ http::answer model_answer(const serving_facts& facts, std::string_view name) {
        .message = "the model is '" + facts.name + "'; GET /v1/models lists it",
        .param = "model",
        .code = "model_not_found"});
-}
-
-http::answer props_answer(const serving& in) {
-  const serving_facts& facts = in.facts();
-  const bitnet_sampling& knobs = facts.defaults.sampling;
-  return answer_of(ordered_json{{"default_generation_settings",
-                                 {{"n_ctx", in.texts().limits.n_context},
-                                  {"params",
-                                   {{"temperature", knobs.temperature},
-                                    {"top_k", knobs.top_k},
-                                    {"top_p", knobs.top_p},
-                                    {"min_p", knobs.min_p},
-                                    {"n_predict", facts.defaults.max_tokens}}}}},
-                                {"total_slots", in.texts().n_parallel},
-                                {"model_alias", facts.name},
-                                {"build_info", std::string("bitnet ") + bitnet_version()}});
 }
 
 // ---- the table ---------------------------------------------------------------------------------
@@ -148,12 +133,6 @@ void add_facts(http::route_table& to, const served& with) {
                     model_answer(with.engine->facts(), client->asked().path_value("model")));
               },
           .access = http::access_level::open});
-  to.add({.method = "GET",
-          .paths = {"/props", "/v1/props"},
-          .summary = "Defaults and sizes",
-          .handle = [&with](const exchange_ptr& client) {
-            client->reply(props_answer(*with.engine));
-          }});
 }
 
 void add_service(http::route_table& to, const served& with) {
@@ -185,6 +164,7 @@ http::route_table serve_routes(const served& with) {
   add_messages(out, with);
   add_texts(out, with);
   add_facts(out, with);
+  add_props(out, with);
   add_backends(out, with);
   add_service(out, with);
   add_metrics(out, with);
