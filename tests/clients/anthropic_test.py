@@ -1,0 +1,53 @@
+"""The package anthropic: messages, streams, tools, counts of tokens and errors, where the server has /v1/messages."""
+
+from client_case import CHAT, KEY, TOOL, Client, main, needs
+
+try:
+    import anthropic
+except ModuleNotFoundError:
+    anthropic = None
+
+
+@needs("anthropic")
+class Anthropic(Client):
+    def setUp(self):
+        super().setUp()
+        self.needs_route("/v1/messages")
+        self.client = anthropic.Anthropic(base_url=self.url, api_key=KEY, max_retries=0, timeout=60)
+        self.addCleanup(self.client.close)
+        self.ask = {"model": "tales", "messages": CHAT, "max_tokens": 8, "extra_body": {"temperature": 0}}
+
+    def test_messages(self):
+        answer = self.client.messages.create(**self.ask)
+        self.assertEqual(answer.content[0].text, self.chat_text())
+        self.assertEqual((answer.stop_reason, answer.usage.output_tokens), ("max_tokens", 8))
+
+    def test_streams(self):
+        with self.client.messages.stream(**self.ask) as stream:
+            self.assertEqual("".join(stream.text_stream), self.chat_text())
+            self.assertEqual(stream.get_final_message().stop_reason, "max_tokens")
+
+    def test_calls_of_tools(self):
+        tool = {"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["parameters"]}
+        answer = self.client.messages.create(**{**self.ask, "max_tokens": 100}, tools=[tool],
+                                             tool_choice={"type": "any", "disable_parallel_tool_use": True})
+        self.assertEqual(answer.stop_reason, "tool_use")
+        (call,) = [x for x in answer.content if x.type == "tool_use"]
+        self.assertEqual(call.name, "feed")
+        self.assertIn(call.input["animal"], ("fox", "cat"))
+
+    def test_counts_of_tokens(self):
+        self.needs_route("/v1/messages/count_tokens")
+        counted = self.client.messages.count_tokens(model="tales", messages=CHAT).input_tokens
+        self.assertEqual(counted, self.client.messages.create(**self.ask).usage.input_tokens)
+
+    def test_errors(self):
+        with self.assertRaises(anthropic.BadRequestError):
+            self.client.messages.create(**{**self.ask, "messages": []})
+        with anthropic.Anthropic(base_url=self.url, api_key="wrong", max_retries=0) as other:
+            with self.assertRaises(anthropic.AuthenticationError):
+                other.messages.create(**self.ask)
+
+
+if __name__ == "__main__":
+    main()
