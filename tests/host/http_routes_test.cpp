@@ -71,6 +71,9 @@ TEST(route_table, becomes_open_api) {
   EXPECT_EQ(schema["required"], nlohmann::json({"name"}));
   EXPECT_EQ(schema["properties"]["name"]["type"], "string");
   EXPECT_FALSE(schema["properties"]["any"].contains("type"));
+  const auto& error = got["components"]["responses"]["error"]["content"]["application/json"];
+  EXPECT_EQ(error["schema"]["required"], nlohmann::json({"error"}));
+  EXPECT_EQ(error["schema"]["properties"]["error"]["required"].size(), 4U);
 }
 
 TEST(query, gives_values_by_key) {

@@ -76,16 +76,18 @@ ordered_json components() {
   const ordered_json error = {
       {"type", "object"},
       {"properties",
-       {{"message", text}, {"type", text}, {"param", text_or_null}, {"code", text_or_null}}}};
+       {{"message", text}, {"type", text}, {"param", text_or_null}, {"code", text_or_null}}},
+      {"required", ordered_json::array({"message", "type", "param", "code"})}};
+  const ordered_json whole = {{"type", "object"},
+                              {"properties", {{"error", error}}},
+                              {"required", ordered_json::array({"error"})}};
   return {{"securitySchemes",
            {{"bearer", {{"type", "http"}, {"scheme", "bearer"}}},
             {"header", {{"type", "apiKey"}, {"in", "header"}, {"name", "x-api-key"}}}}},
           {"responses",
            {{"error",
              {{"description", "Why there is no answer"},
-              {"content",
-               {{"application/json",
-                 {{"schema", {{"type", "object"}, {"properties", {{"error", error}}}}}}}}}}}}}};
+              {"content", {{"application/json", {{"schema", whole}}}}}}}}}};
 }
 
 }  // namespace
