@@ -184,7 +184,7 @@ class Ends(Serving):
     def test_before_the_body_is_whole_begin_nothing(self):
         before = self.aborted()
         for _ in range(20):
-            client = Raw(self.server, POST + b"Content-Length: 1000\r\n\r\n{")
+            client = Raw(self.server, POST.replace(b"/tokenize", b"/v1/completions") + b"Content-Length: 1000\r\n\r\n{")
             client.reset()
         self.assertEqual(self.server.ask("GET", "/health")[0], 200)
         self.assertEqual(self.aborted(), before)
