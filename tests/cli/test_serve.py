@@ -315,8 +315,7 @@ class Errors(Serving):
 
 @needs_backend
 class Facts(Serving):
-    KNOBS = ("--dry-multiplier", "0.5", "--xtc-probability", "0.25", "--repeat-last-n", "17")
-    OPTIONS = ("--alias", "tales", "-np", "3", "--temp", "0", "-n", "5", *KNOBS)
+    OPTIONS = ("--alias", "tales", "-np", "3", "--temp", "0", "-n", "5")
 
     def test_of_the_model(self):
         (model,) = self.server.ask("GET", "/v1/models")[2]["data"]
@@ -327,9 +326,14 @@ class Facts(Serving):
         self.assertEqual((props["total_slots"], props["model_alias"]), (3, "tales"))
         params = props["default_generation_settings"]["params"]
         self.assertEqual((params["n_predict"], params["temperature"], params["top_p"]), (5, 0, 0.95))
+        self.assertEqual(props["modalities"], {"vision": False, "audio": False})
+
+    def test_of_sampling(self):
+        server = self.start("--dry-multiplier", "0.5", "--xtc-probability", "0.25", "--repeat-last-n", "17")
+        params = server.ask("GET", "/props")[2]["default_generation_settings"]["params"]
         self.assertEqual((params["mirostat"], params["dry_multiplier"], params["xtc_probability"]), (0, 0.5, 0.25))
         self.assertEqual((params["repeat_last_n"], params["ignore_eos"]), (17, False))
-        self.assertEqual(props["modalities"], {"vision": False, "audio": False})
+        server.kill()
 
     def test_of_the_service(self):
         for path, status in (("/health", "ok"), ("/v1/health", "ok"), ("/ready", "ready")):
