@@ -157,9 +157,9 @@ bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
   auto ahead = bitnet::api::take_speculation(taken->how.speculation, *to.model,
                                              to.engine->describe().limits.n_context, to.drafts);
   if (!ahead) return std::unexpected(std::move(ahead.error()));
-  if (*ahead) {
-    out.drafts = (*ahead)->how;
-    out.make_drafter = [made = **ahead] { return made.make_drafter(); };
+  if (const auto& asked = *ahead; asked) {
+    out.drafts = asked->how;
+    out.make_drafter = [made = *asked] { return made.make_drafter(); };
   }
   const uint32_t n_choices = std::max(o.n_choices, 1U);
   if (o.best_of != 0 && o.best_of < n_choices)

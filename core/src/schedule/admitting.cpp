@@ -158,7 +158,7 @@ void scheduler::contents::take_runner(std::unique_ptr<step_runner> next) {
   if (memory_) evictions_before_ += memory_->pool().stats().evicted_blocks;
   runner_ = std::move(next);
   const step_limits& most = runner_->limits();
-  memory_.emplace(most, secret_);
+  memory_ = std::make_unique<kv_memory>(most, secret_);
   max_running_ = max_running_of(most);
   if (options_.max_running > 0) max_running_ = std::min(max_running_, options_.max_running);
   cost_ = cost_model(options_.max_stretch);

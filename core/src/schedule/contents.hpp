@@ -118,7 +118,7 @@ struct scheduler::contents {
 
   std::unique_ptr<step_runner> runner_;  // nullptr: lost
   failure lost_;                         // why
-  std::optional<kv_memory> memory_;      // of the runner
+  std::unique_ptr<kv_memory> memory_;    // of the runner
   uint32_t max_running_ = 0;
   uint32_t losses_ = 0;  // runners, since the last step that went well
   cost_model cost_;
