@@ -21,7 +21,7 @@ using openai::block_event;
 using openai::block_kind;
 using openai::line_of;
 
-std::string event(const char* type, ordered_json content) {
+std::string event(const char* type, const ordered_json& content) {
   ordered_json out = {{"type", type}};
   out.update(content);
   return fmt::format("event: {}\ndata: {}\n\n", type, line_of(out));

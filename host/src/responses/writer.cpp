@@ -55,7 +55,7 @@ class writer final : public openai::answer_writer {
   [[nodiscard]] std::string fail(const openai::api_error& why) override;
 
  private:
-  [[nodiscard]] std::string event(const char* type, ordered_json content);
+  [[nodiscard]] std::string event(const char* type, const ordered_json& content);
   [[nodiscard]] std::string state_event(const char* type);
   // The response as it is, as text.
   [[nodiscard]] std::string object() const;
@@ -80,7 +80,7 @@ class writer final : public openai::answer_writer {
   ordered_json timings_ = nullptr;  // at its end
 };
 
-std::string writer::event(const char* type, ordered_json content) {
+std::string writer::event(const char* type, const ordered_json& content) {
   ordered_json out = {{"type", type}, {"sequence_number", sequence_++}};
   out.update(content);
   return fmt::format("event: {}\ndata: {}\n\n", type, line_of(out));
@@ -167,7 +167,7 @@ std::string writer::begin_of(std::size_t index) {
   if (of.kind == block_kind::call) return out;
   ordered_json content = place(index);
   content["part"] = part_of(of, "");
-  return out + event("response.content_part.added", std::move(content));
+  return out + event("response.content_part.added", content);
 }
 
 std::string writer::end_of(std::size_t index) {
@@ -177,11 +177,11 @@ std::string writer::end_of(std::size_t index) {
   if (is_call) whole["name"] = of.name;
   whole[is_call ? "arguments" : "text"] = of.text;
   if (of.kind == block_kind::text) whole["logprobs"] = ordered_json::array();
-  std::string out = event(fmt::format("{}.done", event_prefix(of.kind)).c_str(), std::move(whole));
+  std::string out = event(fmt::format("{}.done", event_prefix(of.kind)).c_str(), whole);
   if (!is_call) {
     ordered_json content = place(index);
     content["part"] = part_of(of, of.text);
-    out += event("response.content_part.done", std::move(content));
+    out += event("response.content_part.done", content);
   }
   return out + event("response.output_item.done",
                      {{"output_index", index}, {"item", item(index, "completed")}});
@@ -200,7 +200,7 @@ std::string writer::text_of(const std::vector<block_event>& events) {
       ordered_json content = place(e.index);
       content["delta"] = e.piece;
       if (kind == block_kind::text) content["logprobs"] = ordered_json::array();
-      out += event(fmt::format("{}.delta", event_prefix(kind)).c_str(), std::move(content));
+      out += event(fmt::format("{}.delta", event_prefix(kind)).c_str(), content);
     }
   }
   return out;

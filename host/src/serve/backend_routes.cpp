@@ -19,12 +19,17 @@ using nlohmann::ordered_json;
 
 // ---- what there is -----------------------------------------------------------------------------
 
+bool is_empty_text(const json& value) {
+  return value.is_string() && value.get_ref<const std::string&>().empty();
+}
+
 // Of a backend in the runtime's report: why it was or was not taken, and what its devices do.
 ordered_json backend_json(const json& of) {
   ordered_json out;
   for (const char* name : {"name", "code", "reason", "hint", "stage", "version", "vendor",
                            "license", "build_id", "abi", "devices", "generations"})
-    if (const auto found = of.find(name); found != of.end() && *found != "") out[name] = *found;
+    if (const auto found = of.find(name); found != of.end() && !is_empty_text(*found))
+      out[name] = *found;
   return out;
 }
 
@@ -120,7 +125,7 @@ http::answer reload_answer(const serving& in, const std::string& body) {
   for (const std::string& backend : how->backends) {
     json one = reload(in.facts().runtime, backend, *how);
     failed = failed || one.contains("error");
-    in.facts().on_reload(one.dump(-1, ' ', false, json::error_handler_t::replace));
+    in.facts().on_backend_reload(one.dump(-1, ' ', false, json::error_handler_t::replace));
     all.push_back(ordered_json(one));
   }
   http::answer out = answer_of(ordered_json{{"reloads", std::move(all)}});
