@@ -309,6 +309,32 @@ class Tls(Serving):
         server.signal(signal.SIGTERM)
         self.assertEqual(server.end()[0], 0)
 
+    def test_a_new_certificate_is_for_new_connections(self):
+        server = self.start(*self.certificate())
+
+        def connect(trusted):
+            return trusted.wrap_socket(socket.create_connection(("127.0.0.1", server.port), timeout=20),
+                                       server_hostname="localhost")
+
+        def health(of):
+            of.sendall(b"GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n")
+            return of.recv(4096).split(b"\r\n")[0]
+        old = ssl.create_default_context(cafile=self.path("cert.pem"))
+        before = connect(old)
+        self.assertEqual(health(before), b"HTTP/1.1 200 OK")
+        self.certificate()
+        new = ssl.create_default_context(cafile=self.path("cert.pem"))
+        with self.assertRaises(ssl.SSLCertVerificationError):
+            connect(new)
+        server.signal(signal.SIGHUP)
+        server.wait_for(lambda: any("certificate was read again" in line for line in server.lines), "read again")
+        self.assertEqual(health(connect(new)), b"HTTP/1.1 200 OK")
+        self.assertEqual(health(before), b"HTTP/1.1 200 OK")
+        self.path("cert.pem", "no certificate")
+        server.signal(signal.SIGHUP)
+        server.wait_for(lambda: any("certificate stays as it was" in line for line in server.lines), "a warning")
+        self.assertEqual(health(connect(new)), b"HTTP/1.1 200 OK")
+
 
 if __name__ == "__main__":
     support.main()

@@ -117,7 +117,7 @@ serving_facts facts_of(const invocation& in, const std::string& file, bitnet_run
               [&in, model, n_context, n_parallel = requests.n_parallel](bool embeds) {
                 return open_scheduler(in, model, n_context, n_parallel, embeds);
               },
-          .on_reload =
+          .on_backend_reload =
               [&in](const std::string& what) {
                 in.out.note(fmt::format("reload by an administrator: {}", what));
               }};
@@ -125,17 +125,30 @@ serving_facts facts_of(const invocation& in, const std::string& file, bitnet_run
 
 // ---- the service -------------------------------------------------------------------------------
 
+// What SIGHUP has the server read again.
+void read_keys(const invocation& in, http::server& server) {
+  auto keys = keys_of(in.set);
+  if (!keys)
+    return in.out.warning(fmt::format("the keys stay as they were: {}", keys.error().message));
+  const std::size_t n = keys->ordinary.size() + keys->admin.size();
+  server.set_keys(std::move(keys->ordinary), std::move(keys->admin));
+  in.out.note(fmt::format("{} keys", n));
+}
+
+void read_certificate(const invocation& in, http::server& server) {
+  const auto read = server.read_certificate();
+  if (!read)
+    in.out.warning(fmt::format("the certificate stays as it was: {}", read.error().message));
+  else if (*read)
+    in.out.note("the certificate was read again");
+}
+
 supervisor_hooks hooks_of(const invocation& in, http::server& server, serving& engine) {
   return {.look = [&engine] { return engine.work(); },
           .on_reload =
               [&in, &server] {
-                auto keys = keys_of(in.set);
-                if (!keys)
-                  return in.out.warning(
-                      fmt::format("the keys stay as they were: {}", keys.error().message));
-                const std::size_t n = keys->ordinary.size() + keys->admin.size();
-                server.set_keys(std::move(keys->ordinary), std::move(keys->admin));
-                in.out.note(fmt::format("{} keys", n));
+                read_keys(in, server);
+                read_certificate(in, server);
               },
           .on_note = [&in](const std::string& text) { in.out.note(text); },
           .on_end = [&engine] { engine.end(); }};

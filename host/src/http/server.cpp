@@ -51,8 +51,9 @@ struct server::contents final : connection_host, std::enable_shared_from_this<co
   server_hooks hooks;
   std::vector<listener> listeners;
   std::vector<std::string> addresses;
-  std::string unix_path;  // to be removed at the end
-  std::unique_ptr<asio::ssl::context> tls;
+  std::string unix_path;                    // to be removed at the end
+  std::unique_ptr<asio::ssl::context> tls;  // connections keep what they need of it
+  std::string certificate_file, key_file;
   asio::steady_timer tick;
   std::size_t body_bytes = 0;
   bool draining = false, stopped = false;
@@ -74,16 +75,17 @@ std::string peer_of(const stream_socket& socket) {
 
 void set_no_delay(stream_socket& socket) {
   boost::system::error_code ignored;  // a UNIX socket has no such option
-  socket.set_option(asio::ip::tcp::no_delay(true), ignored);
+  static_cast<void>(socket.set_option(asio::ip::tcp::no_delay(true), ignored));
 }
 
 }  // namespace
 
 void server::contents::handle(const route& row, const exchange_ptr& given) {
-  std::string why = "out of memory";
+  std::string why;
   try {
     return row.handle(given);
-  } catch (const std::bad_alloc&) {  // `why` is set
+  } catch (const std::bad_alloc&) {
+    why = "out of memory";
   } catch (const std::exception& e) {
     why = e.what();
   }
@@ -127,7 +129,7 @@ void server::contents::take(listener& on, stream_socket&& socket) {
                              no.body;
     boost::system::error_code ignored;
     socket.non_blocking(true, ignored);
-    if (!tls || !on.is_tcp) socket.write_some(asio::buffer(text), ignored);
+    if (!tls || !on.is_tcp) static_cast<void>(socket.write_some(asio::buffer(text), ignored));
     return;
   }
   set_no_delay(socket);
@@ -161,8 +163,9 @@ void server::contents::stop() {
   if (std::exchange(stopped, true)) return;
   if (connections.empty()) tick.cancel();
   boost::system::error_code ignored;
-  for (listener& one : listeners) one.acceptor.close(ignored);
+  for (listener& one : listeners) static_cast<void>(one.acceptor.close(ignored));
   std::vector<std::shared_ptr<connection>> all;
+  all.reserve(connections.size());
   for (const auto& [key, one] : connections) all.push_back(one);
   for (const auto& one : all) one->end_when_idle();
 }
@@ -171,12 +174,13 @@ void server::contents::abort() {
   stop();
   tick.cancel();
   std::vector<std::shared_ptr<connection>> all;
+  all.reserve(connections.size());
   for (const auto& [key, one] : connections) all.push_back(one);
   for (const auto& one : all) one->close();
 }
 
 result<std::unique_ptr<server>> server::open(asio::io_context& io, policy rules,
-                                             listen_options where, server_hooks hooks) {
+                                             const listen_options& where, server_hooks hooks) {
   auto tls = open_tls(where);
   if (!tls) return std::unexpected(tls.error());
   auto listeners = open_listeners(io, where, !rules.keys.empty());
@@ -186,6 +190,8 @@ result<std::unique_ptr<server>> server::open(asio::io_context& io, policy rules,
   made->rules_of.is_tls = made->tls != nullptr;
   made->listeners = *std::move(listeners);
   made->unix_path = where.unix_path;
+  made->certificate_file = where.certificate_file;
+  made->key_file = where.key_file;
   for (listener& one : made->listeners) {
     const char* scheme = !one.is_tcp ? "unix" : made->tls ? "https" : "http";
     made->addresses.push_back(fmt::format("{}:{}{}", scheme, one.is_tcp ? "//" : "", one.address));
@@ -198,7 +204,11 @@ result<std::unique_ptr<server>> server::open(asio::io_context& io, policy rules,
 server::server(std::shared_ptr<contents> c) : contents_(std::move(c)) {}
 
 server::~server() {
-  contents_->abort();
+  try {
+    contents_->abort();
+  } catch (const std::bad_alloc&) {
+    contents_->connections.clear();
+  }
   if (!contents_->unix_path.empty()) ::unlink(contents_->unix_path.c_str());
 }
 
@@ -219,6 +229,17 @@ std::size_t server::n_connections() const {
 void server::set_keys(api_keys keys, api_keys admin_keys) {
   contents_->rules_of.keys = std::move(keys);
   contents_->rules_of.admin_keys = std::move(admin_keys);
+}
+
+result<bool> server::read_certificate() {
+  if (!contents_->tls) return false;
+  listen_options where;
+  where.certificate_file = contents_->certificate_file;
+  where.key_file = contents_->key_file;
+  auto tls = open_tls(where);
+  if (!tls) return std::unexpected(tls.error());
+  contents_->tls = *std::move(tls);
+  return true;
 }
 
 void server::drain() {

@@ -34,7 +34,8 @@ class server {
  public:
   // Listens. Exit code 2 for addresses and files that cannot be used, with what to do.
   [[nodiscard]] static result<std::unique_ptr<server>> open(boost::asio::io_context& io,
-                                                            policy rules, listen_options where,
+                                                            policy rules,
+                                                            const listen_options& where,
                                                             server_hooks hooks);
   ~server();
   server(const server&) = delete;
@@ -44,6 +45,9 @@ class server {
   [[nodiscard]] uint16_t port() const;                              // 0: none
   [[nodiscard]] std::size_t n_connections() const;
   void set_keys(api_keys keys, api_keys admin_keys);
+  // Reads the files of TLS again, for connections that come. An error changes nothing. Whether there
+  // is TLS.
+  [[nodiscard]] result<bool> read_certificate();
 
   // New connections still come; each answer is the last of its connection.
   void drain();

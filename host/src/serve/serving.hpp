@@ -35,7 +35,7 @@ struct serving_facts {
   // A scheduler of texts, or of embeddings.
   std::function<result<scheduler_handle>(bool embeds)> open_scheduler = {};
   // Any thread: what a reload did, as JSON.
-  std::function<void(const std::string&)> on_reload = {};
+  std::function<void(const std::string&)> on_backend_reload = {};
 };
 
 // One scheduler, with the reader of its events.
