@@ -12,6 +12,7 @@
 namespace bitnet::schedule {
 
 void scheduler::contents::embed(sequence& s, std::span<const generate::row> rows) {
+  if (!s.rows) return;
   for (const generate::row& row : rows) s.rows->add(row.logits);
   if (s.left() != 0) return;
   s.embedding.resize(rows.back().logits.size());
@@ -24,16 +25,16 @@ void scheduler::contents::embed(sequence& s, std::span<const generate::row> rows
 }
 
 bool scheduler::contents::score(sequence& s, std::span<const generate::row> rows) {
+  if (!s.scores) return true;
+  generate::prompt_scores& scores = *s.scores;
   const std::span prompt(s.tokens.data(), s.of->n_prompt);
   const auto tell_next = [&](const generate::row* before) {
-    auto one = s.scores->take(tokens_, prompt, before);
-    if (one)
-      delivery::tell_prompt(s, *std::move(one), now());
-    else
-      fail(s, one.error());
-    return one.has_value();
+    auto one = scores.take(tokens_, prompt, before);
+    if (!one) return fail(s, one.error()), false;
+    delivery::tell_prompt(s, *std::move(one), now());
+    return true;
   };
-  if (s.scores->next() == 0 && !tell_next(nullptr)) return false;
+  if (scores.next() == 0 && !tell_next(nullptr)) return false;
   for (const generate::row& row : rows)
     if (!tell_next(&row)) return false;
   note_bound(*s.of);
@@ -56,7 +57,7 @@ void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
   speculate::verification seen(s.ahead->draft(), top_logits_);
   s.ahead->begin_verification();
   while (take(s, rows[seen.accepted()])) {
-    if (!seen.goes_on(s.tokens.back(), {true, *s.wish})) break;
+    if (!seen.goes_on(s.tokens.back(), {true, s.wish.value_or(0)})) break;
     s.ahead->note_accepted();
     ++counts_.accepted_at[seen.accepted() - 1];
     if (!memory_->has_states()) note_computed(s, 1);

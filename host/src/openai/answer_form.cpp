@@ -56,7 +56,7 @@ void read_named_schema(field_reader& format, std::string_view text, generation_w
     return format.wrong("json_schema", "an object with 'schema'");
   field_reader named(*found, format.path_of("json_schema."));
   read_schema(named, raw_member(text, "json_schema"), "schema", how);
-  if (named.error()) format.keep(*named.error());
+  if (const auto& why = named.error()) format.keep(*why);
 }
 
 // `text`: of response_format.

@@ -39,6 +39,7 @@ void histogram::add(double value) {
 
 std::vector<uint64_t> histogram::cumulated() const {
   std::vector<uint64_t> out;
+  out.reserve(counts_.size());
   uint64_t n = 0;
   for (const uint64_t one : counts_) out.push_back(n += one);
   return out;
