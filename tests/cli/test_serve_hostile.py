@@ -105,6 +105,16 @@ class Raw:
         self.close()
         return out
 
+    def read_head(self):
+        """Of the next answer; a client that shuts its half down may get none."""
+        out = b""
+        while b"\r\n\r\n" not in out:
+            part = self.socket.recv(4096)
+            if not part:
+                break
+            out += part
+        return out
+
     def reset(self):
         """Ends it with RST in place of FIN."""
         self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
@@ -140,8 +150,8 @@ class Framing(Serving):
             client = Raw(self.server)
             for at in range(len(sent)):
                 client.send(sent[at:at + 1])
-            client.socket.shutdown(socket.SHUT_WR)
-            self.assertEqual(statuses(client.read_to_end())[:1], [status])
+            self.assertEqual(statuses(client.read_head()), [status])
+            client.close()
 
 
 @needs_backend
