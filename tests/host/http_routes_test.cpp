@@ -109,8 +109,13 @@ TEST(access_text, has_neither_query_nor_what_a_client_made_up) {
   EXPECT_EQ(access_text(line),
             "1.2.3.4:5 GET /a\\x1b 200 7 bytes 1.5 ms id=i traceparent=" + trace);
   line.is_whole = false;
-  asked.fields[0].value = trace + "\nforged";
-  EXPECT_EQ(access_text(line), "1.2.3.4:5 GET /a\\x1b 499 7 bytes 1.5 ms id=i");
+  const std::string zeros(32, '0');
+  for (const std::string& no :
+       {trace + "\nforged", "ff" + trace.substr(2), "00-" + zeros + trace.substr(35),
+        trace.substr(0, 36) + zeros.substr(0, 16) + "-01"}) {
+    asked.fields[0].value = no;
+    EXPECT_EQ(access_text(line), "1.2.3.4:5 GET /a\\x1b 499 7 bytes 1.5 ms id=i") << no;
+  }
 }
 
 TEST(api_keys, come_from_files) {

@@ -12,13 +12,18 @@ namespace {
 
 constexpr int client_closed = 499;
 
-// "00-<32 digits>-<16 digits>-<2 digits>", of lower-case hexadecimal digits.
+// "00-<32 digits>-<16 digits>-<2 digits>", of lower-case hexadecimal digits; neither version ff nor
+// an id of zeros (W3C Trace Context).
 bool is_traceparent(std::string_view text) {
   constexpr std::string_view form = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
-  return std::ranges::equal(text, form, [](char c, char of_form) {
+  const bool has_form = std::ranges::equal(text, form, [](char c, char of_form) {
     const bool is_digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
     return of_form == 'x' ? is_digit : c == of_form;
   });
+  const auto is_zero = [&](std::size_t at, std::size_t n) {
+    return text.substr(at, n).find_first_not_of('0') == std::string_view::npos;
+  };
+  return has_form && !text.starts_with("ff") && !is_zero(3, 32) && !is_zero(36, 16);
 }
 
 }  // namespace

@@ -45,8 +45,8 @@ class server {
   [[nodiscard]] uint16_t port() const;                              // 0: none
   [[nodiscard]] std::size_t n_connections() const;
   void set_keys(api_keys keys, api_keys admin_keys);
-  // Reads the files of TLS again, for connections that come. An error changes nothing. Whether there
-  // is TLS.
+  // Reads the files of TLS again, for connections that come. An error changes nothing. False: there
+  // is no TLS.
   [[nodiscard]] result<bool> read_certificate();
 
   // New connections still come; each answer is the last of its connection.
