@@ -3,7 +3,10 @@
 
 #include <csignal>
 #include <exception>
+#include <filesystem>
 #include <new>
+#include <string>
+#include <vector>
 
 #include "bitnet/bitnet.h"
 #include "commands/commands.hpp"
@@ -89,6 +92,14 @@ int start(const std::vector<std::string>& words) {
   }
 }
 
+// By the name of the service, `bitnet-server`, it is `bitnet serve`.
+std::vector<std::string> words_of(int argc, char** argv) {
+  std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
+  if (argc == 0 || std::filesystem::path(argv[0]).filename() != "bitnet-server") return words;
+  if (words.empty() || words.front() != "--version") words.insert(words.begin(), "serve");
+  return words;
+}
+
 }  // namespace
 }  // namespace bitnet::host
 
@@ -96,7 +107,7 @@ int main(int argc, char** argv) {
   if (!bitnet::files::open_standard_descriptors()) return bitnet::host::exit_code::failure;
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` is an error of the write
   bitnet::host::orderly_end::expect();
-  const int code = bitnet::host::start({argv + (argc > 0 ? 1 : 0), argv + argc});
+  const int code = bitnet::host::start(bitnet::host::words_of(argc, argv));
   bitnet::host::orderly_end::announce(code);
   return code;
 }
