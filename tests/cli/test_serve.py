@@ -560,6 +560,18 @@ class Access(Serving):
 
 
 class Usage(support.Case):
+    def test_by_the_name_of_the_service_it_is_the_same(self):
+        name = self.path("bitnet-server")
+        os.symlink(PROGRAM, name)
+
+        def output(*words):
+            done = subprocess.run(words, capture_output=True, text=True, timeout=TIMEOUT_S, check=False,
+                                  env=support.environment(self.home))
+            return done.returncode, done.stdout, done.stderr
+        for ours, usual in (("--help", ("serve", "--help")), ("--version", ("--version",)),
+                            ("nosuch.gguf", ("serve", "nosuch.gguf")), ("--nosuch", ("serve", "--nosuch"))):
+            self.assertEqual(output(name, ours), output(PROGRAM, *usual), ours)
+
     def test_errors_are_reported_before_a_model_is_loaded(self):
         self.refused(2, "--parallel expects", "serve", "-np", "0", "--port", "0")
         self.refused(2, "--n-predict expects", "serve", "-n", "0", "--port", "0")

@@ -57,7 +57,8 @@
   X(serve, "[MODEL] [options]", "", "a server of OpenAI's API", \
     "Answers requests over HTTP: completions, chats with tools, embeddings, as streams or whole, many\n" \
     "at once. Sampling options are the defaults of requests. SIGTERM and Ctrl-C end it once what\n" \
-    "runs is answered; a second one ends it at once. SIGHUP reads --api-key-file again.\n") \
+    "runs is answered; a second one ends it at once. SIGHUP reads files of keys and\n" \
+    "certificates again.\n") \
   X(bench, "[MODEL] [options]", "", "how fast the model runs here", \
     "Times prompts (pp) and greedy generation (tg) with random tokens, under " \
     "llama-bench's names,\n" \
