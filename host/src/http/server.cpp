@@ -128,7 +128,7 @@ void server::contents::take(listener& on, stream_socket&& socket) {
                                        no.fields) +
                              no.body;
     boost::system::error_code ignored;
-    socket.non_blocking(true, ignored);
+    static_cast<void>(socket.non_blocking(true, ignored));
     if (!tls || !on.is_tcp) static_cast<void>(socket.write_some(asio::buffer(text), ignored));
     return;
   }
@@ -206,7 +206,7 @@ server::server(std::shared_ptr<contents> c) : contents_(std::move(c)) {}
 server::~server() {
   try {
     contents_->abort();
-  } catch (const std::bad_alloc&) {
+  } catch (const std::exception&) {
     contents_->connections.clear();
   }
   if (!contents_->unix_path.empty()) ::unlink(contents_->unix_path.c_str());
