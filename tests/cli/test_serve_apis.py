@@ -71,7 +71,7 @@ class Responses(test_serve.Serving):
     def test_errors_have_the_member(self):
         self.assert_error(400, "unsupported_parameter", "previous_response_id", "/v1/responses",
                           {"input": "a", "previous_response_id": "r"}, "send the whole conversation")
-        self.assert_error(400, "context_length_exceeded", "messages", "/v1/responses", {"input": "a " * 2000})
+        self.assert_error(400, "context_length_exceeded", "input", "/v1/responses", {"input": "a " * 2000})
         self.assert_error(400, "invalid_json", None, "/v1/responses", b"[1]")
         self.assert_error(400, "invalid_type", "input", "/v1/responses/input_tokens", {})
 

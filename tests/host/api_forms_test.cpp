@@ -415,7 +415,9 @@ TEST(api_forms, errors_have_the_form_of_their_api) {
             json::parse(
                 R"({"type": "error", "error": {"type": "invalid_request_error", "param": "messages",
                 "code": "context_length_exceeded", "message": "prompt is too long: 9 tokens > 4 maximum"}})"));
-  EXPECT_EQ(responses::form().error_body(why)["error"]["code"], "context_length_exceeded");
+  const auto of_responses = responses::form().error_body(why)["error"];
+  EXPECT_EQ(of_responses["code"], "context_length_exceeded");
+  EXPECT_EQ(of_responses["param"], "input");
 }
 
 }  // namespace

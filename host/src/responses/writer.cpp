@@ -243,6 +243,13 @@ openai::parsed<std::unique_ptr<openai::answer_writer>> open_writer(
   return std::make_unique<writer>(from, std::move(about), *std::move(blocks), with);
 }
 
+// What is wrong with the chat that a body became is wrong with its input.
+ordered_json error_of_input(const openai::api_error& why) {
+  openai::api_error named = why;
+  if (why.param == "messages" || why.param.starts_with("messages[")) named.param = "input";
+  return openai::error_body(named);
+}
+
 ordered_json count_body(std::size_t n_tokens) {
   return {{"object", "response.input_tokens"}, {"input_tokens", n_tokens}};
 }
@@ -251,7 +258,7 @@ ordered_json count_body(std::size_t n_tokens) {
 
 const openai::api_form& form() {
   static const openai::api_form out{openai::endpoint::chat, "resp_",   parse_request, open_writer,
-                                    openai::error_body,     count_body};
+                                    error_of_input,         count_body};
   return out;
 }
 
