@@ -179,7 +179,7 @@ void scheduler::contents::accept(std::unique_ptr<job> j) {
 
 void scheduler::contents::note_bound(const job& j) {
   if (j.deadline && j.live > 0) bound_ = std::min(bound_, *j.deadline);
-  if (j.is_paused()) bound_ = std::min(bound_, *j.paused_since + options_.sink_patience);
+  if (j.paused_since) bound_ = std::min(bound_, *j.paused_since + options_.sink_patience);
 }
 
 bool scheduler::contents::expire() {
@@ -188,7 +188,7 @@ bool scheduler::contents::expire() {
   bound_ = time_point::max();
   for (auto& [id, j] : jobs_) {
     if (j->live == 0 && !j->is_paused()) continue;
-    if (j->is_paused() && at - *j->paused_since >= options_.sink_patience) {
+    if (const auto& since = j->paused_since; since && at - *since >= options_.sink_patience) {
       const auto seconds = std::chrono::duration<double>(options_.sink_patience).count();
       const failure why{
           BITNET_TIMEOUT,
@@ -196,7 +196,7 @@ bool scheduler::contents::expire() {
                       "cancel the request",
                       seconds)};
       counts_.stalled += end_job(*j, &why);
-    } else if (j->deadline && *j->deadline <= at && j->live > 0) {
+    } else if (const auto& end = j->deadline; end && *end <= at && j->live > 0) {
       const failure why{BITNET_TIMEOUT,
                         "the deadline of the request passed before its answer was whole: give it "
                         "more time, or ask for fewer tokens"};

@@ -47,12 +47,12 @@ result<void> listen_at(stream_acceptor& acceptor,
                        const asio::generic::stream_protocol::endpoint& at, bool is_v6,
                        const std::string& name) {
   error_code ec;
-  acceptor.open(at.protocol(), ec);
-  if (!ec) acceptor.set_option(asio::socket_base::reuse_address(true), ec);
+  static_cast<void>(acceptor.open(at.protocol(), ec));
+  if (!ec) static_cast<void>(acceptor.set_option(asio::socket_base::reuse_address(true), ec));
   // One socket for each family: 0.0.0.0 and :: can both be given.
-  if (!ec && is_v6) acceptor.set_option(asio::ip::v6_only(true), ec);
-  if (!ec) acceptor.bind(at, ec);
-  if (!ec) acceptor.listen(asio::socket_base::max_listen_connections, ec);
+  if (!ec && is_v6) static_cast<void>(acceptor.set_option(asio::ip::v6_only(true), ec));
+  if (!ec) static_cast<void>(acceptor.bind(at, ec));
+  if (!ec) static_cast<void>(acceptor.listen(asio::socket_base::max_listen_connections, ec));
   if (ec) return unusable(name, ec.message());
   return {};
 }
@@ -88,7 +88,7 @@ result<void> make_way(const std::string& path) {
   asio::io_context probe_io;
   asio::local::stream_protocol::socket probe(probe_io);
   error_code ec;
-  probe.connect(path, ec);
+  static_cast<void>(probe.connect(path, ec));
   if (!ec) return unusable(path, "another process listens there");
   if (::unlink(path.c_str()) != 0) return unusable(path, std::strerror(errno));
   return {};
@@ -125,7 +125,7 @@ result<void> add_inherited(asio::io_context& io, const listen_options& where, in
     made.address = text_of(endpoint);
   }
   error_code ec;
-  made.acceptor.assign(asio::generic::stream_protocol(at.ss_family, 0), fd, ec);
+  static_cast<void>(made.acceptor.assign(asio::generic::stream_protocol(at.ss_family, 0), fd, ec));
   if (ec) return unusable(name, ec.message());
   out.push_back(std::move(made));
   return {};
@@ -159,11 +159,11 @@ result<std::unique_ptr<asio::ssl::context>> open_tls(const listen_options& where
                 fmt::format("{} cannot be used for TLS: {}", text::printable(file), ec.message()));
   };
   error_code ec;
-  out->use_certificate_chain_file(where.certificate_file, ec);
+  static_cast<void>(out->use_certificate_chain_file(where.certificate_file, ec));
   if (ec) return unusable_file(where.certificate_file, ec);
   // A key with a password would ask on the terminal, which a server may not have.
   SSL_CTX_set_default_passwd_cb(out->native_handle(), [](char*, int, int, void*) { return 0; });
-  out->use_private_key_file(where.key_file, asio::ssl::context::pem, ec);
+  static_cast<void>(out->use_private_key_file(where.key_file, asio::ssl::context::pem, ec));
   if (ec) return unusable_file(where.key_file, ec);
   if (SSL_CTX_check_private_key(out->native_handle()) != 1)
     return fail(exit_code::usage, "the key of --ssl-key-file is not that of the certificate");
