@@ -62,7 +62,7 @@ TEST_F(http_server, streams_events_as_chunks) {
   start(with(small_limits()));
   raw_client client(port_);
   client.send("GET /events HTTP/1.1\r\nHost: x\r\n\r\n");
-  const std::string got = client.read_until("0\r\n\r\n");
+  const std::string got = client.read_until("\r\n0\r\n\r\n");
   EXPECT_TRUE(has(got, "Transfer-Encoding: chunked\r\n") &&
               has(got, "Content-Type: text/event-stream\r\n"));
   EXPECT_TRUE(
