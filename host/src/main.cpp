@@ -31,8 +31,9 @@ action action_of(const command& about) {
     BITNET_COMMANDS(BITNET_COMMAND_CASE)
 #undef BITNET_COMMAND_CASE
     default:
-      return help_command;
+      break;
   }
+  return help_command;
 }
 
 result<const command*> command_named(const std::string& word) {
