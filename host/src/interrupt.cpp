@@ -17,6 +17,7 @@ namespace {
 // Touched by the signal handler: lock-free atomics only.
 std::atomic<bool> asked{false};
 std::atomic<bool> inside_scope{false};
+std::atomic<bool> for_good{false};
 std::atomic<bitnet_session*> target{nullptr};
 std::array<int, 2> wake{-1, -1};  // a pipe: the handler writes, wait_readable() watches
 static_assert(std::atomic<bool>::is_always_lock_free);
@@ -53,7 +54,12 @@ void take_termination() {
 }
 
 bool requested() {
-  return asked.load();
+  return asked.load() || for_good.load();
+}
+
+void request_for_good() {
+  for_good.store(true);
+  (void)!::write(wake[1], "", 1);
 }
 
 bool wait_readable(int descriptor) {

@@ -17,6 +17,8 @@ void install();
 void take_termination();
 
 [[nodiscard]] bool requested();
+// Any thread. requested() is true from now on, in new scopes as well.
+void request_for_good();
 
 // Waits until the descriptor can be read (or is at its end): true. False once requested(),
 // whichever thread took the signal and however shortly before this call.

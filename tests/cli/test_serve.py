@@ -575,7 +575,6 @@ class Usage(support.Case):
     def test_errors_are_reported_before_a_model_is_loaded(self):
         self.refused(2, "--parallel expects", "serve", "-np", "0", "--port", "0")
         self.refused(2, "--n-predict expects", "serve", "-n", "0", "--port", "0")
-        self.refused(2, "takes one model", "serve", "a.gguf", "b.gguf")
         self.refused(2, "names the model", "serve", "-m", "a.gguf", "b.gguf")
         self.refused(3, "nosuch", "serve", "nosuch.gguf", "--port", "0")
 

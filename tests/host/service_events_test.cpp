@@ -132,7 +132,8 @@ TEST_F(loop, is_counted_as_the_requests_report_it) {
   // The last event comes before its step is counted.
   nlohmann::json report;
   ASSERT_TRUE(run_until([&] { return (report = read())["choices"]["length"] == 4; }));
-  const std::string got = metrics_of({.model_name = "m", .version = "1"}, report, counted_);
+  const std::string got =
+      metrics_of({.version = "1"}, {{{"m", 0, report}}}, {{{"m", 0, &counted_}}});
   const std::string labels = R"({model_name="m",engine="0")";
   const struct {
     const char* name;

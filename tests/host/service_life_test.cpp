@@ -48,22 +48,42 @@ TEST(service_life, takes_no_request_before_the_model_is_loaded) {
   EXPECT_FALSE(life.refusal(t0));
 }
 
+void observe(service_life& life, uint64_t steps, bool has_work, service_life::time now) {
+  const engine_work one{.model = "m", .steps = steps, .has_work = has_work};
+  life.observe({&one, 1}, now);
+}
+
+TEST(service_life, is_not_alive_when_one_of_several_engines_ends_no_step) {
+  service_life life = loaded();
+  const auto observe_two = [&](uint64_t first, uint64_t second, service_life::time now) {
+    const std::vector<engine_work> both = {{"a", first, true}, {"b", second, true}};
+    life.observe(both, now);
+  };
+  for (unsigned i = 0; i < 20; ++i) observe_two(i / 2, (i + 1) / 2, t0 + 1s * i);
+  EXPECT_FALSE(life.hangs(t0 + 19s)) << "both end steps, in turn";
+  for (unsigned i = 20; i < 40; ++i) observe_two(i, 10, t0 + 1s * i);
+  EXPECT_TRUE(life.hangs(t0 + 39s)) << "the second ends none";
+  life.observe({}, t0 + 40s);
+  EXPECT_FALSE(life.hangs(t0 + 100s)) << "both are unloaded";
+}
+
 TEST(service_life, is_not_alive_when_no_step_ends_with_work_queued) {
   service_life life = loaded();
-  life.observe(5, false, t0);
-  life.observe(5, false, t0 + 60s);
+  observe(life, 5, false, t0);
+  observe(life, 5, false, t0 + 60s);
   EXPECT_FALSE(life.hangs(t0 + 60s)) << "without work there are no steps";
-  life.observe(5, true, t0 + 61s);
+  observe(life, 5, true, t0 + 61s);
   EXPECT_FALSE(life.hangs(t0 + 70s));
   EXPECT_TRUE(life.hangs(t0 + 71s));
   EXPECT_EQ(life.health(t0 + 71s).status, 503);
   EXPECT_EQ(life.readiness(t0 + 71s).status, 503);
   EXPECT_TRUE(life.health(t0 + 71s).body.contains("engine_hangs"));
-  life.observe(6, true, t0 + 72s);
+  observe(life, 6, true, t0 + 72s);
   EXPECT_FALSE(life.hangs(t0 + 72s)) << "a step has ended";
-  for (int i = 0; i < 60; ++i) life.observe(7U + static_cast<unsigned>(i), true, t0 + 73s + 1s * i);
+  for (int i = 0; i < 60; ++i)
+    observe(life, 7U + static_cast<unsigned>(i), true, t0 + 73s + 1s * i);
   EXPECT_FALSE(life.hangs(t0 + 133s)) << "steps end";
-  life.observe(66, false, t0 + 134s);
+  observe(life, 66, false, t0 + 134s);
   EXPECT_FALSE(life.hangs(t0 + 500s)) << "the work is done";
 }
 

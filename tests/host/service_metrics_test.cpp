@@ -115,10 +115,18 @@ void drive_load(request_metrics& to) {
   to.refused(400);
 }
 
+// Of one model that is loaded.
+std::string metrics_of_one(const std::string& name, const nlohmann::json& report,
+                           const request_metrics& counted = {}) {
+  const model_metrics one{.model_name = name, .load_seconds = 0, .report = report};
+  const request_counts of{.model_name = name,
+                          .n_context = report.is_object() ? report.value("n_context", 0U) : 0,
+                          .counts = &counted};
+  return metrics_of({.version = "1.2", .now_seconds = 1.5e9}, {&one, 1}, {&of, 1});
+}
+
 TEST(metrics, gives_the_schedulers_report_under_vllms_names) {
-  const auto got =
-      samples_of(metrics_of({.model_name = "m\"1\\\n", .version = "1.2", .now_seconds = 1.5e9},
-                            known_report(), request_metrics()));
+  const auto got = samples_of(metrics_of_one("m\"1\\\n", known_report()));
   const std::string common = R"({model_name="m\"1\\\n",engine="0")";
   const struct {
     const char* name;
@@ -179,8 +187,7 @@ TEST(metrics, gives_the_schedulers_report_under_vllms_names) {
 TEST(metrics, counts_a_known_load) {
   request_metrics counted;
   drive_load(counted);
-  const auto got =
-      samples_of(metrics_of({.model_name = "m", .version = "1"}, known_report(), counted));
+  const auto got = samples_of(metrics_of_one("m", known_report(), counted));
   const std::string common = R"({model_name="m",engine="0")";
   const struct {
     const char* name;
@@ -236,7 +243,7 @@ TEST(metrics, counts_a_known_load) {
 }
 
 TEST(metrics, give_the_runtimes_report) {
-  metrics_text out({});
+  metrics_text out;
   write_runtime(
       out, {{"version", "1.2"}, {"abi_major", 1}, {"abi_minor", 3}, {"compiler", "g++"}},
       {{"requested", "auto"},
@@ -256,7 +263,7 @@ TEST(metrics, give_the_runtimes_report) {
 }
 
 TEST(metrics, give_what_the_process_takes) {
-  metrics_text out({});
+  metrics_text out;
   write_process(out);
   const auto got = samples_of(out.text());
   for (const char* name :
@@ -269,13 +276,40 @@ TEST(metrics, give_what_the_process_takes) {
   EXPECT_LE(n("process_resident_memory_bytes"), n("process_virtual_memory_bytes"));
 }
 
+TEST(metrics, of_two_models_have_one_head_for_each_name) {
+  const std::vector<model_metrics> loaded = {{"a", 1.5, known_report()}, {"b", 2, known_report()}};
+  const request_metrics counted;
+  const std::vector<request_counts> requests = {{"a", 300, &counted}, {"gone", 0, &counted}};
+  const std::string text = metrics_of({.version = "1", .n_connections = 7}, loaded, requests);
+  const auto got = samples_of(text);
+  EXPECT_EQ(got.at(R"(bitnet_model_load_seconds{model_name="a",engine="0"})"), "1.5");
+  EXPECT_EQ(got.at(R"(bitnet_model_load_seconds{model_name="b",engine="0"})"), "2");
+  EXPECT_EQ(got.at("bitnet_connections"), "7");
+  EXPECT_EQ(got.at(R"(vllm:time_to_first_token_seconds_count{model_name="gone",engine="0"})"), "0");
+  EXPECT_EQ(got.count(R"(vllm:num_requests_running{model_name="gone",engine="0"})"), 0U);
+  // All samples of a name follow its one head.
+  std::map<std::string, int> heads;
+  std::string of;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("# HELP")) continue;
+    if (line.starts_with("# TYPE ")) {
+      of = line.substr(7, line.find(' ', 7) - 7);
+      EXPECT_EQ(++heads[of], 1) << of;
+    } else {
+      EXPECT_TRUE(line.starts_with(of)) << line;
+    }
+  }
+  EXPECT_GT(heads.size(), 40U);
+}
+
 TEST(metrics, survives_a_report_of_another_form) {
   for (const auto& report : {nlohmann::json::object(), nlohmann::json::array(),
                              nlohmann::json({{"kv", 5}, {"requests", {{"refused", "x"}}}}),
                              nlohmann::json({{"step_tokens", {{"bounds", {1, "x"}}}},
                                              {"speculation", {1}},
                                              {"choices", {{"eos", "x"}}}})})
-    EXPECT_EQ(samples_of(metrics_of({}, report, request_metrics()))
+    EXPECT_EQ(samples_of(metrics_of_one("", report))
                   .at(R"(vllm:kv_cache_usage_perc{model_name="",engine="0"})"),
               "0");
 }

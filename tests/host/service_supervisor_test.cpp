@@ -90,7 +90,7 @@ class supervised : public testing::Test {
   }
   service_work look() {
     std::erase_if(open_, [](const auto& one) { return one->is_over(); });
-    return {.steps = ++steps_, .has_work = !open_.empty(), .n_unanswered = open_.size()};
+    return {.engines = {{"m", ++steps_, !open_.empty()}}, .n_unanswered = open_.size()};
   }
   void listen_to_messages() {
     notify_path_ = (folder_.path() / "notify").string();

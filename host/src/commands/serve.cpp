@@ -2,17 +2,16 @@
 #include <fmt/format.h>
 
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <chrono>
-#include <filesystem>
+#include <optional>
 
-#include "batch/fingerprint.hpp"
 #include "commands/commands.hpp"
 #include "commands/request_defaults.hpp"
+#include "commands/serve_models.hpp"
 #include "http/access_log.hpp"
 #include "http/server.hpp"
 #include "interrupt.hpp"
-#include "library/generation.hpp"
-#include "model_files.hpp"
 #include "serve/serve_routes.hpp"
 #include "service/supervisor.hpp"
 
@@ -84,45 +83,6 @@ result<http::listen_options> places_of(const invocation& in) {
   return out;
 }
 
-result<std::string> model_file_of(const invocation& in) {
-  if (in.positionals.size() > 1)
-    return fail(exit_code::usage,
-                fmt::format("takes one model, and options; found '{}', too", in.positionals[1]));
-  if (in.positionals.empty()) return find_model(in.set.text("model"), in.variables);
-  if (in.set.flagged("model"))
-    return fail(exit_code::usage,
-                fmt::format("-m names the model, and so does '{}'; give one", in.positionals[0]));
-  return find_model(in.positionals[0], in.variables);
-}
-
-// ---- the model ---------------------------------------------------------------------------------
-
-serving_facts facts_of(const invocation& in, const std::string& file, bitnet_runtime* runtime,
-                       bitnet_model* model, const request_defaults& requests, double load_seconds) {
-  using std::chrono::system_clock;
-  const auto n_context = static_cast<uint32_t>(in.set.integer("ctx-size"));
-  const std::string& alias = in.set.text("alias");
-  return {.runtime = runtime,
-          .model = model,
-          .info = describe(model),
-          .name = alias.empty() ? std::filesystem::path(file).stem().string() : alias,
-          .fingerprint = batch::fingerprint_of(file),
-          .template_name = in.set.text("chat-template"),
-          .created = std::chrono::duration_cast<std::chrono::seconds>(
-                         system_clock::now().time_since_epoch())
-                         .count(),
-          .load_seconds = load_seconds,
-          .defaults = requests.wish,
-          .open_scheduler =
-              [&in, model, n_context, n_parallel = requests.n_parallel](bool embeds) {
-                return open_scheduler(in, model, n_context, n_parallel, embeds);
-              },
-          .on_backend_reload =
-              [&in](const std::string& what) {
-                in.out.note(fmt::format("reload by an administrator: {}", what));
-              }};
-}
-
 // ---- the service -------------------------------------------------------------------------------
 
 // What SIGHUP has the server read again.
@@ -151,7 +111,28 @@ supervisor_hooks hooks_of(const invocation& in, http::server& server, serving& e
                 read_certificate(in, server);
               },
           .on_note = [&in](const std::string& text) { in.out.note(text); },
-          .on_end = [&engine] { engine.end(); }};
+          .on_end =
+              [&engine] {
+                interrupt::request_for_good();  // a model that is being loaded
+                engine.end();
+              }};
+}
+
+// The first model is loaded while /health answers that it is. Where it cannot be, `failed` is
+// called in the loop; without a first model all is ready at once.
+void load_first(boost::asio::io_context& io, model_table& models, bool is_there,
+                const std::function<void()>& ready,
+                const std::function<void(const model_refusal&)>& failed) {
+  if (!is_there) return ready();
+  const auto answer = [&io, ready, failed](const model_found& found) {
+    boost::asio::post(io, [ready, failed, found] {
+      if (found)
+        ready();
+      else
+        failed(found.error());
+    });
+  };
+  if (const auto now = models.load("", answer)) answer(*now);
 }
 
 // Until it is asked to end.
@@ -159,10 +140,20 @@ result<int> serve_until_end(const invocation& in, boost::asio::io_context& io, h
                             service_life& life, serving& engine) {
   supervisor over(io, server, life, hooks_of(in, server, engine),
                   [&in](const char* name) { return in.variables.get(name).value_or(""); });
-  over.is_ready();
-  for (const std::string& address : server.addresses())
-    in.out.note(fmt::format("listening on {}", address));
+  std::optional<model_refusal> no_model;
+  load_first(
+      io, engine.models(), !engine.facts().first_name.empty(),
+      [&] {
+        over.is_ready();
+        for (const std::string& address : server.addresses())
+          in.out.note(fmt::format("listening on {}", address));
+      },
+      [&](const model_refusal& why) {
+        no_model = why;
+        over.give_up();
+      });
   io.run();
+  if (no_model) return fail(no_model->exit_code, no_model->message);
   return over.ended_in_order() ? exit_code::ok : exit_code::interrupted;
 }
 
@@ -171,24 +162,23 @@ result<int> serve_until_end(const invocation& in, boost::asio::io_context& io, h
 result<int> serve_command(const invocation& in) {
   auto requests = given_request_defaults(in.set);
   if (!requests) return std::unexpected(requests.error());
-  const auto file = model_file_of(in);
-  if (!file) return std::unexpected(file.error());
+  requests->wish.keeps_billing_header = in.set.flag("keep-billing-header");
+  auto choice = given_models(in);
+  if (!choice) return std::unexpected(choice.error());
   auto where = places_of(in);
   if (!where) return std::unexpected(where.error());
 
-  // What is declared first ends last: connections hold requests, and these use the model.
+  // What is declared first ends last: connections hold requests, and these use models.
   runtime_handle runtime;
-  model_handle model;
-  model_handle draft;
   service_life life(hang_time, std::chrono::seconds(in.set.integer("drain-timeout")));
   boost::asio::io_context io;
+  std::unique_ptr<model_table> models;
   std::unique_ptr<serving> engine;
   served with{.life = &life, .has_page = in.set.flag("webui")};
   std::unique_ptr<http::server> server;
   with.n_connections = [&server] { return server->n_connections(); };
 
-  // Addresses and keys that cannot be used are reported before a model is loaded. A client
-  // that connects meanwhile waits.
+  // Addresses and keys that cannot be used are reported before a backend is asked.
   auto rules = policy_of(in.set, with);
   if (!rules) return std::unexpected(rules.error());
   auto listens = http::server::open(
@@ -202,21 +192,16 @@ result<int> serve_command(const invocation& in) {
   auto opened = open_runtime(in);
   if (!opened) return std::unexpected(opened.error());
   runtime = *std::move(opened);
-  const auto began = serve_clock::now();
-  auto loaded =
-      open_model(in, runtime.get(), *file, static_cast<uint32_t>(in.set.integer("ctx-size")));
-  if (!loaded) return std::unexpected(loaded.error());
-  model = *std::move(loaded);
-  auto drafts = open_draft(in, runtime.get());
-  if (!drafts) return std::unexpected(drafts.error());
-  draft = *std::move(drafts);
-  requests->wish.speculation.draft = draft.get();
-  requests->wish.keeps_billing_header = in.set.flag("keep-billing-header");
-  const std::chrono::duration<double> took = serve_clock::now() - began;
-  auto made = serving::open(
-      io, life, facts_of(in, *file, runtime.get(), model.get(), *requests, took.count()));
-  if (!made) return std::unexpected(made.error());
-  engine = *std::move(made);
+  serving_facts about{.runtime = runtime.get(),
+                      .template_name = in.set.text("chat-template"),
+                      .any_name = choice->any_name,
+                      .first_name = choice->models.empty() ? "" : choice->models.front().name,
+                      .on_backend_reload = [&in](const std::string& what) {
+                        in.out.note(fmt::format("reload by an administrator: {}", what));
+                      }};
+  models = std::make_unique<model_table>(io, *std::move(choice),
+                                         loader_of(in, runtime.get(), *requests));
+  engine = std::make_unique<serving>(io, life, *models, std::move(about));
   with.engine = engine.get();
   return serve_until_end(in, io, *server, life, *engine);
 }

@@ -291,14 +291,15 @@ result<session_handle> open_session(const invocation& in, bitnet_model* model, u
 }
 
 result<scheduler_handle> open_scheduler(const invocation& in, bitnet_model* model,
-                                        uint32_t n_context, uint32_t max_sequences,
-                                        bool embeddings) {
+                                        uint32_t n_context, uint32_t max_sequences, bool embeddings,
+                                        uint64_t kv_bytes) {
   const bitnet_session_options sequences = session_options(in.set, n_context, false, embeddings);
   bitnet_scheduler_options options{};
   bitnet_scheduler_defaults(&options, sizeof options);
   options.max_sequences = max_sequences;
   options.sequences = &sequences;
-  options.kv_bytes = static_cast<uint64_t>(in.set.integer("kv-budget")) << 20;
+  options.kv_bytes =
+      kv_bytes != 0 ? kv_bytes : static_cast<uint64_t>(in.set.integer("kv-budget")) << 20;
   library_error err;
   bitnet_scheduler* scheduler = nullptr;
   const bitnet_status status = bitnet_scheduler_open(model, &options, &scheduler, &err);

@@ -40,10 +40,12 @@ struct invocation {
 
 inline constexpr uint32_t most_parallel = 1024;  // requests at once that a scheduler takes
 // For `max_sequences` requests at once, 0 being the library's number, each of at most `n_context`
-// tokens. For `embeddings` a command needs the option --pooling.
+// tokens. For `embeddings` a command needs the option --pooling. `kv_bytes` of keys and values; 0:
+// as --kv-budget has it.
 [[nodiscard]] result<scheduler_handle> open_scheduler(const invocation& in, bitnet_model* model,
                                                       uint32_t n_context, uint32_t max_sequences,
-                                                      bool embeddings = false);
+                                                      bool embeddings = false,
+                                                      uint64_t kv_bytes = 0);
 
 // Notes which device has come to have what, where it is not the selected one that has all.
 void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* session);

@@ -113,4 +113,16 @@ void field_reader::refuse(const char* name, std::string_view why) {
   keep(unsupported(path_of(name), why).error());
 }
 
+parsed<std::string> model_name_in(const json& body) {
+  constexpr std::size_t most_bytes = 256;
+  field_reader in(body);
+  std::string name;
+  in.text("model", name);
+  if (const auto& why = in.error()) return std::unexpected(*why);
+  if (name.size() > most_bytes)
+    return invalid("model", fmt::format("'model' has {} bytes; at most {} are possible",
+                                        name.size(), most_bytes));
+  return name;
+}
+
 }  // namespace bitnet::host::openai

@@ -21,6 +21,9 @@ inline constexpr std::size_t most_depth = 128;
 // UTF-8. `what` begins the message: "the body". An error has the code "invalid_json".
 [[nodiscard]] parsed<nlohmann::json> parse_object(std::string_view text, std::string_view what);
 
+// The member "model" of a body, which answers repeat: at most 256 bytes. "": it has none.
+[[nodiscard]] parsed<std::string> model_name_in(const nlohmann::json& body);
+
 // A value as a message shows it: a short one whole, else its kind.
 [[nodiscard]] std::string shown(const nlohmann::json& value);
 

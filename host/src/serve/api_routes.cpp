@@ -20,15 +20,17 @@ http::answer refusal(const api_form& form, const openai::api_error& why) {
 }
 
 // How many tokens the prompt of a body has; nothing is generated.
-http::answer count_answer(const api_form& form, const serving& in, const std::string& text) {
+http::answer count_answer(const api_form& form, const serving& in, const served_model& of,
+                          const std::string& text) {
   const auto body = openai::parse_object(text, "the body");
   if (!body) return refusal(form, body.error());
-  const serving_facts& facts = in.facts();
-  openai::model_limits limits = in.texts().limits;
+  const model_facts& facts = of.facts();
+  openai::model_limits limits = of.texts().limits;
   auto asked = form.read(*body, text, limits, facts.defaults);
   if (!asked) return refusal(form, asked.error());
   limits.n_context = 0;  // a prompt that is too long is counted, too
-  const auto prompts = openai::prompts_of(*asked, facts.model, limits, facts.template_name);
+  const auto prompts =
+      openai::prompts_of(*asked, facts.model.get(), limits, in.facts().template_name);
   if (!prompts) return refusal(form, prompts.error());
   return answer_of(form.count_body(prompts->front().ids.size()));
 }
@@ -39,16 +41,17 @@ auto answering(const served& with, const api_form& form) {
 
 auto counting(const served& with, const api_form& form) {
   return [&with, &form](const exchange_ptr& client) {
-    with.engine->answer_by(client, [&form](const serving& in, const std::string& body) {
-      return count_answer(form, in, body);
-    });
+    with.engine->answer_with_model(
+        client, [&form](const serving& in, const served_model& of, const std::string& body) {
+          return count_answer(form, in, of, body);
+        });
   };
 }
 
 const std::vector<http::parameter> response_body = {
     {"input", "string", "a text, or a list of items", true},
     {"instructions", "string", "the system prompt"},
-    {"model", "string", "any name: the server has one model"},
+    {"model", "string", "as /v1/models has it; any name where there is one model"},
     {"max_output_tokens", "integer", "tokens to generate at most"},
     {"temperature", "number", "0: the most probable token"},
     {"top_p", "number", "the most probable tokens of this sum of probabilities"},
@@ -63,7 +66,7 @@ const std::vector<http::parameter> response_body = {
 const std::vector<http::parameter> message_body = {
     {"messages", "array", "role and content of each", true},
     {"system", "string", "the system prompt, or a list of its texts"},
-    {"model", "string", "any name: the server has one model"},
+    {"model", "string", "as /v1/models has it; any name where there is one model"},
     {"temperature", "number", "0: the most probable token"},
     {"top_p", "number", "the most probable tokens of this sum of probabilities"},
     {"top_k", "integer", "so many of the most probable tokens"},

@@ -49,7 +49,12 @@ http::answer backends_answer(const serving& in) {
   for (const char* name : {"requested", "requested_by", "detected", "selected", "device"})
     if (const auto found = report->find(name); found != report->end()) out[name] = *found;
   out["line"] = selection_line(in.facts().runtime);
-  if (const auto now = scheduler_report(in.texts().scheduler.get())) out["live"] = live_json(*now);
+  for (const served_model_ptr& one : in.all_loaded()) {
+    const auto now = scheduler_report(one->texts().scheduler.get());
+    if (!now) continue;
+    if (!out.contains("live")) out["live"] = live_json(*now);
+    out["models"][one->facts().name] = live_json(*now);
+  }
   ordered_json& all = out["backends"] = ordered_json::array();
   for (const json& one : report->value("backends", json::array())) all.push_back(backend_json(one));
   return answer_of(out);

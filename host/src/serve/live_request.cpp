@@ -16,7 +16,6 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::size_t most_name = 256;      // bytes of a model's name, which answers repeat
 constexpr std::size_t most_choices = 2048;  // of all prompts of one body
 constexpr std::size_t most_submitted = 32;  // prompts of one body that are at a scheduler at a time
 constexpr unsigned retry_s = 1;             // steps end, and with them requests
@@ -88,35 +87,57 @@ void live_request::begin(serving& in, const openai::api_form& form,
   client->on_room([weak = one->weak_from_this()] {
     if (const auto self = weak.lock()) self->resume();
   });
-  // Moved from thread to thread: its last owner is the loop's thread.
-  auto task = [one]() mutable {
-    std::optional<http::answer> no = one->prepare();
-    asio::io_context& io = one->in_.io();
-    asio::post(io, [one = std::move(one), no = std::move(no)]() mutable {
-      one->prepared(std::exchange(one->begun_, {}), std::move(no));
-    });
-  };
+  auto task = [one]() mutable { choose_model(std::move(one)); };
   if (!in.tasks().post(std::move(task))) in.refuse(client, error_answer(form, busy()));
 }
 
+// Moved from thread to thread: the last owner of a request is the loop's thread.
+void live_request::choose_model(std::shared_ptr<live_request> one) {
+  const auto name = one->read_body();
+  serving& in = one->in_;
+  if (!name) return go_on(std::move(one), std::unexpected(name.error()));
+  auto later = [one](serving::model_answer model) mutable {
+    go_on(std::move(one), std::move(model));
+  };
+  if (auto now = in.want(*name, later)) return go_on(std::move(one), *std::move(now));
+  asio::post(in.io(), [one = std::move(one), later = std::move(later)] {});
+}
+
+void live_request::go_on(std::shared_ptr<live_request> one, serving::model_answer model) {
+  std::optional<http::answer> no;
+  if (model) {
+    one->model_ = *std::move(model);
+    no = one->prepare();
+  } else {
+    no = error_answer(one->form_, model.error());
+  }
+  one->body_.reset();
+  asio::io_context& io = one->in_.io();
+  asio::post(io, [one = std::move(one), no = std::move(no)]() mutable {
+    one->prepared(std::exchange(one->begun_, {}), std::move(no));
+  });
+}
+
+openai::parsed<std::string> live_request::read_body() {
+  auto body = openai::parse_object(client_->asked().body, "the body");
+  if (!body) return std::unexpected(body.error());
+  body_ = *std::move(body);
+  return openai::model_name_in(*body_);
+}
+
 std::optional<http::answer> live_request::prepare() {
-  if (is_gone_) return std::nullopt;
+  if (is_gone_ || !body_) return std::nullopt;
   const auto no = [this](const openai::api_error& why) { return error_answer(form_, why); };
-  const auto lane = in_.lane_for(form_.to);
+  const auto lane = model_->lane_for(form_.to);
   if (!lane) return no(openai::error_of(BITNET_OUT_OF_MEMORY, lane.error().message));
   lane_ = *lane;
-  const serving_facts& facts = in_.facts();
-  const auto body = openai::parse_object(client_->asked().body, "the body");
-  if (!body) return no(body.error());
-  auto asked = form_.read(*body, client_->asked().body, lane_->limits, facts.defaults);
+  const model_facts& facts = model_->facts();
+  const std::string& template_name = in_.facts().template_name;
+  auto asked = form_.read(*body_, client_->asked().body, lane_->limits, facts.defaults);
   if (!asked) return no(asked.error());
-  if (asked->model.size() > most_name)
-    return no(openai::invalid("model", fmt::format("'model' has {} bytes; at most {} are possible",
-                                                   asked->model.size(), most_name))
-                  .error());
-  if (asked->model.empty()) asked->model = facts.name;
+  if (asked->model.empty() || !in_.facts().any_name) asked->model = facts.name;
   if (!asked->how.has_seed) asked->how.sampling.seed = in_.new_seed();
-  auto prompts = openai::prompts_of(*asked, facts.model, lane_->limits, facts.template_name);
+  auto prompts = openai::prompts_of(*asked, facts.model.get(), lane_->limits, template_name);
   if (!prompts) return no(prompts.error());
   asked->messages.clear();  // all that is needed of them is in the prompts
   asked->tools.clear();
@@ -138,7 +159,7 @@ std::optional<http::answer> live_request::submit_first(openai::object_facts abou
                                                 "possible",
                                                 n_open_choices_, most_choices))
                    .error());
-  auto writer = form_.open(asked_, std::move(about), prompts_, in_.facts().model);
+  auto writer = form_.open(asked_, std::move(about), prompts_, model_->facts().model.get());
   if (!writer) return error_answer(form_, writer.error());
   writer_ = *std::move(writer);
   while (n_submitted_ < std::min(prompts_.size(), most_submitted) && !is_gone_) {
@@ -177,10 +198,10 @@ openai::parsed<bool> live_request::submit_next(request_handle& to) {
 
 void live_request::prepared(submitted begun, std::optional<http::answer> no) {
   if (client_->is_over() || in_.has_ended()) return;  // with `begun` its prompts end
-  if (no) return in_.refuse(client_, *no);
-  if (auto ok = in_.watch(*lane_); !ok)
-    return in_.refuse(client_,
-                      error_answer(form_, openai::error_of(BITNET_IO, ok.error().message)));
+  if (no) return in_.refuse(client_, *no, model_.get());
+  if (auto ok = served_model::watch(in_.io(), *lane_); !ok)
+    return in_.refuse(client_, error_answer(form_, openai::error_of(BITNET_IO, ok.error().message)),
+                      model_.get());
   is_prepared_ = true;
   if (is_stream_) {
     client_->begin_stream({.content_type = "text/event-stream",
@@ -196,9 +217,10 @@ void live_request::add(request_handle request, std::size_t prompt) {
   std::optional<request_params> asked;
   if (form_.to != openai::endpoint::embeddings)
     asked = {asked_.how.n_choices, asked_.how.max_tokens};
-  lane_->events->add(std::move(request), std::make_shared<prompt_reader>(
-                                             shared_from_this(), prompt,
-                                             request_times(in_.counts(), client_->began(), asked)));
+  lane_->events->add(std::move(request),
+                     std::make_shared<prompt_reader>(
+                         shared_from_this(), prompt,
+                         request_times(in_.counts(model_.get()), client_->began(), asked)));
 }
 
 bool live_request::has_room() const {

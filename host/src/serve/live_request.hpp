@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <vector>
@@ -31,6 +32,10 @@ class live_request : public std::enable_shared_from_this<live_request> {
   using submitted = std::vector<request_handle>;
 
   // The worker thread.
+  static void choose_model(std::shared_ptr<live_request> one);
+  static void go_on(std::shared_ptr<live_request> one, serving::model_answer model);
+  // The name of the model that the body has; "": none.
+  [[nodiscard]] openai::parsed<std::string> read_body();
   [[nodiscard]] std::optional<http::answer> prepare();
   [[nodiscard]] std::optional<http::answer> submit_first(openai::object_facts about);
   // Any thread. The next prompt; false: the scheduler takes no more now.
@@ -52,6 +57,8 @@ class live_request : public std::enable_shared_from_this<live_request> {
   std::atomic<bool> is_gone_ = false;
   bool is_prepared_ = false;  // what is below is the loop's, and was the worker's before
 
+  std::optional<nlohmann::json> body_;
+  served_model_ptr model_;  // before what refers to it
   serving_lane* lane_ = nullptr;
   openai::request asked_;
   std::vector<openai::prompt> prompts_;

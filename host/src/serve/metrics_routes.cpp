@@ -25,7 +25,7 @@ nlohmann::json build_info() {
 }
 
 std::string metrics_body(const served& with) {
-  metrics_text out({});
+  metrics_text out;
   const auto report = runtime_report(with.engine->facts().runtime);
   write_runtime(out, build_info(), report ? *report : nlohmann::json::object());
   write_process(out);

@@ -37,14 +37,21 @@ ordered_json sampling_json(const bitnet_sampling& from) {
           {"ignore_eos", from.ignore_eos != 0}};
 }
 
-http::answer props_answer(const serving& in) {
-  const serving_facts& facts = in.facts();
+http::answer props_answer(const serving& in, const http::request& asked) {
+  const std::string name = http::query_value(asked.query, "model");
+  const served_model_ptr of = in.loaded(name);
+  if (!of)
+    return http::error_answer({.status = 404,
+                               .message = "no such model is loaded; GET /v1/models lists them",
+                               .param = "model",
+                               .code = "model_not_loaded"});
+  const model_facts& facts = of->facts();
   ordered_json params = sampling_json(facts.defaults.sampling);
   params["n_predict"] = facts.defaults.max_tokens;
   return answer_of(
       ordered_json{{"default_generation_settings",
-                    {{"n_ctx", in.texts().limits.n_context}, {"params", std::move(params)}}},
-                   {"total_slots", in.texts().n_parallel},
+                    {{"n_ctx", of->texts().limits.n_context}, {"params", std::move(params)}}},
+                   {"total_slots", of->texts().n_parallel},
                    {"model_alias", facts.name},
                    {"modalities", {{"vision", false}, {"audio", false}}},
                    {"build_info", std::string("bitnet ") + bitnet_version()}});
@@ -56,9 +63,11 @@ void add_props(http::route_table& to, const served& with) {
   to.add({.method = "GET",
           .paths = {"/props", "/v1/props"},
           .summary = "Defaults and sizes",
-          .handle = [&with](const http::exchange_ptr& client) {
-            client->reply(props_answer(*with.engine));
-          }});
+          .handle =
+              [&with](const http::exchange_ptr& client) {
+                client->reply(props_answer(*with.engine, client->asked()));
+              },
+          .query = {{"model", "string", "of several; without it one that is loaded"}}});
 }
 
 }  // namespace bitnet::host

@@ -1,11 +1,12 @@
 #include "serve/serve_routes.hpp"
 
-#include <nlohmann/json.hpp>
+#include <memory>
 #include <string>
 
 #include "serve/api_routes.hpp"
 #include "serve/backend_routes.hpp"
 #include "serve/metrics_routes.hpp"
+#include "serve/model_routes.hpp"
 #include "serve/page_routes.hpp"
 #include "serve/props_route.hpp"
 #include "serve/text_answers.hpp"
@@ -14,43 +15,13 @@ namespace bitnet::host {
 namespace {
 
 using http::exchange_ptr;
-using nlohmann::ordered_json;
 using parameters = std::vector<http::parameter>;
-
-// ---- what is served ----------------------------------------------------------------------------
-
-ordered_json model_json(const serving_facts& facts) {
-  return {{"id", facts.name},
-          {"object", "model"},
-          {"created", facts.created},
-          {"owned_by", "bitnet"},
-          {"meta",
-           {{"n_vocab", facts.info.n_vocab},
-            {"n_ctx_train", facts.info.n_context},
-            {"n_embd", facts.info.n_embedding},
-            {"n_params", facts.info.n_parameters},
-            {"size", facts.info.weight_bytes}}}};
-}
-
-http::answer models_answer(const serving_facts& facts) {
-  return answer_of(
-      ordered_json{{"object", "list"}, {"data", ordered_json::array({model_json(facts)})}});
-}
-
-http::answer model_answer(const serving_facts& facts, std::string_view name) {
-  if (name == facts.name) return answer_of(model_json(facts));
-  return http::error_answer(
-      {.status = 404,
-       .message = "the model is '" + facts.name + "'; GET /v1/models lists it",
-       .param = "model",
-       .code = "model_not_found"});
-}
 
 // ---- the table ---------------------------------------------------------------------------------
 
 parameters with_common(parameters rows) {
   for (const http::parameter& one :
-       parameters{{"model", "string", "any name: the server has one model"},
+       parameters{{"model", "string", "as /v1/models has it; any name where there is one model"},
                   {"max_tokens", "integer", "tokens to generate at most; -1: until the model ends"},
                   {"temperature", "number", "0: the most probable token"},
                   {"top_p", "number", "the most probable tokens of this sum of probabilities"},
@@ -92,8 +63,10 @@ void add_generation(http::route_table& to, const served& with) {
 }
 
 void add_texts(http::route_table& to, const served& with) {
-  const auto making = [&with](http::answer (*make)(const serving&, const std::string&)) {
-    return [&with, make](const exchange_ptr& client) { with.engine->answer_by(client, make); };
+  const auto making = [&with](http::answer (*make)(const serving&, const served_model&,
+                                                   const std::string&)) {
+    return
+        [&with, make](const exchange_ptr& client) { with.engine->answer_with_model(client, make); };
   };
   to.add({.method = "POST",
           .paths = {"/tokenize", "/v1/tokenize"},
@@ -113,26 +86,6 @@ void add_texts(http::route_table& to, const served& with) {
           .summary = "The prompt of a chat",
           .handle = making(prompt_answer),
           .body = {{"messages", "array", "role and content of each", true}}});
-}
-
-void add_facts(http::route_table& to, const served& with) {
-  to.add({.method = "GET",
-          .paths = {"/v1/models", "/models"},
-          .summary = "The model",
-          .handle =
-              [&with](const exchange_ptr& client) {
-                client->reply(models_answer(with.engine->facts()));
-              },
-          .access = http::access_level::open});
-  to.add({.method = "GET",
-          .paths = {"/v1/models/{model}", "/models/{model}"},
-          .summary = "The model, by its name",
-          .handle =
-              [&with](const exchange_ptr& client) {
-                client->reply(
-                    model_answer(with.engine->facts(), client->asked().path_value("model")));
-              },
-          .access = http::access_level::open});
 }
 
 void add_service(http::route_table& to, const served& with) {
@@ -163,7 +116,7 @@ http::route_table serve_routes(const served& with) {
   add_responses(out, with);
   add_messages(out, with);
   add_texts(out, with);
-  add_facts(out, with);
+  add_models(out, with);
   add_props(out, with);
   add_backends(out, with);
   add_service(out, with);

@@ -19,9 +19,15 @@ namespace {
 constexpr std::size_t most_tasks = 256;  // that wait for the worker
 constexpr std::size_t most_admin_tasks = 4;
 
-uint64_t number_in(const nlohmann::json& of, const char* key) {
-  const auto found = of.find(key);
-  return found != of.end() && found->is_number() ? found->get<uint64_t>() : 0;
+served_model_ptr served_of(const model_use& use) {
+  return std::static_pointer_cast<served_model>(use);
+}
+
+// The model that a body names; "": none.
+openai::parsed<std::string> model_named_in(const std::string& body) {
+  const auto read = openai::parse_object(body, "the body");
+  if (!read) return std::unexpected(read.error());
+  return openai::model_name_in(*read);
 }
 
 }  // namespace
@@ -36,9 +42,42 @@ http::answer answer_of(const openai::api_error& why) {
   return out;
 }
 
-serving::serving(asio::io_context& io, const service_life& life, serving_facts about)
+openai::api_error error_of(const model_refusal& why) {
+  openai::api_error out;
+  out.message = why.message;
+  switch (why.what) {
+    case model_refusal::kind::unknown:
+      out.status = 404;
+      out.code = "model_not_found";
+      out.param = "model";
+      break;
+    case model_refusal::kind::not_loaded:
+      out.code = "model_not_loaded";
+      out.param = "model";
+      break;
+    case model_refusal::kind::no_room:
+      out.status = 503;
+      out.type = "unavailable_error";
+      out.code = "no_room_for_model";
+      break;
+    case model_refusal::kind::failed:
+      out.status = 500;
+      out.type = "server_error";
+      out.code = "model_load_failed";
+      break;
+    case model_refusal::kind::busy:
+      out.status = 503;
+      out.type = "unavailable_error";
+      break;
+  }
+  return out;
+}
+
+serving::serving(asio::io_context& io, const service_life& life, model_table& models,
+                 serving_facts about)
     : io_(io),
       life_(life),
+      models_(models),
       about_(std::move(about)),
       worker_(std::make_unique<worker>(most_tasks)) {}
 
@@ -48,55 +87,71 @@ serving::~serving() {
   end();
 }
 
-result<std::unique_ptr<serving>> serving::open(asio::io_context& io, const service_life& life,
-                                               serving_facts about) {
-  std::unique_ptr<serving> out(new serving(io, life, std::move(about)));
-  if (auto ok = out->open_lane(false, out->texts_); !ok) return std::unexpected(ok.error());
-  if (auto ok = out->watch(out->texts_); !ok) return std::unexpected(ok.error());
+// ---- models ------------------------------------------------------------------------------------
+
+served_model_ptr serving::loaded(std::string_view name) const {
+  return served_of(models_.loaded(name));
+}
+
+std::vector<served_model_ptr> serving::all_loaded() const {
+  std::vector<served_model_ptr> out;
+  for (const model_row& row : models_.list())
+    if (row.use) out.push_back(served_of(row.use));
   return out;
 }
 
-result<void> serving::open_lane(bool embeds, serving_lane& to) const {
-  auto scheduler = about_.open_scheduler(embeds);
-  if (!scheduler) return std::unexpected(scheduler.error());
-  const auto report = scheduler_report(scheduler->get());
-  if (!report) return std::unexpected(report.error());
-  to.scheduler = *std::move(scheduler);
-  to.limits = {.n_vocab = about_.info.n_vocab,
-               .n_embedding = about_.info.n_embedding,
-               .n_context = static_cast<uint32_t>(number_in(*report, "n_context"))};
-  to.n_parallel = static_cast<uint32_t>(number_in(*report, "max_sequences"));
-  return {};
+std::optional<serving::model_answer> serving::want(std::string_view name,
+                                                   std::function<void(model_answer)> later) {
+  const auto answer_of_table = [](const model_found& found) -> model_answer {
+    if (!found) return std::unexpected(error_of(found.error()));
+    return served_of(*found);
+  };
+  // The table's thread only hands over.
+  auto receive = [this, answer_of_table, later = std::move(later)](model_found found) mutable {
+    const auto call = std::make_shared<std::function<void(model_answer)>>(std::move(later));
+    auto task = [call, said = answer_of_table(found)]() mutable {
+      std::exchange(*call, nullptr)(std::move(said));
+    };
+    found = std::unexpected(model_refusal{});
+    if (worker_->post(std::move(task))) return;
+    (*call)(std::unexpected(
+        error_of(model_refusal{model_refusal::kind::busy, "too many requests wait; try again"})));
+  };
+  const auto now = models_.want(name, std::move(receive));
+  if (!now) return std::nullopt;
+  return answer_of_table(*now);
 }
 
-result<serving_lane*> serving::lane_for(openai::endpoint to) {
-  if (to != openai::endpoint::embeddings) return &texts_;
-  if (!embeddings_.scheduler)
-    if (auto ok = open_lane(true, embeddings_); !ok) return std::unexpected(ok.error());
-  return &embeddings_;
-}
-
-result<void> serving::watch(serving_lane& lane) {
-  if (lane.events) return {};
-  auto events = scheduler_events::open(io_, lane.scheduler.get());
-  if (!events) return std::unexpected(events.error());
-  lane.events = *std::move(events);
-  return {};
-}
+// ---- requests ----------------------------------------------------------------------------------
 
 std::shared_ptr<void> serving::open_work() {
   ++*n_open_;
   return {nullptr, [count = n_open_](void*) { --*count; }};
 }
 
-void serving::refuse(const http::exchange_ptr& client, const http::answer& no) {
-  counts_.refused(no.status);
+request_metrics& serving::counts(const served_model* of) {
+  return counts_[of != nullptr ? of->facts().name : about_.first_name].requests;
+}
+
+void serving::refuse(const http::exchange_ptr& client, const http::answer& no,
+                     const served_model* of) {
+  counts(of).refused(no.status);
   client->reply(no);
 }
 
 void serving::answer(const openai::api_form& form, const http::exchange_ptr& client) {
   if (const auto no = life_.refusal(clock::now())) return refuse(client, *no);
   live_request::begin(*this, form, client);
+}
+
+// Moved from thread to thread: the last owner of an exchange is the loop's thread.
+struct serving::asked {
+  http::exchange_ptr client;
+  std::shared_ptr<void> open;
+};
+
+void serving::reply_in_loop(asked&& what, http::answer said) {
+  asio::post(io_, [what = std::move(what), said = std::move(said)] { what.client->reply(said); });
 }
 
 void serving::answer_by(const http::exchange_ptr& client, maker make) {
@@ -110,47 +165,64 @@ void serving::administer(const http::exchange_ptr& client, maker make) {
 
 void serving::answer_on(worker& by, const http::exchange_ptr& client, maker make) {
   if (const auto no = life_.refusal(clock::now())) return refuse(client, *no);
-  // Moved from thread to thread: the last owner of an exchange is the loop's thread.
-  auto task = [this, client = client, open = open_work(), make = std::move(make)]() mutable {
-    http::answer said = make(*this, client->asked().body);
-    asio::post(io_, [client = std::move(client), open = std::move(open), said = std::move(said)] {
-      client->reply(said);
-    });
+  auto task = [this, what = asked{client, open_work()}, make = std::move(make)]() mutable {
+    http::answer said = make(*this, what.client->asked().body);
+    reply_in_loop(std::move(what), std::move(said));
   };
   if (!by.post(std::move(task)))
     refuse(client, http::unavailable_answer("too many requests wait; try again", 1));
 }
 
+void serving::answer_with_model(const http::exchange_ptr& client, model_maker make) {
+  if (const auto no = life_.refusal(clock::now())) return refuse(client, *no);
+  auto task = [this, what = asked{client, open_work()}, make = std::move(make)]() mutable {
+    const auto name = about_.any_name ? "" : model_named_in(what.client->asked().body);
+    if (!name) return reply_in_loop(std::move(what), answer_of(name.error()));
+    auto later = [this, what, make = std::move(make)](model_answer model) mutable {
+      http::answer said =
+          model ? make(*this, **model, what.client->asked().body) : answer_of(model.error());
+      reply_in_loop(std::move(what), std::move(said));
+    };
+    if (auto now = want(*name, later)) later(*std::move(now));
+    asio::post(io_, [what = std::move(what), later = std::move(later)] {});
+  };
+  if (!worker_->post(std::move(task)))
+    refuse(client, http::unavailable_answer("too many requests wait; try again", 1));
+}
+
+// ---- the service -------------------------------------------------------------------------------
+
 service_work serving::work() const {
-  service_work out{.n_unanswered = *n_open_};
-  for (const serving_lane* lane : {&texts_, &embeddings_}) {
-    if (!lane->events) continue;
-    const auto report = scheduler_report(lane->scheduler.get());
-    if (!report) continue;
-    out.steps += number_in(*report, "steps");
-    const nlohmann::json waiting = report->value("waiting", nlohmann::json::object());
-    const uint64_t n_work =
-        number_in(*report, "running") + number_in(waiting, "new") + number_in(waiting, "preempted");
-    out.has_work = out.has_work || n_work != 0;
+  service_work out{.engines = {}, .n_unanswered = *n_open_};
+  for (const served_model_ptr& one : all_loaded()) {
+    const model_work now = one->work();
+    out.engines.push_back({one->facts().name, now.steps, now.has_work});
   }
   return out;
 }
 
-std::string serving::metrics(std::size_t n_connections) const {
-  const auto report = scheduler_report(texts_.scheduler.get());
+std::string serving::metrics(std::size_t n_connections) {
   const std::chrono::duration<double> now = std::chrono::system_clock::now().time_since_epoch();
-  return metrics_of({.model_name = about_.name,
-                     .version = bitnet_version(),
-                     .load_seconds = about_.load_seconds,
-                     .n_connections = n_connections,
-                     .now_seconds = now.count()},
-                    report ? *report : nlohmann::json::object(), counts_);
+  std::vector<model_metrics> all;
+  for (const served_model_ptr& one : all_loaded()) {
+    const auto report = scheduler_report(one->texts().scheduler.get());
+    model_counts& counted = counts_[one->facts().name];
+    counted.n_context = one->texts().limits.n_context;
+    all.push_back({.model_name = one->facts().name,
+                   .load_seconds = one->facts().load_seconds,
+                   .report = report ? *report : nlohmann::json::object()});
+  }
+  std::vector<request_counts> requests;
+  for (const auto& [name, counted] : counts_)
+    requests.push_back({name, counted.n_context, &counted.requests});
+  return metrics_of(
+      {.version = bitnet_version(), .n_connections = n_connections, .now_seconds = now.count()},
+      all, requests);
 }
 
 void serving::end() {
   ended_ = true;
-  texts_.events.reset();
-  embeddings_.events.reset();
+  models_.end();
 }
 
 }  // namespace bitnet::host

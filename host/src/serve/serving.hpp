@@ -1,57 +1,44 @@
 #pragma once
-// What the routes of a server of OpenAI's API work with: a model, its schedulers, a worker thread
-// and the counts of all requests.
+// What the routes of a server of OpenAI's API work with: its models, a worker thread and the counts
+// of all requests.
 //
 // Threads: the one that runs `io`, but for what says otherwise.
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
 #include <functional>
+#include <map>
 #include <memory>
 #include <random>
 #include <string>
 
 #include "http/exchange.hpp"
-#include "library/handles.hpp"
+#include "models/model_table.hpp"
 #include "openai/api_form.hpp"
-#include "serve/worker.hpp"
+#include "serve/served_model.hpp"
 #include "service/life.hpp"
 #include "service/metrics.hpp"
-#include "service/scheduler_events.hpp"
 #include "service/supervisor.hpp"
+#include "service/worker.hpp"
 
 namespace bitnet::host {
 
 struct serving_facts {
-  bitnet_runtime* runtime = nullptr;  // borrowed, as is the model
-  bitnet_model* model = nullptr;
-  bitnet_model_info info{};
-  std::string name;  // of the model, for clients
-  std::string fingerprint;
-  std::string template_name;  // as in bitnet_chat_format; "": the model's
-  int64_t created = 0;        // when the model was loaded, in seconds since 1970
-  double load_seconds = 0;
-  openai::generation_wish defaults;  // of what a body leaves open
-  // A scheduler of texts, or of embeddings.
-  std::function<result<scheduler_handle>(bool embeds)> open_scheduler = {};
+  bitnet_runtime* runtime = nullptr;  // borrowed
+  std::string template_name;          // as in bitnet_chat_format; "": the model's
+  bool any_name = true;               // the one model answers to any name
+  std::string first_name;             // of the model that requests mean that name none; "": none
   // Any thread: what a reload did, as JSON.
   std::function<void(const std::string&)> on_backend_reload = {};
 };
 
-// One scheduler, with the reader of its events.
-struct serving_lane {
-  scheduler_handle scheduler;
-  openai::model_limits limits;
-  uint32_t n_parallel = 0;
-  std::unique_ptr<scheduler_events> events;  // before its scheduler
-};
+using served_model_ptr = std::shared_ptr<served_model>;
 
 class serving {
  public:
-  // Opens the scheduler of texts. `io` and `life` outlive it.
-  [[nodiscard]] static result<std::unique_ptr<serving>> open(boost::asio::io_context& io,
-                                                             const service_life& life,
-                                                             serving_facts about);
+  // All but `about` outlive it; `models` have loaded what served_model is.
+  serving(boost::asio::io_context& io, const service_life& life, model_table& models,
+          serving_facts about);
   ~serving();
   serving(const serving&) = delete;
   serving& operator=(const serving&) = delete;
@@ -61,41 +48,58 @@ class serving {
   // What `make` gives of the body, on the worker thread.
   using maker = std::function<http::answer(const serving&, const std::string& body)>;
   void answer_by(const http::exchange_ptr& client, maker make);
-  // The same on a thread of its own, for what takes long.
+  // The same with the model that the body names.
+  using model_maker =
+      std::function<http::answer(const serving&, const served_model&, const std::string& body)>;
+  void answer_with_model(const http::exchange_ptr& client, model_maker make);
+  // As answer_by, on a thread of its own, for what takes long.
   void administer(const http::exchange_ptr& client, maker make);
 
   [[nodiscard]] const serving_facts& facts() const { return about_; }
-  [[nodiscard]] const serving_lane& texts() const { return texts_; }
+  [[nodiscard]] model_table& models() const { return models_; }
+  // Any thread. As model_table::loaded.
+  [[nodiscard]] served_model_ptr loaded(std::string_view name = {}) const;
+  [[nodiscard]] std::vector<served_model_ptr> all_loaded() const;
   [[nodiscard]] service_work work() const;
-  [[nodiscard]] std::string metrics(std::size_t n_connections) const;
+  [[nodiscard]] std::string metrics(std::size_t n_connections);
   // Gives up what runs, and lets `io` come to its end.
   void end();
 
   // ---- for its requests ----
   [[nodiscard]] boost::asio::io_context& io() { return io_; }
   [[nodiscard]] worker& tasks() { return *worker_; }
-  [[nodiscard]] request_metrics& counts() { return counts_; }
-  // Any thread: the worker asks for embeddings, whose scheduler is opened when it is first needed.
-  [[nodiscard]] result<serving_lane*> lane_for(openai::endpoint to);
-  // The loop reads its events from now on. Once for each lane; more do nothing.
-  [[nodiscard]] result<void> watch(serving_lane& lane);
+  // Of requests to a model; NULL: of those that were refused before a model was known.
+  [[nodiscard]] request_metrics& counts(const served_model* of);
+  // The worker thread. The model of the name that a body has; nothing: `later` is called on the
+  // worker thread when it is loaded, or cannot be.
+  using model_answer = openai::parsed<served_model_ptr>;
+  [[nodiscard]] std::optional<model_answer> want(std::string_view name,
+                                                 std::function<void(model_answer)> later);
   [[nodiscard]] uint32_t new_seed() { return seeds_(); }  // the worker thread
-  void refuse(const http::exchange_ptr& client, const http::answer& no);
+  void refuse(const http::exchange_ptr& client, const http::answer& no,
+              const served_model* of = nullptr);
   // A request that a drain waits for, as long as it lives.
   [[nodiscard]] std::shared_ptr<void> open_work();
   [[nodiscard]] bool has_ended() const { return ended_; }
 
  private:
-  serving(boost::asio::io_context& io, const service_life& life, serving_facts about);
-  [[nodiscard]] result<void> open_lane(bool embeds, serving_lane& to) const;
+  // A task whose exchange and work come to their end in the loop.
+  struct asked;
   void answer_on(worker& by, const http::exchange_ptr& client, maker make);
+  void reply_in_loop(asked&& what, http::answer said);
+
+  // Counts stay when their model goes.
+  struct model_counts {
+    request_metrics requests;
+    uint32_t n_context = 0;
+  };
 
   boost::asio::io_context& io_;
   const service_life& life_;
+  model_table& models_;
   serving_facts about_;
   std::shared_ptr<std::size_t> n_open_ = std::make_shared<std::size_t>(0);
-  request_metrics counts_;
-  serving_lane texts_, embeddings_;
+  std::map<std::string, model_counts, std::less<>> counts_;  // by the model's name
   std::random_device seeds_;
   bool ended_ = false;
   std::unique_ptr<worker> worker_, admin_;  // last: their tasks may use all of it
@@ -105,5 +109,7 @@ class serving {
 [[nodiscard]] http::answer answer_of(const openai::api_error& why);
 // JSON in one line; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] http::answer answer_of(const nlohmann::ordered_json& content);
+// Why a model does not answer.
+[[nodiscard]] openai::api_error error_of(const model_refusal& why);
 
 }  // namespace bitnet::host

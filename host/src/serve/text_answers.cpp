@@ -32,7 +32,7 @@ ordered_json piece_json(bitnet_token id, const std::string& piece) {
 
 }  // namespace
 
-http::answer tokens_answer(const serving& in, const std::string& body) {
+http::answer tokens_answer(const serving&, const served_model& of, const std::string& body) {
   const auto parsed = openai::parse_object(body, "the body");
   if (!parsed) return answer_of(parsed.error());
   openai::field_reader from(*parsed);
@@ -49,7 +49,7 @@ http::answer tokens_answer(const serving& in, const std::string& body) {
   const uint32_t flags =
       (add_special ? BITNET_TOKENIZE_MODEL_BOS | BITNET_TOKENIZE_MODEL_EOS : 0U) |
       (parse_special ? BITNET_TOKENIZE_PARSE_SPECIAL : 0U);
-  const bitnet_model* const model = in.facts().model;
+  const bitnet_model* const model = of.facts().model.get();
   const auto ids = tokenize(model, content, flags);
   if (!ids) return answer_of(of_text("content", ids.error()));
   ordered_json list = ordered_json::array();
@@ -65,13 +65,13 @@ http::answer tokens_answer(const serving& in, const std::string& body) {
   return answer_of(ordered_json{{"tokens", std::move(list)}});
 }
 
-http::answer text_answer(const serving& in, const std::string& body) {
+http::answer text_answer(const serving&, const served_model& of, const std::string& body) {
   const auto parsed = openai::parse_object(body, "the body");
   if (!parsed) return answer_of(parsed.error());
   openai::field_reader from(*parsed);
   const json* const list = from.any("tokens");
   token_list ids;
-  const uint32_t n_vocab = in.facts().info.n_vocab;
+  const uint32_t n_vocab = of.facts().info.n_vocab;
   const auto is_id = [&](const json& x) {
     return x.is_number_integer() && x.get<double>() >= 0 && x.get<double>() < n_vocab;
   };
@@ -79,23 +79,24 @@ http::answer text_answer(const serving& in, const std::string& body) {
     from.wrong("tokens", fmt::format("an array of token ids from 0 to {}", n_vocab - 1));
   if (const auto& why = from.error()) return answer_of(*why);
   for (const json& one : *list) ids.push_back(one.get<bitnet_token>());
-  const auto text = detokenize(in.facts().model, ids, BITNET_DETOKENIZE_SPECIAL);
+  const auto text = detokenize(of.facts().model.get(), ids, BITNET_DETOKENIZE_SPECIAL);
   if (!text) return answer_of(of_text("tokens", text.error()));
   return answer_of(ordered_json{{"content", *text}});
 }
 
-http::answer prompt_answer(const serving& in, const std::string& body) {
+http::answer prompt_answer(const serving& in, const served_model& of, const std::string& body) {
   const auto parsed = openai::parse_object(body, "the body");
   if (!parsed) return answer_of(parsed.error());
-  const serving_facts& facts = in.facts();
-  openai::model_limits limits = in.texts().limits;
+  const model_facts& facts = of.facts();
+  openai::model_limits limits = of.texts().limits;
   auto asked = openai::parse_request(openai::endpoint::chat, *parsed, body, limits, facts.defaults);
   if (!asked) return answer_of(asked.error());
   limits.n_context = 0;  // nothing is computed: the prompt may be longer than the context
-  const auto prompts = openai::prompts_of(*asked, facts.model, limits, facts.template_name);
+  const auto prompts =
+      openai::prompts_of(*asked, facts.model.get(), limits, in.facts().template_name);
   if (!prompts) return answer_of(prompts.error());
   const openai::prompt& one = prompts->front();
-  const auto text = detokenize(facts.model, one.ids, BITNET_DETOKENIZE_SPECIAL);
+  const auto text = detokenize(facts.model.get(), one.ids, BITNET_DETOKENIZE_SPECIAL);
   if (!text) return answer_of(of_text("messages", text.error()));
   return answer_of(ordered_json{{"prompt", *text}});
 }

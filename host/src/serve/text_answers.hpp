@@ -10,10 +10,13 @@
 namespace bitnet::host {
 
 // {content, add_special, parse_special, with_pieces} to {tokens}.
-[[nodiscard]] http::answer tokens_answer(const serving& in, const std::string& body);
+[[nodiscard]] http::answer tokens_answer(const serving& in, const served_model& of,
+                                         const std::string& body);
 // {tokens} to {content}.
-[[nodiscard]] http::answer text_answer(const serving& in, const std::string& body);
+[[nodiscard]] http::answer text_answer(const serving& in, const served_model& of,
+                                       const std::string& body);
 // The body of a chat to {prompt}.
-[[nodiscard]] http::answer prompt_answer(const serving& in, const std::string& body);
+[[nodiscard]] http::answer prompt_answer(const serving& in, const served_model& of,
+                                         const std::string& body);
 
 }  // namespace bitnet::host

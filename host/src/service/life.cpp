@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <string>
+#include <utility>
 
 namespace bitnet::host {
 namespace {
@@ -24,16 +25,30 @@ void service_life::is_loaded() {
   if (stage_ == stage::loading) stage_ = stage::ready;
 }
 
-void service_life::observe(uint64_t steps, bool has_work, time now) {
-  if (!has_work)
-    waits_since_.reset();
-  else if (steps != steps_ || !waits_since_)
-    waits_since_ = now;
-  steps_ = steps;
+void service_life::observe(std::span<const engine_work> engines, time now) {
+  std::map<std::string, wait> all;
+  for (const engine_work& one : engines) {
+    wait& of = all[one.model];
+    if (const auto before = engines_.find(one.model); before != engines_.end()) of = before->second;
+    if (!one.has_work)
+      of.since.reset();
+    else if (one.steps != of.steps || !of.since)
+      of.since = now;
+    of.steps = one.steps;
+  }
+  engines_ = std::move(all);
+}
+
+std::optional<service_life::time> service_life::waits_since() const {
+  std::optional<time> out;
+  for (const auto& [model, one] : engines_)
+    if (one.since && (!out || *one.since < *out)) out = one.since;
+  return out;
 }
 
 bool service_life::hangs(time now) const {
-  return waits_since_ && now - *waits_since_ >= hang_time_;
+  const auto since = waits_since();
+  return since && now - *since >= hang_time_;
 }
 
 void service_life::asked_to_end(time now) {
@@ -63,7 +78,8 @@ http::answer service_life::health(time now) const {
         {.status = 503,
          .message = fmt::format(
              "requests are queued, and no step has ended for {} s",
-             std::chrono::duration_cast<std::chrono::seconds>(now - *waits_since_).count()),
+             std::chrono::duration_cast<std::chrono::seconds>(now - waits_since().value_or(now))
+                 .count()),
          .code = "engine_hangs"});
   return status_answer("ok");
 }

@@ -4,11 +4,21 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <optional>
+#include <span>
+#include <string>
 
 #include "http/answer.hpp"
 
 namespace bitnet::host {
+
+// What the engine of a model does.
+struct engine_work {
+  std::string model;
+  uint64_t steps = 0;     // that it has ended
+  bool has_work = false;  // that a step would serve
+};
 
 class service_life {
  public:
@@ -22,8 +32,8 @@ class service_life {
 
   // The model is loaded, and the engine has answered.
   void is_loaded();
-  // The scheduler's counter of steps, and whether requests run or wait that a step would serve.
-  void observe(uint64_t steps, bool has_work, time now);
+  // Of all engines that there are.
+  void observe(std::span<const engine_work> engines, time now);
   // SIGTERM, SIGINT: the first begins the drain, the second ends it.
   void asked_to_end(time now);
   // Whether the process may end: asked twice, the drain's time is over, or nothing is unanswered.
@@ -49,8 +59,13 @@ class service_life {
   std::chrono::milliseconds hang_time_, drain_time_;
   stage stage_ = stage::loading;
   time end_of_drain_{};
-  uint64_t steps_ = 0;
-  std::optional<time> waits_since_;  // for the end of a step, with work queued
+  struct wait {
+    uint64_t steps = 0;
+    std::optional<time> since;  // for the end of a step, with work queued
+  };
+  [[nodiscard]] std::optional<time> waits_since() const;  // the engine that waits the longest
+
+  std::map<std::string, wait> engines_;  // by model
 };
 
 }  // namespace bitnet::host

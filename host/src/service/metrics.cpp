@@ -141,16 +141,15 @@ void write_rejections(metrics_text& to, const nlohmann::json& report) {
       to.sample(n.is_number() ? n.get<double>() : 0, {{"reason", reason}});
 }
 
-void write_own(metrics_text& to, const metrics_facts& about, const nlohmann::json& report) {
+void write_own(metrics_text& to, const metrics_facts& about, const model_metrics& of) {
+  const nlohmann::json& report = of.report;
   to.begin("bitnet_backend_info", "gauge", "The backend and the device that compute.");
   to.sample(1, {{"backend", member(report, "backend")},
                 {"device", member(report, "device")},
                 {"version", about.version}});
   write_rows(
       to,
-      {{"bitnet_model_load_seconds", "gauge", "Time to load the model.", about.load_seconds},
-       {"bitnet_connections", "gauge", "Connections of clients.",
-        static_cast<double>(about.n_connections)},
+      {{"bitnet_model_load_seconds", "gauge", "Time to load the model.", of.load_seconds},
        {"bitnet_requests_paused", "gauge", "Choices whose client does not take their tokens.",
         number(report, {"paused"}) + number(report, {"waiting", "paused"})},
        {"bitnet_waiting_tokens", "gauge", "Tokens of prompts that wait.",
@@ -180,16 +179,25 @@ void write_own(metrics_text& to, const metrics_facts& about, const nlohmann::jso
 
 }  // namespace
 
-std::string metrics_of(const metrics_facts& about, const nlohmann::json& report,
-                       const request_metrics& requests) {
-  metrics_text out({{"model_name", about.model_name}, {"engine", "0"}});
-  write_load(out, about, report);
-  write_tokens(out, report);
-  write_speculation(out, report);
-  write_steps(out, report);
-  write_rejections(out, report);
-  requests.write(out, static_cast<uint32_t>(number(report, {"n_context"})));
-  write_own(out, about, report);
+std::string metrics_of(const metrics_facts& about, std::span<const model_metrics> models,
+                       std::span<const request_counts> requests) {
+  metrics_text out;
+  for (const model_metrics& one : models) {
+    out.set_common({{"model_name", one.model_name}, {"engine", "0"}});
+    write_load(out, about, one.report);
+    write_tokens(out, one.report);
+    write_speculation(out, one.report);
+    write_steps(out, one.report);
+    write_rejections(out, one.report);
+    write_own(out, about, one);
+  }
+  for (const request_counts& one : requests) {
+    out.set_common({{"model_name", one.model_name}, {"engine", "0"}});
+    one.counts->write(out, one.n_context);
+  }
+  out.set_common({});
+  write_rows(out, {{"bitnet_connections", "gauge", "Connections of clients.",
+                    static_cast<double>(about.n_connections)}});
   return out.text();
 }
 

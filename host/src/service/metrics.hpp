@@ -4,7 +4,8 @@
 //
 // Threads: one at a time; the service's loop.
 
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 
 #include "service/request_metrics.hpp"
@@ -12,15 +13,28 @@
 namespace bitnet::host {
 
 struct metrics_facts {
-  std::string model_name;  // as /v1/models has it
   std::string version;
-  double load_seconds = 0;  // of the model
   std::size_t n_connections = 0;
   double now_seconds = 0;  // since 1970
 };
 
-// The whole text. `report`: of bitnet_scheduler_report.
-[[nodiscard]] std::string metrics_of(const metrics_facts& about, const nlohmann::json& report,
-                                     const request_metrics& requests);
+// Of a model that is loaded.
+struct model_metrics {
+  std::string model_name;   // as /v1/models has it
+  double load_seconds = 0;  // that it took
+  nlohmann::json report;    // of bitnet_scheduler_report
+};
+
+// Of the requests to a model, loaded or not.
+struct request_counts {
+  std::string model_name;  // "": requests that were refused before a model was known
+  uint32_t n_context = 0;  // 0: not known
+  const request_metrics* counts = nullptr;
+};
+
+// The whole text.
+[[nodiscard]] std::string metrics_of(const metrics_facts& about,
+                                     std::span<const model_metrics> models,
+                                     std::span<const request_counts> requests);
 
 }  // namespace bitnet::host

@@ -46,26 +46,36 @@ std::vector<uint64_t> histogram::cumulated() const {
 }
 
 void metrics_text::begin(std::string_view name, std::string_view type, std::string_view help) {
-  name_ = name;
-  text_ += fmt::format("# HELP {} ", name);
-  add_escaped(text_, help, false);
-  text_ += fmt::format("\n# TYPE {} {}\n", name, type);
+  const auto known = std::ranges::find(families_, name, &family::name);
+  at_ = static_cast<std::size_t>(known - families_.begin());
+  if (known != families_.end()) return;
+  std::string head = fmt::format("# HELP {} ", name);
+  add_escaped(head, help, false);
+  head += fmt::format("\n# TYPE {} {}\n", name, type);
+  families_.push_back({std::string(name), std::move(head)});
+}
+
+std::string metrics_text::text() const {
+  std::string out;
+  for (const family& one : families_) out += one.text;
+  return out;
 }
 
 void metrics_text::line(std::string_view suffix, const metric_labels& more,
                         std::string_view value) {
-  text_.append(name_).append(suffix);
+  std::string& to = families_[at_].text;
+  to.append(families_[at_].name).append(suffix);
   char between = '{';
   for (const metric_labels* labels : {&std::as_const(common_), &more})
     for (const auto& [name, content] : *labels) {
-      text_ += between;
-      text_.append(name).append("=\"");
-      add_escaped(text_, content, true);
-      text_ += '"';
+      to += between;
+      to.append(name).append("=\"");
+      add_escaped(to, content, true);
+      to += '"';
       between = ',';
     }
-  if (between == ',') text_ += '}';
-  text_.append(" ").append(value).append("\n");
+  if (between == ',') to += '}';
+  to.append(" ").append(value).append("\n");
 }
 
 void metrics_text::sample(double value, const metric_labels& more) {

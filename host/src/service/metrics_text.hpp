@@ -36,10 +36,11 @@ class histogram {
 
 class metrics_text {
  public:
-  // `common`: labels of each sample.
-  explicit metrics_text(metric_labels common) : common_(std::move(common)) {}
+  // Labels of each sample that follows.
+  void set_common(metric_labels common) { common_ = std::move(common); }
 
-  // HELP and TYPE, once for each name, before its samples. `type`: counter, gauge, histogram.
+  // The samples that follow have this name. HELP and TYPE are written once for each name, and all
+  // of its samples behind them. `type`: counter, gauge, histogram.
   void begin(std::string_view name, std::string_view type, std::string_view help);
   // Of the name that was begun.
   void sample(double number, const metric_labels& more = {});
@@ -48,13 +49,18 @@ class metrics_text {
   // `counts`: cumulated, of values up to each bound, and of all.
   void samples(std::span<const double> bounds, std::span<const uint64_t> counts, double sum);
 
-  [[nodiscard]] const std::string& text() const { return text_; }
+  [[nodiscard]] std::string text() const;
 
  private:
   void line(std::string_view suffix, const metric_labels& more, std::string_view number);
 
+  struct family {
+    std::string name, text;
+  };
+
   metric_labels common_;
-  std::string name_, text_;
+  std::vector<family> families_;  // in the order in which they were begun
+  std::size_t at_ = 0;            // the family that was begun last
 };
 
 }  // namespace bitnet::host

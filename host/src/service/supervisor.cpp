@@ -27,6 +27,7 @@ struct supervisor::contents : std::enable_shared_from_this<contents> {
   void keep_watch();
   void look();
   void end(std::size_t n_unanswered);
+  void leave();
   void note(const std::string& text) {
     if (hooks.on_note) hooks.on_note(text);
   }
@@ -74,7 +75,7 @@ void supervisor::contents::look() {
   if (is_over) return;
   const auto now = clock::now();
   const service_work work = hooks.look();
-  life.observe(work.steps, work.has_work, now);
+  life.observe(work.engines, now);
   if (watchdog && now >= next_watchdog && !life.hangs(now)) {
     (void)notifier.send("WATCHDOG=1");
     next_watchdog = now + *watchdog;
@@ -102,8 +103,14 @@ void supervisor::contents::keep_watch() {
 }
 
 void supervisor::contents::end(std::size_t n_unanswered) {
-  is_over = true;
   in_order = life.ended_in_time(n_unanswered);
+  note(in_order ? "all requests are answered; the end"
+                : "the end, with requests that are not answered");
+  leave();
+}
+
+void supervisor::contents::leave() {
+  is_over = true;
   boost::system::error_code ignored;
   static_cast<void>(signals.cancel(ignored));
   static_cast<void>(tick.cancel());
@@ -111,8 +118,6 @@ void supervisor::contents::end(std::size_t n_unanswered) {
     server.stop();
   else
     server.abort();
-  note(in_order ? "all requests are answered; the end"
-                : "the end, with requests that are not answered");
   if (hooks.on_end) hooks.on_end();
 }
 
@@ -131,6 +136,10 @@ supervisor::~supervisor() = default;
 void supervisor::is_ready() {
   contents_->life.is_loaded();
   (void)contents_->notifier.send("READY=1\nSTATUS=requests are taken");
+}
+
+void supervisor::give_up() {
+  if (!contents_->is_over) contents_->leave();
 }
 
 bool supervisor::ended_in_order() const {

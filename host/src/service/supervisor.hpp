@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "http/server.hpp"
 #include "service/life.hpp"
@@ -18,8 +19,7 @@ namespace bitnet::host {
 
 // What the service works with, behind the routes.
 struct service_work {
-  uint64_t steps = 0;            // that the engine has ended
-  bool has_work = false;         // that a step would serve
+  std::vector<engine_work> engines;
   std::size_t n_unanswered = 0;  // requests that a drain waits for
 };
 
@@ -40,8 +40,10 @@ class supervisor {
   supervisor(const supervisor&) = delete;
   supervisor& operator=(const supervisor&) = delete;
 
-  // The model is loaded: READY=1.
+  // The first model is loaded: READY=1.
   void is_ready();
+  // There is nothing to serve: the loop ends, and not in order.
+  void give_up();
   // Whether all requests were answered before the end; known once `io` has run out of work.
   [[nodiscard]] bool ended_in_order() const;
 

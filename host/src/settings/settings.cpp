@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <optional>
 #include <stdexcept>
+#include <utility>
 
 #include "settings/config_file.hpp"
 #include "text/items.hpp"
@@ -156,6 +157,9 @@ result<void> settings::add_flags(const arguments& given, std::vector<std::string
     auto* items = std::get_if<std::vector<std::string>>(&one.content);
     if (items != nullptr && one.from == level::flag) {
       items->push_back(use.text);
+    } else if (auto* const text = std::get_if<std::string>(&one.content);
+               text != nullptr && one.from == level::flag) {
+      one.before.push_back(std::exchange(*text, std::get<std::string>(*std::move(content))));
     } else {
       put(*use.row, std::move(*content), level::flag, flag);
     }
@@ -212,6 +216,12 @@ const std::string& settings::text(std::string_view name) const {
 const std::vector<std::string>& settings::list(std::string_view name) const {
   const auto* items = std::get_if<std::vector<std::string>>(&at(name).content);
   return items == nullptr ? no_list : *items;
+}
+
+std::vector<std::string> settings::each_text(std::string_view name) const {
+  std::vector<std::string> out = at(name).before;
+  out.push_back(text(name));
+  return out;
 }
 
 bool settings::given(std::string_view name) const {

@@ -27,6 +27,8 @@ class settings {
   [[nodiscard]] double real(std::string_view name) const;
   [[nodiscard]] const std::string& text(std::string_view name) const;  // "" when not given
   [[nodiscard]] const std::vector<std::string>& list(std::string_view name) const;
+  // Of a text: each value that the command line gives it, in order; else the one that it has.
+  [[nodiscard]] std::vector<std::string> each_text(std::string_view name) const;
 
   // Whether the command has this option; all else that is asked of others is a mistake here.
   [[nodiscard]] bool has(std::string_view name) const { return settings_.contains(name); }
@@ -46,6 +48,7 @@ class settings {
     value content;
     level from = level::built_in;
     std::string origin = "default";
+    std::vector<std::string> before = {};  // values of a text that later flags replaced
   };
 
   result<void> add_defaults(const command& about);

@@ -1,4 +1,4 @@
-#include "serve/worker.hpp"
+#include "service/worker.hpp"
 
 #include <csignal>
 #include <utility>

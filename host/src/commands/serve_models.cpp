@@ -1,0 +1,186 @@
+#include "commands/serve_models.hpp"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "batch/fingerprint.hpp"
+#include "library/json.hpp"
+#include "model_files.hpp"
+#include "models/model_folder.hpp"
+#include "serve/served_model.hpp"
+
+namespace bitnet::host {
+namespace {
+
+using nlohmann::json;
+using load_clock = std::chrono::steady_clock;
+
+// The library's, where options say nothing.
+constexpr uint32_t usual_context = 4096;
+constexpr uint32_t usual_parallel = 32;
+
+uint32_t context_of(const settings& set) {
+  return static_cast<uint32_t>(set.integer("ctx-size"));
+}
+
+// ---- which models ------------------------------------------------------------------------------
+
+// What the user named; the demo model where nothing is.
+std::vector<std::string> named_models(const invocation& in) {
+  if (in.set.flagged("model")) return in.set.each_text("model");
+  if (!in.positionals.empty()) return in.positionals;
+  if (in.set.text("model").empty() && !in.set.text("models-dir").empty()) return {};
+  return {in.set.text("model")};
+}
+
+result<void> check_only_one(const invocation& in) {
+  for (const char* const name : {"alias", "model-draft"})
+    if (!in.set.text(name).empty())
+      return fail(
+          exit_code::usage,
+          fmt::format("--{} is for a server of one model; leave it out, or give one model", name));
+  return {};
+}
+
+result<void> check_names(const std::vector<model_source>& models) {
+  for (auto one = models.begin(); one != models.end(); ++one)
+    if (const auto other =
+            std::find_if(one + 1, models.end(), [&](const auto& x) { return x.name == one->name; });
+        other != models.end())
+      return fail(exit_code::usage, fmt::format("two models are named '{}': {} and {}; rename one",
+                                                one->name, one->file, other->file));
+  return {};
+}
+
+std::string name_of(const invocation& in, const std::string& file) {
+  const std::string& alias = in.set.text("alias");
+  return alias.empty() ? std::filesystem::path(file).stem().string() : alias;
+}
+
+// ---- what one needs ----------------------------------------------------------------------------
+
+uint64_t count_in(const json& of, const char* key) {
+  const auto found = of.find(key);
+  return found != of.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
+}
+
+uint64_t bytes_of_type(const std::string& name, uint64_t values) {
+  return name == "f32"    ? values * 4
+         : name == "q8_0" ? values * 17 / 16
+         : name == "q4_0" ? values * 9 / 16
+                          : values * 2;
+}
+
+// Keys and values of a token, as if each layer had some: of recurrent layers that is too much.
+uint64_t kv_bytes_of_token(const settings& set, const json& model) {
+  const uint64_t values =
+      count_in(model, "layers") * count_in(model, "kv_heads") * count_in(model, "head_dim");
+  return bytes_of_type(set.text("cache-type-k"), values) +
+         bytes_of_type(set.text("cache-type-v"), values);
+}
+
+result<json> inspected(const settings& set, const std::string& file) {
+  const bitnet_model_options options = model_options(set);
+  library_error err;
+  std::string text;
+  const bitnet_status status = fetch(
+      [&](char* out, uint64_t capacity, uint64_t* needed) {
+        return bitnet_inspect(file.c_str(), &options, out, capacity, needed, &err);
+      },
+      text);
+  if (status != BITNET_OK) return failed(status, err, stage::model);
+  return parse_json(text);
+}
+
+result<model_need> need_of(const settings& set, uint32_t n_parallel, const std::string& file) {
+  const auto read = inspected(set, file);
+  if (!read) return std::unexpected(read.error());
+  const json model = read->value("model", json::object());
+  const json host = read->value("host", json::object());
+  const uint64_t trained = count_in(model, "context");
+  const uint64_t wanted = context_of(set) != 0 ? context_of(set) : usual_context;
+  const uint64_t context = trained == 0 ? wanted : std::min(wanted, trained);
+  const uint64_t states = count_in(model.value("recurrent", json::object()), "state_bytes");
+  const uint64_t one = context * kv_bytes_of_token(set, model) + 2 * states;
+  return model_need{.weights = count_in(model, "weight_bytes"),
+                    .least_kv = one,
+                    .most_kv = one * (n_parallel == 0 ? usual_parallel : n_parallel),
+                    .free = count_in(host, "memory_free_bytes")};
+}
+
+// ---- loading one -------------------------------------------------------------------------------
+
+result<model_facts> facts_of(const invocation& in, bitnet_runtime* runtime,
+                             const request_defaults& requests, const model_source& source) {
+  using std::chrono::system_clock;
+  const auto began = load_clock::now();
+  model_facts out;
+  auto model = open_model(in, runtime, source.file, context_of(in.set));
+  if (!model) return std::unexpected(model.error());
+  out.model = *std::move(model);
+  auto draft = open_draft(in, runtime);
+  if (!draft) return std::unexpected(draft.error());
+  out.draft = *std::move(draft);
+  out.info = describe(out.model.get());
+  out.name = source.name;
+  out.fingerprint = batch::fingerprint_of(source.file);
+  out.created =
+      std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
+          .count();
+  out.load_seconds = std::chrono::duration<double>(load_clock::now() - began).count();
+  out.defaults = requests.wish;
+  out.defaults.speculation.draft = out.draft.get();
+  out.open_scheduler = [&in, n_parallel = requests.n_parallel](bitnet_model* of, bool embeds,
+                                                               uint64_t kv_bytes) {
+    return open_scheduler(in, of, context_of(in.set), n_parallel, embeds, kv_bytes);
+  };
+  return out;
+}
+
+}  // namespace
+
+result<model_table_options> given_models(const invocation& in) {
+  model_table_options out;
+  if (in.set.flagged("model") && !in.positionals.empty())
+    return fail(exit_code::usage,
+                fmt::format("-m names the model, and so does '{}'; give one", in.positionals[0]));
+  for (const std::string& wanted : named_models(in)) {
+    auto file = find_model(wanted, in.variables);
+    if (!file) return std::unexpected(file.error());
+    out.models.push_back({name_of(in, *file), *std::move(file)});
+  }
+  out.folder = in.set.text("models-dir");
+  if (!out.folder.empty())
+    if (const auto readable = models_in(out.folder); !readable)
+      return std::unexpected(readable.error());
+  out.any_name = out.models.size() == 1 && out.folder.empty();
+  if (!out.any_name)
+    if (auto ok = check_only_one(in); !ok) return std::unexpected(ok.error());
+  if (auto ok = check_names(out.models); !ok) return std::unexpected(ok.error());
+  out.most_loaded = static_cast<std::size_t>(in.set.integer("models-max"));
+  out.memory = static_cast<uint64_t>(in.set.integer("models-memory")) << 20;
+  out.kv_bytes = static_cast<uint64_t>(in.set.integer("kv-budget")) << 20;
+  out.loads_on_demand = in.set.flag("models-autoload");
+  return out;
+}
+
+model_loader loader_of(const invocation& in, bitnet_runtime* runtime,
+                       const request_defaults& requests) {
+  return {.measure = [&in, n = requests.n_parallel](
+                         const model_source& source) { return need_of(in.set, n, source.file); },
+          .load = [&in, runtime, &requests](const model_source& source, uint64_t kv_bytes)
+              -> result<std::unique_ptr<loaded_model>> {
+            auto facts = facts_of(in, runtime, requests, source);
+            if (!facts) return std::unexpected(facts.error());
+            facts->kv_bytes = kv_bytes;
+            return served_model::open(*std::move(facts));
+          },
+          .on_note = [&in](const std::string& text) { in.out.note(text); }};
+}
+
+}  // namespace bitnet::host
