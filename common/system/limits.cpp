@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <optional>
 #include <system_error>
+#include <utility>
 
 namespace bitnet::limits {
 namespace {
@@ -82,6 +83,14 @@ std::string of_memory() {
 void out_of_memory(char* out, std::size_t size) {
   std::snprintf(out, size, "out of memory");
   add(std::array{addresses, data}, out, size);
+}
+
+std::size_t raise_open_files() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 0;
+  const rlim_t before = std::exchange(limit.rlim_cur, limit.rlim_max);
+  if (::setrlimit(RLIMIT_NOFILE, &limit) != 0) limit.rlim_cur = before;
+  return limit.rlim_cur == RLIM_INFINITY ? 0 : static_cast<std::size_t>(limit.rlim_cur);
 }
 
 }  // namespace bitnet::limits

@@ -21,4 +21,7 @@ namespace bitnet::limits {
 // std::bad_alloc; `out` has room for `size` bytes and is terminated.
 void out_of_memory(char* out, std::size_t size);
 
+// Lets this process open as many files as the system permits it. How many that are; 0: no limit.
+[[nodiscard]] std::size_t raise_open_files();
+
 }  // namespace bitnet::limits

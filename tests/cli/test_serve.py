@@ -20,7 +20,7 @@ GREEDY = {"temperature": 0, "max_tokens": 8}
 LONG = {"temperature": 0, "max_tokens": 400, "ignore_eos": True}
 CHAT = [{"role": "user", "content": "Tell me a story."}]
 TOOLS = [{"type": "function", "function": {"name": "feed", "parameters": {"type": "object", "properties": {}}}}]
-METRIC = re.compile(r"^([a-zA-Z0-9_:]+)\{(.*)\} (\S+)$", re.M)
+METRIC = re.compile(r"^([a-zA-Z0-9_:]+)(?:\{(.*)\})? (\S+)$", re.M)
 
 
 class Server:

@@ -138,11 +138,40 @@ TEST_F(http_server, bounds_connections_and_bodies_of_all_together) {
     first.send(part + std::string(500, 'x'));  // the first body's room is free again
     EXPECT_TRUE(begins(first.read_answer(), "HTTP/1.1 200 "));
   }
-  EXPECT_TRUE(becomes([&] { return n_connections() == 0; }));
+}
+
+TEST_F(http_server, past_its_bound_gives_up_the_connection_that_waits_the_longest) {
+  limits bounds = small_limits();
+  bounds.body_time = bounds.head_time = bounds.idle_time = 5000ms;
+  start(with(bounds));
   std::vector<std::unique_ptr<raw_client>> many;
-  for (std::size_t i = 0; i < bounds.connections; ++i)
+  const auto open_one = [&](std::string_view text) {
     many.push_back(std::make_unique<raw_client>(port_));
+    many.back()->send(std::string(text));
+    std::this_thread::sleep_for(5ms);
+  };
+  open_one("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");  // is answered: it stays
+  open_one("GE");
+  open_one("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\nx");
+  while (many.size() < bounds.connections) open_one("");
   EXPECT_TRUE(becomes([&] { return n_connections() == bounds.connections; }));
+  for (std::size_t i = 1; i < 4; ++i) {
+    open_one("GET /hello HTTP/1.1\r\nHost: x\r\n\r\n");
+    EXPECT_TRUE(begins(many.back()->read_answer(), "HTTP/1.1 200 ")) << i;
+    EXPECT_EQ(many[i]->read_to_end(), "") << i;
+    EXPECT_LE(n_connections(), bounds.connections);
+  }
+}
+
+TEST_F(http_server, refuses_a_connection_where_all_others_are_answered) {
+  limits bounds = small_limits();
+  start(with(bounds));
+  std::vector<std::unique_ptr<raw_client>> many;
+  for (std::size_t i = 0; i < bounds.connections; ++i) {
+    many.push_back(std::make_unique<raw_client>(port_));
+    many.back()->send("GET /wait HTTP/1.1\r\nHost: x\r\n\r\n");
+  }
+  EXPECT_TRUE(becomes([&] { return n_waiting_ == static_cast<int>(bounds.connections); }));
   raw_client late(port_);
   EXPECT_TRUE(begins(late.read_to_end(), "HTTP/1.1 503 "));
 }

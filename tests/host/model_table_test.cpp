@@ -32,7 +32,8 @@ class counted_model final : public loaded_model {
   }
   ~counted_model() override { --alive_; }
   void leave_loop() override {
-    if (!left_.exchange(true)) EXPECT_EQ(std::this_thread::get_id(), loop_);
+    if (left_.exchange(true)) return;
+    EXPECT_EQ(std::this_thread::get_id(), loop_);
   }
   [[nodiscard]] uint64_t bytes() const override { return bytes_; }
   [[nodiscard]] const std::string& name() const { return name_; }

@@ -1,6 +1,7 @@
 // bitnet serve: a server of OpenAI's API.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -14,6 +15,7 @@
 #include "interrupt.hpp"
 #include "serve/serve_routes.hpp"
 #include "service/supervisor.hpp"
+#include "system/limits.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -48,6 +50,14 @@ result<all_keys> keys_of(const settings& set) {
   return all_keys{*std::move(ordinary), *std::move(admin)};
 }
 
+// At most as many as the system lets the process open, beside files and what backends open.
+std::size_t connections_of(const settings& set) {
+  constexpr std::size_t others = 128;
+  const auto wanted = static_cast<std::size_t>(set.integer("max-connections"));
+  const std::size_t open_files = limits::raise_open_files();
+  return open_files == 0 ? wanted : std::min(wanted, std::max(open_files, 2 * others) - others);
+}
+
 result<http::policy> policy_of(const settings& set, const served& with) {
   http::policy out;
   out.routes = serve_routes(with);
@@ -61,6 +71,7 @@ result<http::policy> policy_of(const settings& set, const served& with) {
   const std::chrono::seconds timeout(set.integer("timeout"));
   out.bounds.body_time = timeout;
   out.bounds.write_time = timeout;
+  out.bounds.connections = connections_of(set);
   return out;
 }
 

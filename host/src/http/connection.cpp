@@ -15,7 +15,8 @@ connection::connection(connection_host& host, std::unique_ptr<transport> io, std
       reader_(host.rules().bounds) {}
 
 void connection::begin() {
-  deadline_ = clock::now() + host_.rules().bounds.head_time;
+  waits_since_ = clock::now();
+  deadline_ = waits_since_ + host_.rules().bounds.head_time;
   io_->handshake([self = shared_from_this()](const transport::error_code& ec) {
     if (self->stage_ == stage::closed) return;
     if (ec) return self->close();
@@ -170,7 +171,8 @@ void connection::next_request() {
   if (stage_ != stage::drain || !has_room()) return;
   if (end_when_idle_ || !keeps_alive_) return begin_linger();
   stage_ = stage::head;
-  deadline_ = clock::now() + host_.rules().bounds.idle_time;
+  waits_since_ = clock::now();
+  deadline_ = waits_since_ + host_.rules().bounds.idle_time;
   if (in_.empty() || is_processing_) return;
   asio::post(executor_, [self = shared_from_this()] { self->process(); });
 }
@@ -267,6 +269,11 @@ void connection::look_at_clock(clock::time_point now) {
   const bool is_late = stage_ == stage::body || (stage_ == stage::head && reader_.has_begun());
   if (is_late) return refuse({408, "the request did not come whole in time"});
   close();
+}
+
+std::optional<connection::clock::time_point> connection::waits_since() const {
+  const bool waits = stage_ == stage::handshake || stage_ == stage::head || stage_ == stage::body;
+  return waits ? std::optional(waits_since_) : std::nullopt;
 }
 
 void connection::end_when_idle() {

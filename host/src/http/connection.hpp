@@ -10,6 +10,7 @@
 #include <array>
 #include <chrono>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -55,6 +56,8 @@ class connection final : public answer_sink, public std::enable_shared_from_this
 
   void begin();
   void look_at_clock(clock::time_point now);
+  // Since when it waits for its client's next request to be whole; none while it has one.
+  [[nodiscard]] std::optional<clock::time_point> waits_since() const;
   // Ends it now if no request is under way, else behind its answer.
   void end_when_idle();
   void close();
@@ -109,7 +112,7 @@ class connection final : public answer_sink, public std::enable_shared_from_this
   bool keeps_alive_ = true, is_reading_ = false, is_writing_ = false, is_processing_ = false;
   bool has_dropped_ = false;  // bytes that came ahead of their turn
   bool end_when_idle_ = false, is_shut_ = false;
-  clock::time_point deadline_, write_deadline_, last_sent_;
+  clock::time_point waits_since_, deadline_, write_deadline_, last_sent_;
 };
 
 }  // namespace bitnet::host::http

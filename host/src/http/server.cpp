@@ -42,6 +42,7 @@ struct server::contents final : connection_host, std::enable_shared_from_this<co
   void accept(listener& on);
   void accept_later(listener& on);
   void take(listener& on, stream_socket&& socket);
+  [[nodiscard]] bool make_room();
   void keep_time();
   void stop();
   void abort();
@@ -118,8 +119,21 @@ void server::contents::accept_later(listener& on) {
   });
 }
 
+// Many connections that never send a whole request must not keep others out.
+bool server::contents::make_room() {
+  if (connections.size() < rules_of.bounds.connections) return true;
+  std::shared_ptr<connection> oldest;
+  for (const auto& [key, one] : connections)
+    if (const auto since = one->waits_since();
+        since && (!oldest || *since < oldest->waits_since().value_or(*since)))
+      oldest = one;
+  if (!oldest) return false;
+  oldest->close();
+  return true;
+}
+
 void server::contents::take(listener& on, stream_socket&& socket) {
-  if (connections.size() >= rules_of.bounds.connections) {
+  if (!make_room()) {
     const answer no = unavailable_answer("too many connections; try again", 1);
     const std::string text = head_text({.status = no.status,
                                         .content_type = no.content_type,
