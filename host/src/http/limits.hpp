@@ -14,8 +14,8 @@ struct limits {
   std::size_t all_body_bytes = std::size_t{256} * 1024 * 1024;  // of all bodies at a time: 503
   std::size_t ahead_bytes = std::size_t{64} * 1024;  // of requests behind the one that is answered
   std::size_t output_bytes = std::size_t{256} * 1024;  // of a stream that the client has not taken
-  // More: the one goes that has waited the longest for a request of its client; 503 where all others
-  // are answered.
+  // More: the one goes that has waited the longest for a request of its client; 503 where all
+  // others are answered.
   std::size_t connections = 2048;
   std::chrono::milliseconds head_time{10'000};   // from the first byte, or the accept, to the head
   std::chrono::milliseconds body_time{60'000};   // from the head to the end of the body
