@@ -47,6 +47,7 @@ struct wish {
   const bitnet_speculation* speculation = nullptr;
   uint32_t prompt_logprobs = 0, n_prompt_top = 0;
   std::function<void(bitnet_sampling&)> change = nullptr;  // of what samples its text
+  int32_t reasoning_budget = -1;                           // of thinking that the prompt opened
 };
 
 // As demo_session chooses it.
@@ -121,6 +122,9 @@ class scheduler : public testing::Test {
     g.sampling = &s;
     if (w.grammar != nullptr) g.grammar = {w.grammar, std::char_traits<char>::length(w.grammar)};
     g.speculation = w.speculation;
+    g.reasoning_budget = w.reasoning_budget;
+    g.in_reasoning = 1;
+    g.reasoning_ends = {"</think>", 8};
     return g;
   }
 

@@ -155,6 +155,19 @@ TEST_F(speculation, a_grammar_is_kept_to) {
   }
 }
 
+// What ends thinking is no draft's, and rejects one.
+TEST_F(speculation, thinking_ends_at_the_same_token) {
+  const auto look_up = speculation_of(BITNET_SPECULATION_NGRAM);
+  const auto model = speculation_of(BITNET_SPECULATION_DRAFT, demo_.model);
+  for (uint32_t seed = 0; seed < 12; ++seed)
+    for (const auto* how : {&look_up, &model}) {
+      wish w = wish_of(seed, seed % 2 == 0 ? 0.0F : 1.0F, how);
+      w.max_tokens = 30;
+      w.reasoning_budget = static_cast<int32_t>(seed);
+      expect_same_alone(w);
+    }
+}
+
 TEST_F(speculation, what_is_wrong_is_refused_with_what_to_do) {
   const auto of_other = [&](bitnet_speculation s) {
     const wish w = wish_of(1, 0, &s);

@@ -442,10 +442,11 @@ typedef struct bitnet_chat_info {
   bitnet_str grammar; /* GBNF, for bitnet_generation: binds the answer to a call where tool_choice
                          demands one, behind thinking if the model may think. The arguments are
                          valid by the schema of the tool, but for `unbound`. Without size: none */
-  bitnet_str reasoning_ends; /* what ends the thinking, "</think>": to end it early, add its tokens
-                                to the sequence and push it to the answer */
+  bitnet_str reasoning_ends; /* what ends the thinking, "</think>"; reasoning_budget of
+                                bitnet_generation ends it early */
   bitnet_str unbound; /* tools with a schema that `grammar` does not follow, whose arguments may be
                          anything: a line for each, "NAME: PATH: why". Without size: none */
+  bitnet_str reasoning_begins; /* what begins the thinking, "<think>" */
 } bitnet_chat_info;
 
 BITNET_API void bitnet_chat_request_defaults(bitnet_chat_request* request, uint32_t size);
@@ -717,6 +718,16 @@ typedef struct bitnet_generation {
    * BITNET_INVALID_ARGUMENT. A message names the place in the schema by a JSON pointer; otherwise
    * as `grammar`. */
   bitnet_str json_schema;
+  /* The thinking of the answer, of which these are members of bitnet_chat_info: it begins with the
+   * text where in_reasoning is not 0, else where the first word of the text is reasoning_begins, and
+   * ends at reasoning_ends. Behind reasoning_budget of its tokens come those of reasoning_ends,
+   * whatever the model would have given, at once or where a grammar or schema allows them; they are
+   * tokens of the text as all others are. -1, or reasoning_ends without size: no bound. At most 64
+   * bytes each; BITNET_UNSUPPORTED where the vocabulary cannot write reasoning_ends. */
+  int32_t reasoning_budget;
+  uint32_t in_reasoning;
+  bitnet_str reasoning_begins;
+  bitnet_str reasoning_ends;
 } bitnet_generation;
 
 typedef struct bitnet_generation_result {
@@ -732,7 +743,7 @@ typedef struct bitnet_generation_result {
   uint64_t n_accepted; /* of these: that are in the text */
 } bitnet_generation_result;
 
-/* max_tokens -1, nothing else. */
+/* max_tokens and reasoning_budget -1, nothing else. */
 BITNET_API void bitnet_generation_defaults(bitnet_generation* options, uint32_t size);
 
 /* Whether bitnet_generation takes this grammar; fails as bitnet_generate would. Any thread. */

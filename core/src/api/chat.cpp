@@ -163,6 +163,7 @@ bitnet_status bitnet_chat_describe(const bitnet_chat* chat, bitnet_chat_info* ou
     info.grammar = borrowed(made.grammar);
     info.reasoning_ends = borrowed(made.dialect->thinking_ends);
     info.unbound = borrowed(made.unbound);
+    info.reasoning_begins = borrowed(made.dialect->thinking_begins);
     return bitnet::api::give_result(info, out);
   });
 }

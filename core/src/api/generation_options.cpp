@@ -76,6 +76,8 @@ bitnet::result<bitnet::api::taken_generation> bitnet::api::take_generation(
                   listed(s->dry_breakers, s->n_dry_breakers, "dry_breakers"),
                   listed(o->grammar.data, o->grammar.size, "grammar"),
                   listed(o->json_schema.data, o->json_schema.size, "json_schema"),
+                  listed(o->reasoning_begins.data, o->reasoning_begins.size, "reasoning_begins"),
+                  listed(o->reasoning_ends.data, o->reasoning_ends.size, "reasoning_ends"),
                   listed(o->stop_strings, o->n_stop_strings, "stop_strings"),
                   listed(o->stop_tokens, o->n_stop_tokens, "stop_tokens")})
     if (!ok) return std::unexpected(ok.error());
@@ -90,6 +92,11 @@ bitnet::result<bitnet::api::taken_generation> bitnet::api::take_generation(
   if (o->grammar.size != 0 && o->json_schema.size != 0)
     return fail(BITNET_INVALID_ARGUMENT,
                 "a generation has both a grammar and a JSON schema; give one of them");
+  if (o->reasoning_budget > 0 && o->reasoning_ends.size == 0)
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("reasoning_budget is {}, and reasoning_ends is empty; give the text that "
+                            "ends the thinking, which bitnet_chat_info has",
+                            o->reasoning_budget));
   return taken_generation{*o, *s};
 }
 
@@ -105,6 +112,10 @@ bitnet::result<bitnet::generate::options> bitnet::api::generation_options_of(
   for (uint32_t i = 0; i < o.n_stop_strings; ++i)
     g.stop_strings.emplace_back(view(o.stop_strings[i]));
   g.stop_tokens.assign(o.stop_tokens, o.stop_tokens + o.n_stop_tokens);
+  g.thinking = {.most_tokens = o.reasoning_budget < 0 ? -1 : o.reasoning_budget,
+                .is_open = o.in_reasoning != 0,
+                .begins = std::string(view(o.reasoning_begins)),
+                .ends = std::string(view(o.reasoning_ends))};
   return g;
 }
 
@@ -133,6 +144,7 @@ void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size) {
 void bitnet_generation_defaults(bitnet_generation* options, uint32_t size) {
   bitnet_generation ours{};
   ours.max_tokens = -1;
+  ours.reasoning_budget = -1;
   bitnet::api::give_defaults(ours, options, size);
 }
 

@@ -56,9 +56,12 @@ std::vector<int32_t> ends_of(const tokenizer::tokenizer& tokens, const options& 
 // What tells the parts of an answer apart is text also where a vocabulary has it as control tokens,
 // which have none: thinking that nobody saw end would swallow the answer.
 // docs/reference/models.md#answers
-std::vector<int32_t> find_tags(const tokenizer::tokenizer& tokens) {
+std::vector<int32_t> find_tags(const tokenizer::tokenizer& tokens,
+                               const thinking_options& thinking) {
   std::vector<int32_t> out;
-  for (const std::string_view tag : answer::answer_tags())
+  std::vector<std::string_view> tags = answer::answer_tags();
+  if (thinking.is_bound()) tags.insert(tags.end(), {thinking.begins, thinking.ends});
+  for (const std::string_view tag : tags)
     if (const auto id = tokens.find(tag)) out.push_back(*id);
   return out;
 }
@@ -71,14 +74,16 @@ result<generation> generation::make(const tokenizer::tokenizer& tokens, uint32_t
   if (o.ignore_end) forbid_end(o.sampling, tokens);
   auto sampler = sampling::sampler::make(o.sampling, n_vocab);
   if (!sampler) return std::unexpected(std::move(sampler.error()));
-  return generation(tokens, n_vocab, std::move(o), *std::move(sampler), history, room);
+  generation out(tokens, n_vocab, std::move(o), *std::move(sampler), history, room);
+  if (auto ok = out.bound_thinking(); !ok) return std::unexpected(std::move(ok.error()));
+  return out;
 }
 
 generation::generation(const tokenizer::tokenizer& tokens, uint32_t n_vocab, options o,
                        sampling::sampler sampler, std::span<const int32_t> history, uint64_t room)
     : options_(std::move(o)),
       tokens_(&tokens),
-      tags_(find_tags(tokens)),
+      tags_(find_tags(tokens, options_.thinking)),
       sampler_(std::move(sampler)),
       stream_(options_.stop_strings),
       n_vocab_(n_vocab),
@@ -88,6 +93,14 @@ generation::generation(const tokenizer::tokenizer& tokens, uint32_t n_vocab, opt
   out_.tokens.reserve(std::min({most, room, first_tokens}));
   for (const int32_t id : history) sampler_.accept(id);
   if (options_.grammar != nullptr) options_.grammar->begin(ends_of(tokens, options_));
+}
+
+result<void> generation::bound_thinking() {
+  if (!options_.thinking.is_bound()) return {};
+  auto bound = thinking_bound::make(*tokens_, options_.thinking, options_.grammar != nullptr);
+  if (!bound) return std::unexpected(std::move(bound.error()));
+  thinking_ = *std::move(bound);
+  return {};
 }
 
 result<generation::wish> generation::wants() {
@@ -134,8 +147,10 @@ result<int32_t> generation::sample(const row& r) {
   if (options_.logprobs && !r.ids.empty())
     return fail(BITNET_INTERNAL,
                 "log probabilities need all logits, but a row has only the largest");
-  const auto id = r.ids.empty() ? sampler_.sample(r.logits, allowed_)
-                                : sampler_.sample_listed(r.ids, r.listed, allowed_);
+  const auto forced = thinking_ ? thinking_->forced(allowed_) : std::nullopt;
+  const auto id = forced          ? result<int32_t>(*forced)
+                  : r.ids.empty() ? sampler_.sample(r.logits, allowed_)
+                                  : sampler_.sample_listed(r.ids, r.listed, allowed_);
   if (id && options_.logprobs) find_logprobs(r.logits, *id, options_.n_logprobs, last_.logprobs);
   return id;
 }
@@ -189,6 +204,7 @@ result<void> generation::push_text(int32_t id) {
   if (!piece) return std::unexpected(std::move(piece.error()));
   if (options_.grammar != nullptr)
     if (auto ok = options_.grammar->accept(*piece); !ok) return ok;
+  if (thinking_) thinking_->take(*piece);
   last_.text = stream_.push(*piece);
   const bool go_on = show(last_.text);
   if (const auto stop = stream_.stopped_by()) {

@@ -18,6 +18,7 @@
 #include <cstdint>
 #include <functional>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -28,6 +29,7 @@
 #include "generate/logprobs.hpp"
 #include "generate/row.hpp"
 #include "generate/text_stream.hpp"
+#include "generate/thinking_bound.hpp"
 #include "grammar/guide.hpp"
 #include "sampling/sampler.hpp"
 #include "tokenizer/tokenizer.hpp"
@@ -48,6 +50,9 @@ struct options {
   std::function<bool(std::string_view)> text;
   bool logprobs = false;    // of each token; every step then has to bring all logits
   uint32_t n_logprobs = 0;  // of the largest beside it, <= most_logprobs
+  // How much it may think. The tokens that end the thinking come whatever the rows say, and count
+  // as all others do.
+  thinking_options thinking;
 };
 
 struct outcome {
@@ -100,6 +105,7 @@ class generation {
  private:
   generation(const tokenizer::tokenizer& tokens, uint32_t n_vocab, options o,
              sampling::sampler sampler, std::span<const int32_t> history, uint64_t room);
+  result<void> bound_thinking();
   result<void> ask_grammar();
   [[nodiscard]] uint32_t needed_logits() const;
   [[nodiscard]] bool is_long_enough() const;
@@ -113,6 +119,7 @@ class generation {
   std::vector<int32_t> tags_;  // control tokens that are text all the same
   sampling::sampler sampler_;
   text_stream stream_;
+  std::optional<thinking_bound> thinking_;
   uint32_t n_vocab_;
   bool begins_;  // nothing is before the text
   uint64_t room_;

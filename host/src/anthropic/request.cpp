@@ -49,19 +49,20 @@ void read_stops(field_reader& in, request& to) {
   }
 }
 
-// How much the model is to think. A budget is no bound: max_tokens is one, of thinking and answer.
-std::string effort_of(field_reader& in) {
+// How much the model is to think.
+std::string effort_of(field_reader& in, openai::generation_wish& how) {
   const json* const found = in.any("thinking");
   if (found == nullptr || in.error()) return "";
   if (!found->is_object()) return in.wrong("thinking", "an object with 'type'"), "";
   field_reader fields(*found, "thinking.");
   std::string type;
   fields.text("type", type);
-  double budget = 0;
+  int32_t budget = how.reasoning_budget;
   fields.number("budget_tokens", 1, std::numeric_limits<int32_t>::max(), budget);
   if (type != "enabled" && type != "disabled" && type != "adaptive")
     fields.wrong("type", R"("enabled", "disabled" or "adaptive")");
   if (const auto& why = fields.error()) in.keep(*why);
+  if (type == "enabled") how.reasoning_budget = budget;
   return type == "disabled" ? "none" : type == "enabled" ? "high" : "";
 }
 
@@ -90,7 +91,7 @@ openai::parsed<request> read(const json& body, std::string_view text,
   out.messages = messages_of(in, text, defaults.keeps_billing_header);
   const openai::tool_list tools = openai::read_tools(in, text, "custom", "input_schema");
   read_choice(in, out);
-  out.template_arguments = openai::template_arguments_of(in, effort_of(in));
+  out.template_arguments = openai::template_arguments_of(in, effort_of(in, out.how));
   if (const auto& why = in.error()) return std::unexpected(*why);
   out.tools = tools.text;
   out.repeated = ignored_of(tools);

@@ -23,7 +23,7 @@ result<void> conversation::rewind(const token_list& ids, token_list& rest) {
 }
 
 result<conversation::answer> conversation::ask(std::vector<chat_message> more,
-                                               const generation_plan& plan, answer_printer& to) {
+                                               generation_plan& plan, answer_printer& to) {
   const std::size_t before = messages_.size();
   messages_.insert(messages_.end(), std::make_move_iterator(more.begin()),
                    std::make_move_iterator(more.end()));
@@ -34,6 +34,7 @@ result<conversation::answer> conversation::ask(std::vector<chat_message> more,
   auto prompt = chat_ids(model_, form_, messages_);
   if (!prompt) return give_up(prompt.error());
   if (prompt->ids.empty()) return give_up({exit_code::usage, "the message is empty"});
+  plan.answer_to(prompt->chat.get());
   token_list rest;
   if (auto done = rewind(prompt->ids, rest); !done) return give_up(done.error());
   if (auto opened = to.open(*prompt, form_); !opened) return give_up(opened.error());

@@ -35,6 +35,7 @@ result<request_defaults> given_request_defaults(const settings& set) {
   out.wish.max_tokens = static_cast<int32_t>(set.integer("n-predict"));
   if (out.wish.max_tokens == 0)
     return fail(exit_code::usage, "--n-predict expects at least 1, or -1 for no limit, found 0");
+  out.wish.reasoning_budget = static_cast<int32_t>(set.integer("reasoning-budget"));
   const auto speculation = given_speculation(set);
   if (!speculation) return std::unexpected(speculation.error());
   out.wish.speculation = *speculation;

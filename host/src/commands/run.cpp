@@ -105,10 +105,11 @@ result<nlohmann::json> answer_json(const invocation& in, const std::string& text
   return said;
 }
 
-result<int> run_prompt(const invocation& in, const engine& all, const generation_plan& plan,
+result<int> run_prompt(const invocation& in, const engine& all, generation_plan& plan,
                        const chat_form& form, const std::string& prompt) {
   auto asked = prompt_ids(in, all.model.get(), form, prompt);
   if (!asked) return std::unexpected(asked.error());
+  plan.answer_to(asked->chat.get());
   if (plan.is_random()) in.out.note(fmt::format("seed={}", plan.seed()));
 
   const bool as_json = in.set.flag("json");

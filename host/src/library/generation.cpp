@@ -159,6 +159,7 @@ result<generation_plan> generation_plan::from(const settings& set, text_form for
   }
   for (const std::string& stop : plan.stops_) plan.stop_views_.push_back(borrowed(stop));
   plan.max_tokens_ = static_cast<int32_t>(set.integer("n-predict"));
+  plan.reasoning_budget_ = static_cast<int32_t>(set.integer("reasoning-budget"));
   auto speculation = given_speculation(set);
   if (!speculation) return std::unexpected(speculation.error());
   plan.speculation_ = *speculation;
@@ -183,6 +184,18 @@ result<void> generation_plan::take_breakers(const settings& set) {
 
 void generation_plan::draft_with(bitnet_model* draft) {
   speculation_.draft = draft;
+}
+
+void generation_plan::answer_to(const bitnet_chat* chat) {
+  reasoning_ends_.clear();
+  if (chat == nullptr) return;
+  bitnet_chat_info info{};
+  info.struct_size = sizeof info;
+  library_error err;
+  if (bitnet_chat_describe(chat, &info, &err) != BITNET_OK) return;  // fails for NULL alone
+  in_reasoning_ = info.in_reasoning != 0;
+  reasoning_begins_.assign(info.reasoning_begins.data, info.reasoning_begins.size);
+  reasoning_ends_.assign(info.reasoning_ends.data, info.reasoning_ends.size);
 }
 
 result<bitnet_speculation> given_speculation(const settings& set) {
@@ -237,6 +250,12 @@ bitnet_generation generation_plan::options() const {
   g.grammar = borrowed(form_.grammar);
   g.json_schema = borrowed(form_.json_schema);
   if (speculation_.type != BITNET_SPECULATION_NONE) g.speculation = &speculation_;
+  // A form leaves no room for thinking.
+  const bool has_form = !form_.grammar.empty() || !form_.json_schema.empty();
+  g.reasoning_budget = reasoning_ends_.empty() || has_form ? -1 : reasoning_budget_;
+  g.in_reasoning = in_reasoning_ ? 1 : 0;
+  g.reasoning_begins = borrowed(reasoning_begins_);
+  g.reasoning_ends = borrowed(reasoning_ends_);
   return g;
 }
 

@@ -40,6 +40,8 @@ class generation_plan {
 
   // The model of --model-draft, borrowed; NULL: there is none.
   void draft_with(bitnet_model* draft);
+  // The chat that is answered, whose thinking --reasoning-budget bounds. NULL: no chat.
+  void answer_to(const bitnet_chat* chat);
   // Pointers into this plan; valid while it lives at its place, unchanged.
   [[nodiscard]] bitnet_generation options() const;
 
@@ -57,6 +59,9 @@ class generation_plan {
   text_form form_;
   bitnet_speculation speculation_{};
   int32_t max_tokens_ = -1;
+  int32_t reasoning_budget_ = -1;
+  bool in_reasoning_ = false;
+  std::string reasoning_begins_, reasoning_ends_;
 };
 
 // As --spec-type, --draft-max, --draft-min and --spec-ngram-size-n say; without its draft model.

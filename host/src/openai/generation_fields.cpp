@@ -28,6 +28,12 @@ void read_max_tokens(field_reader& in, generation_wish& how) {
   }
 }
 
+// llama-server's name is the last.
+void read_reasoning_budget(field_reader& in, generation_wish& how) {
+  for (const char* name : {"reasoning_budget", "thinking_budget_tokens"})
+    in.number(name, -1, most_tokens, how.reasoning_budget);
+}
+
 void read_seed(field_reader& in, generation_wish& how) {
   const json* const found = in.any("seed");
   if (found == nullptr) return;
@@ -130,6 +136,7 @@ void read_generation(field_reader& in, std::string_view body, uint32_t n_vocab,
   how.sampling.ignore_eos = ignores_end ? 1 : 0;
   in.number("n", 1, most_choices, how.n_choices);
   read_max_tokens(in, how);
+  read_reasoning_budget(in, how);
   read_seed(in, how);
   read_stops(in, how);
   read_biases(in, n_vocab, how);
@@ -156,6 +163,12 @@ generation_view::generation_view(const generation_wish& how, const token_list& p
   generation_.grammar = {how.grammar.data(), how.grammar.size()};
   generation_.json_schema = {how.json_schema.data(), how.json_schema.size()};
   if (how.speculation.type != BITNET_SPECULATION_NONE) generation_.speculation = &how.speculation;
+  if (!how.reasoning_ends.empty()) {
+    generation_.reasoning_budget = how.reasoning_budget;
+    generation_.in_reasoning = how.in_reasoning ? 1 : 0;
+    generation_.reasoning_begins = {how.reasoning_begins.data(), how.reasoning_begins.size()};
+    generation_.reasoning_ends = {how.reasoning_ends.data(), how.reasoning_ends.size()};
+  }
   bitnet_request_defaults(&request_, sizeof request_);
   request_.n_choices = how.n_choices;
   request_.best_of = how.best_of;

@@ -10,6 +10,10 @@
 namespace bitnet::host::openai {
 namespace {
 
+std::string text_of(bitnet_str view) {
+  return view.size == 0 ? std::string() : std::string(view.data, view.size);
+}
+
 // Asks a call for its number of tokens, then for them: `call(out, capacity, count)`.
 template <class Call>
 bitnet_status fetch_ids(Call call, token_list& ids) {
@@ -66,6 +70,11 @@ parsed<prompt> chat_prompt(request& from, const bitnet_model* with, const char* 
   status = bitnet_chat_describe(opened, &info, &err);
   if (status != BITNET_OK) return std::unexpected(error_of(status, err.message, "messages"));
   out.ids.assign(info.tokens, info.tokens + info.n_tokens);
+  // A form leaves no room for thinking.
+  if (from.how.has_form() && info.grammar.size == 0) return out;
+  from.how.in_reasoning = info.in_reasoning != 0;
+  from.how.reasoning_begins = text_of(info.reasoning_begins);
+  from.how.reasoning_ends = text_of(info.reasoning_ends);
   if (info.grammar.size == 0) return out;
   if (from.how.has_form())
     return unsupported("tool_choice",

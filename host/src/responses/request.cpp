@@ -46,13 +46,14 @@ void refuse_logprobs(field_reader& in) {
     if (one == "message.output_text.logprobs") in.keep(openai::unsupported("include", why).error());
 }
 
-std::string effort_of(field_reader& in) {
+std::string effort_of(field_reader& in, openai::generation_wish& how) {
   const json* const found = in.any("reasoning");
   if (found == nullptr || in.error()) return "";
   if (!found->is_object()) return in.wrong("reasoning", "an object with 'effort'"), "";
   field_reader fields(*found, "reasoning.");
   std::string effort;
   fields.text("effort", effort);
+  fields.number("max_tokens", 1, std::numeric_limits<int32_t>::max(), how.reasoning_budget);
   constexpr std::array known = {"", "none", "minimal", "low", "medium", "high", "xhigh"};
   if (std::ranges::find(known, effort) == known.end())
     fields.wrong("effort", "\"none\", \"minimal\", \"low\", \"medium\", \"high\" or \"xhigh\"");
@@ -119,7 +120,7 @@ openai::parsed<request> parse_request(const json& body, std::string_view text,
   const json messages = messages_of(in);
   const openai::tool_list tools = openai::read_tools(in, text, "function", "parameters");
   out.tool_choice = tool_choice_of(in);
-  out.template_arguments = openai::template_arguments_of(in, effort_of(in));
+  out.template_arguments = openai::template_arguments_of(in, effort_of(in, out.how));
   if (const json* const metadata = in.any("metadata"); metadata && !metadata->is_object())
     in.wrong("metadata", "an object");
   if (const auto& why = in.error()) return std::unexpected(*why);

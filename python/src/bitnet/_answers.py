@@ -87,6 +87,9 @@ class _Chat:
             self.tokens = list(info.tokens[0:info.n_tokens])
             self.dialect = _native.piece_of(info.dialect)
             self.grammar = _native.piece_of(info.grammar)
+            self.reasoning = {"in_reasoning": bool(info.in_reasoning),
+                              "reasoning_begins": _native.piece_of(info.reasoning_begins),
+                              "reasoning_ends": _native.piece_of(info.reasoning_ends)}
             self.unbound = _native.piece_of(info.unbound).splitlines()
             answer = ffi.new("bitnet_answer**")
             _native.call(lib.bitnet_chat_answer, made[0], ffi.NULL, answer)
@@ -109,6 +112,7 @@ class AnswerStream(Iterator[AnswerPart]):
             for line in self._chat.unbound:
                 warnings.warn(f"the arguments of a tool may be anything: {line}", Unbound, stacklevel=3)
             asked["grammar"] = self._chat.grammar
+        asked = {**self._chat.reasoning, **asked}
         self._ended = False
         self._stream = Stream(model.session(), self._chat.tokens, asked, own=True)  # type: ignore[arg-type]
 

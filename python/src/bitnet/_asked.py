@@ -13,6 +13,7 @@ from ._native import ffi, lib, numbers
 Prompt = Union[str, Sequence[int], Sequence[Message]]
 
 _THINKING = "<think>"
+_THOUGHT = "</think>"
 _STOPS = {number: name.removeprefix("BITNET_STOP_").lower() for name, number in numbers.items()
           if name.startswith("BITNET_STOP_")}
 
@@ -29,7 +30,9 @@ class Generating(TypedDict, total=False):
     not change the text; `draft` is the model that does, of the same vocabulary, and is open until the session or
     engine is closed. `draft_max`, `draft_min` and `ngram_size` are tokens. `template` and `parse_special_in_messages`
     are for messages, as in
-    Model.tokenize_chat().
+    Model.tokenize_chat(). `reasoning_budget` is how many tokens of thinking may come before its end is written; the
+    thinking is between `reasoning_begins` and `reasoning_ends`, "<think>" and "</think>" unless they are given, and
+    `in_reasoning` says that the prompt has opened it, as is known of messages.
     """
 
     max_tokens: int
@@ -67,6 +70,10 @@ class Generating(TypedDict, total=False):
     draft_min: int
     ngram_size: int
     json_schema: Union[str, bool, Mapping[str, Any]]
+    reasoning_budget: int
+    in_reasoning: bool
+    reasoning_begins: str
+    reasoning_ends: str
     template: str
     parse_special_in_messages: bool
 
@@ -112,6 +119,9 @@ class Asked:
         self.max_tokens = how.pop("max_tokens", None)
         breakers = how.pop("dry_breakers", None)
         grammar, json_schema = how.pop("grammar", None), how.pop("json_schema", None)
+        budget, in_reasoning = how.pop("reasoning_budget", None), how.pop("in_reasoning", False)
+        tags = {name: how.pop(name, usual) for name, usual in
+                (("reasoning_begins", _THINKING), ("reasoning_ends", _THOUGHT))}
         self.draft: Model | None = how.pop("draft", None)
         if self.draft is not None and not isinstance(self.draft, Model):
             raise TypeError(f"draft is a bitnet.Model, not {type(self.draft).__name__}")
@@ -131,7 +141,10 @@ class Asked:
             if isinstance(breakers, str):
                 raise TypeError(f"dry_breakers is a list of texts, not {breakers!r}")
             self._sampling.give_list("dry_breakers", "bitnet_str", self._views(self._sampling, "dry_breakers", breakers))
-        self.options = _native.Options("bitnet_generation").give(max_tokens=self.max_tokens)
+        self.options = _native.Options("bitnet_generation").give(
+            max_tokens=self.max_tokens, reasoning_budget=budget, in_reasoning=bool(in_reasoning))
+        for name, text in tags.items() if budget is not None else ():
+            setattr(self.options.struct, name, self._views(self.options, name, [text])[0])
         self.options.struct.speculation = self.options.keep(ahead).struct
         self._ahead = ahead
         self._give_texts(grammar, json_schema)

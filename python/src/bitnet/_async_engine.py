@@ -337,6 +337,7 @@ class AsyncEngine(Owner):
             how = dict(how)
             options = _request_options(how)
             ids, begun = self._prompt(prompt, how)
+            how.setdefault("in_reasoning", bool(begun))
             asked = Asked(how)
             asked.drafts_for(self._handle)
             options.struct.generation = asked.options.struct

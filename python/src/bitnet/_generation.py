@@ -103,6 +103,7 @@ class _Run:
         check_names(how, Generating)
         ids, self._first = self.session._prompt(self._pointer, prompt, how.pop("template", None),
                                                 how.pop("parse_special_in_messages", False))
+        how.setdefault("in_reasoning", bool(self._first))
         self._how = Asked(how)
         self._how.drafts_for(self.session._handle)
         generation = self._how.options.struct
