@@ -48,6 +48,21 @@ class Responses(test_serve.Serving):
         self.assertEqual(self.server.post("/v1/chat/completions/input_tokens", messages=CHAT)["input_tokens"],
                          used["input_tokens"])
 
+    def test_log_probabilities_are_those_of_a_chat(self):
+        wanted = self.chat(max_tokens=12, logprobs=True, top_logprobs=2)["logprobs"]["content"]
+        body = {"input": ASK, "temperature": 0, "max_output_tokens": 12, "top_logprobs": 2,
+                "include": ["reasoning.encrypted_content", "message.output_text.logprobs"]}
+        part = self.server.post("/v1/responses", **body)["output"][0]["content"][0]
+        self.assertEqual(part["logprobs"], wanted)
+        self.assertEqual("".join(x["token"] for x in wanted), part["text"])
+        events = events_of(self.server, "/v1/responses", body)
+        of = {name: [x for e in events if e["type"] == f"response.output_text.{name}" for x in e["logprobs"]]
+              for name in ("delta", "done")}
+        self.assertEqual((of["delta"], of["done"]), (wanted, wanted))
+        self.assertEqual(events[-1]["response"]["output"][0]["content"][0]["logprobs"], wanted)
+        ended = self.server.post("/v1/responses", **{**body, "max_output_tokens": 400})["output"][0]["content"][0]
+        self.assertEqual("".join(x["token"] for x in ended["logprobs"]).rstrip(), ended["text"].rstrip())
+
     def test_a_form_is_followed(self):
         out = self.server.post("/v1/responses", input=ASK, temperature=0,
                                text={"format": {"type": "json_schema", "name": "x", "schema": CITY}})

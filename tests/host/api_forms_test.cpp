@@ -160,9 +160,14 @@ TEST(api_forms, wrong_bodies_of_responses_are_rejected_by_member) {
        {R"({"input": "a", "background": true})", "background", "unsupported_parameter"},
        {R"({"input": "a", "truncation": "auto"})", "truncation", "unsupported_parameter"},
        {R"({"input": "a", "n": 2})", "n", "unsupported_parameter"},
-       {R"({"input": "a", "top_logprobs": 2})", "top_logprobs", "unsupported_parameter"},
-       {R"({"input": "a", "include": ["message.output_text.logprobs"]})", "include",
-        "unsupported_parameter"},
+       {R"({"input": "a", "top_logprobs": 2})", "top_logprobs", "invalid_value"},
+       {R"({"input": "a", "top_logprobs": 2, "include": ["x"]})", "top_logprobs", "invalid_value"},
+       {R"({"input": "a", "top_logprobs": 21, "include": ["message.output_text.logprobs"]})",
+        "top_logprobs", "invalid_type"},
+       {R"({"input": "a", "include": "message.output_text.logprobs"})", "include", "invalid_type"},
+       {R"({"input": "a", "reasoning_budget": -2})", "reasoning_budget", "invalid_type"},
+       {R"({"input": "a", "reasoning": {"max_tokens": 0}})", "reasoning.max_tokens",
+        "invalid_type"},
        {R"({"input": "a", "max_output_tokens": 0})", "max_output_tokens", "invalid_type"},
        {R"({"input": "a", "reasoning": {"effort": "much"}})", "reasoning.effort", "invalid_type"},
        {R"({"input": "a", "text": {"format": {"type": "json_schema"}}})", "text.format.schema",
@@ -200,6 +205,9 @@ TEST(api_forms, wrong_bodies_of_messages_are_rejected_by_member) {
         "stop_sequences", "invalid_type"},
        {R"({"max_tokens": 1, "thinking": {"type": "much"}, "messages": [{"role": "user", "content": "a"}]})",
         "thinking.type", "invalid_type"},
+       {R"({"max_tokens": 1, "thinking": {"type": "enabled", "budget_tokens": 0},
+           "messages": [{"role": "user", "content": "a"}]})",
+        "thinking.budget_tokens", "invalid_type"},
        {R"({"max_tokens": 1, "tool_choice": {"type": "tool"}, "messages": [{"role": "user", "content": "a"}]})",
         "tool_choice.name", "invalid_type"}});
 }
@@ -312,8 +320,10 @@ json joined_response(const std::vector<json>& events) {
       json& text = output[e["output_index"].get<std::size_t>()]["arguments"];
       text = text.get<std::string>() + e["delta"].get<std::string>();
     } else if (type.ends_with(".delta")) {
-      json& text = output[e["output_index"].get<std::size_t>()]["content"][0]["text"];
-      text = text.get<std::string>() + e["delta"].get<std::string>();
+      json& part = output[e["output_index"].get<std::size_t>()]["content"][0];
+      part["text"] = part["text"].get<std::string>() + e["delta"].get<std::string>();
+      if (e.contains("logprobs"))
+        part["logprobs"].insert(part["logprobs"].end(), e["logprobs"].begin(), e["logprobs"].end());
     } else if (type == "response.output_item.done") {
       json& item = output[e["output_index"].get<std::size_t>()];
       item["status"] = "completed";
@@ -340,6 +350,37 @@ TEST_F(api_answers, of_responses_joined_are_the_whole_at_every_cut) {
       EXPECT_EQ(events.back()["response"]["usage"]["output_tokens"], 7);
     }
   }
+}
+
+// Each piece of the text is a token here.
+TEST_F(api_answers, of_responses_have_the_log_probabilities_of_their_texts) {
+  const std::string body =
+      response_body.substr(0, response_body.size() - 1) +
+      R"(, "include": ["message.output_text.logprobs"], "top_logprobs": 1})";
+  const auto output_of = [&](std::string_view text, std::size_t size) {
+    const json whole = json::parse(
+        written(responses::form(), body, false, text, size, end_event(BITNET_STOP_EOS)));
+    EXPECT_EQ(whole["top_logprobs"], 1);
+    return whole["output"];
+  };
+  for (const std::string text : texts)
+    for (std::size_t size = 1; size <= text.size() + 1; ++size)
+      EXPECT_EQ(joined_response(events_of(written(responses::form(), body, true, text, size,
+                                                  end_event(BITNET_STOP_EOS)))),
+                output_of(text, size))
+          << text << " by " << size;
+  const auto n_of = [&](std::string_view text, std::size_t size) {
+    std::vector<std::size_t> out;
+    for (const json& item : output_of(text, size))
+      if (item["type"] == "message") out.push_back(item["content"][0]["logprobs"].size());
+    return out;
+  };
+  using counts = std::vector<std::size_t>;
+  EXPECT_EQ(n_of("abcdef", 1), counts{6});
+  EXPECT_EQ(n_of("abcdef", 4), counts{2});
+  EXPECT_EQ(n_of("<think>\nIt is hungry.\n</think>\n\nHere.", 1), counts{5});
+  EXPECT_EQ(n_of("<tool_call>\n{\"name\": \"feed\", \"arguments\": {}}\n</tool_call>", 1), counts{});
+  EXPECT_EQ(n_of("<tool_call>x</tool_call>", 1), counts{24}) << "what is no call is text";
 }
 
 TEST_F(api_answers, of_responses_say_what_cut_them_off) {

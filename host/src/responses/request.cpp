@@ -34,16 +34,18 @@ void refuse_state(field_reader& in) {
                 .error());
 }
 
-void refuse_logprobs(field_reader& in) {
-  constexpr const char* why = "log probabilities are answers of /v1/chat/completions";
-  uint32_t n_top = 0;
-  in.number("top_logprobs", 0, 20, n_top);
-  if (n_top != 0) in.keep(openai::unsupported("top_logprobs", why).error());
+// What else can be included is not there to be included.
+void read_logprobs(field_reader& in, openai::generation_wish& how) {
+  constexpr const char* included = "message.output_text.logprobs";
+  constexpr double most_top = 20;  // as chats have it
+  in.number("top_logprobs", 0, most_top, how.n_top_logprobs);
   const json* const include = in.any("include");
-  if (include == nullptr || in.error()) return;
-  if (!include->is_array()) return in.wrong("include", "an array of strings");
-  for (const json& one : *include)
-    if (one == "message.output_text.logprobs") in.keep(openai::unsupported("include", why).error());
+  if (include != nullptr && !include->is_array()) return in.wrong("include", "an array of strings");
+  how.logprobs = include != nullptr && std::ranges::find(*include, included) != include->end();
+  if (how.n_top_logprobs != 0 && !how.logprobs)
+    in.keep(openai::invalid("top_logprobs",
+                            fmt::format("'top_logprobs' needs \"{}\" in 'include'", included))
+                .error());
 }
 
 std::string effort_of(field_reader& in, openai::generation_wish& how) {
@@ -86,7 +88,7 @@ std::string repeated_of(const json& body, const request& from,
               {"tool_choice", "auto"},
               {"tools", json::array()}};
   for (const char* name : {"instructions", "metadata", "reasoning", "text", "tool_choice", "tools",
-                           "max_output_tokens", "user", "prompt_cache_key", "safety_identifier"})
+                           "max_output_tokens", "top_logprobs", "user", "prompt_cache_key", "safety_identifier"})
     if (const auto found = body.find(name); found != body.end() && !found->is_null())
       out[name] = *found;
   out["temperature"] = openai::shortest(from.how.sampling.temperature);
@@ -106,7 +108,7 @@ openai::parsed<request> parse_request(const json& body, std::string_view text,
   out.how = defaults;
   in.text("model", out.model);
   refuse_state(in);
-  refuse_logprobs(in);
+  read_logprobs(in, out.how);
   openai::read_generation(in, text, model.n_vocab, out.how);
   if (out.how.n_choices != 1)
     in.keep(openai::unsupported("n", "a response is one answer; send the body again for another")

@@ -8,6 +8,7 @@
 
 #include "openai/answer_blocks.hpp"
 #include "responses/request.hpp"
+#include "responses/text_logprobs.hpp"
 
 namespace bitnet::host::responses {
 namespace {
@@ -30,19 +31,19 @@ const char* event_prefix(block_kind kind) {
                                         : "response.output_text";
 }
 
-ordered_json part_of(const block& of, const std::string& text) {
+ordered_json part_of(const block& of, const std::string& text, ordered_json logprobs) {
   if (of.kind == block_kind::thinking) return {{"type", "reasoning_text"}, {"text", text}};
   return {{"type", "output_text"},
           {"text", text},
           {"annotations", ordered_json::array()},
-          {"logprobs", ordered_json::array()}};
+          {"logprobs", std::move(logprobs)}};
 }
 
 class writer final : public openai::answer_writer {
  public:
   writer(const openai::request& from, openai::object_facts about, answer_blocks blocks,
          const bitnet_model* with)
-      : from_(from), about_(std::move(about)), blocks_(std::move(blocks)), answer_(1, with) {}
+      : from_(from), about_(std::move(about)), blocks_(std::move(blocks)), answer_(1, with), with_(with) {}
 
   [[nodiscard]] std::string begin() override {
     if (!from_.stream) return "";
@@ -60,6 +61,7 @@ class writer final : public openai::answer_writer {
   // The response as it is, as text.
   [[nodiscard]] std::string object() const;
   [[nodiscard]] std::string text_of(const std::vector<block_event>& events);
+  void note_token(const bitnet_event& e);
   [[nodiscard]] std::string begin_of(std::size_t index);
   [[nodiscard]] std::string end_of(std::size_t index);
   [[nodiscard]] std::string item_id(std::size_t index) const {
@@ -73,6 +75,8 @@ class writer final : public openai::answer_writer {
   openai::object_facts about_;
   answer_blocks blocks_;
   openai::collected_answer answer_;
+  const bitnet_model* with_;
+  text_logprobs logprobs_;
   uint64_t sequence_ = 0;    // of the stream's next event
   uint64_t n_thinking_ = 0;  // tokens
   const char* status_ = "in_progress";
@@ -140,7 +144,7 @@ ordered_json writer::item(std::size_t index, const char* status) const {
             {"arguments", is_whole ? of.text : ""},
             {"status", status}};
   ordered_json parts = ordered_json::array();
-  if (is_whole) parts.push_back(part_of(of, of.text));
+  if (is_whole) parts.push_back(part_of(of, of.text, logprobs_.of_block(index)));
   if (of.kind == block_kind::thinking)
     return {{"type", "reasoning"},
             {"id", item_id(index)},
@@ -166,7 +170,7 @@ std::string writer::begin_of(std::size_t index) {
   const block& of = blocks_.blocks()[index];
   if (of.kind == block_kind::call) return out;
   ordered_json content = place(index);
-  content["part"] = part_of(of, "");
+  content["part"] = part_of(of, "", ordered_json::array());
   return out + event("response.content_part.added", content);
 }
 
@@ -176,11 +180,11 @@ std::string writer::end_of(std::size_t index) {
   ordered_json whole = place(index);
   if (is_call) whole["name"] = of.name;
   whole[is_call ? "arguments" : "text"] = of.text;
-  if (of.kind == block_kind::text) whole["logprobs"] = ordered_json::array();
+  if (of.kind == block_kind::text) whole["logprobs"] = logprobs_.of_block(index);
   std::string out = event(fmt::format("{}.done", event_prefix(of.kind)).c_str(), whole);
   if (!is_call) {
     ordered_json content = place(index);
-    content["part"] = part_of(of, of.text);
+    content["part"] = part_of(of, of.text, logprobs_.of_block(index));
     out += event("response.content_part.done", content);
   }
   return out + event("response.output_item.done",
@@ -189,8 +193,10 @@ std::string writer::end_of(std::size_t index) {
 
 std::string writer::text_of(const std::vector<block_event>& events) {
   std::string out;
+  logprobs_.take(events, blocks_.blocks(), blocks_.is_thinking());
   if (!from_.stream) return out;
-  for (const block_event& e : events) {
+  for (std::size_t i = 0; i < events.size(); ++i) {
+    const block_event& e = events[i];
     if (e.what == block_event::step::begin) {
       out += begin_of(e.index);
     } else if (e.what == block_event::step::end) {
@@ -199,15 +205,22 @@ std::string writer::text_of(const std::vector<block_event>& events) {
       const block_kind kind = blocks_.blocks()[e.index].kind;
       ordered_json content = place(e.index);
       content["delta"] = e.piece;
-      if (kind == block_kind::text) content["logprobs"] = ordered_json::array();
+      if (kind == block_kind::text) content["logprobs"] = logprobs_.of_event(i);
       out += event(fmt::format("{}.delta", event_prefix(kind)).c_str(), content);
     }
   }
   return out;
 }
 
+// The token that ends an answer is no part of its text.
+void writer::note_token(const bitnet_event& e) {
+  if (blocks_.is_thinking()) ++n_thinking_;
+  const auto& all = answer_.choices()[0].logprobs;
+  if (!all.empty() && bitnet_token_ends_generation(with_, e.token) == 0) logprobs_.add(all.back());
+}
+
 openai::parsed<std::string> writer::take(std::size_t /*prompt*/, const bitnet_event& e) {
-  answer_.take(e, false);
+  answer_.take(e, from_.how.logprobs);
   if (e.kind == BITNET_EVENT_END) {
     status_ = answer_.choices()[0].finish_reason == std::string_view("length") ? "incomplete"
                                                                                : "completed";
@@ -216,7 +229,7 @@ openai::parsed<std::string> writer::take(std::size_t /*prompt*/, const bitnet_ev
     return text_of(*events);
   }
   if (e.kind != BITNET_EVENT_TEXT) return "";
-  if (e.token >= 0 && blocks_.is_thinking()) ++n_thinking_;
+  if (e.token >= 0) note_token(e);
   const auto events = blocks_.take({e.text.data, e.text.size});
   if (!events) return std::unexpected(events.error());
   return text_of(*events);

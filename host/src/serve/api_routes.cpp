@@ -58,7 +58,9 @@ const std::vector<http::parameter> response_body = {
     {"tools", "array", "functions that the model may call"},
     {"tool_choice", "string", "auto, none, required or an object"},
     {"parallel_tool_calls", "boolean", "false: at most one call"},
-    {"reasoning", "object", "effort"},
+    {"reasoning", "object", "effort, and max_tokens of thinking"},
+    {"include", "array", "message.output_text.logprobs: log probabilities of the text"},
+    {"top_logprobs", "integer", "so many likely tokens beside each, up to 20"},
     {"text", "object", "format: the form of the answer"},
     {"metadata", "object", "which the answer repeats"},
     {"stream", "boolean", "answer by events while the text comes"}};
@@ -73,7 +75,7 @@ const std::vector<http::parameter> message_body = {
     {"stop_sequences", "array", "texts that end the answer"},
     {"tools", "array", "what the model may call"},
     {"tool_choice", "object", "type: auto, any, tool or none"},
-    {"thinking", "object", "type: enabled, disabled or adaptive"},
+    {"thinking", "object", "type: enabled, disabled or adaptive; budget_tokens of thinking"},
     {"output_config", "object", "format: the form of the answer"},
     {"stream", "boolean", "answer by events while the text comes"}};
 
