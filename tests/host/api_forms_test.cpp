@@ -354,9 +354,8 @@ TEST_F(api_answers, of_responses_joined_are_the_whole_at_every_cut) {
 
 // Each piece of the text is a token here.
 TEST_F(api_answers, of_responses_have_the_log_probabilities_of_their_texts) {
-  const std::string body =
-      response_body.substr(0, response_body.size() - 1) +
-      R"(, "include": ["message.output_text.logprobs"], "top_logprobs": 1})";
+  const std::string body = response_body.substr(0, response_body.size() - 1) +
+                           R"(, "include": ["message.output_text.logprobs"], "top_logprobs": 1})";
   const auto output_of = [&](std::string_view text, std::size_t size) {
     const json whole = json::parse(
         written(responses::form(), body, false, text, size, end_event(BITNET_STOP_EOS)));
@@ -379,7 +378,8 @@ TEST_F(api_answers, of_responses_have_the_log_probabilities_of_their_texts) {
   EXPECT_EQ(n_of("abcdef", 1), counts{6});
   EXPECT_EQ(n_of("abcdef", 4), counts{2});
   EXPECT_EQ(n_of("<think>\nIt is hungry.\n</think>\n\nHere.", 1), counts{5});
-  EXPECT_EQ(n_of("<tool_call>\n{\"name\": \"feed\", \"arguments\": {}}\n</tool_call>", 1), counts{});
+  EXPECT_EQ(n_of("<tool_call>\n{\"name\": \"feed\", \"arguments\": {}}\n</tool_call>", 1),
+            counts{});
   EXPECT_EQ(n_of("<tool_call>x</tool_call>", 1), counts{24}) << "what is no call is text";
 }
 

@@ -332,6 +332,9 @@ typedef struct bitnet_model_info {
   uint64_t weight_bytes;
   char architecture[64];
   char name[128];
+  /* Of infilling: before what stands before the gap, before what stands behind it, before what
+   * fills it; padding; what begins a repository, and each of its files. */
+  uint32_t fim_pre, fim_suf, fim_mid, fim_pad, fim_rep, fim_sep; /* token ids */
 } bitnet_model_info;
 
 BITNET_API bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet_model_info* out,
@@ -718,8 +721,8 @@ typedef struct bitnet_generation {
    * BITNET_INVALID_ARGUMENT. A message names the place in the schema by a JSON pointer; otherwise
    * as `grammar`. */
   bitnet_str json_schema;
-  /* The thinking of the answer, of which these are members of bitnet_chat_info: it begins with the
-   * text where in_reasoning is not 0, else where the first word of the text is reasoning_begins, and
+  /* The thinking of the answer. The last three are as in bitnet_chat_info: it begins with the text
+   * where in_reasoning is not 0, else where the first word of the text is reasoning_begins, and
    * ends at reasoning_ends. Behind reasoning_budget of its tokens come those of reasoning_ends,
    * whatever the model would have given, at once or where a grammar or schema allows them; they are
    * tokens of the text as all others are. -1, or reasoning_ends without size: no bound. At most 64

@@ -93,10 +93,11 @@ bitnet::result<bitnet::api::taken_generation> bitnet::api::take_generation(
     return fail(BITNET_INVALID_ARGUMENT,
                 "a generation has both a grammar and a JSON schema; give one of them");
   if (o->reasoning_budget > 0 && o->reasoning_ends.size == 0)
-    return fail(BITNET_INVALID_ARGUMENT,
-                fmt::format("reasoning_budget is {}, and reasoning_ends is empty; give the text that "
-                            "ends the thinking, which bitnet_chat_info has",
-                            o->reasoning_budget));
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("reasoning_budget is {}, and reasoning_ends is empty; give the text that "
+                    "ends the thinking, which bitnet_chat_info has",
+                    o->reasoning_budget));
   return taken_generation{*o, *s};
 }
 

@@ -179,6 +179,13 @@ bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet_model_info
     info.eot = id(tokens.eot());
     info.unknown = id(tokens.unknown());
     info.padding = id(tokens.padding());
+    const auto& infill = tokens.infill();
+    info.fim_pre = id(infill.pre);
+    info.fim_suf = id(infill.suf);
+    info.fim_mid = id(infill.mid);
+    info.fim_pad = id(infill.pad);
+    info.fim_rep = id(infill.rep);
+    info.fim_sep = id(infill.sep);
     for (const auto& w : model->model.weights()) {
       info.n_parameters += static_cast<uint64_t>(w.ne[0]) * static_cast<uint64_t>(w.ne[1]);
       info.weight_bytes += w.data_bytes;

@@ -83,9 +83,8 @@ std::optional<int32_t> thinking_bound::forced(std::span<const uint64_t> allowed)
 }
 
 void thinking_bound::plan() {
-  const auto rest = matched_ == 0
-                        ? std::nullopt
-                        : tokens_of(std::string_view(options_.ends).substr(matched_));
+  const auto rest =
+      matched_ == 0 ? std::nullopt : tokens_of(std::string_view(options_.ends).substr(matched_));
   coming_ = rest.value_or(whole_);
   std::ranges::reverse(coming_);
 }

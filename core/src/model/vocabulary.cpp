@@ -90,6 +90,17 @@ result<tokenizer::vocabulary_data> read_vocabulary(const gguf::container& metada
   id("tokenizer.ggml.unknown_token_id", v.unknown);
   id("tokenizer.ggml.seperator_token_id", v.separator);  // the format's spelling
   id("tokenizer.ggml.padding_token_id", v.padding);
+  // Older files have the first three by other names.
+  id("tokenizer.ggml.prefix_token_id", v.infill.pre);
+  id("tokenizer.ggml.suffix_token_id", v.infill.suf);
+  id("tokenizer.ggml.middle_token_id", v.infill.mid);
+  for (const auto& [key, to] : {std::pair{"tokenizer.ggml.fim_pre_token_id", &v.infill.pre},
+                                {"tokenizer.ggml.fim_suf_token_id", &v.infill.suf},
+                                {"tokenizer.ggml.fim_mid_token_id", &v.infill.mid},
+                                {"tokenizer.ggml.fim_pad_token_id", &v.infill.pad},
+                                {"tokenizer.ggml.fim_rep_token_id", &v.infill.rep},
+                                {"tokenizer.ggml.fim_sep_token_id", &v.infill.sep}})
+    if (metadata.find(key) != nullptr) id(key, *to);
   flag("tokenizer.ggml.add_bos_token", v.add_bos);
   flag("tokenizer.ggml.add_eos_token", v.add_eos);
   flag("tokenizer.ggml.add_space_prefix", v.add_space_prefix);

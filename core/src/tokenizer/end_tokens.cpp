@@ -8,7 +8,7 @@ constexpr std::string_view turn_ends[] = {"<|eot_id|>",    "<|im_end|>",    "<|e
                                           "<end_of_turn>", "<|endoftext|>", "<EOT>"};
 constexpr std::string_view message_end = "<|eom_id|>";
 
-// Fill-in-the-middle: padding, repository and file separators; a model that writes one is done.
+// Of infilling: padding, repository and file separators, of which a vocabulary may have several.
 constexpr std::string_view infill[] = {"<|fim_pad|>",   "<fim-pad>",  "<PAD>",  "<|fim_repo|>",
                                        "<|repo_name|>", "<fim-repo>", "<REPO>", "<|file_sep|>"};
 
@@ -32,7 +32,8 @@ void find_end_tokens(vocabulary& v) {
   for (const std::string_view text : infill) {
     if (const auto id = v.find(text); id && v.type(*id) == token_type::control) v.ends.insert(*id);
   }
-  for (const auto& id : {v.eos, v.eot, v.eom}) {
+  // A model that writes padding, a repository or a file where text is to be filled in is done.
+  for (const auto& id : {v.eos, v.eot, v.eom, v.infill.pad, v.infill.rep, v.infill.sep}) {
     if (id) v.ends.insert(*id);
   }
 }

@@ -232,6 +232,9 @@ std::optional<token> tokenizer::unknown() const {
 std::optional<token> tokenizer::padding() const {
   return contents_->v.padding;
 }
+const infill_tokens<token>& tokenizer::infill() const {
+  return contents_->v.infill;
+}
 std::optional<token> tokenizer::find(std::string_view text) const {
   return contents_->v.find(text);
 }

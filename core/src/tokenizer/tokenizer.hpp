@@ -39,6 +39,13 @@ inline constexpr uint8_t lstrip = 1, rstrip = 2;  // takes the blanks before it,
 inline constexpr uint8_t single_word = 4;         // counts only where no word touches it
 }  // namespace token_flag
 
+// Tokens between which a model fills in text: before what stands before the gap, behind it, and
+// before what fills it; then padding, and what begins a repository and each of its files.
+template <class Id>
+struct infill_tokens {
+  std::optional<Id> pre, suf, mid, pad, rep, sep;
+};
+
 struct vocabulary_data {
   std::string model;
   std::string pre;  // "" if absent
@@ -47,6 +54,7 @@ struct vocabulary_data {
   std::vector<int32_t> types;
   std::vector<std::string> merges;
   std::optional<int64_t> bos, eos, eot, eom, unknown, separator, padding;
+  infill_tokens<int64_t> infill;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
   std::optional<bool> compose;        // BPE: text is brought to NFC first
   std::optional<bool> lowercase;      // WordPiece, and BPE of the pre-tokenizer "whitespace"
@@ -94,6 +102,8 @@ class tokenizer {
   [[nodiscard]] std::optional<token> eot() const;
   [[nodiscard]] std::optional<token> unknown() const;
   [[nodiscard]] std::optional<token> padding() const;
+  // docs/reference/tokenizers.md#infilling
+  [[nodiscard]] const infill_tokens<token>& infill() const;
   [[nodiscard]] std::optional<token> find(
       std::string_view token_text) const;  // raw vocabulary text
   [[nodiscard]] bool adds_bos() const;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "tokenizer/end_tokens.hpp"
+#include "tokenizer/infill_tokens.hpp"
 #include "tokenizer/utf8.hpp"
 
 namespace bitnet::tokenizer {
@@ -162,6 +163,12 @@ result<void> check_special_ids(vocabulary& v, const vocabulary_data& d) {
       {"unknown_token_id", d.unknown, usual({none, 0, "[UNK]"}), &v.unknown},
       {"seperator_token_id", d.separator, std::nullopt, &separator},
       {"padding_token_id", d.padding, usual({none, none, "[PAD]"}), &v.padding},
+      {"fim_pre_token_id", d.infill.pre, std::nullopt, &v.infill.pre},
+      {"fim_suf_token_id", d.infill.suf, std::nullopt, &v.infill.suf},
+      {"fim_mid_token_id", d.infill.mid, std::nullopt, &v.infill.mid},
+      {"fim_pad_token_id", d.infill.pad, std::nullopt, &v.infill.pad},
+      {"fim_rep_token_id", d.infill.rep, std::nullopt, &v.infill.rep},
+      {"fim_sep_token_id", d.infill.sep, std::nullopt, &v.infill.sep},
   };
   const auto n = static_cast<int64_t>(v.texts.size());
   for (const special_id& s : all) {
@@ -284,6 +291,7 @@ result<vocabulary> check_vocabulary(vocabulary_data& data, const pre_rule& rule)
   if (checked) checked = check_flags(v, data.flags);
   if (checked && spm) checked = check_space_prefix(v, data.space_prefix);
   if (!checked) return std::unexpected(checked.error());
+  find_infill_tokens(v);
   find_end_tokens(v);
   return v;
 }

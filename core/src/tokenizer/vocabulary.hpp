@@ -31,6 +31,7 @@ struct vocabulary {
   std::unordered_map<std::string_view, token> ids;  // keys point into texts
   std::array<token, 256> byte_tokens{};             // "<0xHH>" by byte; -1 = none
   std::optional<token> bos, eos, eot, eom, unknown, padding;
+  infill_tokens<token> infill;
   std::unordered_map<token, uint8_t> flags;  // token_flag; those that have some
   std::unordered_set<token> ends;            // docs/reference/tokenizers.md#end-tokens
   bool add_bos = false;

@@ -31,8 +31,7 @@ class conversation {
   // thinking that it has: what of earlier thinking a model sees again is its template's rule. Only
   // what differs from what the session holds is evaluated. CONTEXT_FULL with a hint when the last
   // message alone does not fit. Prints the answer to `to`, which it opens.
-  result<answer> ask(std::vector<chat_message> more, generation_plan& plan,
-                     answer_printer& to);
+  result<answer> ask(std::vector<chat_message> more, generation_plan& plan, answer_printer& to);
 
   void set_system(std::optional<std::string> text);
   [[nodiscard]] std::optional<std::string> system() const;

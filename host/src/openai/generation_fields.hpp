@@ -32,11 +32,11 @@ struct generation_wish {
   bool echo = false;     // the prompt is before the answer, and so are its log probabilities
   bool logprobs = false;
   uint32_t n_top_logprobs = 0;
-  bitnet_speculation speculation{};   // its model is borrowed
-  int32_t reasoning_budget = -1;      // tokens of thinking; -1: no bound
-  bool in_reasoning = false;          // of the prompt, and what tells its thinking from the answer:
+  bitnet_speculation speculation{};  // its model is borrowed
+  int32_t reasoning_budget = -1;     // tokens of thinking; -1: no bound
+  bool in_reasoning = false;         // of the prompt, and what tells its thinking from the answer:
   std::string reasoning_begins, reasoning_ends;  // ends is "" where no thinking is told apart
-  bool keeps_billing_header = false;  // of a coding agent, in its system prompt
+  bool keeps_billing_header = false;             // of a coding agent, in its system prompt
 
   [[nodiscard]] bool has_form() const { return !grammar.empty() || !json_schema.empty(); }
 };

@@ -6,38 +6,14 @@
 #include <utility>
 
 #include "library/handles.hpp"
+#include "openai/infill_prompt.hpp"
+#include "openai/tokens_of.hpp"
 
 namespace bitnet::host::openai {
 namespace {
 
-std::string text_of(bitnet_str view) {
+std::string thinking_tag(bitnet_str view) {
   return view.size == 0 ? std::string() : std::string(view.data, view.size);
-}
-
-// Asks a call for its number of tokens, then for them: `call(out, capacity, count)`.
-template <class Call>
-bitnet_status fetch_ids(Call call, token_list& ids) {
-  uint64_t count = 0;
-  bitnet_status status = call(ids.data(), uint64_t{ids.size()}, &count);
-  if (status == BITNET_OK && count > ids.size()) {
-    ids.resize(count);
-    status = call(ids.data(), uint64_t{ids.size()}, &count);
-  }
-  if (status == BITNET_OK) ids.resize(count);
-  return status;
-}
-
-parsed<token_list> tokens_of(const std::string& text, uint32_t flags, const bitnet_model* with,
-                             const char* member) {
-  library_error err;
-  token_list ids(text.size() / 2 + 8);
-  const bitnet_status status = fetch_ids(
-      [&](bitnet_token* out, uint64_t capacity, uint64_t* count) {
-        return bitnet_tokenize(with, borrowed(text), flags, out, capacity, count, &err);
-      },
-      ids);
-  if (status != BITNET_OK) return std::unexpected(error_of(status, err.message, member));
-  return ids;
 }
 
 // The library's messages begin with the path of what is wrong: "messages[2].content: expected ...".
@@ -73,8 +49,8 @@ parsed<prompt> chat_prompt(request& from, const bitnet_model* with, const char* 
   // A form leaves no room for thinking.
   if (from.how.has_form() && info.grammar.size == 0) return out;
   from.how.in_reasoning = info.in_reasoning != 0;
-  from.how.reasoning_begins = text_of(info.reasoning_begins);
-  from.how.reasoning_ends = text_of(info.reasoning_ends);
+  from.how.reasoning_begins = thinking_tag(info.reasoning_begins);
+  from.how.reasoning_ends = thinking_tag(info.reasoning_ends);
   if (info.grammar.size == 0) return out;
   if (from.how.has_form())
     return unsupported("tool_choice",
@@ -137,7 +113,8 @@ parsed<std::vector<prompt>> prompts_of(request& from, const bitnet_model* with,
       BITNET_TOKENIZE_MODEL_BOS |
       (from.to == endpoint::embeddings ? BITNET_TOKENIZE_MODEL_EOS : BITNET_TOKENIZE_PARSE_SPECIAL);
   for (const text_or_ids& input : from.inputs) {
-    auto one = plain_prompt(input, flags, from, with);
+    auto one =
+        from.gap ? infill_prompt(input, *from.gap, with) : plain_prompt(input, flags, from, with);
     if (!one) return std::unexpected(one.error());
     out.push_back(*std::move(one));
   }

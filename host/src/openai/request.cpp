@@ -106,13 +106,23 @@ void read_chat(field_reader& in, std::string_view body, request& to) {
   in.refuse("audio", "the model writes text only");
 }
 
+void read_suffix(field_reader& in, request& to) {
+  std::string suffix;
+  in.text("suffix", suffix);
+  if (suffix.empty()) return;
+  if (to.how.echo)
+    in.keep(unsupported("suffix", "'echo' repeats a prompt that has no gap; leave one of them out")
+                .error());
+  to.gap = {.suffix = std::move(suffix), .others = {}, .member = "suffix"};
+}
+
 void read_completion(field_reader& in, uint32_t n_vocab, request& to) {
   read_inputs(in, "prompt", n_vocab, to.inputs);
   if (in.any("logprobs") != nullptr) {
     in.number("logprobs", 0, most_top_logprobs, to.how.n_top_logprobs);
     to.how.logprobs = true;
   }
-  in.refuse("suffix", "the model does not fill in text");
+  read_suffix(in, to);
   if (to.stream && to.how.echo)
     in.keep(unsupported("echo",
                         "an answer by events begins behind the prompt; leave out 'echo' or "

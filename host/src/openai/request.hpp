@@ -21,6 +21,18 @@ enum class endpoint : uint8_t { chat, completions, embeddings };
 // One text, or its tokens.
 using text_or_ids = std::variant<std::string, token_list>;
 
+// A gap behind a text that the model fills in.
+struct infill_gap {
+  std::string suffix;  // behind it
+  // A file of what is known beside it, in the order of the prompt.
+  struct file {
+    std::string name, text;
+  };
+  std::vector<file> others;
+  bool in_repository = false;  // the prompt says so, where the model has tokens for that
+  const char* member = "";     // that asked for it, for errors
+};
+
 struct request {
   endpoint to = endpoint::chat;
   std::string model;  // "" where the body has none
@@ -28,6 +40,7 @@ struct request {
   std::string messages, tools, tool_choice, template_arguments;
   bool one_call = false;            // at most one call of a tool
   std::vector<text_or_ids> inputs;  // of the others, at least one
+  std::optional<infill_gap> gap;    // of completions: behind each input
   generation_wish how;              // of chats and completions
   bool stream = false;
   bool include_usage = false;  // in a stream
@@ -35,6 +48,8 @@ struct request {
   // What the answer repeats of the body, for APIs that do: members of a JSON object in one line,
   // without its braces.
   std::string repeated;
+  // Which members of the answer are asked for, of an API that has that: a JSON array; "": all.
+  std::string answer_members;
 };
 
 // What a body is checked against.

@@ -87,8 +87,9 @@ std::string repeated_of(const json& body, const request& from,
               {"text", {{"format", {{"type", "text"}}}}},
               {"tool_choice", "auto"},
               {"tools", json::array()}};
-  for (const char* name : {"instructions", "metadata", "reasoning", "text", "tool_choice", "tools",
-                           "max_output_tokens", "top_logprobs", "user", "prompt_cache_key", "safety_identifier"})
+  for (const char* name :
+       {"instructions", "metadata", "reasoning", "text", "tool_choice", "tools",
+        "max_output_tokens", "top_logprobs", "user", "prompt_cache_key", "safety_identifier"})
     if (const auto found = body.find(name); found != body.end() && !found->is_null())
       out[name] = *found;
   out["temperature"] = openai::shortest(from.how.sampling.temperature);

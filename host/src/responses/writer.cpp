@@ -43,7 +43,11 @@ class writer final : public openai::answer_writer {
  public:
   writer(const openai::request& from, openai::object_facts about, answer_blocks blocks,
          const bitnet_model* with)
-      : from_(from), about_(std::move(about)), blocks_(std::move(blocks)), answer_(1, with), with_(with) {}
+      : from_(from),
+        about_(std::move(about)),
+        blocks_(std::move(blocks)),
+        answer_(1, with),
+        with_(with) {}
 
   [[nodiscard]] std::string begin() override {
     if (!from_.stream) return "";

@@ -5,6 +5,7 @@
 
 #include "serve/api_routes.hpp"
 #include "serve/backend_routes.hpp"
+#include "serve/infill_routes.hpp"
 #include "serve/metrics_routes.hpp"
 #include "serve/model_routes.hpp"
 #include "serve/page_routes.hpp"
@@ -53,7 +54,8 @@ void add_generation(http::route_table& to, const served& with) {
           .paths = {"/v1/completions", "/completions"},
           .summary = "The continuation of a text",
           .handle = answering(endpoint::completions),
-          .body = with_common({{"prompt", "string", "a text, its tokens, or several", true}})});
+          .body = with_common({{"prompt", "string", "a text, its tokens, or several", true},
+                               {"suffix", "string", "the text behind the gap to be filled in"}})});
   to.add({.method = "POST",
           .paths = {"/v1/embeddings", "/embeddings"},
           .summary = "Texts as vectors",
@@ -115,6 +117,7 @@ http::route_table serve_routes(const served& with) {
   add_chat_count(out, with);
   add_responses(out, with);
   add_messages(out, with);
+  add_infill(out, with);
   add_texts(out, with);
   add_models(out, with);
   add_props(out, with);

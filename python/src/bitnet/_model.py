@@ -46,6 +46,12 @@ class ModelInfo:
     eot: int | None
     unknown: int | None
     padding: int | None
+    fim_pre: int | None  #: of infilling, as the five below
+    fim_suf: int | None
+    fim_mid: int | None
+    fim_pad: int | None
+    fim_rep: int | None
+    fim_sep: int | None
 
 
 def _reading(activation: str, activations: str, i2s_layout: str, tl1_tiles: str) -> _native.Options:
@@ -178,7 +184,7 @@ class Model(Owner):
                 value = _native.text_of(value)
             elif name == "add_bos":
                 value = bool(value)
-            elif name in ("bos", "eos", "eot", "unknown", "padding"):
+            elif name in ("bos", "eos", "eot", "unknown", "padding") or name.startswith("fim_"):
                 value = None if value == numbers["BITNET_NONE"] else value
             values[name] = value
         return ModelInfo(**values)

@@ -178,6 +178,24 @@ TEST(special_tokens, what_ends_a_generation) {
   EXPECT_EQ(decoded(t, {*t.find("<|im_end|>")}), "") << "an end of turn is no text";
 }
 
+TEST(special_tokens, what_fills_a_gap) {
+  EXPECT_FALSE(made(bpe_vocabulary()).infill().pre);
+  vocabulary_data v = bpe_vocabulary();
+  for (const char* text : {"<|fim_prefix|>", "<|fim_suffix|>", "<fim_middle>", "<reponame>"})
+    add(v, text, token_type::control);
+  add(v, "<|file_sep|>", token_type::normal);
+  v.infill.suf = 'x';
+  v.infill.pad = 'y';
+  const tokenizer t = made(std::move(v));
+  EXPECT_EQ(t.infill().pre, t.find("<|fim_prefix|>"));
+  EXPECT_EQ(t.infill().suf, 'x') << "a key comes before a text";
+  EXPECT_EQ(t.infill().mid, t.find("<fim_middle>"));
+  EXPECT_EQ(t.infill().rep, t.find("<reponame>"));
+  EXPECT_FALSE(t.infill().sep) << "no control token";
+  EXPECT_TRUE(t.ends_generation('y'));
+  EXPECT_FALSE(t.ends_generation('x'));
+}
+
 TEST(byte_level, a_word_that_is_a_token_needs_no_merges_with_ignore_merges) {
   for (const char* pre : {"llama-bpe", "gpt-2"}) {
     vocabulary_data v = bpe_vocabulary(pre);

@@ -90,6 +90,11 @@ const row rows[] = {
      "seperator_token_id"},
     {"padding_past_the_end", false, [](data v) { v.padding = 100000; }, BITNET_BAD_DATA,
      "padding_token_id"},
+    {"fim_pre_past_the_end", false, [](data v) { v.infill.pre = 100000; }, BITNET_BAD_DATA,
+     "fim_pre_token_id"},
+    {"fim_sep_negative", false, [](data v) { v.infill.sep = -2; }, BITNET_BAD_DATA,
+     "fim_sep_token_id"},
+    {"fim_mid_none", false, [](data v) { v.infill.mid = -1; }, BITNET_OK, ""},
     {"padding_none", false, [](data v) { v.padding = 0xFFFFFFFF; }, BITNET_OK, ""},
 };
 
