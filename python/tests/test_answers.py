@@ -22,6 +22,19 @@ def test_an_answer_is_what_generate_says(model):
     assert "".join(part.text for part in parts) == same.text
 
 
+def test_thinking_has_a_budget(model):
+    """The prompt opens the thinking, which the model does not end by itself."""
+    asked = {"messages": [{"role": "user", "content": "Once <think>\n"}], "template": "raw", "temperature": 0}
+    thought = model.answer(max_tokens=5, **asked)
+    bound = model.answer(max_tokens=24, reasoning_budget=5, **asked)
+    assert thought.reasoning and not thought.content
+    assert bound.reasoning == thought.reasoning and bound.content
+    whole = model.generate(asked["messages"], template="raw", temperature=0, max_tokens=24, reasoning_budget=5)
+    assert whole.tokens == bound.generation.tokens
+    plain = model.generate("Once", temperature=0, max_tokens=8, reasoning_budget=2, in_reasoning=True, reasoning_ends="</x>")
+    assert "</x>" in plain.text
+
+
 def test_a_demanded_call_is_one(model):
     """The demo model knows nothing of tools: the grammar makes it call, and leaves no choice without parameters."""
     tools = [{"type": "function", "function": {"name": "get_time"}}]
