@@ -24,7 +24,7 @@ def test_an_answer_is_what_generate_says(model):
 
 def test_thinking_has_a_budget(model):
     """The prompt opens the thinking, which the model does not end by itself."""
-    asked = {"messages": [{"role": "user", "content": "Once <think>\n"}], "template": "raw", "temperature": 0}
+    asked = {"messages": [{"role": "user", "content": "Once upon a time <think>\n"}], "template": "raw", "temperature": 0}
     thought = model.answer(max_tokens=5, **asked)
     bound = model.answer(max_tokens=24, reasoning_budget=5, **asked)
     assert thought.reasoning and not thought.content

@@ -7,8 +7,8 @@ import test_serve
 from support import needs_backend
 from test_serve_apis import events_of
 
-# The form writes the messages as they are: this one opens the thinking, which the model never ends by itself.
-OPEN = [{"role": "user", "content": "Once <think>\n"}]
+# The form writes the messages as they are: this one opens the thinking, which the model does not end by itself.
+OPEN = [{"role": "user", "content": "Once upon a time <think>\n"}]
 BUDGET = 6
 MOST = 24
 
@@ -115,7 +115,7 @@ class Thinking(test_serve.Serving):
         said = self.ok("run", *words, "-p", OPEN[0]["content"], "--json").json["message"]
         self.assertEqual(said["reasoning_content"], self.thought(BUDGET))
         self.assertTrue(said["content"])
-        self.assertEqual(self.ok("chat", *words, stdin=b"Once <think>\n").code, 0)
+        self.assertEqual(self.ok("chat", *words, stdin=b"Once upon a time <think>\n").code, 0)
         drafted = self.ok("run", *words, "--spec-type", "ngram", "-p", OPEN[0]["content"], "--json").json["message"]
         self.assertEqual(drafted, said)
 

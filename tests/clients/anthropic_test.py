@@ -49,5 +49,22 @@ class Anthropic(Client):
                 other.messages.create(**self.ask)
 
 
+@needs("anthropic")
+class Thinking(Client):
+    OPTIONS = (*Client.OPTIONS, "--chat-template", "raw")
+
+    def test_is_bounded_by_its_budget(self):
+        client = anthropic.Anthropic(base_url=self.url, api_key=KEY, max_retries=0, timeout=60)
+        self.addCleanup(client.close)
+        ask = {"model": "tales", "messages": [{"role": "user", "content": "Once upon a time <think>\n"}],
+               "extra_body": {"temperature": 0}}
+        thought = client.messages.create(max_tokens=6, **ask).content
+        answer = client.messages.create(max_tokens=24, thinking={"type": "enabled", "budget_tokens": 6}, **ask).content
+        self.assertEqual([x.type for x in answer], ["thinking", "text"])
+        self.assertEqual(answer[0].thinking, thought[0].thinking)
+        with client.messages.stream(max_tokens=24, thinking={"type": "enabled", "budget_tokens": 6}, **ask) as stream:
+            self.assertEqual([x.type for x in stream.get_final_message().content], ["thinking", "text"])
+
+
 if __name__ == "__main__":
     main()

@@ -91,6 +91,21 @@ class OpenAi(Client):
         text = "".join(x.delta for x in events if x.type == "response.output_text.delta")
         self.assertEqual(text, self.chat_text())
 
+    def test_log_probabilities_of_responses(self):
+        self.needs_route("/v1/responses")
+        ask = {"model": "tales", "input": CHAT[0]["content"], "temperature": 0, "max_output_tokens": 8,
+               "include": ["message.output_text.logprobs"], "top_logprobs": 2}
+        part = self.client.responses.create(**ask).output[0].content[0]
+        self.assertEqual("".join(x.token for x in part.logprobs), part.text)
+        for one in part.logprobs:
+            self.assertEqual((bytes(one.bytes).decode(), len(one.top_logprobs)), (one.token, 2))
+            self.assertEqual(one.logprob, max(x.logprob for x in one.top_logprobs))
+        with self.client.responses.stream(**ask) as stream:
+            deltas = [x for e in stream if e.type == "response.output_text.delta" for x in e.logprobs]
+            done = stream.get_final_response().output[0].content[0]
+        self.assertEqual([(x.token, x.logprob) for x in deltas], [(x.token, x.logprob) for x in part.logprobs])
+        self.assertEqual(done.logprobs, part.logprobs)
+
 
 if __name__ == "__main__":
     main()

@@ -377,7 +377,7 @@ TEST_F(api_answers, of_responses_have_the_log_probabilities_of_their_texts) {
   using counts = std::vector<std::size_t>;
   EXPECT_EQ(n_of("abcdef", 1), counts{6});
   EXPECT_EQ(n_of("abcdef", 4), counts{2});
-  EXPECT_EQ(n_of("<think>\nIt is hungry.\n</think>\n\nHere.", 1), counts{5});
+  EXPECT_EQ(n_of("<think>\nIt is hungry.\n</think>Here.", 1), counts{5});
   EXPECT_EQ(n_of("<tool_call>\n{\"name\": \"feed\", \"arguments\": {}}\n</tool_call>", 1),
             counts{});
   EXPECT_EQ(n_of("<tool_call>x</tool_call>", 1), counts{24}) << "what is no call is text";

@@ -61,16 +61,23 @@ openai::parsed<request> parse_request(const json& body, std::string_view text,
   out.to = openai::endpoint::completions;
   out.how = defaults;
   in.text("model", out.model);
-  // Editors compute a prompt before they need its answer: with n_predict 0.
+  // Editors have a prompt computed before they need its answer: with n_predict 0. A request that
+  // wants no token computes nothing, so this one wants one that the answer leaves out.
   out.how.echo = true;
   openai::read_generation(in, text, model.n_vocab, out.how);
   out.how.echo = false;
+  const bool only_computes = out.how.max_tokens == 0;
+  if (only_computes) out.how.max_tokens = 1;
   if (out.how.n_choices != 1)
     in.keep(openai::unsupported("n", "a gap is filled in once; send the body again for another")
                 .error());
   in.flag("stream", out.stream);
   std::string prefix, prompt;
-  infill_gap gap{.suffix = "", .others = {}, .in_repository = true, .member = "input_suffix"};
+  infill_gap gap{.suffix = "",
+                 .others = {},
+                 .in_repository = true,
+                 .only_computes = only_computes,
+                 .member = "input_suffix"};
   for (const char* name : {"input_prefix", "input_suffix"})
     if (in.any(name) == nullptr) in.wrong(name, "a string");
   in.text("input_prefix", prefix);

@@ -51,7 +51,7 @@ class writer final : public openai::answer_writer {
   [[nodiscard]] openai::parsed<std::string> take(std::size_t /*prompt*/,
                                                  const bitnet_event& e) override {
     if (e.kind == BITNET_EVENT_END) last_ = end_of(e);
-    if (e.kind != BITNET_EVENT_TEXT || e.text.size == 0) return "";
+    if (e.kind != BITNET_EVENT_TEXT || e.text.size == 0 || only_computes()) return "";
     const std::string piece(e.text.data, e.text.size);
     if (from_.stream)
       return event({{"index", 0}, {"content", piece}, {"stop", false}, {"model", about_.model}});
@@ -77,10 +77,12 @@ class writer final : public openai::answer_writer {
     return fmt::format("data: {}\n\n", line_of(content));
   }
 
+  [[nodiscard]] bool only_computes() const { return from_.gap && from_.gap->only_computes; }
+
   [[nodiscard]] ordered_json end_of(const bitnet_event& e) const {
     const auto& stops = from_.how.stops;
     const bool by_word = e.stop_reason == BITNET_STOP_STRING && e.stop_index < stops.size();
-    return {{"tokens_predicted", e.n_generated},
+    return {{"tokens_predicted", only_computes() ? 0 : e.n_generated},
             {"tokens_evaluated", e.n_prompt},
             {"tokens_cached", e.n_cached},
             {"truncated", false},

@@ -30,6 +30,7 @@ struct infill_gap {
   };
   std::vector<file> others;
   bool in_repository = false;  // the prompt says so, where the model has tokens for that
+  bool only_computes = false;  // the prompt: what comes behind it is not wanted
   const char* member = "";     // that asked for it, for errors
 };
 

@@ -28,6 +28,7 @@ void text_logprobs::take(std::span<const block_event> events, std::span<const op
   bool has_text = false;
   for (std::size_t i = 0; i < events.size(); ++i) {
     const block_event& e = events[i];
+    if (e.what == block_event::step::end) continue;
     if (blocks[e.index].kind != block_kind::text) {
       waiting_.clear();
     } else if (e.what == block_event::step::piece) {

@@ -22,7 +22,8 @@ void check_error(const openai::api_form& form, const openai::api_error& why) {
 }
 
 void check(const openai::api_form& form, const openai::request& asked) {
-  must(asked.inputs.size() == 1 && asked.gap && asked.how.n_choices == 1 && !asked.how.echo);
+  must(asked.inputs.size() == 1 && asked.how.max_tokens != 0 && asked.gap &&
+       asked.how.n_choices == 1 && !asked.how.echo);
   const auto writer = form.open(asked, {"x_1", 17, "m", "fp"}, {}, nullptr);
   must(writer && !(*writer)->begin().starts_with("x"));
   const auto body = (*writer)->end(openai::timings());
