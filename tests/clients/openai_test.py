@@ -100,9 +100,9 @@ class OpenAi(Client):
         for one in part.logprobs:
             self.assertEqual((bytes(one.bytes).decode(), len(one.top_logprobs)), (one.token, 2))
             self.assertEqual(one.logprob, max(x.logprob for x in one.top_logprobs))
-        with self.client.responses.stream(**ask) as stream:
-            deltas = [x for e in stream if e.type == "response.output_text.delta" for x in e.logprobs]
-            done = stream.get_final_response().output[0].content[0]
+        events = list(self.client.responses.create(stream=True, **ask))
+        deltas = [x for e in events if e.type == "response.output_text.delta" for x in e.logprobs]
+        done = events[-1].response.output[0].content[0]
         self.assertEqual([(x.token, x.logprob) for x in deltas], [(x.token, x.logprob) for x in part.logprobs])
         self.assertEqual(done.logprobs, part.logprobs)
 
