@@ -914,13 +914,29 @@ BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
  * tokens{prompt, generated, recomputed}, prefix{queried, found, misses{}, evicted_blocks},
  * preemptions, steps, step_tokens{bounds[], counts[], sum}, failed_steps, cancelled_steps, step_ns,
  * devices_lost, moves, speculation?{drafted, accepted, steps, tokens_per_step, step_ratio, pauses,
- * accepted_at[], failed?, why?}, pooling?}. refused, choices and misses are numbers by reason.
+ * accepted_at[], failed?, why?}, sequences[]{slot?, request, choice, state, prompt, known, computed,
+ * generated, remaining, speculates}, pooling?}. refused, choices and misses are numbers by reason.
  * counts: of steps, by how many tokens they computed, up to each bound and above the last.
  * accepted_at: of tokens, by their place in their draft. step_ratio is what a step with a draft
- * took, in steps without. */
+ * took, in steps without. sequences: each that runs, and at most 64 that wait; a choice, or a
+ * request whose choices have not begun. slot, of one that runs, is below max_sequences and stays
+ * until it waits or ends; request is the same for all choices of a request. state: "waiting" for
+ * room, "prompt", "decoding", or "paused" where the request's events are not taken. prompt: its
+ * tokens; known of these were found, computed so far are others; generated so far; remaining: that
+ * may still come, at most. Gauges and sequences are as the step that runs began, or as it ended. */
 BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);
+/* Lets its requests go on with the first device of the list that can be used, as in
+ * bitnet_runtime_options.device, behind the step that runs: what they have so far is computed again
+ * there, and their texts go on. What it had on the former device is not known on the new one. On
+ * failure nothing has changed: BITNET_UNAVAILABLE where no device of the list can be used,
+ * BITNET_UNSUPPORTED where its context would be smaller. Needs a second set of blocks until the
+ * step has ended; the weights on the former device stay, for a way back. When the device is lost
+ * later, its requests go to the next of the list. Waits for backends as
+ * bitnet_session_set_preference does. */
+BITNET_API bitnet_status bitnet_scheduler_set_preference(bitnet_scheduler* scheduler,
+                                                         const char* preference, bitnet_error* err);
 /* What a scheduler has computed of a prompt, for a later one: after a restart the prompt is known
  * as if a request had just had it, and n_cached of the next one says so. Its tokens have the bits
  * that they have without. save() writes what is known of the n tokens, from the first on: whole

@@ -6,7 +6,7 @@
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
-#include "plugin/codes/text.hpp"
+#include "api/preference.hpp"
 
 namespace {
 
@@ -60,37 +60,23 @@ std::string json_of(const bitnet::reload::outcome& done) {
 }
 
 // The engine of a session's next device; a device that was lost may be named again.
-bitnet::result<void> prefer(bitnet_session& s, const char* preference) {
+bitnet::result<void> prefer(bitnet_session& s, const char* list) {
   bitnet_runtime& runtime = *s.model->runtime;
-  bitnet::select::request wanted = runtime.request;
-  wanted.text = preference;
-  wanted.requested_by = "bitnet_session_set_preference";
-  wanted.require_first = false;
   const bitnet::api::steady steady(runtime.switching);
-  std::vector<std::string> late;
-  auto choice = runtime.choose_other(wanted, {}, &late);
-  if (!choice) return std::unexpected(choice.error());
-  const auto& here = s.session->owner().choice();
-  const bool stays = here.backend == choice->backend && here.device_index == choice->device_index;
-  if (!late.empty()) {
-    const std::string text = fmt::format(
-        "{} has not answered yet, so the session {} {}; ask again once bitnet_runtime_wait_probes "
-        "says that it has",
-        bitnet::plugin::join(late, ", "), stays ? "stays on" : "goes to", choice->device_name());
-    if (stays) return bitnet::fail(BITNET_TIMEOUT, text);
-    runtime.services.log(BITNET_LOG_WARN, "session", text);
-  }
-  if (!stays) {
-    auto engine = s.model->engines->on(*choice);
+  auto wish = bitnet::api::find_preference(runtime, s.session->owner().choice(), list,
+                                           "bitnet_session_set_preference", "session");
+  if (!wish) return std::unexpected(std::move(wish.error()));
+  if (!wish->stays) {
+    auto engine = s.model->engines->on(wish->to);
     if (!engine) return std::unexpected(engine.error());
     if (engine->get() != &s.session->owner())
       if (auto ok = s.session->move(*engine, bitnet::engine::moving::migrate,
-                                    fmt::format("asked for {}", wanted.text));
+                                    fmt::format("asked for {}", wish->wanted.text));
           !ok)
         return ok;
-    runtime.lost.works_again(choice->device_name());
+    runtime.lost.works_again(wish->to.device_name());
   }
-  s.request = std::move(wanted);
+  s.request = std::move(wish->wanted);
   return {};
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -12,16 +13,20 @@
 #include "api/event_queue.hpp"
 #include "api/generation_options.hpp"
 #include "api/objects.hpp"
-#include "compute/kv_types.hpp"
+#include "api/preference.hpp"
+#include "api/scheduler_report.hpp"
 #include "generate/token_ids.hpp"
-#include "kv/blocks.hpp"
+#include "plugin/codes/text.hpp"
 #include "serving/async_engine.hpp"
 #include "serving/saved_file.hpp"
 
 // The engine goes before what it delivers to; requests hold what they read from.
 struct bitnet_scheduler {
   bitnet_model* model = nullptr;
+  std::mutex preferring;            // one change of device at a time
+  std::mutex turn;                  // guards what follows
   bitnet::select::request request;  // where it may go when its device is lost
+  // Fixed once it is open.
   uint32_t event_capacity = 0;
   std::optional<bitnet::generate::pooling> embeds;  // its requests are texts to embed
   std::shared_ptr<bitnet::api::event_board> board;
@@ -41,10 +46,8 @@ namespace {
 
 using bitnet::api::guarded;
 using bitnet::api::missing;
-using nlohmann::ordered_json;
 
 constexpr uint32_t default_event_capacity = 256;
-constexpr std::size_t n_ends = 7;
 
 // The options of the sequences of a scheduler; `embeds` receives what embeddings are made by.
 bitnet::result<bitnet::engine::session_options> sequences_of(
@@ -63,6 +66,11 @@ bitnet::result<bitnet::engine::session_options> sequences_of(
   return bitnet::api::session_options_of(*taken);
 }
 
+bitnet::select::request wish_of(bitnet_scheduler& s) {
+  const std::lock_guard lock(s.turn);
+  return s.request;
+}
+
 bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
                                                        const bitnet_scheduler_options& o) {
   auto out = std::make_unique<bitnet_scheduler>();
@@ -79,7 +87,7 @@ bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
   how.sequences.own_kv = true;
   how.sequences.on_loss = [self = out.get()](const bitnet::engine::engine_ptr& lost,
                                              const bitnet::failure& why) {
-    return self->model->runtime->find_replacement(*self->model, self->request, lost, why);
+    return self->model->runtime->find_replacement(*self->model, wish_of(*self), lost, why);
   };
   if (o.max_sequences != 0) how.max_sequences = o.max_sequences;
   how.kv_bytes = o.kv_bytes;
@@ -228,90 +236,34 @@ bitnet_event event_of(bitnet_request& r) {
   return out;
 }
 
-// ---- the report --------------------------------------------------------------------------------
+// ---- its device --------------------------------------------------------------------------------
 
-const char* name_of(bitnet::schedule::blocked_by why) {
-  constexpr const char* names[] = {"nothing", "sequences", "blocks", "states", "no device"};
-  return names[static_cast<std::size_t>(why)];
-}
-
-template <std::size_t N>
-ordered_json named(const std::array<uint64_t, N>& counts, const char* const (&names)[N]) {
-  ordered_json out = ordered_json::object();
-  for (std::size_t i = 0; i < N; ++i) out[names[i]] = counts[i];
-  return out;
-}
-
-ordered_json kv_json(const bitnet::serving::async_engine::facts& f,
-                     const bitnet::schedule::statistics& s) {
-  const auto dtype = [](uint32_t d) { return bitnet::compute::find_kv_type(d)->name; };
-  return {{"blocks", s.blocks},           {"block_tokens", bitnet::kv::block_tokens},
-          {"block_bytes", f.block_bytes}, {"dtype_k", dtype(f.dtype_k)},
-          {"dtype_v", dtype(f.dtype_v)},  {"used", s.blocks_used},
-          {"cached", s.blocks_cached},    {"reserved", s.blocks_reserved}};
-}
-
-void add_speculation(ordered_json& report, const bitnet::schedule::statistics& s) {
-  if (s.speculated.steps == 0 && s.drafters_failed == 0) return;
-  ordered_json out = bitnet::api::speculation_json(s.speculated);
-  const auto last = std::ranges::find(s.accepted_at, 0U);  // a place has at most what is before it
-  out["accepted_at"] = std::vector<uint64_t>(s.accepted_at.begin(), last);
-  if (s.drafters_failed != 0) {
-    out["failed"] = s.drafters_failed;
-    out["why"] = s.drafter_failure;
+// A device that was lost may be named again. What runs goes on there behind the step that runs.
+bitnet::result<void> move_requests(bitnet_scheduler& s, const char* list) {
+  bitnet_runtime& runtime = *s.model->runtime;
+  const std::lock_guard one(s.preferring);
+  const bitnet::api::steady steady(runtime.switching);
+  const bitnet::engine::engine_ptr here = s.engine->headed_for();
+  auto wish = bitnet::api::find_preference(runtime, here->choice(), list,
+                                           "bitnet_scheduler_set_preference", "scheduler");
+  if (!wish) return std::unexpected(std::move(wish.error()));
+  if (const bool is_lost = s.engine->is_lost(); is_lost || !wish->stays) {
+    auto engine = s.model->engines->on(wish->to);
+    if (!engine) return std::unexpected(std::move(engine.error()));
+    if (is_lost || *engine != here)
+      if (auto ok = s.engine->offer(*engine, bitnet::engine::moving::recompute,
+                                    fmt::format("asked for {}", wish->wanted.text));
+          !ok)
+        return ok;
+    runtime.lost.works_again(wish->to.device_name());
+    runtime.services.log(BITNET_LOG_INFO, "scheduler",
+                         fmt::format("{} was asked for: requests go on with {}, after {}",
+                                     bitnet::plugin::printable(wish->wanted.text, 200),
+                                     wish->to.device_name(), here->choice().device_name()));
   }
-  report["speculation"] = std::move(out);
-}
-
-ordered_json report_of(const bitnet::serving::async_engine::facts& f,
-                       const bitnet::schedule::statistics& s) {
-  constexpr const char* refusals[] = {"invalid",        "too_long", "too_large", "requests_waiting",
-                                      "tokens_waiting", "closed",   "no_device"};
-  constexpr const char* misses[] = {"none", "nothing_known", "differs", "evicted", "state_missing"};
-  constexpr const char* ends[] = {"length",  "eos",       "string", "token",
-                                  "context", "cancelled", "grammar"};
-  std::array<uint64_t, n_ends> ended{};
-  std::copy_n(s.ended.begin() + 1, n_ends, ended.begin());
-  ordered_json waiting = {{"new", s.waiting_new},
-                          {"preempted", s.waiting_preempted},
-                          {"paused", s.waiting_paused},
-                          {"tokens", s.waiting_tokens}};
-  if (s.head != bitnet::schedule::blocked_by::nothing) waiting["reason"] = name_of(s.head);
-  ordered_json choices = named(ended, ends);
-  choices["failed"] = s.failed;
-  choices["expired"] = s.expired;
-  choices["stalled"] = s.stalled;
-  return {{"backend", f.backend},
-          {"device", f.device},
-          {"max_sequences", f.limits.max_sequences},
-          {"max_tokens", f.limits.max_tokens},
-          {"n_context", f.limits.n_context},
-          {"kv", kv_json(f, s)},
-          {"running", s.running},
-          {"paused", s.running_paused},
-          {"waiting", std::move(waiting)},
-          {"requests", {{"accepted", s.accepted}, {"refused", named(s.refused, refusals)}}},
-          {"choices", std::move(choices)},
-          {"tokens",
-           {{"prompt", s.prompt_tokens},
-            {"generated", s.generated_tokens},
-            {"recomputed", s.recomputed_tokens}}},
-          {"prefix",
-           {{"queried", s.prefix_queries},
-            {"found", s.prefix_hits},
-            {"misses", named(s.misses, misses)},
-            {"evicted_blocks", s.evictions}}},
-          {"preemptions", s.preemptions},
-          {"steps", s.steps},
-          {"step_tokens",
-           {{"bounds", bitnet::schedule::step_token_bounds},
-            {"counts", s.steps_by_tokens},
-            {"sum", s.step_tokens}}},
-          {"failed_steps", s.failed_steps},
-          {"cancelled_steps", s.cancelled_steps},
-          {"step_ns", s.step_ns},
-          {"devices_lost", s.runners_lost},
-          {"moves", f.moves}};
+  const std::lock_guard lock(s.turn);
+  s.request = std::move(wish->wanted);
+  return {};
 }
 
 }  // namespace
@@ -347,15 +299,22 @@ bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out, ui
   return guarded(err, "bitnet_scheduler_report", [&]() -> bitnet::result<void> {
     if (scheduler == nullptr) return missing("scheduler");
     const auto make = [&]() -> bitnet::result<std::string> {
-      auto report =
-          report_of(scheduler->engine->describe(), scheduler->engine->scheduler().counted());
-      add_speculation(report, scheduler->engine->scheduler().counted());
+      auto report = bitnet::api::scheduler_json(scheduler->engine->describe(),
+                                                scheduler->engine->scheduler().counted());
       if (scheduler->embeds) report["pooling"] = bitnet::generate::name_of(*scheduler->embeds);
       return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     };
     return bitnet::api::give_changing_text(
         fmt::format("scheduler {}", static_cast<const void*>(scheduler)), out, capacity, needed,
         make);
+  });
+}
+
+bitnet_status bitnet_scheduler_set_preference(bitnet_scheduler* scheduler, const char* preference,
+                                              bitnet_error* err) {
+  return guarded(err, "bitnet_scheduler_set_preference", [&]() -> bitnet::result<void> {
+    if (scheduler == nullptr || preference == nullptr) return missing("scheduler or preference");
+    return move_requests(*scheduler, preference);
   });
 }
 

@@ -74,6 +74,7 @@ bool scheduler::contents::start(const waiter& w) {
   if (s.rows) s.rows->begin();
   s.note_time(now());
   s.at = phase::running;
+  s.slot = slots_.take();
   s.rank = rank;
   queue_.remove(&s);
   running_.push_back(&s);
@@ -130,6 +131,7 @@ void scheduler::contents::requeue(sequence& s) {
   s.note_time(now());
   memory_->leave(s);
   std::erase(running_, &s);
+  slots_.give_back(std::exchange(s.slot, no_slot));
   s.at = phase::waiting;
   enqueue(s);
   room_changed_ = true;
@@ -140,6 +142,7 @@ void scheduler::contents::withdraw(sequence& s) {
   if (s.at == phase::running) {
     memory_->leave(s);
     std::erase(running_, &s);
+    slots_.give_back(std::exchange(s.slot, no_slot));
   } else if (s.at == phase::waiting) {
     queue_.remove(&s);
   }
@@ -161,7 +164,9 @@ void scheduler::contents::take_runner(std::unique_ptr<step_runner> next) {
   memory_ = std::make_unique<kv_memory>(most, secret_);
   max_running_ = max_running_of(most);
   if (options_.max_running > 0) max_running_ = std::min(max_running_, options_.max_running);
+  slots_.reset(max_running_);
   cost_ = cost_model(options_.max_stretch);
+  counts_.head = blocked_by::nothing;
   room_changed_ = true;
   in_.set_runner(most);
 }
@@ -179,12 +184,12 @@ void scheduler::contents::lose_runner(const failure& why) {
   }
   in_.set_lost(reason);
   lost_ = reason;
+  counts_.head = blocked_by::no_runner;
   end_all(reason);
   evictions_before_ += memory_->pool().stats().evicted_blocks;
   memory_.reset();
   runner_.reset();
   losses_ = 0;
-  counts_.head = blocked_by::no_runner;
 }
 
 }  // namespace bitnet::schedule

@@ -1,8 +1,8 @@
 #pragma once
-// What a scheduler is made of. Its work is in five files: what comes in and how long it may take
+// What a scheduler is made of. Its work is in six files: what comes in and how long it may take
 // (scheduler.cpp), what of it runs (admitting.cpp), the steps (stepping.cpp), what comes of their
-// rows (sampling_rows.cpp), and sequences that go to the host's memory or come from there
-// (transferring.cpp).
+// rows (sampling_rows.cpp), sequences that go to the host's memory or come from there
+// (transferring.cpp), and what a report shows of sequences (listing.cpp).
 //
 // Threads  but for in: the one that ticks.
 
@@ -45,6 +45,7 @@ struct scheduler::contents {
   void end_all(const failure& why);
   void forget_ended();
   void count();
+  void list_sequences();  // listing.cpp
 
   // --- admitting.cpp: what runs ---
   bool admit();
@@ -120,6 +121,7 @@ struct scheduler::contents {
   failure lost_;                         // why
   std::unique_ptr<kv_memory> memory_;    // of the runner
   uint32_t max_running_ = 0;
+  slots slots_;          // max_running_ of them
   uint32_t losses_ = 0;  // runners, since the last step that went well
   cost_model cost_;
   fairness served_;

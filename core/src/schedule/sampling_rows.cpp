@@ -92,6 +92,7 @@ void scheduler::contents::fork_choices(sequence& leader, const generate::row& ro
     if (!take(s, row)) continue;
     if (running_.size() < max_running_ && memory_->fork(leader, s)) {
       s.at = phase::running;
+      s.slot = slots_.take();
       s.rank = leader.rank;
       running_.push_back(&s);
     } else {

@@ -88,6 +88,10 @@ statistics scheduler::counted() const {
 
 // --- from the one that ticks ---
 
+const step_runner* scheduler::runner() const {
+  return contents_->runner_.get();
+}
+
 bool scheduler::tick() {
   return contents_->tick();
 }
@@ -124,6 +128,7 @@ bool scheduler::contents::tick() {
   bool did = apply();
   did |= expire();
   did |= admit();
+  if (did) count();  // a first step may take long: what it computes is known before
   did |= step();
   did |= move_piece();
   forget_ended();
@@ -257,6 +262,7 @@ void scheduler::contents::count() {
     c.evictions = evictions_before_ + of_pool.evicted_blocks;
   }
   c.clients = served_.n_clients();
+  list_sequences();
   in_.settle(std::exchange(left_, 0), std::exchange(tokens_left_, 0), c);
 }
 

@@ -94,6 +94,9 @@ class scheduler {
   bool tick();
   // Ticks until close() or stop().
   void run();
+  // What steps run on; nullptr: it was lost. The thread that ticks, as in on_loss, where it is the
+  // one that failed.
+  [[nodiscard]] const step_runner* runner() const;
 
  private:
   struct contents;

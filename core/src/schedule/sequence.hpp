@@ -19,6 +19,7 @@
 #include "kv/block_pool.hpp"
 #include "schedule/request.hpp"
 #include "schedule/selection.hpp"
+#include "schedule/sequence_row.hpp"
 #include "speculate/speculation.hpp"
 
 namespace bitnet::schedule {
@@ -49,6 +50,7 @@ struct sequence {
   std::vector<float> embedding;                   // what came of them
   std::optional<generate::prompt_scores> scores;  // where the request asked for its prompt's
   phase at = phase::pending;
+  uint32_t slot = no_slot;  // while it runs
   int64_t rank = 0;  // while it runs: its priority when it was admitted, raised by what it waited
   // A step that had it failed: until so many tokens are computed it is alone in its steps.
   uint64_t alone_until = 0;

@@ -1,11 +1,14 @@
 #pragma once
-// What a scheduler counts. Gauges are of the end of the last tick, counters of its whole life.
+// What a scheduler counts. Gauges are of the begin of the step that runs, or of the end of the last
+// tick; counters are of its whole life.
 
 #include <array>
 #include <cstdint>
 #include <string>
+#include <vector>
 
 #include "schedule/request.hpp"
+#include "schedule/sequence_row.hpp"
 
 namespace bitnet::schedule {
 
@@ -28,6 +31,8 @@ struct statistics {
   uint32_t blocks = 0, blocks_used = 0, blocks_cached = 0, blocks_reserved = 0;  // of the pool
   uint32_t states = 0, states_used = 0;
   uint32_t clients = 0;  // with a share that counts
+  // Those that run, in the order of their admission, then at most most_waiting_rows that wait.
+  std::vector<sequence_row> sequences;
 
   // Counters.
   std::array<uint64_t, n_refusals> refused{};  // by refusal::reason

@@ -172,6 +172,7 @@ sequence& scheduler::contents::hand_over(sequence& from, sequence& to) {
   to.computed = std::exchange(from.computed, 0);
   to.ever_computed = from.ever_computed;
   to.alone_until = std::exchange(from.alone_until, 0);
+  to.slot = std::exchange(from.slot, no_slot);
   to.rank = from.rank;
   to.used = from.used;
   to.waited = from.waited;

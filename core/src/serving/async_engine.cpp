@@ -116,9 +116,10 @@ result<std::unique_ptr<runner::model_runner>> async_engine::runner_on(
   return made;
 }
 
-// It is where `r` is from now on.
-void async_engine::move_to(const runner::model_runner& r) {
+// It is where `r` is from now on, unless an offer moved it away from `left`.
+void async_engine::move_to(const runner::model_runner& r, const engine::engine* left) {
   const std::lock_guard lock(turn_);
+  if (left != nullptr && on_.get() != left) return;
   if (on_) ++facts_.moves;
   on_ = r.on();
   facts_.backend = on_->backend_name();
@@ -130,16 +131,21 @@ void async_engine::move_to(const runner::model_runner& r) {
   facts_.dtype_v = options_.sequences.dtype_v;
 }
 
-// Another engine after a loss, until one takes the model.
+// Another engine after a loss, until one takes the model. Where it was offered one that it has not
+// taken yet, that is the first to be tried.
 result<std::unique_ptr<schedule::step_runner>> async_engine::recover(const failure& first) {
   failure why = first;
-  std::shared_ptr<engine::engine> lost = headed_for();
+  // The scheduler has runners of runner_on() alone.
+  const auto* const failed = static_cast<const runner::model_runner*>(scheduler_->runner());
+  const std::shared_ptr<engine::engine> left = failed->on();
+  std::shared_ptr<engine::engine> lost = left, offered = headed_for();
   for (;;) {
     auto other = options_.sequences.on_loss(lost, why);
+    if (offered != left) other = std::exchange(offered, left);
     if (!other) return std::unexpected(std::move(other.error()));
     auto runner = runner_on(*other);
     if (runner) {
-      move_to(**runner);
+      move_to(**runner, left.get());
       return std::unique_ptr<schedule::step_runner>(std::move(*runner));
     }
     const bitnet_status status = runner.error().status;
@@ -158,6 +164,7 @@ std::shared_ptr<engine::engine> async_engine::headed_for() const {
 
 result<void> async_engine::offer(std::shared_ptr<engine::engine> to, engine::moving,
                                  const std::string&) {
+  const std::lock_guard one(offering_);
   const uint32_t before = describe().limits.n_context;
   auto runner = runner_on(to);
   if (!runner) return std::unexpected(std::move(runner.error()));
@@ -168,6 +175,10 @@ result<void> async_engine::offer(std::shared_ptr<engine::engine> to, engine::mov
   move_to(**runner);
   scheduler_->replace(std::move(*runner));
   return {};
+}
+
+bool async_engine::is_lost() const {
+  return scheduler_->counted().head == schedule::blocked_by::no_runner;
 }
 
 async_engine::facts async_engine::describe() const {

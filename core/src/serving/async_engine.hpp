@@ -38,6 +38,8 @@ class async_engine final : public engine::tenant {
   ~async_engine() override;
 
   [[nodiscard]] schedule::scheduler& scheduler() { return *scheduler_; }
+  // Whether its device was lost and no other one took over.
+  [[nodiscard]] bool is_lost() const;
 
   [[nodiscard]] std::shared_ptr<engine::engine> headed_for() const override;
   // Its sequences are computed again there, whatever `how` says: blocks are shared by many.
@@ -59,12 +61,14 @@ class async_engine final : public engine::tenant {
   [[nodiscard]] result<std::unique_ptr<runner::model_runner>> runner_on(
       std::shared_ptr<engine::engine> e) const;
   result<std::unique_ptr<schedule::step_runner>> recover(const failure& why);
-  void move_to(const runner::model_runner& r);
+  void move_to(const runner::model_runner& r, const engine::engine* left = nullptr);
 
   engine_options options_;
   mutable std::mutex turn_;  // guards what follows
   std::shared_ptr<engine::engine> on_;
   facts facts_;
+
+  std::mutex offering_;  // one offer at a time: the last one is where it goes
 
   std::unique_ptr<schedule::scheduler> scheduler_;
   std::jthread thread_;
