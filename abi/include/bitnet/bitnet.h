@@ -914,16 +914,17 @@ BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
  * tokens{prompt, generated, recomputed}, prefix{queried, found, misses{}, evicted_blocks},
  * preemptions, steps, step_tokens{bounds[], counts[], sum}, failed_steps, cancelled_steps, step_ns,
  * devices_lost, moves, speculation?{drafted, accepted, steps, tokens_per_step, step_ratio, pauses,
- * accepted_at[], failed?, why?}, sequences[]{slot?, request, choice, state, prompt, known, computed,
- * generated, remaining, speculates}, pooling?}. refused, choices and misses are numbers by reason.
- * counts: of steps, by how many tokens they computed, up to each bound and above the last.
- * accepted_at: of tokens, by their place in their draft. step_ratio is what a step with a draft
- * took, in steps without. sequences: each that runs, and at most 64 that wait; a choice, or a
- * request whose choices have not begun. slot, of one that runs, is below max_sequences and stays
- * until it waits or ends; request is the same for all choices of a request. state: "waiting" for
- * room, "prompt", "decoding", or "paused" where the request's events are not taken. prompt: its
- * tokens; known of these were found, computed so far are others; generated so far; remaining: that
- * may still come, at most. Gauges and sequences are as the step that runs began, or as it ended. */
+ * accepted_at[], failed?, why?}, slots, sequences[]{slot?, request, choice, state, prompt, known,
+ * computed, generated, remaining, speculates}, pooling?}. refused, choices and misses are numbers
+ * by reason. counts: of steps, by how many tokens they computed, up to each bound and above the
+ * last. accepted_at: of tokens, by their place in their draft. step_ratio is what a step with a
+ * draft took, in steps without. slots: sequences that can run together. sequences: each that runs,
+ * and at most 64 that wait; a choice, or a request whose choices have not begun. slot, of one that
+ * runs, is below slots and stays until it waits or ends; request is the same for all choices of a
+ * request. state: "waiting" for room, "prompt", "decoding", or "paused" where the request's events
+ * are not taken. prompt: its tokens; known of these were found, computed others so far; generated:
+ * so far; remaining: that may still come, at most. Gauges and sequences are as the step that runs
+ * began, or as the last one ended. */
 BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);

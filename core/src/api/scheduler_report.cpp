@@ -127,6 +127,7 @@ ordered_json counts_json(const serving::async_engine::facts& f, const schedule::
 ordered_json scheduler_json(const serving::async_engine::facts& f, const schedule::statistics& s) {
   ordered_json out = counts_json(f, s);
   add_speculation(out, s);
+  out["slots"] = s.slots;
   out["sequences"] = sequences_json(s);
   return out;
 }

@@ -118,6 +118,7 @@ scheduler::contents::contents(std::unique_ptr<step_runner> r, const tokenizer::t
       served_(options_.served_half_life),
       queue_(options_.ageing, served_) {
   take_runner(std::move(r));
+  count();
 }
 
 time_point scheduler::contents::now() const {
@@ -262,6 +263,7 @@ void scheduler::contents::count() {
     c.evictions = evictions_before_ + of_pool.evicted_blocks;
   }
   c.clients = served_.n_clients();
+  c.slots = max_running_;
   list_sequences();
   in_.settle(std::exchange(left_, 0), std::exchange(tokens_left_, 0), c);
 }

@@ -31,6 +31,7 @@ struct statistics {
   uint32_t blocks = 0, blocks_used = 0, blocks_cached = 0, blocks_reserved = 0;  // of the pool
   uint32_t states = 0, states_used = 0;
   uint32_t clients = 0;  // with a share that counts
+  uint32_t slots = 0;    // sequences that can run together
   // Those that run, in the order of their admission, then at most most_waiting_rows that wait.
   std::vector<sequence_row> sequences;
 

@@ -33,15 +33,6 @@ ordered_json backend_json(const json& of) {
   return out;
 }
 
-// What computes now, of the scheduler's report.
-ordered_json live_json(const json& report) {
-  ordered_json out;
-  for (const char* name : {"backend", "device", "max_sequences", "n_context", "running", "waiting",
-                           "kv", "moves", "devices_lost"})
-    if (const auto found = report.find(name); found != report.end()) out[name] = *found;
-  return out;
-}
-
 http::answer backends_answer(const serving& in) {
   const auto report = runtime_report(in.facts().runtime);
   if (!report) return answer_of(openai::error_of(BITNET_OUT_OF_MEMORY, report.error().message));
@@ -139,6 +130,14 @@ http::answer reload_answer(const serving& in, const std::string& body) {
 }
 
 }  // namespace
+
+ordered_json live_json(const json& report) {
+  ordered_json out;
+  for (const char* name : {"backend", "device", "max_sequences", "n_context", "running", "waiting",
+                           "kv", "moves", "devices_lost"})
+    if (const auto found = report.find(name); found != report.end()) out[name] = *found;
+  return out;
+}
 
 void add_backends(http::route_table& to, const served& with) {
   to.add({.method = "GET",

@@ -40,11 +40,7 @@ ordered_json sampling_json(const bitnet_sampling& from) {
 http::answer props_answer(const serving& in, const http::request& asked) {
   const std::string name = http::query_value(asked.query, "model");
   const served_model_ptr of = in.loaded(name);
-  if (!of)
-    return http::error_answer({.status = 404,
-                               .message = "no such model is loaded; GET /v1/models lists them",
-                               .param = "model",
-                               .code = "model_not_loaded"});
+  if (!of) return not_loaded_answer();
   const model_facts& facts = of->facts();
   ordered_json params = sampling_json(facts.defaults.sampling);
   params["n_predict"] = facts.defaults.max_tokens;

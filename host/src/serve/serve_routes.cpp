@@ -9,7 +9,9 @@
 #include "serve/metrics_routes.hpp"
 #include "serve/model_routes.hpp"
 #include "serve/page_routes.hpp"
+#include "serve/preference_route.hpp"
 #include "serve/props_route.hpp"
+#include "serve/slots_route.hpp"
 #include "serve/text_answers.hpp"
 
 namespace bitnet::host {
@@ -121,7 +123,9 @@ http::route_table serve_routes(const served& with) {
   add_texts(out, with);
   add_models(out, with);
   add_props(out, with);
+  add_slots(out, with);
   add_backends(out, with);
+  add_preference(out, with);
   add_service(out, with);
   add_metrics(out, with);
   add_page(out, with);

@@ -55,6 +55,10 @@ class served_model final : public loaded_model {
   // Any thread.
   [[nodiscard]] const model_facts& facts() const { return about_; }
   [[nodiscard]] const serving_lane& texts() const { return texts_; }
+  // nullptr: not open yet. The loop.
+  [[nodiscard]] const serving_lane* embeddings() const {
+    return embeddings_.events ? &embeddings_ : nullptr;
+  }
   [[nodiscard]] uint64_t bytes() const override;
   // The worker asks for embeddings, whose scheduler is opened when it is first needed.
   [[nodiscard]] result<serving_lane*> lane_for(openai::endpoint to);

@@ -42,6 +42,13 @@ http::answer answer_of(const openai::api_error& why) {
   return out;
 }
 
+http::answer not_loaded_answer() {
+  return http::error_answer({.status = 404,
+                             .message = "no such model is loaded; GET /v1/models lists them",
+                             .param = "model",
+                             .code = "model_not_loaded"});
+}
+
 openai::api_error error_of(const model_refusal& why) {
   openai::api_error out;
   out.message = why.message;

@@ -30,6 +30,8 @@ struct serving_facts {
   std::string first_name;             // of the model that requests mean that name none; "": none
   // Any thread: what a reload did, as JSON.
   std::function<void(const std::string&)> on_backend_reload = {};
+  // Any thread: what a preference for a device did.
+  std::function<void(const std::string&)> on_preference = {};
 };
 
 using served_model_ptr = std::shared_ptr<served_model>;
@@ -109,6 +111,8 @@ class serving {
 [[nodiscard]] http::answer answer_of(const openai::api_error& why);
 // JSON in one line; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] http::answer answer_of(const nlohmann::ordered_json& content);
+// Of a route that asks about a loaded model, and there is none of the name.
+[[nodiscard]] http::answer not_loaded_answer();
 // Why a model does not answer.
 [[nodiscard]] openai::api_error error_of(const model_refusal& why);
 
