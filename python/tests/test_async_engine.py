@@ -653,6 +653,24 @@ def test_a_prompt_is_known_after_a_restart(model, tmp_path):
         run(one.save(ids, file))
 
 
+def test_a_preference_for_a_device(model, many):
+    async def main():
+        running = asyncio.create_task(many.complete(PROMPT, max_tokens=60, temperature=0))
+        await many.set_preference("no-such,cpu")
+        with pytest.raises(bitnet.Unavailable, match="no-such"):
+            await many.set_preference("no-such")
+        with pytest.raises(TypeError, match="device"):
+            await many.set_preference(5)
+        return await running
+
+    assert run(main()).tokens == alone(model, PROMPT, max_tokens=60, temperature=0).tokens
+    assert many.report()["backend"] == "cpu"
+    with bitnet.AsyncEngine(model) as one:
+        pass
+    with pytest.raises(bitnet.Closed):
+        run(one.set_preference("cpu"))
+
+
 def test_a_task_that_is_cancelled_leaves_its_file_to_be_written(model, tmp_path):
     ids = model.tokenize(STORY * 20)[:200]
 

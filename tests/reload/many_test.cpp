@@ -248,4 +248,155 @@ TEST_F(many, each_keeps_its_text_while_everything_changes) {
   bitnet_scheduler_close(s);
 }
 
+// ---- another device by preference --------------------------------------------------------------
+
+bitnet_status prefer(bitnet_scheduler* s, const char* list, bitnet_error* e = nullptr) {
+  return bitnet_scheduler_set_preference(s, list, e);
+}
+
+TEST_F(many, each_keeps_its_text_where_it_is_told_to_go) {
+  yard_.install("fragile", read(BITNET_FRAGILE_PLUGIN));
+  yard_.describe("fragile");
+  program p(yard_, "cpu");
+  bitnet_scheduler* const s = open(p, 4);
+  {
+    std::vector<std::unique_ptr<running>> all;
+    for (std::size_t i = 0; i < std::size(begins); ++i)
+      all.push_back(std::make_unique<running>(s, p, i));
+    const auto n_text = [&] {
+      std::size_t n = 0;
+      for (auto& r : all) {
+        r->take(0);
+        n += r->text.size();
+      }
+      return n;
+    };
+    const auto wait_for_text = [&](std::size_t n) {
+      while (n_text() < n) poll(nullptr, 0, 1);
+    };
+    wait_for_text(50);
+    bitnet_error e = blank();
+    EXPECT_EQ(prefer(s, "fragile", &e), BITNET_OK) << e.message;
+    EXPECT_EQ(report(s)["device"], "fragile:0");
+    wait_for_text(150);
+    EXPECT_EQ(prefer(s, "none-such, cpu", &e), BITNET_OK) << e.message;
+    EXPECT_EQ(report(s)["device"], "cpu:0");
+    EXPECT_GT(report(s)["running"], 0) << "the change came in the midst of them";
+    for (auto& r : all)
+      while (!r->over) r->take(60'000);
+    for (const auto& r : all) expect_right(*r);
+  }
+  EXPECT_EQ(report(s)["moves"], 2);
+  EXPECT_EQ(report(s)["devices_lost"], 0);
+  EXPECT_GT(report(s)["tokens"]["recomputed"], 0);
+  expect_no_blocks(s);
+  bitnet_scheduler_close(s);
+}
+
+TEST_F(many, a_preference_that_nothing_meets_changes_nothing) {
+  program p(yard_, "cpu");
+  bitnet_scheduler* const s = open(p, 4);
+  {
+    std::vector<std::unique_ptr<running>> all;
+    for (std::size_t i = 0; i < std::size(begins); ++i)
+      all.push_back(std::make_unique<running>(s, p, i));
+    while (all[0]->text.empty()) all[0]->take(60'000);
+    bitnet_error e = blank();
+    EXPECT_EQ(prefer(nullptr, "cpu", &e), BITNET_INVALID_ARGUMENT);
+    EXPECT_EQ(prefer(s, nullptr, &e), BITNET_INVALID_ARGUMENT);
+    EXPECT_EQ(prefer(s, ",,", &e), BITNET_INVALID_ARGUMENT);
+    EXPECT_EQ(prefer(s, "none-such", &e), BITNET_UNAVAILABLE);
+    EXPECT_NE(std::string(e.message).find("none-such"), std::string::npos) << e.message;
+    EXPECT_EQ(prefer(s, "cpu:7", &e), BITNET_UNAVAILABLE);
+    EXPECT_EQ(prefer(s, "cpu", &e), BITNET_OK) << "it is there: " << e.message;
+    for (auto& r : all)
+      while (!r->over) r->take(60'000);
+    for (const auto& r : all) expect_right(*r);
+  }
+  EXPECT_EQ(report(s)["device"], "cpu:0");
+  EXPECT_EQ(report(s)["moves"], 0);
+  bitnet_scheduler_close(s);
+}
+
+// The device is lost before, while or after requests leave it; the one that they go to is not taken
+// for the lost one.
+TEST_F(many, a_preference_and_a_loss_at_once_lose_none_of_them) {
+  yard_.install("fragile", read(BITNET_FRAGILE_PLUGIN));
+  yard_.describe("fragile");
+  for (int steps = 1; steps <= 12; ++steps) {
+    SCOPED_TRACE("lost after " + std::to_string(steps) + " steps");
+    setenv("BITNET_FRAGILE_STEPS", std::to_string(steps).c_str(), 1);
+    program p(yard_, "fragile,cpu");
+    bitnet_scheduler* const s = open(p, 4);
+    {
+      std::vector<std::unique_ptr<running>> all;
+      for (std::size_t i = 0; i < std::size(begins); ++i)
+        all.push_back(std::make_unique<running>(s, p, i));
+      while (report(s)["steps"] < steps / 2) poll(nullptr, 0, 0);
+      bitnet_error e = blank();
+      EXPECT_EQ(prefer(s, "cpu", &e), BITNET_OK) << e.message;
+      for (auto& r : all)
+        while (!r->over) r->take(60'000);
+      for (const auto& r : all) expect_right(*r);
+    }
+    EXPECT_EQ(report(s)["device"], "cpu:0");
+    EXPECT_LE(report(s)["devices_lost"], 1);
+    EXPECT_EQ(p.log().find("cpu:0 is lost"), std::string::npos) << p.log();
+    expect_no_blocks(s);
+    bitnet_scheduler_close(s);
+  }
+}
+
+TEST_F(many, a_preferred_device_that_is_lost_is_followed_by_the_next_of_the_list) {
+  yard_.install("fragile", read(BITNET_FRAGILE_PLUGIN));
+  yard_.describe("fragile");
+  setenv("BITNET_FRAGILE_STEPS", "5", 1);
+  program p(yard_, "cpu");
+  bitnet_scheduler* const s = open(p, 4);
+  bitnet_error e = blank();
+  EXPECT_EQ(prefer(s, "fragile,cpu", &e), BITNET_OK) << e.message;
+  {
+    std::vector<std::unique_ptr<running>> all;
+    for (std::size_t i = 0; i < std::size(begins); ++i)
+      all.push_back(std::make_unique<running>(s, p, i));
+    for (auto& r : all)
+      while (!r->over) r->take(60'000);
+    for (const auto& r : all) expect_right(*r);
+  }
+  EXPECT_EQ(report(s)["device"], "cpu:0");
+  EXPECT_EQ(report(s)["devices_lost"], 1);
+  EXPECT_EQ(report(s)["moves"], 2);
+  bitnet_scheduler_close(s);
+}
+
+TEST_F(many, a_preference_brings_back_what_had_no_device_left) {
+  yard_.install("fragile", read(BITNET_FRAGILE_PLUGIN));
+  yard_.describe("fragile");
+  setenv("BITNET_FRAGILE_STEPS", "2", 1);
+  program p(yard_, "fragile");
+  bitnet_scheduler* const s = open(p, 4);
+  {
+    running lost(s, p, 0);
+    while (!lost.over) lost.take(60'000);
+    EXPECT_EQ(lost.end.kind, BITNET_EVENT_FAILED);
+    EXPECT_THROW(running(s, p, 0), failed_call);
+    EXPECT_EQ(report(s)["waiting"]["reason"], "no device");
+    bitnet_error e = blank();
+    EXPECT_EQ(prefer(s, "cpu", &e), BITNET_OK) << e.message;
+    std::unique_ptr<running> found;
+    for (int i = 0; i < 1000 && !found; ++i) {
+      try {
+        found = std::make_unique<running>(s, p, 0);
+      } catch (const failed_call&) {
+        poll(nullptr, 0, 5);  // the scheduler has not taken it yet
+      }
+    }
+    ASSERT_TRUE(found);
+    while (!found->over) found->take(60'000);
+    expect_right(*found);
+  }
+  EXPECT_EQ(report(s)["device"], "cpu:0");
+  bitnet_scheduler_close(s);
+}
+
 }  // namespace

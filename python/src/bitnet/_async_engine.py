@@ -265,8 +265,15 @@ class AsyncEngine(Owner):
         file = _native.path("the file of a prompt", path)
         return await self._move(lambda scheduler, n: _native.call(lib.bitnet_scheduler_restore, scheduler, file, n))
 
+    async def set_preference(self, device: str) -> None:
+        """Lets its requests go on with the first device of the list that can be used, such as "cuda,cpu":
+        `bitnet_scheduler_set_preference`. Their texts go on; what they have is computed again there. Unavailable where
+        no device of it can be used, and nothing has changed then."""
+        wanted = _native.word("device", device)
+        await self._move(lambda scheduler, _: _native.call(lib.bitnet_scheduler_set_preference, scheduler, wanted))
+
     async def _move(self, work: Callable[[Any, Any], None]) -> int:
-        """Runs it on a thread, since it waits for a step; the number of tokens that it has counted."""
+        """Runs it on a thread, since it may take long; the number of tokens that it has counted, where it counts."""
         handle = self._handle
         assert handle is not None
 

@@ -1,0 +1,273 @@
+"""`bitnet serve`: GET /slots is compared with what the clients ask for and get; POST /backends/prefer by texts."""
+
+import json
+import os
+import shutil
+import socket
+import threading
+import time
+
+import support
+import test_serve
+from support import demo_model, needs_backend
+from test_serve import LONG, PROMPT
+
+CONTEXT = 512
+BUSY = {"id", "id_task", "choice", "n_ctx", "speculative", "is_processing", "state", "n_prompt_tokens",
+        "n_prompt_tokens_processed", "n_prompt_tokens_cache", "next_token"}
+IDLE = {"id", "n_ctx", "speculative", "is_processing", "state"}
+
+
+class Stream:
+    """A completion of which only as much is read as is asked for."""
+
+    def __init__(self, server, **body):
+        body = {"prompt": PROMPT, "temperature": 0, "ignore_eos": True, "stream": True, **body}
+        self.connection, self.answer = server.send("POST", "/v1/completions", body)
+        assert self.answer.status == 200, self.answer.read()
+
+    def take(self, n=1):
+        """The text of so many chunks, or of all with None."""
+        out = ""
+        while n is None or n > 0:
+            line = self.answer.readline().decode()
+            if not line or line == "data: [DONE]\n":
+                return out
+            if line.startswith("data: "):
+                out += json.loads(line[len("data: "):])["choices"][0]["text"]
+                n = None if n is None else n - 1
+        return out
+
+    def close(self):
+        self.answer.close()
+        self.connection.close()
+
+
+@needs_backend
+class Slots(test_serve.Serving):
+    OPTIONS = ("-np", "2", "-c", str(CONTEXT))
+
+    def setUp(self):
+        super().setUp()
+        self.server.wait_for(lambda: not self.busy(), "all slots are free")
+
+    def slots(self, query=""):
+        status, _, out = self.server.ask("GET", "/slots" + query)
+        self.assertEqual(status, 200, out)
+        return out
+
+    def busy(self):
+        return [x for x in self.slots() if x["state"] != "idle"]
+
+    def stream(self, **body):
+        out = Stream(self.server, **body)
+        self.addCleanup(out.close)
+        return out
+
+    def test_of_an_idle_server_are_free(self):
+        self.assertEqual(self.slots(), [{"id": i, "n_ctx": CONTEXT, "speculative": False, "is_processing": False,
+                                         "state": "idle"} for i in range(2)])
+        self.assertEqual(self.server.ask("GET", "/v1/slots")[2], self.slots("?fail_on_no_slot=1"))
+
+    def test_are_what_clients_asked_for(self):
+        n_prompt = len(self.server.post("/tokenize", content=PROMPT, add_special=True)["tokens"])
+        one = self.stream(max_tokens=450)
+        one.take()
+        (slot,) = self.busy()
+        self.assertEqual(set(slot), BUSY)
+        self.assertEqual((slot["id"], slot["n_ctx"], slot["is_processing"], slot["state"], slot["choice"]),
+                         (0, CONTEXT, True, "decoding", 0))
+        self.assertEqual((slot["n_prompt_tokens"], slot["n_prompt_tokens_processed"] + slot["n_prompt_tokens_cache"]),
+                         (n_prompt, n_prompt))
+        (token,) = slot["next_token"]
+        self.assertEqual(token["n_decoded"] + token["n_remain"], 450)
+        self.assertGreaterEqual(token["n_decoded"], 1)
+        self.assertIs(token["has_next_token"], True)
+
+        two = self.stream(max_tokens=450, n=1)
+        two.take()
+        first, second = self.busy()
+        self.assertEqual((first["id"], second["id"]), (0, 1))
+        self.assertEqual(first["id_task"], slot["id_task"], "it keeps its slot")
+        self.assertGreater(second["id_task"], first["id_task"])
+        self.assertGreaterEqual(first["next_token"][0]["n_decoded"], token["n_decoded"])
+        one.close()
+        self.server.wait_for(lambda: [x["id"] for x in self.busy()] == [1], "the first is free")
+        self.assertEqual(self.slots()[0]["state"], "idle")
+        self.assertEqual(self.slots()[1]["id_task"], second["id_task"])
+
+    def test_without_a_free_one(self):
+        streams = [self.stream(max_tokens=450) for _ in range(2)]
+        for one in streams:
+            one.take()
+        status, fields, out = self.server.ask("GET", "/slots?fail_on_no_slot=1")
+        self.assertEqual((status, out["error"]["type"]), (503, "unavailable_error"), out)
+        self.assertIn("Retry-After", fields)
+        self.assertEqual(len(self.slots("?fail_on_no_slot=0")), 2)
+        waits = threading.Thread(target=lambda: self.server.post("/v1/completions", prompt="The dog", max_tokens=3))
+        waits.start()
+        self.server.wait_for(lambda: len(self.busy()) == 3, "the third waits")
+        third = self.slots()[2]
+        if third["state"] == "waiting":  # it may have begun just now
+            self.assertEqual((third["id"], third["is_processing"], third["next_token"][0]["n_decoded"]), (2, False, 0))
+            self.assertGreater(third["n_prompt_tokens"], 0)
+        for one in streams:
+            one.close()
+        waits.join()
+        self.server.wait_for(lambda: not self.busy(), "all are free")
+        self.assertEqual(self.server.ask("GET", "/slots?fail_on_no_slot=1")[0], 200)
+
+    def test_of_a_client_that_does_not_read(self):
+        body = json.dumps({"prompt": [PROMPT] * 1, "n": 2, "max_tokens": 450, "temperature": 0, "ignore_eos": True,
+                           "stream": True, "logprobs": 20}).encode()
+        client = socket.socket()
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 2048)
+        self.addCleanup(client.close)
+        client.connect(("127.0.0.1", self.server.port))
+        client.sendall(b"POST /v1/completions HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                       b"Content-Length: %d\r\n\r\n" % len(body) + body)
+        self.server.wait_for(lambda: self.busy() == [] and False or
+                             any(x["state"] == "paused" for x in self.busy()) or self.is_through(), "it is paused", 60)
+        if self.is_through():
+            self.skipTest("buffers of this system took the whole answer")
+        self.assertEqual({x["state"] for x in self.busy()}, {"paused"})
+        client.close()
+        self.server.wait_for(lambda: not self.busy(), "its slots are free")
+
+    def is_through(self):
+        time.sleep(0.01)
+        return self.seen_busy() and not self.busy()
+
+    def seen_busy(self):
+        self.was_busy = getattr(self, "was_busy", False) or bool(self.busy())
+        return self.was_busy
+
+    def test_have_no_text(self):
+        marker = "xylophone zebra quartz"
+        one = self.stream(prompt=marker, max_tokens=450)
+        said = one.take(20)
+        text = json.dumps(self.server.ask("GET", "/slots")[2])
+        for word in [*marker.split(), *(x for x in said.split() if len(x) > 6)]:
+            self.assertNotIn(word, text)
+        self.assertTrue(all(set(x) in (BUSY, IDLE) for x in json.loads(text)), text)
+        self.assertNotIn('"tokens"', text)
+
+    def test_tell_of_drafts(self):
+        server = self.start("-np", "1", "--spec-type", "ngram")
+        one = Stream(server, max_tokens=400)
+        self.addCleanup(one.close)
+        one.take()
+        self.assertIs(server.ask("GET", "/slots")[2][0]["speculative"], True)
+
+    def test_need_a_key(self):
+        server = self.start("--api-key", "secret")
+        for path in ("/slots", "/v1/slots"):
+            self.assertEqual(server.ask("GET", path)[0], 401)
+            self.assertEqual(server.ask("GET", path, fields={"Authorization": "Bearer secret"})[0], 200)
+        self.assertEqual(server.ask("POST", "/slots", {}, {"x-api-key": "secret"})[0], 405)
+
+
+@needs_backend
+class Preference(support.Case):
+    """Two devices with the same bits: that of the cpu backend's reference and one of the tests' own."""
+
+    KEY = {"x-api-key": "root"}
+
+    def setUp(self):
+        super().setUp()
+        second = os.environ.get("BITNET_SECOND_PLUGIN", "")
+        cpu = next((b for b in self.ok("backends", "--json").json["backends"] if b["name"] == "cpu"), None)
+        if not os.path.exists(second) or cpu is None or "library" not in cpu:
+            self.skipTest("there are no two devices here")
+        for name, library in (("cpu", cpu["library"]), ("fragile", second)):
+            copy = self.path(f"lib/libbitnet-backend-{name}.so", b"")
+            shutil.copyfile(library, copy)
+            os.chmod(copy, 0o755)
+            self.path(f"manifests/50-{name}.yaml", f"schema: 1\nname: {name}\nversion: 0.1.0\nvendor: org.bitnet\n"
+                      f"license: Apache-2.0\nlibrary: {copy}\nabi: {{major: 0, min: 1, max: 1}}\nclass: cpu\n")
+        self.server = test_serve.Server(
+            self.home, "--backend-dir", self.path("manifests"), "--device", "cpu", "-c", str(CONTEXT),
+            "--admin-key-file", self.path("admin", "root\n"), "--deterministic")
+        self.addCleanup(self.server.kill)
+        self.assertTrue(self.server.port, self.server.lines)
+
+    def prefer(self, body, key=None):
+        return self.server.ask("POST", "/backends/prefer", body, self.KEY if key is None else key)
+
+    def live(self):
+        return self.server.ask("GET", "/backends")[2]["live"]
+
+    def texts_of(self, prompts, meanwhile=lambda: None):
+        """The texts of streams that go on together; `meanwhile` is called when each of them has begun."""
+        streams = [Stream(self.server, prompt=x, max_tokens=LONG["max_tokens"]) for x in prompts]
+        texts = [x.take(3) for x in streams]
+        meanwhile()
+        out = [text + x.take(None) for text, x in zip(texts, streams)]
+        for one in streams:
+            one.close()
+        return out
+
+    def test_changes_no_text(self):
+        prompts = [PROMPT, "The fox said,", "One day a little girl", PROMPT + ", there was a cat"]
+        wanted = [self.texts_of([x])[0] for x in prompts]
+        self.assertEqual(self.live()["device"], "cpu:0")
+        answers = []
+
+        def change():
+            for device in ("fragile", "none-such,cpu", "fragile,cpu"):
+                status, _, out = self.prefer({"device": device})
+                self.assertEqual(status, 200, out)
+                answers.append((out["requested"], out["changed"], out["former_device"], out["live"]["device"]))
+            self.assertGreater(self.live()["running"], 0)
+
+        self.assertEqual(self.texts_of(prompts, change), wanted)
+        self.assertEqual(answers, [("fragile", True, "cpu:0", "fragile:0"),
+                                   ("none-such,cpu", True, "fragile:0", "cpu:0"),
+                                   ("fragile,cpu", True, "cpu:0", "fragile:0")])
+        self.assertEqual((self.live()["device"], self.live()["moves"]), ("fragile:0", 3))
+        self.assertEqual(self.texts_of(prompts), wanted)
+        self.assertEqual(self.server.metrics()["bitnet_moves_total"], 3)
+        self.server.signal(15)
+        code, lines = self.server.end()
+        self.assertEqual(code, 0, lines)
+        self.assertIn("preference of an administrator: fragile: fragile:0, after cpu:0", lines)
+
+    def test_of_embeddings_as_well(self):
+        vectors = [self.server.post("/v1/embeddings", input=PROMPT)["data"][0]["embedding"]]
+        self.assertEqual(self.prefer({"device": "fragile"})[0], 200)
+        vectors.append(self.server.post("/v1/embeddings", input=PROMPT)["data"][0]["embedding"])
+        self.assertEqual(vectors[0], vectors[1])
+
+    def test_that_nothing_meets_changes_nothing(self):
+        status, _, out = self.prefer({"device": "none-such"})
+        self.assertEqual((status, out["error"]["code"], out["error"]["param"]), (409, "device_unavailable", "device"))
+        self.assertIn("none-such", out["error"]["message"])
+        self.assertIn("Detected: cpu", out["error"]["message"])
+        self.assertEqual((self.live()["device"], self.live()["moves"]), ("cpu:0", 0))
+        status, _, out = self.prefer({"device": "cpu"})
+        self.assertEqual((status, out["changed"], out["live"]["moves"]), (200, False, 0), out)
+
+    def test_that_is_none_is_refused(self):
+        for body in ({}, {"device": ""}, {"device": 1}, {"device": ["cpu"]}, {"device": ",,"}, {"device": "a\0b"},
+                     {"device": "x" * 5000}, {"device": "cpu:x"}, {"device": None}):
+            status, _, out = self.prefer(body)
+            self.assertEqual((status, out["error"]["param"]), (400, "device"), (body, out))
+        for body in (b"[1]", b"{", b"\xff"):
+            self.assertEqual(self.prefer(body)[0], 400)
+        self.assertEqual(self.live()["moves"], 0)
+        self.assertEqual(self.server.ask("GET", "/backends/prefer")[0], 405)
+
+    def test_needs_an_admin_key(self):
+        self.assertEqual(self.prefer({"device": "fragile"}, {})[0], 401)
+        self.assertEqual(self.prefer({"device": "fragile"}, {"x-api-key": "user"})[0], 401)
+        self.assertEqual(self.live()["device"], "cpu:0")
+
+
+@needs_backend
+class WithoutAdminKeys(test_serve.Serving):
+    def test_nobody_may_prefer(self):
+        self.assertEqual(self.server.ask("POST", "/backends/prefer", {"device": "cpu"})[0], 403)
+
+
+if __name__ == "__main__":
+    support.main()
