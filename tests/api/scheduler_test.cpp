@@ -478,4 +478,29 @@ TEST_F(scheduler, goes_on_with_another_copy_of_its_backend) {
   EXPECT_EQ(report()["moves"], 1);
 }
 
+// Numbers alone: a row has no more members than these.
+TEST_F(scheduler, a_report_has_a_row_of_each_sequence) {
+  ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
+  EXPECT_EQ(report()["sequences"], nlohmann::json::array());
+  EXPECT_EQ(report()["slots"], report()["max_sequences"]);
+  std::map<uint32_t, answer> got;
+  bitnet_request* const r = begin_endless(got);
+  const nlohmann::json rows = report()["sequences"];
+  ASSERT_EQ(rows.size(), 1U) << rows;
+  const nlohmann::json& row = rows[0];
+  const auto generated = row["generated"].get<uint64_t>();
+  const nlohmann::json wanted = {
+      {"slot", 0},          {"request", row["request"]}, {"choice", 0},
+      {"prompt", 5},        {"state", row["state"]},     {"known", 0},
+      {"computed", 5},      {"generated", generated},    {"remaining", 512 - 5 - generated},
+      {"speculates", false}};
+  EXPECT_EQ(row, wanted);
+  EXPECT_GE(generated, 1U);
+  EXPECT_TRUE(row["state"] == "decoding" || row["state"] == "paused") << row;
+  bitnet_request_cancel(r);
+  while (take(r, got)) {
+  }
+  EXPECT_EQ(report()["sequences"], nlohmann::json::array()) << "its row goes before its end comes";
+}
+
 }  // namespace

@@ -265,7 +265,7 @@ class Preference(support.Case):
 
 @needs_backend
 class WithoutAdminKeys(test_serve.Serving):
-    def test_nobody_may_prefer(self):
+    def test_none_may_prefer(self):
         self.assertEqual(self.server.ask("POST", "/backends/prefer", {"device": "cpu"})[0], 403)
 
 

@@ -50,8 +50,8 @@ ordered_json slot_of(const json& row, uint64_t id, uint64_t n_context) {
           {"next_token", ordered_json::array({std::move(next)})}};
 }
 
-// Of a scheduler's report: an object for each slot, by its id, then one for each sequence that waits,
-// in the order in which their requests came.
+// Of a scheduler's report: an object for each slot, by its id, then one for each sequence that
+// waits, in the order in which their requests came.
 ordered_json slots_json(const json& report) {
   const uint64_t n_context = count_in(report, "n_context");
   ordered_json out = ordered_json::array();

@@ -82,7 +82,6 @@ TEST(listing, slots_are_kept_and_the_lowest_that_is_free_is_given) {
   for (int i = 0; i < 12; ++i) {
     w.engine->tick();
     const statistics now = w.engine->counted();
-    EXPECT_EQ(now.running, 3U);
     std::set<uint32_t> taken;
     for (const sequence_row& row : now.sequences) {
       EXPECT_EQ(row.slot == no_slot, row.does == activity::waiting);
@@ -183,8 +182,8 @@ TEST(listing, rows_are_whole_while_steps_run) {
   world w(small_limits(), o);
   for (uint32_t i = 0; i < 60; ++i) w.submit(some_tokens(30, i), 40);
   std::jthread runs([&] { w.engine->run(); });
-  for (int i = 0; i < 2000; ++i)
-    for (const sequence_row& row : w.engine->counted().sequences) {
+  for (statistics now; now.ended[BITNET_STOP_LENGTH] < 60; now = w.engine->counted())
+    for (const sequence_row& row : now.sequences) {
       ASSERT_TRUE(row.slot == no_slot || row.slot < 4);
       ASSERT_EQ(row.prompt_tokens, 30U);
       ASSERT_EQ(row.generated_tokens + row.remaining_tokens, 40U);
