@@ -1,13 +1,16 @@
 #pragma once
 // A backend whose device is lost after as many steps as its setting "steps" says, from when it is
-// loaded to stay; with the setting "poisoned" its whole context. One for each plugin.
+// loaded to stay; with the setting "poisoned" its whole context. The step that finds it lost takes
+// as many milliseconds as the setting "hang_ms" says. One for each plugin.
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "bitnet/abi/backend.h"
@@ -15,6 +18,7 @@
 namespace bitnet::losing {
 
 inline std::atomic<int64_t> steps_left{INT64_MAX};
+inline std::atomic<int64_t> hang_ms{0};
 inline std::atomic<bool> poisoned{false};
 inline decltype(bitnet_backend_v0::queue_submit) plain_submit;
 inline decltype(bitnet_backend_v0::kv_export) plain_export;
@@ -29,7 +33,9 @@ inline bitnet_status lost(bitnet_error* err) {
 }
 
 inline bitnet_status submit(bitnet_queue* q, const bitnet_step* s, bitnet_error* err) {
-  return steps_left.fetch_sub(1) > 0 ? plain_submit(q, s, err) : lost(err);
+  if (steps_left.fetch_sub(1) > 0) return plain_submit(q, s, err);
+  std::this_thread::sleep_for(std::chrono::milliseconds(hang_ms));
+  return lost(err);
 }
 inline bitnet_status kv_export(bitnet_queue* q, bitnet_kv_pool* pool, const uint32_t* blocks,
                                uint32_t n, void* out, uint64_t bytes, uint64_t signal,
@@ -51,6 +57,7 @@ inline void lose(const bitnet_open_request& request, bitnet_backend_v0& out) {
   if (request.purpose == BITNET_PURPOSE_LOAD) {
     const std::string steps = setting(request, "steps");
     steps_left = steps.empty() ? INT64_MAX : std::strtoll(steps.c_str(), nullptr, 10);
+    hang_ms = std::strtoll(setting(request, "hang_ms").c_str(), nullptr, 10);
     if (!setting(request, "poisoned").empty()) poisoned = true;
   }
   plain_submit = std::exchange(out.queue_submit, submit);
