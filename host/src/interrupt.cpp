@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <csignal>
 
+#include "log/log_queue.hpp"
 #include "result.hpp"
 
 namespace bitnet::host::interrupt {
@@ -25,7 +26,10 @@ static_assert(std::atomic<bitnet_session*>::is_always_lock_free);
 
 extern "C" void on_interrupt(int) {
   const int saved = errno;
-  if (!inside_scope.load() || asked.exchange(true)) _exit(exit_code::interrupted);
+  if (!inside_scope.load() || asked.exchange(true)) {
+    settle_logs();
+    _exit(exit_code::interrupted);
+  }
   if (bitnet_session* session = target.load()) bitnet_session_cancel(session);
   (void)!::write(wake[1], "", 1);  // a full pipe is readable as well
   errno = saved;

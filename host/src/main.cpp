@@ -12,6 +12,7 @@
 #include "commands/commands.hpp"
 #include "files/standard_descriptors.hpp"
 #include "interrupt.hpp"
+#include "log/log_queue.hpp"
 #include "orderly_end.hpp"
 #include "settings/help.hpp"
 #include "system/limits.hpp"
@@ -61,6 +62,10 @@ result<int> perform(const std::vector<std::string>& words, console& out) {
   auto set = settings::merge(**about, *given, variables, notes);
   if (!set) return std::unexpected(set.error());
   if (auto done = out.configure(*set, variables); !done) return std::unexpected(done.error());
+  if ((*about)->bit == command_bit::serve) {
+    out.write_in_background();
+    settle_logs_on_fatal_signals();
+  }
   out.record(fmt::format("bitnet {} begins: {}", bitnet_version(), (*about)->name));
   for (const std::string& note : notes) out.warning(note);
   return action_of(**about)({*set, given->positionals, variables, out});

@@ -12,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "log/log_queue.hpp"
 #include "result.hpp"
 #include "terminal/output.hpp"
 
@@ -27,6 +28,7 @@ void on_exit_by_others() {
       "bitnet: something in this process called exit() before the work was done, a backend or "
       "its driver; the output is not whole. `bitnet backends` names the backends; try "
       "another one with --device\n");
+  settle_logs();
   _exit(exit_code::failure);
 }
 
@@ -68,6 +70,7 @@ class end_guard {
       (void)write_all(STDERR_FILENO, fmt::format("bitnet: {} has not ended after {} s: a backend "
                                                  "or its driver hangs, and is left behind\n",
                                                  what_, longest_end.count()));
+      settle_logs();
       _exit(exit_code_);
     }
   }

@@ -3,14 +3,23 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <thread>
 
 #include "../scratch_folder.hpp"
+#include "log/journal_stream.hpp"
+#include "log/log_queue.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -93,6 +102,42 @@ TEST(log, writes_one_line_for_one_message) {
   }
 }
 
+// Members of a line of JSON, whose values are of outside; a line of text has the text alone.
+TEST(log, has_members_in_json) {
+  const scratch_folder folder;
+  const fs::path text = folder.path() / "log.txt";
+  const fs::path json = folder.path() / "log.json";
+  const log_facts facts{.message = "answered",
+                        .fields = {{"path", "/a\r\n\x1b[2J\"}{\"level\":\"error\xff"},
+                                   {"status", int64_t{404}},
+                                   {"duration_ms", 1.25}}};
+  opened({.file = text.string()})->write(log_level::note, "GET /a 404", facts);
+  opened({.file = json.string(), .json = true})->write(log_level::note, "GET /a 404", facts);
+  ASSERT_EQ(lines_of(text).size(), 1U);
+  EXPECT_TRUE(lines_of(text).front().ends_with("] GET /a 404"));
+  ASSERT_EQ(lines_of(json).size(), 1U);
+  const auto object = nlohmann::json::parse(read(json));
+  EXPECT_EQ(object.at("message"), "answered");
+  EXPECT_EQ(object.at("path"), "/a\r\n\x1b[2J\"}{\"level\":\"error\xef\xbf\xbd");
+  EXPECT_EQ(object.at("status"), 404);
+  EXPECT_EQ(object.at("duration_ms"), 1.25);
+  EXPECT_EQ(object.size(), 7U);
+}
+
+TEST(log, loses_nothing_in_background) {
+  const scratch_folder folder;
+  const fs::path file = folder.path() / "log.txt";
+  {
+    const auto to = opened({.file = file.string()});
+    to->write_in_background();
+    for (int i = 0; i < 3000; ++i) to->write(log_level::note, std::to_string(i));
+  }
+  const auto lines = lines_of(file);
+  ASSERT_EQ(lines.size(), 3000U);
+  for (std::size_t i = 0; i < lines.size(); ++i)
+    EXPECT_TRUE(lines[i].ends_with("] " + std::to_string(i))) << lines[i];
+}
+
 TEST(log, drops_what_is_above_its_level) {
   const scratch_folder folder;
   const fs::path file = folder.path() / "log.txt";
@@ -172,6 +217,120 @@ TEST(log, refuses_what_is_no_file) {
     EXPECT_NE(made.error().message.find(row.message), std::string::npos) << made.error().message;
   }
   EXPECT_FALSE(fs::exists(folder.path() / "absent"));
+}
+
+// A place that takes nothing until it is opened.
+class gate {
+ public:
+  void operator()(const log_line& line) {
+    std::unique_lock lock(guard_);
+    opened_.wait(lock, [this] { return is_open_; });
+    texts_.push_back(line.text);
+  }
+  void open() {
+    const std::lock_guard lock(guard_);
+    is_open_ = true;
+    opened_.notify_all();
+  }
+  std::vector<std::string> texts() {
+    const std::lock_guard lock(guard_);
+    return texts_;
+  }
+
+ private:
+  std::mutex guard_;
+  std::condition_variable opened_;
+  bool is_open_ = false;
+  std::vector<std::string> texts_;
+};
+
+std::unique_ptr<log_queue> queue_to(const std::shared_ptr<gate>& place,
+                                    const log_queue::bounds& most) {
+  auto out = std::make_unique<log_queue>([place](const log_line& line) { (*place)(line); }, most);
+  out->start();
+  return out;
+}
+
+// 1 line is taken by the thread that waits, 8 stay, and the others are dropped, the oldest first.
+TEST(log_queue, drops_the_oldest_and_reports_how_many) {
+  const auto place = std::make_shared<gate>();
+  const uint64_t before = n_log_lines_dropped();
+  const auto to = queue_to(place, {.lines = 8});
+  to->add({.text = "first"});
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));  // the thread has it
+  for (int i = 0; i < 1000; ++i) to->add({.text = std::to_string(i)});
+  EXPECT_EQ(n_log_lines_dropped() - before, 992U);
+  place->open();
+  EXPECT_EQ(to->close(), 0U);
+  const auto texts = place->texts();
+  ASSERT_EQ(texts.size(), 10U);
+  EXPECT_EQ(texts[0], "first");
+  EXPECT_EQ(texts[1], "992");
+  EXPECT_EQ(texts[4], "995");
+  EXPECT_TRUE(texts[5].starts_with("992 lines of the log were dropped")) << texts[5];
+  EXPECT_EQ(texts[6], "996");
+  EXPECT_EQ(texts[9], "999");
+}
+
+TEST(log_queue, is_bounded_in_bytes) {
+  const auto place = std::make_shared<gate>();
+  const uint64_t before = n_log_lines_dropped();
+  const auto to = queue_to(place, {.lines = 1000, .bytes = 100'000});
+  for (int i = 0; i < 100; ++i) to->add({.text = std::string(10'000, 'x')});
+  EXPECT_GE(n_log_lines_dropped() - before, 89U);
+  place->open();
+}
+
+// The program ends though its standard error is full.
+TEST(log_queue, leaves_a_place_that_takes_nothing) {
+  const auto place = std::make_shared<gate>();
+  const auto to = queue_to(place, {});
+  for (int i = 0; i < 10; ++i) to->add({.text = "x"});
+  const auto began = std::chrono::steady_clock::now();
+  EXPECT_EQ(to->close(), 10U);
+  EXPECT_LT(std::chrono::steady_clock::now() - began, std::chrono::seconds(5));
+  to->add({.text = "too late"});
+  place->open();
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  EXPECT_EQ(place->texts().size(), 1U) << "what waited is dropped, and its thread ends";
+}
+
+// A crash: what was added before is written, and the signal does what it did.
+TEST(log_queue, is_empty_before_a_fatal_signal_ends_the_process) {
+  GTEST_FLAG_SET(death_test_style, "threadsafe");
+  for (const int number : {SIGSEGV, SIGABRT, SIGBUS}) {
+    const auto die = [number] {
+      log_queue to([](const log_line& line) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(100));
+        (void)!::write(STDERR_FILENO, line.text.data(), line.text.size());
+      });
+      to.start();
+      settle_logs_on_fatal_signals();
+      for (const char* text : {"one,", "two,", "three"}) to.add({.text = text});
+      (void)std::raise(number);
+    };
+    EXPECT_EXIT(die(), testing::KilledBySignal(number), "one,two,three");
+  }
+}
+
+TEST(journal_stream, is_that_of_the_descriptor) {
+  std::array<int, 2> pipe{};
+  ASSERT_EQ(::pipe2(pipe.data(), O_CLOEXEC), 0);
+  struct stat found{};
+  ASSERT_EQ(::fstat(pipe[1], &found), 0);
+  const std::string numbers = std::to_string(found.st_dev) + ":" + std::to_string(found.st_ino);
+  EXPECT_TRUE(is_journal_stream(pipe[1], numbers));
+  for (const std::string& other : {std::string(), numbers + "1", "1" + numbers, std::string(":"),
+                                   std::to_string(found.st_dev), numbers + " "})
+    EXPECT_FALSE(is_journal_stream(pipe[1], other)) << other;
+  ::close(pipe[0]);
+  ::close(pipe[1]);
+  EXPECT_FALSE(is_journal_stream(pipe[1], numbers)) << "a descriptor that is not open";
+  EXPECT_EQ(priority_of(log_level::error), 3);  // as syslog(3) numbers them
+  EXPECT_EQ(priority_of(log_level::warning), 4);
+  EXPECT_EQ(priority_of(log_level::note), 6);
+  EXPECT_EQ(priority_of(log_level::detail), 7);
+  EXPECT_EQ(priority_of(log_level::debug), 7);
 }
 
 TEST(log_rotation, is_a_size_and_a_count) {

@@ -192,10 +192,14 @@ result<int> serve_command(const invocation& in) {
   // Addresses and keys that cannot be used are reported before a backend is asked.
   auto rules = policy_of(in.set, with);
   if (!rules) return std::unexpected(rules.error());
-  auto listens = http::server::open(
-      io, *std::move(rules), *std::move(where),
-      {.on_answer = [&in](const http::access_line& line) { in.out.detail(access_text(line)); },
-       .on_trouble = [&in](const std::string& text) { in.out.warning(text); }});
+  auto listens =
+      http::server::open(io, *std::move(rules), *std::move(where),
+                         {.on_answer =
+                              [&in](const http::access_line& line) {
+                                if (in.out.wants(log_level::detail))
+                                  in.out.detail(access_text(line), access_facts(line));
+                              },
+                          .on_trouble = [&in](const std::string& text) { in.out.warning(text); }});
   if (!listens) return std::unexpected(listens.error());
   server = *std::move(listens);
 

@@ -205,7 +205,8 @@ void connection::log(const exchange& ended, bool is_whole) {
              .status = ended.status(),
              .body_bytes = ended.body_bytes(),
              .took = clock::now() - ended.began(),
-             .is_whole = is_whole});
+             .is_whole = is_whole,
+             .model = ended.model()});
 }
 
 // ---- writing -----------------------------------------------------------------------------------

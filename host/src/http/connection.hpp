@@ -29,7 +29,8 @@ struct access_line {
   int status = 0;  // 0: the client went before it was answered
   std::size_t body_bytes = 0;
   std::chrono::nanoseconds took{0};
-  bool is_whole = false;  // false: the client went, or the answer was broken off
+  bool is_whole = false;        // false: the client went, or the answer was broken off
+  std::string_view model = {};  // that answered; "": not known
 };
 
 // What connections share: the server.

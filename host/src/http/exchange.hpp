@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "http/answer.hpp"
 #include "http/request.hpp"
@@ -61,6 +62,10 @@ class exchange {
   // Called each time when has_room() becomes true again.
   void on_room(std::function<void()> call) { on_room_ = std::move(call); }
 
+  // The model that answers, for the log.
+  void set_model(std::string name) { model_ = std::move(name); }
+  [[nodiscard]] const std::string& model() const { return model_; }
+
   // ---- for the connection ----
   void client_is_gone();
   void room_is_made();
@@ -84,6 +89,7 @@ class exchange {
   bool in_chunks_ = false, is_events_ = false;
   int status_ = 0;
   std::size_t body_bytes_ = 0;
+  std::string model_;  // "": not known
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::function<void()> on_gone_, on_room_;
 };

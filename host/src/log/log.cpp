@@ -2,24 +2,27 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <spdlog/logger.h>
 #include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/base_sink.h>
 #include <spdlog/sinks/basic_file_sink.h>
 #include <spdlog/sinks/rotating_file_sink.h>
-#include <spdlog/sinks/stdout_sinks.h>
 #ifdef BITNET_JOURNAL
 #include <spdlog/sinks/systemd_sink.h>
 #endif
+#include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <filesystem>
+#include <mutex>
 #include <nlohmann/json.hpp>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "log/journal_stream.hpp"
+#include "log/log_queue.hpp"
+#include "terminal/output.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {
@@ -43,46 +46,72 @@ spdlog::level::level_enum level_of(log_level level) {
   return spdlog::level::trace;
 }
 
-std::string as_text(std::string_view message) {
-  return text::printable(message);
-}
-
-std::string as_json(std::string_view message) {
+std::string as_json(std::string_view text) {
   using nlohmann::json;
-  return json(message).dump(-1, ' ', true, json::error_handler_t::replace);
+  return json(text).dump(-1, ' ', true, json::error_handler_t::replace);
 }
 
-// The message, as %* of a pattern.
-class escaped final : public spdlog::custom_flag_formatter {
- public:
-  using escape = std::string (*)(std::string_view);
-  explicit escaped(escape how) : how_(how) {}
-
-  void format(const spdlog::details::log_msg& message, const std::tm&,
-              spdlog::memory_buf_t& to) override {
-    const std::string text = how_({message.payload.data(), message.payload.size()});
-    to.append(text.data(), text.data() + text.size());
-  }
-  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
-    return std::make_unique<escaped>(how_);
-  }
-
- private:
-  escape how_;
+struct json_value {
+  std::string operator()(const std::string& text) const { return as_json(text); }
+  std::string operator()(int64_t number) const { return fmt::format("{}", number); }
+  std::string operator()(double number) const { return nlohmann::json(number).dump(); }
 };
 
-std::unique_ptr<spdlog::formatter> lines(std::string pattern, escaped::escape how,
-                                         const char* end = "\n") {
-  auto out = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc, end);
-  out->add_flag<escaped>('*', how).set_pattern(std::move(pattern));
+// What a formatter has as %v: what is logged, escaped, of JSON the members.
+std::string payload_of(const log_line& line, bool json) {
+  if (!json) return text::printable(line.text);
+  std::string out = "\"message\":";
+  out += as_json(line.facts.message.empty() ? std::string_view(line.text) : line.facts.message);
+  for (const log_field& one : line.facts.fields)
+    out += fmt::format(",\"{}\":{}", one.name, std::visit(json_value(), one.value));
   return out;
 }
 
-std::unique_ptr<spdlog::formatter> lines_of(bool json) {
-  return json ? lines(R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l","pid":%P,"message":%*})",
-                      as_json)
-              : lines("%Y-%m-%dT%H:%M:%S.%fZ %-7l [%P] %*", as_text);
+log_level level_of(spdlog::level::level_enum level) {
+  for (const log_level one : {log_level::error, log_level::warning, log_level::note})
+    if (level_of(one) == level) return one;
+  return log_level::debug;
 }
+
+// "<4>", as %* of a pattern.
+class priority_flag final : public spdlog::custom_flag_formatter {
+ public:
+  void format(const spdlog::details::log_msg& message, const std::tm&,
+              spdlog::memory_buf_t& to) override {
+    const std::string text = fmt::format("<{}>", priority_of(level_of(message.level)));
+    to.append(text.data(), text.data() + text.size());
+  }
+  [[nodiscard]] std::unique_ptr<custom_flag_formatter> clone() const override {
+    return std::make_unique<priority_flag>();
+  }
+};
+
+std::unique_ptr<spdlog::formatter> lines(std::string pattern, const char* end = "\n") {
+  auto out = std::make_unique<spdlog::pattern_formatter>(spdlog::pattern_time_type::utc, end);
+  out->add_flag<priority_flag>('*').set_pattern(std::move(pattern));
+  return out;
+}
+
+std::unique_ptr<spdlog::formatter> lines_of(const log_options& wanted) {
+  // The journal has a time, a priority and the process of its own.
+  if (wanted.has_priorities && wanted.file == "-")
+    return lines(wanted.json ? R"(%*{"level":"%l","pid":%P,%v})" : "%*%v");
+  return lines(wanted.json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l","pid":%P,%v})"
+                           : "%Y-%m-%dT%H:%M:%S.%fZ %-7l [%P] %v");
+}
+
+// Each line in one call of write(2). The C library's stream is locked while a line waits, and exit()
+// would wait for that lock.
+class standard_error final : public spdlog::sinks::base_sink<std::mutex> {
+ private:
+  void sink_it_(const spdlog::details::log_msg& message) override {
+    spdlog::memory_buf_t line;
+    formatter_->format(message, line);
+    if (!write_all(STDERR_FILENO, {line.data(), line.size()}))
+      throw spdlog::spdlog_ex("standard error", errno);
+  }
+  void flush_() override {}
+};
 
 // Children get no descriptor of it.
 spdlog::file_event_handlers kept_from_children() {
@@ -112,7 +141,7 @@ result<void> check(const std::string& file) {
 }
 
 result<spdlog::sink_ptr> sink_of(const log_options& wanted) {
-  if (wanted.file == "-") return std::make_shared<spdlog::sinks::stderr_sink_mt>();
+  if (wanted.file == "-") return std::make_shared<standard_error>();
   if (auto fine = check(wanted.file); !fine) return std::unexpected(fine.error());
   try {
     if (wanted.rotation.bytes == 0)
@@ -132,7 +161,7 @@ result<spdlog::sink_ptr> journal() {
   std::error_code ignored;
   if (fs::is_socket(socket, ignored)) {
     auto out = std::make_shared<spdlog::sinks::systemd_sink_mt>("bitnet", true);
-    out->set_formatter(lines("%*", as_text, ""));
+    out->set_formatter(lines("%v", ""));
     return out;
   }
   return fail(exit_code::failure,
@@ -146,42 +175,85 @@ result<spdlog::sink_ptr> journal() {
 #endif
 }
 
+// Reports once that lines cannot be written.
+class loss_report {
+ public:
+  explicit loss_report(std::function<void(const std::string&)> call) : call_(std::move(call)) {}
+  void operator()(const std::string& why) {
+    const std::lock_guard lock(guard_);
+    if (const auto call = std::exchange(call_, nullptr)) call(why);
+  }
+  // A thread that is left behind reports nothing.
+  void end() {
+    const std::lock_guard lock(guard_);
+    call_ = nullptr;
+  }
+
+ private:
+  std::mutex guard_;
+  std::function<void(const std::string&)> call_;
+};
+
+// A line for one sink. What it holds lives as long as a thread that waits in it.
+log_queue::writer writer_to(spdlog::sink_ptr sink, bool json, std::shared_ptr<loss_report> loss) {
+  return [sink = std::move(sink), json, loss = std::move(loss)](const log_line& line) {
+    try {
+      const std::string payload = payload_of(line, json);
+      sink->log({line.at, spdlog::source_loc{}, "bitnet", level_of(line.level), payload});
+      sink->flush();
+    } catch (const std::exception& e) {
+      (*loss)(e.what());
+    }
+  };
+}
+
 }  // namespace
 
 struct log::contents {
-  std::atomic<bool> lost{false};
-  std::function<void(const std::string&)> on_loss;
-  spdlog::logger to{"bitnet"};
+  int level = 0;
+  std::shared_ptr<loss_report> loss;
+  std::vector<std::unique_ptr<log_queue>> ways;  // one for each place: none waits for another
 };
 
 log::log(std::unique_ptr<contents> c) : contents_(std::move(c)) {}
-log::~log() = default;
+
+log::~log() {
+  uint64_t n_lost = 0;
+  for (const auto& way : contents_->ways) n_lost += way->close();
+  if (n_lost != 0)
+    (*contents_->loss)(fmt::format("{} lines could not be written before the end", n_lost));
+  contents_->loss->end();
+}
 
 result<std::unique_ptr<log>> log::open(const log_options& wanted,
                                        std::function<void(const std::string& why)> on_loss) {
   auto made = std::make_unique<contents>();
-  made->on_loss = std::move(on_loss);
+  made->level = wanted.level;
+  made->loss = std::make_shared<loss_report>(std::move(on_loss));
   if (!wanted.file.empty()) {
     auto sink = sink_of(wanted);
     if (!sink) return std::unexpected(sink.error());
-    (*sink)->set_formatter(lines_of(wanted.json));
-    made->to.sinks().push_back(std::move(*sink));
+    (*sink)->set_formatter(lines_of(wanted));
+    made->ways.push_back(
+        std::make_unique<log_queue>(writer_to(*std::move(sink), wanted.json, made->loss)));
   }
   if (wanted.journal) {
     auto sink = journal();
     if (!sink) return std::unexpected(sink.error());
-    made->to.sinks().push_back(std::move(*sink));
+    made->ways.push_back(
+        std::make_unique<log_queue>(writer_to(*std::move(sink), false, made->loss)));
   }
-  made->to.set_level(level_of(static_cast<log_level>(wanted.level)));
-  made->to.flush_on(spdlog::level::trace);
-  made->to.set_error_handler([c = made.get()](const std::string& why) {
-    if (!c->lost.exchange(true)) c->on_loss(why);
-  });
   return std::unique_ptr<log>(new log(std::move(made)));
 }
 
-void log::write(log_level level, std::string_view message) const {
-  contents_->to.log(level_of(level), spdlog::string_view_t(message.data(), message.size()));
+void log::write(log_level level, std::string_view message, const log_facts& facts) const {
+  if (static_cast<int>(level) > contents_->level) return;
+  for (const auto& way : contents_->ways)
+    way->add({level, std::chrono::system_clock::now(), std::string(message), facts});
+}
+
+void log::write_in_background() {
+  for (const auto& way : contents_->ways) way->start();
 }
 
 }  // namespace bitnet::host

@@ -6,24 +6,16 @@
 // Messages are text from outside. Text escapes what a terminal would obey, line ends among it;
 // JSON escapes everything but ASCII. One message is one line.
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
 
+#include "log/log_line.hpp"
 #include "log/log_options.hpp"
 #include "result.hpp"
 
 namespace bitnet::host {
-
-enum class log_level : uint8_t {
-  error = 1,
-  warning,
-  note,
-  detail,
-  debug
-};  // as --verbosity has it
 
 class log {
  public:
@@ -37,8 +29,12 @@ class log {
   ~log();
 
   // From any thread. What is above the level of the options is dropped. The line is in the file,
-  // though perhaps not on the disk, when this returns.
-  void write(log_level level, std::string_view message) const;
+  // though perhaps not on the disk, when this returns; behind write_in_background(), soon after, and
+  // a place that takes nothing loses the oldest lines.
+  void write(log_level level, std::string_view message, const log_facts& facts = {}) const;
+
+  // Before other threads write.
+  void write_in_background();
 
  private:
   struct contents;

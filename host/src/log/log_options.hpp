@@ -23,6 +23,8 @@ struct log_options {
   bool journal = false;
   int level = 4;  // as --verbosity
   log_rotation rotation = {};
+  // Standard error is a stream of the journal: its lines begin with "<priority>", and have no time.
+  bool has_priorities = false;
 
   [[nodiscard]] bool any() const { return journal || !file.empty(); }
 };

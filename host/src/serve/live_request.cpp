@@ -198,6 +198,7 @@ openai::parsed<bool> live_request::submit_next(request_handle& to) {
 
 void live_request::prepared(submitted begun, std::optional<http::answer> no) {
   if (client_->is_over() || in_.has_ended()) return;  // with `begun` its prompts end
+  client_->set_model(asked_.model);
   if (no) return in_.refuse(client_, *no, model_.get());
   if (auto ok = served_model::watch(in_.io(), *lane_); !ok)
     return in_.refuse(client_, error_answer(form_, openai::error_of(BITNET_IO, ok.error().message)),

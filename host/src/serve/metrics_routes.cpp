@@ -5,6 +5,7 @@
 
 #include "library/engine.hpp"
 #include "library/json.hpp"
+#include "log/log_queue.hpp"
 #include "service/metrics_text.hpp"
 #include "service/process_metrics.hpp"
 #include "service/runtime_metrics.hpp"
@@ -28,6 +29,9 @@ std::string metrics_body(const served& with) {
   metrics_text out;
   const auto report = runtime_report(with.engine->facts().runtime);
   write_runtime(out, build_info(), report ? *report : nlohmann::json::object());
+  out.begin("bitnet_log_lines_dropped_total", "counter",
+            "Lines of the log that were dropped, as they came faster than they could be written.");
+  out.sample(static_cast<double>(n_log_lines_dropped()));
   write_process(out);
   return with.engine->metrics(with.n_connections()) + out.text();
 }

@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "log/journal_stream.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {
-console::console() : is_terminal_(::isatty(STDERR_FILENO) == 1) {}
+console::console()
+    : is_terminal_(::isatty(STDERR_FILENO) == 1),
+      printed_(std::make_unique<log_queue>(
+          [](const log_line& line) { (void)write_all(STDERR_FILENO, line.text); })) {}
 
 result<void> console::configure(const settings& set, const environment& variables) {
   verbosity_ = static_cast<int>(set.integer("verbosity"));
@@ -21,8 +25,10 @@ result<void> console::configure(const settings& set, const environment& variable
   } else {
     color_ = wanted == "always";
   }
+  is_journal_ = is_journal_stream(STDERR_FILENO, variables.get("JOURNAL_STREAM").value_or(""));
   auto logging = log_options_of(set);
   if (!logging) return std::unexpected(logging.error());
+  logging->has_priorities = is_journal_;
   if (!logging->any()) return {};
   auto opened = log::open(*logging, [this](const std::string& why) {
     if (verbosity_ >= 2)
@@ -36,13 +42,18 @@ result<void> console::configure(const settings& set, const environment& variable
   return {};
 }
 
+void console::write_in_background() {
+  printed_->start();
+  if (log_) log_->write_in_background();
+}
+
 std::string console::painted(int sgr, std::string_view text) const {
   if (!color_ || sgr == 0) return std::string(text);
   return fmt::format("\x1b[{}m{}\x1b[0m", sgr, text);
 }
 
 void console::raw(std::string_view text) const {
-  (void)write_all(STDERR_FILENO, text);
+  printed_->add({.text = std::string(text)});
 }
 void console::say(std::string_view text) const {
   raw(std::string(text) + "\n");
@@ -52,12 +63,14 @@ void console::line(std::string_view text) const {
 }
 
 // The prefix in its colour; without one, the message.
-void console::tell(log_level level, std::string_view prefix, int sgr,
-                   std::string_view message) const {
-  if (log_) log_->write(level, message);
+void console::tell(log_level level, std::string_view prefix, int sgr, std::string_view message,
+                   const log_facts& facts) const {
+  if (log_) log_->write(level, message, facts);
   if (log_is_shown_ || (level != log_level::error && verbosity_ < static_cast<int>(level))) return;
   const std::string shown = text::printable(message);
-  say(prefix.empty() ? painted(sgr, shown) : fmt::format("{} {}", painted(sgr, prefix), shown));
+  const std::string priority = is_journal_ ? fmt::format("<{}>", priority_of(level)) : "";
+  say(priority +
+      (prefix.empty() ? painted(sgr, shown) : fmt::format("{} {}", painted(sgr, prefix), shown)));
 }
 
 void console::error(std::string_view message) const {
@@ -69,8 +82,8 @@ void console::warning(std::string_view message) const {
 void console::note(std::string_view message) const {
   tell(log_level::note, "", 0, message);
 }
-void console::detail(std::string_view message) const {
-  tell(log_level::detail, "", 2, message);
+void console::detail(std::string_view message, const log_facts& facts) const {
+  tell(log_level::detail, "", 2, message, facts);
 }
 void console::debug(std::string_view message) const {
   tell(log_level::debug, "", 2, message);

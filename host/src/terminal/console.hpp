@@ -1,6 +1,8 @@
 #pragma once
 // Standard error: errors, warnings, notes and progress, each a line, each only if it is wanted; and
 // the log, which has a level of its own. Safe to use from any thread: one write per line.
+//
+// Where standard error is a stream of systemd's journal, each line begins with its priority.
 
 #include <algorithm>
 #include <cstdint>
@@ -8,6 +10,7 @@
 #include <string_view>
 
 #include "log/log.hpp"
+#include "log/log_queue.hpp"
 #include "settings/environment.hpp"
 #include "settings/settings.hpp"
 
@@ -19,11 +22,15 @@ class console {
 
   // Opens the log, too.
   result<void> configure(const settings& set, const environment& variables);
+  // From now on a thread writes: no other waits for a terminal, a pipe or a disk. Before other
+  // threads use it. The end waits for the lines that are left, some seconds at most.
+  void write_in_background();
 
   void error(std::string_view message) const;    // bitnet: message
   void warning(std::string_view message) const;  // bitnet: warning: message
   void note(std::string_view message) const;     // message
-  void detail(std::string_view message) const;   // what the library does
+  // What the library does. `facts`: what a log of JSON has in place of the message.
+  void detail(std::string_view message, const log_facts& facts = {}) const;
   void debug(std::string_view message) const;
 
   void record(std::string_view message) const;  // a note for the log alone
@@ -44,14 +51,17 @@ class console {
 
  private:
   void say(std::string_view text) const;  // a line as it is
-  void tell(log_level level, std::string_view prefix, int sgr, std::string_view message) const;
+  void tell(log_level level, std::string_view prefix, int sgr, std::string_view message,
+            const log_facts& facts = {}) const;
 
   bool is_terminal_;
   bool color_ = false;
+  bool is_journal_ = false;
   int verbosity_ = 3;
-  std::unique_ptr<log> log_;   // nullptr: none
-  int logged_ = 0;             // the log's level
-  bool log_is_shown_ = false;  // its lines are on standard error, in place of ours
+  std::unique_ptr<log_queue> printed_;  // to standard error; the log reports its losses there
+  std::unique_ptr<log> log_;            // nullptr: none
+  int logged_ = 0;                      // the log's level
+  bool log_is_shown_ = false;           // its lines are on standard error, in place of ours
 };
 
 }  // namespace bitnet::host

@@ -3,6 +3,7 @@
 
 #include <fmt/core.h>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -14,6 +15,11 @@ bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
+    if (n < 0 && errno == EAGAIN) {  // a descriptor that another process made non-blocking
+      pollfd room{fd, POLLOUT, 0};
+      (void)::poll(&room, 1, -1);
+      continue;
+    }
     if (n < 0) return false;
     text.remove_prefix(static_cast<std::size_t>(n));
   }
