@@ -205,6 +205,9 @@ const char* error_type(int status) {
       return "permission_error";
     case 404:
       return "not_found_error";
+    case 408:
+    case 504:
+      return "timeout_error";
     case 413:
       return "request_too_large";
     case 429:
@@ -226,6 +229,12 @@ ordered_json error_body(const openai::api_error& why) {
                       {"error", {{"type", error_type(why.status)}, {"message", message}}}};
   if (!why.param.empty()) out["error"]["param"] = why.param;
   if (!why.code.empty()) out["error"]["code"] = why.code;
+  return out;
+}
+
+ordered_json error_body(const openai::api_error& why, std::string_view request_id) {
+  ordered_json out = anthropic::error_body(why);
+  out["request_id"] = request_id;
   return out;
 }
 

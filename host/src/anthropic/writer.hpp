@@ -16,6 +16,9 @@ namespace bitnet::host::anthropic {
 
 // {"type": "error", "error": {"type", "message"}}
 [[nodiscard]] nlohmann::ordered_json error_body(const openai::api_error& why);
+// The same with the id of the request, for answers that are nothing but the error.
+[[nodiscard]] nlohmann::ordered_json error_body(const openai::api_error& why,
+                                                std::string_view request_id);
 // The type of an error of this status.
 [[nodiscard]] const char* error_type(int status);
 

@@ -42,7 +42,7 @@ std::string error_body(const error_facts& facts) {
 }
 
 answer error_answer(const error_facts& facts) {
-  return {.status = facts.status, .body = error_body(facts)};
+  return {.status = facts.status, .body = error_body(facts), .error = facts};
 }
 
 answer unavailable_answer(std::string message, unsigned retry_after_s) {

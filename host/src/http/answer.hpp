@@ -1,5 +1,6 @@
 #pragma once
-// What a handler answers, and the errors that the server itself answers, in OpenAI's form.
+// What a handler answers, and the errors that the server itself answers: in OpenAI's form, or in
+// that of the API whose route or client it is.
 
 #include <optional>
 #include <string>
@@ -9,13 +10,6 @@
 #include "http/request.hpp"
 
 namespace bitnet::host::http {
-
-struct answer {
-  int status = 200;
-  std::string content_type = "application/json";
-  std::string body = {};
-  std::vector<field> fields = {};  // beyond those that every answer has
-};
 
 // {"error": {message, type, param, code}}. `type` "" is that of the status: invalid_request_error,
 // authentication_error, rate_limit_error, unavailable_error, server_error. `param` and `code` ""
@@ -27,6 +21,26 @@ struct error_facts {
   std::string param = {};
   std::string code = {};
 };
+
+struct answer {
+  int status = 200;
+  std::string content_type = "application/json";
+  std::string body = {};
+  std::vector<field> fields = {};  // beyond those that every answer has
+  // Of an error: what `body` says. An error_form writes it anew.
+  std::optional<error_facts> error = {};
+};
+
+// How an API writes errors, where it is not as OpenAI's.
+struct error_form {
+  std::string (*body)(const error_facts& facts, std::string_view request_id);
+  // A request that has this field gets errors of this form on every route; "": none does.
+  std::string_view field = {};
+  // The field of an answer, beside X-Request-Id, in which clients look for the request's id; "":
+  // none.
+  std::string_view id_field = {};
+};
+
 [[nodiscard]] std::string error_body(const error_facts& facts);
 [[nodiscard]] answer error_answer(const error_facts& facts);
 // 503 with Retry-After, in seconds.

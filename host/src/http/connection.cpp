@@ -137,10 +137,12 @@ void connection::dispatch(request asked) {
   asked.path_values = how.path_values;
   const bool is_head = asked.method == "HEAD";
   stage_ = stage::answer;
-  exchange_ = std::make_shared<exchange>(
-      std::move(asked),
-      exchange::facts{.keeps_alive = keeps_alive_, .is_head = is_head, .fields = how.fields},
-      weak_from_this());
+  exchange_ = std::make_shared<exchange>(std::move(asked),
+                                         exchange::facts{.keeps_alive = keeps_alive_,
+                                                         .is_head = is_head,
+                                                         .fields = how.fields,
+                                                         .errors = how.errors},
+                                         weak_from_this());
   const exchange_ptr given = exchange_;  // a handler that keeps it not lets it end below
   if (how.at_once)
     given->reply(*how.at_once);
@@ -151,7 +153,7 @@ void connection::dispatch(request asked) {
 // Of bytes that are no request: nothing of them is known, and nothing behind them can be read.
 void connection::refuse(const refusal& why) {
   keeps_alive_ = false;
-  if (decision_.id.empty()) decision_.id = new_id();
+  if (decision_.id.empty()) decision_ = decide_refusal(host_.rules(), reader_.read());
   decision_.at_once = error_answer({.status = why.status, .message = why.message});
   dispatch({.method = reader_.read().method, .path = reader_.read().path});
 }

@@ -16,6 +16,12 @@ exchange::~exchange() {
 void exchange::reply(const answer& whole) {
   const auto to = to_.lock();
   if (stage_ != stage::open || !to) return;
+  if (how_.errors != nullptr && whole.error) {
+    answer formed = whole;
+    formed.body = how_.errors->body(*whole.error, asked_.id);
+    formed.error.reset();
+    return reply(formed);
+  }
   status_ = whole.status;
   body_bytes_ = how_.is_head ? 0 : whole.body.size();
   std::vector<field> fields = whole.fields;

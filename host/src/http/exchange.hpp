@@ -31,9 +31,10 @@ class answer_sink {
 class exchange {
  public:
   struct facts {
-    bool keeps_alive = true;         // the connection, behind this answer
-    bool is_head = false;            // HEAD: the answer has no body
-    std::vector<field> fields = {};  // of each answer, such as those of CORS
+    bool keeps_alive = true;             // the connection, behind this answer
+    bool is_head = false;                // HEAD: the answer has no body
+    std::vector<field> fields = {};      // of each answer, such as those of CORS
+    const error_form* errors = nullptr;  // nullptr: as they are
   };
   exchange(request asked, facts how, std::weak_ptr<answer_sink> to);
   ~exchange();

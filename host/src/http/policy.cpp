@@ -102,10 +102,18 @@ std::string new_id() {
   return out;
 }
 
-decision decide(const policy& rules, const request& asked) {
+decision decide_refusal(const policy& rules, const request& read) {
   decision out;
-  const std::string_view given = asked.value_of("x-request-id");
+  const std::string_view given = read.value_of("x-request-id");
   out.id = is_id(given) ? std::string(given) : new_id();
+  out.errors = rules.routes.errors_for(read);
+  if (out.errors != nullptr && !out.errors->id_field.empty())
+    out.fields.push_back({std::string(out.errors->id_field), out.id});
+  return out;
+}
+
+decision decide(const policy& rules, const request& asked) {
+  decision out = decide_refusal(rules, asked);
   out.at_once = check_page(rules, asked, out);
   if (!out.at_once) out.at_once = find_route(rules, asked, out);
   if (out.at_once || out.row->method == "GET") return out;

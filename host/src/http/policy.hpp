@@ -29,9 +29,12 @@ struct decision {
   std::optional<answer> at_once = {};  // in place of the route's handler
   std::vector<field> fields = {};      // that the answer has in any case
   std::size_t body_bytes = 0;          // that the body may have
+  const error_form* errors = nullptr;  // nullptr: OpenAI's
 };
 
 [[nodiscard]] decision decide(const policy& rules, const request& asked);
+// Of bytes that are no request: an id, and the form of the error, of what was read of it.
+[[nodiscard]] decision decide_refusal(const policy& rules, const request& read);
 
 // 32 hexadecimal digits from the system's source of random numbers.
 [[nodiscard]] std::string new_id();

@@ -31,6 +31,11 @@ bool fits(std::string_view pattern, std::string_view path, values& out) {
   return pattern.empty() && path.empty();
 }
 
+// Whether a path is `top` or has more parts behind it.
+bool is_below(std::string_view top, std::string_view path) {
+  return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
+}
+
 void add_word(std::string& list, std::string_view word) {
   if (list.find(word) != std::string::npos) return;
   if (!list.empty()) list += ", ";
@@ -84,6 +89,18 @@ route_table::found route_table::find(std::string_view method, std::string_view p
   }
   if (!out.allowed.empty()) add_word(out.allowed, "OPTIONS");
   return out;
+}
+
+const error_form* route_table::errors_for(const request& asked) const {
+  for (const route& row : rows_) {
+    if (row.errors == nullptr) continue;
+    for (const std::string_view path : row.paths)
+      if (is_below(path, asked.path)) return row.errors;
+  }
+  for (const route& row : rows_)
+    if (row.errors != nullptr && !row.errors->field.empty() && asked.has(row.errors->field))
+      return row.errors;
+  return nullptr;
 }
 
 }  // namespace bitnet::host::http

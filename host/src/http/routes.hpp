@@ -31,6 +31,7 @@ struct route {
   access_level access = access_level::key;
   std::size_t body_bytes = 0;  // of the body; 0: limits::body_bytes. GET has none
   std::string_view content_type = "application/json";
+  const error_form* errors = nullptr;  // of its API; nullptr: OpenAI's. Lives as long as the table
   std::vector<parameter> body = {};
   std::vector<parameter> query = {};
 };
@@ -46,6 +47,9 @@ class route_table {
     std::string allowed = {};  // "GET, HEAD, OPTIONS" of the path; "": there is no such path
   };
   [[nodiscard]] found find(std::string_view method, std::string_view path) const;
+  // The form of errors for a request: that of the row whose path it has or is below, else of an API
+  // whose field it has; nullptr: OpenAI's.
+  [[nodiscard]] const error_form* errors_for(const request& asked) const;
   [[nodiscard]] const std::vector<route>& rows() const { return rows_; }
 
  private:

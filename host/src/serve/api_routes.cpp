@@ -6,6 +6,7 @@
 #include "anthropic/writer.hpp"
 #include "openai/prompt.hpp"
 #include "responses/writer.hpp"
+#include "serve/error_answers.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -13,25 +14,19 @@ namespace {
 using http::exchange_ptr;
 using openai::api_form;
 
-http::answer refusal(const api_form& form, const openai::api_error& why) {
-  http::answer out = answer_of(form.error_body(why));
-  out.status = why.status;
-  return out;
-}
-
 // How many tokens the prompt of a body has; nothing is generated.
 http::answer count_answer(const api_form& form, const serving& in, const served_model& of,
                           const std::string& text) {
   const auto body = openai::parse_object(text, "the body");
-  if (!body) return refusal(form, body.error());
+  if (!body) return error_answer_of(form, body.error());
   const model_facts& facts = of.facts();
   openai::model_limits limits = of.texts().limits;
   auto asked = form.read(*body, text, limits, facts.defaults);
-  if (!asked) return refusal(form, asked.error());
+  if (!asked) return error_answer_of(form, asked.error());
   limits.n_context = 0;  // a prompt that is too long is counted, too
   const auto prompts =
       openai::prompts_of(*asked, facts.model.get(), limits, in.facts().template_name);
-  if (!prompts) return refusal(form, prompts.error());
+  if (!prompts) return error_answer_of(form, prompts.error());
   return answer_of(form.count_body(prompts->front().ids.size()));
 }
 
@@ -101,11 +96,13 @@ void add_messages(http::route_table& to, const served& with) {
           .paths = {"/v1/messages", "/messages"},
           .summary = "The next message of a chat, as Anthropic's API has it",
           .handle = answering(with, anthropic::form()),
+          .errors = &anthropic_errors(),
           .body = std::move(body)});
   to.add({.method = "POST",
           .paths = {"/v1/messages/count_tokens", "/messages/count_tokens"},
           .summary = "How many tokens the prompt of a message has",
           .handle = counting(with, anthropic::count_form()),
+          .errors = &anthropic_errors(),
           .body = message_body});
 }
 

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "http/policy.hpp"
+#include "serve/error_answers.hpp"
 
 namespace bitnet::host {
 namespace asio = boost::asio;
@@ -46,8 +47,7 @@ openai::api_error error_of_event(const bitnet_event& e) {
 }
 
 http::answer error_answer(const openai::api_form& form, const openai::api_error& why) {
-  http::answer out = answer_of(form.error_body(why));
-  out.status = why.status;
+  http::answer out = error_answer_of(form, why);
   if (why.status == 503) out.fields.push_back({"Retry-After", fmt::format("{}", retry_s)});
   return out;
 }

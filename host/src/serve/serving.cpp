@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "library/engine.hpp"
+#include "serve/error_answers.hpp"
 #include "serve/live_request.hpp"
 
 namespace bitnet::host {
@@ -37,9 +38,7 @@ http::answer answer_of(const nlohmann::ordered_json& content) {
 }
 
 http::answer answer_of(const openai::api_error& why) {
-  http::answer out = answer_of(openai::error_body(why));
-  out.status = why.status;
-  return out;
+  return error_answer_of(openai::form_of(openai::endpoint::chat), why);
 }
 
 http::answer not_loaded_answer() {

@@ -1,0 +1,40 @@
+#include "serve/error_answers.hpp"
+
+#include <nlohmann/json.hpp>
+
+#include "anthropic/writer.hpp"
+
+namespace bitnet::host {
+namespace {
+
+std::string anthropic_body(const http::error_facts& facts, std::string_view request_id) {
+  openai::api_error why;
+  why.status = facts.status;
+  why.message = facts.message;
+  why.param = facts.param;
+  why.code = facts.code;
+  return openai::line_of(anthropic::error_body(why, request_id));
+}
+
+}  // namespace
+
+http::answer error_answer_of(const openai::api_form& form, const openai::api_error& why) {
+  const nlohmann::ordered_json body = form.error_body(why);
+  // The words are those of the form, too: clients of an API look for them.
+  const auto message = nlohmann::ordered_json::json_pointer("/error/message");
+  return {.status = why.status,
+          .body = openai::line_of(body),
+          .error = http::error_facts{.status = why.status,
+                                     .message = body.value(message, why.message),
+                                     .type = why.type,
+                                     .param = why.param,
+                                     .code = why.code}};
+}
+
+const http::error_form& anthropic_errors() {
+  static const http::error_form out{
+      .body = anthropic_body, .field = "anthropic-version", .id_field = "request-id"};
+  return out;
+}
+
+}  // namespace bitnet::host
