@@ -161,5 +161,73 @@ class Messages(test_serve.Serving):
             self.assertIn(part, out["error"]["message"])
 
 
+@needs_backend
+class Agents(test_serve.Serving):
+    """System prompts of coding agents, whose first lines change from request to request or from day to day."""
+
+    RULES = "You help with code. " * 55
+    TALK = [*CHAT, {"role": "assistant", "content": "Once."}, {"role": "user", "content": "Go on."}]
+
+    def known(self, server, path, system, talk):
+        """Tokens that were known of the prompt of a chat, as this API counts them."""
+        if path == "/v1/chat/completions":
+            out = server.post(path, messages=[{"role": "system", "content": system}, *talk], max_tokens=2, temperature=0)
+            return out["usage"]["prompt_tokens_details"]["cached_tokens"]
+        if path == "/v1/responses":
+            out = server.post(path, instructions=system, input=talk, max_output_tokens=2, temperature=0)
+            return out["usage"]["input_tokens_details"]["cached_tokens"]
+        out = server.post(path, system=system, messages=talk, max_tokens=2, temperature=0)
+        return out["usage"]["cache_read_input_tokens"]
+
+    def ids(self, server, system, talk):
+        prompt = server.post("/apply-template", messages=[{"role": "system", "content": system}, *talk])["prompt"]
+        return server.post("/tokenize", content=prompt)["tokens"]
+
+    def common(self, *prompts):
+        """Tokens that two prompts begin with."""
+        return next(i for i, pair in enumerate(zip(*prompts)) if len(set(pair)) == 2)
+
+    PATHS = ("/v1/chat/completions", "/v1/responses", "/v1/messages")
+
+    def test_a_header_of_each_request(self):
+        for path in self.PATHS:
+            with self.subTest(path):
+                rules = f"For {path}. {self.RULES}"  # not known from another path
+                first, second = (f"x-anthropic-billing-header: cc_version=2.1.{i}; cch={i * 7919};\n{rules}"
+                                 for i in (1, 2))
+                n = len(self.ids(self.server, rules, CHAT))
+                self.assertEqual(self.known(self.server, path, first, CHAT), 0)
+                self.assertGreaterEqual(self.known(self.server, path, second, self.TALK), (n - 16) // 64 * 64)
+        server = self.start("--keep-billing-header")
+        for path in self.PATHS:
+            for i in (1, 2):
+                header = f"x-anthropic-billing-header: cch={path}{i * 7919};\n"
+                self.assertLess(self.known(server, path, header + self.RULES, CHAT), 64)
+
+    def test_a_date(self):
+        server = self.start("--move-date-lines")
+        for path in self.PATHS:
+            for line in ("Today's date: 2026-11-{}", "Today's date is Nov {}, 2026.", "Current date: {}.11.2026"):
+                with self.subTest(f"{path}: {line}"):
+                    rules = f"For {path} and {line.format('x')}. {self.RULES}"
+                    first, second = (f"{line.format(day)}\n{rules}" for day in (28, 29))
+                    # With the lines at the end, by hand, on the server that moves none.
+                    shared = self.common(*(self.ids(self.server, f"{rules}\n{line.format(day)}", CHAT)
+                                           for day in (28, 29)))
+                    self.assertGreater(shared, 256)
+                    self.assertEqual(self.known(server, path, first, CHAT), 0)
+                    known = self.known(server, path, second, self.TALK)
+                    self.assertGreaterEqual(known, 0.99 * (shared // 64 * 64))
+                    # Without the switch nothing behind the first line is known.
+                    self.assertEqual(self.known(self.server, path, first, CHAT), 0)
+                    self.assertEqual(self.known(self.server, path, second, self.TALK), 0)
+
+    def test_the_prompt_stays_without_the_switch(self):
+        system = f"Today's date: 2026-11-28\n{self.RULES}"
+        prompt = self.server.post("/apply-template",
+                                  messages=[{"role": "system", "content": system}, *CHAT])["prompt"]
+        self.assertIn(system.strip(), prompt)
+
+
 if __name__ == "__main__":
     test_serve.support.main()

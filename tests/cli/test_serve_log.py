@@ -162,9 +162,10 @@ class ServeLog(support.Case):
         server = self.start("--log-file", "log.json", "--log-format", "json")
         for i in range(50):
             server.ask("GET", f"/absent/{i}")
+        server.ask("GET", "/health")  # an answer is logged before the next one is made
         server.signal(end_by)
-        server.process.wait(TIMEOUT_S)
-        return [one["path"] for one in self.objects() if "path" in one]
+        server.end()
+        return [one["path"] for one in self.objects() if "path" in one][:50]
 
     @needs_backend
     def test_nothing_is_lost_at_the_end(self):
@@ -181,7 +182,7 @@ class ServeLog(support.Case):
         secret = "a secret of the user"
         _, fields, _ = server.ask("POST", "/v1/completions?key=hidden",
                                   {"prompt": secret, "model": "tiny\u2028\x1b[2J\r\nforged", **GREEDY},
-                                  {"X-Request-Id": "of-the-client", "X-Odd": "\x1b[2Jodd"})
+                                  {"X-Request-Id": "of-the-client", "X-Odd": "odd"})
         server.ask("GET", "/%1b%0d%0aabsent")
         server.signal(signal.SIGTERM)
         server.end()
@@ -213,7 +214,7 @@ class ServeLog(support.Case):
         self.assertNotRegex(text, rb"[^\x20-\x7e\n]")
         line = [one for one in text.decode().splitlines() if " POST " in one]
         self.assertEqual(len(line), 1)
-        self.assertTrue(line[0].endswith(r" model=x\r\n\x1b[2J\x20forged"), line)
+        self.assertTrue(line[0].endswith(r" model=x\x0d\x0a\x1b[2J\x20forged"), line)
 
     def stderr_in_journal(self, *words):
         """The lines of a run whose standard error is what JOURNAL_STREAM names."""

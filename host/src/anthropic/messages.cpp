@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "openai/raw_member.hpp"
+#include "openai/system_lines.hpp"
 
 namespace bitnet::host::anthropic {
 namespace {
@@ -79,24 +80,15 @@ json texts_of(field_reader& in, const char* name, std::string_view written) {
   return out;
 }
 
-// Of the first text; one that is empty then goes, too.
-void drop_header(json& texts) {
-  if (texts.empty()) return;
-  auto& first = texts.front()["text"].get_ref<std::string&>();
-  if (!first.starts_with("x-anthropic-billing-header:")) return;
-  first.erase(0, std::min(first.find('\n'), first.size() - 1) + 1);
-  if (first.empty()) texts.erase(texts.begin());
-}
-
 // Collects what a message of an API's form becomes, in the form of a chat.
 class message_writer {
  public:
   explicit message_writer(field_reader& in) : in_(in) {}
 
-  void add_system(std::string_view written, bool keeps_header) {
+  void add_system(std::string_view written, const openai::generation_wish& how) {
     if (in_.any("system") == nullptr) return;
     json texts = texts_of(in_, "system", written);
-    if (!keeps_header) drop_header(texts);
+    (void)openai::settle_system(texts, how);
     if (!texts.empty()) add({{"role", "system"}, {"content", std::move(texts)}});
   }
   void add_user(field_reader& message, std::string_view content);
@@ -187,9 +179,10 @@ void message_writer::add_assistant(field_reader& message, std::string_view conte
 
 }  // namespace
 
-std::string messages_of(field_reader& in, std::string_view body, bool keeps_header) {
+std::string messages_of(field_reader& in, std::string_view body,
+                        const openai::generation_wish& how) {
   message_writer out(in);
-  out.add_system(openai::raw_member(body, "system"), keeps_header);
+  out.add_system(openai::raw_member(body, "system"), how);
   const json* const found = in.any("messages");
   if (found == nullptr || !found->is_array() || found->empty()) {
     in.wrong("messages", "an array of at least one message");

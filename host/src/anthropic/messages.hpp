@@ -5,14 +5,14 @@
 #include <string_view>
 
 #include "openai/body.hpp"
+#include "openai/generation_fields.hpp"
 
 namespace bitnet::host::anthropic {
 
 // `system` and `messages` of the body that `in` reads, whose text is `body`, as the JSON text that
-// bitnet_chat_open reads. An error is kept in `in`. Claude Code begins a system prompt with a line
-// `x-anthropic-billing-header: ...` that differs from request to request, and is not meant for the
-// model: without `keeps_header` it is left out, so that the rest is known from the request before.
+// bitnet_chat_open reads. An error is kept in `in`. What `how` says of lines of the system prompt is
+// done: openai/system_lines.hpp.
 [[nodiscard]] std::string messages_of(openai::field_reader& in, std::string_view body,
-                                      bool keeps_header);
+                                      const openai::generation_wish& how);
 
 }  // namespace bitnet::host::anthropic

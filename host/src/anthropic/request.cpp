@@ -88,7 +88,7 @@ openai::parsed<request> read(const json& body, std::string_view text,
   in.refuse("container", "the server runs no tools");
   in.flag("stream", out.stream);
   read_stops(in, out);
-  out.messages = messages_of(in, text, defaults.keeps_billing_header);
+  out.messages = messages_of(in, text, defaults);
   const openai::tool_list tools = openai::read_tools(in, text, "custom", "input_schema");
   read_choice(in, out);
   out.template_arguments = openai::template_arguments_of(in, effort_of(in, out.how));

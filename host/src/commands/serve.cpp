@@ -174,6 +174,7 @@ result<int> serve_command(const invocation& in) {
   auto requests = given_request_defaults(in.set);
   if (!requests) return std::unexpected(requests.error());
   requests->wish.keeps_billing_header = in.set.flag("keep-billing-header");
+  requests->wish.moves_date_lines = in.set.flag("move-date-lines");
   auto choice = given_models(in);
   if (!choice) return std::unexpected(choice.error());
   auto where = places_of(in);

@@ -36,7 +36,9 @@ struct generation_wish {
   int32_t reasoning_budget = -1;     // tokens of thinking; -1: no bound
   bool in_reasoning = false;         // of the prompt, and what tells its thinking from the answer:
   std::string reasoning_begins, reasoning_ends;  // ends is "" where no thinking is told apart
-  bool keeps_billing_header = false;             // of a coding agent, in its system prompt
+  // What becomes of lines of a system prompt that change often: system_lines.hpp.
+  bool keeps_billing_header = true;
+  bool moves_date_lines = false;
 
   [[nodiscard]] bool has_form() const { return !grammar.empty() || !json_schema.empty(); }
 };

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "openai/raw_member.hpp"
+#include "openai/system_lines.hpp"
 
 namespace bitnet::host::openai {
 namespace {
@@ -91,6 +92,7 @@ void read_stream(field_reader& in, request& to) {
 void read_chat(field_reader& in, std::string_view body, request& to) {
   read_json(in, body, "messages", true, to.messages);
   if (to.messages.empty()) in.wrong("messages", "an array of at least one message");
+  to.messages = settled_messages(to.messages, to.how);
   read_json(in, body, "tools", true, to.tools);
   if (in.any("tool_choice") != nullptr) to.tool_choice = raw_member(body, "tool_choice");
   read_json(in, body, "chat_template_kwargs", false, to.template_arguments);

@@ -10,6 +10,7 @@
 
 #include "openai/answer_form.hpp"
 #include "openai/shortest.hpp"
+#include "openai/system_lines.hpp"
 #include "openai/tools_text.hpp"
 #include "responses/input_items.hpp"
 
@@ -120,7 +121,8 @@ openai::parsed<request> parse_request(const json& body, std::string_view text,
   bool several = true;
   in.flag("parallel_tool_calls", several);
   out.one_call = !several;
-  const json messages = messages_of(in);
+  json messages = messages_of(in);
+  openai::settle_messages(messages, defaults);
   const openai::tool_list tools = openai::read_tools(in, text, "function", "parameters");
   out.tool_choice = tool_choice_of(in);
   out.template_arguments = openai::template_arguments_of(in, effort_of(in, out.how));

@@ -20,14 +20,17 @@ std::string anthropic_body(const http::error_facts& facts, std::string_view requ
 
 http::answer error_answer_of(const openai::api_form& form, const openai::api_error& why) {
   const nlohmann::ordered_json body = form.error_body(why);
-  // The words are those of the form, too: clients of an API look for them.
-  const auto message = nlohmann::ordered_json::json_pointer("/error/message");
+  // The words and the member are those of the form, too: clients of an API look for them.
+  const auto written = [&](const char* name, const std::string& or_else) {
+    const auto found = body["error"].find(name);
+    return found != body["error"].end() && found->is_string() ? found->get<std::string>() : or_else;
+  };
   return {.status = why.status,
           .body = openai::line_of(body),
           .error = http::error_facts{.status = why.status,
-                                     .message = body.value(message, why.message),
+                                     .message = written("message", why.message),
                                      .type = why.type,
-                                     .param = why.param,
+                                     .param = written("param", why.param),
                                      .code = why.code}};
 }
 

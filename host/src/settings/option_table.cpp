@@ -522,6 +522,12 @@ constexpr auto rows = std::to_array<option>({
              "which differs from request to request",
      .group = "Server",
      .commands = to::serve},
+    {.name = "move-date-lines",
+     .type = kind::flag,
+     .help = "lines of a system prompt that are a date or a time go to its end, so that the prompt "
+             "before them stays known; this changes the prompt",
+     .group = "Server",
+     .commands = to::serve},
     {.name = "timeout",
      .aliases = "-to",
      .type = kind::integer,
