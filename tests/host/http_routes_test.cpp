@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <nlohmann/json.hpp>
 
 #include "../scratch_folder.hpp"
@@ -57,10 +58,28 @@ TEST(route_table, finds_rows_by_method_and_path) {
   }
 }
 
+std::string no_body(const error_facts&, std::string_view) {
+  return "";
+}
+
+constexpr error_form odd_errors{.body = no_body, .field = "odd-version", .schema = "OddError"};
+
 TEST(route_table, becomes_open_api) {
-  const auto got = nlohmann::json::parse(open_api_of(small_table(), {"t", "1", "what it is"}));
+  route_table table = small_table();
+  table.add({.method = "POST",
+             .paths = {"/odd"},
+             .summary = "Of another API",
+             .handle = {},
+             .errors = &odd_errors,
+             .answer = "Odd",
+             .event = "OddEvent",
+             .conflict = "Odd"});
+  constexpr std::array<std::string_view, 2> schemas = {
+      R"({"Error": {"type": "object"}})",
+      R"({"OddError": {}, "Odd": {}, "OddEvent": {"type": "null"}})"};
+  const auto got = nlohmann::json::parse(open_api_of(table, {"t", "1", "what it is"}, schemas));
   EXPECT_EQ(got["openapi"], "3.1.0");
-  EXPECT_EQ(got["paths"].size(), 3U);
+  EXPECT_EQ(got["paths"].size(), 4U);
   const auto& get = got["paths"]["/v1/models/{id}"]["get"];
   EXPECT_EQ(get["parameters"][0]["name"], "id");
   EXPECT_EQ(get["parameters"][1]["in"], "query");
@@ -71,9 +90,44 @@ TEST(route_table, becomes_open_api) {
   EXPECT_EQ(schema["required"], nlohmann::json({"name"}));
   EXPECT_EQ(schema["properties"]["name"]["type"], "string");
   EXPECT_FALSE(schema["properties"]["any"].contains("type"));
-  const auto& error = got["components"]["responses"]["error"]["content"]["application/json"];
-  EXPECT_EQ(error["schema"]["required"], nlohmann::json({"error"}));
-  EXPECT_EQ(error["schema"]["properties"]["error"]["required"].size(), 4U);
+  EXPECT_EQ(got["components"]["schemas"].size(), 4U);
+
+  const auto ref = [](const char* to) {
+    return nlohmann::json{{"$ref", std::string("#/components/") + to}};
+  };
+  const auto& odd = got["paths"]["/odd"]["post"]["responses"];
+  EXPECT_EQ(odd["200"]["content"]["application/json"]["schema"], ref("schemas/Odd"));
+  EXPECT_EQ(odd["200"]["content"]["text/event-stream"]["schema"], ref("schemas/OddEvent"));
+  EXPECT_EQ(odd["409"]["content"]["application/json"]["schema"], ref("schemas/Odd"));
+  for (const char* status : {"400", "401", "413", "503", "default"})
+    EXPECT_EQ(odd[status], ref("responses/OddError")) << status;
+  const auto& open = got["paths"]["/models"]["get"]["responses"];
+  EXPECT_EQ(open.size(), 3U) << "without key, body and values in its path";
+  EXPECT_EQ(open["503"], ref("responses/Error"));
+  EXPECT_TRUE(open["200"]["content"]["application/json"].empty());
+  EXPECT_EQ(get["responses"]["404"], ref("responses/Error"));
+  EXPECT_EQ(got["components"]["responses"]["OddError"]["content"]["application/json"]["schema"],
+            ref("schemas/OddError"));
+}
+
+TEST(route_table, has_a_form_of_errors_for_each_api) {
+  route_table table = small_table();
+  table.add({.method = "POST",
+             .paths = {"/odd", "/v1/odd"},
+             .summary = "Of another API",
+             .handle = {},
+             .errors = &odd_errors});
+  const struct {
+    std::string_view path;
+    bool has_field, is_odd;
+  } rows[] = {{"/odd", false, true},      {"/v1/odd", false, true}, {"/odd/absent", false, true},
+              {"/oddly", false, false},   {"/od", false, false},    {"/v1/models", false, false},
+              {"/v1/models", true, true}, {"/absent", true, true},  {"", false, false}};
+  for (const auto& row : rows) {
+    request asked{.method = "GET", .path = std::string(row.path)};
+    if (row.has_field) asked.fields = {{"odd-version", ""}};
+    EXPECT_EQ(table.errors_for(asked), row.is_odd ? &odd_errors : nullptr) << row.path;
+  }
 }
 
 TEST(query, gives_values_by_key) {
@@ -116,6 +170,25 @@ TEST(access_text, has_neither_query_nor_what_a_client_made_up) {
     asked.fields[0].value = no;
     EXPECT_EQ(access_text(line), "1.2.3.4:5 GET /a\\x1b 499 7 bytes 1.5 ms id=i") << no;
   }
+}
+
+TEST(access_facts, are_members_of_what_is_known) {
+  request asked{.method = "GET", .path = "/a\x1b" + std::string(300, 'x'), .query = "key=secret"};
+  asked.peer = "1.2.3.4:5";
+  asked.id = "i";
+  access_line line{.asked = asked, .status = 200, .body_bytes = 7, .is_whole = true, .model = "m"};
+  line.took = std::chrono::nanoseconds(1500600);
+  const log_facts got = access_facts(line);
+  EXPECT_EQ(got.message, "answered");
+  std::string names;
+  for (const log_field& one : got.fields) names.append(one.name).append(" ");
+  EXPECT_EQ(names, "client method path status bytes duration_ms request_id model ");
+  EXPECT_EQ(std::get<std::string>(got.fields[2].value), asked.path.substr(0, 200));
+  EXPECT_EQ(std::get<int64_t>(got.fields[3].value), 200);
+  EXPECT_EQ(std::get<double>(got.fields[5].value), 1.501);
+  EXPECT_TRUE(access_text(line).ends_with(" id=i model=m"));
+  line.is_whole = false;
+  EXPECT_EQ(std::get<int64_t>(access_facts(line).fields[3].value), 499);
 }
 
 TEST(api_keys, come_from_files) {

@@ -10,8 +10,8 @@
 namespace bitnet::host::anthropic {
 
 // `system` and `messages` of the body that `in` reads, whose text is `body`, as the JSON text that
-// bitnet_chat_open reads. An error is kept in `in`. What `how` says of lines of the system prompt is
-// done: openai/system_lines.hpp.
+// bitnet_chat_open reads. An error is kept in `in`. `how` says what becomes of some lines of the
+// system prompt: openai/system_lines.hpp.
 [[nodiscard]] std::string messages_of(openai::field_reader& in, std::string_view body,
                                       const openai::generation_wish& how);
 

@@ -39,6 +39,7 @@ struct error_form {
   // The field of an answer, beside X-Request-Id, in which clients look for the request's id; "":
   // none.
   std::string_view id_field = {};
+  std::string_view schema = {};  // its name in /openapi.json
 };
 
 [[nodiscard]] std::string error_body(const error_facts& facts);

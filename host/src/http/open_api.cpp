@@ -51,6 +51,42 @@ std::string operation_id(std::string_view method, std::string_view path) {
   return out;
 }
 
+constexpr std::string_view open_ai_error = "Error";
+
+ordered_json ref_to(std::string_view kind, std::string_view name) {
+  return {{"$ref", "#/components/" + std::string(kind) + "/" + std::string(name)}};
+}
+
+ordered_json content_of(std::string_view schema) {
+  return schema.empty() ? ordered_json::object()
+                        : ordered_json{{"schema", ref_to("schemas", schema)}};
+}
+
+// An answer, and the errors that the route has of its own; others are the default.
+ordered_json responses_of(const route& row, std::string_view path) {
+  ordered_json content = {{std::string(row.content_type), content_of(row.answer)}};
+  if (!row.event.empty()) content["text/event-stream"] = content_of(row.event);
+  ordered_json out = {{"200", {{"description", "The answer"}, {"content", std::move(content)}}}};
+  if (!row.conflict.empty())
+    out["409"] = {{"description", "Nothing has changed"},
+                  {"content", {{"application/json", content_of(row.conflict)}}}};
+  const ordered_json error =
+      ref_to("responses", row.errors != nullptr ? row.errors->schema : open_ai_error);
+  const bool has_key = row.access != access_level::open;
+  const struct {
+    const char* status;
+    bool is_there;
+  } rows[] = {{"400", row.method == "POST"},
+              {"401", has_key},
+              {"404", path.contains('{')},
+              {"413", row.method == "POST"},
+              {"503", true},  // too many connections
+              {"default", true}};
+  for (const auto& one : rows)
+    if (one.is_there) out[one.status] = error;
+  return out;
+}
+
 ordered_json operation_of(const route& row, std::string_view path) {
   ordered_json out = {{"operationId", operation_id(row.method, path)}, {"summary", row.summary}};
   if (auto parameters = parameters_of(row, path); !parameters.empty())
@@ -58,11 +94,7 @@ ordered_json operation_of(const route& row, std::string_view path) {
   if (!row.body.empty())
     out["requestBody"] = {{"required", true},
                           {"content", {{"application/json", {{"schema", schema_of(row.body)}}}}}};
-  const ordered_json error = {{"$ref", "#/components/responses/error"}};
-  out["responses"] = {{"200",
-                       {{"description", "The answer"},
-                        {"content", {{std::string(row.content_type), ordered_json::object()}}}}},
-                      {"default", error}};
+  out["responses"] = responses_of(row, path);
   out["security"] = row.access != access_level::open
                         ? ordered_json::array({{{"bearer", ordered_json::array()}},
                                                {{"header", ordered_json::array()}}})
@@ -70,29 +102,29 @@ ordered_json operation_of(const route& row, std::string_view path) {
   return out;
 }
 
-ordered_json components() {
-  const ordered_json text = {{"type", "string"}};
-  const ordered_json text_or_null = {{"type", {"string", "null"}}};
-  const ordered_json error = {
-      {"type", "object"},
-      {"properties",
-       {{"message", text}, {"type", text}, {"param", text_or_null}, {"code", text_or_null}}},
-      {"required", ordered_json::array({"message", "type", "param", "code"})}};
-  const ordered_json whole = {{"type", "object"},
-                              {"properties", {{"error", error}}},
-                              {"required", ordered_json::array({"error"})}};
+ordered_json error_of(std::string_view schema) {
+  return {{"description", "Why there is no answer"},
+          {"content", {{"application/json", {{"schema", ref_to("schemas", schema)}}}}}};
+}
+
+ordered_json components(const route_table& table, std::span<const std::string_view> schemas) {
+  ordered_json all = ordered_json::object();
+  for (const std::string_view text : schemas) all.update(ordered_json::parse(text));
+  ordered_json errors = {{std::string(open_ai_error), error_of(open_ai_error)}};
+  for (const route& row : table.rows())
+    if (row.errors != nullptr)
+      errors[std::string(row.errors->schema)] = error_of(row.errors->schema);
   return {{"securitySchemes",
            {{"bearer", {{"type", "http"}, {"scheme", "bearer"}}},
             {"header", {{"type", "apiKey"}, {"in", "header"}, {"name", "x-api-key"}}}}},
-          {"responses",
-           {{"error",
-             {{"description", "Why there is no answer"},
-              {"content", {{"application/json", {{"schema", whole}}}}}}}}}};
+          {"responses", std::move(errors)},
+          {"schemas", std::move(all)}};
 }
 
 }  // namespace
 
-std::string open_api_of(const route_table& table, const service_facts& about) {
+std::string open_api_of(const route_table& table, const service_facts& about,
+                        std::span<const std::string_view> schemas) {
   ordered_json paths = ordered_json::object();
   for (const route& row : table.rows())
     for (const std::string_view path : row.paths) {
@@ -105,7 +137,7 @@ std::string open_api_of(const route_table& table, const service_facts& about) {
       {"info",
        {{"title", about.title}, {"version", about.version}, {"description", about.description}}},
       {"paths", std::move(paths)},
-      {"components", components()}};
+      {"components", components(table, schemas)}};
   return out.dump();
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -32,6 +33,9 @@ struct route {
   std::size_t body_bytes = 0;  // of the body; 0: limits::body_bytes. GET has none
   std::string_view content_type = "application/json";
   const error_form* errors = nullptr;  // of its API; nullptr: OpenAI's. Lives as long as the table
+  // For /openapi.json, names of schemas: of the answer's JSON, of the data of each event of a
+  // stream, and of an answer with the status 409; "": there is none.
+  std::string_view answer = {}, event = {}, conflict = {};
   std::vector<parameter> body = {};
   std::vector<parameter> query = {};
 };
@@ -64,7 +68,9 @@ class route_table {
 struct service_facts {
   std::string_view title, version, description;
 };
-// OpenAPI 3.1 as JSON.
-[[nodiscard]] std::string open_api_of(const route_table& table, const service_facts& about);
+// OpenAPI 3.1 as JSON. `schemas`: JSON of objects, each with schemas by their names; "Error" is
+// among them.
+[[nodiscard]] std::string open_api_of(const route_table& table, const service_facts& about,
+                                      std::span<const std::string_view> schemas);
 
 }  // namespace bitnet::host::http

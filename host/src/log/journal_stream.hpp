@@ -11,8 +11,8 @@ namespace bitnet::host {
 // has the variable, too, so that the numbers are compared.
 [[nodiscard]] bool is_journal_stream(int descriptor, std::string_view variable);
 
-// The priority of a line, which sd-daemon(3) reads of "<N>" before it: 3 errors, 4 warnings, 6 notes,
-// 7 what is below.
+// The priority of a line, which sd-daemon(3) reads of "<N>" before it: 3 errors, 4 warnings, 6
+// notes, 7 what is below.
 [[nodiscard]] int priority_of(log_level level);
 
 }  // namespace bitnet::host

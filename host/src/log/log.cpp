@@ -100,8 +100,8 @@ std::unique_ptr<spdlog::formatter> lines_of(const log_options& wanted) {
                            : "%Y-%m-%dT%H:%M:%S.%fZ %-7l [%P] %v");
 }
 
-// Each line in one call of write(2). The C library's stream is locked while a line waits, and exit()
-// would wait for that lock.
+// Each line in one call of write(2). The C library's stream is locked while a line waits, and
+// exit() would wait for that lock.
 class standard_error final : public spdlog::sinks::base_sink<std::mutex> {
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {

@@ -29,8 +29,8 @@ class log {
   ~log();
 
   // From any thread. What is above the level of the options is dropped. The line is in the file,
-  // though perhaps not on the disk, when this returns; behind write_in_background(), soon after, and
-  // a place that takes nothing loses the oldest lines.
+  // though perhaps not on the disk, when this returns; behind write_in_background(), soon after,
+  // and a place that takes nothing loses the oldest lines.
   void write(log_level level, std::string_view message, const log_facts& facts = {}) const;
 
   // Before other threads write.

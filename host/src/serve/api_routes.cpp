@@ -81,11 +81,14 @@ void add_responses(http::route_table& to, const served& with) {
           .paths = {"/v1/responses", "/responses"},
           .summary = "The next items of a conversation",
           .handle = answering(with, responses::form()),
+          .answer = "Response",
+          .event = "ResponseEvent",
           .body = response_body});
   to.add({.method = "POST",
           .paths = {"/v1/responses/input_tokens", "/responses/input_tokens"},
           .summary = "How many tokens the prompt of a response has",
           .handle = counting(with, responses::form()),
+          .answer = "TokenCount",
           .body = response_body});
 }
 
@@ -97,12 +100,15 @@ void add_messages(http::route_table& to, const served& with) {
           .summary = "The next message of a chat, as Anthropic's API has it",
           .handle = answering(with, anthropic::form()),
           .errors = &anthropic_errors(),
+          .answer = "Message",
+          .event = "MessageEvent",
           .body = std::move(body)});
   to.add({.method = "POST",
           .paths = {"/v1/messages/count_tokens", "/messages/count_tokens"},
           .summary = "How many tokens the prompt of a message has",
           .handle = counting(with, anthropic::count_form()),
           .errors = &anthropic_errors(),
+          .answer = "TokenCount",
           .body = message_body});
 }
 
@@ -111,6 +117,7 @@ void add_chat_count(http::route_table& to, const served& with) {
           .paths = {"/v1/chat/completions/input_tokens", "/chat/completions/input_tokens"},
           .summary = "How many tokens the prompt of a chat has",
           .handle = counting(with, openai::form_of(openai::endpoint::chat)),
+          .answer = "TokenCount",
           .body = {{"messages", "array", "role and content of each", true},
                    {"tools", "array", "functions that the model may call"}}});
 }

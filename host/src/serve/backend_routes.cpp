@@ -143,10 +143,13 @@ void add_backends(http::route_table& to, const served& with) {
   to.add({.method = "GET",
           .paths = {"/backends", "/v1/backends"},
           .summary = "What was requested, detected and selected, and what runs",
-          .handle = [&with](const exchange_ptr& client) {
-            with.engine->answer_by(
-                client, [](const serving& in, const std::string&) { return backends_answer(in); });
-          }});
+          .handle =
+              [&with](const exchange_ptr& client) {
+                with.engine->answer_by(client, [](const serving& in, const std::string&) {
+                  return backends_answer(in);
+                });
+              },
+          .answer = "Backends"});
   to.add(
       {.method = "POST",
        .paths = {"/backends/reload", "/v1/backends/reload"},
@@ -154,6 +157,8 @@ void add_backends(http::route_table& to, const served& with) {
        .handle =
            [&with](const exchange_ptr& client) { with.engine->administer(client, reload_answer); },
        .access = http::access_level::admin,
+       .answer = "Reloads",
+       .conflict = "Reloads",
        .body = {{"backend", "string", "its name; all that are loaded without one"},
                 {"policy", "string", "migrate, recompute or finish: what open requests do"},
                 {"force", "boolean", "also where it is the file that is loaded"}}});

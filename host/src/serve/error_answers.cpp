@@ -35,8 +35,10 @@ http::answer error_answer_of(const openai::api_form& form, const openai::api_err
 }
 
 const http::error_form& anthropic_errors() {
-  static const http::error_form out{
-      .body = anthropic_body, .field = "anthropic-version", .id_field = "request-id"};
+  static const http::error_form out{.body = anthropic_body,
+                                    .field = "anthropic-version",
+                                    .id_field = "request-id",
+                                    .schema = "AnthropicError"};
   return out;
 }
 

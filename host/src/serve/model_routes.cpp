@@ -132,7 +132,8 @@ void add_models(http::route_table& to, const served& with) {
           .summary = "The models",
           .handle =
               [&with](const exchange_ptr& client) { client->reply(models_answer(*with.engine)); },
-          .access = http::access_level::open});
+          .access = http::access_level::open,
+          .answer = "ModelList"});
   to.add({.method = "GET",
           .paths = {"/v1/models/{model}", "/models/{model}"},
           .summary = "A model, by its name",
@@ -140,7 +141,8 @@ void add_models(http::route_table& to, const served& with) {
               [&with](const exchange_ptr& client) {
                 client->reply(model_answer(*with.engine, client->asked().path_value("model")));
               },
-          .access = http::access_level::open});
+          .access = http::access_level::open,
+          .answer = "Model"});
   to.add({.method = "POST",
           .paths = {"/models/load", "/v1/models/load"},
           .summary = "Load a model",

@@ -63,6 +63,7 @@ void add_props(http::route_table& to, const served& with) {
               [&with](const http::exchange_ptr& client) {
                 client->reply(props_answer(*with.engine, client->asked()));
               },
+          .answer = "Props",
           .query = {{"model", "string", "of several; without it one that is loaded"}}});
 }
 

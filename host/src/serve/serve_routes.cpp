@@ -11,6 +11,7 @@
 #include "serve/page_routes.hpp"
 #include "serve/preference_route.hpp"
 #include "serve/props_route.hpp"
+#include "serve/schema_files.hpp"
 #include "serve/slots_route.hpp"
 #include "serve/text_answers.hpp"
 
@@ -49,6 +50,8 @@ void add_generation(http::route_table& to, const served& with) {
           .paths = {"/v1/chat/completions", "/chat/completions"},
           .summary = "The next message of a chat",
           .handle = answering(endpoint::chat),
+          .answer = "ChatCompletion",
+          .event = "ChatCompletionChunk",
           .body = with_common({{"messages", "array", "role and content of each", true},
                                {"tools", "array", "functions that the model may call"},
                                {"tool_choice", "string", "auto, none, required or an object"}})});
@@ -56,12 +59,15 @@ void add_generation(http::route_table& to, const served& with) {
           .paths = {"/v1/completions", "/completions"},
           .summary = "The continuation of a text",
           .handle = answering(endpoint::completions),
+          .answer = "Completion",
+          .event = "CompletionChunk",
           .body = with_common({{"prompt", "string", "a text, its tokens, or several", true},
                                {"suffix", "string", "the text behind the gap to be filled in"}})});
   to.add({.method = "POST",
           .paths = {"/v1/embeddings", "/embeddings"},
           .summary = "Texts as vectors",
           .handle = answering(endpoint::embeddings),
+          .answer = "EmbeddingList",
           .body = {{"input", "string", "a text, its tokens, or several", true},
                    {"encoding_format", "string", "float or base64"}}});
 }
@@ -76,6 +82,7 @@ void add_texts(http::route_table& to, const served& with) {
           .paths = {"/tokenize", "/v1/tokenize"},
           .summary = "Text to tokens",
           .handle = making(tokens_answer),
+          .answer = "Tokens",
           .body = {{"content", "string", "the text", true},
                    {"add_special", "boolean", "the tokens for begin and end, as the model asks"},
                    {"parse_special", "boolean", "names of control tokens are those tokens"},
@@ -84,11 +91,13 @@ void add_texts(http::route_table& to, const served& with) {
           .paths = {"/detokenize", "/v1/detokenize"},
           .summary = "Tokens to text",
           .handle = making(text_answer),
+          .answer = "Text",
           .body = {{"tokens", "array", "token ids", true}}});
   to.add({.method = "POST",
           .paths = {"/apply-template", "/v1/apply-template"},
           .summary = "The prompt of a chat",
           .handle = making(prompt_answer),
+          .answer = "Prompt",
           .body = {{"messages", "array", "role and content of each", true}}});
 }
 
@@ -100,7 +109,8 @@ void add_service(http::route_table& to, const served& with) {
        .summary = "Whether the server works",
        .handle =
            [&with](const exchange_ptr& client) { client->reply(with.life->health(clock::now())); },
-       .access = http::access_level::open});
+       .access = http::access_level::open,
+       .answer = "Status"});
   to.add({.method = "GET",
           .paths = {"/ready", "/v1/ready"},
           .summary = "Whether new requests are taken",
@@ -108,7 +118,8 @@ void add_service(http::route_table& to, const served& with) {
               [&with](const exchange_ptr& client) {
                 client->reply(with.life->readiness(clock::now()));
               },
-          .access = http::access_level::open});
+          .access = http::access_level::open,
+          .answer = "Status"});
 }
 
 }  // namespace
@@ -134,9 +145,11 @@ http::route_table serve_routes(const served& with) {
            .paths = {"/openapi.json"},
            .summary = "This description",
            .handle = [page](const exchange_ptr& client) { client->reply({.body = *page}); },
-           .access = http::access_level::open});
+           .access = http::access_level::open,
+           .answer = "OpenApi"});
   *page = http::open_api_of(
-      out, {"bitnet", bitnet_version(), "A server of OpenAI's API for ternary language models"});
+      out, {"bitnet", bitnet_version(), "A server of OpenAI's API for ternary language models"},
+      schema_files());
   return out;
 }
 
