@@ -48,6 +48,23 @@ class Anthropic(Client):
             with self.assertRaises(anthropic.AuthenticationError):
                 other.messages.create(**self.ask)
 
+    def test_errors_have_types_and_ids(self):
+        wrong = anthropic.Anthropic(base_url=self.url, api_key="wrong", max_retries=0)
+        self.addCleanup(wrong.close)
+        large = [{"role": "user", "content": "a" * (17 << 20)}]
+        for call, status, kind in (
+                (lambda: wrong.messages.create(**self.ask), 401, "authentication_error"),
+                (self.client.messages.batches.list, 404, "not_found_error"),
+                (lambda: self.client.models.retrieve("absent"), 404, "not_found_error"),
+                (lambda: self.client.messages.create(**{**self.ask, "messages": large}), 413, "request_too_large"),
+                (lambda: self.client.messages.create(**{**self.ask, "max_tokens": 0}), 400, "invalid_request_error")):
+            with self.assertRaises(anthropic.APIStatusError) as caught:
+                call()
+            why = caught.exception
+            self.assertEqual((why.status_code, why.body["type"], why.body["error"]["type"]), (status, "error", kind))
+            self.assertTrue(why.request_id)
+            self.assertEqual(why.body["request_id"], why.request_id)
+
 
 @needs("anthropic")
 class Thinking(Client):
