@@ -146,13 +146,17 @@ class OpenApi(test_serve.Serving):
         self.check("POST", "/v1/chat/completions/input_tokens", {"messages": CHAT})
 
     def test_facts(self):
-        for path in ("/v1/models", "/v1/models/tales", "/props", "/backends", "/health", "/ready", "/openapi.json"):
+        for path in ("/v1/models", "/v1/models/tales", "/props", "/slots", "/backends", "/health", "/ready", "/openapi.json"):
             self.check("GET", path)
         self.check("POST", "/tokenize", {"content": PROMPT + "\u00e4\U0001f600", "with_pieces": True})
         self.check("POST", "/tokenize", {"content": PROMPT})
         self.check("POST", "/detokenize", {"tokens": [1, 2, 3]})
         self.check("POST", "/apply-template", {"messages": CHAT})
         self.check("POST", "/backends/reload", {}, fields=ADMIN)
+        self.check("POST", "/backends/prefer", {"device": "cpu"}, fields=ADMIN)
+        self.check("POST", "/models/unload", {"model": "tales"}, fields=ADMIN)
+        self.server.wait_for(lambda: self.check("GET", "/v1/models")[0]["data"][0]["status"]["value"] == "unloaded", "it goes")
+        self.check("POST", "/models/load", {"model": "tales"}, fields=ADMIN)
 
     def test_errors(self):
         for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/completions", "/tokenize"):
@@ -183,7 +187,7 @@ class OpenApi(test_serve.Serving):
     def test_the_judge_sees_what_is_wrong(self):
         of = self.check("GET", "/v1/models/tales")[0]
         ref = "#/components/schemas/Model"
-        for wrong in ({**of, "new": 1}, {**of, "created": "now"}, {k: v for k, v in of.items() if k != "meta"}):
+        for wrong in ({**of, "new": 1}, {**of, "created": "now"}, {k: v for k, v in of.items() if k != "status"}):
             self.assertFalse(self.validator(ref).is_valid(wrong))
         self.assertTrue(self.validator(ref, strict=False).is_valid({**of, "new": 1}), "clients bear new members")
 

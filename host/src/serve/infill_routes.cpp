@@ -12,6 +12,8 @@ void add_infill(http::route_table& to, const served& with) {
               [&with](const http::exchange_ptr& client) {
                 with.engine->answer(infill::form(), client);
               },
+          .answer = "Infill",
+          .event = "Infill",
           .body = {{"input_prefix", "string", "the text before the gap", true},
                    {"input_suffix", "string", "the text behind it", true},
                    {"input_extra", "array", "other files, each with filename and text"},

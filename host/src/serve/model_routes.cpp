@@ -148,12 +148,14 @@ void add_models(http::route_table& to, const served& with) {
           .summary = "Load a model",
           .handle = administering(with, load),
           .access = http::access_level::admin,
+          .answer = "ModelChange",
           .body = named});
   to.add({.method = "POST",
           .paths = {"/models/unload", "/v1/models/unload"},
           .summary = "Unload a model when its last request has ended",
           .handle = administering(with, unload),
           .access = http::access_level::admin,
+          .answer = "ModelChange",
           .body = named});
 }
 

@@ -114,6 +114,7 @@ void add_preference(http::route_table& to, const served& with) {
              });
            },
        .access = http::access_level::admin,
+       .answer = "Preference",
        .body = {{"device", "string", "one or several, in order, as --device names them", true}}});
 }
 

@@ -103,6 +103,7 @@ void add_slots(http::route_table& to, const served& with) {
                 client->reply(slots_answer(*with.engine, http::query_value(query, "model"),
                                            http::query_value(query, "fail_on_no_slot")));
               },
+          .answer = "SlotList",
           .query = {{"fail_on_no_slot", "string", "1: 503 where no slot is free"},
                     {"model", "string", "of several; without it one that is loaded"}}});
 }
