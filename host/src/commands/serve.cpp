@@ -212,12 +212,14 @@ result<int> serve_command(const invocation& in) {
                       .template_name = in.set.text("chat-template"),
                       .any_name = choice->any_name,
                       .first_name = choice->models.empty() ? "" : choice->models.front().name,
-                      .on_backend_reload = [&in](const std::string& what) {
-                        in.out.note(fmt::format("reload by an administrator: {}", what));
-                      },
-                      .on_preference = [&in](const std::string& what) {
-                        in.out.note(fmt::format("preference of an administrator: {}", what));
-                      }};
+                      .on_backend_reload =
+                          [&in](const std::string& what) {
+                            in.out.note(fmt::format("reload by an administrator: {}", what));
+                          },
+                      .on_preference =
+                          [&in](const std::string& what) {
+                            in.out.note(fmt::format("preference of an administrator: {}", what));
+                          }};
   models = std::make_unique<model_table>(io, *std::move(choice),
                                          loader_of(in, runtime.get(), *requests));
   engine = std::make_unique<serving>(io, life, *models, std::move(about));
