@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <poll.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -10,6 +11,7 @@
 #include <exception>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <thread>
 
 #include "log/log_queue.hpp"
@@ -21,10 +23,16 @@ namespace {
 
 std::atomic<bool> end_is_announced{false};
 
+// A pipe that is full keeps no process that is to end.
+void say_without_waiting(std::string_view text) {
+  pollfd room{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0)
+    (void)write_all(STDERR_FILENO, text);
+}
+
 void on_exit_by_others() {
   if (end_is_announced) return;
-  (void)write_all(
-      STDERR_FILENO,
+  say_without_waiting(
       "bitnet: something in this process called exit() before the work was done, a backend or "
       "its driver; the output is not whole. `bitnet backends` names the backends; try "
       "another one with --device\n");
@@ -67,9 +75,10 @@ class end_guard {
       changed_.wait(lock, [&] { return armed_; });
       changed_.wait_until(lock, due_);
       if (!armed_ || std::chrono::steady_clock::now() < due_) continue;
-      (void)write_all(STDERR_FILENO, fmt::format("bitnet: {} has not ended after {} s: a backend "
-                                                 "or its driver hangs, and is left behind\n",
-                                                 what_, longest_end.count()));
+      say_without_waiting(
+          fmt::format("bitnet: {} has not ended after {} s: a backend "
+                      "or its driver hangs, and is left behind\n",
+                      what_, longest_end.count()));
       settle_logs();
       _exit(exit_code_);
     }
