@@ -19,9 +19,10 @@ uint64_t count_in(const json& of, const char* name) {
   return found != of.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
 }
 
-json member_of(const json& of, const char* name, json otherwise) {
+// Empty where there is none of this kind.
+json member_of(const json& of, const char* name, json::value_t kind) {
   const auto found = of.find(name);
-  return found != of.end() && found->type() == otherwise.type() ? *found : std::move(otherwise);
+  return found != of.end() && found->type() == kind ? *found : json(kind);
 }
 
 ordered_json idle_slot(uint64_t id, uint64_t n_context) {
@@ -57,7 +58,7 @@ ordered_json slots_json(const json& report) {
   ordered_json out = ordered_json::array();
   for (uint64_t id = 0; id < count_in(report, "slots"); ++id)
     out.push_back(idle_slot(id, n_context));
-  const json rows = member_of(report, "sequences", json::array());
+  const json rows = member_of(report, "sequences", json::value_t::array);
   std::vector<json> waiting;
   for (const json& row : rows) {
     const uint64_t slot = count_in(row, "slot");
@@ -75,7 +76,7 @@ ordered_json slots_json(const json& report) {
 
 // Whether a request that comes now would begin at once, as far as slots decide it.
 bool has_free_slot(const json& report) {
-  const json waiting = member_of(report, "waiting", json::object());
+  const json waiting = member_of(report, "waiting", json::value_t::object);
   return count_in(report, "running") < count_in(report, "slots") &&
          count_in(waiting, "new") + count_in(waiting, "preempted") == 0;
 }
