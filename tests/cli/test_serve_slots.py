@@ -1,12 +1,11 @@
 """`bitnet serve`: GET /slots is compared with what the clients ask for and get; POST /backends/prefer by texts."""
 
 import json
-import os
-import shutil
 import threading
 
 import support
 import test_serve
+from second_device import TwoDevices
 from support import needs_backend
 from test_serve import LONG, PROMPT
 
@@ -162,28 +161,12 @@ class Slots(test_serve.Serving):
 
 
 @needs_backend
-class Preference(support.Case):
-    """Two devices with the same bits: the cpu, and one of the tests' own, which is slow."""
-
+class Preference(TwoDevices):
     KEY = {"x-api-key": "root"}
 
     def setUp(self):
         super().setUp()
-        second = os.environ.get("BITNET_SECOND_PLUGIN", "")
-        cpu = next((b for b in self.ok("backends", "--json").json["backends"] if b["name"] == "cpu"), None)
-        if not os.path.exists(second) or cpu is None or "library" not in cpu:
-            self.skipTest("there are no two devices here")
-        for name, library in (("cpu", cpu["library"]), ("fragile", second)):
-            copy = self.path(f"lib/libbitnet-backend-{name}.so", b"")
-            shutil.copyfile(library, copy)
-            os.chmod(copy, 0o755)
-            self.path(f"manifests/50-{name}.yaml", f"schema: 1\nname: {name}\nversion: 0.1.0\nvendor: org.bitnet\n"
-                      f"license: Apache-2.0\nlibrary: {copy}\nabi: {{major: 0, min: 1, max: 1}}\nclass: cpu\n")
-        self.server = test_serve.Server(
-            self.home, "--backend-dir", self.path("manifests"), "--device", "fragile", "-c", str(CONTEXT),
-            "--admin-key-file", self.path("admin", "root\n"), "--deterministic")
-        self.addCleanup(self.server.kill)
-        self.assertTrue(self.server.port, self.server.lines)
+        self.serve("--device", "fragile", "-c", str(CONTEXT), "--admin-key-file", self.path("admin", "root\n"), "--deterministic")
 
     def prefer(self, body, key=None):
         return self.server.ask("POST", "/backends/prefer", body, self.KEY if key is None else key)

@@ -78,6 +78,7 @@ class supervised : public testing::Test {
   }
 
   std::atomic<int> n_reloads_{0}, n_open_{0}, n_gone_{0};
+  std::atomic<bool> is_lost_{false};
   std::optional<supervisor> supervisor_;
   std::unique_ptr<http::server> server_;
 
@@ -90,7 +91,7 @@ class supervised : public testing::Test {
   }
   service_work look() {
     std::erase_if(open_, [](const auto& one) { return one->is_over(); });
-    return {.engines = {{"m", ++steps_, !open_.empty()}}, .n_unanswered = open_.size()};
+    return {.engines = {{"m", ++steps_, !open_.empty(), is_lost_}}, .n_unanswered = open_.size()};
   }
   void listen_to_messages() {
     notify_path_ = (folder_.path() / "notify").string();
@@ -152,6 +153,20 @@ TEST_F(supervised, ends_when_the_drains_time_is_over) {
   EXPECT_EQ(client.read_to_end(), "");
   EXPECT_TRUE(ends());
   EXPECT_FALSE(supervisor_->ended_in_order());
+}
+
+TEST_F(supervised, ends_when_an_engine_is_lost) {
+  start(10s);
+  raw_client client(server_->port());
+  client.send("GET /work HTTP/1.1\r\nHost: x\r\n\r\n");
+  ASSERT_TRUE(becomes([&] { return n_open_ == 1; }));
+  is_lost_ = true;
+  ASSERT_TRUE(becomes([&] { return messages().contains("STOPPING=1"); }));
+  EXPECT_TRUE(get("/ready").starts_with("HTTP/1.1 503 "));
+  answer_all();
+  EXPECT_TRUE(client.read_to_end().contains("{\"done\":true}")) << "errors reach their clients";
+  EXPECT_TRUE(ends());
+  EXPECT_EQ(supervisor_->lost_model(), "m");
 }
 
 TEST_F(supervised, reloads_and_feeds_the_watchdog) {

@@ -22,9 +22,6 @@ namespace {
 
 using serve_clock = std::chrono::steady_clock;
 
-// A step of a large model on a slow machine takes some ten seconds.
-constexpr std::chrono::minutes hang_time{5};
-
 // ---- options -----------------------------------------------------------------------------------
 
 // Of --api-key and --api-key-file, or of --admin-key-file.
@@ -165,6 +162,11 @@ result<int> serve_until_end(const invocation& in, boost::asio::io_context& io, h
       });
   io.run();
   if (no_model) return fail(no_model->exit_code, no_model->message);
+  if (!over.lost_model().empty())
+    return fail(exit_code::unavailable,
+                fmt::format("the device of the model {} was lost, and no other could take its "
+                            "place; 'bitnet backends why' has the reasons",
+                            over.lost_model()));
   return over.ended_in_order() ? exit_code::ok : exit_code::interrupted;
 }
 
@@ -182,7 +184,8 @@ result<int> serve_command(const invocation& in) {
 
   // What is declared first ends last: connections hold requests, and these use models.
   runtime_handle runtime;
-  service_life life(hang_time, std::chrono::seconds(in.set.integer("drain-timeout")));
+  service_life life(std::chrono::seconds(in.set.integer("step-timeout")),
+                    std::chrono::seconds(in.set.integer("drain-timeout")));
   boost::asio::io_context io;
   std::unique_ptr<model_table> models;
   std::unique_ptr<serving> engine;

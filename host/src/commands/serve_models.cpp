@@ -115,6 +115,18 @@ result<model_need> need_of(const settings& set, uint32_t n_parallel, const std::
 
 // ---- loading one -------------------------------------------------------------------------------
 
+// Computes a token: a device that does not answer is found before the server is ready.
+result<void> check_answers(const invocation& in, bitnet_model* model) {
+  constexpr uint32_t context = 64;
+  constexpr bitnet_token any = 0;
+  const auto session = open_session(in, model, context, false);
+  if (!session) return std::unexpected(session.error());
+  library_error err;
+  const bitnet_status status = bitnet_session_eval(session->get(), &any, 1, 0, nullptr, 0, &err);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  return {};
+}
+
 result<model_facts> facts_of(const invocation& in, bitnet_runtime* runtime,
                              const request_defaults& requests, const model_source& source) {
   using std::chrono::system_clock;
@@ -123,6 +135,7 @@ result<model_facts> facts_of(const invocation& in, bitnet_runtime* runtime,
   auto model = open_model(in, runtime, source.file, context_of(in.set));
   if (!model) return std::unexpected(model.error());
   out.model = *std::move(model);
+  if (auto ok = check_answers(in, out.model.get()); !ok) return std::unexpected(ok.error());
   auto draft = open_draft(in, runtime);
   if (!draft) return std::unexpected(draft.error());
   out.draft = *std::move(draft);

@@ -63,7 +63,7 @@ result<void> served_model::watch(boost::asio::io_context& io, serving_lane& lane
 model_work served_model::work() const {
   model_work out;
   for (const serving_lane* lane : {&texts_, &embeddings_}) {
-    if (!lane->events) continue;
+    if (lane == &embeddings_ && !lane->events) continue;  // the worker may be opening it
     const auto report = scheduler_report(lane->scheduler.get());
     if (!report) continue;
     out.steps += number_of(*report, "steps");
@@ -71,6 +71,7 @@ model_work served_model::work() const {
     const uint64_t n_work =
         number_of(*report, "running") + number_of(waiting, "new") + number_of(waiting, "preempted");
     out.has_work = out.has_work || n_work != 0;
+    out.is_lost = out.is_lost || waiting.value("reason", "") == "no device";
   }
   return out;
 }

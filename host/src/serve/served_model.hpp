@@ -45,6 +45,7 @@ struct serving_lane {
 struct model_work {
   uint64_t steps = 0;     // that have ended
   bool has_work = false;  // that a step would serve
+  bool is_lost = false;   // its device, and no other can take its place
 };
 
 class served_model final : public loaded_model {

@@ -202,7 +202,7 @@ service_work serving::work() const {
   service_work out{.engines = {}, .n_unanswered = *n_open_};
   for (const served_model_ptr& one : all_loaded()) {
     const model_work now = one->work();
-    out.engines.push_back({one->facts().name, now.steps, now.has_work});
+    out.engines.push_back({one->facts().name, now.steps, now.has_work, now.is_lost});
   }
   return out;
 }

@@ -18,6 +18,7 @@ struct engine_work {
   std::string model;
   uint64_t steps = 0;     // that it has ended
   bool has_work = false;  // that a step would serve
+  bool is_lost = false;   // its device, and no other can take its place
 };
 
 class service_life {

@@ -23,6 +23,8 @@ struct supervisor::contents : std::enable_shared_from_this<contents> {
 
   void wait_for_signal();
   void on_signal(int number);
+  void begin_to_end(const std::string& why);
+  void look_for_losses(const service_work& work);
   [[nodiscard]] std::chrono::microseconds pause() const;
   void keep_watch();
   void look();
@@ -40,6 +42,7 @@ struct supervisor::contents : std::enable_shared_from_this<contents> {
   clock::time_point next_watchdog{};
   asio::signal_set signals;
   asio::steady_timer tick;
+  std::string lost_model;
   bool is_over = false, in_order = false;
 };
 
@@ -57,16 +60,27 @@ void supervisor::contents::on_signal(int number) {
     if (hooks.on_reload) hooks.on_reload();
     return;
   }
-  life.asked_to_end(clock::now());
-  server.drain();
-  if (life.at() == service_life::stage::draining) {
-    (void)notifier.send("STOPPING=1\nSTATUS=running requests are answered, no new ones are taken");
-    note(
-        "asked to end: running requests are answered, no new ones are taken; a second signal "
-        "ends at once");
-  }
+  begin_to_end("asked to end");
   look();
   if (!is_over) keep_watch();
+}
+
+void supervisor::contents::begin_to_end(const std::string& why) {
+  life.asked_to_end(clock::now());
+  server.drain();
+  if (life.at() != service_life::stage::draining) return;
+  (void)notifier.send("STOPPING=1\nSTATUS=running requests are answered, no new ones are taken");
+  note(why + ": running requests are answered, no new ones are taken; a signal ends at once");
+}
+
+void supervisor::contents::look_for_losses(const service_work& work) {
+  if (!lost_model.empty()) return;
+  const auto lost = std::ranges::find(work.engines, true, &engine_work::is_lost);
+  if (lost == work.engines.end()) return;
+  lost_model = lost->model;
+  if (life.at() == service_life::stage::draining) return;
+  begin_to_end("the device of the model " + lost_model +
+               " is lost, and no other can take its place");
 }
 
 // WATCHDOG=1 says that this loop turns and that the engine ends its steps; a process that is only
@@ -76,6 +90,7 @@ void supervisor::contents::look() {
   const auto now = clock::now();
   const service_work work = hooks.look();
   life.observe(work.engines, now);
+  look_for_losses(work);
   if (watchdog && now >= next_watchdog && !life.hangs(now)) {
     (void)notifier.send("WATCHDOG=1");
     next_watchdog = now + *watchdog;
@@ -140,6 +155,10 @@ void supervisor::is_ready() {
 
 void supervisor::give_up() {
   if (!contents_->is_over) contents_->leave();
+}
+
+const std::string& supervisor::lost_model() const {
+  return contents_->lost_model;
 }
 
 bool supervisor::ended_in_order() const {

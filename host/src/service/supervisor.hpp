@@ -3,12 +3,15 @@
 //
 // SIGTERM, SIGINT  the first: not ready at once, running requests go on; the second: the end
 // SIGHUP           `on_reload`, for files of keys and certificates
+// An engine whose device is lost, with no other in its place, ends the service as the first signal
+// does: a manager of services starts it anew, perhaps on another machine.
 //
 // Threads: the one that runs `io`.
 
 #include <boost/asio/io_context.hpp>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "http/server.hpp"
@@ -46,6 +49,8 @@ class supervisor {
   void give_up();
   // Whether all requests were answered before the end; known once `io` has run out of work.
   [[nodiscard]] bool ended_in_order() const;
+  // The model whose engine was lost; "": none was.
+  [[nodiscard]] const std::string& lost_model() const;
 
  private:
   struct contents;
