@@ -44,7 +44,7 @@ class Engine(TwoDevices):
 
     def test_that_hangs_fails_health(self):
         self.serve("--device", "fragile", "--step-timeout", "1",
-                   env={"BITNET_FRAGILE_STEPS": "5", "BITNET_FRAGILE_HANG_MS": "4000"})
+                   env={"BITNET_FRAGILE_STEPS": "5", "BITNET_FRAGILE_HANG_MS": "60000"})
         thread, _ = self.ask_later()
 
         def hangs():
@@ -52,8 +52,8 @@ class Engine(TwoDevices):
             return status == 503 and out["error"]["code"] == "engine_hangs"
         self.server.wait_for(hangs, "it is not alive")
         self.assertEqual(self.server.ask("GET", "/ready")[0], 503)
+        self.server.kill()
         thread.join()
-        self.server.end()
 
 
 if __name__ == "__main__":

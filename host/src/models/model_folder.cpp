@@ -51,6 +51,7 @@ result<std::vector<model_source>> models_in(const std::string& folder) {
                             "folder with GGUF files",
                             folder, error.message()));
   std::vector<model_source> out;
+  out.reserve(found.size());
   for (const auto& [name, file] : found) out.push_back({name, file});
   return out;
 }

@@ -72,7 +72,7 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
   [[nodiscard]] std::optional<model_found> want(std::string_view name, model_receiver later,
                                                 bool by_admin);
   [[nodiscard]] std::string names() const;
-  void failed(const entry_ptr& one, model_refusal why, todo& then);
+  void failed(const entry_ptr& one, const model_refusal& why, todo& then);
   void advance(todo& then);
   // `waits`: others are on their way out, and it has room when they are gone.
   [[nodiscard]] std::optional<std::string> make_room(const entry_ptr& next, todo& then,
@@ -293,7 +293,8 @@ void model_table::contents::advance(todo& then) {
 
 // ---- the table's thread ------------------------------------------------------------------------
 
-void model_table::contents::failed(const entry_ptr& one, model_refusal why, todo& then) {
+void model_table::contents::failed(const entry_ptr& one, const model_refusal& why,
+                                   todo& then) {
   one->state = model_state::failed;
   one->failed_at = clock::now();
   one->error = why.message;
