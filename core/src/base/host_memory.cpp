@@ -8,7 +8,7 @@
 #include <string>
 #include <string_view>
 
-#include "base/control_groups.hpp"
+#include "system/control_groups.hpp"
 
 namespace bitnet {
 namespace {

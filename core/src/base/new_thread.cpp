@@ -3,7 +3,7 @@
 #include <fstream>
 #include <string>
 
-#include "base/control_groups.hpp"
+#include "system/control_groups.hpp"
 #include "system/limits.hpp"
 
 namespace bitnet {

@@ -90,6 +90,7 @@ result<choice> registry::select(const request& wanted, report& out) {
   out.requested_by = wanted.requested_by;
   out.selected.clear();
   out.selected_device.clear();
+  out.fell_back = false;
   auto wishes = parse_request(wanted.text, wanted.requested_by);
   if (!wishes) {
     c.write(out);
@@ -110,15 +111,15 @@ result<choice> registry::select(const request& wanted, report& out) {
   std::optional<choice> chosen;
   for (const wish& w : *wishes)
     if (!chosen) chosen = c.take_best(w, winner);
-  bool fell_back = false;
   if (!chosen) {
     // All that may help is asked now, either to choose from or to tell what would work.
     c.ask_for({wish{}}, wanted.allow_fallback && !wanted.require_first);
     if (wanted.allow_fallback && !wanted.require_first) chosen = c.take_best(wish{}, winner);
-    fell_back = chosen.has_value();
+    out.fell_back = chosen.has_value();
   }
   c.calm();
-  c.judge(fell_back ? std::vector{wish{}} : *wishes, chosen ? &winner : nullptr, fell_back);
+  c.judge(out.fell_back ? std::vector{wish{}} : *wishes, chosen ? &winner : nullptr,
+          out.fell_back);
   if (chosen) {
     out.selected = winner.from->shown_name();
     out.selected_device = winner.name();
@@ -129,7 +130,7 @@ result<choice> registry::select(const request& wanted, report& out) {
                               "variable, or request another device",
                               winner.name()));
     if (wanted.strict)
-      if (auto doubt = c.doubts(fell_back ? std::vector{wish{}} : *wishes))
+      if (auto doubt = c.doubts(out.fell_back ? std::vector{wish{}} : *wishes))
         return std::unexpected(std::move(*doubt));
     return std::move(*chosen);
   }

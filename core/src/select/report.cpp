@@ -153,6 +153,7 @@ std::string report::json() const {
   out["selected"] = selected.empty() ? "none" : selected;
   put(out, "fake", std::ranges::any_of(backends, &backend_report::fake));
   put(out, "device", selected_device);
+  put(out, "fallback", fell_back);
   out["backends"] = ordered_json::array();
   for (const backend_report& b : backends) out["backends"].push_back(to_json(b));
   out["searched"] = ordered_json::array();

@@ -71,6 +71,7 @@ struct report {
   std::vector<std::string> detected;  // probed successfully on this machine, best first
   std::string selected;               // "" when none
   std::string selected_device;        // "cpu:0"
+  bool fell_back = false;             // the request names nothing that works, and allows anything
   std::vector<backend_report> backends;
   struct directory {
     std::string path, result;

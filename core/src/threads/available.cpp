@@ -7,7 +7,7 @@
 #include <set>
 #include <string>
 
-#include "base/control_groups.hpp"
+#include "system/control_groups.hpp"
 #include "threads/pool.hpp"
 #include "threads/topology.hpp"
 

@@ -23,6 +23,14 @@
     "dir   the folders that were searched for manifests\n" \
     "sign  writes FILE.sig with the private key of --key\n" \
     "verify  tells whose signature FILE has, by the keys of --trusted-keys\n") \
+  X(doctor, "[options]", "", "what this machine has, and what to do first", \
+    "Lists processor, memory, limits, large pages, GPUs and accelerators with their drivers and\n" \
+    "nodes, what each backend answered, and what is remembered. What is not as it should be comes\n" \
+    "with advice; the last line has what to do first.\n") \
+  X(preflight, "[--backend NAME] [--require] [options]", "", "whether a backend can be used", \
+    "Ends with 0 where the request can be met, with 1 where it cannot or where something else\n" \
+    "would compute in its place, and with 2 for a mistake in the command. The request is\n" \
+    "--backend, else --device.\n") \
   X(parity, "[--backend NAME] [options]", "", "how near each backend is to the reference", \
     "Compares every op and weight format of every installed backend with its definition: " \
     "whether\n" \

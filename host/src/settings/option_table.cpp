@@ -21,7 +21,7 @@ constexpr command_set computing = with_head | to::embed;
 constexpr command_set prompted = generating | to::logits | to::embed;
 constexpr command_set reading = computing | to::inspect | to::tokenize | to::detokenize;
 constexpr command_set writing = to::quantize | to::convert;
-constexpr command_set surveying = to::backends | to::parity;
+constexpr command_set surveying = to::backends | to::doctor | to::preflight | to::parity;
 constexpr command_set reporting =
     to::run | surveying | to::inspect | to::tokenize | to::detokenize | writing | to::version;
 
@@ -805,7 +805,7 @@ constexpr auto rows = std::to_array<option>({
      .type = kind::flag,
      .help = "ask the backends again, whatever is remembered of them",
      .group = "Backend",
-     .commands = to::backends,
+     .commands = to::backends | to::doctor | to::preflight,
      .command_line_only = true},
     {.name = "watch",
      .type = kind::flag,
@@ -884,9 +884,15 @@ constexpr auto rows = std::to_array<option>({
     {.name = "backend",
      .type = kind::text,
      .metavar = "NAME",
-     .help = "compare this backend only",
+     .help = "this backend only; with preflight also NAME:INDEX",
      .group = "Backend",
-     .commands = to::parity,
+     .commands = to::parity | to::preflight,
+     .command_line_only = true},
+    {.name = "require",
+     .type = kind::flag,
+     .help = "nothing but the first name of the request will do; without one, no processor",
+     .group = "Backend",
+     .commands = to::preflight,
      .command_line_only = true},
 
     {.name = "n-prompt",

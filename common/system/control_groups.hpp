@@ -5,6 +5,7 @@
 // Source  cgroups(7): version 1 in a folder for each controller, version 2 in one for all.
 
 #include <filesystem>
+#include <string_view>
 #include <vector>
 
 namespace bitnet {
@@ -17,5 +18,9 @@ struct control_group {
 // The groups that this process is in, and all above them: the tightest limit of them counts.
 // `root` has proc and sys in it.
 [[nodiscard]] std::vector<control_group> control_groups(const std::filesystem::path& root = "/");
+
+// The same of the text of /proc/self/cgroup. Groups that lie deeper than any does are left out.
+[[nodiscard]] std::vector<control_group> control_groups_in(std::string_view listing,
+                                                           const std::filesystem::path& root);
 
 }  // namespace bitnet

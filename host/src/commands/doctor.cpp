@@ -1,0 +1,102 @@
+// bitnet doctor: what this machine has, what of it computes, and what to do first.
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <array>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "commands/commands.hpp"
+#include "doctor/report.hpp"
+#include "interrupt.hpp"
+#include "library/advice.hpp"
+#include "library/json.hpp"
+#include "terminal/output.hpp"
+#include "text/printable.hpp"
+
+namespace bitnet::host {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+// What would be chosen, and what each backend has answered; waits for the slow ones.
+result<json> examined_backends(const invocation& in) {
+  auto runtime = open_runtime(in, in.set.flag("fresh"));
+  if (!runtime) return std::unexpected(runtime.error());
+  library_error err;
+  const bitnet_status chosen = bitnet_runtime_select(runtime->get(), &err);
+  if (chosen == BITNET_INVALID_ARGUMENT) return failed(chosen, err, stage::work);
+  const std::string problem = in_flags(err.message);
+  if (const bitnet_status asked = bitnet_runtime_probe(runtime->get(), &err); asked != BITNET_OK)
+    return failed(asked, err, stage::work);
+  constexpr uint32_t look_ms = 100;
+  while (bitnet_runtime_wait_probes(runtime->get(), look_ms, &err) == BITNET_TIMEOUT)
+    if (interrupt::requested()) return fail(exit_code::interrupted, "");
+  auto report = runtime_report(runtime->get());
+  if (report && chosen != BITNET_OK) (*report)["problem"] = problem;
+  return report;
+}
+
+// Beside the program, as in a build tree or a prefix that was moved, else where it was installed.
+std::array<fs::path, 2> places_of_hints() {
+  const auto below = fs::path(BITNET_DATA_DIR) / "bitnet/hardware-hints.yaml";
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  return {program.parent_path().parent_path() / below.relative_path(),
+          fs::path(BITNET_INSTALL_PREFIX) / below};
+}
+
+// Without them a device is only listed.
+doctor::hardware_hints read_hints(const console& out) {
+  for (const fs::path& file : places_of_hints()) {
+    std::ifstream in(file, std::ios::binary);
+    if (!in) continue;
+    const std::string text((std::istreambuf_iterator<char>(in)), {});
+    auto hints = doctor::parse_hints(text, file.string());
+    if (hints) return *std::move(hints);
+    out.warning(hints.error().message);
+    return {};
+  }
+  out.warning(fmt::format("{} is missing, so that devices are listed without advice; reinstall the "
+                          "package bitnet",
+                          places_of_hints().back().string()));
+  return {};
+}
+
+std::vector<doctor::cache_place> cache_places(const invocation& in) {
+  const auto home = in.variables.cache_home();
+  fs::path probes = in.set.text("probe-cache");
+  if (probes.empty() && home) probes = *home / "bitnet/probe";
+  if (in.set.text("probe-cache").empty() && in.variables.rights() == privilege::root)
+    probes = "/var/cache/bitnet/probe";
+  return {{"probes", probes}, {"weights", home ? *home / "bitnet/packed" : fs::path()}};
+}
+
+// For tests: another tree in place of the system's own. Not with the rights of another user.
+fs::path system_root(const environment& variables) {
+  if (variables.rights() == privilege::raised) return "/";
+  return variables.get("BITNET_MACHINE_ROOT").value_or("/");
+}
+
+}  // namespace
+
+result<int> doctor_command(const invocation& in) {
+  if (!in.positionals.empty())
+    return fail(exit_code::usage, fmt::format("doctor takes no '{}'", in.positionals.front()));
+  auto runtime = examined_backends(in);
+  if (!runtime) return std::unexpected(runtime.error());
+  const auto hints = read_hints(in.out);
+  const auto report = doctor::examine(doctor::system_tree(system_root(in.variables)),
+                                      {hints, *runtime, cache_places(in)});
+  // As JSON in the report's own order; paths may hold bytes that are not UTF-8.
+  const std::string shown =
+      in.set.flag("json")
+          ? report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"
+          : text::printable_lines(doctor::report_text(report));
+  if (auto done = print(shown); !done) return std::unexpected(done.error());
+  return exit_code::ok;
+}
+
+}  // namespace bitnet::host
