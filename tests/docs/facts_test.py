@@ -131,6 +131,9 @@ class Facts(unittest.TestCase):
         in_code = set(re.findall(r'^    \{"([a-z0-9-]+)",', table, re.MULTILINE))
         row = re.search(r"^\| `BITNET_CPU_ISA` \|.*$", page("environment"), re.MULTILINE).group()
         self.assertGreater(len(in_code), 5)
+        of_doctor = re.findall(r'^    \{"([a-z0-9-]+)", "[a-z0-9_ ]*"\},$', text("host/src/doctor/processor.cpp"),
+                               re.MULTILINE)
+        self.assertEqual(in_code, set(of_doctor), "kernel_forms of bitnet doctor")
         self.assertEqual(in_code, set(re.findall(r"`([a-z0-9-]+)`", row)))
 
     def test_pre_tokenizers(self):

@@ -79,22 +79,25 @@ struct row {
 constexpr const char* nothing = "nothing is to be done";
 constexpr const char* card = "0000:01:00.0";
 
-std::vector<row> machines() {
-  const json cpu = json::parse(cpu_works);
+json cpu() {
+  return json::parse(cpu_works);
+}
+
+std::vector<row> machines_with_nvidia() {
   return {
-      {"no GPU", [](fake_machine&) {}, cpu, "", nothing},
-      {"NVIDIA without a driver", [](auto& m) { m.pci(card, "10de", "030200", ""); }, cpu,
+      {"no GPU", [](fake_machine&) {}, cpu(), "", nothing},
+      {"NVIDIA without a driver", [](auto& m) { m.pci(card, "10de", "030200", ""); }, cpu(),
        "no-driver", "install nvidia-driver"},
-      {"NVIDIA with nouveau", [](auto& m) { m.pci(card, "10de", "030000", "nouveau"); }, cpu,
+      {"NVIDIA with nouveau", [](auto& m) { m.pci(card, "10de", "030000", "nouveau"); }, cpu(),
        "other-driver", "install nvidia-driver"},
       {"NVIDIA with its driver, and no backend",
        [](auto& m) {
          m.pci(card, "10de", "030200", "nvidia").node("dev/nvidia0", 0666);
          m.node("dev/nvidiactl", 0666).file("sys/module/nvidia/version", "550.54\n");
        },
-       cpu, "no-backend", "install bitnet-backend-cuda with libcuda1, or bitnet-backend-vulkan"},
+       cpu(), "no-backend", "install bitnet-backend-cuda with libcuda1, or bitnet-backend-vulkan"},
       {"NVIDIA in a container without /dev",
-       [](auto& m) { m.pci(card, "10de", "030200", "nvidia").file(".dockerenv", ""); }, cpu,
+       [](auto& m) { m.pci(card, "10de", "030200", "nvidia").file(".dockerenv", ""); }, cpu(),
        "no-node", "pass /dev/nvidia* into the container"},
       {"NVIDIA that cuda drives, with a long domain",
        [](auto& m) { m.pci(card, "10de", "030200", "nvidia").node("dev/nvidia0", 0666); },
@@ -105,24 +108,29 @@ std::vector<row> machines() {
          m.node("dev/nvidia0", 0666);
        },
        driving("cuda", card), "driven not-listed", "CUDA_VISIBLE_DEVICES"},
+  };
+}
+
+std::vector<row> machines_with_amd() {
+  return {
       {"AMD with amdgpu, the user outside of render",
        [](auto& m) {
          m.pci(card, "1002", "030000", "amdgpu").node("dev/dri/renderD128", 0660, card);
        },
-       cpu, "no-access", "sudo usermod -aG render \"$USER\""},
+       cpu(), "no-access", "sudo usermod -aG render \"$USER\""},
       {"AMD with amdgpu, the user in render",
        [](auto& m) {
          m.pci(card, "1002", "030000", "amdgpu").node("dev/dri/renderD128", 0660, card);
          m.user_in_render();
        },
-       cpu, "no-backend", "install bitnet-backend-vulkan with mesa-vulkan-drivers"},
-      {"AMD without its kernel driver", [](auto& m) { m.pci(card, "1002", "030000", ""); }, cpu,
+       cpu(), "no-backend", "install bitnet-backend-vulkan with mesa-vulkan-drivers"},
+      {"AMD without its kernel driver", [](auto& m) { m.pci(card, "1002", "030000", ""); }, cpu(),
        "no-driver", "sudo modprobe amdgpu"},
       {"AMD's node with a mode that no group has",
        [](auto& m) {
          m.pci(card, "1002", "030000", "amdgpu").node("dev/dri/renderD128", 0600, card);
        },
-       cpu, "no-access", "by a rule of udev"},
+       cpu(), "no-access", "by a rule of udev"},
       {"AMD whose vulkan has no driver",
        [](auto& m) {
          m.pci(card, "1002", "030000", "amdgpu").node("dev/dri/renderD128", 0666, card);
@@ -135,12 +143,17 @@ std::vector<row> machines() {
          m.pci(card, "1002", "120000", "amdgpu").node("dev/dri/renderD128", 0666, card);
        },
        driving("opencl", card), "driven", nothing},
+  };
+}
+
+std::vector<row> machines_with_others() {
+  return {
       {"an integrated GPU of Intel",
        [](auto& m) {
          m.pci("0000:00:02.0", "8086", "030000", "i915");
          m.node("dev/dri/renderD128", 0666, "0000:00:02.0");
        },
-       cpu, "no-backend", "install bitnet-backend-vulkan"},
+       cpu(), "no-backend", "install bitnet-backend-vulkan"},
       {"Intel Arc that vulkan drives",
        [](auto& m) {
          m.pci("0000:03:00.0", "8086", "038000", "xe");
@@ -158,18 +171,18 @@ std::vector<row> machines() {
          m.pci(card, "10de", "030200", "").pci("0000:05:00.0", "1002", "030000", "amdgpu");
          m.node("dev/dri/renderD129", 0660, "0000:05:00.0");
        },
-       cpu, "no-driver no-access", "usermod -aG render"},
-      {"a GPU for a virtual machine",
-       [](auto& m) { m.pci(card, "10de", "030200", "vfio-pci"); }, cpu, "passed-on", nothing},
+       cpu(), "no-driver no-access", "usermod -aG render"},
+      {"a GPU for a virtual machine", [](auto& m) { m.pci(card, "10de", "030200", "vfio-pci"); },
+       cpu(), "passed-on", nothing},
       {"a virtual machine's display",
-       [](auto& m) { m.pci("0000:00:01.0", "1af4", "038000", "virtio-pci"); }, cpu, "idle",
+       [](auto& m) { m.pci("0000:00:01.0", "1af4", "038000", "virtio-pci"); }, cpu(), "idle",
        nothing},
-      {"an NPU of Intel",
-       [](auto& m) { m.pci("0000:00:0b.0", "8086", "120000", "intel_vpu"); }, cpu, "idle", nothing},
-      {"an NPU of AMD", [](auto& m) { m.pci("0000:c5:00.1", "1022", "118000", "amdxdna"); }, cpu,
+      {"an NPU of Intel", [](auto& m) { m.pci("0000:00:0b.0", "8086", "120000", "intel_vpu"); },
+       cpu(), "idle", nothing},
+      {"an NPU of AMD", [](auto& m) { m.pci("0000:c5:00.1", "1022", "118000", "amdxdna"); }, cpu(),
        "idle", nothing},
-      {"a vendor of whom nothing is known",
-       [](auto& m) { m.pci(card, "1ed5", "030000", "mtgpu"); }, cpu, "unknown", nothing},
+      {"a vendor of whom nothing is known", [](auto& m) { m.pci(card, "1ed5", "030000", "mtgpu"); },
+       cpu(), "unknown", nothing},
       {"a backend that does not say which device it drives",
        [](auto& m) { m.pci(card, "10de", "030200", "nvidia"); },
        with(R"({"name": "opencl", "code": "BN-OK", "devices":
@@ -182,22 +195,27 @@ std::vector<row> machines() {
        with(R"({"name": "vulkan", "code": "BN-OK", "devices":
                 [{"index": 0, "class": "cpu", "usable": true, "rank": 2}]})"),
        "failing", "bitnet backends info vulkan"},
-      {"the governor powersave",
-       [](auto& m) { m.governor("powersave", "acpi-cpufreq"); }, cpu, "", "cpupower"},
+  };
+}
+
+std::vector<row> machines_with_limits() {
+  return {
+      {"the governor powersave", [](auto& m) { m.governor("powersave", "acpi-cpufreq"); }, cpu(), "",
+       "cpupower"},
       {"a driver for which powersave is a name",
-       [](auto& m) { m.governor("powersave", "intel_pstate"); }, cpu, "", nothing},
+       [](auto& m) { m.governor("powersave", "intel_pstate"); }, cpu(), "", nothing},
       {"large pages are switched off",
        [](auto& m) {
          m.file("sys/kernel/mm/transparent_hugepage/enabled", "always madvise [never]\n");
        },
-       cpu, "", "echo madvise"},
+       cpu(), "", "echo madvise"},
       {"half a processor by cgroup 2",
        [](auto& m) {
          m.file("proc/self/cgroup", "0::/box/inner\n").file("sys/fs/cgroup/cgroup.controllers", "");
          m.file("sys/fs/cgroup/box/cpu.max", "50000 100000\n");
          m.file("sys/fs/cgroup/box/inner/cpu.max", "max 100000\n");
        },
-       cpu, "", "cpu.max"},
+       cpu(), "", "cpu.max"},
       {"little memory by cgroup 1",
        [](auto& m) {
          m.file("proc/self/cgroup", "4:memory:/box\n");
@@ -205,7 +223,12 @@ std::vector<row> machines() {
          m.file("sys/fs/cgroup/memory/box/memory.usage_in_bytes", "1048576\n");
          m.file("sys/fs/cgroup/memory/memory.limit_in_bytes", "9223372036854771712\n");
        },
-       cpu, "", "raise the memory limit of the control group, which is 512 MiB"},
+       cpu(), "", "raise the memory limit of the control group, which is 512 MiB"},
+  };
+}
+
+std::vector<row> machines_without_backends() {
+  return {
       {"nothing is installed", [](fake_machine&) {},
        json::parse(R"({"selected": "none", "problem": "none", "backends": []})"), "",
        "install bitnet-backend-cpu"},
@@ -220,8 +243,10 @@ std::vector<row> machines() {
   };
 }
 
-TEST(doctor, says_what_to_do_first) {
-  for (const row& r : machines()) {
+class machines : public testing::TestWithParam<std::vector<row> (*)()> {};
+
+TEST_P(machines, are_told_what_to_do_first) {
+  for (const row& r : GetParam()()) {
     fake_machine machine;
     r.build(machine);
     const ordered_json report = examined(machine, r.runtime);
@@ -234,12 +259,18 @@ TEST(doctor, says_what_to_do_first) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(doctor, machines,
+                         testing::Values(machines_with_nvidia, machines_with_amd,
+                                         machines_with_others, machines_with_limits,
+                                         machines_without_backends));
+
 TEST(doctor, a_machine_is_described) {
   fake_machine machine;
   machine.file("etc/os-release", "NAME=x\nPRETTY_NAME=\"Example 12\"\n")
-      .file("proc/self/limits", "Limit   Soft Limit   Hard Limit   Units\n"
-                                "Max processes             7000   8000   processes\n"
-                                "Max locked memory         unlimited   unlimited   bytes\n")
+      .file("proc/self/limits",
+            "Limit   Soft Limit   Hard Limit   Units\n"
+            "Max processes             7000   8000   processes\n"
+            "Max locked memory         unlimited   unlimited   bytes\n")
       .file("proc/self/cgroup", "0::/box\n")
       .file("sys/fs/cgroup/cgroup.controllers", "cpu memory\n")
       .file("sys/fs/cgroup/box/cpu.max", "150000 100000\n")

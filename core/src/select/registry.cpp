@@ -118,8 +118,7 @@ result<choice> registry::select(const request& wanted, report& out) {
     out.fell_back = chosen.has_value();
   }
   c.calm();
-  c.judge(out.fell_back ? std::vector{wish{}} : *wishes, chosen ? &winner : nullptr,
-          out.fell_back);
+  c.judge(out.fell_back ? std::vector{wish{}} : *wishes, chosen ? &winner : nullptr, out.fell_back);
   if (chosen) {
     out.selected = winner.from->shown_name();
     out.selected_device = winner.name();

@@ -3,8 +3,8 @@
 #include <unistd.h>
 
 #include <array>
-#include <fstream>
-#include <iterator>
+#include <cerrno>
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
@@ -14,6 +14,7 @@
 #include "library/json.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
+#include "text_input.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -21,7 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// What would be chosen, and what each backend has answered; waits for the slow ones.
+// A driver that starts takes seconds; one in software may take minutes, and goes on behind.
+constexpr auto longest_wait = std::chrono::seconds(20);
+
+// What would be chosen, and what each backend has answered by then.
 result<json> examined_backends(const invocation& in) {
   auto runtime = open_runtime(in, in.set.flag("fresh"));
   if (!runtime) return std::unexpected(runtime.error());
@@ -32,7 +36,9 @@ result<json> examined_backends(const invocation& in) {
   if (const bitnet_status asked = bitnet_runtime_probe(runtime->get(), &err); asked != BITNET_OK)
     return failed(asked, err, stage::work);
   constexpr uint32_t look_ms = 100;
-  while (bitnet_runtime_wait_probes(runtime->get(), look_ms, &err) == BITNET_TIMEOUT)
+  const auto end = std::chrono::steady_clock::now() + longest_wait;
+  while (bitnet_runtime_wait_probes(runtime->get(), look_ms, &err) == BITNET_TIMEOUT &&
+         std::chrono::steady_clock::now() < end)
     if (interrupt::requested()) return fail(exit_code::interrupted, "");
   auto report = runtime_report(runtime->get());
   if (report && chosen != BITNET_OK) (*report)["problem"] = problem;
@@ -48,20 +54,23 @@ std::array<fs::path, 2> places_of_hints() {
           fs::path(BITNET_INSTALL_PREFIX) / below};
 }
 
+constexpr uint64_t longest_hints = 65'536;  // bytes
+
 // Without them a device is only listed.
 doctor::hardware_hints read_hints(const console& out) {
   for (const fs::path& file : places_of_hints()) {
-    std::ifstream in(file, std::ios::binary);
-    if (!in) continue;
-    const std::string text((std::istreambuf_iterator<char>(in)), {});
-    auto hints = doctor::parse_hints(text, file.string());
+    const auto text = read_usual_text_file(file.string(), longest_hints);
+    if (!text && text.error().number == ENOENT) continue;
+    auto hints = text ? doctor::parse_hints(*text, file.string())
+                      : fail(exit_code::failure, text.error().message);
     if (hints) return *std::move(hints);
     out.warning(hints.error().message);
     return {};
   }
-  out.warning(fmt::format("{} is missing, so that devices are listed without advice; reinstall the "
-                          "package bitnet",
-                          places_of_hints().back().string()));
+  out.warning(
+      fmt::format("{} is missing, so that devices are listed without advice; reinstall the "
+                  "package bitnet",
+                  places_of_hints().back().string()));
   return {};
 }
 

@@ -49,8 +49,7 @@ ordered_json judged(const json& report, const std::string& problem, bool demande
   const std::string requested = member(report, "requested");
   const json device = chosen_device(report);
   // A demand for whatever there is means something better than a processor.
-  const bool only_cpu =
-      demanded && requested == "auto" && any_member(device, "class") == "cpu";
+  const bool only_cpu = demanded && requested == "auto" && any_member(device, "class") == "cpu";
   const bool fell_back = report.value("fallback", false) || only_cpu;
   ordered_json out = {{"requested", requested},
                       {"verdict", !problem.empty() ? "not usable"

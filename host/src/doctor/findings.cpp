@@ -48,8 +48,8 @@ void add_alarms(const json& runtime, std::vector<finding>& out) {
     const std::string name = any_member(one, "name");
     const std::string code = any_member(one, "code");
     if (is_alarming(code))
-      out.push_back({name, fmt::format("{}: {}", code, any_member(one, "reason")),
-                     any_member(one, "hint")});
+      out.push_back(
+          {name, fmt::format("{}: {}", code, any_member(one, "reason")), any_member(one, "hint")});
     const json wrong = list_of(one.value("probe", json::object()), "wrong_results");
     if (!wrong.empty() && wrong.front().is_string())
       out.push_back({name,
@@ -87,11 +87,11 @@ void add_memory(const ordered_json& report, std::vector<finding>& out) {
   if (free >= little_memory) return;
   const uint64_t limit = number_at(report["limits"], "cgroup_memory_bytes", UINT64_MAX);
   const bool by_group = limit < number_at(memory, "total_bytes", 0);
-  out.push_back(
-      {"memory", fmt::format("{} MiB are free", free >> 20U),
-       by_group ? fmt::format("raise the memory limit of the control group, which is {} MiB",
-                              limit >> 20U)
-                : "end other programs, or choose a smaller model"});
+  out.push_back({"memory", fmt::format("{} MiB are free", free >> 20U),
+                 by_group
+                     ? fmt::format("raise the memory limit of the control group, which is {} MiB",
+                                   limit >> 20U)
+                     : "end other programs, or choose a smaller model"});
 }
 
 void add_quota(const ordered_json& report, std::vector<finding>& out) {

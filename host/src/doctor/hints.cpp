@@ -17,7 +17,8 @@ constexpr std::size_t longest_list = 256;     // items
 
 // Leaves the walk through the document; caught in parse_hints.
 struct unfit : std::exception {
-  unfit(const YAML::Node& at, std::string why) : line(at.Mark().line + 1), message(std::move(why)) {}
+  unfit(const YAML::Node& at, std::string why)
+      : line(at.Mark().line + 1), message(std::move(why)) {}
   [[nodiscard]] const char* what() const noexcept override { return message.c_str(); }
   int line;  // 0: unknown
   std::string message;

@@ -19,12 +19,12 @@ struct backend_hint {
 };
 
 struct hardware_hint {
-  std::string vendor;        // "10de"
-  std::string device_class;  // its first digits: "03"
-  std::string name;          // "GPU of NVIDIA"
-  std::string note;          // why nothing computes on it, where `backends` is empty
-  std::string kernel_package;             // brings a kernel driver; "": the kernel itself does
-  std::vector<std::string> nodes;         // one of them at least is there: "/dev/nvidia*"
+  std::string vendor;                       // "10de"
+  std::string device_class;                 // its first digits: "03"
+  std::string name;                         // "GPU of NVIDIA"
+  std::string note;                         // why nothing computes on it, where `backends` is empty
+  std::string kernel_package;               // brings a kernel driver; "": the kernel itself does
+  std::vector<std::string> nodes;           // one of them at least is there: "/dev/nvidia*"
   std::vector<backend_hint> backends = {};  // the best first
 };
 

@@ -80,8 +80,8 @@ uint64_t used_of(const system_tree& system, const control_group& group, uint64_t
   const auto at = statistics.find("\n" + std::string(name));
   if (at == std::string::npos) return usage;
   const auto begin = at + 1 + name.size();
-  const auto idle = number_of(
-      std::string_view(statistics).substr(begin, statistics.find('\n', begin) - begin));
+  const auto idle =
+      number_of(std::string_view(statistics).substr(begin, statistics.find('\n', begin) - begin));
   return usage - std::min(usage, idle.value_or(0));
 }
 

@@ -7,7 +7,8 @@
 
 namespace bitnet::host::doctor {
 
-// {architecture, kernel, system, board, processor, cpus_online, nodes, forms: best first, container}
+// {architecture, system, kernel, container, processor, board, cpus_online, memory_nodes, forms: the
+// best first}
 [[nodiscard]] nlohmann::ordered_json processor_facts(const system_tree& system);
 // {transparent: "madvise", large_page_bytes, reserved_pages, free_pages}
 [[nodiscard]] nlohmann::ordered_json page_facts(const system_tree& system);

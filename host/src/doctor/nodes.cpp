@@ -100,10 +100,9 @@ std::vector<node> device_nodes(const system_tree& system) {
       struct stat facts{};
       if (stat(system.whole(path).c_str(), &facts) != 0 || S_ISDIR(facts.st_mode)) continue;
       // The kernel also knows of lists beyond the mode, by which a seat's user may use its GPU.
-      const bool usable = system.is_this_machine()
-                              ? faccessat(AT_FDCWD, system.whole(path).c_str(), R_OK | W_OK,
-                                          AT_EACCESS) == 0
-                              : may_use(facts, who);
+      const bool usable = system.is_this_machine() ? faccessat(AT_FDCWD, system.whole(path).c_str(),
+                                                               R_OK | W_OK, AT_EACCESS) == 0
+                                                   : may_use(facts, who);
       out.push_back({text::printable("/" + path.string(), 256), group_name(groups, facts.st_gid),
                      facts.st_mode & 0777U, usable,
                      facts.st_gid != 0 && (facts.st_mode & 060U) == 060U,

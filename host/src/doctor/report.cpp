@@ -23,9 +23,8 @@ void put_known(ordered_json& out, const char* key, const std::string& value) {
 }
 
 ordered_json to_json(const verdict& v) {
-  ordered_json out = {{"address", v.device.address},
-                      {"vendor", v.device.vendor},
-                      {"class", v.device.device_class}};
+  ordered_json out = {
+      {"address", v.device.address}, {"vendor", v.device.vendor}, {"class", v.device.device_class}};
   put_known(out, "device", v.device.device);
   put_known(out, "name", v.name);
   put_known(out, "driver", v.device.driver);
@@ -146,16 +145,15 @@ ordered_json examine(const system_tree& system, const sources& from) {
   out["limits"] = limit_facts(system);
   out["memory"] = memory_facts(system);
   const auto nodes = device_nodes(system);
-  const auto devices = judge_devices(pci_devices(system), nodes, from.hints,
-                                     list_of(runtime, "backends"));
+  const auto devices =
+      judge_devices(pci_devices(system), nodes, from.hints, list_of(runtime, "backends"));
   out["devices"] = ordered_json::array();
   for (const verdict& one : devices) out["devices"].push_back(to_json(one));
   out["nodes"] = ordered_json::array();
   for (const node& one : nodes) out["nodes"].push_back(to_json(one));
   put_known(out, "selected", member(runtime, "device"));
   out["backends"] = ordered_json::array();
-  for (const json& one : list_of(runtime, "backends"))
-    out["backends"].push_back(backend_of(one));
+  for (const json& one : list_of(runtime, "backends")) out["backends"].push_back(backend_of(one));
   out["caches"] = ordered_json::array();
   for (const cache_place& one : from.caches)
     if (!one.folder.empty()) out["caches"].push_back(cache_of(one));

@@ -13,8 +13,8 @@ namespace bitnet::host::doctor {
 
 // A folder in which something is remembered between runs.
 struct cache_place {
-  std::string name;               // "probes"
-  std::filesystem::path folder;   // "" where there is none
+  std::string name;              // "probes"
+  std::filesystem::path folder;  // "" where there is none
 };
 
 // What the report is made of, beside the system's files.

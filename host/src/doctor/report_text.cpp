@@ -129,8 +129,7 @@ std::string device_text(const ordered_json& device) {
   const std::string id = any_member(device, "device");
   about.add(any_member(device, "vendor") + (id.empty() ? "" : ":" + id));
   const std::string version = any_member(device, "driver_version");
-  about.add(device, "driver",
-            version.empty() ? "kernel driver {}" : "kernel driver {} " + version);
+  about.add(device, "driver", version.empty() ? "kernel driver {}" : "kernel driver {} " + version);
   const std::string driven_by = any_member(device, "driven_by");
   about.add(driven_by.empty() ? any_member(device, "state") : "driven by " + driven_by);
   std::string out = row(any_member(device, "address"), about.text());
@@ -160,9 +159,9 @@ std::string self_test_text(const ordered_json& backend) {
 std::string backend_text(const ordered_json& backend) {
   const std::string code = any_member(backend, "code");
   const std::string name = any_member(backend, "name");
-  std::string out = row(
-      name, code == "BN-OK" ? any_member(backend, "stage")
-                            : fmt::format("{}: {}", code, any_member(backend, "reason")));
+  std::string out =
+      row(name, code == "BN-OK" ? any_member(backend, "stage")
+                                : fmt::format("{}: {}", code, any_member(backend, "reason")));
   for (const ordered_json& device : backend.value("devices", ordered_json::array())) {
     line_parts about;
     about.add(device, "name", "{}");
@@ -171,8 +170,7 @@ std::string backend_text(const ordered_json& backend) {
     about.add(with_bytes(device, "memory_total_bytes", "{}"));
     out += row(fmt::format("  {}:{}", name, any_member(device, "index")), about.text());
   }
-  if (const std::string tests = self_test_text(backend); !tests.empty())
-    out += row("", tests);
+  if (const std::string tests = self_test_text(backend); !tests.empty()) out += row("", tests);
   return out;
 }
 

@@ -126,9 +126,10 @@ void judge_access(verdict& v, const node& closed) {
   v.state = device_state::no_access;
   v.problem = fmt::format("this user may not use {}", closed.path);
   v.advice = closed.by_group
-                 ? fmt::format("join the group {}, which owns {}: sudo usermod -aG {} \"$USER\", "
-                               "then log in again",
-                               closed.group, closed.path, closed.group)
+                 ? fmt::format(
+                       "join the group {}, which owns {}: sudo usermod -aG {} \"$USER\", "
+                       "then log in again",
+                       closed.group, closed.path, closed.group)
                  : fmt::format("let a group use {}, by a rule of udev; its mode is {:04o}",
                                closed.path, closed.mode);
 }
@@ -159,7 +160,8 @@ void judge_kernel(verdict& v, const hardware_hint& hint) {
     return;
   }
   v.state = device_state::other_driver;
-  v.problem = fmt::format("no backend is known to work with its kernel driver, {}", v.device.driver);
+  v.problem =
+      fmt::format("no backend is known to work with its kernel driver, {}", v.device.driver);
 }
 
 void judge_backends(verdict& v, const std::vector<backend_hint>& fits,
@@ -171,9 +173,10 @@ void judge_backends(verdict& v, const std::vector<backend_hint>& fits,
       if (other.works) {
         v.state = device_state::not_listed;
         v.problem = fmt::format("the backend {} works and does not list this device", one.name);
-        v.advice = fmt::format("look for a variable that hides it, such as CUDA_VISIBLE_DEVICES; "
-                               "`bitnet backends info {}` has what the backend reads",
-                               one.name);
+        v.advice = fmt::format(
+            "look for a variable that hides it, such as CUDA_VISIBLE_DEVICES; "
+            "`bitnet backends info {}` has what the backend reads",
+            one.name);
         return;
       }
       if (failing == nullptr) failing = &other;

@@ -28,11 +28,11 @@ enum class device_state : uint8_t {
 
 struct verdict {
   pci_device device;
-  std::string name;       // "GPU of NVIDIA"; "": unknown
+  std::string name;  // "GPU of NVIDIA"; "": unknown
   device_state state = device_state::unknown;
-  std::string driven_by;  // "cuda:0"
-  std::string problem;    // a sentence without its end; "" where there is none
-  std::string advice;     // what to do; "" where nothing can be done
+  std::string driven_by;                   // "cuda:0"
+  std::string problem;                     // a sentence without its end; "" where there is none
+  std::string advice;                      // what to do; "" where nothing can be done
   std::vector<std::string> packages = {};  // that would bring a backend, the best first
 };
 

@@ -612,7 +612,10 @@ TEST(selection_report, a_fallback_says_that_it_is_one) {
   report out;
   ASSERT_TRUE(all.select({.text = "cuda", .allow_fallback = true}, out));
   EXPECT_EQ(find(out, "alpha")->reason, "chosen as fallback: alpha:0, class cpu, priority 50");
+  EXPECT_TRUE(nlohmann::json::parse(out.json()).value("fallback", false));
   EXPECT_EQ(find(out, "beta")->code, "BN-S-OUTRANKED");
+  ASSERT_TRUE(all.select({.text = "alpha"}, out));
+  EXPECT_FALSE(nlohmann::json::parse(out.json()).contains("fallback")) << "a choice forgets it";
 }
 
 TEST(selection_report, losers_are_never_opened_here_and_the_winner_stays_open) {

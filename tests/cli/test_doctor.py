@@ -1,0 +1,171 @@
+"""What the machine has, and what to do first: the program on trees that stand for other machines."""
+
+import os
+
+import support
+
+SECTIONS = ("machine", "pages", "governor", "limits", "memory", "devices", "nodes", "backends", "caches",
+            "findings", "first")
+
+
+def walk(value):
+    yield value
+    for one in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+        yield from walk(one)
+
+
+class Doctor(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.empty = self.path("empty")
+        os.makedirs(self.empty)
+
+    def tree(self, files, links=()):
+        """A folder with files, and links to names, as the kernel would show them."""
+        for name, content in files.items():
+            self.path(f"machine/{name}", content)
+        for name, to in links:
+            os.makedirs(os.path.dirname(self.path(f"machine/{name}")), exist_ok=True)
+            os.symlink(to, self.path(f"machine/{name}"))
+        return {"BITNET_MACHINE_ROOT": self.path("machine")}
+
+    def nvidia(self, driver=None):
+        at = "sys/bus/pci/devices/0000:01:00.0/"
+        return self.tree({at + "vendor": "0x10de\n", at + "device": "0x2335\n", at + "class": "0x030200\n",
+                          "proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n"},
+                         [(at + "driver", f"../../drivers/{driver}")] if driver else ())
+
+    def test_this_machine(self):
+        got = self.ok("doctor", "--json").json
+        self.assertEqual([key for key in got if key != "selected"], list(SECTIONS))
+        self.assertNotIn(None, list(walk(got)), "what is unknown is left out")
+        self.assertEqual(got["machine"]["cpus_online"], os.cpu_count())
+        with open("/proc/meminfo", encoding="ascii") as file:
+            kib = int(file.readline().split()[1])
+        self.assertEqual(got["memory"]["total_bytes"], kib * 1024)
+
+    @support.needs_backend
+    def test_the_form_that_runs_is_one_that_exists(self):
+        machine = self.ok("doctor", "--json").json["machine"]
+        if "forms" not in machine or "cpu" not in support.report()["detected"]:
+            self.skipTest("the cpu backend does not compute here")
+        self.assertIn(machine["runs"].split("+")[0], machine["forms"])
+
+    def test_last_line(self):
+        lines = self.ok("doctor", "--backend-dir", self.empty).text.splitlines()
+        self.assertEqual(lines[-1], "first: install bitnet-backend-cpu")
+        self.assertEqual(len([line for line in lines if line.startswith("first: ")]), 1)
+
+    def test_a_gpu_that_nothing_drives(self):
+        got = self.ok("doctor", "--json", "--backend-dir", self.empty, env=self.nvidia("nouveau")).json
+        self.assertEqual(len(got["devices"]), 1, got)
+        device = got["devices"][0]
+        self.assertEqual((device["vendor"], device["driver"], device["state"]), ("10de", "nouveau", "other-driver"))
+        self.assertIn("bitnet-backend-cuda", device["packages"])
+        self.assertEqual(got["memory"], {"total_bytes": 8 << 30, "free_bytes": 4 << 30})
+        self.assertEqual(got["findings"][0]["about"], "backends")
+        self.assertIn("nvidia-driver", got["findings"][1]["advice"])
+        self.assertEqual(got["first"], got["findings"][0]["advice"])
+
+    @support.needs_backend
+    def test_first_is_the_gpu_where_the_processor_works(self):
+        if "cuda" in support.report()["detected"]:
+            self.skipTest("a GPU computes here")
+        text = self.ok("doctor", env=self.nvidia()).text
+        self.assertIn("install nvidia-driver", text.splitlines()[-1])
+
+    def test_escape_sequences_do_not_reach_the_terminal(self):
+        env = self.tree({"proc/cpuinfo": "model name\t: \x1b[2Jevil\u202e\n",
+                         "proc/sys/kernel/osrelease": "\x1b]0;title\x07\n"})
+        result = self.ok("doctor", "--backend-dir", self.empty, env=env)
+        self.assertNotIn(b"\x1b", result.stdout)
+        self.assertIn("evil", result.text)
+
+    def test_an_empty_machine(self):
+        got = self.ok("doctor", "--json", "--backend-dir", self.empty, env=self.tree({"none": ""})).json
+        self.assertEqual((got["machine"], got["memory"], got["devices"], got["nodes"]), ({}, {}, [], []))
+
+    def test_caches(self):
+        self.path("cache/bitnet/packed/a.packed", b"12345")
+        got = self.ok("doctor", "--json", "--backend-dir", self.empty).json["caches"]
+        by_name = {one["name"]: one for one in got}
+        self.assertEqual(by_name["probes"]["folder"], self.home + "/cache/probe")
+        if os.geteuid() != 0 or "weights" in by_name:  # root has none in a folder of another user
+            self.assertEqual((by_name["weights"]["files"], by_name["weights"]["bytes"]), (1, 5))
+
+    def test_usage(self):
+        self.refused(2, "doctor takes no 'x'", "doctor", "x")
+        self.refused(2, "no name", "doctor", "--device", ":")
+
+
+class Preflight(support.Case):
+    def setUp(self):
+        super().setUp()
+        self.empty = self.path("empty")
+        os.makedirs(self.empty)
+
+    def verdict(self, code, *words, **more):
+        result = self.bitnet("preflight", "--json", *words, **more)
+        self.assertEqual(result.code, code, result)
+        self.assertNotIn(None, list(walk(result.json)))
+        plain = self.bitnet("preflight", *words, **more)
+        self.assertEqual(plain.code, code, plain)
+        self.assertEqual(plain.text.split(":")[0], result.json["verdict"], plain)
+        return result.json
+
+    @support.needs_backend
+    def test_usable(self):
+        got = self.verdict(0)
+        self.assertEqual((got["requested"], got["verdict"]), ("auto", "usable"))
+        self.assertEqual(got["device"].split(":")[0], support.report()["selected"])
+        name = support.report()["selected"]
+        for words in (("--backend", name), ("--backend", name + ":0", "--require"), ("--device", name)):
+            with self.subTest(words):
+                self.assertEqual(self.verdict(0, *words)["device"].split(":")[0], name)
+
+    def test_nothing_is_installed(self):
+        got = self.verdict(1, "--backend-dir", self.empty)
+        self.assertEqual(got["verdict"], "not usable")
+        self.assertIn("install", got["problem"])
+        self.assertNotIn("device", got)
+
+    def test_missing_backend(self):
+        got = self.verdict(1, "--backend", "none-such")
+        self.assertEqual((got["requested"], got["verdict"]), ("none-such", "not usable"))
+        self.assertIn("none-such", got["problem"])
+
+    @support.needs_backend
+    def test_a_fallback_is_none(self):
+        got = self.verdict(1, "--backend", "none-such", "--allow-fallback")
+        self.assertEqual((got["verdict"], got["requested"]), ("fallback", "none-such"))
+        self.assertEqual(got["device"].split(":")[0], support.report()["selected"])
+        got = self.verdict(1, "--backend", "none-such", "--allow-fallback", "--require")
+        self.assertEqual(got["verdict"], "not usable")
+
+    @support.needs_backend
+    def test_require(self):
+        """Only the first name of a list will do; without a request, no processor."""
+        name = support.report()["selected"]
+        self.assertEqual(self.verdict(0, "--device", "none-such," + name)["verdict"], "usable")
+        self.assertEqual(self.verdict(1, "--device", "none-such," + name, "--require")["verdict"], "not usable")
+        if name == "cpu":
+            got = self.verdict(1, "--require")
+            self.assertEqual((got["verdict"], got["class"]), ("fallback", "cpu"))
+            self.verdict(0, "--device", "cpu", "--require")
+
+    def test_fakes_are_not_usable(self):
+        got = self.verdict(1, "--backend", "cuda", "--allow-fake", env={"BITNET_GPU_FAKE": "cuda"})
+        self.assertEqual(got["verdict"], "not usable")
+        result = self.bitnet("preflight", env={"BITNET_GPU_FAKE": "cuda", "BITNET_STRICT_NO_FAKE_GPU": "1"})
+        self.assertEqual(result.code, 1, result)
+
+    def test_usage(self):
+        self.refused(2, "preflight takes no 'x'", "preflight", "x")
+        self.refused(2, "", "preflight", "--backend", ":")
+        self.refused(2, "", "preflight", "--backend", "a,,b")
+        self.refused(2, "", "preflight", "--strict-mode", "--allow-fallback")
+        self.refused(2, "--no-such", "preflight", "--no-such")
+
+
+if __name__ == "__main__":
+    support.main()
