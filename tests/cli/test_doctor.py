@@ -95,7 +95,7 @@ class Doctor(support.Case):
 
     def test_usage(self):
         self.refused(2, "doctor takes no 'x'", "doctor", "x")
-        self.refused(2, "no name", "doctor", "--device", ":")
+        self.refused(2, "malformed", "doctor", "--device", ":")
 
 
 class Preflight(support.Case):

@@ -200,8 +200,8 @@ std::vector<row> machines_with_others() {
 
 std::vector<row> machines_with_limits() {
   return {
-      {"the governor powersave", [](auto& m) { m.governor("powersave", "acpi-cpufreq"); }, cpu(), "",
-       "cpupower"},
+      {"the governor powersave", [](auto& m) { m.governor("powersave", "acpi-cpufreq"); }, cpu(),
+       "", "cpupower"},
       {"a driver for which powersave is a name",
        [](auto& m) { m.governor("powersave", "intel_pstate"); }, cpu(), "", nothing},
       {"large pages are switched off",

@@ -76,8 +76,9 @@ std::string processor_row(const ordered_json& machine) {
 
 std::string forms_row(const ordered_json& machine) {
   line_parts out;
-  if (machine.contains("forms")) out.add(words_in(machine["forms"]));
-  out.add(machine, "runs", "of which {} runs");
+  const bool listed = machine.contains("forms");
+  if (listed) out.add(words_in(machine["forms"]));
+  out.add(machine, "runs", listed ? "of which {} runs" : "{} runs");
   return row("kernels", out.text());
 }
 
