@@ -18,6 +18,7 @@ inline constexpr int usage = 2;          // flags, environment, config file, tex
 inline constexpr int model = 3;          // model file missing, invalid or unsupported
 inline constexpr int unavailable = 4;    // no backend meets the request
 inline constexpr int out_of_memory = 5;  // host or device
+inline constexpr int suspicious = 8;     // weights, in strict mode
 inline constexpr int rejected = 22;      // the only candidate plugin broke a rule
 inline constexpr int fake = 23;          // a fake device, which the user forbids
 inline constexpr int interrupted = 130;  // Ctrl-C

@@ -168,6 +168,23 @@ BITNET_API bitnet_status bitnet_backend_verify(const char* file, const char* tru
                                                void (*report)(void* user, bitnet_str text),
                                                void* report_user, bitnet_error* err);
 
+/* What a shared object is, of any kind and for any machine; nothing of it is executed. Names of its
+ * symbols, defined or needed, are counted in four groups: "bitnet" (begins with bitnet_), "llama"
+ * (llama_), "cuda" (contains cuda or __global__) and "quantization" (quants or i2_s), each in the
+ * first that it fits. At most `n_names` of each group are listed. JSON: {file, bytes, format{bits,
+ * byte_order, machine, for_this_machine, soname?, build_id?, stripped, symbols, exported},
+ * groups{bitnet{count, defined, names[]}, llama, cuda, quantization}, inference, formats[],
+ * accelerators[], backend?{name, version, vendor, license, class?, compiler?, abi, abi_spoken,
+ * entry?, manifest?, manifest_license?}, needed[], present?[{name, needed_by?, file?, fault?}],
+ * missing?[{name, needed_by?}], versions{GLIBC?, ...}, min_glibc?, cpu_baseline?, loadable,
+ * problems[{code, text, hint}]}. `backend` is there for a plugin with an identity note; `present`
+ * and `missing` for a file for this machine; problems say why it cannot be loaded here. BITNET_OK
+ * also with problems; BITNET_BAD_DATA for what is no shared object, BITNET_NOT_FOUND when the file
+ * cannot be read. */
+BITNET_API bitnet_status bitnet_analyze_library(const char* path, uint64_t n_names, char* out,
+                                                uint64_t capacity, uint64_t* needed,
+                                                bitnet_error* err);
+
 /* ---- model --------------------------------------------------------------------------------- */
 
 #define BITNET_I2S_LAYOUT_A 0u

@@ -1,7 +1,7 @@
 #pragma once
 // Every command of the program, once, in the order of the help. From its row follow its bit in
 // option rows, its function <name>_command, which commands/ must define, its help, its manual page
-// and its completions. Names are one word of a to z.
+// and its completions. Names are words of a to z; the program writes '-' for '_'.
 //
 // X(name, what follows it, words that may stand where no flag does ("a|b", COMMAND being
 //   all commands), summary: one line, paragraphs of its --help)
@@ -38,7 +38,20 @@
     "last place.\n" \
     "Needs bitnet-backend-conformance, which comes with the SDK.\n") \
   X(inspect, "[MODEL] [options]", "", "what is inside a model file", \
-    "Reads any GGUF file, needs no backend, and says whether the model would run.\n") \
+    "Reads any GGUF file, needs no backend, and says whether the model would run. With --stats " \
+    "also\n" \
+    "what its weights are like; in strict mode suspicious ones are exit code 8.\n") \
+  X(compat_check, "MODEL [options]", "", "whether this program reads a model file", \
+    "A short answer, for scripts: format, version, counts, and each reason why the model would " \
+    "not run.\n" \
+    "With --strict its weights are checked, too, and suspicious ones are exit code 8.\n") \
+  X(analyze_library, "LIBRARY [options]", "", "what a shared object is, without running it", \
+    "Counts the symbols of four groups, names formats, and tells whose backend it is, what it " \
+    "needs\n" \
+    "and whether it could be loaded here: of our plugins, libllama.so, libggml.so and others, also " \
+    "of\n" \
+    "other machines. Exits with 2 for what is no shared object, with 3 for one that cannot be " \
+    "loaded.\n") \
   X(tokenize, "[TEXT | -f FILE] [options]", "", "text to token ids", \
     "Prints the ids on one line, separated by blanks. Works on files with a vocabulary only.\n" \
     "Reads standard input when neither TEXT nor -f is given.\n") \

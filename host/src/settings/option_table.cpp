@@ -19,11 +19,13 @@ constexpr command_set answering = generating | to::batch | to::serve;
 constexpr command_set with_head = answering | to::logits | to::bench;
 constexpr command_set computing = with_head | to::embed;
 constexpr command_set prompted = generating | to::logits | to::embed;
-constexpr command_set reading = computing | to::inspect | to::tokenize | to::detokenize;
+constexpr command_set checking = to::inspect | to::compat_check;
+constexpr command_set reading = computing | checking | to::tokenize | to::detokenize;
 constexpr command_set writing = to::quantize | to::convert;
 constexpr command_set surveying = to::backends | to::doctor | to::preflight | to::parity;
+constexpr command_set examining = checking | to::analyze_library;
 constexpr command_set reporting =
-    to::run | surveying | to::inspect | to::tokenize | to::detokenize | writing | to::version;
+    to::run | surveying | examining | to::tokenize | to::detokenize | writing | to::version;
 
 constexpr std::string_view which_code = "which code runs";
 
@@ -58,7 +60,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "a|b|c|qk256",
      .help = "how I2_S weights are packed; files do not say it",
      .group = "Model",
-     .commands = computing | to::inspect | writing,
+     .commands = computing | checking | writing,
      .choices = "a|b|c|qk256"},
     {.name = "tl1-tiles",
      .type = kind::choice,
@@ -66,7 +68,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "generated|pretuned",
      .help = "which tiles TL1 weights of Llama3-8B's shapes have; files do not say it",
      .group = "Model",
-     .commands = computing | to::inspect | writing,
+     .commands = computing | checking | writing,
      .choices = "generated|pretuned"},
     {.name = "activation",
      .type = kind::choice,
@@ -74,7 +76,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "auto|relu2|silu",
      .help = "activation of the feed-forward part",
      .group = "Model",
-     .commands = computing | to::inspect | writing,
+     .commands = computing | checking | writing,
      .choices = "auto|relu2|silu"},
     {.name = "activations",
      .type = kind::choice,
@@ -83,7 +85,7 @@ constexpr auto rows = std::to_array<option>({
      .help = "what shares a scale where ternary weights read it; auto: what the model was made "
              "for; float: nothing is rounded",
      .group = "Model",
-     .commands = computing | to::inspect,
+     .commands = computing | checking,
      .choices = "auto|row|group32|group64|group128|float"},
 
     {.name = "type",
@@ -828,9 +830,10 @@ constexpr auto rows = std::to_array<option>({
      .command_line_only = true},
     {.name = "strict-mode",
      .type = kind::flag,
-     .help = "no fakes, no fallback, and every doubt about a backend is an error",
+     .help = "no fakes, no fallback, and every doubt about a backend is an error; of inspect, "
+             "suspicious weights are",
      .group = "Backend",
-     .commands = computing | surveying},
+     .commands = computing | surveying | checking},
     {.name = "list-devices",
      .type = kind::flag,
      .help = "list backends and devices, then leave",
@@ -1017,6 +1020,56 @@ constexpr auto rows = std::to_array<option>({
      .choices = "md|json|jsonl|csv",
      .command_line_only = true},
 
+    {.name = "stats",
+     .aliases = "--ln-stats",
+     .type = kind::flag,
+     .help = "read all weights of norms and linear layers, and say which are suspicious",
+     .group = "Checks",
+     .commands = to::inspect,
+     .command_line_only = true},
+    {.name = "gate",
+     .type = kind::choice,
+     .initial = "auto",
+     .metavar = "auto|none|f16|i2_s|generic",
+     .help = "the rules for norms and linear layers: those for a model's kind, none, or a set by "
+             "its name",
+     .group = "Checks",
+     .commands = checking,
+     .choices = "auto|none|f16|i2_s|generic",
+     .command_line_only = true},
+    {.name = "strict",
+     .type = kind::flag,
+     .help = "check the weights, too; suspicious ones are exit code 8",
+     .group = "Checks",
+     .commands = to::compat_check,
+     .command_line_only = true},
+    {.name = "show-kv",
+     .type = kind::flag,
+     .help = "print the file's metadata, too",
+     .group = "Checks",
+     .commands = to::compat_check,
+     .command_line_only = true},
+    {.name = "kv-limit",
+     .type = kind::integer,
+     .initial = "20",
+     .metavar = "N",
+     .help = "keys of the metadata that are printed at most",
+     .group = "Checks",
+     .commands = to::compat_check,
+     .lowest = 0,
+     .highest = 1 << 20,
+     .command_line_only = true},
+    {.name = "symbols",
+     .type = kind::integer,
+     .initial = "10",
+     .metavar = "N",
+     .help = "names of each group that are listed at most",
+     .group = "Checks",
+     .commands = to::analyze_library,
+     .lowest = 0,
+     .highest = 1 << 22,
+     .command_line_only = true},
+
     {.name = "output",
      .aliases = "-o",
      .type = kind::text,
@@ -1138,8 +1191,23 @@ constexpr auto rows = std::to_array<option>({
      .command_line_only = true},
 });
 
+// A name of the list as the program spells it: "analyze-library".
+template <std::size_t N>
+struct spelled_name {
+  char text[N]{};
+  consteval explicit spelled_name(const char (&name)[N]) {
+    for (std::size_t i = 0; i < N; ++i) text[i] = name[i] == '_' ? '-' : name[i];
+  }
+  [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
+};
+namespace spelled {
+#define BITNET_COMMAND_SPELLED(name, ...) constexpr spelled_name name(#name);
+BITNET_COMMANDS(BITNET_COMMAND_SPELLED)
+#undef BITNET_COMMAND_SPELLED
+}  // namespace spelled
+
 #define BITNET_COMMAND_ROW(name, usage, words, summary, details) \
-  {#name, usage, summary, details, to::name, words},
+  {spelled::name.view(), usage, summary, details, to::name, words},
 constexpr auto commands = std::to_array<command>({BITNET_COMMANDS(BITNET_COMMAND_ROW)});
 #undef BITNET_COMMAND_ROW
 

@@ -118,10 +118,10 @@ void compare_hashes(const std::vector<needed_library>& libraries,
 
 }  // namespace
 
-std::vector<needed_library> resolve_libraries(const inspection& plugin) {
+std::vector<needed_library> resolve_libraries(const inspection& plugin, const resolution& how) {
   library_search search;
   if (!search.is_known()) return {};
-  request first = request_of(plugin.run_path, plugin.run_path_is_new, "", {});
+  request first = request_of(plugin.run_path, plugin.run_path_is_new, how.origin, {});
   std::vector<request> todo;
   for (const std::string& name : plugin.needed) {
     first.name = name;
@@ -148,11 +148,11 @@ std::vector<needed_library> resolve_libraries(const inspection& plugin) {
     found.file = std::move(answer.file);
     found.variants = std::move(answer.variants);
     if (answer.fault) found.fault = named(one.name, std::move(*answer.fault));
-    if (found.file.empty() || found.fault) continue;
+    if (found.file.empty() || (found.fault && !how.follows_untrusted)) continue;
     auto needs = needs_of(found.file, one);
     if (needs)
       std::ranges::move(*needs, std::back_inserter(todo));
-    else
+    else if (!found.fault)
       found.fault = named(one.name, std::move(needs.error()));
   }
   return out;

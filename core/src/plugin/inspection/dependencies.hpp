@@ -24,9 +24,16 @@ struct needed_library {
   std::optional<defect> fault{};                  // why it must not be loaded
 };
 
+// How the libraries of a file are looked for, where it is no plugin.
+struct resolution {
+  std::string origin{};            // the folder that $ORIGIN means; a plugin has none
+  bool follows_untrusted = false;  // also what an untrusted library needs
+};
+
 // Looks where the dynamic linker does: what is loaded already, and library_search; libraries for
 // other machines do not count. Nothing where the linker does not tell its search path.
-[[nodiscard]] std::vector<needed_library> resolve_libraries(const inspection& plugin);
+[[nodiscard]] std::vector<needed_library> resolve_libraries(const inspection& plugin,
+                                                            const resolution& how = {});
 
 // The first library that must not be loaded. BN-I-FOREIGN, BN-I-RUN-PATH, BN-I-FORMAT, BN-T-*.
 [[nodiscard]] checked<void> check_libraries(const std::vector<needed_library>& libraries);

@@ -53,12 +53,6 @@ constexpr std::size_t max_segments = 1024;
 constexpr std::size_t max_dynamic_entries = 65536;
 constexpr uint64_t max_versions = 65536;  // of all libraries together
 
-std::string machine_name(uint16_t machine) {
-  for (const auto& [value, name] : machines)
-    if (value == machine) return std::string(name);
-  return fmt::format("machine {}", machine);
-}
-
 std::unexpected<defect> not_elf(const std::string& why) {
   return reject(code::inspect_not_elf, why);
 }
@@ -73,6 +67,12 @@ struct elf_closer {
 };
 
 }  // namespace
+
+std::string machine_name(uint16_t machine) {
+  for (const auto& [value, name] : machines)
+    if (value == machine) return std::string(name);
+  return fmt::format("machine {}", machine);
+}
 
 bool is_for_this_machine(const Elf64_Ehdr& head) {
   return head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_ident[EI_DATA] == this_byte_order &&

@@ -22,6 +22,9 @@ namespace bitnet::plugin {
 // Does the dynamic linker of this process take files with this header? It passes over others.
 [[nodiscard]] bool is_for_this_machine(const Elf64_Ehdr& head);
 
+// "x86-64"; "machine 999" for one without a name here.
+[[nodiscard]] std::string machine_name(uint16_t machine);
+
 class elf_image {
  public:
   // BN-I-FORMAT, BN-I-MACHINE, BN-I-TRUNCATED. `bytes` must outlive the image.

@@ -65,54 +65,6 @@ std::unexpected<defect> bad_note(const std::string& why) {
   return reject(code::inspect_note, fmt::format("has a damaged identity note: {}", why));
 }
 
-checked<identity> parse_note(std::span<const std::byte> description) {
-  std::string_view rest(reinterpret_cast<const char*>(description.data()), description.size());
-  std::map<std::string_view, std::string_view> fields;
-  bool first = true;
-  while (!rest.empty()) {
-    const std::size_t end = rest.find('\0');
-    if (end == std::string_view::npos) return bad_note("its last field does not end");
-    const std::string_view field = rest.substr(0, end);
-    rest.remove_prefix(end + 1);
-    if (first && field != "schema=1")
-      return bad_note(fmt::format("expected 'schema=1' first, found '{}'", printable(field, 64)));
-    first = false;
-    const std::size_t equals = field.find('=');
-    if (equals == std::string_view::npos)
-      return bad_note(fmt::format("'{}' has no '='", printable(field, 64)));
-    if (field.size() > max_field_bytes) return bad_note("a field has more than 256 bytes");
-    if (!fields.emplace(field.substr(0, equals), field.substr(equals + 1)).second)
-      return bad_note(
-          fmt::format("key '{}' is there twice", printable(field.substr(0, equals), 64)));
-  }
-  identity out;
-  struct required {
-    std::string_view key;
-    std::string* value;
-  };
-  for (const auto& [key, value] : {required{"abi", &out.abi},
-                                   {"name", &out.name},
-                                   {"version", &out.version},
-                                   {"vendor", &out.vendor},
-                                   {"license", &out.license}}) {
-    const auto found = fields.find(key);
-    if (found == fields.end() || found->second.empty())
-      return bad_note(fmt::format("key '{}' is missing", key));
-    *value = printable(found->second, max_field_bytes);
-  }
-  if (const auto found = fields.find("compiler"); found != fields.end())
-    out.compiler = printable(found->second, max_field_bytes);
-  if (const auto found = fields.find("class"); found != fields.end())
-    out.device_class = printable(found->second, max_field_bytes);
-  if (const auto found = fields.find("flags"); found != fields.end())
-    out.unloadable = has_word(found->second, "unloadable");
-  if (!is_backend_name(out.name))
-    return bad_note(fmt::format("'{}' is not a backend name", out.name));
-  if (!parse_range(out.abi, out))
-    return bad_note(fmt::format("'{}' is not an ABI range like " BITNET_ABI_RANGE, out.abi));
-  return out;
-}
-
 // One note of ours; a second could say something else to another reader.
 checked<identity> find_identity(const elf_image& image, std::string& build_id) {
   std::optional<identity> out;
@@ -124,7 +76,7 @@ checked<identity> find_identity(const elf_image& image, std::string& build_id) {
     }
     if (note.owner != BITNET_NOTE_OWNER || note.type != BITNET_NOTE_TYPE) continue;
     if (out) return bad_note("there are two of them");
-    auto parsed = parse_note(note.description);
+    auto parsed = parse_identity(note.description);
     if (!parsed) return parsed;
     out = std::move(*parsed);
   }
@@ -209,6 +161,54 @@ void examine_exports(const elf_image& image, examination& out) {
 }
 
 }  // namespace
+
+checked<identity> parse_identity(std::span<const std::byte> description) {
+  std::string_view rest(reinterpret_cast<const char*>(description.data()), description.size());
+  std::map<std::string_view, std::string_view> fields;
+  bool first = true;
+  while (!rest.empty()) {
+    const std::size_t end = rest.find('\0');
+    if (end == std::string_view::npos) return bad_note("its last field does not end");
+    const std::string_view field = rest.substr(0, end);
+    rest.remove_prefix(end + 1);
+    if (first && field != "schema=1")
+      return bad_note(fmt::format("expected 'schema=1' first, found '{}'", printable(field, 64)));
+    first = false;
+    const std::size_t equals = field.find('=');
+    if (equals == std::string_view::npos)
+      return bad_note(fmt::format("'{}' has no '='", printable(field, 64)));
+    if (field.size() > max_field_bytes) return bad_note("a field has more than 256 bytes");
+    if (!fields.emplace(field.substr(0, equals), field.substr(equals + 1)).second)
+      return bad_note(
+          fmt::format("key '{}' is there twice", printable(field.substr(0, equals), 64)));
+  }
+  identity out;
+  struct required {
+    std::string_view key;
+    std::string* value;
+  };
+  for (const auto& [key, value] : {required{"abi", &out.abi},
+                                   {"name", &out.name},
+                                   {"version", &out.version},
+                                   {"vendor", &out.vendor},
+                                   {"license", &out.license}}) {
+    const auto found = fields.find(key);
+    if (found == fields.end() || found->second.empty())
+      return bad_note(fmt::format("key '{}' is missing", key));
+    *value = printable(found->second, max_field_bytes);
+  }
+  if (const auto found = fields.find("compiler"); found != fields.end())
+    out.compiler = printable(found->second, max_field_bytes);
+  if (const auto found = fields.find("class"); found != fields.end())
+    out.device_class = printable(found->second, max_field_bytes);
+  if (const auto found = fields.find("flags"); found != fields.end())
+    out.unloadable = has_word(found->second, "unloadable");
+  if (!is_backend_name(out.name))
+    return bad_note(fmt::format("'{}' is not a backend name", out.name));
+  if (!parse_range(out.abi, out))
+    return bad_note(fmt::format("'{}' is not an ABI range like " BITNET_ABI_RANGE, out.abi));
+  return out;
+}
 
 void read_needs(const elf_image& image, inspection& out) {
   for (const auto name : image.dynamic_strings(DT_NEEDED)) out.needed.push_back(printable(name));

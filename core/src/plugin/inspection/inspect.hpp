@@ -74,6 +74,9 @@ struct examination {
     const trusted_file& file, const std::map<std::string, std::string>& packages,
     const std::string& sha256 = "", const std::map<std::string, std::string>& hashes = {});
 
+// The description of a note of bitnet/abi/note.h. BN-I-NOTE.
+[[nodiscard]] checked<identity> parse_identity(std::span<const std::byte> description);
+
 // What a plugin needs and where it has that looked for: fills `needed`, `run_path`, `versions`.
 void read_needs(const elf_image& image, inspection& out);
 

@@ -1,0 +1,47 @@
+#pragma once
+// What the names of a library's symbols say of it: the four groups of BitNet-rs's analyze-library,
+// and the weight formats that occur in names.
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace bitnet::plugin {
+
+// In the order of the rules: a name is in the first group whose rule it fits.
+enum class symbol_group : uint8_t {
+  bitnet,        // begins with "bitnet_"
+  llama,         // begins with "llama_"
+  cuda,          // contains "cuda" or "__global__"
+  quantization,  // contains "quants" or "i2_s"
+  none,
+};
+inline constexpr std::size_t n_symbol_groups = 4;
+inline constexpr std::array<std::string_view, n_symbol_groups> symbol_group_keys = {
+    "bitnet", "llama", "cuda", "quantization"};
+
+[[nodiscard]] symbol_group group_of(std::string_view name);
+
+// A name once, however many tables have it.
+struct named_symbol {
+  std::string_view name;
+  bool defined = false;  // in one of them
+};
+
+struct grouped_symbols {
+  uint64_t count = 0, defined = 0;
+  std::vector<std::string> names{};  // the first, by their bytes; printable
+};
+
+// `names` is sorted. Of each group at most `most_names` names are listed.
+[[nodiscard]] std::array<grouped_symbols, n_symbol_groups> group_symbols(
+    std::span<const named_symbol> names, uint64_t most_names);
+
+// The formats of weights that names speak of, such as "i2_s" of "quantize_i2_s": sorted.
+[[nodiscard]] std::vector<std::string> formats_in(std::span<const named_symbol> names);
+
+}  // namespace bitnet::plugin
