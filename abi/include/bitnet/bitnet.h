@@ -294,6 +294,17 @@ BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_opt
                                         char* out, uint64_t capacity, uint64_t* needed,
                                         bitnet_error* err);
 
+/* Reads the norms and linear layers of such a file and says which look wrong. `rules` says how
+ * large they may be: NULL or "auto" for those of the model's kind, "none", "f16", "i2_s" (of
+ * bitnet-b1.58 models) or "generic". I2_S weights are checked in any case: no code 3, a finite
+ * positive scale, a plausible share of zeros. JSON: {file, rules, checked, suspicious,
+ * tensors[{name, kind: norm|projection|ternary, type, rms?, lowest?, highest?, scale?,
+ * zero_fraction?, code_3?, status: ok|suspicious, why[]?}]}. BITNET_OK also with suspicious ones. */
+BITNET_API bitnet_status bitnet_inspect_weights(const char* path,
+                                                const bitnet_model_options* options,
+                                                const char* rules, char* out, uint64_t capacity,
+                                                uint64_t* needed, bitnet_error* err);
+
 typedef struct bitnet_convert_options {
   uint32_t struct_size;
   uint32_t overwrite; /* non-zero: `out` may replace a file                           */

@@ -17,8 +17,7 @@ using nlohmann::ordered_json;
 
 bitnet::failure failure_of_file(const bitnet::plugin::defect& d) {
   bitnet::failure out = d.as_failure();
-  out.status =
-      d.code == bitnet::plugin::code::trust_missing ? BITNET_NOT_FOUND : BITNET_BAD_DATA;
+  out.status = d.code == bitnet::plugin::code::trust_missing ? BITNET_NOT_FOUND : BITNET_BAD_DATA;
   return out;
 }
 

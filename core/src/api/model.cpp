@@ -4,6 +4,7 @@
 #include "api/objects.hpp"
 #include "base/environment.hpp"
 #include "inspect/inspect.hpp"
+#include "inspect/weights.hpp"
 
 using bitnet::api::copy_text;
 using bitnet::api::guarded;
@@ -151,6 +152,24 @@ bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* optio
                     o->activations, o->tl1_tiles, path),
         out, capacity, needed, [&]() -> bitnet::result<std::string> {
           return bitnet::inspect::inspect(path, *load_options);
+        });
+  });
+}
+
+bitnet_status bitnet_inspect_weights(const char* path, const bitnet_model_options* options,
+                                     const char* rules, char* out, uint64_t capacity,
+                                     uint64_t* needed, bitnet_error* err) {
+  return guarded(err, "bitnet_inspect_weights", [&]() -> bitnet::result<void> {
+    if (path == nullptr) return missing("path");
+    const auto o = bitnet::api::take_options(options, bitnet_model_defaults);
+    if (!o) return std::unexpected(o.error());
+    const auto load_options = load_options_of(*o);
+    if (!load_options) return std::unexpected(load_options.error());
+    const std::string wanted = rules == nullptr ? "auto" : rules;
+    return bitnet::api::give_changing_text(
+        fmt::format("weights {} {} {}", o->i2s_layout, wanted, path), out, capacity, needed,
+        [&]() -> bitnet::result<std::string> {
+          return bitnet::inspect::inspect_weights(path, *load_options, wanted);
         });
   });
 }

@@ -59,16 +59,17 @@ void add_backend(std::string& out, const json& report) {
     out += "  no identity note: no bitnet backend\n";
     return;
   }
-  add_fact(out, "name", fmt::format("{} {} of {}", member(backend, "name"),
-                                    member(backend, "version"), member(backend, "vendor")));
+  add_fact(out, "name",
+           fmt::format("{} {} of {}", member(backend, "name"), member(backend, "version"),
+                       member(backend, "vendor")));
   add_fact(out, "class", member(backend, "class"));
   add_fact(out, "licence", member(backend, "license"));
   const std::string entry = member(backend, "entry");
   add_fact(out, "entry", entry.empty() ? "none" : entry);
-  add_fact(out, "ABI", fmt::format("{}{}", member(backend, "abi"),
-                                   backend.value("abi_spoken", false)
-                                       ? ""
-                                       : ", which this bitnet does not speak"));
+  add_fact(
+      out, "ABI",
+      fmt::format("{}{}", member(backend, "abi"),
+                  backend.value("abi_spoken", false) ? "" : ", which this bitnet does not speak"));
   add_fact(out, "compiler", member(backend, "compiler"));
   add_fact(out, "manifest", member(backend, "manifest"));
 }
@@ -82,15 +83,18 @@ void add_form(std::string& out, const json& report) {
                        format.value("for_this_machine", false) ? "" : ", not this machine"));
   add_fact(out, "soname", member(format, "soname"));
   add_fact(out, "build id", member(format, "build_id"));
-  add_fact(out, "symbols", fmt::format("{} names, {} exported{}", any_member(format, "symbols"),
-                                       any_member(format, "exported"),
-                                       format.value("stripped", false) ? ", stripped" : ""));
-  add_fact(out, "glibc", member(report, "min_glibc").empty()
-                             ? ""
-                             : fmt::format("{} or newer", member(report, "min_glibc")));
-  add_fact(out, "processor", member(report, "cpu_baseline").empty()
-                                 ? "not noted"
-                                 : fmt::format("{} or newer", member(report, "cpu_baseline")));
+  add_fact(out, "symbols",
+           fmt::format("{} names, {} exported{}", any_member(format, "symbols"),
+                       any_member(format, "exported"),
+                       format.value("stripped", false) ? ", stripped" : ""));
+  add_fact(out, "glibc",
+           member(report, "min_glibc").empty()
+               ? ""
+               : fmt::format("{} or newer", member(report, "min_glibc")));
+  add_fact(out, "processor",
+           member(report, "cpu_baseline").empty()
+               ? "not noted"
+               : fmt::format("{} or newer", member(report, "cpu_baseline")));
 }
 
 void add_library(std::string& out, const json& row) {

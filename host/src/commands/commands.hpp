@@ -1,6 +1,8 @@
 #pragma once
 // One function per command: does it and returns the exit code, or says why it could not.
 
+#include <nlohmann/json_fwd.hpp>
+
 #include "library/engine.hpp"
 #include "result.hpp"
 #include "settings/command_list.hpp"
@@ -25,6 +27,10 @@ BITNET_COMMANDS(BITNET_COMMAND_FUNCTION)
 
 // --list-devices of run and chat.
 [[nodiscard]] result<int> list_devices(const invocation& in);
+
+// The report of bitnet_inspect. inspect.cpp
+[[nodiscard]] result<nlohmann::json> inspected_model(const std::string& file,
+                                                     const bitnet_model_options& options);
 
 // MODEL and what follows it: with -m on the command line, no positional is the model.
 struct model_and_rest {

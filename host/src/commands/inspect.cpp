@@ -3,11 +3,13 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "commands/commands.hpp"
 #include "library/advice.hpp"
 #include "library/json.hpp"
 #include "library/left_out.hpp"
+#include "library/weight_checks.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
@@ -69,7 +71,7 @@ void add_chat(std::string& out, const json& chat) {
                      value_text(chat.value("why", json(""))));
 }
 
-std::string as_text(const json& content) {
+std::string as_text(const json& content, bool all_weights) {
   std::string out = fmt::format("file         {}\n", shown(content.value("file", json(""))));
   if (content.contains("architecture")) {
     out += fmt::format("architecture {}\n", shown(content["architecture"]));
@@ -86,6 +88,7 @@ std::string as_text(const json& content) {
   if (const json members = content.value("left_out_members", json::array()); !members.empty()) {
     out += fmt::format("\nleft out of this folder\n{}", left_out_text(members, "  "));
   }
+  if (content.contains("weights")) out += weights_text(content["weights"], all_weights);
   const json problems = content.value("problems", json::array());
   out += problems.empty() ? "\nThis model can run.\n" : "\nThis model cannot run:\n";
   for (const json& one : problems) out += fmt::format("  {}\n", in_flags(value_text(one)));
@@ -93,6 +96,18 @@ std::string as_text(const json& content) {
 }
 
 }  // namespace
+
+result<json> inspected_model(const std::string& file, const bitnet_model_options& options) {
+  library_error err;
+  std::string report;
+  const bitnet_status status = fetch(
+      [&](char* out, uint64_t capacity, uint64_t* needed) {
+        return bitnet_inspect(file.c_str(), &options, out, capacity, needed, &err);
+      },
+      report);
+  if (status != BITNET_OK) return failed(status, err, stage::model);
+  return parse_json(report);
+}
 
 result<int> inspect_command(const invocation& in) {
   const model_and_rest words = split_positionals(in);
@@ -103,23 +118,26 @@ result<int> inspect_command(const invocation& in) {
   if (!file) return std::unexpected(file.error());
   bitnet_model_options options = model_options(in.set);
   set_activations(in.set, options);
-  library_error err;
-  std::string report;
-  const bitnet_status status = fetch(
-      [&](char* out, uint64_t capacity, uint64_t* needed) {
-        return bitnet_inspect(file->c_str(), &options, out, capacity, needed, &err);
-      },
-      report);
-  if (status != BITNET_OK) return failed(status, err, stage::model);
-  auto content = parse_json(report);
+  auto content = inspected_model(*file, options);
   if (!content) return std::unexpected(content.error());
-  if (auto done = print(in.set.flag("json") ? json_line(*content)
-                                            : text::printable_lines(as_text(*content)));
+  const bool can_run = content->value("problems", json::array()).empty();
+  const bool strict = in.set.flag("strict-mode");
+  if (in.set.flag("stats") || strict) {
+    auto weights = checked_weights(*file, options, in.set.text("gate"));
+    if (weights)
+      (*content)["weights"] = std::move(*weights);
+    else if (can_run)
+      return std::unexpected(weights.error());
+  }
+  if (auto done = print(in.set.flag("json")
+                            ? json_line(*content)
+                            : text::printable_lines(as_text(*content, in.set.flag("stats"))));
       !done) {
     return std::unexpected(done.error());
   }
-  const bool can_run = content->value("problems", json::array()).empty();
-  return can_run ? exit_code::ok : exit_code::model;
+  if (!can_run) return exit_code::model;
+  const bool suspicious = strict && has_suspicious(content->value("weights", json::object()));
+  return suspicious ? exit_code::suspicious : exit_code::ok;
 }
 
 }  // namespace bitnet::host

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "batch/fingerprint.hpp"
+#include "commands/commands.hpp"
 #include "library/json.hpp"
 #include "model_files.hpp"
 #include "models/model_folder.hpp"
@@ -84,21 +85,8 @@ uint64_t kv_bytes_of_token(const settings& set, const json& model) {
          bytes_of_type(set.text("cache-type-v"), values);
 }
 
-result<json> inspected(const settings& set, const std::string& file) {
-  const bitnet_model_options options = model_options(set);
-  library_error err;
-  std::string text;
-  const bitnet_status status = fetch(
-      [&](char* out, uint64_t capacity, uint64_t* needed) {
-        return bitnet_inspect(file.c_str(), &options, out, capacity, needed, &err);
-      },
-      text);
-  if (status != BITNET_OK) return failed(status, err, stage::model);
-  return parse_json(text);
-}
-
 result<model_need> need_of(const settings& set, uint32_t n_parallel, const std::string& file) {
-  const auto read = inspected(set, file);
+  const auto read = inspected_model(file, model_options(set));
   if (!read) return std::unexpected(read.error());
   const json model = read->value("model", json::object());
   const json host = read->value("host", json::object());

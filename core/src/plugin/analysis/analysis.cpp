@@ -181,12 +181,10 @@ std::string inference_of(const library_analysis& a) {
     return a.groups[static_cast<std::size_t>(group)].count;
   };
   if (a.note)
-    return fmt::format("bitnet backend {}{}", a.note->name,
-                       a.note->device_class.empty()
-                           ? ""
-                           : fmt::format(" of class {}", a.note->device_class));
-  if (!a.accelerators.empty())
-    return fmt::format("GPU backend, by {}", join(a.accelerators, ", "));
+    return fmt::format(
+        "bitnet backend {}{}", a.note->name,
+        a.note->device_class.empty() ? "" : fmt::format(" of class {}", a.note->device_class));
+  if (!a.accelerators.empty()) return fmt::format("GPU backend, by {}", join(a.accelerators, ", "));
   if (count(symbol_group::cuda) != 0) return "CUDA backend";
   if (count(symbol_group::bitnet) + count(symbol_group::llama) +
           count(symbol_group::quantization) !=
@@ -247,10 +245,9 @@ void judge_on_disk(const trusted_file& file, std::span<const std::byte> bytes,
   read_needs(*image, facts);
   std::error_code ignored;
   const auto whole = std::filesystem::canonical(file.path, ignored);
-  out.libraries = out.note
-                      ? resolve_libraries(facts)
-                      : resolve_libraries(facts, {.origin = whole.parent_path().string(),
-                                                  .follows_untrusted = true});
+  out.libraries = out.note ? resolve_libraries(facts)
+                           : resolve_libraries(facts, {.origin = whole.parent_path().string(),
+                                                       .follows_untrusted = true});
   out.libraries_known = true;
   if (out.note) {
     for (const finding& one : examine_file(file, {}).found.all())
@@ -274,8 +271,8 @@ void find_manifest(const std::filesystem::path& file, library_analysis& out) {
     folders.push_back(path);
   for (const found_manifest& one : discover(folders).found) {
     if (!one.manifest || one.manifest->name != out.note->name) continue;
-    const auto library = locate_library(one.manifest->library,
-                                        environment::backend_directories(one.file));
+    const auto library =
+        locate_library(one.manifest->library, environment::backend_directories(one.file));
     std::error_code error;
     if (!library || !std::filesystem::equivalent(*library, file, error) || error) continue;
     out.manifest = one.file;
@@ -294,8 +291,7 @@ checked<library_analysis> analyze_file(const std::filesystem::path& file, uint64
                   fmt::format("{} cannot be mapped into memory", printable(file.string(), 400)));
   auto out = analyze(map->bytes(), most_names);
   if (!out) {
-    out.error().reason =
-        fmt::format("{} {}", printable(file.string(), 400), out.error().reason);
+    out.error().reason = fmt::format("{} {}", printable(file.string(), 400), out.error().reason);
     return out;
   }
   if (out->for_this_machine) judge_on_disk(*opened, map->bytes(), *out);

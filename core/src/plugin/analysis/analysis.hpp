@@ -22,9 +22,9 @@ namespace bitnet::plugin {
 
 struct library_analysis {
   uint64_t size_bytes = 0;
-  uint32_t bits = 0;            // 32 or 64
+  uint32_t bits = 0;  // 32 or 64
   bool big_endian = false;
-  std::string machine;          // "x86-64"
+  std::string machine;  // "x86-64"
   bool for_this_machine = false;
   std::string soname, build_id;  // "" if it has none
   bool stripped = false;         // without the table of all symbols

@@ -8,7 +8,7 @@
 #include "plugin/codes/text.hpp"
 
 // The place of a member in the struct of the file's class.
-#define BITNET_ELF_MEMBER(type, name)                                                \
+#define BITNET_ELF_MEMBER(type, name)                                       \
   (wide_ ? member{offsetof(Elf64_##type, name), sizeof(Elf64_##type::name)} \
          : member{offsetof(Elf32_##type, name), sizeof(Elf32_##type::name)})
 #define BITNET_ELF_SIZE(type) (wide_ ? sizeof(Elf64_##type) : sizeof(Elf32_##type))
@@ -65,9 +65,9 @@ checked<any_elf> any_elf::open(std::span<const std::byte> bytes) {
   const uint64_t of_order = number_in(bytes, EI_DATA, 1, false);
   if ((of_class != ELFCLASS32 && of_class != ELFCLASS64) ||
       (of_order != ELFDATA2LSB && of_order != ELFDATA2MSB))
-    return reject(code::inspect_not_elf,
-                  fmt::format("has a damaged ELF header: class {}, byte order {}", of_class,
-                              of_order));
+    return reject(
+        code::inspect_not_elf,
+        fmt::format("has a damaged ELF header: class {}, byte order {}", of_class, of_order));
   out.wide_ = of_class == ELFCLASS64;
   out.big_endian_ = of_order == ELFDATA2MSB;
   const std::size_t head_bytes = out.wide_ ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
@@ -84,35 +84,31 @@ checked<any_elf> any_elf::open(std::span<const std::byte> bytes) {
 }
 
 void any_elf::read_segments() {
-  const uint64_t count =
-      std::min(get(0, BITNET_ELF_MEMBER(Ehdr, e_phnum)), most_segments);
+  const uint64_t count = std::min(get(0, BITNET_ELF_MEMBER(Ehdr, e_phnum)), most_segments);
   const uint64_t from = get(0, BITNET_ELF_MEMBER(Ehdr, e_phoff));
   const std::size_t stride = BITNET_ELF_SIZE(Phdr);
   if (get(0, BITNET_ELF_MEMBER(Ehdr, e_phentsize)) != stride) return;
   for (uint64_t i = 0; i < count && !slice(from, (i + 1) * stride).empty(); ++i) {
     const uint64_t base = from + i * stride;
-    segments_.push_back({get(base, BITNET_ELF_MEMBER(Phdr, p_type)),
-                         get(base, BITNET_ELF_MEMBER(Phdr, p_offset)),
-                         get(base, BITNET_ELF_MEMBER(Phdr, p_vaddr)),
-                         get(base, BITNET_ELF_MEMBER(Phdr, p_filesz)),
-                         get(base, BITNET_ELF_MEMBER(Phdr, p_align))});
+    segments_.push_back(
+        {get(base, BITNET_ELF_MEMBER(Phdr, p_type)), get(base, BITNET_ELF_MEMBER(Phdr, p_offset)),
+         get(base, BITNET_ELF_MEMBER(Phdr, p_vaddr)), get(base, BITNET_ELF_MEMBER(Phdr, p_filesz)),
+         get(base, BITNET_ELF_MEMBER(Phdr, p_align))});
   }
 }
 
 void any_elf::read_sections() {
-  const uint64_t count =
-      std::min(get(0, BITNET_ELF_MEMBER(Ehdr, e_shnum)), most_sections);
+  const uint64_t count = std::min(get(0, BITNET_ELF_MEMBER(Ehdr, e_shnum)), most_sections);
   const uint64_t from = get(0, BITNET_ELF_MEMBER(Ehdr, e_shoff));
   const std::size_t stride = BITNET_ELF_SIZE(Shdr);
   if (from == 0 || get(0, BITNET_ELF_MEMBER(Ehdr, e_shentsize)) != stride) return;
   for (uint64_t i = 0; i < count && !slice(from, (i + 1) * stride).empty(); ++i) {
     const uint64_t base = from + i * stride;
-    sections_.push_back({get(base, BITNET_ELF_MEMBER(Shdr, sh_type)),
-                         get(base, BITNET_ELF_MEMBER(Shdr, sh_addr)),
-                         get(base, BITNET_ELF_MEMBER(Shdr, sh_offset)),
-                         get(base, BITNET_ELF_MEMBER(Shdr, sh_size)),
-                         get(base, BITNET_ELF_MEMBER(Shdr, sh_link)),
-                         get(base, BITNET_ELF_MEMBER(Shdr, sh_entsize))});
+    sections_.push_back(
+        {get(base, BITNET_ELF_MEMBER(Shdr, sh_type)), get(base, BITNET_ELF_MEMBER(Shdr, sh_addr)),
+         get(base, BITNET_ELF_MEMBER(Shdr, sh_offset)), get(base, BITNET_ELF_MEMBER(Shdr, sh_size)),
+         get(base, BITNET_ELF_MEMBER(Shdr, sh_link)),
+         get(base, BITNET_ELF_MEMBER(Shdr, sh_entsize))});
   }
 }
 
@@ -126,9 +122,9 @@ void any_elf::read_dynamic() {
        at += stride) {
     const uint64_t tag = number_in(part, at, word, big_endian_);
     if (tag == DT_NULL) break;
-    dynamic_.push_back({wide_ ? static_cast<int64_t>(tag)
-                              : static_cast<int64_t>(static_cast<int32_t>(tag)),
-                        number_in(part, at + word, word, big_endian_)});
+    dynamic_.push_back(
+        {wide_ ? static_cast<int64_t>(tag) : static_cast<int64_t>(static_cast<int32_t>(tag)),
+         number_in(part, at + word, word, big_endian_)});
   }
 }
 

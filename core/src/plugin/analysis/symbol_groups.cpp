@@ -12,18 +12,17 @@ constexpr std::size_t longest_name = 512;  // bytes of a name that are shown
 
 // Ternary and binary formats, and those of llama.cpp that stand beside them in such libraries.
 constexpr auto format_names = std::to_array<std::string_view>(
-    {"bf16",   "f16",   "i2_s",  "iq1_bn", "iq2_bn", "pq2_0", "ptq1_0", "q1_0", "q2_0",
-     "q2_k",   "q3_k",  "q4_0",  "q4_1",   "q4_k",   "q5_0",  "q5_1",   "q5_k", "q6_k",
-     "q8_0",   "q8_k",  "tl1",   "tl2",    "tq1_0",  "tq2_0"});
+    {"bf16", "f16",  "i2_s", "iq1_bn", "iq2_bn", "pq2_0", "ptq1_0", "q1_0",
+     "q2_0", "q2_k", "q3_k", "q4_0",   "q4_1",   "q4_k",  "q5_0",   "q5_1",
+     "q5_k", "q6_k", "q8_0", "q8_k",   "tl1",    "tl2",   "tq1_0",  "tq2_0"});
 
 // Only such functions have a format in their name for what they compute.
 constexpr auto format_words = std::to_array<std::string_view>(
     {"quant", "vec_dot", "mul_mat", "matmul", "gemm", "gemv", "pack"});
 
 bool contains_one_of(std::string_view name, std::span<const std::string_view> words) {
-  return std::ranges::any_of(words, [&](std::string_view word) {
-    return name.find(word) != std::string_view::npos;
-  });
+  return std::ranges::any_of(
+      words, [&](std::string_view word) { return name.find(word) != std::string_view::npos; });
 }
 
 bool is_digit(char c) {
