@@ -61,6 +61,10 @@ TABLE = {
     "inspect": [(2, ["a", "b"], "two files"), (3, ["-m", NONE], "no such model"),
                 (3, ["-m", DAMAGED], "not a model at all"), (3, ["-m", "cut.gguf"], "a model that cannot run"),
                 (3, ["-m", "cut.gguf", "--json"], "the same in JSON"), (0, ["-m", MODEL], "one that can")],
+    "compat-check": [(2, ["a", "b"], "two files"), (3, ["-m", NONE], "no such model"), (3, [DAMAGED], "no model"),
+                     (3, ["cut.gguf", "--strict"], "a model that cannot run"), (0, ["-m", MODEL, "--strict"], "one that can")],
+    "analyze-library": [(2, [], "no library"), (2, ["a", "b"], "two libraries"), (2, [NOWHERE], "it is not there"),
+                        (2, [DAMAGED], "no library at all"), (2, ["--symbols", "-1", "a"], "a number that is none")],
     "convert": [(2, ["x"], "one word"), (3, [NONE, "o.gguf"], "no such folder"), (3, ["empty", "o.gguf"], "no model in it"),
                 (2, [MODEL, TAKEN], "a file that is there"), (2, [MODEL, "o.gguf", "--type", "i3"], "no such type"),
                 (2, [MODEL, NOWHERE], "a folder that is not there"), (3, [MODEL, "o.gguf", "--type", "tl1"], "no such shape")],
@@ -115,7 +119,7 @@ class ExitCodes(support.Case):
                         self.assertEqual(len(done.errors), 1, done)
 
     def test_the_table_has_every_command(self):
-        listed = re.findall(r"^  ([a-z]+)  ", self.ok("help").text, re.MULTILINE)
+        listed = re.findall(r"^  ([a-z-]+)  ", self.ok("help").text, re.MULTILINE)
         self.assertEqual(sorted(listed), sorted(TABLE))
 
     def test_the_page_has_every_code(self):

@@ -299,7 +299,7 @@ BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_opt
  * bitnet-b1.58 models) or "generic". I2_S weights are checked in any case: no code 3, a finite
  * positive scale, a plausible share of zeros. JSON: {file, rules, checked, suspicious,
  * tensors[{name, kind: norm|projection|ternary, type, rms?, lowest?, highest?, scale?,
- * zero_fraction?, code_3?, status: ok|suspicious, why[]?}]}. BITNET_OK also with suspicious ones. */
+ * zero_fraction?, code_3?, status: ok|suspicious, why[]?}]}. BITNET_OK whatever it finds. */
 BITNET_API bitnet_status bitnet_inspect_weights(const char* path,
                                                 const bitnet_model_options* options,
                                                 const char* rules, char* out, uint64_t capacity,
