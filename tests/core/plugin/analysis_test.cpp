@@ -49,7 +49,7 @@ TEST(symbol_groups, the_first_rule_that_fits) {
 
 TEST(symbol_groups, formats_are_words_of_their_own) {
   const auto formats = [](const char* name) {
-    const named_symbol one{name, true};
+    const named_symbol one{name, true, true};
     return formats_in({&one, 1});
   };
   using list = std::vector<std::string>;
@@ -65,8 +65,10 @@ TEST(symbol_groups, formats_are_words_of_their_own) {
 }
 
 TEST(symbol_groups, names_are_limited_and_counts_are_not) {
-  const std::vector<named_symbol> names = {
-      {"llama_a", true}, {"llama_b", false}, {"llama_c", true}, {"llama_\x1b[2J", true}};
+  const std::vector<named_symbol> names = {{"llama_a", true, true},
+                                           {"llama_b", false, false},
+                                           {"llama_c", true, false},
+                                           {"llama_\x1b[2J", true, false}};
   const auto groups = group_symbols(names, 2);
   const grouped_symbols& llama = groups[static_cast<std::size_t>(symbol_group::llama)];
   EXPECT_EQ(llama.count, 4U);

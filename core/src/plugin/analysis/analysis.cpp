@@ -56,31 +56,12 @@ std::unexpected<defect> no_library(std::span<const std::byte> file) {
 
 // Of an ELF file that is none, why.
 std::unexpected<defect> other_type(uint16_t type) {
-  const std::string_view what = type == ET_REL    ? "an object file that is not linked yet"
-                                : type == ET_EXEC ? "a program"
-                                : type == ET_CORE ? "a core dump"
-                                                  : "no shared object";
-  return reject(code::inspect_not_elf, fmt::format("is {} (ELF type {})", what, type),
+  const std::string what = type == ET_REL    ? "an object file that is not linked yet"
+                           : type == ET_EXEC ? "a program"
+                           : type == ET_CORE ? "a core dump"
+                                             : fmt::format("an ELF file of type {}", type);
+  return reject(code::inspect_not_elf, fmt::format("is {}, not a shared object", what),
                 "name a shared object such as libllama.so");
-}
-
-std::vector<named_symbol> names_of(const any_elf& file, library_analysis& out) {
-  std::vector<named_symbol> names;
-  for (const any_elf::symbol& one : file.dynamic_symbols()) {
-    names.push_back({one.name, one.defined});
-    out.exported += one.exported ? 1 : 0;
-  }
-  const auto table = file.table_symbols();
-  out.stripped = !table;
-  if (table)
-    for (const any_elf::symbol& one : *table) names.push_back({one.name, one.defined});
-  // Those that are defined somewhere first.
-  std::ranges::sort(names, [](const named_symbol& a, const named_symbol& b) {
-    return a.name != b.name ? a.name < b.name : a.defined && !b.defined;
-  });
-  const auto rest = std::ranges::unique(names, {}, &named_symbol::name);
-  names.erase(rest.begin(), rest.end());
-  return names;
 }
 
 // "bitnet_backend_abi1" counts more than "bitnet_backend_abi0".
@@ -92,6 +73,28 @@ void note_entry(std::string_view name, library_analysis& out) {
     return;
   if (out.entry.size() < name.size() || (out.entry.size() == name.size() && out.entry < name))
     out.entry = name;
+}
+
+std::vector<named_symbol> names_of(const any_elf& file, library_analysis& out) {
+  std::vector<named_symbol> names;
+  for (const any_elf::symbol& one : file.dynamic_symbols()) {
+    names.push_back({one.name, one.defined, one.exported});
+    if (one.exported) note_entry(one.name, out);
+  }
+  const auto table = file.table_symbols();
+  out.stripped = !table;
+  if (table)
+    for (const any_elf::symbol& one : *table) names.push_back({one.name, one.defined});
+  std::ranges::sort(names, {}, &named_symbol::name);
+  std::vector<named_symbol> once;
+  for (const named_symbol& one : names) {
+    if (once.empty() || once.back().name != one.name) once.push_back({one.name});
+    once.back().defined |= one.defined;
+    once.back().exported |= one.exported;
+  }
+  out.symbols = once.size();
+  out.exported = static_cast<uint64_t>(std::ranges::count(once, true, &named_symbol::exported));
+  return once;
 }
 
 // The levels of the x86-64 psABI, of the property GNU_PROPERTY_X86_ISA_1_NEEDED.
@@ -221,11 +224,8 @@ checked<library_analysis> analyze(std::span<const std::byte> file, uint64_t most
     out.needed.push_back(printable(name));
 
   const std::vector<named_symbol> names = names_of(*elf, out);
-  out.symbols = names.size();
   out.groups = group_symbols(names, most_names);
   out.formats = formats_in(names);
-  for (const any_elf::symbol& one : elf->dynamic_symbols())
-    if (one.exported) note_entry(one.name, out);
   read_notes(*elf, out);
   read_versions(*elf, out);
   find_accelerators(out);
@@ -235,6 +235,11 @@ checked<library_analysis> analyze(std::span<const std::byte> file, uint64_t most
 }
 
 namespace {
+
+void add_errors(const findings& found, library_analysis& out) {
+  for (const finding& one : found.all())
+    if (one.level == finding::level_type::error) out.problems.push_back(one.what);
+}
 
 // Of a plugin all that the loader would reject it for; another library must find what it needs.
 void judge_on_disk(const trusted_file& file, std::span<const std::byte> bytes,
@@ -250,8 +255,7 @@ void judge_on_disk(const trusted_file& file, std::span<const std::byte> bytes,
                                                        .follows_untrusted = true});
   out.libraries_known = true;
   if (out.note) {
-    for (const finding& one : examine_file(file, {}).found.all())
-      if (one.level == finding::level_type::error) out.problems.push_back(one.what);
+    add_errors(examine_file(file, {}).found, out);
     return;
   }
   findings found;
@@ -261,8 +265,7 @@ void judge_on_disk(const trusted_file& file, std::span<const std::byte> bytes,
     if (one.fault && code_text(one.fault->code).starts_with("BN-T-")) one.fault.reset();
   examine_dependencies(plain, {}, {}, found);
   examine_versions(facts, plain, found);
-  for (const finding& one : found.all())
-    if (one.level == finding::level_type::error) out.problems.push_back(one.what);
+  add_errors(found, out);
 }
 
 void find_manifest(const std::filesystem::path& file, library_analysis& out) {

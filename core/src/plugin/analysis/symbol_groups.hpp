@@ -29,7 +29,8 @@ inline constexpr std::array<std::string_view, n_symbol_groups> symbol_group_keys
 // A name once, however many tables have it.
 struct named_symbol {
   std::string_view name;
-  bool defined = false;  // in one of them
+  bool defined = false;   // in one of them
+  bool exported = false;  // other objects may use it
 };
 
 struct grouped_symbols {
