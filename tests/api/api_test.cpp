@@ -1129,6 +1129,9 @@ TEST(api, null_arguments_are_an_error_not_a_crash) {
   EXPECT_EQ(bitnet_session_eval(nullptr, nullptr, 0, 0, nullptr, 0, &e), BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(bitnet_generate(nullptr, nullptr, 0, nullptr, nullptr, &e), BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(bitnet_inspect(nullptr, nullptr, nullptr, 0, nullptr, &e), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_inspect_weights(nullptr, nullptr, nullptr, nullptr, 0, nullptr, &e),
+            BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_analyze_library(nullptr, 0, nullptr, 0, nullptr, &e), BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(bitnet_tokenize(nullptr, {nullptr, 0}, 0, nullptr, 0, nullptr, &e),
             BITNET_INVALID_ARGUMENT);
   EXPECT_NE(std::string(e.message), "");
