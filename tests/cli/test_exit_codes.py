@@ -44,7 +44,7 @@ TABLE = {
               (3, ["-m", NONE, "empty.jsonl", "o.jsonl"], "no such model"), (3, ["-m", DAMAGED, "empty.jsonl", "o3.jsonl"], "a damaged model"),
               (4, ["-m", MODEL, "empty.jsonl", "o4.jsonl", *ABSENT], "a backend that is not installed"),
               (0, ["-m", MODEL, "empty.jsonl", "o0.jsonl"], "nothing to do")],
-    "serve": [(2, ["-m", MODEL, "--port", "0", "-np", "x"], "a number that is none"), (2, ["a", "b"], "two models"),
+    "serve": [(2, ["-m", MODEL, "--port", "0", "-np", "x"], "a number that is none"), (2, [MODEL, MODEL], "two models of one name"),
               (2, ["-m", MODEL, "--host", "0.0.0.0", "--port", "0"], "no key for all of the world"),
               (2, ["-m", MODEL, "--port", "0", "--api-key-file", NOWHERE], "no file of keys"),
               (3, ["-m", NONE, "--port", "0"], "no such model"), (3, ["-m", DAMAGED, "--port", "0"], "a damaged model"),

@@ -160,10 +160,10 @@ class Load:
         assert out["usage"]["prompt_tokens"] == sum(map(len, alone))
 
     def has_gauges(self):
-        """Not between the end of a choice and the begin of the next one."""
+        """Not between the end of a choice and the begin of the next one, which has no block before its first step."""
         self.gauges = samples_of(self.server.ask("GET", "/metrics")[2])
         return (self.gauges["vllm:num_requests_running", ()] == 1 and self.gauges["vllm:num_requests_waiting", ()] > 0
-                and self.gauges["bitnet_connections", ()] == 3)
+                and self.gauges["vllm:kv_cache_usage_perc", ()] > 0 and self.gauges["bitnet_connections", ()] == 3)
 
     def number(self, name, **labels):
         return samples_of(self.server.ask("GET", "/metrics")[2])[name, tuple(labels.items())]

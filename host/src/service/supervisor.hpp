@@ -3,6 +3,7 @@
 //
 // SIGTERM, SIGINT  the first: not ready at once, running requests go on; the second: the end
 // SIGHUP           `on_reload`, for files of keys and certificates
+//
 // An engine whose device is lost, with no other in its place, ends the service as the first signal
 // does: a manager of services starts it anew, perhaps on another machine.
 //
