@@ -297,7 +297,7 @@ class Errors(Serving):
         for path, member, more in (("/v1/completions", "prompt", {}), ("/v1/completions", "prompt", {"stream": True}),
                                    ("/v1/embeddings", "input", {})):
             why = self.assert_error(400, "context_length_exceeded", member, path,
-                                    {member: "the fox said hello " * 200, **more}, "the context is 128 tokens")
+                                    {member: "the fox said hello " * 200, **more}, "maximum context length is 128 tokens")
             self.assertEqual(why["n_ctx"], 128)
             self.assertGreater(why["n_prompt_tokens"], 128)
 

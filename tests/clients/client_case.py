@@ -18,7 +18,7 @@ TOOL = {"name": "feed", "description": "Gives an animal food",
 SCHEMA = {"type": "object", "properties": {"animal": {"enum": ["fox", "cat"]}, "is_big": {"type": "boolean"}},
           "required": ["animal", "is_big"], "additionalProperties": False}
 
-__all__ = ["CHAT", "GREEDY", "KEY", "PROMPT", "SCHEMA", "TOOL", "Client", "main", "needs"]
+__all__ = ["CHAT", "GREEDY", "KEY", "PROMPT", "SCHEMA", "TOOL", "Client", "main", "needs", "support"]
 
 
 def needs(*modules):
@@ -42,9 +42,9 @@ class Client(Serving):
         if path not in self.server.ask("GET", "/openapi.json")[2]["paths"]:
             self.fail(f"this server has no route {path}")
 
-    def chat_text(self):
+    def chat_text(self, n_tokens=8):
         """What the demo model answers to CHAT, by `bitnet run`."""
-        done = self.ok("run", "-cnv", "-p", CHAT[0]["content"], "-n", "8", "--temp", "0", "--no-display-prompt")
+        done = self.ok("run", "-cnv", "-p", CHAT[0]["content"], "-n", str(n_tokens), "--temp", "0", "--no-display-prompt")
         return done.text[:-1]
 
     def assert_conforms(self, text):

@@ -30,11 +30,28 @@ std::string event(const char* type, const ordered_json& content) {
 // `text` of a call is JSON of an object, which stands as the model wrote it: see text_of_content().
 ordered_json content_of(const block& of, const std::string& text) {
   if (of.kind == block_kind::call)
-    return {
-        {"type", "tool_use"}, {"id", of.id}, {"name", of.name}, {"input", ordered_json::object()}};
+    return {{"type", "tool_use"},
+            {"id", of.id},
+            {"caller", {{"type", "direct"}}},
+            {"name", of.name},
+            {"input", ordered_json::object()}};
   if (of.kind == block_kind::thinking)
     return {{"type", "thinking"}, {"thinking", text}, {"signature", ""}};
-  return {{"type", "text"}, {"text", text}};
+  return {{"type", "text"}, {"text", text}, {"citations", nullptr}};
+}
+
+// With each member that the API's description requires; what the server does not have is null.
+ordered_json usage_of(uint64_t n_input, ordered_json cached, uint64_t n_output,
+                      uint64_t n_thinking) {
+  return {{"input_tokens", n_input},
+          {"cache_creation", nullptr},
+          {"cache_creation_input_tokens", nullptr},
+          {"cache_read_input_tokens", std::move(cached)},
+          {"output_tokens", n_output},
+          {"output_tokens_details", {{"thinking_tokens", n_thinking}}},
+          {"inference_geo", nullptr},
+          {"server_tool_use", nullptr},
+          {"service_tier", nullptr}};
 }
 
 ordered_json delta_of(block_kind kind, const std::string& piece) {
@@ -62,7 +79,7 @@ class writer final : public openai::answer_writer {
   }
 
  private:
-  // {"id", "type", "role", "model", "content", "stop_reason", "stop_sequence", "usage"}
+  // A message without its content.
   [[nodiscard]] ordered_json message(ordered_json usage) const;
   [[nodiscard]] std::string with_repeated(std::string object) const;
   [[nodiscard]] ordered_json usage() const;
@@ -73,16 +90,22 @@ class writer final : public openai::answer_writer {
   const openai::request& from_;
   openai::object_facts about_;
   std::size_t n_prompt_;
+  uint64_t n_thinking_ = 0;  // tokens
   answer_blocks blocks_;
   openai::collected_answer answer_;
   ordered_json stop_reason_ = nullptr, stop_sequence_ = nullptr;
 };
 
 ordered_json writer::message(ordered_json usage) const {
-  return {
-      {"id", about_.id},          {"type", "message"},           {"role", "assistant"},
-      {"model", about_.model},    {"stop_reason", stop_reason_}, {"stop_sequence", stop_sequence_},
-      {"usage", std::move(usage)}};
+  return {{"id", about_.id},
+          {"type", "message"},
+          {"role", "assistant"},
+          {"model", about_.model},
+          {"container", nullptr},
+          {"stop_reason", stop_reason_},
+          {"stop_sequence", stop_sequence_},
+          {"stop_details", nullptr},
+          {"usage", std::move(usage)}};
 }
 
 // `object` with more members at its end.
@@ -98,15 +121,14 @@ std::string writer::with_repeated(std::string object) const {
 // Tokens of the prompt that were known count as read from the cache, and not as input.
 ordered_json writer::usage() const {
   const openai::usage& used = answer_.used();
-  return {{"input_tokens", used.prompt - std::min(used.prompt, used.cached)},
-          {"cache_read_input_tokens", used.cached},
-          {"output_tokens", used.completion}};
+  return usage_of(used.prompt - std::min(used.prompt, used.cached), used.cached, used.completion,
+                  n_thinking_);
 }
 
 std::string writer::begin() {
   if (!from_.stream) return "";
   const std::string start = with_repeated(with_members(
-      line_of(message({{"input_tokens", n_prompt_}, {"output_tokens", 0}})), R"("content":[])"));
+      line_of(message(usage_of(n_prompt_, nullptr, 0, 0))), R"("content":[])"));
   return fmt::format(
              "event: message_start\ndata: {{\"type\":\"message_start\",\"message\":{}}}\n\n",
              start) +
@@ -148,6 +170,7 @@ openai::parsed<std::string> writer::take(std::size_t /*prompt*/, const bitnet_ev
   answer_.take(e, false);
   const bool is_end = e.kind == BITNET_EVENT_END;
   if (!is_end && e.kind != BITNET_EVENT_TEXT) return "";
+  if (!is_end && e.token >= 0 && blocks_.is_thinking()) ++n_thinking_;
   const auto events = is_end ? blocks_.finish() : blocks_.take({e.text.data, e.text.size});
   if (!events) return std::unexpected(events.error());
   if (is_end) stop_by(e);
@@ -176,7 +199,11 @@ openai::parsed<std::string> writer::end(const openai::timings& took) {
     return with_repeated(with_members(line_of(out), fmt::format(R"("content":{})", content())));
   }
   return event("message_delta",
-               {{"delta", {{"stop_reason", stop_reason_}, {"stop_sequence", stop_sequence_}}},
+               {{"delta",
+                 {{"container", nullptr},
+                  {"stop_reason", stop_reason_},
+                  {"stop_sequence", stop_sequence_},
+                  {"stop_details", nullptr}}},
                 {"usage", usage()},
                 {"timings", took.json()}}) +
          event("message_stop", ordered_json::object());

@@ -29,9 +29,10 @@ std::unexpected<api_error> unsupported(std::string param, std::string_view why) 
 }
 
 std::unexpected<api_error> too_long(std::string param, uint64_t n_prompt, uint64_t n_context) {
+  // Clients that shorten a conversation look for the first six words, which are OpenAI's.
   auto out = invalid(std::move(param),
-                     fmt::format("the context is {} tokens, and the prompt has {}: give a shorter "
-                                 "prompt or a larger context",
+                     fmt::format("This model's maximum context length is {} tokens, and the prompt "
+                                 "has {}: give a shorter prompt or a larger context",
                                  n_context, n_prompt),
                      "context_length_exceeded");
   out.error().n_prompt = n_prompt;

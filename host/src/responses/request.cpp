@@ -78,23 +78,45 @@ std::string tool_choice_of(field_reader& in) {
   return "";
 }
 
+// The tools of a body, where a function has each member that the API's description requires.
+json repeated_tools(const json& of_body) {
+  json out = json::array();
+  for (const json& one : of_body) {
+    json tool = one;
+    if (tool.value("type", json()) == "function")
+      for (const char* name : {"description", "parameters", "strict"})
+        if (!tool.contains(name)) tool[name] = nullptr;
+    out.push_back(std::move(tool));
+  }
+  return out;
+}
+
 // In one line, in the order of the names.
 std::string repeated_of(const json& body, const request& from,
                         const std::vector<std::string>& ignored) {
-  json out = {{"instructions", nullptr},
+  const bitnet_sampling& sampling = from.how.sampling;
+  json out = {{"frequency_penalty", openai::shortest(sampling.frequency_penalty)},
+              {"instructions", nullptr},
+              {"max_output_tokens", nullptr},
               {"metadata", json::object()},
               {"parallel_tool_calls", !from.one_call},
+              {"presence_penalty", openai::shortest(sampling.presence_penalty)},
+              {"prompt_cache_key", nullptr},
               {"reasoning", {{"effort", nullptr}, {"summary", nullptr}}},
+              {"safety_identifier", nullptr},
               {"text", {{"format", {{"type", "text"}}}}},
               {"tool_choice", "auto"},
-              {"tools", json::array()}};
+              {"tools", json::array()},
+              {"top_logprobs", from.how.n_top_logprobs}};
   for (const char* name :
-       {"instructions", "metadata", "reasoning", "text", "tool_choice", "tools",
-        "max_output_tokens", "top_logprobs", "user", "prompt_cache_key", "safety_identifier"})
+       {"instructions", "metadata", "reasoning", "text", "tool_choice", "max_output_tokens", "user",
+        "prompt_cache_key", "safety_identifier"})
     if (const auto found = body.find(name); found != body.end() && !found->is_null())
       out[name] = *found;
-  out["temperature"] = openai::shortest(from.how.sampling.temperature);
-  out["top_p"] = openai::shortest(from.how.sampling.top_p);
+  if (const auto found = body.find("tools"); found != body.end() && found->is_array())
+    out["tools"] = repeated_tools(*found);
+  out["temperature"] = openai::shortest(sampling.temperature);
+  out["top_p"] = openai::shortest(sampling.top_p);
   if (!ignored.empty()) out["ignored_tools"] = ignored;
   const std::string text = out.dump(-1, ' ', false, json::error_handler_t::replace);
   return text.substr(1, text.size() - 2);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -19,6 +20,11 @@ using openai::block;
 using openai::block_event;
 using openai::block_kind;
 using openai::line_of;
+
+int64_t seconds_now() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::seconds>(now).count();
+}
 
 const char* prefix_of(block_kind kind) {
   return kind == block_kind::call ? "fc" : kind == block_kind::thinking ? "rs" : "msg";
@@ -84,8 +90,9 @@ class writer final : public openai::answer_writer {
   uint64_t sequence_ = 0;    // of the stream's next event
   uint64_t n_thinking_ = 0;  // tokens
   const char* status_ = "in_progress";
-  ordered_json error_ = nullptr;    // why it failed
-  ordered_json timings_ = nullptr;  // at its end
+  ordered_json error_ = nullptr;         // why it failed
+  ordered_json timings_ = nullptr;       // at its end
+  ordered_json completed_at_ = nullptr;  // seconds since 1970, where it is completed
 };
 
 std::string writer::event(const char* type, const ordered_json& content) {
@@ -111,13 +118,16 @@ std::string writer::object() const {
   ordered_json out = {{"id", about_.id},
                       {"object", "response"},
                       {"created_at", about_.created},
+                      {"completed_at", completed_at_},
                       {"status", status_},
                       {"background", false},
                       {"error", error_},
                       {"incomplete_details", nullptr},
+                      {"max_tool_calls", nullptr},
                       {"model", about_.model},
                       {"output", std::move(output)},
                       {"previous_response_id", nullptr},
+                      {"service_tier", "default"},
                       {"store", false},
                       {"truncation", "disabled"},
                       {"usage", nullptr}};
@@ -241,6 +251,7 @@ openai::parsed<std::string> writer::take(std::size_t /*prompt*/, const bitnet_ev
 
 openai::parsed<std::string> writer::end(const openai::timings& took) {
   timings_ = took.json();
+  if (status_ == std::string_view("completed")) completed_at_ = seconds_now();
   if (!from_.stream) return object();
   return state_event(status_ == std::string_view("incomplete") ? "response.incomplete"
                                                                : "response.completed");
