@@ -383,6 +383,40 @@ TEST_F(api_answers, of_responses_have_the_log_probabilities_of_their_texts) {
   EXPECT_EQ(n_of("<tool_call>x</tool_call>", 1), counts{24}) << "what is no call is text";
 }
 
+// Each piece of the text is a token here.
+TEST_F(api_answers, of_messages_count_the_tokens_of_their_thinking) {
+  const auto n_of = [this](std::size_t size) {
+    const json out = json::parse(
+        written(anthropic::form(), message_body, false, "<think>\nIt is hungry.\n</think>Here.",
+                size, end_event(BITNET_STOP_EOS)));
+    return out["usage"]["output_tokens_details"]["thinking_tokens"].get<std::size_t>();
+  };
+  EXPECT_GT(n_of(1), n_of(4));
+  EXPECT_GT(n_of(4), n_of(16));
+}
+
+// OpenAI's description requires them; clients in typed languages read no response without.
+TEST_F(api_answers, of_responses_have_each_member_that_is_required) {
+  const std::string body = R"({"input": "a", "presence_penalty": 0.5, "max_output_tokens": 9,
+      "prompt_cache_key": "k", "tools": [{"type": "function", "name": "f"}]})";
+  const json out = json::parse(
+      written(responses::form(), body, false, "a", 1, end_event(BITNET_STOP_EOS)));
+  for (const char* name : {"max_tool_calls", "safety_identifier"})
+    EXPECT_TRUE(out.contains(name) && out[name].is_null()) << name;
+  EXPECT_EQ(out["service_tier"], "default");
+  EXPECT_EQ(out["presence_penalty"], 0.5);
+  EXPECT_EQ(out["frequency_penalty"], 0);
+  EXPECT_EQ(out["top_logprobs"], 0);
+  EXPECT_EQ(out["max_output_tokens"], 9);
+  EXPECT_EQ(out["prompt_cache_key"], "k");
+  EXPECT_EQ(out["tools"], json::parse(R"([{"type": "function", "name": "f", "description": null,
+                                           "parameters": null, "strict": null}])"));
+  EXPECT_GE(out["completed_at"], out["created_at"]);
+  const json cut = json::parse(
+      written(responses::form(), body, false, "a", 1, end_event(BITNET_STOP_LENGTH)));
+  EXPECT_TRUE(cut["completed_at"].is_null()) << "it was not completed";
+}
+
 TEST_F(api_answers, of_responses_say_what_cut_them_off) {
   const auto events = events_of(
       written(responses::form(), response_body, true, "a", 1, end_event(BITNET_STOP_LENGTH)));
@@ -416,6 +450,7 @@ json joined_message(const std::vector<json>& events) {
     } else if (type == "message_delta") {
       out.update(e["delta"]);
       out["usage"] = e["usage"];
+      out["usage"].erase("output_tokens_details");  // its pieces are tokens
     }
   }
   EXPECT_EQ(events.back()["type"], "message_stop");
@@ -429,8 +464,15 @@ TEST_F(api_answers, of_messages_joined_are_the_whole_at_every_cut) {
     whole.erase("timings");
     const bool calls = text.ends_with("</tool_call>");
     EXPECT_EQ(whole["stop_reason"], calls ? "tool_use" : "end_turn") << text;
-    EXPECT_EQ(whole["usage"], json::parse(R"({"input_tokens": 5, "cache_read_input_tokens": 4,
-                                              "output_tokens": 7})"));
+    // What the description of Anthropic's API requires; what the server does not have is null.
+    for (const char* name : {"container", "stop_details", "stop_sequence"})
+      EXPECT_TRUE(whole.contains(name) && whole[name].is_null()) << name;
+    const json usage = json::parse(R"({"input_tokens": 5, "cache_creation": null,
+        "cache_creation_input_tokens": null, "cache_read_input_tokens": 4, "output_tokens": 7,
+        "output_tokens_details": {"thinking_tokens": 0}, "inference_geo": null,
+        "server_tool_use": null, "service_tier": null})");
+    EXPECT_EQ(whole["usage"], usage);
+    whole["usage"].erase("output_tokens_details");
     for (std::size_t size = 1; size <= text.size() + 1; ++size)
       EXPECT_EQ(joined_message(events_of(written(anthropic::form(), message_body, true, text, size,
                                                  end_event(BITNET_STOP_EOS)))),

@@ -333,6 +333,8 @@ TEST(openai_error, has_the_shape_of_the_api) {
   EXPECT_EQ(shape["param"], "messages");
   EXPECT_EQ(shape["n_prompt_tokens"], 600);
   EXPECT_EQ(shape["n_ctx"], 512);
+  EXPECT_EQ(why.message.find("This model's maximum context length is "), 0u)
+      << "clients look for it";
   EXPECT_NE(why.message.find("600"), std::string::npos);
   EXPECT_NE(why.message.find("512"), std::string::npos);
   EXPECT_EQ(error_json(error_of(BITNET_DEVICE_LOST, "gone"))["type"], "server_error");
