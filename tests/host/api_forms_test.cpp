@@ -386,9 +386,9 @@ TEST_F(api_answers, of_responses_have_the_log_probabilities_of_their_texts) {
 // Each piece of the text is a token here.
 TEST_F(api_answers, of_messages_count_the_tokens_of_their_thinking) {
   const auto n_of = [this](std::size_t size) {
-    const json out = json::parse(
-        written(anthropic::form(), message_body, false, "<think>\nIt is hungry.\n</think>Here.",
-                size, end_event(BITNET_STOP_EOS)));
+    const json out = json::parse(written(anthropic::form(), message_body, false,
+                                         "<think>\nIt is hungry.\n</think>Here.", size,
+                                         end_event(BITNET_STOP_EOS)));
     return out["usage"]["output_tokens_details"]["thinking_tokens"].get<std::size_t>();
   };
   EXPECT_GT(n_of(1), n_of(4));
@@ -399,8 +399,8 @@ TEST_F(api_answers, of_messages_count_the_tokens_of_their_thinking) {
 TEST_F(api_answers, of_responses_have_each_member_that_is_required) {
   const std::string body = R"({"input": "a", "presence_penalty": 0.5, "max_output_tokens": 9,
       "prompt_cache_key": "k", "tools": [{"type": "function", "name": "f"}]})";
-  const json out = json::parse(
-      written(responses::form(), body, false, "a", 1, end_event(BITNET_STOP_EOS)));
+  const json out =
+      json::parse(written(responses::form(), body, false, "a", 1, end_event(BITNET_STOP_EOS)));
   for (const char* name : {"max_tool_calls", "safety_identifier"})
     EXPECT_TRUE(out.contains(name) && out[name].is_null()) << name;
   EXPECT_EQ(out["service_tier"], "default");
@@ -412,8 +412,8 @@ TEST_F(api_answers, of_responses_have_each_member_that_is_required) {
   EXPECT_EQ(out["tools"], json::parse(R"([{"type": "function", "name": "f", "description": null,
                                            "parameters": null, "strict": null}])"));
   EXPECT_GE(out["completed_at"], out["created_at"]);
-  const json cut = json::parse(
-      written(responses::form(), body, false, "a", 1, end_event(BITNET_STOP_LENGTH)));
+  const json cut =
+      json::parse(written(responses::form(), body, false, "a", 1, end_event(BITNET_STOP_LENGTH)));
   EXPECT_TRUE(cut["completed_at"].is_null()) << "it was not completed";
 }
 

@@ -127,8 +127,8 @@ ordered_json writer::usage() const {
 
 std::string writer::begin() {
   if (!from_.stream) return "";
-  const std::string start = with_repeated(with_members(
-      line_of(message(usage_of(n_prompt_, nullptr, 0, 0))), R"("content":[])"));
+  const std::string start = with_repeated(
+      with_members(line_of(message(usage_of(n_prompt_, nullptr, 0, 0))), R"("content":[])"));
   return fmt::format(
              "event: message_start\ndata: {{\"type\":\"message_start\",\"message\":{}}}\n\n",
              start) +
@@ -198,14 +198,13 @@ openai::parsed<std::string> writer::end(const openai::timings& took) {
     out["timings"] = took.json();
     return with_repeated(with_members(line_of(out), fmt::format(R"("content":{})", content())));
   }
-  return event("message_delta",
-               {{"delta",
-                 {{"container", nullptr},
-                  {"stop_reason", stop_reason_},
-                  {"stop_sequence", stop_sequence_},
-                  {"stop_details", nullptr}}},
-                {"usage", usage()},
-                {"timings", took.json()}}) +
+  return event("message_delta", {{"delta",
+                                  {{"container", nullptr},
+                                   {"stop_reason", stop_reason_},
+                                   {"stop_sequence", stop_sequence_},
+                                   {"stop_details", nullptr}}},
+                                 {"usage", usage()},
+                                 {"timings", took.json()}}) +
          event("message_stop", ordered_json::object());
 }
 

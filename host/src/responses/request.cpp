@@ -108,9 +108,8 @@ std::string repeated_of(const json& body, const request& from,
               {"tool_choice", "auto"},
               {"tools", json::array()},
               {"top_logprobs", from.how.n_top_logprobs}};
-  for (const char* name :
-       {"instructions", "metadata", "reasoning", "text", "tool_choice", "max_output_tokens", "user",
-        "prompt_cache_key", "safety_identifier"})
+  for (const char* name : {"instructions", "metadata", "reasoning", "text", "tool_choice",
+                           "max_output_tokens", "user", "prompt_cache_key", "safety_identifier"})
     if (const auto found = body.find(name); found != body.end() && !found->is_null())
       out[name] = *found;
   if (const auto found = body.find("tools"); found != body.end() && found->is_array())
