@@ -286,10 +286,14 @@ class AnalyzeLibrary(support.Case):
                 self.assertIn(self.bitnet("analyze-library", self.path("changed.so")).code, (0, 2, 3))
 
     def test_hostile_names(self):
-        path = self.compiled("libevil.so", 'void f(void) __asm__("llama_\\033[2J\\n");\nvoid f(void) {}\n')
+        path = self.compiled("libevil.so", "void llama_abcdef(void) {}\n", "-Wl,--hash-style=sysv")
+        with open(path, "rb") as file:
+            content = file.read()
+        self.path("libevil.so", content.replace(b"llama_abcdef", b"llama_\x1b[2J\n\xff"))
         done = self.ok("analyze-library", path)
         self.assertNotIn("\x1b", done.text)
-        self.assertIn(r"llama_\x1B[2J\n", done.text.replace("\\x1b", "\\x1B"))
+        self.assertIn(r"  - llama_\x1B[2J\n\xFF", done.text)
+        self.assertEqual(self.analyzed(path)["groups"]["llama"]["names"], [r"llama_\x1B[2J\n\xFF"])
 
     def test_arguments(self):
         self.refused(2, "needs the path of a library", "analyze-library")
