@@ -1193,21 +1193,21 @@ constexpr auto rows = std::to_array<option>({
 
 // A name of the list as the program spells it: "analyze-library".
 template <std::size_t N>
-struct spelled_name {
+struct command_spelled {
   char text[N]{};
-  consteval explicit spelled_name(const char (&name)[N]) {
+  consteval explicit command_spelled(const char (&name)[N]) {
     for (std::size_t i = 0; i < N; ++i) text[i] = name[i] == '_' ? '-' : name[i];
   }
   [[nodiscard]] constexpr std::string_view view() const { return {text, N - 1}; }
 };
-namespace spelled {
-#define BITNET_COMMAND_SPELLED(name, ...) constexpr spelled_name name(#name);
+namespace command_spelling {
+#define BITNET_COMMAND_SPELLED(name, ...) constexpr command_spelled name(#name);
 BITNET_COMMANDS(BITNET_COMMAND_SPELLED)
 #undef BITNET_COMMAND_SPELLED
-}  // namespace spelled
+}  // namespace command_spelling
 
 #define BITNET_COMMAND_ROW(name, usage, words, summary, details) \
-  {spelled::name.view(), usage, summary, details, to::name, words},
+  {command_spelling::name.view(), usage, summary, details, to::name, words},
 constexpr auto commands = std::to_array<command>({BITNET_COMMANDS(BITNET_COMMAND_ROW)});
 #undef BITNET_COMMAND_ROW
 

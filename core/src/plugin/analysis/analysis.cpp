@@ -268,12 +268,14 @@ void judge_on_disk(const trusted_file& file, std::span<const std::byte> bytes,
   add_errors(found, out);
 }
 
-void find_manifest(const std::filesystem::path& file, library_analysis& out) {
+// The installed manifest of the backend `name` that names this file.
+void find_manifest(const std::filesystem::path& file, const std::string& name,
+                   library_analysis& out) {
   auto folders = environment::system_manifest_directories();
   for (const auto& [path, named_by] : environment::user_manifest_directories())
     folders.push_back(path);
   for (const found_manifest& one : discover(folders).found) {
-    if (!one.manifest || one.manifest->name != out.note->name) continue;
+    if (!one.manifest || one.manifest->name != name) continue;
     const auto library =
         locate_library(one.manifest->library, environment::backend_directories(one.file));
     std::error_code error;
@@ -298,7 +300,7 @@ checked<library_analysis> analyze_file(const std::filesystem::path& file, uint64
     return out;
   }
   if (out->for_this_machine) judge_on_disk(*opened, map->bytes(), *out);
-  if (out->note) find_manifest(file, *out);
+  if (out->note) find_manifest(file, out->note->name, *out);
   return out;
 }
 
