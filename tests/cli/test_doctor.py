@@ -1,6 +1,9 @@
 """What the machine has, and what to do first: the program on trees that stand for other machines."""
 
+import json
 import os
+import shutil
+import subprocess
 
 import support
 
@@ -92,6 +95,26 @@ class Doctor(support.Case):
         self.assertEqual(by_name["probes"]["folder"], self.home + "/cache/probe")
         if os.geteuid() != 0 or "weights" in by_name:  # root has none in a folder of another user
             self.assertEqual((by_name["weights"]["files"], by_name["weights"]["bytes"]), (1, 5))
+
+    def test_hints_are_read_beside_the_program(self):
+        copy = self.path("moved/bin/bitnet")
+        os.makedirs(os.path.dirname(copy))
+        shutil.copy(support.PROGRAM, copy)
+        hints = self.path("moved/share/bitnet/hardware-hints.yaml", "schema: 1\nhardware:\n"
+                          "  - {vendor: 10de, class: '0302', name: a card of ours, note: it is only an example}\n")
+        words = [copy, "doctor", "--json", "--backend-dir", self.empty]
+        env = self.environment(self.nvidia("nvidia"))
+        done = subprocess.run(words, env=env, cwd=self.home, capture_output=True, timeout=support.TIMEOUT_S)
+        if done.returncode == 127:
+            self.skipTest("the program does not find its library from another folder")
+        device = json.loads(done.stdout)["devices"][0]
+        self.assertEqual((device["name"], device["state"]), ("a card of ours", "idle"))
+        with open(hints, "a", encoding="ascii") as file:
+            file.write("  - {vendor: card}\n")
+        done = subprocess.run(words, env=env, cwd=self.home, capture_output=True, timeout=support.TIMEOUT_S)
+        self.assertEqual(done.returncode, 0, done)
+        self.assertIn(b"hardware-hints.yaml:4: expected digits of base 16 for vendor, found 'card'", done.stderr)
+        self.assertEqual(json.loads(done.stdout)["devices"][0]["state"], "unknown")
 
     def test_usage(self):
         self.refused(2, "doctor takes no 'x'", "doctor", "x")

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 using nlohmann::json;
 
 // A driver that starts takes seconds; one in software may take minutes, and goes on behind.
-constexpr auto longest_wait = std::chrono::seconds(20);
+constexpr auto longest_wait = std::chrono::seconds(10);
 
 // What would be chosen, and what each backend has answered by then.
 result<json> examined_backends(const invocation& in) {

@@ -37,7 +37,7 @@ identity read_identity(const system_tree& system) {
 
 // The name of group `id` by a text such as /etc/group: "render:x:105:ann,bob".
 std::string group_name(std::string_view groups, uint32_t id) {
-  const std::string number = std::to_string(id);
+  std::string number = std::to_string(id);
   for (const std::string_view line : text::items(groups, '\n')) {
     const auto fields = text::items(line, ':');
     if (fields.size() >= 3 && fields[2] == number && !fields[0].empty())

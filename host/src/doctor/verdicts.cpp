@@ -80,6 +80,7 @@ std::vector<backend_hint> fitting(const hardware_hint& hint, const std::string& 
 
 std::vector<std::string> packages_of(const std::vector<backend_hint>& backends) {
   std::vector<std::string> out;
+  out.reserve(backends.size());
   for (const backend_hint& one : backends) out.push_back(one.package);
   return out;
 }
@@ -87,6 +88,7 @@ std::vector<std::string> packages_of(const std::vector<backend_hint>& backends) 
 // "bitnet-backend-vulkan with mesa-vulkan-drivers"
 std::string install_text(const std::vector<backend_hint>& backends) {
   std::vector<std::string> texts;
+  texts.reserve(backends.size());
   for (const backend_hint& one : backends)
     texts.push_back(one.driver_package.empty()
                         ? one.package
