@@ -99,7 +99,7 @@ class Messages(test_serve.Serving):
         wanted = self.server.post("/v1/chat/completions", messages=CHAT, temperature=0,
                                   max_tokens=12)["choices"][0]["message"]["content"]
         out = self.server.post("/v1/messages", **self.BODY)
-        self.assertEqual(out["content"], [{"type": "text", "text": wanted}])
+        self.assertEqual(out["content"], [{"type": "text", "text": wanted, "citations": None}])
         self.assertEqual((out["type"], out["role"], out["stop_reason"]), ("message", "assistant", "max_tokens"))
         events = events_of(self.server, "/v1/messages", self.BODY,
                            {"x-api-key": "any", "anthropic-version": "2023-06-01"})
