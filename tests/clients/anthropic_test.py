@@ -35,6 +35,16 @@ class Anthropic(Client):
         (call,) = [x for x in answer.content if x.type == "tool_use"]
         self.assertEqual(call.name, "feed")
         self.assertIn(call.input["animal"], ("fox", "cat"))
+        # The answer's own blocks come back as they are.
+        result = {"type": "tool_result", "tool_use_id": call.id, "content": "It ate."}
+        turns = [*CHAT, {"role": "assistant", "content": answer.content}, {"role": "user", "content": [result]}]
+        second = self.client.messages.create(**{**self.ask, "messages": turns}, tools=[tool])
+        self.assertEqual(second.usage.output_tokens, 8)
+
+    def test_text_comes_back_as_it_is(self):
+        first = self.client.messages.create(**self.ask)
+        turns = [*CHAT, {"role": "assistant", "content": first.content}, {"role": "user", "content": "And then?"}]
+        self.assertEqual(self.client.messages.create(**{**self.ask, "messages": turns}).usage.output_tokens, 8)
 
     def test_counts_of_tokens(self):
         self.needs_route("/v1/messages/count_tokens")
