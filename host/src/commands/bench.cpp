@@ -247,6 +247,10 @@ result<int> measure(const invocation& in, const engine& on, const bitnet_model_i
 }  // namespace
 
 result<int> bench_command(const invocation& in) {
+  if (!in.positionals.empty() && in.positionals.front() == "compare")
+    return bench_compare(in, {in.positionals.begin() + 1, in.positionals.end()});
+  if (in.set.flag("force"))
+    return fail(exit_code::usage, "--force belongs to `bitnet bench compare A B`");
   const model_and_rest words = split_positionals(in);
   if (!words.rest.empty()) {
     return fail(exit_code::usage,

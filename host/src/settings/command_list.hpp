@@ -80,11 +80,16 @@
     "at once. Sampling options are the defaults of requests. SIGTERM and Ctrl-C end it once what\n" \
     "runs is answered; a second one ends it at once. SIGHUP reads files of keys and\n" \
     "certificates again.\n") \
-  X(bench, "[MODEL] [options]", "", "how fast the model runs here", \
+  X(bench, "[MODEL | compare A B] [options]", "compare", "how fast the model runs here", \
     "Times prompts (pp) and greedy generation (tg) with random tokens, under " \
     "llama-bench's names,\n" \
     "beside what this machine's memory gives in the same minute. With --parallel, many requests\n" \
-    "at once; with --kernel, one op alone.\n") \
+    "at once; with --kernel, one op alone. compare tells whether B is faster than A: two files of\n" \
+    "-o json or jsonl, by the samples in them.\n") \
+  X(eval, "ppl | kld | choice [MODEL] [options]", "ppl|kld|choice", "how good a model is", \
+    "ppl     perplexity and bits per byte of the text -f, by llama-perplexity's rule\n" \
+    "kld     how far its probabilities are from a base's: --save-logits of the base, then --compare\n" \
+    "choice  how many questions of the JSONL file -f it answers rightly; HellaSwag's form, or ARC's\n") \
   X(quantize, "IN OUT TYPE [options]", "", "a model with other types of weights", \
     "Reads any model and writes a GGUF file whose linear layers are of TYPE: i2_s, tl1, " \
     "tl2, tq1_0,\n" \

@@ -16,7 +16,7 @@ namespace to = command_bit;
 constexpr command_set generating = to::run | to::chat;
 constexpr command_set speculating = generating | to::bench | to::batch | to::serve;
 constexpr command_set answering = generating | to::batch | to::serve;
-constexpr command_set with_head = answering | to::logits | to::bench;
+constexpr command_set with_head = answering | to::logits | to::bench | to::eval;
 constexpr command_set computing = with_head | to::embed;
 constexpr command_set prompted = generating | to::logits | to::embed;
 constexpr command_set checking = to::inspect | to::compat_check;
@@ -25,7 +25,8 @@ constexpr command_set writing = to::quantize | to::convert;
 constexpr command_set surveying = to::backends | to::doctor | to::preflight | to::parity;
 constexpr command_set examining = checking | to::analyze_library;
 constexpr command_set reporting =
-    to::run | surveying | examining | to::tokenize | to::detokenize | writing | to::version;
+    to::run | surveying | examining | to::tokenize | to::detokenize | writing | to::eval |
+    to::version;
 
 constexpr std::string_view which_code = "which code runs";
 
@@ -128,9 +129,9 @@ constexpr auto rows = std::to_array<option>({
      .command_line_only = true},
     {.name = "force",
      .type = kind::flag,
-     .help = "replace a file of that name",
+     .help = "replace a file of that name; with bench compare, compare what should not be",
      .group = "Writing",
-     .commands = writing,
+     .commands = writing | to::bench,
      .command_line_only = true},
 
     {.name = "prompt",
@@ -147,7 +148,7 @@ constexpr auto rows = std::to_array<option>({
      .metavar = "FILE",
      .help = "read the text from a file",
      .group = "Text",
-     .commands = prompted | to::tokenize | to::detokenize,
+     .commands = prompted | to::tokenize | to::detokenize | to::eval,
      .command_line_only = true},
     {.name = "ids",
      .type = kind::text,
@@ -380,9 +381,10 @@ constexpr auto rows = std::to_array<option>({
      .type = kind::integer,
      .initial = "0",
      .metavar = "N",
-     .help = "tokens of context; 0: what the model was trained for, at most 4096",
+     .help = "tokens of context; 0: what the model was trained for, at most 4096; with eval ppl and "
+             "kld those of a chunk, 512",
      .group = "Session",
-     .commands = prompted | to::batch | to::serve,
+     .commands = prompted | to::batch | to::serve | to::eval,
      .lowest = 0,
      .highest = 16777216,
      .llama_variable = "LLAMA_ARG_CTX_SIZE"},
@@ -393,7 +395,7 @@ constexpr auto rows = std::to_array<option>({
      .help =
          "requests that are computed at once (default: 32); bench times several numbers, N,N...",
      .group = "Session",
-     .commands = to::bench | to::batch | to::serve,
+     .commands = to::bench | to::batch | to::serve | to::eval,
      .command_line_only = true},
     {.name = "shard",
      .type = kind::text,
@@ -1009,6 +1011,31 @@ constexpr auto rows = std::to_array<option>({
      .group = "Measurement",
      .commands = to::bench,
      .command_line_only = true},
+    {.name = "chunks",
+     .type = kind::integer,
+     .initial = "-1",
+     .metavar = "N",
+     .help = "chunks of the text that eval ppl and kld read; -1: all",
+     .group = "Measurement",
+     .commands = to::eval,
+     .lowest = -1,
+     .highest = 1 << 24,
+     .command_line_only = true},
+    {.name = "save-logits",
+     .type = kind::text,
+     .metavar = "FILE",
+     .help = "eval kld: write the logits of this base model to FILE",
+     .group = "Measurement",
+     .commands = to::eval,
+     .command_line_only = true},
+    {.name = "compare",
+     .type = kind::text,
+     .metavar = "FILE",
+     .help = "eval kld: compare with the logits in FILE, on its text",
+     .group = "Measurement",
+     .commands = to::eval,
+     .command_line_only = true},
+
     {.name = "output-format",
      .aliases = "-o",
      .type = kind::choice,

@@ -1,0 +1,18 @@
+#pragma once
+// The measures of `bitnet eval`, one function for each. `wanted` as in find_model.
+
+#include <nlohmann/json.hpp>
+
+#include "library/engine.hpp"
+
+namespace bitnet::host {
+
+[[nodiscard]] result<int> eval_ppl(const invocation& in, const std::string& wanted);
+[[nodiscard]] result<int> eval_kld(const invocation& in, const std::string& wanted);
+[[nodiscard]] result<int> eval_choice(const invocation& in, const std::string& wanted);
+
+// What each JSON result begins with: the measure, the model, and where it was computed.
+[[nodiscard]] nlohmann::ordered_json eval_head(const char* measure, const std::string& file,
+                                               bitnet_runtime* runtime, const bitnet_model* model);
+
+}  // namespace bitnet::host

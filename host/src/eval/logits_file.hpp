@@ -1,0 +1,76 @@
+#pragma once
+// Logits of a base model, saved for later comparisons: docs/reference/logits-file.md.
+//
+// Form   little-endian. A head of 32 bytes, the model's name, the tokens, their checksum; then of
+//        each chunk its rows of float32 logits, and a checksum of chunk number and rows.
+// Trust  a reader believes nothing: the sizes in the head give the file's size to the byte, token
+//        ids are in the vocabulary, logits are finite, checksums fit.
+
+#include <cstdint>
+#include <expected>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "bitnet/bitnet.h"
+#include "eval/likelihood.hpp"
+#include "files/descriptor.hpp"
+#include "files/new_file.hpp"
+
+namespace bitnet::host::eval {
+
+inline constexpr uint32_t logits_version = 1;
+
+struct logits_head {
+  std::string model;  // a name for people, at most 256 bytes
+  uint32_t n_vocab = 0;
+  uint32_t n_context = 0;  // tokens of a chunk
+  uint32_t n_chunks = 0;
+  // As they were evaluated: n_chunks * n_context.
+  std::vector<bitnet_token> tokens;
+};
+
+class logits_writer {
+ public:
+  static std::expected<logits_writer, std::string> create(const std::string& path,
+                                                          const logits_head& head);
+  // Whole rows of the chunk that comes next, in order; any number at a time.
+  std::expected<void, std::string> write(std::span<const float> rows);
+  std::expected<void, std::string> end_chunk();
+  std::expected<void, std::string> finish();
+
+ private:
+  logits_writer(files::new_file file, uint32_t n_vocab)
+      : file_(std::move(file)), n_vocab_(n_vocab) {}
+  std::expected<void, std::string> put(std::string_view bytes);
+
+  files::new_file file_;
+  uint32_t n_vocab_;
+  uint64_t hash_ = 0;   // of the rows of the chunk so far
+  uint32_t chunk_ = 0;  // the one that is written
+};
+
+class logits_reader {
+ public:
+  // The message has no name of the file: it ends "FILE: ...".
+  static std::expected<logits_reader, std::string> open(const std::string& path);
+
+  [[nodiscard]] const logits_head& head() const { return head_; }
+  // The next rows.size() / n_vocab rows of the chunk.
+  std::expected<void, std::string> read(std::span<float> rows);
+  // After all rows of a chunk: whether they are those that were written.
+  std::expected<void, std::string> end_chunk();
+
+ private:
+  explicit logits_reader(files::descriptor file) : file_(std::move(file)) {}
+  std::expected<void, std::string> read_head(uint64_t file_bytes);
+  std::expected<void, std::string> get(std::span<std::byte> bytes);
+
+  files::descriptor file_;
+  logits_head head_;
+  uint64_t hash_ = 0;
+  uint32_t chunk_ = 0;
+};
+
+}  // namespace bitnet::host::eval
