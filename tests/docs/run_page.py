@@ -17,8 +17,8 @@ Words after `console` say more:
 A block that starts with ```sh is a script, which must end with 0; what it prints is not compared.
 "```sh not run: REASON" is one that no test can run.
 
-The commands of a page share one scratch folder that holds copies of docs/ and plugins/ and is the
-current directory and, in its folder home/, $HOME. `bitnet` is the one of --binary; pkg-config and
+The commands of a page share one scratch folder that holds copies of docs/, plugins/ and
+models/quality/ and is the current directory and, in its folder home/, $HOME. `bitnet` is the one of --binary; pkg-config and
 CMake find the tree installed in --prefix.
 """
 
@@ -120,8 +120,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         scratch = pathlib.Path(folder)
         (scratch / "home").mkdir()
-        for part in ("docs", "plugins"):
-            shutil.copytree(given.source / part, scratch / part)
+        for part in ("docs", "plugins", "models/quality"):
+            if (given.source / part).is_dir():
+                shutil.copytree(given.source / part, scratch / part)
         env = environment(scratch, given.binary, given.prefix)
         ran = 0
         for number, words, block in found:
