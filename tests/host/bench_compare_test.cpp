@@ -31,7 +31,8 @@ double p_by_counting(const std::vector<double>& a, const std::vector<double>& b)
   for (uint32_t mask = 0; mask < uint32_t{1} << all.size(); ++mask) {
     if (static_cast<std::size_t>(std::popcount(mask)) != b.size()) continue;
     std::vector<double> in, out;
-    for (std::size_t i = 0; i < all.size(); ++i) ((mask >> i & 1) != 0 ? in : out).push_back(all[i]);
+    for (std::size_t i = 0; i < all.size(); ++i)
+      ((mask >> i & 1) != 0 ? in : out).push_back(all[i]);
     ++ways;
     if (std::abs(pairs_larger(out, in) - middle) >= found - 1e-9) ++as_far;
   }
@@ -131,8 +132,8 @@ TEST(ratio, large_samples_have_an_interval_too) {
 // ---- files -------------------------------------------------------------------------------------
 
 nlohmann::json row(const char* test, std::vector<double> samples, nlohmann::json more = {}) {
-  nlohmann::json out = {{"test", test},         {"model_type", "m"},  {"backend", "cpu"},
-                        {"cpu_info", "a chip"}, {"n_threads", 2},     {"samples_ts", samples},
+  nlohmann::json out = {{"test", test},         {"model_type", "m"}, {"backend", "cpu"},
+                        {"cpu_info", "a chip"}, {"n_threads", 2},    {"samples_ts", samples},
                         {"version", "0.1.0"}};
   if (more.is_object()) out.update(more);
   return out;
@@ -163,8 +164,9 @@ TEST(bench_results, three_samples_are_too_few) {
 }
 
 TEST(bench_results, rows_meet_by_their_configuration) {
-  const comparison c = of({row("pp512", slow), row("tg128", slow), row("tg128", slow, {{"n_depth", 64}})},
-                          {row("tg128", fast), row("pp512", fast), row("pp32", fast)});
+  const comparison c =
+      of({row("pp512", slow), row("tg128", slow), row("tg128", slow, {{"n_depth", 64}})},
+         {row("tg128", fast), row("pp512", fast), row("pp32", fast)});
   ASSERT_EQ(c.rows.size(), 2U);
   EXPECT_EQ(c.rows[0].a.content["test"], "pp512");
   EXPECT_EQ(c.rows[0].b.content["test"], "pp512");
@@ -228,21 +230,21 @@ TEST(bench_results, wrong_files_say_where) {
     std::string text, why;
   };
   const std::string line = row("pp512", slow).dump();
-  for (const auto& [text, why] : std::vector<bad>{
-           {line + "\n{", "line 2: it is no JSON"},
-           {"| model | size |", "line 1: it is no JSON"},
-           {"[1]", "row 1: it is no JSON object"},
-           {line + "\n{}", "line 2: it has neither 'test' nor 'kernel'"},
-           {R"({"test": "a"})", "samples_ts"},
-           {R"({"test": "a", "samples_ts": [1, "x"]})", "samples_ts"},
-           {R"({"test": "a", "samples_ts": [1, 0]})", "samples_ts"},
-           {R"({"test": "a", "samples_ts": [-1]})", "samples_ts"},
-           {R"({"test": "a", "samples_ts": [1e999]})", "no JSON"},
-           {R"({"test": "a", "samples_ts": []})", "samples_ts"},
-           {row("a", std::vector<double>(1001, 1.0)).dump(), "samples_ts"},
-           {row("a", std::vector<double>(600, 1.0)).dump() + "\n" +
-                row("a", std::vector<double>(600, 1.0)).dump(),
-            "line 2: its configuration has more than 1000 samples"}}) {
+  for (const auto& [text, why] :
+       std::vector<bad>{{line + "\n{", "line 2: it is no JSON"},
+                        {"| model | size |", "line 1: it is no JSON"},
+                        {"[1]", "row 1: it is no JSON object"},
+                        {line + "\n{}", "line 2: it has neither 'test' nor 'kernel'"},
+                        {R"({"test": "a"})", "samples_ts"},
+                        {R"({"test": "a", "samples_ts": [1, "x"]})", "samples_ts"},
+                        {R"({"test": "a", "samples_ts": [1, 0]})", "samples_ts"},
+                        {R"({"test": "a", "samples_ts": [-1]})", "samples_ts"},
+                        {R"({"test": "a", "samples_ts": [1e999]})", "no JSON"},
+                        {R"({"test": "a", "samples_ts": []})", "samples_ts"},
+                        {row("a", std::vector<double>(1001, 1.0)).dump(), "samples_ts"},
+                        {row("a", std::vector<double>(600, 1.0)).dump() + "\n" +
+                             row("a", std::vector<double>(600, 1.0)).dump(),
+                         "line 2: its configuration has more than 1000 samples"}}) {
     const auto rows = read_bench(text);
     ASSERT_FALSE(rows) << text.substr(0, 80);
     EXPECT_NE(rows.error().find(why), std::string::npos) << rows.error();

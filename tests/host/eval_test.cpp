@@ -138,30 +138,31 @@ TEST(eval, wrong_lines_say_what_is_wrong) {
   struct row {
     const char *line, *why;
   };
-  for (const auto& [line, why] : std::initializer_list<row>{
-           {"[1]", "line"},
-           {"{", "line"},
-           {"{}", "neither 'ctx'"},
-           {R"({"ctx": 1, "endings": ["x", "y"], "label": 0})", "'ctx'"},
-           {R"({"ctx": "a", "endings": ["x"], "label": 0})", "'endings'"},
-           {R"({"ctx": "a", "endings": "xy", "label": 0})", "'endings'"},
-           {R"({"ctx": "a", "endings": ["x", ""], "label": 0})", "an empty one"},
-           {R"({"ctx": "a", "endings": ["x", "y"], "label": 2})", "0 to 1"},
-           {R"({"ctx": "a", "endings": ["x", "y"], "label": -1})", "0 to 1"},
-           {R"({"ctx": "a", "endings": ["x", "y"], "label": "1x"})", "0 to 1"},
-           {R"({"ctx": "a", "endings": ["x", "y"]})", "'label'"},
-           {R"({"question": "q", "choices": {"text": ["x", "y"], "label": ["A"]}, "answerKey": "A"})",
-            "'choices.label'"},
-           {R"({"question": "q", "choices": {"text": ["x", "y"], "label": ["A", "B", "C"]},
+  for (
+      const auto& [line, why] : std::initializer_list<row>{
+          {"[1]", "line"},
+          {"{", "line"},
+          {"{}", "neither 'ctx'"},
+          {R"({"ctx": 1, "endings": ["x", "y"], "label": 0})", "'ctx'"},
+          {R"({"ctx": "a", "endings": ["x"], "label": 0})", "'endings'"},
+          {R"({"ctx": "a", "endings": "xy", "label": 0})", "'endings'"},
+          {R"({"ctx": "a", "endings": ["x", ""], "label": 0})", "an empty one"},
+          {R"({"ctx": "a", "endings": ["x", "y"], "label": 2})", "0 to 1"},
+          {R"({"ctx": "a", "endings": ["x", "y"], "label": -1})", "0 to 1"},
+          {R"({"ctx": "a", "endings": ["x", "y"], "label": "1x"})", "0 to 1"},
+          {R"({"ctx": "a", "endings": ["x", "y"]})", "'label'"},
+          {R"({"question": "q", "choices": {"text": ["x", "y"], "label": ["A"]}, "answerKey": "A"})",
+           "'choices.label'"},
+          {R"({"question": "q", "choices": {"text": ["x", "y"], "label": ["A", "B", "C"]},
                 "answerKey": "A"})",
-            "2 texts and 3 labels"},
-           {R"({"question": "q", "choices": {"text": ["x", "y"], "label": ["A", "B"]},
+           "2 texts and 3 labels"},
+          {R"({"question": "q", "choices": {"text": ["x", "y"], "label": ["A", "B"]},
                 "answerKey": "C"})",
-            "'answerKey'"},
-           {R"({"question": "q", "choices": {"text": ["x", "y"], "label": ["A", "A"]},
+           "'answerKey'"},
+          {R"({"question": "q", "choices": {"text": ["x", "y"], "label": ["A", "A"]},
                 "answerKey": "A"})",
-            "twice"},
-           {R"({"question": {"stem": "q"}, "choices": []})", "'question'"}}) {
+           "twice"},
+          {R"({"question": {"stem": "q"}, "choices": []})", "'question'"}}) {
     const auto item = read_choice_item(line);
     ASSERT_FALSE(item) << line;
     EXPECT_NE(item.error().find(why), std::string::npos) << line << ": " << item.error();

@@ -49,11 +49,12 @@ std::string comparison_table(const comparison& all) {
       "| test | A | B | B / A | interval | p | verdict |\n"
       "| --- | ---: | ---: | ---: | --- | ---: | --- |\n";
   for (const compared_row& row : all.rows)
-    out += fmt::format("| {} | {:.2f} | {:.2f} | {:.3f} | {:.3f} to {:.3f} ({:.1f} %) | {:.4f} | {} |\n",
-                       row.a.name, median(row.a.speeds), median(row.b.speeds), row.ratio.ratio,
-                       row.ratio.low, row.ratio.high, 100 * row.ratio.confidence, row.test.p,
-                       compare::text_of(row.says));
-  out += "\nA and B: medians, tokens or calls per second. Mann-Whitney U test, two-sided, at 5 %.\n";
+    out += fmt::format(
+        "| {} | {:.2f} | {:.2f} | {:.3f} | {:.3f} to {:.3f} ({:.1f} %) | {:.4f} | {} |\n",
+        row.a.name, median(row.a.speeds), median(row.b.speeds), row.ratio.ratio, row.ratio.low,
+        row.ratio.high, 100 * row.ratio.confidence, row.test.p, compare::text_of(row.says));
+  out +=
+      "\nA and B: medians, tokens or calls per second. Mann-Whitney U test, two-sided, at 5 %.\n";
   for (const compared_row& row : all.rows)
     for (const std::string& note : row.notes) out += fmt::format("{}: {}\n", row.a.name, note);
   return out;

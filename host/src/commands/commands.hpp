@@ -25,7 +25,8 @@ BITNET_COMMANDS(BITNET_COMMAND_FUNCTION)
 [[nodiscard]] result<int> bench_parallel(const invocation& in, const std::string& wanted);
 [[nodiscard]] result<int> list_kernels(const invocation& in);
 // bench compare A B: `files` are what follows the word.
-[[nodiscard]] result<int> bench_compare(const invocation& in, const std::vector<std::string>& files);
+[[nodiscard]] result<int> bench_compare(const invocation& in,
+                                        const std::vector<std::string>& files);
 
 // --list-devices of run and chat.
 [[nodiscard]] result<int> list_devices(const invocation& in);

@@ -22,8 +22,7 @@ constexpr measure measures[] = {
 };
 
 result<const measure*> measure_in(const invocation& in) {
-  if (in.positionals.empty())
-    return fail(exit_code::usage, "needs a measure: ppl, kld or choice");
+  if (in.positionals.empty()) return fail(exit_code::usage, "needs a measure: ppl, kld or choice");
   const std::string& word = in.positionals.front();
   for (const measure& one : measures)
     if (one.name == word) return &one;
@@ -37,8 +36,8 @@ result<int> eval_command(const invocation& in) {
   const auto which = measure_in(in);
   if (!which) return std::unexpected(which.error());
   for (const char* one : {"chunks", "save-logits", "compare", "parallel"})
-    if (in.set.flagged(one) && (*which)->takes.find(fmt::format(" {} ", one)) ==
-                                   std::string_view::npos)
+    if (in.set.flagged(one) &&
+        (*which)->takes.find(fmt::format(" {} ", one)) == std::string_view::npos)
       return fail(exit_code::usage, fmt::format("{} takes no --{}", (*which)->name, one));
   if (in.set.integer("chunks") == 0)
     return fail(exit_code::usage, "--chunks expects at least 1, or -1 for all, found 0");

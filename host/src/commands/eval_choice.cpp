@@ -80,8 +80,8 @@ result<std::vector<candidate>> candidates_of(const std::string& file, const bitn
 // Tokens of a sequence. The longest one must fit, and a step has no more tokens than a sequence.
 result<uint32_t> context_for(const invocation& in, const std::vector<eval::choice_item>& items,
                              const std::vector<candidate>& all, uint32_t trained) {
-  const auto longest = std::ranges::max_element(
-      all, {}, [](const candidate& one) { return one.ids.size(); });
+  const auto longest =
+      std::ranges::max_element(all, {}, [](const candidate& one) { return one.ids.size(); });
   const std::size_t needed = longest->ids.size() + 1;
   const auto asked = static_cast<std::size_t>(in.set.integer("ctx-size"));
   const std::size_t most = asked != 0 ? asked : trained != 0 ? trained : needed;
@@ -90,7 +90,8 @@ result<uint32_t> context_for(const invocation& in, const std::vector<eval::choic
                       fmt::format("the question with ending {} has {} tokens; a context of {} has "
                                   "no room for it: -c N asks for more",
                                   longest->ending, needed - 1, most));
-  return static_cast<uint32_t>(std::max<std::size_t>(needed, std::min<std::size_t>(step_size(in.set), most)));
+  return static_cast<uint32_t>(
+      std::max<std::size_t>(needed, std::min<std::size_t>(step_size(in.set), most)));
 }
 
 // Scores candidates, many at once, by the log probabilities of their prompts.
@@ -128,8 +129,8 @@ class choice_runner {
  private:
   struct running {
     request_handle handle;
-    std::size_t index;        // of the candidate
-    std::size_t n_seen = 0;   // tokens whose probability came
+    std::size_t index;       // of the candidate
+    std::size_t n_seen = 0;  // tokens whose probability came
   };
 
   result<void> submit() {
@@ -254,8 +255,8 @@ result<int> eval_choice(const invocation& in, const std::string& wanted) {
   if (!file) return std::unexpected(file.error());
   const auto runtime = open_runtime(in);
   if (!runtime) return std::unexpected(runtime.error());
-  const auto model = open_model(in, runtime->get(), *file,
-                                static_cast<uint32_t>(in.set.integer("ctx-size")));
+  const auto model =
+      open_model(in, runtime->get(), *file, static_cast<uint32_t>(in.set.integer("ctx-size")));
   if (!model) return std::unexpected(model.error());
   const auto all = candidates_of(questions, model->get(), *items);
   if (!all) return std::unexpected(all.error());
@@ -263,17 +264,15 @@ result<int> eval_choice(const invocation& in, const std::string& wanted) {
   if (!context) return std::unexpected(context.error());
   const auto scheduler = open_scheduler(in, model->get(), *context, n_parallel);
   if (!scheduler) return std::unexpected(scheduler.error());
-  const auto sums =
-      choice_runner(in, scheduler->get(), std::size_t{2} * n_parallel, *all).run();
+  const auto sums = choice_runner(in, scheduler->get(), std::size_t{2} * n_parallel, *all).run();
   if (!sums) return std::unexpected(sums.error());
 
   const auto scores = scores_of(*items, *all, *sums);
   const auto summary = eval::summary_of(*items, scores);
   const std::string out =
-      in.set.flag("json")
-          ? choice_json(eval_head("choice", *file, runtime->get(), model->get()), summary, *items,
-                        scores)
-          : choice_text(summary, items->size());
+      in.set.flag("json") ? choice_json(eval_head("choice", *file, runtime->get(), model->get()),
+                                        summary, *items, scores)
+                          : choice_text(summary, items->size());
   if (auto done = print(out); !done) return std::unexpected(done.error());
   return exit_code::ok;
 }

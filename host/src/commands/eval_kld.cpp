@@ -133,8 +133,8 @@ void add_summary(ordered_json& to, const eval::divergence_summary& s) {
   to["kld_min"] = s.kld_min;
   to["kld_max"] = s.kld_max;
   to["kld_quantiles"] = json_of(s.kld_quantiles);
-  to["same_top"] = {{"n", s.same_top.n}, {"value", s.same_top.value()}, {"low", low},
-                    {"high", high}};
+  to["same_top"] = {
+      {"n", s.same_top.n}, {"value", s.same_top.value()}, {"low", low}, {"high", high}};
   to["delta_p"] = json_of(s.delta_p);
   to["rms_delta_p"] = json_of(s.rms_delta_p);
   to["delta_p_quantiles"] = json_of(s.delta_p_quantiles);

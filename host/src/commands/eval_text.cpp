@@ -125,9 +125,9 @@ void add_rows(eval::token_tally& to, std::span<const float> rows,
 
 std::string tally_lines(const eval::token_tally& tally, const text_chunks& of) {
   const eval::estimate ppl = tally.perplexity();
-  std::string out = fmt::format("PPL = {:.4f} +/- {:.5f} ({} tokens in {} chunks of {})\n",
-                                ppl.value, ppl.error, tally.tokens(), of.n_chunks,
-                                of.rule.n_context);
+  std::string out =
+      fmt::format("PPL = {:.4f} +/- {:.5f} ({} tokens in {} chunks of {})\n", ppl.value, ppl.error,
+                  tally.tokens(), of.n_chunks, of.rule.n_context);
   if (tally.bytes() == 0) return out;
   const eval::estimate bits = tally.bits_per_byte();
   return out + fmt::format("bits per byte = {:.5f} +/- {:.5f} ({} bytes)\n", bits.value, bits.error,

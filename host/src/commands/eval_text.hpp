@@ -34,8 +34,8 @@ struct text_chunks {
                                        uint32_t n_context);
 
 // Rows of logits, each followed by the token that it scores: their number is that of `targets`.
-using row_sink = std::function<result<void>(std::span<const float> rows,
-                                            std::span<const bitnet_token> targets)>;
+using row_sink =
+    std::function<result<void>(std::span<const float> rows, std::span<const bitnet_token> targets)>;
 // All scored rows of a chunk, in order, some at a time. The session holds the chunk afterwards.
 [[nodiscard]] result<void> evaluate_chunk(bitnet_session* session, const settings& set,
                                           std::span<const bitnet_token> ids,

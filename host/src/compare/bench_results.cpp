@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <iterator>
 #include <optional>
 
@@ -21,18 +20,19 @@ using rows_read = std::expected<std::vector<bench_row>, std::string>;
 // What was measured. A column that one of two rows lacks, as those of an older version do, tells
 // nothing of them.
 constexpr std::array configuration{
-    "test",         "model_type",   "model_size",      "model_n_params", "backend",
-    "n_threads",    "n_prompt",     "n_gen",           "n_depth",        "n_parallel",
-    "n_shared_prefix", "head",      "n_batch",         "n_ubatch",       "type_k",
-    "type_v",       "n_gpu_layers", "split_mode",      "tensor_split",   "layers",
-    "thread_places", "cpu_mask",    "cpu_strict",      "poll",           "flash_attn",
-    "spec_type",    "precision",    "deterministic",   "kernel",         "shape",
-    "scale_group",  "n",            "matrices",        "timed_by"};
+    "test",          "model_type", "model_size",      "model_n_params",
+    "backend",       "n_threads",  "n_prompt",        "n_gen",
+    "n_depth",       "n_parallel", "n_shared_prefix", "head",
+    "n_batch",       "n_ubatch",   "type_k",          "type_v",
+    "n_gpu_layers",  "split_mode", "tensor_split",    "layers",
+    "thread_places", "cpu_mask",   "cpu_strict",      "poll",
+    "flash_attn",    "spec_type",  "precision",       "deterministic",
+    "kernel",        "shape",      "scale_group",     "n",
+    "matrices",      "timed_by"};
 
 // Where it was measured.
-constexpr std::array machine{"cpu_info",    "gpu_info", "device",   "device_name",
-                             "device_pci",  "driver",   "governor", "isa",
-                             "kernel_release", "n_cpus"};
+constexpr std::array machine{"cpu_info", "gpu_info", "device", "device_name",    "device_pci",
+                             "driver",   "governor", "isa",    "kernel_release", "n_cpus"};
 
 constexpr std::size_t most_samples = 1000;  // of a configuration
 
@@ -41,9 +41,8 @@ bool both_have(const json& a, const json& b, const char* key) {
 }
 
 bool same_configuration(const json& a, const json& b) {
-  return std::ranges::all_of(configuration, [&](const char* key) {
-    return !both_have(a, b, key) || a[key] == b[key];
-  });
+  return std::ranges::all_of(
+      configuration, [&](const char* key) { return !both_have(a, b, key) || a[key] == b[key]; });
 }
 
 // Rows of one file have the columns of one version: what only one has differs.
@@ -56,16 +55,15 @@ bool same_in_a_file(const json& a, const json& b) {
 // The facts in which they differ.
 std::vector<const char*> other_machine(const json& a, const json& b) {
   std::vector<const char*> out;
-  std::ranges::copy_if(machine, std::back_inserter(out), [&](const char* key) {
-    return both_have(a, b, key) && a[key] != b[key];
-  });
+  std::ranges::copy_if(machine, std::back_inserter(out),
+                       [&](const char* key) { return both_have(a, b, key) && a[key] != b[key]; });
   return out;
 }
 
 std::string shown(const json& value) {
-  return text::printable(value.is_string() ? value.get<std::string>()
-                                           : value.dump(-1, ' ', false,
-                                                        json::error_handler_t::replace),
+  return text::printable(value.is_string()
+                             ? value.get<std::string>()
+                             : value.dump(-1, ' ', false, json::error_handler_t::replace),
                          80);
 }
 
@@ -79,13 +77,18 @@ std::string name_of(const json& row) {
   return out;
 }
 
+// So far from 0 and from what a double holds that ratios of them are numbers.
+bool is_measure(double x) {
+  return x > 1e-100 && x < 1e100;
+}
+
 std::optional<std::vector<double>> numbers_of(const json& list) {
   if (!list.is_array() || list.empty() || list.size() > most_samples) return std::nullopt;
   std::vector<double> out;
   for (const json& one : list) {
     if (!one.is_number()) return std::nullopt;
     const double x = one.get<double>();
-    if (!std::isfinite(x) || x <= 0) return std::nullopt;
+    if (!is_measure(x)) return std::nullopt;
     out.push_back(x);
   }
   return out;

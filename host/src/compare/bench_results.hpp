@@ -36,10 +36,10 @@ enum class verdict : uint8_t { faster, slower, no_difference, too_few };
 struct compared_row {
   bench_row a, b;
   rank_test test;
-  ratio_interval ratio;               // b over a
+  ratio_interval ratio;  // b over a
   verdict says = verdict::too_few;
-  std::vector<std::string> doubts;    // why it should not be compared
-  std::vector<std::string> notes;     // what else differs
+  std::vector<std::string> doubts;  // why it should not be compared
+  std::vector<std::string> notes;   // what else differs
 };
 
 struct comparison {

@@ -84,8 +84,7 @@ trimmed trim(std::size_t n_a, std::size_t n_b, double confidence) {
     const double deviation = std::sqrt(pairs * static_cast<double>(n_a + n_b + 1) / 12);
     double n = std::floor(pairs / 2);
     while (n > 0 && upper_tail((pairs / 2 - n + 0.5) / deviation) > each) --n;
-    return {static_cast<std::size_t>(n),
-            1 - 2 * upper_tail((pairs / 2 - n + 0.5) / deviation)};
+    return {static_cast<std::size_t>(n), 1 - 2 * upper_tail((pairs / 2 - n + 0.5) / deviation)};
   }
   const std::vector<double> shares = shares_of_u(n_a, n_b);
   double below = shares[0];  // P(U <= n)

@@ -14,16 +14,16 @@ namespace bitnet::host::compare {
 inline constexpr std::size_t most_exact = 60;
 
 struct rank_test {
-  double u = 0;          // pairs in which b is larger, ties counting half
-  double p = 1;          // two-sided
-  double least_p = 1;    // the smallest p that so many values can have
+  double u = 0;        // pairs in which b is larger, ties counting half
+  double p = 1;        // two-sided
+  double least_p = 1;  // the smallest p that so many values can have
   bool exact = true;
 };
 // Both have a value.
 [[nodiscard]] rank_test mann_whitney(std::span<const double> a, std::span<const double> b);
 
 struct ratio_interval {
-  double ratio = 1;       // the median of b[j] / a[i]
+  double ratio = 1;  // the median of b[j] / a[i]
   double low = 1, high = 1;
   double confidence = 0;  // of the interval: at least what was asked for, or all that there is
 };

@@ -25,8 +25,7 @@ std::unexpected<std::string> wrong(std::string why) {
 
 text_list texts_of(const json& from, const char* name) {
   if (!from.is_array() || from.size() < 2 || from.size() > most_endings)
-    return wrong(
-        fmt::format("'{}' is no list of 2 to {} texts", name, most_endings));
+    return wrong(fmt::format("'{}' is no list of 2 to {} texts", name, most_endings));
   std::vector<std::string> out;
   for (const json& one : from) {
     if (!one.is_string() || one.get_ref<const std::string&>().empty())
@@ -75,8 +74,8 @@ read_item read_arc(const json& line) {
   auto labels = texts_of(text::at(choices, "label"), "choices.label");
   if (!labels) return wrong(labels.error());
   if (labels->size() != out.endings.size())
-    return wrong(fmt::format("'choices' has {} texts and {} labels", out.endings.size(),
-                             labels->size()));
+    return wrong(
+        fmt::format("'choices' has {} texts and {} labels", out.endings.size(), labels->size()));
   const std::string key = text::text_at(line, "answerKey");
   const auto found = std::ranges::find(*labels, key);
   if (found == labels->end()) return wrong("'answerKey' is no element of 'choices.label'");

@@ -2,7 +2,8 @@
 // Questions with several answers, of which the model shall hold the right one for the likeliest.
 //
 // HellaSwag  {"ctx": text, "endings": [text...], "label": 2 or "2"}, label from 0
-// ARC        {"question": text, "choices": {"text": [text...], "label": ["A"...]}, "answerKey": "A"}
+// ARC        {"question": text, "choices": {"text": [text...], "label": ["A"...]},
+//             "answerKey": "A"}
 
 #include <cstdint>
 #include <expected>

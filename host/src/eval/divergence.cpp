@@ -42,7 +42,8 @@ quantile quantile_of(std::span<const double> sorted, double percent) {
   };
   // A product such as 0.95 * 20 lies beside the whole number that it stands for.
   const auto up = [](double rank) { return std::ceil(rank - 1e-9); };
-  return {percent, at(up(part * n)), at(std::floor(part * n - spread)), at(up(part * n + spread) + 1)};
+  return {percent, at(up(part * n)), at(std::floor(part * n - spread)),
+          at(up(part * n + spread) + 1)};
 }
 
 void divergence::add(std::span<const float> base, std::span<const float> own, std::size_t token) {
@@ -84,7 +85,8 @@ divergence_summary divergence::summary() const {
   out.delta_p = delta_p_.get();
   const estimate squared = delta_p_squared_.get();
   out.rms_delta_p.value = std::sqrt(squared.value);
-  if (out.rms_delta_p.value > 0) out.rms_delta_p.error = squared.error / (2 * out.rms_delta_p.value);
+  if (out.rms_delta_p.value > 0)
+    out.rms_delta_p.error = squared.error / (2 * out.rms_delta_p.value);
   out.delta_p_quantiles = quantiles_of(all_delta_p_, delta_percents);
   return out;
 }

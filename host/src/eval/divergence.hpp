@@ -26,13 +26,13 @@ struct quantile {
 };
 
 struct divergence_summary {
-  uint64_t n = 0;              // positions
-  estimate base_ppl, ppl;      // of the texts' tokens
-  estimate log_ratio;          // ln(ppl / base_ppl)
-  estimate kld;                // mean of KL(base || this), nats
+  uint64_t n = 0;          // positions
+  estimate base_ppl, ppl;  // of the texts' tokens
+  estimate log_ratio;      // ln(ppl / base_ppl)
+  estimate kld;            // mean of KL(base || this), nats
   double kld_min = 0, kld_max = 0;
   std::vector<quantile> kld_quantiles;
-  share same_top;              // positions where both hold the same token for the likeliest
+  share same_top;                 // positions where both hold the same token for the likeliest
   estimate delta_p, rms_delta_p;  // of the probability of the text's token: this - base
   std::vector<quantile> delta_p_quantiles;
 };

@@ -62,9 +62,10 @@ class token_tally {
   double sum_ = 0, squares_ = 0, products_ = 0, bytes_squares_ = 0;
 };
 
-// llama-perplexity's rule. Chunk i has the tokens from i * n_context on; its first token is replaced
-// by begin-of-sequence where the model asks for it. Of each chunk the first half is read only: the
-// tokens at first_scored() and behind are scored, each by the logits of the token before it.
+// llama-perplexity's rule. Chunk i has the tokens from i * n_context on; its first token is
+// replaced by begin-of-sequence where the model asks for it. Of each chunk the first half is read
+// only: the tokens at first_scored() and behind are scored, each by the logits of the token before
+// it.
 struct chunk_rule {
   uint32_t n_context = 0;  // at least 4
 

@@ -59,9 +59,12 @@ uint64_t hash_of_head(const raw_head& raw, const logits_head& head) {
 }
 
 raw_head raw_of(const logits_head& head) {
-  return {magic,         logits_version,
-          head.n_vocab,  head.n_context,
-          head.n_chunks, static_cast<uint32_t>(head.model.size()),
+  return {magic,
+          logits_version,
+          head.n_vocab,
+          head.n_context,
+          head.n_chunks,
+          static_cast<uint32_t>(head.model.size()),
           0};
 }
 
@@ -75,9 +78,10 @@ outcome check_sizes(const raw_head& raw) {
   if (raw.magic != magic)
     return std::unexpected("it is no file of `bitnet eval kld --save-logits`");
   if (raw.version != logits_version)
-    return std::unexpected(fmt::format("its form has version {}, this program reads version {}: "
-                                       "save the logits again",
-                                       raw.version, logits_version));
+    return std::unexpected(
+        fmt::format("its form has version {}, this program reads version {}: "
+                    "save the logits again",
+                    raw.version, logits_version));
   const auto fits = [](uint32_t n, uint32_t least) { return n >= least && n <= most; };
   if (!fits(raw.n_vocab, 1) || !fits(raw.n_context, 4) || !fits(raw.n_chunks, 1) ||
       raw.name_bytes > longest_name || raw.reserved != 0)
@@ -180,8 +184,8 @@ outcome logits_reader::read_head(uint64_t file_bytes) {
     return id < 0 || static_cast<uint32_t>(id) >= raw.n_vocab;
   });
   if (bad != head_.tokens.end())
-    return std::unexpected(fmt::format("token id {} is not in its vocabulary of {} tokens", *bad,
-                                       raw.n_vocab));
+    return std::unexpected(
+        fmt::format("token id {} is not in its vocabulary of {} tokens", *bad, raw.n_vocab));
   head_.model = text::printable(head_.model);
   return {};
 }
@@ -189,8 +193,8 @@ outcome logits_reader::read_head(uint64_t file_bytes) {
 outcome logits_reader::read(std::span<float> rows) {
   if (auto done = get(std::as_writable_bytes(rows)); !done) return done;
   if (!std::ranges::all_of(rows, [](float x) { return std::isfinite(x); }))
-    return std::unexpected(fmt::format("a logit of chunk {} is no finite number: it was damaged",
-                                       chunk_ + 1));
+    return std::unexpected(
+        fmt::format("a logit of chunk {} is no finite number: it was damaged", chunk_ + 1));
   hash_ = hash_of_rows(rows, head_.n_vocab, hash_);
   return {};
 }

@@ -381,8 +381,9 @@ constexpr auto rows = std::to_array<option>({
      .type = kind::integer,
      .initial = "0",
      .metavar = "N",
-     .help = "tokens of context; 0: what the model was trained for, at most 4096; with eval ppl and "
-             "kld those of a chunk, 512",
+     .help =
+         "tokens of context; 0: what the model was trained for, at most 4096; with eval ppl and "
+         "kld those of a chunk, 512",
      .group = "Session",
      .commands = prompted | to::batch | to::serve | to::eval,
      .lowest = 0,
