@@ -14,16 +14,16 @@ namespace bitnet::host {
 namespace exit_code {
 inline constexpr int ok = 0;
 inline constexpr int failure = 1;
-inline constexpr int usage = 2;          // flags, environment, config file, text given by the user
-inline constexpr int model = 3;          // model file missing, invalid or unsupported
-inline constexpr int unavailable = 4;    // no backend meets the request
-inline constexpr int out_of_memory = 5;  // host or device
-inline constexpr int suspicious = 8;     // weights, in strict mode
-inline constexpr int slower = 12;        // bench compare: something is slower
-inline constexpr int no_comparison = 13; // bench compare: the results cannot be compared
-inline constexpr int rejected = 22;      // the only candidate plugin broke a rule
-inline constexpr int fake = 23;          // a fake device, which the user forbids
-inline constexpr int interrupted = 130;  // Ctrl-C
+inline constexpr int usage = 2;           // flags, environment, config file, text given by the user
+inline constexpr int model = 3;           // model file missing, invalid or unsupported
+inline constexpr int unavailable = 4;     // no backend meets the request
+inline constexpr int out_of_memory = 5;   // host or device
+inline constexpr int suspicious = 8;      // weights, in strict mode
+inline constexpr int slower = 12;         // bench compare: something is slower
+inline constexpr int no_comparison = 13;  // bench compare: the results cannot be compared
+inline constexpr int rejected = 22;       // the only candidate plugin broke a rule
+inline constexpr int fake = 23;           // a fake device, which the user forbids
+inline constexpr int interrupted = 130;   // Ctrl-C
 }  // namespace exit_code
 
 struct failure {

@@ -7,10 +7,10 @@
 #include <numbers>
 #include <random>
 
-#include "compare/bench_results.hpp"
-#include "compare/rank_test.hpp"
+#include "judge/bench_results.hpp"
+#include "judge/rank_test.hpp"
 
-namespace bitnet::host::compare {
+namespace bitnet::host::judge {
 namespace {
 
 // Pairs in which y is larger, ties counting half, by looking at each.
@@ -252,4 +252,4 @@ TEST(bench_results, wrong_files_say_where) {
 }
 
 }  // namespace
-}  // namespace bitnet::host::compare
+}  // namespace bitnet::host::judge

@@ -5,19 +5,19 @@
 #include "commands/commands.hpp"
 #include "commands/figures.hpp"
 #include "commands/prompt.hpp"
-#include "compare/bench_results.hpp"
+#include "judge/bench_results.hpp"
 #include "terminal/output.hpp"
 
 namespace bitnet::host {
 namespace {
 
-using compare::compared_row;
-using compare::comparison;
+using judge::compared_row;
+using judge::comparison;
 
-result<std::vector<compare::bench_row>> read_results(const std::string& file) {
+result<std::vector<judge::bench_row>> read_results(const std::string& file) {
   const auto text = file_bytes(file);
   if (!text) return std::unexpected(text.error());
-  auto rows = compare::read_bench(*text);
+  auto rows = judge::read_bench(*text);
   if (!rows) return fail(exit_code::usage, fmt::format("{}: {}", file, rows.error()));
   if (rows->empty()) return fail(exit_code::usage, fmt::format("{} has no results", file));
   return *std::move(rows);
@@ -39,7 +39,7 @@ ordered_json comparison_row(const compared_row& row) {
           {"u", row.test.u},
           {"p", row.test.p},
           {"p_exact", row.test.exact},
-          {"verdict", compare::text_of(row.says)},
+          {"verdict", judge::text_of(row.says)},
           {"doubts", row.doubts},
           {"notes", row.notes}};
 }
@@ -52,7 +52,7 @@ std::string comparison_table(const comparison& all) {
     out += fmt::format(
         "| {} | {:.2f} | {:.2f} | {:.3f} | {:.3f} to {:.3f} ({:.1f} %) | {:.4f} | {} |\n",
         row.a.name, median(row.a.speeds), median(row.b.speeds), row.ratio.ratio, row.ratio.low,
-        row.ratio.high, 100 * row.ratio.confidence, row.test.p, compare::text_of(row.says));
+        row.ratio.high, 100 * row.ratio.confidence, row.test.p, judge::text_of(row.says));
   out +=
       "\nA and B: medians, tokens or calls per second. Mann-Whitney U test, two-sided, at 5 %.\n";
   for (const compared_row& row : all.rows)
@@ -85,7 +85,7 @@ result<int> bench_compare(const invocation& in, const std::vector<std::string>& 
   if (!a) return std::unexpected(a.error());
   const auto b = read_results(files[1]);
   if (!b) return std::unexpected(b.error());
-  const comparison all = compare::compare_results(*a, *b);
+  const comparison all = judge::compare_results(*a, *b);
   for (const std::string& name : all.only_a)
     in.out.note(fmt::format("only in {}: {}", files[0], name));
   for (const std::string& name : all.only_b)

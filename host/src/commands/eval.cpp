@@ -10,21 +10,21 @@
 namespace bitnet::host {
 namespace {
 
-struct measure {
+struct eval_measure {
   std::string_view name;
   result<int> (*run)(const invocation& in, const std::string& wanted);
   std::string_view takes;  // of the options that not every measure has, between blanks
 };
-constexpr measure measures[] = {
+constexpr eval_measure measures[] = {
     {"ppl", eval_ppl, " file ctx-size chunks "},
     {"kld", eval_kld, " file ctx-size chunks save-logits compare "},
     {"choice", eval_choice, " file ctx-size parallel "},
 };
 
-result<const measure*> measure_in(const invocation& in) {
+result<const eval_measure*> measure_in(const invocation& in) {
   if (in.positionals.empty()) return fail(exit_code::usage, "needs a measure: ppl, kld or choice");
   const std::string& word = in.positionals.front();
-  for (const measure& one : measures)
+  for (const eval_measure& one : measures)
     if (one.name == word) return &one;
   return fail(exit_code::usage,
               fmt::format("has the measures ppl, kld and choice; found '{}'", word));

@@ -205,7 +205,7 @@ std::vector<eval::choice_score> scores_of(const std::vector<eval::choice_item>& 
   return out;
 }
 
-ordered_json json_of(const eval::share& x) {
+ordered_json share_json(const eval::share& x) {
   const auto [low, high] = x.wilson();
   return {{"n", x.n}, {"value", x.value()}, {"low", low}, {"high", high}};
 }
@@ -214,8 +214,8 @@ std::string choice_json(ordered_json content, const eval::choice_summary& summar
                         const std::vector<eval::choice_item>& items,
                         const std::vector<eval::choice_score>& scores) {
   content["n_items"] = items.size();
-  content["accuracy"] = json_of(summary.right);
-  content["accuracy_normalised"] = json_of(summary.right_normalised);
+  content["accuracy"] = share_json(summary.right);
+  content["accuracy_normalised"] = share_json(summary.right_normalised);
   content["random"] = summary.random;
   content["items"] = ordered_json::array();
   for (std::size_t i = 0; i < items.size(); ++i)

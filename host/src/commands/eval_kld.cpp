@@ -112,11 +112,11 @@ result<void> compare_chunks(const invocation& in, const engine& all, eval::logit
   return {};
 }
 
-ordered_json json_of(const eval::estimate& x) {
+ordered_json estimate_json(const eval::estimate& x) {
   return {{"value", x.value}, {"error", x.error}};
 }
 
-ordered_json json_of(const std::vector<eval::quantile>& all) {
+ordered_json quantiles_json(const std::vector<eval::quantile>& all) {
   ordered_json out = ordered_json::array();
   for (const eval::quantile& q : all)
     out.push_back({{"percent", q.percent}, {"value", q.value}, {"low", q.low}, {"high", q.high}});
@@ -126,18 +126,18 @@ ordered_json json_of(const std::vector<eval::quantile>& all) {
 void add_summary(ordered_json& to, const eval::divergence_summary& s) {
   const auto [low, high] = s.same_top.wilson();
   to["n_scored"] = s.n;
-  to["base_ppl"] = json_of(s.base_ppl);
-  to["ppl"] = json_of(s.ppl);
-  to["ln_ppl_ratio"] = json_of(s.log_ratio);
-  to["kld"] = json_of(s.kld);
+  to["base_ppl"] = estimate_json(s.base_ppl);
+  to["ppl"] = estimate_json(s.ppl);
+  to["ln_ppl_ratio"] = estimate_json(s.log_ratio);
+  to["kld"] = estimate_json(s.kld);
   to["kld_min"] = s.kld_min;
   to["kld_max"] = s.kld_max;
-  to["kld_quantiles"] = json_of(s.kld_quantiles);
+  to["kld_quantiles"] = quantiles_json(s.kld_quantiles);
   to["same_top"] = {
       {"n", s.same_top.n}, {"value", s.same_top.value()}, {"low", low}, {"high", high}};
-  to["delta_p"] = json_of(s.delta_p);
-  to["rms_delta_p"] = json_of(s.rms_delta_p);
-  to["delta_p_quantiles"] = json_of(s.delta_p_quantiles);
+  to["delta_p"] = estimate_json(s.delta_p);
+  to["rms_delta_p"] = estimate_json(s.rms_delta_p);
+  to["delta_p_quantiles"] = quantiles_json(s.delta_p_quantiles);
 }
 
 std::string as_text(const eval::divergence_summary& s, const std::string& base) {

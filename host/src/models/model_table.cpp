@@ -293,8 +293,7 @@ void model_table::contents::advance(todo& then) {
 
 // ---- the table's thread ------------------------------------------------------------------------
 
-void model_table::contents::failed(const entry_ptr& one, const model_refusal& why,
-                                   todo& then) {
+void model_table::contents::failed(const entry_ptr& one, const model_refusal& why, todo& then) {
   one->state = model_state::failed;
   one->failed_at = clock::now();
   one->error = why.message;

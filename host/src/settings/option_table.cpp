@@ -24,9 +24,8 @@ constexpr command_set reading = computing | checking | to::tokenize | to::detoke
 constexpr command_set writing = to::quantize | to::convert;
 constexpr command_set surveying = to::backends | to::doctor | to::preflight | to::parity;
 constexpr command_set examining = checking | to::analyze_library;
-constexpr command_set reporting =
-    to::run | surveying | examining | to::tokenize | to::detokenize | writing | to::eval |
-    to::version;
+constexpr command_set reporting = to::run | surveying | examining | to::tokenize | to::detokenize |
+                                  writing | to::eval | to::version;
 
 constexpr std::string_view which_code = "which code runs";
 

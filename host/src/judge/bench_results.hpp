@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
-#include "compare/rank_test.hpp"
+#include "judge/rank_test.hpp"
 
-namespace bitnet::host::compare {
+namespace bitnet::host::judge {
 
 // Above this a set of samples says little: the standard deviation over the mean.
 inline constexpr double most_spread = 0.05;
@@ -52,4 +52,4 @@ struct comparison {
 [[nodiscard]] comparison compare_results(const std::vector<bench_row>& a,
                                          const std::vector<bench_row>& b);
 
-}  // namespace bitnet::host::compare
+}  // namespace bitnet::host::judge

@@ -1,4 +1,4 @@
-#include "compare/rank_test.hpp"
+#include "judge/rank_test.hpp"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 
 #include "library/statistics.hpp"
 
-namespace bitnet::host::compare {
+namespace bitnet::host::judge {
 namespace {
 
 // Of all values, in their order: twice the rank, so that the mean rank of ties is whole.
@@ -131,4 +131,4 @@ ratio_interval ratio_of(std::span<const double> a, std::span<const double> b, do
   return {median(ratios), ratios[off.n], ratios[ratios.size() - 1 - off.n], off.confidence};
 }
 
-}  // namespace bitnet::host::compare
+}  // namespace bitnet::host::judge

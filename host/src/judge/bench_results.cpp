@@ -1,4 +1,4 @@
-#include "compare/bench_results.hpp"
+#include "judge/bench_results.hpp"
 
 #include <fmt/format.h>
 
@@ -11,7 +11,7 @@
 #include "text/json_members.hpp"
 #include "text/printable.hpp"
 
-namespace bitnet::host::compare {
+namespace bitnet::host::judge {
 namespace {
 
 using nlohmann::json;
@@ -264,4 +264,4 @@ comparison compare_results(const std::vector<bench_row>& a, const std::vector<be
   return out;
 }
 
-}  // namespace bitnet::host::compare
+}  // namespace bitnet::host::judge

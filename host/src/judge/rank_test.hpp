@@ -9,7 +9,7 @@
 #include <cstddef>
 #include <span>
 
-namespace bitnet::host::compare {
+namespace bitnet::host::judge {
 
 inline constexpr std::size_t most_exact = 60;
 
@@ -31,4 +31,4 @@ struct ratio_interval {
 [[nodiscard]] ratio_interval ratio_of(std::span<const double> a, std::span<const double> b,
                                       double confidence);
 
-}  // namespace bitnet::host::compare
+}  // namespace bitnet::host::judge
