@@ -26,7 +26,9 @@ void add_groups(std::string_view line, const std::filesystem::path& root,
   if (first == std::string_view::npos || second == std::string_view::npos) return;
   if (line.size() > longest_line) return;
   const std::string_view controllers = line.substr(first + 1, second - first - 1);
-  const auto top = within(root / "sys/fs/cgroup", controllers);
+  // A name that began with a slash would lead out of the root.
+  const auto top =
+      within(root / "sys/fs/cgroup", std::filesystem::path(controllers).relative_path());
   std::filesystem::path path = line.substr(second + 1);
   if (std::distance(path.begin(), path.end()) > deepest) return;
   for (;; path = path.parent_path()) {

@@ -368,7 +368,7 @@ TEST(doctor, hostile_trees_change_nothing_else) {
     machine.file("proc/meminfo", "MemTotal: 99999999999999999999 kB\nMemAvailable: -1 kB\n")
         .file("sys/devices/system/cpu/online", "0-99999999999,7-3,x\n")
         .file("sys/fs/cgroup/cpu.max", "0 0\n")
-        .file("proc/self/cgroup", "0::/\n::\n:\nx\n");
+        .file("proc/self/cgroup", "0::/\n::\n:\nx\n4:/etc:/\n0::/../../../etc\n");
     expect_survival(machine, "numbers that are none");
     EXPECT_EQ(examined(machine, json::parse(cpu_works))["memory"], ordered_json::object());
   }
