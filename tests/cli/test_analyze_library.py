@@ -292,8 +292,8 @@ class AnalyzeLibrary(support.Case):
         self.path("libevil.so", content.replace(b"llama_abcdef", b"llama_\x1b[2J\n\xff"))
         done = self.ok("analyze-library", path)
         self.assertNotIn("\x1b", done.text)
-        self.assertIn(r"  - llama_\x1B[2J\n\xFF", done.text)
-        self.assertEqual(self.analyzed(path)["groups"]["llama"]["names"], [r"llama_\x1B[2J\n\xFF"])
+        self.assertIn(r"  - llama_\x1b[2J\n\xff", done.text)
+        self.assertEqual(self.analyzed(path)["groups"]["llama"]["names"], [r"llama_\x1b[2J\n\xff"])
 
     def test_arguments(self):
         self.refused(2, "needs the path of a library", "analyze-library")

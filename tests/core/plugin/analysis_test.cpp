@@ -76,7 +76,7 @@ TEST(symbol_groups, names_are_limited_and_counts_are_not) {
   EXPECT_EQ(llama.names, (std::vector<std::string>{"llama_a", "llama_b"}));
   const auto last = group_symbols(std::span(names).last(1), 2);
   EXPECT_EQ(last[static_cast<std::size_t>(symbol_group::llama)].names,
-            std::vector<std::string>{"llama_\\x1B[2J"});
+            std::vector<std::string>{"llama_\\x1b[2J"});
 }
 
 TEST(analysis, reads_our_plugins_as_the_loader_does) {
