@@ -119,7 +119,7 @@ class ExitCodes(support.Case):
                         self.assertEqual(len(done.errors), 1, done)
 
     def test_the_table_has_every_command(self):
-        listed = re.findall(r"^  ([a-z-]+)  ", self.ok("help").text, re.MULTILINE)
+        listed = re.findall(r"^  ([a-z][a-z-]*)  ", self.ok("help").text, re.MULTILINE)
         self.assertEqual(sorted(listed), sorted(TABLE))
 
     def test_the_page_has_every_code(self):

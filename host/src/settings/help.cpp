@@ -57,8 +57,10 @@ std::string help_line(const option& row) {
 
 std::string help_of_program() {
   std::string text = "Usage: bitnet COMMAND [options]\n\nRuns ternary language models.\n\n";
+  std::size_t widest = 0;
+  for (const command& one : all_commands()) widest = std::max(widest, one.name.size());
   for (const command& one : all_commands()) {
-    text += fmt::format("  {:<12}{}\n", one.name, one.summary);
+    text += fmt::format("  {:<{}}{}\n", one.name, widest + 2, one.summary);
   }
   text +=
       "\nbitnet COMMAND --help lists the options of a command. Start with:\n\n"
