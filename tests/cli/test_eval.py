@@ -155,10 +155,10 @@ class Choice(support.Case):
         got = self.ok("eval", "choice", "-f", self.agree(60), "--json").json
         self.assertGreater(got["accuracy"]["low"], got["random"])
 
-    def test_how_many_at_once_changes_nothing(self):
+    def test_steps_and_threads_change_nothing(self):
         file = self.agree(10)
         want = self.ok("eval", "choice", "-f", file, "--json").stdout
-        for words in (("-np", "1"), ("-np", "3"), ("-t", "1"), ("-ub", "16")):
+        for words in (("-t", "1"), ("-ub", "16"), ("-ub", "1")):
             self.assertEqual(self.ok("eval", "choice", "-f", file, "--json", *words).stdout, want, words)
 
     def test_a_file_of_windows_and_blank_lines(self):
@@ -183,8 +183,7 @@ class Choice(support.Case):
     def test_bad_requests(self):
         self.refused(2, "-f FILE.jsonl", "eval", "choice")
         self.refused(2, "no questions", "eval", "choice", "-f", self.path("empty", ""))
-        self.refused(2, "--parallel", "eval", "choice", "-f", AGREE, "-np", "0")
-        self.refused(2, "one number", "eval", "choice", "-f", AGREE, "-np", "1,2")
+        self.refused(2, "takes no --compare", "eval", "choice", "-f", AGREE, "--compare", "x")
         self.refused(2, "no-file", "eval", "choice", "-f", self.path("no-file"))
 
 

@@ -18,7 +18,7 @@ struct eval_measure {
 constexpr eval_measure measures[] = {
     {"ppl", eval_ppl, " file ctx-size chunks "},
     {"kld", eval_kld, " file ctx-size chunks save-logits compare "},
-    {"choice", eval_choice, " file ctx-size parallel "},
+    {"choice", eval_choice, " file ctx-size "},
 };
 
 result<const eval_measure*> measure_in(const invocation& in) {
@@ -35,7 +35,7 @@ result<const eval_measure*> measure_in(const invocation& in) {
 result<int> eval_command(const invocation& in) {
   const auto which = measure_in(in);
   if (!which) return std::unexpected(which.error());
-  for (const char* one : {"chunks", "save-logits", "compare", "parallel"})
+  for (const char* one : {"chunks", "save-logits", "compare"})
     if (in.set.flagged(one) &&
         (*which)->takes.find(fmt::format(" {} ", one)) == std::string_view::npos)
       return fail(exit_code::usage, fmt::format("{} takes no --{}", (*which)->name, one));

@@ -2,14 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <cmath>
 
 #include "batch/line_reader.hpp"
 #include "commands/eval_commands.hpp"
 #include "commands/figures.hpp"
 #include "eval/choices.hpp"
 #include "interrupt.hpp"
-#include "library/advice.hpp"
 #include "library/json.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
@@ -50,160 +49,168 @@ result<std::vector<eval::choice_item>> read_items(const std::string& file) {
 
 // ---- what is computed --------------------------------------------------------------------------
 
-// One ending behind its context.
-struct candidate {
-  std::size_t item = 0, ending = 0;
-  token_list ids;
-  std::size_t n_context = 0;  // of these: tokens before the ending
+// A question as tokens: what all its endings begin with, and what each goes on with.
+struct token_item {
+  token_list context;            // at least one
+  std::vector<token_list> rest;  // at least one each
+  // Of each: how many of its first tokens belong to the context, as others have them otherwise.
+  std::vector<std::size_t> skipped;
+
+  [[nodiscard]] std::size_t longest() const {
+    return context.size() + std::ranges::max(rest, {}, &token_list::size).size();
+  }
 };
 
-result<std::vector<candidate>> candidates_of(const std::string& file, const bitnet_model* model,
-                                             const std::vector<eval::choice_item>& items) {
-  std::vector<candidate> out;
-  for (std::size_t i = 0; i < items.size(); ++i) {
-    const eval::choice_item& item = items[i];
-    const auto context = tokenize(model, item.context, BITNET_TOKENIZE_MODEL_BOS);
-    if (!context) return wrong_line(file, item.line, context.error().message);
-    for (std::size_t e = 0; e < item.endings.size(); ++e) {
-      auto ids = tokenize(model, eval::joined(item, e), BITNET_TOKENIZE_MODEL_BOS);
-      if (!ids) return wrong_line(file, item.line, ids.error().message);
-      const std::size_t n = eval::common_prefix(*context, *ids);
-      if (n == 0 || n == ids->size())
-        return wrong_line(file, item.line,
-                          fmt::format("ending {} has no tokens of its own behind the context", e));
-      out.push_back({i, e, *std::move(ids), n});
-    }
+// With whole texts in `rest`, moves what all of them begin with to the context, at most `n_before`
+// tokens of each.
+void share_context(token_item& to, const std::vector<std::size_t>& n_before) {
+  std::size_t n = std::ranges::min(n_before);
+  for (const token_list& one : to.rest) n = std::min(n, eval::common_prefix(to.rest.front(), one));
+  to.context.assign(to.rest.front().begin(),
+                    to.rest.front().begin() + static_cast<std::ptrdiff_t>(n));
+  for (std::size_t i = 0; i < to.rest.size(); ++i) {
+    to.rest[i].erase(to.rest[i].begin(), to.rest[i].begin() + static_cast<std::ptrdiff_t>(n));
+    to.skipped.push_back(n_before[i] - n);
+  }
+}
+
+result<token_item> tokens_of(const std::string& file, const bitnet_model* model,
+                             const eval::choice_item& item) {
+  const auto context = tokenize(model, item.context, BITNET_TOKENIZE_MODEL_BOS);
+  if (!context) return wrong_line(file, item.line, context.error().message);
+  token_item out;
+  std::vector<std::size_t> n_before;  // tokens that an ending shares with its context alone
+  for (std::size_t e = 0; e < item.endings.size(); ++e) {
+    auto ids = tokenize(model, eval::joined(item, e), BITNET_TOKENIZE_MODEL_BOS);
+    if (!ids) return wrong_line(file, item.line, ids.error().message);
+    n_before.push_back(eval::common_prefix(*context, *ids));
+    if (n_before.back() == 0)
+      return wrong_line(file, item.line,
+                        fmt::format("with ending {} all tokens of the context are other ones", e));
+    if (n_before.back() == ids->size())
+      return wrong_line(file, item.line,
+                        fmt::format("ending {} has no tokens of its own behind the context", e));
+    out.rest.push_back(*std::move(ids));
+  }
+  share_context(out, n_before);
+  return out;
+}
+
+result<std::vector<token_item>> tokens_of(const std::string& file, const bitnet_model* model,
+                                          const std::vector<eval::choice_item>& items) {
+  std::vector<token_item> out;
+  out.reserve(items.size());
+  for (const eval::choice_item& item : items) {
+    auto one = tokens_of(file, model, item);
+    if (!one) return std::unexpected(one.error());
+    out.push_back(*std::move(one));
   }
   return out;
 }
 
-// Tokens of a sequence. The longest one must fit, and a step has no more tokens than a sequence.
+// Of the session: the longest question must fit.
 result<uint32_t> context_for(const invocation& in, const std::vector<eval::choice_item>& items,
-                             const std::vector<candidate>& all, uint32_t trained) {
-  const auto longest =
-      std::ranges::max_element(all, {}, [](const candidate& one) { return one.ids.size(); });
-  const std::size_t needed = longest->ids.size() + 1;
+                             const std::vector<token_item>& all, uint32_t trained) {
+  const auto longest = std::ranges::max_element(all, {}, &token_item::longest);
+  const std::size_t needed = longest->longest();
   const auto asked = static_cast<std::size_t>(in.set.integer("ctx-size"));
   const std::size_t most = asked != 0 ? asked : trained != 0 ? trained : needed;
   if (needed > most)
-    return wrong_line(in.set.text("file"), items[longest->item].line,
-                      fmt::format("the question with ending {} has {} tokens; a context of {} has "
-                                  "no room for it: -c N asks for more",
-                                  longest->ending, needed - 1, most));
-  return static_cast<uint32_t>(
-      std::max<std::size_t>(needed, std::min<std::size_t>(step_size(in.set), most)));
+    return wrong_line(in.set.text("file"),
+                      items[static_cast<std::size_t>(longest - all.begin())].line,
+                      fmt::format("the question with its longest ending has {} tokens; a context "
+                                  "of {} has no room for it: -c N asks for more",
+                                  needed, most));
+  return static_cast<uint32_t>(needed);
 }
 
-// Scores candidates, many at once, by the log probabilities of their prompts.
-class choice_runner {
+// Scores questions in one session. A context is computed once for all its endings.
+class choice_scorer {
  public:
-  choice_runner(const invocation& in, bitnet_scheduler* scheduler, std::size_t most_running,
-                const std::vector<candidate>& all)
-      : in_(in), scheduler_(scheduler), most_running_(most_running), all_(all), sums_(all.size()) {
-    how_.struct_size = sizeof how_;
-    bitnet_generation_defaults(&how_, sizeof how_);
-    how_.max_tokens = 0;
-  }
+  choice_scorer(bitnet_session* session, uint32_t n_vocab) : session_(session), n_vocab_(n_vocab) {}
 
-  // Log probabilities of the endings, in the order of the candidates.
-  result<std::vector<double>> run() {
-    const interrupt::scope until_scored;
-    progress_bar bar(in_.out, "scoring");
-    while (n_ended_ < all_.size()) {
-      if (auto ok = submit(); !ok) return std::unexpected(ok.error());
-      bitnet_request* ready = nullptr;
-      library_error err;
-      const bitnet_status status = bitnet_scheduler_wait(scheduler_, 0, &ready, &err);
-      if (status == BITNET_OK) {
-        if (auto ok = take(ready); !ok) return std::unexpected(ok.error());
-        bar.update(n_ended_, all_.size());
-      } else if (status != BITNET_TIMEOUT) {
-        return failed(status, err, stage::work);
-      } else if (!interrupt::wait_readable(bitnet_scheduler_descriptor(scheduler_))) {
-        return fail(exit_code::interrupted, "interrupted");
-      }
+  // Log probabilities of the endings.
+  result<std::vector<double>> score(const token_item& item) {
+    if (auto done = truncate(0); !done) return std::unexpected(done.error());
+    std::vector<float> last(n_vocab_);
+    if (auto done = append(item.context, false, last); !done) return std::unexpected(done.error());
+    std::vector<double> out;
+    for (std::size_t e = 0; e < item.rest.size(); ++e) {
+      if (auto done = truncate(item.context.size()); !done) return std::unexpected(done.error());
+      const auto sum = score_ending(item.rest[e], item.skipped[e], last);
+      if (!sum) return std::unexpected(sum.error());
+      out.push_back(*sum);
     }
-    return std::move(sums_);
+    return out;
   }
 
  private:
-  struct running {
-    request_handle handle;
-    std::size_t index;       // of the candidate
-    std::size_t n_seen = 0;  // tokens whose probability came
-  };
-
-  result<void> submit() {
-    while (next_ < all_.size() && running_.size() < most_running_) {
-      bitnet_request_options options{};
-      bitnet_request_defaults(&options, sizeof options);
-      options.prompt = all_[next_].ids.data();
-      options.n_prompt = all_[next_].ids.size();
-      options.generation = &how_;
-      options.prompt_logprobs = 1;
-      library_error err;
-      bitnet_request* request = nullptr;
-      const bitnet_status status = bitnet_request_submit(scheduler_, &options, &request, &err);
-      if (status == BITNET_BUSY && !running_.empty()) return {};
-      if (status != BITNET_OK) return failed(status, err, stage::work);
-      running_.emplace(request, running{request_handle(request), next_++});
+  // `last`: logits behind the context. The ending's own are had some at a time.
+  result<double> score_ending(std::span<const bitnet_token> ids, std::size_t skipped,
+                              std::span<const float> last) {
+    double sum = 0;
+    const auto add = [&](std::span<const float> row, std::size_t at) {
+      if (at >= skipped) sum += eval::log_softmax(row)[static_cast<std::size_t>(ids[at])];
+    };
+    add(last, 0);
+    constexpr std::size_t most_bytes = 64U << 20;
+    const std::size_t step = std::max<std::size_t>(most_bytes / (sizeof(float) * n_vocab_), 1);
+    std::vector<float> rows;
+    for (std::size_t at = 0; at + 1 < ids.size(); at += step) {
+      const std::size_t n = std::min(step, ids.size() - 1 - at);
+      rows.resize(n * n_vocab_);
+      if (auto done = append(ids.subspan(at, n), true, rows); !done)
+        return std::unexpected(done.error());
+      for (std::size_t i = 0; i < n; ++i)
+        add(std::span<const float>(rows).subspan(i * n_vocab_, n_vocab_), at + i + 1);
     }
+    if (!std::isfinite(sum))
+      return fail(exit_code::failure, "the model gives logits that are no finite numbers");
+    return sum;
+  }
+
+  result<void> truncate(std::size_t n) {
+    library_error err;
+    const bitnet_status status = bitnet_session_truncate(session_, n, &err);
+    if (status != BITNET_OK) return failed(status, err, stage::work);
     return {};
   }
 
-  result<void> take(bitnet_request* request) {
-    running& at = running_.at(request);
-    while (true) {
-      bitnet_event e{};
-      e.struct_size = sizeof e;
-      library_error err;
-      const bitnet_status status = bitnet_request_next(request, 0, &e, &err);
-      if (status == BITNET_TIMEOUT) return {};
-      if (status != BITNET_OK) return failed(status, err, stage::work);
-      if (e.kind == BITNET_EVENT_FAILED)
-        return fail(exit_code_of(e.status, stage::work),
-                    in_flags(std::string(e.message.data, e.message.size)));
-      if (e.kind == BITNET_EVENT_PROMPT && at.n_seen++ >= all_[at.index].n_context)
-        sums_[at.index] += static_cast<double>(e.logprob);
-      if (e.kind == BITNET_EVENT_END) return end(request, at);
-    }
-  }
-
-  result<void> end(bitnet_request* request, const running& at) {
-    const std::size_t n_tokens = all_[at.index].ids.size();
-    if (at.n_seen != n_tokens)
-      return fail(exit_code::failure,
-                  fmt::format("the backend gave the probabilities of {} tokens in place of {}",
-                              at.n_seen, n_tokens));
-    running_.erase(request);
-    ++n_ended_;
+  result<void> append(std::span<const bitnet_token> ids, bool all_rows, std::span<float> rows) {
+    if (ids.empty()) return {};
+    library_error err;
+    const bitnet_status status = bitnet_session_eval(
+        session_, ids.data(), ids.size(), all_rows ? 1 : 0, rows.data(), rows.size(), &err);
+    if (status != BITNET_OK) return failed(status, err, stage::work);
     return {};
   }
 
-  const invocation& in_;
-  bitnet_scheduler* scheduler_;
-  std::size_t most_running_;
-  const std::vector<candidate>& all_;
-  std::vector<double> sums_;
-  bitnet_generation how_{};
-  std::unordered_map<const bitnet_request*, running> running_;
-  std::size_t next_ = 0, n_ended_ = 0;
+  bitnet_session* session_;
+  std::size_t n_vocab_;
 };
 
-// ---- what is printed ---------------------------------------------------------------------------
-
-std::vector<eval::choice_score> scores_of(const std::vector<eval::choice_item>& items,
-                                          const std::vector<candidate>& all,
-                                          const std::vector<double>& sums) {
-  std::vector<eval::choice_score> out(items.size());
-  for (std::size_t i = 0; i < all.size(); ++i) {
-    eval::choice_score& to = out[all[i].item];
-    to.logprobs.push_back(sums[i]);
-    to.lengths.push_back(
-        static_cast<double>(eval::characters_of(items[all[i].item].endings[all[i].ending])));
+result<std::vector<eval::choice_score>> scores_of(const invocation& in, bitnet_session* session,
+                                                  uint32_t n_vocab,
+                                                  const std::vector<eval::choice_item>& items,
+                                                  const std::vector<token_item>& tokens) {
+  const interrupt::scope until_scored(session);
+  choice_scorer scorer(session, n_vocab);
+  progress_bar bar(in.out, "scoring");
+  std::vector<eval::choice_score> out;
+  out.reserve(items.size());
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    auto sums = scorer.score(tokens[i]);
+    if (!sums) return std::unexpected(sums.error());
+    eval::choice_score& to = out.emplace_back();
+    to.logprobs = *std::move(sums);
+    for (const std::string& ending : items[i].endings)
+      to.lengths.push_back(static_cast<double>(eval::characters_of(ending)));
+    bar.update(i + 1, items.size());
   }
   return out;
 }
+
+// ---- what is printed ---------------------------------------------------------------------------
 
 ordered_json share_json(const eval::share& x) {
   const auto [low, high] = x.wilson();
@@ -242,13 +249,6 @@ std::string choice_text(const eval::choice_summary& summary, std::size_t n_items
 result<int> eval_choice(const invocation& in, const std::string& wanted) {
   const std::string& questions = in.set.text("file");
   if (questions.empty()) return fail(exit_code::usage, "choice needs questions: -f FILE.jsonl");
-  uint32_t n_parallel = 32;
-  if (in.set.given("parallel")) {
-    const auto given = counts(in.set, "parallel", "requests", 1, most_parallel);
-    if (!given) return std::unexpected(given.error());
-    if (given->size() != 1) return fail(exit_code::usage, "choice takes one number as --parallel");
-    n_parallel = given->front();
-  }
   const auto items = read_items(questions);
   if (!items) return std::unexpected(items.error());
   const auto file = find_model(wanted, in.variables);
@@ -258,20 +258,20 @@ result<int> eval_choice(const invocation& in, const std::string& wanted) {
   const auto model =
       open_model(in, runtime->get(), *file, static_cast<uint32_t>(in.set.integer("ctx-size")));
   if (!model) return std::unexpected(model.error());
-  const auto all = candidates_of(questions, model->get(), *items);
-  if (!all) return std::unexpected(all.error());
-  const auto context = context_for(in, *items, *all, describe(model->get()).n_context);
+  const auto tokens = tokens_of(questions, model->get(), *items);
+  if (!tokens) return std::unexpected(tokens.error());
+  const bitnet_model_info info = describe(model->get());
+  const auto context = context_for(in, *items, *tokens, info.n_context);
   if (!context) return std::unexpected(context.error());
-  const auto scheduler = open_scheduler(in, model->get(), *context, n_parallel);
-  if (!scheduler) return std::unexpected(scheduler.error());
-  const auto sums = choice_runner(in, scheduler->get(), std::size_t{2} * n_parallel, *all).run();
-  if (!sums) return std::unexpected(sums.error());
-
-  const auto scores = scores_of(*items, *all, *sums);
-  const auto summary = eval::summary_of(*items, scores);
+  const auto session = open_session(in, model->get(), *context, false);
+  if (!session) return std::unexpected(session.error());
+  note_layers(in.out, runtime->get(), session->get());
+  const auto scores = scores_of(in, session->get(), info.n_vocab, *items, *tokens);
+  if (!scores) return std::unexpected(scores.error());
+  const auto summary = eval::summary_of(*items, *scores);
   const std::string out =
       in.set.flag("json") ? choice_json(eval_head("choice", *file, runtime->get(), model->get()),
-                                        summary, *items, scores)
+                                        summary, *items, *scores)
                           : choice_text(summary, items->size());
   if (auto done = print(out); !done) return std::unexpected(done.error());
   return exit_code::ok;

@@ -395,7 +395,7 @@ constexpr auto rows = std::to_array<option>({
      .help =
          "requests that are computed at once (default: 32); bench times several numbers, N,N...",
      .group = "Session",
-     .commands = to::bench | to::batch | to::serve | to::eval,
+     .commands = to::bench | to::batch | to::serve,
      .command_line_only = true},
     {.name = "shard",
      .type = kind::text,
