@@ -52,8 +52,17 @@ TABLE = {
     "bench": [(2, ["-m", MODEL, "-p", "x"], "a test that is none"), (2, ["a", "b"], "two models"),
               (3, ["-m", NONE], "no such model"), (3, ["-m", DAMAGED], "a damaged model"),
               (4, ["-m", MODEL, *ABSENT], "a backend that is not installed"),
+              (2, ["compare", "a"], "one result"), (2, ["compare", TAKEN, TAKEN], "no results of bench"),
+              (2, ["-m", MODEL, "--force"], "nothing that is forced"),
               (4, ["--list", *ABSENT], "kernels of a backend that is not installed"),
               (4, ["--kernel", "x", *ABSENT], "a kernel of a backend that is not installed")],
+    "eval": [(2, [], "no measure"), (2, ["frob"], "no such measure"), (2, ["ppl", "a", "b"], "two models"),
+             (2, ["ppl"], "no text"), (2, ["ppl", "-f", NOWHERE], "no such text"), (2, ["kld"], "neither saved nor compared"),
+             (2, ["kld", "--compare", TAKEN], "no file of logits"), (2, ["choice", "-f", "empty.jsonl"], "no questions"),
+             (2, ["ppl", "-m", MODEL, "-f", TAKEN], "a text of less than two chunks"),
+             (1, ["kld", "-m", MODEL, "-f", "long.txt", "-c", "8", "--save-logits", NOWHERE], "a folder that is not there"),
+             (3, ["ppl", "-m", NONE, "-f", TAKEN], "no such model"), (3, ["ppl", "-m", DAMAGED, "-f", TAKEN], "a damaged model"),
+             (4, ["ppl", "-m", MODEL, "-f", TAKEN, *ABSENT], "a backend that is not installed")],
     "tokenize": [(2, ["-m", MODEL, "-f", NOWHERE], "no such file"), (2, ["-m", MODEL, "a", "b"], "two texts"),
                  (3, ["-m", NONE, "a"], "no such model"), (3, ["-m", DAMAGED, "a"], "a damaged model")],
     "detokenize": [(2, ["-m", MODEL, "x"], "ids that are none"), (2, ["-m", MODEL, "99999999"], "no such token"),
@@ -100,6 +109,7 @@ class ExitCodes(support.Case):
         self.path(DAMAGED, b"no model")
         self.path(TAKEN, b"mine")
         self.path("empty.jsonl", b"")
+        self.path("long.txt", "Once upon a time " * 20)
         os.makedirs(self.path("empty"))
         if demo_model():
             shutil.copy(demo_model(), self.path("cut.gguf"))

@@ -147,7 +147,7 @@ class Measures(unittest.TestCase):
                 n = next((i for i, (a, b) in enumerate(zip(before, ids)) if a != b), min(len(before), len(ids)))
                 sums.append(-quality.nll_of(self.own_logits(ids)[n - 1:-1], ids[n:]).sum())
             for found, wanted in zip(item["logprobs"], sums):
-                self.near(found, wanted, 1e-5)
+                self.near(found, wanted)
             best, best_normalised = np.argmax(sums), np.argmax(np.array(sums) / [len(e) for e in endings])
             self.assertEqual((item["label"], item["chosen"], item["chosen_normalised"]), (label, best, best_normalised))
             right += best == label
