@@ -167,6 +167,15 @@ class Choice(support.Case):
         self.assertEqual([i["line"] for i in got["items"]], [1, 3])
         self.assertEqual(got["items"][0]["logprobs"], got["items"][1]["logprobs"])
 
+    def test_a_context_is_no_part_of_a_score(self):
+        """Endings with the same words have the same score, and another order of them changes nothing."""
+        twice = {**ITEM, "endings": ["He was sad.", "She was sad.", "He was sad."]}
+        turned = {**ITEM, "endings": ["She was sad.", "He was sad."], "label": 1}
+        one, two, three = (i["logprobs"] for i in self.ok("eval", "choice", "--json", "-f", self.items(
+            ITEM, twice, turned)).json["items"])
+        self.assertEqual(two, [*one, one[0]])
+        self.assertEqual(three, one[::-1])
+
     def test_bad_lines_have_their_number(self):
         for bad, why in (({"ctx": "a"}, "'endings'"), ({**ITEM, "label": 2}, "'label'"), ({"a": 1}, "neither"),
                          ({"question": "q", "choices": {"text": ["a", "b"], "label": ["A", "B"]}}, "'answerKey'")):

@@ -65,4 +65,8 @@ nlohmann::ordered_json eval_head(const char* measure, const std::string& file,
   return out;
 }
 
+std::string eval_line(const nlohmann::ordered_json& content) {
+  return content.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
+}
+
 }  // namespace bitnet::host

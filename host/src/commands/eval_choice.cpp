@@ -231,7 +231,7 @@ std::string choice_json(ordered_json content, const eval::choice_summary& summar
                                 {"chosen", eval::chosen(scores[i], false)},
                                 {"chosen_normalised", eval::chosen(scores[i], true)},
                                 {"logprobs", scores[i].logprobs}});
-  return content.dump() + "\n";
+  return eval_line(content);
 }
 
 std::string choice_text(const eval::choice_summary& summary, std::size_t n_items) {

@@ -2,6 +2,7 @@
 // The measures of `bitnet eval`, one function for each. `wanted` as in find_model.
 
 #include <nlohmann/json.hpp>
+#include <string>
 
 #include "library/engine.hpp"
 
@@ -14,5 +15,7 @@ namespace bitnet::host {
 // What each JSON result begins with: the measure, the model, and where it was computed.
 [[nodiscard]] nlohmann::ordered_json eval_head(const char* measure, const std::string& file,
                                                bitnet_runtime* runtime, const bitnet_model* model);
+// A result as one line; bytes that are not UTF-8, as a model's name may have, become U+FFFD.
+[[nodiscard]] std::string eval_line(const nlohmann::ordered_json& content);
 
 }  // namespace bitnet::host

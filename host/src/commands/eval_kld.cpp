@@ -75,7 +75,7 @@ result<int> save_base(const invocation& in, const std::string& wanted) {
   if (in.set.flag("json")) {
     ordered_json content = eval_head("ppl", all->file, all->runtime.get(), all->model.get());
     add_tally(content, tally, *chunks);
-    out = content.dump() + "\n";
+    out = eval_line(content);
   }
   if (auto done = print(out); !done) return std::unexpected(done.error());
   return exit_code::ok;
@@ -201,7 +201,7 @@ result<int> compare_with_base(const invocation& in, const std::string& wanted) {
     content["n_ctx"] = chunks.rule.n_context;
     content["n_chunks"] = chunks.n_chunks;
     add_summary(content, summary);
-    out = content.dump() + "\n";
+    out = eval_line(content);
   }
   if (auto done = print(out); !done) return std::unexpected(done.error());
   return exit_code::ok;

@@ -55,7 +55,7 @@ result<int> eval_ppl(const invocation& in, const std::string& wanted) {
     auto content = eval_head("ppl", all->file, all->runtime.get(), all->model.get());
     add_tally(content, tally, *chunks);
     content["ppl_after_chunk"] = *so_far;
-    out = content.dump() + "\n";
+    out = eval_line(content);
   }
   if (auto done = print(out); !done) return std::unexpected(done.error());
   return exit_code::ok;
