@@ -1,5 +1,6 @@
 """packaging/deploy/ray on a Ray cluster of this machine: workers are killed, and each request has one answer."""
 
+import asyncio
 import json
 import os
 import signal
@@ -140,6 +141,34 @@ class Serve(support.Case):
         self.assertEqual((status, text.rstrip().rpartition("\n")[2]), (200, "data: [DONE]"))
         status, text = cluster.ask(address, "POST", "/v1/completions", {})
         self.assertEqual((status, json.loads(text)["error"]["param"]), (400, "prompt"))
+
+    def test_a_program_that_dies_behind_the_look_at_it_is_started_again(self):
+        replica = serve_bitnet.Bitnet.func_or_class(["-np", "2"], support.PROGRAM)
+        broken = serve_bitnet.Bitnet.func_or_class(["--no-such-option"], support.PROGRAM)
+
+        async def kill_behind_the_look():
+            await replica.be_ready()
+            first, look, n_looks = replica.process, replica.process.poll, []
+
+            def poll():
+                n_looks.append(1)
+                if len(n_looks) == 1:
+                    os.kill(first.pid, signal.SIGKILL)  # kill() would look, too
+                    return None
+                first.wait()
+                return look()
+
+            first.poll = poll
+            await replica.be_ready()
+            self.assertIsNot(replica.process, first)
+            with self.assertRaises(RuntimeError):
+                await broken.be_ready()
+            for one in (replica, broken):
+                await one.client.close()
+
+        asyncio.run(kill_behind_the_look())
+        replica.process.kill()
+        replica.process.wait()
 
 
 if __name__ == "__main__":

@@ -46,10 +46,14 @@ class Bitnet:
             if self.client is None:
                 connector = aiohttp.UnixConnector(path=self.socket, limit=0)
                 self.client = aiohttp.ClientSession(connector=connector, timeout=aiohttp.ClientTimeout(total=None))
-            if self.process is None or self.process.poll() is not None:
-                self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, preexec_fn=end_with_parent)
-            end = time.monotonic() + START_S
-            while time.monotonic() < end and self.process.poll() is None:
+            end, n_starts = time.monotonic() + START_S, 0
+            while time.monotonic() < end:
+                if self.process is None or self.process.poll() is not None:
+                    # One that ends by itself before it is ready cannot run; one that is killed gets another try.
+                    if n_starts > 0 and (self.process.returncode >= 0 or n_starts == TRIES):
+                        break
+                    self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, preexec_fn=end_with_parent)
+                    n_starts += 1
                 try:
                     async with self.client.get("http://bitnet/ready") as answer:
                         if answer.status == 200:
