@@ -50,7 +50,7 @@ void add(const std::array<kind, N>& kinds, char* out, std::size_t size) {
 }
 
 template <std::size_t N>
-std::string with(std::string text, const std::array<kind, N>& kinds) {
+std::string with(const std::string& text, const std::array<kind, N>& kinds) {
   std::array<char, 512> more{};
   add(kinds, more.data(), more.size());
   return text + more.data();
@@ -59,7 +59,7 @@ std::string with(std::string text, const std::array<kind, N>& kinds) {
 }  // namespace
 
 std::string reason(int error) {
-  const std::string text = std::generic_category().message(error);
+  std::string text = std::generic_category().message(error);
   switch (error) {
     case EMFILE:
       return with(text, std::array{open_files});
