@@ -6,6 +6,9 @@ import re
 import unittest
 
 CORE = pathlib.Path(__file__).resolve().parents[2] / "core"
+# What `bitnet analyze-library` searches for in libraries of others. Other files of the core that need such a
+# name take it from there.
+EXEMPT = CORE / "src/plugin/analysis/foreign_names.hpp"
 NAMES = ("adreno amd amdgpu amdxdna apple arc ascend cann cuda cudnn geforce habana hexagon hip hsa i915 icd "
          "intel kfd lavapipe llvmpipe mali mesa moltenvk musa nouveau npuw nvidia nvml nvrtc oneapi opencl "
          "openvino pocl qnn qualcomm radeon rocm rocr rusticl spirv swiftshader sycl tegra vaapi vulkan "
@@ -28,7 +31,8 @@ class Vendors(unittest.TestCase):
 
     def test_the_core_has_none(self):
         found, files = [], 0
-        for file in sorted(CORE.rglob("*")):
+        self.assertTrue(named_in(EXEMPT.read_text(encoding="utf-8")), "needs no exemption")
+        for file in sorted(set(CORE.rglob("*")) - {EXEMPT}):
             if file.suffix in (".hpp", ".cpp", ".h", ".c", ".txt", ".cmake", ".in", ".map"):
                 files += 1
                 for number, line in enumerate(file.read_text(encoding="utf-8").splitlines(), 1):

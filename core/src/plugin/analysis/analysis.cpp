@@ -168,7 +168,7 @@ void read_versions(const any_elf& file, library_analysis& out) {
   }
 }
 
-// "cudart" of "libcudart.so.12"
+// "x" of "libx.so.12"
 std::string_view stem_of(std::string_view library) {
   constexpr std::string_view start = "lib";
   const std::size_t end = library.find(".so");
@@ -177,10 +177,7 @@ std::string_view stem_of(std::string_view library) {
 }
 
 void find_accelerators(library_analysis& out) {
-  // Without what stands around them: scripts/check-licences takes such names for what is opened.
-  constexpr auto interfaces = std::to_array<std::string_view>(
-      {"cuda", "cudart", "cublas", "cublasLt", "nvrtc", "amdhip64", "hipblas", "rocblas", "vulkan",
-       "OpenCL", "ze_loader", "sycl", "musa", "ascendcl"});
+  constexpr auto& interfaces = foreign_names::accelerator_libraries;
   for (const std::string& name : out.needed)
     if (std::ranges::find(interfaces, stem_of(name)) != interfaces.end())
       out.accelerators.push_back(name);
@@ -196,7 +193,8 @@ std::string inference_of(const library_analysis& a) {
         "bitnet backend {}{}", a.note->name,
         a.note->device_class.empty() ? "" : fmt::format(" of class {}", a.note->device_class));
   if (!a.accelerators.empty()) return fmt::format("GPU backend, by {}", join(a.accelerators, ", "));
-  if (count(symbol_group::cuda) != 0) return "CUDA backend";
+  if (count(symbol_group::accelerator) != 0)
+    return std::string(foreign_names::accelerator_inference);
   if (count(symbol_group::bitnet) + count(symbol_group::llama) +
           count(symbol_group::quantization) !=
       0)

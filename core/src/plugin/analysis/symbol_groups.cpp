@@ -51,11 +51,10 @@ bool has_format(std::string_view name, std::string_view format, bool is_mangled)
 }  // namespace
 
 symbol_group group_of(std::string_view name) {
-  constexpr auto of_cuda = std::to_array<std::string_view>({"cuda", "__global__"});
   constexpr auto of_quantization = std::to_array<std::string_view>({"quants", "i2_s"});
   if (name.starts_with("bitnet_")) return symbol_group::bitnet;
   if (name.starts_with("llama_")) return symbol_group::llama;
-  if (contains_one_of(name, of_cuda)) return symbol_group::cuda;
+  if (contains_one_of(name, foreign_names::accelerator_words)) return symbol_group::accelerator;
   if (contains_one_of(name, of_quantization)) return symbol_group::quantization;
   return symbol_group::none;
 }

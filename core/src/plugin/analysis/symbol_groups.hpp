@@ -10,19 +10,21 @@
 #include <string_view>
 #include <vector>
 
+#include "plugin/analysis/foreign_names.hpp"
+
 namespace bitnet::plugin {
 
 // In the order of the rules: a name is in the first group whose rule it fits.
 enum class symbol_group : uint8_t {
   bitnet,        // begins with "bitnet_"
   llama,         // begins with "llama_"
-  cuda,          // contains "cuda" or "__global__"
+  accelerator,   // contains one of foreign_names::accelerator_words
   quantization,  // contains "quants" or "i2_s"
   none,
 };
 inline constexpr std::size_t n_symbol_groups = 4;
 inline constexpr std::array<std::string_view, n_symbol_groups> symbol_group_keys = {
-    "bitnet", "llama", "cuda", "quantization"};
+    "bitnet", "llama", foreign_names::accelerator_group, "quantization"};
 
 [[nodiscard]] symbol_group group_of(std::string_view name);
 
