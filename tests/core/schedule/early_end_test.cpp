@@ -36,7 +36,7 @@ class early_end : public ::testing::Test {
     most_ = most;
   }
 
-  // A step with a prompt of `slow_from` tokens or more takes until its flag is set or, where it
+  // A step with a prompt of `slow_from_` tokens or more takes until its flag is set or, where it
   // stays unset, `patience_`. `during` is called once, when the first such step has begun.
   std::optional<failure> compute(std::span<const slice> slices) {
     std::size_t most = 0;

@@ -25,7 +25,7 @@ inline constexpr std::string_view spm_blank = "\xE2\x96\x81";
 
 using word = std::vector<std::string>;  // symbols
 
-// The words of `sentences`, each but the first with `blank` in front, cut into `symbol_of` letters.
+// The words of `sentences`, each but the first with `blank` in front, cut into letters.
 inline std::vector<word> training_words(std::string_view blank) {
   std::vector<word> words(1);
   for (const char c : sentences) {

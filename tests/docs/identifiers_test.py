@@ -1,0 +1,109 @@
+"""An identifier or a path in backticks, in a page or in a comment, is in the tree.
+
+Read are the pages outside docs/adr and the change logs, which speak of what was, and comments of C, C++,
+CUDA and Python. An identifier is a word in snake_case with an underscore, with or without :: and ().
+A name counts as there when a file other than a page has it outside backticks.
+"""
+
+import pathlib
+import re
+import subprocess
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+CODE = (".c", ".cpp", ".cu", ".cuh", ".h", ".hpp", ".inl", ".py")
+IDENTIFIER = re.compile(r"[a-z][a-z0-9]*(?:_[a-z0-9]+)+|[a-z_0-9]+(?:::[a-z_0-9~]+)+")
+COMMENT = re.compile(r'(?://|#|^\s*\*|""")(.*)')
+PATTERN = re.compile(r"[<>{}$*?|=…: ]|NAME")
+
+# What belongs to others: the name, whose it is
+OF_OTHERS = {
+    "build_bitnet": "a function of llama.cpp",
+    "clean_spaces": "an option of llama.cpp's tokenizer",
+    "generation_settings": "a member that llama-server has and bitnet serve leaves out",
+    "id_slot": "a member that llama-server has and bitnet serve leaves out",
+    "libboost_program_options": "a library's file",
+    "models/bitnet": "a folder of transformers",
+    "models/qwen3_5": "a folder of transformers",
+    "snake_case": "a way of writing",
+}
+# Where a path in a page may begin, beside the root and the page's own folder
+BEGINS = ("tests", "host/src", "core/src")
+
+
+def tracked():
+    done = subprocess.run(["git", "-C", ROOT, "ls-files", "-z"], capture_output=True, text=True, check=False)
+    if done.returncode == 0 and done.stdout:
+        return done.stdout.split("\0")[:-1]
+    return [str(p.relative_to(ROOT)) for p in ROOT.rglob("*")
+            if p.is_file() and p.relative_to(ROOT).parts[0] not in ("build", ".git")]
+
+
+def spans_of(name, content):
+    """What stands in backticks: of a page anywhere, of code in comments."""
+    lines = content.split("\n")
+    if not name.endswith(".md"):
+        lines = [found[1] for line in lines if (found := COMMENT.search(line))]
+    return [span for line in lines for span in re.findall(r"`([^`]+)`", line)]
+
+
+class Tree:
+    def __init__(self, files):
+        """files: {path: text}."""
+        self.paths = set(files) | {str(folder) for f in files for folder in pathlib.PurePath(f).parents}
+        self.words = {part for f in files for part in pathlib.PurePath(f).parts}
+        self.words |= {pathlib.PurePath(f).stem for f in files}
+        self.tops = {f.split("/")[0] for f in files if "/" in f}
+        for name, content in files.items():
+            if not name.endswith(".md"):
+                self.words.update(re.findall(r"\w+", re.sub(r"`[^`\n]*`", " ", content)))
+
+    def misses(self, name, span):
+        if span in OF_OTHERS:
+            return False
+        if IDENTIFIER.fullmatch(span.removesuffix("()")):
+            return any(word not in self.words for word in span.removesuffix("()").split("::") if word)
+        path = re.sub(r"#.*", "", span).rstrip("/")
+        if not name.endswith(".md") or "/" not in path or PATTERN.search(path) or path.split("/")[0] not in self.tops:
+            return False
+        places = [path, str(pathlib.PurePath(name).parent / path), *(f"{begin}/{path}" for begin in BEGINS)]
+        return not any(place in self.paths for place in places)
+
+
+class Identifiers(unittest.TestCase):
+    def test_planted(self):
+        tree = Tree({"core/a.cpp": "int n_rows() { return has_it; }  // `not_code`", "docs/page.md": "`n_rows`"})
+        for name, span, expected in [
+                ("docs/page.md", "n_rows", False), ("docs/page.md", "n_rows()", False),
+                ("docs/page.md", "n_columns", True), ("docs/page.md", "core::n_rows", False),
+                ("docs/page.md", "core::n_columns", True), ("core/a.cpp", "not_code", True),
+                ("docs/page.md", "core/a.cpp", False), ("docs/page.md", "core/b.cpp", True),
+                ("docs/page.md", "core/*.cpp", False), ("docs/page.md", "elsewhere/b.cpp", False),
+                ("docs/page.md", "id_slot", False)]:
+            self.assertEqual(tree.misses(name, span), expected, span)
+        self.assertEqual(spans_of("a.cpp", "auto x = \"`no_comment`\";\nint y;  // `a_comment`"), ["a_comment"])
+        self.assertEqual(spans_of("a.md", "`one` and `two`"), ["one", "two"])
+
+    def test_tree(self):
+        files = {}
+        for name in tracked():
+            try:
+                files[name] = (ROOT / name).read_text(encoding="utf-8")
+            except (UnicodeDecodeError, OSError):
+                continue
+        tree, found, looked, used = Tree(files), [], 0, set()
+        for name, content in files.items():
+            if "CHANGELOG" in name or name.startswith("docs/adr/") or not name.endswith((*CODE, ".md")):
+                continue
+            for span in spans_of(name, content):
+                looked += 1
+                used.add(span)
+                if tree.misses(name, span):
+                    found.append(f"{name}: `{span}`")
+        self.assertGreater(looked, 3000)
+        self.assertEqual(found, [], "names that no file of the tree has")
+        self.assertEqual(sorted(set(OF_OTHERS) - used), [], "nothing uses these")
+
+
+if __name__ == "__main__":
+    unittest.main()
