@@ -16,6 +16,7 @@
 #include "serve/serve_routes.hpp"
 #include "service/supervisor.hpp"
 #include "system/limits.hpp"
+#include "trace/span_exporter.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -89,6 +90,24 @@ result<http::listen_options> places_of(const invocation& in) {
   out.host.clear();
   out.unix_path.clear();
   return out;
+}
+
+// What becomes known of each answer.
+void on_answer(const invocation& in, trace::span_exporter* traces, const http::access_line& line) {
+  if (in.out.wants(log_level::detail)) in.out.detail(access_text(line), access_facts(line));
+  if (traces == nullptr) return;
+  if (auto one = trace::span_of(line, std::chrono::system_clock::now()))
+    traces->add(*std::move(one));
+}
+
+// Of --otlp-traces-endpoint; NULL where it is not given.
+result<std::unique_ptr<trace::span_exporter>> exporter_of(const invocation& in) {
+  const std::string& url = in.set.text("otlp-traces-endpoint");
+  if (url.empty()) return nullptr;
+  auto to = trace::collector_of(url);
+  if (!to) return std::unexpected(to.error());
+  return std::make_unique<trace::span_exporter>(
+      *std::move(to), bitnet_version(), [&in](const std::string& what) { in.out.warning(what); });
 }
 
 // ---- the service -------------------------------------------------------------------------------
@@ -181,6 +200,8 @@ result<int> serve_command(const invocation& in) {
   if (!choice) return std::unexpected(choice.error());
   auto where = places_of(in);
   if (!where) return std::unexpected(where.error());
+  const auto traces = exporter_of(in);
+  if (!traces) return std::unexpected(traces.error());
 
   // What is declared first ends last: connections hold requests, and these use models.
   runtime_handle runtime;
@@ -189,21 +210,18 @@ result<int> serve_command(const invocation& in) {
   boost::asio::io_context io;
   std::unique_ptr<model_table> models;
   std::unique_ptr<serving> engine;
-  served with{.life = &life, .has_page = in.set.flag("webui")};
+  served with{.life = &life, .has_page = in.set.flag("webui"), .traces = traces->get()};
   std::unique_ptr<http::server> server;
   with.n_connections = [&server] { return server->n_connections(); };
 
   // Addresses and keys that cannot be used are reported before a backend is asked.
   auto rules = policy_of(in.set, with);
   if (!rules) return std::unexpected(rules.error());
-  auto listens =
-      http::server::open(io, *std::move(rules), *std::move(where),
-                         {.on_answer =
-                              [&in](const http::access_line& line) {
-                                if (in.out.wants(log_level::detail))
-                                  in.out.detail(access_text(line), access_facts(line));
-                              },
-                          .on_trouble = [&in](const std::string& text) { in.out.warning(text); }});
+  auto listens = http::server::open(
+      io, *std::move(rules), *std::move(where),
+      {.on_answer =
+           [&in, to = traces->get()](const http::access_line& line) { on_answer(in, to, line); },
+       .on_trouble = [&in](const std::string& text) { in.out.warning(text); }});
   if (!listens) return std::unexpected(listens.error());
   server = *std::move(listens);
 

@@ -2,30 +2,16 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
 #include <string_view>
 
+#include "http/trace_context.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host::http {
 namespace {
 
 constexpr int client_closed = 499;
-
-// "00-<32 digits>-<16 digits>-<2 digits>", of lower-case hexadecimal digits; neither version ff nor
-// an id of zeros (W3C Trace Context).
-bool is_traceparent(std::string_view text) {
-  constexpr std::string_view form = "xx-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
-  const bool has_form = std::ranges::equal(text, form, [](char c, char of_form) {
-    const bool is_digit = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
-    return of_form == 'x' ? is_digit : c == of_form;
-  });
-  const auto is_zero = [&](std::size_t at, std::size_t n) {
-    return text.substr(at, n).find_first_not_of('0') == std::string_view::npos;
-  };
-  return has_form && !text.starts_with("ff") && !is_zero(3, 32) && !is_zero(36, 16);
-}
 
 double ms_of(const access_line& line) {
   return std::chrono::duration<double, std::milli>(line.took).count();
@@ -49,7 +35,7 @@ std::string access_text(const access_line& line) {
                                 line.body_bytes, ms_of(line), line.asked.id);
   if (!line.model.empty()) out += fmt::format(" model={}", text::printable_ascii(line.model, " "));
   const std::string_view trace = line.asked.value_of("traceparent");
-  if (is_traceparent(trace)) out += fmt::format(" traceparent={}", trace);
+  if (trace_context_of(trace)) out += fmt::format(" traceparent={}", trace);
   return out;
 }
 
@@ -65,7 +51,7 @@ log_facts access_facts(const access_line& line) {
                            {"request_id", line.asked.id}}};
   if (!line.model.empty()) out.fields.push_back({"model", std::string(line.model)});
   const std::string_view trace = line.asked.value_of("traceparent");
-  if (is_traceparent(trace)) out.fields.push_back({"traceparent", std::string(trace)});
+  if (trace_context_of(trace)) out.fields.push_back({"traceparent", std::string(trace)});
   return out;
 }
 

@@ -208,7 +208,8 @@ void connection::log(const exchange& ended, bool is_whole) {
              .body_bytes = ended.body_bytes(),
              .took = clock::now() - ended.began(),
              .is_whole = is_whole,
-             .model = ended.model()});
+             .model = ended.model(),
+             .measured = ended.measured()});
 }
 
 // ---- writing -----------------------------------------------------------------------------------

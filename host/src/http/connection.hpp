@@ -11,6 +11,7 @@
 #include <chrono>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -29,8 +30,9 @@ struct access_line {
   int status = 0;  // 0: the client went before it was answered
   std::size_t body_bytes = 0;
   std::chrono::nanoseconds took{0};
-  bool is_whole = false;        // false: the client went, or the answer was broken off
-  std::string_view model = {};  // that answered; "": not known
+  bool is_whole = false;                     // false: the client went, or the answer was broken off
+  std::string_view model = {};               // that answered; "": not known
+  std::span<const log_field> measured = {};  // by its handler
 };
 
 // What connections share: the server.

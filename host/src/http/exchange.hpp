@@ -10,9 +10,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "http/answer.hpp"
 #include "http/request.hpp"
+#include "log/log_line.hpp"
 
 namespace bitnet::host::http {
 
@@ -66,6 +68,9 @@ class exchange {
   // The model that answers, for the log.
   void set_model(std::string name) { model_ = std::move(name); }
   [[nodiscard]] const std::string& model() const { return model_; }
+  // What the answer took and has, for traces.
+  void set_measured(std::vector<log_field> what) { measured_ = std::move(what); }
+  [[nodiscard]] const std::vector<log_field>& measured() const { return measured_; }
 
   // ---- for the connection ----
   void client_is_gone();
@@ -91,6 +96,7 @@ class exchange {
   int status_ = 0;
   std::size_t body_bytes_ = 0;
   std::string model_;  // "": not known
+  std::vector<log_field> measured_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::function<void()> on_gone_, on_room_;
 };

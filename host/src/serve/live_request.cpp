@@ -76,7 +76,11 @@ class prompt_reader final : public event_reader {
 // ---- the body ----------------------------------------------------------------------------------
 
 live_request::live_request(serving& in, const openai::api_form& form, http::exchange_ptr client)
-    : in_(in), form_(form), client_(std::move(client)), open_(in.open_work()) {}
+    : in_(in),
+      form_(form),
+      client_(std::move(client)),
+      open_(in.open_work()),
+      facts_(client_->began()) {}
 
 void live_request::begin(serving& in, const openai::api_form& form,
                          const http::exchange_ptr& client) {
@@ -230,7 +234,9 @@ bool live_request::has_room() const {
 
 void live_request::take(std::size_t prompt, const bitnet_event& e) {
   if (client_->is_over()) return;
+  facts_.take(e, clock::now());
   const bool is_end = e.kind == BITNET_EVENT_END;
+  if (is_end || e.kind == BITNET_EVENT_FAILED) client_->set_measured(facts_.fields());
   if (e.kind == BITNET_EVENT_FAILED || (is_end && e.stop_reason == BITNET_STOP_CANCELLED))
     return fail(error_of_event(e));
   if (is_end) took_.take_end(e);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "openai/api_form.hpp"
+#include "serve/request_facts.hpp"
 #include "serve/serving.hpp"
 
 namespace bitnet::host {
@@ -67,6 +68,7 @@ class live_request : public std::enable_shared_from_this<live_request> {
   std::vector<bitnet_request*> running_;  // of each prompt; NULL: it does not run
   submitted begun_;                       // until the loop knows them
   openai::timings took_;
+  request_facts facts_;  // of all prompts
   std::unique_ptr<openai::answer_writer> writer_;
   bool is_stream_ = false;  // of its answer
 };

@@ -32,6 +32,11 @@ std::string metrics_body(const served& with) {
   out.begin("bitnet_log_lines_dropped_total", "counter",
             "Lines of the log that were dropped, as they came faster than they could be written.");
   out.sample(static_cast<double>(n_log_lines_dropped()));
+  out.begin("bitnet_spans_sent_total", "counter", "Spans that the collector of traces took.");
+  out.sample(with.traces == nullptr ? 0 : static_cast<double>(with.traces->n_sent()));
+  out.begin("bitnet_spans_dropped_total", "counter",
+            "Spans that the collector of traces refused, or took too late.");
+  out.sample(with.traces == nullptr ? 0 : static_cast<double>(with.traces->n_dropped()));
   write_process(out);
   return with.engine->metrics(with.n_connections()) + out.text();
 }

@@ -6,6 +6,7 @@
 
 #include "http/routes.hpp"
 #include "serve/serving.hpp"
+#include "trace/span_exporter.hpp"
 
 namespace bitnet::host {
 
@@ -14,7 +15,8 @@ struct served {
   serving* engine = nullptr;
   service_life* life = nullptr;
   std::function<std::size_t()> n_connections = {};
-  bool has_page = true;  // the page for browsers, at "/"
+  bool has_page = true;                          // the page for browsers, at "/"
+  const trace::span_exporter* traces = nullptr;  // nullptr: none are sent
 };
 
 // `with` outlives the table.
