@@ -47,12 +47,14 @@ uint32_t cost_model::prompt_tokens(uint32_t n_decodes) const {
   if (n_decodes == 0) return no_bound;
   const of_decodes& alone = decodes_[kind_of(n_decodes)];
   if (!alone.ns.known() || alone.steps_since >= most_unmeasured) return 0;
-  if (!prompt_ns_.known()) return chunk_tokens;
+  const uint32_t least_rows = (n_decodes + least_chunk + tile_rows - 1) / tile_rows * tile_rows;
+  if (!prompt_ns_.known()) return least_rows - n_decodes;
   const double room = (stretch_ - 1) * alone.ns.value();
   if (prompt_ns_.value() <= 0) return no_bound;
-  const double chunks = room / prompt_ns_.value() / chunk_tokens;
-  constexpr double most_chunks = no_bound / chunk_tokens;
-  return std::max(static_cast<uint32_t>(std::min(chunks, most_chunks)), 1U) * chunk_tokens;
+  const double tiles = (n_decodes + room / prompt_ns_.value()) / tile_rows;
+  constexpr double most_tiles = no_bound / tile_rows;
+  const auto rows = static_cast<uint32_t>(std::min(tiles, most_tiles)) * tile_rows;
+  return std::max(rows, least_rows) - n_decodes;
 }
 
 }  // namespace bitnet::schedule

@@ -11,8 +11,11 @@
 
 namespace bitnet::schedule {
 
-// The least chunk of a prompt beside decodes, and the unit of larger ones: kernels take rows by 16.
-inline constexpr uint32_t chunk_tokens = 16;
+// Kernels take rows by 8 and 16, a decode being one row and a token of a prompt another: where the
+// cost bounds the prompts of a step, all of its rows together are a multiple of this.
+inline constexpr uint32_t tile_rows = 8;
+// Prompts get at least so many tokens of a step beside decodes.
+inline constexpr uint32_t least_chunk = 8;
 
 class cost_model {
  public:
@@ -22,8 +25,8 @@ class cost_model {
   // A step of `n_decodes` sequences, and of `n_prompt` tokens beside them, took so long.
   void learn(uint32_t n_decodes, uint32_t n_prompt, std::chrono::nanoseconds took);
 
-  // Whole chunks, at least one. 0: the next step is to have decodes alone, since what they take is
-  // not known, or was measured too long ago.
+  // At least least_chunk, and a whole number of tiles together with the decodes. 0: the next step is
+  // to have decodes alone, since what they take is not known, or was measured too long ago.
   [[nodiscard]] uint32_t prompt_tokens(uint32_t n_decodes) const;
   // What a step of so many decodes alone takes, in nanoseconds; 0: it is not known.
   [[nodiscard]] double decode_ns(uint32_t n_decodes) const;

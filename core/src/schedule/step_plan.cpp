@@ -7,22 +7,20 @@
 namespace bitnet::schedule {
 namespace {
 
-// What chunks are whole numbers of.
-uint32_t unit_of(uint32_t step_tokens) {
-  return std::clamp(step_tokens / 2, 1U, chunk_tokens);
+// What decodes leave to prompts at least.
+uint32_t room_for_prompts(uint32_t step_tokens) {
+  return std::clamp(step_tokens / 2, 1U, 2 * tile_rows);
 }
 
-uint32_t chunk_of(const work& w, uint32_t most, uint32_t unit) {
-  uint64_t end = w.tokens;
-  if (w.break_at > 0) end = std::min(end, w.break_at);
-  if (end <= most) return static_cast<uint32_t>(end);
-  return most / unit * unit;
+uint32_t chunk_of(const work& w, uint32_t most) {
+  const uint64_t end = w.break_at > 0 ? std::min(w.tokens, w.break_at) : w.tokens;
+  return static_cast<uint32_t>(std::min<uint64_t>(end, most));
 }
 
 }  // namespace
 
 uint32_t max_running_of(const step_limits& most) {
-  const uint32_t decodes = most.max_tokens - unit_of(most.max_tokens);
+  const uint32_t decodes = most.max_tokens - room_for_prompts(most.max_tokens);
   return std::max(1U, std::min({most.max_sequences, most.max_outputs, decodes}));
 }
 
@@ -40,7 +38,7 @@ void plan_step(std::span<const work> all, std::span<const uint32_t> order, const
   if (!shares.empty()) left = std::min(left, most.prompt_tokens);
   for (const uint32_t i : order) {
     if (all[i].is_decode()) continue;
-    const uint32_t n = chunk_of(all[i], left, unit_of(most.tokens));
+    const uint32_t n = chunk_of(all[i], left);
     if (n == 0) continue;
     shares.push_back({i, n});
     left -= n;

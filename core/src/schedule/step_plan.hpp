@@ -3,8 +3,7 @@
 // prompts.
 //
 // Bounds   prompts get what the decodes leave of the step's tokens, and no more than
-//          step_bounds::prompt_tokens together. A chunk that does not end its prompt is a whole
-//          number of chunk_tokens, or of half a step where that is less.
+//          step_bounds::prompt_tokens together.
 
 #include <cstdint>
 #include <span>

@@ -21,31 +21,28 @@ TEST(step_plan, decodes_first_then_chunks_of_prompts) {
       {{{1}, {1}}, {}, {64, any}, {{0, 1}, {1, 1}}, "decodes alone"},
       {{{100}}, {0}, {64, any}, {{0, 64}}, "a prompt takes the whole step"},
       {{{40}}, {0}, {64, any}, {{0, 40}}, "or what it has"},
-      {{{100}, {1}, {1}},
-       {0},
-       {64, any},
-       {{1, 1}, {2, 1}, {0, 48}},
-       "decodes first; 62 are left, and 48 are whole chunks"},
+      {{{100}, {1}, {1}}, {0}, {64, any}, {{1, 1}, {2, 1}, {0, 62}}, "decodes first; 62 are left"},
       {{{100}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 16}}, "what the cost model lets"},
-      {{{17}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 16}}, "one more than a chunk waits"},
-      {{{10}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 10}}, "the end of a prompt is no whole chunk"},
+      {{{17}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 16}}, "one more than the bound waits"},
+      {{{10}, {1}}, {0}, {64, 16}, {{1, 1}, {0, 10}}, "the end of a prompt"},
+      {{{10}, {1}, {9}}, {0, 2}, {64, 15}, {{1, 1}, {0, 10}, {2, 5}}, "the next has the rest"},
       {{{100}, {1}}, {0}, {64, 0}, {{1, 1}}, "decodes are measured alone"},
       {{{100}}, {0}, {64, 0}, {{0, 64}}, "there is nothing to measure"},
       {{{20}, {100}, {30}},
        {2, 0, 1},
        {64, any},
-       {{2, 30}, {0, 20}},
-       "prompts in their order; of 14 tokens the third has no whole chunk"},
+       {{2, 30}, {0, 20}, {1, 14}},
+       "prompts in their order"},
       {{{20}, {100}, {30}}, {1, 0, 2}, {64, any}, {{1, 64}}, "the first takes all"},
-      {{{200}, {1}}, {0}, {300, 40}, {{1, 1}, {0, 32}}, "whole chunks of the bound"},
+      {{{200}, {1}}, {0}, {300, 40}, {{1, 1}, {0, 40}}, "all of the bound"},
       {{{200, 30}}, {0}, {64, any}, {{0, 30}}, "a state is kept behind the 30th"},
       {{{20, 30}}, {0}, {64, any}, {{0, 20}}, "which is behind its end"},
-      {{{200, 100}, {1}}, {0}, {64, any}, {{1, 1}, {0, 48}}, "which this step does not reach"},
+      {{{200, 100}, {1}}, {0}, {64, any}, {{1, 1}, {0, 63}}, "which this step does not reach"},
       {{{100}, {1}, {1}},
        {0},
        {5, any},
-       {{1, 1}, {2, 1}, {0, 2}},
-       "a step of 5 has chunks of 2: prompts go on whatever its size"},
+       {{1, 1}, {2, 1}, {0, 3}},
+       "a step of 5: prompts go on whatever its size"},
       {{{100}}, {0}, {1, any}, {{0, 1}}, "a step of one token"},
   };
   for (const auto& row : rows) {
@@ -88,7 +85,7 @@ TEST(step_plan, whatever_is_to_do_the_first_prompt_goes_on) {
     for (const uint64_t left : {2U, 15U, 16U, 17U, 1000U}) {
       all.back() = {left};
       std::vector<share> got;
-      plan_step(all, indices{n - 1}, {max_tokens, chunk_tokens}, got);
+      plan_step(all, indices{n - 1}, {max_tokens, tile_rows}, got);
       EXPECT_EQ(got.size(), n) << max_tokens << " tokens, " << left << " left";
       uint32_t tokens = 0;
       for (const share& s : got) tokens += s.n_tokens;
