@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Who the backend is, and its one exported symbol. The SDK's interpreter does the rest: memory,
+// The backend's identity, and its one exported symbol. The SDK's interpreter does the rest: memory,
 // weights, programs, queues, threads.
 
 #include <cstdio>

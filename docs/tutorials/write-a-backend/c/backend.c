@@ -255,7 +255,7 @@ BITNET_BACKEND_EXPORT bitnet_status BITNET_BACKEND_ENTRY(const bitnet_host_v0* h
                                                          bitnet_error* err) {
   const uint32_t room = out ? out->struct_size : 0, newest = BITNET_ABI_MINOR;
   const uint32_t oldest = BITNET_ABI_OLDEST_MINOR;
-  /* Whoever cannot call `close` could not end what this call opens. */
+  /* A host that cannot call `close` could not end what this call opens. */
   if (room < offsetof(bitnet_backend_v0, device_count))
     return fail(err, BITNET_INVALID_ARGUMENT, "entry",
                 "the host's table is too short: it has no `close`; update the host");

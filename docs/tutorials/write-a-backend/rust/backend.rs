@@ -524,7 +524,7 @@ pub unsafe extern "C" fn bitnet_backend_abi0(
     guarded(err, "entry", || {
         QUIET.call_once(|| std::panic::set_hook(Box::new(|_| {})));
         let room = *given(out as *const u32)?;
-        // Where `close` ends: whoever cannot call it could not end what this call opens.
+        // Where `close` ends: a host that cannot call it could not end what this call opens.
         if room < 80 {
             return failure(
                 INVALID_ARGUMENT,

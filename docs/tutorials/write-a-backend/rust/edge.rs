@@ -65,7 +65,7 @@ fn name_of<T>() -> &'static str {
 /// What a pointer of the host's means.
 ///
 /// # Safety
-/// It is null, or there is such a thing and nobody changes it meanwhile.
+/// It is null, or there is such a thing and no other thread changes it meanwhile.
 pub unsafe fn given<'a, T>(p: *const T) -> Result<&'a T, Failure> {
     match p.as_ref() {
         Some(thing) => Ok(thing),
@@ -79,7 +79,7 @@ pub unsafe fn given<'a, T>(p: *const T) -> Result<&'a T, Failure> {
 /// The same where it is written.
 ///
 /// # Safety
-/// And nobody reads it meanwhile.
+/// And no other thread reads it meanwhile.
 pub unsafe fn place<'a, T>(p: *mut T) -> Result<&'a mut T, Failure> {
     given(p)?;
     Ok(&mut *p)
