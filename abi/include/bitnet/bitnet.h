@@ -148,7 +148,7 @@ BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* ou
 
 /* ---- plugin files --------------------------------------------------------------------------- */
 
-/* Looks at a plugin file as the loader would, without running it, and tells all that it finds.
+/* Checks a plugin file as the loader would, without running it, and reports all that it finds.
  * `manifest`, if not NULL, has the hash and the packages of missing libraries. `report` receives a
  * JSON text once: {file, bytes, name?, version?, vendor?, license?, abi?, build_id?, errors,
  * warnings, findings[{check, level: ok|warning|error, code, text, hint?}]}. BITNET_OK also with
@@ -231,7 +231,7 @@ typedef int32_t (*bitnet_progress_callback)(void* user, uint64_t done, uint64_t 
  * output head goes with them; the others, with the embedding, lie on the best CPU. AUTO: all, or as
  * many as fit. COUNT: n_gpu_layers; as many as the model has are all but the embedding, more are
  * all of it. What a device has no room for is BITNET_OUT_OF_DEVICE_MEMORY before a weight is read,
- * with the bytes that are missing; memory that a device tells nothing of is not counted. */
+ * with the bytes that are missing; memory that a device does not report is not counted. */
 #define BITNET_GPU_LAYERS_AUTO 0u
 #define BITNET_GPU_LAYERS_ALL 1u
 #define BITNET_GPU_LAYERS_COUNT 2u
@@ -633,11 +633,10 @@ BITNET_API uint64_t bitnet_session_capacity(const bitnet_session* session);
 /* Forgets all but the first n tokens. */
 BITNET_API bitnet_status bitnet_session_truncate(bitnet_session* session, uint64_t n,
                                                  bitnet_error* err);
-/* Stops the bitnet_generate, bitnet_session_eval or bitnet_embed that runs, or else the next one,
- * soon after its begin: it counts once, and for no call after the one that it came before or
- * during. Async-signal-safe. */
+/* Cancels the bitnet_generate, bitnet_session_eval or bitnet_embed that runs, or the next one, soon
+ * after its begin, if none runs. It affects exactly one call. Async-signal-safe. */
 BITNET_API void bitnet_session_cancel(bitnet_session* session);
-/* Takes back a cancel that no call has met yet. */
+/* Takes back a cancel that has not stopped a call yet. */
 BITNET_API void bitnet_session_clear_cancel(bitnet_session* session);
 
 typedef struct bitnet_logit_bias {
@@ -992,7 +991,7 @@ BITNET_API bitnet_status bitnet_scheduler_restore(bitnet_scheduler* scheduler, c
  * EPOLLET it is reported once for the requests that got events since the last
  * bitnet_scheduler_wait. It belongs to the scheduler; do not read from it. -1 without one. */
 BITNET_API int32_t bitnet_scheduler_descriptor(const bitnet_scheduler* scheduler);
-/* A request that has events which nobody took, in the order in which they became ready; waits for
+/* A request with events that were not taken yet, in the order in which they became ready; waits for
  * one for at most timeout_ms. BITNET_TIMEOUT: there is none. */
 BITNET_API bitnet_status bitnet_scheduler_wait(bitnet_scheduler* scheduler, uint32_t timeout_ms,
                                                bitnet_request** out, bitnet_error* err);

@@ -31,7 +31,7 @@ static inline const char* bitnet_wrong_handle(const void* handle) {
   return handle == NULL ? "succeeds and gives no handle" : NULL;
 }
 
-/* Of buffer_map, asked twice; 0 as the alignment if the device tells none. */
+/* Of buffer_map, called twice; 0 as the alignment if the device reports none. */
 static inline const char* bitnet_wrong_mapping(const void* address, const void* again,
                                                uint64_t bytes, uint32_t alignment_bytes) {
   const uint64_t at = (uint64_t)(uintptr_t)address;
@@ -177,8 +177,8 @@ static inline const char* bitnet_wrong_largest(const bitnet_largest* row, uint32
   return NULL;
 }
 
-/* A logit that no computation gives: put where a step will write, it tells afterwards whether one
- * was written. A quiet NaN. */
+/* A logit that no computation gives. If it stands where a step writes its logits, it shows
+ * afterwards whether one was written. A quiet NaN. */
 #define BITNET_UNWRITTEN_LOGIT_BITS 0x7fe1b17eu
 
 #ifdef __cplusplus

@@ -274,7 +274,7 @@ typedef struct bitnet_backend_v0 {
    * [any] [instant] */
   const bitnet_interface_header* (*query_interface)(bitnet_backend* self, bitnet_str name,
                                                     uint32_t min_version);
-  /* What the device is doing; members that cannot be told are left out of `known`.
+  /* What the device is doing; members that the plugin cannot fill are left out of `known`.
    * Fails: BITNET_UNSUPPORTED. [any] [short] */
   bitnet_status (*device_status)(bitnet_device* device, bitnet_device_status* out,
                                  bitnet_error* err);

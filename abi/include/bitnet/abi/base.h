@@ -5,9 +5,9 @@
  *            (`_bytes`, `_ns`).
  * Growth     structs that one side hands to the other start with struct_size and only grow at the
  *            end. A reader uses a field only if BITNET_HAS_FIELD says that it is there. Arrays of
- *            structs travel with the size of one element. Who asks for an answer sets struct_size
- *            (or the element's size) and zeroes the rest; who answers writes no more than that, and
- *            leaves struct_size as it was.
+ *            structs travel with the size of one element. The caller that asks for an answer sets
+ *            struct_size (or the element's size) and zeroes the rest; the callee writes no more
+ *            than that, and leaves struct_size as it was.
  * Minors     what a minor adds is 0 in structs that a host sends to a plugin that agreed on an
  *            older one (bitnet_backend_v0::abi_minor).
  * Unknown    what a receiver does not understand it answers with BITNET_UNSUPPORTED, or with
@@ -22,8 +22,9 @@
  *            ignored.
  * Private    ids from BITNET_PRIVATE on (BITNET_PRIVATE_STATUS for statuses) and interfaces whose
  *            names begin with a domain of their author ("org.example.thing") are free for anyone.
- * Ownership  out parameters are written on success only, unless said otherwise. Whoever hands out
- *            a handle also provides the call that takes it back. Every pointer knows its length.
+ * Ownership  out parameters are written on success only, unless said otherwise. The side that hands
+ *            out a handle also provides the call that takes it back. Every pointer knows its
+ *            length.
  * Tags       each function states its thread rule and its time class:
  *            [any] from any thread; [device] one call at a time per device; [queue] one call at a
  *            time per queue; [instant] < 1 ms; [short] < 100 ms; [long] reports cancellation.

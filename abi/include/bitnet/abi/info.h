@@ -78,8 +78,8 @@ typedef struct bitnet_kernel_info {
   char id[64];
 } bitnet_kernel_info;
 
-/* What a device is doing now; see device_status. `known` says which members were told: the others
- * mean nothing. */
+/* What a device is doing now; see device_status. `known` says which members were filled in: the
+ * others mean nothing. */
 #define BITNET_STATUS_MEMORY 1u /* memory_total_bytes, memory_free_bytes        */
 #define BITNET_STATUS_POOL 2u   /* pool_bytes, pool_used_bytes                  */
 #define BITNET_STATUS_UTILISATION 4u
@@ -104,7 +104,7 @@ typedef struct bitnet_device_status {
   uint32_t struct_size;
   uint32_t known; /* BITNET_STATUS_* */
   uint64_t memory_total_bytes;
-  uint64_t memory_free_bytes; /* for whoever asks next, other programs counted */
+  uint64_t memory_free_bytes; /* without what other programs use               */
   uint64_t pool_bytes;        /* that the plugin took from the driver          */
   uint64_t pool_used_bytes;   /* of which objects of the core have             */
   uint32_t utilisation_percent;

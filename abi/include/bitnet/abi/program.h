@@ -60,7 +60,7 @@ typedef struct bitnet_port {
                      BITNET_NONE, and there is one port of the role at most */
 } bitnet_port;
 
-/* The largest logits of an output row by their ids, so that nobody has to look at a whole row. The
+/* The largest logits of an output row by their ids, so that no caller has to read a whole row. The
  * core sets `count` to BITNET_NONE before a step. Of a step whose top_logits is n, 0 < n <=
  * BITNET_MOST_LARGEST, the plugin may then list of each row the n largest and what equals the n-th,
  * and others beside them: in any order, each id once, with the values that top_logits = 0 would
