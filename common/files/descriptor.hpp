@@ -19,7 +19,7 @@ class descriptor {
     if (fd_ >= 0) ::close(fd_);
   }
   [[nodiscard]] int get() const { return fd_; }
-  // Who takes it closes it.
+  // The caller closes it.
   [[nodiscard]] int release() { return std::exchange(fd_, -1); }
   [[nodiscard]] explicit operator bool() const { return fd_ >= 0; }
 

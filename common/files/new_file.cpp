@@ -63,7 +63,8 @@ new_file::outcome new_file::open_in_place() {
 new_file::outcome new_file::open_beside(mode_t mode) {
   const int folder = at_.folder.get();
   if (at_.found) {
-    // Renaming asks for the folder only; who may not write the old file shall not replace it.
+    // Renaming needs rights to the folder only; a user who may not write the old file shall not
+    // replace it.
     if (::faccessat(folder, at_.name.c_str(), W_OK, AT_EACCESS) != 0) return refuse(errno);
     mode = S_IRUSR | S_IWUSR;  // until it gets the old one's
   }

@@ -86,7 +86,7 @@ class walk {
                                       const struct stat& s, place& out) {
     if (s.st_uid != 0 && s.st_uid != ::geteuid())
       return refuse(EACCES, "'" + step + "' is a link of uid " + std::to_string(s.st_uid) +
-                                ", who decides where it leads; name the file itself");
+                                ", which could change where it leads; name the file itself");
     std::array<char, PATH_MAX> text{};
     const ssize_t size = ::readlinkat(link.get(), "", text.data(), text.size());
     if (size <= 0) return refuse(errno);

@@ -1,10 +1,10 @@
 #pragma once
-// Where a path that somebody named for writing leads, held open: nobody can lead it elsewhere
-// afterwards.
+// The place to which a path for writing leads, held open, so that no other process can redirect the
+// path afterwards.
 //
 // Links   of root are followed, and those of the effective user as long as the file lies in a
-//         folder of root or of that user. Links of anybody else are not: whoever owns one decides
-//         what is written over.
+//         folder of root or of that user. Links of other users are not: the owner of a link would
+//         decide which file is overwritten.
 
 #include <sys/stat.h>
 

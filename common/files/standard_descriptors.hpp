@@ -1,5 +1,5 @@
 #pragma once
-// Standard input, output and error, whoever started the program.
+// Standard input, output and error, however the program was started.
 
 namespace bitnet::files {
 

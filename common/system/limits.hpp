@@ -1,6 +1,6 @@
 #pragma once
-// The limits that the system sets for a process (getrlimit(2)), in the words of messages: who meets
-// one reads which it is and how large.
+// The limits that the system sets for a process (getrlimit(2)), in the words of messages: when one
+// is reached, the message names it and its size.
 
 #include <cstddef>
 #include <string>

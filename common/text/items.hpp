@@ -14,7 +14,7 @@ namespace bitnet::text {
 }
 
 // What stands between separators, without the blanks around it. A blank inside an item stays, so
-// that nobody takes two words for one; an item may be empty, as the whole text may.
+// that two words do not become one; an item may be empty, as the whole text may.
 [[nodiscard]] inline std::vector<std::string_view> items(std::string_view text,
                                                          char separator = ',') {
   std::vector<std::string_view> out;
