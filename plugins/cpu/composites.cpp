@@ -28,7 +28,7 @@ const isa_form& isa_of(const call& c) {
   return *static_cast<const isa_form*>(c.engine);
 }
 
-// [RMS_NORM], ACT_QUANT_I8 of row r. What the norm makes goes to `normed` (k), as nobody reads it.
+// [RMS_NORM], ACT_QUANT_I8 of row r. The norm's result goes to `normed` (k): no other op reads it.
 void norm_quant(const call* norm, const call& quant, uint64_t r, float* normed, int8_t* codes,
                 float* scale) {
   const row_kernels& rows_of = isa_of(quant).rows;
@@ -153,7 +153,7 @@ void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
 void attn_out(const call* body, const roles& parts, team& workers) noexcept {
   const call& attention = body[parts.attention];
   if (attention.rows >= fewest_attending) {
-    // The later a token, the more it sees: who has the earlier ones takes some of the others'.
+    // A later token attends to more keys, so workers with earlier tokens take some of the others'.
     workers.deal(attention.rows * static_cast<uint64_t>(attention.ints[2]), 1,
                  [&](const share& s) { attention_of_tokens(isa_of(attention), attention, s); });
   } else {

@@ -94,8 +94,8 @@ void meter::read(bitnet_device_status& out) {
   add_temperature(out);
 }
 
-// Of control groups (version 2) the tightest counts, as the kernel ends who goes beyond it. Pages
-// of files that nobody used lately are given up before that.
+// Of control groups (version 2) the tightest counts, as the kernel kills a process that exceeds it.
+// Before that it reclaims pages of files that were not used lately.
 void meter::add_memory(bitnet_device_status& out) const {
   const std::string all = content(root_ + "proc/meminfo");
   const auto total = number_at(all, "MemTotal:"), free = number_at(all, "MemAvailable:");

@@ -3,7 +3,7 @@
 // implements it; gpu-common makes a whole backend of it.
 //
 // Errors   every call that can fail returns a status and says why through the reporter.
-// Owner    whoever is given a unique_ptr; objects die before the device that made them.
+// Owner    the holder of the unique_ptr; objects die before the device that made them.
 // Threads  a device's and its queues' calls come one at a time; gpu-common sees to it. But wait(),
 //          poll() and status() come at any time, from any thread.
 // Bytes    all sizes and offsets, unless the name says otherwise. Memory is made of 32-bit words.
@@ -121,7 +121,7 @@ class device {
   virtual const facts& describe() const noexcept = 0;
   // The profiler that wants to know what is done, the same as long as the device lives, or nullptr.
   virtual gpu::watcher* watcher() const noexcept { return nullptr; }
-  // Fills what the driver tells of bitnet_device_status and names it in `known`; the pool is
+  // Fills what the driver reports of bitnet_device_status and names it in `known`; the pool is
   // gpu-common's.
   virtual bitnet_status status(bitnet_device_status&, const sdk::reporter&) const {
     return BITNET_OK;

@@ -24,7 +24,7 @@ class finder {
         if (v != BITNET_NONE) ++readers_[v];
     }
     for (uint64_t v = 0; v < graph_.values.size(); ++v)
-      if (graph_.external[v]) ++readers_[v];  // whoever it goes to
+      if (graph_.external[v]) ++readers_[v];  // the reader is outside
     found_.of.resize(graph_.ops.size());
     for (uint64_t i = 0; i < graph_.ops.size(); ++i) find_fusion(i);
     for (uint64_t i = 0; i < graph_.ops.size(); ++i)
@@ -33,7 +33,7 @@ class finder {
   }
 
  private:
-  // The op that writes `value`, if it is an `op` and nobody else reads the value.
+  // The op that writes `value`, if it is an `op` and no other op reads the value.
   uint64_t only_source(uint32_t value, uint32_t op) const {
     const uint64_t at = found_.writer[value];
     return at != no_op && readers_[value] == 1 && graph_.ops[at].op == op ? at : no_op;

@@ -1,6 +1,6 @@
 #pragma once
-// Which ops of a graph one kernel computes together: neighbours whose intermediate value nobody
-// else reads, where there is such a kernel and it is not disabled.
+// Which ops of a graph one kernel computes together: neighbours whose intermediate value no other
+// op reads, where there is such a kernel and it is not disabled.
 
 #include <vector>
 

@@ -83,7 +83,7 @@ class running {
   std::atomic<uint64_t> submitted{0};
 
  private:
-  // Nobody is told that a value was reached before the host's part of it is done.
+  // A value is reported as reached only after the host's part of it is done.
   void retire(uint64_t reached) {
     std::vector<transfer> done;
     const std::scoped_lock guard(lock_);
@@ -167,7 +167,7 @@ struct opened {
                  [&](const sdk::reporter& report) { return settle(UINT64_MAX, report); });
   }
 
-  // What the driver tells, and what gpu-common counts itself. [any]
+  // What the driver reports, and what gpu-common counts itself. [any]
   bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const {
     if (bitnet_status s = driver->status(out, report); sdk::failed(s)) return s;
     const uint64_t held = held_bytes.load();
@@ -186,7 +186,7 @@ struct opened {
   const std::vector<std::string> disabled;
   std::mutex lock;  // of the driver
   std::unique_ptr<device> driver;
-  gpu::watcher* const watcher;  // for range; nullptr: nobody watches
+  gpu::watcher* const watcher;  // for range; nullptr: no profiler
   sdk::budget lent;
   std::atomic<uint64_t> held_bytes{0};  // weights and KV pools; see holding
   memory_pool pool;

@@ -1,6 +1,6 @@
 #pragma once
-// What a kernel is told about one command: the parameter struct of its id (kernels.hpp). Drivers
-// get it as words.
+// The parameters of a kernel for one command: the struct of its id (kernels.hpp). Drivers get it as
+// words.
 
 #include <cstring>
 #include <variant>

@@ -1,6 +1,6 @@
 #pragma once
 // A graph as the list of kernels that compute it, whatever the size of a step. Neighbours whose
-// intermediate value nobody else reads become one kernel where there is one for them; composites
+// intermediate value no other op reads become one kernel where there is one for them; composites
 // are known by their bodies only.
 
 #include <functional>

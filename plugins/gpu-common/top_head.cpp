@@ -145,7 +145,7 @@ bitnet_status steps_on::asked_by(const bitnet_step& step, logits& out,
       step.n_outputs > head_most_outputs)
     return BITNET_OK;
   bool there = false;
-  // The little first: without room for it nobody would read the copy.
+  // The small buffers first: without room for them the copy would not be read.
   if (bitnet_status s =
           head_.take(device_, *head, of_.limits_.max_outputs, of_.plan_.lists, there, report);
       failed(s) || !there)

@@ -69,7 +69,7 @@ bool write_all(int fd, const void* from, uint64_t bytes) {
   return true;
 }
 
-// Root's or ours, and nobody else's to write to: but where entries stay their owners', as in /tmp.
+// Root's or ours, and not writable by others, except where entries stay their owners', as in /tmp.
 bool trusted(const struct stat& s) {
   if (s.st_uid != 0 && s.st_uid != geteuid()) return false;
   return S_ISLNK(s.st_mode) || (s.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||

@@ -1,9 +1,9 @@
 #pragma once
 // Compiled kernels that are kept between runs, one file for each key.
 //
-// A file holds its whole key, so that two keys with one name are told apart, and a checksum. It is
-// written beside its place and renamed, so that a reader sees all of it or none. The folder and the
-// files must belong to the user, and nobody else may write to them: what they hold is run.
+// A file holds its whole key, so that two keys with one name are distinguished, and a checksum. It
+// is written beside its place and renamed, so that a reader sees all of it or none. The folder and
+// the files must belong to the user, and no other user may write to them: their contents are run.
 
 #include <cstdint>
 #include <optional>

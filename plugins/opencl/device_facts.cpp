@@ -212,7 +212,7 @@ std::vector<device_facts> list_devices(const library& cl, std::string& why) {
       seen += " has no device" + (status == CL_SUCCESS || status == CL_DEVICE_NOT_FOUND
                                       ? std::string()
                                       : " (" + status_name(status) + ")");
-    // Mesa's driver keeps to itself until it is told which hardware to serve.
+    // Mesa's driver shows no device unless a variable names the hardware.
     if (devices.empty() && name == "rusticl")
       seen += " unless RUSTICL_ENABLE names its drivers, such as radeonsi or iris";
     for (cl_device_id device : devices) {

@@ -1,6 +1,6 @@
 #pragma once
-// A timeline over the device's commands. The driver tells when one is done, from a thread of its
-// own, so that waiting takes no turns and can end in time.
+// A timeline over the device's commands. The driver reports when one is done, from a thread of its
+// own, so that a wait does not hold the device's turn and can end in time.
 
 #include <memory>
 

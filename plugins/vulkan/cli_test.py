@@ -41,7 +41,8 @@ class On:
         super().setUp()
         if not glob.glob(self.manifests):
             self.skipTest(f"no driver {self.manifests} ({self.to_get_it})")
-        # Asked for, it is probed at the priority of whoever asks; behind, whatever else runs comes first.
+        # If it is requested, its probe runs at the caller's priority; in the background, at a lower
+        # one.
         self.bitnet("run", "-p", PROMPT, "-n", "1", "--device", "vulkan")
         known = {b["name"]: b for b in self.ok("backends", "why", "--json", *WAIT).json["backends"]}
         if not {"cpu", "vulkan"} <= set(known):

@@ -79,7 +79,7 @@ void find_timeline(const seen_device& seen, const wishes& user, physical& mine) 
   mine.timeline = timeline.timelineSemaphore == VK_TRUE;
 }
 
-// Who it is: name, class, address, versions.
+// Its identity: name, class, address, versions.
 void identify(const seen_device& seen, gpu::facts& about) {
   const VkPhysicalDeviceProperties& p = seen.properties.properties;
   about.name = p.deviceName;

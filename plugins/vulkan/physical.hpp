@@ -18,7 +18,7 @@ struct physical {
   float timestamp_ns = 1;           // of a tick
   bool timeline = false;            // has timeline semaphores
   bool timeline_extension = false;  // they are an extension, not core
-  bool memory_budget = false;       // its driver tells how much memory is left
+  bool memory_budget = false;       // its driver reports how much memory is left
   forms kernels;
   VkPhysicalDeviceMemoryProperties memory{};
   uint32_t own_heap = BITNET_NONE;  // the largest of its own memory
@@ -48,7 +48,7 @@ class seen_device {
 std::string describe(const seen_device& seen, const wishes& user, physical& mine,
                      gpu::facts& about);
 
-// Fills in how much of its own memory there is and is left, where its driver tells.
+// Fills in the total and free bytes of its own memory, where its driver reports them.
 void add_memory(const instance_functions& vk, const physical& device, bitnet_device_status& out);
 
 }  // namespace bitnet::vulkan

@@ -3,8 +3,8 @@
 // sum crosses lanes, and what is read of the keys, and their way to f32, serves every query.
 //
 // Order    of a dot product in linear_dense.hpp: 16 partials, added in halves.
-// Exact    every form returns those bits, except that a sum of zeros may be -0, which no
-//          exponential tells from 0: here a partial begins with its first product, there with 0.
+// Exact    every form returns those bits, except that a sum of zeros may be -0, whose exponential
+//          is that of 0: here a partial begins with its first product, there with 0.
 // Needs    k a multiple of 16.
 
 #include <cstdint>

@@ -10,9 +10,9 @@
 namespace bitnet::cpu {
 namespace {
 
-// In statements of our own: g++ 12 is not told by its intrinsics what they read and write, and
-// clang gives tiles to variables only where it may choose their shapes. Neither uses tiles
-// otherwise, so that what one statement leaves in them the next one finds.
+// Inline assembly of our own: g++ 12's intrinsics do not declare what they read and write, and
+// clang keeps variables in tiles only where it may choose their shapes. Neither compiler uses tiles
+// otherwise, so the contents of a tile stay from one statement to the next.
 
 inline void configure(const tile_shapes* shapes) {
   asm volatile("ldtilecfg %0" : : "m"(*shapes));

@@ -9,7 +9,7 @@
 namespace bitnet::cpu {
 namespace {
 
-// Half to even, as the processor rounds unless told otherwise: adding 1.5 * 2^23 leaves no bits
+// Half to even, the processor's default rounding: adding 1.5 * 2^23 leaves no bits
 // below 1. Exact for |x| < 2^22; what is larger is clamped anyway.
 float round_half_even(float x) {
   constexpr float shift = 12582912.0f;

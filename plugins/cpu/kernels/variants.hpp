@@ -107,9 +107,9 @@ inline bool has_amx() {
   asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
   return (a >> 17 & 3) == 3;
 }
-// Of the whole process and for good, which is why nobody asks who does not compute: afterwards no
-// thread can have a stack for signals that is too small for tiles, and where one has, it is
-// refused.
+// Requests leave to use tiles for the whole process, for good. Call it only in a process that
+// computes: afterwards no thread can have a stack for signals that is too small for tiles, and if a
+// thread has one, the request is refused.
 inline bool ask_for_tiles() {
   constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
   return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;

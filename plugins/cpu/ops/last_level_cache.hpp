@@ -5,8 +5,8 @@
 
 namespace bitnet::cpu {
 
-// Bytes of all last-level caches of this machine together, as the system's folder of CPUs tells;
-// what the C library tells, or 32 MiB, where there is no such folder.
+// Bytes of all last-level caches of this machine together, as the system's folder of CPUs reports;
+// what the C library reports, or 32 MiB, where there is no such folder.
 uint64_t last_level_cache_bytes(const char* cpus = "/sys/devices/system/cpu");
 
 }  // namespace bitnet::cpu

@@ -2,7 +2,7 @@
 // Rows of an output matrix in fewer bits, for the first pass of the two-stage head.
 //
 // Exact    the same codes and norms by every instruction set.
-// Bound    |r| and |D q| are as computed in f32: whoever bounds with them takes a little more. Of a
+// Bound    |r| and |D q| are as computed in f32: a bound made of them must be a little larger. Of a
 //          row with a weight that is not a number, and of one whose steps f32 cannot hold, |r| is
 //          no number or the size of the row.
 

@@ -30,7 +30,7 @@ inline constexpr proof strong_proof{900, 900};
 // The candidate to use.
 std::size_t best_of(const timings& all, std::size_t usual, const proof& asked = usual_proof);
 
-// Repetitions differ by less than this where nobody else computes.
+// Repetitions differ by less than this on an otherwise idle machine.
 inline constexpr double most_spread = 0.15;
 
 }  // namespace bitnet::cpu

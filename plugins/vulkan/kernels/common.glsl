@@ -59,7 +59,7 @@ uint bits(float value) {
   return floatBitsToUint(value);
 }
 
-// Half to even, as the definition asks; roundEven may be emulated by whoever finds it too slow.
+// Half to even, as the definition asks; a driver may emulate roundEven.
 // Exact for |x| < 2^22; what is larger is clamped anyway.
 float round_half_even(float x) {
   precise float shifted = x + 12582912.0;

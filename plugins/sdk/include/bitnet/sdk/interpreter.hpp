@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// Tier 0: a whole backend for whoever has kernels on host memory.
+// Tier 0: a whole backend for an author of kernels on host memory.
 //
 // The author fills a `definition` (kernel.hpp) with primitive kernels and, if there are any, fused
 // ones; the interpreter provides every slot of the table: weights, buffers, KV pool, programs,
@@ -53,8 +53,8 @@ inline void remove_disabled(const bitnet_open_request& request, definition& d) {
   }
 }
 
-// A packing that lacks a part would be found by a crash, or by a form that nobody can tell from
-// another.
+// Without this check, a packing that lacks a part would lead to a crash, or to two packed forms
+// that cannot be distinguished.
 inline void refuse_half_packings(definition& d) {
   const auto check = [&d](const auto& row) {
     const packing& p = row.packing;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
 // What comes over the edge, in the form that this plugin was built with. What it does not know must
-// be 0: a host that means more by it is told BITNET_UNSUPPORTED, never served half (base.h,
-// Unknown).
+// be 0: a host that means more by it gets BITNET_UNSUPPORTED, never half of what it asked for
+// (base.h, Unknown).
 
 #include <algorithm>
 #include <cstdint>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// Every slot of the contract's table over objects of C++: what has to be checked before anybody
-// looks at it, the guard around the call, and who owns what.
+// Every slot of the contract's table over objects of C++: what has to be checked before it is used,
+// the guard around the call, and ownership.
 //
 // Objects  names the classes behind the handles: backend, device, buffer, weights, kv_pool,
 //          program, binding and queue. Their members do the work; each has the name that its slot

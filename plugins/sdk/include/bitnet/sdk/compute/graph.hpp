@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// A graph of ops as a backend keeps it, and what is told of one by itself.
+// A graph of ops as a backend keeps it, and what a graph alone determines.
 
 #include <vector>
 
@@ -25,7 +25,7 @@ inline const op_signature* find_op(uint32_t id) noexcept {
   return nullptr;
 }
 
-// Of private ids a body tells which they are.
+// A private id is a composite if it has a body.
 inline bool is_composite(const bitnet_op& op) noexcept {
   return op.op >= BITNET_PRIVATE ? op.body_count != 0 : op.op >= BITNET_OP_FIRST_COMPOSITE;
 }

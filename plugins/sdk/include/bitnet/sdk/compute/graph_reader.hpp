@@ -132,8 +132,8 @@ class graph_reader {
     return BITNET_OK;
   }
 
-  // Composites are computed through their bodies, so only their indices need to be sane. An id that
-  // nobody knows yet is fine for the same reason.
+  // Composites are computed through their bodies, so only their indices need to be sane. An unknown
+  // id is fine for the same reason.
   bitnet_status check_composite(const bitnet_op& op) const {
     if (op.body_count == 0 || op.body_count > out_.ops.size() - at_ - 1)
       return refuse("its body reaches past the graph or is empty");

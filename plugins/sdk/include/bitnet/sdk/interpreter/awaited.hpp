@@ -19,11 +19,11 @@ namespace bitnet::sdk {
 class awaited {
  public:
   uint32_t load() const noexcept { return value_.load(std::memory_order_acquire); }
-  // How often somebody went to sleep.
+  // How often a thread went to sleep.
   uint64_t sleeps() const noexcept { return sleeps_.load(std::memory_order_relaxed); }
-  // For when nobody waits.
+  // Only while no thread waits.
   void reset(uint32_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
-  // Adds, and wakes whoever sleeps; the sum.
+  // Adds, and wakes the threads that sleep; the sum.
   uint32_t add(uint32_t n) noexcept {
     const uint32_t sum = value_.fetch_add(n) + n;
     // Sequentially consistent on both sides: either the sleeper is seen here, or it sees the sum.

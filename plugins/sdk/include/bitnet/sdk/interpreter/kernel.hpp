@@ -130,7 +130,7 @@ class barrier {
   void wait() noexcept {
     wait([] {});
   }
-  // Who comes last calls `rest` while the others still wait.
+  // The worker that comes last calls `rest` while the others still wait.
   template <class F>
   void wait(F rest) noexcept {
     if (size_ == 1) return rest();
@@ -162,7 +162,7 @@ class pieces {
   uint64_t take(uint64_t deal, uint64_t n) noexcept {
     uint64_t seen = taken_.load(std::memory_order_relaxed);
     for (;;) {
-      // Who is at a later deal left none of this one.
+      // Once workers are at a later deal, nothing is left of this one.
       if (seen >> 32 > deal) return n;
       const uint64_t at = seen >> 32 == deal ? seen & UINT32_MAX : 0;
       if (at >= n) return n;
@@ -280,7 +280,7 @@ struct roles {
 // Of a kernel (primitive::packing, composite::packing): what it reads in place of rows. Each matrix
 // is packed by the first kernel that wants it so, primitives before composites, and is then read by
 // all kernels that name the same layout_id.
-//   If it drops the rows, `pack` runs when the weight is sealed, the plan tells layout_id and
+//   If it drops the rows, `pack` runs when the weight is sealed, the plan reports layout_id and
 // bytes, and kernels without this packing leave the weight to others. This takes a primitive of
 // LINEAR_TERNARY or LINEAR_DENSE that wants it, or the matrix could not be multiplied.
 //   If not, `pack` runs when a program is built, the rows stay for everybody, and the host may keep

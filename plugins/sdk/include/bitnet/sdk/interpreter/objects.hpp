@@ -80,7 +80,7 @@ class device {
   const host& services() const noexcept { return host_; }
 
   bitnet_status status(bitnet_device_status& out, const reporter& report) const {
-    if (!author_.status) return report.fail(BITNET_UNSUPPORTED, "the device tells nothing");
+    if (!author_.status) return report.fail(BITNET_UNSUPPORTED, "the device reports nothing");
     author_.status(out);
     return BITNET_OK;
   }

@@ -528,7 +528,7 @@ class program {
     }
   }
 
-  // Products take most of the time: whoever is free takes the next columns.
+  // Products take most of the time: a worker that is free takes the next columns.
   void run_single(const primitive& kernel, const call& c, team& workers) const noexcept {
     const uint64_t all = units(c), grain = c.m == all ? column_grain : 1;
     if (is_product(c.op))

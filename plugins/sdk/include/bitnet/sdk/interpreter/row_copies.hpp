@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
 // Copies of rows in large pages, or in a code of fewer bytes: made by the kernels that read these
-// rows anyway, so that nobody waits for them.
+// rows anyway, so that no call waits for them.
 //
 // Why      a mapped file lies in small pages, and where each step reads hundreds of megabytes,
 //          finding these takes a part of its time; fewer bytes are read sooner.
@@ -94,8 +94,8 @@ class row_copy {
   // Whether its rows are in a code, not those of the caller.
   [[nodiscard]] bool coded() const noexcept { return coded_ != nullptr; }
   [[nodiscard]] uint64_t row_bytes() const noexcept { return row_bytes_; }
-  // Rows were read from a copy that is coded, which spared so many bytes. Whoever counts what is
-  // read takes the sum.
+  // Rows were read from a copy that is coded, which spared so many bytes. The counter of bytes that
+  // were read subtracts the sum.
   void spare(uint64_t bytes) noexcept { spared_.fetch_add(bytes, std::memory_order_relaxed); }
   uint64_t take_spared() noexcept { return spared_.exchange(0, std::memory_order_relaxed); }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// How many workers share a step of one token. They wait for each other some 300 times in it, so one
-// whose core somebody else uses holds up all others for as long as it is stopped: then one worker
-// less can be faster. Found on the steps themselves, by their times, where workers wait so long
-// that they go to sleep.
+// How many workers share a step of one token. They wait for each other some 300 times in it, so a
+// worker whose core another process uses holds up all others for as long as it is stopped: then one
+// worker fewer can be faster. The number is found by the times of the steps themselves, once
+// workers wait so long that they go to sleep.
 //
-// Cost     none where nobody does; else a few steps of every fifty are tried the other way.
+// Cost     none while no worker sleeps; else a few steps of every fifty use the other number.
 // Threads  one at a time.
 
 #include <cstdint>
