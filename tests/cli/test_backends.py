@@ -193,7 +193,7 @@ class Present(support.Case):
             self.assertGreater(len(device["status"]), 2, "what tells nothing is left out")
         told = [d["status"] for d in got["devices"] if "status" in d]
         text = self.ok("backends", "info", chosen).text
-        self.assertEqual(text.count("status (told by the probe, "), len(told))
+        self.assertEqual(text.count("status (reported by the probe, "), len(told))
         if chosen == "cpu":
             self.assertEqual(len(told), 1)
             self.assertLessEqual(told[0]["memory_free_bytes"], told[0]["memory_total_bytes"])

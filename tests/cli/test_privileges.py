@@ -56,7 +56,7 @@ class Root(Places):
         self.path("mine/60-sketch.yaml", "schema: 1\n")
         env = {"BITNET_BACKEND_PATH": self.mine}
         got = self.why("--device", "sketch", env=env).text
-        self.assertRegex(got, f"root was not told to look into {self.mine}, which has one; .*"
+        self.assertRegex(got, f"root does not search {self.mine}, which has one; .*"
                               f"try: set --user-backends, without which root does not look into")
         self.refused(4, f"{self.mine}: not searched: root does not listen to the user's folders "
                         "without --user-backends", "backends", "info", "sketch", env=env)

@@ -96,10 +96,9 @@ inline result<void> give_text(std::string_view text, char* out, uint64_t capacit
   return {};
 }
 
-// The same for a text that is another one at each call, such as one that tells what memory is
-// free. Who asks for its size and then, on the same thread, for a text of that size, gets the one
-// that was measured.
-// `make` gives result<std::string>.
+// The same for a text that differs from call to call, such as one with the free memory. A caller
+// that asks for its size and then, on the same thread, for a text of that size, gets the text that
+// was measured. `make` gives result<std::string>.
 template <class Make>
 result<void> give_changing_text(const std::string& of, char* out, uint64_t capacity,
                                 uint64_t* needed, const Make& make) {
@@ -147,7 +146,7 @@ inline std::unexpected<failure> newer(const char* what, std::size_t size, std::s
                           what, size, known, BITNET_VERSION));
 }
 
-// Of structs that nobody initialised: no version of one will be as large.
+// Detects structs that were not initialised: no version of one will be as large.
 constexpr uint32_t most_struct_bytes = 4096;
 
 // Of a caller's struct: all bytes that it has get this library's defaults, as far as they go.

@@ -59,7 +59,7 @@ class event_queue final : public schedule::sink {
   // BITNET_TIMEOUT, or BITNET_NOT_FOUND after the last end. Sets `made_room` where the queue
   // refused an event and has room again: the caller then calls scheduler::ready().
   result<schedule::event> next(uint32_t timeout_ms, bool& made_room);
-  // Nobody will read any more: all that comes is dropped, and the board forgets it.
+  // There will be no reader any more: later events are dropped, and the board forgets this queue.
   void close();
 
   [[nodiscard]] void* owner() const { return owner_; }

@@ -80,10 +80,10 @@ class services final : public plugin::host_services {
   const uint32_t width_;            // that is wanted
   const uint32_t poll_;
   const std::vector<std::string> params_;            // "cpu.isa=avx2"
-  const std::vector<threads::worker_place> places_;  // empty: nobody is kept anywhere
+  const std::vector<threads::worker_place> places_;  // empty: no thread is kept to CPUs
   threads::pool pool_;
   const uint32_t log_level_;
-  const bitnet_log_callback log_;  // NULL: nobody listens
+  const bitnet_log_callback log_;  // NULL: no callback
   void* const log_user_;
   std::mutex log_turn_;
   cancel_flags cancel_flags_;
@@ -135,7 +135,7 @@ struct bitnet_model {
   bitnet::engine::kv_budget budget;
   bool copies = false;                                     // of weights: BITNET_LOAD_COPIED
   std::unique_ptr<bitnet::engine::model_engines> engines;  // likewise; goes before model
-  // What "auto" is for it: found out, and told, when it is first asked for.
+  // What "auto" is for it: found out and reported when it is first needed.
   mutable std::once_flag chat_once;
   mutable bitnet::chat::choice chat;
   // Its template, parsed once, and what that knows of tools.

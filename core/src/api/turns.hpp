@@ -1,5 +1,5 @@
 #pragma once
-// Who may use an object of bitnet.h now.
+// Which call may use an object of bitnet.h now.
 //
 // A session and a trial belong to one call at a time: a second one, from another thread or from a
 // callback of the first, is refused in place of corrupting the object. A runtime is held steady by

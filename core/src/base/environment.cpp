@@ -20,7 +20,7 @@ namespace bitnet::environment {
 namespace {
 
 std::string variable(const char* name) {
-  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): nobody here calls setenv
+  const char* value = std::getenv(name);  // NOLINT(concurrency-mt-unsafe): no call of setenv here
   return value == nullptr ? std::string() : std::string(value);
 }
 
@@ -211,7 +211,7 @@ std::vector<std::string> declared_variables(const std::vector<std::string>& decl
   for (const std::string& name : declared) {
     if (name.starts_with("LD_") || name.starts_with("GLIBC_") || name.starts_with("MALLOC_"))
       continue;
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nobody here calls setenv
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): no call of setenv here
     if (const char* value = std::getenv(name.c_str()); value != nullptr)
       out.push_back(name + "=" + value);
   }

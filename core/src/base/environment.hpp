@@ -73,18 +73,18 @@ std::filesystem::path place_of(const std::filesystem::path& folder,
                                const std::filesystem::path& own_directory, const installation& of);
 
 // Where a plugin that `manifest` names by a bare file name may lie, the likeliest first: folders of
-// the prefix under which the manifest itself is installed, if its place tells (libraries may be in
-// another of the usual folders there), then that of the running libbitnet. Nothing here is a reason
-// to trust what lies there: plugin/trust.hpp is.
+// the prefix under which the manifest itself is installed, if its place shows it (libraries may be
+// in another of the usual folders there), then that of the running libbitnet. Nothing here is a
+// reason to trust what lies there: plugin/trust.hpp is.
 std::vector<std::filesystem::path> backend_directories(const std::filesystem::path& manifest);
 
 // The program that probes plugins, at its place in the installation of the running libbitnet. No
 // variable can name another one.
 std::filesystem::path probe_helper();
 
-// Whether this process remembers nothing on disk: who started it has other rights than it has
-// (setuid, setgid, file capabilities, or an effective user that is not the real one), and could
-// read or lead astray what is written.
+// Whether this process keeps nothing on disk. It does not where the user that started it has other
+// rights than it has (setuid, setgid, file capabilities, or an effective user that is not the real
+// one), since that user could read or redirect what is written.
 bool caches_refused();
 
 // Where probes are remembered: root's /var/cache/bitnet/probe, a user's $XDG_CACHE_HOME (or

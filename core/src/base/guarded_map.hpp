@@ -25,8 +25,8 @@ class guarded_map {
   static std::optional<guarded_map> open(int fd, std::size_t size);
 
   [[nodiscard]] std::span<const std::byte> bytes() const;
-  // Pages that lie wholly in a part of bytes() need not stay in memory; who reads them again gets
-  // them from the file. A wish.
+  // Pages that lie wholly in a part of bytes() need not stay in memory; a later read gets them from
+  // the file. A hint to the kernel.
   void give_back(std::span<const std::byte> part) const;
   // Whether bytes were asked for that the file did not have any more.
   [[nodiscard]] bool is_lost() const;

@@ -35,8 +35,8 @@ std::optional<uint64_t> number_in(const std::filesystem::path& file) {
   return out;
 }
 
-// What the group may still take, if it has a limit. Pages of files that nobody used lately are
-// given up before the limit is felt.
+// What the group may still take, if it has a limit. Pages of files that were not used lately are
+// reclaimed before the limit is reached.
 std::optional<uint64_t> left_in(const control_group& group) {
   const auto limit =
       number_in(group.folder / (group.unified ? "memory.max" : "memory.limit_in_bytes"));

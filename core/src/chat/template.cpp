@@ -186,7 +186,7 @@ std::string_view guess(const tokenizer::tokenizer& tokens) {
 choice choose(const source& from) {
   const tokenizer::tokenizer& tokens = from.tokens();
   if (tokens.chat_template().empty())
-    return {.form = guess(tokens), .why = "the file has no template; the vocabulary tells"};
+    return {.form = guess(tokens), .why = "the file has no template; the vocabulary decides"};
   const std::string why = objection(from);
   if (why.empty()) return {.form = own, .why = "the file's own template"};
   return {.form = guess(tokens),

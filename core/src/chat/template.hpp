@@ -36,7 +36,7 @@ class source {
 };
 
 // The name of the built-in template that fits the file's own one, or else the vocabulary, best;
-// "instruct" when nothing tells.
+// "instruct" where neither is known.
 std::string_view guess(const tokenizer::tokenizer& tokens);
 
 // What "auto" is for a model. The file's own template, if it renders a conversation in little time,

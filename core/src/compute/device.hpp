@@ -17,7 +17,7 @@ namespace bitnet::compute {
 // What a device says that it is doing; neither: it does not tell.
 struct activity {
   std::optional<bitnet_device_status> told;
-  std::string refused;  // why what it said does not count: "device_status() tells ..."
+  std::string refused;  // why its answer does not count: "device_status() tells ..."
 };
 
 class device {

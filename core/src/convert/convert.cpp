@@ -23,7 +23,7 @@ using json = nlohmann::ordered_json;
 
 constexpr uint64_t piece_bytes = uint64_t{4} << 20;
 
-// Hands pieces to the file and tells how far it is.
+// Hands pieces to the file and reports the progress.
 class output {
  public:
   output(gguf::file_writer& to, uint64_t total, const options& how)

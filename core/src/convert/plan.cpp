@@ -164,8 +164,8 @@ const formats::dense_target* target_of(uint32_t type) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// An embedding or a head that nobody asked a type for: F16, unless its numbers need the type that
-// they have.
+// An embedding or a head for which no type was requested: F16, unless its numbers need the type
+// that they have.
 result<void> plan_float_table(job& j) {
   const formats::dense_target* usual = formats::find_dense_target("f16");
   formats::fit all;

@@ -27,7 +27,7 @@ struct job {
   formats::reading reading;          // of source
   formats::ternary_weights weights;  // ternary, or dense from ternary; refers to this job
   gguf::planned_tensor written;
-  std::string kept;  // why it is not of the usual type; "": it is, or nobody has one for it
+  std::string kept;  // why it is not of the usual type; "": it is, or there is none
 };
 
 struct plan {

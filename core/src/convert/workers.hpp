@@ -31,7 +31,7 @@ class workers {
       std::atomic<bool> has_failed{false};
       std::exception_ptr failed{};  // written by the first, read after all are done
     } all{f, n};
-    // Cannot fail: the width is the pool's own, and nobody calls this from inside a task.
+    // Cannot fail: the width is the pool's own, and no task calls this.
     static_cast<void>(pool_.run(
         pool_.width(),
         [](void* arg, uint32_t, uint32_t) {

@@ -61,7 +61,7 @@ class engine {
     return *parts_[failed_part_.load(std::memory_order_relaxed)];
   }
 
-  // Bytes that are free for keys and values now, 0 if nothing tells.
+  // Bytes that are free for keys and values now, 0 if unknown.
   [[nodiscard]] uint64_t free_memory() const;
   // All that the weights point to was there when it was read. BITNET_BAD_DATA. No system call.
   [[nodiscard]] result<void> check_read() const;

@@ -65,8 +65,8 @@ result<limits> limits_of(const model::hyperparameters& shape, const session_opti
 // The pool for all layers: of one session, or of as many as share the budget.
 bitnet_kv_config pool_of(const model::hyperparameters& shape, const session_options& options,
                          const limits& most, uint64_t budget);
-// What a pool is for the layers of a section. Without any that attends it has one block that
-// nobody writes: the contract knows no pool without layers.
+// What a pool is for the layers of a section. Without any that attends it has one block that is
+// never written: the contract has no pool without layers.
 bitnet_kv_config pool_of(bitnet_kv_config all, const model::hyperparameters& shape,
                          const model::section& of);
 uint64_t state_bytes(const bitnet_kv_config& kv);

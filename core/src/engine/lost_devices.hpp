@@ -20,7 +20,7 @@ class lost_devices {
  public:
   using names = std::set<std::string>;
 
-  // Who keeps backends and models, as far as it is asked here.
+  // The owner of backends and models, as far as it is needed here.
   struct keeper {
     // The first device of a request that is none of `without`, loaded.
     std::function<result<select::choice>(const select::request&, const names& without)> choose;

@@ -104,7 +104,7 @@ model_engines::moved model_engines::replace(const engine_ptr& old, const engine_
       ++out.staying;
       continue;
     }
-    // Programs are compiled for it: nobody else waits for that.
+    // Programs are compiled for it: no other tenant waits for that.
     offering_ = t;
     lock.unlock();
     const auto ok = offer(*t, fresh, *how, why);

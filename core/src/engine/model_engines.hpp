@@ -55,8 +55,8 @@ class model_engines {
   void forget(const engine& lost);
 
   // New tenants get `fresh` where they would have got `old`. Those that are on this device, by
-  // whichever copy, are offered the change if `how` says so; `told` hears of each that cannot take
-  // it and why. One call at a time.
+  // whichever copy, are offered the change if `how` says so; `told` is called for each that cannot
+  // take it, with the reason. One call at a time.
   struct moved {
     uint32_t offered = 0, staying = 0;
   };

@@ -202,7 +202,7 @@ void pack_cache::make_room(int folder) const {
   }
   std::vector<entry> all;
   uint64_t total = 0;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): of a stream that nobody else reads
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): of a stream that no other thread reads
   while (const dirent* one = readdir(listed.get())) {
     const std::string name = one->d_name;
     struct stat s{};

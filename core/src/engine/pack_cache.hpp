@@ -3,10 +3,10 @@
 //
 // A form is a file named by the hash of its key: which bytes of which model file, and the layout.
 // The file is mapped, not read: processes share its pages.
-// Folder   it and all above it belong to root or the user and nobody else may write to them, by the
-//          rules for plugins; files are opened from its handle and never through links.
-// Checks   owner and mode, header, key and a checksum of every chunk, before anything is used; what
-//          fails is told, removed and made again.
+// Folder   it and all above it belong to root or the user and no other user may write to them, by
+//          the rules for plugins; files are opened from its handle and never through links.
+// Checks   owner and mode, header, key and a checksum of every chunk, before anything is used; a
+//          file that fails is reported, removed and made again.
 // Limits   the files together stay below max_bytes; those that were not used longest go first.
 // Errors   none: a cache that does not work is a note and a slower start.
 // Threads  one process writes a file under another name first; any number may read.

@@ -42,7 +42,7 @@ class part {
   };
   [[nodiscard]] result<demand> needs(const session_options& planned, const limits& most,
                                      const bitnet_kv_config& pool) const;
-  // Bytes that are free on the device now, as it tells or its size says; nullopt: nobody knows.
+  // Bytes that are free on the device now, by its status or its size; nullopt: unknown.
   [[nodiscard]] std::optional<uint64_t> room() const;
   // Whether its memory is the host's, where a system has more than what is free.
   [[nodiscard]] bool on_host() const { return choice_.device.device_class == BITNET_DEVICE_CPU; }
@@ -73,7 +73,7 @@ class part {
   };
   [[nodiscard]] const uploaded& has() const { return has_; }
 
-  // Bytes of the device's memory that are free for keys and values now, 0 if nothing tells.
+  // Bytes of the device's memory that are free for keys and values now, 0 if unknown.
   [[nodiscard]] uint64_t free_memory() const;
   // What the device says that it is doing. Any thread.
   [[nodiscard]] compute::activity status() const;

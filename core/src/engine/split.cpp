@@ -45,7 +45,8 @@ class splitter {
   }
 
  private:
-  // What a session will take. One that cannot be is told so when it is opened.
+  // The memory that a session will take. A session that is impossible is rejected when it is
+  // opened.
   void plan_for(const select::choice& wanted, const kv_budget& budget) {
     planned_ = how_.planned;
     uint64_t shared = budget.bytes;
@@ -125,7 +126,7 @@ class splitter {
       const part& p = *devices_[i];
       auto needs = p.needs(planned_, most_, pool_);
       if (!needs) return std::unexpected(std::move(needs.error()));
-      // Keys and values that nobody has written yet take none of the host's memory.
+      // Keys and values that were not written yet take none of the host's memory.
       if (p.on_host()) needs->kv = 0;
       const auto room = p.room();
       if (room && needs->all() > *room)

@@ -20,8 +20,8 @@ namespace {
 constexpr uint64_t budget_ns = 60'000'000;
 constexpr uint64_t asked_budget_ns = 10 * budget_ns;  // somebody waits for a table
 
-// Another version may have other settings; another machine, or a backend that is told to do
-// something else, needs others.
+// Another version may have other settings; another machine, or a backend with other parameters,
+// needs others.
 std::string key_of(const select::choice& choice) {
   const bitnet_device_info& d = choice.device;
   std::string key =

@@ -33,7 +33,7 @@ void for_each_real(const source& from, const Visit& visit) {
   for (uint64_t i = 0; i < n; ++i) visit(i, real_element(from.type, from.bytes, i));
 }
 
-// The same in the order that is wanted; stored_row tells why it may differ.
+// The same in the order that is wanted; stored_row says why it may differ.
 template <class Visit>
 void for_each_stored(const source& from, const Visit& visit) {
   for (uint64_t r = 0; r < from.m; ++r) {

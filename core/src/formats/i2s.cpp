@@ -65,8 +65,8 @@ result<reading> understand_planes(const source& from, uint64_t n) {
         "the I2_S scale is negative or not finite; the file is damaged or of another flavour");
   reading to = ternary_reading(
       from, l.codes, 0, {scale},
-      fmt::format("I2_S of bitnet.cpp, layout {}: type 36 with room for n / 4 + 32 bytes; nothing "
-                  "in a file tells the layout{}",
+      fmt::format("I2_S of bitnet.cpp, layout {}: type 36 with room for n / 4 + 32 bytes; no field "
+                  "of a file names the layout{}",
                   l.name,
                   from.i2s_layout == BITNET_I2S_LAYOUT_A ? ", A is the usual one"
                                                          : ", this one was asked for"));

@@ -172,7 +172,7 @@ result<reading> understand_q2_0(const source& from) {
     told = *found;
   }
   std::string how =
-      fmt::format("{}, told {}", q2_layout_name(told.layout), q2_evidence_name(told.by));
+      fmt::format("{}, recognised {}", q2_layout_name(told.layout), q2_evidence_name(told.by));
   switch (told.layout) {
     case q2_layout::groups_128:
       return understand_two_bits(from, q2_block_128, std::move(how));

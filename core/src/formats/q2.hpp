@@ -39,7 +39,7 @@ result<q2_told> tell_q2_layout(std::span<const q2_tensor> all, bool scale_is_las
 
 // "Q2_0 in groups of 128, the scale first"
 std::string_view q2_layout_name(q2_layout layout);
-// "told by the sizes of its tensors"
+// "by the sizes of its tensors"
 std::string_view q2_evidence_name(q2_evidence by);
 
 // Where the parts of a block of 2-bit codes stand, bytes. A code is worth (code - 1) times the f16

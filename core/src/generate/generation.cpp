@@ -53,8 +53,8 @@ std::vector<int32_t> ends_of(const tokenizer::tokenizer& tokens, const options& 
   return out;
 }
 
-// What tells the parts of an answer apart is text also where a vocabulary has it as control tokens,
-// which have none: thinking that nobody saw end would swallow the answer.
+// The marks between the parts of an answer are text, also where a vocabulary has them as control
+// tokens, which have none: if the end of the thinking were missed, the answer would be lost in it.
 // docs/reference/models.md#answers
 std::vector<int32_t> find_tags(const tokenizer::tokenizer& tokens,
                                const thinking_options& thinking) {

@@ -32,7 +32,7 @@ struct tensor_info {
   uint32_t rank = 1;                       // 1 to 4
   std::array<uint64_t, 4> ne{1, 1, 1, 1};  // ne[0] is contiguous; none is 0
   uint64_t elements = 1;                   // their product
-  uint32_t type = 0;                       // GGUF id, possibly one that nobody knows
+  uint32_t type = 0;                       // GGUF id, possibly an unknown one
   uint64_t offset = 0;                     // from the start of the file
   std::optional<uint64_t> exact_bytes;     // nullopt: not decided by type and shape
   std::span<const std::byte> bytes;        // exact_bytes of them, else up to the next tensor

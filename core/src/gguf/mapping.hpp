@@ -5,7 +5,7 @@
 //         is empty.
 // Threads the bytes may be read from any thread.
 // Changes of a file that another program cuts short while it is mapped, the missing bytes read as
-//         zeros: nobody believes what was read before check_size() agrees.
+//         zeros: what was read must not be used before check_size() agrees.
 
 #include <cstddef>
 #include <filesystem>

@@ -1,5 +1,5 @@
 #pragma once
-// Bytes that no class of a grammar tells apart, wherever in a character they stand.
+// Bytes that no class of a grammar distinguishes, wherever in a character they stand.
 
 #include <array>
 #include <cstdint>

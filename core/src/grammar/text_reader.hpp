@@ -1,6 +1,6 @@
 #pragma once
-// The characters of a grammar one by one, and where they stand. The first thing that is wrong ends
-// the text, so that whoever reads on finds nothing more.
+// The characters of a grammar one by one, and where they stand. The first fault ends the text, so
+// that later reads find nothing more.
 
 #include <optional>
 #include <string>

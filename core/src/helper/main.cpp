@@ -29,9 +29,9 @@ constexpr const char* usage =
     "Usage: bitnet-backend-probe --help\n\n"
     "Opens one backend, lists its devices, tests its kernels and closes it, in a process of its "
     "own.\n"
-    "libbitnet starts it and hands it a socket (descriptor 3) on which it is told which backend, "
-    "so\n"
-    "that it does nothing when it is started by hand. To probe a backend anew:\n\n"
+    "libbitnet starts it with a socket (descriptor 3), on which it receives the name of the "
+    "backend.\n"
+    "Started by hand, it does nothing. To probe a backend anew:\n\n"
     "  bitnet backends probe --all --fresh -v\n\n"
     "To debug one, tell the debugger to follow children: docs/how-to/debug-a-backend.md.\n";
 
@@ -46,6 +46,6 @@ int main(int n_arguments, char** arguments) {
       n_arguments > 1 && std::string_view(arguments[1]) == std::string_view(broker_argument);
   const int status = is_broker ? serve_as_broker(task_fd) : serve(task_fd);
   if (status == exit_no_task)
-    std::fputs("bitnet-backend-probe: nobody handed it a task; see --help\n", stderr);
+    std::fputs("bitnet-backend-probe: it received no task; see --help\n", stderr);
   return status;
 }

@@ -54,7 +54,7 @@ class formatter {
  public:
   formatter(rendering& at, const marked_text& form, const value& values)
       : at_(at), form_(form), rest_(form.bytes()), values_(values), current_(values) {
-    // What Python can index by a key, but for texts and tuples; nobody asks whether all was used.
+    // What Python can index by a key, but for texts and tuples. It need not be used up.
     is_mapping_ = values.is(kind::dict) || values.is(kind::list) || values.is(kind::undefined);
     is_tuple_ = values.is(kind::tuple);
   }

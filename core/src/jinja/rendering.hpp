@@ -2,7 +2,8 @@
 // What one rendering has spent and made, and the first thing that went wrong in it.
 //
 // Errors stay: after the first, every operation answers an undefined value at once and every loop
-// ends, and whoever began the rendering asks trouble(). So no step in between has to hand it on.
+// ends, and the caller that began the rendering asks trouble(). So no step in between has to hand
+// the error on.
 
 #include <bit>
 #include <ctime>

@@ -172,7 +172,7 @@ class block_pool {
   [[nodiscard]] statistics stats() const;
 
   [[nodiscard]] const shape& has() const { return shape_; }
-  // Blocks that nobody has reserved: what match and reserve can still give.
+  // Blocks that are not reserved: what match and reserve can still give.
   [[nodiscard]] uint32_t available() const;
   [[nodiscard]] uint32_t blocks_of(uint64_t tokens) const;
 

@@ -1,7 +1,7 @@
 #pragma once
 // The hash of a block's tokens, chained: that of the block before goes in, so that it stands for
-// all tokens up to the block's end. Keyed, since prompts come from outside: without the secret
-// nobody can choose tokens that collide.
+// all tokens up to the block's end. Keyed, since prompts come from outside: without the secret no
+// client can choose tokens that collide.
 
 #include <array>
 #include <cstdint>

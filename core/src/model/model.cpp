@@ -196,7 +196,7 @@ result<void> model::check_read() const {
 result<void> model::stream_weight(uint32_t index, const sink& to) const {
   const loaded& m = contents_->data;
   auto streamed = stream(m, index, to);
-  // Whoever got the bytes has them; what the file keeps in memory beside them, nobody reads.
+  // The receiver has the bytes now; the file's pages in memory are not read again.
   m.file.give_back(m.sources[index].bytes);
   return streamed;
 }

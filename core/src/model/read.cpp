@@ -136,7 +136,7 @@ uint32_t wanted_group(const loaded& m, activations choice) {
   return rotated ? 128 : 32;
 }
 
-// Divisors are above zero, whoever made them.
+// Divisors are above zero in every file.
 result<void> check_divisors(const loaded& m, uint32_t index) {
   const formats::source& from = m.sources[index];
   std::vector<std::byte> as_f32(m.weights[index].data_bytes);

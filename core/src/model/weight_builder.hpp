@@ -13,8 +13,8 @@
 
 namespace bitnet::model {
 
-// Appends to the weights of `to` and answers their indices; knows at the end which tensors nobody
-// took.
+// Appends to the weights of `to` and answers their indices; knows at the end which tensors were not
+// used.
 class weight_builder {
  public:
   weight_builder(loaded& to, const load_options& options, formats::q2_told q2);
@@ -36,7 +36,7 @@ class weight_builder {
 
   // Lets the tensors of blocks [first, end) go.
   void skip_blocks(uint32_t first, uint32_t end);
-  // What nobody took would be part of a different computation.
+  // An unused tensor would be part of a different computation.
   [[nodiscard]] result<void> check_all_taken() const;
 
  private:

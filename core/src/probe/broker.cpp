@@ -147,7 +147,7 @@ std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& w
   constexpr int look_ms = 20;
   constexpr std::chrono::minutes longest{30};
   const auto end = clock::now() + longest;
-  // Whoever holds the build's lock goes on without us.
+  // The holder of the build's lock goes on without us.
   const auto build = turn::take(
       memory.lock_of(j.key),
       [&] {
@@ -174,7 +174,7 @@ std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& w
   }
   build->mark(true);
   auto out = probe(j, true, who);
-  // Who took the folder away meanwhile wants no answer in it.
+  // If the folder was removed meanwhile, no answer is wanted in it.
   std::error_code none;
   if (out && fs::exists(j.memory, none)) memory.remember(j.key, std::time(nullptr), j.fresh, *out);
   build->mark(false);

@@ -3,7 +3,7 @@
 // write.
 //
 // File     "bitnet probe cache 1 <XXH3 of the rest, 16 hex digits>\n", then JSON.
-// Worth    a good answer is a hint as long as the key is the same: who loads the plugin compares.
+// Worth    a good answer is a hint as long as the key is the same: loading the plugin compares.
 //          A fault is worth 1 minute, then twice as long each time, up to an hour. The second crash
 //          of a build is a quarantine, which ends with another build or a fresh probe.
 // Hostile  any bytes are safe to read: tests/fuzz/probe/cache_entry_fuzz.cpp. Damaged files are as
@@ -61,10 +61,10 @@ class cache {
 
   // Makes the folder. False if it cannot be made or others may write to it.
   [[nodiscard]] bool prepare() const;
-  // Files beside a build's answer: who probes it, and what its driver compiled.
+  // Files beside a build's answer: the lock of its probe, and what its driver compiled.
   [[nodiscard]] std::filesystem::path lock_of(const cache_key& key) const;
   [[nodiscard]] std::filesystem::path drivers_of(const cache_key& key) const;
-  // Held by whoever probes at all.
+  // Held by every process that probes.
   [[nodiscard]] std::filesystem::path common_lock() const { return folder_ / "probing.lock"; }
 
  private:

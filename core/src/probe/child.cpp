@@ -43,7 +43,7 @@ class speaker {
     for (std::size_t done = 0; done < bytes.size();) {
       const ssize_t n = send(fd_, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
-      // Nobody could hear any other complaint; no handler of the plugin's shall run on the way out.
+      // There is no other way to report this; no handler of the plugin's shall run on the way out.
       if (n <= 0) _exit(exit_cannot_speak);
       done += static_cast<std::size_t>(n);
     }
@@ -92,7 +92,7 @@ std::size_t threads() {
   return ignored ? 0 : static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-// A thread that was told to end may take a moment.
+// A thread that was asked to end may take a moment.
 bool threads_end(std::size_t baseline) {
   constexpr int tries = 50;
   for (int i = 0; i < tries && threads() > baseline; ++i)
@@ -179,7 +179,7 @@ class probe_run {
     }
   }
 
-  // After a stage. What was changed is told once, for the stage that did it.
+  // After a stage. A change is reported once, for the stage that made it.
   plugin::checked<void> look_around(stage s) {
     process_state now = process_state::now();
     breaches found = compare(state_, now, s == stage::close);

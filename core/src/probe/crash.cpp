@@ -116,7 +116,7 @@ void describe(crash_text& out, const place& p) {
 
 void send_frame(std::string_view text) {
   const auto header = encode_header(frame_kind::crash, text);
-  // One after the other, and no more: who is ended does not wait for a reader.
+  // One after the other, and no more: a process that ends does not wait for a reader.
   if (send(crash_knowledge().fd, header.data(), header.size(), MSG_NOSIGNAL) ==
       static_cast<ssize_t>(header.size()))
     send(crash_knowledge().fd, text.data(), text.size(), MSG_NOSIGNAL);

@@ -1,6 +1,6 @@
 #pragma once
-// What the child tells of its own crash, from the handler of the signal that ends it: the slot and
-// the self-test that ran, the function of the plugin, the address.
+// What the child reports of its own crash, from the handler of the signal that ends it: the slot
+// and the self-test that ran, the function of the plugin, the address.
 //
 // Nothing here is needed to notice a crash, which its parent sees from the way in which it ended;
 // and a plugin that wrote where it should not may have damaged this as well.
@@ -20,7 +20,7 @@ class running_test {
   running_test& operator=(const running_test&) = delete;
 };
 
-// From now on a crash of this process is told to `fd` as a frame of kind crash, then ends it as
+// From now on a crash of this process is reported to `fd` as a frame of kind crash, then ends it as
 // without us. The functions of `library` are named as far as its symbol table does.
 void tell_of_crashes(int fd, const std::filesystem::path& library);
 

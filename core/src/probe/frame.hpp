@@ -1,7 +1,7 @@
 #pragma once
 // How bitnet-backend-probe and the core talk: frames over a stream socket. A program sends a job to
-// a broker and is told stages and the answer; a broker sends a task to its child, and is told the
-// rest.
+// a broker and receives stages and the answer; a broker sends a task to its child, and receives the
+// other kinds.
 //
 // Frame    "BNP1", kind u32, payload bytes u64, XXH3 of the payload u64, payload. Little-endian: it
 //          never leaves the machine.

@@ -64,7 +64,7 @@ file_descriptor above_standard(int fd) {
   return file_descriptor(fcntl(fd, F_DUPFD_CLOEXEC, first));
 }
 
-// What posix_spawn is told, freed at the end.
+// The arguments of posix_spawn, freed at the end.
 class spawn_orders {
  public:
   spawn_orders(const helper_start& how, int socket, int output) {
@@ -78,7 +78,7 @@ class spawn_orders {
         posix_spawn_file_actions_addopen(&files_, stream, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&files_, socket, task_fd);
     posix_spawn_file_actions_addclosefrom_np(&files_, task_fd + 1);
-    // Who outlives its starter keeps no folder of that one busy.
+    // A process that outlives its starter must not keep the starter's folder busy.
     if (how.own_session) posix_spawn_file_actions_addchdir_np(&files_, "/");
     sigset_t none;
     sigset_t all;

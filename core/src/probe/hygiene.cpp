@@ -59,7 +59,7 @@ bool is_ours(const struct sigaction& action) {
          of_it.dli_fbase == of_us.dli_fbase;
 }
 
-// The library that a handler lies in, "" if that is the plugin or nobody's.
+// The library that a handler lies in, "" if that is the plugin or unknown.
 std::string library_of(const struct sigaction& action) {
   Dl_info info{};
   if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN ||

@@ -15,7 +15,7 @@
 namespace bitnet::probe {
 
 struct deadline {
-  uint32_t soft_ms, hard_ms;  // told as slow; ended
+  uint32_t soft_ms, hard_ms;  // reported as slow; ended
 };
 using deadlines = std::array<deadline, n_stages>;
 

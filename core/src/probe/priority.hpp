@@ -1,8 +1,8 @@
 #pragma once
-// Working only while nobody else wants the machine.
+// Working only while no other process needs the machine.
 //
-// A probe may compile a driver's kernels for a minute on all CPUs. Whoever computes beside it must
-// not feel that, and whoever waits for a CPU is not slow by itself.
+// A probe may compile a driver's kernels for a minute on all CPUs. Programs that compute beside it
+// must not become slower; and a probe that waits for a CPU is not slow by itself.
 
 #include <sys/types.h>
 

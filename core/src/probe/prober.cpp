@@ -176,7 +176,7 @@ void prober::contents::calm_down() {
     const std::scoped_lock lock(turn);
     which.swap(to_calm);
   }
-  // It is told so by the end of our stream.
+  // The end of our stream reports it.
   for (const auto& b : brokers)
     if (which.contains(b->id)) shutdown(b->process.socket.get(), SHUT_WR);
 }

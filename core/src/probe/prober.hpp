@@ -22,7 +22,7 @@ class prober {
  public:
   // Of those without a memory, at most so many run at a time; the others take turns by themselves.
   explicit prober(uint32_t most_children);
-  // Ends what nobody can ever hear of; never waits for a child that does not die.
+  // Ends probes whose answer cannot be read any more; never waits for a child that does not die.
   ~prober();
   prober(const prober&) = delete;
   prober& operator=(const prober&) = delete;
@@ -33,7 +33,7 @@ class prober {
   [[nodiscard]] std::optional<outcome> take(ticket t);
   // How far a probe that still runs is.
   [[nodiscard]] outcome peek(ticket t) const;
-  // Nobody waits for it any more: it goes on idle-class.
+  // No caller waits for it any more: it goes on idle-class.
   void calm(ticket t);
   // Until all of them have answered, at most until `end`. True if all have.
   bool wait(const std::vector<ticket>& all, std::chrono::steady_clock::time_point end) const;

@@ -105,7 +105,7 @@ std::string enter_landlock(const std::filesystem::path& scratch,
   return out;
 }
 
-// Where memory runs out, a probe goes before whoever waits for it.
+// When memory runs out, the kernel ends a probe before the process that waits for it.
 void be_first_to_go() {
   const plugin::file_descriptor score(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   constexpr std::string_view most = "1000";

@@ -9,11 +9,11 @@
 
 namespace bitnet::probe {
 
-// Where such folders are made: `wanted` if nobody but root and this user can move things in it, by
-// the rules for plugins; else /tmp.
+// Where such folders are made: `wanted` if only root and this user can move things in it, by the
+// rules for plugins; else /tmp.
 [[nodiscard]] std::filesystem::path scratch_place(const std::filesystem::path& wanted);
 
-// Removes those that killed processes of this user left in `place`: which nobody holds.
+// Removes those that killed processes of this user left in `place`: no process holds them.
 void sweep_scratch_folders(const std::filesystem::path& place);
 
 class scratch_folder {

@@ -53,7 +53,7 @@ class service {
   // or a quarantine. Notes are for the log: a damaged file, for instance.
   [[nodiscard]] std::optional<outcome> recall(subject& s, std::vector<std::string>& notes);
 
-  // What a probe may bring, as far as that can be told without one.
+  // The result that a probe may have, as far as it is known without one.
   struct prospect {
     std::vector<uint32_t> classes;  // of devices that are to be expected
     bool known = false;  // from an earlier probe of this build, though things have changed since
@@ -67,7 +67,7 @@ class service {
   [[nodiscard]] ticket start(subject& s, bool needed);
   [[nodiscard]] std::optional<outcome> take(ticket t) { return prober_.take(t); }
   [[nodiscard]] outcome peek(ticket t) const { return prober_.peek(t); }
-  // Nobody waits for it any more.
+  // No caller waits for it any more.
   void calm(ticket t) { prober_.calm(t); }
   // What was remembered proved wrong.
   void forget(subject& s);

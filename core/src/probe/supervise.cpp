@@ -222,7 +222,7 @@ void supervised::read_all() {
   const bool had_fault = so_far_.what.fault.has_value();
   if (listening_ && !listen()) listening_ = false;
   if (process_.output.get() >= 0 && !read_output()) process_.output = file_descriptor();
-  // Whoever sends nonsense has nothing more to say.
+  // After a malformed message nothing more is read from the child.
   if (!had_fault && so_far_.what.fault && so_far_.what.fault->code == code::probe_message) {
     end_ = ending::asked;
     due_ = clock::now();

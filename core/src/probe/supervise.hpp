@@ -11,7 +11,7 @@
 
 namespace bitnet::probe {
 
-// Who is to be told how it goes, and may end it.
+// Receives the progress of a probe, and may end it.
 class audience {
  public:
   virtual ~audience() = default;
@@ -20,7 +20,7 @@ class audience {
   audience& operator=(const audience&) = delete;
   // What ends the supervision's sleep.
   [[nodiscard]] virtual pollfd wake() const = 0;
-  // After such a wake, and now and then. False: nobody wants the answer, the child is killed.
+  // After such a wake, and now and then. False: the answer is not wanted, the child is killed.
   [[nodiscard]] virtual bool attend() = 0;
   virtual void reached(stage s) = 0;
 };

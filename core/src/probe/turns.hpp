@@ -18,9 +18,9 @@ namespace bitnet::probe {
 
 class turn {
  public:
-  // Waits until nobody else holds `file`, which is made if it is not there. nullopt: `give_up` said
-  // so, which is asked now and then and may sleep, or the file cannot be used: then `problem`, if
-  // there is one, gets the reason.
+  // Waits until no other process holds `file`, which is made if it is not there. nullopt: `give_up`
+  // said so, which is asked now and then and may sleep, or the file cannot be used: then `problem`,
+  // if there is one, gets the reason.
   [[nodiscard]] static std::optional<turn> take(const std::filesystem::path& file,
                                                 const std::function<bool()>& give_up,
                                                 std::string* problem = nullptr);

@@ -3,7 +3,7 @@
 // on pools of KV blocks. A step goes through the parts in turn: what the last layer of one gives is
 // what the next one begins with.
 //
-// Owner   keeps the engine and the pools alive; pools that nobody else has go with it.
+// Owner   keeps the engine and the pools alive; pools without another owner end with it.
 // Threads open() any; the rest one at a time.
 
 #include <cstdint>

@@ -28,7 +28,7 @@ result<std::unique_ptr<session_runner>> session_runner::open(std::shared_ptr<eng
 }
 
 session_runner::~session_runner() {
-  // What a step that never ended may still write to goes to nobody else.
+  // Memory to which a step that never ended may still write is not reused.
   if (runner_ && runner_->is_hung()) {
     kv_.table.clear();
     kv_.spare = kv::kv_blocks{0};

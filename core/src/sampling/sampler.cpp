@@ -93,7 +93,7 @@ struct sampler::contents {
   std::optional<repetition> repeated;  // where DRY is on
   mirostat surprise;
   std::vector<float> logits;  // (n_vocab), after bias and penalties
-  // Where the largest are listed: their ids, ascending; nobody looks at other logits then.
+  // Where the largest are listed: their ids, ascending; other logits are not read then.
   std::vector<int32_t> listed;
   bool is_listed = false;
   std::vector<candidate> candidates;

@@ -58,7 +58,7 @@ class sampler {
   // How many of the largest logits the next sample() needs: the others may be -infinity and the
   // choice is the same. 0: all of them. Where tokens are left out, as many more.
   [[nodiscard]] uint32_t needed() const;
-  // Tells the penalties about a token of the sequence, prompt or generated.
+  // Counts a token of the sequence, prompt or generated, for the penalties.
   void accept(int32_t token);
   // Back to the seed and to an empty sequence.
   void reset();

@@ -1,11 +1,11 @@
 // Which backends are asked for their devices, and for which of them a start waits.
 //
-// Known     what is remembered is taken; nobody is asked.
+// Known     what is remembered is taken; no probe is started.
 // Needed    the processor's own backends, which answer in a moment, and all that fit where nothing
 //           else would do: at our own priority.
 // Awaited   what could win: idle-class, and a start waits --probe-wait for it.
 // Behind    the same, of what is known to be slow; and what showed a driver in software only before
-//           something on this machine changed: nobody waits.
+//           something on this machine changed: no start waits.
 // None      what cannot win is left alone.
 
 #include <algorithm>

@@ -63,7 +63,7 @@ class candidate {
   [[nodiscard]] std::shared_ptr<plugin::backend> loaded() const { return loaded_.lock(); }
   [[nodiscard]] bool is_disabled() const;
   [[nodiscard]] bool is_usable() const { return probed_ && !fault_; }
-  // Sound as far as inspection tells, and nobody has asked it for its devices.
+  // Sound as far as inspection shows, and not asked for its devices yet.
   [[nodiscard]] bool is_unasked() const { return subject_ && !asked_ && !fault_; }
   [[nodiscard]] const std::optional<probe::ticket>& running() const { return running_; }
 

@@ -7,7 +7,7 @@
 
 namespace bitnet::select {
 
-// Members that the device did not tell are left out; null if it tells nothing. What was refused is
+// Members that the device did not report are left out; null if it reports none. A refused status is
 // {"refused": why}. `asked` says when: "now", or "probe" with age_s.
 [[nodiscard]] nlohmann::ordered_json asked_now(const compute::activity& a);
 [[nodiscard]] nlohmann::ordered_json asked_by_probe(const compute::activity& a, int64_t age_s);

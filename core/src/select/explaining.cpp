@@ -25,7 +25,7 @@ bool is_rejection(const plugin::defect& d) {
 
 constexpr const char* install_cpu = "install bitnet-backend-cpu (or build plugins/cpu)";
 
-// Why nobody asked it.
+// Why it was not probed.
 std::string not_probed(const candidate& c, const option* winner, probe::service& probes) {
   std::string out = "not probed: ";
   if (c.manifest_class() != BITNET_DEVICE_CPU && !probes.shows_devices())
@@ -61,7 +61,7 @@ std::string hint_instead(const std::vector<std::string>& backends,
                      backends.front());
 }
 
-// The user's folder that has a manifest which a wish may mean, where root was not told to look.
+// The user's folder that has a manifest which a wish may mean, and which root does not search.
 std::string passed_over(const std::vector<plugin::searched_directory>& searched, const wish& w) {
   for (const plugin::searched_directory& one : searched) {
     if (!one.passed_over) continue;
@@ -122,7 +122,7 @@ refusal registry::contents::explain(const wish& w) {
       absent = true;
   }
   if (const std::string folder = passed_over(searched, w); reasons.empty() && !folder.empty())
-    return {false, fmt::format("root was not told to look into {}, which has one", folder),
+    return {false, fmt::format("root does not search {}, which has one", folder),
             look_there(folder)};
   if (const other_name* known = find_other_name(w.name); reasons.empty() && known != nullptr)
     return {false, std::string(known->sentence), hint_instead(instead_of(*known), candidates)};
@@ -192,7 +192,7 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
               rest};
 }
 
-// Tells every candidate why it won or lost.
+// Gives every candidate the reason why it won or lost.
 void registry::contents::judge(const std::vector<wish>& wishes, const option* winner,
                                bool fell_back) {
   for (candidate& c : candidates) {

@@ -25,7 +25,7 @@ struct option {
 // What another backend shows as well, and shows better; "" if nothing does. `ranked` best first.
 [[nodiscard]] std::string shown_better(const std::vector<option>& ranked, const option& o);
 
-// May the backend be meant, as far as its manifest tells?
+// May the backend be meant, by its manifest?
 [[nodiscard]] bool matches(const wish& w, const candidate& c);
 [[nodiscard]] bool matches_any(const std::vector<wish>& wishes, const candidate& c);
 [[nodiscard]] bool matches(const wish& w, const option& o);

@@ -101,7 +101,7 @@ result<choice> registry::select(const request& wanted, report& out) {
     return fail(BITNET_INVALID_ARGUMENT,
                 "strict mode allows no fallback; drop allow_fallback or BITNET_STRICT_MODE");
   }
-  // Strictness wins over fallback: nobody may get another device than the one that they insist on.
+  // Strictness wins over fallback: a request that insists on a device gets no other one.
   if (wanted.require_first) wishes->resize(1);
   out.requested.clear();
   for (const wish& w : *wishes) out.requested += (out.requested.empty() ? "" : ",") + w.text;

@@ -85,7 +85,7 @@ void add_standing(ordered_json& device, const backend_report& b, std::size_t i) 
 }
 
 // What is free changes all the time, so it is asked now. Devices of class cpu compute in the host's
-// memory; of others their status tells, where it does.
+// memory; others may report it in their status.
 void add_free_memory(ordered_json& device, const bitnet_device_info& d) {
   if (d.device_class != BITNET_DEVICE_CPU) return;
   const uint64_t total = d.memory_total_bytes == 0 ? UINT64_MAX : d.memory_total_bytes;

@@ -91,8 +91,8 @@ result<void> session::append(int32_t id) {
   return {};
 }
 
-// While it lives nobody else takes this sequence's blocks. Begun with as many as are needed, or
-// none more; what was lost in the meantime is evaluated again.
+// While it lives this sequence's blocks are not evicted. Begun with as many as are needed, or none
+// more; what was lost in the meantime is evaluated again.
 class session::hold {
  public:
   static result<hold> begin(session& s, uint64_t blocks) {

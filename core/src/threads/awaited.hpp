@@ -20,7 +20,7 @@ namespace bitnet::threads {
 class awaited {
  public:
   [[nodiscard]] uint32_t load() const noexcept { return value_.load(std::memory_order_acquire); }
-  // For when nobody waits.
+  // Only while no thread waits.
   void reset(uint32_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
   // Adds, and wakes whoever sleeps; the sum.
   uint32_t add(uint32_t n) noexcept {

@@ -21,7 +21,7 @@ struct worker_place {
 // `strict`: each worker has one CPU. Otherwise those of its node, within which the system moves it.
 std::vector<worker_place> places_on(const std::vector<cpu_facts>& cpus, uint32_t n, bool strict);
 
-// The same for this machine; empty where nobody is kept anywhere: not strict, and one node.
+// The same for this machine; empty where no thread is kept to CPUs: not strict, and one node.
 std::vector<worker_place> places_here(const cpu_list& cpus, uint32_t n, bool strict);
 
 }  // namespace bitnet::threads

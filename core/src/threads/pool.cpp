@@ -71,7 +71,7 @@ pool::pool(uint32_t width, pool_options options)
   start();
 }
 
-// Nothing may be thrown here: the destructor, which tells workers to stop, would not run.
+// Nothing may be thrown here: the destructor, which stops the workers, would not run.
 void pool::start() {
   const uint32_t wanted = width_;
   for (uint32_t i = 1; i < wanted; ++i) {
@@ -153,7 +153,7 @@ void pool::work(uint32_t index) {
     seen = generation_.await_change(seen, spins_);
     if (stop_) return;
     if (index < n_) task_(arg_, index, n_);
-    // Also those without a share answer, so that nobody reads the next run's fields too early.
+    // Also those without a share answer, so that no worker reads the next run's fields too early.
     pending_.add(uint32_t{0} - 1);
   }
 }

@@ -31,8 +31,8 @@ result<cpu_list> read_cpu_mask(std::string_view hexadecimal);
 // "0-3,8"
 std::string ranges(const cpu_list& cpus);
 
-// Workers that are of use on these CPUs: one for each physical core, as far as sysfs tells, and no
-// more than the cgroup's quota allows; at least 1.
+// Workers that are of use on these CPUs: one for each physical core, as far as sysfs shows them,
+// and no more than the cgroup's quota allows; at least 1.
 uint32_t available(const cpu_list& cpus);
 uint32_t available();  // on the allowed ones
 
@@ -65,7 +65,7 @@ class pool {
   // for n outside [1, width] and for a call from inside a task.
   bitnet_status run(uint32_t n, bitnet_task task, void* arg);
 
-  // The CPUs that the system says each worker may run on. Of worker 0, who is the caller of run,
+  // The CPUs that the system says each worker may run on. Of worker 0, which is the caller of run,
   // what it was kept to in the last run, or will be in the first.
   [[nodiscard]] std::vector<cpu_list> places() const;
 

@@ -1,5 +1,5 @@
 #pragma once
-// Where CPUs lie: which share a core, a last cache, a memory, as Linux tells it below /sys.
+// Where CPUs lie: which share a core, a last cache, a memory, as Linux reports it below /sys.
 
 #include <cstdint>
 #include <filesystem>
@@ -27,9 +27,9 @@ std::optional<cpu_list> read_cpu_list(std::string_view text);
 // The first CPU of the physical core that `cpu` is a thread of; itself where sysfs does not say.
 uint32_t core_of(const std::filesystem::path& root, uint32_t cpu);
 
-// Of each of `cpus`, in their order, what the folder sys/devices/system below `root` tells. A file
-// that is missing, or says what cannot be (a core that its CPU is not part of), tells nothing: then
-// a CPU is a core by itself, shares the last cache with its node, lies on node 0 and is fast.
+// Of each of `cpus`, in their order, what the folder sys/devices/system below `root` says. A file
+// that is missing or impossible (a core that its CPU is not part of) is ignored: then a CPU is a
+// core by itself, shares the last cache with its node, lies on node 0 and is fast.
 std::vector<cpu_facts> read_topology(const std::filesystem::path& root, const cpu_list& cpus);
 
 // Whether that folder names more than one node with memory or CPUs.

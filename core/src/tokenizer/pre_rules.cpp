@@ -1,4 +1,4 @@
-// The one table of pre-tokenizer names; what each rule is and who published it:
+// The one table of pre-tokenizer names; what each rule is, and its source:
 // docs/reference/tokenizers.md#splitting-rules
 // Expressions are the published ones but where a comment says otherwise.
 #include <fmt/core.h>
@@ -186,7 +186,7 @@ const std::vector<row>& rule_table() {
       {.names = {"whitespace"},
        .split = {{R"(\S+)", split_step::only_matches}},
        .letters = alphabet::characters},
-      // The last one is also for names that nobody knows.
+      // The last one is also for unknown names.
       {.names = {"default"}, .split = {punctuation, gpt2, digits, three_ascii_digits}},
   };
   return rows;

@@ -64,7 +64,7 @@ struct tokenizer::contents {
     return {};
   }
 
-  // Words of WordPiece are told apart by blanks, and its special tokens are words.
+  // Blanks separate words of WordPiece, and its special tokens are words.
   [[nodiscard]] std::string special_text(const std::string& text) const {
     return v.kind == vocabulary_kind::wordpiece ? fmt::format(" {}", text) : text;
   }

@@ -2,9 +2,9 @@
 // Text to token ids and back, for the vocabulary kinds found in GGUF files.
 //
 // Kinds   BPE (tokenizer.ggml.model "gpt2", "gemma4" or "whitespace"), SPM ("llama") and WordPiece
-//         ("bert"); docs/reference/tokenizers.md. WordPiece forgets how a text was spaced and,
-//         unless told otherwise, its case and accents: decode gives plain words. The pre-tokenizer
-//         "whitespace" forgets white space.
+//         ("bert"); docs/reference/tokenizers.md. WordPiece forgets how a text was spaced and, by
+//         default, its case and accents: decode gives plain words. The pre-tokenizer "whitespace"
+//         forgets white space.
 // Errors  BITNET_BAD_DATA for a broken vocabulary; BITNET_INVALID_ARGUMENT for text that is not
 //         UTF-8 (SPM turns such bytes into byte tokens).
 // Threads immutable after make; every member may be called from any thread.

@@ -230,7 +230,7 @@ TEST(ternary_groups, type_42_says_how_it_was_told) {
                     .q2 = {q2_layout::groups_128_scale_last, q2_evidence::key}};
   const auto to = understand(from);
   ASSERT_TRUE(to) << to.error().message;
-  EXPECT_EQ(to->how, "Q2_0 in groups of 128, the scale last, told by a key");
+  EXPECT_EQ(to->how, "Q2_0 in groups of 128, the scale last, recognised by a key");
   EXPECT_EQ(to->scale_group, 128U);
   const bytes form = canonical(from, *to);
   const float scales[] = {0.5F, 0.375F, -2.0F, 0.0F};

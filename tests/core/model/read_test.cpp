@@ -575,9 +575,10 @@ TEST(model_read, type_42_is_told_for_the_whole_file) {
       if (w.rank == 1) continue;
       EXPECT_EQ(w.format, BITNET_FORMAT_TERNARY2) << w.name;
       EXPECT_EQ(w.scale_group, 128U) << w.name;
-      EXPECT_EQ(m->readings[i].how, last ? "Q2_0 in groups of 128, the scale last, told by a key"
-                                         : "Q2_0 in groups of 128, the scale first, told by its "
-                                           "blocks")
+      EXPECT_EQ(m->readings[i].how,
+                last ? "Q2_0 in groups of 128, the scale last, recognised by a key"
+                     : "Q2_0 in groups of 128, the scale first, recognised by its "
+                       "blocks")
           << w.name;
       const bytes form = streamed(*m, i);
       for (uint64_t e = 0; e < form.size() * 4; ++e) {
@@ -596,9 +597,11 @@ TEST(model_read, type_42_is_told_for_the_whole_file) {
             formats::q2_layout::unknown);
   gguf_builder b = two_bit_model(true);
   b.text("general.quantization_version", "TQ2_0_G128");
-  EXPECT_TRUE(image(b.build()).load()->readings[0].how.ends_with("told by a key"));
-  EXPECT_TRUE(
-      image(two_bit_model(true).build()).load()->readings[0].how.ends_with("told by its blocks"));
+  EXPECT_TRUE(image(b.build()).load()->readings[0].how.ends_with("recognised by a key"));
+  EXPECT_TRUE(image(two_bit_model(true).build())
+                  .load()
+                  ->readings[0]
+                  .how.ends_with("recognised by its blocks"));
   EXPECT_EQ(image(two_bit_model(false, 142).build()).load()->readings[0].how, "PQ2_0, by its type");
 }
 

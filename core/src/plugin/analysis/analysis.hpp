@@ -1,5 +1,5 @@
 #pragma once
-// What a shared object is, who made it for what, and whether it could be loaded here: of our
+// What a shared object is, its author and purpose, and whether it could be loaded here: of our
 // plugins and of foreign libraries such as libllama.so, of this machine and of others. Nothing of
 // the file is executed.
 

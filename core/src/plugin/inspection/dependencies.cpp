@@ -57,7 +57,7 @@ checked<std::vector<request>> needs_of(const std::filesystem::path& file, const 
   if (const auto tags = redirections(*image); !tags.empty())
     return reject(
         code::inspect_foreign,
-        fmt::format("has {}, by which the linker would bring in libraries that nobody looked at",
+        fmt::format("has {}, by which the linker would load libraries that were not checked",
                     join(tags, " and ")));
   const std::vector<std::string> run_path = run_path_of(*image);
   for (const std::string& item : run_path)
@@ -138,7 +138,7 @@ std::vector<needed_library> resolve_libraries(const inspection& plugin, const re
                            fmt::format("needs '{}', which {}", printable(one.name), fault), ""};
       continue;
     }
-    // What is loaded has all that it needs, and nobody can put another file in its place.
+    // A loaded library has all that it needs, and no other file can take its place.
     if (const auto file = loaded_file(one.name)) {
       found.file = *file;
       found.loaded = true;

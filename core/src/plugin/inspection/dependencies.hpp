@@ -38,7 +38,7 @@ struct resolution {
 // The first library that must not be loaded. BN-I-FOREIGN, BN-I-RUN-PATH, BN-I-FORMAT, BN-T-*.
 [[nodiscard]] checked<void> check_libraries(const std::vector<needed_library>& libraries);
 
-// BN-I-DEPENDENCY (BITNET_UNAVAILABLE) with all that is missing and, from `packages`, who has it;
+// BN-I-DEPENDENCY (BITNET_UNAVAILABLE) with all that is missing and, by `packages`, what has it;
 // what check_libraries() finds. `hashes` are those that the manifest wants libraries to have:
 // BN-T-HASH.
 void examine_dependencies(const std::vector<needed_library>& libraries,

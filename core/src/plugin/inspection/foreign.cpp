@@ -67,7 +67,7 @@ void examine_foreign(const elf_image& image, findings& found) {
     fine = false;
     found.error(
         check, code::inspect_foreign,
-        fmt::format("has {}, by which the linker would bring libraries in that nobody looked at",
+        fmt::format("has {}, by which the linker would load libraries that were not checked",
                     join(tags, " and ")));
   }
   for (const std::string_view name : image.dynamic_strings(DT_NEEDED)) {

@@ -1,6 +1,6 @@
 #pragma once
-// What in a shared object would make the dynamic linker map code that nobody judged: names that are
-// paths, libraries that take another's place or watch it, and text that the linker replaces.
+// What in a shared object would make the dynamic linker map code that was not checked: names that
+// are paths, libraries that take another's place or watch it, and text that the linker replaces.
 
 #include <string>
 #include <string_view>

@@ -152,7 +152,7 @@ std::optional<fs::path> loaded_file(const std::string& name) {
   return map->l_name != nullptr ? map->l_name : "";
 }
 
-// What is not there can be made by whoever may write where it would lie, also in a sticky folder.
+// A missing file can be made by any user who may write to its folder, also to a sticky one.
 checked<void> trust_place(const fs::path& folder) {
   std::error_code ignored;
   auto nearest = fs::absolute(folder, ignored);
@@ -165,7 +165,7 @@ checked<void> trust_place(const fs::path& folder) {
   return reject(code::trust_mode,
                 nearest == whole
                     ? fmt::format("{} is writable by others", printable(nearest.string(), 200))
-                    : fmt::format("is not there, and {} is writable by others, who could make it",
+                    : fmt::format("is not there, and {} is writable by others: they could make it",
                                   printable(nearest.string(), 200)));
 }
 

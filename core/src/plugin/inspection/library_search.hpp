@@ -25,7 +25,7 @@ struct linker_line {
 [[nodiscard]] std::vector<std::filesystem::path> linker_directories(
     const std::filesystem::path& configuration);
 
-// Where a library lies that this process has loaded, as the linker tells it; nothing if it has not.
+// Where a library lies that this process has loaded, by the linker; nothing if it has not.
 [[nodiscard]] std::optional<std::filesystem::path> loaded_file(const std::string& name);
 
 // One search: what it learns of folders it keeps.

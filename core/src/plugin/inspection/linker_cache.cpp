@@ -38,7 +38,7 @@ std::optional<std::string_view> text_at(std::string_view list, uint32_t offset) 
 std::vector<cached_library> find_in_linker_cache(std::span<const std::byte> list,
                                                  std::string_view name) {
   std::string_view text(reinterpret_cast<const char*>(list.data()), list.size());
-  // Behind a list of the form before, where ldconfig was told to write both.
+  // Behind a list of the earlier form, where ldconfig was asked to write both.
   const std::size_t begin = text.find(magic);
   if (begin == std::string_view::npos || text.size() - begin < sizeof(header)) return {};
   text.remove_prefix(begin);

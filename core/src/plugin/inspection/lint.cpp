@@ -48,7 +48,7 @@ void compare(const manifest& m, const inspection& facts, findings& found) {
   differs(code::manifest_field, "abi.max", std::to_string(m.abi_max), std::to_string(note.abi_max));
   if (!note.device_class.empty())
     differs(code::manifest_field, "class", class_name(m.device_class), note.device_class);
-  // Packages count repairs of their own: that the file is a newer one is told, no more.
+  // Packages count repairs of their own: that the file is newer is only a note.
   if (m.version != note.version)
     found.warning(check, code::inspect_name, text("version", m.version, note.version));
 }
@@ -74,7 +74,7 @@ checked<lint_result> lint(const std::filesystem::path& file,
   else if (!manifest_file.empty())
     compare(m, out.facts, out.found);
   if (const auto trusted = open_trusted(file); trusted)
-    out.found.ok("trust", "nobody but root and you can write to it");
+    out.found.ok("trust", "only root and you can write to it");
   else
     out.found.warning("trust", trusted.error().code, trusted.error().reason,
                       trusted.error().advice());

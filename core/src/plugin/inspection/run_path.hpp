@@ -1,6 +1,7 @@
 #pragma once
-// Where a plugin tells the dynamic linker to look for its libraries. Whoever can write there can
-// put code into the process, so only absolute folders that nobody else can fill are allowed.
+// The folders in which a plugin lets the dynamic linker look for its libraries. A user who can
+// write there can put code into the process, so only absolute folders are allowed to which no other
+// user can write.
 
 #include <filesystem>
 #include <optional>
@@ -21,8 +22,8 @@ void split_run_path(std::string_view list, std::vector<std::string>& out);
 // As written.
 [[nodiscard]] std::vector<std::string> run_path_of(const elf_image& image);
 
-// Why nobody can say where the linker would look for this item; "" if it is an absolute folder or
-// begins with $ORIGIN. The linker puts text for a '$' anywhere in it, and begins an empty item,
+// Why it cannot be known where the linker would look for this item; "" if it is an absolute folder
+// or begins with $ORIGIN. The linker replaces a '$' anywhere in it, and looks for an empty item,
 // like any relative one, in the current folder.
 [[nodiscard]] std::string run_path_fault(std::string_view item);
 

@@ -52,7 +52,7 @@ class backend {
   [[nodiscard]] const file_identity& file() const;
   [[nodiscard]] mapped_identity mapped() const;
   [[nodiscard]] uint32_t life_flags() const;  // BITNET_LIFE_*
-  // To whom breaches of rules are told that the host put right.
+  // Gets the breaches of rules that the host put right.
   [[nodiscard]] const std::shared_ptr<plugin::complaints>& complaints() const;
 
  private:

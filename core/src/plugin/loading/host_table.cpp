@@ -20,7 +20,7 @@ std::string_view view(bitnet_str text) {
 
 void log(void* self, uint32_t level, bitnet_str component, bitnet_str message) noexcept try {
   services(self).log(std::min(level, BITNET_LOG_DEBUG), view(component), view(message));
-} catch (...) {  // NOLINT(bugprone-empty-catch): a message is lost; there is nobody to tell
+} catch (...) {  // NOLINT(bugprone-empty-catch): a message is lost and cannot be reported
 }
 
 uint32_t parallel_width(void* self) noexcept try {

@@ -1,12 +1,12 @@
 #pragma once
-// What a plugin's call must leave as it is, put back where it did not, and told once.
+// What a plugin's call must leave as it is. A change is undone, and reported once.
 //
 // Of the calling thread: the floating-point control word and the blocked signals. They cost a few
 // instructions and two short calls of the kernel, so each step is guarded. Of the process: working
 // folder and mask of modes, which cost more calls; only what happens once per load or session is
-// guarded, and no longer than it takes: what another thread changes meanwhile cannot be told from
-// it.
-// What cannot be put back for others (handlers, environment, locale) the probe looks at.
+// guarded, and no longer than it takes: what another thread changes meanwhile cannot be
+// distinguished from it. What cannot be put back for others (handlers, environment, locale) the
+// probe looks at.
 
 #include <csignal>
 #include <cstdint>
@@ -22,7 +22,7 @@
 
 namespace bitnet::plugin {
 
-// What a backend did that was put back. Each breach is told once. Any thread.
+// What a backend did that was undone. Each breach is reported once. Any thread.
 class complaints {
  public:
   // `host` outlives it.

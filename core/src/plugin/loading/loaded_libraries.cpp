@@ -54,7 +54,7 @@ checked<void> check_object(const loaded_object& object, const mapped_identity& m
   if (trusted && identity_when_mapped(trusted->fd.get()) == mapped) return {};
   return reject(
       code::trust_changed,
-      fmt::format("with the plugin the dynamic linker loaded {}, which nobody judged{}", shown,
+      fmt::format("with the plugin the dynamic linker loaded {}, which was not checked{}", shown,
                   trusted ? std::string() : fmt::format(": {}", trusted.error().reason)),
       advice);
 }

@@ -19,7 +19,7 @@ struct loaded_object {
   bool operator==(const loaded_object&) const = default;
 };
 
-// As dl_iterate_phdr tells.
+// As dl_iterate_phdr reports them.
 [[nodiscard]] std::vector<loaded_object> loaded_objects();
 
 // Paths of libraries that this process has loaded and the plugin needs, where another file lies
@@ -27,8 +27,8 @@ struct loaded_object {
 [[nodiscard]] std::vector<std::string> stale_libraries(const inspection& plugin);
 
 // After a plugin was loaded: is each object that was not there `before` the plugin, a file that was
-// judged, or, as constructors and other threads load libraries too, at least one that nobody else
-// could have put there? BN-T-CHANGED.
+// judged, or, as constructors and other threads load libraries too, at least one that only root or
+// the user could have put there? BN-T-CHANGED.
 [[nodiscard]] checked<void> check_loaded(const std::vector<loaded_object>& before,
                                          const mapped_identity& plugin,
                                          const std::vector<needed_library>& judged);

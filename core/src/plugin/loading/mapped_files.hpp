@@ -1,6 +1,6 @@
 #pragma once
-// Which files are mapped into this process, as the kernel tells: what the dynamic linker says it
-// loaded may be another copy of the file.
+// Which files are mapped into this process, by the kernel: the file that the dynamic linker reports
+// may be another copy.
 //
 // The device numbers here are those of the kernel's list. On overlay and btrfs file systems stat()
 // gives others, so a file on disk is compared by mapping it too (identity_when_mapped).

@@ -14,10 +14,10 @@ namespace bitnet::plugin {
 class shared_library {
  public:
   // Loads exactly the file that was checked, through its descriptor, whatever its path leads to by
-  // now, under a name that the linker has never heard; all symbols bound at once and visible to
-  // nobody else. What it brings along is judged before, and compared with what the linker mapped
-  // afterwards. BN-A-LOAD; BN-I-FOREIGN, BN-I-RUN-PATH, BN-T-*; BN-T-CHANGED if the file is mapped
-  // and was written to, or a library is another one than was judged.
+  // now, under a name that is new to the linker; all symbols bound at once and visible to no other
+  // library. The libraries that it needs are checked before, and compared with what the linker
+  // mapped afterwards. BN-A-LOAD; BN-I-FOREIGN, BN-I-RUN-PATH, BN-T-*; BN-T-CHANGED if the file is
+  // mapped and was written to, or a library is another one than was judged.
   static checked<shared_library> open(trusted_file file);
 
   shared_library(shared_library&&) noexcept;

@@ -21,7 +21,7 @@ struct found_manifest {
 struct searched_directory {
   std::filesystem::path path;
   std::string result;        // "2 manifests", "absent", "cannot be trusted: ..."
-  bool passed_over = false;  // the user's, where root was not told to look
+  bool passed_over = false;  // the user's, which root does not search
 };
 
 struct discovery {

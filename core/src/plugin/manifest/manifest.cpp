@@ -369,7 +369,7 @@ checked<std::filesystem::path> locate_library(const std::filesystem::path& libra
   auto file = plugin_directory / library;
   std::error_code absent;
   const auto target = std::filesystem::canonical(file, absent);
-  if (absent) return file;  // whoever opens it says why it cannot be
+  if (absent) return file;  // opening it will say why it cannot be
   if (target.parent_path() != std::filesystem::canonical(plugin_directory, absent))
     return reject(
         code::manifest_outside,
@@ -384,7 +384,7 @@ checked<std::filesystem::path> locate_library(
   const bool bare = !library.has_root_path() && !library.has_parent_path();
   std::error_code ignored;
   for (const auto& directory : plugin_directories)
-    // A link is there wherever it leads: what is wrong there is told, not passed over for another.
+    // A link counts wherever it leads: a fault there is reported, and no other file is taken.
     if (bare &&
         std::filesystem::exists(std::filesystem::symlink_status(directory / library, ignored)))
       return locate_library(library, directory);

@@ -35,7 +35,7 @@ checked<void> check_id(const policy& rules, const file_claim& claim, const trust
   for (const allowed_backend& one : rules.allowed)
     if (one.name == claim.name) wanted.push_back(one.id);
   if (wanted.empty() || std::ranges::find(wanted, "") != wanted.end()) return {};
-  // Who builds a file chooses its build id, a hash's digits too: it never stands for a hash.
+  // The author of a file chooses its build id, also digits of a hash: it never stands for a hash.
   if (!is_hash(claim.build_id) && std::ranges::find(wanted, claim.build_id) != wanted.end())
     return {};
   std::string is =

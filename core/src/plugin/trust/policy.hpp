@@ -13,7 +13,7 @@
 namespace bitnet::plugin {
 
 // "cpu", or "cpu@<id>" for one file only: 64 hexadecimal digits are its SHA-256 and nothing else,
-// fewer its build id, which whoever builds a file may choose.
+// fewer its build id, which the author of a file may choose.
 struct allowed_backend {
   std::string name, id;
 };

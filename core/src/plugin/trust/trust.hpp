@@ -1,8 +1,8 @@
 #pragma once
-// Who could have put code into this file? Only root and the user who runs us may.
+// Checks that only root and the user who runs us could have put code into a file.
 //
 // A plugin or manifest must be a regular file, and it and every directory above it must belong to
-// root or to the effective user, and be writable by nobody else (a directory may if it is sticky,
+// root or to the effective user, and be writable by no other user (a directory may if it is sticky,
 // like /tmp). So must the symbolic links on the way. Each step is taken from the descriptor of the
 // one before, so that what was checked is what was opened, and a plugin is loaded through the
 // descriptor that is kept here: nothing can be swapped in between.
@@ -33,7 +33,7 @@ class file_descriptor {
   int fd_;
 };
 
-// Tells whether a file is still the one that was looked at.
+// Identifies the file that was checked, so that a later one can be compared.
 struct file_identity {
   uint64_t device = 0, inode = 0, size_bytes = 0;
   int64_t modified_ns = 0, changed_ns = 0;
@@ -56,7 +56,7 @@ struct trusted_file {
 // Does the file still hold the bytes that it held when it was opened? BN-T-CHANGED.
 [[nodiscard]] checked<void> check_unchanged(const trusted_file& file);
 
-// The same whoever owns it: to look at a file and never to load it. BN-T-MISSING, BN-T-KIND.
+// The same for any owner: to read a file and never to load it. BN-T-MISSING, BN-T-KIND.
 [[nodiscard]] checked<trusted_file> open_any(const std::filesystem::path& file);
 
 // The same rules for a directory and all above it.
