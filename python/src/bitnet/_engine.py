@@ -33,7 +33,7 @@ class Backend:
     code: str  #: stable: "BN-OK", or why it is not used
     reason: str
     hint: str
-    report: dict[str, Any] = field(repr=False)  #: all that bitnet_runtime_report tells of it
+    report: dict[str, Any] = field(repr=False)  #: its part of bitnet_runtime_report
 
 
 class Owner:
@@ -71,7 +71,7 @@ def _logging(log: Callable[[int, str], object] | None) -> Any:
                 logger.exception("the log callback of an Engine failed")
 
     def on_interrupt(kind: Any, error: Any, trace: Any) -> None:
-        _thread.interrupt_main()  # it came in here, and is for who called the library
+        _thread.interrupt_main()  # it arrived here, and is meant for the caller of the library
 
     return ffi.callback("bitnet_log_callback", on_log, onerror=on_interrupt)
 

@@ -58,7 +58,7 @@ class Generation:
 
 
 class _Run:
-    """One bitnet_generate, on a thread of its own: Ctrl-C and who reads reach it at any time.
+    """One bitnet_generate, on a thread of its own: Ctrl-C and the reader reach it at any time.
 
     `tell` takes each piece of text, False from it ending the run, and None at the end.
     """

@@ -1,7 +1,7 @@
 """Handles of the library: closed in whatever order, by whatever thread, each after all that need it.
 
 A handle is held by the object that it is of, by the handles that were opened from it, and by each
-call that runs with it. Whoever lets it go last closes it.
+call that runs with it. The last holder that releases it closes it.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ class Flag:
     def wait(self, at_most: float = threading.TIMEOUT_MAX) -> None:
         ends = time.monotonic() + at_most
         while not self.is_set and time.monotonic() < ends:
-            # Who waits beside this one sees is_set a second later.
+            # Another thread that waits sees is_set a second later.
             self._lock.acquire(timeout=min(1.0, at_most))
 
 

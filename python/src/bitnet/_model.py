@@ -106,8 +106,8 @@ class _Progress:
 class Model(Owner):
     """A model file, read-only; from any thread.
 
-    Without an engine it has one of its own, on `device`. `progress` is told how many bytes of how
-    many are in place, and ends the opening by raising. The other arguments are those of
+    Without an engine it has one of its own, on `device`. `progress` is called with the bytes that
+    are in place and their total, and ends the opening by raising. The other arguments are those of
     bitnet_model_options.
     """
 
@@ -236,9 +236,9 @@ class Model(Owner):
 
     def embed(self, texts: str | Sequence[str], *, pooling: str = "model",
               **options: "Unpack[SessionOptions]") -> "npt.NDArray[np.float32]":
-        """The embedding of a text (n_embedding), or of each of several (n, n_embedding): of length 1, so
-        that the product of two tells how near their texts are. Each is made in a session of these
-        options, and depends on its own text alone."""
+        """The embedding of a text (n_embedding), or of each of several (n, n_embedding): of length
+        1, so that the product of two is how near their texts are. Each is made in a session of
+        these options, and depends on its own text alone."""
         import numpy as np
         several = [texts] if isinstance(texts, str) else list(texts)
         ids = [self.tokenize(text, eos=True) for text in several]

@@ -14,7 +14,7 @@ import cffi
 from . import errors
 
 _NATIVE = Path(__file__).parent / "native"
-# In a wheel; beside the checkout, for whoever works on it.
+# In a wheel; in a checkout, its own headers.
 _HEADERS = (_NATIVE / "include", Path(__file__).parents[3] / "abi" / "include")
 _LIBRARY = "libbitnet.so.0"
 

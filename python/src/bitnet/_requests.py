@@ -1,7 +1,7 @@
 """Requests of a scheduler, read by an event loop: no thread of Python waits for them.
 
-The scheduler's descriptor is watched for edges, so that a request whose pieces nobody takes, and whose
-events therefore stay in the library's queue, does not wake the loop again and again.
+The scheduler's descriptor is watched for edges, so that a request whose pieces are not read, and
+whose events therefore stay in the library's queue, does not wake the loop again and again.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ class Request:
             lib.bitnet_request_cancel(self.pointer)
 
     def abandon(self) -> None:
-        """Nobody will read it any more."""
+        """It will not be read any more."""
         if not self.ended:
             self.ended = True
             self._reader.forget(self)  # before another one can lie where it lay

@@ -99,7 +99,7 @@ class Session(Owner):
     def __bool__(self) -> bool:
         return True
 
-    # ---- turns: who works with it
+    # ---- turns: which call works with it
 
     def _begin(self, who: object) -> Any:
         assert self._handle is not None
@@ -107,7 +107,7 @@ class Session(Owner):
         try:
             ends = time.monotonic() + 60
             while not self._turn.acquire(timeout=0 if self._turns.at_work else 0.05):
-                # Who was told to stop, such as a stream that was left, is waited for.
+                # A call that was cancelled, such as a stream that was left, is waited for.
                 if self._turns.at_work or time.monotonic() > ends:
                     raise errors.Busy("the session is at work; wait for it, cancel it, or open another one")
         except BaseException:
@@ -275,7 +275,7 @@ class _Turns:
 
     @property
     def at_work(self) -> bool:
-        """Whether somebody is who was not told to stop; nobody is while a turn begins or ends."""
+        """Whether a call works with it that was not cancelled; none does while a turn begins or ends."""
         who = self.who
         return who is not None and not getattr(who, "stopped", False)
 

@@ -26,7 +26,7 @@ class BitnetLM(TemplateLM):
                  template: str | None = None, batch_size: int | str | None = None,
                  max_batch_size: int | str | None = None, device: str | None = None):
         """`path`, on the backend of `request`, or an open `model`. The last three are what the harness hands
-        to every model, the device "cuda:0" unless it is told another; they are not used."""
+        to every model, the device "cuda:0" unless it is given another; they are not used."""
         super().__init__()
         self.model = bitnet.Model(path, device=request) if model is None else model
         self.session = self.model.session(n_context=int(max_length or 0))
