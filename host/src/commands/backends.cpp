@@ -118,11 +118,11 @@ std::string why_text(const json& report) {
   return out;
 }
 
-// What the device was doing, with the moment: "status (told now)".
+// What the device was doing, with the moment: "status (reported now)".
 std::string status_text(const json& status) {
   const bool by_probe = any_member(status, "asked") == "probe";
   std::string out = fmt::format(
-      "    status (told {})\n",
+      "    status (reported {})\n",
       by_probe ? fmt::format("by the probe, {} s ago", any_member(status, "age_s")) : "now");
   for (const auto& [key, content] : status.items()) {
     if (key == "asked" || key == "age_s") continue;
@@ -294,7 +294,7 @@ std::string probe_text(const json& report) {
                        any_member(one, "code"), any_member(probe, "stage"), when,
                        any_member(one, "reason"));
   }
-  return out.empty() ? "nothing was probed; `bitnet backends why` tells why\n" : out;
+  return out.empty() ? "nothing was probed; `bitnet backends why` says why\n" : out;
 }
 
 // Waits to the end, which a choice need not.

@@ -62,7 +62,7 @@ ordered_json judged(const json& report, const std::string& problem, bool demande
     put("device", member(report, "device"));
     for (const char* key : {"class", "name"}) put(key, any_member(device, key));
   }
-  if (only_cpu) put("reason", "nothing but a processor can be used; `bitnet doctor` tells why");
+  if (only_cpu) put("reason", "only a processor can be used; `bitnet doctor` says why");
   const json asked = named(report, requested.substr(0, requested.find(':')));
   if (any_member(asked, "code") != "BN-OK")
     for (const char* key : {"code", "reason", "hint"}) put(key, any_member(asked, key));

@@ -22,7 +22,7 @@
     "probe asks those of --device, or --all, waits for the slow ones, and remembers the answers\n" \
     "dir   the folders that were searched for manifests\n" \
     "sign  writes FILE.sig with the private key of --key\n" \
-    "verify  tells whose signature FILE has, by the keys of --trusted-keys\n") \
+    "verify  shows whose signature FILE has, by the keys of --trusted-keys\n") \
   X(doctor, "[options]", "", "what this machine has, and what to do first", \
     "Lists processor, memory, limits, large pages, GPUs and accelerators with their drivers and\n" \
     "nodes, what each backend answered, and what is remembered. What is not as it should be comes\n" \
@@ -46,7 +46,7 @@
     "not run.\n" \
     "With --strict its weights are checked, too, and suspicious ones are exit code 8.\n") \
   X(analyze_library, "LIBRARY [options]", "", "what a shared object is, without running it", \
-    "Counts the symbols of four groups, names formats, and tells whose backend it is, what it " \
+    "Counts the symbols of four groups, names formats, and shows whose backend it is, what it " \
     "needs\n" \
     "and whether it could be loaded here: of our plugins, libllama.so, libggml.so and others, also " \
     "of\n" \
@@ -84,7 +84,7 @@
     "Times prompts (pp) and greedy generation (tg) with random tokens, under " \
     "llama-bench's names,\n" \
     "beside what this machine's memory gives in the same minute. With --parallel, many requests\n" \
-    "at once; with --kernel, one op alone. compare tells whether B is faster than A: two files of\n" \
+    "at once; with --kernel, one op alone. compare shows whether B is faster than A: two files of\n" \
     "-o json or jsonl, by the samples in them.\n") \
   X(eval, "ppl | kld | choice [MODEL] [options]", "ppl|kld|choice", "how good a model is", \
     "ppl     perplexity and bits per byte of the text -f, by llama-perplexity's rule\n" \
