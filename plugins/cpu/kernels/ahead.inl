@@ -3,6 +3,8 @@
 // Lines are asked for in the order in which they lie, not in that of their use: the processor goes
 // on from there by itself. Rows side by side, each a line at a time, came a fifth slower
 // (docs/explain/kernel-ladder.md).
+//
+// Expects  <cstdint>; no name of the form.
 
 // What is asked for from further away than a page goes to the second cache: of lines on their way
 // to the first there are few at a time, and while products are computed no others are asked for.

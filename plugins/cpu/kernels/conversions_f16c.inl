@@ -1,6 +1,8 @@
 // f16 to f32 and back, rounded half to even, int8 to f32, and int32 that fit to int8, by the
-// processor (F16C and AVX2, or AVX-512 F). `floats`, `integers`, `halves` and `bytes` hold `lanes`
-// elements.
+// processor (F16C and AVX2, or AVX-512 F).
+//
+// Expects  BITNET_LANES, 8 or 16; the vector types `floats`, `integers`, `halves` and `bytes` of as
+//          many elements; <immintrin.h>, <cstring>.
 
 // g++ 12 takes __builtin_convertvector apart into single elements.
 inline floats from_bytes(bytes b) {

@@ -1,5 +1,8 @@
 // f16 to f32 and back, rounded half to even, int8 to f32, and int32 that fit to int8, by the
-// processor. `floats`, `integers`, `halves` and `bytes` hold 4 elements.
+// processor.
+//
+// Expects  the vector types `floats`, `integers`, `halves` and `bytes` of 4 elements; <arm_neon.h>,
+//          <cstring>.
 
 inline floats from_bytes(bytes b) {
   uint32_t bits = 0;

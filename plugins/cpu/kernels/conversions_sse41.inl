@@ -1,8 +1,10 @@
 // f16 to f32 and back, rounded half to even, where the processor has no instruction for it: the
 // steps of f16_to_f32 and f32_to_f16 in bitnet/sdk/formats.hpp, all cases computed and one taken.
-// int8 to f32, and int32 that fit to int8.
-// `floats`, `words`, `integers`, `halves` and `bytes` hold `lanes` elements. Comparisons are
-// signed, which SSE has; no operand has its top bit set.
+// int8 to f32, and int32 that fit to int8. Comparisons are signed, which SSE has; no operand has
+// its top bit set.
+//
+// Expects  the vector types `floats`, `words`, `integers`, `halves` and `bytes` of `lanes`
+//          elements; <immintrin.h>, <cstring>.
 
 inline floats from_bytes(bytes b) {
   int32_t bits = 0;

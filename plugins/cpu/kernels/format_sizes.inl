@@ -1,5 +1,7 @@
 // How rows of the formats of linear_dense.hpp are laid out, in the namespace of the form that
 // includes it.
+//
+// Expects  BITNET_FORMAT_* of bitnet/abi/tensor.h.
 
 // Of a format that has no blocks.
 constexpr uint64_t element_bytes(uint32_t format) {

@@ -2,6 +2,9 @@
 // linear_grouped_vector.inl. The activations of the tokens lie side by side, so that one register
 // points at all of them, and each sum is a register: the planes of a unit are written out one by
 // one.
+//
+// Expects  what linear_grouped_vector.inl asks its form for, and what that file and those that it
+//          includes define before this one: of them `scaled`, `rows_together` and `lines_to_come`.
 
 constexpr uint64_t run = 32;  // elements of a plane
 

@@ -2,6 +2,9 @@
 // which include it inside their anonymous namespace. Before that a form defines what lanes.inl asks
 // for and:
 //   in_place       whether dot takes codes times 4, 16 and 64
+//   in_words       whether a part has sums of int16
+//   void add(part&, vec codes, vec q)      adds the products, as dot
+//   part begin_with(const int32_t* start)  a part whose sums begin with that
 // Kernels only, no shared inline functions.
 
 #include "ahead.inl"

@@ -1,7 +1,9 @@
 // The sums of linear_i8.hpp where bytes are multiplied four at a time: the one text behind the
 // forms with dot products, which include it inside their anonymous namespace. Before that a form
 // defines:
-//   vec                               a register of `width` bytes; zero when value-initialised
+//   width                             bytes in a register
+//   vec                               a register of them; zero when value-initialised
+//   offset                            what codes() adds to weights of 8 bits
 //   vec load(const void*)
 //   vec codes(const uint8_t*)         weights and `offset`: c
 //   vec dot(vec sums, vec c, vec x)   int32 sums of four neighbours' c times x

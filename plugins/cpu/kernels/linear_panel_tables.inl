@@ -1,6 +1,9 @@
 // The products of linear_panel.hpp for many tokens and rows of one scale, looked up (the method of
 // four Russians). A form with AVX2 or AVX-512 includes this behind linear_panel_vector.inl.
 //
+// Expects  `load`, `packed_group`, `least` and `all` of that file and lanes.inl; panel_tile,
+//          panel_room_bytes and fewest_table_rows of linear_panel.hpp; <immintrin.h>, <cstring>.
+//
 // Four weights have 81 values. So of four activations there are 81 sums, each needed by a row in
 // 81: they are made once, by one addition each, and then a row takes one addition where it had four
 // products. A lane is a token here: an entry of a table is a register, sums of 16 or 32 tokens in

@@ -1,4 +1,7 @@
 // Registers of 32 bytes for lanes.inl.
+//
+// Gives    vec, lanes, spread, quarters and the words and pairs of two registers.
+// Expects  <immintrin.h>, <cstring>; no name of the form.
 
 using vec = __m256i;
 constexpr uint64_t lanes = 8;

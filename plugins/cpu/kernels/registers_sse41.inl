@@ -1,4 +1,7 @@
 // Registers of 16 bytes for lanes.inl.
+//
+// Gives    vec, lanes, spread, quarters and the words and pairs of two registers.
+// Expects  <immintrin.h>, <cstring>; no name of the form.
 
 using vec = __m128i;
 constexpr uint64_t lanes = 4;

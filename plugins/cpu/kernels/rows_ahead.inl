@@ -1,5 +1,7 @@
 // Asking for rows before they are used, in the namespace of the form that includes it: blocks of KV
 // lie anywhere, so that the processor does not see them coming.
+//
+// Expects  <cstdint>; no name of the form.
 
 constexpr uint64_t rows_ahead = 32;
 

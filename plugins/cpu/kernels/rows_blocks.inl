@@ -1,5 +1,9 @@
 // Blocks of formats: keys and values as they are kept, and rows of weights decoded. A part of
-// rows_vector.inl, in its namespace and by its names.
+// rows_vector.inl, in its namespace.
+//
+// Expects  of that file BITNET_ROW, lanes, the types floats, integers, words, bytes and octets, and
+//          load, store, load_octets, widened, widened_half and quantised; to_bytes of the
+//          conversions.
 
 namespace {
 
