@@ -21,7 +21,7 @@
  *            and the host's table come before both sides have agreed: what is unknown there is
  *            ignored.
  * Private    ids from BITNET_PRIVATE on (BITNET_PRIVATE_STATUS for statuses) and interfaces whose
- *            names begin with a domain of their author ("org.example.thing") are free for anyone.
+ *            names begin with a domain of their author ("org.example.thing") are free for all.
  * Ownership  out parameters are written on success only, unless said otherwise. The side that hands
  *            out a handle also provides the call that takes it back. Every pointer knows its
  *            length.

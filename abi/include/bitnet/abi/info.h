@@ -97,7 +97,7 @@ typedef struct bitnet_kernel_info {
 #define BITNET_THROTTLED_OTHER 4u
 
 #define BITNET_HEALTH_GOOD 1u
-#define BITNET_HEALTH_DEGRADED 2u /* it computes; somebody should look at it */
+#define BITNET_HEALTH_DEGRADED 2u /* it computes, and needs attention */
 #define BITNET_HEALTH_LOST 3u
 
 typedef struct bitnet_device_status {
