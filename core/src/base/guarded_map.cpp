@@ -40,7 +40,7 @@ void hand_on(int signal, siginfo_t* info, void* context) {
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
     return before.sa_handler(signal);
   // A fault cannot be ignored: it comes again when this returns, and ends the process as it would
-  // without us. A signal that somebody sent does not come again.
+  // without us. A signal that was sent by a process does not come again.
   if (before.sa_handler == SIG_IGN && info->si_code <= 0) return;
   struct sigaction none{};
   none.sa_handler = SIG_DFL;

@@ -1,6 +1,6 @@
 #pragma once
-// Bytes of a file, mapped read-only, that end no process when the file loses them: somebody cuts it
-// short, or its disk fails. What is missing then reads as zeros, and is_lost() says so.
+// Bytes of a file, mapped read-only, that end no process when the file loses them: another process
+// cuts it short, or its disk fails. What is missing then reads as zeros, and is_lost() says so.
 //
 // How      the first map installs a handler of SIGBUS for the process. It answers for addresses in
 //          such maps and hands every other fault to the handler that was there before. A program

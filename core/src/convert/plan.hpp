@@ -22,7 +22,7 @@ struct job {
   const formats::ternary_target* ternary = nullptr;
   const formats::dense_target* dense = nullptr;
   bool keeps_groups = true;          // of floats that are ternary in groups
-  std::optional<uint64_t> found;     // elements of these, 0: none; if somebody looked
+  std::optional<uint64_t> found;     // elements of these, 0: none; if they were counted
   formats::source source;            // by which ternary codes are read
   formats::reading reading;          // of source
   formats::ternary_weights weights;  // ternary, or dense from ternary; refers to this job

@@ -36,7 +36,7 @@ class lost_devices {
                                       const failure& why, const select::request& wished,
                                       const select::request& general, const keeper& by);
   [[nodiscard]] names all() const;
-  // Somebody chose it again, and it works: "mine:0".
+  // It was chosen again, and it works: "mine:0".
   void works_again(const std::string& device);
   // Another copy of this backend serves. A poisoned context stays: it is the process's.
   void was_replaced(const std::string& backend);

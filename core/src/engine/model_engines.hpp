@@ -41,8 +41,7 @@ class model_engines {
   // An engine for the chosen device: one that sessions use already, else a new one.
   result<engine_ptr> on(const select::choice& c, const engine::progress& report = {});
   // One that is cut like another and has its parts on a fresh copy of a backend, which `renew`
-  // gives for what they have now, where it has them on `copy`. Not given to anybody until
-  // replace().
+  // gives for what they have now, where it has them on `copy`. Not given out until replace().
   using renewing = std::function<result<select::choice>(const select::choice&)>;
   result<engine_ptr> make_like(const engine& old, const plugin::backend* copy,
                                const renewing& renew);

@@ -138,7 +138,7 @@ std::optional<pack_cache::found> pack_cache::find(const std::string& key) const 
                      !opened && errno == ELOOP ? "it is a link"
                      : !opened                 ? bitnet::limits::reason(errno)
                      : !S_ISREG(info.st_mode)  ? "it is no regular file"
-                                               : "somebody else could write the file"));
+                                               : "another user could write the file"));
     return std::nullopt;
   }
   futimens(file.get(), nullptr);  // used now; whether it works does not matter

@@ -18,7 +18,7 @@ namespace bitnet::engine {
 namespace {
 
 constexpr uint64_t budget_ns = 60'000'000;
-constexpr uint64_t asked_budget_ns = 10 * budget_ns;  // somebody waits for a table
+constexpr uint64_t asked_budget_ns = 10 * budget_ns;  // the user waits for a table
 
 // Another version may have other settings; another machine, or a backend with other parameters,
 // needs others.

@@ -69,8 +69,8 @@ std::string content_of(const std::filesystem::path& library) {
   return bytes ? plugin::sha256_of(std::as_bytes(std::span(*bytes))) : "";
 }
 
-// Whether it is not the file that crashed, though it may say that it is the same build: somebody
-// repaired it without building it anew.
+// Whether it is not the file that crashed, though it may say that it is the same build: it may have
+// been repaired without a new build.
 bool is_other_file(const std::string& crashed, const std::filesystem::path& library) {
   if (crashed.empty()) return false;
   const std::string now = content_of(library);

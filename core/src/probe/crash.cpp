@@ -164,7 +164,7 @@ _Unwind_Reason_Code look_for_plugin(_Unwind_Context* frame, void* out) {
 // What crashes in here ends the process, after what was sent.
 void tell(int number, siginfo_t* info, void* context) {
   std::signal(number, SIG_DFL);
-  if (getpid() == crash_knowledge().process) {  // else somebody whom the plugin started
+  if (getpid() == crash_knowledge().process) {  // else a process that the plugin started
     const uint64_t at = instruction_of(context);
     report(number, *info, at, std::nullopt);
     const auto p = place_of(at);

@@ -1,6 +1,6 @@
 #pragma once
 // What drivers compile while one build of a plugin is probed, kept for its next probe: else a
-// driver that compiles longer than anybody waits would begin from nothing each time.
+// driver that compiles longer than a start waits would begin from nothing each time.
 //
 // A folder beside the build's answer, which only its owner may enter. The child writes to it, and
 // to nothing else: what lies in it is believed by this build's probes only.

@@ -40,7 +40,7 @@ struct helper_process {
 void signal_all(const helper_process& p, int number);
 
 // Processes that did not die when they were killed, as in a driver that waits for its device, and
-// those that go on by themselves. They are reaped whenever somebody probes again.
+// those that go on by themselves. They are reaped whenever there is another probe.
 void leave_alone(pid_t pid);
 void reap_left_alone();
 

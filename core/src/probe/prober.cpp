@@ -226,7 +226,8 @@ void prober::contents::work() {
       fds.push_back({b->process.socket.get(), POLLIN, 0});
       fds.push_back({b->process.process.get(), POLLIN, 0});
     }
-    // Not for ever, and not at once again where it fails: somebody may have closed our descriptors.
+    // Not for ever, and not at once again where it fails: the program may have closed our
+    // descriptors.
     constexpr int longest_sleep_ms = 500;
     constexpr std::chrono::milliseconds breath{20};
     if (poll(fds.data(), fds.size(), longest_sleep_ms) < 0) std::this_thread::sleep_for(breath);

@@ -70,7 +70,7 @@ scratch_folder::scratch_folder(const std::filesystem::path& place) {
         "no folder for what its driver writes can be made in {}: {}; TMPDIR can name another place",
         plugin::printable(place.string(), 400), limits::reason(error));
   };
-  // Somebody who sweeps may come between making and holding one: then once more.
+  // Another process may sweep between making and holding one: then once more.
   constexpr int tries = 8;
   for (int i = 0; i < tries; ++i) {
     std::string name = (place / (std::string(prefix) + "XXXXXX")).string();

@@ -25,7 +25,7 @@ struct settings {
   bool fresh = false;                 // ask again, whatever is remembered
   uint32_t most_children = 1;         // at the same time, where nothing is remembered
   bool always_needed = false;         // each probe at our own priority, for tests on busy machines
-  std::optional<bool> shows_devices;  // whether this machine does; asked if it is not told
+  std::optional<bool> shows_devices;  // whether this machine does; found out if not given
   uint32_t most_stage_ms = 600'000;   // cuts every deadline
 
   // Those of the installation of the running libbitnet.

@@ -2,7 +2,7 @@
 // Whose turn it is to probe, among all processes that remember in one folder.
 //
 // Files    <build>.lock: held by the only broker that probes this build; not empty while a probe of
-//          it is under way, or was when somebody ended it. probing.lock: held by the only one that
+//          it is under way, or was when it was ended. probing.lock: held by the only one that
 //          probes at all, but for those that a start cannot do without. Locks end with their
 //          process, and the files stay.
 

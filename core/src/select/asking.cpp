@@ -136,7 +136,7 @@ void registry::contents::ask_for(const std::vector<wish>& wishes, bool patient,
   }
 }
 
-// Asks everybody; slow ones go on behind.
+// Probes all; slow ones continue in the background.
 void registry::contents::ask_all() {
   const auto end =
       std::chrono::steady_clock::now() + std::chrono::milliseconds(probes.choices().wait_ms);
@@ -146,7 +146,7 @@ void registry::contents::ask_all() {
   collect();
 }
 
-// The choice is made: what still runs gives way to everybody.
+// The choice is made: probes that still run get the lowest priority.
 void registry::contents::calm() {
   for (const candidate& c : candidates)
     if (const auto& t = c.running(); t) probes.calm(*t);

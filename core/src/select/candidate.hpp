@@ -18,7 +18,7 @@ namespace bitnet::select {
 
 class candidate {
  public:
-  // Reads the manifest only; the file that it names is not opened before somebody asks for it.
+  // Reads the manifest only; the file that it names is not opened before a request may mean it.
   // `rules` outlive the candidate.
   candidate(plugin::found_manifest found, const plugin::policy& rules);
 

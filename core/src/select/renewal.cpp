@@ -51,7 +51,7 @@ plugin::file_identity registry::renewal::file() const {
 }
 
 plugin::checked<void> registry::renewal::probe() {
-  // Somebody waits for it, and nothing else would do.
+  // The caller waits for it, and no other backend would do.
   contents_->found.start_probe(*contents_->probes, *contents_->host, true);
   if (auto answered = contents_->settle(); !answered) return answered;
   if (const auto& fault = contents_->found.fault()) return std::unexpected(*fault);

@@ -22,7 +22,7 @@ class awaited {
   [[nodiscard]] uint32_t load() const noexcept { return value_.load(std::memory_order_acquire); }
   // Only while no thread waits.
   void reset(uint32_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
-  // Adds, and wakes whoever sleeps; the sum.
+  // Adds, and wakes the threads that sleep; the sum.
   uint32_t add(uint32_t n) noexcept {
     const uint32_t sum = value_.fetch_add(n) + n;
     // Sequentially consistent on both sides: either the sleeper is seen here, or it sees the sum.

@@ -86,7 +86,7 @@ class pool {
   cpu_set caller_before_;                    // where it was before the run
   std::atomic<bool> caller_refused_{false};  // the system did not let it to its place
   std::vector<int32_t> ids_;                 // of workers as the system counts, 0 for the caller
-  mutable std::latch settled_;               // workers that have moved and told their ids
+  mutable std::latch settled_;               // workers that have moved and noted their ids
   // Written by run before generation_ moves, read by workers after they saw it move.
   bitnet_task task_ = nullptr;
   void* arg_ = nullptr;

@@ -101,7 +101,7 @@ TEST_F(packed_files, that_others_may_write_are_not_used) {
   const fs::path path = cache().file_of("key");
   ASSERT_EQ(::chmod(path.c_str(), 0666), 0);
   EXPECT_FALSE(cache().find("key"));
-  EXPECT_NE(notes_.find("somebody else could write"), std::string::npos) << notes_;
+  EXPECT_NE(notes_.find("another user could write"), std::string::npos) << notes_;
   ASSERT_EQ(::chmod(path.c_str(), 0600), 0);
   EXPECT_TRUE(finds("key", form(100)));
   fs::rename(path, folder_ / "elsewhere");

@@ -1,7 +1,7 @@
 #pragma once
 // Which libraries a plugin needs, theirs included, where each lies and whether it can be trusted:
 // all that are missing at once, where the dynamic linker would stop at the first, and nothing that
-// somebody else could put there.
+// another user could put there.
 
 #include <filesystem>
 #include <map>

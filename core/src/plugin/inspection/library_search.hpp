@@ -1,5 +1,5 @@
 #pragma once
-// Where the dynamic linker would find a library, and whether anybody else could put one there.
+// Where the dynamic linker would find a library, and whether another user could put one there.
 
 #include <filesystem>
 #include <map>

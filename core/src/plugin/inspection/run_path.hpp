@@ -32,7 +32,7 @@ void split_run_path(std::string_view list, std::vector<std::string>& out);
 [[nodiscard]] std::optional<std::filesystem::path> run_path_folder(std::string_view item,
                                                                    const std::string& origin);
 
-// BN-I-RUN-PATH: an error for what has a fault, for a folder that somebody else can fill and for
+// BN-I-RUN-PATH: an error for what has a fault, for a folder that other users can fill and for
 // what climbs out of $ORIGIN, which is the folder of descriptors; a warning for other $ORIGIN, as
 // nothing is there.
 void examine_run_path(const inspection& plugin, findings& found);

@@ -40,7 +40,7 @@ checked<void> check_id(const policy& rules, const file_claim& claim, const trust
     return {};
   std::string is =
       fmt::format("the build id {}", claim.build_id.empty() ? "of none" : claim.build_id);
-  // Reading all of a big file takes a while: only where somebody asks for it.
+  // Reading all of a big file takes a while: only where a rule names a hash.
   if (std::ranges::any_of(wanted, is_hash)) {
     const std::string hash = sha256_of(file);
     if (std::ranges::find(wanted, hash) != wanted.end()) return {};

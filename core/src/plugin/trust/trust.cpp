@@ -152,7 +152,7 @@ class walk {
     constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
     const int fd = ::openat(place().get(), step.c_str(), flags);
     if (fd >= 0 || errno != ENOENT || missing_ != missing_directory::make) return fd;
-    // Somebody else may make it first: then it is judged as any other.
+    // Another process may make it first: then it is judged as any other.
     if (::mkdirat(place().get(), step.c_str(), S_IRWXU) != 0 && errno != EEXIST) return -1;
     return ::openat(place().get(), step.c_str(), flags);
   }
