@@ -81,7 +81,7 @@ inline constexpr uint64_t fewest_tile_tokens = 4, fewest_tile_tokens_in_groups =
 bool panels_fit_rows(const sdk::weight& w);
 bool panels_fit_tiles(const sdk::weight& w);
 // What a worker's products need beside their operands, at a line: share::scratch has it, since it
-// is too much for the stack of a thread. Its content is of no use to anybody afterwards.
+// is too much for the stack of a thread. Its content has no use afterwards.
 inline constexpr uint64_t room_bytes = panel_room_bytes;
 // Columns [first, last) of y for all rows; q (rows, k) i8, s (rows), y (rows, w.m).
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,

@@ -49,7 +49,7 @@ constexpr uint64_t prompt_rows = 512, prompt_tokens = 12;
 static_assert(prompt_tokens < fewest_panel_tokens, "panels have no tiles of rows");
 constexpr uint64_t part_rows = 13'000;  // 8 MB that one timing streams
 constexpr uint64_t least_streamed = uint64_t{96} << 20;
-constexpr double far_below = 0.75;     // of the best stream: somebody else was reading
+constexpr double far_below = 0.75;     // of the best stream: another program was reading
 constexpr int64_t rest_seconds = 600;  // before what was not believed is measured again
 constexpr std::size_t most_rounds = 31, least_rounds = 5;
 
@@ -238,10 +238,10 @@ std::string doubt(const timings& streams, const timings& prompts, double stream,
   const auto usual_prompts = prompts[place_of(tiles, tuning{}.tile_rows)];
   const double apart = std::max(spread(usual_streams), spread(usual_prompts));
   if (apart > most_spread)
-    return "repetitions are " + percent_text(apart) + " apart: somebody else is computing";
+    return "repetitions are " + percent_text(apart) + " apart: another program is computing";
   if (stream < far_below * best)
     return "the memory gave " + three_digits(stream) + " GB/s, at its best so far " +
-           three_digits(best) + ": somebody else is reading";
+           three_digits(best) + ": another program is reading";
   return "";
 }
 

@@ -3,7 +3,7 @@
 // process, as the machine does. Results never depend on them.
 //
 // A measurement is not believed where its repetitions differ much, or where the memory gave far
-// less than it did at its best so far: somebody else was computing. Then the usual settings stay,
+// less than it did at its best so far: another program was computing. Then the usual settings stay,
 // but for those that were far better in nearly every round, and ten minutes later it is time to
 // measure again.
 //

@@ -53,7 +53,7 @@ namespace bitnet::sdk {
 
 struct packing;
 
-// A matrix in a form of the author's own (see packing below), once somebody asked for it.
+// A matrix in a form of the author's own (see packing below), once a kernel asked for it.
 struct packed_form {
   const packing* how = nullptr;  // of the definition
   uint64_t bytes = 0;
@@ -154,7 +154,7 @@ class barrier {
 };
 
 // How many pieces of one worker's range are taken, by itself or by others. What they compute passes
-// a barrier before anybody reads it, so that nothing is ordered here.
+// a barrier before it is read, so that nothing is ordered here.
 class pieces {
  public:
   void forget() noexcept { taken_.store(0, std::memory_order_relaxed); }
@@ -219,8 +219,8 @@ class team {
     }
   }
   void sync() noexcept { meeting_.wait(); }
-  // What is little and needs what all have done: the one who is done last does it, with this
-  // worker's place, before anybody goes on to the next item. Nothing comes after it.
+  // Small work that needs the results of all workers: the last of them does it, with this worker's
+  // place, before any goes on to the next item. Nothing comes after it.
   void leave_to_last(composite_kernel rest) noexcept { rest_ = rest; }
   // The meeting behind an item.
   void end(const call* body, const roles& parts) noexcept {
@@ -283,7 +283,8 @@ struct roles {
 //   If it drops the rows, `pack` runs when the weight is sealed, the plan reports layout_id and
 // bytes, and kernels without this packing leave the weight to others. This takes a primitive of
 // LINEAR_TERNARY or LINEAR_DENSE that wants it, or the matrix could not be multiplied.
-//   If not, `pack` runs when a program is built, the rows stay for everybody, and the host may keep
+//   If not, `pack` runs when a program is built, the rows stay for all kernels, and the host may
+//   keep
 // the form and bring it the next time (bitnet/abi/packed.h).
 // Of a definition: a second form that the top forms read, made when a step first needs it.
 //

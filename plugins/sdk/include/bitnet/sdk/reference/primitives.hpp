@@ -6,7 +6,7 @@
 //   bitnet::sdk::reference::complete(d);
 //
 // The kernels are plain rather than fast. They share nothing with bitnet-backend-conformance, which
-// judges them as it judges anybody's.
+// judges them as it judges all others.
 
 #include <cstdint>
 #include <utility>
