@@ -83,8 +83,8 @@ constexpr std::string_view about_settings =
     "k, m, g (thousands) or K, M, G (1024s).\n";
 constexpr std::string_view about_code =
     ".SH WHICH CODE RUNS\n"
-    "That, and which file is written, is not for everybody to say. Of root such keys are heard "
-    "only on the command line, in a "
+    "That, and which file is written, may not be decided by every file. Of root such keys are "
+    "heard only on the command line, in a "
     "file of \\-\\-config and in the first two files; with raised privileges (setuid, file "
     "capabilities) only in these two.\n";
 
