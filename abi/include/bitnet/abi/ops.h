@@ -99,7 +99,7 @@
  * Composites are followed by body_count ops that define them; weights and attributes are those of
  * the body, inputs and outputs its free and its final values. A plugin that knows the composite,
  * and the body that it has here, may run one kernel for it; any other runs the body. In brackets:
- * may be absent. For ACT_QUANT_I8 and LINEAR_TERNARY their grouped kin may stand.
+ * may be absent. In place of ACT_QUANT_I8 and LINEAR_TERNARY their grouped forms may stand.
  *   BIT_LINEAR      ACT_QUANT_I8, LINEAR_TERNARY                                 x -> y
  *   QKV_ROPE_KV     RMS_NORM, ACT_QUANT_I8, LINEAR_TERNARY q, k, v, [RMS_NORM_HEADS q,
  *                   RMS_NORM_HEADS k], ROPE q, ROPE k, KV_WRITE                  x -> q

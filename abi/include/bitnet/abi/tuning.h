@@ -23,10 +23,9 @@ typedef struct bitnet_tuning_v1 {
   bitnet_status (*describe)(bitnet_device* device, char* out, uint64_t capacity, bitnet_error* err);
   /* Measures for about budget_ns at most, and uses what was best. cancel_token is for
    * host->cancelled; after BITNET_CANCELLED the settings are what they were. BITNET_UNAVAILABLE if
-   * what was measured cannot be believed, as beside another program that computes: then settings
-   * that are good on any machine are used, or that were far better all the same, and describe gives
-   * what to adopt at the next start.
-   * [device] [long] */
+   * the measurement is unreliable, as beside another program that computes: then settings that are
+   * good on any machine are used, or that were far better all the same, and describe gives what to
+   * adopt at the next start. [device] [long] */
   bitnet_status (*measure)(bitnet_device* device, uint64_t budget_ns, uint64_t cancel_token,
                            bitnet_error* err);
   /* Uses settings that describe gave. BITNET_INVALID_ARGUMENT, with nothing changed, if they cannot
