@@ -1,6 +1,5 @@
 #pragma once
-// Members of JSON objects that a stranger wrote: what is missing or of another kind reads as
-// absent.
+// Members of JSON objects from outside: what is missing or of another kind reads as absent.
 
 #include <nlohmann/json.hpp>
 #include <string>

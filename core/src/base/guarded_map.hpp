@@ -6,7 +6,7 @@
 //          such maps and hands every other fault to the handler that was there before. A program
 //          that installs its own later has to hand on what it does not know; one that does not, or
 //          a thread that blocks SIGBUS, ends as without us (docs/adr/0025-sigbus.md).
-// Use      read what you need, then ask is_lost() before you believe it.
+// Use      read what you need, then check is_lost() before you use it.
 // Threads  the bytes, and is_lost(), from any thread.
 
 #include <atomic>

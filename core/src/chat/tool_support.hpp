@@ -14,7 +14,7 @@ struct tool_support {
   bool calls = false;
   bool results = false;
   bool developer = false;  // the role; else it is the system
-  bool thinks = false;     // its text speaks of the dialect's thinking
+  bool thinks = false;     // its text mentions the dialect's thinking
 };
 
 // `name`: a form, never "auto". Of the file's own template by what it renders: a conversation with

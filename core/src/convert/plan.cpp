@@ -296,7 +296,7 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
   for (const gguf::entry& e : metadata.entries()) {
     const bool ours = e.key == "general.file_type" || e.key == "general.quantization_version" ||
                       e.key == "general.alignment" || e.key.starts_with("split.") ||
-                      e.key == "oxibonsai.quant_format";  // which speaks of the type of before
+                      e.key == "oxibonsai.quant_format";  // which names the former type
     // Blocks that predict further tokens are no weights of this model, and are not written.
     const bool counts_blocks =
         from.shape.n_skipped != 0 &&

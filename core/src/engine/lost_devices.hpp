@@ -29,8 +29,9 @@ class lost_devices {
     std::function<void(uint32_t level, const std::string& text)> log;  // BITNET_LOG_*
   };
 
-  // Where a session of `engines` whose device is lost goes on, as it wished; the device and what is
-  // lost with it are not chosen again. New sessions follow `general`, the runtime's own request.
+  // Where a session of `engines` whose device is lost continues, by its own request; the device and
+  // what is lost with it are not chosen again. New sessions follow `general`, the runtime's own
+  // request.
   // Errors    that of the loss, with why there is nowhere else.
   result<engine_ptr> find_replacement(model_engines& engines, const engine_ptr& lost,
                                       const failure& why, const select::request& wished,

@@ -71,7 +71,7 @@ std::string tune(const select::choice& choice, bitnet_device* device, const pack
   err = plugin::blank_error();
   const bitnet_status status = t.measure(device, now ? asked_budget_ns : budget_ns, 0, &err);
   const std::string found = settings_of(t, device);
-  // What cannot be believed is kept too: it says when to measure again, and what is known so far.
+  // An unreliable result is kept too: it says when to measure again, and what is known so far.
   if (status == BITNET_UNAVAILABLE)
     note(fmt::format("its settings stay as they are: {}", plugin::describe(status, err)),
          BITNET_LOG_INFO);

@@ -12,7 +12,7 @@
 namespace bitnet::engine {
 
 // What the device uses now, by bitnet_tuning_v1::describe, "" if its backend offers nothing to
-// tune. Measured at once if `now`, else if there is a cache that keeps nothing to be believed.
+// tune. Measured at once if `now`, else if there is a cache without a reliable result.
 // Errors are notes of the cache: the backend goes on with what it had.
 [[nodiscard]] std::string tune(const select::choice& choice, bitnet_device* device,
                                const pack_cache* cache, bool now);

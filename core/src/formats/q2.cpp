@@ -110,7 +110,7 @@ uint64_t impossible_blocks(std::span<const q2_tensor> all, const candidate& l) {
   return sum;
 }
 
-// Whether blocks speak for a layout with `wrong` impossible ones, against one that has `other`.
+// Whether a layout with `wrong` impossible blocks is clearly better than one that has `other`.
 bool clearly_less(uint64_t wrong, uint64_t other) {
   constexpr uint64_t margin = 100;
   return other > 0 && other / margin >= wrong;

@@ -1,6 +1,6 @@
 #pragma once
 // From rows of logits to text: sample, stream, stop. It evaluates nothing: the caller computes the
-// rows that it wishes for, in whatever steps and with whatever other sequences.
+// rows that it needs, in any steps and together with any other sequences.
 //
 //   while (true) {
 //     wish w = wants();                 // its row: behind the prompt, then behind each token

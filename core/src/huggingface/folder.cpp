@@ -100,8 +100,8 @@ std::string without_config(const fs::path& folder, const std::vector<std::string
          "Face checkpoint";
 }
 
-// "tokenizer.json", or "'model-2.safetensors' (file 2 of 3 in the index)": that name is a
-// stranger's.
+// "tokenizer.json", or "'model-2.safetensors' (file 2 of 3 in the index)": that name is untrusted
+// input.
 std::string place_of(const std::string& name, const std::string& listed_as) {
   return listed_as.empty() ? name : fmt::format("{} ({})", quote(name), listed_as);
 }

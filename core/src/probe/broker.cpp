@@ -91,7 +91,7 @@ class writable_folder {
   }
   [[nodiscard]] const fs::path& path() const { return passing_ ? passing_->path() : kept_; }
   [[nodiscard]] std::string problem() const { return passing_ ? passing_->problem() : ""; }
-  // Before the answer comes. What a crash left is not believed.
+  // Before the answer comes. What a crash left is not used.
   void settle(const outcome& f) {
     if (passing_) return passing_->remove();
     const bool broke = f.what.fault && (f.what.fault->code == plugin::code::probe_crash ||

@@ -217,8 +217,8 @@ class probe_run {
     });
   }
 
-  // The kernel to do without next, and what it computed: of the wrong result that fewest can be
-  // blamed for, as that says most. Nothing if only reference forms are left to blame.
+  // The kernel to disable next, and what it computed: of the wrong result that the fewest kernels
+  // can have caused, as it is the most specific. Nothing if only reference forms can be the cause.
   [[nodiscard]] std::pair<std::string, std::string> most_suspect(
       const std::vector<wrong_result>& all) const {
     std::pair<std::string, std::string> out;

@@ -3,7 +3,7 @@
 // driver that compiles longer than a start waits would begin from nothing each time.
 //
 // A folder beside the build's answer, which only its owner may enter. The child writes to it, and
-// to nothing else: what lies in it is believed by this build's probes only.
+// to nothing else: only this build's probes use what lies in it.
 
 #include <cstdint>
 #include <filesystem>

@@ -19,7 +19,7 @@ constexpr std::size_t n_stages = 5;
 
 [[nodiscard]] std::string stage_name(stage s);  // "S2 enumerate"
 
-// Everything that the child says. Not one byte of it is believed: selection loads the plugin and
+// Everything that the child reports. None of it is trusted: selection loads the plugin and
 // compares.
 struct facts {
   std::optional<plugin::defect> fault;
@@ -48,7 +48,7 @@ struct outcome {
   int64_t age_s = 0, retry_in_s = 0;
 };
 
-// JSON; the parser believes nothing: BN-P-MESSAGE. tests/fuzz/probe/outcome_fuzz.cpp.
+// JSON; the parser checks everything: BN-P-MESSAGE. tests/fuzz/probe/outcome_fuzz.cpp.
 [[nodiscard]] std::string write_facts(const facts& f);
 [[nodiscard]] plugin::checked<facts> read_facts(std::string_view text);
 [[nodiscard]] std::string write_outcome(const outcome& f);  // all but what is of the cache

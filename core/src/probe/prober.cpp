@@ -92,7 +92,7 @@ plugin::defect ended_early(bool short_of_memory) {
   if (short_of_memory)
     return no_helper("there is no memory for the answer of bitnet-backend-probe" +
                      limits::of_memory());
-  // Such as one whose libraries find no room: the linker ends it before it can speak.
+  // Such as a helper without memory for its libraries: the linker ends it before it can answer.
   return no_helper("bitnet-backend-probe ended without an answer" + limits::of_memory());
 }
 

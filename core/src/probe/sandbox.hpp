@@ -1,5 +1,5 @@
 #pragma once
-// What the child that runs a stranger's code is kept from.
+// What the child that runs a plugin's code may not do.
 
 #include <filesystem>
 #include <map>

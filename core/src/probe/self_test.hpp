@@ -12,7 +12,7 @@ namespace bitnet::probe {
 // A program whose result is wrong.
 struct wrong_result {
   std::string text;                  // "linear_ternary.ternary2: row 0 of token 0 of 1 is 136, ..."
-  std::vector<std::string> kernels;  // ids of those that ran and can be blamed
+  std::vector<std::string> kernels;  // ids of those that ran and can be the cause
 };
 
 struct self_test_result {
@@ -24,7 +24,8 @@ struct self_test_result {
 };
 
 // Runs each program whose kernels a device lists, and times a ternary product. BN-P-FAILED if a
-// call fails, BN-P-SELF-TEST if a result is wrong and no kernel was counted that could be blamed.
+// call fails, BN-P-SELF-TEST if a result is wrong and no kernel was counted that could be the
+// cause.
 [[nodiscard]] plugin::checked<self_test_result> run_self_test(
     const plugin::backend& b, const std::vector<device_report>& devices);
 

@@ -20,7 +20,8 @@ class fairness {
   void serve(uint64_t client, uint64_t n_tokens, time_point now);
   // Tokens.
   [[nodiscard]] double lately(uint64_t client, time_point now) const;
-  // Larger for whom was served more lately, whenever both are asked; -infinity: nothing.
+  // Larger for a client that was served more lately, if both are asked at one time; -infinity:
+  // never.
   [[nodiscard]] double order_of(uint64_t client) const;
   [[nodiscard]] uint32_t n_clients() const { return static_cast<uint32_t>(served_.size()); }
 

@@ -27,7 +27,7 @@ class verification {
   verification() = default;
 
   // `token` was sampled from the next row. Whether the row behind it is there and has what the
-  // generation wishes now.
+  // generation needs now.
   bool goes_on(int32_t token, const generate::generation::wish& now) {
     if (accepted_ == draft_.size() || token != draft_[accepted_] || !now.more) return false;
     if (top_ != 0 && (now.top_logits == 0 || now.top_logits > top_)) return false;

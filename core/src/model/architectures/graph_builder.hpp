@@ -1,9 +1,9 @@
 #pragma once
 // Puts the ops of a model's graph together. Ternary linears become LINEAR_TERNARY behind one
-// ACT_QUANT_I8 per input (q, k and v share theirs, gate and up share theirs), or their grouped kin
-// where the model asks for groups; dense linears become LINEAR_DENSE on the unquantised input. What
-// a rotated matrix reads goes through HADAMARD first, once for all that share it; a matrix with a
-// norm of its input reads what RMS_NORM makes for it alone.
+// ACT_QUANT_I8 per input (q, k and v share theirs, gate and up share theirs), or their grouped
+// forms where the model has groups; dense linears become LINEAR_DENSE on the unquantised input.
+// What a rotated matrix reads goes through HADAMARD first, once for all that share it; a matrix
+// with a norm of its input reads what RMS_NORM makes for it alone.
 //
 // Numbers of values are uint32_t. Shapes of f32 values: rows of the step by the columns said.
 

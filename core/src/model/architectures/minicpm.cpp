@@ -1,5 +1,5 @@
-// MiniCPM, and BitCPM4, its ternary kin: a llama that scales what is looked up, what each part of a
-// layer adds, and what the head reads.
+// MiniCPM, and its ternary form BitCPM4: a llama that scales embeddings, what each part of a layer
+// adds, and the input of the head.
 #include <fmt/core.h>
 
 #include <array>

@@ -51,7 +51,7 @@ std::optional<mapped_identity> file_of(const dll& library) {
   return mapped_at(reinterpret_cast<uintptr_t>(map->l_ld));
 }
 
-// A name that the linker has never heard, whatever number the descriptor has: it would take a
+// A name that is new to the linker, whatever number the descriptor has: it would take a
 // number that is used again for the file that it once meant. With the process's own number and not
 // "self", so that a debugger finds the file under it, too.
 std::string fresh_name(const file_descriptor& fd) {

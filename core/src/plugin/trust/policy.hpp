@@ -1,5 +1,5 @@
 #pragma once
-// What the administrator or the user allows: which backends, and signed by whom.
+// What the administrator or the user allows: which backends, and which signatures.
 
 #include <filesystem>
 #include <string>
