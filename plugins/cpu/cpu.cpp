@@ -1,5 +1,5 @@
-// The cpu backend: every primitive and every format, on the host's threads. The floor and the
-// oracle.
+// The cpu backend: every primitive and every format, on the host's threads. It runs on any machine,
+// and tests compare other backends with it.
 
 #include <ctime>
 #include <memory>

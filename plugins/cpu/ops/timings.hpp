@@ -1,5 +1,5 @@
 #pragma once
-// What repeated timings of a few candidates say: which one to use, and whether to believe it.
+// What repeated timings of a few candidates say: which one to use, and whether that is reliable.
 //
 // A candidate is only taken in place of the usual one if it was faster: in its median, by some part
 // in the median of the rounds, and in most rounds (proof). In a round, each is timed beside the
@@ -24,7 +24,7 @@ struct proof {
   uint64_t time, rounds;
 };
 inline constexpr proof usual_proof{970, 750};
-// Where repetitions are too far apart to believe anything less.
+// Where repetitions are so far apart that weaker evidence is not accepted.
 inline constexpr proof strong_proof{900, 900};
 
 // The candidate to use.

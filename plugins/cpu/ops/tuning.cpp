@@ -36,7 +36,7 @@ constexpr double least_figure = 0.01, most_figure = 99999;
 // What is known beside the settings.
 struct evidence {
   double stream = 0;         // GB/s, the best so far; 0: never measured
-  int64_t unsettled = 0;     // seconds since 1970; 0: the settings can be believed
+  int64_t unsettled = 0;     // seconds since 1970; 0: the settings are reliable
   bool small_pages = false;  // of the memory that was measured
   std::string table;         // words, each after a blank
 };
@@ -50,7 +50,7 @@ static_assert(prompt_tokens < fewest_panel_tokens, "panels have no tiles of rows
 constexpr uint64_t part_rows = 13'000;  // 8 MB that one timing streams
 constexpr uint64_t least_streamed = uint64_t{96} << 20;
 constexpr double far_below = 0.75;     // of the best stream: another program was reading
-constexpr int64_t rest_seconds = 600;  // before what was not believed is measured again
+constexpr int64_t rest_seconds = 600;  // before an unreliable result is measured again
 constexpr std::size_t most_rounds = 31, least_rounds = 5;
 
 template <class Number>
@@ -102,7 +102,7 @@ bool read_evidence(std::string_view word, tuning& now, evidence& out) {
 
 // Three digits: "9.87", "31.2", "404".
 std::string three_digits(double x) {
-  // Not by printf: a process that speaks German would keep "31,2", which no later start takes.
+  // Not by printf: a process with a German locale would keep "31,2", which no later start takes.
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, std::clamp(x, 0.0, most_figure),
                                  std::chars_format::fixed,
@@ -232,7 +232,7 @@ class stream_of_parts {
   uint64_t at_ = 0;
 };
 
-// Why figures cannot be believed, "" if they can.
+// Why figures are unreliable, "" if they are not.
 std::string doubt(const timings& streams, const timings& prompts, double stream, double best) {
   const auto usual_streams = streams[place_of(distances, tuning{}.ahead)];
   const auto usual_prompts = prompts[place_of(tiles, tuning{}.tile_rows)];
@@ -245,7 +245,7 @@ std::string doubt(const timings& streams, const timings& prompts, double stream,
   return "";
 }
 
-// Notes what was measured and uses what was found. Says why it cannot be believed, "" if it can.
+// Notes what was measured and uses what was found. Says why it is unreliable, "" if it is not.
 std::string take(const timings& streams, const timings& prompts, bool large_pages) {
   const tuning usual;
   uint64_t least = UINT64_MAX;

@@ -1,11 +1,10 @@
 #pragma once
 // Sizes that suit this machine, found by measuring: bitnet/abi/tuning.h. They belong to the
 // process, as the machine does. Results never depend on them.
-//
-// A measurement is not believed where its repetitions differ much, or where the memory gave far
-// less than it did at its best so far: another program was computing. Then the usual settings stay,
-// but for those that were far better in nearly every round, and ten minutes later it is time to
-// measure again.
+//A measurement is unreliable where its repetitions differ much, or where the memory gave far less
+// than it did at its best so far: another program was computing. Then the usual settings stay, but
+// for those that were far better in nearly every round, and ten minutes later it is time to measure
+// again.
 //
 // Threads  any; one at a time measures or adopts.
 
@@ -35,13 +34,13 @@ bool adopt_tuning(std::string_view text);
 // were none that are large, then what was measured, as far as there is room: "ahead:4096=30.1~2" is
 // 30.1 GB/s with repetitions 2 % apart, "tile_rows:16=201~1" are 10^9 products a second,
 // "fives:1=1.08~2" is 1.08 times the speed without. `stream` is the best that the memory gave so
-// far, in GB/s; unsettled=SECONDS says since when a measurement is due that can be believed.
+// far, in GB/s; unsettled=SECONDS says since when a reliable measurement is due.
 std::string describe_tuning();
 // Whether what was adopted should be measured again, at a time in seconds since 1970.
 bool tuning_is_due(int64_t now);
 
 // On all of the host's workers, for about budget_ns, from memory that lies as what a device holds
-// does. Says why the result cannot be believed, else "". Throws std::bad_alloc.
+// does. Says why the result is unreliable, else "". Throws std::bad_alloc.
 std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns,
                            uint64_t cancel_token = 0, bool large_pages = true);
 

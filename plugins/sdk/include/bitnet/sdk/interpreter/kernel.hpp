@@ -359,7 +359,7 @@ struct composite {
 // Settings that the author finds by measuring (bitnet/abi/tuning.h). All may throw.
 struct tunable {
   std::string (*describe)() = nullptr;  // nullptr: there are none
-  // Says why what it measured cannot be believed, "" if it can. Ends early when it is cancelled:
+  // Says why its measurement is unreliable, "" if it is not. Ends early when it is cancelled:
   // `adopt` then gets what `describe` gave before.
   std::string (*measure)(const void* engine, const host& services, uint64_t budget_ns,
                          uint64_t cancel_token) = nullptr;
