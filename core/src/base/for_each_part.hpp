@@ -1,5 +1,5 @@
 #pragma once
-// Work on memory that one thread reads more slowly than it can be read.
+// Work on memory that several threads read faster than one.
 
 #include <algorithm>
 #include <atomic>

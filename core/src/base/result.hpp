@@ -13,7 +13,7 @@
 
 namespace bitnet {
 
-// Where a failure began, and its number there: {"driver", -4}, {"errno", 28}. Number 0: not told.
+// Where a failure began, and its number there: {"driver", -4}, {"errno", 28}. Number 0: unknown.
 struct origin {
   std::string domain;
   int64_t code = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// UTF-8, by the names that the core says.
+// UTF-8, under the core's names.
 
 #include "text/utf8.hpp"
 

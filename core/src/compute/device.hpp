@@ -14,7 +14,7 @@
 
 namespace bitnet::compute {
 
-// What a device says that it is doing; neither: it does not tell.
+// The status of a device. Neither member is set where the device reports none.
 struct activity {
   std::optional<bitnet_device_status> told;
   std::string refused;  // why its answer does not count: "device_status() tells ..."

@@ -28,8 +28,8 @@ struct kv_budget {
   kv::eviction policy = kv::eviction::lru;
 };
 
-// Which devices have what of a model: parts that have taken their sections, which follow one
-// another from the embedding to the head. `main` is the one on the device that was asked for.
+// A model's parts on their devices, before the weights are loaded: their sections follow one
+// another from the embedding to the head. `main` is the part on the device that was asked for.
 struct placement {
   std::vector<std::unique_ptr<part>> parts;
   std::size_t main = 0;

@@ -49,7 +49,7 @@ class part {
 
   // BITNET_UNSUPPORTED, before a byte is read, if the device cannot compute the section.
   [[nodiscard]] result<void> check_support() const;
-  // Gives it the weights. `scales` are let go of once the backend has copied them.
+  // Uploads the weights. `scales` are released once the backend has copied them.
   result<void> load(const progress& report, const pack_cache* cache, bool tune_now,
                     model::model::scales_hold scales);
   [[nodiscard]] uint64_t weight_bytes() const;  // of its section, as load() counts them
@@ -63,8 +63,8 @@ class part {
   // The graph of its section, whose weights are those of this part.
   [[nodiscard]] compute::graph graph(uint32_t n_context, model::ending what) const;
 
-  // What came to lie on the device, in bytes of the model's weights: of each layer of the section,
-  // of the embedding, and of what is behind the layers. There when all of it is sealed.
+  // What the device holds, in bytes of the model's weights: of each layer of the section, of the
+  // embedding, and of what is behind the layers. Known once all weights are sealed.
   struct uploaded {
     std::vector<uint64_t> layers;
     uint64_t embedding = 0, head = 0;

@@ -26,7 +26,7 @@ struct split_options {
   session_options planned{};  // for which there is room when all is loaded
 };
 
-// From which a split gets devices, and to which it reports its result.
+// Gives a split its devices, and receives its messages.
 struct split_keeper {
   std::function<result<select::choice>()> host;                      // the best CPU
   std::function<result<select::choice>(uint32_t index)> of_backend;  // the one that was asked for

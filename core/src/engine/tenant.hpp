@@ -1,5 +1,5 @@
 #pragma once
-// What computes on an engine and can go to another one of the same model: a session, a scheduler.
+// A user of an engine that can move to another engine of the same model: a session or a scheduler.
 
 #include <memory>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// Ends the thinking of an answer when it has had its tokens: says which token must come next.
+// Bounds the thinking of an answer: says which token must come next once its tokens are used up.
 //
 // Thinking  begins with the answer where the prompt has opened it, else where the answer's first
 //           word is the tag that opens it. It ends at the tag that ends it, and comes once.

@@ -1,5 +1,5 @@
 #pragma once
-// A model file that was read, checked and put into words that a backend understands.
+// A model file that was read, checked and converted to the words of the contract.
 //
 // Source  docs/reference/models.md (graph, keys, tensor names); GGUF is read by gguf/,
 //         the bytes of weights by formats/.
@@ -63,9 +63,9 @@ class model {
   // Of layers with a window.
   [[nodiscard]] rotation local_rotation() const;
 
-  // Scales of groups are a ninth of a model's bytes, and a backend that has copied them needs them
-  // no more. So they are there from load() until the last hold goes, and while one lives; what was
-  // let go is read again. BITNET_BAD_DATA if the file is no longer what it was. Any thread.
+  // Scales of groups are a ninth of a model's bytes, and a backend that copied them does not read
+  // them again. They are in memory from load() until the last hold ends; a later hold reads them
+  // again. BITNET_BAD_DATA if the file is no longer what it was. Any thread.
   using scales_hold = std::shared_ptr<const void>;
   [[nodiscard]] result<scales_hold> hold_scales() const;
 

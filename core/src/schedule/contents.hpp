@@ -57,7 +57,7 @@ struct scheduler::contents {
   void enqueue(sequence& s);
   // From running to waiting: it goes on later, and computes again what is not known any more.
   void requeue(sequence& s);
-  // It takes no part in anything any more; its end is still to be told.
+  // Takes it out of the queue and the steps; its end is still to be delivered.
   void withdraw(sequence& s);
   void take_runner(std::unique_ptr<step_runner> next);
   // Goes on with another runner, or ends everything.

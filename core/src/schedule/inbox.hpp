@@ -1,5 +1,6 @@
 #pragma once
-// What other threads tell the one that ticks, and the facts by which their requests are refused.
+// Commands of other threads to the one that ticks, and the facts by which their requests are
+// refused.
 //
 // Threads  any; take(), settle(), begin_step(), end_step(), set_runner(), set_lost() and wait() are
 //          the ticking one's. The lock is held no longer than it takes to move what came.

@@ -1,5 +1,5 @@
 #pragma once
-// What the scheduler asks of whatever runs steps on a device.
+// The scheduler's interface to the object that runs steps on a device.
 //
 // Threads  one: that of the scheduler.
 
