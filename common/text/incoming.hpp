@@ -5,8 +5,8 @@
 // Dropped  a mark of UTF-8 (BOM) at the begin; the CR of each CR LF, so that a file of Windows
 //          gives the tokens that the same file of Linux gives.
 // Refused  UTF-16 and UTF-32, and bytes 0: they are no text, or none in UTF-8.
-// Kept     all else, other CRs and bytes that are no UTF-8 among it: what they mean is for who
-//          reads further. docs/reference/text-input.md
+// Kept     all else, other CRs and bytes that are no UTF-8 among it: what they mean is for the code
+//          that reads further. docs/reference/text-input.md
 
 #include <expected>
 #include <string>

@@ -13,8 +13,8 @@ struct preference {
   bool stays = false;      // it is there
 };
 
-// `here`: where it computes. `function` of bitnet.h names who asks, and `what` is a word for it:
-// "session". A list whose first usable device comes behind one that has not answered is
+// `here`: where it computes. `function` of bitnet.h is the call, and `what` is a word for the
+// object: "session". A list whose first usable device comes behind one that has not answered is
 // BITNET_TIMEOUT where that means to stay, else a warning in the log. The caller holds the
 // runtime's backends steady.
 result<preference> find_preference(bitnet_runtime& runtime, const select::choice& here,

@@ -30,7 +30,7 @@ namespace bitnet::plugin {
 constexpr uint64_t max_manifest_bytes = uint64_t{64} * 1024;
 
 // What a backend's answer depends on beside its own file: a remembered probe counts no longer when
-// one of these changes. Only who wrote the backend knows the names of its drivers.
+// one of these changes. Only the author of the backend knows the names of its drivers.
 struct probe_facts {
   std::vector<std::string> env{};                // variables; they are passed on, too
   std::vector<std::string> modules{};            // of the kernel: their versions

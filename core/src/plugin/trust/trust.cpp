@@ -82,8 +82,8 @@ class walk {
  public:
   explicit walk(missing_directory what = missing_directory::is_an_error) : missing_(what) {}
 
-  // Goes to `path`, checking each step; links are followed, and must be trusted themselves, as who
-  // owns a link decides where it leads. The last step is left to last().
+  // Goes to `path`, checking each step; links are followed, and must be trusted themselves, as the
+  // owner of a link decides where it leads. The last step is left to last().
   checked<void> go(const std::filesystem::path& path) {
     asked_ = path;
     if (auto fine = enter_root(); !fine) return fine;
