@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The smallest backend: it loads, says who it is, and has no device. Copy it to start your own.
+/* The smallest backend: it loads, has an identity, and has no device. Copy it to start your own.
  * The contract is bitnet/abi/backend.h; plugins/sdk saves C++ authors most of what is below. */
 #include <string.h>
 
@@ -11,7 +11,7 @@
 #define VENDOR "org.bitnet"
 #define LICENSE "Apache-2.0"
 
-/* Who this is, readable before a byte of the library runs. */
+/* Its identity, readable before a byte of the library runs. */
 BITNET_BACKEND_NOTE(NAME, VERSION, VENDOR, LICENSE,
                     BITNET_NOTE_FIELD("class", "other")
                         BITNET_NOTE_FIELD("flags", "hot-swap unloadable"))
@@ -35,7 +35,7 @@ static bitnet_status fail(bitnet_error* err, bitnet_status code, const char* whe
 
 static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err) {
   const bitnet_backend_info me = {
-      .struct_size = out->struct_size, /* the host's, who may know a shorter struct */
+      .struct_size = out->struct_size, /* the host's, which may know a shorter struct */
       .life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_UNLOADABLE | BITNET_LIFE_HOT_SWAP,
       .name = STR(NAME),
       .version = STR(VERSION),

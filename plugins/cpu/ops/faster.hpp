@@ -1,8 +1,8 @@
 #pragma once
 // Which of two kernels with the same results takes less time on this machine, found on the work
 // itself: both in turn until each was timed twice, then the faster one, and now and then the other.
-// What counts is nearly the least time of each, since others who compute only add to it; nearly, so
-// that one piece that had luck is forgotten.
+// What counts is nearly the least time of each, since other programs that compute only add to it;
+// nearly, so that one piece that had luck is forgotten.
 //
 // Threads  any, at once.
 

@@ -64,7 +64,7 @@ inline bitnet_status fill_table(const bitnet_host_v0* host_services,
   return BITNET_OK;
 }
 
-// Copies a struct to a caller who may know a shorter form of it; keeps the caller's struct_size.
+// Copies a struct to a caller that may know a shorter form of it; keeps the caller's struct_size.
 template <class Struct>
 void hand_over(const Struct& value, Struct* out) noexcept {
   const uint32_t room = out->struct_size;
