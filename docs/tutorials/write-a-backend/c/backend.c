@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who this backend is, what it has, and its one exported symbol. */
+/* This backend's identity, its device, and its one exported symbol. */
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -30,7 +30,7 @@ enum { most = 1 << 20 };
 bitnet_status receive_array(const void* from, uint32_t stride, uint32_t n, void** out,
                             uint32_t size, const char* where, bitnet_error* err);
 
-/* Copies a struct of `size` bytes to a caller who may know a shorter form of it. */
+/* Copies a struct of `size` bytes to a caller that may know a shorter form of it. */
 void hand_over(const void* value, uint32_t size, void* out);
 
 /* The same for number n of a list, if the caller has room for it; elements have `stride` bytes. */

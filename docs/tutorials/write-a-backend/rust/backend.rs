@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-//! Who this backend is, the slots of its table, and its one exported symbol.
+//! This backend's identity, the slots of its table, and its one exported symbol.
 mod abi;
 mod edge;
 mod graph;

@@ -165,7 +165,7 @@ pub unsafe fn receive_array<T: Copy>(
     Ok(out)
 }
 
-/// Copies a struct to a caller who may know a shorter form of it, and keeps the caller's size.
+/// Copies a struct to a caller that may know a shorter form of it, and keeps the caller's size.
 ///
 /// # Safety
 /// `out` is null, or starts with its struct_size and has as many bytes.
