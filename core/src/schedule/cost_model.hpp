@@ -25,8 +25,8 @@ class cost_model {
   // A step of `n_decodes` sequences, and of `n_prompt` tokens beside them, took so long.
   void learn(uint32_t n_decodes, uint32_t n_prompt, std::chrono::nanoseconds took);
 
-  // At least least_chunk, and a whole number of tiles together with the decodes. 0: the next step is
-  // to have decodes alone, since what they take is not known, or was measured too long ago.
+  // At least least_chunk, and a whole number of tiles together with the decodes. 0: the next step
+  // is to have decodes alone, since what they take is not known, or was measured too long ago.
   [[nodiscard]] uint32_t prompt_tokens(uint32_t n_decodes) const;
   // What a step of so many decodes alone takes, in nanoseconds; 0: it is not known.
   [[nodiscard]] double decode_ns(uint32_t n_decodes) const;

@@ -7,6 +7,7 @@
 #include "base/environment.hpp"
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/trust.hpp"
+#include "select/coexistence.hpp"
 
 namespace bitnet::select {
 
@@ -153,6 +154,14 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
                                                  plugin::host_services& host) {
   if (auto loaded = loaded_.lock()) return loaded;
   if (!file_) return nullptr;
+  if (const auto other = join_loaded(name_, conflicts())) {
+    fault_ = plugin::defect{code::select_conflict, BITNET_UNAVAILABLE,
+                            fmt::format("cannot be loaded beside {}, which this process has "
+                                        "loaded: their manifests exclude each other",
+                                        *other),
+                            ""};
+    return nullptr;
+  }
   const auto refuse = [&](plugin::defect d) -> std::shared_ptr<plugin::backend> {
     // A stale memory is no fault of the plugin's: one more probe finds out.
     if (outcome_.cached && subject_) {
@@ -169,7 +178,10 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
     return nullptr;
   };
   auto opened = open(*file_, host);
-  if (!opened) return refuse(std::move(opened.error()));
+  if (!opened) {
+    leave_loaded(name_);
+    return refuse(std::move(opened.error()));
+  }
   const auto devices = probe::list_devices(**opened);
   if (!devices) return refuse(devices.error());
   auto changed =
@@ -191,6 +203,10 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
 bool candidate::is_called(const std::string& name) const {
   return name == name_ ||
          (manifest_ && std::ranges::find(manifest_->aliases, name) != manifest_->aliases.end());
+}
+
+std::vector<std::string> candidate::conflicts() const {
+  return manifest_ ? manifest_->conflicts : std::vector<std::string>();
 }
 
 uint32_t candidate::manifest_class() const {

@@ -53,6 +53,7 @@ class candidate {
   [[nodiscard]] std::vector<std::string> doubts() const;
   [[nodiscard]] uint32_t manifest_class() const;  // 0 if the manifest cannot be read
   [[nodiscard]] int32_t priority() const;
+  [[nodiscard]] std::vector<std::string> conflicts() const;  // of its manifest
   [[nodiscard]] const std::vector<std::string>& warnings() const;
   [[nodiscard]] const std::vector<device_report>& devices() const { return devices_; }
   [[nodiscard]] const std::optional<plugin::defect>& fault() const { return fault_; }

@@ -207,6 +207,11 @@ const row rows[] = {
      {{"aliases", "fine"}},
      code::manifest_field,
      {"'aliases' must be a list"}},
+    {"a conflict that is no name", {{"conflicts", "['a b']"}}, code::manifest_field, {"'a b'"}},
+    {"conflicts that are a word",
+     {{"conflicts", "fine"}},
+     code::manifest_field,
+     {"'conflicts' must be a list"}},
     {"packages that are a list",
      {{"packages", "[a]"}},
      code::manifest_field,
@@ -237,6 +242,7 @@ TEST(manifest, fields_arrive) {
                                     {"url", "https://example.org"},
                                     {"priority", "60"},
                                     {"aliases", "[second, the.same]"},
+                                    {"conflicts", "[third]"},
                                     {"probe",
                                      "{timeout_ms: 100, env: [A_1, B], modules: [driver, x_2], "
                                      "libraries: [libfft.so.3, libc++.so.1], folders: [/etc/x.d], "
@@ -257,6 +263,7 @@ TEST(manifest, fields_arrive) {
   EXPECT_EQ(m->priority, 60);
   EXPECT_EQ(m->probe_timeout_ms, 100U);
   EXPECT_EQ(m->aliases, (std::vector<std::string>{"second", "the.same"}));
+  EXPECT_EQ(m->conflicts, (std::vector<std::string>{"third"}));
   using texts = std::vector<std::string>;
   using paths = std::vector<std::filesystem::path>;
   const probe_facts& on = m->depends_on;

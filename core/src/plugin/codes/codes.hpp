@@ -96,7 +96,8 @@
   X(select_same, "BN-S-SAME", "request it as the device")                                          \
   X(select_no_class, "BN-S-CLASS", "ask for the backend by its name")                              \
   X(select_index, "BN-S-INDEX", "use a smaller index")                                             \
-  X(select_filtered, "BN-S-FILTERED", "change BITNET_BACKENDS or BITNET_BACKENDS_DISABLE")
+  X(select_filtered, "BN-S-FILTERED", "change BITNET_BACKENDS or BITNET_BACKENDS_DISABLE")         \
+  X(select_conflict, "BN-S-CONFLICT", "use the two backends in different processes")
 
 namespace bitnet::plugin {
 

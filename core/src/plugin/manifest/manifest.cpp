@@ -256,6 +256,11 @@ void read_aliases(fields& top, manifest& out) {
             out.aliases);
 }
 
+void read_conflicts(fields& top, manifest& out) {
+  const auto is_name = [](std::string_view text) { return is_backend_name(std::string(text)); };
+  read_list(top, "conflicts", is_name, "names of backends", out.conflicts);
+}
+
 void read_packages(fields& top, const std::string& where, manifest& out) {
   const yaml_node* node = top.map("packages", false);
   if (node == nullptr) return;
@@ -331,6 +336,7 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
   out.priority = top.number<int32_t>("priority", -1000, 1000, 50);
   read_probe(top, where, out);
   read_aliases(top, out);
+  read_conflicts(top, out);
   read_packages(top, where, out);
   read_dependencies(top, where, out);
   if (const auto& bad = top.bad()) return std::unexpected(*bad);

@@ -13,6 +13,7 @@
 //   priority: 50              optional; orders backends of one class, higher first
 //   sha256: <64 hexadecimal digits>     optional: of the library
 //   aliases: [other]          optional: further names that a request may use
+//   conflicts: [third]        optional: backends that one process cannot have loaded beside it
 //   probe: {timeout_ms: 60000, env: [MY_DEVICES]} optional; see probe_facts
 //   packages: {libfft.so.3: libfft3}    optional: which package provides a missing library
 //   dependencies: {libfft.so.3: <64 digits>} optional: the SHA-256 that needed libraries must have
@@ -51,6 +52,7 @@ struct manifest {
   int32_t priority = 50;
   uint32_t probe_timeout_ms = 60'000;  // of the listing and of the self-test, each
   std::vector<std::string> aliases;
+  std::vector<std::string> conflicts;
   probe_facts depends_on;
   std::map<std::string, std::string> packages;
   std::map<std::string, std::string> dependencies;  // SHA-256 by library
