@@ -10,6 +10,7 @@
 
 #include "bitnet/bitnet.h"
 #include "commands/commands.hpp"
+#include "commands/gated.hpp"
 #include "files/standard_descriptors.hpp"
 #include "interrupt.hpp"
 #include "log/log_queue.hpp"
@@ -68,7 +69,8 @@ result<int> perform(const std::vector<std::string>& words, console& out) {
   }
   out.record(fmt::format("bitnet {} begins: {}", bitnet_version(), (*about)->name));
   for (const std::string& note : notes) out.warning(note);
-  return action_of(**about)({*set, given->positionals, variables, out});
+  const invocation in{*set, given->positionals, variables, out};
+  return skipped_if_missing(in, action_of(**about)(in));
 }
 
 int leave(const result<int>& done, const console& out) {

@@ -19,10 +19,14 @@ inline constexpr int model = 3;           // model file missing, invalid or unsu
 inline constexpr int unavailable = 4;     // no backend meets the request
 inline constexpr int out_of_memory = 5;   // host or device
 inline constexpr int suspicious = 8;      // weights, in strict mode
+inline constexpr int too_slow = 9;        // a gate of speed or time
+inline constexpr int too_large = 10;      // the gate of memory
+inline constexpr int not_the_same = 11;   // the gate of determinism
 inline constexpr int slower = 12;         // bench compare: something is slower
 inline constexpr int no_comparison = 13;  // bench compare: the results cannot be compared
 inline constexpr int rejected = 22;       // the only candidate plugin broke a rule
 inline constexpr int fake = 23;           // a fake device, which the user forbids
+inline constexpr int skipped = 77;        // --skip-exit: what is to be used is missing
 inline constexpr int interrupted = 130;   // Ctrl-C
 }  // namespace exit_code
 

@@ -40,7 +40,10 @@ def options_of_sampling():
 
 
 def variables_of_options():
-    options = re.findall(r'\{\.name = "([a-z0-9-]+)"', text("host/src/settings/option_table.cpp"))
+    table = text("host/src/settings/option_table.cpp")
+    options = re.findall(r'\{\.name = "([a-z0-9-]+)"', table)
+    for aliases in re.findall(r'\.aliases = "([^"]+)"', table):
+        options += [name.removeprefix("--") for name in aliases.split() if name.startswith("--")]
     return {"BITNET_" + option.upper().replace("-", "_") for option in [*options, *options_of_sampling()]}
 
 

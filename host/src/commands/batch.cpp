@@ -7,6 +7,7 @@
 #include "batch/fingerprint.hpp"
 #include "commands/batch_runner.hpp"
 #include "commands/commands.hpp"
+#include "commands/gated.hpp"
 #include "commands/request_defaults.hpp"
 #include "interrupt.hpp"
 #include "library/generation.hpp"
@@ -43,7 +44,8 @@ void note_end(const invocation& in, const batch_totals& totals, double seconds) 
 }
 
 result<int> answer_all(const invocation& in, const batch_plan& plan, bitnet_model* model,
-                       batch::line_reader& from, batch::output_file& to, batch::written& already) {
+                       batch::line_reader& from, batch::output_file& to, batch::written& already,
+                       gates& limits) {
   using clock = std::chrono::steady_clock;
   batch_runner runner(in, plan, model, from, to, already);
   const auto begin = clock::now();
@@ -53,16 +55,20 @@ result<int> answer_all(const invocation& in, const batch_plan& plan, bitnet_mode
         fmt::format("{} answers of the output are to requests that {} does not have; "
                     "was it begun with another input?",
                     already.ids.unmet(), from.name()));
-  note_end(in, runner.totals(), std::chrono::duration<double>(clock::now() - begin).count());
+  const double seconds = std::chrono::duration<double>(clock::now() - begin).count();
+  limits.end_of_work();
+  limits.take_speed(static_cast<double>(runner.totals().n_generated) / seconds);
+  note_end(in, runner.totals(), seconds);
   if (const std::string line = runner.speculation(); !line.empty()) in.out.note(line);
   if (ended && *ended == exit_code::interrupted)
     in.out.note("interrupted; the same command goes on");
-  return ended;
+  return ended && *ended == exit_code::ok ? judged(in, limits) : ended;
 }
 
 }  // namespace
 
 result<int> batch_command(const invocation& in) {
+  gates limits(in.set);
   if (in.positionals.size() != 2)
     return fail(exit_code::usage,
                 "takes two files: IN.jsonl with requests, and OUT.jsonl for the answers");
@@ -92,7 +98,7 @@ result<int> batch_command(const invocation& in) {
   const auto draft = open_draft(in, runtime->get());
   if (!draft) return std::unexpected(draft.error());
   plan->defaults.speculation.draft = draft->get();
-  return answer_all(in, *plan, model->get(), *from, *to, already);
+  return answer_all(in, *plan, model->get(), *from, *to, already, limits);
 }
 
 }  // namespace bitnet::host

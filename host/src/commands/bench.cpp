@@ -10,6 +10,7 @@
 
 #include "commands/bench_facts.hpp"
 #include "commands/commands.hpp"
+#include "commands/gated.hpp"
 #include "interrupt.hpp"
 #include "library/generation.hpp"
 #include "terminal/output.hpp"
@@ -188,6 +189,7 @@ ordered_json as_json(const measurement& m, const facts& f, const ceilings& limit
     out["kernels"].push_back(one);
   }
   out["version"] = bitnet_version();
+  if (!f.gates.is_null()) out["gates"] = f.gates;
   return out;
 }
 
@@ -224,6 +226,24 @@ std::string formatted(const std::string& format, const std::vector<measurement>&
   return rows_as(format, rows);
 }
 
+// What the gates ask of tests that all ran: their speeds, and their tokens again.
+result<void> take_tests(const invocation& in, gates& limits, const engine& on,
+                        const bitnet_model_info& model, const std::vector<measurement>& all) {
+  std::mt19937 random(1);
+  const token_list ids =
+      random_tokens(random, bitnet_session_capacity(on.session.get()), model.n_vocab);
+  for (const measurement& m : all) {
+    limits.take_speed(median(m.rates()));
+    const auto n_prompt =
+        static_cast<std::ptrdiff_t>(std::max(m.what.depth + m.what.n_prompt, uint32_t{1}));
+    if (auto done = take_repeats(in, limits, on.session.get(),
+                                 {ids.begin(), ids.begin() + n_prompt}, std::max(m.what.n_gen, 1U));
+        !done)
+      return done;
+  }
+  return {};
+}
+
 // Runs all tests; returns the exit code of what ended them, with the samples that there are.
 result<int> measure(const invocation& in, const engine& on, const bitnet_model_info& model,
                     std::vector<measurement>& all) {
@@ -247,8 +267,12 @@ result<int> measure(const invocation& in, const engine& on, const bitnet_model_i
 }  // namespace
 
 result<int> bench_command(const invocation& in) {
-  if (!in.positionals.empty() && in.positionals.front() == "compare")
-    return bench_compare(in, {in.positionals.begin() + 1, in.positionals.end()});
+  gates limits(in.set);
+  const bool compares = !in.positionals.empty() && in.positionals.front() == "compare";
+  if (compares || in.set.flag("list") || in.set.given("kernel") || in.set.flag("tune"))
+    if (auto ok = no_gates(in, "only tests of a model have gates"); !ok)
+      return std::unexpected(ok.error());
+  if (compares) return bench_compare(in, {in.positionals.begin() + 1, in.positionals.end()});
   if (in.set.flag("force"))
     return fail(exit_code::usage, "--force belongs to `bitnet bench compare A B`");
   const model_and_rest words = split_positionals(in);
@@ -259,7 +283,7 @@ result<int> bench_command(const invocation& in) {
   if (in.set.flag("list")) return list_kernels(in);
   if (in.set.given("kernel")) return bench_kernels(in);
   if (in.set.flag("tune")) return bench_tuning(in, words.model);
-  if (in.set.given("parallel")) return bench_parallel(in, words.model);
+  if (in.set.given("parallel")) return bench_parallel(in, words.model, limits);
   if (in.set.given("shared-prefix"))
     return fail(exit_code::usage,
                 "--shared-prefix says what the prompts of several requests begin with; give "
@@ -283,16 +307,21 @@ result<int> bench_command(const invocation& in) {
   for (const test& t : *tests) measured.push_back({t, {}, {}});
   auto ended = measure(in, opened->all, f.model, measured);
   if (!ended) return std::unexpected(ended.error());
+  limits.end_of_work();
   if (const auto report = session_report(opened->all.session.get()))
     if (const std::string line = speculation_line(*report); !line.empty()) in.out.note(line);
   f.pages = large_pages_now();
   limit.measure_again();
+  if (*ended == exit_code::ok)
+    if (auto ok = take_tests(in, limits, opened->all, f.model, measured); !ok)
+      return std::unexpected(ok.error());
+  if (limits.any()) f.gates = gates_json(limits.results());
   std::erase_if(measured, [](const measurement& m) { return m.samples_ns.empty(); });
   if (!measured.empty()) {
     if (auto done = print(formatted(in.set.text("output-format"), measured, f, limit)); !done)
       return std::unexpected(done.error());
   }
-  return *ended;
+  return *ended == exit_code::ok ? judged(in, limits) : ended;
 }
 
 }  // namespace bitnet::host

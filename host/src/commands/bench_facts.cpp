@@ -20,6 +20,7 @@ facts facts_of(const invocation& in, const engine& all, const nlohmann::json& se
           session.value("kv", nlohmann::json::object()).value("max_context", uint64_t{0}),
           has_places(runtime) ? threads_text(runtime) : "",
           layers_text(session, member(runtime, "device"), false),
+          {},
           {}};
 }
 

@@ -33,6 +33,7 @@ struct facts {
   std::string places;                // of threads that are kept somewhere
   std::string layers;                // of each device, where there are several
   std::optional<large_pages> pages;  // once all was measured
+  nlohmann::json gates;              // the results of those that are set, else null
 
   [[nodiscard]] ordered_json json() const;  // what a row begins with
   [[nodiscard]] std::string cells() const;  // | model | size | params | backend | threads |

@@ -8,6 +8,7 @@
 
 #include "commands/bench_facts.hpp"
 #include "commands/commands.hpp"
+#include "commands/gated.hpp"
 #include "interrupt.hpp"
 #include "library/advice.hpp"
 #include "library/token_times.hpp"
@@ -356,6 +357,7 @@ ordered_json parallel_row(const parallel_measurement& m, double bytes_per_step, 
   }
   if (limit.known()) out["stream"] = limit.json();
   out["version"] = bitnet_version();
+  if (!f.gates.is_null()) out["gates"] = f.gates;
   return out;
 }
 
@@ -410,7 +412,10 @@ result<void> print_parallel(const std::string& format, const std::vector<paralle
 
 }  // namespace
 
-result<int> bench_parallel(const invocation& in, const std::string& wanted) {
+result<int> bench_parallel(const invocation& in, const std::string& wanted, gates& limits) {
+  if (limits.repeats() != 0)
+    return fail(exit_code::usage,
+                "--check-determinism is of one session; with --parallel leave it out");
   const auto tests = parallel_tests_of(in);
   if (!tests) return std::unexpected(tests.error());
   // A step has no more tokens than a context: a short one would keep requests from running
@@ -426,6 +431,10 @@ result<int> bench_parallel(const invocation& in, const std::string& wanted) {
   std::vector<parallel_measurement> measured(tests->begin(), tests->end());
   auto ended = measure_parallel(in, opened->all.model.get(), f.model.n_vocab, context, measured);
   if (!ended) return std::unexpected(ended.error());
+  limits.end_of_work();
+  for (const parallel_measurement& m : measured)
+    if (*ended == exit_code::ok) limits.take_speed(median(m.rates()));
+  if (limits.any()) f.gates = gates_json(limits.results());
   f.pages = large_pages_now();
   limit.measure_again();
   // Last, when weights have the form that many steps gave them.
@@ -438,7 +447,7 @@ result<int> bench_parallel(const invocation& in, const std::string& wanted) {
         !done)
       return std::unexpected(done.error());
   }
-  return *ended;
+  return *ended == exit_code::ok ? judged(in, limits) : ended;
 }
 
 }  // namespace bitnet::host

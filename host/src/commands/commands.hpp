@@ -3,6 +3,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "gates/gates.hpp"
 #include "library/engine.hpp"
 #include "result.hpp"
 #include "settings/command_list.hpp"
@@ -22,7 +23,8 @@ BITNET_COMMANDS(BITNET_COMMAND_FUNCTION)
 // What bench does with --tune: `wanted` as in find_model.
 [[nodiscard]] result<int> bench_tuning(const invocation& in, const std::string& wanted);
 // What bench does with --parallel: the same.
-[[nodiscard]] result<int> bench_parallel(const invocation& in, const std::string& wanted);
+[[nodiscard]] result<int> bench_parallel(const invocation& in, const std::string& wanted,
+                                         gates& limits);
 [[nodiscard]] result<int> list_kernels(const invocation& in);
 // bench compare A B: `files` are what follows the word.
 [[nodiscard]] result<int> bench_compare(const invocation& in,

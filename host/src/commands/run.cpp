@@ -7,6 +7,7 @@
 #include "commands/answer_printer.hpp"
 #include "commands/chat_format.hpp"
 #include "commands/commands.hpp"
+#include "commands/gated.hpp"
 #include "commands/prompt.hpp"
 #include "library/generation.hpp"
 #include "library/json.hpp"
@@ -106,7 +107,7 @@ result<nlohmann::json> answer_json(const invocation& in, const std::string& text
 }
 
 result<int> run_prompt(const invocation& in, const engine& all, generation_plan& plan,
-                       const chat_form& form, const std::string& prompt) {
+                       const chat_form& form, const std::string& prompt, gates& limits) {
   auto asked = prompt_ids(in, all.model.get(), form, prompt);
   if (!asked) return std::unexpected(asked.error());
   plan.answer_to(asked->chat.get());
@@ -134,35 +135,43 @@ result<int> run_prompt(const invocation& in, const engine& all, generation_plan&
     if (!as_json && ::isatty(STDOUT_FILENO) == 1) printed = print("\n");
     return std::unexpected(done.error());
   }
+  if (!as_json) printed = print("\n");
+  if (auto ok = take_run(in, limits, all.session.get(), asked->ids, plan, *done); !ok)
+    return std::unexpected(ok.error());
   if (as_json) {
     auto content = run_json(all, prompt, asked->ids, *done, plan);
     if (!content) return std::unexpected(content.error());
+    if (limits.any()) (*content)["gates"] = gates_json(limits.results());
     if (!completion) {
       auto said = answer_json(in, done->text, *asked, form);
       if (!said) return std::unexpected(said.error());
       (*content)["message"] = *std::move(said);
     }
     printed = print(json_line(*content));
-  } else {
-    printed = print("\n");
   }
   if (!printed) return std::unexpected(printed.error());
   say_why_it_ended(in, all, *done);
   if (in.set.flag("perf")) in.out.line(timings_line(done->result));
   if (const auto report = session_report(all.session.get()))
     if (const std::string line = speculation_line(*report); !line.empty()) in.out.note(line);
-  return done->result.stop_reason == BITNET_STOP_CANCELLED ? exit_code::interrupted : exit_code::ok;
+  if (done->result.stop_reason == BITNET_STOP_CANCELLED) return exit_code::interrupted;
+  return judged(in, limits);
 }
 
 }  // namespace
 
 result<int> run_command(const invocation& in) {
+  gates limits(in.set);
   if (in.set.flag("list-devices")) return list_devices(in);
   const model_and_rest words = split_positionals(in);
   auto given = given_prompt(in, words.rest);
   if (!given) return std::unexpected(given.error());
   const bool has_prompt = given->has_value();
-  if (in.set.flag("conversation") || (!has_prompt && stdin_is_terminal())) return chat_command(in);
+  if (in.set.flag("conversation") || (!has_prompt && stdin_is_terminal())) {
+    if (auto ok = no_gates(in, "a chat has no end that is measured"); !ok)
+      return std::unexpected(ok.error());
+    return chat_command(in);
+  }
   std::string prompt = std::move(*given).value_or("");
   if (!has_prompt) {
     auto text = piped_text();
@@ -185,7 +194,7 @@ result<int> run_command(const invocation& in) {
   const auto watch = watch_backends(in, all->runtime.get());
   if (!watch) return std::unexpected(watch.error());
   plan->draft_with(all->draft.get());
-  return run_prompt(in, *all, *plan, *form, prompt);
+  return run_prompt(in, *all, *plan, *form, prompt, limits);
 }
 
 }  // namespace bitnet::host

@@ -1,0 +1,60 @@
+// --skip-if-missing: a command whose backend is missing ends as one that had nothing to do.
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "commands/gated.hpp"
+#include "library/json.hpp"
+#include "terminal/output.hpp"
+#include "text/printable.hpp"
+
+namespace bitnet::host {
+namespace {
+
+struct missing_backend {
+  std::string requested, reason;
+};
+
+// The backend's own reason where it is installed, else the message that the command ended with.
+missing_backend missing(const invocation& in, const std::string& message) {
+  missing_backend out{in.set.text("device"), message};
+  auto runtime = open_runtime(in);
+  if (!runtime) return out;
+  library_error err;
+  if (bitnet_runtime_select(runtime->get(), &err) == BITNET_OK) return out;
+  const auto report = runtime_report(runtime->get());
+  if (!report) return out;
+  const std::string backend = out.requested.substr(0, out.requested.find_first_of(":,"));
+  for (const auto& one : list_of(*report, "backends"))
+    if (any_member(one, "name") == backend && !any_member(one, "reason").empty())
+      out.reason = any_member(one, "reason");
+  return out;
+}
+
+// Where results are read by a program, it reads that there are none.
+result<void> print_skip(const invocation& in, const missing_backend& what) {
+  const std::string format = in.set.has("output-format") ? in.set.text("output-format")
+                             : in.set.has("json") && in.set.flag("json") ? "json"
+                                                                         : "md";
+  const std::string line = fmt::format("skipped (no {}: {})", what.requested, what.reason);
+  if (format == "md") return print(text::printable_lines(line + "\n"));
+  if (format == "json" || format == "jsonl")
+    return print(
+        json_line({{"skipped", true}, {"requested", what.requested}, {"reason", what.reason}}));
+  in.out.line(line);
+  return {};
+}
+
+}  // namespace
+
+result<int> skipped_if_missing(const invocation& in, result<int> done) {
+  if (done || done.error().exit_code != exit_code::unavailable) return done;
+  if (!in.set.has("skip-if-missing")) return done;
+  const bool marked = in.set.flag("skip-exit");
+  if (!marked && !in.set.flag("skip-if-missing")) return done;
+  const missing_backend what = missing(in, done.error().message);
+  if (auto printed = print_skip(in, what); !printed) return std::unexpected(printed.error());
+  return marked ? exit_code::skipped : exit_code::ok;
+}
+
+}  // namespace bitnet::host
