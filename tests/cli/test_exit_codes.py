@@ -33,7 +33,11 @@ TABLE = {
     "run": GENERATING + [
         (2, ["-m", MODEL, "-f", NOWHERE], "no prompt file"),
         (2, ["-m", MODEL, "-p", "a", "--grammar-file", NOWHERE], "no grammar file"),
-        (2, ["-m", MODEL, "-p", "a", "--grammar", "root ::= ("], "a grammar that is none")],
+        (2, ["-m", MODEL, "-p", "a", "--grammar", "root ::= ("], "a grammar that is none"),
+        (9, ["-m", MODEL, "-p", "a", "-n", "2", "--min-tps", "1e8"], "too slow a machine"),
+        (10, ["-m", MODEL, "-p", "a", "-n", "2", "--max-rss-mb", "1"], "too much memory"),
+        (0, ["-m", MODEL, "-p", "a", "--skip-if-missing", *ABSENT], "a skip"),
+        (77, ["-m", MODEL, "-p", "a", "--skip-exit", *ABSENT], "a skip that counts")],
     "chat": GENERATING + [(2, ["-m", MODEL, "--chat-template", NOWHERE, "-p", "a"], "no such chat form")],
     "logits": [(2, ["-p", "a"], "no file to write"), (2, ["-o", "o.npy"], "no text")] + [
         (code, [*words, "-o", "o.npy"], why) for code, words, why in GENERATING if "--tensor-split" not in words],
@@ -53,7 +57,9 @@ TABLE = {
               (3, ["-m", NONE], "no such model"), (3, ["-m", DAMAGED], "a damaged model"),
               (4, ["-m", MODEL, *ABSENT], "a backend that is not installed"),
               (2, ["compare", "a"], "one result"), (2, ["compare", TAKEN, TAKEN], "no results of bench"),
-              (2, ["-m", MODEL, "--force"], "nothing that is forced"),
+              (2, ["-m", MODEL, "--force"], "nothing that is forced"), (2, ["serve"], "no server"),
+              (2, ["serve", "no-url"], "no address"), (1, ["serve", "http://127.0.0.1:1", "-r", "1"], "nothing listens there"),
+              (2, ["-m", MODEL, "--report", MODEL], "a page in place of a model"), (77, ["-m", MODEL, "--skip-exit", *ABSENT], "a skip"),
               (4, ["--list", *ABSENT], "kernels of a backend that is not installed"),
               (4, ["--kernel", "x", *ABSENT], "a kernel of a backend that is not installed")],
     "eval": [(2, [], "no measure"), (2, ["frob"], "no such measure"), (2, ["ppl", "a", "b"], "two models"),

@@ -5,23 +5,66 @@
 #include "library/json.hpp"
 #include "library/splitting.hpp"
 #include "model_files.hpp"
+#include "settings/value.hpp"
 
 namespace bitnet::host {
 namespace {
 
+// A number where one was given: llama-bench has no words there.
+ordered_json number_or_text(const std::string& text) {
+  const auto number = parse_integer(text);
+  return number ? ordered_json(*number) : ordered_json(text);
+}
+
+// What has no meaning here, such as main_gpu, is left out.
+ordered_json llama_settings(const settings& set) {
+  const std::string& strict_cpus = set.text("cpu-strict");
+  return {{"n_batch", set.integer("batch-size")},
+          {"n_ubatch", step_size(set)},
+          {"cpu_mask", set.text("cpu-mask")},
+          {"cpu_strict", strict_cpus == "on" || strict_cpus == "1"},
+          {"poll", set.integer("poll")},
+          {"type_k", set.text("cache-type-k")},
+          {"type_v", set.text("cache-type-v")},
+          {"n_gpu_layers", number_or_text(set.text("n-gpu-layers"))},
+          {"split_mode", set.text("split-mode")},
+          {"tensor_split", set.text("tensor-split")},
+          {"use_mmap", set.text("load-mode") != "none"},
+          {"embeddings", false}};
+}
+
+ordered_json own_settings_of(const invocation& in, const nlohmann::json& runtime,
+                             const measured_device& device) {
+  ordered_json out = {{"backend_requested", in.set.text("device")},
+                      {"backend_selected", member(runtime, "device")},
+                      {"precision", in.set.text("precision")},
+                      {"deterministic", in.set.flag("deterministic")},
+                      {"spec_type", in.set.text("spec-type")}};
+  const auto put = [&](const char* key, const std::string& text) {
+    if (!text.empty()) out[key] = text;
+  };
+  put("device_pci", device.pci);
+  put("driver", device.driver);
+  put("abi", device.abi);
+  return out;
+}
+
 facts facts_of(const invocation& in, const engine& all, const nlohmann::json& session,
                const nlohmann::json& runtime) {
-  return {describe(all.model.get()),
-          all.file,
-          in.set.text("head"),
-          session.value("tuning", ""),
-          device_in(runtime, session.value("device", "")),
-          session.value("threads", uint64_t{0}),
-          session.value("kv", nlohmann::json::object()).value("max_context", uint64_t{0}),
-          has_places(runtime) ? threads_text(runtime) : "",
-          layers_text(session, member(runtime, "device"), false),
-          {},
-          {}};
+  facts out;
+  out.model = describe(all.model.get());
+  out.file = all.file;
+  out.head = in.set.text("head");
+  out.tuning = session.value("tuning", "");
+  out.device = device_in(runtime, session.value("device", ""));
+  out.threads = session.value("threads", uint64_t{0});
+  out.max_context = session.value("kv", nlohmann::json::object()).value("max_context", uint64_t{0});
+  out.places = has_places(runtime) ? threads_text(runtime) : "";
+  out.layers = layers_text(session, member(runtime, "device"), false);
+  out.settings = llama_settings(in.set);
+  out.own_settings = own_settings_of(in, runtime, out.device);
+  out.machine = measure::machine_facts(doctor::system_tree());
+  return out;
 }
 
 }  // namespace
@@ -53,18 +96,33 @@ uint64_t bytes_of(const kernel_uses& all) {
 }
 
 ordered_json facts::json() const {
-  ordered_json out = {{"model_filename", file},
-                      {"model_type", model.name},
-                      {"model_size", model.weight_bytes},
-                      {"model_n_params", model.n_parameters},
-                      {"backend", device.backend}};
-  if (!device.arch.empty()) out["device"] = device.arch;
+  ordered_json out = ordered_json::object();
+  if (machine.contains("cpu_info")) out["cpu_info"] = machine["cpu_info"];
   if (!device.name.empty()) out[device.host_threads ? "cpu_info" : "gpu_info"] = device.name;
+  out["backends"] = device.backend;
+  out["model_filename"] = file;
+  out["model_type"] = model.name;
+  out["model_size"] = model.weight_bytes;
+  out["model_n_params"] = model.n_parameters;
+  for (const char* key : {"n_batch", "n_ubatch"}) out[key] = settings.at(key);
   if (device.host_threads) out["n_threads"] = threads;
+  out.update(settings);
+  return out;
+}
+
+ordered_json facts::own_json() const {
+  ordered_json out = {{"backend", device.backend}};
+  out.update(own_settings);
+  if (!device.arch.empty()) out["device"] = device.arch;
+  out["head"] = head;
+  if (!tuning.empty()) out["tuning"] = tuning;
   if (!places.empty()) out["thread_places"] = places;
   if (!layers.empty()) out["layers"] = layers;
   if (pages) out["large_page_bytes"] = pages->own + pages->files;
   if (max_context != 0) out["max_context"] = max_context;
+  for (const auto& [key, fact] : machine.items())
+    if (key != "cpu_info") out[key] = fact;
+  out.update(load.json());
   return out;
 }
 
@@ -82,7 +140,7 @@ std::string facts::lines() const {
   if (pages) out += fmt::format("large pages at the end: {}\n", text_of(*pages));
   if (max_context != 0) out += fmt::format("free memory: a context of {} tokens\n", max_context);
   if (!tuning.empty()) out += fmt::format("tuned: {}\n", tuning);
-  return out;
+  return out + measure::machine_line(machine) + load.line();
 }
 
 result<bench_engine> open_bench(const invocation& in, const std::string& wanted, uint32_t context,

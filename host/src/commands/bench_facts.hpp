@@ -12,6 +12,7 @@
 #include "commands/figures.hpp"
 #include "library/engine.hpp"
 #include "library/placing.hpp"
+#include "measure/machine_load.hpp"
 
 namespace bitnet::host {
 
@@ -34,10 +35,16 @@ struct facts {
   std::string layers;                // of each device, where there are several
   std::optional<large_pages> pages;  // once all was measured
   nlohmann::json gates;              // the results of those that are set, else null
+  ordered_json settings;             // llama-bench's columns of what was asked for
+  ordered_json own_settings;         // ours
+  ordered_json machine;              // as measure::machine_facts() has it
+  measure::machine_load load;        // while it was measured
+  std::string energy_source;         // "" where nothing of it can be read
 
-  [[nodiscard]] ordered_json json() const;  // what a row begins with
-  [[nodiscard]] std::string cells() const;  // | model | size | params | backend | threads |
-  [[nodiscard]] std::string lines() const;  // below a table
+  [[nodiscard]] ordered_json json() const;      // what a row begins with: llama-bench's columns
+  [[nodiscard]] ordered_json own_json() const;  // what it goes on with: ours
+  [[nodiscard]] std::string cells() const;      // | model | size | params | backend | threads |
+  [[nodiscard]] std::string lines() const;      // below a table
 };
 
 // The model with a session for `context` tokens, which times its kernels if it is a `profile`.

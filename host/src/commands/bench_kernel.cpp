@@ -187,8 +187,8 @@ uint32_t matrices_for(int64_t megabytes, uint64_t matrix_bytes, const shape& s, 
   return static_cast<uint32_t>(std::clamp(std::min(std::ceil(wanted), bearable), 1.0, 65536.0));
 }
 
-result<kernel_measurement> measure(const invocation& in, bitnet_runtime* runtime, const kernel& k,
-                                   const shape& s, uint32_t n) {
+result<kernel_measurement> time_kernel(const invocation& in, bitnet_runtime* runtime,
+                                       const kernel& k, const shape& s, uint32_t n) {
   auto trial = open_trial(runtime, k, s, 1, 1);
   if (!trial) return std::unexpected(trial.error());
   auto first = run_trial(trial->get());
@@ -292,13 +292,16 @@ result<workload> workload_of(const invocation& in) {
   return workload{*std::move(shapes), std::move(widths)};
 }
 
-std::string report(const std::string& format, const std::vector<kernel_measurement>& measured,
-                   const device& on, uint32_t threads, const ceilings& limit) {
-  if (format == "md") return text::printable_lines(as_markdown(measured, on, threads, limit));
+result<void> print_kernels(const invocation& in, const std::vector<kernel_measurement>& measured,
+                           const device& on, uint32_t threads, const ceilings& limit) {
   std::vector<ordered_json> rows;
   rows.reserve(measured.size());
   for (const kernel_measurement& m : measured) rows.push_back(as_json(m, on, threads, limit));
-  return rows_as(format, rows);
+  const std::string& format = in.set.text("output-format");
+  auto done =
+      print(format == "md" ? text::printable_lines(as_markdown(measured, on, threads, limit))
+                           : rows_as(format, rows));
+  return done ? write_report(in, rows) : done;
 }
 
 }  // namespace
@@ -331,7 +334,7 @@ result<int> bench_kernels(const invocation& in) {
     for (const shape& s : asked->shapes)
       for (const uint32_t n : asked->widths) {
         if (code != exit_code::ok) continue;
-        auto one = measure(in, runtime->get(), k, s, n);
+        auto one = time_kernel(in, runtime->get(), k, s, n);
         if (one)
           measured.push_back(*std::move(one));
         else if (one.error().exit_code == exit_code::interrupted)
@@ -341,8 +344,8 @@ result<int> bench_kernels(const invocation& in) {
       }
   limit.measure_again();
   if (measured.empty()) return code;
-  const std::string text = report(in.set.text("output-format"), measured, *on, threads, limit);
-  if (auto done = print(text); !done) return std::unexpected(done.error());
+  if (auto done = print_kernels(in, measured, *on, threads, limit); !done)
+    return std::unexpected(done.error());
   return code;
 }
 

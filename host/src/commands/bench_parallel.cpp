@@ -325,19 +325,18 @@ ordered_json parallel_row(const parallel_measurement& m, double bytes_per_step, 
                           const ceilings& limit) {
   const std::vector<double> rates = m.rates();
   ordered_json out = f.json();
-  out["test"] = m.what.name();
   out["n_parallel"] = m.what.n_parallel;
   out["n_prompt"] = m.what.n_prompt;
   out["n_gen"] = m.what.n_gen;
   out["n_shared_prefix"] = m.what.n_shared;
-  out["head"] = f.head;
-  if (!f.tuning.empty()) out["tuning"] = f.tuning;
   out["avg_ns"] = mean({m.samples_ns.begin(), m.samples_ns.end()});
   out["avg_ts"] = mean(rates);
   out["stddev_ts"] = deviation(rates);
   out["median_ts"] = median(rates);
   out["samples_ns"] = m.samples_ns;
   out["samples_ts"] = rates;
+  out["test"] = m.what.name();
+  out.update(f.own_json());
   if (!m.decode_rates.empty()) {
     out["median_decode_ts"] = median(m.decode_rates);
     out["samples_decode_ts"] = m.decode_rates;
@@ -399,15 +398,17 @@ std::string parallel_table(const std::vector<parallel_measurement>& all, double 
   return out + fmt::format("build: bitnet {}\n", bitnet_version());
 }
 
-result<void> print_parallel(const std::string& format, const std::vector<parallel_measurement>& all,
+result<void> print_parallel(const invocation& in, const std::vector<parallel_measurement>& all,
                             double bytes_per_step, const facts& f, const ceilings& limit) {
-  if (format == "md")
-    return print(text::printable_lines(parallel_table(all, bytes_per_step, f, limit)));
   std::vector<ordered_json> rows;
   rows.reserve(all.size());
   for (const parallel_measurement& m : all)
     rows.push_back(parallel_row(m, bytes_per_step, f, limit));
-  return print(rows_as(format, rows));
+  const std::string& format = in.set.text("output-format");
+  auto done =
+      print(format == "md" ? text::printable_lines(parallel_table(all, bytes_per_step, f, limit))
+                           : rows_as(format, rows));
+  return done ? write_report(in, rows) : done;
 }
 
 }  // namespace
@@ -429,8 +430,11 @@ result<int> bench_parallel(const invocation& in, const std::string& wanted, gate
 
   ceilings limit(in.set.integer("ceiling-mb"), f.device, static_cast<uint32_t>(f.threads));
   std::vector<parallel_measurement> measured(tests->begin(), tests->end());
+  const doctor::system_tree system;
+  const auto before = measure::load_now(system);
   auto ended = measure_parallel(in, opened->all.model.get(), f.model.n_vocab, context, measured);
   if (!ended) return std::unexpected(ended.error());
+  f.load = measure::load_between(before, measure::load_now(system));
   limits.end_of_work();
   for (const parallel_measurement& m : measured)
     if (*ended == exit_code::ok) limits.take_speed(median(m.rates()));
@@ -442,9 +446,7 @@ result<int> bench_parallel(const invocation& in, const std::string& wanted, gate
   if (!bytes_per_step) return std::unexpected(bytes_per_step.error());
   std::erase_if(measured, [](const parallel_measurement& m) { return m.samples_ns.empty(); });
   if (!measured.empty()) {
-    if (auto done =
-            print_parallel(in.set.text("output-format"), measured, *bytes_per_step, f, limit);
-        !done)
+    if (auto done = print_parallel(in, measured, *bytes_per_step, f, limit); !done)
       return std::unexpected(done.error());
   }
   return *ended == exit_code::ok ? judged(in, limits) : ended;

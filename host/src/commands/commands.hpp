@@ -26,6 +26,8 @@ BITNET_COMMANDS(BITNET_COMMAND_FUNCTION)
 [[nodiscard]] result<int> bench_parallel(const invocation& in, const std::string& wanted,
                                          gates& limits);
 [[nodiscard]] result<int> list_kernels(const invocation& in);
+// bench serve URL: `urls` are what follows the word.
+[[nodiscard]] result<int> bench_serve(const invocation& in, const std::vector<std::string>& urls);
 // bench compare A B: `files` are what follows the word.
 [[nodiscard]] result<int> bench_compare(const invocation& in,
                                         const std::vector<std::string>& files);

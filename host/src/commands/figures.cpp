@@ -5,12 +5,12 @@
 #include <algorithm>
 #include <system_error>
 
-#include "text/items.hpp"
+#include "library/json.hpp"
+#include "measure/number_list.hpp"
+#include "measure/sql_rows.hpp"
 
 namespace bitnet::host {
 namespace {
-
-constexpr uint32_t longest_test = 1 << 20;  // tokens
 
 std::string dump(const ordered_json& value, int indent = -1) {
   return value.dump(indent, ' ', false, ordered_json::error_handler_t::replace);
@@ -44,10 +44,13 @@ measured_device device_in(const nlohmann::json& runtime_report, const std::strin
   for (const auto& backend : runtime_report.value("backends", nlohmann::json::array())) {
     if (backend.value("name", "") != out.backend) continue;
     out.host_threads = backend.value("host_threads", false);
+    out.abi = any_member(backend, "abi");
     for (const auto& one : backend.value("devices", nlohmann::json::array())) {
       if (fmt::format("{}:{}", out.backend, one.value("index", 0)) != device) continue;
       out.name = one.value("name", "");
       out.arch = one.value("arch", "");
+      out.pci = any_member(one, "pci_address");
+      out.driver = any_member(one, "driver_version");
     }
   }
   return out;
@@ -64,11 +67,12 @@ ceilings::ceilings(int64_t megabytes, const measured_device& of, uint32_t thread
 
 void ceilings::measure_again() {
   if (memory_) after_ = measured();
+  memory_.reset();  // another model may follow
 }
 
 // Where the system makes no such threads, nothing of it is known.
 double ceilings::measured() try {
-  return memory_->measure(threads_);
+  return memory_ ? memory_->measure(threads_) : 0;
 } catch (const std::system_error&) {
   memory_.reset();
   bytes_ = 0;
@@ -95,27 +99,22 @@ std::string ceilings::line() const {
 
 result<std::vector<uint32_t>> counts(const settings& set, std::string_view option,
                                      std::string_view of, uint32_t lowest, uint32_t highest) {
-  const std::string& given = set.text(option);
-  std::vector<uint32_t> out;
-  for (const std::string_view item : text::items(given)) {
-    const auto n = parse_integer(item);
-    if (!n || *n < lowest || *n > highest) {
-      return fail(exit_code::usage,
-                  fmt::format("--{} expects numbers of {} from {} to {}, separated by commas; "
-                              "found '{}'",
-                              option, of, lowest, highest, given));
-    }
-    out.push_back(static_cast<uint32_t>(*n));
-  }
-  return out;
+  auto numbers = measure::number_list(set.text(option), lowest, highest);
+  if (!numbers)
+    return fail(exit_code::usage,
+                fmt::format("--{} expects numbers of {} from {} to {}, separated by commas, or "
+                            "ranges such as 128-512+128 and 1-64*2; found {}",
+                            option, of, lowest, highest, numbers.error()));
+  return *std::move(numbers);
 }
 
 result<std::vector<uint32_t>> token_counts(const settings& set, std::string_view option) {
-  return counts(set, option, "tokens", 0, longest_test);
+  return counts(set, option, "tokens", 0, longest_bench_test);
 }
 
 std::string rows_as(const std::string& format, const std::vector<nlohmann::ordered_json>& rows) {
   if (format == "csv") return as_csv(rows);
+  if (format == "sql") return measure::sql_rows(rows);
   if (format == "json") return dump(ordered_json(rows), 2) + "\n";
   std::string out;
   for (const ordered_json& row : rows) out += dump(row) + "\n";

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "library/engine.hpp"
 #include "library/statistics.hpp"
 #include "memory_ceiling.hpp"
 #include "result.hpp"
@@ -20,7 +21,7 @@ using nlohmann::ordered_json;  // figures in the order in which they are written
 
 // Where something was measured.
 struct measured_device {
-  std::string backend, name, arch;
+  std::string backend, name, arch, pci, driver, abi;
   bool host_threads = false;  // it computes in the threads that this program lends it
 };
 // The device "backend:index" in a runtime's report; what the report does not tell stays empty.
@@ -49,7 +50,10 @@ class ceilings {
   std::optional<memory_ceiling> memory_;
 };
 
-// The numbers in a list option, "512" or "1,512". `of` names what is counted, for a message.
+inline constexpr uint32_t longest_bench_test = 1 << 20;  // tokens
+
+// The numbers of a list option, as measure::number_list has them. `of` names what is counted, for a
+// message.
 [[nodiscard]] result<std::vector<uint32_t>> counts(const settings& set, std::string_view option,
                                                    std::string_view of, uint32_t lowest,
                                                    uint32_t highest);
@@ -57,7 +61,12 @@ class ceilings {
 [[nodiscard]] result<std::vector<uint32_t>> token_counts(const settings& set,
                                                          std::string_view option);
 
-// Rows as "json", "jsonl" or "csv"; the latter has every value that is no list or object.
+// Writes rows as a page where --report names a file. Exit code 2 for a file that is a model.
+[[nodiscard]] result<void> write_report(const invocation& in,
+                                        const std::vector<ordered_json>& rows);
+
+// Rows as "json", "jsonl", "csv" or "sql"; the latter two have every value that is no list or
+// object.
 [[nodiscard]] std::string rows_as(const std::string& format,
                                   const std::vector<nlohmann::ordered_json>& rows);
 

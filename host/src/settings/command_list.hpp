@@ -80,12 +80,14 @@
     "at once. Sampling options are the defaults of requests. SIGTERM and Ctrl-C end it once what\n" \
     "runs is answered; a second one ends it at once. SIGHUP reads files of keys and\n" \
     "certificates again.\n") \
-  X(bench, "[MODEL | compare A B] [options]", "compare", "how fast the model runs here", \
+  X(bench, "[MODEL | compare A B | serve URL] [options]", "compare|serve", \
+    "how fast the model runs here", \
     "Times prompts (pp) and greedy generation (tg) with random tokens, under " \
     "llama-bench's names,\n" \
     "beside what this machine's memory gives in the same minute. With --parallel, many requests\n" \
     "at once; with --kernel, one op alone. compare shows whether B is faster than A: two files of\n" \
-    "-o json or jsonl, by the samples in them.\n") \
+    "-o json or jsonl, by the samples in them. serve sends requests to a server of OpenAI's API and\n" \
+    "reports how long its clients wait.\n") \
   X(eval, "ppl | kld | choice [MODEL] [options]", "ppl|kld|choice", "how good a model is", \
     "ppl     perplexity and bits per byte of the text -f, by llama-perplexity's rule\n" \
     "kld     how far its probabilities are from a base's: --save-logits of the base, then --compare\n" \
