@@ -68,6 +68,7 @@ TEST(stream_events, data_of_whole_events) {
            {"data: a\n\ndata: b\n\n", {"a", "b"}},
            {"data: a\r\n\r\ndata:b\r\n\r\n", {"a", "b"}},
            {"data: a\rdata: b\r\r", {"a\nb"}},
+           {"data: a\r\ndata: b\r\n\r\n", {"a\nb"}},
            {": comment\nevent: x\nid: 3\ndata: a\n\n", {"a"}},
            {"data\n\n", {""}},
            {"data: a\n", {}},

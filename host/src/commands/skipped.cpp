@@ -15,7 +15,13 @@ struct missing_backend {
   std::string requested, reason;
 };
 
-// The backend's own reason where it is installed, else the message that the command ended with.
+// Words of a request that are no backend's name.
+bool is_class(const std::string& word) {
+  return word == "auto" || word == "gpu";
+}
+
+// The backend's own reason where it is installed. Of a list, and of a class of devices, the message
+// that the command ended with.
 missing_backend missing(const invocation& in, const std::string& message) {
   missing_backend out{in.set.text("device"), message};
   auto runtime = open_runtime(in);
@@ -24,10 +30,15 @@ missing_backend missing(const invocation& in, const std::string& message) {
   if (bitnet_runtime_select(runtime->get(), &err) == BITNET_OK) return out;
   const auto report = runtime_report(runtime->get());
   if (!report) return out;
-  const std::string backend = out.requested.substr(0, out.requested.find_first_of(":,"));
-  for (const auto& one : list_of(*report, "backends"))
-    if (any_member(one, "name") == backend && !any_member(one, "reason").empty())
-      out.reason = any_member(one, "reason");
+  const std::string backend = out.requested.substr(0, out.requested.find(':'));
+  if (is_class(backend) || backend.find(',') != std::string::npos) return out;
+  for (const auto& one : list_of(*report, "backends")) {
+    if (any_member(one, "name") != backend) continue;
+    const std::string reason = any_member(one, "reason");
+    if (!reason.empty() && any_member(one, "code") != "BN-OK") out.reason = reason;
+    return out;
+  }
+  out.reason = "no backend of that name is installed";
   return out;
 }
 
