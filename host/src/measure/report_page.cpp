@@ -27,7 +27,8 @@ constexpr std::string_view page_style = R"(
 body { background: var(--back); color: var(--text); font: 15px/1.5 system-ui, sans-serif;
   margin: 2rem auto; max-width: 60rem; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin-bottom: 0; } h2 { font-size: 1.15rem; margin: 2.2rem 0 0.4rem; }
-p { color: var(--dim); margin: 0.2rem 0 0.8rem; } svg { display: block; width: 100%; height: auto; }
+p { color: var(--dim); margin: 0.2rem 0 0.8rem; } svg { display: block; width: 100%; height: auto; min-width: 38rem; }
+section { overflow-x: auto; }
 svg text { fill: var(--text); font-size: 12px; } .label { text-anchor: end; }
 .tick { text-anchor: middle; } .value { text-anchor: start; } .grid { stroke: var(--grid); }
 .limit { stroke: var(--limit); stroke-dasharray: 5 4; stroke-width: 1.5; }
