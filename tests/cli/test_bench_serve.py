@@ -104,10 +104,10 @@ class Known(support.Case):
             first, gap = FIRST_S * 1e3, GAP_S * 1e3
             for found, least in ((row["first_token_ms_p50"], first), (row["between_tokens_ms_p50"], gap),
                                  (row["per_token_ms_p50"], gap), (row["request_ms_p50"], first + gap * (N_TOKENS - 1))):
-                self.assertTrue(least <= found <= 1.5 * least + 50, (found, least, row))
+                self.assertTrue(least <= found <= 2 * least + 150, (found, least, row))
             # Each stream has two requests, one after the other.
             alone_s = FIRST_S + GAP_S * (N_TOKENS - 1)
-            self.assertTrue(2 * alone_s <= row["wall_s"] <= 3 * alone_s + 0.5, row)
+            self.assertTrue(2 * alone_s <= row["wall_s"] <= 4 * alone_s + 0.5, row)
             self.assertAlmostEqual(row["generated_ts"] * row["wall_s"], row["generated_tokens"], 3)
             self.assertAlmostEqual(row["requests_per_s"] * row["wall_s"], row["requests"], 3)
             self.assertEqual(len(row["samples_first_token_ms"]), row["requests"])

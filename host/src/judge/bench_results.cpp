@@ -28,7 +28,7 @@ constexpr std::array configuration{
     "thread_places", "cpu_mask",   "cpu_strict",      "poll",
     "flash_attn",    "spec_type",  "precision",       "deterministic",
     "kernel",        "shape",      "scale_group",     "n",
-    "matrices",      "timed_by"};
+    "matrices",      "timed_by",   "endpoint"};
 
 // Where it was measured.
 constexpr std::array machine{"cpu_info", "gpu_info", "device", "device_name",    "device_pci",
