@@ -78,8 +78,13 @@ TEST_F(cut, is_told_by_what_was_uploaded) {
     }
     // What ran is counted on each.
     std::set<std::string> ids;
-    for (const auto& k : report["kernels"]) ids.insert(k["id"]);
+    std::set<std::string> devices;
+    for (const auto& k : report["kernels"]) {
+      ids.insert(k["id"]);
+      devices.insert(k["device"]);
+    }
     EXPECT_EQ(ids.contains("linear_ternary"), n != 0) << report["kernels"];
+    EXPECT_EQ(devices.size(), report["parts"].size()) << report["kernels"];
   }
 }
 

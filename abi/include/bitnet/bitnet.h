@@ -789,14 +789,16 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
                                          uint64_t n_prompt, const bitnet_generation* options,
                                          bitnet_generation_result* out, bitnet_error* err);
 
-/* JSON: {backend, device, device_status?, threads, kernels[{id, op, calls, time_ns?, bytes?}],
- * steps, tokens, pooling?, kv{blocks, dtype_k, dtype_v, bytes, max_context?, window?, keep?,
- * budget?, evictions?}, parts[{device, embedding, head, layers{first, count}, layer_bytes[],
- * embedding_bytes?, head_bytes?, weight_bytes, mapped_bytes}], moves[{from, to, why, pause_ms,
- * method, copy_ms?}]?, moves_before?, speculation?{type, drafted, accepted, steps, tokens_per_step,
- * step_ratio, pauses, why?}}: what ran in this session, counted where it ran, and the last
- * 64 times that it changed its device or the copy of its backend. parts: what each device has of
- * the weights, counted when it was there, in the order in which a token goes through them;
+/* JSON: {backend, device, device_status?, threads, kernels[{id, op, backend, device, format?,
+ * level?, precision?, calls, time_ns?, bytes?}], steps, tokens, pooling?, kv{blocks, dtype_k,
+ * dtype_v, bytes, max_context?, window?, keep?, budget?, evictions?}, parts[{device, embedding,
+ * head, layers{first, count}, layer_bytes[], embedding_bytes?, head_bytes?, weight_bytes,
+ * mapped_bytes}], moves[{from, to, why, pause_ms, method, copy_ms?}]?, moves_before?,
+ * speculation?{type, drafted, accepted, steps, tokens_per_step, step_ratio, pauses, why?}}: what
+ * ran in this session, counted where it ran, and the last 64 times that it changed its device or
+ * the copy of its backend. kernels: each has a row for each device that ran it, and for each copy
+ * of a backend; what the device did not list of it is left out. parts: what each device has of the
+ * weights, counted when it was there, in the order in which a token goes through them;
  * mapped_bytes of it lie in the model's file. `device` is the one that was asked for. max_context:
  * tokens whose keys and values free memory had room for when the session was opened. speculation:
  * of all calls of bitnet_generate; step_ratio is what a step with a draft took, in steps without,

@@ -5,6 +5,7 @@
 
 #include "api/edge.hpp"
 #include "api/generation_options.hpp"
+#include "api/kernels_json.hpp"
 #include "api/objects.hpp"
 #include "compute/kv_types.hpp"
 #include "generate/text_tokens.hpp"
@@ -44,28 +45,6 @@ void add_tuning(ordered_json& report, const std::string& tuning) {
                                         {"value", f.value},
                                         {"figure", f.figure},
                                         {"spread_pct", f.spread_percent}});
-}
-
-// What a kernel of one of the devices of `e` rounds to, by its id; nullptr: nothing.
-const char* precision_of(std::string_view id, const bitnet::engine::engine& e) {
-  for (const auto& p : e.parts())
-    for (const auto& [rounding, precision] : p->choice().rounding)
-      if (rounding == id) return bitnet::select::precision_name(precision);
-  return nullptr;
-}
-
-ordered_json kernels_json(const std::vector<bitnet_kernel_stat>& kernels,
-                          const bitnet::engine::engine& by) {
-  ordered_json out = ordered_json::array();
-  for (const bitnet_kernel_stat& k : kernels) {
-    const std::string id(k.id, strnlen(k.id, sizeof k.id));
-    ordered_json one = {{"id", id}, {"op", bitnet::compute::op_name(k.op)}, {"calls", k.calls}};
-    if (const char* precision = precision_of(id, by)) one["precision"] = precision;
-    if (k.time_ns != 0) one["time_ns"] = k.time_ns;
-    if (k.bytes != 0) one["bytes"] = k.bytes;
-    out.push_back(std::move(one));
-  }
-  return out;
 }
 
 ordered_json kv_json(const bitnet::sequence::session::usage& u) {
@@ -377,7 +356,7 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
       if (const std::string& tuned = engine.main().tuning(); !tuned.empty())
         add_tuning(report, tuned);
       report["threads"] = session->model->runtime->services.parallel_width();
-      report["kernels"] = kernels_json(usage->kernels, engine);
+      report["kernels"] = bitnet::api::kernels_json(usage->ran);
       report["steps"] = usage->steps;
       report["tokens"] = usage->tokens;
       if (session->session->gives_embeddings())

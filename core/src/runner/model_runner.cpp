@@ -315,12 +315,12 @@ result<void> model_runner::take_rows(const place& at, const batch& b,
   return {};
 }
 
-result<std::vector<bitnet_kernel_stat>> model_runner::ran() const {
-  std::vector<bitnet_kernel_stat> all;
+result<std::vector<engine::device_use>> model_runner::ran() const {
+  std::vector<engine::device_use> all;
   for (const place& p : places_) {
     auto stats = told(p.program.stats(), "asking what ran");
     if (!stats) return pass_on(std::move(stats), fmt::format("backend {}", p.on->backend_name()));
-    all.insert(all.end(), stats->begin(), stats->end());
+    engine::add(all, {engine::use_of(*p.on, *std::move(stats))});
   }
   return all;
 }

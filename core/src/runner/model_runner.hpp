@@ -15,6 +15,7 @@
 
 #include "base/result.hpp"
 #include "compute/steps.hpp"
+#include "engine/device_use.hpp"
 #include "engine/engine.hpp"
 #include "engine/kv_pools.hpp"
 #include "engine/limits.hpp"
@@ -54,7 +55,7 @@ class model_runner final : public schedule::step_runner {
   void set_form(kv::saved_form f) { form_ = std::move(f); }
 
   // From the plugin's own counters.
-  [[nodiscard]] result<std::vector<bitnet_kernel_stat>> ran() const;
+  [[nodiscard]] result<std::vector<engine::device_use>> ran() const;
   // Whether a step did not end in the time that it may take: whatever it was given may still be
   // written to.
   [[nodiscard]] bool is_hung() const { return hung_; }

@@ -61,7 +61,7 @@ class session_runner {
   result<void> keep_state();
   result<void> restore_state();
   // From the plugin's own counters.
-  [[nodiscard]] result<std::vector<bitnet_kernel_stat>> ran() const { return runner_->ran(); }
+  [[nodiscard]] result<std::vector<engine::device_use>> ran() const { return runner_->ran(); }
 
   // Takes the blocks and the state of `from`, through the layout that every backend can write and
   // read. Both are held by the caller; this one's table is empty and its spare blocks are enough.

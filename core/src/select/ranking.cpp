@@ -81,12 +81,9 @@ const char* precision_name(uint32_t precision) {
   return precision <= names.size() ? names[precision - 1] : "unknown";
 }
 
-std::vector<std::pair<std::string, uint32_t>> rounding_of(const probe::device_report& device) {
-  std::vector<std::pair<std::string, uint32_t>> out;
-  for (const bitnet_kernel_info& k : device.kernels)
-    if (k.precision != BITNET_PRECISION_F32)
-      out.emplace_back(plugin::printable_array(k.id), k.precision);
-  return out;
+std::shared_ptr<const std::vector<bitnet_kernel_info>> kernels_of(
+    const probe::device_report& device) {
+  return std::make_shared<const std::vector<bitnet_kernel_info>>(device.kernels);
 }
 
 const char* level_name(uint32_t level) {

@@ -8,9 +8,9 @@
 //         total.
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "bitnet/abi/info.h"
@@ -43,8 +43,8 @@ struct score {
 [[nodiscard]] const char* level_name(uint32_t level);  // "fused"
 // What a kernel rounds to, "f16"; nullptr where it does not.
 [[nodiscard]] const char* precision_name(uint32_t precision);
-// Of the kernels that do: id and BITNET_PRECISION_*.
-[[nodiscard]] std::vector<std::pair<std::string, uint32_t>> rounding_of(
+// For whatever counts by them after the report is gone.
+[[nodiscard]] std::shared_ptr<const std::vector<bitnet_kernel_info>> kernels_of(
     const probe::device_report& device);
 
 // Do two backends show the same device? By PCI address, else by UUID; never of CPUs.

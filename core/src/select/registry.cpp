@@ -62,7 +62,7 @@ std::optional<choice> registry::contents::take_best(const wish& w, option& taken
     if (taken.from->is_fake()) return choice{nullptr, taken.index, taken.info(), ""};
     if (auto loaded = taken.from->load(taken.index, probes, *host))
       return choice{std::move(loaded), taken.index, taken.info(), taken.from->facts().build_id,
-                    rounding_of(taken.from->devices()[taken.index])};
+                    kernels_of(taken.from->devices()[taken.index])};
     // It has a fault now and is no option any more, or it is probed again.
     ask_for({w}, true, end);
   }

@@ -73,7 +73,7 @@ plugin::checked<choice> registry::renewal::load(uint32_t index) {
   if (!contents_->loaded)
     return plugin::reject(code::probe_mismatch, "what it says changes whenever it is asked");
   const device_report& device = found.devices()[index];
-  return choice{contents_->loaded, index, device.info, facts().build_id, rounding_of(device)};
+  return choice{contents_->loaded, index, device.info, facts().build_id, kernels_of(device)};
 }
 
 namespace {

@@ -40,8 +40,8 @@ struct choice {
   uint32_t device_index = 0;
   bitnet_device_info device{};
   std::string build_id;
-  // Of its kernels that round, where that is permitted: id and BITNET_PRECISION_*.
-  std::vector<std::pair<std::string, uint32_t>> rounding{};
+  // All that the device listed when it was chosen; nullptr: a fake's.
+  std::shared_ptr<const std::vector<bitnet_kernel_info>> kernels{};
 
   [[nodiscard]] std::string device_name() const;  // "cpu:0"
 };

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <chrono>
-#include <cstring>
 #include <utility>
 
 #include "generate/token_ids.hpp"
@@ -28,22 +27,6 @@ double ms_since(clock::time_point start) {
 bool is_loss(const failure& why) {
   return why.status == BITNET_DEVICE_LOST || why.status == BITNET_CONTEXT_POISONED ||
          why.status == BITNET_TIMEOUT;
-}
-
-// Adds what ran on one engine to what ran on those before.
-void add(std::vector<bitnet_kernel_stat>& to, const std::vector<bitnet_kernel_stat>& more) {
-  for (const bitnet_kernel_stat& k : more) {
-    const auto same = std::ranges::find_if(to, [&](const bitnet_kernel_stat& known) {
-      return known.op == k.op && std::memcmp(known.id, k.id, sizeof k.id) == 0;
-    });
-    if (same == to.end()) {
-      to.push_back(k);
-      continue;
-    }
-    same->calls += k.calls;
-    same->time_ns += k.time_ns;
-    same->bytes += k.bytes;
-  }
 }
 
 // Whether `ids` fit into the context behind `before` tokens.
@@ -378,7 +361,7 @@ void session::take_offer() {
 void session::switch_to(std::unique_ptr<runner::session_runner> to, engine::moving how,
                         const std::string& why) {
   const auto start = clock::now();
-  if (const auto ran = runner_->ran()) add(ran_before_, *ran);
+  if (const auto ran = runner_->ran()) engine::add(ran_before_, *ran);
   const bool copied = how == engine::moving::migrate && copy_to(*to);
   const double copy_ms = copied ? ms_since(start) : 0;
   if (!copied) evaluated_ = 0;
@@ -428,8 +411,8 @@ result<session::usage> session::report() const {
   usage out;
   auto ran = runner_->ran();
   if (!ran) return std::unexpected(std::move(ran.error()));
-  out.kernels = ran_before_;
-  add(out.kernels, *ran);
+  out.ran = ran_before_;
+  engine::add(out.ran, *ran);
   out.steps = steps_;
   out.tokens = steps_tokens_;
   const engine::kv_store::usage kv = runner_->kv_usage();

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/result.hpp"
+#include "engine/device_use.hpp"
 #include "engine/engine.hpp"
 #include "engine/kv_store.hpp"
 #include "engine/tenant.hpp"
@@ -78,7 +79,7 @@ class session final : public engine::tenant {
 
   // What ran, from the plugin's own counters, and the KV in use.
   struct usage {
-    std::vector<bitnet_kernel_stat> kernels;
+    std::vector<engine::device_use> ran;  // on each device, in the order of the moves
     uint64_t steps = 0, tokens = 0;
     uint32_t kv_blocks = 0, dtype_k = 0, dtype_v = 0, window = 0, window_keep = 0;
     uint64_t kv_bytes = 0, kv_budget = 0, evictions = 0;
@@ -132,7 +133,7 @@ class session final : public engine::tenant {
   std::size_t n_ahead_ = 0;
   uint64_t steps_ = 0, steps_tokens_ = 0;
   uint64_t max_context_ = 0;                    // on the engine where it was opened
-  std::vector<bitnet_kernel_stat> ran_before_;  // on former engines
+  std::vector<engine::device_use> ran_before_;  // on former engines
   std::deque<move_record> moves_;
   uint64_t n_moves_ = 0;
   bool catching_up_ = false;  // the last move is not over before the next evaluation

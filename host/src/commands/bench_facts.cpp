@@ -72,8 +72,10 @@ facts facts_of(const invocation& in, const engine& all, const nlohmann::json& se
 kernel_uses uses_in(const nlohmann::json& session_report) {
   kernel_uses out;
   for (const auto& k : session_report.value("kernels", nlohmann::json::array())) {
-    out[k.value("id", "")] = {k.value("calls", uint64_t{0}), k.value("time_ns", uint64_t{0}),
-                              k.value("bytes", uint64_t{0})};
+    kernel_use& use = out[k.value("id", "")];  // of all devices that ran it
+    use.calls += k.value("calls", uint64_t{0});
+    use.time_ns += k.value("time_ns", uint64_t{0});
+    use.bytes += k.value("bytes", uint64_t{0});
   }
   return out;
 }

@@ -178,6 +178,10 @@ const file_identity& backend::file() const {
   return contents_->library->file();
 }
 
+const std::shared_ptr<const trusted_file>& backend::opened_file() const {
+  return contents_->library->opened();
+}
+
 mapped_identity backend::mapped() const {
   return contents_->library->mapped();
 }

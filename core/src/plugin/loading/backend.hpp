@@ -50,6 +50,8 @@ class backend {
   [[nodiscard]] const settings& given() const;
   // The file that it was loaded from, as it was when it was checked, and as the kernel lists it.
   [[nodiscard]] const file_identity& file() const;
+  // The same file, held open: its bytes stay readable when another file took its path.
+  [[nodiscard]] const std::shared_ptr<const trusted_file>& opened_file() const;
   [[nodiscard]] mapped_identity mapped() const;
   [[nodiscard]] uint32_t life_flags() const;  // BITNET_LIFE_*
   // Gets the breaches of rules that the host put right.

@@ -128,7 +128,7 @@ checked<std::vector<needed_library>> judge_needs(const trusted_file& file) {
 }  // namespace
 
 struct shared_library::contents {
-  trusted_file file;
+  std::shared_ptr<const trusted_file> file;
   mapped_identity mapped;
   dll library;
 };
@@ -173,12 +173,16 @@ checked<shared_library> shared_library::open(trusted_file file) {
                   "restart the program");
   if (auto fine = check_loaded(before, *wanted, *judged); !fine)
     return std::unexpected(std::move(fine.error()));
-  return shared_library(
-      std::unique_ptr<contents>(new contents{std::move(file), *wanted, std::move(*library)}));
+  return shared_library(std::unique_ptr<contents>(new contents{
+      std::make_shared<const trusted_file>(std::move(file)), *wanted, std::move(*library)}));
 }
 
 const file_identity& shared_library::file() const {
-  return contents_->file.identity;
+  return contents_->file->identity;
+}
+
+const std::shared_ptr<const trusted_file>& shared_library::opened() const {
+  return contents_->file;
 }
 
 mapped_identity shared_library::mapped() const {
@@ -186,7 +190,7 @@ mapped_identity shared_library::mapped() const {
 }
 
 void shared_library::release() noexcept {
-  const auto file = contents_->file.identity;
+  const auto file = contents_->file->identity;
   const auto mapped = contents_->mapped;
   contents_.reset();
   loaded().forget_unless_mapped(file, mapped);

@@ -30,6 +30,7 @@ class shared_library {
     return reinterpret_cast<Function*>(address(symbol));
   }
   [[nodiscard]] const file_identity& file() const;
+  [[nodiscard]] const std::shared_ptr<const trusted_file>& opened() const;
   // As the kernel lists it.
   [[nodiscard]] mapped_identity mapped() const;
 
