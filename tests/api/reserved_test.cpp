@@ -129,6 +129,28 @@ answer give(const bitnet_chat_request& o) {
   return {s, e.message};
 }
 
+void fill(bitnet_receipt_options* o) {
+  bitnet_receipt_defaults(o, sizeof *o);
+}
+answer give(const bitnet_receipt_options& o) {
+  bitnet_error e = blank();
+  bitnet_runtime* runtime = nullptr;
+  EXPECT_EQ(bitnet_runtime_open(nullptr, &runtime, &e), BITNET_OK) << e.message;
+  const bitnet_status s =
+      bitnet_runtime_receipt(runtime, BITNET_INTERNAL, "x", &o, nullptr, 0, nullptr, &e);
+  bitnet_runtime_close(runtime);
+  return {s, e.message};
+}
+
+void fill(bitnet_receipt_check* o) {
+  bitnet_receipt_check_defaults(o, sizeof *o);
+}
+answer give(const bitnet_receipt_check& o) {
+  bitnet_error e = blank();
+  const bitnet_status s = bitnet_receipt_verify({"{}", 2}, &o, nullptr, 0, nullptr, &e);
+  return {s, e.message};
+}
+
 void fill(bitnet_scheduler_options* o) {
   bitnet_scheduler_defaults(o, sizeof *o);
 }

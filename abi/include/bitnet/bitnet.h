@@ -807,6 +807,65 @@ BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* ou
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);
 
+/* ---- receipts -------------------------------------------------------------------------------
+ *
+ * What made an answer, as a file that anybody can check: docs/reference/receipts.md. An in-toto
+ * Statement v1 in a DSSE envelope, signed with ed25519. Its counters are those that backends keep
+ * while their kernels run, and everything that follows from them is computed, not stated. */
+
+typedef struct bitnet_receipt_options {
+  uint32_t struct_size;
+  uint32_t with_tokens; /* non-zero: the ids of prompt and answer, too; else their salted sums */
+  /* A private key in PEM without a password, readable by its owner only. NULL: the user's own,
+   * which is made at its first use. "": nobody signs. */
+  const char* key_file;
+  /* JSON: an object whose members are added to the facts, such as gates[{name, limit, measured,
+   * passed}] and program. Without size: none. */
+  bitnet_str facts;
+  uint32_t statement_only; /* non-zero: the statement, without envelope and signature */
+  uint32_t reserved_0;
+} bitnet_receipt_options;
+
+BITNET_API void bitnet_receipt_defaults(bitnet_receipt_options* options, uint32_t size);
+/* Of the last answer of bitnet_generate, also of one that failed; counters are the session's. Reads
+ * the model's files, once until they change, and those of the backends that computed.
+ * BITNET_INVALID_ARGUMENT: the session has generated nothing, or `facts` is no object, or has a
+ * member that the library writes. BITNET_REJECTED, BITNET_NOT_FOUND, BITNET_IO: for its key. */
+BITNET_API bitnet_status bitnet_session_receipt(bitnet_session* session,
+                                                const bitnet_receipt_options* options, char* out,
+                                                uint64_t capacity, uint64_t* needed,
+                                                bitnet_error* err);
+/* Of a run that failed with this status and message before there was a session. */
+BITNET_API bitnet_status bitnet_runtime_receipt(bitnet_runtime* runtime, bitnet_status status,
+                                                const char* message,
+                                                const bitnet_receipt_options* options, char* out,
+                                                uint64_t capacity, uint64_t* needed,
+                                                bitnet_error* err);
+
+typedef struct bitnet_receipt_check {
+  uint32_t struct_size;
+  uint32_t allow_unsigned; /* non-zero: it needs no signature                                     */
+  const char* key_file; /* a key in PEM, public or private, that may sign; NULL: the user's own */
+  const char*
+      trusted_keys;      /* folder of public keys that may sign, too; NULL: none                 */
+  const char* model;     /* that it must be about: a file, or the folder of one; NULL: any       */
+  uint32_t skip_plugins; /* non-zero: the backends that it names are not looked at               */
+  uint32_t
+      require_gpu_kernels; /* non-zero: some kernel ran on a device of class gpu               */
+  float
+      require_fused; /* of calls of kernels, in per cent, that were of fused ones; 0 = any        */
+  uint32_t reserved_0;
+} bitnet_receipt_check;
+
+BITNET_API void bitnet_receipt_check_defaults(bitnet_receipt_check* check, uint32_t size);
+/* Judges a receipt, offline. JSON: {valid, gates_passed, signed_by?, findings[{level: error|gate|
+ * note, rule, field, text}], statement?}. BITNET_OK whatever it finds; BITNET_BAD_DATA for what is
+ * no envelope, or too large. Any thread. */
+BITNET_API bitnet_status bitnet_receipt_verify(bitnet_str receipt,
+                                               const bitnet_receipt_check* check, char* out,
+                                               uint64_t capacity, uint64_t* needed,
+                                               bitnet_error* err);
+
 /* ---- reload and change of device ------------------------------------------------------------ */
 
 #define BITNET_RELOAD_FINISH 0u  /* open sessions stay on the old copy until they are closed     */

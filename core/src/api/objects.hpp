@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "api/answer_record.hpp"
 #include "api/speculation.hpp"
 #include "api/turns.hpp"
 #include "base/cancel_flags.hpp"
@@ -25,6 +26,7 @@
 #include "grammar/guide.hpp"
 #include "model/model.hpp"
 #include "plugin/loading/backend.hpp"
+#include "receipt/digest.hpp"
 #include "reload/generations.hpp"
 #include "schema/known_forms.hpp"
 #include "select/selection.hpp"
@@ -114,6 +116,7 @@ struct bitnet_runtime {
   bitnet::select::request request;
   bitnet::reload::generations generations;
   bitnet::engine::lost_devices lost;
+  const bitnet::receipt::remembered_sums sums;  // of files that receipts name
   // Held alone by a reload, shared by what opens or closes models or moves sessions.
   std::shared_mutex switching;
   std::mutex turn;  // guards what follows
@@ -168,6 +171,8 @@ struct bitnet_session {
   const bitnet::cancel_flags::owned cancelled;
   bitnet::sequence::pooling pooling = bitnet::sequence::pooling::last;  // of embeddings
   std::unique_ptr<bitnet::sequence::session> session;
+  bitnet_session_options asked{};     // as it was opened
+  bitnet::api::answer_record answer;  // of the last call of bitnet_generate
   std::string grammar_text;  // of the last grammar or JSON schema, and what was learnt of it
   bool grammar_is_schema = false;
   std::unique_ptr<bitnet::grammar::guide> grammar;

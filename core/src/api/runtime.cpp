@@ -63,6 +63,12 @@ bitnet::probe::settings probing_of(const bitnet_runtime_options& options) {
   return s;
 }
 
+// Beside what is remembered of probes.
+std::filesystem::path sums_in(const bitnet_runtime_options& options) {
+  const std::filesystem::path probes = probing_of(options).cache;
+  return probes.empty() ? probes : probes / "file-sums";
+}
+
 // What the fakes of the environment come to. BITNET_FORBIDDEN.
 bitnet::result<std::vector<bitnet::select::fake_backend>> fakes_of(
     const bitnet_runtime_options& options, bool strict, bitnet::api::services& services) {
@@ -128,6 +134,7 @@ bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
                                const bitnet::threads::cpu_list& cpus, bitnet::plugin::policy rules)
     : services(options, cpus),
       request(request_of(options)),
+      sums(sums_in(options)),
       registry(bitnet::select::registry::scan(directories(options), services, std::move(rules),
                                               probing_of(options))) {
   report.requested = request.text;

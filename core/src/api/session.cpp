@@ -1,12 +1,14 @@
 #include "sequence/session.hpp"
 #include "engine/tuning.hpp"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "api/edge.hpp"
 #include "api/generation_options.hpp"
 #include "api/kernels_json.hpp"
 #include "api/objects.hpp"
+#include "api/parts_json.hpp"
 #include "compute/kv_types.hpp"
 #include "generate/text_tokens.hpp"
 #include "grammar/gbnf.hpp"
@@ -60,39 +62,6 @@ ordered_json kv_json(const bitnet::sequence::session::usage& u) {
   if (u.kv_budget != 0) {
     out["budget"] = u.kv_budget;
     out["evictions"] = u.evictions;
-  }
-  return out;
-}
-
-ordered_json parts_json(const bitnet::engine::engine& e) {
-  ordered_json out = ordered_json::array();
-  for (const auto& p : e.parts()) {
-    const auto& what = p->what();
-    const auto& has = p->has();
-    ordered_json one = {{"device", p->choice().device_name()},
-                        {"embedding", what.embedding},
-                        {"head", what.head},
-                        {"layers", {{"first", what.first}, {"count", what.last - what.first}}},
-                        {"layer_bytes", has.layers}};
-    if (what.embedding) one["embedding_bytes"] = has.embedding;
-    if (what.head) one["head_bytes"] = has.head;
-    one["weight_bytes"] = has.all();
-    one["mapped_bytes"] = has.mapped;
-    out.push_back(std::move(one));
-  }
-  return out;
-}
-
-ordered_json moves_json(const std::deque<bitnet::sequence::move_record>& moves) {
-  ordered_json out = ordered_json::array();
-  for (const auto& m : moves) {
-    ordered_json one = {{"from", m.from},
-                        {"to", m.to},
-                        {"why", m.why},
-                        {"pause_ms", m.pause_ms},
-                        {"method", m.method}};
-    if (m.copy_ms > 0) one["copy_ms"] = m.copy_ms;
-    out.push_back(std::move(one));
   }
   return out;
 }
@@ -257,6 +226,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     if (!pooling) return std::unexpected(pooling.error());
     auto handle = std::make_unique<bitnet_session>(model);
     handle->pooling = *pooling;
+    handle->asked = *taken;
     so.cancelled = handle->cancelled.get();
     bitnet_session& self = *handle;
     so.on_loss = [&self](const bitnet::engine::engine_ptr& lost, const bitnet::failure& why) {
@@ -362,11 +332,11 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
       if (session->session->gives_embeddings())
         report["pooling"] = bitnet::sequence::name_of(session->pooling);
       report["kv"] = kv_json(*usage);
-      report["parts"] = parts_json(engine);
+      report["parts"] = bitnet::api::parts_json(engine);
       if (!session->speculates.empty()) add_speculation(report, *session);
       const auto& moves = session->session->moves();
       const uint64_t n_moves = session->session->n_moves();
-      if (n_moves != 0) report["moves"] = moves_json(moves);
+      if (n_moves != 0) report["moves"] = bitnet::api::moves_json(moves);
       if (n_moves > moves.size()) report["moves_before"] = n_moves - moves.size();
       return report.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
     };
@@ -404,10 +374,14 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     std::optional<bitnet::speculate::speculation> drafts;
     if (*ahead) drafts.emplace((*ahead)->make_drafter(), (*ahead)->how);
     const cancelled_once once(*session);
+    session->answer = bitnet::api::record_of(o, *g, session->session->tokens(), {prompt, n_prompt});
 
+    const auto begun = std::chrono::steady_clock::now();
     auto done =
         bitnet::sequence::generate_text(*session->session, {prompt, n_prompt}, *std::move(g),
                                         session->cancelled.get(), drafts ? &*drafts : nullptr);
+    const auto took = std::chrono::steady_clock::now() - begun;
+    bitnet::api::note_answer(session->answer, done, static_cast<uint64_t>(took.count()));
     if (drafts) note_speculation(*session, *drafts);
     if (!done) {
       session->grammar.reset();  // it may be what failed, and is of no use then

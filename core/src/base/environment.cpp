@@ -192,6 +192,14 @@ std::filesystem::path probe_cache() {
   return home.is_absolute() ? home / ".cache/bitnet/probe" : std::filesystem::path();
 }
 
+std::filesystem::path receipt_keys() {
+  if (privileged()) return {};
+  const std::filesystem::path data_home = variable("XDG_DATA_HOME");
+  if (data_home.is_absolute()) return data_home / "bitnet";
+  const std::filesystem::path home = variable("HOME");
+  return home.is_absolute() ? home / ".local/share/bitnet" : std::filesystem::path();
+}
+
 std::filesystem::path temporary_directory() {
   return temporary_directory(privileged());
 }

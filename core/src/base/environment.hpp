@@ -91,6 +91,10 @@ bool caches_refused();
 // ~/.cache) and bitnet/probe in it; "" if there is no such place.
 std::filesystem::path probe_cache();
 
+// Where the key lies that signs the receipts of a user: $XDG_DATA_HOME (or ~/.local/share) and
+// bitnet in it; "" if there is no such place. Whoever opens it there judges to whom it belongs.
+std::filesystem::path receipt_keys();
+
 // Where files may lie that go when the process ends: TMPDIR if that is an absolute path, which a
 // process with raised privileges does not listen to, else /tmp.
 std::filesystem::path temporary_directory();

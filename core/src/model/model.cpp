@@ -185,6 +185,29 @@ result<std::string> model::fingerprint() const {
   return c.fingerprint;
 }
 
+std::vector<model::source_file> model::files() const {
+  std::vector<source_file> out;
+  for (const gguf::mapping& file : contents_->data.file.mappings())
+    out.push_back({file.path(), file.descriptor(), file.bytes().size(), file.identity()});
+  return out;
+}
+
+void model::feed_tokenizer(const std::function<void(std::span<const std::byte>)>& to) const {
+  std::vector<const gguf::entry*> entries;
+  for (const gguf::entry& one : contents_->data.file.metadata().entries())
+    if (one.key.starts_with("tokenizer.")) entries.push_back(&one);
+  std::ranges::sort(entries, {}, &gguf::entry::key);
+  const auto feed = [&](std::span<const std::byte> bytes) {
+    const uint64_t size = bytes.size();
+    to(std::as_bytes(std::span(&size, 1)));
+    to(bytes);
+  };
+  for (const gguf::entry* one : entries) {
+    feed(std::as_bytes(std::span(one->key.data(), one->key.size())));
+    feed(one->content.bytes);
+  }
+}
+
 result<void> model::check_file() const {
   return contents_->data.file.check_size();
 }

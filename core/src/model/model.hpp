@@ -83,6 +83,20 @@ class model {
   // cannot be read any more.
   [[nodiscard]] result<std::string> fingerprint() const;
 
+  // The files that it was read from, in their order: of a checkpoint, those with tensors. The
+  // descriptors stay the model's. Empty for a model that is not on disk.
+  struct source_file {
+    std::filesystem::path path;
+    int descriptor = -1;
+    uint64_t bytes = 0;
+    std::string identity;  // changes with whatever changes the file
+  };
+  [[nodiscard]] std::vector<source_file> files() const;
+  // All that the file says of its tokenizer, piece by piece: of each key that begins with
+  // "tokenizer.", in the order of bytes, its length (u64, little-endian), itself, the length of its
+  // value and the value's bytes as GGUF has them.
+  void feed_tokenizer(const std::function<void(std::span<const std::byte>)>& to) const;
+
   // BITNET_BAD_DATA, naming the file, if it lost bytes or changed its size since it was loaded:
   // what was computed from it meanwhile means nothing.
   [[nodiscard]] result<void> check_file() const;

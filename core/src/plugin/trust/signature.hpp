@@ -17,12 +17,12 @@
 #include <vector>
 
 #include "plugin/codes/codes.hpp"
+#include "plugin/trust/ed25519.hpp"
 #include "plugin/trust/trust.hpp"
 
 namespace bitnet::plugin {
 
 constexpr uint64_t max_signature_bytes = 1024;
-constexpr uint64_t max_key_bytes = uint64_t{16} * 1024;
 
 struct signature {
   std::string sha256, key, value;  // hexadecimal, lower case
@@ -30,9 +30,6 @@ struct signature {
 
 // BN-T-SIGNATURE.
 [[nodiscard]] checked<signature> parse_signature(const std::string& text);
-
-// The public key in a PEM file, as 64 hexadecimal digits. BN-T-KEY.
-[[nodiscard]] checked<std::string> read_public_key(const std::string& pem);
 
 // The text of a .sig file for these bytes. BN-T-KEY for anything but an ed25519 key without a
 // password.

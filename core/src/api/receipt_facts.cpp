@@ -1,0 +1,368 @@
+#include "api/receipt_facts.hpp"
+
+#include <fmt/core.h>
+
+#include <sys/resource.h>
+#include <sys/utsname.h>
+
+#include <algorithm>
+#include <chrono>
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "api/kernels_json.hpp"
+#include "api/parts_json.hpp"
+#include "base/processor.hpp"
+#include "compute/kv_types.hpp"
+#include "gguf/types.hpp"
+#include "json/reading.hpp"
+#include "plugin/codes/text.hpp"
+#include "plugin/manifest/manifest.hpp"
+#include "receipt/derived.hpp"
+#include "receipt/digest.hpp"
+#include "receipt/randomness.hpp"
+
+namespace bitnet::api {
+namespace {
+
+using json::value;
+
+// As a program that was given the number would write it: 0.8 and not 0.800000011920929.
+value short_number(float x) {
+  return value::parse(fmt::format("{}", x), nullptr, false);
+}
+
+template <class T>
+value knob_value(T x) {
+  if constexpr (std::is_floating_point_v<T>)
+    return short_number(x);
+  else
+    return x;
+}
+
+std::string time_text() {
+  using namespace std::chrono;
+  const auto now = floor<seconds>(system_clock::now());
+  const auto day = floor<days>(now);
+  const year_month_day date(day);
+  const hh_mm_ss time(now - day);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", static_cast<int>(date.year()),
+                     static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+                     time.hours().count(), time.minutes().count(), time.seconds().count());
+}
+
+double ms(uint64_t ns) {
+  return static_cast<double>(ns) / 1e6;
+}
+
+// ---- the host ----------------------------------------------------------------------------------
+
+value host_json(bitnet_runtime& runtime) {
+  utsname system{};
+  ::uname(&system);
+  value out = {{"os", fmt::format("{} {}", system.sysname, system.release)},
+               {"machine", system.machine}};
+  if (const std::string cpu = processor_name(); !cpu.empty())
+    out["cpu"] = plugin::printable(cpu, 200);
+  out["threads"] = runtime.services.parallel_width();
+  out["version"] = BITNET_VERSION;
+#if defined(__clang__)
+  out["compiler"] = "clang " __clang_version__;
+#else
+  out["compiler"] = "gcc " __VERSION__;
+#endif
+  out["build_type"] = BITNET_BUILD_TYPE;
+  return out;
+}
+
+uint64_t peak_memory() {
+  rusage used{};
+  if (::getrusage(RUSAGE_SELF, &used) != 0) return 0;
+  return static_cast<uint64_t>(used.ru_maxrss) * 1024;
+}
+
+// ---- the selection -----------------------------------------------------------------------------
+
+value selection_json(const select::report& from) {
+  value out = {{"requested", from.requested},
+               {"requested_by", from.requested_by},
+               {"detected", from.detected},
+               {"selected", from.selected.empty() ? "none" : from.selected}};
+  if (!from.selected_device.empty()) out["device"] = from.selected_device;
+  if (from.fell_back) out["fallback"] = true;
+  if (std::ranges::any_of(from.backends, &select::backend_report::fake)) out["fake"] = true;
+  out["rejected"] = value::array();
+  for (const select::backend_report& b : from.backends)
+    if (b.name != from.selected)
+      out["rejected"].push_back({{"name", b.name}, {"code", b.code}, {"reason", b.reason}});
+  return out;
+}
+
+// The members of every receipt, in their order; what is not known yet is empty.
+value blank_facts(bitnet_runtime& runtime) {
+  value out = {{"schema_version", "1.0.0"},
+               {"receipt_id", receipt::random_digits(16)},
+               {"timestamp", time_text()},
+               {"status", "ok"},
+               {"compute_path", "none"}};
+  {
+    const std::lock_guard lock(runtime.turn);
+    runtime.catch_up();
+    out["backend"] = runtime.report.selected.empty() ? "none" : runtime.report.selected;
+    out["backend_summary"] = runtime.report.line();
+    out["selection"] = selection_json(runtime.report);
+  }
+  out["deterministic"] = false;
+  out["tokens_generated"] = 0U;
+  out["tokens_per_second"] = 0U;
+  for (const char* list : {"kernels", "kernel_stats", "devices", "plugins", "gates"})
+    out[list] = value::array();
+  out["coverage"] = receipt::to_json(receipt::coverage());
+  out["memory"] = {{"rss_peak_bytes", peak_memory()}};
+  out["host"] = host_json(runtime);
+  out["environment"] = {{"BITNET_VERSION", BITNET_VERSION}, {"OS", out["host"]["os"]}};
+  out["commit_sha"] = nullptr;
+  out["model_sha"] = nullptr;
+  out["driver_version"] = nullptr;
+  out["tokens_per_sec"] = 0U;
+  out["gate_wall_time_ms"] = nullptr;
+  return out;
+}
+
+// ---- what ran ----------------------------------------------------------------------------------
+
+result<value> plugin_json(const engine::device_use& on, const receipt::remembered_sums& sums) {
+  const plugin::trusted_file& file = *on.library;
+  const auto& id = file.identity;
+  const auto sum = sums.of({file.fd.get(), id.size_bytes,
+                            fmt::format("{}:{}:{}:{}:{}", id.device, id.inode, id.size_bytes,
+                                        id.modified_ns, id.changed_ns),
+                            file.path});
+  if (!sum) return std::unexpected(sum.error());
+  value out = {{"name", on.backend}, {"version", on.version}};
+  if (!on.build_id.empty()) out["build_id"] = on.build_id;
+  out["path"] = file.path.string();
+  out["bytes"] = id.size_bytes;
+  out["sha256"] = *sum;
+  return out;
+}
+
+value device_json(const engine::device_use& on, uint64_t place, uint64_t plugin) {
+  value out = {{"place", place},      {"backend", on.backend},
+               {"device", on.device}, {"class", plugin::class_name(on.about.device_class)},
+               {"fake", false},       {"plugin", plugin}};
+  const auto put = [&](const char* name, std::string text) {
+    if (!text.empty()) out[name] = std::move(text);
+  };
+  put("name", plugin::printable_array(on.about.name));
+  put("uuid", plugin::printable_array(on.about.uuid));
+  put("pci_address", plugin::printable_array(on.about.pci_address));
+  put("arch", plugin::printable_array(on.about.arch));
+  put("driver_version", plugin::printable_array(on.about.driver_version));
+  return out;
+}
+
+// Devices, plugins, counters and what follows from them. A copy of a backend is one plugin,
+// whatever devices it has.
+result<void> add_what_ran(value& out, const std::vector<engine::device_use>& ran,
+                          const receipt::remembered_sums& sums) {
+  std::vector<const plugin::trusted_file*> copies;
+  for (uint64_t place = 0; place < ran.size(); ++place) {
+    const engine::device_use& on = ran[place];
+    auto at = std::ranges::find(copies, on.library.get());
+    if (at == copies.end()) {
+      auto plugin = plugin_json(on, sums);
+      if (!plugin) return std::unexpected(std::move(plugin.error()));
+      out["plugins"].push_back(*std::move(plugin));
+      at = copies.insert(at, on.library.get());
+    }
+    out["devices"].push_back(device_json(on, place, static_cast<uint64_t>(at - copies.begin())));
+    for (value& row : kernels_json({on})) {
+      row["place"] = place;
+      out["kernel_stats"].push_back(std::move(row));
+    }
+  }
+  const std::string selected = receipt::text_in(out["selection"], "device");
+  out["kernels"] = receipt::kernel_ids(out["kernel_stats"]);
+  out["coverage"] = receipt::to_json(receipt::coverage_of(out["kernel_stats"], selected));
+  out["compute_path"] = receipt::compute_path(out["kernel_stats"], out["devices"]);
+  for (const value& device : out["devices"])
+    if (receipt::text_in(device, "device") == selected && device.contains("driver_version"))
+      out["driver_version"] = device["driver_version"];
+  return {};
+}
+
+// ---- the model ---------------------------------------------------------------------------------
+
+result<value> model_json(const model::model& m, const receipt::remembered_sums& sums) {
+  value files = value::array();
+  for (const model::model::source_file& file : m.files()) {
+    const auto sum = sums.of({file.descriptor, file.bytes, file.identity, file.path});
+    if (!sum) return std::unexpected(sum.error());
+    files.push_back(
+        {{"name", file.path.filename().string()}, {"bytes", file.bytes}, {"sha256", *sum}});
+  }
+  if (auto ok = m.check_file(); !ok) return std::unexpected(std::move(ok.error()));
+  const model::hyperparameters& shape = m.shape();
+  std::vector<std::string> types;
+  uint64_t parameters = 0;
+  uint64_t bytes = 0;
+  for (const model::weight& w : m.weights()) {
+    parameters += static_cast<uint64_t>(w.ne[0]) * static_cast<uint64_t>(w.ne[1]);
+    bytes += w.data_bytes;
+    if (std::string type = gguf::type_name(w.source_type);
+        std::ranges::find(types, type) == types.end())
+      types.push_back(std::move(type));
+  }
+  value out = {{"name", shape.name.empty() && !files.empty() ? files[0]["name"].get<std::string>()
+                                                             : shape.name},
+               {"path", m.files().empty() ? "" : m.files().front().path.string()},
+               {"digest", receipt::model_sum(files)}};
+  out["files"] = std::move(files);
+  out["arch"] = shape.architecture;
+  out["quant"] = types;
+  out["parameters"] = parameters;
+  out["context"] = shape.n_context;
+  out["layers"] = shape.n_layers;
+  out["vocabulary"] = m.tokens().size();
+  out["weight_bytes"] = bytes;
+  return out;
+}
+
+value tokenizer_json(const model::model& m) {
+  receipt::sha256 sum;
+  m.feed_tokenizer([&](std::span<const std::byte> piece) { sum.add(piece); });
+  return {{"kind", m.tokens().kind()}, {"sha256", sum.hex()}};
+}
+
+value template_json(const model::model& m) {
+  value out = value::object();
+  if (const std::string_view text = m.tokens().chat_template(); !text.empty()) {
+    receipt::sha256 sum;
+    sum.add(text);
+    out["sha256"] = sum.hex();
+  }
+  return out;
+}
+
+// ---- the answer --------------------------------------------------------------------------------
+
+value sampling_json(const answer_record& of) {
+  const sampling::parameters& s = of.sampling;
+  value out;
+#define BITNET_RECEIPT_KNOB(type, name, ...) out[#name] = knob_value<type>(s.name);
+  BITNET_SAMPLING_KNOBS(BITNET_RECEIPT_KNOB)
+#undef BITNET_RECEIPT_KNOB
+  out["ignore_eos"] = of.ignore_eos;
+  out["logit_bias"] = value::array();
+  for (const auto& [token, bias] : s.logit_bias)
+    out["logit_bias"].push_back({{"token", token}, {"bias", short_number(bias)}});
+  out["dry_breakers"] = of.dry_breakers;
+  return out;
+}
+
+value constraints_json(const answer_record& of) {
+  value out = {{"stop_strings", of.n_stop_strings},
+               {"stop_tokens", of.stop_tokens},
+               {"reasoning_budget", of.reasoning_budget}};
+  if (!of.grammar_sum.empty()) out["grammar_sha256"] = of.grammar_sum;
+  if (!of.schema_sum.empty()) out["json_schema_sha256"] = of.schema_sum;
+  return out;
+}
+
+const char* stop_word(uint32_t reason) {
+  constexpr const char* words[] = {"none",  "length",  "eos",       "string",
+                                   "token", "context", "cancelled", "grammar"};
+  return reason < std::size(words) ? words[reason] : words[0];
+}
+
+value tokens_json(const char* what, const std::string& salt, const std::vector<int32_t>& ids,
+                  bool with_tokens) {
+  value out = {{"tokens", ids.size()}, {"sha256", receipt::token_sum(salt, what, ids)}};
+  if (with_tokens) out["ids"] = ids;
+  return out;
+}
+
+void add_answer(value& out, const answer_record& of, bool with_tokens) {
+  out["tokens_requested"] = of.max_tokens;
+  out["tokens_generated"] = of.output.size();
+  out["tokens_per_second"] = receipt::tokens_per_second(of.output.size(), ms(of.generate_ns));
+  out["tokens_per_sec"] = out["tokens_per_second"];
+  out["sampling"] = sampling_json(of);
+  out["constraints"] = constraints_json(of);
+  out["seed"] = of.sampling.seed;
+  out["stop"] = stop_word(of.stop_reason);
+  const std::string salt = receipt::random_digits(32);
+  out["salt"] = salt;
+  out["prompt"] = tokens_json("prompt", salt, of.prompt, with_tokens);
+  out["output"] = tokens_json("output", salt, of.output, with_tokens);
+  out["prompt_sha256"] = out["prompt"]["sha256"];
+  out["output_token_sha256"] = out["output"]["sha256"];
+  out["timings"] = {{"prompt_tokens", of.n_evaluated},
+                    {"prompt_ms", ms(of.prompt_ns)},
+                    {"generated_tokens", of.output.size()},
+                    {"generate_ms", ms(of.generate_ns)},
+                    {"wall_ms", ms(of.wall_ns)}};
+}
+
+void add_session(value& out, bitnet_session& session, const sequence::session::usage& usage) {
+  const bitnet_session_options& asked = session.asked;
+  out["batch"] = {{"n_context", session.session->capacity()},
+                  {"n_batch", session.session->batch()},
+                  {"sequences", 1U},
+                  {"steps", usage.steps},
+                  {"tokens", usage.tokens}};
+  out["deterministic"] = asked.deterministic != 0;
+  out["precision"] = asked.precision == BITNET_PRODUCTS_F16    ? "f16"
+                     : asked.precision == BITNET_PRODUCTS_BF16 ? "bf16"
+                                                               : "f32";
+  out["kv"] = {{"dtype_k", compute::find_kv_type(usage.dtype_k)->name},
+               {"dtype_v", compute::find_kv_type(usage.dtype_v)->name},
+               {"bytes", usage.kv_bytes},
+               {"window", usage.window},
+               {"keep", usage.window_keep},
+               {"low_memory", asked.low_memory != 0}};
+  out["memory"]["kv_bytes"] = usage.kv_bytes;
+  out["parts"] = parts_json(session.session->owner());
+  if (session.session->n_moves() != 0) out["moves"] = moves_json(session.session->moves());
+}
+
+}  // namespace
+
+json::value failed_facts(bitnet_runtime& runtime, const failure& why) {
+  value out = blank_facts(runtime);
+  out["status"] = "failed";
+  out["failure"] = {{"status", why.status}, {"message", plugin::printable(why.message, 2000)}};
+  return out;
+}
+
+result<json::value> session_facts(bitnet_session& session, bool with_tokens) {
+  const auto usage = session.session->report();
+  if (!usage) return std::unexpected(usage.error());
+  const answer_record& answer = session.answer;
+  if (!answer.any)
+    return fail(BITNET_INVALID_ARGUMENT,
+                "the session has generated nothing: a receipt is of an answer");
+  bitnet_runtime& runtime = *session.model->runtime;
+  const bool cancelled =
+      answer.status == BITNET_CANCELLED || answer.stop_reason == BITNET_STOP_CANCELLED;
+  value out = answer.status == BITNET_OK || cancelled
+                  ? blank_facts(runtime)
+                  : failed_facts(runtime, {answer.status, answer.message});
+  if (cancelled) out["status"] = "cancelled";
+  if (auto ok = add_what_ran(out, usage->ran, runtime.sums); !ok)
+    return std::unexpected(std::move(ok.error()));
+  auto model = model_json(session.model->model, runtime.sums);
+  if (!model) return model;
+  out["model"] = *std::move(model);
+  const value& files = out["model"]["files"];
+  if (!files.empty()) out["model_sha"] = files[0]["sha256"];
+  out["tokenizer"] = tokenizer_json(session.model->model);
+  out["template"] = template_json(session.model->model);
+  add_answer(out, answer, with_tokens);
+  add_session(out, session, *usage);
+  return out;
+}
+
+}  // namespace bitnet::api

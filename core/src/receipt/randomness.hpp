@@ -1,0 +1,12 @@
+#pragma once
+// Numbers that nobody can guess.
+
+#include <cstddef>
+#include <string>
+
+namespace bitnet::receipt {
+
+// So many random bytes, as hexadecimal digits.
+[[nodiscard]] std::string random_digits(std::size_t bytes);
+
+}  // namespace bitnet::receipt
