@@ -282,6 +282,8 @@ class Judge:
         self.require("selection", s["selected"] in s["detected"], "selection.detected")
         line = f"requested={s['requested']} detected=[{','.join(s['detected'])}] selected={s['selected']}"
         self.require("selection", p["backend_summary"] == line, "backend_summary")
+        drivers = [d.get("driver_version") for d in p["devices"] if d["device"] == s.get("device", "")]
+        self.require("selection", p["driver_version"] == (drivers[-1] if drivers else None), "driver_version")
         self.executed()
 
     def executed(self):
@@ -339,7 +341,7 @@ class Judge:
         wanted = {"cuda_version": version[1] if version else None,
                   "sm_arch": arch if arch.startswith("sm_") else None}
         for name, value in wanted.items():
-            self.require("names", name in self.p and self.p[name] == value, name)
+            self.require("names", name not in self.p or self.p[name] == value, name)
 
     def files(self, model):
         for i, plugin in enumerate(self.p["plugins"]):

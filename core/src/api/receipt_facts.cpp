@@ -188,8 +188,8 @@ result<void> add_what_ran(value& out, const std::vector<engine::device_use>& ran
   out["coverage"] = receipt::to_json(receipt::coverage_of(out["kernel_stats"], selected));
   out["compute_path"] = receipt::compute_path(out["kernel_stats"], out["devices"]);
   for (const value& device : out["devices"])
-    if (receipt::text_in(device, "device") == selected && device.contains("driver_version"))
-      out["driver_version"] = device["driver_version"];
+    if (receipt::text_in(device, "device") == selected)
+      out["driver_version"] = json::member(device, "driver_version");
   return {};
 }
 

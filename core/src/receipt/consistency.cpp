@@ -111,6 +111,15 @@ std::set<std::string> accounted_devices(const json::value& predicate) {
   return out;
 }
 
+// Of the last row of the selected device: a replaced copy of its backend has an earlier one.
+json::value driver_of_selected(const json::value& predicate) {
+  json::value out;
+  const std::string selected = text_in(json::member(predicate, "selection"), "device");
+  for (const json::value& device : json::member(predicate, "devices"))
+    if (text_in(device, "device") == selected) out = json::member(device, "driver_version");
+  return out;
+}
+
 void check_executed(const json::value& predicate, agreement& a) {
   const json::value& selection = json::member(predicate, "selection");
   const json::value& rows = json::member(predicate, "kernel_stats");
@@ -209,6 +218,8 @@ void check_selection(const json::value& predicate, findings& found) {
     line += (i == 0 ? "" : ",") + detected[i].get<std::string>();
   a.require(text_in(predicate, "backend_summary") == line + "] selected=" + selected,
             "backend_summary", "it is not the line of the selection");
+  a.require(json::member(predicate, "driver_version") == driver_of_selected(predicate),
+            "driver_version", "the selected device has another one");
   check_executed(predicate, a);
 }
 

@@ -177,6 +177,8 @@ const forged_row selection_rows[] = {
      }},
     {"another line", "selection", "backend_summary",
      [](value& p) { p["backend_summary"] = "requested=mine detected=[mine] selected=mine"; }},
+    {"another driver", "selection", "driver_version",
+     [](value& p) { p["driver_version"] = "1.3"; }},
     {"a silent fallback: another device computed", "selection", "kernel_stats[2].device",
      [](value& p) { p["parts"].erase(0); }},
     {"the selected one computed nothing", "selection", "selection.device",
