@@ -16,6 +16,7 @@
 #include "commands/gated.hpp"
 #include "interrupt.hpp"
 #include "library/generation.hpp"
+#include "library/receipts.hpp"
 #include "measure/energy.hpp"
 #include "measure/number_list.hpp"
 #include "model_files.hpp"
@@ -176,6 +177,30 @@ result<void> take_tests(const invocation& in, gates& limits, const engine& on,
   return {};
 }
 
+// For a receipt: the raw samples, from which everything else follows, and what the gates measured.
+nlohmann::json receipt_facts(const std::vector<measurement>& all, const gates& limits) {
+  nlohmann::json tests = nlohmann::json::array();
+  for (const measurement& m : all)
+    tests.push_back({{"test", m.what.name()}, {"samples_ns", m.samples_ns}});
+  nlohmann::json out{{"program", {{"command", "bench"}, {"tests", std::move(tests)}}}};
+  if (limits.any()) out["gates"] = gates_json(limits.results());
+  return out;
+}
+
+// A receipt is of one session that generates.
+result<void> check_receipt(const invocation& in, std::string_view word) {
+  const settings& set = in.set;
+  if (set.text("receipt").empty()) return {};
+  const bool is_of_one = word != "compare" && word != "serve" && !set.flag("list") &&
+                         !set.given("kernel") && !set.flag("tune") && !set.given("parallel") &&
+                         !set.flag("matrix") && set.each_text("model").size() <= 1 &&
+                         set.text("head") != "full";
+  if (is_of_one) return {};
+  return fail(exit_code::usage,
+              "--receipt is of one session that generates: leave compare, serve, --list, --kernel, "
+              "--tune, --parallel, --matrix, --head full and further models");
+}
+
 // Runs all tests; returns the exit code of what ended them, with the samples that there are.
 result<int> run_tests(const invocation& in, const engine& on, const facts& about,
                       std::vector<measurement>& all) {
@@ -228,6 +253,11 @@ result<measured_target> measure_target(const invocation& in, const std::string& 
     if (auto ok = take_tests(in, limits, opened->all, f.model, measured); !ok)
       return std::unexpected(ok.error());
   std::erase_if(measured, [](const measurement& m) { return m.samples_ns.empty(); });
+  if (!in.set.text("receipt").empty()) {
+    limits.end_of_work();
+    const auto written = with_receipt(in, opened->all, *ended, receipt_facts(measured, limits));
+    if (!written) return std::unexpected(written.error());
+  }
   return measured_target{{std::move(f), std::move(limit), std::move(measured)}, *ended};
 }
 
@@ -280,6 +310,7 @@ result<void> check_bench(const invocation& in) {
 // What measures something else than the tests of models; nothing: none of it is asked for.
 std::optional<result<int>> bench_other(const invocation& in, gates& limits) {
   const std::string word = in.positionals.empty() ? "" : in.positionals.front();
+  if (auto ok = check_receipt(in, word); !ok) return std::unexpected(ok.error());
   const bool compares = word == "compare";
   const bool is_alone =
       compares || in.set.flag("list") || in.set.given("kernel") || in.set.flag("tune");

@@ -13,6 +13,7 @@
 #include "interrupt.hpp"
 #include "knobs/sampling.hpp"
 #include "library/json.hpp"
+#include "library/receipts.hpp"
 #include "library/reloading.hpp"
 #include "model_files.hpp"
 #include "terminal/line_reader.hpp"
@@ -295,6 +296,7 @@ class chat {
     answer_printer printer(in_.out, set_.text("reasoning") == "show");
     auto got = talk_.ask(std::move(next), *plan, printer);
     if (!printer.printed()) return std::unexpected(printer.printed().error());
+    keep_receipt(got ? result<int>(exit_code::ok) : std::unexpected(got.error()));
     if (!got) {
       complain(got.error());
       return std::vector<conversation::call>{};
@@ -314,6 +316,13 @@ class chat {
       leaving_ = true;
     }
     return got->calls;
+  }
+
+  // Of this answer, in place of that of the last one.
+  void keep_receipt(const result<int>& done) {
+    const nlohmann::json facts = {{"program", {{"command", "chat"}}}};
+    if (const auto kept = with_receipt(in_, all_, done, facts); done && !kept)
+      complain(kept.error());
   }
 
   const invocation& in_;

@@ -11,6 +11,7 @@
 #include "commands/prompt.hpp"
 #include "library/generation.hpp"
 #include "library/json.hpp"
+#include "library/receipts.hpp"
 #include "library/reloading.hpp"
 #include "terminal/output.hpp"
 #include "text_input.hpp"
@@ -190,11 +191,14 @@ result<int> run_command(const invocation& in) {
   auto form = chat_form::from(in.set);
   if (!form) return std::unexpected(form.error());
   auto all = open_engine(in, words.model);
-  if (!all) return std::unexpected(all.error());
+  if (!all) return with_failed_receipt(in, all.error());
   const auto watch = watch_backends(in, all->runtime.get());
   if (!watch) return std::unexpected(watch.error());
   plan->draft_with(all->draft.get());
-  return run_prompt(in, *all, *plan, *form, prompt, limits);
+  auto done = run_prompt(in, *all, *plan, *form, prompt, limits);
+  nlohmann::json facts = nlohmann::json::object();
+  if (limits.any()) facts["gates"] = gates_json(limits.results());
+  return with_receipt(in, *all, std::move(done), facts);
 }
 
 }  // namespace bitnet::host

@@ -50,7 +50,7 @@ class own_errors {
   own_errors& operator=(const own_errors&) = delete;
 };
 
-// Nobody is there to type a password.
+// There is no user to type a password.
 int no_password(char*, int, int, void*) {
   return -1;
 }

@@ -1,0 +1,152 @@
+#include "library/receipts.hpp"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "files/new_file.hpp"
+#include "library/json.hpp"
+
+namespace bitnet::host {
+namespace {
+
+using nlohmann::json;
+
+// Borrows from the settings and from `facts`.
+bitnet_receipt_options receipt_options(const settings& set, const std::string& facts) {
+  bitnet_receipt_options out{};
+  bitnet_receipt_defaults(&out, sizeof out);
+  out.with_tokens = set.flag("receipt-tokens") ? 1 : 0;
+  const std::string& key = set.text("receipt-key");
+  if (key == "none")
+    out.key_file = "";
+  else if (!key.empty())
+    out.key_file = key.c_str();
+  out.facts = borrowed(facts);
+  return out;
+}
+
+// Of the selected device, as the runtime describes it.
+json selected_names(bitnet_runtime* runtime) {
+  const auto report = runtime_report(runtime);
+  if (!report) return names_of_device("", "");
+  const std::string device = member(*report, "device");
+  const std::size_t colon = device.rfind(':');
+  for (const json& backend : list_of(*report, "backends")) {
+    if (colon == std::string::npos || member(backend, "name") != device.substr(0, colon)) continue;
+    for (const json& one : list_of(backend, "devices"))
+      if (any_member(one, "index") == device.substr(colon + 1))
+        return names_of_device(member(one, "driver_version"), member(one, "arch"));
+  }
+  return names_of_device("", "");
+}
+
+// With what only the program knows.
+std::string facts_text(const invocation& in, bitnet_runtime* runtime, json facts) {
+  facts.update(selected_names(runtime));
+  json& program = facts["program"];
+  if (!program.contains("command")) program["command"] = "run";
+  if (in.set.has("chat-template") && in.set.given("chat-template"))
+    program["chat_template"] = in.set.text("chat-template");
+  return json_text(facts);
+}
+
+// What the library would call it; the message says more.
+bitnet_status status_of(int code) {
+  switch (code) {
+    case exit_code::usage:
+      return BITNET_INVALID_ARGUMENT;
+    case exit_code::model:
+      return BITNET_BAD_DATA;
+    case exit_code::unavailable:
+      return BITNET_UNAVAILABLE;
+    case exit_code::out_of_memory:
+      return BITNET_OUT_OF_MEMORY;
+    case exit_code::rejected:
+      return BITNET_REJECTED;
+    case exit_code::fake:
+      return BITNET_FORBIDDEN;
+    case exit_code::interrupted:
+      return BITNET_CANCELLED;
+    default:
+      return BITNET_INTERNAL;
+  }
+}
+
+result<void> write_receipt(const std::string& file, const std::string& text) {
+  if (auto done = files::write_file(file, text); !done)
+    return fail(exit_code::failure, fmt::format("cannot write {}: {}", file, done.error().text));
+  return {};
+}
+
+template <class Call>
+result<void> fetch_receipt(const std::string& file, const Call& call) {
+  library_error err;
+  std::string text;
+  const bitnet_status status =
+      fetch([&](char* out, uint64_t capacity,
+                uint64_t* needed) { return call(out, capacity, needed, &err); },
+            text);
+  if (status != BITNET_OK)
+    return fail(exit_code::failure, fmt::format("no receipt: {}", err.message));
+  return write_receipt(file, text);
+}
+
+result<void> write_of_session(const invocation& in, const engine& all, const json& facts) {
+  const std::string added = facts_text(in, all.runtime.get(), facts);
+  const bitnet_receipt_options options = receipt_options(in.set, added);
+  return fetch_receipt(in.set.text("receipt"), [&](char* out, uint64_t capacity, uint64_t* needed,
+                                                   bitnet_error* err) {
+    return bitnet_session_receipt(all.session.get(), &options, out, capacity, needed, err);
+  });
+}
+
+result<void> write_of_failure(const invocation& in, bitnet_runtime* runtime, const failure& why) {
+  const std::string added = facts_text(in, runtime, {{"program", {{"exit_code", why.exit_code}}}});
+  const bitnet_receipt_options options = receipt_options(in.set, added);
+  return fetch_receipt(in.set.text("receipt"), [&](char* out, uint64_t capacity, uint64_t* needed,
+                                                   bitnet_error* err) {
+    return bitnet_runtime_receipt(runtime, status_of(why.exit_code), why.message.c_str(), &options,
+                                  out, capacity, needed, err);
+  });
+}
+
+}  // namespace
+
+json names_of_device(const std::string& driver_version, const std::string& arch) {
+  json out = {{"cuda_version", nullptr}, {"sm_arch", nullptr}};
+  constexpr std::string_view cuda = "CUDA ";
+  if (driver_version.starts_with(cuda))
+    out["cuda_version"] = driver_version.substr(
+        cuda.size(), driver_version.find_first_not_of("0123456789.", cuda.size()) - cuda.size());
+  if (arch.starts_with("sm_")) out["sm_arch"] = arch;
+  return out;
+}
+
+result<int> with_receipt(const invocation& in, const engine& all, result<int> done) {
+  return with_receipt(in, all, std::move(done), json::object());
+}
+
+result<int> with_receipt(const invocation& in, const engine& all, result<int> done,
+                         const json& facts) {
+  if (in.set.text("receipt").empty()) return done;
+  auto written = write_of_session(in, all, facts);
+  // Nothing was generated: the failure came before.
+  if (!written && !done) written = write_of_failure(in, all.runtime.get(), done.error());
+  if (written) return done;
+  if (done) return std::unexpected(written.error());
+  in.out.error(written.error().message);
+  return done;
+}
+
+result<int> with_failed_receipt(const invocation& in, const failure& why) {
+  if (in.set.text("receipt").empty()) return std::unexpected(why);
+  const auto runtime = open_runtime(in);
+  const auto written = runtime ? write_of_failure(in, runtime->get(), why)
+                               : result<void>(std::unexpected(runtime.error()));
+  if (!written) in.out.error(written.error().message);
+  return std::unexpected(why);
+}
+
+}  // namespace bitnet::host

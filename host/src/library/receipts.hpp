@@ -1,0 +1,26 @@
+#pragma once
+// The receipts of a command: what --receipt and its options ask for.
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "library/engine.hpp"
+
+namespace bitnet::host {
+
+// What a command was about to answer with: its code, or its failure. With --receipt a receipt is
+// written before: of the last answer of the session, or of the failure. `facts`: members that are
+// added to it, such as gates[{name, limit, measured, passed}]. A receipt that cannot be written is
+// a failure, unless there is one already.
+[[nodiscard]] result<int> with_receipt(const invocation& in, const engine& all, result<int> done,
+                                       const nlohmann::json& facts);
+[[nodiscard]] result<int> with_receipt(const invocation& in, const engine& all, result<int> done);
+// The same where no session came to be.
+[[nodiscard]] result<int> with_failed_receipt(const invocation& in, const failure& why);
+
+// The names of the ancestor's receipts that belong to devices of one maker, of `predicate`'s
+// selected device: {cuda_version, sm_arch}, null where they do not apply.
+[[nodiscard]] nlohmann::json names_of_device(const std::string& driver_version,
+                                             const std::string& arch);
+
+}  // namespace bitnet::host

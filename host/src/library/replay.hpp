@@ -1,0 +1,29 @@
+#pragma once
+// Computes the answer of a receipt again.
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "library/engine.hpp"
+
+namespace bitnet::host {
+
+enum class replay_verdict : uint8_t { byte_equal, within_tolerance, different, not_comparable };
+
+struct replay {
+  replay_verdict verdict = replay_verdict::not_comparable;
+  std::string why;                          // of all but byte_equal
+  std::optional<uint64_t> first_different;  // place in the answer
+  bitnet_token was = -1, is = -1;           // there; -1: not known, or no token
+};
+// "byte-equal", "equal within the tolerance", "different", "not comparable"
+[[nodiscard]] const char* name_of(replay_verdict v);
+
+// Of a receipt that is valid, for the model in `file`. `prompt`: its tokens where the receipt does
+// not have them.
+[[nodiscard]] result<replay> replay_receipt(const invocation& in, const nlohmann::json& predicate,
+                                            const std::string& file,
+                                            const std::optional<token_list>& prompt);
+
+}  // namespace bitnet::host
