@@ -7,7 +7,7 @@
 
 #include <algorithm>
 #include <chrono>
-#include <ctime>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -28,8 +28,10 @@ namespace {
 
 using json::value;
 
-// As a program that was given the number would write it: 0.8 and not 0.800000011920929.
+// As a program that was given the number would write it: 0.8 and not 0.800000011920929. JSON has no
+// infinity, which the bias of a token that never comes is: null.
 value short_number(float x) {
+  if (!std::isfinite(x)) return nullptr;
   return value::parse(fmt::format("{}", x), nullptr, false);
 }
 

@@ -358,6 +358,7 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
 
     const auto turn = session_turn::take(*session, "session");
     if (!turn) return std::unexpected(turn.error());
+    session->answer = {};  // what fails below leaves no answer, nor that of an earlier call
     auto g = bitnet::api::generation_options_of(*session->model, *taken);
     if (!g) return std::unexpected(g.error());
     if (o.text != nullptr)
