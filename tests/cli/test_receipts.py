@@ -106,7 +106,7 @@ class Written(Receipts):
         self.assertEqual(p["selection"]["selected"], said["selection"]["selected"])
         counted = {(k["id"], k["op"], k["device"]): k["calls"] for k in said["kernels"]}
         self.assertEqual({(k["id"], k["op"], k["device"]): k["calls"] for k in p["kernel_stats"]}, counted)
-        self.assertTrue(all("level" in k for k in p["kernel_stats"]), "the device listed every kernel that ran")
+        self.assertGreater(p["coverage"]["fused"] + p["coverage"]["optimised"], 0)
         with open(support.demo_model(), "rb") as file:
             model = hashlib.sha256(file.read())
         self.assertEqual(p["model_sha"], model.hexdigest())

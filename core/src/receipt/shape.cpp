@@ -230,8 +230,8 @@ bool is_number(const json::value& v) {
 }
 
 bool is_id(const json::value& v) {
-  return v.is_number_unsigned() &&
-         v.get<uint64_t>() <= static_cast<uint64_t>(std::numeric_limits<int32_t>::max());
+  return v.is_number_integer() && v.get<int64_t>() >= 0 &&
+         v.get<int64_t>() <= std::numeric_limits<int32_t>::max();
 }
 
 bool all_of(const json::value& v, bool (*fits)(const json::value&)) {
