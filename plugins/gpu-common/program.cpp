@@ -69,6 +69,7 @@ bitnet_status program::build(const bitnet_graph* g, const weights& all,
           make_plan(graph_, all, device_, steady ? 0 : limits_.precisions, plan_, report);
       failed(s))
     return s;
+  for (const turn_table& t : plan_.turns) turns_.push_back(std::make_unique<turns>(t.frequencies));
   if (bitnet_status s = check_passes(report); failed(s)) return s;
   counters_.resize(plan_.nodes.size());
   return check_room(report);
@@ -167,7 +168,7 @@ bitnet_status program::check_room(const sdk::reporter& report) const {
 uint64_t program::binding_bytes() const {
   std::vector<sdk::lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
   uint64_t bytes = sdk::place(lives) + header_bytes;
-  for (const turn_table& t : plan_.turns) bytes += turn_bytes(t);
+  for (const turn_table& t : plan_.turns) bytes += turn_bytes(t, limits_.max_tokens);
   return bytes;
 }
 
@@ -191,7 +192,8 @@ bitnet_status steps_on::place(const std::vector<bitnet_bound>& named, const sdk:
     return s;
   for (const turn_table& t : of_.plan_.turns) {
     lease made;
-    if (bitnet_status s = device_.pool.take(of_.turn_bytes(t), placement::host, made, report);
+    if (bitnet_status s = device_.pool.take(of_.turn_bytes(t, of_.limits_.max_tokens),
+                                            placement::host, made, report);
         failed(s))
       return s;
     turns_.push_back(std::move(made));
@@ -333,7 +335,12 @@ void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& co
   for (uint64_t p = 0; p < parts; ++p) {
     command c;
     c.bindings.push_back({header_.get(), 0, header_.get()->size()});
-    for (const operand& o : n.operands) c.bindings.push_back(place_of(o, n, p));
+    for (const operand& o : n.operands) {
+      c.bindings.push_back(place_of(o, n, p));
+      if (o.from == source::turns)  // of tokens that this recording can have
+        c.bindings.back().bytes =
+            std::min(c.bindings.back().bytes, program::turn_bytes(of_.plan_.turns[o.index], rows));
+    }
     c.params = words_of(params_for(n, p, tokens));
     c.groups_y =
         groups_for(by_sequence ? std::min(tokens, of_.limits_.max_sequences) : rows, 1, most);
@@ -417,17 +424,9 @@ void steps_on::fill_header(const bitnet_step& step, logits asked) {
                             step.window,     step.window != 0 ? step.window_keep : 0,
                             step.top_logits, lists ? 1u : 0u};
   std::memcpy(header_.get()->mapped(), words, sizeof words);
-  for (uint64_t i = 0; i < turns_.size(); ++i) {
-    const turn_table& table = of_.plan_.turns[i];
-    auto* out = static_cast<float*>(turns_[i].get()->mapped());
-    for (uint32_t t = 0; t < step.n_tokens; ++t) {
-      for (const double frequency : table.frequencies) {
-        const double angle = step_.positions[t] * frequency;
-        *out++ = static_cast<float>(std::cos(angle));
-        *out++ = static_cast<float>(std::sin(angle));
-      }
-    }
-  }
+  for (uint64_t i = 0; i < turns_.size(); ++i)
+    of_.turns_[i]->write({step_.positions, step.n_tokens},
+                         static_cast<float*>(turns_[i].get()->mapped()));
 }
 
 // The header and the recording may be used again once the last step is done with them.

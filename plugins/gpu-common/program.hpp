@@ -15,6 +15,7 @@
 #include "bitnet/sdk/compute/step.hpp"
 #include "kv_pool.hpp"
 #include "plan.hpp"
+#include "turns.hpp"
 
 namespace bitnet::gpu {
 
@@ -67,8 +68,8 @@ class program {
   std::vector<sdk::lifetime> lifetimes(uint64_t tokens, uint64_t outputs) const;
   bitnet_status check_passes(const sdk::reporter& report) const;
   bitnet_status check_room(const sdk::reporter& report) const;
-  uint64_t turn_bytes(const turn_table& t) const noexcept {
-    return uint64_t{8} * t.pairs * limits_.max_tokens;
+  static uint64_t turn_bytes(const turn_table& t, uint64_t tokens) noexcept {
+    return uint64_t{8} * t.pairs * tokens;
   }
   uint32_t bucket(uint32_t tokens) const noexcept;
 
@@ -77,6 +78,7 @@ class program {
   std::vector<uint32_t> buckets_;  // ascending; the last is max_tokens
   sdk::graph graph_;
   gpu::plan plan_;
+  std::vector<std::unique_ptr<turns>> turns_;  // of the plan's
   mutable std::mutex stats_lock_;
   std::vector<counter> counters_;  // of each node
 };

@@ -1,0 +1,35 @@
+#pragma once
+// Cosines and sines by position: computed once for each, and copied from then on.
+//
+// Threads  any.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <span>
+#include <utility>
+#include <vector>
+
+namespace bitnet::gpu {
+
+class turns {
+ public:
+  // Radians for each position.
+  explicit turns(std::vector<double> frequencies) : frequencies_(std::move(frequencies)) {}
+
+  // Cosine and sine of each frequency, one position after the other.
+  void write(std::span<const int32_t> positions, float* out);
+
+ private:
+  // Positions that are computed together, and how many of these are kept: later positions are
+  // computed each time.
+  static constexpr uint32_t of_chunk = 64, most_chunks = 1024;
+  void compute(uint64_t position, float* out) const noexcept;
+  const float* kept(uint64_t position);
+
+  const std::vector<double> frequencies_;
+  std::mutex lock_;
+  std::vector<std::unique_ptr<float[]>> chunks_;
+};
+
+}  // namespace bitnet::gpu
