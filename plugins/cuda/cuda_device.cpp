@@ -4,9 +4,9 @@
 #include <cstring>
 
 #include "bitnet/abi/host.h"
+#include "form_check.hpp"
 #include "queue.hpp"
 #include "recording.hpp"
-#include "warp_group_check.hpp"
 
 namespace bitnet::cuda {
 namespace {
@@ -151,7 +151,7 @@ device::~device() {
 bitnet_status device::open(const sdk::reporter& report) {
   management_ = nvml::open(usual_nvml, context_.facts.common.pci_address);
   if (bitnet_status s = context_.open(report); sdk::failed(s)) return s;
-  return warp_groups_ ? compare_forms(report) : BITNET_OK;
+  return checks_ ? compare_forms(report) : BITNET_OK;
 }
 
 bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& report) const {
@@ -225,12 +225,13 @@ bitnet_status device::find_module(const image& from, CUmodule& out, const sdk::r
   return BITNET_OK;
 }
 
-bitnet_status device::find_function(const image& from, const char* name, uint32_t shared_bytes,
-                                    CUfunction& out, const sdk::reporter& report) {
+bitnet_status device::find_function(const image& from, const std::string& name,
+                                    uint32_t shared_bytes, CUfunction& out,
+                                    const sdk::reporter& report) {
   constexpr uint32_t unasked = 48 << 10;  // what every launch may have
   CUmodule module = nullptr;
   if (bitnet_status s = find_module(from, module, report); sdk::failed(s)) return s;
-  bitnet_status s = context_.check(context_.cu.cuModuleGetFunction(&out, module, name),
+  bitnet_status s = context_.check(context_.cu.cuModuleGetFunction(&out, module, name.c_str()),
                                    "cuModuleGetFunction", report);
   if (!sdk::failed(s) && shared_bytes > unasked)
     s = context_.check(
@@ -240,11 +241,20 @@ bitnet_status device::find_function(const image& from, const char* name, uint32_
   return s;
 }
 
-bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
-                                  const sdk::reporter& report) {
+bitnet_status device::find_functions(const image& from, const std::string& name,
+                                     uint32_t shared_bytes, bool joins, CUfunction& one,
+                                     CUfunction& joined, const sdk::reporter& report) {
+  bitnet_status s = find_function(from, name, shared_bytes, one, report);
+  if (!sdk::failed(s) && joins)
+    s = find_function(from, name + "_joined", shared_bytes, joined, report);
+  return s;
+}
+
+bitnet_status device::make_kernel(const gpu::kernel_spec& spec, const forms& off,
+                                  std::unique_ptr<gpu::kernel>& out, const sdk::reporter& report) {
   auto made = std::make_unique<kernel>();
   made->spec = spec;
-  if (!find_form(spec, warp_groups_, made->form))
+  if (!find_form(spec, off, made->form))
     return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
                        context_.facts.common.name.c_str(), static_cast<uint32_t>(spec.id),
                        spec.constants[0]);
@@ -257,14 +267,16 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
   const kernel_form& form = made->form;
-  if (bitnet_status s = find_function(*form.from, form.function.c_str(), form.shared_bytes,
-                                      made->function, report);
+  if (bitnet_status s = find_functions(*form.from, form.function, form.shared_bytes, form.joins,
+                                       made->function, made->joined, report);
       sdk::failed(s))
     return s;
   for (uint32_t i = 0; i < form.tiled_count; ++i) {
+    if ((form.usable >> i & 1) == 0) continue;
     const tiled_form& one = form.tiled[i];
     if (bitnet_status s =
-            find_function(*one.from, one.function, one.tile.shared_bytes, made->tiled[i], report);
+            find_functions(*one.from, one.function, one.tile.shared_bytes, one.tile.joins,
+                           made->tiled[i], made->joined_tiled[i], report);
         sdk::failed(s))
       return s;
   }
@@ -273,13 +285,13 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<
 }
 
 bitnet_status device::compare_forms(const sdk::reporter& report) {
-  bool same = true;
-  if (bitnet_status s = compare_tiled_forms(*this, same, report); sdk::failed(s)) return s;
-  if (same) return BITNET_OK;
-  warp_groups_ = false;
-  log_(BITNET_LOG_WARN, context_.facts.common.name +
-                            ": products by warp groups have other bits than those by tiles, which "
-                            "are used instead; report it with the driver's version");
+  std::vector<form_fault> found;
+  if (bitnet_status s = check_forms(*this, off_, found, report); sdk::failed(s)) return s;
+  for (form_fault& one : found) {
+    log_(BITNET_LOG_WARN, context_.facts.common.name + ": " + one.form + " " + one.what +
+                              ", which is used instead; report it with the driver's version");
+    off_.push_back(std::move(one.form));
+  }
   return BITNET_OK;
 }
 

@@ -78,7 +78,10 @@ class kernel final : public gpu::kernel {
  public:
   gpu::kernel_spec spec;
   kernel_form form;
-  CUfunction function = nullptr, tiled[with_warp_groups] = {};
+  CUfunction function = nullptr, tiled[most_tiled_forms] = {};
+  // The same of several launches; nullptr where there is none.
+  CUfunction joined = nullptr, joined_tiled[most_tiled_forms] = {};
+  uint32_t most_looks = 0;  // launch::most_looks
 };
 
 // Whether kernels of a device's graphs may be launched while those before them compute: until its
@@ -104,7 +107,8 @@ class device final : public gpu::device {
       : context_(cu, facts),
         watcher_(watcher),
         log_(log),
-        warp_groups_(facts.warp_groups),
+        off_(facts.warp_groups ? forms{} : forms_by_warp_groups()),
+        checks_(facts.checks),
         overlap_(context_, log, facts.overlaps),
         staging_(context_, log) {}
   ~device() override;
@@ -120,22 +124,31 @@ class device final : public gpu::device {
   bitnet_status download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
                          const sdk::reporter& report) override;
   bitnet_status make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
-                            const sdk::reporter& report) override;
+                            const sdk::reporter& report) override {
+    return make_kernel(spec, off_, out, report);
+  }
+  // Without some forms.
+  bitnet_status make_kernel(const gpu::kernel_spec& spec, const forms& off,
+                            std::unique_ptr<gpu::kernel>& out, const sdk::reporter& report);
   bitnet_status record(std::span<const gpu::command> commands, bool timed,
                        std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) override;
   bitnet_status make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) override;
 
  private:
   bitnet_status find_module(const image& from, CUmodule& out, const sdk::reporter& report);
-  // Goes without products by warp groups where they have other bits than those by tiles.
+  // Goes without forms that have other bits than what they stand in for.
   bitnet_status compare_forms(const sdk::reporter& report);
-  bitnet_status find_function(const image& from, const char* name, uint32_t shared_bytes,
+  bitnet_status find_function(const image& from, const std::string& name, uint32_t shared_bytes,
                               CUfunction& out, const sdk::reporter& report);
+  bitnet_status find_functions(const image& from, const std::string& name, uint32_t shared_bytes,
+                               bool joins, CUfunction& one, CUfunction& joined,
+                               const sdk::reporter& report);
 
   context context_;
   gpu::watcher* const watcher_;
   const log_function& log_;
-  bool warp_groups_;  // until they are found to differ
+  forms off_;  // that the device has not, or that were found to differ
+  const bool checks_;
   overlap overlap_;
   staging staging_;
   std::unique_ptr<nvml> management_;  // nullptr where there is none

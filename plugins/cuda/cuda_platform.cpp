@@ -21,6 +21,7 @@ class platform final : public gpu::platform {
       }
       d.overlaps = d.overlaps && may.overlap;
       d.warp_groups = d.warp_groups && may.warp_groups;
+      d.checks = may.checks;
       common_.push_back(d.common);
       found_.push_back(std::move(d));
     }

@@ -16,6 +16,7 @@ inline constexpr const char* usual_driver = "libcuda.so.1";
 struct permitted {
   bool overlap = true;      // kernels are launched while those before them compute
   bool warp_groups = true;  // sm_90's own tensor cores are used
+  bool checks = true;       // forms of kernels are compared when a device is opened
 };
 // nullptr, and `why` says what the user can do, if no device can be used. `log` is called as long
 // as the platform lives.

@@ -17,6 +17,7 @@ bitnet_cuda_\name:
         image attention
         image ternary
         image ternary_groups
+        image ternary_groups_one
         image ternary_tiles
         image head
 #ifdef BITNET_CUDA_WARP_GROUPS

@@ -1,6 +1,7 @@
 #include "kernel_table.hpp"
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstring>
 #include <iterator>
@@ -10,8 +11,8 @@
 extern "C" {
 extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cuda_states[],
     bitnet_cuda_dense[], bitnet_cuda_dense_rounded[], bitnet_cuda_attention[],
-    bitnet_cuda_ternary[], bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_tiles[],
-    bitnet_cuda_head[];
+    bitnet_cuda_ternary[], bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_groups_one[],
+    bitnet_cuda_ternary_tiles[], bitnet_cuda_head[];
 #ifdef BITNET_CUDA_WARP_GROUPS
 extern const unsigned char bitnet_cuda_ternary_warp_groups[];
 #endif
@@ -29,6 +30,7 @@ enum image_index : uint8_t {
   attention,
   ternary,
   ternary_groups,
+  ternary_groups_one,
   ternary_tiles,
   head,
 #ifdef BITNET_CUDA_WARP_GROUPS
@@ -45,6 +47,7 @@ const image images[] = {
     {"attention", bitnet_cuda_attention},
     {"ternary", bitnet_cuda_ternary},
     {"ternary_groups", bitnet_cuda_ternary_groups},
+    {"ternary_groups_one", bitnet_cuda_ternary_groups_one},
     {"ternary_tiles", bitnet_cuda_ternary_tiles},
     {"head", bitnet_cuda_head},
 #ifdef BITNET_CUDA_WARP_GROUPS
@@ -92,6 +95,14 @@ constexpr known kernels[] = {
 };
 static_assert(std::size(kernels) == static_cast<size_t>(gpu::kernel_id::count));
 
+// Places in what follows.
+enum form_index : uint8_t {
+  of_few,
+  of_many,
+  of_one_token,  // with factors
+  of_narrow_groups = of_one_token,
+  of_wide_groups
+};
 // For several tokens, fewest first.
 const tiled_form with_one_scale[] = {
     {&images[ternary_tiles], "linear_ternary_few", few_tokens},
@@ -101,15 +112,16 @@ const tiled_form with_one_scale[] = {
     {&images[ternary_warp_groups], "linear_ternary_wide", wide_form},
 #endif
 };
-const tiled_form with_factors[tiled_forms] = {
+const tiled_form with_factors[] = {
     {&images[ternary_groups], "linear_ternary_factored_few", few_factored},
     {&images[ternary_groups], "linear_ternary_factored_many", many_factored},
+    {&images[ternary_groups_one], "linear_ternary_factored_one", one_factored},
 };
-const tiled_form of_f16[tiled_forms] = {
+const tiled_form of_f16[] = {
     {&images[dense_rounded], "linear_dense_rounded_f16_few", few_rounded},
     {&images[dense_rounded], "linear_dense_rounded_f16_many", many_rounded},
 };
-const tiled_form of_bf16[tiled_forms] = {
+const tiled_form of_bf16[] = {
     {&images[dense_rounded], "linear_dense_rounded_bf16_few", few_rounded},
     {&images[dense_rounded], "linear_dense_rounded_bf16_many", many_rounded},
 };
@@ -117,13 +129,25 @@ const tiled_form of_bf16[tiled_forms] = {
 bool has_factors(const gpu::kernel_spec& linear) noexcept {
   return linear.constants[1] == 1 || linear.constants[4] != 0;
 }
+// Elements of the shorter groups.
+uint32_t shorter_of(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
+  const uint32_t own = p.scale_group == 0 ? p.k : p.scale_group, given = linear.constants[4];
+  return given == 0 ? own : std::min(own, given);
+}
 // Of their kernels for several tokens: the shorter groups are a whole number of tiles, and part of
 // a block.
 bool fits_tiles(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
-  if (!has_factors(linear)) return true;
-  const uint32_t own = p.scale_group == 0 ? p.k : p.scale_group, given = linear.constants[4];
-  const uint32_t shorter = given == 0 ? own : std::min(own, given);
-  return shorter == 32 || shorter == 64 || shorter == 128;
+  const uint32_t shorter = shorter_of(linear, p);
+  return !has_factors(linear) || shorter == 32 || shorter == 64 || shorter == 128;
+}
+// Of their kernel for one token: groups may also be two, four or eight blocks.
+bool fits_one_token(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
+  const uint32_t shorter = shorter_of(linear, p);
+  const uint64_t factors = p.scale_group == 0 ? 0 : p.k / p.scale_group;
+  return has_factors(linear) && std::has_single_bit(shorter) && shorter >= 32 && shorter <= 1024 &&
+         // It counts them in 32 bits.
+         uint64_t{p.n_rows} * p.row_words <= UINT32_MAX &&
+         (uint64_t{p.first_row} + p.n_rows) * factors <= UINT32_MAX;
 }
 
 const char* format_name(uint32_t format) noexcept {
@@ -161,12 +185,21 @@ const char* dtype_name(uint32_t dtype) noexcept {
   }
 }
 
+bool has(const forms& some, const std::string& one) {
+  return std::find(some.begin(), some.end(), one) != some.end();
+}
+
 // Adds to a kernel's name what its form is called by.
-bool add_form(const gpu::kernel_spec& spec, std::string& name) {
+bool add_form(const gpu::kernel_spec& spec, const forms& off, std::string& name) {
   const uint32_t* c = spec.constants;
   switch (spec.id) {
     case gpu::kernel_id::linear_ternary:
       name += has_factors(spec) ? "_factored" : "_1";
+      return true;
+    case gpu::kernel_id::delta_rule:  // states of so many rows fit registers
+      if (const std::string own = name + "_" + std::to_string(c[1]);
+          (c[1] == 64 || c[1] == 128) && !has(off, own))
+        name = own;
       return true;
     case gpu::kernel_id::linear_dense: {
       const char* format = format_name(c[3]);
@@ -219,10 +252,10 @@ uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
   }
 }
 
-// Architectures with code of their own, ascending, and the one whose PTX a driver can compile for
-// newer ones.
+// Architectures with code of their own, and those whose PTX a driver can compile for newer ones;
+// ascending.
 constexpr int built[] = {BITNET_CUDA_BUILT};
-constexpr int newest = BITNET_CUDA_NEWEST;
+constexpr int ptx[] = {BITNET_CUDA_PTX};
 
 }  // namespace
 
@@ -233,7 +266,24 @@ const image* images_end() noexcept {
   return std::end(images);
 }
 
-bool find_form(const gpu::kernel_spec& spec, bool warp_groups, kernel_form& out) {
+forms optional_forms() {
+  forms out{"linear_ternary_few",
+            "linear_ternary_many",
+            "linear_ternary_factored_few",
+            "linear_ternary_factored_many",
+            "linear_ternary_factored_one",
+            "linear_dense_rounded_f16_many",
+            "linear_dense_rounded_bf16_many",
+            "delta_rule_64",
+            "delta_rule_128"};
+  for (std::string& one : forms_by_warp_groups()) out.push_back(std::move(one));
+  return out;
+}
+forms forms_by_warp_groups() {
+  return {"linear_ternary_narrow", "linear_ternary_wide"};
+}
+
+bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out) {
   if (spec.id >= gpu::kernel_id::count || spec.constants[0] != group_threads) return false;
   const known& kernel = kernels[static_cast<size_t>(spec.id)];
   const uint64_t shared = 4 * shared_words_of(spec);
@@ -241,18 +291,28 @@ bool find_form(const gpu::kernel_spec& spec, bool warp_groups, kernel_form& out)
   out.from = &images[kernel.from];
   out.function = kernel.name;
   out.shared_bytes = static_cast<uint32_t>(shared);
-  if (!add_form(spec, out.function)) return false;
-  if (spec.id == gpu::kernel_id::linear_ternary)
-    out.tiled = has_factors(spec) ? with_factors : with_one_scale;
+  if (!add_form(spec, off, out.function)) return false;
+  out.joins = out.function == "bit_linear" || out.function == "linear_ternary_1";
+  const auto take = [&](std::span<const tiled_form> all) {
+    out.tiled = all.data();
+    out.tiled_count = static_cast<uint32_t>(all.size());
+  };
+  if (spec.id == gpu::kernel_id::linear_ternary && has_factors(spec)) take(with_factors);
+  if (spec.id == gpu::kernel_id::linear_ternary && !has_factors(spec)) take(with_one_scale);
   if (spec.id == gpu::kernel_id::linear_dense_rounded)
-    out.tiled = spec.constants[3] == BITNET_FORMAT_F16 ? of_f16 : of_bf16;
-  if (out.tiled) out.tiled_count = tiled_forms;
-  if (out.tiled == with_one_scale && warp_groups) out.tiled_count = with_warp_groups;
+    take(spec.constants[3] == BITNET_FORMAT_F16 ? of_f16 : of_bf16);
+  for (uint32_t i = 0; i < out.tiled_count; ++i)
+    if (!has(off, out.tiled[i].function)) out.usable |= 1u << i;
   return true;
 }
 
 bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
   return binding + kernels[static_cast<size_t>(id)].written >= gpu::bindings_of(id);
+}
+
+bool reads_turns(gpu::kernel_id id, uint32_t binding) noexcept {
+  return (id == gpu::kernel_id::rope && binding == 2) ||
+         (id == gpu::kernel_id::kv_write && binding == 4);
 }
 
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
@@ -264,45 +324,57 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
     return static_cast<uint32_t>(std::clamp<uint64_t>((work + of_group - 1) / of_group, 1, most));
   };
   const uint64_t tokens = uint64_t{groups_y} * std::max(spec.constants[2], 1u);  // at most
-  const auto tiled = [&](const tiled_form& best, uint64_t n_rows) {
-    return grid{groups(n_rows, best.tile.rows), groups(tokens, best.tile.tokens), &best};
+  const auto has = [&](uint32_t i) { return (form.usable >> i & 1) != 0; };
+  const auto tiled = [&](uint32_t i, uint64_t n_rows) {
+    const tiled_form& one = form.tiled[i];
+    return grid{groups(n_rows, one.tile.rows), groups(tokens, one.tile.tokens), &one};
   };
   // Of dense rows the next tile would be read again.
   if (rounded) {
     gpu::linear_dense_rounded_params p{};
     std::memcpy(&p, params, sizeof p);
-    return tiled(form.tiled[tokens > few_rounded.tokens ? 1 : 0], p.n_rows);
+    return tiled(tokens > few_rounded.tokens && has(of_many) ? of_many : of_few, p.n_rows);
   }
   gpu::linear_ternary_params p{};
   std::memcpy(&p, params, sizeof p);
-  if (tokens == 1 || !form.tiled || !fits_tiles(spec, p)) {
-    const uint32_t x = has_factors(spec) ? groups(p.n_rows, warps) : groups_x;
-    return {x, groups(tokens, 1), nullptr};
-  }
+  const bool factors = has_factors(spec), tiles = fits_tiles(spec, p);
   // Two tokens take fewer instructions as a tile. From 17 on weights would be read twice.
   constexpr uint64_t fewest_of_many = 17, fewest_rows = 64;
   const bool many = tokens >= fewest_of_many && p.n_rows >= fewest_rows;
-  if (!many || tokens <= many_tokens.tokens || form.tiled_count != with_warp_groups)
-    return tiled(form.tiled[many ? 1 : 0], p.n_rows);
-  // The larger tile reads half as much for a product, where it leaves no more than half of the
-  // device without work.
-  const grid wide = tiled(form.tiled[tiled_forms + 1], p.n_rows);
-  const bool busy = uint64_t{2} * wide.x * wide.y >= processors;
-  return busy ? wide : tiled(form.tiled[tiled_forms], p.n_rows);
+  if (tokens > 1 && tiles) {
+    if (!factors && many && tokens > many_tokens.tokens) {
+      // The larger tile reads half as much for a product, where it leaves no more than half of the
+      // device without work.
+      const tile_form& tile = wide_form;
+      const uint64_t of_wide = uint64_t{groups(p.n_rows, tile.rows)} * groups(tokens, tile.tokens);
+      const bool busy = 2 * of_wide >= processors;
+      if (has(of_wide_groups) && (busy || !has(of_narrow_groups)))
+        return tiled(of_wide_groups, p.n_rows);
+      if (has(of_narrow_groups)) return tiled(of_narrow_groups, p.n_rows);
+    }
+    if (many && has(of_many)) return tiled(of_many, p.n_rows);
+    if (has(of_few)) return tiled(of_few, p.n_rows);
+    if (has(of_many)) return tiled(of_many, p.n_rows);
+  }
+  if (factors && fits_one_token(spec, p) && has(of_one_token)) return tiled(of_one_token, p.n_rows);
+  return {factors ? groups(p.n_rows, warps) : groups_x, groups(tokens, 1), nullptr};
 }
 
-int code_of(int architecture, std::span<const int> of, int newest_of) noexcept {
+int code_of(int architecture, std::span<const int> of, std::span<const int> compiled) noexcept {
   int found = 0;
   for (const int one : of)
     if (one / 10 == architecture / 10 && one <= architecture) found = one;
-  return found == 0 && architecture >= newest_of ? newest_of : found;
+  if (found != 0) return found;
+  for (const int one : compiled)
+    if (one <= architecture) found = one;
+  return found;
 }
 int code_of(int architecture) noexcept {
-  return code_of(architecture, built, newest);
+  return code_of(architecture, built, ptx);
 }
 
 bool has_warp_groups(int architecture) noexcept {
-  return std::size(with_one_scale) == with_warp_groups && architecture == 90;
+  return std::size(with_one_scale) == most_tiled_forms && architecture == 90;
 }
 
 std::string built_architectures() {

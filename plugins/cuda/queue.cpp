@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 
+#include "pace.hpp"
 #include "recording.hpp"
 
 namespace bitnet::cuda {
@@ -46,7 +47,9 @@ bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::rep
   if (bitnet_status s = retire(report); sdk::failed(s)) return s;
   CUevent event = nullptr;
   if (bitnet_status s = spare_event(event, report); sdk::failed(s)) return s;
-  pending_.push_back({value, event});  // before anything runs: it may throw
+  auto& commands = static_cast<recording&>(work);
+  pending_.push_back(
+      {value, event, clock::now(), commands.took()});  // before anything runs: it may throw
   spare_.pop_back();
   // Nobody waits for what was not launched; a graph that is made once more may throw, too.
   const auto take_back = [&](const void*) {
@@ -54,8 +57,7 @@ bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::rep
     context_.cu.cuEventDestroy(event);
   };
   std::unique_ptr<queue, decltype(take_back)> unfinished(this, take_back);
-  if (bitnet_status s = static_cast<recording&>(work).launch_on(stream_, report); sdk::failed(s))
-    return s;
+  if (bitnet_status s = commands.launch_on(stream_, report); sdk::failed(s)) return s;
   if (bitnet_status s =
           context_.check(context_.cu.cuEventRecord(event, stream_), "cuEventRecord", report);
       sdk::failed(s)) {
@@ -82,15 +84,14 @@ bitnet_status queue::retire(const sdk::reporter& report) {
   return BITNET_OK;
 }
 
-// The driver's own waiting has no end in time. A step takes a millisecond or so: at first the
-// thread looks again and again, then it sleeps between, ever longer.
+// The driver's own waiting has no end in time.
 bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::reporter& report) {
-  using clock = std::chrono::steady_clock;
-  constexpr std::chrono::microseconds eager(200), longest(200);
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
   const clock::time_point began = clock::now();
-  std::chrono::microseconds nap(20);
+  clock::time_point running = began;  // until when the step was seen to
+  std::shared_ptr<step_time> took;    // of a step that nothing was submitted before
+  clock::time_point begun;
   for (;;) {
     uint64_t reached = 0, submitted = 0;
     {
@@ -98,22 +99,31 @@ bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::report
       if (bitnet_status s = retire(report); sdk::failed(s)) return s;
       reached = reached_;
       submitted = submitted_;
+      if (running == began && !pending_.empty() && pending_.front().value == value) {
+        took = pending_.front().took;
+        begun = pending_.front().begun;
+      }
     }
-    if (reached >= value) return BITNET_OK;
-    const auto waited = clock::now() - began;
-    const auto waited_ns =
-        static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(waited).count());
+    const clock::time_point now = clock::now();
+    if (reached >= value) {
+      if (took) *took = pace::next(running - begun, now - begun).count();
+      return BITNET_OK;
+    }
+    const auto waited_ns = static_cast<uint64_t>(
+        std::chrono::duration_cast<std::chrono::nanoseconds>(now - began).count());
     if (waited_ns >= timeout_ns || submitted < value)
       return report.fail(BITNET_TIMEOUT, "the timeline is at %llu and not at %llu%s",
                          static_cast<unsigned long long>(reached),
                          static_cast<unsigned long long>(value),
                          submitted < value ? ", which no submitted step reaches" : " in time");
-    if (waited < eager) {
+    running = now;
+    const pace how(pace::duration(took ? took->load() : 0));
+    const auto left = static_cast<int64_t>(std::min<uint64_t>(timeout_ns - waited_ns, INT64_MAX));
+    const auto nap = std::min(how.nap(now - (took ? begun : began)), pace::duration(left));
+    if (nap == pace::duration::zero())
       std::this_thread::yield();
-      continue;
-    }
-    std::this_thread::sleep_for(nap);
-    nap = std::min(nap * 2, longest);
+    else
+      std::this_thread::sleep_for(nap);
   }
 }
 

@@ -1,11 +1,13 @@
 #pragma once
 // A timeline over a stream: behind each submission stands an event.
 
+#include <chrono>
 #include <deque>
 #include <mutex>
 #include <vector>
 
 #include "cuda_device.hpp"
+#include "recording.hpp"
 
 namespace bitnet::cuda {
 
@@ -21,9 +23,12 @@ class queue final : public gpu::queue {
   bitnet_status poll(uint64_t& value, const sdk::reporter& report) override;
 
  private:
+  using clock = std::chrono::steady_clock;
   struct pending {
     uint64_t value;
     CUevent event;
+    clock::time_point begun;
+    std::shared_ptr<step_time> took;  // of the recording
   };
   // Takes notice of what is done. The lock is held.
   bitnet_status retire(const sdk::reporter& report);

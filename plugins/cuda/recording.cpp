@@ -16,38 +16,54 @@ const device_buffer* memory_of(const gpu::binding& b) noexcept {
 
 CUdeviceptr recording::address_of(const gpu::binding& b) const noexcept {
   const auto found = copied_.find(memory_of(b));
-  return (found == copied_.end() ? memory_of(b) : found->second.get())->address() + b.offset;
+  const CUdeviceptr memory =
+      found == copied_.end() ? memory_of(b)->address() : facts_->address() + found->second.at;
+  return memory + b.offset;
 }
 
-// Memory of the host that kernels read and nothing here writes.
+// Memory of the host that kernels read and nothing here writes: as much of it as they may read.
 void recording::find_copied(std::span<const gpu::command> commands) {
-  constexpr uint64_t most = uint64_t{64} << 10;  // bytes: what is larger is hardly read as a whole
-  const auto each = [&](auto f) {
-    for (const gpu::command& one : commands)
-      for (uint32_t i = 0; i < one.bindings.size(); ++i) {
-        const bool kept =
-            !one.run || writes_binding(static_cast<const kernel&>(*one.run).spec.id, i);
-        f(memory_of(one.bindings[i]), kept);
-      }
-  };
-  each([&](const device_buffer* b, bool) {
-    if (b->mapped() && b->size() <= most)
-      copied_.emplace(b, std::make_unique<device_buffer>(context_, b->size()));
-  });
-  each([&](const device_buffer* b, bool kept) {
-    if (kept) copied_.erase(b);
-  });
+  // Bytes: what is larger is hardly read as a whole, but cosines, which each layer reads.
+  constexpr uint64_t most = uint64_t{64} << 10, most_turns = uint64_t{4} << 20;
+  std::vector<const device_buffer*> others;
+  for (const gpu::command& one : commands)
+    for (uint32_t i = 0; i < one.bindings.size(); ++i) {
+      const gpu::binding& b = one.bindings[i];
+      const device_buffer* from = memory_of(b);
+      if (!from->mapped()) continue;
+      const auto id =
+          one.run ? static_cast<const kernel&>(*one.run).spec.id : gpu::kernel_id::count;
+      const uint64_t end = b.offset + b.bytes;
+      if (!one.run || writes_binding(id, i) || end > (reads_turns(id, i) ? most_turns : most))
+        others.push_back(from);
+      else
+        copied_[from].bytes = std::max(copied_[from].bytes, end);
+    }
+  for (const device_buffer* one : others) copied_.erase(one);
 }
 
 bitnet_status recording::copy_from_host(const sdk::reporter& report) {
-  for (const auto& [from, to] : copied_) {
-    if (bitnet_status s = to->create(gpu::placement::device, report); sdk::failed(s)) return s;
-    if (bitnet_status s = add_copy(from->address(), to->address(), from->size(), report);
-        sdk::failed(s))
-      return s;
+  if (copied_.empty()) return BITNET_OK;
+  uint64_t bytes = 0;
+  for (auto& [from, part] : copied_) {
+    part.at = bytes;
+    bytes += (part.bytes + 255) / 256 * 256;  // aligned as memory of its own is
   }
+  gathered_ = std::make_unique<device_buffer>(context_, bytes);
+  facts_ = std::make_unique<device_buffer>(context_, bytes);
+  if (bitnet_status s = gathered_->create(gpu::placement::host, report); sdk::failed(s)) return s;
+  if (bitnet_status s = facts_->create(gpu::placement::device, report); sdk::failed(s)) return s;
+  if (bitnet_status s = add_copy(gathered_->address(), facts_->address(), bytes, report);
+      sdk::failed(s))
+    return s;
   next_level();
   return BITNET_OK;
+}
+
+// By who launches: no launch of this recording is under way.
+void recording::gather() const noexcept {
+  for (const auto& [from, part] : copied_)
+    std::memcpy(static_cast<uint8_t*>(gathered_->mapped()) + part.at, from->mapped(), part.bytes);
 }
 
 recording::~recording() {
@@ -63,6 +79,8 @@ void recording::clear() noexcept {
   clock_.clear();
   before_ = level_ = {};
   copied_.clear();
+  gathered_.reset();
+  facts_.reset();
   beside_ = false;
 }
 
@@ -97,9 +115,11 @@ bitnet_status recording::make(std::span<const gpu::command> commands, bool overl
   if (bitnet_status s = copy_from_host(report); sdk::failed(s)) return s;
   if (timed_)
     if (bitnet_status s = add_clock(report); sdk::failed(s)) return s;
-  for (const gpu::command& one : commands) {
-    if (one.after || timed_) next_level();
-    if (bitnet_status s = add(one, report); sdk::failed(s)) return s;
+  for (size_t i = 0; i < commands.size();) {
+    if (commands[i].after || timed_) next_level();
+    const size_t n = timed_ ? 1 : count_joined(commands.subspan(i));
+    if (bitnet_status s = add(commands.subspan(i, n), report); sdk::failed(s)) return s;
+    i += n;
     if (!timed_) continue;
     next_level();
     if (bitnet_status s = add_clock(report); sdk::failed(s)) return s;
@@ -124,28 +144,69 @@ bitnet_status recording::check_refusal(CUresult result, const char* call,
   return BITNET_UNSUPPORTED;
 }
 
-bitnet_status recording::add(const gpu::command& one, const sdk::reporter& report) {
-  return one.run ? add_kernel(one, report) : add_copies(one, report);
+// How many of the next commands one launch can be: neighbours of one kernel that do not wait for
+// each other.
+size_t recording::count_joined(std::span<const gpu::command> commands) const {
+  const auto joins = [&](const gpu::command& one) {
+    if (!one.run) return false;
+    const auto& run = static_cast<const kernel&>(*one.run);
+    const grid how = grid_for(one);
+    return how.y == 1 && (how.tiled ? how.tiled->tile.joins : run.form.joins);
+  };
+  size_t n = 1;
+  while (n < commands.size() && n < most_joined && !commands[n].after &&
+         commands[n].run == commands[0].run &&
+         grid_for(commands[n]).tiled == grid_for(commands[0]).tiled && joins(commands[0]) &&
+         joins(commands[n]))
+    ++n;
+  return n;
 }
 
-bitnet_status recording::add_kernel(const gpu::command& one, const sdk::reporter& report) {
+grid recording::grid_for(const gpu::command& one) const {
   const auto& run = static_cast<const kernel&>(*one.run);
-  launch values{};
+  return grid_of(run.form, run.spec, one.params.data(), one.groups_x, one.groups_y,
+                 context_.facts.common.compute_units);
+}
+
+bitnet_status recording::add(std::span<const gpu::command> joined, const sdk::reporter& report) {
+  return joined[0].run ? add_kernel(joined, report) : add_copies(joined[0], report);
+}
+
+bitnet_status recording::describe(const gpu::command& one, launch& values,
+                                  const sdk::reporter& report) {
+  const auto& run = static_cast<const kernel&>(*one.run);
   if (one.bindings.size() > std::size(values.memory) || one.params.size() > gpu::max_params)
     return report.fail(BITNET_INTERNAL, "%s: %zu bindings and %zu words of parameters",
                        run.form.function.c_str(), one.bindings.size(), one.params.size());
   for (size_t i = 0; i < one.bindings.size(); ++i) values.memory[i] = address_of(one.bindings[i]);
   std::copy_n(run.spec.constants, std::size(values.constants), values.constants);
   std::copy(one.params.begin(), one.params.end(), values.params);
-  void* parameters[] = {&values};  // copied when the node is made
-  const grid how = grid_of(run.form, run.spec, values.params, one.groups_x, one.groups_y,
-                           context_.facts.common.compute_units);
-  if (how.tiled && how.tiled->tile.boxes)
-    if (bitnet_status s = describe_boxes(one, how.tiled->tile, values, report); sdk::failed(s))
-      return s;
+  values.most_looks = run.most_looks;
+  const grid how = grid_for(one);
+  return how.tiled && how.tiled->tile.boxes ? describe_boxes(one, how.tiled->tile, values, report)
+                                            : BITNET_OK;
+}
+
+// One launch, or several of one kernel that are one.
+bitnet_status recording::add_kernel(std::span<const gpu::command> joined,
+                                    const sdk::reporter& report) {
+  const auto& run = static_cast<const kernel&>(*joined[0].run);
+  joined_launch values{};
   CUDA_KERNEL_NODE_PARAMS node{};
-  node.func = how.tiled ? run.tiled[how.tiled - run.form.tiled] : run.function;
-  node.gridDimX = how.x;
+  for (size_t i = 0; i < joined.size(); ++i) {
+    if (bitnet_status s = describe(joined[i], values.of[i], report); sdk::failed(s)) return s;
+    node.gridDimX += grid_for(joined[i]).x;
+    values.ends[i] = node.gridDimX;
+  }
+  // Nothing is behind the last.
+  for (size_t i = joined.size(); i < most_joined; ++i) values.ends[i] = node.gridDimX;
+  void* parameters[] = {&values};  // copied when the node is made; a launch is what it begins with
+  const grid how = grid_for(joined[0]);
+  const size_t tile = how.tiled ? static_cast<size_t>(how.tiled - run.form.tiled) : 0;
+  if (joined.size() > 1)
+    node.func = how.tiled ? run.joined_tiled[tile] : run.joined;
+  else
+    node.func = how.tiled ? run.tiled[tile] : run.function;
   node.gridDimY = how.y;
   node.gridDimZ = 1;
   node.blockDimX = how.tiled ? how.tiled->tile.threads : group_threads;
@@ -179,8 +240,9 @@ bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form
   } matrices[] = {
       {1, of_token, one.bindings[1].bytes / of_token, 128, tile.tokens, CU_TENSOR_MAP_SWIZZLE_128B},
       {3, of_row, p.n_rows, 64, tile.rows, CU_TENSOR_MAP_SWIZZLE_64B}};
+  // Headers before CUDA 13 ask for 64 bytes, which is what the driver and the engine need.
   static_assert(sizeof values.boxes[0] == sizeof(CUtensorMap) &&
-                alignof(tensor_map) == alignof(CUtensorMap));
+                alignof(tensor_map) % alignof(CUtensorMap) == 0);
   for (size_t i = 0; i < std::size(matrices); ++i) {
     const auto& m = matrices[i];
     const cuuint64_t size[2] = {m.row_bytes, m.rows}, stride[1] = {m.row_bytes};
@@ -283,6 +345,7 @@ bitnet_status recording::add_clock(const sdk::reporter& report) {
 // the first launch is the question, and what the graph was made of is kept until it is answered.
 bitnet_status recording::launch_on(CUstream stream, const sdk::reporter& report) {
   if (ready_) {
+    gather();
     const CUresult begun = context_.cu.cuGraphLaunch(ready_, stream);
     if (begun == CUDA_SUCCESS) forget_commands();
     if (commands_.empty() || !may_be_refusal(begun))
@@ -292,6 +355,7 @@ bitnet_status recording::launch_on(CUstream stream, const sdk::reporter& report)
   // If this fails there is no graph, and the next launch comes here again.
   if (bitnet_status s = make(commands_, false, report); sdk::failed(s)) return s;
   forget_commands();
+  gather();
   return context_.check(context_.cu.cuGraphLaunch(ready_, stream), "cuGraphLaunch", report);
 }
 

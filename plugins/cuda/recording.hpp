@@ -2,9 +2,10 @@
 // A list of commands as a graph of the driver, launched by one call.
 //
 // Kernels would read what the host wrote, the step's header above all, over the bus, each for
-// itself. So small memory of the host that the commands only read is copied to the device first,
-// and they read the copy.
+// itself. So memory of the host that the commands only read is gathered when the step is launched,
+// copied to the device by one command, and they read the copy.
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <span>
@@ -13,6 +14,10 @@
 #include "cuda_device.hpp"
 
 namespace bitnet::cuda {
+
+// How long a recording took when it was waited for last, in nanoseconds; 0: not known. From any
+// thread.
+using step_time = std::atomic<int64_t>;
 
 class recording final : public gpu::recording {
  public:
@@ -25,6 +30,8 @@ class recording final : public gpu::recording {
   bitnet_status launch_on(CUstream stream, const sdk::reporter& report);
 
   bool times(std::span<uint64_t> out) const noexcept override;
+  // It outlives the recording where somebody still waits.
+  const std::shared_ptr<step_time>& took() const noexcept { return took_; }
 
  private:
   void clear() noexcept;
@@ -32,9 +39,13 @@ class recording final : public gpu::recording {
                      const sdk::reporter& report);
   void find_copied(std::span<const gpu::command> commands);
   bitnet_status copy_from_host(const sdk::reporter& report);
+  void gather() const noexcept;
   CUdeviceptr address_of(const gpu::binding& b) const noexcept;
-  bitnet_status add(const gpu::command& one, const sdk::reporter& report);
-  bitnet_status add_kernel(const gpu::command& one, const sdk::reporter& report);
+  size_t count_joined(std::span<const gpu::command> commands) const;
+  grid grid_for(const gpu::command& one) const;
+  bitnet_status add(std::span<const gpu::command> joined, const sdk::reporter& report);
+  bitnet_status add_kernel(std::span<const gpu::command> joined, const sdk::reporter& report);
+  bitnet_status describe(const gpu::command& one, launch& values, const sdk::reporter& report);
   // launch::boxes of a kernel whose tile has some.
   bitnet_status describe_boxes(const gpu::command& one, const tile_form& tile, launch& values,
                                const sdk::reporter& report);
@@ -53,6 +64,7 @@ class recording final : public gpu::recording {
   const context& context_;
   const bool timed_;
   overlap& of_device_;
+  const std::shared_ptr<step_time> took_ = std::make_shared<step_time>(0);
   bool overlap_ = false;  // kernels may be launched while those before them compute
   bool beside_ = false;   // some are
   CUresult refused_ = CUDA_SUCCESS;
@@ -66,7 +78,13 @@ class recording final : public gpu::recording {
     bool kernels_only = true;
   };
   level before_, level_;
-  std::map<const device_buffer*, std::unique_ptr<device_buffer>> copied_;
+  // So many bytes of memory are gathered, and lie there in the two that follow: of the host, of the
+  // device.
+  struct gathered_part {
+    uint64_t bytes = 0, at = 0;
+  };
+  std::map<const device_buffer*, gathered_part> copied_;
+  std::unique_ptr<device_buffer> gathered_, facts_;
   std::vector<CUevent> clock_;  // before each command and behind the last, when timed
 };
 

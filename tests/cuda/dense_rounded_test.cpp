@@ -292,7 +292,7 @@ TEST(dense_rounded_table, who_computes_how_many_tokens) {
     SCOPED_TRACE(row.most);
     const gpu::kernel_spec spec = spec_of(gpu::kernel_id::linear_dense_rounded, row.format);
     kernel_form form;
-    ASSERT_TRUE(find_form(spec, false, form));
+    ASSERT_TRUE(find_form(spec, {}, form));
     uint32_t params[gpu::max_params] = {};
     const gpu::linear_dense_rounded_params p{0, 64, row.m, 32, 0, row.m};
     std::memcpy(params, &p, sizeof p);
@@ -305,7 +305,7 @@ TEST(dense_rounded_table, who_computes_how_many_tokens) {
   }
   kernel_form none;
   EXPECT_FALSE(
-      find_form(spec_of(gpu::kernel_id::linear_dense_rounded, BITNET_FORMAT_Q8_0), false, none));
+      find_form(spec_of(gpu::kernel_id::linear_dense_rounded, BITNET_FORMAT_Q8_0), {}, none));
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 
 #include "cuda_platform.hpp"
 #include "in_a_process.hpp"
+#include "kernel_table.hpp"
 #include "staging.hpp"
 #include "stand_in.hpp"
 
@@ -45,6 +46,24 @@ TEST(cuda_platform, a_device_that_can_be_used) {
   EXPECT_EQ(said(""), "opened");
   EXPECT_EQ(said("arch=91"), "opened");   // runs code of an older minor
   EXPECT_EQ(said("arch=130"), "opened");  // newer than any that is built: from PTX
+}
+// Each form that another kernel can stand in for is looked at, and what differs has its name told.
+TEST(cuda_platform, forms_with_other_bits_are_done_without) {
+  for (const std::string& form : optional_forms()) {
+    const std::string out = said(("wrong=" + form).c_str());
+    EXPECT_EQ(out, "[Stand-in (no GPU): " + form +
+                       " has other bits than the kernel that it stands in for, which is used "
+                       "instead; report it with the driver's version] opened");
+  }
+  // Plain kernels judge, and are the core's to test.
+  EXPECT_NE(said("wrong=linear_ternary_1").find("linear_ternary_few has"), std::string::npos);
+}
+// A form that waits for what never comes gives up.
+TEST(cuda_platform, forms_that_hang_are_done_without) {
+  const std::string out = said("lost_boxes=1");
+  for (const std::string& form : forms_by_warp_groups())
+    EXPECT_NE(out.find(form + " has other bits"), std::string::npos) << out;
+  EXPECT_TRUE(out.ends_with("opened")) << out;
 }
 TEST(cuda_platform, without_a_driver) {
   expect_words(said("", "libcuda-absent.so.1"),
@@ -87,7 +106,8 @@ std::string uploads(const char* settings, const std::vector<uint64_t>& sizes) {
   return said_in_a_process(settings, [&] {
     std::string out, log;
     const auto platform = open_platform(
-        usual_driver, [&](uint32_t, const std::string& line) { log += "[" + line + "]"; }, out);
+        usual_driver, [&](uint32_t, const std::string& line) { log += "[" + line + "]"; }, out,
+        {.checks = false});
     const auto calls = reinterpret_cast<decltype(&bitnet_stand_in_calls)>(
         dlsym(dlopen(usual_driver, RTLD_NOW | RTLD_NOLOAD), "bitnet_stand_in_calls"));
     bitnet_error error{};

@@ -209,6 +209,30 @@ TEST_F(ternary, groups_of_every_length) {
     for (const uint32_t tokens : {1u, 2u, 9u, 16u, 37u}) expect_exact(of, tokens, tokens);
 }
 
+// A warp takes eight blocks of four times four rows, and a group 32 blocks in a turn.
+TEST_F(ternary, one_token_of_groups) {
+  const shape rows[] = {
+      {"a block of each warp, one row", 4 * 1024, 1, 128, 32},
+      {"a turn and a block", 4096 + 128, 35, 128, 32},
+      {"two turns and a half block, a residual", 8192 + 64, 18, 64, 32, true},
+      {"groups of 32 end the row within a block", 4096 + 96, 17, 32, 32},
+      {"32 of the weights in three turns", 12288, 16, 32, 0},
+      {"32 of the weights, 64 activations", 4096 + 64, 20, 32, 64},
+      {"64 of the weights, 128 activations", 8192 + 128, 20, 64, 128},
+      {"one scale, a row of one block", 128, 16, 0, 128},
+      {"one scale, rows of three turns", 9216, 33, 0, 32, true},
+      {"96 weights to a factor: longer groups end within blocks", 4224, 21, 96, 32},
+      {"256 weights", 2560, 66, 256, 0},
+      {"256 weights, a residual, an odd number of groups", 8192 + 256, 31, 256, 0, true},
+      {"256 weights, 32 activations", 4608, 31, 256, 32},
+      {"512 weights", 4608, 15, 512, 0},
+      {"1024 weights", 5120, 17, 1024, 0},
+      {"width of Ternary Bonsai 27B", 5120, 33, 128, 0},
+  };
+  for (const shape& of : rows) expect_exact(of, 1, 1);
+  expect_exact({"several tokens, one by one", 2560, 40, 256, 0, true}, 3, 5);
+}
+
 // Where the device has sm_90's tensor cores; the larger tile where it has few processors.
 TEST_F(ternary, prompts_by_warp_groups) {
   const shape rows[] = {
@@ -224,6 +248,41 @@ TEST_F(ternary, prompts_by_warp_groups) {
   for (const shape& of : rows)
     for (const uint32_t tokens : {33u, 64u, 65u, 130u}) expect_exact(of, tokens, tokens);
   expect_exact({"a step of fewer tokens", 300, 300, 0, 0, true}, 70, 512);
+}
+
+// What stands in for forms that a device does without.
+TEST(ternary_table, who_stands_in) {
+  const struct {
+    shape of;
+    uint32_t tokens;
+    forms off;
+    const char* function;
+  } rows[] = {
+      {{"", 2560, 300, 0, 0}, 40, {"linear_ternary_wide"}, "linear_ternary_narrow"},
+      {{"", 2560, 300, 0, 0}, 40, {"linear_ternary_narrow"}, "linear_ternary_wide"},
+      {{"", 2560, 300, 0, 0}, 40, forms_by_warp_groups(), "linear_ternary_many"},
+      {{"", 2560, 300, 0, 0}, 20, {"linear_ternary_many"}, "linear_ternary_few"},
+      {{"", 2560, 300, 0, 0}, 8, {"linear_ternary_few"}, "linear_ternary_many"},
+      {{"", 2560, 300, 0, 0}, 40, optional_forms(), "linear_ternary_1"},
+      {{"", 2560, 300, 128, 32}, 1, {"linear_ternary_factored_one"}, "linear_ternary_factored"},
+      {{"", 2560, 300, 128, 32},
+       40,
+       {"linear_ternary_factored_many"},
+       "linear_ternary_factored_few"},
+      {{"", 2560, 300, 128, 32}, 40, optional_forms(), "linear_ternary_factored"},
+  };
+  for (const auto& row : rows) {
+    const gpu::kernel_spec spec = spec_of(row.of, row.tokens);
+    kernel_form form;
+    ASSERT_TRUE(find_form(spec, row.off, form));
+    uint32_t params[gpu::max_params] = {};
+    const gpu::linear_ternary_params p = params_of(row.of, 0, row.of.m);
+    std::memcpy(params, &p, sizeof p);
+    if (!has_warp_groups(90) && std::string(row.function).find("_1") == std::string::npos) continue;
+    const grid how = grid_of(form, spec, params, share(row.of.m, gpu::rows_of_group(spec)),
+                             share(row.tokens, spec.constants[2]), 1);
+    EXPECT_EQ(how.tiled ? how.tiled->function : form.function, row.function) << row.tokens;
+  }
 }
 
 // Which kernel runs, and how many groups of it.
@@ -248,11 +307,19 @@ TEST(ternary_table, who_computes_how_many_tokens) {
       {"half of the device", {"", 2560, 2560, 0, 0}, 512, "linear_ternary_wide", 10, 4, 80},
       {"less", {"", 2560, 2560, 0, 0}, 512, "linear_ternary_narrow", 20, 8, 81},
       {"groups, warp groups", {"", 2560, 129, 128, 0}, 40, "linear_ternary_factored_many", 2, 3, 1},
-      {"one token, groups", {"", 2560, 100, 128, 32}, 1, "linear_ternary_factored", 25, 1},
+      {"one token, groups", {"", 2560, 100, 128, 32}, 1, "linear_ternary_factored_one", 7, 1},
       {"a tile, groups", {"", 2560, 100, 128, 32}, 8, "linear_ternary_factored_few", 7, 1},
       {"many, groups", {"", 2560, 129, 128, 0}, 40, "linear_ternary_factored_many", 2, 3},
       {"groups of 40", {"", 2560, 100, 40, 0}, 8, "linear_ternary_factored", 25, 8},
-      {"groups of 256", {"", 2560, 100, 256, 0}, 40, "linear_ternary_factored", 25, 40},
+      {"groups of 256", {"", 2560, 100, 256, 0}, 40, "linear_ternary_factored_one", 7, 40},
+      {"one token, groups of 40", {"", 2560, 100, 40, 0}, 1, "linear_ternary_factored", 25, 1},
+      {"one token, groups of 1024",
+       {"", 2048, 100, 1024, 0},
+       1,
+       "linear_ternary_factored_one",
+       7,
+       1},
+      {"one token, groups of 2048", {"", 2048, 100, 2048, 0}, 1, "linear_ternary_factored", 25, 1},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.why);
@@ -260,7 +327,7 @@ TEST(ternary_table, who_computes_how_many_tokens) {
     kernel_form form;
     const bool warp_groups = row.processors != 0;
     if (warp_groups && !has_warp_groups(90)) continue;
-    ASSERT_TRUE(find_form(spec, warp_groups, form));
+    ASSERT_TRUE(find_form(spec, warp_groups ? forms{} : forms_by_warp_groups(), form));
     uint32_t params[gpu::max_params] = {};
     const gpu::linear_ternary_params p = params_of(row.of, 0, row.of.m);
     std::memcpy(params, &p, sizeof p);

@@ -67,11 +67,12 @@ class Cuda(support.Case):
         prompt = "The bird and the dog went to the park. " * 8
         words = ("run", "--device", "cuda", "--temp", "0", "-n", "4", "--json", "-p", prompt)
         by_tiles = self.ok(*words, env={"BITNET_CUDA_WARP_GROUPS": "off"}).json["tokens"]
-        for env in ({}, {"BITNET_STAND_IN": "processors=132"}, {"BITNET_STAND_IN": "wrong_groups=1"}):
-            with self.subTest(env):
-                told = self.ok(*words, env=env)
+        for setting, without in (("", 0), ("processors=132", 0), ("wrong_groups=1", 2), ("lost_boxes=1", 2),
+                                 ("wrong=linear_ternary_wide", 1)):
+            with self.subTest(setting):
+                told = self.ok(*words, env={"BITNET_STAND_IN": setting})
                 self.assertEqual(told.json["tokens"], by_tiles)
-                self.assertEqual("have other bits" in told.stderr, "wrong_groups=1" in env.values(), told.stderr)
+                self.assertEqual(told.stderr.count("has other bits"), without, told.stderr)
 
     def test_warp_groups_that_are_none_are_refused(self):
         result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"BITNET_CUDA_WARP_GROUPS": "yes"})

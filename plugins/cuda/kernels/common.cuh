@@ -22,6 +22,24 @@
   static __device__ __forceinline__ void name##_body(const bitnet::cuda::launch& l)
 #define BITNET_KERNEL_OF(name, groups) BITNET_KERNEL_BY(name, bitnet::cuda::group_threads, groups)
 #define BITNET_KERNEL(name) BITNET_KERNEL_OF(name, 4)
+// The same, of which several launches can be one, too: name_joined. The body also gets which of the
+// launch's groups it is.
+#define BITNET_KERNEL_JOINED(name, groups)                                                     \
+  static __device__ __forceinline__ void name##_body(const bitnet::cuda::launch& l,            \
+                                                     const bitnet::cuda::group_of_launch& me); \
+  BITNET_KERNEL_OF(name, groups) {                                                             \
+    name##_body(l, {blockIdx.x, gridDim.x});                                                   \
+  }                                                                                            \
+  extern "C" __global__ void __launch_bounds__(bitnet::cuda::group_threads, groups)            \
+      name##_joined(const __grid_constant__ bitnet::cuda::joined_launch l) {                   \
+    wait_for_kernels_before();                                                                 \
+    let_kernels_behind_begin();                                                                \
+    bitnet::cuda::group_of_launch me;                                                          \
+    const bitnet::cuda::launch mine = bitnet::cuda::launch_of_group(l, me);                    \
+    name##_body(mine, me);                                                                     \
+  }                                                                                            \
+  static __device__ __forceinline__ void name##_body(const bitnet::cuda::launch& l,            \
+                                                     const bitnet::cuda::group_of_launch& me)
 
 namespace bitnet::cuda {
 
@@ -33,6 +51,28 @@ __device__ inline uint32_t lane() {
 }
 __device__ inline uint32_t warp_of_group() {
   return threadIdx.x / warp;
+}
+
+// A group of threads among those of its launch, in x.
+struct group_of_launch {
+  uint32_t number, count;
+};
+// The launch that the group belongs to, but for boxes.
+__device__ inline launch launch_of_group(const joined_launch& l, group_of_launch& me) {
+  const bool second = blockIdx.x >= l.ends[0], third = blockIdx.x >= l.ends[1];
+  const uint32_t first = third ? l.ends[1] : second ? l.ends[0] : 0;
+  me = {blockIdx.x - first, (third ? l.ends[2] : second ? l.ends[1] : l.ends[0]) - first};
+  const auto mine = [&](auto of_launch) {
+    return third ? of_launch(l.of[2]) : second ? of_launch(l.of[1]) : of_launch(l.of[0]);
+  };
+  launch out;
+  for (uint32_t i = 0; i < 8; ++i)
+    out.memory[i] = mine([&](const launch& one) { return one.memory[i]; });
+  for (uint32_t i = 0; i < 5; ++i)
+    out.constants[i] = mine([&](const launch& one) { return one.constants[i]; });
+  for (uint32_t i = 0; i < 32; ++i)
+    out.params[i] = mine([&](const launch& one) { return one.params[i]; });
+  return out;
 }
 
 template <class T>
@@ -63,6 +103,10 @@ __device__ void each_x(uint64_t n, F f) {
 template <class F>
 __device__ void each_group(uint64_t n, F f) {
   for (uint64_t i = blockIdx.x; i < n; i += gridDim.x) f(static_cast<uint32_t>(i));
+}
+template <class F>
+__device__ void each_group(const group_of_launch& me, uint64_t n, F f) {
+  for (uint64_t i = me.number; i < n; i += me.count) f(static_cast<uint32_t>(i));
 }
 // Rows of axis y, and of both axes where a row has one group.
 template <class F>

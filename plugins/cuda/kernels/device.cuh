@@ -26,6 +26,10 @@ __device__ inline uint32_t f32_to_f16(float x) {
   return out;
 }
 
+// What was computed of x before is not thought to be the same from here on.
+__device__ inline void forget(uint32_t& x) {
+  asm volatile("" : "+r"(x));
+}
 // Products of four bytes without a sign and four with one, added to c.
 __device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
   int out;
@@ -161,16 +165,24 @@ __device__ inline void arrive_expecting([[maybe_unused]] phase_barrier* b,
                                shared_address(b)),
                            "r"(bytes) : "memory");)
 }
-// Until the phase of that parity has ended. What was copied for it is seen then.
-__device__ inline void wait_for_phase([[maybe_unused]] phase_barrier* b,
-                                      [[maybe_unused]] uint32_t parity) {
+// Whether the phase of that parity has ended; a thread may sleep a little before it says no. What
+// was copied for it is seen then.
+__device__ inline bool has_ended([[maybe_unused]] phase_barrier* b,
+                                 [[maybe_unused]] uint32_t parity) {
+  uint32_t out = 1;
   BITNET_SM90(asm volatile("{\n"
                            ".reg .pred ended;\n"
-                           "again:\n"
-                           "mbarrier.try_wait.parity.shared::cta.b64 ended, [%0], %1;\n"
-                           "@!ended bra again;\n"
-                           "}" : : "r"(shared_address(b)),
+                           "mbarrier.try_wait.parity.shared::cta.b64 ended, [%1], %2;\n"
+                           "selp.u32 %0, 1, 0, ended;\n"
+                           "}" : "=r"(out) : "r"(shared_address(b)),
                            "r"(parity) : "memory");)
+  return out != 0;
+}
+// Until it has. False: it had not at so many looks; 0: there is no limit.
+__device__ inline bool wait_for_phase(phase_barrier* b, uint32_t parity, uint32_t most_looks) {
+  for (uint32_t looks = 1; !has_ended(b, parity); ++looks)
+    if (looks == most_looks) return false;
+  return true;
 }
 // One thread has the engine copy the box of `map` that begins at byte x of row y; what lies past
 // the matrix is zeros. Its bytes count for the barrier's phase.

@@ -52,9 +52,31 @@ __device__ inline float norm_factor(const float* x, uint32_t k, float eps) {
   const exact_sum total = square_sum(x, k);
   return 1.0f / sqrtf((total.sum + total.lost) / static_cast<float>(k) + eps);
 }
+// The same of two rows at once: the steps of one fill the waits of the other.
+struct two_sums {
+  exact_sum of[2];
+};
+__device__ inline two_sums square_sums(const float* a, const float* b, uint32_t k) {
+  __shared__ two_sums of_warp[warps];
+  two_sums mine = {};
+  for (uint32_t i = threadIdx.x; i < k; i += threads) {
+    mine.of[0] = plus(mine.of[0], square(a[i]));
+    mine.of[1] = plus(mine.of[1], square(b[i]));
+  }
+  for (uint32_t d = warp / 2; d != 0; d /= 2)
+    for (exact_sum& one : mine.of)
+      one = plus(
+          one, {__shfl_xor_sync(every_lane, one.sum, d), __shfl_xor_sync(every_lane, one.lost, d)});
+  if (lane() == 0) of_warp[warp_of_group()] = mine;
+  __syncthreads();
+  mine = of_warp[0];
+  for (uint32_t w = 1; w < warps; ++w)
+    for (uint32_t i = 0; i < 2; ++i) mine.of[i] = plus(mine.of[i], of_warp[w].of[i]);
+  __syncthreads();
+  return mine;
+}
 // 1 / sqrt(sum(x^2) + eps)
-__device__ inline float inverse_length(const float* x, uint32_t k, float eps) {
-  const exact_sum total = square_sum(x, k);
+__device__ inline float inverse_length(const exact_sum& total, float eps) {
   return 1.0f / sqrtf(total.sum + total.lost + eps);
 }
 

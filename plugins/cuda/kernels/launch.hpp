@@ -17,8 +17,16 @@ struct launch {
   uint64_t memory[8];     // device addresses of the bindings, in the order of kernels.hpp
   uint32_t constants[5];  // those of the kernel's specification
   uint32_t params[32];    // words of its parameter struct
+  uint32_t most_looks;    // at a phase of a barrier before a thread gives up; 0: it never does
   // Of kernels whose tile has boxes: of the activations, and of the matrix.
   tensor_map boxes[2];
+};
+
+// Several launches of one kernel as one: those of their groups stand behind each other in x.
+inline constexpr uint32_t most_joined = 3;
+struct joined_launch {
+  launch of[most_joined];
+  uint32_t ends[most_joined];  // groups of each and those before it; the last counts for the rest
 };
 
 }  // namespace bitnet::cuda

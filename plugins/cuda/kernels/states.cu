@@ -75,30 +75,103 @@ BITNET_KERNEL(delta_gates) {
 
 namespace {
 
-// One token of column j of a head's state, which begins at `held`.
-__device__ void delta_column(float* held, uint32_t rows, uint32_t d_v, uint32_t j, bool nothing,
-                             float decay, float beta, float v, const float* keys,
-                             const float* queries, float& out) {
-  float sum = 0, result = 0;
-  for (uint32_t i = 0; i < rows; ++i) {
-    float& s = held[uint64_t{i} * d_v + j];
-    if (nothing) s = 0;
-    sum += keys[i] * (s * decay);
+// A column of a head's state, of which the rows lie `stride` numbers apart, and what a token does
+// to it. Keys and queries are the token's, normalised.
+class column_in_memory {
+ public:
+  static constexpr bool of_all_lanes = false;
+
+  __device__ column_in_memory(float* held, uint32_t rows, uint32_t stride)
+      : held_(held), rows_(rows), stride_(stride) {}
+
+  __device__ void begin(bool fresh) {
+    if (!fresh) return;
+    for (uint32_t i = 0; i < rows_; ++i) row(i) = 0;
   }
-  const float u = beta * (v - sum);
-  for (uint32_t i = 0; i < rows; ++i) {
-    float& s = held[uint64_t{i} * d_v + j];
-    const float now = s * decay + keys[i] * u;
-    s = now;
-    result += queries[i] * now;
+  __device__ float step(float decay, float beta, float v, const float* keys, const float* queries) {
+    float sum = 0, result = 0;
+    for (uint32_t i = 0; i < rows_; ++i) sum += keys[i] * (row(i) * decay);
+    const float u = beta * (v - sum);
+    for (uint32_t i = 0; i < rows_; ++i) {
+      const float now = row(i) * decay + keys[i] * u;
+      row(i) = now;
+      result += queries[i] * now;
+    }
+    return result;
   }
-  out = result;
+  __device__ void end() {}
+
+ private:
+  __device__ float& row(uint32_t i) { return held_[uint64_t{i} * stride_]; }
+
+  float* held_;
+  uint32_t rows_, stride_;
+};
+
+__device__ void load_four(const float* from, float (&out)[4]) {
+  const uint4 words = *reinterpret_cast<const uint4*>(from);
+  out[0] = bits_of<float>(words.x);
+  out[1] = bits_of<float>(words.y);
+  out[2] = bits_of<float>(words.z);
+  out[3] = bits_of<float>(words.w);
 }
 
-}  // namespace
+// The same, in registers from the first token of a run to its last. All lanes of a warp call: those
+// past the last column have it, too, and leave nothing.
+template <uint32_t rows>
+class column_in_registers {
+ public:
+  static constexpr bool of_all_lanes = true;
+
+  __device__ column_in_registers(float* held, uint32_t, uint32_t stride)
+      : held_(held), stride_(stride) {}
+
+  __device__ void begin(bool fresh) {
+    BITNET_UNROLL
+    for (uint32_t i = 0; i < rows; ++i) s_[i] = fresh ? 0.0f : held_[uint64_t{i} * stride_];
+  }
+  __device__ float step(float decay, float beta, float v, const float* keys, const float* queries) {
+    float sum = 0, result = 0;
+    BITNET_UNROLL
+    for (uint32_t i = 0; i < rows; i += 4) {
+      // Or what comes next would be read ahead, into more registers than there are.
+      if (i % 16 == 0) __syncwarp();
+      float k[4];
+      load_four(keys + i, k);
+      for (uint32_t e = 0; e < 4; ++e) {
+        s_[i + e] *= decay;
+        sum += k[e] * s_[i + e];
+      }
+    }
+    const float u = beta * (v - sum);
+    BITNET_UNROLL
+    for (uint32_t i = 0; i < rows; i += 4) {
+      if (i % 16 == 0) __syncwarp();
+      float k[4], q[4];
+      load_four(keys + i, k);
+      load_four(queries + i, q);
+      for (uint32_t e = 0; e < 4; ++e) {
+        s_[i + e] += k[e] * u;
+        result += q[e] * s_[i + e];
+      }
+    }
+    return result;
+  }
+  __device__ void end() {
+    forget(stride_);  // or the addresses would be kept in registers, too
+    BITNET_UNROLL
+    for (uint32_t i = 0; i < rows; ++i) held_[uint64_t{i} * stride_] = s_[i];
+  }
+
+ private:
+  float* held_;
+  uint32_t stride_;
+  float s_[rows];
+};
 
 // Constant 1: rows of the state of a head.
-BITNET_KERNEL(delta_rule) {
+template <class Column>
+__device__ void delta_rule_of(const launch& l) {
   const auto p = params_of<gpu::delta_rule_params>(l);
   const auto* x = memory_of<const float>(l, 1);
   const auto* gates = memory_of<const float>(l, 2);
@@ -111,30 +184,49 @@ BITNET_KERNEL(delta_rule) {
   auto* queries = static_cast<float*>(shared_memory());  // of the token, normalised
   float* keys = queries + d_k;
   const uint64_t width = 2 * uint64_t{p.n_k} * d_k + uint64_t{p.n_v} * p.d_v;
+  // Of token t: once the sums have met, the token before is done with.
+  const auto prepare = [&](uint32_t t, uint32_t key_head) {
+    const float* q = x + t * width + uint64_t{key_head} * d_k;
+    const float* k = q + uint64_t{p.n_k} * d_k;
+    const two_sums lengths = square_sums(q, k, d_k);
+    const float of_q = inverse_length(lengths.of[0], p.eps);
+    const float of_k = inverse_length(lengths.of[1], p.eps);
+    for (uint32_t i = threadIdx.x; i < d_k; i += threads) {
+      queries[i] = q[i] * of_q * p.scale;
+      keys[i] = k[i] * of_k;
+    }
+    __syncthreads();
+  };
   each_run(sequences, p.first, smaller(rows_of(l), p.last), [&](uint32_t begin, uint32_t after) {
     float* kept = state + uint64_t{states[sequences[begin]]} * p.state_words + p.element;
     each_group(uint64_t{p.n_v} * p.tiles, [&](uint32_t unit) {
-      const uint32_t head = unit / p.tiles, tile = unit % p.tiles;
+      const uint32_t head = unit / p.tiles, at = unit % p.tiles * threads + threadIdx.x;
       const uint32_t key_head = p.turns ? head % p.n_k : head / (p.n_v / p.n_k);
+      const uint32_t j = smaller(at, p.d_v - 1);
+      const bool has = at < p.d_v, computes = has || Column::of_all_lanes;
+      Column column(kept + uint64_t{head} * d_k * p.d_v + j, d_k, p.d_v);
+      if (computes) column.begin(positions[begin] == 0);
       for (uint32_t t = begin; t < after; ++t) {
-        const float* q = x + t * width + uint64_t{key_head} * d_k;
-        const float* k = q + uint64_t{p.n_k} * d_k;
-        const float* v = x + t * width + 2 * uint64_t{p.n_k} * d_k + uint64_t{head} * p.d_v;
-        float* out = y + (uint64_t{t} * p.n_v + head) * p.d_v;
-        const float of_q = inverse_length(q, d_k, p.eps);
-        const float of_k = inverse_length(k, d_k, p.eps);
-        // The sums met, so that the token before is done with.
-        for (uint32_t i = threadIdx.x; i < d_k; i += threads) {
-          queries[i] = q[i] * of_q * p.scale;
-          keys[i] = k[i] * of_k;
-        }
-        __syncthreads();
+        prepare(t, key_head);
+        if (!computes) continue;
         const float* gate = gates + 2 * uint64_t{t} * p.n_v + head;
-        const bool nothing = positions[begin] == 0 && t == begin;
-        for (uint32_t j = tile * threads + threadIdx.x; j < p.d_v; j += p.tiles * threads)
-          delta_column(kept + uint64_t{head} * d_k * p.d_v, d_k, p.d_v, j, nothing, gate[0],
-                       gate[p.n_v], v[j], keys, queries, out[j]);
+        const float v = x[t * width + 2 * uint64_t{p.n_k} * d_k + uint64_t{head} * p.d_v + j];
+        const float out = column.step(gate[0], gate[p.n_v], v, keys, queries);
+        if (has) y[(uint64_t{t} * p.n_v + head) * p.d_v + j] = out;
       }
+      if (has) column.end();
     });
   });
+}
+
+}  // namespace
+
+BITNET_KERNEL(delta_rule) {
+  delta_rule_of<column_in_memory>(l);
+}
+BITNET_KERNEL_OF(delta_rule_64, 3) {
+  delta_rule_of<column_in_registers<64>>(l);
+}
+BITNET_KERNEL_OF(delta_rule_128, 2) {
+  delta_rule_of<column_in_registers<128>>(l);
 }

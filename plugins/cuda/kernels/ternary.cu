@@ -12,21 +12,6 @@ namespace {
 
 constexpr uint32_t rows_each = 4;  // of the matrix that a warp takes together
 
-// Codes stay where they are in their bytes: what comes out is shifted, too.
-__device__ int dot16_in_place(const uint4& codes, uint32_t mask, const uint4& q, int sum) {
-  sum = dot4_of_unsigned(codes.x & mask, q.x, sum);
-  sum = dot4_of_unsigned(codes.y & mask, q.y, sum);
-  sum = dot4_of_unsigned(codes.z & mask, q.z, sum);
-  return dot4_of_unsigned(codes.w & mask, q.w, sum);
-}
-__device__ int sum16(const uint4& q, int sum) {
-  constexpr int one = ones;
-  sum = __dp4a(one, static_cast<int>(q.x), sum);
-  sum = __dp4a(one, static_cast<int>(q.y), sum);
-  sum = __dp4a(one, static_cast<int>(q.z), sum);
-  return __dp4a(one, static_cast<int>(q.w), sum);
-}
-
 // The product of one of the rows: lane i gets that of row i * rows_each / warp. Codes stay where
 // they are, with a sum for each place: shifts would be a quarter of all instructions. A lane's sums
 // are at most 192 * 128 for each of its k / 128 codes of a place: they fit as long as the product
@@ -60,10 +45,10 @@ __device__ void find_rows(const uint32_t* matrix, uint32_t row_words, uint32_t r
 
 }  // namespace
 
-BITNET_KERNEL(linear_ternary_1) {
+BITNET_KERNEL_JOINED(linear_ternary_1, 4) {
   const ternary_product of = ternary_product_of(l);
   constexpr uint32_t of_group = warps * rows_each, lanes_each = warp / rows_each;
-  each_group((uint64_t{of.p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
+  each_group(me, (uint64_t{of.p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
     const uint32_t r = unit * of_group + warp_of_group() * rows_each;
     if (r >= of.p.n_rows) return;  // all of a warp
     const uint4* row[rows_each];
@@ -95,6 +80,7 @@ __device__ float factored(const uint32_t* row, const uint32_t* q, uint32_t k,
                           const factor_groups& f, const float* of_shorter, const float* of_longer) {
   float inner = 0, sum = 0;
   const uint32_t groups = k / f.shorter;
+  uint32_t left = f.longer;  // elements of the longer group
   for (uint32_t first = 0; first < groups; first += warp) {
     const uint32_t mine = first + lane();
     float product = 0;
@@ -103,10 +89,12 @@ __device__ float factored(const uint32_t* row, const uint32_t* q, uint32_t k,
           static_cast<float>(dot_part(row, q, mine * f.shorter, f.shorter)) * of_shorter[mine];
     for (uint32_t i = 0; i < smaller(warp, groups - first); ++i) {
       inner += __shfl_sync(every_lane, product, i);
-      const uint32_t end = (first + i + 1) * f.shorter;
-      if (f.longer == 0 || end % f.longer != 0) continue;
-      sum += inner * of_longer[end / f.longer - 1];
+      if (f.longer == 0) continue;
+      left -= f.shorter;
+      if (left != 0) continue;
+      sum += inner * *of_longer++;
       inner = 0;
+      left = f.longer;
     }
   }
   return f.longer == 0 ? inner : sum;
@@ -135,7 +123,7 @@ BITNET_KERNEL(linear_ternary_factored) {
 
 // The bits of [rms_norm] (constant 2), act_quant, linear_ternary, [add], for steps of one row. Each
 // group quantises the row for itself.
-BITNET_KERNEL(bit_linear) {
+BITNET_KERNEL_JOINED(bit_linear, 4) {
   const auto p = params_of<gpu::bit_linear_params>(l);
   const auto* x = memory_of<const float>(l, 1);
   const auto* weight = memory_of<const float>(l, 2);
@@ -156,7 +144,7 @@ BITNET_KERNEL(bit_linear) {
     }
     __syncthreads();
     constexpr uint32_t of_group = warps * rows_each;
-    each_group((uint64_t{p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
+    each_group(me, (uint64_t{p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
       const uint32_t r = unit * of_group + warp_of_group() * rows_each;
       if (r >= p.n_rows) return;  // all of a warp
       const uint4* row[rows_each];

@@ -11,6 +11,27 @@ namespace bitnet::cuda {
 constexpr uint32_t codes_mask = 0x03030303u;
 constexpr uint32_t ones = 0x01010101u, minus_ones = 0xffffffffu;  // four bytes each
 
+// The product of sixteen codes where they stand in their bytes: it is as much larger, too.
+__device__ inline int dot16_in_place(const uint4& codes, uint32_t mask, const uint4& q, int sum) {
+  sum = dot4_of_unsigned(codes.x & mask, q.x, sum);
+  sum = dot4_of_unsigned(codes.y & mask, q.y, sum);
+  sum = dot4_of_unsigned(codes.z & mask, q.z, sum);
+  return dot4_of_unsigned(codes.w & mask, q.w, sum);
+}
+// What sixteen activations come to.
+__device__ inline int sum16(const uint4& q, int sum) {
+  constexpr int one = ones;
+  sum = __dp4a(one, static_cast<int>(q.x), sum);
+  sum = __dp4a(one, static_cast<int>(q.y), sum);
+  sum = __dp4a(one, static_cast<int>(q.z), sum);
+  return __dp4a(one, static_cast<int>(q.w), sum);
+}
+
+// Of a power of two.
+__device__ inline uint32_t log2_of(uint32_t x) {
+  return 31 - static_cast<uint32_t>(__clz(static_cast<int>(x)));
+}
+
 // What linear_ternary reads and writes.
 struct ternary_product {
   gpu::linear_ternary_params p;

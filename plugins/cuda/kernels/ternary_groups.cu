@@ -113,8 +113,13 @@ __device__ void few(const ternary_product& of, const factor_groups& f, uint32_t 
     if (block < blocks)  // all of a warp
       store_products(of, f, codes, q, factors, block, products + warp_of_group() * 4 * threads);
     __syncthreads();  // also: what was read two turns ago has been
-    for (uint32_t i = 0; i < of_block * warps && at * of_block + i < groups; ++i)
-      sum.add(products[(i / of_block * 4 + i % of_block) * threads + threadIdx.x], f);
+    uint32_t left = smaller(of_block * warps, groups - at * of_block);
+    for (uint32_t w = 0; left != 0; ++w) {
+      const uint32_t of_warp = smaller(of_block, left);
+      for (uint32_t i = 0; i < of_warp; ++i)
+        sum.add(products[(4 * w + i) * threads + threadIdx.x], f);
+      left -= of_warp;
+    }
   }
   const float value = f.longer == 0 ? sum.inner : sum.sum;
   of.put(token, mine, given == 0 ? value / of.s[of.token(token)] : value);

@@ -30,8 +30,9 @@ struct group_memory {
   uint8_t* stage_bytes;
   phase_barrier *filled, *emptied, *counted;  // of each stage; of a tile
   int* too_much;                              // of each token, for two tiles in turn
+  uint32_t most_looks;                        // launch::most_looks
 
-  __device__ group_memory() {
+  __device__ explicit group_memory(const launch& l) : most_looks(l.most_looks) {
     auto* memory = static_cast<uint8_t*>(shared_memory());
     stage_bytes = memory + (of_alignment - shared_address(memory) % of_alignment) % of_alignment;
     filled = reinterpret_cast<phase_barrier*>(stage_bytes + stages * Shape::stage);
@@ -44,6 +45,9 @@ struct group_memory {
                                     2 * Shape::tokens * sizeof(int);
   __device__ uint8_t* stage(uint32_t turn) const {
     return stage_bytes + turn % stages * Shape::stage;
+  }
+  __device__ bool wait(phase_barrier* b, uint32_t parity) const {
+    return wait_for_phase(b, parity, most_looks);
   }
   __device__ void begin() const {
     if (threadIdx.x == 0) {
@@ -68,7 +72,7 @@ __device__ void produce(const launch& l, const group_memory<Shape>& m, uint32_t 
                         uint32_t n, uint32_t turn) {
   for (uint32_t i = 0; i < n; ++i, ++turn) {
     const uint32_t at = turn % stages;
-    if (turn >= stages) wait_for_phase(m.emptied + at, parity_of(turn - stages));
+    if (turn >= stages && !m.wait(m.emptied + at, parity_of(turn - stages))) return;
     uint8_t* to = m.stage(turn);
     arrive_expecting(m.filled + at, Shape::stage);
     for (uint32_t box = 0; box < 2; ++box)
@@ -158,7 +162,7 @@ __device__ void release(phase_barrier* stage) {
   if (lane() == 0) arrive(stage);
 }
 
-// All of a row; what this thread counted.
+// All of a row; what this thread counted. Where the copies do not come, of what did.
 template <class Shape>
 __device__ int consume(const group_memory<Shape>& m, uint32_t n, uint32_t turn,
                        group_sums<Shape>& sums) {
@@ -166,10 +170,11 @@ __device__ int consume(const group_memory<Shape>& m, uint32_t n, uint32_t turn,
   block_codes<Shape> codes;
   fragments<Shape> even, odd;
   const auto read = [&](uint32_t block) { codes.read(m.stage(turn) + Shape::codes, block); };
-  wait_for_phase(m.filled + turn % stages, parity_of(turn));
+  bool filled = m.wait(m.filled + turn % stages, parity_of(turn));
+  if (!filled) return 0;
   read(0);
   even.make(codes, 0);
-  for (uint32_t i = 0; i < n; ++i) {
+  for (uint32_t i = 0; i < n && filled; ++i) {
     const uint8_t* stage = m.stage(turn);
     phase_barrier* emptied = m.emptied + turn % stages;
     multiply<Shape>(even, stage, sums, [&] { odd.make(codes, 1); });
@@ -182,7 +187,8 @@ __device__ int consume(const group_memory<Shape>& m, uint32_t n, uint32_t turn,
     multiply<Shape>(odd, stage + Shape::box + 64, sums, [&] {
       counted += count_share<Shape>(stage);
       if (i + 1 == n) return;
-      wait_for_phase(m.filled + turn % stages, parity_of(turn));
+      filled = m.wait(m.filled + turn % stages, parity_of(turn));
+      if (!filled) return;
       read(0);
       even.make(codes, 0);
     });
@@ -200,7 +206,7 @@ __device__ const int* share_counts(const group_memory<Shape>& m, uint32_t tile, 
   for (uint32_t d = shares / 2; d != 0; d /= 2) counted += __shfl_xor_sync(every_lane, counted, d);
   if (threadIdx.x % shares == 0) out[threadIdx.x / shares] = counted;
   release(m.counted);
-  wait_for_phase(m.counted, tile % 2);
+  m.wait(m.counted, tile % 2);
   return out;
 }
 
@@ -232,7 +238,7 @@ __device__ void each_tile(const ternary_product& of, Take take) {
 template <class Shape, uint32_t Registers>
 __device__ void multiply_by_warp_groups(const launch& l) {
   const ternary_product of = ternary_product_of(l);
-  const group_memory<Shape> m;
+  const group_memory<Shape> m(l);
   const auto n = static_cast<uint32_t>((of.stride * 4 + stage_elements - 1) / stage_elements);
   m.begin();
   // The same for all lanes, as the compiler can see.

@@ -13,6 +13,7 @@ struct tile_form {
   uint32_t shared_bytes;
   uint32_t threads = group_threads;
   bool boxes = false;  // launch::boxes are read: of tokens by 128 bytes, and of rows by 64
+  bool joins = false;  // several launches can be one
 };
 
 // Matrices with one scale.
@@ -35,6 +36,10 @@ inline constexpr tile_form wide_form = warp_group_form<256, 128, 4>;
 // With factors of groups.
 inline constexpr tile_form few_factored{16, 8, 2 * 4 * 4 * 16 * 8 * 4};  // two turns of four warps
 inline constexpr tile_form many_factored{128, 16, 0};
+// One token: of four warps eight blocks of it with factors, and two turns of what is found of 16
+// rows in 32 blocks.
+inline constexpr tile_form one_factored{
+    16, 1, 4 * 8 * (144 + 16) + 2 * 16 * (4 * 32 + 4) * 4, group_threads, false, true};
 
 // Dense matrices and rounded activations: two stages of 64 elements of each token.
 inline constexpr tile_form few_rounded{64, 16, 2 * 16 * 128};
@@ -45,6 +50,6 @@ static_assert(wide_form.shared_bytes <= 227 << 10 &&
               2 * (narrow_form.shared_bytes + 1024) <= 228 << 10);
 // What a launch may ask for on every device, without a word about it before.
 static_assert(many_tokens.shared_bytes <= 48 << 10 && few_factored.shared_bytes <= 48 << 10 &&
-              many_rounded.shared_bytes <= 48 << 10);
+              one_factored.shared_bytes <= 48 << 10 && many_rounded.shared_bytes <= 48 << 10);
 
 }  // namespace bitnet::cuda

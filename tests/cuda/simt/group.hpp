@@ -76,7 +76,8 @@ struct thread {
   multiplying multiplies;
   unsigned int barrier = 0;  // that it waits for, until this many phases have ended
   uint64_t phase = 0;
-  std::vector<uint64_t> phases;  // of every barrier: how many it saw end
+  bool gives_up = false, gave_up = false;  // where no thread can go on
+  std::vector<uint64_t> phases;            // of every barrier: how many it saw end
 };
 
 // A grid that runs, or has begun.
@@ -108,6 +109,7 @@ void see_wait(const char* what);
 // Of warp_groups.cpp, for the scheduler.
 void begin_warp_groups();                 // of a group that begins
 bool release_phases(unsigned int first);  // true if some lane of the warp goes on
+bool give_phases_up();                    // true if some thread goes on that may give up
 void meet_all_phases();                   // all threads are at a barrier of the group
 void see_thread_end();
 void see_group_end();

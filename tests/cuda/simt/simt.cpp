@@ -120,6 +120,7 @@ bool release_group() {
     phases |= !t.done && t.waits == meeting::phase;
   }
   if (!some) return false;
+  if (phases && give_phases_up()) return true;
   if (phases) give_up("no thread can go on", 0, count);
   if (!all) give_up("threads of a group meet at different barriers, or left", 0, count);
   meet_all_phases();

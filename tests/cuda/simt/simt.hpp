@@ -135,6 +135,10 @@ inline unsigned int atomicAdd(unsigned int* to, unsigned int more) {
 
 inline void __threadfence() {}
 
+inline int __clz(int x) {
+  return x == 0 ? 32 : __builtin_clz(static_cast<unsigned int>(x));
+}
+
 // Products of four bytes with a sign, added to c. Nearly all that matrices take goes into it.
 inline int __dp4a(int a, int b, int c) {
 #ifdef __SSE2__
@@ -180,6 +184,7 @@ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
   return static_cast<int>(sum);
 #endif
 }
+inline void forget(uint32_t&) {}
 inline bool from_sm80() {
   return simt::architecture >= 80;
 }

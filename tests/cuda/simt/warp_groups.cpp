@@ -12,6 +12,7 @@
 namespace simt {
 
 bool wrong_products = false;
+bool lost_boxes = false;
 
 namespace {
 
@@ -93,6 +94,7 @@ void arrive_in_memory(const box& one) {
 // True if the phase that runs ends, or can since somebody waits for it.
 bool end_phase(barrier& b) {
   if (b.left != 0 || bytes_on_the_way(b) != b.bytes) return false;
+  if (lost_boxes && !b.boxes.empty()) return false;
   for (const box& one : b.boxes) arrive_in_memory(one);
   b.boxes.clear();
   b.left = b.arrivals;
@@ -163,7 +165,7 @@ void come_to_barrier(uint64_t* b, uint32_t bytes, int line) {
   if (mine.bytes == 0) end_phase(mine);
 }
 
-void await_phase(uint64_t* b, uint32_t parity, int line) {
+bool await_phase(uint64_t* b, uint32_t parity, bool gives_up, int line) {
   see_word("wait for phases", line);
   barrier& mine = find_barrier(b, line);
   thread& t = now->threads[now->running];
@@ -173,11 +175,24 @@ void await_phase(uint64_t* b, uint32_t parity, int line) {
     t.barrier = index_of(mine);
     t.phase = mine.phase + 1;
     t.waits = meeting::phase;
+    t.gives_up = gives_up;
     leave();
+    if (t.gave_up) return t.gave_up = false;
     saw(t, t.barrier, t.phase);
-    return;
+    return true;
   }
   saw(t, index_of(mine), mine.phase);
+  return true;
+}
+
+bool give_phases_up() {
+  bool some = false;
+  for (thread& t : now->threads) {
+    if (t.done || t.waits != meeting::phase || !t.gives_up) continue;
+    t.waits = meeting::none;
+    t.gave_up = some = true;
+  }
+  return some;
 }
 
 bool release_phases(unsigned int first) {
@@ -244,6 +259,7 @@ void meet_all_phases() {
 }
 
 void see_group_end() {
+  if (lost_boxes) return;  // who does not wait for them to the end has not what others have, either
   for (const barrier& b : now->barriers)
     if (!b.boxes.empty()) give_up("a group ends and boxes have not arrived", b.maker, 1);
   for (size_t w = 0; w < now->positions.size(); ++w)

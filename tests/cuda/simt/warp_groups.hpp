@@ -27,7 +27,7 @@ uint32_t address_in_group(const void* p, int line);
 void make_barrier(uint64_t* b, uint32_t arrivals, int line);
 void show_made_barriers(int line);
 void come_to_barrier(uint64_t* b, uint32_t bytes, int line);
-void await_phase(uint64_t* b, uint32_t parity, int line);
+bool await_phase(uint64_t* b, uint32_t parity, bool gives_up, int line);
 void copy_box_later(void* to, const bitnet::cuda::tensor_map& map, uint32_t x, uint32_t y,
                     uint64_t* b, int line);
 void multiply_later(int* c, const uint32_t* a, uint64_t b, uint32_t columns, int line);
@@ -36,6 +36,7 @@ void close_batch(int line);
 void await_batches(uint32_t left, int line);
 
 extern bool wrong_products;  // for tests: one sum of each is off by one
+extern bool lost_boxes;      // and: no box arrives
 
 }  // namespace simt
 
@@ -55,8 +56,9 @@ inline void arrive(phase_barrier* b, int line = __builtin_LINE()) {
 inline void arrive_expecting(phase_barrier* b, uint32_t bytes, int line = __builtin_LINE()) {
   simt::come_to_barrier(b, bytes, line);
 }
-inline void wait_for_phase(phase_barrier* b, uint32_t parity, int line = __builtin_LINE()) {
-  simt::await_phase(b, parity, line);
+inline bool wait_for_phase(phase_barrier* b, uint32_t parity, uint32_t most_looks = 0,
+                           int line = __builtin_LINE()) {
+  return simt::await_phase(b, parity, most_looks != 0, line);
 }
 inline void copy_box(void* to, const bitnet::cuda::tensor_map& map, uint32_t x, uint32_t y,
                      phase_barrier* b, int line = __builtin_LINE()) {

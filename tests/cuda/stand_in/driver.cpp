@@ -21,6 +21,10 @@ settings read_settings() {
     left.remove_prefix(std::min(left.size(), item.size() + 1));
     const std::string_view key = item.substr(0, item.find('='));
     const std::string_view value = item.substr(std::min(item.size(), key.size() + 1));
+    if (key == "wrong") {
+      out.wrong = value;
+      continue;
+    }
     uint64_t number = 0;
     if (std::from_chars(value.data(), value.data() + value.size(), number).ec != std::errc())
       give_up("BITNET_STAND_IN has '%s'", std::string(item).c_str());
@@ -40,6 +44,8 @@ settings read_settings() {
                  {"at_once", &out.at_once},
                  {"processors", &out.processors},
                  {"wrong_groups", &out.wrong_groups},
+                 {"lost_boxes", &out.lost_boxes},
+                 {"tell", &out.tell},
                  {"launch", &out.launch},
                  {"pinned", &out.pinned}};
     bool known = key == "memory" || key == "fail";

@@ -158,9 +158,11 @@ namespace {
 class kernel_run {
  public:
   explicit kernel_run(const node& n) : node_(&n) {
-    for (const uint64_t at : n.arguments.memory)
-      if (at != 0) objects().check_memory(at, 4, n.run->name.c_str());
+    for (const bitnet::cuda::launch& one : n.arguments.of)
+      for (const uint64_t at : one.memory)
+        if (at != 0) objects().check_memory(at, 4, n.run->name.c_str());
     simt::wrong_products = wanted().wrong_groups != 0;
+    simt::lost_boxes = wanted().lost_boxes != 0;
     simt::architecture = wanted().code == 0 ? wanted().arch : wanted().code;
   }
   void begin() { begun_.emplace(call, node_, how()); }
@@ -169,12 +171,20 @@ class kernel_run {
       begun_->finish();
     else
       simt::run(call, node_, how());
+    if (node_->run->name != wanted().wrong) return;
+    uint64_t written = 0;
+    for (const uint64_t at : node_->arguments.of[0].memory)
+      if (at != 0) written = at;
+    *reinterpret_cast<uint32_t*>(written) ^= 1;
   }
 
  private:
   static void call(const void* n) {
     const auto& one = *static_cast<const node*>(n);
-    one.run->run(one.arguments);
+    if (one.run->joined)
+      reinterpret_cast<joined_function>(one.run->run)(one.arguments);
+    else
+      reinterpret_cast<kernel_function>(one.run->run)(one.arguments.of[0]);
   }
   simt::grid how() const {
     return {{node_->groups_x, node_->groups_y, 1},

@@ -74,6 +74,7 @@ class worker {
 worker& jobs();
 
 using kernel_function = void (*)(bitnet::cuda::launch);
+using joined_function = void (*)(bitnet::cuda::joined_launch);
 
 struct stream {
   uint64_t last = 0;
@@ -85,7 +86,8 @@ struct event {
 };
 struct function {
   std::string name;
-  kernel_function run;
+  void* run;                            // a kernel_function
+  bool joined;                          // or a joined_function
   unsigned int most_shared = 48 << 10;  // what a launch may ask for
 };
 struct module {
@@ -93,7 +95,7 @@ struct module {
 };
 struct node {
   const function* run = nullptr;
-  bitnet::cuda::launch arguments{};
+  bitnet::cuda::joined_launch arguments{};  // or its first launch alone
   unsigned int groups_x = 1, groups_y = 1, threads = 1, shared_bytes = 0;
   uint64_t from = 0, to = 0, bytes = 0;  // of a copy
   event* clock = nullptr;

@@ -2,8 +2,11 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <atomic>
+#include <cstdio>
 #include <cstring>
+#include <string_view>
 
 #include "calls.hpp"
 #include "warp_groups.hpp"
@@ -107,10 +110,10 @@ CUresult cuModuleGetFunction(CUfunction* out, CUmodule handle, const char* name)
   Dl_info me{};
   dladdr(reinterpret_cast<void*>(cuModuleGetFunction), &me);
   void* self = dlopen(me.dli_fname, RTLD_NOW | RTLD_NOLOAD);
-  auto* found = reinterpret_cast<kernel_function>(dlsym(self, name));
+  void* found = dlsym(self, name);
   dlclose(self);
   if (!found) return CUDA_ERROR_NOT_FOUND;
-  auto* made = new function{name, found};
+  auto* made = new function{name, found, std::string_view(name).ends_with("_joined")};
   from->functions.push_back(made);
   objects().add(made, kind::function);
   *out = reinterpret_cast<CUfunction>(made);
@@ -266,7 +269,8 @@ CUresult cuGraphAddKernelNode(CUgraphNode* out, CUgraph handle, const CUgraphNod
     return CUDA_ERROR_INVALID_VALUE;
   node* made = add_node(out, handle, after, count, __func__);
   made->run = run;
-  std::memcpy(&made->arguments, what->kernelParams[0], sizeof made->arguments);
+  std::memcpy(&made->arguments, what->kernelParams[0],
+              run->joined ? sizeof made->arguments : sizeof made->arguments.of[0]);
   made->groups_x = what->gridDimX;
   made->groups_y = what->gridDimY;
   made->threads = what->blockDimX;
@@ -314,6 +318,14 @@ CUresult cuGraphAddDependencies_v2(CUgraph handle, const CUgraphNode* from, cons
 CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph handle, unsigned long long) {
   STAND_IN_BEGIN_IN_CONTEXT();
   const auto* of = static_cast<graph*>(as(handle, kind::graph, __func__));
+  if (wanted().tell != 0) {
+    const auto kernels =
+        std::count_if(of->nodes.begin(), of->nodes.end(), [](const node* n) { return n->run; });
+    const auto copies = std::count_if(of->nodes.begin(), of->nodes.end(),
+                                      [](const node* n) { return n->bytes != 0; });
+    std::fprintf(stderr, "stand-in: a graph of %d kernels and %d copies\n",
+                 static_cast<int>(kernels), static_cast<int>(copies));
+  }
   uint64_t found[2] = {};
   for (const node* n : of->nodes)
     for (const node::edge& e : n->after) ++found[e.beside ? 1 : 0];

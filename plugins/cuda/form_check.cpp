@@ -1,0 +1,224 @@
+#include "form_check.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+namespace bitnet::cuda {
+namespace {
+
+constexpr uint64_t patience_ns = 10'000'000'000;
+// Looks at a barrier before a form gives up. Each sleeps up to some microseconds.
+constexpr uint32_t most_looks = 1u << 16;
+
+// Words that differ from their neighbours, as far as the mask lets them.
+std::vector<uint32_t> words_of(uint64_t count, uint32_t mask) {
+  std::vector<uint32_t> out(count);
+  uint32_t state = 1;
+  for (uint32_t& word : out) {
+    state = state * 1664525u + 1013904223u;
+    word = (state ^ state >> 16) & mask;
+  }
+  return out;
+}
+// Numbers from 1/8 to 2 in eighths, with either sign.
+std::vector<uint32_t> floats_of(uint64_t count) {
+  std::vector<uint32_t> out = words_of(count, 31);
+  for (uint32_t& word : out) {
+    const float x = (static_cast<float>(word % 16) + 1) * (word < 16 ? 0.125f : -0.125f);
+    std::memcpy(&word, &x, sizeof word);
+  }
+  return out;
+}
+
+// A command, and what its memory has before: the header, then what the kernel is bound to. The last
+// `written` are what comes out.
+struct trial {
+  gpu::kernel_spec spec;
+  std::vector<std::vector<uint32_t>> memory;
+  std::vector<uint32_t> params;
+  uint32_t written = 1, groups_x = 1, groups_y = 1;
+
+  template <class Params>
+  void set(const Params& p) {
+    params.resize(sizeof p / 4);
+    std::memcpy(params.data(), &p, sizeof p);
+  }
+};
+
+// Codes of the matrix are 0 and 1 in one place, 0 and 2 in the next.
+trial product(uint32_t k, uint32_t rows, uint32_t tokens, uint32_t own, uint32_t given) {
+  const bool factors = own != 0 || given != 0;
+  const auto row_words = static_cast<uint32_t>(gpu::row_words(BITNET_FORMAT_TERNARY2, k));
+  trial out;
+  // Groups of so many threads, who find sums by 32, for four tokens and four rows.
+  out.spec = {gpu::kernel_id::linear_ternary,
+              {group_threads, factors ? 1u : 32u, std::min(tokens, 4u), 4, given}};
+  out.memory = {{tokens, 0, 0, 0},
+                words_of(tokens * gpu::i8_row_words(k), ~0u),
+                floats_of(uint64_t{tokens} * (given == 0 ? 1 : k / given)),
+                words_of(uint64_t{rows} * row_words, 0x99669966u),
+                floats_of(own == 0 ? 1 : uint64_t{rows} * (k / own)),
+                {0},  // nothing is added
+                std::vector<uint32_t>(uint64_t{rows} * tokens)};
+  out.set(gpu::linear_ternary_params{0, k, rows, row_words, 0, rows, own, 0});
+  out.groups_x = factors ? (rows + 3) / 4 : (rows + 15) / 16;
+  out.groups_y = (tokens + 3) / 4;
+  return out;
+}
+
+trial rounded(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens) {
+  trial out;
+  out.spec = {gpu::kernel_id::linear_dense_rounded, {group_threads, 32, 4, format, 0}};
+  // Ones, or 1.5, in either format; the factor that each row ends in.
+  const uint32_t one = format == BITNET_FORMAT_F16 ? 0x3c003e00u : 0x3f803fc0u;
+  std::vector<uint32_t> x = words_of(tokens * gpu::rounded_row_words(k), 0x80008000u);
+  for (uint32_t& word : x) word ^= one;
+  for (uint32_t t = 1; t <= tokens; ++t) x[t * gpu::rounded_row_words(k) - 4] = 0x3f800000u;
+  std::vector<uint32_t> matrix = words_of(uint64_t{rows} * (k / 2), 0x80008000u);
+  for (uint32_t& word : matrix) word ^= one;
+  out.memory = {{tokens, 0, 0, 0},
+                std::move(x),
+                std::move(matrix),
+                std::vector<uint32_t>(uint64_t{rows} * tokens)};
+  out.set(gpu::linear_dense_rounded_params{0, k, rows, k / 2, 0, rows});
+  out.groups_x = (rows + 3) / 4;
+  out.groups_y = (tokens + 3) / 4;
+  return out;
+}
+
+// Two sequences, of which one begins.
+trial delta(uint32_t rows) {
+  constexpr uint32_t tokens = 5, heads = 2, columns = 40;
+  const uint32_t state_words = heads * rows * columns;
+  std::vector<uint32_t> gates = floats_of(uint64_t{tokens} * 2 * heads);
+  for (uint32_t& one : gates) one &= 0x7fffffffu;
+  trial out;
+  out.spec = {gpu::kernel_id::delta_rule, {group_threads, rows, 0, 0, 0}};
+  out.memory = {{tokens, 0, 0, 0},
+                floats_of(uint64_t{tokens} * (2 * rows + heads * columns)),
+                std::move(gates),
+                {7, 8, 9, 0, 1},
+                {0, 0, 0, 1, 1},
+                {1, 0},
+                floats_of(uint64_t{2} * state_words),
+                std::vector<uint32_t>(uint64_t{tokens} * heads * columns)};
+  out.written = 2;
+  out.set(
+      gpu::delta_rule_params{0, 0, state_words, 1, heads, columns, 0, 1, 0.25f, 1e-6f, 0, tokens});
+  out.groups_x = heads;
+  out.groups_y = 2;
+  return out;
+}
+
+// What is computed by each of some forms, and by what is left without any.
+struct look {
+  std::vector<const char*> forms;
+  trial of;
+};
+std::vector<look> all_looks(const gpu::facts& about) {
+  std::vector<look> out;
+  out.push_back({{"linear_ternary_few", "linear_ternary_many"}, product(384, 70, 40, 0, 0)});
+  // Rows of both warp groups of the wide form, more columns than the narrow one has, and more
+  // stages than there are at once; all of which end within a tile.
+  out.push_back({{"linear_ternary_narrow", "linear_ternary_wide"},
+                 product((stages + 1) * stage_elements, 140, 66, 0, 0)});
+  // Of each length of groups that has code of its own, and of longer groups within and past a
+  // block.
+  for (const auto& [own, given] : {std::pair{128u, 32u}, {32u, 128u}, {64u, 0u}, {0u, 128u}})
+    out.push_back({{"linear_ternary_factored_few", "linear_ternary_factored_many",
+                    "linear_ternary_factored_one"},
+                   product(384, 24, 20, own, given)});
+  // More blocks than a group of threads takes in a turn.
+  for (const auto& [own, given] : {std::pair{128u, 32u}, {256u, 0u}})
+    out.push_back({{"linear_ternary_factored_one"}, product(4608, 20, 1, own, given)});
+  out.push_back({{"linear_dense_rounded_f16_many"}, rounded(BITNET_FORMAT_F16, 192, 130, 70)});
+  if ((about.precisions >> BITNET_PRECISION_BF16 & 1) != 0)
+    out.push_back({{"linear_dense_rounded_bf16_many"}, rounded(BITNET_FORMAT_BF16, 192, 130, 70)});
+  out.push_back({{"delta_rule_64"}, delta(64)});
+  out.push_back({{"delta_rule_128"}, delta(128)});
+  return out;
+}
+
+class bench {
+ public:
+  bench(device& on, const sdk::reporter& report) : on_(on), report_(report) {}
+
+  // By the kernel that there is without the forms of `off`.
+  bitnet_status compute(const trial& of, const forms& off, std::vector<uint32_t>& out) {
+    std::unique_ptr<gpu::kernel> made;
+    if (bitnet_status s = on_.make_kernel(of.spec, off, made, report_); sdk::failed(s)) return s;
+    static_cast<kernel&>(*made).most_looks = most_looks;
+    std::vector<std::unique_ptr<gpu::buffer>> memory;
+    gpu::command one;
+    one.run = made.get();
+    one.params = of.params;
+    one.groups_x = of.groups_x;
+    one.groups_y = of.groups_y;
+    for (const std::vector<uint32_t>& words : of.memory) {
+      auto& buffer = memory.emplace_back();
+      const uint64_t bytes = 4 * words.size();
+      if (bitnet_status s = on_.allocate(bytes, gpu::placement::device, buffer, report_);
+          sdk::failed(s))
+        return s;
+      if (bitnet_status s = on_.upload(*buffer, 0, words.data(), bytes, report_); sdk::failed(s))
+        return s;
+      one.bindings.push_back({buffer.get(), 0, bytes});
+    }
+    if (bitnet_status s = run(one); sdk::failed(s)) return s;
+    out.clear();
+    for (uint64_t i = memory.size() - of.written; i < memory.size(); ++i) {
+      const uint64_t begin = out.size(), bytes = memory[i]->size();
+      out.resize(begin + bytes / 4);
+      if (bitnet_status s = on_.download(*memory[i], 0, out.data() + begin, bytes, report_);
+          sdk::failed(s))
+        return s;
+    }
+    return BITNET_OK;
+  }
+
+ private:
+  bitnet_status run(const gpu::command& one) {
+    std::unique_ptr<gpu::recording> recorded;
+    std::unique_ptr<gpu::queue> queue;
+    if (bitnet_status s = on_.record({&one, 1}, false, recorded, report_); sdk::failed(s)) return s;
+    if (bitnet_status s = on_.make_queue(queue, report_); sdk::failed(s)) return s;
+    if (bitnet_status s = queue->submit(*recorded, 1, report_); sdk::failed(s)) return s;
+    return queue->wait(1, patience_ns, report_);
+  }
+
+  device& on_;
+  const sdk::reporter& report_;
+};
+
+bool has(const forms& some, const std::string& one) {
+  return std::find(some.begin(), some.end(), one) != some.end();
+}
+forms all_but(const std::string& one) {
+  forms out = optional_forms();
+  std::erase(out, one);
+  return out;
+}
+
+}  // namespace
+
+bitnet_status check_forms(device& on, const forms& off, std::vector<form_fault>& found,
+                          const sdk::reporter& report) {
+  bench computing(on, report);
+  forms known = off;
+  for (const look& one : all_looks(on.describe())) {
+    std::vector<uint32_t> wanted, y;
+    for (const char* form : one.forms) {
+      if (has(known, form)) continue;
+      if (wanted.empty())
+        if (bitnet_status s = computing.compute(one.of, optional_forms(), wanted); sdk::failed(s))
+          return s;
+      if (bitnet_status s = computing.compute(one.of, all_but(form), y); sdk::failed(s)) return s;
+      if (y == wanted) continue;
+      known.emplace_back(form);
+      found.push_back({form, "has other bits than the kernel that it stands in for"});
+    }
+  }
+  return BITNET_OK;
+}
+
+}  // namespace bitnet::cuda

@@ -1,0 +1,296 @@
+// linear_ternary with factors of groups for one token at a time, bit for bit. The shorter groups
+// have 32, 64, 128, 256, 512 or 1024 elements.
+//
+// A group of threads takes 16 rows of the matrix, and its four warps blocks of 128 elements of
+// them: eight blocks on end each, in turns. A lane takes one block, four rows of it, so that what
+// it reads of the token serves four products. The token's blocks lie in shared memory of the warp,
+// padded so that eight lanes read from different banks. What lanes find goes through shared memory
+// to one thread for each row, which adds it up in ascending order.
+
+#include "group.cuh"
+#include "ternary.cuh"
+#include "tiles.hpp"
+
+using namespace bitnet::cuda;
+namespace gpu = bitnet::gpu;
+
+namespace {
+
+constexpr uint32_t rows_each = 4;                           // that a lane takes
+constexpr uint32_t of_warp = 8, of_turn = warps * of_warp;  // blocks
+constexpr tile_form form = one_factored;
+static_assert(form.rows == rows_each * (warp / of_warp) && form.tokens == 1);
+
+// A block of the token.
+struct block_of_token {
+  uint4 codes[8];
+  uint4 less;  // of each quarter: what codes give too much, where they stand in their bytes; < 0
+};
+// What one warp keeps of the token: its blocks of this turn.
+struct warp_memory {
+  block_of_token blocks[of_warp];
+  uint4 factors[of_warp];  // f32 of the token, for each quarter
+};
+// What lanes have found: values of a row in ascending order, up to four for each block, in two
+// turns. Rows are padded by four words, so that eight threads read from different banks.
+constexpr uint32_t values_of_row = 4 * of_turn + 4;
+struct group_memory {
+  warp_memory of[warps];
+  float values[2][form.rows][values_of_row];
+};
+static_assert(form.shared_bytes == sizeof(group_memory));
+
+// Where the codes of its rows begin, by 16 bytes of the matrix, and their factors.
+struct lane_rows {
+  uint32_t codes[rows_each], factors[rows_each];
+};
+// A lane's block of a row, with factors of the matrix where a value or a product ends that is
+// multiplied by one. Those of a turn stay where they are until the next turn's are read.
+template <uint32_t quarters>
+struct lane_block {
+  uint4 codes[2];
+  float factors[4 / quarters];
+};
+// What a lane brings of the token: a quarter of a block, and its factor.
+struct quarter_of_token {
+  uint4 codes[2];
+  float factor;
+};
+
+// What is added up of a row: what longer groups come to, where they end within a block, and else
+// the products of shorter ones.
+struct value_form {
+  bool nested;     // values are of longer groups
+  bool left_open;  // longer groups are made of values
+  uint32_t shift;  // a value is of so many elements: 1 << shift
+  uint32_t mask;   // and ends, in its block, where none of these bits is set
+
+  __device__ explicit value_form(const factor_groups& f)
+      : nested(f.longer == 32 || f.longer == 64 || f.longer == 128),
+        left_open(f.longer != 0 && !nested),
+        shift(log2_of(nested ? f.longer : f.shorter)),
+        mask(smaller(1u << shift, 128) - 1) {}
+};
+
+// What a thread has of its row, while warps go along it.
+struct adding {
+  float inner, outer;
+  uint32_t left;           // elements of the longer group
+  const float* of_longer;  // the factor of that
+};
+
+__device__ group_memory& memory_of_group() {
+  return *static_cast<group_memory*>(shared_memory());
+}
+// The block that a lane multiplies in the turn that begins with block `at`.
+__device__ uint32_t block_of_lane(uint32_t at) {
+  return at + warp_of_group() * of_warp + lane() % of_warp;
+}
+__device__ uint32_t word_of(const uint4& words, uint32_t i) {
+  return i == 0 ? words.x : i == 1 ? words.y : i == 2 ? words.z : words.w;
+}
+
+__device__ void load_four(const float* from, float (&out)[4]) {
+  const uint4 words = *reinterpret_cast<const uint4*>(from);
+  for (uint32_t i = 0; i < 4; ++i) out[i] = bits_of<float>(word_of(words, i));
+}
+
+template <class T>
+__device__ void put_word(uint4& words, uint32_t i, T value) {
+  static_assert(sizeof value == 4);
+  memcpy(reinterpret_cast<char*>(&words) + 4 * i, &value, 4);
+}
+
+class one_token {
+ public:
+  __device__ one_token(const ternary_product& of, uint32_t given)
+      : of_(of),
+        f_(factor_groups_of(of, given)),
+        given_(given),
+        values_(f_),
+        blocks_(of.p.row_words / 8),
+        given_shift_(given == 0 ? 0 : log2_of(given)),
+        own_shift_(log2_of(f_.rows_first ? f_.shorter : f_.longer)),
+        own_mask_(smaller(1u << own_shift_, 128) - 1) {}
+
+  __device__ uint32_t shorter() const { return f_.shorter; }
+
+  // Rows [r, r + form.rows) of token t, in groups of so many quarters of a block, or of blocks.
+  // `turn` goes on from call to call.
+  template <uint32_t quarters>
+  __device__ void compute(uint32_t r, uint64_t t, uint32_t& turn) const {
+    lane_rows rows;
+    BITNET_UNROLL
+    for (uint32_t i = 0; i < rows_each; ++i) {
+      const uint32_t row = smaller(r + lane() / of_warp * rows_each + i, of_.p.n_rows - 1);
+      rows.codes[i] = row * (of_.p.row_words / 4);
+      rows.factors[i] = (of_.p.first_row + row) * f_.of_row;
+    }
+    const auto* q = reinterpret_cast<const uint4*>(of_.codes_of(t));
+    const float* of_token = f_.token(of_, t);
+    adding sum = {0, 0, f_.longer, f_.row(of_, r + smaller(lane(), form.rows - 1))};
+    lane_block<quarters> blocks[rows_each] = {};
+    BITNET_UNROLL
+    for (uint32_t i = 0; i < rows_each; ++i) read_block(rows, i, block_of_lane(0), blocks[i]);
+    quarter_of_token next = {};
+    read_quarter(q, of_token, 0, next);
+    BITNET_NO_UNROLL
+    for (uint32_t at = 0; at < blocks_; at += of_turn, turn ^= 1) {
+      warp_memory& mine = memory_of_group().of[warp_of_group()];
+      keep(next, mine);
+      read_quarter(q, of_token, at + of_turn, next);
+      if (at + warp_of_group() * of_warp < blocks_)  // all of a warp
+        multiply<quarters>(rows, at, mine, blocks, memory_of_group().values[turn]);
+      __syncthreads();  // also: what was read two turns ago has been
+      if (adds()) add(memory_of_group().values[turn][lane()], at, sum);
+    }
+    if (!adds()) return;
+    const float value = values_.left_open ? sum.outer : sum.inner;
+    of_.put(t, r + lane(), given_ == 0 ? value / of_.s[of_.token(t)] : value);
+  }
+
+ private:
+  // Whether the thread adds up what is found of a row.
+  __device__ static bool adds() { return warp_of_group() == warps - 1 && lane() < form.rows; }
+
+  template <uint32_t quarters>
+  __device__ void read_block(const lane_rows& rows, uint32_t i, uint32_t block,
+                             lane_block<quarters>& out) const {
+    if (block >= blocks_) return;
+    const auto* row = reinterpret_cast<const uint4*>(of_.matrix) + rows.codes[i];
+    out.codes[0] = row[2 * block];
+    out.codes[1] = row[2 * block + 1];
+    if (!f_.rows_first && !values_.nested) return;
+    BITNET_UNROLL
+    for (uint32_t group = 0; group < 4 / quarters; ++group) {
+      const uint32_t end = (group + 1) * quarters * 32, last = 128 * block + end - 32;
+      if ((end & own_mask_) != 0 || last >= of_.p.k) continue;
+      out.factors[group] = of_.scales[rows.factors[i] + (last >> own_shift_)];
+    }
+  }
+
+  // Four lanes bring a block, which is not the one that they multiply.
+  __device__ void read_quarter(const uint4* q, const float* of_token, uint32_t at,
+                               quarter_of_token& out) const {
+    const uint32_t block = at + warp_of_group() * of_warp + lane() / 4, quarter = lane() % 4;
+    if (block >= blocks_) return;
+    out.codes[0] = q[8 * block + 2 * quarter];
+    out.codes[1] = q[8 * block + 2 * quarter + 1];
+    const uint32_t element = 128 * block + 32 * quarter;
+    if (given_ != 0 && element < of_.p.k) out.factor = of_token[element >> given_shift_];
+  }
+  // Behind what lanes of the warp did with the turn before, and seen by all of them.
+  __device__ static void keep(const quarter_of_token& one, warp_memory& mine) {
+    const uint32_t block = lane() / 4, quarter = lane() % 4;
+    const int too_much = sum16(one.codes[1], sum16(one.codes[0], 0));
+    __syncwarp();
+    mine.blocks[block].codes[2 * quarter] = one.codes[0];
+    mine.blocks[block].codes[2 * quarter + 1] = one.codes[1];
+    put_word(mine.blocks[block].less, quarter, -too_much * (64 >> (2 * quarter)));
+    put_word(mine.factors[block], quarter, one.factor);
+    __syncwarp();
+  }
+
+  // Multiplies the lane's block of its rows, stores what is found of them, and reads the block of
+  // the next turn as soon as a row is done with.
+  template <uint32_t quarters>
+  __device__ void multiply(const lane_rows& rows, uint32_t at, const warp_memory& mine,
+                           lane_block<quarters> (&blocks)[rows_each],
+                           float (&values)[form.rows][values_of_row]) const {
+    const block_of_token token = mine.blocks[lane() % of_warp];
+    const uint4 of_token = mine.factors[lane() % of_warp];
+    BITNET_UNROLL
+    for (uint32_t i = 0; i < rows_each; ++i) {
+      multiply_row<quarters>(blocks[i], token, of_token, values[lane() / of_warp * rows_each + i]);
+      read_block(rows, i, block_of_lane(at + of_turn), blocks[i]);
+    }
+  }
+  template <uint32_t quarters>
+  __device__ void multiply_row(const lane_block<quarters>& block, const block_of_token& token,
+                               const uint4& of_token, float (&values)[values_of_row]) const {
+    const uint32_t first = 128 * block_of_lane(0);  // element of the turn
+    // Of blocks that have a value together, the first's lane stores it.
+    const bool begins = (first & ((1u << values_.shift) - 1)) == 0;
+    float inner = 0;
+    int sum = 0;
+    BITNET_UNROLL
+    for (uint32_t quarter = 0; quarter < 4; ++quarter) {
+      const uint32_t shift = 6 - 2 * quarter, mask = codes_mask << shift;
+      const int less = static_cast<int>(word_of(token.less, quarter));
+      const int half = dot16_in_place(block.codes[0], mask, token.codes[2 * quarter], less);
+      sum += dot16_in_place(block.codes[1], mask, token.codes[2 * quarter + 1], half) >> shift;
+      if ((quarter + 1) % quarters != 0) continue;
+      if (quarters == 4) sum = joined(sum);
+      const uint32_t group = quarter / quarters;
+      const float token_factor = bits_of<float>(word_of(of_token, quarter));
+      const float x =
+          static_cast<float>(sum) * (f_.rows_first ? block.factors[group] : token_factor);
+      inner = group == 0 ? x : inner + x;  // from -0, which no sum behind it shows
+      sum = 0;
+      if ((32 * (quarter + 1) & values_.mask) != 0) continue;
+      const float factor = f_.rows_first ? token_factor : block.factors[group];
+      if (begins)
+        values[(first + 32 * quarter) >> values_.shift] = values_.nested ? inner * factor : inner;
+      inner = 0;
+    }
+  }
+  // The sum of a group that is longer than a block.
+  __device__ int joined(int sum) const {
+    for (uint32_t d = 1; d < f_.shorter / 128; d *= 2) sum += __shfl_xor_sync(every_lane, sum, d);
+    return sum;
+  }
+
+  // Adds what a turn has found of a row.
+  __device__ void add(const float (&values)[values_of_row], uint32_t at, adding& sum) const {
+    const uint32_t shift = values_.shift;
+    const uint32_t n = smaller(128 * of_turn >> shift, (of_.p.k >> shift) - (128 * at >> shift));
+    if (values_.left_open) {
+      BITNET_NO_UNROLL
+      for (uint32_t i = 0; i < n; ++i) add_open(values[i], sum);
+      return;
+    }
+    uint32_t i = 0;
+    BITNET_NO_UNROLL
+    for (; i + 4 <= n; i += 4) {
+      float four[4];
+      load_four(values + i, four);
+      for (uint32_t j = 0; j < 4; ++j) sum.inner += four[j];
+    }
+    BITNET_NO_UNROLL
+    for (; i < n; ++i) sum.inner += values[i];
+  }
+  __device__ void add_open(float value, adding& sum) const {
+    sum.inner += value;
+    sum.left -= 1u << values_.shift;
+    if (sum.left != 0) return;
+    sum.outer += sum.inner * *sum.of_longer++;
+    sum.inner = 0;
+    sum.left = f_.longer;
+  }
+
+  const ternary_product& of_;
+  const factor_groups f_;
+  const uint32_t given_;
+  const value_form values_;
+  const uint32_t blocks_;
+  const uint32_t given_shift_;           // log2 of elements to a factor of the token
+  const uint32_t own_shift_, own_mask_;  // of the matrix, where factors of it are multiplied here
+};
+
+}  // namespace
+
+BITNET_KERNEL_JOINED(linear_ternary_factored_one, 3) {
+  const ternary_product of = ternary_product_of(l);
+  const one_token one(of, l.constants[4]);
+  uint32_t turn = 0;
+  each_group(me, (uint64_t{of.p.n_rows} + form.rows - 1) / form.rows, [&](uint32_t unit) {
+    each_y(of.tokens, [&](uint32_t t) {
+      if (one.shorter() == 32)
+        one.compute<1>(unit * form.rows, t, turn);
+      else if (one.shorter() == 64)
+        one.compute<2>(unit * form.rows, t, turn);
+      else
+        one.compute<4>(unit * form.rows, t, turn);
+    });
+  });
+}
