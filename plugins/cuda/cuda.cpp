@@ -11,7 +11,7 @@ BITNET_BACKEND_NOTE("cuda", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
 namespace {
 
 // Settings: "head" is "exact", "fast", which is the same here, or "full"; gpu-common reads it.
-// "overlap" and "warp_groups" are "on" or "off".
+// "overlap", "warp_groups" and "checks" are "on" or "off".
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
@@ -24,12 +24,15 @@ bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::setting
     return report.fail(BITNET_UNAVAILABLE, "setting head is '%.64s'; expected exact, fast or full",
                        head.c_str());
   const std::string overlap = parameter("overlap"), warp_groups = parameter("warp_groups");
+  const std::string checks = parameter("checks");
   bitnet::cuda::permitted may;
   const struct {
     const char* key;
     const std::string& value;
     bool& permitted;
-  } switches[] = {{"overlap", overlap, may.overlap}, {"warp_groups", warp_groups, may.warp_groups}};
+  } switches[] = {{"overlap", overlap, may.overlap},
+                  {"warp_groups", warp_groups, may.warp_groups},
+                  {"checks", checks, may.checks}};
   for (const auto& one : switches) {
     if (!one.value.empty() && one.value != "on" && one.value != "off")
       return report.fail(BITNET_UNAVAILABLE, "setting %s is '%.64s'; expected on or off", one.key,

@@ -31,7 +31,7 @@ class cuda_steps : public testing::Test {
  protected:
   void SetUp() override {
     try {
-      plugin_.emplace(BITNET_GPU_PLUGIN, host_);
+      plugin_.emplace(BITNET_GPU_PLUGIN, host_, plugin::settings{{"checks", "off"}});
       uint32_t n = 0;
       must([&](bitnet_error* e) { return table().device_count(table().self, &n, e); });
     } catch (const std::exception& e) {
@@ -183,6 +183,35 @@ TEST_F(cuda_steps, run_the_full_head_where_the_user_says_so) {
       attempt([&](bitnet_error* e) { return wrong.table.device_count(wrong.table.self, &n, e); });
   EXPECT_EQ(o.status, BITNET_UNAVAILABLE);
   EXPECT_NE(o.message.find("'half'; expected exact, fast or full"), std::string::npos) << o.message;
+}
+
+// Kernels and copies of a step of one token, by the driver's graph, of a model with so many layers.
+struct launches {
+  uint64_t kernels = 0, copies = 0;
+};
+launches launches_of(const bitnet_backend_v0& table, uint32_t layers) {
+  void* driver = dlopen("libcuda.so.1", RTLD_NOW);
+  const auto nodes = driver ? reinterpret_cast<decltype(&bitnet_stand_in_nodes)>(
+                                  dlsym(driver, "bitnet_stand_in_nodes"))
+                            : nullptr;
+  if (!nodes) return {};
+  tiny_shape shape;
+  shape.layers = layers;
+  const tiny_model model(shape);
+  runner r(table, model);
+  r.run(tokens(1));
+  return {nodes(0), nodes(1)};
+}
+TEST_F(cuda_steps, of_one_token_are_few_launches) {
+  const launches one = launches_of(table(), 1), three = launches_of(table(), 3);
+  if (one.kernels == 0) GTEST_SKIP() << "the stand-in is not where the loader looks";
+  // q, k and v; rope of q; keys and values; attention; its product; gate and up; what goes between;
+  // down.
+  constexpr uint64_t of_layer = 8, beside = 4;
+  EXPECT_EQ(three.kernels - one.kernels, 2 * of_layer);
+  EXPECT_LE(one.kernels, of_layer + beside);
+  EXPECT_EQ(one.copies, 1u);
+  EXPECT_EQ(three.copies, 1u);
 }
 
 // Every call that the first asking step makes fails once, in turn.

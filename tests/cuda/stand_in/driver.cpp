@@ -45,7 +45,6 @@ settings read_settings() {
                  {"processors", &out.processors},
                  {"wrong_groups", &out.wrong_groups},
                  {"lost_boxes", &out.lost_boxes},
-                 {"tell", &out.tell},
                  {"launch", &out.launch},
                  {"pinned", &out.pinned}};
     bool known = key == "memory" || key == "fail";

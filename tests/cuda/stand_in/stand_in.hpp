@@ -21,7 +21,6 @@
 //   wrong_groups 0     1: products by warp groups are wrong
 //   wrong              the kernel of this name writes one wrong bit
 //   lost_boxes 0       1: the engine that copies boxes of matrices brings none
-//   tell    0          1: what each graph has that is made ready
 //   at_once 0          1: whoever launches computes, so that the number of calls is always the same
 //   fail    0          the so many-th call answers
 //   with    0          this
@@ -36,6 +35,8 @@ uint64_t bitnet_stand_in_calls();    // since then
 uint64_t bitnet_stand_in_objects();  // that are alive
 // Edges of the graph that was instantiated last: programmatic ones, or all others.
 uint64_t bitnet_stand_in_edges(int programmatic);
+// Its copies, or its kernels.
+uint64_t bitnet_stand_in_nodes(int copies);
 }
 
 namespace stand_in {
@@ -43,7 +44,7 @@ namespace stand_in {
 struct settings {
   int version = 13000, devices = 1, arch = 90, code = 0, mode = 0, init = 0, retain = 0, with = 0,
       pinned = 0, beside = 0, ready = 0, launch = 0, at_once = 0, processors = 1, wrong_groups = 0,
-      lost_boxes = 0, tell = 0;
+      lost_boxes = 0;
   uint64_t memory_mib = 1024, fail = 0;
   std::string wrong;
 };

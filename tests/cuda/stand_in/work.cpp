@@ -2,9 +2,7 @@
 
 #include <dlfcn.h>
 
-#include <algorithm>
 #include <atomic>
-#include <cstdio>
 #include <cstring>
 #include <string_view>
 
@@ -72,12 +70,16 @@ bool is_beside(const CUgraphEdgeData& edge, const node& from, const node& to, co
   return true;
 }
 
-std::atomic<uint64_t> edges[2];  // of the graph that was instantiated last
+// Of the graph that was instantiated last: edges, and kernels and copies.
+std::atomic<uint64_t> edges[2], nodes[2];
 
 }  // namespace
 
 extern "C" {
 
+uint64_t bitnet_stand_in_nodes(int copies) {
+  return nodes[copies != 0 ? 1 : 0];
+}
 uint64_t bitnet_stand_in_edges(int programmatic) {
   return edges[programmatic != 0 ? 1 : 0];
 }
@@ -318,13 +320,10 @@ CUresult cuGraphAddDependencies_v2(CUgraph handle, const CUgraphNode* from, cons
 CUresult cuGraphInstantiate(CUgraphExec* out, CUgraph handle, unsigned long long) {
   STAND_IN_BEGIN_IN_CONTEXT();
   const auto* of = static_cast<graph*>(as(handle, kind::graph, __func__));
-  if (wanted().tell != 0) {
-    const auto kernels =
-        std::count_if(of->nodes.begin(), of->nodes.end(), [](const node* n) { return n->run; });
-    const auto copies = std::count_if(of->nodes.begin(), of->nodes.end(),
-                                      [](const node* n) { return n->bytes != 0; });
-    std::fprintf(stderr, "stand-in: a graph of %d kernels and %d copies\n",
-                 static_cast<int>(kernels), static_cast<int>(copies));
+  nodes[0] = nodes[1] = 0;
+  for (const node* n : of->nodes) {
+    if (n->run) ++nodes[0];
+    if (n->bytes != 0) ++nodes[1];
   }
   uint64_t found[2] = {};
   for (const node* n : of->nodes)
