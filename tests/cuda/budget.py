@@ -1,10 +1,13 @@
-"""What the innermost loops of kernels may take, counted in PTX, against the table in budget.csv.
+"""What the innermost loops of kernels may take, counted in PTX, against the table in budget.csv; and what whole kernels
+take for a byte of what they read, against weights.csv beside it and what devices allow (weigh.py).
 
-    budget.py [--write] TABLE SOURCES COMPILER...   SOURCES: folder of .cu files; COMPILER: command that takes -ptx
+    budget.py [--write | --shares] TABLE SOURCES COMPILER...   SOURCES: folder of .cu files; COMPILER: command that takes -ptx
 
 The counts are those that docs/explain/kernel-ladder-cuda.md has on paper, for all rows and tokens that a lane takes at
 once. A loop that takes more of anything is an error, and so is one that takes less: what got better is written down,
-with --write. Another release of the compiler than the table's counts otherwise, and is not judged.
+with --write. A kernel that a token waits for and that needs more instructions than a device executes while its memory
+brings the bytes is an error, unless weigh.py names the device. --shares prints the table of docs/explain/kernel-ladder-cuda.md
+from weights.csv. Another release of the compiler than the table's counts otherwise, and is not judged.
 """
 
 import collections
@@ -17,6 +20,8 @@ import subprocess
 import sys
 import tempfile
 
+import weigh
+
 # What is counted, in this order; the rest is only in the sum.
 CLASSES = (("wgmma", r"wgmma\.mma_async"), ("mma", r"mma\.sync"), ("dp4a", r"dp4a"), ("fma", r"fma\.rn\.f32"),
            ("multiply", r"mul\.(rn\.)?f32"), ("add", r"add\.(rn\.)?f32"), ("mask", r"(and|lop3)\.b32"),
@@ -27,7 +32,9 @@ COLUMNS = ("kernel", "all", *(name for name, _ in CLASSES))
 
 
 def loops(lines):
-    """Innermost ones, as lists of lines: from a label to a jump back to it, with no other such in it."""
+    """Those that multiply, as lists of lines: from a label to a jump back to it. Loops within one may wait or add up, but
+    not multiply.
+    """
     labels, found = {}, []
     for i, line in enumerate(lines):
         if label := re.match(r"(\$L\w+):", line):
@@ -35,7 +42,12 @@ def loops(lines):
         elif (jump := re.search(r"\bbra(?:\.uni)?\s+(\$L\w+)", line)) and jump[1] in labels:
             found.append((labels[jump[1]], i))
     return [lines[a:b + 1] for a, b in found
-            if not any((c, d) != (a, b) and a <= c and d <= b for c, d in found)]
+            if not any((c, d) != (a, b) and a <= c and d <= b and multiplies(lines[c:d + 1]) for c, d in found)]
+
+
+def multiplies(lines):
+    found = count(lines)
+    return sum(found[kind] for kind in PRODUCTS) >= 2
 
 
 def count(lines):
@@ -64,11 +76,22 @@ def measure(source, command, scratch):
                           capture_output=True, text=True, check=False)
     if done.returncode:
         sys.exit(f"{source}: {done.stdout}{done.stderr}")
-    rows = {}
-    for kernel in out.read_text(encoding="utf-8").split(".entry ")[1:]:
+    rows, text = {}, out.read_text(encoding="utf-8")
+    for kernel in text.split(".entry ")[1:]:
         if found := hot(kernel.splitlines()):
             rows[kernel.split("(")[0]] = {column: found[column] for column in COLUMNS[1:]}
-    return rows
+    return rows, weigh.rows_of(text)
+
+
+def differences(path, weighed):
+    """Of what whole kernels take, from the table, and from what devices allow."""
+    wanted = weigh.read(path)
+    wrong = [f"{kernel} at {shape} is not in {path}" for kernel, shape in sorted(weighed.keys() - wanted)]
+    wrong += [f"{kernel} at {shape} is in {path} and not among the kernels" for kernel, shape in sorted(wanted.keys() - weighed)]
+    for key in sorted(weighed.keys() & wanted):
+        wrong += [f"{key[0]} at {key[1]}: {weighed[key][column]} of '{column}'; {path} has {wanted[key][column]}"
+                  for column in weigh.COLUMNS[2:] if str(weighed[key][column]) != wanted[key][column]]
+    return wrong + weigh.over(weighed.values())
 
 
 def release(compiler):
@@ -77,9 +100,13 @@ def release(compiler):
 
 
 def main(words):
-    write = words[:1] == ["--write"]
+    write, shares = words[:1] == ["--write"], words[:1] == ["--shares"]
+    whole = pathlib.Path(words[write or shares]).with_name("weights.csv")
+    if shares:
+        print("\n".join(weigh.table(weigh.read(whole).values())))
+        return 0
     table, sources, *command = words[write:]
-    found, compiler = {}, release(command[0])
+    found, weighed, compiler = {}, {}, release(command[0])
     if not write:
         with open(table, encoding="utf-8", newline="") as file:
             judged = file.readline().split()[-1]
@@ -88,21 +115,24 @@ def main(words):
             print(f"skip: the compiler is of release {compiler}, and {table} of {judged}")
             return 77
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for rows in pool.map(lambda source: measure(source, command, scratch), sorted(pathlib.Path(sources).glob("*.cu"))):
+        for rows, of_file in pool.map(lambda source: measure(source, command, scratch), sorted(pathlib.Path(sources).glob("*.cu"))):
             found.update(rows)
+            weighed.update(of_file)
     if write:
         with open(table, "w", encoding="utf-8", newline="") as file:
             file.write(f"# release {compiler}\n")
             out = csv.writer(file, lineterminator="\n")
             out.writerow(COLUMNS)
             out.writerows([kernel, *found[kernel].values()] for kernel in sorted(found))
+        weigh.write(whole, [weighed[key] for key in sorted(weighed)])
         return 0
     wrong = [f"{kernel} is not in {table}" for kernel in sorted(found.keys() - wanted)]
     wrong += [f"{kernel} has no loop that multiplies" for kernel in sorted(wanted.keys() - found)]
     for kernel in sorted(found.keys() & wanted):
         wrong += [f"{kernel}: {got} of '{column}' in its loop; {table} has {wanted[kernel][column]}"
                   for column, got in found[kernel].items() if got != wanted[kernel][column]]
-    print(f"{len(found)} loops, {len(wrong)} differences")
+    wrong += differences(whole, weighed)
+    print(f"{len(found)} loops, {len(weighed)} whole kernels, {len(wrong)} differences")
     for line in wrong:
         print(line, file=sys.stderr)
     return 1 if wrong else 0

@@ -15,7 +15,7 @@ import sys
 THREADS = 128  # of a group, of most kernels
 OTHERS = {"linear_ternary_narrow": 288, "linear_ternary_wide": 384}
 REGISTERS = 65536  # of a multiprocessor, on every architecture so far
-MOST = {"sm_75": 1024, "sm_86": 1536, "sm_89": 1536, "sm_120": 1536}  # threads of one; others 2048
+MOST = {"sm_75": 1024, "sm_86": 1536, "sm_89": 1536, "sm_110": 1536, "sm_120": 1536}  # threads of one; others 2048
 
 ENTRY = re.compile(r"Compiling entry function '([^']+)' for '([^']+)'")
 SPILLS = re.compile(r"(\d+) bytes stack frame, (\d+) bytes spill stores, (\d+) bytes spill loads")

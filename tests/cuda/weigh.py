@@ -1,0 +1,118 @@
+"""What whole kernels take for a byte of what they must read, outer loops and all, beside what devices allow.
+
+A case is a kernel at a shape of a model, with one token. Every warp of one group is followed (ptx.py), by its first
+lane; bytes are those of the matrix and its factors, or of what else is read once. Words of the machine are counted from
+PTX, in which a few stand for several. Nothing here is a measurement.
+"""
+
+import collections
+import csv
+
+import ptx
+
+# By data sheets: multiprocessors, GHz (boost), GB/s, words that a multiprocessor issues in a clock, and those of whole
+# numbers among them.
+DEVICES = {"H200": (132, 1.98, 4800, 4, 2), "RTX 4090": (128, 2.52, 1008, 4, 2), "RTX 5060 Ti": (36, 2.57, 448, 4, 4), "T4": (40, 1.59, 320, 4, 2)}
+WHOLE = ("add", "sub", "and", "or", "xor", "not", "neg", "shl", "shr", "shf", "dp4a", "setp", "selp", "min", "max", "bfe", "bfi", "lop3", "prmt")
+COLUMNS = ("kernel", "shape", "words", "whole", "bytes")
+LEAST = 0.8  # of a memory's rate, that hot kernels leave to it
+HEADER = 0x1000  # the step's; the rest of memory is zeros
+
+Case = collections.namedtuple("Case", "kernel shape constants params groups bytes")
+
+
+def ternary_words(k):
+    return (k + 127) // 128 * 8
+
+
+def product(kernel, m, k, own=0, given=0, rows=16):
+    factored = own or given
+    constants = (128, 1 if factored else 32, 1, 4, given)
+    factors = k // own if own else 0
+    shape = f"{m}x{k}" + (f" by {own}/{given}" if factored else "")
+    return Case(kernel, shape, constants, (0, k, m, ternary_words(k), 0, m, own, 0), m // rows, rows * 4 * (ternary_words(k) + factors))
+
+
+def bit_linear(m, k):
+    return Case("bit_linear", f"{m}x{k}", (128, 32, 1, 4, (k + 127) // 128 * 32), (0, k, m, ternary_words(k), 0, m, 0, 0), m // 16,
+                16 * 4 * ternary_words(k))
+
+
+def dense(kernel, m, k, bytes_of_element):
+    return Case(kernel, f"{m}x{k}", (128, 32, 1, 1), (0, k, m, k * bytes_of_element // 4, 0, m), m // 4, 4 * k * bytes_of_element)
+
+
+def approximate(m, k):
+    return Case("head_approximate_1", f"{m}x{k}", (128, 0, 1), (1, k, m), (m + 127) // 128, 128 * (k + 12))
+
+
+# Shapes of BitNet b1.58 2B-4T, of 8B with groups of 128, and of 27B.
+CASES = (
+    product("linear_ternary_1", 2560, 6912), product("linear_ternary_1", 5120, 17408),
+    bit_linear(6912, 2560), bit_linear(2560, 2560),
+    product("linear_ternary_factored_one", 17408, 5120, 128, 32), product("linear_ternary_factored_one", 5120, 17408, 128, 32),
+    product("linear_ternary_factored_one", 12288, 4096, 128), product("linear_ternary_factored_one", 4096, 12288, 128),
+    product("linear_ternary_factored_one", 4096, 12288, 256),
+    product("linear_ternary_factored", 4096, 4096, 128, 32, rows=4),
+    dense("linear_dense_f16_1", 128256, 2560, 2), approximate(128256, 2560),
+)
+# Kernels that a token waits for, and devices on which they are known to need more than memory takes.
+HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": ("H200",),
+       "bit_linear": ("H200",)}
+
+
+def weigh(case, kernel):
+    """Words of a group's warps, and those of whole numbers among them."""
+    memory = ptx.Memory()
+    memory.place(HEADER, [1, 1, 0, 0, 0, 0])
+    param = ptx.launch([HEADER, *((i + 1) << 34 for i in range(7))], case.constants, case.params)
+    words = whole = 0
+    for warp in range(4):
+        special = {"%tid.x": 32 * warp, "%ctaid.x": 0, "%ctaid.y": 0, "%nctaid.x": case.groups, "%nctaid.y": 1, "%ntid.x": 128}
+        counts = ptx.Thread(kernel, param, memory, special).run()
+        words += ptx.weighed(counts)
+        whole += sum(n for word, n in counts.items() if word.split(".")[0] in WHOLE and word.split(".")[-1] not in ptx.FLOATS)
+    return words, whole
+
+
+def rows_of(text):
+    """Of all cases whose kernel is in a file of PTX, by kernel and shape."""
+    found = ptx.kernels(text)
+    return {(case.kernel, case.shape): dict(zip(COLUMNS, (case.kernel, case.shape, *weigh(case, found[case.kernel]), case.bytes)))
+            for case in CASES if case.kernel in found}
+
+
+def share(row, device):
+    """Of the rate of a device's memory, what instructions allow."""
+    processors, clock, rate, issued, whole = DEVICES[device]
+    seconds = int(row["bytes"]) / (rate * 1e9)
+    needed = max(int(row["words"]) / issued, int(row["whole"]) / whole) / (processors * clock * 1e9)
+    return min(1.0, seconds / needed)
+
+
+def over(rows):
+    """What hot kernels need that a device does not allow, and is not known to."""
+    return [f"{row['kernel']} at {row['shape']}: its instructions allow {share(row, device):.0%} of the memory's rate of an {device}"
+            for row in rows for device in DEVICES
+            if row["kernel"] in HOT and device not in HOT[row["kernel"]] and share(row, device) < LEAST]
+
+
+def table(rows):
+    """As docs/explain/kernel-ladder-cuda.md has it."""
+    out = ["| kernel, one token | shape | words a byte | " + " | ".join(DEVICES) + " |", "|---|---|---:|" + "---:|" * len(DEVICES)]
+    for row in rows:
+        shares = " | ".join(f"{share(row, device):.0%}" for device in DEVICES)
+        out.append(f"| `{row['kernel']}` | {row['shape']} | {int(row['words']) / int(row['bytes']):.2f} | {shares} |")
+    return out
+
+
+def read(path):
+    with open(path, encoding="utf-8", newline="") as file:
+        return {(row["kernel"], row["shape"]): row for row in csv.DictReader(file)}
+
+
+def write(path, rows):
+    with open(path, "w", encoding="utf-8", newline="") as file:
+        out = csv.writer(file, lineterminator="\n")
+        out.writerow(COLUMNS)
+        out.writerows([row[column] for column in COLUMNS] for row in rows)
