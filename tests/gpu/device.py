@@ -71,7 +71,7 @@ class Lane:
         libraries = [str(self.build / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
         homes = {f"XDG_{kind}_HOME": str(self.models / "home") for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
         return {**os.environ, **homes, "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
-                "PYTHONPATH": str(TREE / "python/src"), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1",
+                "PYTHONPATH": ":".join(filter(None, (str(TREE / "python/src"), os.environ.get("PYTHONPATH", "")))), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1",
                 "BITNET_BACKENDS": f"cpu,{self.device}", "BITNET_PROBE_WAIT": "60000", "BITNET_MODEL": self.demo,
                 **(extra or {})}
 

@@ -303,35 +303,51 @@ def speed(lane):
 STEPS = (conformance, parity, models, soak, parallel, reload, generations, failover, sanitizer, speed)
 
 
-def run_steps(lane, names):
-    """Rows of all of them, and the names of those that failed."""
-    rows, failed = [], []
+def run_steps(lane, names, seconds):
+    """Prints the rows of all of them as they come; the names of those that failed, and of those that there was no time for.
+    A step that is under way when the time is over is ended."""
+    failed, left_out, end = [], [], time.monotonic() + seconds
     for name in names:
+        patience = min(lane.sizes.patience_s, end - time.monotonic())
+        if patience <= 0:
+            left_out.append(name)
+            continue
         print(f"{name}: begins at {datetime.datetime.now():%H:%M:%S}", file=sys.stderr, flush=True)
         with subprocess.Popen([sys.executable, __file__, *sys.argv[1:], "--step", name], stdout=subprocess.PIPE,
                               text=True, env=lane.environment(), stdin=subprocess.DEVNULL) as step:
-            late = threading.Timer(lane.sizes.patience_s, step.kill)
+            late = threading.Timer(patience, step.kill)
             late.start()
-            rows += [json.loads(line) for line in step.stdout if line.startswith("[")]
+            for line in step.stdout:
+                if line.startswith("["):
+                    what, command, figure, share = json.loads(line)
+                    print(f"| {what} | `{command}` | {figure} | {share} |", flush=True)
             status = step.wait()
             late.cancel()
         if status != 0:
             failed.append(name)
-            why = f"ends with {status}" if status >= 0 else f"signal {-status}, {lane.sizes.patience_s} s at most"
+            why = f"ends with {status}" if status >= 0 else f"signal {-status}, {patience:.0f} s at most"
             print(f"{name}: FAILED, {why}", file=sys.stderr, flush=True)
-    return rows, failed
+    return failed, left_out
 
 
-def print_table(facts, rows):
+def revision():
+    """Of the tree; a bundle has it in a file, and needs no git."""
+    kept = TREE / "REVISION"
+    if kept.exists():
+        return kept.read_text(encoding="utf-8").strip()
+    try:
+        return subprocess.run(["git", "describe", "--always", "--dirty"], cwd=TREE, capture_output=True, text=True,
+                              check=False).stdout.strip()
+    except FileNotFoundError:
+        return "revision unknown: there is no git"
+
+
+def print_head(facts):
     module = pathlib.Path("/sys/module/nvidia/version")
     kernel = f", kernel module {module.read_text(encoding='ascii').strip()}" if module.exists() else ""
-    commit = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=TREE, capture_output=True, text=True,
-                            check=False).stdout.strip()
     print(f"**{facts['name']}** ({facts.get('arch', '')}), {facts.get('driver_version', 'driver unknown')}{kernel}, "
-          f"{datetime.date.today()}, {commit}\n")
-    print("| what | command | figure | of the limit |\n|---|---|---|---|")
-    for what, command, figure, share in rows:
-        print(f"| {what} | `{command}` | {figure} | {share} |")
+          f"{datetime.date.today()}, {revision()}\n")
+    print("| what | command | figure | of the limit |\n|---|---|---|---|", flush=True)
 
 
 def main():
@@ -343,6 +359,7 @@ def main():
                         help="of %(default)s")
     parser.add_argument("--models", type=pathlib.Path, default=TREE / "build/gpu-lane", metavar="FOLDER")
     parser.add_argument("--sanitizer", default="compute-sanitizer", metavar="PROGRAM")
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="in which steps may run; others are left out")
     parser.add_argument("--short", action="store_true")
     parser.add_argument("--step", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -366,8 +383,10 @@ def main():
     lacks = [module for module in ("cffi", "numpy") if importlib.util.find_spec(module) is None]
     if lacks:
         sys.exit(f"{sys.executable} has no {' and no '.join(lacks)}; take build/venv/bin/python, of scripts/setup")
-    rows, failed = run_steps(lane, names)
-    print_table(facts, rows)
+    print_head(facts)
+    failed, left_out = run_steps(lane, names, options.seconds)
+    if left_out:
+        print(f"there was no time for {', '.join(left_out)}", file=sys.stderr)
     if failed:
         sys.exit(f"FAILED: {', '.join(failed)}")
 
