@@ -29,13 +29,15 @@ struct facts {
   uint32_t compute_units = 0;
   uint64_t max_allocation_bytes = 0;  // of one buffer
   uint64_t max_binding_bytes = 0;     // that a kernel can see of one buffer
-  uint32_t binding_alignment = 4;     // of a binding's offset; a power of two
-  uint32_t max_group_size = 0;        // threads of a work group
-  uint32_t max_groups = 65535;        // work groups in x, and in y
-  uint32_t shared_memory_bytes = 0;   // of a work group
-  uint32_t group_size = 64;   // threads of a work group that suit the device; a power of two
-  uint32_t max_bindings = 0;  // of a kernel
-  uint32_t max_kept = 16;     // elements of a head that a thread of attn_paged keeps
+  // What the API calls those two, for messages; empty where the driver's limits have no name.
+  std::string max_allocation_name, max_binding_name;
+  uint32_t binding_alignment = 4;    // of a binding's offset; a power of two
+  uint32_t max_group_size = 0;       // threads of a work group
+  uint32_t max_groups = 65535;       // work groups in x, and in y
+  uint32_t shared_memory_bytes = 0;  // of a work group
+  uint32_t group_size = 64;          // threads of a work group that suit the device; a power of two
+  uint32_t max_bindings = 0;         // of a kernel
+  uint32_t max_kept = 16;            // elements of a head that a thread of attn_paged keeps
   // Of a tile of attn_tiles, at most; a power of two. 0: the driver has attn_paged in its place.
   uint32_t attention_rows = 0;
   // Passes through loops that a thread may make in one kernel, all loops together: what comes after
@@ -50,6 +52,11 @@ struct facts {
   uint32_t precisions = 0;
 };
 
+// A limit as messages give it: "134217728 (maxStorageBufferBindingSize)".
+inline std::string limit_text(uint64_t bytes, const std::string& name) {
+  return std::to_string(bytes) + (name.empty() ? "" : " (" + name + ")");
+}
+
 // Memory of the device. Contents start as zeros.
 class buffer {
  public:
@@ -57,7 +64,8 @@ class buffer {
   virtual uint64_t size() const noexcept = 0;
   // The host's view, the same as long as the buffer lives; nullptr unless it was made for the host.
   // What the host wrote before submit() is seen by that submission; what the device wrote is seen
-  // after wait().
+  // after wait(). It may be a copy of the device's: then what a submission reads and writes of it
+  // goes over before it, and what it writes comes back when it is done (binding::written).
   virtual void* mapped() const noexcept = 0;
 };
 
@@ -76,6 +84,7 @@ class kernel {
 struct binding {
   const buffer* memory = nullptr;
   uint64_t offset = 0, bytes = 0;
+  bool written = false;  // by the command; of copies the second binding is, in their ranges
 };
 
 struct copy_range {

@@ -139,22 +139,22 @@ bitnet_status program::check_room(const sdk::reporter& report) const {
                          return a.bytes < b.bytes;
                        })->bytes;
   if (bytes > about.max_allocation_bytes || largest > about.max_binding_bytes)
-    return report.fail(
-        BITNET_OUT_OF_DEVICE_MEMORY,
-        "activations of %llu bytes, one value of %llu: %s allocates %llu at once and "
-        "a kernel sees %llu; use a smaller n_batch",
-        static_cast<unsigned long long>(bytes), static_cast<unsigned long long>(largest),
-        about.name.c_str(), static_cast<unsigned long long>(about.max_allocation_bytes),
-        static_cast<unsigned long long>(about.max_binding_bytes));
+    return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
+                       "activations of %llu bytes, one value of %llu: %s allocates %s at once and "
+                       "a kernel sees %s; use a smaller n_batch",
+                       static_cast<unsigned long long>(bytes),
+                       static_cast<unsigned long long>(largest), about.name.c_str(),
+                       limit_text(about.max_allocation_bytes, about.max_allocation_name).c_str(),
+                       limit_text(about.max_binding_bytes, about.max_binding_name).c_str());
   for (uint64_t i = 0; i < graph_.ports.size(); ++i) {
     const bitnet_port& p = graph_.ports[i];
     const uint64_t needed = sdk::bytes_of_port(p, graph_, limits_);
     if (needed > about.max_binding_bytes)
       return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                         "port %llu takes %llu bytes, a kernel sees %llu; ask for fewer outputs",
+                         "port %llu takes %llu bytes, a kernel sees %s; ask for fewer outputs",
                          static_cast<unsigned long long>(i),
                          static_cast<unsigned long long>(needed),
-                         static_cast<unsigned long long>(about.max_binding_bytes));
+                         limit_text(about.max_binding_bytes, about.max_binding_name).c_str());
     if (p.value == BITNET_NONE) continue;
     const bitnet_value& v = graph_.values[p.value];
     if (v.dtype == BITNET_DTYPE_I8 && v.dims[1] % 4 != 0)
@@ -340,6 +340,7 @@ void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& co
       if (o.from == source::turns)  // of tokens that this recording can have
         c.bindings.back().bytes =
             std::min(c.bindings.back().bytes, program::turn_bytes(of_.plan_.turns[o.index], rows));
+      c.bindings.back().written = o.written;
     }
     c.params = words_of(params_for(n, p, tokens));
     c.groups_y =

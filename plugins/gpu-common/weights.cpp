@@ -29,13 +29,12 @@ bitnet_status fits(const opened& device, const sdk::tensor& t, const sdk::report
   const uint64_t most = std::min(about.max_binding_bytes, uint64_t{1} << 32);
   const uint64_t row = 4 * kept_words(t), scales = 4 * t.desc.n_scales;
   if (device.align(row) > most || device.align(scales) > most)
-    return report.fail(
-        BITNET_UNSUPPORTED,
-        "tensor %s: a row of %llu bytes or its scales of %llu are more than the %llu "
-        "that a kernel sees at once on %s",
-        t.name.c_str(), static_cast<unsigned long long>(row),
-        static_cast<unsigned long long>(scales), static_cast<unsigned long long>(most),
-        about.name.c_str());
+    return report.fail(BITNET_UNSUPPORTED,
+                       "tensor %s: a row of %llu bytes or its scales of %llu are more than the %s "
+                       "that a kernel sees at once on %s",
+                       t.name.c_str(), static_cast<unsigned long long>(row),
+                       static_cast<unsigned long long>(scales),
+                       limit_text(most, about.max_binding_name).c_str(), about.name.c_str());
   return BITNET_OK;
 }
 

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <stdexcept>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -97,12 +98,16 @@ class plugin {
     const auto entry =
         reinterpret_cast<bitnet_backend_entry>(dlsym(library, BITNET_BACKEND_ENTRY_NAME));
     if (!entry) throw std::runtime_error(path + " has no entry");
-    // Kernels that a driver compiled, in a folder of the build.
-    const char* cache = std::getenv("BITNET_TEST_KERNEL_CACHE");
+    // key=value, of the driver that tests run on: where it is, or keeps what it compiled.
+    const char* given = std::getenv("BITNET_TEST_SETTING");
+    const std::string_view setting = given ? given : "";
+    const size_t equals = setting.find('=');
     std::vector<bitnet_param> params;
     for (const auto& [key, value] : user)
       params.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
-    if (cache) params.push_back({{"cache", 5}, {cache, std::strlen(cache)}});
+    if (equals != std::string_view::npos)
+      params.push_back(
+          {{setting.data(), equals}, {setting.data() + equals + 1, setting.size() - equals - 1}});
     const bitnet_open_request request = to_load(params);
     table.struct_size = sizeof table;
     must([&](bitnet_error* e) { return entry(host.table(), &request, &table, e); });

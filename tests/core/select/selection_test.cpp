@@ -384,8 +384,8 @@ const row rows[] = {
      "requested=vulcan detected=[alpha] selected=none",
      "",
      {"no backend of that name is installed",
-      "try: look at what `bitnet backends` lists (bitnet's own are cpu, cuda, opencl, vulkan), or "
-      "request the device auto"}},
+      "try: look at what `bitnet backends` lists (bitnet's own are cpu, cuda, opencl, vulkan, "
+      "webgpu), or request the device auto"}},
     {"the reason of a backend without devices",
      {zero},
      {},

@@ -1,0 +1,18 @@
+# The library that tests of this backend run on, wgpu-native, which scripts/setup --for test installs
+# with Python's package wgpu; and under it the driver in software, as for the vulkan backend.
+file(GLOB found ${PROJECT_SOURCE_DIR}/build/venv/lib/python3*/site-packages/wgpu/resources)
+find_file(BITNET_WGPU_NATIVE libwgpu_native-release.so PATHS ${found} NO_DEFAULT_PATH
+  DOC "A library that exports webgpu.h, for tests of the webgpu backend")
+find_file(BITNET_LAVAPIPE lvp_icd.${CMAKE_SYSTEM_PROCESSOR}.json
+  PATHS /usr/share/vulkan/icd.d /etc/vulkan/icd.d NO_DEFAULT_PATH)
+set(BITNET_webgpu_PINNED)
+set(BITNET_webgpu_SETTINGS)
+set(BITNET_webgpu_PARITY_ENVIRONMENT)
+if(BITNET_WGPU_NATIVE)
+  set(BITNET_webgpu_PINNED BITNET_WEBGPU_LIBRARY=${BITNET_WGPU_NATIVE})
+  set(BITNET_webgpu_SETTINGS library=${BITNET_WGPU_NATIVE})
+  set(BITNET_webgpu_PARITY_ENVIRONMENT BITNET_TEST_SETTING=library=${BITNET_WGPU_NATIVE})
+endif()
+if(BITNET_LAVAPIPE)
+  list(APPEND BITNET_webgpu_PINNED VK_DRIVER_FILES=${BITNET_LAVAPIPE} VK_ICD_FILENAMES=${BITNET_LAVAPIPE})
+endif()

@@ -1,0 +1,139 @@
+#include "kernel_text.hpp"
+
+#include <iterator>
+
+#include "kernel_sources.hpp"
+
+namespace bitnet::webgpu {
+namespace {
+
+// Parts that a kernel is made of, beside common.wgsl.
+enum part : uint32_t {
+  codes = 1,
+  reduce = 2,
+  norm = 4,
+  matrix = 8,
+  dot = 16,
+  ternary = 32,
+  activation = 64,
+  runs = 128
+};
+
+// In the order of gpu::kernel_id; the last is the known answer.
+struct named_source {
+  const char* name;
+  const char* text;
+  uint32_t parts = 0;
+};
+constexpr named_source sources[] = {
+    {"embed_gather", source::embed_gather, matrix},
+    {"rms_norm", source::rms_norm, norm},
+    {"act_quant", source::act_quant, codes | reduce},
+    {"act_quant_groups", source::act_quant_groups, codes},
+    {"hadamard", source::hadamard},
+    {"linear_ternary", source::linear_ternary, dot | ternary},
+    {"linear_dense", source::linear_dense, matrix},
+    {"rope", source::rope},
+    {"kv_write", source::kv_write},
+    {"attn_paged", source::attn_paged, reduce},
+    {"elementwise", source::elementwise, activation},
+    {"gather_rows", source::gather_rows},
+    {"columns", source::columns},
+    {"short_conv", source::short_conv, runs},
+    {"delta_gates", source::delta_gates},
+    {"delta_rule", source::delta_rule, norm | runs},
+    {"norm_quant", source::norm_quant, codes | reduce | norm},
+    {"glu_quant", source::glu_quant, codes | reduce | norm | activation},
+    {"bit_linear", source::bit_linear, codes | reduce | norm | dot | ternary},
+    {"known_answer", source::known_answer, reduce | norm | dot},
+};
+static_assert(std::size(sources) == static_cast<size_t>(gpu::kernel_id::every) + 1);
+
+const named_source* find(gpu::kernel_id id) {
+  if (id == known_answer) return &sources[std::size(sources) - 1];
+  const auto at = static_cast<size_t>(id);
+  return at < static_cast<size_t>(gpu::kernel_id::every) ? &sources[at] : nullptr;
+}
+
+bool in_word(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// `text` with another name in place of every word `from`.
+std::string renamed(const std::string& text, const std::string& from, const std::string& to) {
+  std::string out;
+  size_t at = 0;
+  for (;;) {
+    const size_t found = text.find(from, at);
+    if (found == std::string::npos) return out + text.substr(at);
+    const size_t end = found + from.size();
+    const bool whole =
+        (found == 0 || !in_word(text[found - 1])) && (end == text.size() || !in_word(text[end]));
+    out += text.substr(at, found - at) + (whole ? to : from);
+    at = end;
+  }
+}
+
+// The declaration of a binding of memory, and its name.
+struct declaration {
+  size_t at = std::string::npos, bytes = 0;
+  std::string name;
+};
+declaration declared(const std::string& text, uint32_t binding) {
+  const std::string begin =
+      "@group(0) @binding(" + std::to_string(binding) + ") var<storage, read_write> ";
+  declaration out;
+  out.at = text.find(begin);
+  if (out.at == std::string::npos) return out;
+  const size_t name = out.at + begin.size(), colon = text.find(':', name);
+  out.name = text.substr(name, colon - name);
+  out.bytes = text.find('\n', colon) + 1 - out.at;
+  return out;
+}
+
+std::string constant(const char* name, uint32_t value) {
+  return std::string("const ") + name + " = " + std::to_string(value) + "u;\n";
+}
+
+}  // namespace
+
+const char* name_of(gpu::kernel_id id) {
+  const named_source* const found = find(id);
+  return found ? found->name : "?";
+}
+
+uint32_t bindings_of(gpu::kernel_id id) {
+  return id == known_answer ? 3 : gpu::bindings_of(id);
+}
+
+std::string text_of(const gpu::kernel_spec& spec, const dialect& device,
+                    const shared_bindings& same) {
+  const named_source* const body = find(spec.id);
+  if (!body) return "";
+  const uint32_t parts = body->parts;
+  const bool subgroups = device.subgroups && (parts & reduce) != 0;
+  std::string out = subgroups && device.enables ? "enable subgroups;\n" : "";
+  constexpr const char* constants[] = {"T", "C1", "C2", "C3", "C4"};
+  for (size_t i = 0; i < std::size(constants); ++i)
+    out += constant(constants[i], spec.constants[i]);
+  out += source::common;
+  if (parts & reduce) out += subgroups ? source::reduce_subgroups : source::reduce;
+  if (parts & codes) out += source::codes;
+  if (parts & norm) out += source::norm;
+  if (parts & matrix) out += source::matrix;
+  if (parts & dot) out += device.packed_dot ? source::dot_packed : source::dot_plain;
+  if (parts & ternary) out += source::ternary;
+  if (parts & activation) out += source::activation;
+  if (parts & runs) out += source::runs;
+  out += body->text;
+  for (uint32_t i = 1; i < same.size(); ++i) {
+    if (same[i] == i) continue;
+    const declaration twice = declared(out, i), once = declared(out, same[i]);
+    if (twice.name.empty() || once.name.empty()) continue;
+    out.erase(twice.at, twice.bytes);
+    out = renamed(out, twice.name, once.name);
+  }
+  return out;
+}
+
+}  // namespace bitnet::webgpu
