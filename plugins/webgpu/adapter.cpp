@@ -64,8 +64,9 @@ const char* kind_of(uint32_t type) {
 
 void identify(const adapter_info& info, gpu::facts& about) {
   const std::string device = line_of(info.device), description = line_of(info.description);
-  const std::string vendor = line_of(info.vendor), architecture = line_of(info.architecture);
-  about.name = !device.empty() ? device : !description.empty() ? description : architecture;
+  about.name = !device.empty()        ? device
+               : !description.empty() ? description
+                                      : line_of(info.architecture);
   if (about.name.empty()) {
     char ids[32];
     std::snprintf(ids, sizeof ids, "adapter %04x:%04x", info.vendorID, info.deviceID);
@@ -131,8 +132,7 @@ std::string describe(const runtime& on, const wishes& user, adapter& out) {
   identify(info, out.about);
   const bool limited = on.wgpu.AdapterGetLimits(out.handle, &out.most) == status_success;
   out.most.nextInChain = nullptr;
-  const std::string refusal =
-      limited ? refusal_of(info, out.most, user) : "it does not say its limits";
+  std::string refusal = limited ? refusal_of(info, out.most, user) : "it does not say its limits";
   on.wgpu.AdapterInfoFreeMembers(info);
   if (!refusal.empty()) return refusal;
   limit(out.most, out.about);

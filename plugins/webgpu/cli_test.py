@@ -28,6 +28,7 @@ class WithLibrary(support.Case):
         driver = drivers[0] if drivers else ""
         return super().environment({"VK_DRIVER_FILES": driver, "VK_ICD_FILENAMES": driver,
                                     "BITNET_PROBE_CACHE": self.probes, "BITNET_WEBGPU_LIBRARY": LIBRARY,
+                                    "XDG_RUNTIME_DIR": self.path("."),
                                     **(extra or {})})
 
     @support.needs_model

@@ -13,6 +13,9 @@ if(BITNET_WGPU_NATIVE)
   set(BITNET_webgpu_SETTINGS library=${BITNET_WGPU_NATIVE})
   set(BITNET_webgpu_PARITY_ENVIRONMENT BITNET_TEST_SETTING=library=${BITNET_WGPU_NATIVE})
 endif()
+# wgpu-native asks Vulkan for windows, too, and a layer of Mesa then looks for a display, which prints where
+# this variable is not set.
+list(APPEND BITNET_webgpu_PINNED XDG_RUNTIME_DIR=${PROJECT_BINARY_DIR})
 if(BITNET_LAVAPIPE)
   list(APPEND BITNET_webgpu_PINNED VK_DRIVER_FILES=${BITNET_LAVAPIPE} VK_ICD_FILENAMES=${BITNET_LAVAPIPE})
 endif()

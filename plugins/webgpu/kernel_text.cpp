@@ -8,7 +8,7 @@ namespace bitnet::webgpu {
 namespace {
 
 // Parts that a kernel is made of, beside common.wgsl.
-enum part : uint32_t {
+enum part : uint8_t {
   codes = 1,
   reduce = 2,
   norm = 4,

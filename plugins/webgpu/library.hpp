@@ -12,6 +12,7 @@ namespace bitnet::webgpu {
 // The calls, once a library is open. It stays open as long as the process runs: it and its drivers
 // start threads whose code must not go away.
 struct library {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a type and names
 #define BITNET_WEBGPU_MEMBER(name, result, parameters) result(*name) parameters = nullptr;
   BITNET_WEBGPU_CALLS(BITNET_WEBGPU_MEMBER)
 #undef BITNET_WEBGPU_MEMBER

@@ -73,7 +73,7 @@ struct instance_descriptor {
 };
 
 // Not of the standard: wgpu-native reads it behind an instance_descriptor. Left to itself it also
-// asks EGL for displays, which prints what it does not find.
+// opens OpenGL, whose devices are those of Vulkan again.
 inline constexpr uint32_t native_instance_extras_type = 0x00030004;
 inline constexpr flags native_primary = 1 | 4 | 8;  // Vulkan, Metal, Direct3D 12
 struct native_instance_extras {
