@@ -19,6 +19,7 @@ PATTERN = re.compile(r"[<>{}$*?|=…: ]|NAME")
 # What belongs to others: the name, whose it is
 OF_OTHERS = {
     "build_bitnet": "a function of llama.cpp",
+    "build_number": "a column of llama-bench",
     "clean_spaces": "an option of llama.cpp's tokenizer",
     "generation_settings": "a member that llama-server has and bitnet serve leaves out",
     "id_slot": "a member that llama-server has and bitnet serve leaves out",
