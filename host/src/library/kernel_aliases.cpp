@@ -10,7 +10,7 @@ constexpr std::string_view ternary = "linear_ternary.ternary2";
 constexpr std::string_view no_iq2s =
     "bitnet does not read weights of type IQ2_S, so that it has no kernel for them";
 
-constexpr kernel_alias all[] = {
+constexpr kernel_alias alias_rows[] = {
     {"I2S_QK256_Scalar", ternary, "scalar", "BITNET_CPU_ISA=scalar", ""},
     {"I2S_QK256_AVX2", ternary, "avx2 avxvnni", "BITNET_CPU_ISA=avx2", ""},
     {"I2S_QK256_AVX512", ternary, "avx512 amx", "BITNET_CPU_ISA=avx512", ""},
@@ -38,9 +38,9 @@ bool same_letters(std::string_view a, std::string_view b) {
 }  // namespace
 
 const kernel_alias* find_kernel_alias(std::string_view name) {
-  const auto* const found =
-      std::ranges::find_if(all, [&](const kernel_alias& a) { return same_letters(a.name, name); });
-  return found == std::end(all) ? nullptr : found;
+  const auto* const found = std::ranges::find_if(
+      alias_rows, [&](const kernel_alias& a) { return same_letters(a.name, name); });
+  return found == std::end(alias_rows) ? nullptr : found;
 }
 
 bool names(const kernel_alias& alias, std::string_view kernel_id) {
@@ -57,7 +57,7 @@ bool names(const kernel_alias& alias, std::string_view kernel_id) {
 
 std::vector<std::string> aliases_of(std::string_view kernel_id) {
   std::vector<std::string> out;
-  for (const kernel_alias& a : all)
+  for (const kernel_alias& a : alias_rows)
     if (names(a, kernel_id)) out.emplace_back(a.name);
   return out;
 }

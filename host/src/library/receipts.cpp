@@ -93,12 +93,12 @@ result<void> fetch_receipt(const std::string& file, const Call& call) {
   return write_receipt(file, text);
 }
 
-result<void> write_of_session(const invocation& in, const engine& all, const json& facts) {
-  const std::string added = facts_text(in, all.runtime.get(), facts);
+result<void> write_of_session(const invocation& in, const engine& on, const json& facts) {
+  const std::string added = facts_text(in, on.runtime.get(), facts);
   const bitnet_receipt_options options = receipt_options(in.set, added);
   return fetch_receipt(in.set.text("receipt"), [&](char* out, uint64_t capacity, uint64_t* needed,
                                                    bitnet_error* err) {
-    return bitnet_session_receipt(all.session.get(), &options, out, capacity, needed, err);
+    return bitnet_session_receipt(on.session.get(), &options, out, capacity, needed, err);
   });
 }
 
@@ -124,16 +124,16 @@ json names_of_device(const std::string& driver_version, const std::string& arch)
   return out;
 }
 
-result<int> with_receipt(const invocation& in, const engine& all, result<int> done) {
-  return with_receipt(in, all, std::move(done), json::object());
+result<int> with_receipt(const invocation& in, const engine& on, result<int> done) {
+  return with_receipt(in, on, std::move(done), json::object());
 }
 
-result<int> with_receipt(const invocation& in, const engine& all, result<int> done,
+result<int> with_receipt(const invocation& in, const engine& on, result<int> done,
                          const json& facts) {
   if (in.set.text("receipt").empty()) return done;
-  auto written = write_of_session(in, all, facts);
+  auto written = write_of_session(in, on, facts);
   // Nothing was generated: the failure came before.
-  if (!written && !done) written = write_of_failure(in, all.runtime.get(), done.error());
+  if (!written && !done) written = write_of_failure(in, on.runtime.get(), done.error());
   if (written) return done;
   if (done) return std::unexpected(written.error());
   in.out.error(written.error().message);

@@ -12,9 +12,9 @@ namespace bitnet::host {
 // written before: of the last answer of the session, or of the failure. `facts`: members that are
 // added to it, such as gates[{name, limit, measured, passed}]. A receipt that cannot be written is
 // a failure, unless there is one already.
-[[nodiscard]] result<int> with_receipt(const invocation& in, const engine& all, result<int> done,
+[[nodiscard]] result<int> with_receipt(const invocation& in, const engine& on, result<int> done,
                                        const nlohmann::json& facts);
-[[nodiscard]] result<int> with_receipt(const invocation& in, const engine& all, result<int> done);
+[[nodiscard]] result<int> with_receipt(const invocation& in, const engine& on, result<int> done);
 // The same where no session came to be.
 [[nodiscard]] result<int> with_failed_receipt(const invocation& in, const failure& why);
 
