@@ -11,6 +11,7 @@
 namespace bitnet::webgpu {
 namespace {
 
+// NOLINTBEGIN(bugprone-sizeof-expression, bugprone-macro-parentheses): of pointers, and of types
 #define SAME_SIZE(ours, theirs) static_assert(sizeof(ours) == sizeof(theirs))
 #define SAME(ours, theirs, member)                                    \
   static_assert(offsetof(ours, member) == offsetof(theirs, member) && \
@@ -137,6 +138,7 @@ struct same_call<OurResult (*)(Ours...), TheirResult (*)(Theirs...)> {
 #define SAME_CALL(name, result, parameters_of_call) \
   static_assert(same_call<result(*) parameters_of_call, decltype(&wgpu##name)>::value);
 BITNET_WEBGPU_CALLS(SAME_CALL)
+// NOLINTEND(bugprone-sizeof-expression, bugprone-macro-parentheses)
 
 TEST(webgpu_standard, numbers_are_those_of_the_header) {
   struct pair {
