@@ -17,7 +17,7 @@ using nlohmann::json;
 bitnet_receipt_options receipt_options(const settings& set, const std::string& facts) {
   bitnet_receipt_options out{};
   bitnet_receipt_defaults(&out, sizeof out);
-  out.with_tokens = set.flag("receipt-tokens") ? 1 : 0;
+  out.with_tokens = set.has("receipt-tokens") && set.flag("receipt-tokens") ? 1 : 0;
   const std::string& key = set.text("receipt-key");
   if (key == "none")
     out.key_file = "";

@@ -1218,8 +1218,8 @@ constexpr auto rows = std::to_array<option>({
     {.name = "receipt-key",
      .type = kind::text,
      .metavar = "FILE",
-     .help = "ed25519 key, in PEM, that signs receipts, or may have signed this one; none: nobody "
-             "signs (default: your own, made at its first use)",
+     .help = "ed25519 key, in PEM, that signs receipts, or may have signed this one; none: not "
+             "signed (default: your own, made at its first use)",
      .group = "Receipt",
      .commands = generating | to::bench | to::verify_receipt,
      .decides = "whose name is signed"},
