@@ -79,7 +79,7 @@ class WithoutOne(support.Case):
 
     def refusal(self, library, extra=None):
         env = {"BITNET_PROBE_CACHE": self.path("probes"), "BITNET_WEBGPU_LIBRARY": library, **(extra or {})}
-        known = self.ok("backends", "why", "--json", "--device", "webgpu", *WAIT, env=env).json["backends"]
+        known = self.why("--json", "--device", "webgpu", *WAIT, env=env).json["backends"]
         return next((str(b) for b in known if b["name"] == "webgpu"), None) or self.skipTest("webgpu is not built")
 
     def test_one_that_is_not_there(self):
