@@ -74,6 +74,24 @@ std::string renamed(const std::string& text, const std::string& from, const std:
   }
 }
 
+// Each line with the word EACH_KEPT, once for each number below `n`, in place of a loop: a driver
+// that ends loops after a number of passes does not count it.
+std::string unrolled(const std::string& text, uint32_t n) {
+  constexpr const char* each = "EACH_KEPT";
+  std::string out;
+  for (size_t at = 0; at < text.size();) {
+    const size_t end = std::min(text.find('\n', at), text.size() - 1) + 1;
+    const std::string line = text.substr(at, end - at);
+    const bool is_repeated =
+        line.find(each) != std::string::npos && line.find("//") == std::string::npos;
+    for (uint32_t i = 0; is_repeated && i < n; ++i)
+      out += renamed(line, each, std::to_string(i) + "u");
+    if (!is_repeated) out += line;
+    at = end;
+  }
+  return out;
+}
+
 // The declaration of a binding of memory, and its name.
 struct declaration {
   size_t at = std::string::npos, bytes = 0;
@@ -125,7 +143,7 @@ std::string text_of(const gpu::kernel_spec& spec, const dialect& device,
   if (parts & ternary) out += source::ternary;
   if (parts & activation) out += source::activation;
   if (parts & runs) out += source::runs;
-  out += body->text;
+  out += unrolled(body->text, spec.constants[3]);
   for (uint32_t i = 1; i < same.size(); ++i) {
     if (same[i] == i) continue;
     const declaration twice = declared(out, i), once = declared(out, same[i]);

@@ -19,7 +19,7 @@ struct parameters {
 @group(0) @binding(8) var<uniform> p: parameters;
 const DTYPE_OF_K = C1;
 const DTYPE_OF_V = C2;
-const KEPT = C3;  // elements of y that a thread sums
+const KEPT = C3;  // elements of y that a thread sums; a line with EACH_KEPT stands once for each
 var<workgroup> weights: array<f32, T>;
 var<workgroup> places: array<u32, T>;  // rows of the pool
 var<workgroup> shared_position: u32;
@@ -83,14 +83,34 @@ fn words_of(dtype: u32) -> u32 {
   }
 }
 
-// Of the thread's key.
+fn with_product(sum: f32, q_at: u32, at: u32, i: u32) -> f32 {
+  return rounded(sum + rounded(number(q_in[q_at + i]) * key_at(at, i)));
+}
+
+// Of the thread's key. Eight elements in a pass: a driver that ends loops after a number of passes
+// permits longer contexts then (plugins/gpu-common/passes.cpp counts them).
 fn score_of(q_at: u32, row: u32) -> f32 {
   let at = row * words_of(DTYPE_OF_K);
   var sum = 0.0;
-  for (var i = 0u; i < p.head_dim; i += 1u) {
-    sum += rounded(number(q_in[q_at + i]) * key_at(at, i));
+  var i = 0u;
+  for (; i + 8u <= p.head_dim; i += 8u) {
+    sum = with_product(sum, q_at, at, i);
+    sum = with_product(sum, q_at, at, i + 1u);
+    sum = with_product(sum, q_at, at, i + 2u);
+    sum = with_product(sum, q_at, at, i + 3u);
+    sum = with_product(sum, q_at, at, i + 4u);
+    sum = with_product(sum, q_at, at, i + 5u);
+    sum = with_product(sum, q_at, at, i + 6u);
+    sum = with_product(sum, q_at, at, i + 7u);
   }
+  for (; i < p.head_dim; i += 1u) { sum = with_product(sum, q_at, at, i); }
   return rounded(sum * p.scale);
+}
+
+// Element d of y with position j of the tile, whose values begin at word `row`.
+fn with_value(sum: f32, j: u32, row: u32, d: u32) -> f32 {
+  if (d >= p.head_dim) { return sum; }
+  return rounded(sum + rounded(weights[j] * value_at(row, d)));
 }
 
 @compute @workgroup_size(T)
@@ -144,13 +164,10 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       weights[thread] = weight;
       total = rounded(rounded(total * shrink) + group_sum(weight));
       workgroupBarrier();
-      for (var i = 0u; i < KEPT; i += 1u) { sums[i] = rounded(sums[i] * shrink); }
+      sums[EACH_KEPT] = rounded(sums[EACH_KEPT] * shrink);
       for (var j = 0u; j < count; j += 1u) {
         let row = places[j] * words_v;
-        for (var i = 0u; i < KEPT; i += 1u) {
-          let d = i * T + thread;
-          if (d < p.head_dim) { sums[i] = rounded(sums[i] + rounded(weights[j] * value_at(row, d))); }
-        }
+        sums[EACH_KEPT] = with_value(sums[EACH_KEPT], j, row, EACH_KEPT * T + thread);
       }
     }
     for (var i = 0u; i < KEPT; i += 1u) {

@@ -75,10 +75,11 @@ fn q8_code(x: f32, inverse: f32) -> u32 {
   v = select(127.0, v, v < 127.0);
   return bitcast<u32>(i32(v)) & 255u;
 }
-fn store_q8(is_k: bool, t: u32, x: u32, y: u32) {
+// The block of 32 elements from `from` on of the row at word `x`.
+fn store_q8(is_k: bool, t: u32, x: u32, from_: u32, y: u32) {
   var largest = 0.0;
   for (var i = 0u; i < 32u; i += 1u) {
-    let a = abs(number(element(is_k, t, x, i)));
+    let a = abs(number(element(is_k, t, x, from_ + i)));
     largest = select(largest, a, a > largest);
   }
   let d = to_half(q8_step(largest));
@@ -88,7 +89,7 @@ fn store_q8(is_k: bool, t: u32, x: u32, y: u32) {
   for (var w = 0u; w < 8u; w += 1u) {
     var word = 0u;
     for (var b = 0u; b < 4u; b += 1u) {
-      word |= q8_code(number(element(is_k, t, x, 4u * w + b)), inverse) << (8u * b);
+      word |= q8_code(number(element(is_k, t, x, from_ + 4u * w + b)), inverse) << (8u * b);
     }
     store(is_k, y + 1u + w, word);
   }
@@ -112,9 +113,11 @@ fn q4_code(x: f32, inverse: f32) -> u32 {
   v = select(0.0, v, v > 0.0);  // NaN, too
   return u32(select(15.0, v, v < 15.0));
 }
-fn store_q4(is_k: bool, t: u32, x: u32, y: u32) {
+fn store_q4(is_k: bool, t: u32, x: u32, from_: u32, y: u32) {
   var extreme = 0u;
-  for (var i = 0u; i < 32u; i += 1u) { extreme = q4_extreme(extreme, element(is_k, t, x, i)); }
+  for (var i = 0u; i < 32u; i += 1u) {
+    extreme = q4_extreme(extreme, element(is_k, t, x, from_ + i));
+  }
   let d = to_half(q4_step(extreme)) | ((~extreme >> 16u) & 0x8000u);
   var inverse = 0.0;
   if ((d & 0x7fffu) != 0u) {
@@ -124,7 +127,7 @@ fn store_q4(is_k: bool, t: u32, x: u32, y: u32) {
   for (var w = 0u; w < 4u; w += 1u) {
     var word = 0u;
     for (var b = 0u; b < 4u; b += 1u) {
-      let i = 4u * w + b;
+      let i = from_ + 4u * w + b;
       word |= q4_code(number(element(is_k, t, x, i)), inverse) << (8u * b);
       word |= q4_code(number(element(is_k, t, x, i + 16u)), inverse) << (8u * b + 4u);
     }
@@ -146,10 +149,10 @@ fn store_unit(dtype: u32, is_k: bool, t: u32, x: u32, y: u32, unit: u32) {
       store(is_k, y + unit, word);
     }
     case DTYPE_Q8_0: {
-      store_q8(is_k, t, x + 32u * unit, y + 9u * unit);
+      store_q8(is_k, t, x, 32u * unit, y + 9u * unit);
     }
     default: {
-      store_q4(is_k, t, x + 32u * unit, y + 5u * unit);
+      store_q4(is_k, t, x, 32u * unit, y + 5u * unit);
     }
   }
 }
