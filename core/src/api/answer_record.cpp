@@ -22,9 +22,11 @@ answer_record record_of(const bitnet_generation& asked, const generate::options&
   answer_record out;
   out.any = true;
   out.sampling = how.sampling;
-  const bitnet_sampling& s = *asked.sampling;
-  for (uint32_t i = 0; i < s.n_dry_breakers; ++i)
-    out.dry_breakers.emplace_back(view(s.dry_breakers[i]));
+  // NULL, or of an earlier version: members that are missing have their defaults.
+  if (const auto s =
+          take_options(asked.sampling, bitnet_sampling_defaults, "the options of sampling"))
+    for (uint32_t i = 0; i < s->n_dry_breakers; ++i)
+      out.dry_breakers.emplace_back(view(s->dry_breakers[i]));
   out.ignore_eos = how.ignore_end;
   out.max_tokens = how.max_tokens;
   out.grammar_sum = sum_of(asked.grammar);
