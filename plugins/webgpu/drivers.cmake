@@ -11,7 +11,8 @@ set(BITNET_webgpu_PARITY_ENVIRONMENT)
 if(BITNET_WGPU_NATIVE)
   set(BITNET_webgpu_PINNED BITNET_WEBGPU_LIBRARY=${BITNET_WGPU_NATIVE})
   set(BITNET_webgpu_SETTINGS library=${BITNET_WGPU_NATIVE})
-  set(BITNET_webgpu_PARITY_ENVIRONMENT BITNET_TEST_SETTING=library=${BITNET_WGPU_NATIVE})
+  set(BITNET_webgpu_PARITY_ENVIRONMENT BITNET_TEST_SETTING=library=${BITNET_WGPU_NATIVE}
+    BITNET_TEST_ONE_KV=1)  # a text is compiled for each pair of types
 endif()
 # wgpu-native asks Vulkan for windows, too, and a layer of Mesa then looks for a display, which prints where
 # this variable is not set.

@@ -130,7 +130,7 @@ class Written(Receipts):
 
     def test_the_schema_is_kept_to(self):
         if jsonschema is None:
-            self.skipTest("jsonschema is not installed")
+            self.skipTest("jsonschema is not installed: scripts/setup makes build/venv")
         with open(judge.SCHEMA, encoding="utf-8") as file:
             schema = json.load(file)
         for words in (GREEDY, (*GREEDY, "--receipt-tokens"), (*GREEDY, "-l", "5-inf", "--stop-id", "3")):
