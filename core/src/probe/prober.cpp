@@ -10,8 +10,10 @@
 #include <array>
 #include <cerrno>
 #include <condition_variable>
+#include <cstdlib>
 #include <deque>
 #include <map>
+#include <memory>
 #include <mutex>
 #include <new>
 #include <set>
@@ -96,9 +98,22 @@ plugin::defect ended_early(bool short_of_memory) {
   return no_helper("bitnet-backend-probe ended without an answer" + limits::of_memory());
 }
 
+constexpr std::size_t message_room = std::size_t{64} * 1024;  // bytes
+
+// Throws std::bad_alloc unless there is room for a message. Where memory is lacking, constructors
+// of nlohmann-json that are noexcept end the process; with this much free in the heap they do not.
+void check_room_for_message() {
+  void* volatile room =
+      std::malloc(message_room);  // volatile: or the pair of calls could be left out
+  if (room == nullptr) throw std::bad_alloc();
+  std::free(room);
+}
+
 }  // namespace
 
 struct prober::contents {
+  // Given up where memory is lacking, so that this can be reported.
+  std::unique_ptr<char[]> reserve = std::make_unique<char[]>(message_room);
   uint32_t most_children = 1;
   file_descriptor wake;
 
@@ -121,6 +136,7 @@ struct prober::contents {
   void publish(ticket t, outcome f);
   bool take_next(std::pair<ticket, job>& out);
   bool start_more();
+  void start(ticket id, const job& what);
   void calm_down();
   bool attend(broker& b, bool said, bool ended);
   void let_go();
@@ -147,6 +163,18 @@ bool prober::contents::take_next(std::pair<ticket, job>& out) {
   return true;
 }
 
+void prober::contents::start(ticket id, const job& what) {
+  check_room_for_message();
+  auto started = start_helper({what.helper, broker_argument, what.environment, true, false},
+                              encode(frame_kind::job, write_job(what)));
+  if (!started) return publish(id, without_answer(std::move(started.error())));
+  auto b = std::make_unique<broker>();
+  b->id = id;
+  b->outlives = !what.memory.empty();
+  b->process = std::move(*started);
+  brokers.push_back(std::move(b));
+}
+
 // False when it is time to stop.
 bool prober::contents::start_more() {
   for (;;) {
@@ -155,18 +183,13 @@ bool prober::contents::start_more() {
       const std::scoped_lock lock(turn);
       if (!take_next(one)) return !stop;
     }
-    const job& what = one.second;
-    auto started = start_helper({what.helper, broker_argument, what.environment, true, false},
-                                encode(frame_kind::job, write_job(what)));
-    if (!started) {
-      publish(one.first, without_answer(std::move(started.error())));
-      continue;
+    // Only this job fails: an exception would end the process.
+    try {
+      start(one.first, one.second);
+    } catch (const std::bad_alloc&) {
+      reserve.reset();
+      publish(one.first, without_answer(ended_early(true)));
     }
-    auto b = std::make_unique<broker>();
-    b->id = one.first;
-    b->outlives = !what.memory.empty();
-    b->process = std::move(*started);
-    brokers.push_back(std::move(b));
   }
 }
 

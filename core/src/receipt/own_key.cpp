@@ -13,7 +13,7 @@
 namespace bitnet::receipt {
 namespace {
 
-failure of_key(plugin::defect d) {
+failure of_key(const plugin::defect& d) {
   failure out = d.as_failure();
   out.status = d.code == plugin::code::trust_missing ? BITNET_NOT_FOUND : BITNET_REJECTED;
   return out;
