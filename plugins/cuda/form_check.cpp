@@ -50,7 +50,7 @@ trial product(uint32_t k, uint32_t rows, uint32_t tokens, uint32_t own, uint32_t
   const bool factors = own != 0 || given != 0;
   const auto row_words = static_cast<uint32_t>(gpu::row_words(BITNET_FORMAT_TERNARY2, k));
   trial out;
-  // Groups of so many threads, who find sums by 32, for four tokens and four rows.
+  // Groups of so many threads, which add up by 32, for four tokens and four rows.
   out.spec = {gpu::kernel_id::linear_ternary,
               {group_threads, factors ? 1u : 32u, std::min(tokens, 4u), 4, given}};
   out.memory = {{tokens, 0, 0, 0},

@@ -188,7 +188,7 @@ class Written(Receipts):
     def test_nobody_may_sign(self):
         self.ok(*GREEDY, "--receipt", "a.json", "--receipt-key", "none")
         self.assertEqual(self.bitnet("verify-receipt", "a.json").code, 1)
-        self.assertIn("signed by nobody", self.ok("verify-receipt", "--path", "a.json", "--allow-unsigned").text)
+        self.assertIn("not signed", self.ok("verify-receipt", "--path", "a.json", "--allow-unsigned").text)
 
 
 @support.needs_backend

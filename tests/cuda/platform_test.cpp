@@ -47,7 +47,7 @@ TEST(cuda_platform, a_device_that_can_be_used) {
   EXPECT_EQ(said("arch=91"), "opened");   // runs code of an older minor
   EXPECT_EQ(said("arch=130"), "opened");  // newer than any that is built: from PTX
 }
-// Each form that another kernel can stand in for is looked at, and what differs has its name told.
+// Each form that another kernel can stand in for is checked, and the log names what differs.
 TEST(cuda_platform, forms_with_other_bits_are_done_without) {
   for (const std::string& form : optional_forms()) {
     const std::string out = said(("wrong=" + form).c_str());

@@ -817,7 +817,7 @@ typedef struct bitnet_receipt_options {
   uint32_t struct_size;
   uint32_t with_tokens; /* non-zero: the ids of prompt and answer, too; else their salted sums */
   /* A private key in PEM without a password, readable by its owner only. NULL: the user's own,
-   * which is made at its first use. "": nobody signs. */
+   * which is made at its first use. "": not signed. */
   const char* key_file;
   /* JSON: an object whose members are added to the facts, such as gates[{name, limit, measured,
    * passed}] and program. Without size: none. */

@@ -92,7 +92,7 @@ bool caches_refused();
 std::filesystem::path probe_cache();
 
 // Where the key lies that signs the receipts of a user: $XDG_DATA_HOME (or ~/.local/share) and
-// bitnet in it; "" if there is no such place. Whoever opens it there judges to whom it belongs.
+// bitnet in it; "" if there is no such place. The code that opens it checks its owner.
 std::filesystem::path receipt_keys();
 
 // Where files may lie that go when the process ends: TMPDIR if that is an absolute path, which a

@@ -3,7 +3,7 @@
 // of the device and of the copy of the backend that kept them. They outlive both, so that a
 // sequence that moved still says what each place did.
 //
-// Names of kernels are of whoever wrote the backend: two backends may use one name, so uses of two
+// Authors of backends choose the names of kernels: two backends may use one name, so uses of two
 // devices, or of two copies of a backend, are never added up.
 
 #include <cstdint>

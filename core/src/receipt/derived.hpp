@@ -1,6 +1,6 @@
 #pragma once
-// What follows from the counters of a receipt. Whoever writes one computes it by this, and whoever
-// verifies one computes it again: nothing here is stated.
+// What follows from the counters of a receipt. It is computed when a receipt is written, and again
+// when one is verified: nothing here is stated.
 
 #include <cstdint>
 #include <span>

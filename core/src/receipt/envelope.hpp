@@ -23,7 +23,7 @@ struct envelope {
   std::string payload_type;
   std::string payload;  // the bytes that are signed
   struct signature {
-    std::string key;    // as the envelope says: nobody vouches for it
+    std::string key;    // as the envelope says, not verified
     std::string value;  // bytes
   };
   std::vector<signature> signatures;

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers that nobody can guess.
+// Random numbers that cannot be guessed.
 
 #include <cstddef>
 #include <string>

@@ -24,7 +24,7 @@ void refuse(findings& found, const char* rule, std::string field, std::string te
 void check_signatures(const envelope& e, const question& asked, verdict& out) {
   if (e.signatures.empty()) {
     out.found.push_back({asked.allow_unsigned ? level::note : level::error, "signature",
-                         "signatures", "there is none: nobody vouches for the receipt"});
+                         "signatures", "there is none: the receipt is not signed"});
     return;
   }
   const std::string message = signed_bytes(e.payload_type, e.payload);

@@ -34,7 +34,7 @@ struct question {
 
 struct verdict {
   findings found;
-  std::string signed_by;  // the name of the signer's file; "": nobody's
+  std::string signed_by;  // the name of the signer's file; "": not signed
   json::value statement;  // null where it cannot be read
 
   [[nodiscard]] bool is_valid() const;    // no finding is an error

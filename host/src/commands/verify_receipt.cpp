@@ -140,7 +140,7 @@ std::string verdict_lines(const json& verdict) {
                            any_member(predicate, "tokens_generated"),
                            member(text::at(predicate, "model"), "name"),
                            member(text::at(predicate, "selection"), "device"),
-                           signer.empty() ? "signed by nobody" : "signed by " + signer);
+                           signer.empty() ? "not signed" : "signed by " + signer);
 }
 
 int code_of(const json& verdict) {

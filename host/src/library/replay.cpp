@@ -230,7 +230,7 @@ result<replay> explain(bitnet_session* session, const json& predicate, const tok
   return out;
 }
 
-// A device whose sums have another order may draw another token at random, and nothing tells
+// A device whose sums have another order may draw another token at random; it is not known
 // whether it may.
 void consider_places(const json& predicate, bitnet_session* session, replay& found) {
   if (found.verdict != replay_verdict::different) return;

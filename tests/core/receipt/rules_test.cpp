@@ -280,10 +280,10 @@ TEST(signature, of_a_stranger_is_none) {
   EXPECT_EQ(only_field(v), "signatures[0].keyid");
   asked.allow_unsigned = true;
   EXPECT_FALSE(judged(signed_text(statement_of(good_predicate())), asked).is_valid())
-      << "a signature that nobody knows is worse than none";
+      << "a signature by an unknown key is worse than none";
 }
 
-// Whatever byte of the payload is another one: nobody signed that.
+// Whatever byte of the payload differs: that payload was not signed.
 TEST(signature, holds_each_member) {
   const value good = statement_of(good_predicate());
   const value envelope = value::parse(signed_text(good));
