@@ -80,8 +80,9 @@ class Lavapipe(On, support.Case):
             row, = self.ok(*words, "--device", "vulkan", "-o", "json").json
             self.assertIn(self.device, row.get("gpu_info", row.get("device_name")))
             self.assertGreater(row["gbps"], 0)
-            # Neither the host's threads nor its memory are what limits this device.
-            for key in ("stream", "pct_of_stream", "n_threads", "cpu_info"):
+            # Neither the host's threads nor its memory are what limits this device. (cpu_info is a
+            # column of llama-bench, which names the processor of every machine.)
+            for key in ("stream", "pct_of_stream", "n_threads"):
                 self.assertNotIn(key, row)
             self.assertNotIn("stream read", self.ok(*words, "--device", "vulkan").text)
             row, = self.ok(*words, "--device", "cpu", "-o", "json").json

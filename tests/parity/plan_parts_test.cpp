@@ -280,7 +280,8 @@ TEST(plan_of_neighbours, keys_are_turned_as_they_are_written) {
     EXPECT_EQ(p.n_kv_heads, 2u);
     EXPECT_EQ(p.head_dim, 64u);
     EXPECT_EQ(c[0].bindings[2].buffer + 1, c[0].bindings[3].buffer) << "keys as they come in";
-    EXPECT_EQ(c[0].bindings[4].bytes, 16u * 24 * 2 * 4) << "a cosine and a sine to each pair";
+    EXPECT_EQ(c[0].bindings[4].bytes, 24u * 2 * 4) << "a cosine and a sine to each pair";
+    EXPECT_EQ(step_of(d, 2)[0].bindings[4].bytes, 4u * 24 * 2 * 4) << "recorded for up to 4 tokens";
 
     m.more_ports.push_back({BITNET_PORT_VALUE_OUT, turned});
     described both(like_cuda(), m, of(16));
