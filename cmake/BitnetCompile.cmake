@@ -22,6 +22,11 @@ if(BITNET_CCACHE)
   if(BITNET_CCACHE_PROGRAM)
     set(CMAKE_C_COMPILER_LAUNCHER ${BITNET_CCACHE_PROGRAM})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${BITNET_CCACHE_PROGRAM})
+    # CMake writes the place of the tree into files that are compiled together. Only a comparison of what
+    # the preprocessor makes of them finds the object of another clone, and that needs no dependency mode.
+    if(BITNET_UNITY)
+      set(CMAKE_CXX_COMPILER_LAUNCHER env -u CCACHE_DEPEND ${BITNET_CCACHE_PROGRAM})
+    endif()
   endif()
 endif()
 if(BITNET_FAST_LINKER)
