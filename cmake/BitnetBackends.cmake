@@ -6,7 +6,7 @@ set(BITNET_BACKENDS all CACHE STRING
     "Backends that are built: names such as cpu;vulkan, gpu (every backend for GPUs), all or none")
 
 # bitnet_known_backends(<names> <for GPUs>): what plugins/ has. metal is asked for by its own name only, as
-# bitnet-rs has it (its ADR-006): whoever asks for backends for GPUs does not mean one system's.
+# bitnet-rs has it (its ADR-006): a request for GPU backends means those of every system.
 function(bitnet_known_backends all gpu)
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/*/CMakeLists.txt)
   set(names)

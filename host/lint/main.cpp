@@ -26,7 +26,7 @@ constexpr int rejected = 22;
 
 constexpr const char* usage =
     "Usage: bitnet-backend-lint [--json] [--manifest FILE] FILE...\n\n"
-    "Tells everything that is right and wrong with plugin files; nothing of them is run. Exits "
+    "Reports everything that is right and wrong with plugin files; nothing of them is run. Exits "
     "with\n"
     "0 if the loader would take all of them here, with 22 if it would reject one or the manifest\n"
     "says something else than its file, with 1 if one cannot be read.\n\n"

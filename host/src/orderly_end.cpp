@@ -40,7 +40,7 @@ void on_exit_by_others() {
   _exit(exit_code::failure);
 }
 
-// Ends the process at a time, unless it is told otherwise before.
+// Ends the process at a time, unless that is cancelled before.
 class end_guard {
  public:
   // Never destroyed: it lives through exit handlers.

@@ -17,8 +17,8 @@ inline constexpr uint64_t longest_text = 256ull * 1024 * 1024;  // bytes of a pr
 
 [[nodiscard]] std::expected<std::string, read_failure> read_file(const std::string& file,
                                                                  uint64_t limit);
-// The same of a file that nobody named: a pipe or a device in its place is a failure, not something
-// to wait for.
+// The same of a file that the user did not name: a pipe or a device in its place is a failure, and
+// is not waited for.
 [[nodiscard]] std::expected<std::string, read_failure> read_usual_file(const std::string& file,
                                                                        uint64_t limit);
 [[nodiscard]] std::expected<std::string, read_failure> read_stdin(uint64_t limit);

@@ -15,7 +15,7 @@
 namespace bitnet::cpu {
 namespace {
 
-// The processor's own name, "" if it does not tell.
+// The processor's own name, "" if it does not report one.
 std::string brand() {
 #if defined(__x86_64__)
   unsigned registers[12] = {};

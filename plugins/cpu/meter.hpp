@@ -1,6 +1,6 @@
 #pragma once
-// What the processor is doing now, as the files of the system tell: nothing is guessed, and what
-// they do not tell stays unknown.
+// What the processor is doing now, as the files of the system report: nothing is guessed, and what
+// they do not report stays unknown.
 //
 // Bounds   at most 1 MiB of a file is read, the clocks of at most 8 CPUs are asked, and at most 64
 //          sensors: [short] holds on machines with a thousand CPUs, too.
@@ -31,7 +31,7 @@ class meter {
       : cpus_(std::move(cpus)), root_(std::move(root)) {}
 
   // Fills what is known and names it in `known`. The load is that since an earlier call, so the
-  // first one cannot tell it.
+  // first one cannot know it.
   void read(bitnet_device_status& out);
   void add_memory(bitnet_device_status& out) const;  // of it only this
 

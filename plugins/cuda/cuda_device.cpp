@@ -159,8 +159,8 @@ bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& rep
   {
     const current mine(context_);
     if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
-    const CUresult told = context_.cu.cuMemGetInfo(&free, &total);
-    if (told != CUDA_SUCCESS) return context_.check(told, "cuMemGetInfo", report);
+    const CUresult answer = context_.cu.cuMemGetInfo(&free, &total);
+    if (answer != CUDA_SUCCESS) return context_.check(answer, "cuMemGetInfo", report);
   }
   out.known |= BITNET_STATUS_MEMORY;
   out.memory_total_bytes = total;

@@ -41,7 +41,7 @@ std::string pci_of(const library& cu, CUdevice device) {
   return text;
 }
 
-// What the units for products of small matrices multiply, of which the driver tells nothing: they
+// What the units for products of small matrices multiply, of which the driver reports nothing: they
 // come with the compute capability, but for GTX 16 and MX, which compute it elsewhere.
 std::string tensor_cores_of(int architecture, const std::string& name) {
   const bool none =

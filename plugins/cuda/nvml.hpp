@@ -1,5 +1,5 @@
 #pragma once
-// What NVIDIA's management library tells of a device, where it is installed. Its header is in no
+// What NVIDIA's management library reports of a device, where it is installed. Its header is in no
 // toolkit that has only a compiler, so that the calls and structs used are declared here.
 
 #include <cstdint>
@@ -20,7 +20,7 @@ class nvml {
   nvml(const nvml&) = delete;
   nvml& operator=(const nvml&) = delete;
 
-  // Adds what the device tells, and nothing that it does not. From any thread.
+  // Adds what the device reports, and nothing else. From any thread.
   void add(bitnet_device_status& out) const;
 
  private:

@@ -7,7 +7,7 @@
 namespace bitnet::cuda {
 
 // The tool that the variable names, loaded when it is asked for first; nullptr without one. What is
-// set and leads to none is told in the log. Whoever has raised privileges sets no variables here.
+// set and leads to none is reported in the log. With raised privileges it is ignored.
 gpu::watcher* find_watcher(const log_function& log);
 
 }  // namespace bitnet::cuda

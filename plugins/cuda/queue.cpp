@@ -51,7 +51,7 @@ bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::rep
   pending_.push_back(
       {value, event, clock::now(), commands.took()});  // before anything runs: it may throw
   spare_.pop_back();
-  // Nobody waits for what was not launched; a graph that is made once more may throw, too.
+  // Nothing waits for what was not launched; a graph that is made once more may throw, too.
   const auto take_back = [&](const void*) {
     pending_.pop_back();
     context_.cu.cuEventDestroy(event);

@@ -30,7 +30,7 @@ class recording final : public gpu::recording {
   bitnet_status launch_on(CUstream stream, const sdk::reporter& report);
 
   bool times(std::span<uint64_t> out) const noexcept override;
-  // It outlives the recording where somebody still waits.
+  // It outlives the recording where a wait still runs.
   const std::shared_ptr<step_time>& took() const noexcept { return took_; }
 
  private:

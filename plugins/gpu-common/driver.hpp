@@ -108,7 +108,7 @@ class recording {
  public:
   virtual ~recording() = default;
   // How long each command took when it ran last, in nanoseconds; made with `timed` only, and to be
-  // asked after wait(). False: the device cannot tell.
+  // asked after wait(). False: the device cannot know.
   virtual bool times(std::span<uint64_t> out) const noexcept = 0;
 };
 

@@ -38,9 +38,9 @@ uint64_t head_copy::bytes_of(const opened& device, const device_weight& w) {
 
 // As much must be left as it takes: other sessions and programs want memory, too.
 bitnet_status head_copy::allocate(uint64_t bytes, const sdk::reporter& report) {
-  bitnet_device_status told{};
-  if (bitnet_status s = device_.driver->status(told, report); failed(s)) return s;
-  if ((told.known & BITNET_STATUS_MEMORY) != 0 && told.memory_free_bytes / 2 < bytes)
+  bitnet_device_status reported{};
+  if (bitnet_status s = device_.driver->status(reported, report); failed(s)) return s;
+  if ((reported.known & BITNET_STATUS_MEMORY) != 0 && reported.memory_free_bytes / 2 < bytes)
     return BITNET_OUT_OF_DEVICE_MEMORY;
   try {
     held_.emplace(device_.held_bytes, device_.lent);

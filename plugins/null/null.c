@@ -54,7 +54,7 @@ static bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_er
   return BITNET_OK;
 }
 
-/* The other slots need a device, so nobody can rightly call them; the contract wants them filled.
+/* The other slots need a device, so no correct program calls them; the contract wants them filled.
  */
 #define NO_DEVICE(slot, ...)                                                       \
   static bitnet_status slot(__VA_ARGS__, bitnet_error* err) {                      \

@@ -206,9 +206,9 @@ bool binary_cache::store(std::string_view key, const std::vector<unsigned char>&
                        write_all(file.get(), data.data(), data.size()) &&
                        renameat(folder.get(), beside.c_str(), folder.get(), name.c_str()) == 0;
   if (written) return true;
-  const bool told = failed("cannot write " + path);
+  const bool logged = failed("cannot write " + path);
   unlinkat(folder.get(), beside.c_str(), 0);
-  return told;
+  return logged;
 }
 
 }  // namespace bitnet::opencl

@@ -35,7 +35,7 @@ class binary_cache {
 // The data of a file's content; nothing if it is not whole, or another key's.
 std::optional<std::string_view> read_kept(std::string_view file, std::string_view key);
 
-// FNV-1a, to tell contents apart by accident, not by attack.
+// FNV-1a, against differences by accident, not by attack.
 uint64_t hash_of(std::string_view bytes, uint64_t start = 0xcbf29ce484222325u);
 
 }  // namespace bitnet::opencl

@@ -171,10 +171,10 @@ device_facts facts_of(const library& cl, cl_platform_id platform, const std::str
 bool free_memory_of(const library& cl, const device_facts& device, uint64_t& bytes) {
   if (!device.tells_free_memory) return false;
   size_t kib[2] = {};  // in all, and the largest block
-  size_t told = 0;
+  size_t written = 0;
   const cl_int asked =
-      cl.clGetDeviceInfo(device.id, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, sizeof kib, kib, &told);
-  if (asked != CL_SUCCESS || told < sizeof kib[0] || kib[0] > UINT64_MAX / 1024) return false;
+      cl.clGetDeviceInfo(device.id, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, sizeof kib, kib, &written);
+  if (asked != CL_SUCCESS || written < sizeof kib[0] || kib[0] > UINT64_MAX / 1024) return false;
   bytes = uint64_t{kib[0]} * 1024;
   return true;
 }

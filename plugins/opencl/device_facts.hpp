@@ -36,7 +36,7 @@ struct device_facts {
 // says what the user can do when not one usable device is among them.
 std::vector<device_facts> list_devices(const library& cl, std::string& why);
 
-// Bytes that are free on a device now; false if its driver does not tell.
+// Bytes that are free on a device now; false if its driver does not report it.
 bool free_memory_of(const library& cl, const device_facts& device, uint64_t& bytes);
 
 // True if the space-separated list names `extension`.

@@ -19,7 +19,7 @@ struct queue::timeline {
     std::shared_ptr<timeline> to;
     uint64_t value;
   };
-  static void CL_CALLBACK tell(cl_event, cl_int status, void* data) noexcept {
+  static void CL_CALLBACK completed(cl_event, cl_int status, void* data) noexcept {
     const std::unique_ptr<notice> n(static_cast<notice*>(data));
     const std::scoped_lock held(n->to->lock);
     --n->to->pending;
@@ -52,10 +52,10 @@ bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::rep
     ++timeline_->pending;
     timeline_->submitted = value;
   }
-  const cl_int status = context_.cl.clSetEventCallback(done, CL_COMPLETE, timeline::tell,
+  const cl_int status = context_.cl.clSetEventCallback(done, CL_COMPLETE, timeline::completed,
                                                        static_cast<void*>(notice.get()));
   if (status == CL_SUCCESS) {
-    // NOLINTNEXTLINE(bugprone-unused-return-value): tell() takes it back
+    // NOLINTNEXTLINE(bugprone-unused-return-value): completed() takes it back
     (void)notice.release();
     context_.cl.clReleaseEvent(done);
     const cl_int flushed = context_.cl.clFlush(context_.commands);

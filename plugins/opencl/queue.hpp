@@ -18,7 +18,7 @@ class queue final : public gpu::queue {
   bitnet_status poll(uint64_t& value, const sdk::reporter& report) override;
 
  private:
-  struct timeline;  // also the driver's as long as it has to tell something
+  struct timeline;  // also the driver's as long as it has to report something
   context& context_;
   std::shared_ptr<timeline> timeline_;
 };

@@ -33,7 +33,7 @@ forms forms_of(const instance_functions& vk, VkPhysicalDevice device,
                const std::vector<VkExtensionProperties>& extensions, const wishes& user,
                uint32_t most);
 
-// What vkCreateDevice is told of them. Lives until it has returned.
+// What vkCreateDevice gets of them. Lives until it has returned.
 class forms_request {
  public:
   forms_request(const forms& f, VkDeviceCreateInfo& info, std::vector<const char*>& names);

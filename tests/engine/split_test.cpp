@@ -25,7 +25,7 @@ using test::one_thread;
 
 template <class T>
 T need(compute::attempt<T> made) {
-  return need(told(std::move(made), "split"));
+  return need(as_result(std::move(made), "split"));
 }
 
 bitnet_tensor_desc describe(const model::weight& w) {
@@ -115,7 +115,7 @@ class part {
     weights_.emplace(need(compute::weights::create(device_, descs)));
     for (uint32_t i = 0; i < kept.size(); ++i) {
       need(m.stream_weight(kept[i], [&](uint64_t offset, std::span<const std::byte> bytes) {
-        return told(weights_->write(i, offset, bytes), "split");
+        return as_result(weights_->write(i, offset, bytes), "split");
       }));
       need(weights_->seal(i));
     }

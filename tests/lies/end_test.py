@@ -63,7 +63,7 @@ class End(Planted):
         self.assertEqual(lie.code, 0, lie)
         self.assertEqual(lie.json["text"], whole.json["text"])
         self.assertEqual(lie.json["device_status"], {
-            "asked": "now", "refused": "device_status() tells more free memory than there is"})
+            "asked": "now", "refused": "device_status() reports more free memory than there is"})
 
     def test_a_probe_that_is_lied_to_about_what_a_device_does_goes_on(self):
         done = self.bitnet("backends", "info", "liar", "--fresh", "--json", "--device", "liar",
@@ -74,7 +74,7 @@ class End(Planted):
         status = backend["devices"][0]["status"]
         self.assertEqual(status["asked"], "probe")
         self.assertEqual(status["refused"],
-                         "device_status() tells more free memory than there is")
+                         "device_status() reports more free memory than there is")
 
     def test_a_close_that_hangs_is_left_behind(self):
         begin = time.monotonic()

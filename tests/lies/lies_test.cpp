@@ -194,14 +194,14 @@ TEST_F(lies, about_what_ran_are_refused_in_the_report) {
 TEST_F(lies, about_what_a_device_does_are_refused_in_words_and_the_run_goes_on) {
   const std::string undisturbed = lying(yard_, "status-null").tell(8);
   const row rows[] = {
-      {"status-free", "device_status() tells more free memory than there is"},
-      {"status-none", "device_status() tells a memory of 0 bytes"},
-      {"status-pool", "device_status() tells that more of its pool is used than it has"},
-      {"status-load", "device_status() tells a utilisation of more than 100 percent"},
-      {"status-cold", "device_status() tells a temperature that no device has"},
-      {"status-slow", "device_status() tells a reason for being slow"},
-      {"status-health", "device_status() tells a health that there is not"},
-      {"status-must", "device_status() tells something that has to be understood"},
+      {"status-free", "device_status() reports more free memory than there is"},
+      {"status-none", "device_status() reports a memory of 0 bytes"},
+      {"status-pool", "device_status() reports that more of its pool is used than it has"},
+      {"status-load", "device_status() reports a utilisation of more than 100 percent"},
+      {"status-cold", "device_status() reports a temperature that no device has"},
+      {"status-slow", "device_status() reports a reason for being slow"},
+      {"status-health", "device_status() reports a health that there is not"},
+      {"status-must", "device_status() reports something that has to be understood"},
       {"status-reserved", "device_status() sets a reserved member"},
       {"status-size", "device_status() changes struct_size"},
       {"status-throws", "device_status() lets an exception out"},

@@ -202,7 +202,7 @@ BITNET_API bitnet_status bitnet_analyze_library(const char* path, uint64_t n_nam
 
 /* How many activations share a scale where ternary weights read them. AUTO: all of a row, as models
  * of BitNet are trained; groups of 32 (of 128 where weights are rotated) where scales of groups of
- * weights tell that a model computed with floats. Where a group does not fit a matrix a smaller one
+ * weights show that a model computed with floats. Where a group does not fit a matrix a smaller one
  * is used, or a row. FLOAT: none does, and nothing is rounded; ternary weights become dense ones of
  * the same values, which are four times as large or more. */
 #define BITNET_ACTIVATIONS_AUTO 0u
@@ -809,7 +809,7 @@ BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* ou
 
 /* ---- receipts -------------------------------------------------------------------------------
  *
- * What made an answer, as a file that anybody can check: docs/reference/receipts.md. An in-toto
+ * What made an answer, as a file that can be checked: docs/reference/receipts.md. An in-toto
  * Statement v1 in a DSSE envelope, signed with ed25519. Its counters are those that backends keep
  * while their kernels run, and everything that follows from them is computed, not stated. */
 

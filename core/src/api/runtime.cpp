@@ -113,7 +113,7 @@ void add_generations(nlohmann::ordered_json& backend,
   }
 }
 
-// Devices that models are open on are asked now, in place of what a probe was told.
+// Devices that models are open on are asked now, in place of what the probe reported.
 void add_status(nlohmann::ordered_json& backend, const std::vector<bitnet_model*>& models) {
   for (const bitnet_model* m : models) {
     const auto engine = m->engines->current();

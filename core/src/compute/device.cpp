@@ -29,7 +29,7 @@ activity device::status() const {
   if (!asked && asked.error().status == BITNET_UNSUPPORTED) return out;
   if (asked) asked = sane(slot, bitnet_wrong_device_status(&s));
   if (asked)
-    out.told = s;
+    out.reported = s;
   else
     out.refused =
         fmt::format("{}() {}{}", slot,
@@ -76,7 +76,7 @@ attempt<device::support> device::query(const graph& g, std::span<const bitnet_te
 result<void> check_support(const device& d, const graph& g,
                            std::span<const bitnet_tensor_desc> descs,
                            const bitnet_program_options& options, const bitnet_kv_config* kv) {
-  const auto known = told(d.query(g, descs, options, kv), "asking what it can compute");
+  const auto known = as_result(d.query(g, descs, options, kv), "asking what it can compute");
   if (!known) return std::unexpected(known.error());
   for (std::size_t i = 0; i < g.ops.size(); ++i) {
     const bitnet_op& o = g.ops[i];

@@ -16,8 +16,8 @@ namespace bitnet::compute {
 
 // The status of a device. Neither member is set where the device reports none.
 struct activity {
-  std::optional<bitnet_device_status> told;
-  std::string refused;  // why its answer does not count: "device_status() tells ..."
+  std::optional<bitnet_device_status> reported;
+  std::string refused;  // why its answer does not count: "device_status() reports ..."
 };
 
 class device {

@@ -97,7 +97,7 @@ attempt<handle<Object>> take(const char* slot, void (*destroy)(Object*), const M
 [[nodiscard]] failure in_words(trouble t, const std::string& doing);
 
 template <class T>
-[[nodiscard]] result<T> told(attempt<T>&& made, const std::string& doing) {
+[[nodiscard]] result<T> as_result(attempt<T>&& made, const std::string& doing) {
   if (!made) return std::unexpected(in_words(std::move(made.error()), doing));
   if constexpr (std::is_void_v<T>)
     return {};

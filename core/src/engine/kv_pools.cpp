@@ -18,10 +18,10 @@ result<std::shared_ptr<const kv_pools>> kv_pools::make(const engine& e,
     pool one{pool_of(config, shape, p->what()), has_keys, {nullptr, p->table().kv_pool_destroy}};
     if (has_keys || one.has_states()) {
       const plugin::kept_process kept(p->choice().backend->complaints());
-      auto made =
-          told(compute::make_pool(p->device(), one.config),
-               fmt::format("backend {}: making room for the keys and values of {} tokens",
-                           p->backend_name(), uint64_t{config.n_blocks} * config.block_tokens));
+      auto made = as_result(
+          compute::make_pool(p->device(), one.config),
+          fmt::format("backend {}: making room for the keys and values of {} tokens",
+                      p->backend_name(), uint64_t{config.n_blocks} * config.block_tokens));
       if (!made) return std::unexpected(std::move(made.error()));
       one.made = std::move(*made);
     }

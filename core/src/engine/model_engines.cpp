@@ -88,9 +88,9 @@ result<void> offer(tenant& t, const engine_ptr& to, moving how, const std::strin
 
 }  // namespace
 
-model_engines::moved model_engines::replace(const engine_ptr& old, const engine_ptr& fresh,
-                                            std::optional<moving> how, const std::string& why,
-                                            const std::function<void(const std::string&)>& told) {
+model_engines::moved model_engines::replace(
+    const engine_ptr& old, const engine_ptr& fresh, std::optional<moving> how,
+    const std::string& why, const std::function<void(const std::string&)>& on_failure) {
   std::unique_lock lock(turn_);
   std::erase_if(engines_, [](const auto& known) { return known.expired(); });
   engines_.push_back(fresh);
@@ -108,7 +108,7 @@ model_engines::moved model_engines::replace(const engine_ptr& old, const engine_
     offering_ = t;
     lock.unlock();
     const auto ok = offer(*t, fresh, *how, why);
-    if (!ok) told(ok.error().message);
+    if (!ok) on_failure(ok.error().message);
     lock.lock();
     offering_ = nullptr;
     offered_.notify_all();

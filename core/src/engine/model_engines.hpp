@@ -54,13 +54,13 @@ class model_engines {
   void forget(const engine& lost);
 
   // New tenants get `fresh` where they would have got `old`. Those that are on this device, by
-  // whichever copy, are offered the change if `how` says so; `told` is called for each that cannot
-  // take it, with the reason. One call at a time.
+  // whichever copy, are offered the change if `how` says so; `on_failure` is called for each that
+  // cannot take it, with the reason. One call at a time.
   struct moved {
     uint32_t offered = 0, staying = 0;
   };
   moved replace(const engine_ptr& old, const engine_ptr& fresh, std::optional<moving> how,
-                const std::string& why, const std::function<void(const std::string&)>& told);
+                const std::string& why, const std::function<void(const std::string&)>& on_failure);
 
   // Opens a tenant by `make`, result<std::unique_ptr<...>>(engine_ptr), on what is current when it
   // is done. It is known to replace() until it leaves.

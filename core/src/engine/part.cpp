@@ -68,7 +68,7 @@ result<std::unique_ptr<part>> part::open(select::choice choice, const model::mod
     const plugin::kept_process kept(p->choice_.backend->complaints());
     return compute::device::open(p->table(), p->choice_.device_index, p->choice_.device);
   };
-  auto device = told(open_device(), fmt::format("opening device {}", p->choice_.device_index));
+  auto device = as_result(open_device(), fmt::format("opening device {}", p->choice_.device_index));
   if (!device) return pass_on(std::move(device), fmt::format("backend {}", p->backend_name()));
   p->device_ = std::move(*device);
   p->take(m.shape().whole());
@@ -121,8 +121,9 @@ result<part::demand> part::needs(const session_options& planned, const limits& m
       graph(most.n_context, planned.embeddings ? model::ending::hidden : model::ending::logits);
   const plugin::kept_process kept(choice_.backend->complaints());
   const bool keeps = mine.n_states != 0 || model_.shape().n_attending(what_) != 0;
-  const auto known = told(device_.query(g, descriptions(), bounds.get(), keeps ? &mine : nullptr),
-                          "asking what it can compute");
+  const auto known =
+      as_result(device_.query(g, descriptions(), bounds.get(), keeps ? &mine : nullptr),
+                "asking what it can compute");
   if (!known)
     return std::unexpected(
         failure(known.error()).within(fmt::format("backend {}", backend_name())));
@@ -141,7 +142,7 @@ std::optional<uint64_t> part::room() const {
   }
   const uint64_t size = choice_.device.memory_total_bytes;
   const uint64_t most = size == 0 ? UINT64_MAX : size;
-  if (const auto now = status().told; now && (now->known & BITNET_STATUS_MEMORY) != 0)
+  if (const auto now = status().reported; now && (now->known & BITNET_STATUS_MEMORY) != 0)
     return std::min(now->memory_free_bytes, most);
   return size == 0 ? std::nullopt : std::optional(size);
 }
@@ -191,12 +192,13 @@ result<void> part::upload(const std::vector<bitnet_tensor_desc>& descs, const pr
                           model::model::scales_hold scales) {
   std::vector<bitnet_weight_plan> plans;
   for (const bitnet_tensor_desc& d : descs) {
-    const auto plan = told(compute::plan(device_, d),
-                           fmt::format("tensor {}", std::string_view(d.name.data, d.name.size)));
+    const auto plan =
+        as_result(compute::plan(device_, d),
+                  fmt::format("tensor {}", std::string_view(d.name.data, d.name.size)));
     if (!plan) return std::unexpected(plan.error());
     plans.push_back(*plan);
   }
-  auto made = told(compute::weights::create(device_, descs), "making room for the weights");
+  auto made = as_result(compute::weights::create(device_, descs), "making room for the weights");
   if (!made) return std::unexpected(std::move(made.error()));
   weights_ = std::move(*made);
   scales.reset();
@@ -249,17 +251,17 @@ result<void> part::upload_one(uint32_t index, const bitnet_weight_plan& plan,
   const std::string doing = fmt::format("tensor {}", w.name);
   const bool copied = copies_ && w.format == BITNET_FORMAT_TERNARY2;  // what every token reads
   if (!copied && can_alias(w, plan)) {
-    if (auto ok = told(weights_.alias(index, w.alias), doing); !ok) return ok;
+    if (auto ok = as_result(weights_.alias(index, w.alias), doing); !ok) return ok;
     has_.mapped += w.alias.size();
   } else {
     auto streamed = model_.stream_weight(
         kept_[index], [&](uint64_t offset, std::span<const std::byte> bytes) -> result<void> {
-          auto ok = told(weights_.write(index, offset, bytes), doing);
+          auto ok = as_result(weights_.write(index, offset, bytes), doing);
           return ok ? wrote(offset + bytes.size()) : ok;
         });
     if (!streamed) return streamed;
   }
-  if (auto ok = told(weights_.seal(index), doing); !ok) return ok;
+  if (auto ok = as_result(weights_.seal(index), doing); !ok) return ok;
   return wrote(w.data_bytes);
 }
 
@@ -272,14 +274,14 @@ result<void> part::use_packed_head(const pack_cache& cache) {
   const model::weight& head = model_.weights()[model_.output()];
   const uint32_t index = here_[model_.output()];
   const std::string doing = fmt::format("tensor {}", head.name);
-  if (auto ok =
-          told(compute::sane("query_interface", bitnet_wrong_packed_interface(&packed)), doing);
+  if (auto ok = as_result(compute::sane("query_interface", bitnet_wrong_packed_interface(&packed)),
+                          doing);
       !ok)
     return ok;
   bitnet_packed_info info{};
   info.struct_size = sizeof info;
   const auto call = [&](const char* slot, const auto& what) {
-    return told(compute::call(slot, what), doing);
+    return as_result(compute::call(slot, what), doing);
   };
   if (auto ok = call("describe",
                      [&](auto* err) { return packed.describe(weights(), index, &info, err); });
@@ -287,7 +289,7 @@ result<void> part::use_packed_head(const pack_cache& cache) {
     return ok;
   const char* wrong = bitnet_wrong_packed_info(
       &info, static_cast<uint64_t>(head.ne[0]) * static_cast<uint64_t>(head.ne[1]));
-  if (auto ok = told(compute::sane("describe", wrong), doing); !ok) return ok;
+  if (auto ok = as_result(compute::sane("describe", wrong), doing); !ok) return ok;
   if (info.bytes < cache.least_bytes()) return {};
   const std::string identity = model_.weight_identity(model_.output());
   if (identity.empty()) return {};
@@ -308,7 +310,7 @@ result<void> part::use_packed_head(const pack_cache& cache) {
       !ok)
     return ok;
   wrong = bitnet_wrong_packed_form(made, info.alignment_bytes);
-  if (auto ok = told(compute::sane("pack", wrong), doing); !ok) return ok;
+  if (auto ok = as_result(compute::sane("pack", wrong), doing); !ok) return ok;
   cache.keep(key, {static_cast<const std::byte*>(made), info.bytes});
   return {};
 }

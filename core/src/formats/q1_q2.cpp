@@ -160,20 +160,20 @@ result<reading> understand_q1_0(const source& from) {
 }
 
 result<reading> understand_q2_0(const source& from) {
-  q2_told told = from.q2;
-  if (told.layout == q2_layout::unknown) {
+  q2_finding finding = from.q2;
+  if (finding.layout == q2_layout::unknown) {
     const q2_tensor alone{.name = {},
                           .k = from.k,
                           .elements = from.k * from.m,
                           .bytes = from.bytes,
                           .alignment = from.alignment};
-    const auto found = tell_q2_layout({&alone, 1}, false);
+    const auto found = find_q2_layout({&alone, 1}, false);
     if (!found) return std::unexpected(found.error());
-    told = *found;
+    finding = *found;
   }
-  std::string how =
-      fmt::format("{}, recognised {}", q2_layout_name(told.layout), q2_evidence_name(told.by));
-  switch (told.layout) {
+  std::string how = fmt::format("{}, recognised {}", q2_layout_name(finding.layout),
+                                q2_evidence_name(finding.by));
+  switch (finding.layout) {
     case q2_layout::groups_128:
       return understand_two_bits(from, q2_block_128, std::move(how));
     case q2_layout::groups_128_scale_last:

@@ -117,8 +117,8 @@ bool clearly_less(uint64_t wrong, uint64_t other) {
 }
 
 // The one whose blocks are wrong a hundred times less often than those of each other.
-result<q2_told> tell_by_blocks(std::span<const q2_tensor> all,
-                               const std::vector<const candidate*>& left) {
+result<q2_finding> tell_by_blocks(std::span<const q2_tensor> all,
+                                  const std::vector<const candidate*>& left) {
   std::vector<uint64_t> wrong;
   wrong.reserve(left.size());
   for (const candidate* l : left) wrong.push_back(impossible_blocks(all, *l));
@@ -126,13 +126,13 @@ result<q2_told> tell_by_blocks(std::span<const q2_tensor> all,
   for (size_t i = 0; i < left.size(); ++i) {
     const auto loses = [&](uint64_t other) { return clearly_less(wrong[i], other); };
     if (std::cmp_equal(std::ranges::count_if(wrong, loses) + 1, left.size()))
-      return q2_told{left[i]->id, q2_evidence::blocks};
+      return q2_finding{left[i]->id, q2_evidence::blocks};
     counts += fmt::format("{}{} makes {} blocks impossible", counts.empty() ? "" : ", ",
                           left[i]->name, wrong[i]);
   }
   return fail(
       BITNET_UNSUPPORTED,
-      fmt::format("type 42 has more than one layout, and neither sizes nor blocks tell which "
+      fmt::format("type 42 has more than one layout, and neither sizes nor blocks show which "
                   "this file has ({}): {}; or, if the scales stand last, say so by the text "
                   "TQ2_0_G128 in its key general.quantization_version",
                   counts, advice));
@@ -159,16 +159,16 @@ result<void> check_key(std::span<const q2_tensor> all) {
 
 }  // namespace
 
-result<q2_told> tell_q2_layout(std::span<const q2_tensor> all, bool scale_is_last) {
+result<q2_finding> find_q2_layout(std::span<const q2_tensor> all, bool scale_is_last) {
   auto left = tell_by_size(all);
   if (!left) return std::unexpected(left.error());
-  if (left->size() == 1) return q2_told{left->front()->id, q2_evidence::size};
+  if (left->size() == 1) return q2_finding{left->front()->id, q2_evidence::size};
   const auto is_first = [](const candidate* l) { return l->id == q2_layout::groups_128; };
   if (scale_is_last && std::ranges::any_of(*left, is_first)) {
     if (auto ok = check_key(all); !ok) return std::unexpected(ok.error());
     std::erase_if(*left, is_first);
   }
-  if (left->size() == 1) return q2_told{left->front()->id, q2_evidence::key};
+  if (left->size() == 1) return q2_finding{left->front()->id, q2_evidence::key};
   return tell_by_blocks(all, *left);
 }
 

@@ -17,7 +17,7 @@ namespace bitnet::formats {
 enum class q2_layout : uint8_t { unknown, groups_64, groups_128, groups_128_scale_last, stq1_0 };
 enum class q2_evidence : uint8_t { size, key, blocks };
 
-struct q2_told {
+struct q2_finding {
   q2_layout layout = q2_layout::unknown;
   q2_evidence by = q2_evidence::size;
 };
@@ -35,7 +35,7 @@ struct q2_tensor {
 // groups of 128 that their scale is behind them.
 // Errors  BITNET_UNSUPPORTED where no layout, or more than one, fits all tensors, or
 //         their blocks contradict the key.
-result<q2_told> tell_q2_layout(std::span<const q2_tensor> all, bool scale_is_last);
+result<q2_finding> find_q2_layout(std::span<const q2_tensor> all, bool scale_is_last);
 
 // "Q2_0 in groups of 128, the scale first"
 std::string_view q2_layout_name(q2_layout layout);

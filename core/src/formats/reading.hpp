@@ -43,7 +43,7 @@ struct source {
   std::span<const std::byte> bytes{};  // up to the next tensor where the type does not fix a size
   uint64_t alignment = 32;             // of the file
   uint32_t i2s_layout = 0;             // BITNET_I2S_LAYOUT_*
-  q2_told q2{};                        // of type 42, for the whole file; unknown: by this tensor
+  q2_finding q2{};                     // of type 42, for the whole file; unknown: by this tensor
   std::optional<int64_t> file_type{};  // general.file_type, a hint
   tl1_tiles tiles = tl1_tiles::generated;
   companion scales{};  // empty: none beside it

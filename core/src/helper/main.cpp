@@ -33,7 +33,7 @@ constexpr const char* usage =
     "backend.\n"
     "Started by hand, it does nothing. To probe a backend anew:\n\n"
     "  bitnet backends probe --all --fresh -v\n\n"
-    "To debug one, tell the debugger to follow children: docs/how-to/debug-a-backend.md.\n";
+    "To debug one, set the debugger to follow children: docs/how-to/debug-a-backend.md.\n";
 
 int main(int n_arguments, char** arguments) {
   using namespace bitnet::probe;

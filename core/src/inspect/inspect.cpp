@@ -243,9 +243,9 @@ json describe_readings(const model::loaded& m) {
 // What holds for the whole file and decides how its weights are read, also where no weight is.
 void note_whole_file(const gguf::file& file, json& report) {
   json& problems = report["problems"];
-  const auto told = model::tell_q2(file);
-  if (!told) problems.push_back(told.error().message);
-  const auto q2 = told.value_or(std::nullopt);
+  const auto found = model::find_q2(file);
+  if (!found) problems.push_back(found.error().message);
+  const auto q2 = found.value_or(std::nullopt);
   if (q2)
     report["type_42"] = {{"layout", formats::q2_layout_name(q2->layout)},
                          {"told", formats::q2_evidence_name(q2->by)}};

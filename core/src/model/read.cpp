@@ -260,7 +260,7 @@ bool says_scale_is_last(const gguf::container& metadata) {
 
 }  // namespace
 
-result<std::optional<formats::q2_told>> tell_q2(const gguf::file& file) {
+result<std::optional<formats::q2_finding>> find_q2(const gguf::file& file) {
   std::vector<formats::q2_tensor> all;
   for (const auto& t : file.tensors())
     if (t.info.type == gguf::type::q2_0)
@@ -270,9 +270,9 @@ result<std::optional<formats::q2_told>> tell_q2(const gguf::file& file) {
                      .bytes = t.info.bytes,
                      .alignment = file.containers()[t.shard].alignment()});
   if (all.empty()) return std::nullopt;
-  const auto told = formats::tell_q2_layout(all, says_scale_is_last(file.metadata()));
-  if (!told) return std::unexpected(told.error());
-  return *told;
+  const auto found = formats::find_q2_layout(all, says_scale_is_last(file.metadata()));
+  if (!found) return std::unexpected(found.error());
+  return *found;
 }
 
 std::string ignored_of(const loaded& m) {
@@ -334,10 +334,10 @@ result<loaded> read(gguf::file file, const load_options& options) {
   const auto found = read_hadamard(m.file);
   if (!found) return std::unexpected(found.error());
   const std::optional<hadamard>& rotated = *found;
-  const auto q2 = tell_q2(m.file);
+  const auto q2 = find_q2(m.file);
   if (!q2) return std::unexpected(q2.error());
 
-  weight_builder tensors(m, options, q2->value_or(formats::q2_told{}));
+  weight_builder tensors(m, options, q2->value_or(formats::q2_finding{}));
   auto ok = read_ends(m, tensors);
   if (ok) ok = read_divisors(m, tensors);
   if (ok) ok = read_layers(m, tensors);

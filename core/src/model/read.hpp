@@ -62,7 +62,7 @@ struct loaded {
 result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_only = false);
 
 // What type 42 means in this file; nullopt: it has no such tensor.
-result<std::optional<formats::q2_told>> tell_q2(const gguf::file& file);
+result<std::optional<formats::q2_finding>> find_q2(const gguf::file& file);
 
 // The tensors of the file that are no part of its graph, and why; "": none.
 std::string ignored_of(const loaded& m);

@@ -22,7 +22,7 @@ constexpr uintptr_t alias_alignment = 32;  // of weight::alias
 
 }  // namespace
 
-weight_builder::weight_builder(loaded& to, const load_options& options, formats::q2_told q2)
+weight_builder::weight_builder(loaded& to, const load_options& options, formats::q2_finding q2)
     : to_(to), options_(options), q2_(q2), taken_(to.file.tensors().size(), false) {
   if (const auto type = to.file.metadata().integer("general.file_type")) file_type_ = *type;
 }

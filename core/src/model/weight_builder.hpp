@@ -17,7 +17,7 @@ namespace bitnet::model {
 // used.
 class weight_builder {
  public:
-  weight_builder(loaded& to, const load_options& options, formats::q2_told q2);
+  weight_builder(loaded& to, const load_options& options, formats::q2_finding q2);
 
   [[nodiscard]] bool has(const std::string& name) const { return to_.file.find(name) != nullptr; }
 
@@ -50,7 +50,7 @@ class weight_builder {
 
   loaded& to_;
   const load_options& options_;
-  formats::q2_told q2_;
+  formats::q2_finding q2_;
   std::vector<bool> taken_;  // file.tensors(), same index
   std::optional<int64_t> file_type_;
 };

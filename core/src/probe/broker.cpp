@@ -34,7 +34,7 @@ namespace fs = std::filesystem;
 using clock = std::chrono::steady_clock;
 
 // The program that asked. It may hang up, and it may say that it no longer waits: then it closes
-// its way to us, and can still be told.
+// its way to us, and can still be answered.
 class asker final : public audience {
  public:
   // `outlives`: the job goes on without it.

@@ -105,7 +105,7 @@ bool has_children() {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-// The most memory that this process ever held; 0 if the kernel does not tell.
+// The most memory that this process ever held; 0 if the kernel does not report it.
 uint64_t peak_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)

@@ -162,7 +162,7 @@ _Unwind_Reason_Code look_for_plugin(_Unwind_Context* frame, void* out) {
 }
 
 // What crashes in here ends the process, after what was sent.
-void tell(int number, siginfo_t* info, void* context) {
+void report_and_end(int number, siginfo_t* info, void* context) {
   std::signal(number, SIG_DFL);
   if (getpid() == crash_knowledge().process) {  // else a process that the plugin started
     const uint64_t at = instruction_of(context);
@@ -246,7 +246,7 @@ void tell_of_crashes(int fd, const std::filesystem::path& library) {
   const stack_t own{.ss_sp = room.data(), .ss_flags = 0, .ss_size = room.size()};
   sigaltstack(&own, nullptr);
   struct sigaction how{};
-  how.sa_sigaction = tell;
+  how.sa_sigaction = report_and_end;
   how.sa_flags = static_cast<int>(SA_SIGINFO | SA_NODEFER | SA_ONSTACK);
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     sigaction(number, &how, nullptr);

@@ -109,8 +109,8 @@ void keep(const std::string& text, char (&out)[N]) {
 
 json to_json(const compute::activity& a) {
   if (!a.refused.empty()) return {{"refused", a.refused}};
-  if (!a.told) return json::object();
-  const bitnet_device_status& s = *a.told;
+  if (!a.reported) return json::object();
+  const bitnet_device_status& s = *a.reported;
   return {{"known", s.known},
           {"memory_total_bytes", s.memory_total_bytes},
           {"memory_free_bytes", s.memory_free_bytes},
@@ -158,7 +158,7 @@ std::optional<compute::activity> to_activity(const json& from) {
       s.pool_misses = m.number<uint64_t>("pool_misses");
     }
     if (bitnet_wrong_device_status(&s) != nullptr) return std::nullopt;
-    out.told = s;
+    out.reported = s;
   }
   if (!m.bad().empty()) return std::nullopt;
   return out;
@@ -216,9 +216,9 @@ std::optional<device_report> to_device(const json& from) {
   if (i.buffer_alignment_bytes != 0 && !std::has_single_bit(i.buffer_alignment_bytes))
     m.blame("buffer_alignment_bytes");
   if (const json* status = m.object("status"); status != nullptr) {
-    auto told = to_activity(*status);
-    if (!told) return std::nullopt;
-    out.status = *std::move(told);
+    auto read = to_activity(*status);
+    if (!read) return std::nullopt;
+    out.status = *std::move(read);
   }
   if (const json* kernels = m.list("kernels", max_kernels); kernels != nullptr)
     for (const json& one : *kernels) {
@@ -356,9 +356,9 @@ plugin::checked<outcome> read_outcome(std::string_view text) {
   outcome out;
   const json* what = m.object("what");
   if (what == nullptr) return senseless("it says nothing");
-  auto told = to_facts(*what);
-  if (!told) return std::unexpected(std::move(told.error()));
-  out.what = std::move(*told);
+  auto read = to_facts(*what);
+  if (!read) return std::unexpected(std::move(read.error()));
+  out.what = std::move(*read);
   const auto reached = m.number<uint8_t>("reached");
   if (reached >= n_stages) return senseless(fmt::format("there is no stage {}", reached));
   out.reached = static_cast<stage>(reached);

@@ -26,7 +26,7 @@ class waiting_for_cpu {
  public:
   // Counts from now on.
   void begin(pid_t process);
-  // 0 where the kernel does not tell.
+  // 0 where the kernel does not report it.
   [[nodiscard]] uint64_t ms(pid_t process) const;
 
  private:

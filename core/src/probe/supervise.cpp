@@ -160,9 +160,9 @@ void supervised::understand(const frame& f) {
           "log: {}\n",
           plugin::printable(f.payload.substr(std::min<std::size_t>(f.payload.size(), 1)), 1000)));
     case frame_kind::facts: {
-      auto told = read_facts(f.payload);
-      if (!told) return blame(std::move(told.error()));
-      if (!so_far_.what.fault) so_far_.what = std::move(*told);
+      auto facts = read_facts(f.payload);
+      if (!facts) return blame(std::move(facts.error()));
+      if (!so_far_.what.fault) so_far_.what = std::move(*facts);
       return;
     }
     case frame_kind::done:
@@ -306,7 +306,7 @@ outcome supervised::result() {
 }
 
 outcome supervised::run(audience& to, bool& left) {
-  for (stage told = stage::start;;) {
+  for (stage reported = stage::start;;) {
     pollfd fds[4] = {{listening_ ? process_.socket.get() : -1, POLLIN, 0},
                      {process_.output.get(), POLLIN, 0},
                      {process_.process.get(), POLLIN, 0},
@@ -316,7 +316,7 @@ outcome supervised::run(audience& to, bool& left) {
     poll(fds, 4, static_cast<int>(std::clamp<int64_t>(until_due, 0, longest_sleep_ms)));
     const bool ended = fds[2].revents != 0;
     read_all();  // at its end too: what it said before is in the sockets still
-    if (so_far_.reached != told) to.reached(told = so_far_.reached);
+    if (so_far_.reached != reported) to.reached(reported = so_far_.reached);
     if (ended) {
       kill(-process_.pid, SIGKILL);  // what it started
       int status = 0;

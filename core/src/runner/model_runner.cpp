@@ -93,13 +93,14 @@ result<void> model_runner::build(const engine::session_options& options, const e
   const compute::graph described =
       on.graph(most.n_context, embeddings_ ? model::ending::hidden : model::ending::logits);
   bitnet_weights* const weights = on.weights();
-  auto program = told(compute::program::build(on.device(), described, {&weights, 1}, bounds.get()),
-                      "compiling the model");
+  auto program =
+      as_result(compute::program::build(on.device(), described, {&weights, 1}, bounds.get()),
+                "compiling the model");
   if (!program) return std::unexpected(std::move(program.error()));
   at.program = std::move(*program);
-  auto bound = told(compute::binding::make(on.device(), at.program, described, bounds.get(),
-                                           pools_->of_part(index).made.get()),
-                    "making the memory of steps");
+  auto bound = as_result(compute::binding::make(on.device(), at.program, described, bounds.get(),
+                                                pools_->of_part(index).made.get()),
+                         "making the memory of steps");
   if (!bound) return std::unexpected(std::move(bound.error()));
   at.binding = std::move(*bound);
   if (auto ready = prepare_decoding(at, bounds.get()); !ready) return ready;
@@ -116,7 +117,7 @@ result<void> model_runner::build(const engine::session_options& options, const e
                floats(BITNET_PORT_VALUE_IN),
                hidden != nullptr ? hidden : floats(BITNET_PORT_LOGITS),
                at.binding.of<bitnet_largest>(BITNET_PORT_LARGEST)};
-  auto queue = told(compute::queue::make(on.device()), "making a queue");
+  auto queue = as_result(compute::queue::make(on.device()), "making a queue");
   if (!queue) return std::unexpected(std::move(queue.error()));
   at.queue = std::move(*queue);
   return {};
@@ -128,9 +129,9 @@ result<void> model_runner::prepare_decoding(place& at, const bitnet_program_opti
   for (const uint32_t n : std::span(bounds.buckets, bounds.n_buckets)) {
     if (n >= 2 * bounds.max_sequences) break;  // a prompt's
     const uint32_t n_outputs = at.on->what().head ? std::min(n, bounds.max_outputs) : 0;
-    if (auto ready = told(at.binding.prepare(n, n_outputs, std::min(n, bounds.max_sequences)),
-                          fmt::format("preparing the step of {}",
-                                      n == 1 ? "one token" : fmt::format("{} tokens", n)));
+    if (auto ready = as_result(at.binding.prepare(n, n_outputs, std::min(n, bounds.max_sequences)),
+                               fmt::format("preparing the step of {}",
+                                           n == 1 ? "one token" : fmt::format("{} tokens", n)));
         !ready)
       return ready;
   }
@@ -153,7 +154,7 @@ result<void> model_runner::await(place& at, const Doing& doing) {
   auto waited = at.queue.wait(step_timeout_ns_);
   if (waited || waited.error().status != BITNET_TIMEOUT) {
     if (waited) return {};
-    return told(std::move(waited), doing());
+    return as_result(std::move(waited), doing());
   }
   hung_ = true;
   const auto took = std::chrono::duration<double>(clock::now() - begin).count();
@@ -273,11 +274,12 @@ result<void> model_runner::run_part(std::size_t index, const batch& b) {
                        s.n_tokens);
   };
   const plugin::kept_thread kept(*at.on->choice().backend->complaints());
-  if (auto ok = at.queue.submit(s); !ok) return told(std::move(ok), doing());
+  if (auto ok = at.queue.submit(s); !ok) return as_result(std::move(ok), doing());
   if (auto ok = await(at, doing); !ok || is_last) return ok;
   for (uint64_t r = 0; r < n_rows; ++r)
     if (is_unwritten(at.memory.out[r * width]) || is_unwritten(at.memory.out[(r + 1) * width - 1]))
-      return told(compute::sane("queue_wait", "succeeds and writes no hidden states"), doing());
+      return as_result(compute::sane("queue_wait", "succeeds and writes no hidden states"),
+                       doing());
   std::copy_n(at.memory.out, n_rows * width, places_[index + 1].memory.in);
   return {};
 }
@@ -290,8 +292,8 @@ result<bool> model_runner::take_listed(const place& at, const batch& b, uint32_t
   if (row.count > BITNET_MOST_LARGEST) return false;
   auto sane = compute::sane("queue_wait", bitnet_wrong_largest(&row, b.top_logits, row_floats_));
   if (!sane) {
-    auto why = told(std::move(sane),
-                    fmt::format("backend {}: taking the largest logits", at.on->backend_name()));
+    auto why = as_result(std::move(sane), fmt::format("backend {}: taking the largest logits",
+                                                      at.on->backend_name()));
     return std::unexpected(std::move(why.error()));
   }
   to.ids = {row.ids, row.count};
@@ -306,10 +308,11 @@ result<void> model_runner::take_rows(const place& at, const batch& b,
     const auto listed = take_listed(at, b, output, one);
     if (!listed) return std::unexpected(listed.error());
     if (!*listed && (is_unwritten(one.logits.front()) || is_unwritten(one.logits.back())))
-      return told(compute::sane("queue_wait", embeddings_ ? "succeeds and writes no hidden states"
-                                                          : "succeeds and writes no logits"),
-                  fmt::format("backend {}: computing a step of {} tokens", at.on->backend_name(),
-                              b.n_tokens));
+      return as_result(
+          compute::sane("queue_wait", embeddings_ ? "succeeds and writes no hidden states"
+                                                  : "succeeds and writes no logits"),
+          fmt::format("backend {}: computing a step of {} tokens", at.on->backend_name(),
+                      b.n_tokens));
     rows.push_back(one);
   }
   return {};
@@ -318,7 +321,7 @@ result<void> model_runner::take_rows(const place& at, const batch& b,
 result<std::vector<engine::device_use>> model_runner::ran() const {
   std::vector<engine::device_use> all;
   for (const place& p : places_) {
-    auto stats = told(p.program.stats(), "asking what ran");
+    auto stats = as_result(p.program.stats(), "asking what ran");
     if (!stats) return pass_on(std::move(stats), fmt::format("backend {}", p.on->backend_name()));
     engine::add(all, {engine::use_of(*p.on, *std::move(stats))});
   }
@@ -341,8 +344,8 @@ result<void> model_runner::copy(std::span<const uint32_t> from, std::span<const 
     if (there.empty()) continue;
     const engine::part& on = *places_[i].on;
     const plugin::kept_thread kept(*on.choice().backend->complaints());
-    if (auto ok = told(places_[i].queue.copy(pool.made.get(), there, here),
-                       fmt::format("backend {}: copying KV blocks", on.backend_name()));
+    if (auto ok = as_result(places_[i].queue.copy(pool.made.get(), there, here),
+                            fmt::format("backend {}: copying KV blocks", on.backend_name()));
         !ok)
       return ok;
   }
@@ -369,7 +372,7 @@ result<void> model_runner::for_pools(std::span<const uint32_t> which, cargo what
       for (uint32_t& state : of.blocks) state = pool.as_block(state);
     if (!of.is_all) memory.resize(bytes * which.size());
     const auto task = [&] { return fmt::format("backend {}: {}", at.on->backend_name(), doing); };
-    if (auto ok = told(begin(at.queue, pool.made.get(), of, memory), task()); !ok) return ok;
+    if (auto ok = as_result(begin(at.queue, pool.made.get(), of, memory), task()); !ok) return ok;
     if (auto ok = await(at, task); !ok) return ok;
     end(of, memory);
     offset += bytes;

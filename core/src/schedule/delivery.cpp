@@ -72,7 +72,7 @@ void delivery::tell_failure(sequence& s, const failure& why, time_point now) {
 
 void delivery::end(sequence& s, event&& e, time_point now) {
   job& j = *s.of;
-  s.told = true;
+  s.end_is_queued = true;
   s.used.generated_tokens = s.generation.so_far().tokens.size();
   if (s.ahead) {
     s.used.drafted_tokens = s.ahead->counted().drafted;
@@ -127,7 +127,7 @@ uint32_t delivery::close(job& j, const failure* why, time_point now) {
   if (gives_up) {
     best->give_up();
     for (sequence& s : j.choices) {
-      s.told = false;
+      s.end_is_queued = false;
       s.place = best->place_of(s.choice);
     }
   }
@@ -139,7 +139,7 @@ uint32_t delivery::close(job& j, const failure* why, time_point now) {
   for (const event& e : refused) {
     if (e.what == event::kind::piece) continue;
     if (lost_text(e.choice)) {
-      j.choices[e.choice].told = false;
+      j.choices[e.choice].end_is_queued = false;
       continue;
     }
     count(e);
@@ -147,7 +147,7 @@ uint32_t delivery::close(job& j, const failure* why, time_point now) {
   }
   uint32_t n = 0;
   for (sequence& s : j.choices) {
-    if (s.told) continue;
+    if (s.end_is_queued) continue;
     ++n;
     if (why != nullptr) {
       tell_failure(s, *why, now);

@@ -55,8 +55,8 @@ struct sequence {
   // A step that had it failed: until so many tokens are computed it is alone in its steps.
   uint64_t alone_until = 0;
   uint32_t failed_copies = 0;
-  double sum_logprobs = 0;  // of its tokens, where they have log probabilities
-  bool told = false;        // its end or failure was delivered, or waits to be
+  double sum_logprobs = 0;     // of its tokens, where they have log probabilities
+  bool end_is_queued = false;  // its end or failure was delivered, or waits to be
   usage used;
   nanoseconds waited{};
   time_point since;  // that it waits, or runs

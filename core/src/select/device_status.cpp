@@ -50,7 +50,7 @@ ordered_json members(const compute::activity& a, ordered_json head) {
     return head;
   }
   const std::size_t before = head.size();
-  if (a.told) add(head, *a.told);
+  if (a.reported) add(head, *a.reported);
   return head.size() == before ? ordered_json() : head;
 }
 

@@ -112,7 +112,7 @@ result<choice> registry::select(const request& wanted, report& out) {
   for (const wish& w : *wishes)
     if (!chosen) chosen = c.take_best(w, winner);
   if (!chosen) {
-    // All that may help is asked now, either to choose from or to tell what would work.
+    // All that may help is asked now, either to choose from or to report what would work.
     c.ask_for({wish{}}, wanted.allow_fallback && !wanted.require_first);
     if (wanted.allow_fallback && !wanted.require_first) chosen = c.take_best(wish{}, winner);
     out.fell_back = chosen.has_value();

@@ -129,12 +129,12 @@ result<std::unique_ptr<trial>> trial::open(select::choice choice, const trial_op
 }
 
 result<void> trial::open_device() {
-  auto device =
-      told(compute::device::open(choice_.backend->table(), choice_.device_index, choice_.device),
-           "opening the device");
+  auto device = as_result(
+      compute::device::open(choice_.backend->table(), choice_.device_index, choice_.device),
+      "opening the device");
   if (!device) return std::unexpected(std::move(device.error()));
   device_ = std::move(*device);
-  auto queue = told(compute::queue::make(device_), "making a queue");
+  auto queue = as_result(compute::queue::make(device_), "making a queue");
   if (!queue) return std::unexpected(std::move(queue.error()));
   queue_ = std::move(*queue);
   return {};
@@ -200,7 +200,7 @@ result<void> trial::upload() {
   if (auto ok = compute::check_support(device_, graph_, weights_wanted_, bounds(), nullptr); !ok)
     return ok;
   auto made =
-      told(compute::weights::create(device_, weights_wanted_), "making room for the weights");
+      as_result(compute::weights::create(device_, weights_wanted_), "making room for the weights");
   if (!made) return std::unexpected(std::move(made.error()));
   weights_ = std::move(*made);
 
@@ -218,10 +218,10 @@ result<void> trial::upload() {
         else
           fill_dense(row, random);
       }
-      if (auto ok = told(weights_.write(i, r * row.size(), row), "writing the weights"); !ok)
+      if (auto ok = as_result(weights_.write(i, r * row.size(), row), "writing the weights"); !ok)
         return ok;
     }
-    if (auto ok = told(weights_.seal(i), "packing the weights"); !ok) return ok;
+    if (auto ok = as_result(weights_.seal(i), "packing the weights"); !ok) return ok;
   }
   return {};
 }
@@ -241,13 +241,13 @@ bitnet_program_options trial::bounds() const {
 
 result<void> trial::compile() {
   bitnet_weights* const weights = weights_.get();
-  auto program =
-      told(compute::program::build(device_, graph_, {&weights, 1}, bounds()),
-           fmt::format("compiling {} of {}", compute::op_name(options_.op), shape_text(options_)));
+  auto program = as_result(
+      compute::program::build(device_, graph_, {&weights, 1}, bounds()),
+      fmt::format("compiling {} of {}", compute::op_name(options_.op), shape_text(options_)));
   if (!program) return std::unexpected(std::move(program.error()));
   program_ = std::move(*program);
-  auto bound = told(compute::binding::make(device_, program_, graph_, bounds(), nullptr),
-                    "making the memory of steps");
+  auto bound = as_result(compute::binding::make(device_, program_, graph_, bounds(), nullptr),
+                         "making the memory of steps");
   if (!bound) return std::unexpected(std::move(bound.error()));
   binding_ = std::move(*bound);
   return {};
@@ -260,7 +260,7 @@ void trial::fill_facts() {
 }
 
 result<bitnet_kernel_stat> trial::counted() const {
-  auto stats = told(program_.stats(), "asking what ran");
+  auto stats = as_result(program_.stats(), "asking what ran");
   if (!stats) return std::unexpected(std::move(stats.error()));
   // A product may have run as one with the quantisation before it.
   const auto is_mine = [&](const bitnet_kernel_stat& s) {
@@ -280,8 +280,9 @@ result<trial::measured> trial::run() {
   s.binding = binding_.get();
   measured out;
   const auto start = std::chrono::steady_clock::now();
-  if (auto ok = told(queue_.submit(s), who); !ok) return std::unexpected(std::move(ok.error()));
-  if (auto ok = told(queue_.wait(environment::step_timeout_ns()), who); !ok)
+  if (auto ok = as_result(queue_.submit(s), who); !ok)
+    return std::unexpected(std::move(ok.error()));
+  if (auto ok = as_result(queue_.wait(environment::step_timeout_ns()), who); !ok)
     return std::unexpected(std::move(ok.error()));
   out.step_ns = static_cast<uint64_t>((std::chrono::steady_clock::now() - start).count());
   auto after = counted();

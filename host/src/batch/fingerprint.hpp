@@ -6,9 +6,9 @@
 namespace bitnet::host::batch {
 
 // "fp_" and 16 hexadecimal digits, of the size and of samples of the file, or of those of a
-// folder: a guard against mistakes. It tells models apart that differ in weights everywhere, as any
-// two that were trained or converted apart do, and reads at most 256 KiB of a file. What cannot be
-// read is left out: opening the model says why.
+// folder: a guard against mistakes. It distinguishes models that differ in weights everywhere, as
+// any two that were trained or converted apart do, and reads at most 256 KiB of a file. What
+// cannot be read is left out: opening the model says why.
 [[nodiscard]] std::string fingerprint_of(const std::string& model);
 
 }  // namespace bitnet::host::batch

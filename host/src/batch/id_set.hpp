@@ -15,7 +15,7 @@ struct shard {
   uint64_t index = 0;
   uint64_t count = 1;
 
-  // XXH3 (64 bits, seed 0) of the id's UTF-8 bytes, modulo n: every program that has XXH3 can tell.
+  // XXH3 (64 bits, seed 0) of the id's UTF-8 bytes, modulo n: any XXH3 computes it.
   [[nodiscard]] bool has(std::string_view custom_id) const;
   // A line without an id that can be read goes by its number, from 1.
   [[nodiscard]] bool has_line(uint64_t number) const { return number % count == index; }

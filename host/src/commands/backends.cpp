@@ -204,7 +204,7 @@ result<int> info(const invocation& in, const json& report) {
     if (wanted.empty() || any_member(one, "name") == wanted) shown.push_back(one);
   }
   if (shown.empty() && !wanted.empty()) {
-    std::string passed_over;  // where root was not told to look
+    std::string passed_over;  // folders that root is not configured to read
     for (const json& one : list_of(report, "searched"))
       if (any_member(one, "result").starts_with("not searched"))
         passed_over += fmt::format("; {}: {}", any_member(one, "directory"),

@@ -16,7 +16,7 @@
 namespace bitnet::host {
 namespace {
 
-// Multiply-adds of one run at most, so that wide runs of slow kernels end while somebody waits.
+// Multiply-adds of one run at most, so that wide runs of slow kernels end.
 constexpr double most_macs = 64e9;
 
 // What others call some ops: I2_S weights reach a backend as ternary2.

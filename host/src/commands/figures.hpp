@@ -24,7 +24,7 @@ struct measured_device {
   std::string backend, name, arch, pci, driver, abi;
   bool host_threads = false;  // it computes in the threads that this program lends it
 };
-// The device "backend:index" in a runtime's report; what the report does not tell stays empty.
+// The device "backend:index" in a runtime's report; what the report lacks stays empty.
 [[nodiscard]] measured_device device_in(const nlohmann::json& runtime_report,
                                         const std::string& device);
 

@@ -49,7 +49,7 @@ ordered_json forms_with(std::string_view features) {
 
 std::string architecture_of(const system_tree& system, std::string_view x86_flags,
                             std::string_view arm_features) {
-  if (std::string told = system.line("proc/sys/kernel/arch"); !told.empty()) return told;
+  if (std::string line = system.line("proc/sys/kernel/arch"); !line.empty()) return line;
   const auto has = [](std::string_view features, std::string_view one) {
     return std::ranges::count(words_of(features), one) != 0;
   };
@@ -57,7 +57,7 @@ std::string architecture_of(const system_tree& system, std::string_view x86_flag
 }
 
 std::string container_of(const system_tree& system) {
-  if (std::string told = system.line("run/systemd/container"); !told.empty()) return told;
+  if (std::string line = system.line("run/systemd/container"); !line.empty()) return line;
   if (system.exists("run/.containerenv")) return "podman";
   return system.exists(".dockerenv") ? "docker" : "";
 }

@@ -120,7 +120,7 @@ std::string running_form(const json& runtime) {
   return "";
 }
 
-// With objects where objects are expected, so that nobody below has to look.
+// With objects where objects are expected, so that no function below has to look.
 json with_objects(const json& runtime) {
   json out = runtime.is_object() ? runtime : json::object();
   json backends = json::array();

@@ -1,5 +1,5 @@
 #pragma once
-// All that `bitnet doctor` tells, as JSON and as text, and what to do first.
+// All that `bitnet doctor` reports, as JSON and as text, and what to do first.
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>

@@ -17,7 +17,7 @@ namespace {
 using nlohmann::json;
 using rows_read = std::expected<std::vector<bench_row>, std::string>;
 
-// What was measured. A column that one of two rows lacks, as those of an older version do, tells
+// What was measured. A column that one of two rows lacks, as those of an older version do, says
 // nothing of them.
 constexpr std::array configuration{
     "test",          "model_type", "model_size",      "model_n_params",

@@ -1,6 +1,6 @@
 #pragma once
 // What the author of a backend says that it reached: a report of bitnet-backend-conformance beside
-// the manifest, NAME.conformance.json. Nobody has checked it, so only words that can be expected
+// the manifest, NAME.conformance.json. It is not checked, so only words that can be expected
 // are taken from it.
 
 #include <cstdint>

@@ -146,7 +146,7 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   const std::string& origin = in.set.origin("device");
   std::vector<const char*> dirs;
   for (const std::string& one : in.set.list("backend-dir")) dirs.push_back(one.c_str());
-  // A backend that knows no fast head has the exact one; its kernels' ids tell.
+  // A backend that knows no fast head has the exact one; its kernels' ids show it.
   std::vector<const char*> params;
   if (uses_head(in.set) && in.set.text("head") == "fast") params.push_back("*.head=fast");
   if (in.set.text("hugepages") == "off") params.push_back("*.hugepages=off");
@@ -309,7 +309,7 @@ result<scheduler_handle> open_scheduler(const invocation& in, bitnet_model* mode
 
 namespace {
 
-// Only where somebody reads it.
+// Only where it is read.
 void note_room(const console& out, bitnet_session* session) {
   if (!out.wants(log_level::detail)) return;
   const auto report = session_report(session);

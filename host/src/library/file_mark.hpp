@@ -1,5 +1,5 @@
 #pragma once
-// What tells one state of a file from another, and the folders that decide which file a path means.
+// What differs between two states of a file, and the folders that decide which file a path means.
 
 #include <cstdint>
 #include <set>

@@ -9,7 +9,7 @@
 namespace bitnet::host {
 
 // Of the member `threads` of a report: "2 on CPUs 0-1", or where each of them is kept. "" where the
-// library tells nothing.
+// library reports nothing.
 [[nodiscard]] std::string threads_text(const nlohmann::json& report);
 // Whether the report names a place for each thread.
 [[nodiscard]] bool has_places(const nlohmann::json& report);

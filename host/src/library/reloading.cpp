@@ -19,18 +19,20 @@ uint32_t policy_of(const settings& set) {
                                : BITNET_RELOAD_FINISH;
 }
 
-std::string line_of(const nlohmann::json& told) {
-  const std::string backend = told.value("backend", "");
-  if (!told.value("changed", false))
-    return fmt::format("{}: nothing to do, {}", backend, told.value("reason", ""));
+std::string line_of(const nlohmann::json& report) {
+  const std::string backend = report.value("backend", "");
+  if (!report.value("changed", false))
+    return fmt::format("{}: nothing to do, {}", backend, report.value("reason", ""));
   std::string line = fmt::format("{}: reloaded", backend);
-  const std::string version = told.value("version", ""), former = told.value("former_version", "");
+  const std::string version = report.value("version", ""),
+                    former = report.value("former_version", "");
   if (version != former && !former.empty())
     line += fmt::format(", version {} in place of {}", version, former);
-  if (told.contains("generation"))
-    line += fmt::format(", generation {}", told.value("generation", 0U));
-  if (told.contains("build_id")) line += fmt::format(", build id {}", told.value("build_id", ""));
-  const auto sessions = told.value("sessions", nlohmann::json::object());
+  if (report.contains("generation"))
+    line += fmt::format(", generation {}", report.value("generation", 0U));
+  if (report.contains("build_id"))
+    line += fmt::format(", build id {}", report.value("build_id", ""));
+  const auto sessions = report.value("sessions", nlohmann::json::object());
   if (const auto n = sessions.value("moving", 0U); n != 0)
     line += fmt::format(", {} session{} to it", n, n == 1 ? " moves" : "s move");
   if (const auto n = sessions.value("staying", 0U); n != 0)
@@ -47,15 +49,15 @@ result<std::string> reload_backend(bitnet_runtime* runtime, const std::string& b
   options.policy = policy_of(set);
   std::string text;
   options.report_user = &text;
-  options.report = [](void* to, bitnet_str told) {
-    static_cast<std::string*>(to)->assign(told.data, told.size);
+  options.report = [](void* to, bitnet_str report) {
+    static_cast<std::string*>(to)->assign(report.data, report.size);
   };
   library_error err;
   const bitnet_status status = bitnet_backend_reload(runtime, backend.c_str(), &options, &err);
   if (status != BITNET_OK) return failed(status, err, stage::work);
-  auto told = parse_json(text);
-  if (!told) return std::unexpected(told.error());
-  return line_of(*told);
+  auto report = parse_json(text);
+  if (!report) return std::unexpected(report.error());
+  return line_of(*report);
 }
 
 std::vector<loaded_copy> loaded_copies(bitnet_runtime* runtime) {

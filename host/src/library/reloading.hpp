@@ -14,7 +14,7 @@ namespace bitnet::host {
 [[nodiscard]] result<std::string> reload_backend(bitnet_runtime* runtime,
                                                  const std::string& backend, const settings& set);
 
-// A copy of a backend that is in memory, as `bitnet_runtime_report` tells.
+// A copy of a backend that is in memory, as `bitnet_runtime_report` lists it.
 struct loaded_copy {
   std::string backend, library, manifest, state, build_id;
   std::string named;  // the library as its manifest names it, through links

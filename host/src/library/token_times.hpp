@@ -22,7 +22,7 @@ void add_between_ms(const token_times& of, std::vector<double>& to);
 // Tokens per second of all requests together, from when the last of them had its first token until
 // the first of them had its last. Nothing where less than half of some request's tokens came in
 // that time, or where the reader saw them come in less than nine tenths of the time that they took:
-// it was kept from reading and cannot tell.
+// it was kept from reading and does not know.
 [[nodiscard]] std::optional<double> rate_together(std::span<const token_times> all);
 
 }  // namespace bitnet::host

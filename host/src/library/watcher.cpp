@@ -44,7 +44,7 @@ watcher::watcher(std::function<std::set<std::string>()> files, std::function<voi
   }
 }
 
-// Ends within a look even where somebody closed our descriptors.
+// Ends within a look even where our descriptors were closed.
 watcher::~watcher() {
   stopping_ = true;
   const uint64_t one = 1;

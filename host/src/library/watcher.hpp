@@ -2,7 +2,7 @@
 // --watch: says when one of a backend's files, library or manifest, is another one than before.
 //
 // What decides is the file that lies there, looked at again and again: folders are replaced, links
-// turned, and some file systems tell of nothing. Notices of the kernel about the folders and links
+// turned, and some file systems report nothing. Notices of the kernel about the folders and links
 // on the way only make it look sooner, and are taken anew at each look.
 //
 // Installers write library and manifest at different moments, so a change counts once the files
@@ -52,7 +52,7 @@ class watcher {
   int notices_ = -1, stop_ = -1;           // descriptors; -1: it looks at its own pace only
   std::set<int> watched_;                  // of notices_
   std::map<std::string, file_mark> seen_;  // of the last look
-  std::optional<clock::time_point> first_change_, last_change_;  // that changed_ was not told
+  std::optional<clock::time_point> first_change_, last_change_;  // that changed_ did not get
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -154,7 +154,7 @@ result<spdlog::sink_ptr> sink_of(const log_options& wanted) {
   }
 }
 
-// sd_journal_send() answers that all is well where nobody listens.
+// sd_journal_send() answers that all is well where no service listens.
 result<spdlog::sink_ptr> journal() {
 #ifdef BITNET_JOURNAL
   constexpr const char* socket = "/run/systemd/journal/socket";

@@ -56,7 +56,7 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
   // What is done when the lock is open again, in this order.
   struct todo {
     std::vector<model_use> drop;
-    std::vector<std::pair<model_receiver, model_found>> tell;
+    std::vector<std::pair<model_receiver, model_found>> answers;
     std::vector<std::string> notes;
   };
 
@@ -299,7 +299,7 @@ void model_table::contents::failed(const entry_ptr& one, const model_refusal& wh
   one->error = why.message;
   n_receivers -= one->waiting.size();
   for (model_receiver& each : one->waiting)
-    then.tell.emplace_back(std::move(each), std::unexpected(why));
+    then.answers.emplace_back(std::move(each), std::unexpected(why));
   one->waiting.clear();
 }
 
@@ -336,7 +336,8 @@ void model_table::contents::open(const entry_ptr& one, uint64_t kv_bytes) {
       one->error.clear();
       one->use = use_of(*std::move(made), one);
       n_receivers -= one->waiting.size();
-      for (model_receiver& each : one->waiting) then.tell.emplace_back(std::move(each), one->use);
+      for (model_receiver& each : one->waiting)
+        then.answers.emplace_back(std::move(each), one->use);
       one->waiting.clear();
       then.notes.push_back(fmt::format("model {}: loaded", one->source.name));
     }
@@ -349,7 +350,7 @@ void model_table::contents::run(todo then) const {
   for (const std::string& note : then.notes)
     if (loader.on_note) loader.on_note(note);
   then.drop.clear();
-  for (auto& [receiver, found] : then.tell) receiver(std::move(found));
+  for (auto& [receiver, found] : then.answers) receiver(std::move(found));
 }
 
 // Its last owner may be on any thread: it leaves the loop, and is closed on the table's thread.

@@ -34,8 +34,8 @@ struct generation_wish {
   uint32_t n_top_logprobs = 0;
   bitnet_speculation speculation{};  // its model is borrowed
   int32_t reasoning_budget = -1;     // tokens of thinking; -1: no bound
-  bool in_reasoning = false;         // of the prompt, and what tells its thinking from the answer:
-  std::string reasoning_begins, reasoning_ends;  // ends is "" where no thinking is told apart
+  bool in_reasoning = false;  // of the prompt, and what separates its thinking from the answer:
+  std::string reasoning_begins, reasoning_ends;  // ends is "" where thinking is not separated
   // What becomes of lines of a system prompt that change often: system_lines.hpp.
   bool keeps_billing_header = true;
   bool moves_date_lines = false;

@@ -10,7 +10,7 @@
 
 namespace bitnet::host {
 
-// Whether the process may do more than whoever set its variables.
+// Whether the process has more rights than the user that set its variables.
 enum class privilege : uint8_t {
   none,
   root,    // started by root, perhaps with the variables of another user

@@ -63,8 +63,8 @@ void console::line(std::string_view text) const {
 }
 
 // The prefix in its colour; without one, the message.
-void console::tell(log_level level, std::string_view prefix, int sgr, std::string_view message,
-                   const log_facts& facts) const {
+void console::report(log_level level, std::string_view prefix, int sgr, std::string_view message,
+                     const log_facts& facts) const {
   if (log_) log_->write(level, message, facts);
   if (log_is_shown_ || (level != log_level::error && verbosity_ < static_cast<int>(level))) return;
   const std::string shown = text::printable(message);
@@ -74,19 +74,19 @@ void console::tell(log_level level, std::string_view prefix, int sgr, std::strin
 }
 
 void console::error(std::string_view message) const {
-  tell(log_level::error, "bitnet:", 31, message);
+  report(log_level::error, "bitnet:", 31, message);
 }
 void console::warning(std::string_view message) const {
-  tell(log_level::warning, "bitnet: warning:", 33, message);
+  report(log_level::warning, "bitnet: warning:", 33, message);
 }
 void console::note(std::string_view message) const {
-  tell(log_level::note, "", 0, message);
+  report(log_level::note, "", 0, message);
 }
 void console::detail(std::string_view message, const log_facts& facts) const {
-  tell(log_level::detail, "", 2, message, facts);
+  report(log_level::detail, "", 2, message, facts);
 }
 void console::debug(std::string_view message) const {
-  tell(log_level::debug, "", 2, message);
+  report(log_level::debug, "", 2, message);
 }
 void console::record(std::string_view message) const {
   if (log_) log_->write(log_level::note, message);

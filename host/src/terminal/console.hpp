@@ -51,8 +51,8 @@ class console {
 
  private:
   void say(std::string_view text) const;  // a line as it is
-  void tell(log_level level, std::string_view prefix, int sgr, std::string_view message,
-            const log_facts& facts = {}) const;
+  void report(log_level level, std::string_view prefix, int sgr, std::string_view message,
+              const log_facts& facts = {}) const;
 
   bool is_terminal_;
   bool color_ = false;

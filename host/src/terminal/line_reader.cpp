@@ -68,7 +68,7 @@ void load_history(History* from, const std::string& path) {
   ::close(fd);
 }
 
-// What was said is nobody else's business: mode 0600. A history that cannot be kept is no failure.
+// What was typed is private: mode 0600. A history that cannot be kept is no failure.
 void save_history(History* from, const std::string& path) {
   // A file in memory, as libedit sets a mode.
   const stream to(::fdopen(::memfd_create("history", MFD_CLOEXEC), "w+"), std::fclose);

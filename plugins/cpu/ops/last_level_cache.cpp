@@ -64,8 +64,8 @@ uint64_t last_level_cache_bytes(const char* cpus) {
   if (folder) closedir(folder);
   if (total != 0) return total;
   const long third = sysconf(_SC_LEVEL3_CACHE_SIZE), second = sysconf(_SC_LEVEL2_CACHE_SIZE);
-  const long told = std::max(third, second);
-  return told > 0 ? static_cast<uint64_t>(told) : uint64_t{32} << 20;
+  const long bytes = std::max(third, second);
+  return bytes > 0 ? static_cast<uint64_t>(bytes) : uint64_t{32} << 20;
 }
 
 }  // namespace bitnet::cpu

@@ -62,7 +62,7 @@ inline constexpr uint64_t fewest_attending = 4;
 inline constexpr uint64_t most_scores = uint64_t{1} << 17;
 
 // Which code computes the product with a ternary weight. Kernel ids are chosen by the same
-// function, so that they tell what runs.
+// function, so that they show what runs.
 enum class ternary_path : uint8_t {
   rows,      // one scale for the matrix or for each row: isa_form::ternary
   groups,    // scale groups of a multiple of 32: isa_form::grouped

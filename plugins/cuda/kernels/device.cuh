@@ -37,7 +37,7 @@ __device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
   return out;
 }
 
-// What sm_75 does not have: the larger of the tiles below, and copies that nobody waits for.
+// What sm_75 does not have: the larger of the tiles below, and copies that no thread waits for.
 __device__ constexpr bool from_sm80() {
 #if __CUDA_ARCH__ >= 800
   return true;
@@ -139,7 +139,7 @@ __device__ inline void let_kernels_behind_begin() {
 #endif
 
 // A barrier in memory of the group (mbarrier). A phase of it ends when so many have arrived, and
-// the bytes that they expect, if any, were copied. Phases are told apart by their parity; the first
+// the bytes that they expect, if any, were copied. Phases differ by their parity; the first
 // is 0.
 using phase_barrier = uint64_t;
 __device__ inline uint32_t shared_address([[maybe_unused]] const void* p) {
@@ -201,7 +201,7 @@ __device__ inline void copy_box([[maybe_unused]] void* to,
 // has in multiply_16x8x32, and of c four elements for every eight columns as there. Column n of b
 // is 32 bytes in memory of the group, in rows of 128 bytes of which each eight are turned as the
 // copying engine does (128-byte swizzle): `b` is where they begin. All warps of the group call it
-// together; between begin_batch() and the end of wait_for_batches() nobody touches a or c.
+// together; between begin_batch() and the end of wait_for_batches() no thread touches a or c.
 template <uint32_t N>
 __device__ void multiply_warp_group(int (&c)[N / 2], const uint32_t (&a)[4], uint64_t b);
 

@@ -86,7 +86,7 @@ struct tile_memory {
   merging* merged;  // of each row
   sight* sees;      // of each row
   uint32_t* row;    // each in q and y, or no_row
-  uint32_t* at;     // (part) rows of the KV pool; 0 for what nobody sees
+  uint32_t* at;     // (part) rows of the KV pool; 0 for what is not visible
   uint32_t width;
 
   __device__ explicit tile_memory(uint32_t head_dim) : width((head_dim + 15) / 16 * 16) {

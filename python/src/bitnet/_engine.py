@@ -65,8 +65,8 @@ def _logging(log: Callable[[int, str], object] | None) -> Any:
     def on_log(user: Any, level: int, message: Any) -> None:
         with _handles.callback():
             try:
-                told = _LEVELS.get(level, logging.DEBUG), _native.text_of(message)
-                log(*told) if log is not None else logger.log(*told)
+                record = _LEVELS.get(level, logging.DEBUG), _native.text_of(message)
+                log(*record) if log is not None else logger.log(*record)
             except Exception:  # not the library's to know
                 logger.exception("the log callback of an Engine failed")
 

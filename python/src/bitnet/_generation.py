@@ -60,12 +60,12 @@ class Generation:
 class _Run:
     """One bitnet_generate, on a thread of its own: Ctrl-C and the reader reach it at any time.
 
-    `tell` takes each piece of text, False from it ending the run, and None at the end.
+    `deliver` takes each piece of text, False from it ending the run, and None at the end.
     """
 
-    def __init__(self, session: Session, prompt: Prompt, how: Generating, tell: Callable[[str | None], object],
+    def __init__(self, session: Session, prompt: Prompt, how: Generating, deliver: Callable[[str | None], object],
                  own: bool = False, at_end: Callable[[Generation], None] | None = None):
-        self.session, self.own, self.at_end, self.tell = session, own, at_end, tell
+        self.session, self.own, self.at_end, self.deliver = session, own, at_end, deliver
         self.ended = _handles.Flag()
         self.failed: BaseException | None = None
         self.result: Generation | None = None
@@ -130,7 +130,7 @@ class _Run:
 
     def _say(self, piece: str) -> None:
         self._pieces.append(piece)
-        if self.tell(piece) is False:
+        if self.deliver(piece) is False:
             self.stopped = True
 
     def _work(self) -> None:
@@ -155,7 +155,7 @@ class _Run:
                 self.session.close()
             self.ended.set()
             self._begun.set()
-            self.tell(None)
+            self.deliver(None)
 
     def _generate(self) -> None:
         ids = token_array(self._ids)
@@ -185,8 +185,8 @@ class Stream(Iterator[str]):
                  at_end: Callable[[Generation], None] | None = None, quiet: bool = False):
         pieces: "queue.SimpleQueue[str | None]" = queue.SimpleQueue()
         self._pieces = pieces
-        tell = (lambda piece: None) if quiet else pieces.put
-        self._run = _Run(session, prompt, how, tell, own, at_end)
+        deliver = (lambda piece: None) if quiet else pieces.put
+        self._run = _Run(session, prompt, how, deliver, own, at_end)
         self._run.start()
 
     def __next__(self) -> str:
@@ -273,7 +273,7 @@ class AsyncStream:
         pieces: "asyncio.Queue[str | None]" = asyncio.Queue()
         self._pieces = pieces
 
-        def tell(piece: str | None) -> bool:
+        def deliver(piece: str | None) -> bool:
             if quiet and piece is not None:
                 return True
             try:
@@ -283,7 +283,7 @@ class AsyncStream:
             return True
 
         def begin() -> None:
-            run = self._beginning = _Run(make(), prompt, how, tell, own, at_end)
+            run = self._beginning = _Run(make(), prompt, how, deliver, own, at_end)
             if self._stopped:
                 run.stop()
             self._run = run.start()

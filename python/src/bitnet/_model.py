@@ -125,14 +125,14 @@ class Model(Owner):
         if engine is not None and not isinstance(engine, Engine):
             raise TypeError(f"engine is a bitnet.Engine, not {type(engine).__name__}")
         file = _native.path("a model", path)
-        told = _Progress(progress)
+        reporter = _Progress(progress)
         options = _reading(activation, activations, i2s_layout, tl1_tiles).give(
             vocabulary_only=vocabulary_only, pack_cache=pack_cache,
             pack_cache_max_bytes=pack_cache_max_bytes, kv_budget_bytes=kv_budget_bytes,
             kv_eviction=_native.choice("kv_eviction", "EVICT", kv_eviction), tune=tune,
             load_mode=_native.choice("load_mode", "LOAD", load_mode),
             split_mode=_native.choice("split_mode", "SPLIT", split_mode), **_layers(n_gpu_layers),
-            progress=told.c).give_list("tensor_split", "float", list(tensor_split or ()))
+            progress=reporter.c).give_list("tensor_split", "float", list(tensor_split or ()))
         self._own = Engine(device) if engine is None and not vocabulary_only else None
         of = engine or self._own
         parent = of._handle if of is not None else None
@@ -149,7 +149,7 @@ class Model(Owner):
             return _handles.Handle("Model", out[0], lib.bitnet_model_close, parent)
 
         try:
-            self._handle = told.run(work, _handles.Handle.close)
+            self._handle = reporter.run(work, _handles.Handle.close)
         except BaseException:
             if self._own is not None:
                 self._own.close()
@@ -400,13 +400,13 @@ def convert(source: str | os.PathLike[str], to: str | os.PathLike[str], *, type:
             verify: bool = False, n_threads: int | None = None,
             progress: Callable[[int, int], object] | None = None) -> dict[str, Any]:
     """Writes a model as a GGUF file, which appears whole or not at all; what it consists of."""
-    told = _Progress(progress)
+    reporter = _Progress(progress)
     reports: list[str] = []
     on_report = ffi.callback("void(void*, bitnet_str)",
                              lambda user, text: reports.append(_native.piece_of(text)))
     options = _native.Options("bitnet_convert_options").give(
         type=type, embedding_type=embedding_type, output_type=output_type, overwrite=overwrite,
-        verify=verify, n_threads=n_threads, progress=told.c)
+        verify=verify, n_threads=n_threads, progress=reporter.c)
     words = _native.path("source", source), _native.path("to", to)
-    told.run(lambda: _native.call(lib.bitnet_convert, *words, options.struct, on_report, ffi.NULL))
+    reporter.run(lambda: _native.call(lib.bitnet_convert, *words, options.struct, on_report, ffi.NULL))
     return json.loads(reports[0]) if reports else {}

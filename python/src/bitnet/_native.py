@@ -65,8 +65,8 @@ def piece_of(text: Any) -> str:
 
 def failure(status: int, err: Any) -> errors.Error:
     known = err.code != 0
-    told = text_of(err.message) if known else ""
-    made = errors.BY_STATUS.get(status, errors.Error)(told or f"bitnet failed with status {status}")
+    message = text_of(err.message) if known else ""
+    made = errors.BY_STATUS.get(status, errors.Error)(message or f"bitnet failed with status {status}")
     made.status = status
     if known:
         made.where, made.domain = text_of(err.where), text_of(err.domain)

@@ -180,8 +180,8 @@ class Request:
     def _take(self, event: Any) -> None:
         choice = self._choices[event.choice]
         if event.kind == _FAILED:
-            told = _native.piece_of(event.message)
-            made = errors.BY_STATUS.get(event.status, errors.Error)(told)
+            message = _native.piece_of(event.message)
+            made = errors.BY_STATUS.get(event.status, errors.Error)(message)
             made.status, made.where = event.status, "bitnet_request_next"
             self.fail(made)
         elif event.kind == _TEXT:

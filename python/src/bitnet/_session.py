@@ -280,7 +280,7 @@ class _Turns:
         return who is not None and not getattr(who, "stopped", False)
 
     def cancel(self, who: object = None) -> None:
-        with self._lock:  # while it is somebody's turn, the pointer is held
+        with self._lock:  # while a call runs, the pointer is held
             if self.who is not None and who in (None, self.who):
                 lib.bitnet_session_cancel(self._pointer)
 

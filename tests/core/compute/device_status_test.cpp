@@ -32,7 +32,7 @@ activity ask() {
 
 TEST(device_status, of_a_plugin_without_the_slot_is_unknown) {
   answer = nullptr;
-  EXPECT_FALSE(ask().told);
+  EXPECT_FALSE(ask().reported);
   EXPECT_EQ(ask().refused, "");
 }
 
@@ -44,8 +44,8 @@ TEST(device_status, is_kept_as_it_was_told) {
     return bitnet_status{BITNET_OK};
   };
   const activity a = ask();
-  ASSERT_TRUE(a.told);
-  EXPECT_EQ(a.told->clock_khz, 7U);
+  ASSERT_TRUE(a.reported);
+  EXPECT_EQ(a.reported->clock_khz, 7U);
   EXPECT_EQ(a.refused, "");
 }
 
@@ -57,15 +57,15 @@ TEST(device_status, that_fails_gives_its_words) {
     std::strcpy(err->message, "no room");
     return bitnet_status{BITNET_INTERNAL};
   };
-  EXPECT_FALSE(ask().told);
+  EXPECT_FALSE(ask().reported);
   EXPECT_EQ(ask().refused, "device_status() failed: no room (errno 28)");
   answer = [](bitnet_device_status*, bitnet_error*) { return bitnet_status{BITNET_UNSUPPORTED}; };
-  EXPECT_FALSE(ask().told);
+  EXPECT_FALSE(ask().reported);
   EXPECT_EQ(ask().refused, "") << "as if there were no slot";
   answer = [](bitnet_device_status*, bitnet_error*) -> bitnet_status {
     throw std::runtime_error("out");
   };
-  EXPECT_FALSE(ask().told);
+  EXPECT_FALSE(ask().reported);
   EXPECT_EQ(ask().refused, "device_status() lets an exception out");
 }
 

@@ -163,7 +163,7 @@ TEST(ternary_groups, type_42_is_told_by_what_a_file_has) {
       {"small, of 128", {small(f.few_first)}, false, q2_layout::groups_128, q2_evidence::blocks},
   };
   for (const auto& r : rows) {
-    const auto told = tell_q2_layout(r.all, r.key);
+    const auto told = find_q2_layout(r.all, r.key);
     ASSERT_TRUE(told) << r.why << ": " << told.error().message;
     EXPECT_EQ(told->layout, r.layout) << r.why;
     EXPECT_EQ(told->by, r.by) << r.why;
@@ -197,7 +197,7 @@ TEST(ternary_groups, type_42_that_nothing_tells_is_refused) {
       {"rows of no whole group", {of(f.g64, "b", 32, 128)}, false, "rows of 32 elements"},
   };
   for (const auto& r : rows) {
-    const auto told = tell_q2_layout(r.all, r.key);
+    const auto told = find_q2_layout(r.all, r.key);
     ASSERT_FALSE(told) << r.why;
     EXPECT_EQ(told.error().status, BITNET_UNSUPPORTED) << r.why;
     EXPECT_NE(told.error().message.find(r.says), std::string::npos) << told.error().message;
@@ -210,14 +210,14 @@ TEST(ternary_groups, type_42_may_have_a_block_that_is_broken) {
   many[7] = 2;
   const bytes one_in_many = pack_two_bits(many, 128, false, {0.5F, 0.375F});
   const q2_tensor large = of(one_in_many, "large", 512, 256);
-  const auto told = tell_q2_layout({&large, 1}, false);
+  const auto told = find_q2_layout({&large, 1}, false);
   ASSERT_TRUE(told) << told.error().message;
   EXPECT_EQ(told->layout, q2_layout::groups_128);
   std::vector<int> with_two = generated(uint64_t{512} * 8);
   with_two[7] = 2;
   const bytes mostly = pack_two_bits(with_two, 128, false, {0.5F, 0.375F});
   const q2_tensor little = of(mostly);
-  EXPECT_FALSE(tell_q2_layout({&little, 1}, false)) << "too few blocks to be sure";
+  EXPECT_FALSE(find_q2_layout({&little, 1}, false)) << "too few blocks to be sure";
 }
 
 TEST(ternary_groups, type_42_says_how_it_was_told) {

@@ -54,10 +54,10 @@ TEST(facts, are_read_as_they_were_written) {
   EXPECT_TRUE(again->unloads);
   EXPECT_EQ(again->devices.at(1).products_per_s, 7'000'000'000);
   EXPECT_EQ(again->devices[0].status.refused, "device_status() failed: no luck");
-  EXPECT_FALSE(again->devices[0].status.told);
-  ASSERT_TRUE(again->devices[1].status.told);
-  EXPECT_EQ(again->devices[1].status.told->temperature_millicelsius, -1500);
-  EXPECT_EQ(again->devices[1].status.told->ecc_corrected, UINT64_MAX);
+  EXPECT_FALSE(again->devices[0].status.reported);
+  ASSERT_TRUE(again->devices[1].status.reported);
+  EXPECT_EQ(again->devices[1].status.reported->temperature_millicelsius, -1500);
+  EXPECT_EQ(again->devices[1].status.reported->ecc_corrected, UINT64_MAX);
   EXPECT_TRUE(differences(f.version, f.devices, again->version, again->devices).empty());
 }
 

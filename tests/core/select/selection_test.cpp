@@ -375,7 +375,7 @@ const row rows[] = {
      BITNET_UNAVAILABLE,
      "requested=npu detected=[alpha] selected=none",
      "",
-     {"bitnet has no backend for NPUs, and nobody else's is installed",
+     {"bitnet has no backend for NPUs, and no other one is installed",
       "try: request the device auto"}},
     {"a slip",
      {cpu_a},

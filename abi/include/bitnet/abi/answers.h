@@ -39,7 +39,7 @@ static inline const char* bitnet_wrong_mapping(const void* address, const void* 
   if (address != again) return "gives another address when it is asked again";
   if (bytes > UINT64_MAX - at) return "gives a buffer that reaches past the end of memory";
   if (alignment_bytes != 0 && at % alignment_bytes != 0)
-    return "gives an address without the alignment that the device tells";
+    return "gives an address without the alignment that the device reports";
   return NULL;
 }
 
@@ -136,7 +136,7 @@ static inline const char* bitnet_wrong_packed_info(const bitnet_packed_info* inf
 static inline const char* bitnet_wrong_packed_form(const void* form, uint64_t alignment_bytes) {
   if (form == NULL) return "succeeds and gives no address";
   return alignment_bytes != 0 && (uint64_t)(uintptr_t)form % alignment_bytes != 0
-             ? "gives an address without the alignment that it tells"
+             ? "gives an address without the alignment that it reports"
              : NULL;
 }
 
@@ -147,23 +147,23 @@ static inline const char* bitnet_wrong_device_status(const bitnet_device_status*
   if (s->struct_size != sizeof *s) return "changes struct_size";
   if (s->reserved_0 != 0) return "sets a reserved member";
   if ((known & BITNET_FLAGS_MUST_UNDERSTAND) != 0)
-    return "tells something that has to be understood and is not";
+    return "reports something that has to be understood and is not";
   if ((known & BITNET_STATUS_MEMORY) != 0 && s->memory_total_bytes == 0)
-    return "tells a memory of 0 bytes";
+    return "reports a memory of 0 bytes";
   if ((known & BITNET_STATUS_MEMORY) != 0 && s->memory_free_bytes > s->memory_total_bytes)
-    return "tells more free memory than there is";
+    return "reports more free memory than there is";
   if ((known & BITNET_STATUS_POOL) != 0 && s->pool_used_bytes > s->pool_bytes)
-    return "tells that more of its pool is used than it has";
+    return "reports that more of its pool is used than it has";
   if ((known & BITNET_STATUS_UTILISATION) != 0 && s->utilisation_percent > 100)
-    return "tells a utilisation of more than 100 percent";
+    return "reports a utilisation of more than 100 percent";
   if ((known & BITNET_STATUS_TEMPERATURE) != 0 &&
       (s->temperature_millicelsius < -273150 || s->temperature_millicelsius > 1000000))
-    return "tells a temperature that no device has";
+    return "reports a temperature that no device has";
   if ((known & BITNET_STATUS_THROTTLED) != 0 && (s->throttled & BITNET_FLAGS_MUST_UNDERSTAND) != 0)
-    return "tells a reason for being slow that has to be understood and is not";
+    return "reports a reason for being slow that has to be understood and is not";
   if ((known & BITNET_STATUS_HEALTH) != 0 &&
       (s->health < BITNET_HEALTH_GOOD || s->health > BITNET_HEALTH_LOST))
-    return "tells a health that there is not";
+    return "reports a health that there is not";
   return NULL;
 }
 

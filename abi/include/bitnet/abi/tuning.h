@@ -17,7 +17,7 @@ typedef struct bitnet_tuning_v1 {
   bitnet_interface_header header; /* version 1 */
 
   /* Writes what is used now, as printable text of at most BITNET_TUNING_TEXT_BYTES with its NUL:
-   * "ahead=8192 tile_rows=64". Words with a colon may tell what was measured:
+   * "ahead=8192 tile_rows=64". Words with a colon may say what was measured:
    * "ahead:4096=30.1~2" is a figure of that value, larger is better, and how far its repetitions
    * are apart in percent. [any] [instant] */
   bitnet_status (*describe)(bitnet_device* device, char* out, uint64_t capacity, bitnet_error* err);

@@ -45,7 +45,7 @@ void read_gemma(hyperparameters& h, keys& in) {
   const uint32_t width = h.n_embedding / h.n_heads;
   if (in.has("attention.scale") && !in.is_zero("attention.scale"))
     h.attention_divisor = 1 / in.optional_positive("attention.scale").value_or(1);
-  else if (h.n_layers == layers_of_27b)  // the one of its kind, which files tell by nothing else
+  else if (h.n_layers == layers_of_27b)  // the one of its kind, which nothing else in a file shows
     h.attention_divisor = std::sqrt(static_cast<float>(width));
 }
 

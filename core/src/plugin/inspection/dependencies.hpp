@@ -31,7 +31,7 @@ struct resolution {
 };
 
 // Looks where the dynamic linker does: what is loaded already, and library_search; libraries for
-// other machines do not count. Nothing where the linker does not tell its search path.
+// other machines do not count. Nothing where the linker does not report its search path.
 [[nodiscard]] std::vector<needed_library> resolve_libraries(const inspection& plugin,
                                                             const resolution& how = {});
 

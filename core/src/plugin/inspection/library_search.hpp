@@ -33,7 +33,7 @@ class library_search {
  public:
   using folders = std::vector<std::filesystem::path>;
   library_search();
-  // False where the linker does not tell its search path: then nothing is found.
+  // False where the linker does not report its search path: then nothing is found.
   [[nodiscard]] bool is_known() const { return !usual_.empty(); }
 
   struct answer {

@@ -26,7 +26,7 @@ namespace {
 constexpr unsigned char canary_byte = 0xC5;
 constexpr uint64_t quiesce_ns = 2'000'000'000;
 
-// What the plugin writes into: it learns the table's size, and the bytes behind tell if it wrote
+// What the plugin writes into: it learns the table's size, and the bytes behind show if it wrote
 // more. One table's worth of them: a plugin of a far newer minor hits them too.
 struct guarded_table {
   bitnet_backend_v0 table{};
@@ -244,8 +244,8 @@ checked<void> backend::introduce(const std::string& expected_name) {
 checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::string& expected_name,
                                                 uint32_t purpose, host_services& host,
                                                 const settings& extra, bool may_unload) {
-  const auto told = std::make_shared<plugin::complaints>(host, expected_name);
-  const kept_process kept(told);
+  const auto seen = std::make_shared<plugin::complaints>(host, expected_name);
+  const kept_process kept(seen);
   auto mapped = shared_library::open(std::move(file));
   if (!mapped) return std::unexpected(std::move(mapped.error()));
   auto* const entry =
@@ -254,7 +254,7 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
 
   auto c = std::make_unique<contents>();
   c->host = make_host_table(host);
-  c->complaints = told;
+  c->complaints = seen;
   c->may_unload = may_unload;
   c->given = host.params(expected_name);
   c->given.insert(c->given.end(), extra.begin(), extra.end());

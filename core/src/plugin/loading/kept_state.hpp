@@ -69,7 +69,7 @@ class kept_process {
   const kept_thread thread_;
   file_descriptor folder_;
   uint64_t device_ = 0, inode_ = 0;  // of the folder
-  long mask_ = -1;                   // of modes; -1: the kernel does not tell
+  long mask_ = -1;                   // of modes; -1: the kernel does not report it
 };
 
 // A plugin's task as one of the host's own, on whose threads floating-point modes stay.

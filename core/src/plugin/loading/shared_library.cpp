@@ -35,8 +35,8 @@ checked<dll> load(const std::string& name, const std::string& shown) {
   boost::dll::fs::error_code error;
   library.load(name, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
   if (!error) return library;
-  const char* told = dlerror();  // `error` is the same for every reason
-  std::string why = told != nullptr ? told : error.message();
+  const char* message = dlerror();  // `error` is the same for every reason
+  std::string why = message != nullptr ? message : error.message();
   // The linker knows the file by its number only.
   for (std::size_t at = 0; (at = why.find(name)) != std::string::npos;)
     why.replace(at, name.size(), shown);

@@ -24,7 +24,7 @@
 
 namespace bitnet::sdk {
 
-// Whether a device can tell what it is doing.
+// Whether a device can report what it is doing.
 template <class Device>
 concept tells_status = requires(Device& d, bitnet_device_status& out, const reporter& report) {
   d.status(out, report);
@@ -78,7 +78,7 @@ struct slots {
     out.queue_poll = queue_poll;
     out.queue_destroy = destroy<queues>;
     out.quiesce = quiesce;
-    // Optional: a device that has nothing to tell has no such member, and the slot stays empty.
+    // Optional: a device that has nothing to report has no such member, and the slot stays empty.
     if constexpr (tells_status<typename Objects::device>) out.device_status = device_status;
     return out;
   }
