@@ -27,10 +27,10 @@ TEST(server_address, parts) {
            {"http://[::1]/x", "::1", "80", "/x/v1/completions", "[::1]:80"}}) {
     const auto found = parse_address(url);
     ASSERT_TRUE(found) << url;
-    EXPECT_EQ(found->host, host) << url;
-    EXPECT_EQ(found->port, port) << url;
+    EXPECT_EQ(found->url.host, host) << url;
+    EXPECT_EQ(found->url.port, port) << url;
     EXPECT_EQ(found->path("/v1/completions"), path) << url;
-    EXPECT_EQ(found->authority(), authority) << url;
+    EXPECT_EQ(found->url.authority(), authority) << url;
   }
 }
 

@@ -146,8 +146,8 @@ TEST(collector, has_an_address) {
     ASSERT_TRUE(got) << r.url;
     EXPECT_EQ(got->host, r.host);
     EXPECT_EQ(got->port, r.port);
-    EXPECT_EQ(got->target, r.target);
-    EXPECT_EQ(got->named, r.named);
+    EXPECT_EQ(got->path, r.target);
+    EXPECT_EQ(got->authority(), r.named);
   }
   for (const char* no :
        {"", "collector:4318", "https://collector", "http://", "http://:4318", "http://a:0",

@@ -1,101 +1,25 @@
-#include "load/exchange.hpp"
+#include "client/exchange.hpp"
 
 #include <fmt/format.h>
-#include <netdb.h>
-#include <netinet/in.h>
-#include <netinet/tcp.h>
-#include <poll.h>
-#include <sys/socket.h>
 
-#include <array>
-#include <boost/asio/buffer.hpp>
-#include <boost/beast/http/basic_parser.hpp>
-#include <cerrno>
-#include <cstring>
-#include <memory>
+#include <algorithm>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/beast/core/flat_buffer.hpp>
+#include <boost/beast/core/tcp_stream.hpp>
+#include <boost/beast/http.hpp>
 
-#include "files/descriptor.hpp"
-
-namespace bitnet::host::load {
+namespace bitnet::host::client {
 namespace {
 
+namespace asio = boost::asio;
+namespace beast = boost::beast;
 namespace http = boost::beast::http;
-using error_code = boost::beast::error_code;
+using error_code = boost::system::error_code;
+using steady_clock = std::chrono::steady_clock;
 
-constexpr int slice_ms = 100;  // after which is_ended() is asked again
-
-std::string reason_of(int number) {
-  return std::generic_category().message(number);
-}
-
-// Waits for the descriptor; nothing once it is ready, else why not.
-std::string wait_for(int fd, short what, const exchange_limits& limits) {
-  for (int waited_ms = 0; waited_ms < limits.timeout_ms; waited_ms += slice_ms) {
-    if (limits.is_ended && limits.is_ended()) return "interrupted";
-    pollfd watched{fd, what, 0};
-    const int n = ::poll(&watched, 1, slice_ms);
-    if (n > 0) return "";
-    if (n < 0 && errno != EINTR) return reason_of(errno);
-  }
-  return fmt::format("no byte in {} s", limits.timeout_ms / 1000);
-}
-
-using connected = std::expected<files::descriptor, std::string>;
-
-connected connect_to(const addrinfo& at, const exchange_limits& limits) {
-  files::descriptor out(
-      ::socket(at.ai_family, at.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, at.ai_protocol));
-  if (!out) return std::unexpected(reason_of(errno));
-  if (::connect(out.get(), at.ai_addr, at.ai_addrlen) == 0) return out;
-  if (errno != EINPROGRESS) return std::unexpected(reason_of(errno));
-  if (auto why = wait_for(out.get(), POLLOUT, limits); !why.empty()) return std::unexpected(why);
-  int error = 0;
-  socklen_t size = sizeof error;
-  ::getsockopt(out.get(), SOL_SOCKET, SO_ERROR, &error, &size);
-  if (error != 0) return std::unexpected(reason_of(error));
-  return out;
-}
-
-connected open_connection(const server_address& with, const exchange_limits& limits) {
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_NUMERICSERV;
-  addrinfo* found = nullptr;
-  if (const int why = ::getaddrinfo(with.host.c_str(), with.port.c_str(), &hints, &found); why != 0)
-    return std::unexpected(fmt::format("{}: {}", with.host, ::gai_strerror(why)));
-  const std::unique_ptr<addrinfo, void (*)(addrinfo*)> all(found, ::freeaddrinfo);
-  connected out = std::unexpected(std::string("no address"));
-  for (const addrinfo* one = found; one != nullptr && !out; one = one->ai_next)
-    out = connect_to(*one, limits);
-  if (!out) return std::unexpected(fmt::format("{}: {}", with.authority(), out.error()));
-  const int on = 1;
-  (void)::setsockopt(out->get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);  // a wish
-  return out;
-}
-
-std::string text_of(const server_address& with, const sent_request& what) {
-  std::string out =
-      fmt::format("{} {} HTTP/1.1\r\nHost: {}\r\nUser-Agent: bitnet-bench\r\nConnection: close\r\n",
-                  what.method, what.path, with.authority());
-  if (!what.key.empty()) out += fmt::format("Authorization: Bearer {}\r\n", what.key);
-  if (!what.body.empty())
-    out +=
-        fmt::format("Content-Type: application/json\r\nContent-Length: {}\r\n", what.body.size());
-  return out + "\r\n" + what.body;
-}
-
-std::string send_all(int fd, std::string_view text, const exchange_limits& limits) {
-  while (!text.empty()) {
-    const ssize_t n = ::send(fd, text.data(), text.size(), MSG_NOSIGNAL);
-    if (n > 0) {
-      text.remove_prefix(static_cast<std::size_t>(n));
-      continue;
-    }
-    if (n < 0 && errno != EAGAIN && errno != EINTR) return reason_of(errno);
-    if (auto why = wait_for(fd, POLLOUT, limits); !why.empty()) return why;
-  }
-  return "";
-}
+constexpr std::chrono::milliseconds slice{100};  // after which is_ended() is asked again
+constexpr std::size_t read_at_once = 65536;
 
 // Beast's parser, with the body given on as it comes.
 class answer_parser : public http::basic_parser<false> {
@@ -108,7 +32,7 @@ class answer_parser : public http::basic_parser<false> {
   [[nodiscard]] bool broken_off() const { return broken_off_; }
 
  private:
-  using view = boost::beast::string_view;
+  using view = beast::string_view;
   void on_request_impl(http::verb, view, view, int, error_code&) override {}
   void on_response_impl(int code, view, int, error_code&) override { status_ = code; }
   void on_field_impl(http::field, view, view, error_code&) override {}
@@ -134,53 +58,108 @@ class answer_parser : public http::basic_parser<false> {
   bool broken_off_ = false;
 };
 
-// The parser wants bytes again that it did not take: `kept` has them.
-std::string feed(answer_parser& parser, std::string& kept) {
-  while (!kept.empty() && !parser.is_done()) {
-    error_code error;
-    const std::size_t n = parser.put(boost::asio::buffer(kept), error);
-    kept.erase(0, n);
-    if (error == http::error::need_more) return "";
-    if (parser.broken_off()) return "";
-    if (error) return "the answer is no HTTP/1.1: " + error.message();
-    if (n == 0) return "";
-  }
-  return "";
-}
+class connection {
+ public:
+  connection(const http_url& with, const exchange_limits& limits)
+      : with_(with), limits_(limits), begun_(steady_clock::now()) {}
 
-std::string read_answer(int fd, answer_parser& parser, const exchange_limits& limits) {
-  std::array<char, 65536> part{};
-  std::string kept;
-  while (!parser.is_done() && !parser.broken_off()) {
-    const ssize_t n = ::recv(fd, part.data(), part.size(), 0);
-    if (n == 0) {
-      error_code error;
-      if (parser.got_some()) parser.put_eof(error);
-      return error || !parser.is_done() ? "the server closed the connection before the end" : "";
-    }
-    if (n < 0 && errno != EAGAIN && errno != EINTR) return reason_of(errno);
-    if (n < 0) {
-      if (auto why = wait_for(fd, POLLIN, limits); !why.empty()) return why;
-      continue;
-    }
-    kept.append(part.data(), static_cast<std::size_t>(n));
-    if (auto why = feed(parser, kept); !why.empty()) return why;
+  // Each returns "" when it went well, else why not.
+  std::string open() {
+    asio::ip::tcp::resolver names(io_);
+    asio::ip::tcp::resolver::results_type found;
+    names.async_resolve(with_.host, with_.port, [&](const error_code& error, auto all) {
+      error_ = error;
+      found = std::move(all);
+    });
+    if (auto why = wait(); !why.empty()) return "looking up its name: " + why;
+    stream_.async_connect(found, [&](const error_code& error, const auto&) { error_ = error; });
+    if (auto why = wait(); !why.empty()) return "connecting: " + why;
+    error_code ignored;  // a wish
+    stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+    return "";
   }
-  return "";
-}
+
+  std::string send(const sent_request& what) {
+    http::request<http::string_body> asked;
+    asked.method_string(what.method);
+    asked.target(what.target);
+    asked.version(11);
+    asked.set(http::field::host, with_.authority());
+    asked.set(http::field::user_agent, what.user_agent);
+    asked.set(http::field::connection, "close");
+    if (!what.key.empty()) asked.set(http::field::authorization, "Bearer " + what.key);
+    if (!what.body.empty()) {
+      asked.set(http::field::content_type, "application/json");
+      asked.body() = what.body;
+      asked.prepare_payload();
+    }
+    http::async_write(stream_, asked, done_);
+    return wait();
+  }
+
+  std::string read(answer_parser& parser) {
+    beast::flat_buffer buffer(read_at_once);
+    while (!parser.is_done() && !parser.broken_off()) {
+      http::async_read_some(stream_, buffer, parser, done_);
+      auto why = wait();
+      if (parser.broken_off()) return "";
+      if (error_ == http::error::end_of_stream || error_ == http::error::partial_message)
+        return "the server closed the connection before the end";
+      if (error_ && error_.category() == http::make_error_code(http::error{}).category())
+        return "the answer is no HTTP/1.1: " + why;
+      if (!why.empty()) return why;
+    }
+    return "";
+  }
+
+ private:
+  // Runs what was begun to its end, or breaks it off.
+  std::string wait() {
+    io_.restart();
+    const auto until = std::min(steady_clock::now() + limits_.without_a_byte, end_of_all());
+    while (!io_.stopped()) {
+      const auto now = steady_clock::now();
+      const bool is_ended = limits_.is_ended && limits_.is_ended();
+      if (is_ended || now >= until) {
+        stream_.close();
+        return is_ended ? "interrupted"
+                        : fmt::format("no byte in {:.3g} s",
+                                      std::chrono::duration<double>(waited(now)).count());
+      }
+      io_.run_for(std::min<steady_clock::duration>(slice, until - now));
+    }
+    return error_ ? error_.message() : "";
+  }
+  [[nodiscard]] steady_clock::time_point end_of_all() const {
+    return limits_.in_all == std::chrono::nanoseconds::max() ? steady_clock::time_point::max()
+                                                             : begun_ + limits_.in_all;
+  }
+  [[nodiscard]] steady_clock::duration waited(steady_clock::time_point now) const {
+    return std::min<steady_clock::duration>(now - begun_, limits_.without_a_byte);
+  }
+
+  const http_url& with_;
+  const exchange_limits& limits_;
+  steady_clock::time_point begun_;
+  error_code error_;  // of what ended last
+  std::function<void(const error_code&, std::size_t)> done_ =
+      [this](const error_code& error, std::size_t) { error_ = error; };
+  asio::io_context io_;
+  beast::tcp_stream stream_{io_};
+};
 
 }  // namespace
 
-std::expected<int, std::string> exchange(const server_address& with, const sent_request& what,
+std::expected<int, std::string> exchange(const http_url& with, const sent_request& what,
                                          const exchange_limits& limits,
                                          const std::function<bool(std::string_view)>& piece) {
-  const auto to = open_connection(with, limits);
-  if (!to) return std::unexpected(to.error());
-  if (auto why = send_all(to->get(), text_of(with, what), limits); !why.empty())
-    return std::unexpected(why);
+  connection to(with, limits);
   answer_parser parser(piece);
-  if (auto why = read_answer(to->get(), parser, limits); !why.empty()) return std::unexpected(why);
+  std::string why = to.open();
+  if (why.empty()) why = to.send(what);
+  if (why.empty()) why = to.read(parser);
+  if (!why.empty()) return std::unexpected(std::move(why));
   return parser.status();
 }
 
-}  // namespace bitnet::host::load
+}  // namespace bitnet::host::client

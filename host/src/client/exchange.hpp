@@ -1,32 +1,35 @@
 #pragma once
 // One request of HTTP/1.1 and its answer, on a connection of its own.
 
-#include <cstdint>
+#include <chrono>
 #include <expected>
 #include <functional>
 #include <string>
 #include <string_view>
 
-#include "load/server_address.hpp"
+#include "client/http_url.hpp"
 
-namespace bitnet::host::load {
+namespace bitnet::host::client {
 
 struct sent_request {
   std::string method = "POST";
-  std::string path;
-  std::string body;  // JSON, or "" for none
-  std::string key;   // a Bearer token, or "" for none
+  std::string target;  // path and query
+  std::string body;    // JSON, or "" for none
+  std::string key;     // a Bearer token, or "" for none
+  std::string user_agent;
 };
 
 struct exchange_limits {
-  int timeout_ms = 600'000;        // without a byte
+  std::chrono::milliseconds without_a_byte{600'000};
+  std::chrono::nanoseconds in_all = std::chrono::nanoseconds::max();  // from the call
   std::function<bool()> is_ended;  // asked a few times each second: true breaks it off
 };
 
 // Gives each piece of the body to `piece` as it comes, which answers false to break it off. Returns
-// the status of the answer. The message says what failed: the connection, the time, or the answer.
+// the status of the answer. The message says what failed: the name, the connection, the time, or
+// the answer. A name that the system looks up is not given up before the system ends that.
 [[nodiscard]] std::expected<int, std::string> exchange(
-    const server_address& with, const sent_request& what, const exchange_limits& limits,
+    const http_url& with, const sent_request& what, const exchange_limits& limits,
     const std::function<bool(std::string_view)>& piece);
 
-}  // namespace bitnet::host::load
+}  // namespace bitnet::host::client

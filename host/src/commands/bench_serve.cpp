@@ -149,7 +149,7 @@ ordered_json served_row(const served_level& level, const service_level& wanted) 
   const double seconds = static_cast<double>(level.outcome.wall_ns) / 1e9;
   const auto n_answered = static_cast<double>(t.all.size());
   ordered_json out = {{"test", served_test(level.plan)},
-                      {"url", "http://" + level.plan.to.authority() + level.plan.to.prefix},
+                      {"url", "http://" + level.plan.to.url.authority() + level.plan.to.url.path},
                       {"model_type", level.plan.model},
                       {"endpoint", level.plan.chats ? "chat" : "completions"},
                       {"n_parallel", level.plan.n_streams},

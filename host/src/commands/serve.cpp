@@ -16,6 +16,7 @@
 #include "serve/serve_routes.hpp"
 #include "service/supervisor.hpp"
 #include "system/limits.hpp"
+#include "trace/otlp.hpp"
 #include "trace/span_exporter.hpp"
 
 namespace bitnet::host {

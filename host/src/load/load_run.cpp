@@ -9,7 +9,7 @@
 #include <random>
 #include <thread>
 
-#include "load/exchange.hpp"
+#include "client/exchange.hpp"
 #include "load/stream_events.hpp"
 #include "text/json_members.hpp"
 #include "text/printable.hpp"
@@ -21,6 +21,7 @@ using nlohmann::json;
 
 constexpr std::size_t longest_answer = 1 << 20;  // bytes of one that is read whole
 constexpr std::size_t longest_shown = 200;       // of it, in a message
+constexpr auto agent = "bitnet-bench";
 
 // Common words, each a token or two of most vocabularies.
 constexpr auto words = std::to_array<const char*>(
@@ -79,17 +80,17 @@ class answer_reader {
 
 request_times run_request(const load_plan& plan, uint32_t number,
                           const std::function<bool()>& is_ended) {
-  const sent_request what{"POST",
-                          plan.to.path(plan.chats ? "/v1/chat/completions" : "/v1/completions"),
-                          request_body(plan, number), plan.key};
+  const client::sent_request what{
+      "POST", plan.to.path(plan.chats ? "/v1/chat/completions" : "/v1/completions"),
+      request_body(plan, number), plan.key, agent};
   request_times out;
   answer_reader reader(out);
   out.begun_ns = clock_ns();
-  const auto status = exchange(plan.to, what, {.is_ended = is_ended},
-                               [&](std::string_view bytes) { return reader.take(bytes); });
+  const auto status = client::exchange(plan.to.url, what, {.is_ended = is_ended},
+                                       [&](std::string_view bytes) { return reader.take(bytes); });
   out.ended_ns = clock_ns();
   if (!status)
-    out.failure = status.error();
+    out.failure = fmt::format("{}: {}", plan.to.url.authority(), status.error());
   else if (*status != 200)
     out.failure = fmt::format("status {}: {}", *status, reader.begin());
   else if (out.failure.empty() && out.pieces_ns.empty())
@@ -163,12 +164,13 @@ std::expected<std::string, std::string> first_model(const server_address& at,
                                                     const std::function<bool()>& is_ended) {
   std::string body;
   const auto status =
-      exchange(at, {"GET", at.path("/v1/models"), "", key},
-               {.timeout_ms = 30'000, .is_ended = is_ended}, [&](std::string_view bytes) {
-                 body += bytes;
-                 return body.size() <= longest_answer;
-               });
-  if (!status) return std::unexpected(status.error());
+      client::exchange(at.url, {"GET", at.path("/v1/models"), "", key, agent},
+                       {.without_a_byte = std::chrono::seconds(30), .is_ended = is_ended},
+                       [&](std::string_view bytes) {
+                         body += bytes;
+                         return body.size() <= longest_answer;
+                       });
+  if (!status) return std::unexpected(fmt::format("{}: {}", at.url.authority(), status.error()));
   const json listed = json::parse(body, nullptr, false);
   const json& models = text::at(listed, "data");
   std::string id = models.is_array() && !models.empty() ? text::text_at(models.front(), "id") : "";

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <variant>
+
+#include "text/printable.hpp"
 
 namespace bitnet::host::trace {
 namespace {
@@ -17,7 +17,7 @@ constexpr int kind_server = 2;
 constexpr int status_error = 2;
 constexpr std::string_view collector_port = "4318";
 constexpr std::string_view collector_path = "/v1/traces";
-constexpr unsigned highest_port = 65535;
+constexpr std::size_t longest_shown = 80;  // of a URL that is none
 
 std::string unix_ns(std::chrono::system_clock::time_point at) {
   using std::chrono::nanoseconds;
@@ -55,17 +55,6 @@ std::unexpected<failure> no_collector(std::string_view url, std::string_view why
                           url, why));
 }
 
-bool is_port(std::string_view text) {
-  unsigned value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end == text.data() + text.size() && value >= 1 &&
-         value <= highest_port;
-}
-
-bool is_printable(std::string_view text) {
-  return std::ranges::all_of(text, [](char c) { return c > ' ' && c < 127; });
-}
-
 }  // namespace
 
 std::string otlp_body(std::string_view version, std::span<const span> spans) {
@@ -84,37 +73,11 @@ std::string otlp_body(std::string_view version, std::span<const span> spans) {
   return body.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 
-result<collector_address> collector_of(std::string_view url) {
-  constexpr std::string_view scheme = "http://";
-  if (url.starts_with("https://"))
-    return no_collector(url, "TLS is left to a collector on this machine, which forwards");
-  if (!url.starts_with(scheme)) return no_collector(url, "no http:// in front");
-  if (!is_printable(url)) return no_collector("...", "it has blanks or bytes that are not ASCII");
-  const std::string_view rest = url.substr(scheme.size());
-  const std::string_view place = rest.substr(0, rest.find('/'));
-  std::string_view path = rest.substr(place.size());
-  if (path.empty() || path == "/") path = collector_path;
-
-  const bool in_brackets = place.starts_with('[');
-  const std::size_t end = in_brackets ? place.find(']') : place.find(':');
-  if (in_brackets && end == std::string_view::npos) return no_collector(url, "no ] behind [");
-  const std::string_view host = in_brackets ? place.substr(1, end - 1) : place.substr(0, end);
-  const std::size_t behind = end == std::string_view::npos ? place.size() : end + in_brackets;
-  std::string_view port = place.substr(behind);
-  if (host.empty() || host.find('@') != std::string_view::npos)
-    return no_collector(url,
-                        host.empty() ? "it names no host" : "names and passwords are not sent");
-  if (port.empty())
-    port = collector_port;
-  else if (!port.starts_with(':') || !is_port(port.substr(1)))
-    return no_collector(url, "the port is no number from 1 to 65535");
-  else
-    port.remove_prefix(1);
-  return collector_address{
-      .host = std::string(host),
-      .port = std::string(port),
-      .target = std::string(path),
-      .named = in_brackets ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port)};
+result<client::http_url> collector_of(std::string_view url) {
+  auto out = client::parse_http_url(url, collector_port);
+  if (!out) return no_collector(text::printable(url, longest_shown), out.error());
+  if (out->path.empty() || out->path == "/") out->path = collector_path;
+  return *std::move(out);
 }
 
 }  // namespace bitnet::host::trace

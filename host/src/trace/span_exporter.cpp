@@ -4,26 +4,21 @@
 
 #include <algorithm>
 #include <atomic>
-#include <boost/asio/connect.hpp>
-#include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/tcp.hpp>
-#include <boost/beast/core/flat_buffer.hpp>
-#include <boost/beast/core/tcp_stream.hpp>
-#include <boost/beast/http.hpp>
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <expected>
 #include <mutex>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "client/exchange.hpp"
+#include "trace/otlp.hpp"
+
 namespace bitnet::host::trace {
 namespace {
 
-namespace asio = boost::asio;
-namespace beast = boost::beast;
-namespace http_of = boost::beast::http;
 using exporter_clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_waiting = 4096;
@@ -34,80 +29,32 @@ constexpr std::chrono::seconds longest_end{2};
 constexpr std::chrono::milliseconds first_pause{500}, longest_pause{30'000};
 constexpr std::size_t longest_answer = std::size_t{64} * 1024;
 
-// What became of a request.
-struct exchange_result {
-  unsigned status = 0;  // 0: there was no answer
-  std::string trouble = {};
-};
+// The status of the collector's answer, or why there is none.
+using collector_answer = std::expected<int, std::string>;
 
-// One request on a connection of its own. Takes at most `most`, which bounds the names' look-up,
-// too.
-class collector_client {
- public:
-  collector_client(const collector_address& to, std::chrono::nanoseconds most)
-      : to_(to), until_(exporter_clock::now() + most) {}
+// One request on a connection of its own.
+collector_answer post(const client::http_url& to, const std::string& version, std::string body,
+                      std::chrono::nanoseconds most) {
+  std::size_t n_read = 0;
+  return client::exchange(to,
+                          {.target = to.path,
+                           .body = std::move(body),
+                           .key = "",
+                           .user_agent = fmt::format("bitnet/{}", version)},
+                          {.in_all = most, .is_ended = nullptr}, [&](std::string_view bytes) {
+                            n_read += bytes.size();
+                            return n_read <= longest_answer;
+                          });
+}
 
-  exchange_result post(const std::string& user_agent, std::string body) {
-    asio::ip::tcp::resolver names(io_);
-    asio::ip::tcp::resolver::results_type found;
-    names.async_resolve(to_.host, to_.port, [&](const error_code& error, auto all) {
-      error_ = error;
-      found = std::move(all);
-    });
-    if (!run()) return trouble("looking up its name");
-    stream_.async_connect(found, [&](const error_code& error, const auto&) { error_ = error; });
-    if (!run()) return trouble("connecting");
-    http_of::request<http_of::string_body> asked(http_of::verb::post, to_.target, 11);
-    asked.set(http_of::field::host, to_.named);
-    asked.set(http_of::field::user_agent, user_agent);
-    asked.set(http_of::field::content_type, "application/json");
-    asked.set(http_of::field::connection, "close");
-    asked.body() = std::move(body);
-    asked.prepare_payload();
-    const auto done = [&](const error_code& error, std::size_t) { error_ = error; };
-    http_of::async_write(stream_, asked, done);
-    if (!run()) return trouble("sending");
-    http_of::response_parser<http_of::string_body> answer;
-    answer.body_limit(longest_answer);
-    beast::flat_buffer buffer(longest_answer);
-    http_of::async_read(stream_, buffer, answer, done);
-    if (!run()) return trouble("waiting for its answer");
-    return {.status = answer.get().result_int()};
-  }
-
- private:
-  using error_code = boost::system::error_code;
-
-  // Whether what was begun ended well and in time.
-  bool run() {
-    io_.restart();
-    const auto left = std::max(until_ - exporter_clock::now(), exporter_clock::duration(0));
-    io_.run_for(left);
-    if (!io_.stopped()) {
-      stream_.close();
-      error_ = beast::error::timeout;
-    }
-    return !error_;
-  }
-  [[nodiscard]] exchange_result trouble(std::string_view doing) const {
-    return {.trouble = fmt::format("{}: {}", doing, error_.message())};
-  }
-
-  const collector_address& to_;
-  exporter_clock::time_point until_;
-  asio::io_context io_;
-  beast::tcp_stream stream_{io_};
-  error_code error_;
-};
-
-bool is_for_a_time(unsigned status) {
-  return status == 0 || status == 429 || (status >= 502 && status <= 504);
+bool is_for_a_time(const collector_answer& got) {
+  return !got || *got == 429 || (*got >= 502 && *got <= 504);
 }
 
 }  // namespace
 
 struct span_exporter::contents {
-  collector_address to;
+  client::http_url to;
   std::string version;
   std::function<void(const std::string&)> on_trouble;
   std::atomic<uint64_t> n_sent{0}, n_dropped{0};
@@ -148,33 +95,32 @@ struct span_exporter::contents {
 
   // Whether the collector answered.
   bool send(std::vector<span> spans, std::chrono::nanoseconds most) {
-    const exchange_result got = collector_client(to, most).post(fmt::format("bitnet/{}", version),
-                                                                otlp_body(version, spans));
-    if (is_for_a_time(got.status)) {
+    const collector_answer got = post(to, version, otlp_body(version, spans), most);
+    if (is_for_a_time(got)) {
       report_outage(got);
       put_back(std::move(spans));
       pause = std::clamp(pause * 2, first_pause, longest_pause);
       return false;
     }
     if (std::exchange(pause, std::chrono::milliseconds(0)).count() != 0)
-      on_trouble(fmt::format("the collector of traces at {} answers again", to.named));
-    if (got.status / 100 == 2) {
+      on_trouble(fmt::format("the collector of traces at {} answers again", to.authority()));
+    if (*got / 100 == 2) {
       n_sent += spans.size();
     } else {
       n_dropped += spans.size();
       on_trouble(
           fmt::format("the collector of traces at {} refuses {} spans with status {}; does "
                       "{} take OTLP in JSON?",
-                      to.named, spans.size(), got.status, to.target));
+                      to.authority(), spans.size(), *got, to.path));
     }
     return true;
   }
 
-  void report_outage(const exchange_result& got) const {
+  void report_outage(const collector_answer& got) const {
     if (pause.count() != 0) return;
     on_trouble(fmt::format(
-        "the collector of traces at {} takes no spans ({}); they are kept and sent again", to.named,
-        got.status == 0 ? got.trouble : fmt::format("status {}", got.status)));
+        "the collector of traces at {} takes no spans ({}); they are kept and sent again",
+        to.authority(), got ? fmt::format("status {}", *got) : got.error()));
   }
 
   void work() {
@@ -195,7 +141,7 @@ struct span_exporter::contents {
   }
 };
 
-span_exporter::span_exporter(collector_address to, std::string version,
+span_exporter::span_exporter(client::http_url to, std::string version,
                              std::function<void(const std::string&)> on_trouble)
     : contents_(std::make_unique<contents>()) {
   contents_->to = std::move(to);

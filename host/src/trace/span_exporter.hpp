@@ -12,7 +12,7 @@
 #include <string>
 #include <thread>
 
-#include "trace/otlp.hpp"
+#include "client/http_url.hpp"
 #include "trace/span.hpp"
 
 namespace bitnet::host::trace {
@@ -20,7 +20,7 @@ namespace bitnet::host::trace {
 class span_exporter {
  public:
   // `on_trouble` is called by the exporter's thread, once for each outage, and once when it ends.
-  span_exporter(collector_address to, std::string version,
+  span_exporter(client::http_url to, std::string version,
                 std::function<void(const std::string&)> on_trouble);
   // Sends what is there; four seconds at most, unless the system takes longer to look up a name.
   ~span_exporter();
