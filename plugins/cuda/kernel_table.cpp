@@ -56,44 +56,52 @@ const image images[] = {
 };
 static_assert(std::size(images) == image_count);
 
-// In the order of gpu::kernel_id; without a name where another takes its place. What kernels write
-// is bound behind what they read.
-struct known {
-  image_index from;
-  const char* name;
-  uint32_t written;  // how many of the bindings
-};
-constexpr known kernels[] = {
-    {dense, "embed_gather", 1},
-    {rows, "rms_norm", 1},
-    {rows, "act_quant", 2},
-    {rows, "act_quant_groups", 2},
-    {rows, "hadamard", 1},
-    {ternary, "linear_ternary", 1},
-    {dense, "linear_dense", 1},
-    {elements, "rope", 1},
-    {attention, "kv_write", 2},
-    {attention, nullptr, 1},
-    {elements, "elementwise", 1},
-    {elements, "gather_rows", 1},
-    {elements, "columns", 1},
-    {states, "short_conv", 2},
-    {states, "delta_gates", 1},
-    {states, "delta_rule", 2},
-    {rows, "norm_quant", 2},
-    {rows, "glu_quant", 3},
-    {ternary, "bit_linear", 1},
-    {attention, "attn_tiles", 1},
-    {attention, "attn_merge", 1},
-    {head, "head_copy", 2},
-    {head, "head_state", 2},
-    {head, "head_approximate", 2},
-    {head, "head_count", 1},
-    {head, "head_exact", 3},
-    {dense_rounded, "round_rows", 1},
-    {dense_rounded, "linear_dense_rounded", 1},
-};
-static_assert(std::size(kernels) == static_cast<size_t>(gpu::kernel_id::count));
+// The image that has a kernel; image_count where another kernel takes its place.
+image_index image_of(gpu::kernel_id id) noexcept {
+  using gpu::kernel_id;
+  switch (id) {
+    case kernel_id::embed_gather:
+    case kernel_id::linear_dense:
+      return dense;
+    case kernel_id::rms_norm:
+    case kernel_id::act_quant:
+    case kernel_id::act_quant_groups:
+    case kernel_id::hadamard:
+    case kernel_id::norm_quant:
+    case kernel_id::glu_quant:
+      return rows;
+    case kernel_id::linear_ternary:
+    case kernel_id::bit_linear:
+      return ternary;
+    case kernel_id::rope:
+    case kernel_id::elementwise:
+    case kernel_id::gather_rows:
+    case kernel_id::columns:
+      return elements;
+    case kernel_id::kv_write:
+    case kernel_id::attn_tiles:
+    case kernel_id::attn_merge:
+      return attention;
+    case kernel_id::attn_paged:
+      return image_count;
+    case kernel_id::short_conv:
+    case kernel_id::delta_gates:
+    case kernel_id::delta_rule:
+      return states;
+    case kernel_id::head_copy:
+    case kernel_id::head_state:
+    case kernel_id::head_approximate:
+    case kernel_id::head_count:
+    case kernel_id::head_exact:
+      return head;
+    case kernel_id::round_rows:
+    case kernel_id::linear_dense_rounded:
+      return dense_rounded;
+    case kernel_id::count:
+      break;
+  }
+  return image_count;
+}
 
 // Places in what follows.
 enum form_index : uint8_t {
@@ -285,11 +293,11 @@ forms forms_by_warp_groups() {
 
 bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out) {
   if (spec.id >= gpu::kernel_id::count || spec.constants[0] != group_threads) return false;
-  const known& kernel = kernels[static_cast<size_t>(spec.id)];
+  const image_index from = image_of(spec.id);
   const uint64_t shared = 4 * shared_words_of(spec);
-  if (!kernel.name || shared > UINT32_MAX) return false;
-  out.from = &images[kernel.from];
-  out.function = kernel.name;
+  if (from == image_count || shared > UINT32_MAX) return false;
+  out.from = &images[from];
+  out.function = gpu::row_of(spec.id).name;
   out.shared_bytes = static_cast<uint32_t>(shared);
   if (!add_form(spec, off, out.function)) return false;
   out.joins = out.function == "bit_linear" || out.function == "linear_ternary_1";
@@ -307,7 +315,7 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
 }
 
 bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
-  return binding + kernels[static_cast<size_t>(id)].written >= gpu::bindings_of(id);
+  return binding >= gpu::row_of(id).read;
 }
 
 bool reads_turns(gpu::kernel_id id, uint32_t binding) noexcept {

@@ -38,41 +38,34 @@
 #include <cstdint>
 
 #include "bitnet/abi/tensor.h"
+#include "kernel_list.hpp"
 
 namespace bitnet::gpu {
 
 enum class kernel_id : uint8_t {
-  embed_gather,
-  rms_norm,
-  act_quant,
-  act_quant_groups,
-  hadamard,
-  linear_ternary,
-  linear_dense,
-  rope,
-  kv_write,
-  attn_paged,
-  elementwise,
-  gather_rows,
-  columns,
-  short_conv,
-  delta_gates,
-  delta_rule,
-  norm_quant,          // fused: rms_norm, act_quant
-  glu_quant,           // fused: relu2, silu or gelu, mul, [rms_norm], act_quant
-  bit_linear,          // fused: [rms_norm], act_quant, linear_ternary, [add], for steps of one row
-  every,               // so many has every plugin; what follows is for those whose facts say so
-  attn_tiles = every,  // where facts::attention_rows is not 0
-  attn_merge,
-  head_copy,  // the two-stage head, see below: facts::has_top_head
-  head_state,
-  head_approximate,
-  head_count,
-  head_exact,
-  round_rows,  // products with rounded activations: facts::precisions
-  linear_dense_rounded,
-  count
+#define BITNET_GPU_KERNEL_ID(name, read, written) name,
+  BITNET_GPU_KERNELS(BITNET_GPU_KERNEL_ID)
+#undef BITNET_GPU_KERNEL_ID
+      count,
+  every = attn_tiles  // so many has every plugin
 };
+
+struct kernel_row {
+  const char* name;
+  uint32_t read, written;  // bindings
+};
+inline constexpr kernel_row kernel_rows[] = {
+#define BITNET_GPU_KERNEL_ROW(name, read, written) {#name, read, written},
+    BITNET_GPU_KERNELS(BITNET_GPU_KERNEL_ROW)
+#undef BITNET_GPU_KERNEL_ROW
+};
+constexpr const kernel_row& row_of(kernel_id id) noexcept {
+  return kernel_rows[static_cast<uint32_t>(id)];
+}
+// How many bindings a kernel has, the header among them.
+constexpr uint32_t bindings_of(kernel_id id) noexcept {
+  return row_of(id).read + row_of(id).written;
+}
 
 // Values of a kernel that are known when it is compiled: constants in GLSL, macros in OpenCL C.
 //   0  threads of a work group, a power of two
@@ -376,14 +369,6 @@ struct round_rows_params {
 struct linear_dense_rounded_params {
   uint32_t rows, k, m, row_words, first_row, n_rows;
 };
-
-// How many bindings a kernel has, the header among them.
-constexpr uint32_t bindings_of(kernel_id id) noexcept {
-  constexpr uint32_t counts[] = {5, 4, 4, 4, 4, 7, 4, 4, 7, 8, 4, 4, 3, 8,
-                                 5, 8, 5, 7, 7, 8, 4, 4, 4, 6, 3, 8, 3, 4};
-  static_assert(sizeof counts / sizeof *counts == static_cast<uint32_t>(kernel_id::count));
-  return counts[static_cast<uint32_t>(id)];
-}
 
 // Words of a matrix row of k elements on the device; 0 for an unknown format.
 constexpr uint64_t row_words(uint32_t format, uint64_t k) noexcept {

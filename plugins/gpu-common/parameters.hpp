@@ -10,16 +10,12 @@
 
 namespace bitnet::gpu {
 
-using parameters =
-    std::variant<embed_gather_params, rms_norm_params, act_quant_params, act_quant_groups_params,
-                 hadamard_params, linear_ternary_params, linear_dense_params, rope_params,
-                 kv_write_params, attn_paged_params, elementwise_params, gather_rows_params,
-                 columns_params, short_conv_params, delta_gates_params, delta_rule_params,
-                 norm_quant_params, glu_quant_params, bit_linear_params, attn_tiles_params,
-                 attn_merge_params, head_copy_params, head_state_params, head_approximate_params,
-                 head_count_params, head_exact_params, round_rows_params,
-                 linear_dense_rounded_params>;
-static_assert(std::variant_size_v<parameters> == static_cast<uint64_t>(kernel_id::count));
+template <class First, class... Rest>
+using behind_first = std::variant<Rest...>;
+// In the order of kernel_id.
+#define BITNET_GPU_PARAMETERS(name, read, written) , name##_params
+using parameters = behind_first<void BITNET_GPU_KERNELS(BITNET_GPU_PARAMETERS)>;
+#undef BITNET_GPU_PARAMETERS
 
 // Those of kernels that see rows [first_row, first_row + n_rows) of a matrix.
 template <class Params>

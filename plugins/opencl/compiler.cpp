@@ -8,36 +8,37 @@ namespace bitnet::opencl {
 namespace {
 
 // In the order of gpu::kernel_id.
-struct named_source {
-  const char* name;
-  const char* text;
-  bool reads_formats = false;         // of matrices, or of keys and values
+constexpr const char* texts[] = {
+#define BITNET_KERNEL_TEXT(name, read, written) source::name,
+    BITNET_GPU_KERNELS_OF_ALL(BITNET_KERNEL_TEXT)
+#undef BITNET_KERNEL_TEXT
+};
+
+// What a kernel's text needs beside what all of them have.
+struct needed_parts {
+  bool formats = false;               // of matrices, or of keys and values
+  bool runs = false;                  // of tokens of one sequence
   const char* activations = nullptr;  // of ternary products: the memory that they are in
   const char* tokens = nullptr;       // and how many a group takes together
-  bool walks_runs = false;            // of tokens of one sequence
 };
-constexpr named_source sources[] = {
-    {"embed_gather", source::embed_gather, true},
-    {"rms_norm", source::rms_norm},
-    {"act_quant", source::act_quant},
-    {"act_quant_groups", source::act_quant_groups},
-    {"hadamard", source::hadamard},
-    {"linear_ternary", source::linear_ternary, false, "__global", "C2"},
-    {"linear_dense", source::linear_dense, true},
-    {"rope", source::rope},
-    {"kv_write", source::kv_write},
-    {"attn_paged", source::attn_paged, true},
-    {"elementwise", source::elementwise},
-    {"gather_rows", source::gather_rows},
-    {"columns", source::columns},
-    {"short_conv", source::short_conv, false, nullptr, nullptr, true},
-    {"delta_gates", source::delta_gates},
-    {"delta_rule", source::delta_rule, false, nullptr, nullptr, true},
-    {"norm_quant", source::norm_quant},
-    {"glu_quant", source::glu_quant},
-    {"bit_linear", source::bit_linear, false, "__local", "1"},
-};
-static_assert(std::size(sources) == static_cast<size_t>(gpu::kernel_id::every));
+needed_parts parts_of(gpu::kernel_id id) {
+  using gpu::kernel_id;
+  switch (id) {
+    case kernel_id::embed_gather:
+    case kernel_id::linear_dense:
+    case kernel_id::attn_paged:
+      return {.formats = true};
+    case kernel_id::short_conv:
+    case kernel_id::delta_rule:
+      return {.runs = true};
+    case kernel_id::linear_ternary:
+      return {.activations = "__global", .tokens = "C2"};
+    case kernel_id::bit_linear:
+      return {.activations = "__local", .tokens = "1"};
+    default:
+      return {};
+  }
+}
 
 std::string define(const char* name, const std::string& value) {
   return std::string("#define ") + name + " " + value + "\n";
@@ -52,13 +53,13 @@ std::string options_of(const device_traits& traits) {
 }  // namespace
 
 std::string kernel_name(const gpu::kernel_spec& spec) {
-  std::string out = sources[static_cast<size_t>(spec.id)].name;
+  std::string out = gpu::row_of(spec.id).name;
   for (const uint32_t constant : spec.constants) out += "_" + std::to_string(constant);
   return out;
 }
 
 std::string program_source(const gpu::kernel_spec& spec, const device_traits& traits) {
-  const named_source& body = sources[static_cast<size_t>(spec.id)];
+  const needed_parts needs = parts_of(spec.id);
   std::string out = traits.prelude + define("EXACT_DIVISION", traits.exact_division ? "1" : "0") +
                     define("DOUBLES", traits.doubles ? "1" : "0") +
                     define("DOT_PRODUCT", traits.dot_product ? "1" : "0") +
@@ -67,12 +68,12 @@ std::string program_source(const gpu::kernel_spec& spec, const device_traits& tr
   for (size_t i = 0; i < std::size(constants); ++i)
     out += define(constants[i], std::to_string(spec.constants[i]));
   out += source::common;
-  if (body.reads_formats) out += source::pieces;
+  if (needs.formats) out += source::pieces;
   out += source::group;
-  if (body.walks_runs) out += source::runs;
-  if (body.activations)
-    out += define("Q_SPACE", body.activations) + define("TOKENS", body.tokens) + source::ternary;
-  return out + body.text;
+  if (needs.runs) out += source::runs;
+  if (needs.activations)
+    out += define("Q_SPACE", needs.activations) + define("TOKENS", needs.tokens) + source::ternary;
+  return out + texts[static_cast<size_t>(spec.id)];
 }
 
 bool compiler::from_cache(const std::string& key, const std::string& options,

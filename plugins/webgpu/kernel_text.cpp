@@ -19,40 +19,53 @@ enum part : uint8_t {
   runs = 128
 };
 
-// In the order of gpu::kernel_id; the last is the known answer.
-struct named_source {
-  const char* name;
-  const char* text;
-  uint32_t parts = 0;
+// Of the kernels that every plugin brings, in the order of gpu::kernel_id.
+constexpr const char* texts[] = {
+#define BITNET_KERNEL_TEXT(name, read, written) source::name,
+    BITNET_GPU_KERNELS_OF_ALL(BITNET_KERNEL_TEXT)
+#undef BITNET_KERNEL_TEXT
 };
-constexpr named_source sources[] = {
-    {"embed_gather", source::embed_gather, matrix},
-    {"rms_norm", source::rms_norm, norm},
-    {"act_quant", source::act_quant, codes | reduce},
-    {"act_quant_groups", source::act_quant_groups, codes},
-    {"hadamard", source::hadamard},
-    {"linear_ternary", source::linear_ternary, dot | ternary},
-    {"linear_dense", source::linear_dense, matrix},
-    {"rope", source::rope},
-    {"kv_write", source::kv_write},
-    {"attn_paged", source::attn_paged, reduce},
-    {"elementwise", source::elementwise, activation},
-    {"gather_rows", source::gather_rows},
-    {"columns", source::columns},
-    {"short_conv", source::short_conv, runs},
-    {"delta_gates", source::delta_gates},
-    {"delta_rule", source::delta_rule, norm | runs},
-    {"norm_quant", source::norm_quant, codes | reduce | norm},
-    {"glu_quant", source::glu_quant, codes | reduce | norm | activation},
-    {"bit_linear", source::bit_linear, codes | reduce | norm | dot | ternary},
-    {"known_answer", source::known_answer, reduce | norm | dot},
-};
-static_assert(std::size(sources) == static_cast<size_t>(gpu::kernel_id::every) + 1);
 
-const named_source* find(gpu::kernel_id id) {
-  if (id == known_answer) return &sources[std::size(sources) - 1];
-  const auto at = static_cast<size_t>(id);
-  return at < static_cast<size_t>(gpu::kernel_id::every) ? &sources[at] : nullptr;
+// nullptr for what is no kernel here.
+const char* own_text_of(gpu::kernel_id id) {
+  if (id == known_answer) return source::known_answer;
+  return id < gpu::kernel_id::every ? texts[static_cast<size_t>(id)] : nullptr;
+}
+
+// What a kernel's text needs; a part that is forgotten is an error of the compiler of WGSL.
+uint32_t parts_of(gpu::kernel_id id) {
+  using gpu::kernel_id;
+  switch (id) {
+    case kernel_id::embed_gather:
+    case kernel_id::linear_dense:
+      return matrix;
+    case kernel_id::rms_norm:
+      return norm;
+    case kernel_id::act_quant:
+      return codes | reduce;
+    case kernel_id::act_quant_groups:
+      return codes;
+    case kernel_id::linear_ternary:
+      return dot | ternary;
+    case kernel_id::attn_paged:
+      return reduce;
+    case kernel_id::elementwise:
+      return activation;
+    case kernel_id::short_conv:
+      return runs;
+    case kernel_id::delta_rule:
+      return norm | runs;
+    case kernel_id::norm_quant:
+      return codes | reduce | norm;
+    case kernel_id::glu_quant:
+      return codes | reduce | norm | activation;
+    case kernel_id::bit_linear:
+      return codes | reduce | norm | dot | ternary;
+    case known_answer:
+      return reduce | norm | dot;
+    default:
+      return 0;
+  }
 }
 
 bool in_word(char c) {
@@ -116,8 +129,8 @@ std::string constant(const char* name, uint32_t value) {
 }  // namespace
 
 const char* name_of(gpu::kernel_id id) {
-  const named_source* const found = find(id);
-  return found ? found->name : "?";
+  if (id == known_answer) return "known_answer";
+  return id < gpu::kernel_id::every ? gpu::row_of(id).name : "?";
 }
 
 uint32_t bindings_of(gpu::kernel_id id) {
@@ -126,9 +139,9 @@ uint32_t bindings_of(gpu::kernel_id id) {
 
 std::string text_of(const gpu::kernel_spec& spec, const dialect& device,
                     const shared_bindings& same) {
-  const named_source* const body = find(spec.id);
-  if (!body) return "";
-  const uint32_t parts = body->parts;
+  const char* const own = own_text_of(spec.id);
+  if (!own) return "";
+  const uint32_t parts = parts_of(spec.id);
   const bool subgroups = device.subgroups && (parts & reduce) != 0;
   std::string out = subgroups && device.enables ? "enable subgroups;\n" : "";
   constexpr const char* constants[] = {"T", "C1", "C2", "C3", "C4"};
@@ -143,7 +156,7 @@ std::string text_of(const gpu::kernel_spec& spec, const dialect& device,
   if (parts & ternary) out += source::ternary;
   if (parts & activation) out += source::activation;
   if (parts & runs) out += source::runs;
-  out += unrolled(body->text, spec.constants[3]);
+  out += unrolled(own, spec.constants[3]);
   for (uint32_t i = 1; i < same.size(); ++i) {
     if (same[i] == i) continue;
     const declaration twice = declared(out, i), once = declared(out, same[i]);

@@ -51,8 +51,8 @@ def run(*words, **how):
 class Pages(unittest.TestCase):
     def test_there_is_one_for_each_kind(self):
         self.assertEqual([page.stem for page in PAGES],
-                         ["architecture", "backend", "command", "cpu-kernel", "dense-format", "pre-tokenizer",
-                          "sampler-stage", "ternary-format"])
+                         ["architecture", "backend", "command", "cpu-kernel", "dense-format", "gpu-driver", "gpu-kernel",
+                          "pre-tokenizer", "sampler-stage", "ternary-format"])
 
     def test_what_they_name_exists(self):
         for page in PAGES:
@@ -80,10 +80,15 @@ class Pages(unittest.TestCase):
                 ("sampler-stage", "tests/core/sampling/sampler_test.cpp", ("slow_distribution(",)),
                 ("cpu-kernel", "plugins/cpu/kernels/variants.hpp", ("isa_forms[]",)),
                 ("cpu-kernel", "plugins/cpu/CMakeLists.txt", ("bitnet_isa(",)),
+                ("gpu-kernel", "plugins/gpu-common/kernel_list.hpp", ("BITNET_GPU_KERNELS_OF_ALL(X)",
+                                                                      "BITNET_GPU_KERNELS_OF_SOME(X)")),
+                ("gpu-kernel", "plugins/cuda/kernel_table.cpp", ("image_of(",)),
+                ("gpu-driver", "plugins/gpu-common/driver.hpp", ("virtual ",)),
+                ("gpu-driver", "plugins/gpu-common/kernels.cmake", ("bitnet_gpu_texts",)),
                 ("pre-tokenizer", "tests/reference/tokenizers_test.py", ("RULES = {",))):
             with self.subTest(f"{page}: {file}"):
                 self.assertIn(f"`{file}`", (ROOT / f"docs/how-to/extend/{page}.md").read_text(encoding="utf-8"))
-                if file.startswith("plugins/cpu") and not (ROOT / "plugins/cpu").is_dir():
+                if file.startswith("plugins/") and not ROOT.joinpath(*file.split("/")[:2]).is_dir():
                     continue
                 for name in names:
                     self.assertIn(name, (ROOT / file).read_text(encoding="utf-8"))

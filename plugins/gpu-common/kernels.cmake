@@ -1,0 +1,27 @@
+# bitnet_gpu_kernels(<out>): the names of the kernels that every GPU plugin brings, in the order of
+# gpu::kernel_id, as kernel_list.hpp has them. A plugin whose kernels are one text each reads them by these.
+set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kernel_list.hpp)
+function(bitnet_gpu_kernels out)
+  file(READ ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel_list.hpp text)
+  string(REGEX MATCH "_OF_ALL\\(X\\).*_OF_SOME\\(X\\) *\\\\" of_all "${text}")
+  string(REGEX MATCHALL "X\\([a-z0-9_]+," names "${of_all}")
+  list(TRANSFORM names REPLACE "X\\(([a-z0-9_]+)," "\\1")
+  if(NOT names)
+    message(FATAL_ERROR "kernel_list.hpp has no row X(name, read, written) that CMake can read")
+  endif()
+  set(${out} ${names} PARENT_SCOPE)
+endfunction()
+
+# bitnet_gpu_texts(<out> <delimiter> <ending> <part>...): C++ constants of raw text, one for each part and for
+# each kernel that every plugin brings, of the folder kernels/ beside the caller; named as the files are.
+function(bitnet_gpu_texts out delimiter ending)
+  bitnet_gpu_kernels(kernels)
+  set(sources)
+  foreach(name IN LISTS ARGN kernels)
+    set(file ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${name}.${ending})
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+    file(READ ${file} text)
+    string(APPEND sources "inline constexpr char ${name}[] = R\"${delimiter}(${text})${delimiter}\";\n")
+  endforeach()
+  set(${out} "${sources}" PARENT_SCOPE)
+endfunction()
