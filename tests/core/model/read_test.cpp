@@ -1108,7 +1108,7 @@ const refused refusals[] = {
        b.named("blk.0.attn_q.weight").type = 42;
        b.named("blk.0.attn_q.weight").data = bytes(128 * 34);
      },
-     "neither sizes nor blocks tell", BITNET_UNSUPPORTED},
+     "neither sizes nor blocks show", BITNET_UNSUPPORTED},
     {"type 42 of no size",
      [](auto& b) {
        b.named("blk.0.attn_q.weight").type = 42;
