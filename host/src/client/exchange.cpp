@@ -75,7 +75,7 @@ class connection {
     stream_.async_connect(found, [&](const error_code& error, const auto&) { error_ = error; });
     if (auto why = wait(); !why.empty()) return "connecting: " + why;
     error_code ignored;  // a wish
-    stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
+    (void)stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
     return "";
   }
 
