@@ -237,9 +237,18 @@ bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form
     uint64_t row_bytes, rows;
     uint32_t box_bytes, box_rows;
     CUtensorMapSwizzle turned;
-  } matrices[] = {
-      {1, of_token, one.bindings[1].bytes / of_token, 128, tile.tokens, CU_TENSOR_MAP_SWIZZLE_128B},
-      {3, of_row, p.n_rows, 64, tile.rows, CU_TENSOR_MAP_SWIZZLE_64B}};
+  } matrices[] = {{.binding = 1,
+                   .row_bytes = of_token,
+                   .rows = one.bindings[1].bytes / of_token,
+                   .box_bytes = 128,
+                   .box_rows = tile.tokens,
+                   .turned = CU_TENSOR_MAP_SWIZZLE_128B},
+                  {.binding = 3,
+                   .row_bytes = of_row,
+                   .rows = p.n_rows,
+                   .box_bytes = 64,
+                   .box_rows = tile.rows,
+                   .turned = CU_TENSOR_MAP_SWIZZLE_64B}};
   // Headers before CUDA 13 ask for 64 bytes, which is what the driver and the engine need.
   static_assert(sizeof values.boxes[0] == sizeof(CUtensorMap) &&
                 alignof(tensor_map) % alignof(CUtensorMap) == 0);

@@ -35,15 +35,25 @@ bitnet_status read_pool_settings(const settings& user, memory_pool_config& out,
   const struct {
     const char* key;
     uint64_t& value;
-    uint64_t least, most;
-    bool with_unit;
+    uint64_t least = 0;
+    uint64_t most;
+    bool with_unit = false;
     const char* expected;
   } all[] = {
-      {"max_pool_size", out.max_pool_size, 1, uint64_t{1} << 62, true,
-       "bytes such as 536870912, 512M or 2G"},
-      {"max_cached_buffers", buffers, 0, std::numeric_limits<uint32_t>::max(), false,
-       "a number of buffers such as 1000; 0 keeps none"},
-      {"cleanup_interval", seconds, 0, uint64_t{1} << 32, false, "whole seconds such as 30"},
+      {.key = "max_pool_size",
+       .value = out.max_pool_size,
+       .least = 1,
+       .most = uint64_t{1} << 62,
+       .with_unit = true,
+       .expected = "bytes such as 536870912, 512M or 2G"},
+      {.key = "max_cached_buffers",
+       .value = buffers,
+       .most = std::numeric_limits<uint32_t>::max(),
+       .expected = "a number of buffers such as 1000; 0 keeps none"},
+      {.key = "cleanup_interval",
+       .value = seconds,
+       .most = uint64_t{1} << 32,
+       .expected = "whole seconds such as 30"},
   };
   for (const auto& one : all) {
     const auto found = user.find(one.key);

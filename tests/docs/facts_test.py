@@ -51,7 +51,7 @@ def variables_of_plugins():
     """BITNET_<BACKEND>_<KEY> for each setting that a plugin of this tree asks for."""
     own = {f"BITNET_{file.parent.name.upper()}_{key.upper()}" for file in ROOT.glob("plugins/*/*.cpp")
            for key in re.findall(r'\bparameter\("([a-z_]+)"\)', file.read_text(encoding="utf-8"))}
-    shared = re.findall(r'^ +\{"([a-z_]+)", ', text("plugins/gpu-common/pool_settings.cpp"), re.MULTILINE)
+    shared = re.findall(r'^ +\{\.key = "([a-z_]+)",', text("plugins/gpu-common/pool_settings.cpp"), re.MULTILINE)
     return own | {f"BITNET_{file.parent.name.upper()}_{key.upper()}" for file in ROOT.glob("plugins/*/CMakeLists.txt")
                   for key in shared if "LINK bitnet_gpu_common" in (said := file.read_text(encoding="utf-8"))
                   or "PUBLIC bitnet_gpu_common" in said}
@@ -131,7 +131,7 @@ class Facts(unittest.TestCase):
         if not (ROOT / "plugins/cpu").is_dir():
             self.skipTest("plugins/cpu is not in this tree")
         table = text("plugins/cpu/kernels/variants.hpp").split("isa_forms[] = {")[1]
-        in_code = set(re.findall(r'^    \{"([a-z0-9-]+)",', table, re.MULTILINE))
+        in_code = set(re.findall(r'^    \{\.name = "([a-z0-9-]+)",', table, re.MULTILINE))
         row = re.search(r"^\| `BITNET_CPU_ISA` \|.*$", page("environment"), re.MULTILINE).group()
         self.assertGreater(len(in_code), 5)
         of_doctor = re.findall(r'^    \{"([a-z0-9-]+)", "[a-z0-9_ ]*"\},$', text("host/src/doctor/processor.cpp"),

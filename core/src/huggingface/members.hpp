@@ -43,9 +43,9 @@ struct member_row {
   std::string_view file;
   std::string_view name;  // "quantization_config.linear_class" of an object within
   fate what;
-  uint32_t types;         // of one that is used; 0: the reader itself checks it
-  std::string_view why;   // what it does; of one that is left out, why or what to do
-  std::string_view only;  // the model types that have it, separated by blanks; "": all
+  uint32_t types;              // of one that is used; 0: the reader itself checks it
+  std::string_view why;        // what it does; of one that is left out, why or what to do
+  std::string_view only = "";  // the model types that have it, separated by blanks; "": all
 };
 std::span<const member_row> member_rows();
 

@@ -103,29 +103,29 @@ BITNET_DECLARE_ROWS(avx512);  // needs AVX-512 F, BW and VL, and F16C
 BITNET_DECLARE_ROWS(neon);    // needs AArch64
 #undef BITNET_DECLARE_ROWS
 
-#define BITNET_ROWS(isa)   \
-  {#isa,                   \
-   rms_norm_##isa,         \
-   act_quant_##isa,        \
-   act_quant_groups_##isa, \
-   hadamard_##isa,         \
-   add_##isa,              \
-   mul_##isa,              \
-   relu2_##isa,            \
-   silu_##isa,             \
-   gelu_##isa,             \
-   scale_##isa,            \
-   sigmoid_##isa,          \
-   delta_rule_##isa,       \
-   softmax_##isa,          \
-   rotate_##isa,           \
-   halves_##isa,           \
-   widen_##isa,            \
-   quant_error_##isa,      \
-   q8_0_##isa,             \
-   q4_0_##isa,             \
-   from_q4_0_##isa,        \
-   from_q4_k_##isa,        \
-   from_q6_k_##isa}
+#define BITNET_ROWS(form)                       \
+  {.isa = #form,                                \
+   .rms_norm = rms_norm_##form,                 \
+   .act_quant = act_quant_##form,               \
+   .act_quant_groups = act_quant_groups_##form, \
+   .hadamard = hadamard_##form,                 \
+   .add = add_##form,                           \
+   .mul = mul_##form,                           \
+   .relu2 = relu2_##form,                       \
+   .silu = silu_##form,                         \
+   .gelu = gelu_##form,                         \
+   .scale = scale_##form,                       \
+   .sigmoid = sigmoid_##form,                   \
+   .delta_rule = delta_rule_##form,             \
+   .softmax = softmax_##form,                   \
+   .rotate = rotate_##form,                     \
+   .halves = halves_##form,                     \
+   .widen = widen_##form,                       \
+   .quant_error = quant_error_##form,           \
+   .q8_0 = q8_0_##form,                         \
+   .q4_0 = q4_0_##form,                         \
+   .from_q4_0 = from_q4_0_##form,               \
+   .from_q4_k = from_q4_k_##form,               \
+   .from_q6_k = from_q6_k_##form}
 
 }  // namespace bitnet::cpu

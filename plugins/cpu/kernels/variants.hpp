@@ -28,17 +28,17 @@ namespace bitnet::cpu {
 // name another than runs.
 template <class Tile>
 struct tile_kernel {
-  const char* isa;
-  void (*run)(const Tile&);
+  const char* isa = "";
+  void (*run)(const Tile&) = nullptr;  // nullptr: there is none
   void operator()(const Tile& tile) const { run(tile); }
 };
 #define BITNET_KERNEL(name, isa) {#isa, name##_##isa}
 
 // Scores of many tokens; the scalar form has none, where each token reads the keys by itself.
 struct score_kernels {
-  const char* isa;
-  void (*turn_keys)(const keys_tile&);
-  void (*scores)(const scores_tile&);
+  const char* isa = "";
+  void (*turn_keys)(const keys_tile&) = nullptr;
+  void (*scores)(const scores_tile&) = nullptr;
 };
 #define BITNET_SCORES(isa) {#isa, turn_keys_##isa, attn_scores_##isa}
 
@@ -52,30 +52,30 @@ struct fives_kernels {
 #define BITNET_FIVES(isa) {has_##isa, linear_fives_##isa, code_fives_##isa}
 
 // What is chosen as one. Not every set of instructions has a form of every kernel: dot products of
-// bytes are no help with floats.
+// bytes are no help with floats. What a row of isa_forms leaves out, its form does not have.
 struct isa_form {
-  const char* name;
-  bool (*supported)();  // by this CPU and its operating system
-  tile_kernel<ternary_tile> ternary;
-  tile_kernel<grouped_tile> grouped;
-  tile_kernel<panel_tile> panel;  // both for many tokens; may be none
-  tile_kernel<dense_tile> dense;  // f32, f16, bf16, q8_0, q4_0
-  tile_kernel<weighted_rows> weighted_sum;
-  score_kernels attention;
-  row_kernels rows;
-  tile_kernel<i8_tile> linear_i8;
-  tile_kernel<i8_tile> linear_i4;
-  // In place of linear_i8, where it keeps up with the memory; may be none.
-  tile_kernel<i6_tile> linear_i6 = {"", nullptr};
-  // In place of panels of whole rows, where it is faster; may be none.
-  tile_kernel<panel_tile> tables = {"", nullptr};
-  // Panels of another instruction set serve as well, and ids name both: "avx512vnni+amx".
-  bool both_named = false;
+  const char* name = "";
+  bool (*supported)() = nullptr;  // by this CPU and its operating system
   // Asks the operating system to let this process use what the form needs beyond supported(). True:
   // it does, until the process ends. nullptr: there is nothing to ask.
   bool (*ask)() = nullptr;
+  tile_kernel<ternary_tile> ternary = {};
+  tile_kernel<grouped_tile> grouped = {};
+  tile_kernel<panel_tile> panel = {};   // both for many tokens; may be none
   panel_size whole_panel = rows_panel;  // what `panel` takes at once where nothing has groups
+  // Panels of another instruction set serve as well, and ids name both: "avx512vnni+amx".
+  bool both_named = false;
+  // In place of panels of whole rows, where it is faster; may be none.
+  tile_kernel<panel_tile> tables = {};
   fives_kernels fives = {};
+  tile_kernel<dense_tile> dense = {};  // f32, f16, bf16, q8_0, q4_0
+  tile_kernel<weighted_rows> weighted_sum = {};
+  score_kernels attention = {};
+  row_kernels rows = {};
+  tile_kernel<i8_tile> linear_i8 = {};
+  tile_kernel<i8_tile> linear_i4 = {};
+  // In place of linear_i8, where it keeps up with the memory; may be none.
+  tile_kernel<i6_tile> linear_i6 = {};
 };
 
 #if defined(__x86_64__)
@@ -116,80 +116,139 @@ inline bool ask_for_tiles() {
 }
 #endif
 
-inline constexpr tile_kernel<panel_tile> no_tables{};
-inline constexpr tile_kernel<i6_tile> no_i6{"", nullptr};
-
 // Best first; on x86 docs/reference/benchmarks.md has the figures. The last row is always
 // supported.
 inline constexpr isa_form isa_forms[] = {
 #if defined(__x86_64__)
-    {"amx", has_amx, BITNET_KERNEL(linear_ternary, avx512vnni),
-     BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, amx),
-     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
-     BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
-     BITNET_KERNEL(linear_i4, avx512vnni), BITNET_KERNEL(linear_i6, avx512vnni), no_tables, true,
-     ask_for_tiles, tiles_panel, BITNET_FIVES(avx512vbmi)},
-    {"avx512vnni", has_avx512vnni, BITNET_KERNEL(linear_ternary, avx512vnni),
-     BITNET_KERNEL(linear_grouped, avx512vnni), BITNET_KERNEL(linear_panel, avx512vnni),
-     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
-     BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512vnni),
-     BITNET_KERNEL(linear_i4, avx512vnni), BITNET_KERNEL(linear_i6, avx512vnni),
-     BITNET_KERNEL(linear_tables, avx512vnni), false, nullptr, rows_panel,
-     BITNET_FIVES(avx512vbmi)},
-    {"avx512", has_avx512, BITNET_KERNEL(linear_ternary, avx512),
-     BITNET_KERNEL(linear_grouped, avx512), BITNET_KERNEL(linear_panel, avx512),
-     BITNET_KERNEL(linear_dense, avx512), BITNET_KERNEL(weighted_sum, avx512),
-     BITNET_SCORES(avx512), BITNET_ROWS(avx512), BITNET_KERNEL(linear_i8, avx512),
-     BITNET_KERNEL(linear_i4, avx512), BITNET_KERNEL(linear_i6, avx512),
-     BITNET_KERNEL(linear_tables, avx512)},
-    {"avxvnni", has_avxvnni, BITNET_KERNEL(linear_ternary, avxvnni),
-     BITNET_KERNEL(linear_grouped, avxvnni), BITNET_KERNEL(linear_panel, avxvnni),
-     BITNET_KERNEL(linear_dense, avx2), BITNET_KERNEL(weighted_sum, avx2), BITNET_SCORES(avx2),
-     BITNET_ROWS(avx2), BITNET_KERNEL(linear_i8, avxvnni), BITNET_KERNEL(linear_i4, avxvnni), no_i6,
-     BITNET_KERNEL(linear_tables, avxvnni)},
-    {"avx2", has_avx2, BITNET_KERNEL(linear_ternary, avx2), BITNET_KERNEL(linear_grouped, avx2),
-     BITNET_KERNEL(linear_panel, avx2), BITNET_KERNEL(linear_dense, avx2),
-     BITNET_KERNEL(weighted_sum, avx2), BITNET_SCORES(avx2), BITNET_ROWS(avx2),
-     BITNET_KERNEL(linear_i8, avx2), BITNET_KERNEL(linear_i4, avx2), no_i6,
-     BITNET_KERNEL(linear_tables, avx2)},
-    {"sse41", [] { return __builtin_cpu_supports("sse4.1") != 0; },
-     BITNET_KERNEL(linear_ternary, sse41), BITNET_KERNEL(linear_grouped, sse41),
-     BITNET_KERNEL(linear_panel, sse41), BITNET_KERNEL(linear_dense, sse41),
-     BITNET_KERNEL(weighted_sum, sse41), BITNET_SCORES(sse41), BITNET_ROWS(sse41),
-     BITNET_KERNEL(linear_i8, sse41), BITNET_KERNEL(linear_i4, sse41)},
+    {.name = "amx",
+     .supported = has_amx,
+     .ask = ask_for_tiles,
+     .ternary = BITNET_KERNEL(linear_ternary, avx512vnni),
+     .grouped = BITNET_KERNEL(linear_grouped, avx512vnni),
+     .panel = BITNET_KERNEL(linear_panel, amx),
+     .whole_panel = tiles_panel,
+     .both_named = true,
+     .fives = BITNET_FIVES(avx512vbmi),
+     .dense = BITNET_KERNEL(linear_dense, avx512),
+     .weighted_sum = BITNET_KERNEL(weighted_sum, avx512),
+     .attention = BITNET_SCORES(avx512),
+     .rows = BITNET_ROWS(avx512),
+     .linear_i8 = BITNET_KERNEL(linear_i8, avx512vnni),
+     .linear_i4 = BITNET_KERNEL(linear_i4, avx512vnni),
+     .linear_i6 = BITNET_KERNEL(linear_i6, avx512vnni)},
+    {.name = "avx512vnni",
+     .supported = has_avx512vnni,
+     .ternary = BITNET_KERNEL(linear_ternary, avx512vnni),
+     .grouped = BITNET_KERNEL(linear_grouped, avx512vnni),
+     .panel = BITNET_KERNEL(linear_panel, avx512vnni),
+     .tables = BITNET_KERNEL(linear_tables, avx512vnni),
+     .fives = BITNET_FIVES(avx512vbmi),
+     .dense = BITNET_KERNEL(linear_dense, avx512),
+     .weighted_sum = BITNET_KERNEL(weighted_sum, avx512),
+     .attention = BITNET_SCORES(avx512),
+     .rows = BITNET_ROWS(avx512),
+     .linear_i8 = BITNET_KERNEL(linear_i8, avx512vnni),
+     .linear_i4 = BITNET_KERNEL(linear_i4, avx512vnni),
+     .linear_i6 = BITNET_KERNEL(linear_i6, avx512vnni)},
+    {.name = "avx512",
+     .supported = has_avx512,
+     .ternary = BITNET_KERNEL(linear_ternary, avx512),
+     .grouped = BITNET_KERNEL(linear_grouped, avx512),
+     .panel = BITNET_KERNEL(linear_panel, avx512),
+     .tables = BITNET_KERNEL(linear_tables, avx512),
+     .dense = BITNET_KERNEL(linear_dense, avx512),
+     .weighted_sum = BITNET_KERNEL(weighted_sum, avx512),
+     .attention = BITNET_SCORES(avx512),
+     .rows = BITNET_ROWS(avx512),
+     .linear_i8 = BITNET_KERNEL(linear_i8, avx512),
+     .linear_i4 = BITNET_KERNEL(linear_i4, avx512),
+     .linear_i6 = BITNET_KERNEL(linear_i6, avx512)},
+    {.name = "avxvnni",
+     .supported = has_avxvnni,
+     .ternary = BITNET_KERNEL(linear_ternary, avxvnni),
+     .grouped = BITNET_KERNEL(linear_grouped, avxvnni),
+     .panel = BITNET_KERNEL(linear_panel, avxvnni),
+     .tables = BITNET_KERNEL(linear_tables, avxvnni),
+     .dense = BITNET_KERNEL(linear_dense, avx2),
+     .weighted_sum = BITNET_KERNEL(weighted_sum, avx2),
+     .attention = BITNET_SCORES(avx2),
+     .rows = BITNET_ROWS(avx2),
+     .linear_i8 = BITNET_KERNEL(linear_i8, avxvnni),
+     .linear_i4 = BITNET_KERNEL(linear_i4, avxvnni)},
+    {.name = "avx2",
+     .supported = has_avx2,
+     .ternary = BITNET_KERNEL(linear_ternary, avx2),
+     .grouped = BITNET_KERNEL(linear_grouped, avx2),
+     .panel = BITNET_KERNEL(linear_panel, avx2),
+     .tables = BITNET_KERNEL(linear_tables, avx2),
+     .dense = BITNET_KERNEL(linear_dense, avx2),
+     .weighted_sum = BITNET_KERNEL(weighted_sum, avx2),
+     .attention = BITNET_SCORES(avx2),
+     .rows = BITNET_ROWS(avx2),
+     .linear_i8 = BITNET_KERNEL(linear_i8, avx2),
+     .linear_i4 = BITNET_KERNEL(linear_i4, avx2)},
+    {.name = "sse41",
+     .supported = [] { return __builtin_cpu_supports("sse4.1") != 0; },
+     .ternary = BITNET_KERNEL(linear_ternary, sse41),
+     .grouped = BITNET_KERNEL(linear_grouped, sse41),
+     .panel = BITNET_KERNEL(linear_panel, sse41),
+     .dense = BITNET_KERNEL(linear_dense, sse41),
+     .weighted_sum = BITNET_KERNEL(weighted_sum, sse41),
+     .attention = BITNET_SCORES(sse41),
+     .rows = BITNET_ROWS(sse41),
+     .linear_i8 = BITNET_KERNEL(linear_i8, sse41),
+     .linear_i4 = BITNET_KERNEL(linear_i4, sse41)},
 #elif defined(__aarch64__)
-    {"neon-i8mm",
-     [] {
-       return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 &&
-              (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
-     },
-     BITNET_KERNEL(linear_ternary, neon_i8mm), BITNET_KERNEL(linear_grouped, neon_dotprod),
-     BITNET_KERNEL(linear_panel, neon_dotprod), BITNET_KERNEL(linear_dense, neon),
-     BITNET_KERNEL(weighted_sum, neon), BITNET_SCORES(neon), BITNET_ROWS(neon),
-     BITNET_KERNEL(linear_i8, neon_dotprod), BITNET_KERNEL(linear_i4, neon_dotprod)},
-    {"neon-dotprod", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; },
-     BITNET_KERNEL(linear_ternary, neon_dotprod), BITNET_KERNEL(linear_grouped, neon_dotprod),
-     BITNET_KERNEL(linear_panel, neon_dotprod), BITNET_KERNEL(linear_dense, neon),
-     BITNET_KERNEL(weighted_sum, neon), BITNET_SCORES(neon), BITNET_ROWS(neon),
-     BITNET_KERNEL(linear_i8, neon_dotprod), BITNET_KERNEL(linear_i4, neon_dotprod)},
-    {"neon", [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0; },
-     BITNET_KERNEL(linear_ternary, neon), BITNET_KERNEL(linear_grouped, neon),
-     BITNET_KERNEL(linear_panel, neon), BITNET_KERNEL(linear_dense, neon),
-     BITNET_KERNEL(weighted_sum, neon), BITNET_SCORES(neon), BITNET_ROWS(neon),
-     BITNET_KERNEL(linear_i8, neon), BITNET_KERNEL(linear_i4, neon)},
+    {.name = "neon-i8mm",
+     .supported =
+         [] {
+           return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0 &&
+                  (getauxval(AT_HWCAP2) & HWCAP2_I8MM) != 0;
+         },
+     .ternary = BITNET_KERNEL(linear_ternary, neon_i8mm),
+     .grouped = BITNET_KERNEL(linear_grouped, neon_dotprod),
+     .panel = BITNET_KERNEL(linear_panel, neon_dotprod),
+     .dense = BITNET_KERNEL(linear_dense, neon),
+     .weighted_sum = BITNET_KERNEL(weighted_sum, neon),
+     .attention = BITNET_SCORES(neon),
+     .rows = BITNET_ROWS(neon),
+     .linear_i8 = BITNET_KERNEL(linear_i8, neon_dotprod),
+     .linear_i4 = BITNET_KERNEL(linear_i4, neon_dotprod)},
+    {.name = "neon-dotprod",
+     .supported = [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; },
+     .ternary = BITNET_KERNEL(linear_ternary, neon_dotprod),
+     .grouped = BITNET_KERNEL(linear_grouped, neon_dotprod),
+     .panel = BITNET_KERNEL(linear_panel, neon_dotprod),
+     .dense = BITNET_KERNEL(linear_dense, neon),
+     .weighted_sum = BITNET_KERNEL(weighted_sum, neon),
+     .attention = BITNET_SCORES(neon),
+     .rows = BITNET_ROWS(neon),
+     .linear_i8 = BITNET_KERNEL(linear_i8, neon_dotprod),
+     .linear_i4 = BITNET_KERNEL(linear_i4, neon_dotprod)},
+    {.name = "neon",
+     .supported = [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMD) != 0; },
+     .ternary = BITNET_KERNEL(linear_ternary, neon),
+     .grouped = BITNET_KERNEL(linear_grouped, neon),
+     .panel = BITNET_KERNEL(linear_panel, neon),
+     .dense = BITNET_KERNEL(linear_dense, neon),
+     .weighted_sum = BITNET_KERNEL(weighted_sum, neon),
+     .attention = BITNET_SCORES(neon),
+     .rows = BITNET_ROWS(neon),
+     .linear_i8 = BITNET_KERNEL(linear_i8, neon),
+     .linear_i4 = BITNET_KERNEL(linear_i4, neon)},
 #endif
-    {"scalar",
-     [] { return true; },
-     BITNET_KERNEL(linear_ternary, scalar),
-     BITNET_KERNEL(linear_grouped, scalar),
-     {"scalar", nullptr},
-     BITNET_KERNEL(linear_dense, scalar),
-     BITNET_KERNEL(weighted_sum, scalar),
-     {"scalar", nullptr, nullptr},
-     BITNET_ROWS(scalar),
-     BITNET_KERNEL(linear_i8, scalar),
-     BITNET_KERNEL(linear_i4, scalar),
-     BITNET_KERNEL(linear_i6, scalar)},
+    {.name = "scalar",
+     .supported = [] { return true; },
+     .ternary = BITNET_KERNEL(linear_ternary, scalar),
+     .grouped = BITNET_KERNEL(linear_grouped, scalar),
+     .panel = {.isa = "scalar"},
+     .dense = BITNET_KERNEL(linear_dense, scalar),
+     .weighted_sum = BITNET_KERNEL(weighted_sum, scalar),
+     .attention = {.isa = "scalar"},
+     .rows = BITNET_ROWS(scalar),
+     .linear_i8 = BITNET_KERNEL(linear_i8, scalar),
+     .linear_i4 = BITNET_KERNEL(linear_i4, scalar),
+     .linear_i6 = BITNET_KERNEL(linear_i6, scalar)},
 };
 
 inline constexpr const isa_form& scalar_form =

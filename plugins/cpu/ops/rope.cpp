@@ -65,8 +65,12 @@ void rope_row(const isa_form& isa, const float* x, uint64_t token, int32_t posit
   now.of = known.frequencies_known;
   now.position = position;
   isa.rows.rotate(x,
-                  {now.cosines, now.sines, pairs, static_cast<uint64_t>(a.ints[0]),
-                   static_cast<uint64_t>(a.ints[1]), a.ints[3] == BITNET_ROPE_NEOX},
+                  {.cosines = now.cosines,
+                   .sines = now.sines,
+                   .pairs = pairs,
+                   .heads = static_cast<uint64_t>(a.ints[0]),
+                   .head_dim = static_cast<uint64_t>(a.ints[1]),
+                   .neox = a.ints[3] == BITNET_ROPE_NEOX},
                   y);
 }
 

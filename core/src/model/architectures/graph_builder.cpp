@@ -1,6 +1,7 @@
 #include "model/architectures/graph_builder.hpp"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -69,8 +70,10 @@ uint32_t graph_builder::through(uint32_t op, uint32_t x) {
   return y;
 }
 
-uint32_t graph_builder::columns(uint32_t x, const std::array<int32_t, 6>& ints) {
-  const uint32_t y = activation(int64_t{ints[0]} * ints[2] * ints[4]);
+uint32_t graph_builder::columns(uint32_t x, const column_parts& parts) {
+  const uint32_t y = activation(int64_t{parts.length} * parts.inner * parts.outer);
+  const std::array ints{parts.length,       parts.first, parts.inner,
+                        parts.inner_stride, parts.outer, parts.outer_stride};
   std::ranges::copy(ints, emit(BITNET_OP_COLUMNS, {x}, {y}).ints);
   return y;
 }

@@ -7,7 +7,6 @@
 //
 // Numbers of values are uint32_t. Shapes of f32 values: rows of the step by the columns said.
 
-#include <array>
 #include <cstdint>
 #include <initializer_list>
 #include <span>
@@ -69,8 +68,12 @@ class graph_builder {
   uint32_t product(uint32_t a, uint32_t b);
   // An op that has one input of its own shape.
   uint32_t through(uint32_t op, uint32_t x);
-  // `ints` as COLUMNS has them.
-  uint32_t columns(uint32_t x, const std::array<int32_t, 6>& ints);
+  // As COLUMNS says: part a * inner + b is `length` elements from
+  // first + a * outer_stride + b * inner_stride on.
+  struct column_parts {
+    int32_t length = 0, first = 0, inner = 1, inner_stride = 0, outer = 1, outer_stride = 0;
+  };
+  uint32_t columns(uint32_t x, const column_parts& parts);
 
   // The rows of x whose logits are asked for.
   uint32_t asked_rows(uint32_t x);

@@ -97,8 +97,9 @@ uint32_t gated_attention(graph_builder& to, uint32_t n, uint32_t x) {
   const auto in = to.read_by(to.norm(x, l.attn_norm), {l.attn_q, l.attn_k, l.attn_v});
   const uint32_t both = to.linear(in, l.attn_q);
   const auto dim = static_cast<int32_t>(to.shape().head_dim), n_q = static_cast<int32_t>(heads);
-  const uint32_t gate = to.columns(both, {dim, dim, n_q, 2 * dim, 1, 0});
-  const uint32_t q = to.columns(both, {dim, 0, n_q, 2 * dim, 1, 0});
+  const uint32_t gate =
+      to.columns(both, {.length = dim, .first = dim, .inner = n_q, .inner_stride = 2 * dim});
+  const uint32_t q = to.columns(both, {.length = dim, .inner = n_q, .inner_stride = 2 * dim});
   const uint32_t k = to.linear(in, l.attn_k);
   const uint32_t v = to.linear(in, l.attn_v);
   const uint32_t rotated = to.rope(to.head_norm(q, l.attn_q_norm, heads), heads, n);
@@ -133,7 +134,11 @@ uint32_t recurrent(graph_builder& to, uint32_t at, uint32_t x) {
   const uint32_t gate = to.through(BITNET_OP_SILU, to.linear(in, l.attn_gate));
   uint32_t out = to.product(to.head_norm(y, l.ssm_norm, r.value_heads), gate);
   if (r.regrouped && !to.is_plain(l.ssm_out))
-    out = to.columns(out, {d_v, 0, n_v / n_k, n_k * d_v, n_k, d_v});
+    out = to.columns(out, {.length = d_v,
+                           .inner = n_v / n_k,
+                           .inner_stride = n_k * d_v,
+                           .outer = n_k,
+                           .outer_stride = d_v});
   return to.add(x, to.linear_of(out, l.ssm_out));
 }
 
