@@ -13,6 +13,7 @@
 #include "commands/gated.hpp"
 #include "files/standard_descriptors.hpp"
 #include "interrupt.hpp"
+#include "library/wording.hpp"
 #include "log/log_queue.hpp"
 #include "orderly_end.hpp"
 #include "settings/help.hpp"
@@ -88,6 +89,7 @@ int start(const std::vector<std::string>& words) {
     return exit_code::usage;
   }
   try {
+    give_wording();
     return leave(perform(words, out), out);
   } catch (const std::bad_alloc&) {
     char message[256];

@@ -24,7 +24,7 @@ bitnet_status kv_pool::plan(const bitnet_kv_config* config, uint32_t kv_dtypes,
                       storage_.head_dim,
                       rows};
     if (bitnet_status s = add(made, storage_.n_blocks, sizes, "the keys of a layer",
-                              "a smaller n_context, or q8_0 or q4_0 keys and values", report);
+                              "a smaller context, or q8_0 or q4_0 keys and values", report);
         failed(s))
       return s;
   }

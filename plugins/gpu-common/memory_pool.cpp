@@ -21,7 +21,7 @@ bitnet_status memory_pool::take(uint64_t bytes, placement where, lease& out,
   const auto too_much = [&] {
     return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
                        "activations and step buffers may take %llu bytes, %llu are in use and %llu "
-                       "more are wanted; use a smaller n_batch",
+                       "more are wanted; use a smaller batch",
                        static_cast<unsigned long long>(config_.max_pool_size),
                        static_cast<unsigned long long>(used_bytes_),
                        static_cast<unsigned long long>(bytes));

@@ -141,7 +141,7 @@ bitnet_status program::check_room(const sdk::reporter& report) const {
   if (bytes > about.max_allocation_bytes || largest > about.max_binding_bytes)
     return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
                        "activations of %llu bytes, one value of %llu: %s allocates %s at once and "
-                       "a kernel sees %s; use a smaller n_batch",
+                       "a kernel sees %s; use a smaller batch",
                        static_cast<unsigned long long>(bytes),
                        static_cast<unsigned long long>(largest), about.name.c_str(),
                        limit_text(about.max_allocation_bytes, about.max_allocation_name).c_str(),

@@ -36,8 +36,8 @@ bitnet_status memory::allocate(uint64_t bytes, gpu::placement where, const sdk::
            : take(needs, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) || take(needs, 0);
   if (!taken)
     return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                       "no %s memory left for %llu bytes; use a smaller model, n_context or "
-                       "n_batch, or request another device",
+                       "no %s memory left for %llu bytes; use a smaller model, context or "
+                       "batch, or request another device",
                        host ? "host-visible" : "device", static_cast<unsigned long long>(bytes));
   if (bitnet_status s = check(vk.vkBindBufferMemory(device_.handle(), buffer_, memory_, 0),
                               "vkBindBufferMemory", report);

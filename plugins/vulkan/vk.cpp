@@ -95,8 +95,8 @@ bitnet_status check(VkResult result, const char* call, const sdk::reporter& plai
       return report.fail(BITNET_OUT_OF_MEMORY, "%s: the driver has no host memory left", call);
     case VK_ERROR_OUT_OF_DEVICE_MEMORY:
       return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                         "%s: no device memory left; use a smaller model, n_context or "
-                         "n_batch, or request another device",
+                         "%s: no device memory left; use a smaller model, context or "
+                         "batch, or request another device",
                          call);
     case VK_ERROR_DEVICE_LOST:
       return report.fail(BITNET_DEVICE_LOST,

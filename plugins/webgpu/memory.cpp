@@ -53,10 +53,9 @@ bitnet_status memory::allocate(uint64_t bytes, gpu::placement where, flags usage
       [&] { handle_ = device_.wgpu().DeviceCreateBuffer(device_.device, &wanted); }, report);
   if (sdk::failed(made)) return made;
   if (!handle_)
-    return report.fail(
-        BITNET_OUT_OF_DEVICE_MEMORY,
-        "%s gives no buffer of %llu bytes; use a smaller model, n_context or n_batch",
-        device_.name.c_str(), static_cast<unsigned long long>(bytes));
+    return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
+                       "%s gives no buffer of %llu bytes; use a smaller model, context or batch",
+                       device_.name.c_str(), static_cast<unsigned long long>(bytes));
   bytes_ = bytes;
   return BITNET_OK;
 }

@@ -148,7 +148,7 @@ bitnet_status connection::fail(const char* call, uint32_t type, const std::strin
   const sdk::reporter to = report.from("webgpu", type);
   if (type == error_out_of_memory)
     return to.fail(BITNET_OUT_OF_DEVICE_MEMORY,
-                   "%s: %s finds no memory (%s); use a smaller model, n_context or n_batch, or "
+                   "%s: %s finds no memory (%s); use a smaller model, context or batch, or "
                    "request another device",
                    name.c_str(), call, message.c_str());
   return to.fail(BITNET_INTERNAL, "%s: %s failed: %s; report it with the version of %s",

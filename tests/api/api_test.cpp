@@ -1237,6 +1237,27 @@ TEST_F(trials, wrong_calls_are_refused) {
   EXPECT_EQ(bitnet_trial_run(nullptr, nullptr, &error_), BITNET_INVALID_ARGUMENT);
 }
 
+TEST(api, messages_say_what_the_program_calls_an_option) {
+  const auto refused = [] {
+    bitnet_error e = blank();
+    bitnet_runtime_options options;
+    bitnet_runtime_defaults(&options, sizeof options);
+    options.n_threads = UINT32_MAX;
+    bitnet_runtime* runtime = nullptr;
+    EXPECT_EQ(bitnet_runtime_open(&options, &runtime, &e), BITNET_INVALID_ARGUMENT);
+    return std::string(e.message);
+  };
+  EXPECT_TRUE(refused().ends_with("; choose a smaller n_threads")) << refused();
+  bitnet_error e = blank();
+  ASSERT_EQ(bitnet_wording_set("n_threads", "--threads", &e), BITNET_OK) << e.message;
+  EXPECT_TRUE(refused().ends_with("; choose a smaller --threads")) << refused();
+  ASSERT_EQ(bitnet_wording_set("n_threads", nullptr, &e), BITNET_OK) << e.message;
+  EXPECT_TRUE(refused().ends_with("; choose a smaller n_threads")) << refused();
+  EXPECT_EQ(bitnet_wording_set("n_thread", "--threads", &e), BITNET_NOT_FOUND);
+  EXPECT_EQ(bitnet_wording_set("n_threads", "", &e), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(bitnet_wording_set(nullptr, "--threads", &e), BITNET_INVALID_ARGUMENT);
+}
+
 TEST(api, no_backend_is_a_reason_with_advice) {
   const char* empty[] = {"/nonexistent/backends.d"};
   bitnet_runtime_options options;

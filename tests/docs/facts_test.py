@@ -64,6 +64,17 @@ class Facts(unittest.TestCase):
         self.assertGreater(len(in_code), 10)
         self.assertEqual(in_code, on_page)
 
+    def test_wording(self):
+        rows = re.findall(r'X\((\w+), "([^"]*)",\s*"([^"]*)"\)', text("common/knobs/wording.hpp").replace("\\\n", ""))
+        self.assertGreater(len(rows), 30)
+        on_page = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page("wording"), re.MULTILINE)
+        self.assertEqual(rows, on_page)
+        names = {library for _, library, _ in rows if re.fullmatch(r"\w+_\w+", library)}
+        for file in [*(ROOT / "core/src").rglob("*.cpp"), *(ROOT / "plugins").rglob("*.cpp")]:
+            in_texts = re.findall(r'"(?:[^"\\\n]|\\.)* (?:[^"\\\n]|\\.)*"', file.read_text(encoding="utf-8"))
+            said = {word for one in in_texts for word in re.findall(r"\w+", one)} & names
+            self.assertEqual(said, set(), f"{file}: say(word::...) in place of the name")
+
     def test_exit_codes(self):
         in_code = set(re.findall(r"inline constexpr int \w+ = (\d+);", text("host/src/result.hpp")))
         on_page = set(re.findall(r"^\| (\d+) \|", page("exit-codes"), re.MULTILINE))

@@ -48,6 +48,17 @@ BITNET_API const char* bitnet_version(void);
 BITNET_API bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_t* needed,
                                            bitnet_error* err);
 
+/* ---- words --------------------------------------------------------------------------------- */
+
+/* What messages, hints and log lines of this process call an option or a call of this header, so
+ * that a program's users read its own options in them: ("n_context", "--ctx-size") makes "use a
+ * larger --ctx-size" of "use a larger n_context". docs/reference/wording.md lists the ids. `words`
+ * is at most 100 bytes on one line and is copied; NULL is the library's own again. For the whole
+ * process, so that only a program calls it, no library in between, and before its other calls:
+ * what was put together before stays as it was. BITNET_NOT_FOUND for an id that this library has
+ * no words for, which a program may ignore. [any thread] */
+BITNET_API bitnet_status bitnet_wording_set(const char* id, const char* words, bitnet_error* err);
+
 /* ---- runtime ------------------------------------------------------------------------------- */
 
 typedef void (*bitnet_log_callback)(void* user, uint32_t level, const char* message);

@@ -1,6 +1,7 @@
 #include "api/answers.hpp"
 #include "api/edge.hpp"
 #include "api/objects.hpp"
+#include "base/wording.hpp"
 #include "chat/fitting.hpp"
 #include "chat/prompt.hpp"
 
@@ -11,6 +12,8 @@ struct bitnet_chat {
 
 namespace {
 
+using bitnet::say;
+using bitnet::word;
 using bitnet::api::guarded;
 using bitnet::api::missing;
 using bitnet::api::view;
@@ -31,8 +34,8 @@ std::string_view template_of(const bitnet_model& model, const char* name) {
     model.runtime->services.log(
         model.chat.set_aside ? BITNET_LOG_WARN : BITNET_LOG_INFO, "chat",
         model.chat.set_aside
-            ? fmt::format("{}; the built-in form {} is; name a template to have another",
-                          model.chat.why, model.chat.form)
+            ? fmt::format("{}; the built-in form {} is; {} to have another", model.chat.why,
+                          model.chat.form, say(word::name_template))
             : fmt::format("the form is {}: {}", model.chat.form, model.chat.why));
   });
   return model.chat.form;

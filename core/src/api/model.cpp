@@ -1,4 +1,5 @@
 #include "model/model.hpp"
+#include "base/wording.hpp"
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
@@ -6,6 +7,8 @@
 #include "inspect/inspect.hpp"
 #include "inspect/weights.hpp"
 
+using bitnet::say;
+using bitnet::word;
 using bitnet::api::copy_text;
 using bitnet::api::guarded;
 using bitnet::api::load_options_of;
@@ -16,10 +19,12 @@ bitnet::result<bitnet::model::load_options> bitnet::api::load_options_of(
   bitnet::model::load_options out;
   out.vocabulary_only = o.vocabulary_only != 0;
   if (o.i2s_layout > BITNET_I2S_LAYOUT_QK256)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT, "i2s_layout must be A, B, C or QK256");
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        fmt::format("{} must be A, B, C or QK256", say(word::i2s_layout)));
   out.i2s_layout = o.i2s_layout;
   if (o.tl1_tiles > BITNET_TL1_TILES_PRETUNED)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT, "tl1_tiles must be GENERATED or PRETUNED");
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        fmt::format("{} must be GENERATED or PRETUNED", say(word::tl1_tiles)));
   out.tl1_tiles = o.tl1_tiles == BITNET_TL1_TILES_PRETUNED ? bitnet::formats::tl1_tiles::pretuned
                                                            : bitnet::formats::tl1_tiles::generated;
   if (o.activations > BITNET_ACTIVATIONS_FLOAT)

@@ -6,11 +6,14 @@
 #include "api/edge.hpp"
 #include "api/objects.hpp"
 #include "base/environment.hpp"
+#include "base/wording.hpp"
 #include "plugin/codes/text.hpp"
 #include "select/device_status.hpp"
 
 namespace {
 
+using bitnet::say;
+using bitnet::word;
 using bitnet::api::guarded;
 using bitnet::api::missing;
 
@@ -81,10 +84,9 @@ bitnet::result<std::vector<bitnet::select::fake_backend>> fakes_of(
     return bitnet::fail(BITNET_FORBIDDEN,
                         "BITNET_GPU_FAKE is set and BITNET_STRICT_NO_FAKE_GPU forbids fakes; unset "
                         "one of them");
-  const char* why = strict                    ? "in strict mode"
-                    : options.allow_fake == 0 ? "without allow_fake"
-                                              : nullptr;
-  if (why == nullptr) return fakes;
+  if (!strict && options.allow_fake != 0) return fakes;
+  const std::string why =
+      strict ? "in strict mode" : fmt::format("without {}", say(word::allow_fake));
   services.log(BITNET_LOG_WARN, "select", fmt::format("BITNET_GPU_FAKE does not count {}", why));
   return std::vector<bitnet::select::fake_backend>{};
 }
@@ -204,8 +206,8 @@ bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options, bitnet_
     const bitnet_runtime_options& o = *taken;
     if (o.n_threads > most_threads)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                          fmt::format("{} threads are more than {}; choose a smaller n_threads",
-                                      o.n_threads, most_threads));
+                          fmt::format("{} threads are more than {}; choose a smaller {}",
+                                      o.n_threads, most_threads, say(word::n_threads)));
     if (o.poll > bitnet::threads::most_poll)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
                           fmt::format("poll is {}; 0 to 100 expected", o.poll));

@@ -1,4 +1,5 @@
 // The options that say which devices have what of a model, and the runtime's part in it.
+#include "base/wording.hpp"
 #include "engine/split.hpp"
 
 #include <fmt/core.h>
@@ -7,6 +8,8 @@
 #include "api/objects.hpp"
 #include "select/request.hpp"
 
+using bitnet::say;
+using bitnet::word;
 using bitnet::select::request;
 
 bitnet::result<bitnet::engine::split_options> bitnet::api::split_options_of(
@@ -15,26 +18,30 @@ bitnet::result<bitnet::engine::split_options> bitnet::api::split_options_of(
   if (o.gpu_layers > BITNET_GPU_LAYERS_COUNT)
     return bitnet::fail(BITNET_INVALID_ARGUMENT, "gpu_layers must be AUTO, ALL or COUNT");
   if (o.gpu_layers != BITNET_GPU_LAYERS_COUNT && o.n_gpu_layers != 0)
-    return bitnet::fail(
-        BITNET_INVALID_ARGUMENT,
-        fmt::format("n_gpu_layers is {}, which counts with gpu_layers COUNT only", o.n_gpu_layers));
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        fmt::format("{} is {}, which counts with gpu_layers COUNT only",
+                                    say(word::n_gpu_layers), o.n_gpu_layers));
   if (o.gpu_layers == BITNET_GPU_LAYERS_ALL) out.n_layers = UINT32_MAX;
   if (o.gpu_layers == BITNET_GPU_LAYERS_COUNT) out.n_layers = o.n_gpu_layers;
   if (o.split_mode > BITNET_SPLIT_NONE)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT, "split_mode must be LAYER or NONE");
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        fmt::format("{} must be LAYER or NONE", say(word::split_mode)));
   out.whole_only = o.split_mode == BITNET_SPLIT_NONE;
-  if (auto ok = listed(o.tensor_split, o.n_tensor_split, "tensor_split"); !ok)
+  if (auto ok = listed(o.tensor_split, o.n_tensor_split, say(word::tensor_split).c_str()); !ok)
     return std::unexpected(ok.error());
   if (o.n_tensor_split > bitnet::engine::most_split_devices)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                        fmt::format("tensor_split has {} shares; expected at most {}",
-                                    o.n_tensor_split, bitnet::engine::most_split_devices));
+    return bitnet::fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("{} has {} shares; expected at most {}", say(word::tensor_split),
+                    o.n_tensor_split, bitnet::engine::most_split_devices));
   out.shares.assign(o.tensor_split, o.tensor_split + o.n_tensor_split);
   if (auto ok = bitnet::engine::check_shares(out.shares); !ok) return std::unexpected(ok.error());
   if (out.whole_only && !out.shares.empty())
-    return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                        "tensor_split shares a model out over devices, and split_mode keeps it on "
-                        "one; leave one of them out");
+    return bitnet::fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("{} shares a model out over devices, and {} keeps it on one; leave "
+                    "one of them out",
+                    say(word::tensor_split), say(word::split_mode)));
   const auto planned = take_options(o.planned, bitnet_session_defaults, "the planned options");
   if (!planned) return std::unexpected(planned.error());
   auto session = session_options_of(*planned);
@@ -52,10 +59,10 @@ bitnet::result<void> check_no_index(const request& wanted) {
   for (const auto& w : *wishes)
     if (w.index)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                          fmt::format("tensor_split shares layers out over the devices of a "
-                                      "backend, and the request names one of them, {}; name the "
-                                      "backend alone, and give 0 to devices that get nothing",
-                                      w.text));
+                          fmt::format("{} shares layers out over the devices of a backend, and "
+                                      "the request names one of them, {}; name the backend alone, "
+                                      "and give 0 to devices that get nothing",
+                                      say(word::tensor_split), w.text));
   return {};
 }
 

@@ -14,6 +14,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/wording.hpp"
 #include "text/ascii.hpp"
 
 namespace bitnet::environment {
@@ -145,7 +146,7 @@ std::string user_places_refused(bool wanted) {
 std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid) {
   if (raised) return "raised privileges do not listen to the user's folders";
   if (effective_uid == 0 && !wanted)
-    return "root does not listen to the user's folders without user_backends";
+    return "root does not listen to the user's folders without " + say(word::user_backends);
   return "";
 }
 

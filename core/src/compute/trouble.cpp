@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "base/wording.hpp"
 #include "system/limits.hpp"
 
 namespace bitnet::compute {
@@ -43,11 +44,10 @@ failure in_words(trouble t, const std::string& doing) {
     t.reason += limits::of_memory();
   if (t.status != BITNET_OK)
     return failure{t.status, std::move(t.reason), std::move(t.from)}.within(doing);
-  return failure{
-      BITNET_REJECTED,
-      fmt::format("{}() {}: the backend breaks its contract; request another device, and "
-                  "report it to the backend's author",
-                  t.slot, t.reason)}
+  return failure{BITNET_REJECTED,
+                 fmt::format("{}() {}: the backend breaks its contract; {}, and report it to the "
+                             "backend's author",
+                             t.slot, t.reason, say(word::request_another))}
       .within(doing);
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/wording.hpp"
 #include "compute/kv_types.hpp"
 #include "kv/blocks.hpp"
 #include "model/context_room.hpp"
@@ -21,11 +22,11 @@ constexpr uint32_t largest_batch = 1U << 16;
 
 // Whether the device keeps keys or values of this model as `dtype`.
 result<void> check_kv_type(const select::choice& choice, const model::hyperparameters& shape,
-                           uint32_t dtype, const char* what, const char* option) {
+                           uint32_t dtype, const char* what, word option) {
   const compute::kv_type* type = compute::find_kv_type(dtype);
   if (type == nullptr)
     return fail(BITNET_INVALID_ARGUMENT, fmt::format("there is no KV type {}", dtype));
-  const std::string advice = fmt::format("; use {} f16", option);
+  const std::string advice = fmt::format("; use {} f16", say(option));
   if (compute::kv_head_bytes(*type, shape.head_dim) == 0)
     return fail(
         BITNET_UNSUPPORTED,
@@ -37,8 +38,8 @@ result<void> check_kv_type(const select::choice& choice, const model::hyperparam
   for (const std::string& name : compute::kv_type_names(choice.device))
     known += (known.empty() ? "" : ", ") + name;
   return fail(BITNET_UNSUPPORTED,
-              fmt::format("{} keeps {} as {}, not as {}{}, or request another device",
-                          choice.device_name(), what, known, type->name, advice));
+              fmt::format("{} keeps {} as {}, not as {}{}, or {}", choice.device_name(), what,
+                          known, type->name, advice, say(word::request_another)));
 }
 
 uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
@@ -92,13 +93,13 @@ void choose_batch(limits& l, const session_options& options, uint32_t max_sequen
 // A window that the context does not fit into, if the device's attention has such.
 result<void> choose_window(limits& l, const session_options& options, uint32_t attention_flags) {
   if (options.window == 0 && options.window_keep != 0)
-    return fail(
-        BITNET_INVALID_ARGUMENT,
-        fmt::format("window_keep {} says what stays in view beside a window; set window too",
-                    options.window_keep));
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("{} {} says what stays in view beside a window; {} too",
+                            say(word::window_keep), options.window_keep, say(word::set_window)));
   if (options.window == 0) return {};
   if ((attention_flags & BITNET_ATTENTION_WINDOW) == 0)
-    return fail(BITNET_UNSUPPORTED, "this device's attention has no window; leave window 0");
+    return fail(BITNET_UNSUPPORTED,
+                fmt::format("this device's attention has no window; {}", say(word::leave_window)));
   if (options.window >= l.n_context) return {};
   l.window = options.window;
   l.window_keep = options.window_keep;
@@ -107,14 +108,13 @@ result<void> choose_window(limits& l, const session_options& options, uint32_t a
 
 result<void> check_extent(const limits& l) {
   if (l.n_context == 0 || l.n_context > largest_context)
-    return fail(
-        BITNET_INVALID_ARGUMENT,
-        fmt::format("a context of {} tokens is not between 1 and {}; choose another n_context",
-                    l.n_context, largest_context));
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("a context of {} tokens is not between 1 and {}; choose another {}",
+                            l.n_context, largest_context, say(word::n_context)));
   if (l.n_batch > largest_batch)
     return fail(BITNET_INVALID_ARGUMENT,
-                fmt::format("a batch of {} tokens is more than {}; choose another n_batch",
-                            l.n_batch, largest_batch));
+                fmt::format("a batch of {} tokens is more than {}; choose another {}", l.n_batch,
+                            largest_batch, say(word::n_batch)));
   return {};
 }
 
@@ -122,8 +122,8 @@ result<void> check_extent(const limits& l) {
 
 result<void> check_kv_types(const select::choice& choice, const model::hyperparameters& shape,
                             const session_options& options) {
-  if (auto ok = check_kv_type(choice, shape, options.dtype_k, "keys", "kv_k"); !ok) return ok;
-  return check_kv_type(choice, shape, options.dtype_v, "values", "kv_v");
+  if (auto ok = check_kv_type(choice, shape, options.dtype_k, "keys", word::kv_k); !ok) return ok;
+  return check_kv_type(choice, shape, options.dtype_v, "values", word::kv_v);
 }
 
 result<limits> limits_of(const model::hyperparameters& shape, const session_options& options,
@@ -136,8 +136,8 @@ result<limits> limits_of(const model::hyperparameters& shape, const session_opti
   if (budget != 0 && out.states_bytes >= budget)
     return fail(BITNET_OUT_OF_MEMORY,
                 fmt::format("the states of a session take {} bytes, which leaves nothing of the KV "
-                            "budget of {}; use a larger kv_budget_bytes",
-                            out.states_bytes, budget));
+                            "budget of {}; use a larger {}",
+                            out.states_bytes, budget, say(word::kv_budget)));
   const uint64_t affordable =
       affordable_blocks(budget == 0 ? 0 : budget - out.states_bytes, out.block_bytes);
 
@@ -156,9 +156,10 @@ result<limits> limits_of(const model::hyperparameters& shape, const session_opti
         BITNET_OUT_OF_MEMORY,
         fmt::format(
             "keys and values of {} tokens take {} bytes, more than the KV budget of {}; use a "
-            "smaller n_context, q8_0 or q4_0 as kv_k and kv_v, set window, or use a larger "
-            "kv_budget_bytes",
-            uint64_t{out.n_blocks} * block_tokens, out.n_blocks * out.block_bytes, budget));
+            "smaller {}, q8_0 or q4_0 as {} and {}, {}, or use a larger {}",
+            uint64_t{out.n_blocks} * block_tokens, out.n_blocks * out.block_bytes, budget,
+            say(word::n_context), say(word::kv_k), say(word::kv_v), say(word::set_window),
+            say(word::kv_budget)));
   return out;
 }
 

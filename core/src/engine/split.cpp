@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/wording.hpp"
 #include "bitnet/abi/host.h"
 
 namespace bitnet::engine {
@@ -83,10 +84,11 @@ class splitter {
       auto chosen = by_.of_backend(i);
       if (!chosen)
         return fail(BITNET_UNAVAILABLE,
-                    fmt::format("tensor_split has {} shares, and backend {} has no device {} that "
-                                "can be used; probe all backends to see what there is, and give 0 "
-                                "to devices that get nothing",
-                                how_.shares.size(), wanted.backend->name(), i));
+                    fmt::format("{} has {} shares, and backend {} has no device {} that can be "
+                                "used; {} to see what there is, and give 0 to devices that get "
+                                "nothing",
+                                say(word::tensor_split), how_.shares.size(), wanted.backend->name(),
+                                i, say(word::probe_all)));
       if (auto ok = add(std::move(chosen)); !ok) return ok;
       shares_.push_back(how_.shares[i]);
     }
@@ -144,9 +146,9 @@ class splitter {
   result<placement> exactly(uint32_t n) {
     if (n == 0 && by_.is_required)
       return fail(BITNET_INVALID_ARGUMENT,
-                  fmt::format("{} is required, and n_gpu_layers 0 leaves it nothing; require the "
-                              "cpu, or give it layers",
-                              devices_.front()->choice().device_name()));
+                  fmt::format("{} is required, and {} 0 leaves it nothing; require the cpu, or "
+                              "give it layers",
+                              devices_.front()->choice().device_name(), say(word::n_gpu_layers)));
     if (n == 0) return on_host_alone();
     if (n <= n_layers_) {
       if (auto ok = open_host(); !ok)
@@ -154,16 +156,17 @@ class splitter {
                                                   n_layers_ - std::min(n, n_layers_)));
       if (is_same(host_->choice(), devices_.front()->choice())) {
         n = n_layers_ + 1;
-        by_.log(BITNET_LOG_INFO, fmt::format("n_gpu_layers cuts nothing: {} has the other layers, "
-                                             "too",
-                                             host_->choice().device_name()));
+        by_.log(BITNET_LOG_INFO,
+                fmt::format("{} cuts nothing: {} has the other layers, too",
+                            say(word::n_gpu_layers), host_->choice().device_name()));
       }
     }
     cut(n);
     auto lacks = missing();
     if (!lacks) return std::unexpected(std::move(lacks.error()));
     if (lacks->any() && !lacks->of_host)
-      return refuse(*lacks, "use a smaller n_context, fewer n_gpu_layers, or auto");
+      return refuse(*lacks, fmt::format("use a smaller {}, fewer {}, or auto", say(word::n_context),
+                                        say(word::n_gpu_layers)));
     return done(n, *lacks);
   }
 
@@ -173,9 +176,8 @@ class splitter {
     if (!whole) return std::unexpected(std::move(whole.error()));
     if (!whole->any()) return done(n_layers_ + 1, {});
     if (how_.whole_only)
-      return refuse(*whole,
-                    "use a smaller n_context, split_mode layer, or request another "
-                    "device");
+      return refuse(*whole, fmt::format("use a smaller {}, {} layer, or {}", say(word::n_context),
+                                        say(word::split_mode), say(word::request_another)));
     if (whole->of_host) return done(n_layers_ + 1, *whole);
     if (auto ok = open_host(); !ok)
       return refuse(*whole, fmt::format("and the layers that do not fit have no other place: {}",
@@ -193,7 +195,8 @@ class splitter {
       }
       last = *lacks;
     }
-    if (!by_.may_leave) return refuse(last, "not even its last layer does; request another device");
+    if (!by_.may_leave)
+      return refuse(last, "not even its last layer does; " + say(word::request_another));
     by_.log(BITNET_LOG_WARN, fmt::format("not one layer fits: {}; all are on {}", last.in_words(),
                                          host_->choice().device_name()));
     return on_host_alone();
@@ -238,16 +241,17 @@ result<void> check_shares(const std::vector<float>& shares) {
   const auto bad = std::ranges::find_if(shares, [](float x) { return !std::isfinite(x) || x < 0; });
   if (bad != shares.end())
     return fail(BITNET_INVALID_ARGUMENT,
-                fmt::format("share {} of tensor_split is {}; expected a number from 0 on",
-                            bad - shares.begin(), *bad));
+                fmt::format("share {} of {} is {}; expected a number from 0 on",
+                            bad - shares.begin(), say(word::tensor_split), *bad));
   if (shares.size() > most_split_devices)
     return fail(BITNET_INVALID_ARGUMENT,
-                fmt::format("tensor_split has {} shares; expected at most {}", shares.size(),
-                            most_split_devices));
+                fmt::format("{} has {} shares; expected at most {}", say(word::tensor_split),
+                            shares.size(), most_split_devices));
   if (!shares.empty() && std::ranges::all_of(shares, [](float x) { return x == 0; }))
-    return fail(BITNET_INVALID_ARGUMENT,
-                "all shares of tensor_split are 0; expected one above 0 for each device that gets "
-                "layers");
+    return fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("all shares of {} are 0; expected one above 0 for each device that gets layers",
+                    say(word::tensor_split)));
   return {};
 }
 

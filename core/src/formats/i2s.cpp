@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/wording.hpp"
 #include "bitnet/abi/tensor.h"
 #include "bitnet/bitnet.h"
 #include "formats/ternary.hpp"
@@ -95,15 +96,17 @@ result<reading> understand_i2s(const source& from) {
     return understand_split32(from);
   if (fits(qk256)) {
     if (qk256_asked) return understand_qk256(from);
-    return fail(BITNET_UNSUPPORTED,
-                "I2_S of the flavour QK256 (no scale, no zero), or cut off where the scale "
-                "belongs: convert the model again, or, if BitNet-rs made this file, ask for it "
-                "with i2s_layout QK256");
+    return fail(
+        BITNET_UNSUPPORTED,
+        fmt::format("I2_S of the flavour QK256 (no scale, no zero), or cut off where the scale "
+                    "belongs: convert the model again, or, if BitNet-rs made this file, ask for it "
+                    "with {}",
+                    say(word::i2s_layout_qk256)));
   }
   if (qk256_asked)
     return fail(BITNET_BAD_DATA, fmt::format("QK256 of {} x {} takes {} bytes, but the file "
-                                             "reserves {}: it is of another i2s_layout",
-                                             from.k, from.m, qk256, have));
+                                             "reserves {}: it is of another {}",
+                                             from.k, from.m, qk256, have, say(word::i2s_layout)));
   if (have < own)
     return fail(BITNET_BAD_DATA, fmt::format("I2_S of {} elements needs {} bytes, the file has {} "
                                              "for it: it is cut off or damaged; download it again",
@@ -112,8 +115,8 @@ result<reading> understand_i2s(const source& from) {
       BITNET_BAD_DATA,
       fmt::format(
           "I2_S of {} elements takes {} bytes, but the file reserves {}, as no known writer does; "
-          "convert the model again with the converter of bitnet.cpp or with bitnet_convert",
-          n, own, have));
+          "convert the model again with the converter of bitnet.cpp or with {}",
+          n, own, have, say(word::convert)));
 }
 
 }  // namespace bitnet::formats

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "base/wording.hpp"
 #include "formats/ternary.hpp"
 #include "gguf/bytes.hpp"
 #include "gguf/types.hpp"
@@ -199,7 +200,9 @@ result<reading> understand_tl1(const source& from) {
           "this shape{}",
           tile->bm, tile->bk, tile->rows,
           from.tiles == tl1_tiles::pretuned ? "preset" : "generated",
-          is_tl1_ambiguous(from.k, from.m) ? "; files with other tiles exist, see tl1_tiles" : ""));
+          is_tl1_ambiguous(from.k, from.m)
+              ? "; files with other tiles exist, see " + say(word::tl1_tiles)
+              : ""));
 }
 
 // Id 39 is MXFP4 in llama.cpp's newer files. docs/reference/weights.md#type-ids

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "base/wording.hpp"
+
 namespace bitnet::generate {
 namespace {
 
@@ -27,8 +29,8 @@ result<pooling> pooling_of(uint32_t number) {
   if (number <= static_cast<uint32_t>(pooling::last)) return static_cast<pooling>(number);
   return fail(BITNET_UNSUPPORTED,
               fmt::format("the file's pooling_type is {}; this program knows 1 (mean), 2 (cls) and "
-                          "3 (last): choose one of them as pooling",
-                          number));
+                          "3 (last): {}",
+                          number, say(word::choose_pooling)));
 }
 
 const char* name_of(pooling by) {

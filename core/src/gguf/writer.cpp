@@ -7,6 +7,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/wording.hpp"
 #include "gguf/text.hpp"
 
 namespace bitnet::gguf {
@@ -127,9 +128,9 @@ std::unexpected<failure> failed(const std::filesystem::path& path, const char* d
 result<file_writer> file_writer::create(const std::filesystem::path& path, bool overwrite) {
   auto file = files::new_file::create(path, {.overwrite = overwrite});
   if (!file && file.error().error == EEXIST)
-    return fail(
-        BITNET_INVALID_ARGUMENT,
-        fmt::format("{} exists; name another file, or set overwrite", quote(path.native())));
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("{} exists; name another file, or {}", quote(path.native()),
+                            say(word::set_overwrite)));
   if (!file) return failed(path, "cannot be created", file.error());
   return file_writer(path, *std::move(file));
 }

@@ -200,8 +200,8 @@ result<void> check_form(const saved_form& found, const saved_form& here) {
     if (is_said && said->value == wanted.value) continue;
     return fail(
         BITNET_UNSUPPORTED,
-        fmt::format("expected a sequence whose {} is \"{}\", found {}: {}", wanted.name,
-                    shown(wanted.value),
+        fmt::format("expected a sequence whose {} is \"{}\", found {}: {}",
+                    wanted.called.empty() ? wanted.name : wanted.called, shown(wanted.value),
                     is_said ? fmt::format("\"{}\"", shown(said->value)) : "none", wanted.advice));
   }
   if (found.facts.size() != here.facts.size())

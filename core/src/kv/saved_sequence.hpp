@@ -25,6 +25,7 @@ namespace bitnet::kv {
 struct fact {
   std::string name, value;  // printable ASCII; no ':' in the name
   std::string advice{};     // what to do where a file has another value; not in the file
+  std::string called{};     // in messages; "": as its name; not in the file
 };
 
 // What the bytes of a sequence are of.

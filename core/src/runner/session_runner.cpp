@@ -6,6 +6,7 @@
 #include <iterator>
 #include <mutex>
 
+#include "base/wording.hpp"
 #include "plugin/loading/kept_state.hpp"
 
 namespace bitnet::runner {
@@ -75,9 +76,10 @@ result<void> session_runner::take_store(const engine::session_options& options) 
     return fail(BITNET_OUT_OF_MEMORY,
                 fmt::format("the sessions that share the KV budget of {} bytes have room for {} "
                             "tokens beside their states, this one asks for {}; open the one with "
-                            "the largest n_context first, or use a larger kv_budget_bytes",
+                            "the largest {} first, or use a larger {}",
                             budget, uint64_t{store_->n_blocks()} * kv::block_tokens,
-                            uint64_t{limits_.n_blocks} * kv::block_tokens));
+                            uint64_t{limits_.n_blocks} * kv::block_tokens, say(word::n_context),
+                            say(word::kv_budget)));
   kv_.table.reserve(kv::blocks_for(limits_.n_context));
   store_->join(kv_);
   return {};

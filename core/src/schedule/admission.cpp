@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "base/wording.hpp"
 #include "kv/blocks.hpp"
 
 namespace bitnet::schedule {
@@ -64,8 +65,8 @@ std::optional<refusal> check_prompt(const request& r, const step_limits& most) {
   if (r.embeds && r.prompt.size() > most.n_context)
     return refuse(refusal::reason::too_long, BITNET_CONTEXT_FULL,
                   fmt::format("{} tokens do not fit the context of {}; use a shorter text or a "
-                              "larger n_context",
-                              r.prompt.size(), most.n_context));
+                              "larger {}",
+                              r.prompt.size(), most.n_context, say(word::n_context)));
   if (!r.embeds && r.prompt.size() >= most.n_context)
     return refuse(refusal::reason::too_long, BITNET_CONTEXT_FULL,
                   fmt::format("the prompt has {} tokens, and the context {}: at least one must be "

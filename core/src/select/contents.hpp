@@ -22,6 +22,7 @@ namespace bitnet::select {
 struct refusal {
   bool rejected = false;  // a plugin broke a rule, in contrast to not being there
   std::string reason, hint;
+  bool has_request = false;  // the hint names another request
 };
 
 struct registry::contents {

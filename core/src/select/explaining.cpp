@@ -7,6 +7,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/wording.hpp"
 #include "plugin/codes/text.hpp"
 #include "plugin/manifest/discover.hpp"
 #include "plugin/manifest/manifest.hpp"
@@ -37,15 +38,18 @@ std::string not_probed(const candidate& c, const option* winner, probe::service&
                                   : fmt::format("would come after {}", winner->name()));
 }
 
+std::string requesting(std::string_view device) {
+  return fmt::format("{} {}", say(word::request_device), device);
+}
+
 // Only packages that exist are recommended.
 std::string install_hint(const wish& w) {
   if (w.kind == wish::kind_type::device_class)
-    return fmt::format("install a backend for this {}, or request the device auto", w.name);
+    return fmt::format("install a backend for this {}, or {}", w.name, requesting("auto"));
   if (has_package(w.name))
-    return fmt::format("install bitnet-backend-{}, or request the device auto", w.name);
-  return fmt::format(
-      "look at what `bitnet backends` lists (bitnet's own are {}), or request the device auto",
-      backends_with_packages());
+    return fmt::format("install bitnet-backend-{}, or {}", w.name, requesting("auto"));
+  return fmt::format("look at what `bitnet backends` lists (bitnet's own are {}), or {}",
+                     backends_with_packages(), requesting("auto"));
 }
 
 // Of a name that no backend has and something is known of: a backend for the same devices.
@@ -54,11 +58,11 @@ std::string hint_instead(const std::vector<std::string>& backends,
   const auto is_here = [&](const std::string& name) {
     return std::ranges::any_of(here, [&](const candidate& c) { return c.name() == name; });
   };
-  if (backends.empty()) return "request the device auto";
+  if (backends.empty()) return requesting("auto");
   if (const auto found = std::ranges::find_if(backends, is_here); found != backends.end())
-    return fmt::format("request the device {}", *found);
-  return fmt::format("install bitnet-backend-{0} and request the device {0}, or request auto",
-                     backends.front());
+    return requesting(*found);
+  return fmt::format("install bitnet-backend-{} and {}, or request auto", backends.front(),
+                     requesting(backends.front()));
 }
 
 // The user's folder that has a manifest which a wish may mean, and which root does not search.
@@ -78,7 +82,8 @@ std::string passed_over(const std::vector<plugin::searched_directory>& searched,
 }
 
 std::string look_there(const std::string& folder) {
-  return fmt::format("set user_backends, without which root does not look into {}", folder);
+  return fmt::format("set {}, without which root does not look into {}", say(word::user_backends),
+                     folder);
 }
 
 }  // namespace
@@ -88,7 +93,7 @@ refusal registry::contents::explain(const wish& w) {
     return {false,
             fmt::format("there is no device {}; {} has {}{}, counted from 0", w.index.value_or(0),
                         w.name, fitting.size(), fitting.size() == 1 ? " device" : " devices"),
-            fmt::format("request the device {}:{}", w.name, fitting.size() - 1)};
+            requesting(fmt::format("{}:{}", w.name, fitting.size() - 1)), true};
 
   refusal out;
   bool absent = false;
@@ -125,18 +130,22 @@ refusal registry::contents::explain(const wish& w) {
     return {false, fmt::format("root does not search {}, which has one", folder),
             look_there(folder)};
   if (const other_name* known = find_other_name(w.name); reasons.empty() && known != nullptr)
-    return {false, std::string(known->sentence), hint_instead(instead_of(*known), candidates)};
+    return {false, std::string(known->sentence), hint_instead(instead_of(*known), candidates),
+            true};
   if (reasons.empty())
     return {false,
             w.kind == wish::kind_type::device_class
                 ? fmt::format("no backend for devices of class {} is installed", w.name)
                 : "no backend of that name is installed",
-            install_hint(w)};
+            install_hint(w), true};
   // What is merely absent weighs more: the machine may be fine with the rejected one repaired or
   // not.
   out.rejected = out.rejected && !absent;
   out.reason = join(reasons, "; ");
-  if (out.hint.empty()) out.hint = install_hint(w);
+  if (out.hint.empty()) {
+    out.hint = install_hint(w);
+    out.has_request = true;
+  }
   return out;
 }
 
@@ -158,15 +167,17 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
   std::vector<std::string> reasons;
   reasons.reserve(wishes.size());
   std::string hint;
-  bool rejected = true;
+  bool rejected = true, has_request = false;
   for (const wish& w : wishes) {
     const refusal r = explain(w);
     reasons.push_back(wishes.size() == 1 ? r.reason : fmt::format("{}: {}", w.text, r.reason));
-    if (hint.empty()) hint = r.hint;
+    if (hint.empty()) {
+      hint = r.hint;
+      has_request = r.has_request;
+    }
     rejected = rejected && r.rejected;
   }
-  if (!detected.empty() && hint.find("request ") == std::string::npos)
-    hint += ", or request the device auto";
+  if (!detected.empty() && !has_request) hint += ", or " + requesting("auto");
   std::string what;
   const bool any = wishes.size() == 1 && wishes.front().kind == wish::kind_type::any;
   const bool sound_but_idle = std::ranges::all_of(candidates, [](const candidate& c) {

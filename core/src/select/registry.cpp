@@ -7,6 +7,7 @@
 #include <set>
 #include <utility>
 
+#include "base/wording.hpp"
 #include "plugin/codes/text.hpp"
 #include "select/contents.hpp"
 
@@ -99,7 +100,8 @@ result<choice> registry::select(const request& wanted, report& out) {
   if (wanted.strict && wanted.allow_fallback) {
     c.write(out);
     return fail(BITNET_INVALID_ARGUMENT,
-                "strict mode allows no fallback; drop allow_fallback or BITNET_STRICT_MODE");
+                fmt::format("strict mode allows no fallback; drop {} or BITNET_STRICT_MODE",
+                            say(word::allow_fallback)));
   }
   // Strictness wins over fallback: a request that insists on a device gets no other one.
   if (wanted.require_first) wishes->resize(1);
@@ -126,8 +128,8 @@ result<choice> registry::select(const request& wanted, report& out) {
     if (winner.from->is_fake())
       return fail(BITNET_UNAVAILABLE,
                   fmt::format("{} is a fake of BITNET_GPU_FAKE and computes nothing; unset the "
-                              "variable, or request another device",
-                              winner.name()));
+                              "variable, or {}",
+                              winner.name(), say(word::request_another)));
     if (wanted.strict)
       if (auto doubt = c.doubts(out.fell_back ? std::vector{wish{}} : *wishes))
         return std::unexpected(std::move(*doubt));

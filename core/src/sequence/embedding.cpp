@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "base/wording.hpp"
 #include "generate/token_ids.hpp"
 
 namespace bitnet::sequence {
@@ -44,8 +45,8 @@ result<void> embed(session& s, std::span<const int32_t> ids, pooling by, std::sp
   if (ids.size() > s.capacity())
     return fail(BITNET_CONTEXT_FULL,
                 fmt::format("{} tokens do not fit the context of {}; use a shorter text or a "
-                            "larger n_context",
-                            ids.size(), s.capacity()));
+                            "larger {}",
+                            ids.size(), s.capacity(), say(word::n_context)));
   if (auto ok = generate::check_ids(ids, s.owner().model().shape().n_vocab); !ok) return ok;
   auto done = s.truncate(0);
   if (done) done = pool(s, ids, by, out);

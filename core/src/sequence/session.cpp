@@ -6,6 +6,7 @@
 #include <chrono>
 #include <utility>
 
+#include "base/wording.hpp"
 #include "generate/token_ids.hpp"
 #include "model/context_room.hpp"
 
@@ -32,9 +33,10 @@ bool is_loss(const failure& why) {
 // Whether `ids` fit into the context behind `before` tokens.
 result<void> check_room(uint64_t before, uint64_t n_context, std::span<const int32_t> ids) {
   if (before + ids.size() <= n_context) return {};
-  return fail(BITNET_CONTEXT_FULL, fmt::format("{} tokens and {} more do not fit the context of "
-                                               "{}; use a shorter prompt or a larger n_context",
-                                               before, ids.size(), n_context));
+  return fail(BITNET_CONTEXT_FULL,
+              fmt::format("{} tokens and {} more do not fit the context of "
+                          "{}; use a shorter prompt or a larger {}",
+                          before, ids.size(), n_context, say(word::n_context)));
 }
 
 // Tokens that there is room for beside the states; 0: unknown.
@@ -67,8 +69,8 @@ result<std::unique_ptr<session>> session::open(std::shared_ptr<engine::engine> e
 result<void> session::append(int32_t id) {
   if (tokens_.size() >= limits().n_context)
     return fail(BITNET_CONTEXT_FULL,
-                fmt::format("the context of {} tokens is full; use a larger n_context",
-                            limits().n_context));
+                fmt::format("the context of {} tokens is full; use a larger {}", limits().n_context,
+                            say(word::n_context)));
   tokens_.push_back(id);
   note_ahead(id);
   return {};

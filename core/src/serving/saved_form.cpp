@@ -7,6 +7,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/wording.hpp"
 #include "compute/kv_types.hpp"
 
 namespace bitnet::serving {
@@ -58,23 +59,32 @@ kv::saved_form form_of(const runner::model_runner& runner, const engine::session
   out.block_bytes = runner.block_bytes();
   out.state_bytes = shape.state_elements() * sizeof(float);
   const schedule::step_limits& most = runner.limits();
-  const std::pair<const char*, std::pair<std::string, const char*>> rows[] = {
-      {"kv_k", {type(options.dtype_k), "open the scheduler with that kv_k"}},
-      {"kv_v", {type(options.dtype_v), "open the scheduler with that kv_v"}},
-      {"window",
-       {fmt::format("{}, keep {}", most.window, most.window_keep),
-        "open the scheduler with that window and window_keep"}},
-      {"deterministic",
-       {options.deterministic ? "1" : "0", "open the scheduler with that value of deterministic"}},
-      {"products",
-       {fmt::format("{}", options.precisions), "open the scheduler with its precision"}},
-      {"rotation",
-       {rotation_of(on.model().rotation_of(most.n_context)),
-        "open the scheduler with the n_context that it was saved with"}},
-      {"computed by", {computed_by(on), compute_again}},
+  const std::string k = say(word::kv_k), v = say(word::kv_v);
+  out.facts = {
+      {.name = "kv_k",
+       .value = type(options.dtype_k),
+       .advice = "open the scheduler with that " + k,
+       .called = k},
+      {.name = "kv_v",
+       .value = type(options.dtype_v),
+       .advice = "open the scheduler with that " + v,
+       .called = v},
+      {.name = "window",
+       .value = fmt::format("{}, keep {}", most.window, most.window_keep),
+       .advice = "open the scheduler with that window and " + say(word::window_keep)},
+      {.name = "deterministic",
+       .value = options.deterministic ? "1" : "0",
+       .advice = "open the scheduler with that value of deterministic"},
+      {.name = "products",
+       .value = fmt::format("{}", options.precisions),
+       .advice = "open the scheduler with its precision"},
+      {.name = "rotation",
+       .value = rotation_of(on.model().rotation_of(most.n_context)),
+       .advice = fmt::format("open the scheduler with the {} that it was saved with",
+                             say(word::n_context))},
+      {.name = "computed by", .value = computed_by(on), .advice = compute_again},
   };
-  for (const auto& [name, value] : rows)
-    out.facts.push_back({name, printable(value.first), value.second});
+  for (kv::fact& one : out.facts) one.value = printable(one.value);
   return out;
 }
 

@@ -5,7 +5,6 @@
 
 #include "commands/commands.hpp"
 #include "interrupt.hpp"
-#include "library/advice.hpp"
 #include "library/conformance_report.hpp"
 #include "library/json.hpp"
 #include "library/kernel_aliases.hpp"
@@ -34,7 +33,7 @@ result<json> chosen_report(const invocation& in, bool fresh, bitnet_status* choi
   // A request that cannot be met is an answer here; one that cannot be read is not.
   if (status == BITNET_INVALID_ARGUMENT) return failed(status, err, stage::work);
   if (choice != nullptr) *choice = status;
-  const std::string problem = in_flags(err.message);
+  const std::string problem = err.message;
   if (const bitnet_status asked = bitnet_runtime_probe(runtime->get(), &err); asked != BITNET_OK) {
     return failed(asked, err, stage::work);
   }
@@ -207,8 +206,8 @@ result<int> info(const invocation& in, const json& report) {
     std::string passed_over;  // folders that root is not configured to read
     for (const json& one : list_of(report, "searched"))
       if (any_member(one, "result").starts_with("not searched"))
-        passed_over += fmt::format("; {}: {}", any_member(one, "directory"),
-                                   in_flags(any_member(one, "result")));
+        passed_over +=
+            fmt::format("; {}: {}", any_member(one, "directory"), any_member(one, "result"));
     return fail(exit_code::unavailable,
                 fmt::format("no backend '{}' was found; `bitnet backends dir` lists where it was "
                             "looked for{}",

@@ -10,7 +10,6 @@
 #include <utility>
 
 #include "interrupt.hpp"
-#include "library/advice.hpp"
 #include "library/generation.hpp"
 #include "terminal/progress.hpp"
 
@@ -240,7 +239,7 @@ result<void> batch_runner::take_event(const bitnet_event& e, bitnet_request* req
     // What a device lacks while it computes is no fault of the request, other than at its begin.
     if (openai::is_of_request(e.status) && e.status != BITNET_OUT_OF_DEVICE_MEMORY)
       return reject(of, openai::error_of(e.status, text_of(e.message)));
-    return fail(exit_code_of(e.status, stage::work), in_flags(text_of(e.message)));
+    return fail(exit_code_of(e.status, stage::work), text_of(e.message));
   }
   if (e.kind == BITNET_EVENT_END && e.stop_reason == BITNET_STOP_CANCELLED)
     return fail(exit_code::failure, "a request was cancelled that was not asked to end");

@@ -7,7 +7,6 @@
 #include "commands/commands.hpp"
 #include "commands/figures.hpp"
 #include "interrupt.hpp"
-#include "library/advice.hpp"
 #include "library/kernel_aliases.hpp"
 #include "terminal/output.hpp"
 #include "text/items.hpp"
@@ -164,7 +163,7 @@ result<trial_handle> open_trial(bitnet_runtime* runtime, const kernel& k, const 
   library_error err;
   const bitnet_status status = bitnet_trial_open(runtime, &options, &trial, &err);
   if (status == BITNET_INVALID_ARGUMENT || status == BITNET_UNSUPPORTED)  // of what the user named
-    return fail(exit_code::usage, in_flags(err.message));
+    return fail(exit_code::usage, err.message);
   if (status != BITNET_OK) return failed(status, err, stage::work);
   return trial_handle(trial);
 }

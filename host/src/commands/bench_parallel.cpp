@@ -10,7 +10,6 @@
 #include "commands/commands.hpp"
 #include "commands/gated.hpp"
 #include "interrupt.hpp"
-#include "library/advice.hpp"
 #include "library/token_times.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
@@ -214,8 +213,7 @@ class request_reader {
     }
     ++n_ended_;
     if (e.kind == BITNET_EVENT_FAILED)
-      return fail(exit_code_of(e.status, stage::work),
-                  in_flags(std::string(e.message.data, e.message.size)));
+      return fail(exit_code_of(e.status, stage::work), std::string(e.message.data, e.message.size));
     if (times.tokens_ns.size() != what_.n_gen)
       return fail(exit_code::failure,
                   fmt::format("a request gave {} tokens in place of {}; nothing can be said of "

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "commands/commands.hpp"
-#include "library/advice.hpp"
 #include "library/json.hpp"
 #include "library/weight_checks.hpp"
 #include "model_files.hpp"
@@ -63,7 +62,7 @@ std::string answer_text(const ordered_json& answer) {
     if (answer.contains(key)) out += fmt::format("{:<13} {}\n", key, value_of(answer[key]));
   for (const ordered_json& one : answer["problems"])
     out += fmt::format("problem       {}\n",
-                       in_flags(text::printable(one.is_string() ? one.get<std::string>() : "")));
+                       text::printable(one.is_string() ? one.get<std::string>() : ""));
   if (answer.contains("weights")) out += weights_text(answer["weights"], false);
   if (!answer.contains("metadata")) return out;
   out += "\nmetadata\n";

@@ -10,7 +10,6 @@
 #include "commands/commands.hpp"
 #include "doctor/report.hpp"
 #include "interrupt.hpp"
-#include "library/advice.hpp"
 #include "library/json.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"
@@ -32,7 +31,7 @@ result<json> examined_backends(const invocation& in) {
   library_error err;
   const bitnet_status chosen = bitnet_runtime_select(runtime->get(), &err);
   if (chosen == BITNET_INVALID_ARGUMENT) return failed(chosen, err, stage::work);
-  const std::string problem = in_flags(err.message);
+  const std::string problem = err.message;
   if (const bitnet_status asked = bitnet_runtime_probe(runtime->get(), &err); asked != BITNET_OK)
     return failed(asked, err, stage::work);
   constexpr uint32_t look_ms = 100;

@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "commands/commands.hpp"
-#include "library/advice.hpp"
 #include "library/json.hpp"
 #include "library/left_out.hpp"
 #include "library/weight_checks.hpp"
@@ -61,7 +60,7 @@ void add_readings(std::string& out, const json& readings) {
   out += "\nread as\n";
   for (const json& one : readings) {
     out += fmt::format("  {:>6} {}\n", one.value("tensors", uint64_t{0}),
-                       in_flags(value_text(one.value("as", json("")))));
+                       value_text(one.value("as", json(""))));
   }
 }
 
@@ -91,7 +90,7 @@ std::string as_text(const json& content, bool all_weights) {
   if (content.contains("weights")) out += weights_text(content["weights"], all_weights);
   const json problems = content.value("problems", json::array());
   out += problems.empty() ? "\nThis model can run.\n" : "\nThis model cannot run:\n";
-  for (const json& one : problems) out += fmt::format("  {}\n", in_flags(value_text(one)));
+  for (const json& one : problems) out += fmt::format("  {}\n", value_text(one));
   return out;
 }
 

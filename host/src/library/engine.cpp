@@ -9,7 +9,6 @@
 
 #include "bitnet/abi/host.h"
 #include "interrupt.hpp"
-#include "library/advice.hpp"
 #include "library/json.hpp"
 #include "library/placing.hpp"
 #include "library/splitting.hpp"
@@ -20,7 +19,7 @@ namespace bitnet::host {
 namespace {
 
 void on_log(void* user, uint32_t level, const char* text) {
-  const std::string message = in_flags(text);
+  const std::string message = text;
   const console& out = *static_cast<const console*>(user);
   switch (level) {
     case BITNET_LOG_ERROR:
@@ -134,7 +133,7 @@ result<nlohmann::json> fetch_json(Call call) {
                 uint64_t* needed) { return call(out, capacity, needed, &err); },
             text);
   if (status != BITNET_OK) return failed(status, err, stage::work);
-  return parse_json(in_flags(text));  // its reasons; keys follow a quote and stay
+  return parse_json(text);
 }
 
 }  // namespace

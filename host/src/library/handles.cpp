@@ -1,7 +1,5 @@
 #include "library/handles.hpp"
 
-#include "library/advice.hpp"
-
 namespace bitnet::host {
 namespace {
 
@@ -41,8 +39,7 @@ const char* name_of(bitnet_status status) {
 }  // namespace
 
 std::unexpected<failure> failed(bitnet_status status, const bitnet_error& err, stage doing) {
-  return fail(exit_code_of(status, doing),
-              err.message[0] != '\0' ? in_flags(err.message) : name_of(status));
+  return fail(exit_code_of(status, doing), err.message[0] != '\0' ? err.message : name_of(status));
 }
 
 result<token_list> tokenize(const bitnet_model* model, std::string_view text, uint32_t flags) {

@@ -2,6 +2,8 @@
 
 #include <array>
 
+#include "base/wording.hpp"
+
 namespace bitnet::plugin {
 namespace {
 
@@ -19,8 +21,8 @@ std::string_view code_text(code c) {
   return rows[static_cast<std::size_t>(c)].text;
 }
 
-std::string_view code_hint(code c) {
-  return rows[static_cast<std::size_t>(c)].hint;
+std::string code_hint(code c) {
+  return say_in(rows[static_cast<std::size_t>(c)].hint);
 }
 
 std::optional<code> code_of(std::string_view text) {

@@ -2,7 +2,8 @@
 // Why a backend is not used: stable codes for scripts and documentation, one row each.
 //
 // Letters: M manifest, T trust, I inspection, A ABI, P probe, S selection. A code is never reused;
-// its hint is what a person can do when the place that reports it knows nothing better.
+// its hint is what a person can do when the place that reports it knows nothing better; {id} is a
+// word of base/wording.hpp.
 
 #include <fmt/core.h>
 
@@ -36,8 +37,8 @@
   X(trust_changed, "BN-T-CHANGED", "run the command again")                                        \
   X(trust_hash, "BN-T-HASH",                                                                       \
     "reinstall the backend's package, or correct `sha256` in the manifest")                        \
-  X(trust_not_allowed, "BN-T-NOT-ALLOWED", "add it to allowed_backends")                           \
-  X(trust_signature, "BN-T-SIGNATURE", "sign the file, or install a signed package")               \
+  X(trust_not_allowed, "BN-T-NOT-ALLOWED", "add it to {allowed_backends}")                         \
+  X(trust_signature, "BN-T-SIGNATURE", "{sign_file}, or install a signed package")                 \
   X(trust_key, "BN-T-KEY",                                                                         \
     "write an ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` does")                   \
   X(inspect_not_elf, "BN-I-FORMAT", "name the plugin's shared object in `library`")                \
@@ -86,14 +87,14 @@
   X(probe_hygiene, "BN-P-HYGIENE", "report it to the backend's author")                            \
   X(probe_message, "BN-P-MESSAGE", "reinstall the backend's package and bitnet")                   \
   X(probe_helper, "BN-P-HELPER", "reinstall bitnet: its helper bitnet-backend-probe must run")     \
-  X(probe_pending, "BN-P-PENDING", "wait for its probe to end")                                    \
-  X(probe_mismatch, "BN-P-MISMATCH", "ask it again with probe_fresh")                              \
+  X(probe_pending, "BN-P-PENDING", "{wait_for_probe}")                                             \
+  X(probe_mismatch, "BN-P-MISMATCH", "{ask_again}")                                                \
   X(probe_self_test, "BN-P-SELF-TEST", "report it to the backend's author and remove the backend") \
-  X(probe_quarantine, "BN-P-QUARANTINE", "upgrade the backend, or ask it again with probe_fresh")  \
-  X(select_not_asked, "BN-S-NOT-ASKED", "request it as the device")                                \
-  X(select_not_probed, "BN-S-NOT-PROBED", "probe all backends, or request it as the device")       \
-  X(select_outranked, "BN-S-OUTRANKED", "request it as the device")                                \
-  X(select_same, "BN-S-SAME", "request it as the device")                                          \
+  X(probe_quarantine, "BN-P-QUARANTINE", "upgrade the backend, or {ask_again}")                    \
+  X(select_not_asked, "BN-S-NOT-ASKED", "{request_it}")                                            \
+  X(select_not_probed, "BN-S-NOT-PROBED", "{probe_all}, or {request_it}")                          \
+  X(select_outranked, "BN-S-OUTRANKED", "{request_it}")                                            \
+  X(select_same, "BN-S-SAME", "{request_it}")                                                      \
   X(select_no_class, "BN-S-CLASS", "ask for the backend by its name")                              \
   X(select_index, "BN-S-INDEX", "use a smaller index")                                             \
   X(select_filtered, "BN-S-FILTERED", "change BITNET_BACKENDS or BITNET_BACKENDS_DISABLE")         \
@@ -106,7 +107,7 @@ enum class code : uint8_t { BITNET_CODES(BITNET_CODE_ENUM) };
 #undef BITNET_CODE_ENUM
 
 [[nodiscard]] std::string_view code_text(code c);  // "BN-T-OWNER"
-[[nodiscard]] std::string_view code_hint(code c);
+[[nodiscard]] std::string code_hint(code c);
 [[nodiscard]] std::optional<code> code_of(std::string_view text);  // of "BN-T-OWNER"
 
 // A failure with the code that the report carries. Becomes a plain failure outside the loader.
@@ -117,9 +118,7 @@ struct defect {
   std::string hint;  // more precise than the code's own; "" = that one
   origin from{};     // of what a call of the plugin failed with
 
-  [[nodiscard]] std::string advice() const {
-    return hint.empty() ? std::string(code_hint(code)) : hint;
-  }
+  [[nodiscard]] std::string advice() const { return hint.empty() ? code_hint(code) : hint; }
   [[nodiscard]] failure as_failure() const {
     return {status, fmt::format("{}; {}", reason, advice()), from};
   }

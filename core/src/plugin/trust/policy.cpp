@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/wording.hpp"
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/file_map.hpp"
 #include "plugin/trust/hash.hpp"
@@ -49,7 +50,7 @@ checked<void> check_id(const policy& rules, const file_claim& claim, const trust
   return reject(code::trust_hash,
                 fmt::format("{} has {}; the allow-list wants {}",
                             printable(file.path.string(), 400), is, join(wanted, " or ")),
-                "install the file that is allowed, or correct allowed_backends");
+                "install the file that is allowed, or correct " + say(word::allowed_backends));
 }
 
 }  // namespace
@@ -81,7 +82,7 @@ checked<void> check_allowed(const policy& rules, const std::string& name) {
   return std::unexpected(
       defect{code::trust_not_allowed, BITNET_UNAVAILABLE,
              fmt::format("not allowed: the allow-list names only {}", join(names, ", ")),
-             fmt::format("add {} to allowed_backends", name)});
+             fmt::format("add {} to {}", name, say(word::allowed_backends))});
 }
 
 checked<void> check_file(const policy& rules, const file_claim& claim, const trusted_file& file) {

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/wording.hpp"
 #include "files/new_file.hpp"
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/ed25519.hpp"
@@ -78,7 +79,7 @@ checked<signature> parse_signature(const std::string& text) {
   const auto value = key ? take_line(rest, "signature: ", signature_bytes) : std::nullopt;
   if (!value || !rest.empty())
     return bad_signature("is damaged; expected the lines sha256, key and signature",
-                         "sign the file again");
+                         say(word::sign_again));
   return signature{*sha256, *key, *value};
 }
 
@@ -136,8 +137,8 @@ checked<trusted_key> verify_file(const trusted_file& library,
   // Without a trusted key no signature helps: signing the file again would be the wrong advice.
   const std::string advice = fmt::format(
       "put the public keys of those who may sign, as *.pem, into {}, or name another "
-      "folder in trusted_keys",
-      printable(key_folder.string(), 400));
+      "folder in {}",
+      printable(key_folder.string(), 400), say(word::trusted_keys));
   auto keys = read_trusted_keys(key_folder);
   if (!keys && keys.error().code == code::trust_missing) keys.error().hint = advice;
   if (!keys) return std::unexpected(std::move(keys.error()));

@@ -1,0 +1,16 @@
+#include "library/wording.hpp"
+
+#include "bitnet/bitnet.h"
+#include "knobs/wording.hpp"
+
+namespace bitnet::host {
+
+void give_wording() {
+  // An older library may lack an id, and then says its own words; it names no such option either.
+#define BITNET_GIVE_WORDS(id, library, program) \
+  static_cast<void>(bitnet_wording_set(#id, program, nullptr));
+  BITNET_WORDING(BITNET_GIVE_WORDS)
+#undef BITNET_GIVE_WORDS
+}
+
+}  // namespace bitnet::host
