@@ -5,6 +5,7 @@
 // (docs/explain/kernel-ladder.md).
 //
 // Expects  <cstdint>; no name of the form.
+// Gives    `ask_for`, `ask_ahead`, `lines_to_come`.
 
 // What is asked for from further away than a page goes to the second cache: of lines on their way
 // to the first there are few at a time, and while products are computed no others are asked for.

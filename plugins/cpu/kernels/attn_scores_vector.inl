@@ -1,11 +1,11 @@
-// attn_scores.hpp for a machine with vectors: the one text behind the forms, which set
-//   BITNET_ISA     the suffix of the names
-//   BITNET_LANES   floats in a vector register
-//   BITNET_CONVERSIONS  the file with from_bytes() and from_halves()
-//   BITNET_QUERIES_AT_ONCE, BITNET_VECTORS_AT_ONCE
-//                  of keys: each pair has a sum in five registers, one for each halving and one
-//                  that is being added to
-// Kernels only, no shared inline functions; multiply and add stay apart.
+// attn_scores.hpp for a machine with vectors: the one text behind the forms. Kernels only, no
+// shared inline functions; multiply and add stay apart.
+//
+// Expects  BITNET_ISA, the suffix of the names; BITNET_LANES, floats in a vector register;
+//          BITNET_CONVERSIONS, the file with from_bytes() and from_halves(); BITNET_QUERIES_AT_ONCE
+//          and BITNET_VECTORS_AT_ONCE, of keys: each pair has a sum in five registers, one for each
+//          halving and one that is being added to.
+// Gives    `turn_keys` and `attn_scores` with that suffix.
 #include <cstring>
 #include <utility>
 

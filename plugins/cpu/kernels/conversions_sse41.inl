@@ -5,6 +5,7 @@
 //
 // Expects  the vector types `floats`, `words`, `integers`, `halves` and `bytes` of `lanes`
 //          elements; <immintrin.h>, <cstring>.
+// Gives    `from_bytes`, `to_bytes`, `from_halves`, `to_halves`.
 
 inline floats from_bytes(bytes b) {
   int32_t bits = 0;

@@ -1,7 +1,9 @@
-// Elements of rows as floats, in the namespace of the form that includes it, which sets
-//   BITNET_LANES   floats in a vector register
-//   BITNET_CONVERSIONS  the file with from_bytes() and from_halves()
-// and includes <cstring> and what that file expects.
+// Elements of rows as floats, in the namespace of the form that includes it.
+//
+// Expects  BITNET_LANES, floats in a vector register; BITNET_CONVERSIONS, the file with
+//          from_bytes() and from_halves(); <cstring>, and what that file expects.
+// Gives    `lanes`; the vector types `floats`, `words`, `integers`, `halves`, `bytes` and `octets`;
+//          `load`, `decode`.
 
 constexpr uint64_t lanes = BITNET_LANES;
 using floats = float __attribute__((vector_size(4 * lanes)));

@@ -2,6 +2,7 @@
 // includes it.
 //
 // Expects  BITNET_FORMAT_* of bitnet/abi/tensor.h.
+// Gives    `element_bytes`, `in_blocks`.
 
 // Of a format that has no blocks.
 constexpr uint64_t element_bytes(uint32_t format) {

@@ -1,7 +1,9 @@
 // A lane of four bytes is a row: four elements of as many rows as there are lanes are multiplied by
 // the same four activations. So no sum has to cross lanes, and a group's scales, sums and results
-// are registers of rows as well. A form includes this inside its anonymous namespace; before that
-// it defines:
+// are registers of rows as well. A form includes this inside its anonymous namespace. Kernels only,
+// no shared inline functions.
+//
+// Expects
 //   lanes          of four bytes in a register: 4, 8 or 16
 //   vec            a register of bytes
 //   part           what products are added to, zero when value-initialised; it has room for 32
@@ -12,7 +14,8 @@
 //   vec spread(const int8_t* q)            four activations in each lane
 //   part dot(part, vec codes, vec q)       the part and the products
 //   wide widen(part)                       the sum of each lane
-// Kernels only, no shared inline functions.
+// Gives    the vector types `bytes`, `words`, `wide` and `floats`; `packed_group`, `load`,
+//          `load_columns`.
 
 using bytes = uint8_t __attribute__((vector_size(4 * lanes)));
 using words = uint16_t __attribute__((vector_size(4 * lanes)));

@@ -1,11 +1,11 @@
-// linear_dense.hpp for a machine whose registers hold four floats: the one text behind the forms,
-// which set:
-//   BITNET_ISA     the suffix of the names
-//   BITNET_CONVERSIONS  the file with from_bytes() and from_halves()
-//   BITNET_ROWS_AT_ONCE, BITNET_TOKENS_AT_ONCE, BITNET_HEADS_AT_ONCE
-//                  tiles; each pair of row and token, and each head, takes four registers
+// linear_dense.hpp for a machine whose registers hold four floats: the one text behind the forms.
 // Kernels only, no shared inline functions; multiply and add stay apart, as the order in
 // linear_dense.hpp says.
+//
+// Expects  BITNET_ISA, the suffix of the names; BITNET_CONVERSIONS, the file with from_bytes() and
+//          from_halves(); BITNET_ROWS_AT_ONCE, BITNET_TOKENS_AT_ONCE and BITNET_HEADS_AT_ONCE,
+//          tiles: each pair of row and token, and each head, takes four registers.
+// Gives    `linear_dense` and `weighted_sum` with that suffix.
 #include <cstring>
 
 #include "bitnet/abi/tensor.h"

@@ -5,6 +5,7 @@
 //
 // Expects  what linear_grouped_vector.inl asks its form for, and what that file and those that it
 //          includes define before this one: of them `scaled`, `rows_together` and `lines_to_come`.
+// Gives    `each_few`.
 
 constexpr uint64_t run = 32;  // elements of a plane
 

@@ -1,11 +1,12 @@
 // The products of linear_grouped.hpp for a machine with vectors: the one text behind the forms,
-// which include it inside their anonymous namespace. Before that a form defines what lanes.inl asks
-// for and:
+// which include it inside their anonymous namespace. Kernels only, no shared inline functions.
+//
+// Expects  what lanes.inl asks for, and
 //   in_place       whether dot takes codes times 4, 16 and 64
 //   in_words       whether a part has sums of int16
 //   void add(part&, vec codes, vec q)      adds the products, as dot
 //   part begin_with(const int32_t* start)  a part whose sums begin with that
-// Kernels only, no shared inline functions.
+// Gives    `all`: a tile of linear_grouped.hpp.
 
 #include "ahead.inl"
 #include "lanes.inl"

@@ -1,11 +1,13 @@
 // The sums of linear_i6.hpp in registers of 64 bytes: the one text behind the forms, which include
-// it inside their anonymous namespace. Before that a form defines
+// it inside their anonymous namespace. A partial that is alone in the registers may have more of
+// them, so that no sum waits for the one before. Kernels only, no shared inline functions.
+//
+// Expects
 //   template <bool Alone> struct partial    of a row and an output; zero when value-initialised
 //   void add(partial (&)[Rows], const __m512i (&codes)[Rows][4], const int8_t* high,
 //            const int8_t* low)             of 256 elements of each row
 //   __m512i lanes(const partial&)           their sums, of the groups
-// A partial that is alone in the registers may have more of them, so that no sum waits for the one
-// before. Kernels only, no shared inline functions.
+// Gives    `all`: a tile of linear_i6.hpp.
 
 #include "ahead.inl"
 

@@ -1,6 +1,8 @@
 // The sums of linear_i8.hpp where bytes are multiplied four at a time: the one text behind the
-// forms with dot products, which include it inside their anonymous namespace. Before that a form
-// defines:
+// forms with dot products, which include it inside their anonymous namespace. Kernels only, no
+// shared inline functions.
+//
+// Expects
 //   width                             bytes in a register
 //   vec                               a register of them; zero when value-initialised
 //   offset                            what codes() adds to weights of 8 bits
@@ -9,7 +11,7 @@
 //   vec dot(vec sums, vec c, vec x)   int32 sums of four neighbours' c times x
 //   int32_t total(vec)
 //   rows_at_once, outputs_at_once     whose sums fill the registers, two for each pair
-// Kernels only, no shared inline functions.
+// Gives    `multiply`, and what linear_i8_outputs.inl gives.
 
 #include "ahead.inl"
 

@@ -1,10 +1,12 @@
-// All rows and outputs of linear_i8.hpp, in the namespace of the form that includes it, which has
+// All rows and outputs of linear_i8.hpp, in the namespace of the form that includes it. One output
+// takes one row after the other, so that the weights are one stream of memory (ahead.inl). More of
+// them share what is loaded of a few rows; the activations of those few outputs stay in the first
+// cache while all rows of the tile pass by, which the first outputs ask memory for.
+//
+// Expects
 //   multiply<FourBits, Rows, Outputs>(const i8_tile&, first row, first output)
 //   rows_at_once, outputs_at_once
-// One output takes one row after the other, so that the weights are one stream of memory
-// (ahead.inl). More of them share what is loaded of a few rows; the activations of those few
-// outputs stay in the first cache while all rows of the tile pass by, which the first outputs ask
-// memory for.
+// Gives    `all`: a tile of linear_i8.hpp.
 
 template <bool FourBits, uint64_t Outputs>
 inline void all_rows(const i8_tile& a, uint64_t o) {

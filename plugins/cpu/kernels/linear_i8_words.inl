@@ -1,11 +1,13 @@
 // The sums of linear_i8.hpp where int16 products are added in pairs: the one text behind the forms,
-// which include it inside their anonymous namespace. Before that a form defines
+// which include it inside their anonymous namespace. Kernels only, no shared inline functions.
+//
+// Expects
 //   wide           a register of int32;  `lanes` how many
 //   words          a register of as many bytes
 //   words codes(const uint8_t* w)           2 * lanes weights: w - 128
 //   wide madd(words q, const int16_t* x)    their products with x, in pairs
 //   rows_at_once, outputs_at_once           whose sums fill the registers
-// Kernels only, no shared inline functions.
+// Gives    `multiply`, and what linear_i8_outputs.inl gives.
 
 #include "ahead.inl"
 

@@ -3,6 +3,7 @@
 //
 // Expects  `load`, `packed_group`, `least` and `all` of that file and lanes.inl; panel_tile,
 //          panel_room_bytes and fewest_table_rows of linear_panel.hpp; <immintrin.h>, <cstring>.
+// Gives    `look_up_or_multiply`: a tile of linear_panel.hpp.
 //
 // Four weights have 81 values. So of four activations there are 81 sums, each needed by a row in
 // 81: they are made once, by one addition each, and then a row takes one addition where it had four

@@ -4,8 +4,10 @@
 // groups, 32 tokens and 32 rows have their sums in four tiles; where something has, 16 tokens and
 // 16 rows have those of four groups there. Tokens at the end that are fewer have lower tiles, and
 // elements that fill none are multiplied as linear_panel_avx512vnni.cpp does. Integers only: what
-// is done with floats, and in which order, is what linear_panel.hpp says. A form includes this
-// inside its anonymous namespace; before that it defines:
+// is done with floats, and in which order, is what linear_panel.hpp says.
+// A form includes this inside its anonymous namespace. Kernels only, no shared inline functions.
+//
+// Expects
 //   void configure(const tile_shapes*)     eight tiles, all zero; the struct is in linear_panel.hpp
 //   void release()                         none any more
 //   void zero_tile<Tile>()
@@ -13,7 +15,7 @@
 //                                          its rows, so many bytes apart
 //   void add_tile_products<C, A, B>()      C += A B, of int8 and uint8
 //   void add_weight_products<C, A, B>()    the same of int8 and int8
-// Kernels only, no shared inline functions.
+// Gives    `all_in_tiles`: a tile of linear_panel.hpp.
 
 #include "registers_avx512.inl"
 

@@ -1,11 +1,12 @@
 // The products of linear_panel.hpp for a machine with vectors: the one text behind the forms, which
-// include it inside their anonymous namespace. Before that a form defines what lanes.inl asks for
-// and:
+// include it inside their anonymous namespace. Kernels only, no shared inline functions.
+//
+// Expects  what lanes.inl asks for, and
 //   registers      of rows that a panel has side by side
 //   at_once        tokens whose sums stay in registers, with those of so many rows
 //   steps_of_part  times four elements that a part has room for: 8 or a multiple; 0: any number,
 //                  and a part is a register of int32 sums
-// Kernels only, no shared inline functions.
+// Gives    `all`: a tile of linear_panel.hpp.
 
 #include "lanes.inl"
 

@@ -1,5 +1,7 @@
 // The sums of linear_ternary.hpp for a machine with vectors: the one text behind the forms, which
-// include it inside their anonymous namespace. Before that a form defines
+// include it inside their anonymous namespace. Kernels only, no shared inline functions.
+//
+// Expects
 //   width          bytes in a register: 16, 32 or 64
 //   vec            a register of bytes
 //   part           a register that products are added to, zero when value-initialised
@@ -12,7 +14,7 @@
 //                                           half
 //   part dot(part, vec codes, vec q)        the part and the products
 //   wide widen(part), int32_t total(wide)
-// Kernels only, no shared inline functions.
+// Gives    `all`: a tile of linear_ternary.hpp.
 
 #include "ahead.inl"
 

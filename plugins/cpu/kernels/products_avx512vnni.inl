@@ -1,6 +1,7 @@
 // Products and totals with AVX-512 VNNI, in the namespace of the form that includes it.
 //
 // Expects  <immintrin.h>; no name of the form.
+// Gives    `add_products`, `totals`.
 
 // _mm512_dpbusd_epi32, of which g++ 12 copies the sums.
 [[gnu::always_inline]] inline void add_products(__m512i& sums, __m512i codes, __m512i q) {

@@ -1,7 +1,7 @@
 // Products of bytes without an instruction for four of them, for lanes.inl.
 //
-// Gives    part, dot and widen, and vec and lanes by the file that it includes.
 // Expects  <arm_neon.h>, <cstring>; no name of the form.
+// Gives    `part`, `dot` and `widen`, and what registers_neon.inl gives.
 
 #include "registers_neon.inl"
 

@@ -1,7 +1,8 @@
 // Registers of 32 bytes for lanes.inl.
 //
-// Gives    vec, lanes, spread, quarters and the words and pairs of two registers.
 // Expects  <immintrin.h>, <cstring>; no name of the form.
+// Gives    `vec`, `lanes`, `spread`, `quarters`, `low_words`, `high_words`, `low_pairs`,
+//          `high_pairs`.
 
 using vec = __m256i;
 constexpr uint64_t lanes = 8;

@@ -1,7 +1,8 @@
 // Registers of 16 bytes for lanes.inl.
 //
-// Gives    vec, lanes, spread, quarters and the words and pairs of two registers.
 // Expects  <arm_neon.h>, <cstring>; no name of the form.
+// Gives    `vec`, `lanes`, `spread`, `quarters`, `low_words`, `high_words`, `low_pairs`,
+//          `high_pairs`.
 
 using vec = int8x16_t;
 constexpr uint64_t lanes = 4;

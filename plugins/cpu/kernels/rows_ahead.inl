@@ -2,6 +2,7 @@
 // lie anywhere, so that the processor does not see them coming.
 //
 // Expects  <cstdint>; no name of the form.
+// Gives    `rows_ahead`, `fetch`, `fetch_later`.
 
 constexpr uint64_t rows_ahead = 32;
 

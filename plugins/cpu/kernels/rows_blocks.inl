@@ -4,6 +4,8 @@
 // Expects  of that file BITNET_ROW, lanes, the types floats, integers, words, bytes and octets, and
 //          load, store, load_octets, widened, widened_half and quantised; to_bytes of the
 //          conversions.
+// Gives    `q8_0`, `q4_0`, `from_q4_0`, `from_q4_k` and `from_q6_k` of rows.hpp, each with the
+//          suffix of the form.
 
 namespace {
 

@@ -1,8 +1,10 @@
-// The rows of rows.hpp for a machine with vectors: the one text behind the forms, which set
-//   BITNET_ISA     the suffix of the names
-//   BITNET_LANES   floats in a vector register
-//   BITNET_CONVERSIONS  the file with from_bytes(), to_bytes(), from_halves() and to_halves()
-// Kernels only, no shared inline functions; multiply and add stay apart.
+// The rows of rows.hpp for a machine with vectors: the one text behind the forms. Kernels only, no
+// shared inline functions; multiply and add stay apart.
+//
+// Expects  BITNET_ISA, the suffix of the names; BITNET_LANES, floats in a vector register;
+//          BITNET_CONVERSIONS, the file with from_bytes(), to_bytes(), from_halves() and
+//          to_halves().
+// Gives    all that BITNET_ROWS lists, with that suffix.
 #include <cstring>
 
 #include "rows.hpp"
