@@ -25,7 +25,7 @@ using sdk::team;
 using sdk::column_grain;
 
 const isa_form& isa_of(const call& c) {
-  return *static_cast<const isa_form*>(c.engine);
+  return *static_cast<const isa_form*>(c.author_data);
 }
 
 // [RMS_NORM], ACT_QUANT_I8 of row r. The norm's result goes to `normed` (k): no other op reads it.
@@ -231,10 +231,10 @@ template <head_bits Bits>
 sdk::packing packing_of() {
   sdk::packing out{top_head::layout_id(Bits),
                    [](const sdk::weight& w) { return top_head::packed_bytes(w, Bits); },
-                   [](const sdk::weight& w, const void* engine, uint64_t first, uint64_t last,
+                   [](const sdk::weight& w, const void* author_data, uint64_t first, uint64_t last,
                       uint8_t* to) noexcept {
-                     top_head::pack(w, Bits, *static_cast<const isa_form*>(engine), first, last,
-                                    to);
+                     top_head::pack(w, Bits, *static_cast<const isa_form*>(author_data), first,
+                                    last, to);
                    }};
   out.row_bytes = [](const sdk::weight& w) { return top_head::row_bytes(w, Bits); };
   return out;

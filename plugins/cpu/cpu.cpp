@@ -19,9 +19,9 @@ BITNET_BACKEND_NOTE("cpu", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
 namespace {
 
 template <bool LargePages>
-std::string measure(const void* engine, const bitnet::sdk::host& host, uint64_t budget_ns,
+std::string measure(const void* author_data, const bitnet::sdk::host& host, uint64_t budget_ns,
                     uint64_t cancel_token) {
-  return bitnet::cpu::measure_tuning(*static_cast<const bitnet::cpu::isa_form*>(engine), host,
+  return bitnet::cpu::measure_tuning(*static_cast<const bitnet::cpu::isa_form*>(author_data), host,
                                      budget_ns, cancel_token, LargePages);
 }
 
@@ -70,7 +70,7 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   if (!isa) return;
   // Probes compute as well, in their self-test, and in a process of their own.
   const bitnet::cpu::isa_form& computing = bitnet::cpu::permitted(*isa);
-  d.engine = &computing;
+  d.author_data = &computing;
   if (copies != "plain") d.copies_code = bitnet::cpu::fives_code(computing);
   d.device = bitnet::cpu::describe_device(*isa, computing);
   d.status = [cpu = std::make_shared<bitnet::cpu::meter>(bitnet::cpu::usable_cpus())](

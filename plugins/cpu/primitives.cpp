@@ -14,7 +14,7 @@ using sdk::call;
 using sdk::share;
 
 const isa_form& isa_of(const call& c) {
-  return *static_cast<const isa_form*>(c.engine);
+  return *static_cast<const isa_form*>(c.author_data);
 }
 
 void embed_gather(const call& c, const share& s) noexcept {

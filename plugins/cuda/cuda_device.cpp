@@ -99,12 +99,12 @@ device_buffer::~device_buffer() {
     context_.cu.cuMemFree(address_);
 }
 
-bitnet_status device_buffer::create(gpu::placement where, const sdk::reporter& report) {
+bitnet_status device_buffer::create(gpu::memory_place where, const sdk::reporter& report) {
   const library& cu = context_.cu;
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
   const uint64_t bytes = std::max<uint64_t>((bytes_ + 3) / 4 * 4, 4);
-  if (where == gpu::placement::host) {
+  if (where == gpu::memory_place::host) {
     constexpr unsigned int flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
     const CUresult made = cu.cuMemHostAlloc(&host_, bytes, flags);
     if (made == CUDA_ERROR_OUT_OF_MEMORY)
@@ -169,7 +169,7 @@ bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& rep
   return BITNET_OK;
 }
 
-bitnet_status device::allocate(uint64_t bytes, gpu::placement where,
+bitnet_status device::allocate(uint64_t bytes, gpu::memory_place where,
                                std::unique_ptr<gpu::buffer>& out, const sdk::reporter& report) {
   auto made = std::make_unique<device_buffer>(context_, bytes);
   if (bitnet_status s = made->create(where, report); sdk::failed(s)) return s;

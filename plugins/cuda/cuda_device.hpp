@@ -61,7 +61,7 @@ class device_buffer final : public gpu::buffer {
  public:
   device_buffer(const context& c, uint64_t bytes) : context_(c), bytes_(bytes) {}
   ~device_buffer() override;
-  bitnet_status create(gpu::placement where, const sdk::reporter& report);
+  bitnet_status create(gpu::memory_place where, const sdk::reporter& report);
 
   uint64_t size() const noexcept override { return bytes_; }
   void* mapped() const noexcept override { return host_; }
@@ -70,7 +70,7 @@ class device_buffer final : public gpu::buffer {
  private:
   const context& context_;
   uint64_t bytes_;
-  void* host_ = nullptr;  // pinned; placement::host only
+  void* host_ = nullptr;  // pinned; memory_place::host only
   CUdeviceptr address_ = 0;
 };
 
@@ -117,7 +117,7 @@ class device final : public gpu::device {
   const gpu::facts& describe() const noexcept override { return context_.facts.common; }
   gpu::watcher* watcher() const noexcept override { return watcher_; }
   bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const override;
-  bitnet_status allocate(uint64_t bytes, gpu::placement where, std::unique_ptr<gpu::buffer>& out,
+  bitnet_status allocate(uint64_t bytes, gpu::memory_place where, std::unique_ptr<gpu::buffer>& out,
                          const sdk::reporter& report) override;
   bitnet_status upload(gpu::buffer& to, uint64_t offset, const void* data, uint64_t bytes,
                        const sdk::reporter& report) override;

@@ -157,7 +157,7 @@ class bench {
     for (const std::vector<uint32_t>& words : of.memory) {
       auto& buffer = memory.emplace_back();
       const uint64_t bytes = 4 * words.size();
-      if (bitnet_status s = on_.allocate(bytes, gpu::placement::device, buffer, report_);
+      if (bitnet_status s = on_.allocate(bytes, gpu::memory_place::device, buffer, report_);
           sdk::failed(s))
         return s;
       if (bitnet_status s = on_.upload(*buffer, 0, words.data(), bytes, report_); sdk::failed(s))

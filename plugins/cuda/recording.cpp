@@ -51,8 +51,9 @@ bitnet_status recording::copy_from_host(const sdk::reporter& report) {
   }
   gathered_ = std::make_unique<device_buffer>(context_, bytes);
   facts_ = std::make_unique<device_buffer>(context_, bytes);
-  if (bitnet_status s = gathered_->create(gpu::placement::host, report); sdk::failed(s)) return s;
-  if (bitnet_status s = facts_->create(gpu::placement::device, report); sdk::failed(s)) return s;
+  if (bitnet_status s = gathered_->create(gpu::memory_place::host, report); sdk::failed(s))
+    return s;
+  if (bitnet_status s = facts_->create(gpu::memory_place::device, report); sdk::failed(s)) return s;
   if (bitnet_status s = add_copy(gathered_->address(), facts_->address(), bytes, report);
       sdk::failed(s))
     return s;

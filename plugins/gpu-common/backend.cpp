@@ -174,7 +174,7 @@ class device_object {
                          static_cast<unsigned long long>(most));
     out = std::make_unique<step_buffer>(open_);
     out->bytes = request.bytes;
-    return open_.pool.take(request.bytes, placement::host, out->memory, report);
+    return open_.pool.take(request.bytes, memory_place::host, out->memory, report);
   }
   bitnet_status plan(const bitnet_tensor_desc* desc, bitnet_weight_plan& out,
                      const reporter& report) const {

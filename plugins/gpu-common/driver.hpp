@@ -69,7 +69,7 @@ class buffer {
   virtual void* mapped() const noexcept = 0;
 };
 
-enum class placement : uint8_t {
+enum class memory_place : uint8_t {
   device,  // fast for the device
   host,    // seen by both
 };
@@ -136,7 +136,7 @@ class device {
     return BITNET_OK;
   }
 
-  virtual bitnet_status allocate(uint64_t bytes, placement where, std::unique_ptr<buffer>& out,
+  virtual bitnet_status allocate(uint64_t bytes, memory_place where, std::unique_ptr<buffer>& out,
                                  const sdk::reporter& report) = 0;
   // These two are done when they return. Offsets and sizes are multiples of 4; no submission that
   // uses the same bytes is running.

@@ -62,7 +62,7 @@ bitnet_status kv_pool::create(const bitnet_kv_config* config, uint32_t kv_dtypes
   for (uint64_t i = 0; i < sizes.size(); ++i) {
     held_.add(sizes[i]);
     if (bitnet_status s =
-            device_.driver->allocate(sizes[i], placement::device, buffers_[i], report);
+            device_.driver->allocate(sizes[i], memory_place::device, buffers_[i], report);
         failed(s))
       return s;
   }
@@ -159,7 +159,7 @@ bitnet_status kv_pool::write_out(running& queue, const uint32_t* blocks, uint32_
   const range here(device_.watcher, "export KV of ", n, " blocks, ", bytes, " bytes");
   lease staging;
   if (bitnet_status s =
-          device_.pool.take(bytes_of(blocks, n) + 4, placement::host, staging, report);
+          device_.pool.take(bytes_of(blocks, n) + 4, memory_place::host, staging, report);
       failed(s))
     return s;
   const std::vector<command> commands = moves(blocks, n, *staging.get(), direction::out);
@@ -182,7 +182,7 @@ bitnet_status kv_pool::read_in(running& queue, const uint32_t* blocks, uint32_t 
   const range here(device_.watcher, "import KV of ", n, " blocks, ", bytes, " bytes");
   lease staging;
   if (bitnet_status s =
-          device_.pool.take(bytes_of(blocks, n) + 4, placement::host, staging, report);
+          device_.pool.take(bytes_of(blocks, n) + 4, memory_place::host, staging, report);
       failed(s))
     return s;
   auto* to = static_cast<uint8_t*>(staging.get()->mapped());

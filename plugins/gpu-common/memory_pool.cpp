@@ -16,7 +16,7 @@ memory_pool::~memory_pool() {
                 std::to_string(used_bytes_) + " bytes were never given back");
 }
 
-bitnet_status memory_pool::take(uint64_t bytes, placement where, lease& out,
+bitnet_status memory_pool::take(uint64_t bytes, memory_place where, lease& out,
                                 const sdk::reporter& report) {
   const auto too_much = [&] {
     return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
@@ -75,7 +75,7 @@ bitnet_status memory_pool::take(uint64_t bytes, placement where, lease& out,
   return BITNET_OK;
 }
 
-void memory_pool::give(std::unique_ptr<buffer> memory, placement where) noexcept {
+void memory_pool::give(std::unique_ptr<buffer> memory, memory_place where) noexcept {
   const std::scoped_lock lock(lock_);
   const uint64_t bytes = memory->size(), now = services_.now_ns();
   used_bytes_ -= bytes;

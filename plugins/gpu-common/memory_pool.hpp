@@ -36,7 +36,7 @@ class memory_pool;
 class lease {
  public:
   lease() = default;
-  lease(memory_pool& from, std::unique_ptr<buffer> memory, placement where) noexcept
+  lease(memory_pool& from, std::unique_ptr<buffer> memory, memory_place where) noexcept
       : from_(&from), memory_(std::move(memory)), where_(where) {}
   lease(lease&&) noexcept = default;
   lease& operator=(lease&& other) noexcept {
@@ -53,7 +53,7 @@ class lease {
  private:
   memory_pool* from_ = nullptr;
   std::unique_ptr<buffer> memory_;
-  placement where_{};
+  memory_place where_{};
 };
 
 class memory_pool {
@@ -69,18 +69,18 @@ class memory_pool {
 
   // Memory for the host is zeroed. BITNET_OUT_OF_DEVICE_MEMORY past max_pool_size;
   // throws sdk::over_budget when nothing that is cached can make room.
-  bitnet_status take(uint64_t bytes, placement where, lease& out, const sdk::reporter& report);
+  bitnet_status take(uint64_t bytes, memory_place where, lease& out, const sdk::reporter& report);
   memory_stats stats() const;
 
  private:
   friend class lease;
   struct cached {
     std::unique_ptr<buffer> memory;
-    placement where;
+    memory_place where;
     uint64_t since_ns;
   };
 
-  void give(std::unique_ptr<buffer> memory, placement where) noexcept;
+  void give(std::unique_ptr<buffer> memory, memory_place where) noexcept;
   void expire(uint64_t now_ns);
   void free_oldest();
   void borrow(uint64_t bytes);

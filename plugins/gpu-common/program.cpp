@@ -184,16 +184,16 @@ steps_on::~steps_on() {
 
 bitnet_status steps_on::place(const std::vector<bitnet_bound>& named, const sdk::reporter& report) {
   std::vector<sdk::lifetime> lives = of_.lifetimes(of_.limits_.max_tokens, of_.limits_.max_outputs);
-  if (bitnet_status s = device_.pool.take(sdk::place(lives), placement::device, arena_, report);
+  if (bitnet_status s = device_.pool.take(sdk::place(lives), memory_place::device, arena_, report);
       failed(s))
     return s;
-  if (bitnet_status s = device_.pool.take(header_bytes, placement::host, header_, report);
+  if (bitnet_status s = device_.pool.take(header_bytes, memory_place::host, header_, report);
       failed(s))
     return s;
   for (const turn_table& t : of_.plan_.turns) {
     lease made;
     if (bitnet_status s = device_.pool.take(of_.turn_bytes(t, of_.limits_.max_tokens),
-                                            placement::host, made, report);
+                                            memory_place::host, made, report);
         failed(s))
       return s;
     turns_.push_back(std::move(made));

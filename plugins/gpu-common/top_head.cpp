@@ -51,7 +51,7 @@ bitnet_status head_copy::allocate(uint64_t bytes, const sdk::reporter& report) {
     return BITNET_OUT_OF_DEVICE_MEMORY;
   }
   const std::scoped_lock lock(device_.lock);
-  return device_.driver->allocate(bytes, placement::device, memory_, report);
+  return device_.driver->allocate(bytes, memory_place::device, memory_, report);
 }
 
 bitnet_status head_copy::make(const device_weight& w, bool& there, const sdk::reporter& report) {
@@ -123,7 +123,7 @@ bitnet_status head_scratch::take(opened& device, const device_weight& w, uint32_
   const uint64_t third = second + device.align(bounds);
   bitnet_status s = BITNET_OUT_OF_DEVICE_MEMORY;
   try {
-    s = device.pool.take(third + found, placement::device, memory_, report);
+    s = device.pool.take(third + found, memory_place::device, memory_, report);
   } catch (const sdk::over_budget&) {
     s = BITNET_OUT_OF_DEVICE_MEMORY;
   }

@@ -125,7 +125,7 @@ bitnet_status weight_set::place(bool allocate, const sdk::reporter& report) {
   for (uint64_t i = 0; i < sizes.size(); ++i) {
     held_.add(sizes[i]);
     if (bitnet_status s =
-            device_.driver->allocate(sizes[i], placement::device, buffers_[i], report);
+            device_.driver->allocate(sizes[i], memory_place::device, buffers_[i], report);
         failed(s))
       return s;
   }

@@ -134,7 +134,7 @@ device_buffer::~device_buffer() {
   context_.cl.clReleaseMemObject(handle_);
 }
 
-bitnet_status device_buffer::create(gpu::placement where, const sdk::reporter& report) {
+bitnet_status device_buffer::create(gpu::memory_place where, const sdk::reporter& report) {
   const library& cl = context_.cl;
   if (bytes_ > context_.facts.info.max_allocation_bytes)
     return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
@@ -144,7 +144,7 @@ bitnet_status device_buffer::create(gpu::placement where, const sdk::reporter& r
                        static_cast<unsigned long long>(context_.facts.info.max_allocation_bytes));
   const uint64_t bytes = std::max<uint64_t>((bytes_ + 3) / 4 * 4, 4);
   cl_int status = CL_SUCCESS;
-  if (where == gpu::placement::host) {
+  if (where == gpu::memory_place::host) {
     host_ = sdk::memory((bytes + page_bytes - 1) / page_bytes * page_bytes + page_bytes);
     handle_ = cl.clCreateBuffer(context_.handle, CL_MEM_READ_WRITE | CL_MEM_USE_HOST_PTR, bytes,
                                 host_.data(), &status);
@@ -187,7 +187,7 @@ bitnet_status device::status(bitnet_device_status& out, const sdk::reporter&) co
   return BITNET_OK;
 }
 
-bitnet_status device::allocate(uint64_t bytes, gpu::placement where,
+bitnet_status device::allocate(uint64_t bytes, gpu::memory_place where,
                                std::unique_ptr<gpu::buffer>& out, const sdk::reporter& report) {
   auto made = std::make_unique<device_buffer>(context_, std::max<uint64_t>(bytes, 4));
   if (bitnet_status s = made->create(where, report); sdk::failed(s)) return s;

@@ -45,7 +45,7 @@ class device_buffer final : public gpu::buffer {
  public:
   device_buffer(const context& c, uint64_t bytes) : context_(c), bytes_(bytes) {}
   ~device_buffer() override;
-  bitnet_status create(gpu::placement where, const sdk::reporter& report);
+  bitnet_status create(gpu::memory_place where, const sdk::reporter& report);
 
   uint64_t size() const noexcept override { return bytes_; }
   void* mapped() const noexcept override { return host_.data(); }
@@ -58,7 +58,7 @@ class device_buffer final : public gpu::buffer {
  private:
   const context& context_;
   uint64_t bytes_;
-  sdk::memory host_;  // placement::host only; outlives handle_
+  sdk::memory host_;  // memory_place::host only; outlives handle_
   cl_mem handle_ = nullptr;
   bool is_mapped_ = false;
 };
@@ -72,7 +72,7 @@ class device final : public gpu::device {
 
   const gpu::facts& describe() const noexcept override { return common_; }
   bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const override;
-  bitnet_status allocate(uint64_t bytes, gpu::placement where, std::unique_ptr<gpu::buffer>& out,
+  bitnet_status allocate(uint64_t bytes, gpu::memory_place where, std::unique_ptr<gpu::buffer>& out,
                          const sdk::reporter& report) override;
   bitnet_status upload(gpu::buffer& to, uint64_t offset, const void* data, uint64_t bytes,
                        const sdk::reporter& report) override;

@@ -93,7 +93,7 @@ bitnet_status device::start(const sdk::reporter& report) {
                               "vkCreateFence", report);
       failed(s))
     return s;
-  return allocate(staging_bytes, gpu::placement::host, staging_, report);
+  return allocate(staging_bytes, gpu::memory_place::host, staging_, report);
 }
 
 bitnet_status device::status(bitnet_device_status& out, const sdk::reporter&) const {
@@ -101,7 +101,7 @@ bitnet_status device::status(bitnet_device_status& out, const sdk::reporter&) co
   return BITNET_OK;
 }
 
-bitnet_status device::allocate(uint64_t bytes, gpu::placement where,
+bitnet_status device::allocate(uint64_t bytes, gpu::memory_place where,
                                std::unique_ptr<gpu::buffer>& out, const sdk::reporter& report) {
   auto made = std::make_unique<memory>(*this);
   if (bitnet_status s = made->allocate((bytes + 3) / 4 * 4, where, report); failed(s)) return s;

@@ -10,7 +10,8 @@ memory::~memory() {
   vk.vkFreeMemory(device_.handle(), memory_, nullptr);  // unmaps it, too
 }
 
-bitnet_status memory::allocate(uint64_t bytes, gpu::placement where, const sdk::reporter& report) {
+bitnet_status memory::allocate(uint64_t bytes, gpu::memory_place where,
+                               const sdk::reporter& report) {
   const device_functions& vk = device_.vk();
   VkBufferCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_BUFFER_CREATE_INFO;
@@ -28,7 +29,7 @@ bitnet_status memory::allocate(uint64_t bytes, gpu::placement where, const sdk::
   vk.vkGetBufferMemoryRequirements(device_.handle(), buffer_, &needs);
   constexpr VkMemoryPropertyFlags seen =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
-  const bool host = where == gpu::placement::host;
+  const bool host = where == gpu::memory_place::host;
   // The host reads logits: cached if possible. Weights go to the device's own memory, but rather
   // elsewhere than nowhere.
   const bool taken =

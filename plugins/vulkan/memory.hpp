@@ -13,7 +13,7 @@ class memory final : public gpu::buffer {
   memory(const memory&) = delete;
   memory& operator=(const memory&) = delete;
 
-  bitnet_status allocate(uint64_t bytes, gpu::placement where, const sdk::reporter& report);
+  bitnet_status allocate(uint64_t bytes, gpu::memory_place where, const sdk::reporter& report);
 
   uint64_t size() const noexcept override { return bytes_; }
   void* mapped() const noexcept override { return mapped_; }

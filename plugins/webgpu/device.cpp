@@ -24,7 +24,7 @@ bitnet_status device::open(const sdk::reporter& report) {
                           adapter_.timestamps, report);
 }
 
-bitnet_status device::allocate(uint64_t bytes, gpu::placement where,
+bitnet_status device::allocate(uint64_t bytes, gpu::memory_place where,
                                std::unique_ptr<gpu::buffer>& out, const sdk::reporter& report) {
   const uint64_t whole = std::max<uint64_t>((bytes + 3) / 4 * 4, 4);
   if (whole > adapter_.most.maxBufferSize)
@@ -35,7 +35,7 @@ bitnet_status device::allocate(uint64_t bytes, gpu::placement where,
                        static_cast<unsigned long long>(adapter_.most.maxBufferSize));
   // The step header, which the host writes, is bound as a uniform.
   const flags usage = usage_storage | usage_copy_src | usage_copy_dst |
-                      (where == gpu::placement::host ? usage_uniform : 0);
+                      (where == gpu::memory_place::host ? usage_uniform : 0);
   auto made = std::make_unique<memory>(connection_);
   if (bitnet_status s = made->allocate(whole, where, usage, report); failed(s)) return s;
   out = std::move(made);
@@ -77,7 +77,7 @@ bitnet_status device::download(const gpu::buffer& from, uint64_t offset, void* d
   if (bytes == 0) return BITNET_OK;
   std::unique_ptr<gpu::buffer> staging;
   if (bitnet_status s =
-          allocate(std::min(bytes, download_bytes), gpu::placement::host, staging, report);
+          allocate(std::min(bytes, download_bytes), gpu::memory_place::host, staging, report);
       failed(s))
     return s;
   for (uint64_t done = 0; done < bytes;) {

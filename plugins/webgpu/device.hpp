@@ -16,7 +16,7 @@ class device final : public gpu::device {
   bitnet_status open(const sdk::reporter& report);
 
   const gpu::facts& describe() const noexcept override { return adapter_.about; }
-  bitnet_status allocate(uint64_t bytes, gpu::placement where, std::unique_ptr<gpu::buffer>& out,
+  bitnet_status allocate(uint64_t bytes, gpu::memory_place where, std::unique_ptr<gpu::buffer>& out,
                          const sdk::reporter& report) override;
   bitnet_status upload(gpu::buffer& to, uint64_t offset, const void* data, uint64_t bytes,
                        const sdk::reporter& report) override;

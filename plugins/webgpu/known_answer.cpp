@@ -69,7 +69,7 @@ bitnet_status check_answers(device& d, const sdk::reporter& report) {
   given.push_back(0x7fc00000u);  // no number
   std::unique_ptr<gpu::buffer> header, in, out;
   const auto make = [&](std::unique_ptr<gpu::buffer>& one, uint64_t words) {
-    return d.allocate(4 * words, gpu::placement::host, one, report);
+    return d.allocate(4 * words, gpu::memory_place::host, one, report);
   };
   if (bitnet_status s = make(header, 16); failed(s)) return s;
   if (bitnet_status s = make(in, given.size()); failed(s)) return s;

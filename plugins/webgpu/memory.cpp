@@ -41,13 +41,13 @@ memory::~memory() {
   device_.wgpu().BufferRelease(handle_);
 }
 
-bitnet_status memory::allocate(uint64_t bytes, gpu::placement where, flags usage,
+bitnet_status memory::allocate(uint64_t bytes, gpu::memory_place where, flags usage,
                                const sdk::reporter& report) {
   buffer_descriptor wanted;
   wanted.size = bytes;
   wanted.usage = usage;
   const std::scoped_lock held(device_.on.lock);
-  if (where == gpu::placement::host) copy_ = sdk::memory(bytes);
+  if (where == gpu::memory_place::host) copy_ = sdk::memory(bytes);
   const bitnet_status made = device_.checked(
       "wgpuDeviceCreateBuffer",
       [&] { handle_ = device_.wgpu().DeviceCreateBuffer(device_.device, &wanted); }, report);

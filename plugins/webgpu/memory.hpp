@@ -28,7 +28,7 @@ class memory final : public gpu::buffer {
   memory(const memory&) = delete;
   memory& operator=(const memory&) = delete;
 
-  bitnet_status allocate(uint64_t bytes, gpu::placement where, flags usage,
+  bitnet_status allocate(uint64_t bytes, gpu::memory_place where, flags usage,
                          const sdk::reporter& report);
 
   uint64_t size() const noexcept override { return bytes_; }

@@ -140,7 +140,7 @@ bitnet_status recording::make_buffers(uint32_t commands, uint32_t slot, bool tim
   const auto make = [&](std::unique_ptr<memory>& out, uint64_t bytes, flags usage) {
     if (bytes == 0) return BITNET_OK;
     out = std::make_unique<memory>(device_);
-    return out->allocate(bytes, gpu::placement::device, usage, report);
+    return out->allocate(bytes, gpu::memory_place::device, usage, report);
   };
   if (bitnet_status s = make(params_, uint64_t{slot} * commands, usage_uniform | usage_copy_dst);
       failed(s))
@@ -206,7 +206,7 @@ bitnet_status recording::make(std::span<const gpu::command> commands, bool timed
   const uint64_t staged = returned_bytes_ + (ticks_ ? ticks_->size() : 0);
   if (staged == 0) return BITNET_OK;
   staging_ = std::make_unique<memory>(device_);
-  return staging_->allocate(staged, gpu::placement::device, usage_map_read | usage_copy_dst,
+  return staging_->allocate(staged, gpu::memory_place::device, usage_map_read | usage_copy_dst,
                             report);
 }
 

@@ -329,7 +329,7 @@ void attention_row(benchmark::State& state, const isa_form& isa, uint32_t dtype)
   c.ints[3] = head_dim;
   c.floats[0] = 0.088f;  // 1 / sqrt(128)
   c.step = &step;
-  c.engine = &isa;
+  c.author_data = &isa;
   for (auto _ : state) {
     cpu::attention(isa, c, 0, heads, scores.data());
     benchmark::DoNotOptimize(y.data());

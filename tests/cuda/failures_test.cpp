@@ -60,10 +60,10 @@ class round {
     bitnet_device_status told{};
     if (bitnet_status s = device->status(told, report_)) return s;
     std::unique_ptr<gpu::buffer> header, x, y, z;
-    if (bitnet_status s = device->allocate(64, gpu::placement::host, header, report_)) return s;
-    if (bitnet_status s = device->allocate(64, gpu::placement::device, x, report_)) return s;
-    if (bitnet_status s = device->allocate(64, gpu::placement::device, y, report_)) return s;
-    if (bitnet_status s = device->allocate(64, gpu::placement::device, z, report_)) return s;
+    if (bitnet_status s = device->allocate(64, gpu::memory_place::host, header, report_)) return s;
+    if (bitnet_status s = device->allocate(64, gpu::memory_place::device, x, report_)) return s;
+    if (bitnet_status s = device->allocate(64, gpu::memory_place::device, y, report_)) return s;
+    if (bitnet_status s = device->allocate(64, gpu::memory_place::device, z, report_)) return s;
     const uint32_t rows[4] = {1, 0, 0, 0};
     const float values[16] = {-1, 2, 4};
     if (bitnet_status s = device->upload(*header, 0, rows, sizeof rows, report_)) return s;
@@ -95,7 +95,8 @@ class round {
     std::iota(words.begin(), words.end(), 7u);
     const uint64_t bytes = 4 * words.size();
     std::unique_ptr<gpu::buffer> memory;
-    if (bitnet_status s = device.allocate(bytes, gpu::placement::device, memory, report_)) return s;
+    if (bitnet_status s = device.allocate(bytes, gpu::memory_place::device, memory, report_))
+      return s;
     if (bitnet_status s = device.upload(*memory, 0, words.data(), bytes, report_)) return s;
     if (bitnet_status s = device.download(*memory, 0, arrived.data(), bytes, report_)) return s;
     arrived_ = arrived == words;

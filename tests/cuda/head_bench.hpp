@@ -38,7 +38,7 @@ class head_bench {
     error_.struct_size = sizeof error_;
     const uint64_t row = gpu::row_words(of.format, of.k), stride = gpu::i8_row_words(of.k);
     const auto add = [&](std::unique_ptr<gpu::buffer>& to, uint64_t words) {
-      must(device_.allocate(4 * (words + guard), gpu::placement::device, to, report_));
+      must(device_.allocate(4 * (words + guard), gpu::memory_place::device, to, report_));
       const std::vector<uint32_t> unset(words + guard, canary);
       must(device_.upload(*to, 0, unset.data(), 4 * unset.size(), report_));
     };

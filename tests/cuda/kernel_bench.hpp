@@ -42,7 +42,7 @@ class kernel_bench {
     std::vector<uint8_t> words(bytes);
     std::memcpy(words.data(), values.data(), values.size() * sizeof(T));
     auto& made = buffers_.emplace_back();
-    must(device_->allocate(bytes, gpu::placement::device, made, report_));
+    must(device_->allocate(bytes, gpu::memory_place::device, made, report_));
     must(device_->upload(*made, 0, words.data(), bytes, report_));
     return {made.get(), 0, bytes};
   }

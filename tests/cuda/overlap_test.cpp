@@ -39,8 +39,8 @@ class squares {
     if (!platform_) throw std::runtime_error(message_);
     must(platform_->open(0, device_, report_));
     must(device_->make_queue(queue_, report_));
-    for (auto& b : memory_) must(device_->allocate(bytes, gpu::placement::device, b, report_));
-    must(device_->allocate(bytes, gpu::placement::host, header_, report_));
+    for (auto& b : memory_) must(device_->allocate(bytes, gpu::memory_place::device, b, report_));
+    must(device_->allocate(bytes, gpu::memory_place::host, header_, report_));
     const uint32_t rows[] = {1};
     must(device_->upload(*header_, 0, rows, sizeof rows, report_));
     const gpu::kernel_spec spec{gpu::kernel_id::elementwise,

@@ -122,7 +122,7 @@ std::string uploads(const char* settings, const std::vector<uint64_t>& sizes) {
       std::vector<uint32_t> words(bytes / 4 + 2), arrived(words.size());
       std::iota(words.begin() + 1, words.end() - 1, static_cast<uint32_t>(bytes));
       std::unique_ptr<gpu::buffer> memory;
-      must(device->allocate(bytes + 8, gpu::placement::device, memory, report));
+      must(device->allocate(bytes + 8, gpu::memory_place::device, memory, report));
       const uint64_t before = calls();
       must(device->upload(*memory, 4, words.data() + 1, bytes, report));
       out += std::to_string(calls() - before) + " ";

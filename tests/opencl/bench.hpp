@@ -109,7 +109,7 @@ class bench {
       memory.insert(memory.end(), a->words.begin(), a->words.end());
       memory.insert(memory.end(), guard, 0xa5a5a5a5u);
       auto& buffer = buffers.emplace_back();
-      must(device_->allocate(memory.size() * 4, gpu::placement::device, buffer, report_));
+      must(device_->allocate(memory.size() * 4, gpu::memory_place::device, buffer, report_));
       must(device_->upload(*buffer, 0, memory.data(), memory.size() * 4, report_));
       c.bindings.push_back({buffer.get(), guard * 4, a->words.size() * 4});
     }

@@ -53,10 +53,10 @@ class described_device final : public gpu::device {
   described_device(const gpu::facts& about, notes& to) : about_(about), notes_(to) {}
   const gpu::facts& describe() const noexcept override { return about_; }
 
-  bitnet_status allocate(uint64_t bytes, gpu::placement where, std::unique_ptr<gpu::buffer>& out,
+  bitnet_status allocate(uint64_t bytes, gpu::memory_place where, std::unique_ptr<gpu::buffer>& out,
                          const sdk::reporter&) override {
     EXPECT_LE(bytes, about_.max_allocation_bytes);
-    out = std::make_unique<memory>(notes_.sizes.size(), bytes, where == gpu::placement::host);
+    out = std::make_unique<memory>(notes_.sizes.size(), bytes, where == gpu::memory_place::host);
     notes_.sizes.push_back(bytes);
     return BITNET_OK;
   }

@@ -170,7 +170,7 @@ bool copies = false;  // of rows, as soon as may be
 
 void describe(const bitnet_open_request&, sdk::definition& d) {
   d.name = "noting";
-  d.engine = &noting;
+  d.author_data = &noting;
   if (copies) d.copies_rows = [](uint64_t) { return true; };
   if (copies) d.copies_code = cpu::fives_code(noting);
   d.device = cpu::describe_device(noting, noting);

@@ -17,8 +17,8 @@ namespace bitnet::gpu {
 namespace {
 
 struct counted final : buffer {
-  counted(uint64_t bytes, placement where, int& alive)
-      : memory(bytes, 0), host(where == placement::host), living(alive) {
+  counted(uint64_t bytes, memory_place where, int& alive)
+      : memory(bytes, 0), host(where == memory_place::host), living(alive) {
     ++living;
   }
   ~counted() override { --living; }
@@ -31,7 +31,7 @@ struct counted final : buffer {
 
 struct counting_device : device {
   const facts& describe() const noexcept override { return about; }
-  bitnet_status allocate(uint64_t bytes, placement where, std::unique_ptr<buffer>& out,
+  bitnet_status allocate(uint64_t bytes, memory_place where, std::unique_ptr<buffer>& out,
                          const sdk::reporter& report) override {
     if (full) return report.fail(BITNET_OUT_OF_DEVICE_MEMORY, "full");
     out = std::make_unique<counted>(bytes, where, alive);
@@ -74,7 +74,7 @@ class pool : public testing::Test {
     table_.cancelled = [](void*, uint64_t) { return 0u; };
     table_.now_ns = [](void* self) { return static_cast<pool*>(self)->now_; };
   }
-  lease take(memory_pool& from, uint64_t bytes, placement where = placement::device) {
+  lease take(memory_pool& from, uint64_t bytes, memory_place where = memory_place::device) {
     lease out;
     EXPECT_EQ(from.take(bytes, where, out, report_), BITNET_OK);
     return out;
@@ -151,7 +151,7 @@ TEST_F(pool, the_same_size_and_place_comes_from_the_cache) {
     first = a.get();
   }
   EXPECT_EQ(driver_.alive, 1);
-  const lease again = take(p, 100), other_place = take(p, 100, placement::host),
+  const lease again = take(p, 100), other_place = take(p, 100, memory_place::host),
               other_size = take(p, 104);
   EXPECT_EQ(again.get(), first);
   const memory_stats s = p.stats();
@@ -165,10 +165,10 @@ TEST_F(pool, the_same_size_and_place_comes_from_the_cache) {
 TEST_F(pool, memory_for_the_host_is_zeroed_again) {
   memory_pool p(driver_, lock_, host_, lent_, {});
   {
-    const lease a = take(p, 8, placement::host);
+    const lease a = take(p, 8, memory_place::host);
     static_cast<uint8_t*>(a.get()->mapped())[3] = 7;
   }
-  EXPECT_EQ(static_cast<uint8_t*>(take(p, 8, placement::host).get()->mapped())[3], 0);
+  EXPECT_EQ(static_cast<uint8_t*>(take(p, 8, memory_place::host).get()->mapped())[3], 0);
 }
 
 TEST_F(pool, what_is_not_used_for_the_interval_is_freed) {
@@ -194,7 +194,7 @@ TEST_F(pool, the_size_is_a_hard_limit) {
   memory_pool p(driver_, lock_, host_, lent_, {.max_pool_size = 1000});
   std::optional<lease> a = take(p, 600);
   lease b;
-  EXPECT_EQ(p.take(500, placement::device, b, report_), BITNET_OUT_OF_DEVICE_MEMORY);
+  EXPECT_EQ(p.take(500, memory_place::device, b, report_), BITNET_OUT_OF_DEVICE_MEMORY);
   a.reset();
   EXPECT_EQ(driver_.alive, 1) << "cached";
   b = take(p, 500);  // the cached one makes room
@@ -207,7 +207,7 @@ TEST_F(pool, what_the_device_may_hold_is_shared_with_weights) {
   lent.take(300);  // weights
   std::optional<lease> a = take(p, 600);
   lease b;
-  EXPECT_THROW(p.take(200, placement::device, b, report_), sdk::over_budget);
+  EXPECT_THROW(p.take(200, memory_place::device, b, report_), sdk::over_budget);
   EXPECT_EQ(lent.used(), 900u);
   a.reset();
   b = take(p, 200);  // the cached one makes room
@@ -215,7 +215,7 @@ TEST_F(pool, what_the_device_may_hold_is_shared_with_weights) {
   EXPECT_EQ(lent.used(), 500u);
   driver_.full = true;
   lease c;
-  EXPECT_EQ(p.take(100, placement::device, c, report_), BITNET_OUT_OF_DEVICE_MEMORY);
+  EXPECT_EQ(p.take(100, memory_place::device, c, report_), BITNET_OUT_OF_DEVICE_MEMORY);
   EXPECT_EQ(lent.used(), 500u);
 }
 
@@ -287,7 +287,7 @@ TEST_F(pool, a_driver_without_memory_is_said_and_counted_as_nothing) {
   memory_pool p(driver_, lock_, host_, lent_, {});
   driver_.full = true;
   lease a;
-  EXPECT_EQ(p.take(100, placement::device, a, report_), BITNET_OUT_OF_DEVICE_MEMORY);
+  EXPECT_EQ(p.take(100, memory_place::device, a, report_), BITNET_OUT_OF_DEVICE_MEMORY);
   EXPECT_FALSE(a);
   driver_.full = false;
   EXPECT_EQ(p.stats().current_bytes, 0u);

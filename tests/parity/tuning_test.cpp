@@ -137,12 +137,12 @@ TEST_F(tuned, a_cancelled_measurement_changes_nothing) {
   services.cancelled = [](void*, uint64_t) { return uint32_t{++questions > 1}; };
   sdk::definition author;
   author.tuning = {cpu::describe_tuning,
-                   [](const void* engine, const sdk::host& host, uint64_t ns, uint64_t token) {
-                     return cpu::measure_tuning(*static_cast<const cpu::isa_form*>(engine), host,
-                                                ns, token);
+                   [](const void* author_data, const sdk::host& host, uint64_t ns, uint64_t token) {
+                     return cpu::measure_tuning(*static_cast<const cpu::isa_form*>(author_data),
+                                                host, ns, token);
                    },
                    cpu::adopt_tuning, nullptr};
-  author.engine = all_forms().front();
+  author.author_data = all_forms().front();
   const sdk::host host(&services);
   sdk::interpreter::device device(author, host, 0);
   bitnet_error err{};

@@ -17,7 +17,7 @@ namespace bitnet::webgpu {
 namespace {
 
 using gpu::kernel_id;
-using gpu::placement;
+using gpu::memory_place;
 
 uint32_t bits(float value) {
   return std::bit_cast<uint32_t>(value);
@@ -54,7 +54,7 @@ class webgpu_device : public testing::Test {
     EXPECT_EQ(out->open(report_), BITNET_OK) << error_.message;
     return out;
   }
-  std::unique_ptr<gpu::buffer> memory_of_words(device& d, placement where,
+  std::unique_ptr<gpu::buffer> memory_of_words(device& d, memory_place where,
                                                const std::vector<uint32_t>& words) {
     std::unique_ptr<gpu::buffer> out;
     must(d.allocate(4 * words.size(), where, out, report_));
@@ -154,18 +154,18 @@ TEST_F(webgpu_device, one_with_too_few_storage_buffers_is_refused_by_the_limit) 
 TEST_F(webgpu_device, a_buffer_that_is_too_large_is_refused_by_the_limit) {
   const auto d = open(adapters_[0]);
   std::unique_ptr<gpu::buffer> out;
-  EXPECT_EQ(d->allocate(adapters_[0].most.maxBufferSize + 4, placement::device, out, report_),
+  EXPECT_EQ(d->allocate(adapters_[0].most.maxBufferSize + 4, memory_place::device, out, report_),
             BITNET_OUT_OF_DEVICE_MEMORY);
   EXPECT_NE(std::strstr(error_.message, "maxBufferSize"), nullptr) << error_.message;
 }
 
 TEST_F(webgpu_device, memory_starts_as_zeros_and_keeps_what_is_uploaded) {
   const auto d = open(adapters_[0]);
-  for (const placement where : {placement::device, placement::host}) {
+  for (const memory_place where : {memory_place::device, memory_place::host}) {
     std::unique_ptr<gpu::buffer> memory;
     must(d->allocate(4 * 1000, where, memory, report_));
     EXPECT_EQ(words_of(*d, *memory), std::vector<uint32_t>(1000));
-    EXPECT_EQ(memory->mapped() != nullptr, where == placement::host);
+    EXPECT_EQ(memory->mapped() != nullptr, where == memory_place::host);
     std::vector<uint32_t> words(1000);
     std::iota(words.begin(), words.end(), 1u);
     must(d->upload(*memory, 4 * 100, words.data(), 4 * 500, report_));
@@ -182,7 +182,7 @@ TEST_F(webgpu_device, copies_within_a_buffer) {
   const auto d = open(adapters_[0]);
   std::vector<uint32_t> words(64);
   std::iota(words.begin(), words.end(), 0u);
-  const auto memory = memory_of_words(*d, placement::device, words);
+  const auto memory = memory_of_words(*d, memory_place::device, words);
   gpu::command copy;
   copy.bindings = {{memory.get(), 0, memory->size()}, {memory.get(), 0, memory->size()}};
   copy.copies = {{0, 128, 16}, {32, 64, 8}};
@@ -215,8 +215,8 @@ TEST_F(webgpu_device, host_memory_travels_with_submissions) {
   const auto d = open(adapters_[0]);
   constexpr uint32_t n = 64;  // words of a part
   std::unique_ptr<gpu::buffer> header, memory;
-  must(d->allocate(64, placement::host, header, report_));
-  must(d->allocate(4 * n * 4, placement::host, memory, report_));
+  must(d->allocate(64, memory_place::host, header, report_));
+  must(d->allocate(4 * n * 4, memory_place::host, memory, report_));
   static_cast<uint32_t*>(header->mapped())[0] = 1;
   auto* const words = static_cast<uint32_t*>(memory->mapped());
   std::fill(words, words + n, bits(1));
@@ -258,9 +258,9 @@ TEST_F(webgpu_device, one_memory_bound_twice) {
   const auto d = open(adapters_[0]);
   constexpr uint32_t n = 16;
   const auto header =
-      memory_of_words(*d, placement::host, {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
-  const auto a = memory_of_words(*d, placement::device, std::vector<uint32_t>(n, bits(1.5f)));
-  const auto y = memory_of_words(*d, placement::device, std::vector<uint32_t>(n));
+      memory_of_words(*d, memory_place::host, {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+  const auto a = memory_of_words(*d, memory_place::device, std::vector<uint32_t>(n, bits(1.5f)));
+  const auto y = memory_of_words(*d, memory_place::device, std::vector<uint32_t>(n));
   std::unique_ptr<gpu::kernel> add;
   must(d->make_kernel({kernel_id::elementwise, {8, 9}}, add, report_));
   const gpu::command one =
@@ -284,16 +284,16 @@ TEST_F(webgpu_device, sums_that_f16_could_not_hold) {
   const auto d = open(adapters_[0]);
   constexpr uint32_t k = 64, m = 3;
   const auto header =
-      memory_of_words(*d, placement::host, {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
+      memory_of_words(*d, memory_place::host, {1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0});
   std::vector<uint32_t> x(k), w(m * k / 2);
   for (uint32_t i = 0; i < k; ++i) x[i] = bits(70000.0f + static_cast<float>(i));
   const auto half = [](float v) { return static_cast<uint32_t>(sdk::f32_to_f16(v)); };
   const float rows[m] = {65504.0f, -2.0f, 0x1p-24f};
   for (uint32_t r = 0; r < m; ++r)
     for (uint32_t i = 0; i < k / 2; ++i) w[r * k / 2 + i] = half(rows[r]) | half(rows[r]) << 16;
-  const auto in = memory_of_words(*d, placement::device, x);
-  const auto matrix = memory_of_words(*d, placement::device, w);
-  const auto y = memory_of_words(*d, placement::device, std::vector<uint32_t>(m));
+  const auto in = memory_of_words(*d, memory_place::device, x);
+  const auto matrix = memory_of_words(*d, memory_place::device, w);
+  const auto y = memory_of_words(*d, memory_place::device, std::vector<uint32_t>(m));
   std::unique_ptr<gpu::kernel> product;
   must(d->make_kernel({kernel_id::linear_dense, {8, 1, 1, BITNET_FORMAT_F16}}, product, report_));
   gpu::command run;

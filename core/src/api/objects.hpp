@@ -32,8 +32,8 @@
 #include "select/selection.hpp"
 #include "sequence/embedding.hpp"
 #include "sequence/session.hpp"
-#include "threads/placement.hpp"
 #include "threads/pool.hpp"
+#include "threads/worker_places.hpp"
 #include "trial/trial.hpp"
 
 namespace bitnet::api {

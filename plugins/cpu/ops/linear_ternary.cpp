@@ -297,9 +297,9 @@ sdk::copy_code fives_code(const isa_form& isa) {
             const bool gains = has_one_scale(w) && w.k % 64 == 0 && 10 * bytes <= 9 * w.row_bytes;
             return gains && current_tuning().fives ? bytes : 0;
           },
-          [](const sdk::weight& w, const void* engine, uint64_t first, uint64_t last,
+          [](const sdk::weight& w, const void* author_data, uint64_t first, uint64_t last,
              uint8_t* out) noexcept {
-            const auto& form = *static_cast<const isa_form*>(engine);
+            const auto& form = *static_cast<const isa_form*>(author_data);
             return form.fives.code({w.row(first), w.row_bytes, out, w.k, last - first});
           }};
 }

@@ -69,7 +69,7 @@ inline bitnet_status tuning_measure(bitnet_device* device, uint64_t budget_ns,
     if (d.services().cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
     const std::string before = tuned.describe();
     const std::string doubt =
-        tuned.measure(d.author().engine, d.services(), budget_ns, cancel_token);
+        tuned.measure(d.author().author_data, d.services(), budget_ns, cancel_token);
     if (d.services().cancelled(cancel_token)) {
       tuned.adopt(before);
       return report.fail(BITNET_CANCELLED, "cancelled");

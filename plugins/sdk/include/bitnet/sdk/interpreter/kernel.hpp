@@ -75,8 +75,8 @@ struct call {
   int32_t ints[8];
   float floats[4];
   const step_view* step;
-  const void* engine;  // definition::engine
-  void* prepared;      // what top_form::prepare kept, or nullptr; its run finds w->packed made
+  const void* author_data;  // definition::author_data
+  void* prepared;           // what top_form::prepare kept, or nullptr; its run finds w->packed made
 
   template <class T>
   const T* input(int i) const noexcept {
@@ -295,7 +295,7 @@ struct packing {
   uint64_t (*bytes)(const weight&) = nullptr;  // 0: not this weight
   // Rows [first, last) into the whole form, which is zero before; `first` is a multiple of
   // row_grain, and so is `last` except at the end.
-  void (*pack)(const weight&, const void* engine, uint64_t first, uint64_t last,
+  void (*pack)(const weight&, const void* author_data, uint64_t first, uint64_t last,
                uint8_t* out) noexcept = nullptr;
   bool drops_rows = false;  // of a kernel only: the rows are given back once they are packed
   uint64_t row_grain = 1;
@@ -361,7 +361,7 @@ struct tunable {
   std::string (*describe)() = nullptr;  // nullptr: there are none
   // Says why its measurement is unreliable, "" if it is not. Ends early when it is cancelled:
   // `adopt` then gets what `describe` gave before.
-  std::string (*measure)(const void* engine, const host& services, uint64_t budget_ns,
+  std::string (*measure)(const void* author_data, const host& services, uint64_t budget_ns,
                          uint64_t cancel_token) = nullptr;
   bool (*adopt)(std::string_view settings) = nullptr;  // false: it cannot read them
   bool (*due)() = nullptr;  // what was adopted should be measured again; nullptr: never
@@ -396,7 +396,7 @@ struct definition {
   // Bytes that share::scratch has at least, in programs that multiply by weights: for what is too
   // much for the stack of a thread.
   uint64_t worker_room_bytes = 0;
-  const void* engine = nullptr;  // for the author: arrives in every call; outlives the backend
+  const void* author_data = nullptr;  // for the author: arrives in every call; outlives the backend
   // Fills what it knows of bitnet_device_status and names it in `known`; from any thread. It is
   // called once as a device is opened, for what is counted from one call to the next. Empty: the
   // backend has no device_status.

@@ -418,7 +418,7 @@ class program {
     std::copy(std::begin(op.ints), std::end(op.ints), c.ints);
     std::copy(std::begin(op.floats), std::end(op.floats), c.floats);
     c.step = &step_;
-    c.engine = author_.engine;
+    c.author_data = author_.author_data;
     calls_.push_back(c);
     call_ops_.push_back(op);
     row_values_.push_back(shape);

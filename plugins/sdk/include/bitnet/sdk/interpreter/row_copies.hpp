@@ -65,7 +65,7 @@ struct copy_code {
   // Of a row; 0: not these, which are copied as they are.
   uint64_t (*row_bytes)(const weight&) = nullptr;
   // Rows [first, last), one after the other. False: the code cannot say them, and there is no copy.
-  bool (*write)(const weight&, const void* engine, uint64_t first, uint64_t last,
+  bool (*write)(const weight&, const void* author_data, uint64_t first, uint64_t last,
                 uint8_t* out) noexcept = nullptr;
 };
 
@@ -83,12 +83,12 @@ class row_copy {
         row_bytes_(row_bytes),
         runs_((rows + run - 1) / run),
         taken_(new std::atomic<bool>[runs_]()) {}
-  // `w` outlives it, and so does the author's engine.
-  row_copy(copy_room& room, const weight& w, const copy_code& code, const void* engine)
+  // `w` outlives it, and so does the author's data.
+  row_copy(copy_room& room, const weight& w, const copy_code& code, const void* author_data)
       : row_copy(room, w.m, code.row_bytes(w)) {
     coded_ = &w;
     write_ = code.write;
-    engine_ = engine;
+    author_data_ = author_data;
   }
 
   // Whether its rows are in a code, not those of the caller.
@@ -126,7 +126,7 @@ class row_copy {
 
  private:
   bool copy(const uint8_t* from, uint64_t first, uint64_t last, uint8_t* to) const noexcept {
-    if (coded_) return write_(*coded_, engine_, first, last, to);
+    if (coded_) return write_(*coded_, author_data_, first, last, to);
     std::memcpy(to, from + first * row_bytes_, (last - first) * row_bytes_);
     return true;
   }
@@ -138,7 +138,7 @@ class row_copy {
   std::atomic<const uint8_t*> data_{nullptr};
   const weight* coded_ = nullptr;
   decltype(copy_code::write) write_ = nullptr;
-  const void* engine_ = nullptr;
+  const void* author_data_ = nullptr;
   std::atomic<bool> refused_{false};
   std::atomic<uint64_t> spared_{0};  // bytes
 };

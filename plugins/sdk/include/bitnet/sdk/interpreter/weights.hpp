@@ -89,7 +89,7 @@ inline bitnet_status make_packed(const definition& author, const host& services,
   made.place_rows(w.m, column_grain);
   const auto pack = [&](uint64_t first, uint64_t last) noexcept {
     if (first < last)
-      how.pack(w, author.engine, first * grain, std::min(last * grain, w.m), made.data());
+      how.pack(w, author.author_data, first * grain, std::min(last * grain, w.m), made.data());
   };
   const bitnet_status s = services.parallel_for((w.m + grain - 1) / grain, pack);
   if (failed(s)) return report.fail(s, "the host could not run the workers that pack a weight");
@@ -285,7 +285,7 @@ class weight_set {
   void promise_copy(host_tensor& t) {
     const copy_code& code = author_.copies_code;
     if (!t.view.rows_dropped() && code.row_bytes && code.row_bytes(t.view) != 0)
-      t.copy = std::make_unique<row_copy>(copies_, t.view, code, author_.engine);
+      t.copy = std::make_unique<row_copy>(copies_, t.view, code, author_.author_data);
     else if (t.alias)
       t.copy = std::make_unique<row_copy>(copies_, t.view.m, t.view.row_bytes);
     t.view.copy = t.copy.get();

@@ -1,4 +1,4 @@
-#include "threads/placement.hpp"
+#include "threads/worker_places.hpp"
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,5 @@
 // Machines that are only described: where their workers go, and which rows lie near them.
-#include "threads/placement.hpp"
+#include "threads/worker_places.hpp"
 
 #include <gtest/gtest.h>
 
@@ -41,7 +41,7 @@ struct row {
   const char* why;
 };
 
-TEST(placement, gives_each_worker_a_cpu) {
+TEST(worker_places, gives_each_worker_a_cpu) {
   const auto one_socket = machine_of(1, 1, 4, 2), two_sockets = machine_of(2, 1, 4, 2),
              four_caches = machine_of(2, 2, 2, 1);
   const std::vector<cpu_facts> hybrid = {{.cpu = 0, .core = 0},
@@ -68,7 +68,7 @@ TEST(placement, gives_each_worker_a_cpu) {
     EXPECT_EQ(cpus_of(machine, n), want) << why << ", " << n << " workers";
 }
 
-TEST(placement, keeps_to_the_cpus_that_are_allowed) {
+TEST(worker_places, keeps_to_the_cpus_that_are_allowed) {
   // Of the second socket's four cores two, by one thread each: a cgroup's cpuset.
   std::vector<cpu_facts> some;
   for (const cpu_facts& one : machine_of(2, 1, 4, 2))
@@ -78,7 +78,7 @@ TEST(placement, keeps_to_the_cpus_that_are_allowed) {
   EXPECT_TRUE(places_on({}, 2, true).empty()) << "nothing is known";
 }
 
-TEST(placement, uses_every_cpu_once_before_any_twice) {
+TEST(worker_places, uses_every_cpu_once_before_any_twice) {
   for (const uint32_t nodes : {1U, 2U, 8U})
     for (const uint32_t turns : {1U, 2U, 4U}) {
       const auto machine = machine_of(nodes, 2, 3, turns);
@@ -92,7 +92,7 @@ TEST(placement, uses_every_cpu_once_before_any_twice) {
     }
 }
 
-TEST(placement, without_strictness_workers_move_within_their_node) {
+TEST(worker_places, without_strictness_workers_move_within_their_node) {
   const auto places = places_on(machine_of(2, 1, 2, 2), 4, false);
   ASSERT_EQ(places.size(), 4U);
   EXPECT_EQ(places[0].cpus, (cpu_list{0, 1, 4, 5}));
@@ -102,7 +102,7 @@ TEST(placement, without_strictness_workers_move_within_their_node) {
 }
 
 // The whole way: CPUs, workers, rows, pages.
-TEST(placement, rows_lie_on_the_node_whose_workers_read_them) {
+TEST(worker_places, rows_lie_on_the_node_whose_workers_read_them) {
   constexpr uint64_t page = 4096, rows = 6912, row_bytes = 640, address = 7 * page + 64;
   std::vector<uint32_t> nodes;
   for (const worker_place& one : places_on(machine_of(2, 1, 4, 2), 8, true))
@@ -163,7 +163,7 @@ TEST(parts, follow_the_ranges_of_workers) {
   }
 }
 
-TEST(placement, of_this_machine_is_a_wish_that_it_can_grant) {
+TEST(worker_places, of_this_machine_is_a_wish_that_it_can_grant) {
   const cpu_list usable = allowed_cpus();
   const auto places = places_here(usable, 3, true);
   ASSERT_EQ(places.size(), 3U);
