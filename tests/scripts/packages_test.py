@@ -23,6 +23,8 @@ def plain(words):
 
 
 BACKENDS = sorted(file.stem for file in (ROOT / "packaging/backend").glob("*.control"))
+# Their toolkit is of Debian's main archive, too.
+FREE = [name for name in BACKENDS if "\nSection: contrib/" not in text(f"packaging/backend/{name}.control")]
 
 
 def control_of(backend):
@@ -56,8 +58,9 @@ def of_rpm():
 class Split(unittest.TestCase):
     def setUp(self):
         self.debian, self.rpm = of_debian(), of_rpm()
-        # Its compiler is not free: there is no RPM package of it.
-        del self.debian["bitnet-backend-cuda"]
+        # Of one whose compiler is not free there is no RPM package.
+        for name in set(BACKENDS) - set(FREE):
+            del self.debian[f"bitnet-backend-{name}"]
 
     def test_names(self):
         self.assertGreater(len(self.debian), 10)
@@ -75,7 +78,7 @@ class Split(unittest.TestCase):
 
     def test_components(self):
         """A component of CMake is in both or in none."""
-        backends = {f"backend-{name}" for name in BACKENDS if name != "cuda"}
+        backends = {f"backend-{name}" for name in FREE}
         debian = set(re.findall(r"\b([a-z]+)=(?:lib)?bitnet", text("packaging/debian/rules"))) | backends
         spec = text("packaging/rpm/bitnet.spec")
         rpm = set(re.search(r"^%global components (.*)$", spec, re.MULTILINE)[1].split())
@@ -85,13 +88,23 @@ class Split(unittest.TestCase):
         built = re.search(r"-DBITNET_BACKENDS=([a-z;]+)'", spec)[1].split(";")
         self.assertEqual({f"backend-{name}" for name in built}, backends)
 
+    def test_all_of_graphics_processors(self):
+        """Every free backend but cpu is in bitnet-backend-gpu, and the program suggests every backend but cpu."""
+        free = {f"bitnet-backend-{name}" for name in FREE if name != "cpu"}
+        self.assertGreater(len(free), 1)
+        gpu, program = self.debian["bitnet-backend-gpu"], self.debian["bitnet"]
+        self.assertEqual(set(re.findall(r"bitnet-backend-\w+", gpu["Depends"])), free)
+        self.assertEqual({one.replace("%{name}", "bitnet") for one in re.findall(
+            r"^Requires: +(%\{name\}-backend-\w+)$", self.rpm["bitnet-backend-gpu"]["package"], re.MULTILINE)}, free)
+        self.assertEqual(set(re.findall(r"bitnet-backend-\w+", program["Suggests"])) - {"bitnet-backend-gpu"},
+                         {f"bitnet-backend-{name}" for name in BACKENDS if name != "cpu"})
+
     def test_versions(self):
         """A backend's package has the backend's version, in both; what depends on the core's has that."""
         spec = text("packaging/rpm/bitnet.spec")
-        for name in BACKENDS:
-            if name != "cuda":
-                self.assertIn(f"Version: %{{version_{name}}}", re.sub(" +", " ", self.rpm[f"bitnet-backend-{name}"]["package"]))
-                self.assertIn(f"\n%global version_{name} @version_{name}@\n", spec)
+        for name in FREE:
+            self.assertIn(f"Version: %{{version_{name}}}", re.sub(" +", " ", self.rpm[f"bitnet-backend-{name}"]["package"]))
+            self.assertIn(f"\n%global version_{name} @version_{name}@\n", spec)
         below = spec.split("%global core_version", 1)[1]
         self.assertEqual([line for line in below.splitlines()[1:] if "%{version}" in line and "Source0" not in line], [],
                          "what it is there, the package above decides")
