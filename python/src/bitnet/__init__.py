@@ -13,9 +13,11 @@ from ._async_engine import AsyncEngine, AsyncEngineOptions, AsyncRequest, Reques
 from ._chat import Chat
 from ._engine import Backend, Engine
 from ._generation import AsyncStream, Generation, Stream
-from ._model import Message, Model, ModelInfo, convert, inspect
+from ._model import Model
+from ._model_file import ModelInfo, convert, inspect
 from ._requests import Completion, Logprob, Piece, PromptToken
 from ._session import Session, SessionOptions
+from ._text import Message
 from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoisoned, DeviceLost, Error,
                      FileError, Forbidden, Incompatible, Internal, InvalidArgument, LeftOut, NotFound,
                      OutOfDeviceMemory, OutOfMemory, Rejected, Timeout, Unavailable, Unbound, Unsupported)

@@ -7,8 +7,9 @@ import secrets
 from typing import Any, List, Mapping, Sequence, TypedDict, Union
 
 from . import _native
-from ._model import Message, Model, format_chat, token_array
+from ._model_file import ModelFile
 from ._native import ffi, lib, numbers
+from ._text import Message, format_chat, token_array
 
 Prompt = Union[str, Sequence[int], Sequence[Message]]
 
@@ -65,7 +66,7 @@ class Generating(TypedDict, total=False):
     stop_tokens: Sequence[int]
     grammar: str
     speculation: str
-    draft: Model
+    draft: ModelFile
     draft_max: int
     draft_min: int
     ngram_size: int
@@ -101,7 +102,7 @@ def check_names(how: Mapping[str, Any], known: type) -> None:
         raise TypeError(f"there is no way to generate called {', '.join(sorted(unknown))}")
 
 
-def _speculation(name: str | None, draft: Model | None) -> int:
+def _speculation(name: str | None, draft: ModelFile | None) -> int:
     if name is None:
         name = "none" if draft is None else "draft"
     return _native.choice("speculation", "SPECULATION", name)
@@ -122,8 +123,8 @@ class Asked:
         budget, in_reasoning = how.pop("reasoning_budget", None), how.pop("in_reasoning", False)
         tags = {name: how.pop(name, usual) for name, usual in
                 (("reasoning_begins", _THINKING), ("reasoning_ends", _THOUGHT))}
-        self.draft: Model | None = how.pop("draft", None)
-        if self.draft is not None and not isinstance(self.draft, Model):
+        self.draft: ModelFile | None = how.pop("draft", None)
+        if self.draft is not None and not isinstance(self.draft, ModelFile):
             raise TypeError(f"draft is a bitnet.Model, not {type(self.draft).__name__}")
         ahead = _native.Options("bitnet_speculation").give(
             type=_speculation(how.pop("speculation", None), self.draft), n_max=how.pop("draft_max", None),

@@ -10,15 +10,18 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence, TypedDict, 
 from . import _handles, _native, errors
 from ._asked import Asked, Generating, Prompt, begun_answer, check_names, ids_or_messages
 from ._engine import Owner
-from ._model import Model, token_array, tokenize, tokenize_chat
+from ._model_file import ModelFile
 from ._native import ffi, lib
 from ._requests import Completion, EmbeddingRequest, Piece, Reader, Request
 from ._session import session_options
+from ._text import token_array, tokenize, tokenize_chat
 
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
     from typing_extensions import Unpack
+
+    from ._model import Model
 
 # Texts of one embed() that wait or are computed: the library takes a bounded number.
 _TEXTS_AT_ONCE = 128
@@ -175,8 +178,8 @@ class AsyncEngine(Owner):
 
     One event loop at a time uses it; report() and close() are for any thread."""
 
-    def __init__(self, model: Model, **options: "Unpack[AsyncEngineOptions]"):
-        if not isinstance(model, Model):
+    def __init__(self, model: "Model", **options: "Unpack[AsyncEngineOptions]"):
+        if not isinstance(model, ModelFile):
             raise TypeError(f"model is a bitnet.Model, not {type(model).__name__}")
         given: dict[str, Any] = dict(options)
         self._embeds = bool(given.get("embeddings"))
@@ -201,7 +204,7 @@ class AsyncEngine(Owner):
         return f"<bitnet.AsyncEngine {'closed' if self.closed else f'with {len(self._reader)} requests'}>"
 
     @property
-    def model(self) -> Model:
+    def model(self) -> "Model":
         return self._model
 
     def generate(self, prompt: Prompt, **how: "Unpack[Requesting]") -> AsyncRequest:

@@ -4,11 +4,12 @@ from typing import TYPE_CHECKING
 
 from ._asked import Generating
 from ._generation import AsyncStream, Conversation, Generation, Stream, first_turn
-from ._model import Model
 from ._session import Session, SessionOptions
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
+
+    from ._model import Model
 
 
 class _Turn:
@@ -36,7 +37,7 @@ class Chat:
     that raises leaves the messages as they were; a stream that is closed early has said what it said.
     """
 
-    def __init__(self, model: Model, system: str | None = None, *, template: str | None = None,
+    def __init__(self, model: "Model", system: str | None = None, *, template: str | None = None,
                  **options: "Unpack[SessionOptions]"):
         self.messages: list[dict[str, str]] = []
         if system is not None:

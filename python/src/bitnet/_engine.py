@@ -16,6 +16,8 @@ from ._native import ffi, lib
 if TYPE_CHECKING:
     from ._model import Model
 
+open_model_of: Callable[..., "Model"]  # given by _model, which lies above
+
 logger = logging.getLogger("bitnet")
 logger.addHandler(logging.NullHandler())
 _LEVELS = {_native.numbers["BITNET_LOG_ERROR"]: logging.ERROR,
@@ -196,8 +198,7 @@ class Engine(Owner):
 
     def open_model(self, path: str | os.PathLike[str], **options: Any) -> "Model":
         """Model(path, engine=self, ...)"""
-        from ._model import Model
-        return Model(path, engine=self, **options)
+        return open_model_of(path, engine=self, **options)
 
 
 def interruptible(work: Callable[[], Any], stop: Callable[[], None] = lambda: None,

@@ -10,12 +10,15 @@ from . import _handles, _native, errors
 from ._asked import Generating, Prompt, begun_answer, ids_or_messages
 from ._engine import Owner, interruptible
 from ._generation import AsyncStream, Conversation, Generation, Stream
-from ._model import Model, token_array, tokenize, tokenize_chat
+from ._model_file import ModelFile
 from ._native import ffi, lib
+from ._text import token_array, tokenize, tokenize_chat
 
 if TYPE_CHECKING:
     import numpy.typing as npt
     from typing_extensions import Unpack
+
+    from ._model import Model
 
 
 class SessionOptions(TypedDict, total=False):
@@ -52,8 +55,8 @@ class Session(Owner):
     """Tokens, their keys and values, and what follows them; by one thread at a time, others meet Busy.
     cancel() is for any thread."""
 
-    def __init__(self, model: Model, **options: "Unpack[SessionOptions]"):
-        if not isinstance(model, Model):
+    def __init__(self, model: "Model", **options: "Unpack[SessionOptions]"):
+        if not isinstance(model, ModelFile):
             raise TypeError(f"model is a bitnet.Model, not {type(model).__name__}")
         chosen = session_options(options, SessionOptions, "a session")
         parent = model._handle
@@ -80,7 +83,7 @@ class Session(Owner):
         return f"<bitnet.Session {'closed' if self.closed else f'{len(self)} of {self.capacity} tokens'}>"
 
     @property
-    def model(self) -> Model:
+    def model(self) -> "Model":
         return self._model
 
     @property
