@@ -21,10 +21,10 @@
  *            calls may be made from any thread, bitnet_session_cancel from a signal handler too.
  *            A thread that calls needs 128 KB of stack, and so do those that the library starts:
  *            they have the process's default.
- * Callbacks  a log callback may not call the library. A progress callback may not reload a backend
- *            or close its runtime. In the text callback of bitnet_generate its own session may be
- *            asked for its length and report, be given a preference, be cancelled and be closed:
- *            then it ends with the call.
+ * Callbacks  a log or trace callback may not call the library. A progress callback may not reload
+ *            a backend or close its runtime. In the text callback of bitnet_generate its own
+ *            session may be asked for its length and report, be given a preference, be cancelled
+ *            and be closed: then it ends with the call.
  */
 #ifndef BITNET_H
 #define BITNET_H
@@ -62,6 +62,40 @@ BITNET_API bitnet_status bitnet_wording_set(const char* id, const char* words, b
 /* ---- runtime ------------------------------------------------------------------------------- */
 
 typedef void (*bitnet_log_callback)(void* user, uint32_t level, const char* message);
+
+/* What a session or scheduler of the runtime does, for a program that draws it. A span is what the
+ * host measured, from begin_ns to end_ns by CLOCK_MONOTONIC. */
+#define BITNET_TRACE_STEP 1u   /* a step, until its rows are there; status says how it ended  */
+#define BITNET_TRACE_SUBMIT 2u /* of it: the call that hands it to a device, and may compute   */
+#define BITNET_TRACE_WAIT 3u   /* of it: from then on, until that device is done               */
+#define BITNET_TRACE_DEVICE 4u /* both: while the device had the step, as the host saw it      */
+#define BITNET_TRACE_SAMPLE 5u /* tokens are sampled of the rows of the step before            */
+/* What one kernel did in the step on that device: differences of the backend's own counters, which
+ * were read at begin_ns = end_ns. They are sums: when a call began, none of them says. */
+#define BITNET_TRACE_KERNEL 6u
+
+/* Borrowed for the call, with its texts. Members that a kind does not name are 0. */
+typedef struct bitnet_trace_event {
+  uint32_t struct_size;
+  uint32_t kind;   /* BITNET_TRACE_*; newer libraries may have others */
+  uint64_t runner; /* which session or scheduler, from 1 on in this process; where one goes to
+                      another device it has another number */
+  uint64_t step;   /* of that runner, from 1 on */
+  uint64_t begin_ns;
+  uint64_t end_ns;
+  uint32_t n_sequences; /* of the step */
+  uint32_t n_tokens;
+  uint32_t n_outputs;   /* rows that it gives */
+  bitnet_status status; /* of all but SAMPLE and KERNEL */
+  bitnet_str device;    /* of all but STEP and SAMPLE: "cpu:0" */
+  bitnet_str kernel;    /* of KERNEL: its id */
+  bitnet_str op;
+  uint64_t calls;
+  uint64_t time_ns; /* of the calls, as the backend measured it; 0: it did not */
+  uint64_t bytes;   /* of weights that they read; 0: none, or not counted */
+} bitnet_trace_event;
+
+typedef void (*bitnet_trace_callback)(void* user, const bitnet_trace_event* event);
 
 typedef struct bitnet_runtime_options {
   uint32_t struct_size;
@@ -109,6 +143,12 @@ typedef struct bitnet_runtime_options {
                            system moves workers, on machines with several NUMA nodes each within
                            one */
   uint32_t reserved_2;
+  bitnet_trace_callback trace; /* NULL: none, at the cost of a branch for each step. By the thread
+                                  that computes, several at a time. It may not call the library */
+  void* trace_user;
+  uint32_t trace_times; /* non-zero: kernels are measured, too, which takes time; some backends
+                           then compute within SUBMIT */
+  uint32_t reserved_3;
 } bitnet_runtime_options;
 
 BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options, uint32_t size);

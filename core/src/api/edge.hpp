@@ -169,6 +169,8 @@ result<void> check_reserved(const Options& o, const char* what) {
     if (o.reserved_1 != 0) set = "reserved_1";
   if constexpr (requires { o.reserved_2; })
     if (o.reserved_2 != 0) set = "reserved_2";
+  if constexpr (requires { o.reserved_3; })
+    if (o.reserved_3 != 0) set = "reserved_3";
   if (set == nullptr) return {};
   return fail(BITNET_UNSUPPORTED,
               fmt::format("{} is set in {}, and bitnet {} has no meaning for it; leave it 0, or "

@@ -34,6 +34,7 @@
 #include "sequence/session.hpp"
 #include "threads/pool.hpp"
 #include "threads/worker_places.hpp"
+#include "trace/recorder.hpp"
 #include "trial/trial.hpp"
 
 namespace bitnet::api {
@@ -70,6 +71,9 @@ class services final : public plugin::host_services {
   // Where its threads compute: the member `threads` of the report.
   nlohmann::ordered_json describe_threads() const;
 
+  // Gets the events of steps.
+  const trace::listener& trace() const { return trace_; }
+
   // By which a caller ends what is computed for it; plugins are given the token.
   cancel_flags::owned make_cancel_flag() { return cancel_flags_.make(); }
 
@@ -87,6 +91,7 @@ class services final : public plugin::host_services {
   const uint32_t log_level_;
   const bitnet_log_callback log_;  // NULL: no callback
   void* const log_user_;
+  const trace::listener trace_;
   std::mutex log_turn_;
   cancel_flags cancel_flags_;
 };

@@ -85,6 +85,7 @@ bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
   bitnet::serving::engine_options how;
   how.sequences = *std::move(sequences);
   how.sequences.own_kv = true;
+  how.sequences.trace = model.runtime->services.trace();
   how.sequences.on_loss = [self = out.get()](const bitnet::engine::engine_ptr& lost,
                                              const bitnet::failure& why) {
     return self->model->runtime->find_replacement(*self->model, wish_of(*self), lost, why);

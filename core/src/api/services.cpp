@@ -33,7 +33,8 @@ services::services(const bitnet_runtime_options& options, const threads::cpu_lis
       pool_(width_, {poll_, wanted, cpus_of(places_)}),
       log_level_(options.log_level),
       log_(options.log),
-      log_user_(options.log_user) {}
+      log_user_(options.log_user),
+      trace_{options.trace, options.trace_user, options.trace_times != 0} {}
 
 services::~services() = default;
 

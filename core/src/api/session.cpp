@@ -228,6 +228,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
     handle->pooling = *pooling;
     handle->asked = *taken;
     so.cancelled = handle->cancelled.get();
+    so.trace = model->runtime->services.trace();
     bitnet_session& self = *handle;
     so.on_loss = [&self](const bitnet::engine::engine_ptr& lost, const bitnet::failure& why) {
       return self.model->runtime->find_replacement(*self.model, self.request, lost, why);

@@ -37,6 +37,7 @@ result<std::unique_ptr<sequence::session>> open_draft(bitnet_model& of, uint32_t
   engine::session_options o;
   o.n_context = n_context;
   o.own_kv = true;
+  o.trace = of.runtime->services.trace();
   o.on_loss = [&of](const engine::engine_ptr& lost, const failure& why) {
     return of.runtime->find_replacement(of, of.runtime->request, lost, why);
   };

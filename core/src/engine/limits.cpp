@@ -213,7 +213,8 @@ program_bounds::program_bounds(const session_options& options, const limits& mos
     : buckets_(buckets_of(most.n_batch, max_sequences)) {
   bounds_.struct_size = sizeof bounds_;
   if (options.deterministic) bounds_.flags |= BITNET_PROGRAM_DETERMINISTIC;
-  if (options.profile) bounds_.flags |= BITNET_PROGRAM_PROFILE;
+  if (options.profile || (options.trace.call != nullptr && options.trace.times))
+    bounds_.flags |= BITNET_PROGRAM_PROFILE;
   bounds_.max_tokens = most.n_batch;
   bounds_.max_sequences = max_sequences;
   bounds_.max_outputs = most.max_outputs;

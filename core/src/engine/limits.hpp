@@ -12,6 +12,7 @@
 #include "bitnet/abi/program.h"
 #include "model/shape/shape.hpp"
 #include "select/selection.hpp"
+#include "trace/recorder.hpp"
 
 namespace bitnet::engine {
 
@@ -34,6 +35,7 @@ struct session_options {
   bool deterministic = false;
   uint32_t precisions = 0;  // 1 << BITNET_PRECISION_* for each that products may be rounded to
   bool profile = false;
+  trace::listener trace{};       // gets the events of its steps, where it has a callback
   bool low_memory = false;       // every logit from the output head itself: no second form of it
   bool embeddings = false;       // rows are hidden states behind the last norm, not logits
   bool own_kv = false;           // not from the budget that the sessions of the model share

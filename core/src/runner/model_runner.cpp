@@ -25,7 +25,9 @@ model_runner::model_runner(std::shared_ptr<engine::engine> e,
       step_timeout_ns_(environment::step_timeout_ns()),
       embeddings_(options.embeddings),
       row_floats_(most.row_floats),
-      max_blocks_(kv::blocks_for(most.n_context)) {
+      max_blocks_(kv::blocks_for(most.n_context)),
+      recorder_(options.trace.call == nullptr ? nullptr
+                                              : std::make_unique<trace::recorder>(options.trace)) {
   const bitnet_kv_config& all = pools_->config();
   limits_.max_tokens = most.n_batch;
   limits_.max_sequences = max_sequences;
@@ -120,6 +122,9 @@ result<void> model_runner::build(const engine::session_options& options, const e
   auto queue = as_result(compute::queue::make(on.device()), "making a queue");
   if (!queue) return std::unexpected(std::move(queue.error()));
   at.queue = std::move(*queue);
+  if (recorder_ == nullptr) return {};
+  at.name = on.choice().device_name();
+  if (auto counted = at.program.stats()) at.counted = *std::move(counted);
   return {};
 }
 
@@ -146,6 +151,14 @@ uint64_t model_runner::block_bytes() const {
 
 // ---- a step ------------------------------------------------------------------------------------
 
+namespace {
+
+bitnet_status status_of(const result<void>& done) {
+  return done ? BITNET_OK : done.error().status;
+}
+
+}  // namespace
+
 // Waits for the step that was submitted last, for as long as a step may take.
 template <class Doing>
 result<void> model_runner::await(place& at, const Doing& doing) {
@@ -163,6 +176,30 @@ result<void> model_runner::await(place& at, const Doing& doing) {
                           "Choose another device; a step may take longer with a larger "
                           "BITNET_STEP_TIMEOUT",
                           doing(), took));
+}
+
+// Hands a step to the device, and waits for it.
+template <class Doing>
+result<void> model_runner::compute_on(place& at, const bitnet_step& step, const Doing& doing) {
+  using clock = trace::recorder::clock;
+  const bool traced = recorder_ != nullptr;
+  const auto begin = traced ? clock::now() : clock::time_point{};
+  auto given = at.queue.submit(step);
+  const auto submitted = traced ? clock::now() : clock::time_point{};
+  auto ok = given ? await(at, doing) : as_result(std::move(given), doing());
+  if (traced) trace_part(at, begin, submitted, status_of(ok));
+  return ok;
+}
+
+// Counters that cannot be read are left out.
+void model_runner::trace_part(place& at, trace::recorder::clock::time_point begin,
+                              trace::recorder::clock::time_point submitted,
+                              bitnet_status status) const {
+  recorder_->ran_on(at.name, begin, submitted, status);
+  auto now = at.program.stats();
+  if (!now) return;
+  recorder_->kernels(at.name, trace::since(at.counted, *now));
+  at.counted = *std::move(now);
 }
 
 // What the slices are together. A plan beyond the limits is the scheduler's fault.
@@ -227,9 +264,17 @@ result<void> model_runner::run(std::span<const schedule::slice> slices, uint32_t
   rows.clear();
   const auto b = count(slices, top_logits);
   if (!b) return std::unexpected(b.error());
+  if (recorder_ == nullptr) return run_parts(*b, rows);
+  recorder_->begin_step(static_cast<uint32_t>(slices.size()), b->n_tokens, b->n_outputs);
+  auto ok = run_parts(*b, rows);
+  recorder_->end_step(status_of(ok));
+  return ok;
+}
+
+result<void> model_runner::run_parts(const batch& b, std::vector<generate::row>& rows) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
-    auto ok = run_part(i, *b);
-    if (ok && i + 1 == places_.size()) ok = take_rows(places_[i], *b, rows);
+    auto ok = run_part(i, b);
+    if (ok && i + 1 == places_.size()) ok = take_rows(places_[i], b, rows);
     if (ok) continue;
     engine_->note_failure(i);
     rows.clear();
@@ -274,8 +319,7 @@ result<void> model_runner::run_part(std::size_t index, const batch& b) {
                        s.n_tokens);
   };
   const plugin::kept_thread kept(*at.on->choice().backend->complaints());
-  if (auto ok = at.queue.submit(s); !ok) return as_result(std::move(ok), doing());
-  if (auto ok = await(at, doing); !ok || is_last) return ok;
+  if (auto ok = compute_on(at, s, doing); !ok || is_last) return ok;
   for (uint64_t r = 0; r < n_rows; ++r)
     if (is_unwritten(at.memory.out[r * width]) || is_unwritten(at.memory.out[(r + 1) * width - 1]))
       return as_result(compute::sane("queue_wait", "succeeds and writes no hidden states"),

@@ -20,6 +20,7 @@
 #include "engine/kv_pools.hpp"
 #include "engine/limits.hpp"
 #include "schedule/step.hpp"
+#include "trace/recorder.hpp"
 
 namespace bitnet::runner {
 
@@ -37,6 +38,7 @@ class model_runner final : public schedule::step_runner {
   ~model_runner() override;
 
   [[nodiscard]] const schedule::step_limits& limits() const override { return limits_; }
+  [[nodiscard]] const trace::recorder* recorder() const override { return recorder_.get(); }
   [[nodiscard]] const std::shared_ptr<engine::engine>& on() const { return engine_; }
   [[nodiscard]] uint64_t block_bytes() const;  // of all layers
 
@@ -78,6 +80,9 @@ class model_runner final : public schedule::step_runner {
     compute::program program{};
     compute::binding binding{};
     compute::queue queue{};
+    // Where steps are traced.
+    std::string name{};                         // of the device
+    std::vector<bitnet_kernel_stat> counted{};  // by its kernels, until the last step
   };
   result<void> build(const engine::session_options& options, const engine::limits& most,
                      std::size_t index);
@@ -92,7 +97,12 @@ class model_runner final : public schedule::step_runner {
   void note_facts(const place& at, const batch& b) const;
   void note_slice(const place& at, const schedule::slice& s, uint32_t sequence, uint32_t at_token,
                   uint32_t& at_output) const;
+  result<void> run_parts(const batch& b, std::vector<generate::row>& rows);
   result<void> run_part(std::size_t index, const batch& b);
+  template <class Doing>
+  result<void> compute_on(place& at, const bitnet_step& step, const Doing& doing);
+  void trace_part(place& at, trace::recorder::clock::time_point begin,
+                  trace::recorder::clock::time_point submitted, bitnet_status status) const;
   result<void> take_rows(const place& at, const batch& b, std::vector<generate::row>& rows) const;
   result<bool> take_listed(const place& at, const batch& b, uint32_t output,
                            generate::row& to) const;
@@ -118,7 +128,8 @@ class model_runner final : public schedule::step_runner {
   const uint32_t max_blocks_;  // of a sequence
   schedule::step_limits limits_;
   kv::saved_form form_;
-  bool hung_ = false;  // a step did not end in that time
+  bool hung_ = false;                                // a step did not end in that time
+  const std::unique_ptr<trace::recorder> recorder_;  // nullptr: steps are not traced
 
   std::vector<place> places_;
 };

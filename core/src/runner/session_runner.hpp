@@ -60,6 +60,7 @@ class session_runner {
   // turn before the next step. The states are held by the caller.
   result<void> keep_state();
   result<void> restore_state();
+  [[nodiscard]] const trace::recorder* recorder() const { return runner_->recorder(); }
   // From the plugin's own counters.
   [[nodiscard]] result<std::vector<engine::device_use>> ran() const { return runner_->ran(); }
 

@@ -11,6 +11,7 @@
 #include "generate/row.hpp"
 #include "kv/blocks.hpp"
 #include "kv/saved_sequence.hpp"
+#include "trace/recorder.hpp"
 
 namespace bitnet::schedule {
 
@@ -51,6 +52,8 @@ class step_runner {
   virtual ~step_runner() = default;
 
   [[nodiscard]] virtual const step_limits& limits() const = 0;
+  // Of its steps; nullptr: they are not traced.
+  [[nodiscard]] virtual const trace::recorder* recorder() const { return nullptr; }
 
   // Copies whole blocks, from[i] to to[i], before the next step and behind all copies that were
   // asked for before. Within a call there is no order: no block that is written is also read, or

@@ -339,6 +339,7 @@ void scheduler::contents::finish_step(nanoseconds took) {
     const std::size_t n_draft = s.n_drafted();
     if (n_draft == 0 || !memory_->has_states()) note_computed(s, one.n_tokens - n_draft);
   }
+  const trace::sampling_span sampling(runner_->recorder());
   std::span<const generate::row> rows = rows_;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const auto own = rows.first(slices_[i].n_outputs);

@@ -75,7 +75,7 @@ class text_run {
   // a draft has done so: the last token may wait to be evaluated.
   result<void> next() {
     const uint64_t n = generation_.so_far().tokens.size();
-    const auto id = generation_.take(rows_[verified_.accepted()]);
+    const auto id = sample();
     const auto& last = generation_.last();
     // The session has a token that came also where the grammar fails behind it.
     if (generation_.so_far().tokens.size() > n)
@@ -87,6 +87,11 @@ class text_run {
     if (!wish->more || verified_.goes_on(*id, *wish)) return {};
     note_step();
     return go_on(wish->top_logits);
+  }
+
+  result<int32_t> sample() {
+    const trace::sampling_span sampling(session_.recorder());
+    return generation_.take(rows_[verified_.accepted()]);
   }
 
   // Evaluates the token that waits, with a draft behind it where there is one.

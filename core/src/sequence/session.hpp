@@ -67,6 +67,9 @@ class session final : public engine::tenant {
   [[nodiscard]] bool gives_embeddings() const { return options_.embeddings; }
   [[nodiscard]] engine::engine& owner() const { return *runner_->on(); }
 
+  // Of its steps, until the next evaluation; nullptr: they are not traced.
+  [[nodiscard]] const trace::recorder* recorder() const { return runner_->recorder(); }
+
   // Moves to another engine of the same model, now. On failure the session stays where it is.
   result<void> move(std::shared_ptr<engine::engine> to, engine::moving how, const std::string& why);
   result<void> offer(std::shared_ptr<engine::engine> to, engine::moving how,
