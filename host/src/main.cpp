@@ -4,6 +4,7 @@
 #include <csignal>
 #include <exception>
 #include <filesystem>
+#include <memory>
 #include <new>
 #include <string>
 #include <vector>
@@ -20,6 +21,7 @@
 #include "system/limits.hpp"
 #include "terminal/console.hpp"
 #include "terminal/output.hpp"
+#include "timeline/timeline.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -49,6 +51,23 @@ result<const command*> command_named(const std::string& word) {
   return command_of(word);
 }
 
+// Of --trace, nullptr without it.
+result<std::unique_ptr<timeline::timeline>> timeline_of(const settings& set) {
+  if (!set.has("trace") || set.text("trace").empty()) return nullptr;
+  const auto most_bytes = static_cast<uint64_t>(set.integer("trace-size")) << 20U;
+  return timeline::timeline::open(set.text("trace"), most_bytes, bitnet_version());
+}
+
+// The command has closed what could report to it.
+result<int> with_timeline(const console& out, timeline::timeline* trace, result<int> done) {
+  if (trace == nullptr) return done;
+  const auto written = trace->finish();
+  if (written) return done;
+  if (done) return std::unexpected(written.error());
+  out.error(written.error().message);
+  return done;
+}
+
 result<int> perform(const std::vector<std::string>& words, console& out) {
   auto about = command_named(words.front());
   if (!about) return std::unexpected(about.error());
@@ -70,8 +89,10 @@ result<int> perform(const std::vector<std::string>& words, console& out) {
   }
   out.record(fmt::format("bitnet {} begins: {}", bitnet_version(), (*about)->name));
   for (const std::string& note : notes) out.warning(note);
-  const invocation in{*set, given->positionals, variables, out};
-  return skipped_if_missing(in, action_of(**about)(in));
+  auto trace = timeline_of(*set);
+  if (!trace) return std::unexpected(trace.error());
+  const invocation in{*set, given->positionals, variables, out, trace->get()};
+  return with_timeline(out, trace->get(), skipped_if_missing(in, action_of(**about)(in)));
 }
 
 int leave(const result<int>& done, const console& out) {

@@ -177,6 +177,11 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   options.log_level = level_for(in.out);
   options.log = on_log;
   options.log_user = const_cast<console*>(&in.out);  // the callback only reads it
+  if (in.trace != nullptr) {
+    options.trace = timeline::timeline::on_event;
+    options.trace_user = in.trace;
+    options.trace_times = 1;
+  }
 
   library_error err;
   bitnet_runtime* runtime = nullptr;

@@ -9,6 +9,7 @@
 #include "settings/environment.hpp"
 #include "settings/settings.hpp"
 #include "terminal/console.hpp"
+#include "timeline/timeline.hpp"
 
 namespace bitnet::host {
 
@@ -17,7 +18,8 @@ struct invocation {
   const settings& set;
   const std::vector<std::string>& positionals;
   const environment& variables;
-  const console& out;  // standard error
+  const console& out;                   // standard error
+  timeline::timeline* trace = nullptr;  // of --trace; outlives every runtime
 };
 
 // `fresh`: backends are asked again, whatever is remembered of them.
