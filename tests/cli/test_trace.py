@@ -78,7 +78,7 @@ class Trace(support.Case):
              "body": {"prompt": "Once", "max_tokens": 3}}) + "\n")
         for words, stdin in ((("chat", "-n", "4"), b"Hello\n"),
                              (("bench", "-p", "8", "-n", "4", "-r", "1"), b""),
-                             (("batch", requests, "-o", self.path("out.jsonl")), b"")):
+                             (("batch", requests, self.path("out.jsonl")), b"")):
             with self.subTest(words[0]):
                 path = self.path(words[0] + ".json")
                 self.ok(*words, "--trace", path, stdin=stdin)
