@@ -48,6 +48,7 @@ struct wish {
   uint32_t prompt_logprobs = 0, n_prompt_top = 0;
   std::function<void(bitnet_sampling&)> change = nullptr;  // of what samples its text
   int32_t reasoning_budget = -1;                           // of thinking that the prompt opened
+  uint32_t receipt = 0;
 };
 
 // As demo_session chooses it.
@@ -144,6 +145,7 @@ class scheduler : public testing::Test {
     o.n_top_prompt_logprobs = w.n_prompt_top;
     o.priority = w.priority;
     o.deadline_ms = w.deadline_ms;
+    o.receipt = w.receipt;
     error_ = blank_error();
     return bitnet_request_submit(scheduler_, &o, out, &error_);
   }

@@ -323,6 +323,18 @@ class Judge:
             self.require("answer", math.isclose(p[name], rate, rel_tol=1e-6), name)
         self.require("answer", times["wall_ms"] + 1 >= times["prompt_ms"] + times["generate_ms"],
                      "timings.wall_ms")
+        self.shares(p.get("batch", {}))
+
+    def shares(self, batch):
+        """Of a request whose steps others shared."""
+        if "step_tokens" not in batch and "mean_sequences" not in batch:
+            return
+        own, all_of_it = batch["tokens"], batch.get("step_tokens", 0)
+        most, mean = batch["sequences"], batch.get("mean_sequences", 0)
+        self.require("answer", own <= all_of_it, "batch.tokens")
+        self.require("answer", batch["steps"] <= own, "batch.steps")
+        self.require("answer", most > 1 or own == all_of_it, "batch.step_tokens")
+        self.require("answer", mean <= most and (mean >= 1 or own == 0), "batch.mean_sequences")
 
     def gates(self):
         for i, gate in enumerate(self.p["gates"]):

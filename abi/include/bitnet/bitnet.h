@@ -1134,7 +1134,7 @@ typedef struct bitnet_request_options {
    * in each step. 0 for embeddings. */
   uint32_t prompt_logprobs;
   uint32_t n_top_prompt_logprobs; /* and of so many of the most probable, at most 20 */
-  uint32_t reserved_0;
+  uint32_t receipt; /* non-zero: what bitnet_request_receipt needs is kept. 0 for embeddings */
 } bitnet_request_options;
 
 typedef struct bitnet_logprob {
@@ -1198,6 +1198,16 @@ BITNET_API bitnet_status bitnet_request_next(bitnet_request* request, uint32_t t
 /* Ends its choices with BITNET_STOP_CANCELLED, within one step. A step that no other request needs
  * ends early, where the device can; so it does when the deadlines of all its requests pass. */
 BITNET_API void bitnet_request_cancel(bitnet_request* request);
+/* The receipt of a choice whose END or FAILED event was taken, also of one that was cancelled; the
+ * request was submitted with `receipt`. Its counters are of the steps in which the request had
+ * tokens, and other requests may have had tokens in them: `batch` says how many were its own. Reads
+ * files as bitnet_session_receipt does. BITNET_INVALID_ARGUMENT: `receipt` was 0, the choice has
+ * not ended, its scheduler is closed, or `facts` is not as bitnet_session_receipt takes them.
+ * BITNET_REJECTED, BITNET_NOT_FOUND, BITNET_IO: for its key. */
+BITNET_API bitnet_status bitnet_request_receipt(bitnet_request* request, uint32_t choice,
+                                                const bitnet_receipt_options* options, char* out,
+                                                uint64_t capacity, uint64_t* needed,
+                                                bitnet_error* err);
 /* Cancels what has not ended, and forgets its events. */
 BITNET_API void bitnet_request_close(bitnet_request* request);
 

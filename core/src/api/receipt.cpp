@@ -162,6 +162,23 @@ bitnet_status bitnet_session_receipt(bitnet_session* session, const bitnet_recei
   });
 }
 
+bitnet_status bitnet_request_receipt(bitnet_request* request, uint32_t choice,
+                                     const bitnet_receipt_options* options, char* out,
+                                     uint64_t capacity, uint64_t* needed, bitnet_error* err) {
+  return guarded(err, "bitnet_request_receipt", [&]() -> bitnet::result<void> {
+    if (request == nullptr) return missing("request");
+    const auto taken = bitnet::api::take_options(options, bitnet_receipt_defaults);
+    if (!taken) return std::unexpected(taken.error());
+    return bitnet::api::give_changing_text(
+        fmt::format("receipt of request {} {}", static_cast<const void*>(request), choice), out,
+        capacity, needed, [&]() -> bitnet::result<std::string> {
+          auto facts = bitnet::api::request_facts(*request, choice, taken->with_tokens != 0);
+          if (!facts) return std::unexpected(std::move(facts.error()));
+          return receipt_text(*std::move(facts), *taken);
+        });
+  });
+}
+
 bitnet_status bitnet_runtime_receipt(bitnet_runtime* runtime, bitnet_status status,
                                      const char* message, const bitnet_receipt_options* options,
                                      char* out, uint64_t capacity, uint64_t* needed,

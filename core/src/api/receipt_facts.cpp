@@ -13,6 +13,7 @@
 
 #include "api/kernels_json.hpp"
 #include "api/parts_json.hpp"
+#include "api/scheduler_objects.hpp"
 #include "base/processor.hpp"
 #include "compute/kv_types.hpp"
 #include "gguf/types.hpp"
@@ -308,26 +309,109 @@ void add_answer(value& out, const answer_record& of, bool with_tokens) {
                     {"wall_ms", ms(of.wall_ns)}};
 }
 
+// What the session, or the scheduler, was asked for.
+void add_wishes(value& out, const bitnet_session_options& asked) {
+  out["deterministic"] = asked.deterministic != 0;
+  out["precision"] = asked.precision == BITNET_PRODUCTS_F16    ? "f16"
+                     : asked.precision == BITNET_PRODUCTS_BF16 ? "bf16"
+                                                               : "f32";
+}
+
+// Keys and values: their types, bytes and window.
+struct kv_facts {
+  uint32_t dtype_k, dtype_v;
+  uint64_t bytes;
+  uint32_t window, window_keep;
+};
+
+void add_kv(value& out, const kv_facts& kv, const bitnet_session_options& asked) {
+  out["kv"] = {{"dtype_k", compute::find_kv_type(kv.dtype_k)->name},
+               {"dtype_v", compute::find_kv_type(kv.dtype_v)->name},
+               {"bytes", kv.bytes},
+               {"window", kv.window},
+               {"keep", kv.window_keep},
+               {"low_memory", asked.low_memory != 0}};
+  out["memory"]["kv_bytes"] = kv.bytes;
+}
+
 void add_session(value& out, bitnet_session& session, const sequence::session::usage& usage) {
-  const bitnet_session_options& asked = session.asked;
   out["batch"] = {{"n_context", session.session->capacity()},
                   {"n_batch", session.session->batch()},
                   {"sequences", 1U},
                   {"steps", usage.steps},
                   {"tokens", usage.tokens}};
-  out["deterministic"] = asked.deterministic != 0;
-  out["precision"] = asked.precision == BITNET_PRODUCTS_F16    ? "f16"
-                     : asked.precision == BITNET_PRODUCTS_BF16 ? "bf16"
-                                                               : "f32";
-  out["kv"] = {{"dtype_k", compute::find_kv_type(usage.dtype_k)->name},
-               {"dtype_v", compute::find_kv_type(usage.dtype_v)->name},
-               {"bytes", usage.kv_bytes},
-               {"window", usage.window},
-               {"keep", usage.window_keep},
-               {"low_memory", asked.low_memory != 0}};
-  out["memory"]["kv_bytes"] = usage.kv_bytes;
+  add_wishes(out, session.asked);
+  add_kv(out, {usage.dtype_k, usage.dtype_v, usage.kv_bytes, usage.window, usage.window_keep},
+         session.asked);
   out["parts"] = parts_json(session.session->owner());
   if (session.session->n_moves() != 0) out["moves"] = moves_json(session.session->moves());
+}
+
+// Steps are shared: what of them was this request's is beside what they had.
+value batch_json(const serving::async_engine::facts& on, const serving::request_record::counts& n) {
+  const double mean =
+      n.steps == 0 ? 0 : static_cast<double>(n.sequences) / static_cast<double>(n.steps);
+  return {{"n_context", on.limits.n_context},
+          {"n_batch", on.limits.max_tokens},
+          {"sequences", n.most_sequences},
+          {"steps", n.steps},
+          {"tokens", n.own_tokens},
+          {"step_tokens", n.step_tokens},
+          {"mean_sequences", mean}};
+}
+
+void add_scheduler(value& out, const serving::async_engine& engine, const request_notes& notes,
+                   const serving::request_record::counts& counted) {
+  const serving::async_engine::facts on = engine.describe();
+  out["batch"] = batch_json(on, counted);
+  add_wishes(out, notes.sequences);
+  add_kv(out,
+         {on.dtype_k, on.dtype_v, on.block_bytes * on.limits.n_blocks, on.limits.window,
+          on.limits.window_keep},
+         notes.sequences);
+  out["parts"] = parts_json(*engine.headed_for());
+  for (const serving::async_engine::move& m : engine.last_moves())
+    out["moves"].push_back(
+        {{"from", m.from}, {"to", m.to}, {"why", m.why}, {"method", "recompute"}});
+}
+
+// What each answer has: the model, what ran, tokens and times.
+result<value> answer_facts(bitnet_model& of, const answer_record& answer,
+                           const std::vector<engine::device_use>& ran, bool with_tokens) {
+  bitnet_runtime& runtime = *of.runtime;
+  const bool cancelled =
+      answer.status == BITNET_CANCELLED || answer.stop_reason == BITNET_STOP_CANCELLED;
+  value out = answer.status == BITNET_OK || cancelled
+                  ? blank_facts(runtime)
+                  : failed_facts(runtime, {answer.status, answer.message});
+  if (cancelled) out["status"] = "cancelled";
+  if (auto ok = add_what_ran(out, ran, runtime.sums); !ok)
+    return std::unexpected(std::move(ok.error()));
+  auto model = model_json(of.model, runtime.sums);
+  if (!model) return model;
+  out["model"] = *std::move(model);
+  const value& files = out["model"]["files"];
+  if (!files.empty()) out["model_sha"] = files[0]["sha256"];
+  out["tokenizer"] = tokenizer_json(of.model);
+  out["template"] = template_json(of.model);
+  add_answer(out, answer, with_tokens);
+  return out;
+}
+
+// The answer of one choice. What the prompt cost is what was not known of it, and was computed.
+answer_record answer_of(const request_notes& notes, serving::request_record::choice&& one) {
+  answer_record out = notes.asked;
+  out.sampling.seed += one.number;
+  out.output = std::move(one.tokens);
+  out.stop_reason = one.stop_reason;
+  out.status = one.why.status;
+  out.message = std::move(one.why.message);
+  const uint64_t unknown = one.used.prompt_tokens - one.used.cached_tokens;
+  out.n_evaluated = std::min(unknown, one.counted.own_tokens);
+  out.prompt_ns = one.used.prompt_ns;
+  out.generate_ns = one.used.generate_ns;
+  out.wall_ns = one.used.queue_ns + one.used.prompt_ns + one.used.generate_ns;
+  return out;
 }
 
 }  // namespace
@@ -342,28 +426,37 @@ json::value failed_facts(bitnet_runtime& runtime, const failure& why) {
 result<json::value> session_facts(bitnet_session& session, bool with_tokens) {
   const auto usage = session.session->report();
   if (!usage) return std::unexpected(usage.error());
-  const answer_record& answer = session.answer;
-  if (!answer.any)
+  if (!session.answer.any)
     return fail(BITNET_INVALID_ARGUMENT,
                 "the session has generated nothing: a receipt is of an answer");
-  bitnet_runtime& runtime = *session.model->runtime;
-  const bool cancelled =
-      answer.status == BITNET_CANCELLED || answer.stop_reason == BITNET_STOP_CANCELLED;
-  value out = answer.status == BITNET_OK || cancelled
-                  ? blank_facts(runtime)
-                  : failed_facts(runtime, {answer.status, answer.message});
-  if (cancelled) out["status"] = "cancelled";
-  if (auto ok = add_what_ran(out, usage->ran, runtime.sums); !ok)
-    return std::unexpected(std::move(ok.error()));
-  auto model = model_json(session.model->model, runtime.sums);
-  if (!model) return model;
-  out["model"] = *std::move(model);
-  const value& files = out["model"]["files"];
-  if (!files.empty()) out["model_sha"] = files[0]["sha256"];
-  out["tokenizer"] = tokenizer_json(session.model->model);
-  out["template"] = template_json(session.model->model);
-  add_answer(out, answer, with_tokens);
-  add_session(out, session, *usage);
+  auto out = answer_facts(*session.model, session.answer, usage->ran, with_tokens);
+  if (out) add_session(*out, session, *usage);
+  return out;
+}
+
+result<json::value> request_facts(bitnet_request& request, uint32_t choice, bool with_tokens) {
+  if (!request.notes)
+    return fail(BITNET_INVALID_ARGUMENT,
+                "the request was submitted without `receipt`: nothing was noted for one");
+  const request_notes& notes = *request.notes;
+  if (choice >= notes.ended.size())
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("choice {}: the request has {}", choice, notes.ended.size()));
+  const auto engine = request.engine.lock();
+  if (!engine)
+    return fail(BITNET_INVALID_ARGUMENT,
+                "its scheduler is closed: ask for receipts before bitnet_scheduler_close");
+  auto one = notes.ended[choice] ? notes.computed->ended(*notes.ended[choice]) : std::nullopt;
+  if (!one)
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("choice {} has not ended: take its events until its end", choice));
+  const serving::request_record::counts counted = one->counted;
+  const uint64_t queue_ns = one->used.queue_ns;
+  auto out =
+      answer_facts(*notes.model, answer_of(notes, *std::move(one)), counted.ran, with_tokens);
+  if (!out) return out;
+  add_scheduler(*out, *engine, notes, counted);
+  (*out)["timings"]["queue_ms"] = ms(queue_ns);
   return out;
 }
 

@@ -17,4 +17,7 @@ json::value failed_facts(bitnet_runtime& runtime, const failure& why);
 // Reads files whole whose sums are not remembered. The caller has the session's turn.
 result<json::value> session_facts(bitnet_session& session, bool with_tokens);
 
+// Of a choice of a request that has ended. `choice` as events have it. Reads files likewise.
+result<json::value> request_facts(bitnet_request& request, uint32_t choice, bool with_tokens);
+
 }  // namespace bitnet::api

@@ -10,37 +10,13 @@
 #include <utility>
 
 #include "api/edge.hpp"
-#include "api/event_queue.hpp"
 #include "api/generation_options.hpp"
-#include "api/objects.hpp"
 #include "api/preference.hpp"
+#include "api/scheduler_objects.hpp"
 #include "api/scheduler_report.hpp"
 #include "generate/token_ids.hpp"
 #include "plugin/codes/text.hpp"
-#include "serving/async_engine.hpp"
 #include "serving/saved_file.hpp"
-
-// The engine goes before what it delivers to; requests hold what they read from.
-struct bitnet_scheduler {
-  bitnet_model* model = nullptr;
-  std::mutex preferring;            // one change of device at a time
-  std::mutex turn;                  // guards what follows
-  bitnet::select::request request;  // where it may go when its device is lost
-  // Fixed once it is open.
-  uint32_t event_capacity = 0;
-  std::optional<bitnet::generate::pooling> embeds;  // its requests are texts to embed
-  std::shared_ptr<bitnet::api::event_board> board;
-  bitnet::api::draft_models drafts;
-  std::shared_ptr<bitnet::serving::async_engine> engine;
-};
-
-struct bitnet_request {
-  std::weak_ptr<bitnet::serving::async_engine> engine;
-  std::shared_ptr<bitnet::api::event_queue> events;
-  bitnet::schedule::ticket ticket = 0;
-  bitnet::schedule::event last;  // what the last bitnet_event points to
-  std::vector<bitnet_logprob> top;
-};
 
 namespace {
 
@@ -49,10 +25,11 @@ using bitnet::api::missing;
 
 constexpr uint32_t default_event_capacity = 256;
 
-// The options of the sequences of a scheduler; `embeds` receives what embeddings are made by.
-bitnet::result<bitnet::engine::session_options> sequences_of(
-    const bitnet_scheduler_options& o, uint32_t pooling_of_model,
-    std::optional<bitnet::generate::pooling>& embeds) {
+// The options of the sequences of a scheduler, which receives them as they were asked for, and what
+// embeddings are made by.
+bitnet::result<bitnet::engine::session_options> sequences_of(const bitnet_scheduler_options& o,
+                                                             uint32_t pooling_of_model,
+                                                             bitnet_scheduler& to) {
   const auto taken =
       bitnet::api::take_options(o.sequences, bitnet_session_defaults, "the options of sequences");
   if (!taken) return std::unexpected(taken.error());
@@ -62,7 +39,8 @@ bitnet::result<bitnet::engine::session_options> sequences_of(
                         "open a session for them");
   const auto pooling = bitnet::api::pooling_for(*taken, pooling_of_model);
   if (!pooling) return std::unexpected(pooling.error());
-  if (taken->embeddings != 0) embeds = *pooling;
+  if (taken->embeddings != 0) to.embeds = *pooling;
+  to.sequences = *taken;
   return bitnet::api::session_options_of(*taken);
 }
 
@@ -74,7 +52,7 @@ bitnet::select::request wish_of(bitnet_scheduler& s) {
 bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
                                                        const bitnet_scheduler_options& o) {
   auto out = std::make_unique<bitnet_scheduler>();
-  auto sequences = sequences_of(o, model.model.shape().pooling, out->embeds);
+  auto sequences = sequences_of(o, model.model.shape().pooling, *out);
   if (!sequences) return std::unexpected(std::move(sequences.error()));
   auto board = bitnet::api::event_board::make();
   if (!board) return std::unexpected(std::move(board.error()));
@@ -130,6 +108,7 @@ bitnet::result<bitnet::schedule::request> embedding_of(const bitnet_scheduler& t
                           : o.logprobs != 0              ? "logprobs"
                           : o.n_top_logprobs != 0        ? "n_top_logprobs"
                           : o.best_of != 0               ? "best_of"
+                          : o.receipt != 0               ? "receipt"
                           : o.prompt_logprobs != 0       ? "prompt_logprobs"
                           : o.n_top_prompt_logprobs != 0 ? "n_top_prompt_logprobs"
                                                          : nullptr;
@@ -145,8 +124,10 @@ bitnet::result<bitnet::schedule::request> embedding_of(const bitnet_scheduler& t
   return out;
 }
 
-bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
-                                                     const bitnet_request_options& o) {
+// `notes` receives what a receipt needs, where one may be asked for.
+bitnet::result<bitnet::schedule::request> request_of(
+    bitnet_scheduler& to, const bitnet_request_options& o,
+    std::optional<bitnet::api::request_notes>& notes) {
   if (to.embeds) return embedding_of(to, o);
   const auto taken = bitnet::api::take_generation(o.generation);
   if (!taken) return std::unexpected(taken.error());
@@ -183,6 +164,13 @@ bitnet::result<bitnet::schedule::request> request_of(bitnet_scheduler& to,
     if (!guide) return std::unexpected(std::move(guide.error()));
     out.grammars.push_back(std::move(*guide));
   }
+  if (o.receipt != 0) {
+    auto record = std::make_shared<bitnet::serving::request_record>();
+    out.observer = record;
+    notes.emplace(bitnet::api::request_notes{
+        to.model, to.sequences, bitnet::api::record_of(taken->how, out.generation, {}, out.prompt),
+        std::move(record), std::vector<std::optional<uint32_t>>(n_choices)});
+  }
   return begun;
 }
 
@@ -204,6 +192,13 @@ void describe_end(const bitnet::schedule::event& e, bitnet_event& out) {
   out.queue_ns = e.used.queue_ns;
   out.prompt_ns = e.used.prompt_ns;
   out.generate_ns = e.used.generate_ns;
+}
+
+// Which choice has ended by `r.last`, for a receipt of it.
+void note_end(bitnet_request& r) {
+  const bitnet::schedule::event& e = r.last;
+  if (r.notes && e.what != bitnet::schedule::event::kind::piece && e.place < r.notes->ended.size())
+    r.notes->ended[e.place] = e.choice;
 }
 
 // What `r.last` is, for the caller; it points into `r`.
@@ -378,9 +373,9 @@ bitnet_status bitnet_request_submit(bitnet_scheduler* scheduler,
       return missing("scheduler, options or out");
     const auto taken = bitnet::api::take_options(options, bitnet_request_defaults);
     if (!taken) return std::unexpected(taken.error());
-    auto request = request_of(*scheduler, *taken);
-    if (!request) return std::unexpected(std::move(request.error()));
     auto handle = std::make_unique<bitnet_request>();
+    auto request = request_of(*scheduler, *taken, handle->notes);
+    if (!request) return std::unexpected(std::move(request.error()));
     handle->engine = scheduler->engine;
     const uint32_t n_delivered = request->n_best != 0 ? request->n_best : request->n;
     handle->events = std::make_shared<bitnet::api::event_queue>(
@@ -402,6 +397,7 @@ bitnet_status bitnet_request_next(bitnet_request* request, uint32_t timeout_ms, 
     auto next = request->events->next(timeout_ms, made_room);
     if (!next) return std::unexpected(std::move(next.error()));
     request->last = *std::move(next);
+    note_end(*request);
     if (made_room)
       if (const auto engine = request->engine.lock()) engine->scheduler().ready(request->ticket);
     return bitnet::api::give_result(event_of(*request), out);

@@ -14,11 +14,14 @@ std::string_view kernel_id(const char (&id)[64]) {
   return {id, strnlen(id, sizeof id)};
 }
 
+bool is_same(const bitnet_kernel_stat& a, const bitnet_kernel_stat& b) {
+  return a.op == b.op && kernel_id(a.id) == kernel_id(b.id);
+}
+
 void add_kernels(std::vector<bitnet_kernel_stat>& to, const std::vector<bitnet_kernel_stat>& more) {
   for (const bitnet_kernel_stat& k : more) {
-    const auto same = std::ranges::find_if(to, [&](const bitnet_kernel_stat& known) {
-      return known.op == k.op && kernel_id(known.id) == kernel_id(k.id);
-    });
+    const auto same = std::ranges::find_if(
+        to, [&](const bitnet_kernel_stat& known) { return is_same(known, k); });
     if (same == to.end()) {
       to.push_back(k);
       continue;
@@ -27,6 +30,11 @@ void add_kernels(std::vector<bitnet_kernel_stat>& to, const std::vector<bitnet_k
     same->time_ns += k.time_ns;
     same->bytes += k.bytes;
   }
+}
+
+// A plugin's counter that went back leaves 0.
+void take_off(uint64_t& from, uint64_t less) {
+  from -= std::min(from, less);
 }
 
 }  // namespace
@@ -70,6 +78,24 @@ void add(std::vector<device_use>& to, const std::vector<device_use>& more) {
       add_kernels(same->kernels, one.kernels);
     }
   }
+}
+
+std::vector<device_use> since(const std::vector<device_use>& before, std::vector<device_use> now) {
+  for (device_use& one : now) {
+    const auto same = std::ranges::find_if(before, [&](const device_use& known) {
+      return known.library == one.library && known.device == one.device;
+    });
+    if (same == before.end()) continue;
+    for (bitnet_kernel_stat& k : one.kernels)
+      for (const bitnet_kernel_stat& less : same->kernels)
+        if (is_same(k, less)) {
+          take_off(k.calls, less.calls);
+          take_off(k.time_ns, less.time_ns);
+          take_off(k.bytes, less.bytes);
+        }
+    std::erase_if(one.kernels, [](const bitnet_kernel_stat& k) { return k.calls == 0; });
+  }
+  return now;
 }
 
 }  // namespace bitnet::engine

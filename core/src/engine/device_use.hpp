@@ -38,4 +38,9 @@ struct device_use {
 // Adds the counts of `more` to those of the same copies and devices.
 void add(std::vector<device_use>& to, const std::vector<device_use>& more);
 
+// What was counted since `before`, which the same counters gave earlier. Kernels that did not run
+// since are not in it.
+[[nodiscard]] std::vector<device_use> since(const std::vector<device_use>& before,
+                                            std::vector<device_use> now);
+
 }  // namespace bitnet::engine

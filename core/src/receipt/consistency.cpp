@@ -173,6 +173,22 @@ void check_rates(const json::value& predicate, agreement& a) {
             "timings.wall_ms", "less than its parts");
 }
 
+// Of a request of a scheduler, whose steps had tokens of others: what is its own is a part of them.
+void check_shares(const json::value& predicate, agreement& a) {
+  const json::value& batch = json::member(predicate, "batch");
+  if (!batch.contains("step_tokens") && !batch.contains("mean_sequences")) return;
+  const uint64_t own = count_in(batch, "tokens");
+  const uint64_t all = count_in(batch, "step_tokens");
+  const uint64_t most = count_in(batch, "sequences");
+  const double mean = number_in(batch, "mean_sequences");
+  a.require(own <= all, "batch.tokens", fmt::format("the steps had {}", all));
+  a.require(count_in(batch, "steps") <= own, "batch.steps", "a step without a token of its own");
+  a.require(most > 1 || own == all, "batch.step_tokens",
+            "tokens of others, in steps that had no other sequence");
+  a.require(mean <= static_cast<double>(most) && (mean >= 1 || own == 0), "batch.mean_sequences",
+            fmt::format("expected 1 to {}", most));
+}
+
 }  // namespace
 
 void check_counters(const json::value& predicate, findings& found) {
@@ -229,6 +245,7 @@ void check_answer(const json::value& predicate, findings& found) {
   check_tokens(predicate, "prompt", "prompt_sha256", a);
   check_tokens(predicate, "output", "output_token_sha256", a);
   check_rates(predicate, a);
+  check_shares(predicate, a);
 }
 
 // "min-..." asks for at least its limit, and "max-..." for at most that.

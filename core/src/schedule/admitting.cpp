@@ -156,6 +156,7 @@ void scheduler::contents::withdraw(sequence& s) {
 }
 
 void scheduler::contents::take_runner(std::unique_ptr<step_runner> next) {
+  leave_steps();
   while (!running_.empty()) requeue(*running_.back());
   begin_transfer_again();
   if (memory_) evictions_before_ += memory_->pool().stats().evicted_blocks;
@@ -172,6 +173,7 @@ void scheduler::contents::take_runner(std::unique_ptr<step_runner> next) {
 }
 
 void scheduler::contents::lose_runner(const failure& why) {
+  leave_steps();
   ++counts_.runners_lost;
   failure reason = why;
   if (++losses_ <= most_losses && options_.on_loss) {

@@ -1,8 +1,9 @@
 #pragma once
-// What a scheduler is made of. Its work is in six files: what comes in and how long it may take
+// What a scheduler is made of. Its work is in seven files: what comes in and how long it may take
 // (scheduler.cpp), what of it runs (admitting.cpp), the steps (stepping.cpp), what comes of their
 // rows (sampling_rows.cpp), sequences that go to the host's memory or come from there
-// (transferring.cpp), and what a report shows of sequences (listing.cpp).
+// (transferring.cpp), what observers of requests are given (following.cpp), and what a report shows
+// of sequences (listing.cpp).
 //
 // Threads  but for in: the one that ticks.
 
@@ -85,6 +86,11 @@ struct scheduler::contents {
   void note_computed(sequence& s, uint64_t n_tokens);
   [[nodiscard]] uint64_t most_scored() const;
 
+  // --- following.cpp: what observers of requests are given ---
+  void follow_step();
+  void leave_steps(job& j);
+  void leave_steps();
+
   // --- sampling_rows.cpp: what comes of a step's rows ---
   void embed(sequence& s, std::span<const generate::row> rows);
   // Tokens of the prompt, one for each row; false: it failed.
@@ -135,6 +141,8 @@ struct scheduler::contents {
   time_point bound_ = time_point::max();  // when something may expire
   uint64_t left_ = 0, tokens_left_ = 0;   // requests that are new no more, in this tick
 
+  std::vector<job*> followed_;  // whose observers have entered and not left
+
   std::vector<std::shared_ptr<transfer>> transfers_;  // the first one is under way
 
   // Of a step; kept for their memory.
@@ -145,6 +153,7 @@ struct scheduler::contents {
   std::vector<slice> slices_;
   std::vector<step_member> members_;
   std::vector<generate::row> rows_;
+  std::vector<job*> taking_part_;  // that have an observer
   uint32_t n_decodes_ = 0;
   uint32_t n_extra_ = 0;        // of a step: tokens of decodes beside one each
   uint32_t top_logits_ = 0;     // of a step

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "schedule/step_observer.hpp"
+
 namespace bitnet::schedule {
 namespace {
 
@@ -81,6 +83,7 @@ void delivery::end(sequence& s, event&& e, time_point now) {
   e.used = s.used;
   if (s.used.generated_tokens != 0)
     e.mean_logprob = s.sum_logprobs / static_cast<double>(s.used.generated_tokens);
+  if (j.observer) j.observer->end(e, s.generation.so_far().tokens);
   selection* const best = selecting(j);
   if (best == nullptr) {
     hand_over(j, std::move(e), now);

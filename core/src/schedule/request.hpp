@@ -86,6 +86,8 @@ class sink {
   virtual bool offer(event&& e) = 0;
 };
 
+class step_observer;  // schedule/step_observer.hpp
+
 struct request {
   std::vector<int32_t> prompt;  // at least one token
   // Of every choice. `text` and `grammar` stay empty; the seed of choice i is sampling.seed + i
@@ -113,6 +115,7 @@ struct request {
   std::optional<time_point>
       deadline;  // by the scheduler's clock: then it fails with BITNET_TIMEOUT
   std::shared_ptr<sink> events;
+  std::shared_ptr<step_observer> observer;  // nullptr: none
 };
 
 // Why a request was not taken.

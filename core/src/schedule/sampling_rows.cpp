@@ -146,6 +146,7 @@ void scheduler::contents::fail(sequence& s, const failure& why) {
 
 void scheduler::contents::tell_last(sequence& s, const failure* why) {
   job& j = *s.of;
+  leave_steps(j);
   withdraw(s);
   if (why != nullptr) {
     delivery_.tell_failure(s, *why, now());

@@ -217,6 +217,7 @@ bool scheduler::contents::expire() {
 // --- ends ---
 
 uint32_t scheduler::contents::end_job(job& j, const failure* why) {
+  leave_steps(j);
   for (sequence& s : j.choices) {
     if (s.at == phase::ended) continue;
     withdraw(s);

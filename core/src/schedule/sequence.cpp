@@ -28,6 +28,7 @@ result<std::unique_ptr<job>> make_job(request&& r, const tokenizer::tokenizer& t
   made->priority = r.priority;
   made->deadline = r.deadline;
   made->events = std::move(r.events);
+  made->observer = std::move(r.observer);
   const uint64_t n_asked = r.prompt.size();
   if (r.embeds == generate::pooling::cls) r.prompt.resize(1);  // the first token sees no other
   made->n_prompt = r.prompt.size();

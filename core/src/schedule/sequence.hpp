@@ -91,6 +91,8 @@ struct job {
   int32_t priority = 0;
   std::optional<time_point> deadline;
   std::shared_ptr<sink> events;
+  std::shared_ptr<step_observer> observer;  // nullptr: none follows it
+  uint64_t step_tokens = 0;                 // of the step that begins; else 0
   std::size_t n_prompt = 0;
   int64_t max_tokens = -1;
   std::vector<std::unique_ptr<grammar::guide>> grammars;  // the generations borrow them

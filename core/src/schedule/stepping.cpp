@@ -276,6 +276,7 @@ void scheduler::contents::run() {
       }
   }
   top_logits_ = top_logits.value_or(0);
+  follow_step();
   begin_step();
   const time_point start = now();
   auto ok = runner_->run(slices_, top_logits_, rows_);

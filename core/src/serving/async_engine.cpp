@@ -19,6 +19,8 @@ constexpr uint64_t rows_bytes = 64U << 20;
 
 constexpr uint32_t most_sequences = 1024;
 
+constexpr std::size_t most_moves_kept = 64;
+
 // Rows of a step beside one for each sequence: behind tokens that are drafted.
 constexpr uint32_t rows_ahead = 64;
 
@@ -76,7 +78,7 @@ result<std::unique_ptr<async_engine>> async_engine::open(std::shared_ptr<engine:
   std::unique_ptr<async_engine> out(new async_engine(std::move(o)));
   auto runner = out->runner_on(std::move(on));
   if (!runner) return std::unexpected(std::move(runner.error()));
-  out->move_to(**runner);
+  out->move_to(**runner, "");
   schedule::options scheduling = out->options_.scheduling;
   scheduling.step_flag = out->options_.step_flag.get();
   if (out->options_.sequences.on_loss)
@@ -117,10 +119,15 @@ result<std::unique_ptr<runner::model_runner>> async_engine::runner_on(
 }
 
 // It is where `r` is from now on, unless an offer moved it away from `left`.
-void async_engine::move_to(const runner::model_runner& r, const engine::engine* left) {
+void async_engine::move_to(const runner::model_runner& r, const std::string& why,
+                           const engine::engine* left) {
   const std::lock_guard lock(turn_);
   if (left != nullptr && on_.get() != left) return;
-  if (on_) ++facts_.moves;
+  if (on_) {
+    ++facts_.moves;
+    if (last_moves_.size() == most_moves_kept) last_moves_.erase(last_moves_.begin());
+    last_moves_.push_back({facts_.device, r.on()->choice().device_name(), why});
+  }
   on_ = r.on();
   facts_.backend = on_->backend_name();
   facts_.device = on_->choice().device_name();
@@ -145,7 +152,7 @@ result<std::unique_ptr<schedule::step_runner>> async_engine::recover(const failu
     if (!other) return std::unexpected(std::move(other.error()));
     auto runner = runner_on(*other);
     if (runner) {
-      move_to(**runner, left.get());
+      move_to(**runner, why.message, left.get());
       return std::unique_ptr<schedule::step_runner>(std::move(*runner));
     }
     const bitnet_status status = runner.error().status;
@@ -163,7 +170,7 @@ std::shared_ptr<engine::engine> async_engine::headed_for() const {
 }
 
 result<void> async_engine::offer(std::shared_ptr<engine::engine> to, engine::moving,
-                                 const std::string&) {
+                                 const std::string& why) {
   const std::lock_guard one(offering_);
   const uint32_t before = describe().limits.n_context;
   auto runner = runner_on(to);
@@ -172,13 +179,18 @@ result<void> async_engine::offer(std::shared_ptr<engine::engine> to, engine::mov
     return fail(BITNET_UNSUPPORTED,
                 fmt::format("backend {}: it has room for {} tokens, the scheduler for {}",
                             to->backend_name(), (*runner)->limits().n_context, before));
-  move_to(**runner);
+  move_to(**runner, why);
   scheduler_->replace(std::move(*runner));
   return {};
 }
 
 bool async_engine::is_lost() const {
   return scheduler_->counted().head == schedule::blocked_by::no_runner;
+}
+
+std::vector<async_engine::move> async_engine::last_moves() const {
+  const std::lock_guard lock(turn_);
+  return last_moves_;
 }
 
 async_engine::facts async_engine::describe() const {

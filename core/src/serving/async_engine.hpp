@@ -10,6 +10,7 @@
 #include <mutex>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "base/cancel_flags.hpp"
 #include "base/result.hpp"
@@ -56,17 +57,26 @@ class async_engine final : public engine::tenant {
   };
   [[nodiscard]] facts describe() const;
 
+  // A change of the engine; devices: "mine:0".
+  struct move {
+    std::string from, to, why;
+  };
+  // The last of them, oldest first.
+  [[nodiscard]] std::vector<move> last_moves() const;
+
  private:
   explicit async_engine(engine_options o);
   [[nodiscard]] result<std::unique_ptr<runner::model_runner>> runner_on(
       std::shared_ptr<engine::engine> e) const;
   result<std::unique_ptr<schedule::step_runner>> recover(const failure& why);
-  void move_to(const runner::model_runner& r, const engine::engine* left = nullptr);
+  void move_to(const runner::model_runner& r, const std::string& why,
+               const engine::engine* left = nullptr);
 
   engine_options options_;
   mutable std::mutex turn_;  // guards what follows
   std::shared_ptr<engine::engine> on_;
   facts facts_;
+  std::vector<move> last_moves_;
 
   std::mutex offering_;  // one offer at a time: the last one is where it goes
 

@@ -47,6 +47,26 @@ device_use use(const std::string& device, std::shared_ptr<const plugin::trusted_
   return out;
 }
 
+TEST(device_use, what_was_counted_since_is_the_difference_of_the_same_copy) {
+  const auto mine = copy_of_a_backend();
+  const auto other = copy_of_a_backend();
+  const auto of = [](const std::string& id, uint64_t calls, uint64_t bytes) {
+    return ran(id, BITNET_OP_LINEAR_TERNARY, calls, bytes);
+  };
+  const std::vector<device_use> before = {use("mine:0", mine, {of("a", 3, 30), of("b", 2, 0)})};
+  const auto got =
+      since(before, {use("mine:0", mine, {of("a", 5, 70), of("b", 2, 0), of("c", 1, 4)}),
+                     use("mine:0", other, {of("a", 9, 90)})});
+  ASSERT_EQ(got.size(), 2U);
+  ASSERT_EQ(got[0].kernels.size(), 2U) << "b did not run since";
+  EXPECT_EQ(got[0].kernels[0].calls, 2U);
+  EXPECT_EQ(got[0].kernels[0].bytes, 40U);
+  EXPECT_EQ(got[0].kernels[1].calls, 1U);
+  EXPECT_EQ(got[1].kernels.at(0).calls, 9U) << "another copy has counters of its own";
+  const auto went_back = since(before, {use("mine:0", mine, {of("a", 4, 10)})});
+  EXPECT_EQ(went_back[0].kernels.at(0).bytes, 0U);
+}
+
 TEST(device_use, a_name_that_two_backends_use_is_counted_for_each) {
   const auto mine = copy_of_a_backend();
   const auto other = copy_of_a_backend();

@@ -226,6 +226,36 @@ const forged_row answer_rows[] = {
 };
 INSTANTIATE_TEST_SUITE_P(answer, forged, testing::ValuesIn(answer_rows));
 
+// Of a request whose steps others shared: the predicate of a session with what they had.
+value shared(value p) {
+  p["batch"].update({{"sequences", 3}, {"step_tokens", 9}, {"mean_sequences", 2.5}});
+  return p;
+}
+
+const forged_row shared_rows[] = {
+    {"more of its own than the steps had", "answer", "batch.tokens",
+     [](value& p) { (p = shared(p))["batch"]["step_tokens"] = 4; }},
+    {"steps without a token of its own", "answer", "batch.steps",
+     [](value& p) { (p = shared(p))["batch"]["steps"] = 6; }},
+    {"tokens of others, and no others", "answer", "batch.step_tokens",
+     [](value& p) {
+       (p = shared(p))["batch"]["sequences"] = 1;
+       p["batch"]["mean_sequences"] = 1;
+     }},
+    {"more sequences on the average than at most", "answer", "batch.mean_sequences",
+     [](value& p) { (p = shared(p))["batch"]["mean_sequences"] = 3.5; }},
+    {"a step without a sequence", "answer", "batch.mean_sequences",
+     [](value& p) { (p = shared(p))["batch"]["mean_sequences"] = 0.5; }},
+    {"half a token", "schema", "batch.step_tokens",
+     [](value& p) { (p = shared(p))["batch"]["step_tokens"] = 8.5; }},
+};
+INSTANTIATE_TEST_SUITE_P(shares, forged, testing::ValuesIn(shared_rows));
+
+TEST(receipt, of_a_request_whose_steps_others_shared_is_valid) {
+  const verdict v = judged(signed_text(statement_of(shared(good_predicate()))));
+  EXPECT_TRUE(v.is_valid()) << listed(v.found);
+}
+
 // ---- the frame ---------------------------------------------------------------------------------
 
 std::string only_field(const verdict& v) {

@@ -1,0 +1,54 @@
+#pragma once
+// What the opaque handles of schedulers and their requests point to.
+
+#include <cstdint>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <vector>
+
+#include "api/answer_record.hpp"
+#include "api/event_queue.hpp"
+#include "api/objects.hpp"
+#include "bitnet/bitnet.h"
+#include "schedule/request.hpp"
+#include "serving/async_engine.hpp"
+#include "serving/request_record.hpp"
+
+// The engine goes before what it delivers to; requests hold what they read from.
+struct bitnet_scheduler {
+  bitnet_model* model = nullptr;
+  std::mutex preferring;            // one change of device at a time
+  std::mutex turn;                  // guards what follows
+  bitnet::select::request request;  // where it may go when its device is lost
+  // Fixed once it is open.
+  uint32_t event_capacity = 0;
+  bitnet_session_options sequences{};               // as they were asked for; points to nothing
+  std::optional<bitnet::generate::pooling> embeds;  // its requests are texts to embed
+  std::shared_ptr<bitnet::api::event_board> board;
+  bitnet::api::draft_models drafts;
+  std::shared_ptr<bitnet::serving::async_engine> engine;
+};
+
+namespace bitnet::api {
+
+// What a receipt of a request needs, beside what its engine knows.
+struct request_notes {
+  bitnet_model* model;  // outlives the engine
+  bitnet_session_options sequences;
+  answer_record asked;  // by each choice; the seed is that of the first
+  std::shared_ptr<serving::request_record> computed;
+  // By what events call `choice`: which of those that were generated it is, once its end was taken.
+  std::vector<std::optional<uint32_t>> ended;
+};
+
+}  // namespace bitnet::api
+
+struct bitnet_request {
+  std::weak_ptr<bitnet::serving::async_engine> engine;
+  std::shared_ptr<bitnet::api::event_queue> events;
+  bitnet::schedule::ticket ticket = 0;
+  bitnet::schedule::event last;  // what the last bitnet_event points to
+  std::vector<bitnet_logprob> top;
+  std::optional<bitnet::api::request_notes> notes;  // where a receipt may be asked for
+};

@@ -1,0 +1,46 @@
+// What the observers of requests are given.
+
+#include <algorithm>
+#include <utility>
+
+#include "schedule/contents.hpp"
+#include "schedule/step_observer.hpp"
+
+namespace bitnet::schedule {
+
+// Before a step runs: requests that have no tokens in it leave, those that are new in it enter.
+void scheduler::contents::follow_step() {
+  taking_part_.clear();
+  step_part part{.own_tokens = 0, .tokens = 0, .sequences = static_cast<uint32_t>(shares_.size())};
+  for (const share& one : shares_) {
+    job& j = *able_[one.index]->of;
+    part.tokens += one.n_tokens;
+    if (!j.observer) continue;
+    if (j.step_tokens == 0) taking_part_.push_back(&j);
+    j.step_tokens += one.n_tokens;
+  }
+  for (std::size_t i = followed_.size(); i-- > 0;)
+    if (followed_[i]->step_tokens == 0) leave_steps(*followed_[i]);
+  for (job* const j : taking_part_) {
+    if (std::ranges::find(followed_, j) == followed_.end()) {
+      j->observer->enter(*runner_);
+      followed_.push_back(j);
+    }
+    part.own_tokens = std::exchange(j->step_tokens, 0);
+    j->observer->note(part);
+  }
+}
+
+// Also of a request that is in no step.
+void scheduler::contents::leave_steps(job& j) {
+  const auto at = std::ranges::find(followed_, &j);
+  if (at == followed_.end()) return;
+  followed_.erase(at);
+  j.observer->leave(*runner_);
+}
+
+void scheduler::contents::leave_steps() {
+  while (!followed_.empty()) leave_steps(*followed_.back());
+}
+
+}  // namespace bitnet::schedule
