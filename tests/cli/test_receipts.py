@@ -6,8 +6,11 @@ import copy
 import hashlib
 import json
 import os
+import random
 import stat
+import subprocess
 import sys
+import time
 
 import support
 
@@ -328,6 +331,146 @@ class Replayed(Receipts):
     def test_a_form_is_not_in_it(self):
         self.receipt(*GREEDY, "--receipt-tokens", "--grammar", 'root ::= "a" [a-z ]*')
         self.assertEqual(self.replayed("answer.json", code=13)["verdict"], "not comparable")
+
+
+@support.needs_backend
+class OfBatches(Receipts):
+    """`bitnet batch --receipts`: a receipt for each answer, of a request that ran among others."""
+
+    def setUp(self):
+        super().setUp()
+        self.out, self.lines = self.path("out.jsonl"), self.path("receipts.jsonl")
+        self.words = ("--receipts", self.lines, "--receipt-key", self.key)
+
+    def input(self, *bodies):
+        """Completions of these bodies, named c0, c1 and so on."""
+        def one(i, body):
+            return json.dumps({"custom_id": f"c{i}", "method": "POST", "url": "/v1/completions",
+                               "body": {"prompt": PROMPT, "max_tokens": 8, **body}})
+        return self.path("in.jsonl", "".join(one(i, body) + "\n" for i, body in enumerate(bodies)))
+
+    def predicates(self):
+        """By custom_id, prompt and choice."""
+        with open(self.lines, encoding="utf-8") as file:
+            all_of_them = [statement_in(line)["predicate"] for line in file]
+        out = {tuple(p["program"][name] for name in ("custom_id", "prompt", "choice")): p for p in all_of_them}
+        self.assertEqual(len(out), len(all_of_them), "each once")
+        return out
+
+    def texts(self):
+        with open(self.out, encoding="utf-8") as file:
+            return {x["custom_id"]: x["response"]["body"] for x in map(json.loads, file)}
+
+    def test_are_valid_and_replayed_byte_for_byte(self):
+        bodies = [{"prompt": f"{PROMPT}, number {i}", "seed": i, "temperature": 1.1, "max_tokens": 3 + 3 * i} for i in range(5)]
+        self.ok("batch", self.input(*bodies), self.out, *self.words, "--receipt-tokens")
+        got, bodies = self.predicates(), self.texts()
+        self.assertEqual(sorted(got), [(f"c{i}", 0, 0) for i in range(5)])
+        for (custom_id, _, _), p in got.items():
+            usage = bodies[custom_id]["usage"]
+            self.assertEqual((p["prompt"]["tokens"], p["tokens_generated"]), (usage["prompt_tokens"], usage["completion_tokens"]))
+            self.assertEqual(p["program"]["command"], "batch")
+            self.assertLessEqual(p["batch"]["tokens"], p["batch"]["step_tokens"])
+        self.assertGreater(max(p["batch"]["sequences"] for p in got.values()), 1, "they shared steps")
+        done = self.ok("verify-receipt", self.lines, *self.signer, "--replay")
+        self.assertEqual(done.text, "valid: 5 receipts\n")
+
+    def test_both_judges_agree_on_them(self):
+        self.ok("batch", self.input({}, {"seed": 3}), self.out, *self.words, "--receipt-tokens")
+        with open(self.lines, encoding="utf-8") as file:
+            good = statement_in(file.readline())
+        self.assertEqual(self.agreed(envelope_of(good)), set())
+        if jsonschema is not None:
+            with open(judge.SCHEMA, encoding="utf-8") as file:
+                jsonschema.validate(good["predicate"], json.load(file))
+        for field, forge in [("batch.tokens", lambda b: b.update(tokens=b["step_tokens"] + 1)),
+                             ("batch.steps", lambda b: b.update(steps=b["tokens"] + 1)),
+                             ("batch.mean_sequences", lambda b: b.update(mean_sequences=b["sequences"] + 0.5)),
+                             ("batch.step_tokens", lambda b: b.update(sequences=1, mean_sequences=1,
+                                                                      step_tokens=b["tokens"] + 1))]:
+            with self.subTest(field):
+                other = copy.deepcopy(good)
+                forge(other["predicate"]["batch"])
+                self.assertEqual(self.agreed(envelope_of(other)), {("error", "answer", field)})
+
+    def test_are_one_for_each_answer(self):
+        self.ok("batch", self.input({"prompt": ["a fox", "a wolf"], "n": 2, "seed": 4}, {"prompt": ""}, {"n": "x"}),
+                self.out, *self.words)
+        got = self.predicates()
+        self.assertEqual([key for key in sorted(got) if key[0] == "c0"],
+                         [("c0", prompt, choice) for prompt in (0, 1) for choice in (0, 1)])
+        self.assertEqual({got["c0", 0, choice]["seed"] for choice in (0, 1)}, {4, 5})
+        self.assertNotIn("c2", {key[0] for key in got}, "it was rejected")
+        self.assertNotIn("a wolf", json.dumps(list(got.values())))
+
+    def test_name_the_first_line_that_is_wrong(self):
+        self.ok("batch", self.input({}, {}, {}), self.out, *self.words)
+        with open(self.lines, encoding="utf-8") as file:
+            lines = file.read().splitlines()
+        forged = statement_in(lines[1])
+        forged["predicate"]["seed"] += 1
+        bad = dict(json.loads(lines[1]), payload=base64.b64encode(json.dumps(forged).encode()).decode())
+        self.path("bad.jsonl", "\n".join([lines[0], json.dumps(bad), "nothing", lines[2]]) + "\n")
+        done = self.bitnet("verify-receipt", "bad.jsonl", *self.signer)
+        self.assertEqual(done.code, 1, done)
+        self.assertIn("line 2: error signature: signatures[0].sig", done.text)
+        self.assertIn("line 3: error form", done.text)
+        self.assertIn("2 of 4 receipts are not as they should be; the first is in line 2", done.text)
+        done = self.bitnet("verify-receipt", "bad.jsonl", "--json", *self.signer)
+        self.assertEqual([(v["line"], v["valid"]) for v in map(json.loads, done.text.splitlines())],
+                         [(1, True), (2, False), (3, False), (4, True)])
+        self.assertEqual(done.code, 1)
+
+    def start(self, *words):
+        return subprocess.Popen([support.PROGRAM, "batch", *words], cwd=self.home, env=self.environment(),
+                                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def test_are_exactly_one_after_kills(self):
+        n = 24
+        source = self.input(*({"max_tokens": 20, "ignore_eos": True} for _ in range(n)))
+        began = time.monotonic()
+        self.ok("batch", source, self.out, *self.words, "-np", "4")
+        whole_s = time.monotonic() - began
+        draw = random.Random()
+        for name in (self.out, self.lines):
+            os.remove(name)
+        for _ in range(4):
+            process = self.start(source, self.out, *self.words, "-np", "4")
+            time.sleep(draw.uniform(whole_s / 2, whole_s))
+            process.kill()
+            process.communicate()
+            with open(self.lines, "ab") as file:
+                file.write(b'{"payload":"e30')  # as a kill in the middle of a write leaves it
+        self.ok("batch", source, self.out, *self.words)
+        self.assertEqual(sorted(self.predicates()), sorted((f"c{i}", 0, 0) for i in range(n)))
+        self.assertEqual(sorted(self.texts()), sorted(f"c{i}" for i in range(n)))
+        for (custom_id, _, _), p in self.predicates().items():
+            self.assertEqual(p["tokens_generated"], self.texts()[custom_id]["usage"]["completion_tokens"])
+
+    def test_go_with_the_answer_that_was_removed(self):
+        source = self.input({}, {}, {})
+        self.ok("batch", source, self.out, *self.words, "-np", "1")
+        before = self.predicates()
+        with open(self.out, encoding="utf-8") as file:
+            lines = file.readlines()
+        self.path("out.jsonl", lines[0] + lines[2])
+        removed = json.loads(lines[1])["custom_id"]
+        done = self.ok("batch", source, self.out, *self.words)
+        self.assertIn("removed 1 receipts without an answer", done.stderr)
+        after = self.predicates()
+        self.assertEqual(sorted(after), sorted(before))
+        self.assertEqual([key[0] for key in after if after[key]["receipt_id"] != before[key]["receipt_id"]], [removed])
+
+    def test_refuse_other_files(self):
+        source = self.input({})
+        mine = self.path("mine", "my thesis\n")
+        self.refused(2, "no receipt of a batch", "batch", source, self.out, "--receipts", mine)
+        self.refused(2, "no receipts of a batch", "batch", source, self.out, "--receipts", self.path("mine2", "my thesis"))
+        self.refused(2, "is the input too", "batch", source, self.out, "--receipts", source)
+        self.refused(2, "is the output too", "batch", source, self.out, "--receipts", self.out)
+        with open(mine, encoding="utf-8") as file:
+            self.assertEqual(file.read(), "my thesis\n")
+        self.refused(1, "no receipt: ", "batch", source, self.out, "--receipts", self.lines, "--receipt-key", self.path("none.pem"))
 
 
 if __name__ == "__main__":

@@ -44,6 +44,10 @@ bool id_set::add_answered(std::string_view custom_id) {
   return is_new;
 }
 
+bool id_set::has(std::string_view custom_id) const {
+  return met_.contains(key_of(custom_id));
+}
+
 id_set::found id_set::meet(std::string_view custom_id) {
   const auto [at, is_new] = met_.emplace(key_of(custom_id), true);
   if (is_new) return found::unknown;

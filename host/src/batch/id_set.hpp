@@ -35,6 +35,8 @@ class id_set {
 
   // Of a line of the output. False: it was there already.
   bool add_answered(std::string_view custom_id);
+  // Whether add_answered() or meet() had it.
+  [[nodiscard]] bool has(std::string_view custom_id) const;
   enum class found : uint8_t { unknown, answered, repeated };
   // Of a line of the input: which of these it is; from now on the id is repeated.
   found meet(std::string_view custom_id);

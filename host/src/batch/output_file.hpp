@@ -1,19 +1,14 @@
 #pragma once
-// The output of a batch: lines that are appended whole, read again by a later run that goes on.
-//
-// Lock     flock(2): a second process with the same output is refused. It ends with the process.
-// Kill     a line that was cut by a kill is the last one, and the next run removes it.
-// To disk  once a second while answers come, and at the end: a crash of the system costs at most
-//          the answers of that second, which the next run computes again.
+// The output of a batch: lines that are appended whole, read again by a later run that goes on. A
+// crash of the system costs at most the answers of a second, which the next run computes again.
 
-#include <chrono>
 #include <cstdint>
 #include <string>
 #include <string_view>
 #include <unordered_set>
 
 #include "batch/id_set.hpp"
-#include "files/descriptor.hpp"
+#include "batch/line_file.hpp"
 #include "result.hpp"
 
 namespace bitnet::host::batch {
@@ -36,23 +31,18 @@ class output_file {
                                   const std::string& fingerprint, written& already);
 
   // A whole line with its end. After an error the file ends with the last whole line.
-  result<void> append(std::string_view line);
-  result<void> sync();  // to disk, now
+  result<void> append(std::string_view line) { return lines_.append(line); }
+  result<void> sync() { return lines_.sync(); }  // to disk, now
+  [[nodiscard]] bool is_due() const { return lines_.is_due(); }
+  [[nodiscard]] int descriptor() const { return lines_.descriptor(); }
 
  private:
-  output_file(std::string path, files::descriptor file)
-      : path_(std::move(path)), file_(std::move(file)) {}
-  result<void> read(const shard& part, const std::string& fingerprint, written& already);
+  explicit output_file(line_file lines) : lines_(std::move(lines)) {}
   result<void> read_line(std::string_view line, const shard& part, const std::string& fingerprint,
                          written& already) const;
   result<void> remove_rest(std::string_view rest, written& already);
-  [[nodiscard]] std::unexpected<failure> broken(int error) const;
 
-  std::string path_;
-  files::descriptor file_;
-  uint64_t bytes_ = 0;  // of whole lines
-  bool is_synced_ = true;
-  std::chrono::steady_clock::time_point synced_;
+  line_file lines_;
 };
 
 }  // namespace bitnet::host::batch

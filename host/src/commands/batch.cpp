@@ -3,6 +3,8 @@
 
 #include <chrono>
 #include <filesystem>
+#include <nlohmann/json.hpp>
+#include <optional>
 
 #include "batch/fingerprint.hpp"
 #include "commands/batch_runner.hpp"
@@ -11,7 +13,9 @@
 #include "commands/request_defaults.hpp"
 #include "interrupt.hpp"
 #include "library/generation.hpp"
+#include "library/receipts.hpp"
 #include "model_files.hpp"
+#include "text/json_members.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -34,6 +38,29 @@ result<batch_plan> plan_of(const settings& set) {
   return out;
 }
 
+// As the program wrote it: the id that batch_runner adds.
+std::optional<std::string> custom_id_in(std::string_view receipt) {
+  const auto predicate = stated_predicate(receipt);
+  if (!predicate) return std::nullopt;
+  const nlohmann::json& id = text::at(text::at(*predicate, "program"), "custom_id");
+  return id.is_string() ? std::optional(id.get<std::string>()) : std::nullopt;
+}
+
+// nullopt: none are asked for.
+result<std::optional<batch::receipts_file>> receipts_of(const invocation& in, int input,
+                                                        const batch::output_file& output,
+                                                        const batch::written& already) {
+  const std::string& path = in.set.text("receipts");
+  if (path.empty()) return std::nullopt;
+  const batch::other_file others[] = {{input, "the input"}, {output.descriptor(), "the output"}};
+  uint64_t removed = 0;
+  auto out = batch::receipts_file::open(path, others, already.ids, custom_id_in, removed);
+  if (!out) return std::unexpected(out.error());
+  if (removed != 0)
+    in.out.note(fmt::format("removed {} receipts without an answer from {}", removed, path));
+  return std::optional(*std::move(out));
+}
+
 void note_end(const invocation& in, const batch_totals& totals, double seconds) {
   std::string speed;
   if (totals.n_answered != 0 && seconds > 0)
@@ -45,9 +72,9 @@ void note_end(const invocation& in, const batch_totals& totals, double seconds) 
 
 result<int> answer_all(const invocation& in, const batch_plan& plan, bitnet_model* model,
                        batch::line_reader& from, batch::output_file& to, batch::written& already,
-                       gates& limits) {
+                       const batch_receipts& receipts, gates& limits) {
   using clock = std::chrono::steady_clock;
-  batch_runner runner(in, plan, model, from, to, already);
+  batch_runner runner(in, plan, model, from, to, already, receipts);
   const auto begin = clock::now();
   const auto ended = runner.run();
   if (already.ids.unmet() != 0 && ended && *ended == exit_code::ok)
@@ -90,6 +117,9 @@ result<int> batch_command(const invocation& in) {
   if (already.n != 0) in.out.note(fmt::format("{} has {} answers", target, already.n));
   if (already.cut_bytes != 0) in.out.note(fmt::format("removed the cut last line of {}", target));
 
+  auto receipts = receipts_of(in, from->descriptor(), *to, already);
+  if (!receipts) return std::unexpected(receipts.error());
+
   auto runtime = open_runtime(in);
   if (!runtime) return std::unexpected(runtime.error());
   const auto model =
@@ -98,7 +128,8 @@ result<int> batch_command(const invocation& in) {
   const auto draft = open_draft(in, runtime->get());
   if (!draft) return std::unexpected(draft.error());
   plan->defaults.speculation.draft = draft->get();
-  return answer_all(in, *plan, model->get(), *from, *to, already, limits);
+  return answer_all(in, *plan, model->get(), *from, *to, already,
+                    {runtime->get(), *receipts ? &**receipts : nullptr}, limits);
 }
 
 }  // namespace bitnet::host

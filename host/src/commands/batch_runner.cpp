@@ -11,6 +11,7 @@
 
 #include "interrupt.hpp"
 #include "library/generation.hpp"
+#include "library/receipts.hpp"
 #include "terminal/progress.hpp"
 
 namespace bitnet::host {
@@ -166,6 +167,7 @@ result<bool> batch_runner::submit_next(const std::shared_ptr<job>& of) {
   const std::size_t index = of->n_submitted;
   const openai::generation_view view(of->asked.how, of->prompts[index].ids);
   bitnet_request_options options = view.options();
+  options.receipt = wants_receipt(*of) ? 1 : 0;
   if (of->asked.to == openai::endpoint::embeddings) {
     bitnet_request_defaults(&options, sizeof options);
     options.prompt = of->prompts[index].ids.data();
@@ -246,11 +248,44 @@ result<void> batch_runner::take_event(const bitnet_event& e, bitnet_request* req
   openai::collected_answer& answer = of->answers[at.index];
   answer.take(e, of->asked.how.logprobs);
   if (!answer.ended()) return {};
+  if (auto ok = note_receipts(at, request); !ok) return ok;
   running_.erase(request);
   return --of->n_open == 0 ? finish(*of) : result<void>{};
 }
 
 // ---- answers go out ----------------------------------------------------------------------------
+
+// An embedding generates nothing.
+bool batch_runner::wants_receipt(const job& of) const {
+  return receipts_.to != nullptr && of.asked.to != openai::endpoint::embeddings;
+}
+
+// While the request is there: one for each of its choices.
+result<void> batch_runner::note_receipts(const running& at, bitnet_request* request) {
+  job& of = *at.of;
+  if (!wants_receipt(of)) return {};
+  const auto n_choices = static_cast<uint32_t>(of.answers[at.index].choices().size());
+  for (uint32_t choice = 0; choice < n_choices; ++choice) {
+    const auto text = request_receipt(in_, receipts_.runtime, request, choice,
+                                      {{"command", "batch"},
+                                       {"custom_id", of.custom_id},
+                                       {"prompt", at.index},
+                                       {"choice", choice}});
+    if (!text) return std::unexpected(text.error());
+    of.receipts += *text;
+  }
+  return {};
+}
+
+// Its receipts are on the disk before its answer is.
+result<void> batch_runner::append(const job& done, std::string_view line) {
+  if (receipts_.to != nullptr) {
+    if (auto ok = receipts_.to->append(done.receipts); !ok) return ok;
+    if (to_.is_due())
+      if (auto ok = receipts_.to->sync(); !ok) return ok;
+  }
+  return to_.append(line);
+}
 
 result<void> batch_runner::finish(const job& done) {
   const bool is_chat = done.asked.to == openai::endpoint::chat;
@@ -264,7 +299,7 @@ result<void> batch_runner::finish(const job& done) {
     totals_.n_prompt += one.used().prompt;
     totals_.n_generated += one.used().completion;
   }
-  return to_.append(batch::answer_line(done.custom_id, *body));
+  return append(done, batch::answer_line(done.custom_id, *body));
 }
 
 // One of its prompts cannot be answered: the others are not either.
@@ -290,6 +325,12 @@ result<bool> batch_runner::wait() {
   return true;
 }
 
+result<void> batch_runner::sync() {
+  if (receipts_.to != nullptr)
+    if (auto ok = receipts_.to->sync(); !ok) return ok;
+  return to_.sync();
+}
+
 result<int> batch_runner::run() {
   const interrupt::scope until_done;
   progress_bar bar(in_.out, "answering");
@@ -300,7 +341,7 @@ result<int> batch_runner::run() {
     if (from_.file_bytes() != 0) bar.update(from_.bytes_taken(), from_.file_bytes());
     const bool idle = running_.empty() && waiting_.empty();
     if (idle && from_.at_end()) {
-      if (auto ok = to_.sync(); !ok) return std::unexpected(ok.error());
+      if (auto ok = sync(); !ok) return std::unexpected(ok.error());
       return exit_code::ok;
     }
     if (idle && !from_.wants_more()) continue;  // lines that were read and not taken
@@ -308,7 +349,7 @@ result<int> batch_runner::run() {
     if (!goes_on) return std::unexpected(goes_on.error());
     if (!*goes_on) break;
   }
-  if (auto ok = to_.sync(); !ok) return std::unexpected(ok.error());
+  if (auto ok = sync(); !ok) return std::unexpected(ok.error());
   return exit_code::interrupted;
 }
 

@@ -14,6 +14,7 @@
 #include "batch/batch_line.hpp"
 #include "batch/line_reader.hpp"
 #include "batch/output_file.hpp"
+#include "batch/receipts_file.hpp"
 #include "library/engine.hpp"
 #include "openai/answer.hpp"
 
@@ -28,6 +29,12 @@ struct batch_plan {
   std::string fingerprint;  // of the model
 };
 
+// Where the receipts of answers go.
+struct batch_receipts {
+  bitnet_runtime* runtime;
+  batch::receipts_file* to;  // nullptr: none are asked for
+};
+
 struct batch_totals {
   uint64_t n_answered = 0, n_errors = 0, n_skipped = 0;  // lines
   uint64_t n_prompt = 0, n_generated = 0;                // tokens
@@ -38,14 +45,16 @@ class batch_runner {
  public:
   // All of them outlive it. `already`: what `to` has.
   batch_runner(const invocation& in, const batch_plan& plan, bitnet_model* model,
-               batch::line_reader& from, batch::output_file& to, batch::written& already)
+               batch::line_reader& from, batch::output_file& to, batch::written& already,
+               const batch_receipts& receipts)
       : in_(in),
         plan_(plan),
         model_(model),
         info_(describe(model)),
         from_(from),
         to_(to),
-        already_(already) {}
+        already_(already),
+        receipts_(receipts) {}
 
   // Until every line has an answer or an error. Exit code 130 after Ctrl-C or SIGTERM: what runs is
   // dropped, and what was answered is in the output.
@@ -69,6 +78,7 @@ class batch_runner {
     int64_t created = 0;  // seconds since 1970
     std::vector<openai::prompt> prompts;
     std::vector<openai::collected_answer> answers;  // of each prompt
+    std::string receipts;                           // of prompts that have ended, in lines
     std::size_t n_submitted = 0;                    // prompts
     std::size_t n_open = 0;                         // prompts that have not ended
   };
@@ -97,9 +107,13 @@ class batch_runner {
   result<void> take_events();
   result<void> take_events_of(bitnet_request* request);
   result<void> take_event(const bitnet_event& e, bitnet_request* request);
+  [[nodiscard]] bool wants_receipt(const job& of) const;
+  result<void> note_receipts(const running& at, bitnet_request* request);
+  result<void> append(const job& done, std::string_view line);
   result<void> finish(const job& done);
   result<void> reject(const std::shared_ptr<job>& of, const openai::api_error& why);
   result<bool> wait();  // false: interrupted
+  result<void> sync();
 
   const invocation& in_;
   const batch_plan& plan_;
@@ -108,6 +122,7 @@ class batch_runner {
   batch::line_reader& from_;
   batch::output_file& to_;
   batch::written& already_;
+  const batch_receipts receipts_;
   std::optional<service> texts_, embeddings_;
   std::deque<std::shared_ptr<job>> waiting_;  // jobs with prompts that were not submitted
   std::size_t n_waiting_ = 0;                 // those prompts

@@ -1,10 +1,14 @@
 // bitnet verify-receipt: whether a receipt says the truth.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cerrno>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <utility>
 
+#include "batch/line_reader.hpp"
 #include "commands/commands.hpp"
 #include "commands/prompt.hpp"
 #include "library/json.hpp"
@@ -47,7 +51,9 @@ bitnet_receipt_check check_of(const settings& set, const std::string& model) {
   return out;
 }
 
-result<json> verdict_of(const std::string& receipt, const bitnet_receipt_check& check) {
+// `unreadable`: it failed as the text is no receipt at all.
+result<json> verdict_of(const std::string& receipt, const bitnet_receipt_check& check,
+                        bool& unreadable) {
   library_error err;
   std::string text;
   const bitnet_status status = fetch(
@@ -55,6 +61,7 @@ result<json> verdict_of(const std::string& receipt, const bitnet_receipt_check& 
         return bitnet_receipt_verify(borrowed(receipt), &check, out, capacity, needed, &err);
       },
       text);
+  unreadable = status == BITNET_BAD_DATA;
   if (status != BITNET_OK) return fail(exit_code::usage, err.message);
   return parse_json(text);
 }
@@ -152,29 +159,163 @@ int code_of(const json& verdict) {
                                                              : exit_code::ok;
 }
 
+// What the options ask of each receipt.
+struct asking {
+  const invocation& in;
+  bitnet_receipt_check check;
+};
+
+// What the library does not judge.
+result<void> complete(const asking& asked, json& verdict) {
+  check_names(verdict);
+  if (asked.in.set.flag("replay") && verdict.value("valid", false))
+    return add_replay(asked.in, verdict);
+  return {};
+}
+
+result<int> judge_one(const asking& asked, const std::string& receipt) {
+  bool unreadable = false;
+  auto verdict = verdict_of(receipt, asked.check, unreadable);
+  if (!verdict) return std::unexpected(verdict.error());
+  if (auto done = complete(asked, *verdict); !done) return std::unexpected(done.error());
+  if (auto done = print(asked.in.set.flag("json") ? json_line(*verdict)
+                                                  : text::printable_lines(verdict_lines(*verdict)));
+      !done)
+    return std::unexpected(done.error());
+  return code_of(*verdict);
+}
+
+// ---- a receipt on each line --------------------------------------------------------------------
+
+// Whether the file goes on behind a first line that is an object: the receipt of `run` is one line,
+// and a receipt that was laid out over several has an open brace in its first one.
+bool has_lines(std::string_view text) {
+  const std::size_t end = text.find('\n');
+  return end != std::string_view::npos &&
+         text.find_first_not_of(" \t\r\n", end) != std::string_view::npos &&
+         json::accept(text.substr(0, end));
+}
+
+// What is no receipt is a finding of its line.
+json no_receipt(const std::string& why) {
+  return {{"valid", false},
+          {"gates_passed", true},
+          {"findings", {{{"level", "error"}, {"rule", "form"}, {"field", ""}, {"text", why}}}}};
+}
+
+struct tally {
+  uint64_t n = 0, n_bad = 0;
+  uint64_t first_bad = 0;  // number of its line
+  int code = exit_code::ok;
+
+  // A lie counts before a gate that was missed, and that before what cannot be compared.
+  void add(uint64_t line, int of_line) {
+    constexpr int worst_first[] = {exit_code::failure, gate_missed, exit_code::no_comparison};
+    ++n;
+    if (of_line == exit_code::ok) return;
+    if (n_bad++ == 0) first_bad = line;
+    for (const int one : worst_first)
+      if (code == one || of_line == one) {
+        code = one;
+        return;
+      }
+  }
+};
+
+std::string lines_of(const json& verdict, uint64_t number) {
+  std::string out;
+  for (const json& one : list_of(verdict, "findings"))
+    if (member(one, "level") != "note")
+      out += fmt::format("line {}: {} {}: {}: {}\n", number, member(one, "level"),
+                         member(one, "rule"), member(one, "field"), member(one, "text"));
+  const json& replayed = text::at(verdict, "replay");
+  const std::string found = member(replayed, "verdict");
+  if (replayed.is_object() && found != name_of(replay_verdict::byte_equal))
+    out += fmt::format("line {}: replay: {}: {}\n", number, found, member(replayed, "why"));
+  return out;
+}
+
+result<void> judge_line(const asking& asked, const batch::input_line& line, tally& all) {
+  json verdict;
+  bool unreadable = false;
+  if (!line.fault.empty()) {
+    verdict = no_receipt(line.fault);
+  } else if (auto found = verdict_of(line.text, asked.check, unreadable)) {
+    verdict = *std::move(found);
+    if (auto done = complete(asked, verdict); !done) return done;
+  } else if (unreadable) {
+    verdict = no_receipt(found.error().message);
+  } else {
+    return std::unexpected(found.error());
+  }
+  all.add(line.number, code_of(verdict));
+  verdict["line"] = line.number;
+  return print(asked.in.set.flag("json") ? json_line(verdict)
+                                         : text::printable_lines(lines_of(verdict, line.number)));
+}
+
+// Of what is in memory.
+result<void> judge_text(const asking& asked, std::string_view text, tally& all) {
+  for (uint64_t number = 1; !text.empty(); ++number) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    batch::input_line line{number, std::string(text.substr(0, end)), ""};
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (line.text.find_first_not_of(" \t\r") == std::string::npos) continue;
+    if (auto ok = judge_line(asked, line, all); !ok) return ok;
+  }
+  return {};
+}
+
+// Of a file that is longer than one receipt may be.
+result<void> judge_file(const asking& asked, const std::string& file, tally& all) {
+  auto from = batch::line_reader::open(file);
+  if (!from) return std::unexpected(from.error());
+  while (true) {
+    const auto line = from->take();
+    if (!line) return std::unexpected(line.error());
+    if (*line) {
+      if ((*line)->number == 1 && !(*line)->fault.empty())
+        return fail(exit_code::usage, fmt::format("{}: {}", file, (*line)->fault));
+      if (auto ok = judge_line(asked, **line, all); !ok) return ok;
+    } else if (!from->wants_more()) {
+      return {};
+    } else if (auto ok = from->read_more(); !ok) {
+      return ok;
+    }
+  }
+}
+
+result<int> end_of_lines(const asking& asked, const result<void>& read, const tally& all) {
+  if (!read) return std::unexpected(read.error());
+  if (asked.in.set.flag("json")) return all.code;
+  const std::string end =
+      all.n_bad == 0
+          ? fmt::format("valid: {} receipts\n", all.n)
+          : fmt::format("{} of {} receipts are not as they should be; the first is in line {}\n",
+                        all.n_bad, all.n, all.first_bad);
+  if (auto done = print(end); !done) return std::unexpected(done.error());
+  return all.code;
+}
+
 }  // namespace
 
 result<int> verify_receipt_command(const invocation& in) {
   const auto file = receipt_file(in);
   if (!file) return std::unexpected(file.error());
-  const auto receipt = read_file(*file, longest_receipt_file);
-  if (!receipt) return fail(exit_code::usage, receipt.error().message);
   std::string model;
   if (in.set.flagged("model")) {
     auto found = find_model(in.set.text("model"), in.variables);
     if (!found) return fail(exit_code::usage, found.error().message);
     model = *std::move(found);
   }
-  auto verdict = verdict_of(*receipt, check_of(in.set, model));
-  if (!verdict) return std::unexpected(verdict.error());
-  check_names(*verdict);
-  if (in.set.flag("replay") && verdict->value("valid", false))
-    if (auto done = add_replay(in, *verdict); !done) return std::unexpected(done.error());
-  if (auto done = print(in.set.flag("json") ? json_line(*verdict)
-                                            : text::printable_lines(verdict_lines(*verdict)));
-      !done)
-    return std::unexpected(done.error());
-  return code_of(*verdict);
+  const asking asked{in, check_of(in.set, model)};
+  const auto receipt = read_file(*file, longest_receipt_file);
+  if (!receipt && receipt.error().number != EFBIG)
+    return fail(exit_code::usage, receipt.error().message);
+  tally all;
+  if (!receipt) return end_of_lines(asked, judge_file(asked, *file, all), all);
+  if (has_lines(*receipt)) return end_of_lines(asked, judge_text(asked, *receipt, all), all);
+  return judge_one(asked, *receipt);
 }
 
 }  // namespace bitnet::host

@@ -7,6 +7,7 @@
 
 #include "files/new_file.hpp"
 #include "library/json.hpp"
+#include "text/json_members.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -81,7 +82,7 @@ result<void> write_receipt(const std::string& file, const std::string& text) {
 }
 
 template <class Call>
-result<void> fetch_receipt(const std::string& file, const Call& call) {
+result<std::string> receipt_text(const Call& call) {
   library_error err;
   std::string text;
   const bitnet_status status =
@@ -90,7 +91,13 @@ result<void> fetch_receipt(const std::string& file, const Call& call) {
             text);
   if (status != BITNET_OK)
     return fail(exit_code::failure, fmt::format("no receipt: {}", err.message));
-  return write_receipt(file, text);
+  return text;
+}
+
+template <class Call>
+result<void> fetch_receipt(const std::string& file, const Call& call) {
+  const auto text = receipt_text(call);
+  return text ? write_receipt(file, *text) : std::unexpected(text.error());
 }
 
 result<void> write_of_session(const invocation& in, const engine& on, const json& facts) {
@@ -122,6 +129,34 @@ json names_of_device(const std::string& driver_version, const std::string& arch)
         cuda.size(), driver_version.find_first_not_of("0123456789.", cuda.size()) - cuda.size());
   if (arch.starts_with("sm_")) out["sm_arch"] = arch;
   return out;
+}
+
+result<std::string> request_receipt(const invocation& in, bitnet_runtime* runtime,
+                                    bitnet_request* request, uint32_t choice, json program) {
+  const std::string added = facts_text(in, runtime, {{"program", std::move(program)}});
+  const bitnet_receipt_options options = receipt_options(in.set, added);
+  return receipt_text([&](char* out, uint64_t capacity, uint64_t* needed, bitnet_error* err) {
+    return bitnet_request_receipt(request, choice, &options, out, capacity, needed, err);
+  });
+}
+
+std::optional<json> stated_predicate(std::string_view receipt) {
+  bitnet_receipt_check check{};
+  bitnet_receipt_check_defaults(&check, sizeof check);
+  check.allow_unsigned = 1;
+  check.skip_plugins = 1;
+  library_error err;
+  std::string written;
+  const bitnet_status status = fetch(
+      [&](char* out, uint64_t capacity, uint64_t* needed) {
+        return bitnet_receipt_verify(borrowed(receipt), &check, out, capacity, needed, &err);
+      },
+      written);
+  if (status != BITNET_OK) return std::nullopt;
+  const auto verdict = parse_json(written);
+  if (!verdict) return std::nullopt;
+  const json& predicate = text::at(text::at(*verdict, "statement"), "predicate");
+  return predicate.is_object() ? std::optional(predicate) : std::nullopt;
 }
 
 result<int> with_receipt(const invocation& in, const engine& on, result<int> done) {

@@ -2,7 +2,9 @@
 // The receipts of a command: what --receipt and its options ask for.
 
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "library/engine.hpp"
 
@@ -17,6 +19,15 @@ namespace bitnet::host {
 [[nodiscard]] result<int> with_receipt(const invocation& in, const engine& on, result<int> done);
 // The same where no session came to be.
 [[nodiscard]] result<int> with_failed_receipt(const invocation& in, const failure& why);
+
+// The receipt of a choice of a request that has ended, in one line with its end, as the options
+// beside --receipt ask for it. `program`: what the program adds.
+[[nodiscard]] result<std::string> request_receipt(const invocation& in, bitnet_runtime* runtime,
+                                                  bitnet_request* request, uint32_t choice,
+                                                  nlohmann::json program);
+
+// What a receipt states, whether it is true or not; nullopt: the text is no receipt.
+[[nodiscard]] std::optional<nlohmann::json> stated_predicate(std::string_view receipt);
 
 // The names of the ancestor's receipts that belong to devices of one maker, of `predicate`'s
 // selected device: {cuda_version, sm_arch}, null where they do not apply.

@@ -52,11 +52,12 @@
     "of\n" \
     "other machines. Exits with 2 for what is no shared object, with 3 for one that cannot be " \
     "loaded.\n") \
-  X(verify_receipt, "FILE [options]", "", "whether a receipt of run or chat says the truth", \
+  X(verify_receipt, "FILE [options]", "", "whether a receipt says the truth", \
     "Offline: the signature, the form, whether counters and conclusions agree, and whether plugins\n" \
     "and --model are the files that were used. Exits with 1 where a rule is broken, and names the\n" \
     "field; with 3 where it is kept and --require-... or a gate is not met; with 2 for what is no\n" \
-    "receipt. --replay computes the answer again: with 13 where it cannot be compared.\n") \
+    "receipt. --replay computes the answer again: with 13 where it cannot be compared. A file of\n" \
+    "batch --receipts has a receipt on each line: all are judged, and the first bad one is named.\n") \
   X(tokenize, "[TEXT | -f FILE] [options]", "", "text to token ids", \
     "Prints the ids on one line, separated by blanks. Works on files with a vocabulary only.\n" \
     "Reads standard input when neither TEXT nor -f is given.\n") \
