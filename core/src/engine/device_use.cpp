@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bitnet/abi/tensor.h"
+#include "trace/kernel_counts.hpp"
 
 namespace bitnet::engine {
 namespace {
@@ -14,14 +15,10 @@ std::string_view kernel_id(const char (&id)[64]) {
   return {id, strnlen(id, sizeof id)};
 }
 
-bool is_same(const bitnet_kernel_stat& a, const bitnet_kernel_stat& b) {
-  return a.op == b.op && kernel_id(a.id) == kernel_id(b.id);
-}
-
 void add_kernels(std::vector<bitnet_kernel_stat>& to, const std::vector<bitnet_kernel_stat>& more) {
   for (const bitnet_kernel_stat& k : more) {
     const auto same = std::ranges::find_if(
-        to, [&](const bitnet_kernel_stat& known) { return is_same(known, k); });
+        to, [&](const bitnet_kernel_stat& known) { return trace::is_same_kernel(known, k); });
     if (same == to.end()) {
       to.push_back(k);
       continue;
@@ -30,11 +27,6 @@ void add_kernels(std::vector<bitnet_kernel_stat>& to, const std::vector<bitnet_k
     same->time_ns += k.time_ns;
     same->bytes += k.bytes;
   }
-}
-
-// A plugin's counter that went back leaves 0.
-void take_off(uint64_t& from, uint64_t less) {
-  from -= std::min(from, less);
 }
 
 }  // namespace
@@ -85,15 +77,7 @@ std::vector<device_use> since(const std::vector<device_use>& before, std::vector
     const auto same = std::ranges::find_if(before, [&](const device_use& known) {
       return known.library == one.library && known.device == one.device;
     });
-    if (same == before.end()) continue;
-    for (bitnet_kernel_stat& k : one.kernels)
-      for (const bitnet_kernel_stat& less : same->kernels)
-        if (is_same(k, less)) {
-          take_off(k.calls, less.calls);
-          take_off(k.time_ns, less.time_ns);
-          take_off(k.bytes, less.bytes);
-        }
-    std::erase_if(one.kernels, [](const bitnet_kernel_stat& k) { return k.calls == 0; });
+    if (same != before.end()) one.kernels = trace::since(same->kernels, one.kernels);
   }
   return now;
 }

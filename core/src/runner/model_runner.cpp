@@ -12,6 +12,7 @@
 #include "base/environment.hpp"
 #include "kv/blocks.hpp"
 #include "plugin/loading/kept_state.hpp"
+#include "trace/kernel_counts.hpp"
 
 namespace bitnet::runner {
 

@@ -1,11 +1,10 @@
 #include "trace/recorder.hpp"
 
-#include <algorithm>
 #include <atomic>
-#include <cstring>
 #include <string_view>
 
 #include "compute/graph/graph.hpp"
+#include "trace/kernel_counts.hpp"
 
 namespace bitnet::trace {
 namespace {
@@ -15,46 +14,13 @@ uint64_t ns_of(recorder::clock::time_point when) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(when.time_since_epoch()).count());
 }
 
-uint64_t grown(uint64_t before, uint64_t now) {
-  return now - std::min(before, now);
-}
-
 bitnet_str str_of(std::string_view text) {
   return {text.data(), text.size()};
-}
-
-// Plugins fill it: it may have no end.
-std::string_view id_of(const bitnet_kernel_stat& stat) {
-  return {stat.id, ::strnlen(stat.id, sizeof stat.id)};
-}
-
-bool is_same(const bitnet_kernel_stat& a, const bitnet_kernel_stat& b) {
-  return a.op == b.op && id_of(a) == id_of(b);
 }
 
 std::atomic<uint64_t> n_recorders{0};
 
 }  // namespace
-
-// A backend lists its kernels in one order, so the place is tried before the search.
-std::vector<bitnet_kernel_stat> since(std::span<const bitnet_kernel_stat> before,
-                                      std::span<const bitnet_kernel_stat> now) {
-  std::vector<bitnet_kernel_stat> out;
-  for (std::size_t i = 0; i < now.size(); ++i) {
-    bitnet_kernel_stat one = now[i];
-    const auto same = [&](const bitnet_kernel_stat& b) { return is_same(b, one); };
-    const auto was = i < before.size() && same(before[i])
-                         ? before.begin() + static_cast<std::ptrdiff_t>(i)
-                         : std::ranges::find_if(before, same);
-    if (was != before.end()) {
-      one.calls = grown(was->calls, one.calls);
-      one.time_ns = grown(was->time_ns, one.time_ns);
-      one.bytes = grown(was->bytes, one.bytes);
-    }
-    if (one.calls != 0) out.push_back(one);
-  }
-  return out;
-}
 
 recorder::recorder(const listener& to) : to_(to) {
   step_.struct_size = sizeof step_;

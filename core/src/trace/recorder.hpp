@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "bitnet/abi/program.h"
 #include "bitnet/bitnet.h"
@@ -22,11 +21,6 @@ struct listener {
   void* user = nullptr;
   bool times = false;  // of kernels, which cost something
 };
-
-// What a kernel did since the counters before: differences of counts that only grow. Kernels that
-// did nothing are left out; a count that fell is taken for one that stayed.
-[[nodiscard]] std::vector<bitnet_kernel_stat> since(std::span<const bitnet_kernel_stat> before,
-                                                    std::span<const bitnet_kernel_stat> now);
 
 class recorder {
  public:

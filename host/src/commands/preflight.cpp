@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
-#include "library/advice.hpp"
 #include "library/json.hpp"
 #include "terminal/output.hpp"
 #include "text/printable.hpp"

@@ -1,5 +1,6 @@
 // What a recorder reports: differences of counters, and spans with the step that they belong to.
 #include "trace/recorder.hpp"
+#include "trace/kernel_counts.hpp"
 
 #include <gtest/gtest.h>
 
