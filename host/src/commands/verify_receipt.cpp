@@ -93,14 +93,14 @@ void check_names(json& verdict) {
 // The prompt that the user gives for a replay, in tokens.
 result<std::optional<token_list>> prompt_given(const invocation& in, const std::string& model) {
   auto ids = given_ids(in);
-  if (!ids) return std::unexpected(ids.error());
-  if (*ids) return std::optional<token_list>(**ids);
-  auto text = given_prompt(in, {});
-  if (!text) return std::unexpected(text.error());
-  if (!*text) return std::optional<token_list>();
+  if (!ids || ids->has_value()) return ids;
+  const auto given = given_prompt(in, {});
+  if (!given) return std::unexpected(given.error());
+  const std::optional<std::string>& text = *given;
+  if (!text) return std::optional<token_list>();
   const auto vocabulary = open_vocabulary(model);
   if (!vocabulary) return std::unexpected(vocabulary.error());
-  auto tokens = tokenize(vocabulary->get(), **text,
+  auto tokens = tokenize(vocabulary->get(), *text,
                          BITNET_TOKENIZE_MODEL_BOS | BITNET_TOKENIZE_PARSE_SPECIAL);
   if (!tokens) return std::unexpected(tokens.error());
   return std::optional<token_list>(*std::move(tokens));
