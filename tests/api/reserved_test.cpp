@@ -164,22 +164,6 @@ answer give(const bitnet_scheduler_options& o) {
   return {s, e.message};
 }
 
-void fill(bitnet_request_options* o) {
-  bitnet_request_defaults(o, sizeof *o);
-}
-answer give(const bitnet_request_options& o) {
-  bitnet::test::demo_session demo;
-  EXPECT_EQ(demo.open(), BITNET_OK) << demo.error.message;
-  bitnet_scheduler* scheduler = nullptr;
-  bitnet_error e = blank();
-  EXPECT_EQ(bitnet_scheduler_open(demo.model, nullptr, &scheduler, &e), BITNET_OK) << e.message;
-  bitnet_request* request = nullptr;
-  const bitnet_status s = bitnet_request_submit(scheduler, &o, &request, &e);
-  bitnet_request_close(request);
-  bitnet_scheduler_close(scheduler);
-  return {s, e.message};
-}
-
 void expect_refused(const char* kind, const char* member, const answer& got) {
   for (const char* result : results)
     if (std::string(kind) == result) return;
