@@ -271,12 +271,12 @@ result<void> judge_file(const asking& asked, const std::string& file, tally& all
   auto from = batch::line_reader::open(file);
   if (!from) return std::unexpected(from.error());
   while (true) {
-    const auto line = from->take();
-    if (!line) return std::unexpected(line.error());
-    if (*line) {
-      if ((*line)->number == 1 && !(*line)->fault.empty())
-        return fail(exit_code::usage, fmt::format("{}: {}", file, (*line)->fault));
-      if (auto ok = judge_line(asked, **line, all); !ok) return ok;
+    const auto taken = from->take();
+    if (!taken) return std::unexpected(taken.error());
+    if (const auto& line = *taken; line) {
+      if (line->number == 1 && !line->fault.empty())
+        return fail(exit_code::usage, fmt::format("{}: {}", file, line->fault));
+      if (auto ok = judge_line(asked, *line, all); !ok) return ok;
     } else if (!from->wants_more()) {
       return {};
     } else if (auto ok = from->read_more(); !ok) {
