@@ -30,8 +30,8 @@
   X(glu_quant, 4, 3)                 \
   X(bit_linear, 6, 1)
 
-// What some bring: attention by tiles where facts::attention_rows is not 0, the two-stage head where
-// facts::has_top_head, products with rounded activations as facts::precisions says.
+// What some bring: attention by tiles where facts::attention_rows is not 0, the two-stage head
+// where facts::has_top_head, products with rounded activations as facts::precisions says.
 #define BITNET_GPU_KERNELS_OF_SOME(X) \
   X(attn_tiles, 7, 1)                 \
   X(attn_merge, 3, 1)                 \

@@ -276,8 +276,7 @@ result<measured_targets> measure_targets(const invocation& in, const std::vector
   for (const bench_target& one : *targets) {
     const auto set = settings_for(in.set, one);
     if (!set) return std::unexpected(set.error());
-    auto done =
-        measure_target({*set, in.positionals, in.variables, in.out}, one.model, tests, limits);
+    auto done = measure_target(in.with(*set), one.model, tests, limits);
     if (!done && done.error().exit_code == exit_code::unavailable && targets->size() > 1) {
       in.out.line(fmt::format("skipped (no {}: {})", one.device, done.error().message));
       out.missing = done.error().message;

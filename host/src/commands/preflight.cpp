@@ -96,7 +96,7 @@ result<int> preflight_command(const invocation& in) {
     return fail(exit_code::usage, fmt::format("preflight takes no '{}'", in.positionals.front()));
   auto asked = settings_asked(in.set);
   if (!asked) return std::unexpected(asked.error());
-  const invocation changed{*asked, in.positionals, in.variables, in.out, in.trace};
+  const invocation changed = in.with(*asked);
   auto runtime = open_runtime(changed, in.set.flag("fresh"));
   if (!runtime) return in_own_codes(std::move(runtime.error()));
   library_error err;

@@ -100,8 +100,8 @@ result<std::optional<token_list>> prompt_given(const invocation& in, const std::
   if (!text) return std::optional<token_list>();
   const auto vocabulary = open_vocabulary(model);
   if (!vocabulary) return std::unexpected(vocabulary.error());
-  auto tokens = tokenize(vocabulary->get(), *text,
-                         BITNET_TOKENIZE_MODEL_BOS | BITNET_TOKENIZE_PARSE_SPECIAL);
+  auto tokens =
+      tokenize(vocabulary->get(), *text, BITNET_TOKENIZE_MODEL_BOS | BITNET_TOKENIZE_PARSE_SPECIAL);
   if (!tokens) return std::unexpected(tokens.error());
   return std::optional<token_list>(*std::move(tokens));
 }

@@ -20,6 +20,11 @@ struct invocation {
   const environment& variables;
   const console& out;                   // standard error
   timeline::timeline* trace = nullptr;  // of --trace; outlives every runtime
+
+  // The same with other settings, which outlive it.
+  [[nodiscard]] invocation with(const settings& other) const {
+    return {other, positionals, variables, out, trace};
+  }
 };
 
 // `fresh`: backends are asked again, whatever is remembered of them.
