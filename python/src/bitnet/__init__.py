@@ -15,6 +15,7 @@ from ._engine import Backend, Engine
 from ._generation import AsyncStream, Generation, Stream
 from ._model import Model
 from ._model_file import ModelInfo, convert, inspect
+from ._receipts import verify_receipt
 from ._requests import Completion, Logprob, Piece, PromptToken
 from ._session import Session, SessionOptions
 from ._text import Message
@@ -30,5 +31,5 @@ __all__ = [
     "Generating", "Generation", "Incompatible", "Internal", "InvalidArgument", "LeftOut", "Logprob", "Message", "Model",
     "ModelInfo", "NotFound", "OutOfDeviceMemory", "OutOfMemory", "Piece", "Prompt", "PromptToken", "Rejected", "Requesting",
     "Session", "SessionOptions", "Stream", "Timeout", "ToolCall", "Unavailable", "Unbound", "Unsupported",
-    "check_grammar", "check_json_schema", "convert", "inspect",
+    "check_grammar", "check_json_schema", "convert", "inspect", "verify_receipt",
 ]

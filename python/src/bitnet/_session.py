@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import threading
 import time
 from typing import TYPE_CHECKING, Any, Callable, Mapping, Sequence, TypedDict
@@ -12,6 +13,7 @@ from ._engine import Owner, interruptible
 from ._generation import AsyncStream, Conversation, Generation, Stream
 from ._model_file import ModelFile
 from ._native import ffi, lib
+from ._receipts import receipt_options
 from ._text import token_array, tokenize, tokenize_chat
 
 if TYPE_CHECKING:
@@ -250,6 +252,17 @@ class Session(Owner):
         report: dict[str, Any] = self._in_turn(
             lambda pointer: _native.json_from(lib.bitnet_session_report, pointer))
         return report
+
+    def receipt(self, *, sign: bool = True, key_file: str | os.PathLike[str] | None = None, with_tokens: bool = False,
+                facts: Mapping[str, Any] | None = None) -> str:
+        """A receipt of the last answer, as one line of JSON: what verify_receipt() judges.
+
+        It is signed by the key in `key_file`, or by the user's own, which is made at its first use. `with_tokens` puts
+        the ids of prompt and answer into it, which a replay needs; `facts` are members of your own, such as
+        {"program": {...}}."""
+        options = receipt_options(sign, key_file, with_tokens, facts)
+        return self._in_turn(
+            lambda pointer: _native.text_from(lib.bitnet_session_receipt, pointer, options.struct))
 
     def set_preference(self, device: str) -> None:
         """Moves to the first device of the request that can be used, with what it has."""
