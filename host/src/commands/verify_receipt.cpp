@@ -128,12 +128,17 @@ result<void> add_replay(const invocation& in, json& verdict) {
   return {};
 }
 
+// "error counters: kernels[0].calls: ..."; what is no receipt has no field.
+std::string finding_line(const json& one) {
+  const std::string field = member(one, "field");
+  return fmt::format("{} {}: {}{}{}\n", member(one, "level"), member(one, "rule"), field,
+                     field.empty() ? "" : ": ", member(one, "text"));
+}
+
 // A line for each finding, then the verdict.
 std::string verdict_lines(const json& verdict) {
   std::string out;
-  for (const json& one : list_of(verdict, "findings"))
-    out += fmt::format("{} {}: {}: {}\n", member(one, "level"), member(one, "rule"),
-                       member(one, "field"), member(one, "text"));
+  for (const json& one : list_of(verdict, "findings")) out += finding_line(one);
   const json& replayed = text::at(verdict, "replay");
   if (replayed.is_object()) {
     out += fmt::format("replay: {}", member(replayed, "verdict"));
@@ -226,8 +231,7 @@ std::string lines_of(const json& verdict, uint64_t number) {
   std::string out;
   for (const json& one : list_of(verdict, "findings"))
     if (member(one, "level") != "note")
-      out += fmt::format("line {}: {} {}: {}: {}\n", number, member(one, "level"),
-                         member(one, "rule"), member(one, "field"), member(one, "text"));
+      out += fmt::format("line {}: {}", number, finding_line(one));
   const json& replayed = text::at(verdict, "replay");
   const std::string found = member(replayed, "verdict");
   if (replayed.is_object() && found != name_of(replay_verdict::byte_equal))
