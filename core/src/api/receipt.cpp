@@ -77,7 +77,7 @@ bitnet::result<std::string> receipt_text(value facts, const bitnet_receipt_optio
           : value({{{"name", "receipt"}, {"digest", {{"receiptId", facts["receipt_id"]}}}}});
   statement["predicateType"] = bitnet::receipt::predicate_type;
   statement["predicate"] = std::move(facts);
-  const std::string payload = bitnet::json::written(statement);
+  std::string payload = bitnet::json::written(statement);
   if (o.statement_only != 0) return payload;
   const auto key = signing_key(o.key_file);
   if (!key) return key;
