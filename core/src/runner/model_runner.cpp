@@ -240,8 +240,9 @@ void model_runner::note_slice(const place& at, const schedule::slice& s, uint32_
   if (m.slots != nullptr)
     for (uint32_t i = 0; i < n; ++i) {
       const uint64_t position = s.first + i;
-      m.slots[at_token + i] = static_cast<int32_t>(
-          s.blocks[position / kv::block_tokens] * kv::block_tokens + position % kv::block_tokens);
+      m.slots[at_token + i] =
+          static_cast<int32_t>(uint64_t{s.blocks[position / kv::block_tokens]} * kv::block_tokens +
+                               position % kv::block_tokens);
     }
   if (m.block_tables != nullptr) {
     int32_t* const row = m.block_tables + uint64_t{sequence} * max_blocks_;
