@@ -261,6 +261,8 @@ class Metrics(support.Case):
         to.set("bitnet_log_lines_dropped_total", 0)
         to.set("bitnet_spans_sent_total", 0)
         to.set("bitnet_spans_dropped_total", 0)
+        to.set("bitnet_receipts_written_total", 0)
+        to.set("bitnet_receipts_dropped_total", 0)
         to.set("bitnet_selection_info", 1, requested="auto", detected=",".join(why["detected"]),
                selected=why["selected"])
         for one in why["backends"]:

@@ -30,7 +30,7 @@ class collecting final : public event_reader {
       end = e;
     }
   }
-  void ended() override { has_ended = true; }
+  void ended(request_handle request) override { has_ended = request != nullptr; }
 
   bool open = true, has_ended = false;
   std::vector<bitnet_token> tokens;

@@ -190,6 +190,21 @@ result<int> serve_until_end(const invocation& in, boost::asio::io_context& io, h
   return over.ended_in_order() ? exit_code::ok : exit_code::interrupted;
 }
 
+// What its requests have in common, but for the models.
+serving_facts facts_of(const invocation& in, bitnet_runtime* runtime, receipt_folder* receipts) {
+  return {.runtime = runtime,
+          .template_name = in.set.text("chat-template"),
+          .receipts = receipts,
+          .on_backend_reload =
+              [&in](const std::string& what) {
+                in.out.note(fmt::format("reload by an administrator: {}", what));
+              },
+          .on_preference =
+              [&in](const std::string& what) {
+                in.out.note(fmt::format("preference of an administrator: {}", what));
+              }};
+}
+
 }  // namespace
 
 result<int> serve_command(const invocation& in) {
@@ -211,7 +226,12 @@ result<int> serve_command(const invocation& in) {
   boost::asio::io_context io;
   std::unique_ptr<model_table> models;
   std::unique_ptr<serving> engine;
-  served with{.life = &life, .has_page = in.set.flag("webui"), .traces = traces->get()};
+  const auto receipts = receipt_folder::open(in, io);
+  if (!receipts) return std::unexpected(receipts.error());
+  served with{.life = &life,
+              .has_page = in.set.flag("webui"),
+              .traces = traces->get(),
+              .receipts = receipts->get()};
   std::unique_ptr<http::server> server;
   with.n_connections = [&server] { return server->n_connections(); };
 
@@ -230,18 +250,10 @@ result<int> serve_command(const invocation& in) {
   auto opened = open_runtime(in);
   if (!opened) return std::unexpected(opened.error());
   runtime = *std::move(opened);
-  serving_facts about{.runtime = runtime.get(),
-                      .template_name = in.set.text("chat-template"),
-                      .any_name = choice->any_name,
-                      .first_name = choice->models.empty() ? "" : choice->models.front().name,
-                      .on_backend_reload =
-                          [&in](const std::string& what) {
-                            in.out.note(fmt::format("reload by an administrator: {}", what));
-                          },
-                      .on_preference =
-                          [&in](const std::string& what) {
-                            in.out.note(fmt::format("preference of an administrator: {}", what));
-                          }};
+  if (*receipts) (*receipts)->set_runtime(runtime.get());
+  serving_facts about = facts_of(in, runtime.get(), receipts->get());
+  about.any_name = choice->any_name;
+  if (!choice->models.empty()) about.first_name = choice->models.front().name;
   models = std::make_unique<model_table>(io, *std::move(choice),
                                          loader_of(in, runtime.get(), *requests));
   engine = std::make_unique<serving>(io, life, *models, std::move(about));

@@ -63,7 +63,7 @@ class prompt_reader final : public event_reader {
     if (e.kind != BITNET_EVENT_PROMPT) times_.take(e, clock::now());
     of_->take(prompt_, e);
   }
-  void ended() override { of_->prompt_ended(prompt_); }
+  void ended(request_handle request) override { of_->prompt_ended(prompt_, std::move(request)); }
 
  private:
   std::shared_ptr<live_request> of_;
@@ -149,8 +149,8 @@ std::optional<http::answer> live_request::prepare() {
   asked_ = *std::move(asked);
   prompts_ = *std::move(prompts);
   is_stream_ = asked_.stream && form_.to != openai::endpoint::embeddings;
-  return submit_first(
-      {std::string(form_.id_prefix) + http::new_id(), now_s(), asked_.model, facts.fingerprint});
+  id_ = std::string(form_.id_prefix) + http::new_id();
+  return submit_first({id_, now_s(), asked_.model, facts.fingerprint});
 }
 
 std::optional<http::answer> live_request::submit_first(openai::object_facts about) {
@@ -185,6 +185,7 @@ openai::parsed<bool> live_request::submit_next(request_handle& to) {
     options.prompt = next.ids.data();
     options.n_prompt = next.ids.size();
   }
+  options.receipt = wants_receipts() ? 1 : 0;
   library_error err;
   bitnet_request* request = nullptr;
   const bitnet_status status =
@@ -252,8 +253,20 @@ void live_request::take(std::size_t prompt, const bitnet_event& e) {
   if (!text->empty() && !client_->write(*text)) leave();
 }
 
-void live_request::prompt_ended(std::size_t prompt) {
+bool live_request::wants_receipts() const {
+  return in_.facts().receipts != nullptr && form_.to != openai::endpoint::embeddings;
+}
+
+void live_request::prompt_ended(std::size_t prompt, request_handle request) {
   running_[prompt] = nullptr;
+  if (wants_receipts() && request)
+    in_.facts().receipts->add({.request = std::move(request),
+                               .n_choices = asked_.how.n_choices,
+                               .id = id_,
+                               .prompt = prompt,
+                               .model = asked_.model,
+                               .on = model_,
+                               .open_work = open_});
   submit_more();
 }
 

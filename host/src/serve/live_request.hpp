@@ -26,7 +26,7 @@ class live_request : public std::enable_shared_from_this<live_request> {
   // ---- for the readers of its prompts ----
   [[nodiscard]] bool has_room() const;
   void take(std::size_t prompt, const bitnet_event& e);
-  void prompt_ended(std::size_t prompt);
+  void prompt_ended(std::size_t prompt, request_handle request);
 
  private:
   // A prompt that is at the scheduler and that the loop does not know yet.
@@ -41,6 +41,8 @@ class live_request : public std::enable_shared_from_this<live_request> {
   [[nodiscard]] std::optional<http::answer> submit_first(openai::object_facts about);
   // Any thread. The next prompt; false: the scheduler takes no more now.
   [[nodiscard]] openai::parsed<bool> submit_next(request_handle& to);
+
+  [[nodiscard]] bool wants_receipts() const;
 
   // The loop.
   void prepared(submitted begun, std::optional<http::answer> no);
@@ -60,6 +62,7 @@ class live_request : public std::enable_shared_from_this<live_request> {
 
   std::optional<nlohmann::json> body_;
   served_model_ptr model_;  // before what refers to it
+  std::string id_;          // of the answer
   serving_lane* lane_ = nullptr;
   openai::request asked_;
   std::vector<openai::prompt> prompts_;

@@ -37,6 +37,11 @@ std::string metrics_body(const served& with) {
   out.begin("bitnet_spans_dropped_total", "counter",
             "Spans that the collector of traces refused, or took too late.");
   out.sample(with.traces == nullptr ? 0 : static_cast<double>(with.traces->n_dropped()));
+  out.begin("bitnet_receipts_written_total", "counter", "Files with receipts of answers.");
+  out.sample(with.receipts == nullptr ? 0 : static_cast<double>(with.receipts->n_written()));
+  out.begin("bitnet_receipts_dropped_total", "counter",
+            "Receipts of requests that could not be written, or came faster than they could be.");
+  out.sample(with.receipts == nullptr ? 0 : static_cast<double>(with.receipts->n_dropped()));
   write_process(out);
   return with.engine->metrics(with.n_connections()) + out.text();
 }

@@ -17,6 +17,7 @@ struct served {
   std::function<std::size_t()> n_connections = {};
   bool has_page = true;                          // the page for browsers, at "/"
   const trace::span_exporter* traces = nullptr;  // nullptr: none are sent
+  const receipt_folder* receipts = nullptr;      // nullptr: none are written
 };
 
 // `with` outlives the table.

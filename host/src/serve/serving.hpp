@@ -15,6 +15,7 @@
 #include "http/exchange.hpp"
 #include "models/model_table.hpp"
 #include "openai/api_form.hpp"
+#include "serve/receipt_folder.hpp"
 #include "serve/served_model.hpp"
 #include "service/life.hpp"
 #include "service/metrics.hpp"
@@ -24,10 +25,11 @@
 namespace bitnet::host {
 
 struct serving_facts {
-  bitnet_runtime* runtime = nullptr;  // borrowed
-  std::string template_name;          // as in bitnet_chat_format; "": the model's
-  bool any_name = true;               // the one model answers to any name
-  std::string first_name;             // of the model that requests mean that name none; "": none
+  bitnet_runtime* runtime = nullptr;   // borrowed
+  std::string template_name;           // as in bitnet_chat_format; "": the model's
+  bool any_name = true;                // the one model answers to any name
+  std::string first_name = {};         // of the model that requests mean that name none; "": none
+  receipt_folder* receipts = nullptr;  // borrowed; nullptr: none are written
   // Any thread: what a reload did, as JSON.
   std::function<void(const std::string&)> on_backend_reload = {};
   // Any thread: what a preference for a device did.

@@ -71,8 +71,8 @@ void scheduler_events::contents::take_of(bitnet_request* request) {
       continue;
     }
     if (status == BITNET_TIMEOUT) return;
-    open.erase(request);
-    return reader->ended();
+    auto own = open.extract(request);
+    return reader->ended(own.empty() ? request_handle() : std::move(own.mapped().handle));
   }
 }
 

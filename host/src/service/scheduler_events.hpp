@@ -20,8 +20,9 @@ class event_reader {
   // is full. Call scheduler_events::resume() when there is room again.
   [[nodiscard]] virtual bool has_room() const = 0;
   virtual void take(const bitnet_event& e) = 0;
-  // No event follows: every choice has ended. The reader is forgotten behind this call.
-  virtual void ended() = 0;
+  // No event follows: every choice has ended. The reader is forgotten behind this call, and the
+  // request is its own.
+  virtual void ended(request_handle request) = 0;
 };
 
 class scheduler_events {
