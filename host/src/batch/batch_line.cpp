@@ -71,10 +71,9 @@ read_line read_request_line(std::string_view text) {
   if (!to) in.wrong("url", "/v1/chat/completions, /v1/completions or /v1/embeddings");
   const json* const body = in.any("body");
   if (body == nullptr || !body->is_object()) in.wrong("body", "an object");
-  if (in.error()) {
-    out.fault = *in.error();
-    return out;
-  }
+  const auto why = in.error();
+  if (why) out.fault = *why;
+  if (why || !to) return out;
   out.request = request_line{id, *to, std::move((*content)["body"]),
                              std::string(openai::raw_member(text, "body"))};
   return out;

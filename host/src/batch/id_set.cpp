@@ -15,8 +15,9 @@ bool shard::has(std::string_view custom_id) const {
 
 std::optional<shard> parse_shard(std::string_view text) {
   shard out;
-  const char* const end = text.data() + text.size();
-  const auto first = std::from_chars(text.data(), end, out.index);
+  const char* const begin = text.data();
+  const char* const end = begin + text.size();
+  const auto first = std::from_chars(begin, end, out.index);
   if (first.ec != std::errc{} || first.ptr == end || *first.ptr != '/') return std::nullopt;
   const auto second = std::from_chars(first.ptr + 1, end, out.count);
   if (second.ec != std::errc{} || second.ptr != end || out.index >= out.count) return std::nullopt;
