@@ -151,6 +151,9 @@ struct bitnet_model {
   mutable std::unique_ptr<const bitnet::chat::source> chat_source;
   mutable std::once_flag chat_tools_once;
   mutable bitnet::chat::tool_support chat_tools;
+  // Sums of its tokenizer and its template, for receipts: megabytes, which do not change.
+  mutable std::once_flag sums_once;
+  mutable std::string tokenizer_sum, template_sum;  // the latter "" without a template
   // Its vocabulary as grammars need it: made when the first one is given.
   std::once_flag texts_once;
   std::shared_ptr<const bitnet::grammar::prefix_tree> texts;

@@ -233,20 +233,25 @@ result<value> model_json(const model::model& m, const receipt::remembered_sums& 
   return out;
 }
 
-value tokenizer_json(const model::model& m) {
-  receipt::sha256 sum;
-  m.feed_tokenizer([&](std::span<const std::byte> piece) { sum.add(piece); });
-  return {{"kind", m.tokens().kind()}, {"sha256", sum.hex()}};
+// Once for a model: each answer of a scheduler may have a receipt, and a tokenizer has megabytes.
+void find_sums(const bitnet_model& of) {
+  std::call_once(of.sums_once, [&] {
+    receipt::sha256 tokenizer;
+    of.model.feed_tokenizer([&](std::span<const std::byte> piece) { tokenizer.add(piece); });
+    of.tokenizer_sum = tokenizer.hex();
+    const std::string_view text = of.model.tokens().chat_template();
+    if (text.empty()) return;
+    receipt::sha256 form;
+    form.add(text);
+    of.template_sum = form.hex();
+  });
 }
 
-value template_json(const model::model& m) {
-  value out = value::object();
-  if (const std::string_view text = m.tokens().chat_template(); !text.empty()) {
-    receipt::sha256 sum;
-    sum.add(text);
-    out["sha256"] = sum.hex();
-  }
-  return out;
+void add_sums(value& out, const bitnet_model& of) {
+  find_sums(of);
+  out["tokenizer"] = {{"kind", of.model.tokens().kind()}, {"sha256", of.tokenizer_sum}};
+  out["template"] = value::object();
+  if (!of.template_sum.empty()) out["template"]["sha256"] = of.template_sum;
 }
 
 // ---- the answer --------------------------------------------------------------------------------
@@ -392,8 +397,7 @@ result<value> answer_facts(bitnet_model& of, const answer_record& answer,
   out["model"] = *std::move(model);
   const value& files = out["model"]["files"];
   if (!files.empty()) out["model_sha"] = files[0]["sha256"];
-  out["tokenizer"] = tokenizer_json(of.model);
-  out["template"] = template_json(of.model);
+  add_sums(out, of);
   add_answer(out, answer, with_tokens);
   return out;
 }
