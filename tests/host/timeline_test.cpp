@@ -68,6 +68,7 @@ TEST_F(file, ends_with_a_whole_event_at_any_time) {
 TEST_F(file, keeps_to_its_bound_and_counts) {
   const auto f = open(event_file::least_bytes);
   const std::string event = R"({"name":")" + std::string(90, 'x') + R"("})";
+  f->drop();  // before the file is full, which is said all the same
   for (int i = 0; i < 1000; ++i) f->add(event);
   f->drop();
   ASSERT_TRUE(f->finish());
@@ -77,7 +78,7 @@ TEST_F(file, keeps_to_its_bound_and_counts) {
   const json& end = all.back()["args"];
   EXPECT_GT(end["dropped_events"].get<int>(), 800);
   // One of those that are there says where dropping began.
-  EXPECT_EQ(end["events"].get<int>() - 1 + end["dropped_events"].get<int>(), 1001);
+  EXPECT_EQ(end["events"].get<int>() - 1 + end["dropped_events"].get<int>(), 1002);
   EXPECT_EQ(all[all.size() - 2]["name"], "events are dropped from here on");
 }
 

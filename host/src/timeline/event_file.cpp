@@ -75,7 +75,8 @@ void event_file::add(std::string_view event) {
   const std::lock_guard lock(turn_);
   if (error_ != 0 || bytes_ + event.size() + 2 + kept_for_end > most_bytes_) {
     // The end of what is known is in the file, too, where the program is killed.
-    if (n_dropped_++ == 0 && error_ == 0)
+    ++n_dropped_;
+    if (error_ == 0 && !std::exchange(is_full_, true))
       append(instant("events are dropped from here on",
                      fmt::format(R"("bound_bytes":{})", most_bytes_)));
     return;

@@ -52,7 +52,8 @@ class event_file {
   uint64_t bytes_ = 0;      // of the file, with those
   uint64_t n_waiting_ = 0;  // events
   uint64_t n_written_ = 0, n_dropped_ = 0;
-  int error_ = 0;  // of the first write that failed
+  bool is_full_ = false;  // the event that says so is in the file
+  int error_ = 0;         // of the first write that failed
   std::chrono::steady_clock::time_point flushed_;
 };
 
