@@ -1,9 +1,9 @@
 #include "model/model.hpp"
-#include "base/wording.hpp"
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
 #include "base/environment.hpp"
+#include "base/wording.hpp"
 #include "inspect/inspect.hpp"
 #include "inspect/weights.hpp"
 

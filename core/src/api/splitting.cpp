@@ -1,11 +1,11 @@
 // The options that say which devices have what of a model, and the runtime's part in it.
-#include "base/wording.hpp"
 #include "engine/split.hpp"
 
 #include <fmt/core.h>
 
 #include "api/edge.hpp"
 #include "api/objects.hpp"
+#include "base/wording.hpp"
 #include "select/request.hpp"
 
 using bitnet::say;
