@@ -57,11 +57,4 @@ if(BITNET_SANITIZE STREQUAL "thread" AND TARGET bitnet-backend-conformance)
 endif()
 
 # The program, on both drivers.
-if(TARGET bitnet-program)
-  find_package(Python3 3.9 REQUIRED COMPONENTS Interpreter)
-  add_test(NAME cli.vulkan
-    COMMAND Python3::Interpreter -B ${CMAKE_CURRENT_LIST_DIR}/cli_test.py)
-  set_tests_properties(cli.vulkan PROPERTIES
-    ENVIRONMENT "BITNET_PROGRAM=$<TARGET_FILE:bitnet-program>;BITNET_SOURCE_DIR=${PROJECT_SOURCE_DIR};PYTHONPATH=${PROJECT_SOURCE_DIR}/tests/cli"
-    LABELS "cli" TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77)
-endif()
+bitnet_add_program_test(vulkan)
