@@ -47,13 +47,13 @@ uint32_t cost_model::prompt_tokens(uint32_t n_decodes) const {
   if (n_decodes == 0) return no_bound;
   const of_decodes& alone = decodes_[kind_of(n_decodes)];
   if (!alone.ns.known() || alone.steps_since >= most_unmeasured) return 0;
-  const uint32_t least_rows = (n_decodes + least_chunk + tile_rows - 1) / tile_rows * tile_rows;
+  const uint32_t least_rows = (n_decodes + least_chunk + row_grain - 1) / row_grain * row_grain;
   if (!prompt_ns_.known()) return least_rows - n_decodes;
   const double room = (stretch_ - 1) * alone.ns.value();
   if (prompt_ns_.value() <= 0) return no_bound;
-  const double tiles = (n_decodes + room / prompt_ns_.value()) / tile_rows;
-  constexpr double most_tiles = no_bound / tile_rows;
-  const auto rows = static_cast<uint32_t>(std::min(tiles, most_tiles)) * tile_rows;
+  const double grains = (n_decodes + room / prompt_ns_.value()) / row_grain;
+  constexpr uint32_t most_grains = no_bound / row_grain;
+  const auto rows = static_cast<uint32_t>(std::min<double>(grains, most_grains)) * row_grain;
   return std::max(rows, least_rows) - n_decodes;
 }
 

@@ -11,9 +11,11 @@
 
 namespace bitnet::schedule {
 
-// Kernels take rows by 8 and 16, a decode being one row and a token of a prompt another: where the
-// cost bounds the prompts of a step, all of its rows together are a multiple of this.
-inline constexpr uint32_t tile_rows = 8;
+// Where the cost bounds the prompts of a step, its rows together, a row for each decode and each
+// token of a prompt, are a multiple of this. Rounding down to more leaves more of the bound unused:
+// beside 8 decodes a prompt took 2.4 times as long as alone with 8, and 1.9 times with 2
+// (docs/reference/benchmarks.md, "Many sequences").
+inline constexpr uint32_t row_grain = 2;
 // Prompts get at least so many tokens of a step beside decodes.
 inline constexpr uint32_t least_chunk = 8;
 
@@ -25,7 +27,7 @@ class cost_model {
   // A step of `n_decodes` sequences, and of `n_prompt` tokens beside them, took so long.
   void learn(uint32_t n_decodes, uint32_t n_prompt, std::chrono::nanoseconds took);
 
-  // At least least_chunk, and a whole number of tiles together with the decodes. 0: the next step
+  // At least least_chunk, and a multiple of row_grain together with the decodes. 0: the next step
   // is to have decodes alone, since what they take is not known, or was measured too long ago.
   [[nodiscard]] uint32_t prompt_tokens(uint32_t n_decodes) const;
   // What a step of so many decodes alone takes, in nanoseconds; 0: it is not known.

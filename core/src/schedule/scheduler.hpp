@@ -35,8 +35,8 @@ struct options {
   nanoseconds ageing = std::chrono::seconds(2);          // a wait that counts as one more priority
   nanoseconds sink_patience = std::chrono::seconds(60);  // with a request whose sink is full
   nanoseconds served_half_life = std::chrono::seconds(60);  // of what a client was served lately
-  // A step with decodes takes at most so many times as long as without prompts, as far as one
-  // chunk of 16 tokens lets it.
+  // A step with decodes takes at most so many times as long as without prompts, as far as the
+  // least chunk of a prompt lets it.
   double max_stretch = 3.0;
   // Of a sequence that is taken out or put in, after each step, but one block at least:
   // milliseconds of a memory's bandwidth.

@@ -2,14 +2,13 @@
 
 #include <algorithm>
 
-#include "schedule/cost_model.hpp"
-
 namespace bitnet::schedule {
 namespace {
 
 // What decodes leave to prompts at least.
 uint32_t room_for_prompts(uint32_t step_tokens) {
-  return std::clamp(step_tokens / 2, 1U, 2 * tile_rows);
+  constexpr uint32_t enough = 16;
+  return std::clamp(step_tokens / 2, 1U, enough);
 }
 
 uint32_t chunk_of(const work& w, uint32_t most) {

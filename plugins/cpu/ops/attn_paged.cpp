@@ -89,7 +89,8 @@ constexpr uint64_t widest_head = 256;    // elements
 constexpr uint64_t values_at_once = 32;  // in the first cache, with one row of q and of y
 constexpr uint64_t most_together = 32;   // tokens; with so many, turning keys is 1 to 2 % of it
 constexpr uint64_t fewest_together = 4;  // with fewer, it takes longer than it saves
-constexpr uint64_t most_rows = 512;      // heads of tokens
+constexpr uint64_t cut_tokens = fewest_together;  // of a sequence, which shares are cut between
+constexpr uint64_t most_rows = 512;               // heads of tokens
 constexpr uint64_t most_heads = most_rows / fewest_together;  // of one KV head
 
 using sight = sdk::step_view::sight;
@@ -242,14 +243,33 @@ uint64_t block_from(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_
   return n < fewest_together ? 0 : n;
 }
 
+// Whether token t of the step goes on from the one before it, which is the same sequence's.
+bool follows(const sdk::step_view& step, uint64_t t) {
+  return t != 0 && step.sequences[t] == step.sequences[t - 1] &&
+         step.positions[t] == step.positions[t - 1] + 1;
+}
+
+// The first unit from `at` on, at most `end`, that shares may be cut before: a run of a sequence's
+// tokens stays in parts of cut_tokens, so that keys and values are read for several tokens at once.
+uint64_t next_cut(const sdk::call& c, uint64_t at, uint64_t end) {
+  uint64_t t = at % c.rows, run = 0;  // tokens of the run before t
+  while (follows(*c.step, t - run)) ++run;
+  for (; at < end && run % cut_tokens != 0; ++at) {
+    t = t + 1 == c.rows ? 0 : t + 1;
+    run = follows(*c.step, t) ? run + 1 : 0;
+  }
+  return at;
+}
+
 }  // namespace
 
 void attention_of_tokens(const isa_form& isa, const sdk::call& c, const sdk::share& s) {
   const auto heads = static_cast<uint64_t>(c.ints[1]), kv_heads = static_cast<uint64_t>(c.ints[2]);
-  const uint64_t group = heads / kv_heads;
-  for (uint64_t at = s.first; at < s.last;) {
+  const uint64_t group = heads / kv_heads, units = c.rows * kv_heads;
+  const uint64_t last = next_cut(c, s.last, units);
+  for (uint64_t at = next_cut(c, s.first, units); at < last;) {
     const uint64_t kv_head = at / c.rows, t = at % c.rows;
-    const uint64_t most = std::min(s.last - at, c.rows - t);
+    const uint64_t most = std::min(last - at, c.rows - t);
     uint64_t stride = 0;
     uint64_t n = block_from(isa, c, t, most, s.scratch_floats, stride);
     if (n != 0) {

@@ -85,7 +85,7 @@ TEST(step_plan, whatever_is_to_do_the_first_prompt_goes_on) {
     for (const uint64_t left : {2U, 15U, 16U, 17U, 1000U}) {
       all.back() = {left};
       std::vector<share> got;
-      plan_step(all, indices{n - 1}, {max_tokens, tile_rows}, got);
+      plan_step(all, indices{n - 1}, {max_tokens, 8}, got);
       EXPECT_EQ(got.size(), n) << max_tokens << " tokens, " << left << " left";
       uint32_t tokens = 0;
       for (const share& s : got) tokens += s.n_tokens;
