@@ -3,11 +3,14 @@
 
     make_model.py FILE [--shape 2b-4t|1.7b|4b|8b|10b|27b] [--layers N] [--vocabulary N] [--embedding N]
                        [--feed-forward N] [--heads N] [--kv-heads N] [--arch NAME] [--seed 1]
+                       [--chain SHARE]
 
 2b-4t is BitNet b1.58 2B-4T: I2_S (layout A), embedding and output f16; 10b is Falcon3 10B in the same types. The
 others are those of Qwen3 with ternary weights and a scale for 128 of them (type 142), embedding and output too; 27b
 is that of Qwen3.5, whose layers keep a state but for each fourth. --arch is another name for the architecture:
-llama.cpp knows that of 2b-4t as bitnet. Numbers beside --shape take the place of the shape's. Norm weights and scales
+llama.cpp knows that of 2b-4t as bitnet. Numbers beside --shape take the place of the shape's. With --chain the likeliest next token depends on
+the last one alone, by one fixed permutation of the vocabulary for a SHARE of the tokens, 1 for all, and by another
+for the rest: two such models, of any shapes and seeds, agree about the shares' product. Norm weights and scales
 are chosen so that activations stay in the range of a trained model's.
 """
 
@@ -147,7 +150,29 @@ def recurrent(rng, shape, blk, norm, linear):
             linear(blk + "ssm_out.weight", shape.embedding, values, 1)]
 
 
-def tensors(rng, shape):
+def successors(shape, share, seed):
+    """The next token of each one, of the vocabulary: by the permutation that all chains have, or by this seed's."""
+    common = np.random.default_rng(0)
+    order = common.permutation(shape.vocabulary)
+    own = common.random(shape.vocabulary) >= share
+    out = np.empty_like(order)
+    out[order] = np.roll(order, 1)  # one cycle
+    out[own] = np.random.default_rng(seed).permutation(out[own])
+    return out
+
+
+def chained(name, embedding, shape, share, seed):
+    """The output matrix under which the next token is successors(): its row of one is the embedding of the other."""
+    _, ne, kind, data = embedding
+    rows = np.frombuffer(data, np.uint8)[:len(data) // shape.vocabulary * shape.vocabulary].reshape(shape.vocabulary, -1)
+    out = np.empty_like(rows)
+    out[successors(shape, share, seed)] = rows
+    return name, ne, kind, out.tobytes()
+
+
+def tensors(rng, shape, chain=None, seed=0):
+    into_sum = 1 if chain is None else 1e-3  # gain of what a layer adds
+
     def norm(name, width):
         w = (1 + 0.1 * rng.standard_normal(width)).astype(np.float32)
         return name, [width], F32, w.tobytes()
@@ -172,20 +197,22 @@ def tensors(rng, shape):
             out += [linear(blk + "attn_q.weight", attention * (2 if shape.is_hybrid else 1), shape.embedding, 1.5),
                     linear(blk + "attn_k.weight", keys, shape.embedding, 1.5),
                     linear(blk + "attn_v.weight", keys, shape.embedding, 1),
-                    linear(blk + "attn_output.weight", shape.embedding, attention, 1)]
+                    linear(blk + "attn_output.weight", shape.embedding, attention, into_sum)]
         else:
             out += recurrent(rng, shape, blk, norm, linear)
         out += [norm(blk + ("post_attention_norm" if shape.is_hybrid else "ffn_norm") + ".weight", shape.embedding),
                 linear(blk + "ffn_gate.weight", shape.feed_forward, shape.embedding, 1),
                 linear(blk + "ffn_up.weight", shape.feed_forward, shape.embedding, 1),
-                linear(blk + "ffn_down.weight", shape.embedding, shape.feed_forward, 1)]
+                linear(blk + "ffn_down.weight", shape.embedding, shape.feed_forward, into_sum)]
         if shape.has_sub_norms:
             out += [norm(blk + "attn_sub_norm.weight", attention),
                     norm(blk + "ffn_sub_norm.weight", shape.feed_forward)]
         elif shape.is_grouped and attends:
             out += [norm(blk + "attn_q_norm.weight", shape.head_dim),
                     norm(blk + "attn_k_norm.weight", shape.head_dim)]
-    if not shape.tied:
+    if chain is not None:
+        out.append(chained("output.weight", out[0], shape, chain, seed))
+    elif not shape.tied:
         out.append(end("output.weight"))
     return out + [norm("output_norm.weight", shape.embedding)]
 
@@ -198,11 +225,12 @@ def main():
         parser.add_argument("--" + number.replace("_", "-"), type=int)
     parser.add_argument("--arch")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--chain", type=float, metavar="SHARE")
     options = parser.parse_args()
     given = {key: getattr(options, key) for key in (*NUMBERS, "arch") if getattr(options, key)}
     shape = dataclasses.replace(SHAPES[options.shape], **given)
     rng = np.random.default_rng(options.seed)
-    gguf_file.write(options.file, metadata(options.shape, shape), tensors(rng, shape))
+    gguf_file.write(options.file, metadata(options.shape, shape), tensors(rng, shape, options.chain, options.seed))
 
 
 if __name__ == "__main__":
