@@ -18,7 +18,7 @@ import support  # pylint: disable=wrong-import-position
 
 PROMPT = "Once upon a time"
 PROMPTS = (PROMPT, "Tell me a story about a mole", "The sun was warm and the cat", "Lily and Tom went to the park")
-SHAPES = ("2b-4t", "8b", "10b")
+SHAPES = ("2b-4t", "8b", "10b", "27b")
 NARROW = ("--layers 1 --embedding 256 --feed-forward 384 --heads 2 --kv-heads 1 --vocabulary 512").split()
 
 
@@ -31,8 +31,13 @@ def must(holds, *why):
         raise Failed(" ".join(str(w) for w in why))
 
 
+def parting(got, want):
+    """Where two texts part, or where the shorter one ends."""
+    return next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
+
+
 def same_text(got, want, where):
-    at = next((i for i, (a, b) in enumerate(zip(got, want)) if a != b), min(len(got), len(want)))
+    at = parting(got, want)
     must(got == want, f"{where}: another text than the cpu's from {at} of {len(want)} on:", got[at:at + 40],
          "in place of", want[at:at + 40])
 
@@ -48,9 +53,11 @@ class Sizes:
     megabytes: int  # copied for the limit
     sessions: int
     patience_s: int  # with a step
+    kernel_tests: int  # programs of them
 
 
-FULL, SHORT = Sizes(64, 1000, 12, "512,2048", 5, 1024, 4, 3600), Sizes(6, 40, 1, "4,34", 1, 1, 2, 240)
+FULL = Sizes(64, 1000, 12, "8,64,512,2048", 5, 1024, 4, 3600, 99)
+SHORT = Sizes(6, 40, 1, "4,34", 1, 1, 2, 240, 1)
 
 
 class Lane:
@@ -59,6 +66,7 @@ class Lane:
     def __init__(self, options):
         self.build, self.device, self.short = options.build.resolve(), options.device, options.short
         self.models, self.sanitizer = options.models.resolve(), options.sanitizer
+        self.shapes, self.variants = options.shapes.split(","), options.variants
         self.program = os.environ.get("BITNET_PROGRAM", str(self.build / "bin/bitnet"))
         self.sizes = SHORT if self.short else FULL
         self.demo = support.demo_model()
@@ -71,7 +79,8 @@ class Lane:
         libraries = [str(self.build / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
         homes = {f"XDG_{kind}_HOME": str(self.models / "home") for kind in ("CACHE", "CONFIG", "DATA", "STATE")}
         return {**os.environ, **homes, "LD_LIBRARY_PATH": ":".join(filter(None, libraries)),
-                "PYTHONPATH": ":".join(filter(None, (str(TREE / "python/src"), os.environ.get("PYTHONPATH", "")))), "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1",
+                "PYTHONPATH": ":".join(filter(None, (str(TREE / "python/src"), os.environ.get("PYTHONPATH", "")))),
+                "PYTHONDONTWRITEBYTECODE": "1", "OPENBLAS_NUM_THREADS": "1",
                 "BITNET_BACKENDS": f"cpu,{self.device}", "BITNET_PROBE_WAIT": "60000", "BITNET_MODEL": self.demo,
                 **(extra or {})}
 
@@ -104,12 +113,14 @@ class Lane:
     def all_models(self):
         """(what it is called, its file); makes what is missing."""
         yield "demo model", self.demo
-        for shape in SHAPES:
+        for shape in self.shapes:
             file = self.models / f"{'narrow' if self.short else 'random'}-{shape}.gguf"
             if not file.exists():
                 begun = file.with_suffix(".part")
                 done = self.call(sys.executable, TREE / "tests/bench/make_model.py", begun, "--shape", shape,
-                                 *(NARROW if self.short else ()))
+                                 *(NARROW if self.short else ()),
+                                 # The fourth layer of this one attends.
+                                 *(("--layers", 4) if self.short and shape == "27b" else ()))
                 must(done.returncode == 0, "no model of the shape", shape, "was made:", done.stderr)
                 begun.rename(file)
             yield f"random {shape}", str(file)
@@ -130,14 +141,15 @@ class Lane:
 class Yard:
     """A folder of manifests with plugins that are replaced, as packages do it."""
 
-    def __init__(self, lane, replacement=None):
-        self.lane, self.device, self.manifests = lane, lane.device, lane.path("manifests")
+    def __init__(self, lane, replacement=None, folder=None):
+        self.folder = folder or lane.scratch.name
+        self.lane, self.device, self.manifests = lane, lane.device, os.path.join(self.folder, "manifests")
         self.serial = 0
         os.makedirs(self.manifests, exist_ok=True)
         facts, _ = lane.facts()
         folder = pathlib.Path(facts["manifest"]).parent
         self.plugin = facts["library"]
-        self.library = lane.path(f"libbitnet-backend-{self.device}.so")
+        self.library = os.path.join(self.folder, f"libbitnet-backend-{self.device}.so")
         for name, library in (("cpu", str(pathlib.Path(self.plugin).with_name("libbitnet-backend-cpu.so"))),
                               (self.device, self.library)):
             text = (folder / f"50-{name}.yaml").read_text(encoding="utf-8")
@@ -156,10 +168,10 @@ class Yard:
         self.install(reloading.rebuilt(pathlib.Path(self.plugin).read_bytes(), self.serial))
 
     @contextlib.contextmanager
-    def model(self, device=None):
+    def model(self, device=None, file=None):
         import bitnet  # pylint: disable=import-outside-toplevel # of the tree, by PYTHONPATH
         with bitnet.Engine(device or self.device, manifest_dirs=[self.manifests], probe_wait_ms=60_000) as engine:
-            with engine.open_model(self.lane.demo) as model:
+            with engine.open_model(file or self.lane.demo) as model:
                 yield engine, model
 
     def session(self, model, **options):

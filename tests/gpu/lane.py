@@ -2,11 +2,12 @@
 """Tests a backend on the device that this machine has, and prints what was measured as Markdown.
 
     lane.py [--build build/release] [--device cuda] [--only STEP[,STEP...]] [--models build/gpu-lane]
-            [--sanitizer compute-sanitizer] [--short]
+            [--shapes 2b-4t,8b,10b,27b] [--variants FOLDER] [--sanitizer compute-sanitizer] [--seconds N] [--short]
 
 The cpu backend is the judge. A step runs in a process of its own; one that fails stops no other one. Ends with 1 if
 one failed, and with 77 and a line "skip: lane gpu: REASON" where the backend computes on nothing. Models are made
-where they are missing (8 GB). --short has small ones and few steps: so a driver in software comes to an end.
+where they are missing (15 GB). --variants has other builds of the plugin, *.so, whose speed is measured in turns with
+this one's. --short has small models and few steps: so a driver in software comes to an end.
 """
 
 import argparse
@@ -23,13 +24,17 @@ import shutil
 import statistics
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 
-from device import PROMPT, PROMPTS, TREE, Failed, Lane, Yard, must, same_text, threads
+from device import PROMPT, PROMPTS, SHAPES, TREE, Failed, Lane, Yard, must, parting, same_text, threads
 import divergence  # of tests/cli
 
 MOST_KL = 1e-5  # of one token, where no activation is rounded to a code
+# Of the token where two texts part, if both of its largest logits were near each other. Activations on the edge between
+# two codes cost up to 2e-4, a wrong kernel 1e-2 or more (tests/cli/divergence.py).
+MOST_KL_OF_TIE = 1e-3
 SKIP = 77
 
 
@@ -59,6 +64,24 @@ def conformance(lane):
         "; ".join(filter(None, (level, f"{counts['passed']} passed, {counts['skipped']} skipped", lacks))))
 
 
+# Programs of tests/<backend> that hold each kernel against its definition. Others there need the driver of the tests.
+KERNEL_TESTS = {"cuda": ("states", "dense_rounded", "attention", "head", "ternary")}
+
+
+def kernels(lane):
+    """Each kernel against its definition: first without what can be switched off, which spoils nothing if it hangs."""
+    for subject in KERNEL_TESTS.get(lane.device, ())[:lane.sizes.kernel_tests]:
+        program = lane.build / f"tests/{lane.device}/test_{lane.device}_{subject}"
+        must(program.exists(), program, "is missing: build the target `tests-gpu`")
+        for value in ("off", "on"):
+            settings = {name: value for name in SWITCHES.get(lane.device, ())}
+            done = lane.call(program, "--gtest_brief=1", env={**settings, "BITNET_SOURCE_DIR": str(TREE)})
+            passed = re.search(r"\[  PASSED  \] (\d+) test", done.stdout)
+            must(done.returncode == 0 and passed, subject, f"with what can be switched off {value}: ends with "
+                 f"{done.returncode}:", (done.stdout + done.stderr)[-4000:])
+            row(f"kernels, {subject}, switches {value}", program.name, f"{passed[1]} tests, as defined")
+
+
 def parity(lane):
     """Each op and format beside the reference, by kernels of which the probe's self-test disabled none."""
     facts, _ = lane.facts()
@@ -74,15 +97,43 @@ def parity(lane):
         f"{exact} of {len(rows)} kernels bit for bit, the others within {max(r['nmse'] for r in rows):.1e} (NMSE)")
 
 
+def is_near_tie(want_row, got_row, want, got):
+    """(whether two devices may choose these tokens of their rows of logits, the divergence of the rows, the gap between
+    both tokens on the first device, the largest difference of the rows)."""
+    p, q = divergence.log_softmax(want_row), divergence.log_softmax(got_row)
+    far = sum(math.exp(a) * (a - b) for a, b in zip(p, q))
+    most = max(abs(a - b) for a, b in zip(want_row, got_row))
+    gap = want_row[want] - want_row[got]
+    return far <= MOST_KL_OF_TIE and 0 <= gap <= 2 * most, far, gap, most
+
+
+def same_or_tied(lane, name, file, mine, on_cpu):
+    """How far two texts are the same. Where they part, both devices compute the logits behind the same tokens: another
+    token is an error unless it is as near to the largest one as their logits are to each other's."""
+    got, want = mine["generated"], on_cpu["generated"]
+    at = parting(got, want)
+    if got == want:
+        return f"{len(want)} tokens as on the cpu"
+    rows = []
+    for device in ("cpu", lane.device):
+        with Yard(lane).model(device, file) as (_, model), model.session(n_context=256, n_batch=32) as session:
+            rows.append(session.eval(on_cpu["prompt"] + want[:at]).tolist())
+    tied, far, gap, most = False, math.nan, math.nan, math.nan
+    if at < min(len(got), len(want)):
+        tied, far, gap, most = is_near_tie(*rows, want[at], got[at])
+    if not tied:
+        same_text(got, want, f"{name}, KL {far:.1e}, the cpu's logits of both {gap:.2g} apart, rows {most:.2g}")
+    return f"{at} tokens as on the cpu, then a near tie: logits {gap:.2g} apart, rows {most:.2g}, KL {far:.1e}"
+
+
 def models(lane):
     """The same greedy text as the cpu's, and the same probabilities where nothing is rounded to a code."""
     for name, file in lane.all_models():
         on_cpu, mine = (lane.told(device, file) for device in ("cpu", lane.device))
         devices = {part["device"].partition(":")[0] for part in mine["parts"]}
         must(devices == {lane.device}, name, "was computed on", devices)
-        same_text(mine["tokens"]["generated"], on_cpu["tokens"]["generated"], name)
-        row(f"{name}: text", f"bitnet run {lane.of(file)} --temp 0 -n {lane.sizes.tokens}",
-            f"{lane.sizes.tokens} tokens as on the cpu")
+        same = same_or_tied(lane, name, file, mine["tokens"], on_cpu["tokens"])
+        row(f"{name}: text", f"bitnet run {lane.of(file)} --temp 0 -n {lane.sizes.tokens}", same)
         for activations, limit in (("auto", None), ("float", MOST_KL)):
             far = divergence.divergences(lane, ("cpu", lane.device), PROMPT + ", there was a little bird",
                                          env={"BITNET_MODEL": file, "BITNET_ACTIVATIONS": activations})
@@ -274,33 +325,68 @@ def peak(lane):
     return known["products_in_a_second"]
 
 
+@contextlib.contextmanager
+def all_variants(lane):
+    """(name, environment, words) of what is measured in turns: as it is, without each thing that can be switched off,
+    and other builds of the plugin."""
+    out = [("", {}, ())]
+    out += [(f"without {setting}", {setting: "off"}, ()) for setting in SWITCHES.get(lane.device, ())]
+    with contextlib.ExitStack() as folders:
+        for file in sorted(lane.variants.glob("*.so")) if lane.variants else ():
+            folder = folders.enter_context(tempfile.TemporaryDirectory(prefix="bitnet-variant-"))
+            yard = Yard(lane, file, folder)
+            out.append((f"variant {file.stem}", {}, ("--backend-dir", yard.manifests)))
+        yield out
+
+
+def in_turns(lane, file, words, variants):
+    """What `bitnet bench` says of each test of each variant, with the samples of all rounds. A round has one of each
+    variant and begins with another one than the last, so that a change of the device's clock concerns all of them."""
+    found = [{} for _ in variants]
+    for turn in range(lane.sizes.rounds):
+        for i in range(len(variants)):
+            at = (turn + i) % len(variants)
+            _, env, own = variants[at]
+            done = lane.ok("bench", "-m", file, "--device", lane.device, *words, "-r", 1, "-o", "json", *own, env=env)
+            for test in json.loads(done):
+                known = found[at].setdefault(test["test"], {**test, "samples_ts": []})
+                known["samples_ts"] += test["samples_ts"]
+    for tests in found:
+        for test in tests.values():
+            test["median_ts"] = statistics.median(test["samples_ts"])
+    return found
+
+
 def speed(lane):
-    """Prompts and generation of every model, beside what the driver copies in the same minute; then without what can be
-    switched off."""
+    """Prompts and generation of every model, beside what the driver copies in the same minute; and in turns with that,
+    without what can be switched off, and by other builds of the plugin."""
     products_limit = peak(lane)
-    for name, file in lane.all_models():
-        most, products = limit(lane), products_of(lane, file)
-        words = ["--no-kernel-times", "-p", lane.sizes.prompts, "-n", lane.sizes.tokens, "-r", lane.sizes.rounds]
-        for test in json.loads(lane.ok("bench", "-m", file, "--device", lane.device, *words, "-o", "json")):
-            samples = test["samples_ts"]
-            figure = f"{test['median_ts']:.1f} t/s ({min(samples):.1f} to {max(samples):.1f})"
-            share = ""
-            if test["n_gen"]:
-                read = test["bytes_per_token"] * test["median_ts"] / 1e9
-                figure, share = figure + f", {read:.1f} GB/s", f"{100 * read / most:.0f} %"
-            else:
-                figure += f", first token after {1e3 * test['n_prompt'] / test['median_ts']:.1f} ms"
-                if products_limit:
-                    share = f"{100 * products * test['median_ts'] / products_limit:.0f} %"
-            row(f"{name}: {test['test']}", f"bitnet bench {lane.of(file)} {' '.join(map(str, words))}", figure, share)
-        for setting in SWITCHES.get(lane.device, ()):
-            test = json.loads(lane.ok("bench", "-m", file, "--device", lane.device, *words, "-o", "json", env={setting: "off"}))
-            figures = ", ".join(f"{one['test']} {one['median_ts']:.1f}" for one in test)
-            row(f"{name}: without {setting}", f"{setting}=off bitnet bench {lane.of(file)} {' '.join(map(str, words))}",
-                f"{figures} t/s", "")
+    with all_variants(lane) as variants:
+        for name, file in lane.all_models():
+            most, products = limit(lane), products_of(lane, file)
+            words = ["--no-kernel-times", "-p", lane.sizes.prompts, "-n", lane.sizes.tokens]
+            command = f"bitnet bench {lane.of(file)} {' '.join(map(str, words))} -r {lane.sizes.rounds}"
+            measured, *others = in_turns(lane, file, words, variants)
+            for test in measured.values():
+                samples = test["samples_ts"]
+                figure = f"{test['median_ts']:.1f} t/s ({min(samples):.1f} to {max(samples):.1f})"
+                share = ""
+                if test["n_gen"]:
+                    read = test["bytes_per_token"] * test["median_ts"] / 1e9
+                    figure, share = figure + f", {read:.1f} GB/s", f"{100 * read / most:.0f} %"
+                else:
+                    figure += f", first token after {1e3 * test['n_prompt'] / test['median_ts']:.1f} ms"
+                    if products_limit:
+                        share = f"{100 * products * test['median_ts'] / products_limit:.0f} %"
+                row(f"{name}: {test['test']}", command, figure, share)
+            for (variant, env, _), tests in zip(variants[1:], others):
+                setting = "".join(f"{key}={value} " for key, value in env.items())
+                figures = ", ".join(f"{key} {now:.1f} ({now / measured[key]['median_ts']:.2f})"
+                                    for key, now in ((key, one["median_ts"]) for key, one in tests.items()))
+                row(f"{name}: {variant}", setting + command, f"{figures} t/s (of what it is with all)")
 
 
-STEPS = (conformance, parity, models, soak, parallel, reload, generations, failover, sanitizer, speed)
+STEPS = (kernels, conformance, parity, models, soak, parallel, reload, generations, failover, sanitizer, speed)
 
 
 def run_steps(lane, names, seconds):
@@ -358,6 +444,8 @@ def main():
     parser.add_argument("--only", default=",".join(step.__name__ for step in STEPS), metavar="STEP,...",
                         help="of %(default)s")
     parser.add_argument("--models", type=pathlib.Path, default=TREE / "build/gpu-lane", metavar="FOLDER")
+    parser.add_argument("--shapes", default=",".join(SHAPES), metavar="SHAPE,...", help="of models: %(default)s")
+    parser.add_argument("--variants", type=pathlib.Path, metavar="FOLDER", help="of other builds of the plugin, *.so")
     parser.add_argument("--sanitizer", default="compute-sanitizer", metavar="PROGRAM")
     parser.add_argument("--seconds", type=float, default=float("inf"), help="in which steps may run; others are left out")
     parser.add_argument("--short", action="store_true")
@@ -368,6 +456,9 @@ def main():
     for name in names:
         if name not in known:
             parser.error(f"there is no step '{name}'; expected some of {', '.join(known)}")
+    for shape in options.shapes.split(","):
+        if shape not in SHAPES:
+            parser.error(f"there is no shape '{shape}'; expected some of {', '.join(SHAPES)}")
     os.umask(0o022)  # plugins that a group may write to are refused
     lane = Lane(options)
     if options.step:
@@ -382,7 +473,8 @@ def main():
         sys.exit(SKIP)
     lacks = [module for module in ("cffi", "numpy") if importlib.util.find_spec(module) is None]
     if lacks:
-        sys.exit(f"{sys.executable} has no {' and no '.join(lacks)}; take build/venv/bin/python, of scripts/setup")
+        sys.exit(f"{sys.executable} has no {' and no '.join(lacks)}; take build/venv/bin/python, of scripts/setup, or in "
+                 "a bundle ./run, and install numpy")
     print_head(facts)
     failed, left_out = run_steps(lane, names, options.seconds)
     if left_out:

@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -13,10 +14,12 @@ LANE = pathlib.Path(__file__).resolve().parent / "lane.py"
 DEVICE, BUILD = sys.argv[1], sys.argv[2]
 PROGRAM = os.environ["BITNET_PROGRAM"]
 # Each step by a word of its row.
-ROWS = ("| conformance |", "| parity |", "| demo model: text |", "| random 2b-4t: KL, --activations float |",
+ROWS = ("| kernels, states, switches off |", "| kernels, states, switches on |", "| conformance |", "| parity |",
+        "| demo model: text |", "| random 2b-4t: KL, --activations float |",
         "| random 8b: text |", "| random 10b: text |", "| soak |", "| parallel sessions |", "| hot reload under load |",
         "| two generations at once |", "| fail-over to the cpu |", "| checker, racecheck |", "| limit: products of bytes |",
-        "| random 10b: tg")
+        "| random 27b: text |", "| random 27b: tg",
+        "| random 27b: without BITNET_CUDA_WARP_GROUPS |", "| random 27b: variant same |")
 
 
 class Lane(unittest.TestCase):
@@ -47,7 +50,10 @@ class Lane(unittest.TestCase):
 
     def test_all_of_it(self):
         self.program('while [ "$1" != "$BITNET_PROGRAM" ]; do shift; done; exec "$@"')
-        done = self.lane()
+        variants = pathlib.Path(self.folder.name, "variants")
+        variants.mkdir()
+        shutil.copy(pathlib.Path(BUILD, f"lib/bitnet/backends-0/libbitnet-backend-{DEVICE}.so"), variants / "same.so")
+        done = self.lane("--variants", str(variants))
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         for start in ROWS:
             self.assertEqual(done.stdout.count(f"\n{start}"), 1, f"{start}\n{done.stdout}")
@@ -55,8 +61,9 @@ class Lane(unittest.TestCase):
     def test_another_text(self):
         wrong = self.program(f'case "$*" in *"--device {DEVICE}"*--json*) "{PROGRAM}" "$@" | '
                              f'''sed 's/"generated":\\[[0-9]*/"generated":[7/';; *) exec "{PROGRAM}" "$@";; esac''')
-        done = self.red("models", "demo model: another text than the cpu's from 0 of 6 on", also=",parity",
+        done = self.red("models", "demo model, KL ", also=",parity",
                         BITNET_PROGRAM=wrong)
+        self.assertIn("another text than the cpu's from 0 of 6 on", done.stderr)
         self.assertIn("| parity |", done.stdout, "one step stops no other one")
 
     def test_a_loss_that_nobody_takes_over(self):
@@ -80,8 +87,29 @@ class Lane(unittest.TestCase):
     def test_words(self):
         done = self.lane("--only", "parity,nonsense")
         self.assertEqual(done.returncode, 2)
-        self.assertIn("there is no step 'nonsense'; expected some of conformance, parity", done.stderr)
+        self.assertIn("there is no step 'nonsense'; expected some of kernels, conformance, parity", done.stderr)
+        done = self.lane("--shapes", "2b-4t,3b")
+        self.assertEqual(done.returncode, 2)
+        self.assertIn("there is no shape '3b'; expected some of 2b-4t", done.stderr)
         self.assertNotEqual(self.lane("--build", "/nonexistent", BITNET_PROGRAM="").returncode, 0)
+
+
+class NearTie(unittest.TestCase):
+    """The device has 2 where the cpu has 1."""
+
+    def tied(self, want_row, got_row):
+        return lane.is_near_tie(want_row, got_row, 1, 2)[0]
+
+    def test_two_logits_that_are_near(self):
+        self.assertTrue(self.tied([0, 5.0, 4.999, 1], [0, 4.999, 5.0, 1]))
+        self.assertTrue(self.tied([0, 5.0, 5.0, 1], [0, 5.0, 5.0, 1]), "as near as can be")
+
+    def test_rows_that_differ_are_an_error(self):
+        self.assertFalse(self.tied([0, 5.0, 4.5, 1], [0, 4.5, 5.0, 1]))
+
+    def test_a_token_that_the_rows_do_not_explain_is_an_error(self):
+        self.assertFalse(self.tied([0, 5.0, 4.9, 1], [0, 5.0, 4.9, 1]), "the device chose what its own row has not")
+        self.assertFalse(self.tied([0, 5.0, 4.9, 1], [0, 4.99, 4.9, 1]))
 
 
 class Growth(unittest.TestCase):
