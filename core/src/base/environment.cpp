@@ -236,6 +236,12 @@ std::vector<std::string> probe_variables(const std::vector<std::string>& declare
   return out;
 }
 
+std::filesystem::path declared_folder(const std::string& name, const std::filesystem::path& usual) {
+  if (privileged()) return usual;
+  const auto named = std::filesystem::path(variable(name.c_str())).lexically_normal();
+  return named.is_absolute() && named.has_relative_path() ? named : usual;
+}
+
 std::vector<user_directory> user_manifest_directories() {
   std::vector<user_directory> out;
   // Relative paths would mean the current directory, which never names code to load.

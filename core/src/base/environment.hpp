@@ -112,6 +112,10 @@ std::vector<std::string> declared_variables(const std::vector<std::string>& decl
 // What a probe's child may see: the names of a fixed list, and the declared ones as above.
 std::vector<std::string> probe_variables(const std::vector<std::string>& declared);
 
+// The folder that a declared variable names, if it is an absolute one below "/", else the usual
+// one. Programs with more rights than their user have the usual one.
+std::filesystem::path declared_folder(const std::string& name, const std::filesystem::path& usual);
+
 // Everything, by name: what a plugin under probe may not change.
 std::map<std::string, std::string> all_variables();
 

@@ -305,7 +305,7 @@ int serve(int fd) {
   tell_of_crashes(fd, given->library);
   const speaker out(fd);
   facts f;
-  f.sandbox = enter_sandbox(given->parent, given->scratch, given->late_nodes);
+  f.sandbox = enter_sandbox(given->parent, given->scratch, given->late_nodes, given->pipes);
   // Lives as long as the process: a backend that may not be closed is left alone.
   auto& run = *new probe_run(*new task(*given), *new speaker(fd), f);
   const bool tested = run_part(stage::open, out, f, run, [&] { return run.open(); }) &&

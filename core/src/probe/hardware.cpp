@@ -61,6 +61,7 @@ bool shows_devices(const fs::path& root) {
        at.increment(ignored))
     if (is_computing_class(at->path())) return true;
   if (has_entries(root / "dev/dri", "render") || has_entries(root / "dev/accel", "")) return true;
+  if (has_entries(root / "dev", "dxg")) return true;  // the GPU of the system around this one: WSL
   ignored.clear();
   for (fs::directory_iterator at(root / "dev", ignored), end; !ignored && at != end;
        at.increment(ignored))

@@ -6,9 +6,9 @@
 
 namespace bitnet::probe {
 
-// A display or accelerator on the PCI bus, a node for rendering or computing, or a node in /dev
-// that no common driver of the kernel makes. False: a driver can show what runs on the processor
-// only.
+// A display or accelerator on the PCI bus, a node for rendering or computing, the node by which WSL
+// hands its host's GPU over, or a node in /dev that no common driver of the kernel makes. False: a
+// driver can show what runs on the processor only.
 [[nodiscard]] bool shows_devices();
 // The rule itself, for other roots than "/".
 [[nodiscard]] bool shows_devices(const std::filesystem::path& root);

@@ -70,8 +70,16 @@ std::string why(const char* call) {
   return fmt::format("none: {}: {}", call, std::generic_category().message(errno));
 }
 
-std::string enter_landlock(const std::filesystem::path& scratch,
-                           const nodes_of_modules& late_nodes) {
+// Adds a rule for the folder and all in it. One that is not there needs none.
+bool allow(int rules, const std::filesystem::path& folder, uint64_t what) {
+  const plugin::file_descriptor opened(open(folder.c_str(), O_PATH | O_CLOEXEC | O_DIRECTORY));
+  if (opened.get() < 0) return true;
+  const path_beneath beneath{what, opened.get()};
+  return syscall(add_rule, rules, rule_path_beneath, &beneath, 0) == 0;
+}
+
+std::string enter_landlock(const std::filesystem::path& scratch, const nodes_of_modules& late_nodes,
+                           const std::vector<std::filesystem::path>& pipes) {
   if (const std::string node = missing_node(late_nodes); !node.empty())
     return none(fmt::format("the driver has yet to make {}", node));
   const long version = syscall(create_ruleset, nullptr, 0, ask_version);
@@ -84,25 +92,17 @@ std::string enter_landlock(const std::filesystem::path& scratch,
   const std::size_t size = version >= with_scope     ? sizeof rules
                            : version >= with_network ? offsetof(ruleset, scoped)
                                                      : sizeof rules.files;
-  const int fd = static_cast<int>(syscall(create_ruleset, &rules, size, 0));
-  if (fd < 0) return why("landlock_create_ruleset");
-  const int devices = open("/dev", O_PATH | O_CLOEXEC);
-  const path_beneath beneath{rules.files & (write_file | truncate | remove_file | make_all),
-                             devices};
-  const int own = scratch.empty() ? -1 : open(scratch.c_str(), O_PATH | O_CLOEXEC | O_DIRECTORY);
-  const path_beneath beneath_own{rules.files, own};
-  std::string out = fmt::format("landlock {}", version);
-  if ((devices >= 0 && syscall(add_rule, fd, rule_path_beneath, &beneath, 0) != 0) ||
-      (own >= 0 && syscall(add_rule, fd, rule_path_beneath, &beneath_own, 0) != 0))
-    out = why("landlock_add_rule");
-  else if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
-    out = why("PR_SET_NO_NEW_PRIVS");
-  else if (syscall(restrict_self, fd, 0) != 0)
-    out = why("landlock_restrict_self");
-  if (devices >= 0) close(devices);
-  if (own >= 0) close(own);
-  close(fd);
-  return out;
+  const plugin::file_descriptor set(static_cast<int>(syscall(create_ruleset, &rules, size, 0)));
+  if (set.get() < 0) return why("landlock_create_ruleset");
+  bool added =
+      allow(set.get(), "/dev", rules.files & (write_file | truncate | remove_file | make_all)) &&
+      (scratch.empty() || allow(set.get(), scratch, rules.files));
+  for (const std::filesystem::path& folder : pipes)
+    added = added && allow(set.get(), folder, write_file);
+  if (!added) return why("landlock_add_rule");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return why("PR_SET_NO_NEW_PRIVS");
+  if (syscall(restrict_self, set.get(), 0) != 0) return why("landlock_restrict_self");
+  return fmt::format("landlock {}", version);
 }
 
 // When memory runs out, the kernel ends a probe before the process that waits for it.
@@ -133,7 +133,8 @@ std::string limit_memory() {
 }  // namespace
 
 std::string enter_sandbox(int parent, const std::filesystem::path& scratch,
-                          const nodes_of_modules& late_nodes) {
+                          const nodes_of_modules& late_nodes,
+                          const std::vector<std::filesystem::path>& pipes) {
   // 1, not 0: to a kernel that pipes core dumps into a program only this means none.
   const rlimit no_core{1, 1};
   setrlimit(RLIMIT_CORE, &no_core);
@@ -143,7 +144,7 @@ std::string enter_sandbox(int parent, const std::filesystem::path& scratch,
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
   if (getppid() != parent) _exit(1);  // it died before the line above
-  return enter_landlock(scratch, late_nodes) + memory;
+  return enter_landlock(scratch, late_nodes, pipes) + memory;
 }
 
 }  // namespace bitnet::probe

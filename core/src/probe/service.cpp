@@ -67,7 +67,10 @@ ticket service::start(subject& s, bool needed) {
   what.work = {s.name,     s.library,
                s.identity, s.params,
                0,          s.inspected.note.unloadable,
-               {},         s.depends_on.late_nodes};
+               {},         s.depends_on.late_nodes,
+               {}};
+  for (const auto& [name, usual] : s.depends_on.pipes)
+    what.work.pipes.push_back(environment::declared_folder(name, usual));
   what.limits = deadlines_for(std::min(s.timeout_ms, settings_.most_stage_ms));
   what.environment = environment::probe_variables(s.depends_on.env);
   what.helper = settings_.helper;

@@ -16,6 +16,8 @@ std::string write_task(const task& t) {
   for (const auto& [key, value] : t.params) params.push_back({key, value});
   json late = json::object();
   for (const auto& [module, node] : t.late_nodes) late[module] = node.string();
+  json pipes = json::array();
+  for (const std::filesystem::path& folder : t.pipes) pipes.push_back(folder.string());
   const plugin::file_identity& i = t.identity;
   return dump({{"name", t.name},
                {"library", t.library.string()},
@@ -24,7 +26,8 @@ std::string write_task(const task& t) {
                {"parent", t.parent},
                {"unloadable", t.unloadable},
                {"scratch", t.scratch.string()},
-               {"late_nodes", std::move(late)}});
+               {"late_nodes", std::move(late)},
+               {"pipes", std::move(pipes)}});
 }
 
 plugin::checked<task> read_task(std::string_view text) {
@@ -44,6 +47,7 @@ plugin::checked<task> read_task(std::string_view text) {
     out.scratch = from.at("scratch").get<std::string>();
     for (const auto& [module, node] : from.at("late_nodes").items())
       out.late_nodes.emplace(module, node.get<std::string>());
+    for (const json& folder : from.at("pipes")) out.pipes.emplace_back(folder.get<std::string>());
     return out;
   } catch (const std::exception& e) {
     return plugin::reject(plugin::code::probe_helper,

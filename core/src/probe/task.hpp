@@ -22,6 +22,7 @@ struct task {
   bool unloadable = false;        // as its note says: closing ends with unloading it on trial
   std::filesystem::path scratch;  // a folder that only this child may write to; "" if there is none
   std::map<std::string, std::filesystem::path> late_nodes;  // as the manifest says; see sandbox.hpp
+  std::vector<std::filesystem::path> pipes;                 // folders; see sandbox.hpp
 };
 
 [[nodiscard]] std::string write_task(const task& t);

@@ -197,6 +197,19 @@ const row rows[] = {
      {{"probe", "{late_nodes: {../driver: /dev/x}}"}},
      code::manifest_field,
      {"must be a kernel module"}},
+    {"pipes that are a list",
+     {{"probe", "{pipes: [/tmp/x]}"}},
+     code::manifest_field,
+     {"'probe.pipes' must be a map"}},
+    {"pipes in a folder that is none",
+     {{"probe", "{pipes: {PLACE: tmp/x}}"}},
+     code::manifest_field,
+     {"'probe.pipes.PLACE' must be a variable with a folder like /tmp/service"}},
+    {"pipes everywhere", {{"probe", "{pipes: {PLACE: /}}"}}, code::manifest_field, {"PLACE"}},
+    {"pipes of a variable that is none",
+     {{"probe", "{pipes: {place: /tmp/x}}"}},
+     code::manifest_field,
+     {"must be a variable"}},
     {"an alias that means any device",
      {{"aliases", "[auto]"}},
      code::manifest_field,
@@ -247,7 +260,8 @@ TEST(manifest, fields_arrive) {
                                      "{timeout_ms: 100, env: [A_1, B], modules: [driver, x_2], "
                                      "libraries: [libfft.so.3, libc++.so.1], folders: [/etc/x.d], "
                                      "nodes: ['/dev/accel/*', '/dev/one*', /dev/two], "
-                                     "late_nodes: {driver: /dev/late}}"},
+                                     "late_nodes: {driver: /dev/late}, "
+                                     "pipes: {PLACE: /tmp/x, B: /tmp/y}}"},
                                     {"packages", "{libcuda.so.1: libcuda1, libx.so: x}"}}),
                      "m");
   ASSERT_TRUE(m.has_value()) << m.error().reason;
@@ -267,12 +281,14 @@ TEST(manifest, fields_arrive) {
   using texts = std::vector<std::string>;
   using paths = std::vector<std::filesystem::path>;
   const probe_facts& on = m->depends_on;
-  EXPECT_EQ(on.env, (texts{"A_1", "B"}));
+  EXPECT_EQ(on.env, (texts{"A_1", "B", "PLACE"}));
   EXPECT_EQ(on.modules, (texts{"driver", "x_2"}));
   EXPECT_EQ(on.libraries, (texts{"libfft.so.3", "libc++.so.1"}));
   EXPECT_EQ(on.folders, (paths{"/etc/x.d"}));
   EXPECT_EQ(on.nodes, (paths{"/dev/accel/*", "/dev/one*", "/dev/two"}));
   EXPECT_EQ(on.late_nodes.at("driver"), "/dev/late");
+  EXPECT_EQ(on.pipes.at("PLACE"), "/tmp/x");
+  EXPECT_EQ(on.pipes.at("B"), "/tmp/y");
   EXPECT_EQ(m->packages.at("libcuda.so.1"), "libcuda1");
   EXPECT_TRUE(m->warnings.empty());
 }

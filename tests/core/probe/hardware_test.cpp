@@ -23,7 +23,8 @@ TEST(hardware, is_seen_on_the_bus_and_by_its_nodes) {
               {"sys/bus/pci/devices/0000:00:0b.0/class", "0x120000\n", true, "an accelerator"},
               {"dev/dri/card0", "", false, "a screen that computes nothing"},
               {"dev/dri/renderD128", "", true, "a node for rendering"},
-              {"dev/accel/accel0", "", true, "a node for computing"}};
+              {"dev/accel/accel0", "", true, "a node for computing"},
+              {"dev/dxg", "", true, "the GPU of WSL's host"}};
   for (const auto& row : rows) {
     const test::folder root;
     root.write(row.file, row.content);

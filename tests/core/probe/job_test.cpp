@@ -15,6 +15,7 @@ TEST(job, is_read_as_it_was_written) {
   j.work.library = "/lib/good.so";
   j.work.params = {{"isa", "other"}};
   j.work.late_nodes = {{"driver", "/dev/late"}};
+  j.work.pipes = {"/tmp/service", "/run/other"};
   j.limits = deadlines_for(1234);
   j.environment = {"HOME=/root", "LANG=C"};
   j.helper = "/lib/helper";

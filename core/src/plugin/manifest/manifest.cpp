@@ -230,6 +230,23 @@ void read_late_nodes(fields& probe, const std::string& where, manifest& out) {
   probe.adopt(nodes, out.warnings);
 }
 
+void read_pipes(fields& probe, const std::string& where, manifest& out) {
+  const yaml_node* node = probe.map("pipes", false);
+  if (node == nullptr) return;
+  fields pipes(*node, "probe.pipes.", where);
+  std::vector<std::string>& env = out.depends_on.env;
+  for (const yaml_member& member : node->members) {
+    const std::string path = pipes.text(member.key);
+    if (!is_variable(member.key) || !is_absolute(path))
+      pipes.blame(member.value, printable(member.key, 64),
+                  fmt::format("must be a variable with a folder like /tmp/service, found {}",
+                              kind_of(member.value)));
+    out.depends_on.pipes.emplace(member.key, path);
+    if (std::ranges::find(env, member.key) == env.end()) env.push_back(member.key);
+  }
+  probe.adopt(pipes, out.warnings);
+}
+
 void read_probe(fields& top, const std::string& where, manifest& out) {
   const yaml_node* node = top.map("probe", false);
   if (node == nullptr) return;
@@ -242,6 +259,7 @@ void read_probe(fields& top, const std::string& where, manifest& out) {
   read_list(probe, "folders", is_absolute, "absolute paths without '.' and '..'", on.folders);
   read_list(probe, "nodes", is_node_pattern, "paths like /dev/accel/* or /dev/name", on.nodes);
   read_late_nodes(probe, where, out);
+  read_pipes(probe, where, out);
   top.adopt(probe, out.warnings);
 }
 

@@ -41,6 +41,9 @@ struct probe_facts {
   // Nodes that a driver makes when it is first used, by the driver's module. Where the module is
   // loaded and the node is not there yet, a sandbox would keep it from that.
   std::map<std::string, std::filesystem::path> late_nodes{};
+  // Folders with pipes of a service that the driver writes to, by the variable that names another
+  // one. Such a variable is among `env`, too.
+  std::map<std::string, std::filesystem::path> pipes{};
 };
 
 struct manifest {
