@@ -5,6 +5,7 @@
 
 #include "bitnet/abi/host.h"
 #include "form_check.hpp"
+#include "host_memory.hpp"
 #include "queue.hpp"
 #include "recording.hpp"
 
@@ -164,7 +165,7 @@ bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& rep
   }
   out.known |= BITNET_STATUS_MEMORY;
   out.memory_total_bytes = total;
-  out.memory_free_bytes = std::min(free, total);
+  out.memory_free_bytes = free_bytes(context_.facts.integrated, free, total, usual_meminfo);
   if (management_) management_->add(out);
   return BITNET_OK;
 }

@@ -72,6 +72,7 @@ device_facts facts_of(const library& cu, CUdevice device) {
   device_facts out;
   out.id = device;
   out.exclusive = ask(CU_DEVICE_ATTRIBUTE_COMPUTE_MODE) == CU_COMPUTEMODE_EXCLUSIVE_PROCESS;
+  out.integrated = ask(CU_DEVICE_ATTRIBUTE_INTEGRATED) != 0;
   out.refusal = refusal_of(cu, device, architecture);
   out.overlaps = cu.cuGraphAddDependencies_v2 && code_of(architecture) >= first_that_waits;
   out.warp_groups = has_warp_groups(architecture);

@@ -15,6 +15,7 @@ struct device_facts {
   bool exclusive = false;    // one process at a time
   bool overlaps = false;     // kernels can be launched while those before them compute
   bool warp_groups = false;  // it has sm_90's own tensor cores, and there are kernels for them
+  bool integrated = false;   // its memory is the host's
   bool checks = true;        // forms are compared when it is opened
   std::string refusal;       // not empty: this device cannot be used, and why
 };

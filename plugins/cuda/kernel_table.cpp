@@ -369,9 +369,16 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
 }
 
 int code_of(int architecture, std::span<const int> of, std::span<const int> compiled) noexcept {
+  // CUDA C++ Programming Guide, "Binary Compatibility": none between the desktop and Tegra.
+  constexpr int of_tegra[] = {53, 62, 72, 87, 101, 110};
+  const auto alone = [&](int one) {
+    return std::find(std::begin(of_tegra), std::end(of_tegra), one) != std::end(of_tegra);
+  };
   int found = 0;
   for (const int one : of)
-    if (one / 10 == architecture / 10 && one <= architecture) found = one;
+    if (one == architecture || (one / 10 == architecture / 10 && one < architecture &&
+                                !alone(one) && !alone(architecture)))
+      found = one;
   if (found != 0) return found;
   for (const int one : compiled)
     if (one <= architecture) found = one;

@@ -68,6 +68,7 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
 
 // The architecture whose code a device of this one runs, 90 for sm_90: that of the same first digit
 // or, compiled by the driver, the newest PTX that is not newer than the device. 0: there is none.
+// Devices that are a chip with its processor (Jetson) and others do not run each other's code.
 // And what is built, "sm_80, sm_90".
 int code_of(int architecture, std::span<const int> built, std::span<const int> ptx) noexcept;
 int code_of(int architecture) noexcept;

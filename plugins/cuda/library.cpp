@@ -1,6 +1,7 @@
 #include "library.hpp"
 
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "nvml.hpp"
 
@@ -28,6 +29,17 @@ std::string not_started(const library& cu, CUresult result) {
 
 }  // namespace
 
+std::string not_installed(const char* file, bool wsl) {
+  const std::string out = std::string("the NVIDIA driver ") + file + " is not installed: ";
+  if (wsl)
+    return out +
+           "in WSL it is that of Windows; install or update it there, none in Linux, and see "
+           "whether /usr/lib/wsl/lib has it and is in /etc/ld.so.conf.d";
+  return out +
+         "install the driver of your GPU, such as nvidia-driver or, in containers, "
+         "nvidia-container-toolkit on the host";
+}
+
 std::string no_device() {
   const std::string advice = advice_on_instances(usual_nvml);
   return "the NVIDIA driver shows no device: " +
@@ -51,9 +63,7 @@ std::string library::name_of(CUresult result) const {
 std::unique_ptr<library> open_library(const char* file, std::string& why) {
   void* opened = dlopen(file, RTLD_NOW | RTLD_LOCAL);
   if (!opened) {
-    why = std::string("the NVIDIA driver ") + file +
-          " is not installed: install the driver of your GPU, such as nvidia-driver or, in "
-          "containers, nvidia-container-toolkit on the host";
+    why = not_installed(file, access(node_of_wsl, F_OK) == 0);
     return nullptr;
   }
   auto out = std::make_unique<library>();

@@ -85,6 +85,12 @@ inline constexpr int oldest_driver = CUDA_VERSION / 1000 * 1000;
 // if it is not there, too old or finds nothing to drive.
 std::unique_ptr<library> open_library(const char* file, std::string& why);
 
+// By which WSL hands the GPU of Windows over.
+inline constexpr const char* node_of_wsl = "/dev/dxg";
+
+// Why there is no driver of this file name, and what the user can do. `wsl`: that node is there.
+std::string not_installed(const char* file, bool wsl);
+
 // Why the driver shows no device, and what the user can do.
 std::string no_device();
 

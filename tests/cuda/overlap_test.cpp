@@ -228,6 +228,10 @@ TEST(cuda_overlap, is_by_the_code_and_not_by_the_device) {
               {110, 110, {90, 100, 110, 120}, {90, 120}, "its own before PTX"},
               {88, 80, {75, 90}, {80, 90}, "PTX that does not wait"},
               {121, 120, {90, 120}, {120}, "an older minor"},
+              {87, 80, {80}, {80}, "Jetson runs no code of a card, but its PTX"},
+              {87, 0, {80}, {90}, "Jetson runs no code of a card"},
+              {87, 87, {80, 87, 90}, {80, 90}, "Jetson's own"},
+              {89, 86, {86, 87}, {86}, "a card runs no code of Jetson's"},
               {75, 0, {80, 90}, {80, 90}, "none"},
               {90, 0, {80, 100}, {100}, "neither its own nor older PTX"}};
   for (const auto& row : rows)

@@ -3,8 +3,11 @@
 
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
+#include <fstream>
 #include <memory>
 #include <numeric>
 #include <stdexcept>
@@ -12,6 +15,7 @@
 #include <vector>
 
 #include "cuda_platform.hpp"
+#include "host_memory.hpp"
 #include "in_a_process.hpp"
 #include "kernel_table.hpp"
 #include "staging.hpp"
@@ -69,6 +73,10 @@ TEST(cuda_platform, without_a_driver) {
   expect_words(said("", "libcuda-absent.so.1"),
                {"libcuda-absent.so.1 is not installed", "install"});
 }
+TEST(cuda_platform, without_a_driver_in_wsl) {
+  expect_words(not_installed("libcuda.so.1", true),
+               {"libcuda.so.1 is not installed", "that of Windows", "/usr/lib/wsl/lib"});
+}
 TEST(cuda_platform, a_library_that_is_no_driver) {
   expect_words(said("", "libc.so.6"), {"speaks CUDA 0.0", "update the driver"});
 }
@@ -93,6 +101,48 @@ TEST(cuda_platform, compute_modes) {
   EXPECT_EQ(said("mode=3"), "opened");
   expect_words(said("mode=3,retain=46"), {std::to_string(BITNET_UNAVAILABLE).c_str(), "one process",
                                           "nvidia-smi -c DEFAULT"});
+}
+// Where the device's memory is the host's, files that the system can drop are not taken memory.
+TEST(cuda_platform, reclaimable_memory_is_free) {
+  const std::string file = testing::TempDir() + "meminfo-" + std::to_string(getpid());
+  const auto with = [&](const char* text) {
+    std::ofstream(file) << text;
+    return available_bytes(file.c_str());
+  };
+  EXPECT_EQ(with("MemTotal:       64 kB\nMemFree:  8 kB\nMemAvailable:    48 kB\nBuffers: 1 kB\n"),
+            48u << 10);
+  EXPECT_EQ(free_bytes(true, 10 << 10, 64 << 10, file.c_str()), 48u << 10);
+  EXPECT_EQ(free_bytes(true, 50 << 10, 64 << 10, file.c_str()), 50u << 10);
+  EXPECT_EQ(free_bytes(true, 10 << 10, 40 << 10, file.c_str()), 40u << 10);
+  EXPECT_EQ(free_bytes(false, 10 << 10, 64 << 10, file.c_str()), 10u << 10);
+  for (const char* text : {"", "MemFree: 8 kB\n", "MemAvailable:\n", "MemAvailable: x kB\n",
+                           "MemAvailable: 18446744073709551615 kB\n"})
+    EXPECT_EQ(with(text), 0u) << text;
+  std::remove(file.c_str());
+  EXPECT_EQ(available_bytes(file.c_str()), 0u);
+  EXPECT_EQ(free_bytes(true, 10 << 10, 64 << 10, file.c_str()), 10u << 10);
+}
+std::string free_mib(const char* settings) {
+  return said_in_a_process(settings, [&] {
+    std::string why;
+    const auto platform =
+        open_platform(usual_driver, [](uint32_t, const std::string&) {}, why, {.checks = false});
+    bitnet_error error{};
+    error.struct_size = sizeof error;
+    std::unique_ptr<gpu::device> device;
+    bitnet_device_status status{};
+    if (platform->open(0, device, {&error, "test"}) != BITNET_OK ||
+        device->status(status, {&error, "test"}) != BITNET_OK)
+      return std::string(error.message);
+    return std::to_string(status.memory_free_bytes >> 20);
+  });
+}
+// Every machine that runs this has 16 MiB to give.
+TEST(cuda_platform, free_memory_of_a_device_that_has_the_hosts) {
+  const std::string taken = free_mib("memory=16,cached=12"),
+                    reclaimed = free_mib("memory=16,cached=12,integrated=1");
+  EXPECT_LE(std::stoi(taken), 4);
+  EXPECT_EQ(reclaimed, "16");
 }
 TEST(cuda_platform, a_context_that_is_not_to_be_had) {
   expect_words(said("retain=2"), {std::to_string(BITNET_OUT_OF_DEVICE_MEMORY).c_str(), "failed"});

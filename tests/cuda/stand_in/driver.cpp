@@ -46,6 +46,8 @@ settings read_settings() {
                  {"wrong_groups", &out.wrong_groups},
                  {"lost_boxes", &out.lost_boxes},
                  {"launch", &out.launch},
+                 {"integrated", &out.integrated},
+                 {"cached", &out.cached_mib},
                  {"pinned", &out.pinned}};
     bool known = key == "memory" || key == "fail";
     if (known) (key == "memory" ? out.memory_mib : out.fail) = number;
@@ -170,6 +172,9 @@ CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute what, CUdevice) {
     case CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT:
       *value = wanted().processors;
       break;
+    case CU_DEVICE_ATTRIBUTE_INTEGRATED:
+      *value = wanted().integrated;
+      break;
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
       *value = 1;
       break;
@@ -229,6 +234,7 @@ CUresult cuMemGetInfo(size_t* free, size_t* total) {
   STAND_IN_BEGIN_IN_CONTEXT();
   *total = wanted().memory_mib << 20;
   *free = *total - objects().bytes();
+  *free -= std::min(*free, static_cast<size_t>(wanted().cached_mib) << 20);
   return CUDA_SUCCESS;
 }
 CUresult cuMemAlloc(CUdeviceptr* at, size_t bytes) {

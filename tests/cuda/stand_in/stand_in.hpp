@@ -18,6 +18,8 @@
 //   ready   0          a graph that has one, when it is instantiated, and
 //   launch  0          when it is launched
 //   processors 1       multiprocessors of a device
+//   integrated 0       1: the memory of a device is the host's,
+//   cached  0          of which so many MiB are taken, by files that can be read again
 //   wrong_groups 0     1: products by warp groups are wrong
 //   wrong              the kernel of this name writes one wrong bit
 //   lost_boxes 0       1: the engine that copies boxes of matrices brings none
@@ -44,7 +46,7 @@ namespace stand_in {
 struct settings {
   int version = 13000, devices = 1, arch = 90, code = 0, mode = 0, init = 0, retain = 0, with = 0,
       pinned = 0, beside = 0, ready = 0, launch = 0, at_once = 0, processors = 1, wrong_groups = 0,
-      lost_boxes = 0;
+      lost_boxes = 0, integrated = 0, cached_mib = 0;
   uint64_t memory_mib = 1024, fail = 0;
   std::string wrong;
 };
