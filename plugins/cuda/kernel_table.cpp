@@ -327,7 +327,7 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
              uint32_t groups_x, uint32_t groups_y, uint32_t processors) noexcept {
   const bool rounded = spec.id == gpu::kernel_id::linear_dense_rounded;
   if (spec.id != gpu::kernel_id::linear_ternary && !rounded) return {groups_x, groups_y, nullptr};
-  constexpr uint32_t warps = group_threads / 32, most = 65535;
+  constexpr uint32_t warps = group_threads / warp_lanes, most = 65535;
   const auto groups = [&](uint64_t work, uint64_t of_group) {
     return static_cast<uint32_t>(std::clamp<uint64_t>((work + of_group - 1) / of_group, 1, most));
   };

@@ -43,8 +43,7 @@
 
 namespace bitnet::cuda {
 
-constexpr uint32_t threads = group_threads, warp = 32, warps = threads / warp;
-constexpr uint32_t every_lane = 0xffffffffu;
+constexpr uint32_t threads = group_threads, warp = warp_lanes, warps = threads / warp;
 
 __device__ inline uint32_t lane() {
   return threadIdx.x % warp;
@@ -157,14 +156,14 @@ __device__ T sum_of_lanes(T (&values)[N]) {
   for (uint32_t d = warp / 2; d != 0; d /= 2) {
     left /= 2;
     if (left == 0) {
-      values[0] += __shfl_xor_sync(every_lane, values[0], d);
+      values[0] += shuffle_xor(values[0], d);
       continue;
     }
     const bool upper = (lane() & d) != 0;
     for (uint32_t i = 0; i < left; ++i) {
       const T given = upper ? values[i] : values[i + left];
       const T kept = upper ? values[i + left] : values[i];
-      values[i] = kept + __shfl_xor_sync(every_lane, given, d);
+      values[i] = kept + shuffle_xor(given, d);
     }
   }
   return values[0];

@@ -1,5 +1,6 @@
 #pragma once
-// What kernels need of CUDA beyond its language. Tests compile the same kernels for the CPU, where
+// What kernels need of CUDA beyond its language and what wave.cuh has: conversions, copies ahead,
+// launches that overlap, and what is sm_90's own. Tests compile the same kernels for the CPU, where
 // tests/cuda/simt/simt.hpp, which comes before each kernel then, has all of it.
 
 #ifndef BITNET_SIMT
@@ -7,6 +8,7 @@
 #include <cstdint>
 
 #include "launch.hpp"
+#include "wave.cuh"
 
 // Before a loop whose index chooses among registers.
 #define BITNET_UNROLL _Pragma("unroll")
@@ -29,74 +31,6 @@ __device__ inline uint32_t f32_to_f16(float x) {
 // What was computed of x before is not thought to be the same from here on.
 __device__ inline void forget(uint32_t& x) {
   asm volatile("" : "+r"(x));
-}
-// Products of four bytes without a sign and four with one, added to c.
-__device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
-  int out;
-  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
-  return out;
-}
-
-// What sm_75 does not have: the larger of the tiles below, and copies that no thread waits for.
-__device__ constexpr bool from_sm80() {
-#if __CUDA_ARCH__ >= 800
-  return true;
-#else
-  return false;
-#endif
-}
-
-// Adds to c, in fragments of a warp, the products of 16 rows of a by 8 columns of b, 32 bytes with
-// a sign each. Lane i has of a the words i % 4 and i % 4 + 4 of rows i / 4 and i / 4 + 8 (in the
-// order row, row + 8, row, row + 8), of b the same words of column i / 4, and of c columns i % 4 *
-// 2 and the next of rows i / 4 and i / 4 + 8.
-__device__ inline void multiply_16x8x32([[maybe_unused]] int (&c)[4],
-                                        [[maybe_unused]] const uint32_t (&a)[4],
-                                        [[maybe_unused]] const uint32_t (&b)[2]) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#endif
-}
-// The same of 8 rows by 8 columns, 16 bytes each: word i % 4 of row and column i / 4.
-__device__ inline void multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b) {
-  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
-               : "+r"(c0), "+r"(c1)
-               : "r"(a), "r"(b));
-}
-
-// The same of 16 rows by 8 columns of 16 f16 each, two to a word, added to f32: words lie as in
-// multiply_16x8x32. sm_75 takes half as many at once.
-__device__ inline void multiply_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#else
-  for (uint32_t half = 0; half < 2; ++half)
-    asm volatile(
-        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
-        "{%0, %1, %2, %3};"
-        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-        : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
-#endif
-}
-// Of bf16, which sm_75 does not have.
-__device__ inline void multiply_bf16([[maybe_unused]] float (&c)[4],
-                                     [[maybe_unused]] const uint32_t (&a)[4],
-                                     [[maybe_unused]] const uint32_t (&b)[2]) {
-#if __CUDA_ARCH__ >= 800
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %9}, {%0, %1, %2, %3};"
-      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-#endif
 }
 
 // Copies 16 aligned bytes into memory of the group, past the first cache. They are there for the

@@ -8,6 +8,8 @@
 
 namespace bitnet::cuda {
 
+static_assert(warp == 32, "fragments lie in the lanes as wave.cuh says for warps of 32");
+
 // Adds the products of a tile, 32 elements each; device.cuh has what lies where.
 __device__ inline void multiply_fragments(int (&c)[4], const uint32_t (&a)[4],
                                           const uint32_t (&b)[2]) {

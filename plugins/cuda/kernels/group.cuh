@@ -7,8 +7,7 @@ namespace bitnet::cuda {
 
 __device__ inline float group_max(float mine) {
   __shared__ float of_warp[warps];
-  for (uint32_t d = warp / 2; d != 0; d /= 2)
-    mine = larger(mine, __shfl_xor_sync(every_lane, mine, d));
+  for (uint32_t d = warp / 2; d != 0; d /= 2) mine = larger(mine, shuffle_xor(mine, d));
   if (lane() == 0) of_warp[warp_of_group()] = mine;
   __syncthreads();
   mine = of_warp[0];
@@ -37,8 +36,7 @@ __device__ inline exact_sum square_sum(const float* x, uint32_t k) {
   exact_sum mine = {0, 0};
   for (uint32_t i = threadIdx.x; i < k; i += threads) mine = plus(mine, square(x[i]));
   for (uint32_t d = warp / 2; d != 0; d /= 2)
-    mine = plus(mine, {__shfl_xor_sync(every_lane, mine.sum, d),
-                       __shfl_xor_sync(every_lane, mine.lost, d)});
+    mine = plus(mine, {shuffle_xor(mine.sum, d), shuffle_xor(mine.lost, d)});
   if (lane() == 0) of_warp[warp_of_group()] = mine;
   __syncthreads();
   mine = of_warp[0];
@@ -65,8 +63,7 @@ __device__ inline two_sums square_sums(const float* a, const float* b, uint32_t 
   }
   for (uint32_t d = warp / 2; d != 0; d /= 2)
     for (exact_sum& one : mine.of)
-      one = plus(
-          one, {__shfl_xor_sync(every_lane, one.sum, d), __shfl_xor_sync(every_lane, one.lost, d)});
+      one = plus(one, {shuffle_xor(one.sum, d), shuffle_xor(one.lost, d)});
   if (lane() == 0) of_warp[warp_of_group()] = mine;
   __syncthreads();
   mine = of_warp[0];

@@ -13,7 +13,7 @@ namespace gpu = bitnet::gpu;
 namespace bitnet::cuda {
 
 inline __device__ double sum_in_warp(double mine) {
-  for (uint32_t d = warp / 2; d != 0; d /= 2) mine += __shfl_xor_sync(every_lane, mine, d);
+  for (uint32_t d = warp / 2; d != 0; d /= 2) mine += shuffle_xor(mine, d);
   return mine;
 }
 inline __device__ double group_sum(double mine) {
@@ -81,8 +81,7 @@ __device__ void copy_rows(const launch& l) {
       padded_piece<Row>(row, i, p.k, w);
       for (uint32_t j = 0; j < 16; ++j) largest = larger(largest, fabsf(w[j]));
     }
-    for (uint32_t d = warp / 2; d != 0; d /= 2)
-      largest = larger(largest, __shfl_xor_sync(every_lane, largest, d));
+    for (uint32_t d = warp / 2; d != 0; d /= 2) largest = larger(largest, shuffle_xor(largest, d));
     const bool coded = largest > 1e-30f && largest < 1e30f;  // else all of the row is r
     const float d = coded ? largest / 127.0f : 0.0f, inverse = coded ? 127.0f / largest : 0.0f;
     double error = 0, size = 0;
@@ -130,19 +129,18 @@ __device__ found_bin bin_of(const uint32_t* counts, uint32_t n) {
   for (uint32_t i = 0; i < each; ++i) count += mine[i];
   uint32_t from_here = count;  // those in this lane's bins and in higher ones
   for (uint32_t d = 1; d < warp; d *= 2) {
-    const uint32_t other = __shfl_sync(every_lane, from_here, (lane() + d) % warp);
+    const uint32_t other = shuffle(from_here, (lane() + d) % warp);
     if (lane() + d < warp) from_here += other;
   }
   uint32_t above = from_here - count, at = each;
   const bool has = above < n && n <= from_here;
   if (has)
     while (above + mine[at - 1] < n) above += mine[--at];
-  const uint32_t holder = __ballot_sync(every_lane, has);
+  const lane_set holder = lanes_with(has);
   if (holder == 0) return {none, 0};
   uint32_t from = 0;
   while ((holder >> from & 1u) == 0) ++from;
-  return {__shfl_sync(every_lane, lane() * each + at - 1, from),
-          __shfl_sync(every_lane, above, from)};
+  return {shuffle(lane() * each + at - 1, from), shuffle(above, from)};
 }
 
 __device__ uint32_t top_of(const launch& l) {
@@ -230,10 +228,10 @@ __device__ interval interval_of(const uint32_t* state, uint32_t words, const flo
 
 // Products of sixteen bytes, added to c.
 __device__ int dot16(const uint4& a, const uint4& b, int c) {
-  c = __dp4a(static_cast<int>(a.x), static_cast<int>(b.x), c);
-  c = __dp4a(static_cast<int>(a.y), static_cast<int>(b.y), c);
-  c = __dp4a(static_cast<int>(a.z), static_cast<int>(b.z), c);
-  return __dp4a(static_cast<int>(a.w), static_cast<int>(b.w), c);
+  c = dot4(static_cast<int>(a.x), static_cast<int>(b.x), c);
+  c = dot4(static_cast<int>(a.y), static_cast<int>(b.y), c);
+  c = dot4(static_cast<int>(a.z), static_cast<int>(b.z), c);
+  return dot4(static_cast<int>(a.w), static_cast<int>(b.w), c);
 }
 
 // A warp takes four rows of the copy and `Outputs` rows of the step together.
@@ -373,7 +371,7 @@ __device__ void exact(const launch& l) {
       const uint32_t first = group * warp, r = first + lane();
       const bool below = r < p.m && upper[r] < threshold;
       if (below && !lists && warp_of_group() == 0) out[r] = bits_of<float>(0xff800000u);
-      const uint32_t left = __ballot_sync(every_lane, r < p.m && !below);
+      const lane_set left = lanes_with(r < p.m && !below);
       uint32_t turn = 0;
       for (uint32_t i = 0; i < warp; ++i) {
         if ((left >> i & 1u) == 0 || turn++ % warps != warp_of_group()) continue;

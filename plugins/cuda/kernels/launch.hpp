@@ -5,6 +5,11 @@
 
 namespace bitnet::cuda {
 
+// Lanes of a warp. Other makers' devices have 64.
+#ifndef BITNET_WARP_LANES
+#define BITNET_WARP_LANES 32
+#endif
+inline constexpr uint32_t warp_lanes = BITNET_WARP_LANES;
 inline constexpr uint32_t group_threads = 128;  // of a work group, of nearly every kernel
 
 // A matrix in memory of the device and how boxes of it lie in memory of a group: what the driver

@@ -135,7 +135,7 @@ class column_in_registers {
     BITNET_UNROLL
     for (uint32_t i = 0; i < rows; i += 4) {
       // Or what comes next would be read ahead, into more registers than there are.
-      if (i % 16 == 0) __syncwarp();
+      if (i % 16 == 0) meet_lanes();
       float k[4];
       load_four(keys + i, k);
       for (uint32_t e = 0; e < 4; ++e) {
@@ -146,7 +146,7 @@ class column_in_registers {
     const float u = beta * (v - sum);
     BITNET_UNROLL
     for (uint32_t i = 0; i < rows; i += 4) {
-      if (i % 16 == 0) __syncwarp();
+      if (i % 16 == 0) meet_lanes();
       float k[4], q[4];
       load_four(keys + i, k);
       load_four(queries + i, q);

@@ -68,8 +68,8 @@ __device__ int dot_part(const uint32_t* row, const uint32_t* q, uint32_t from, u
   int sum = 0, too_much = 0;
   for (uint32_t word = from / 4; word < (from + n) / 4; ++word) {
     const uint32_t codes = row[word / 32 * 8 + word % 8] >> (6 - 2 * (word % 32 / 8)) & codes_mask;
-    sum = __dp4a(static_cast<int>(codes), static_cast<int>(q[word]), sum);
-    too_much = __dp4a(static_cast<int>(ones), static_cast<int>(q[word]), too_much);
+    sum = dot4(static_cast<int>(codes), static_cast<int>(q[word]), sum);
+    too_much = dot4(static_cast<int>(ones), static_cast<int>(q[word]), too_much);
   }
   return sum - too_much;
 }
@@ -88,7 +88,7 @@ __device__ float factored(const uint32_t* row, const uint32_t* q, uint32_t k,
       product =
           static_cast<float>(dot_part(row, q, mine * f.shorter, f.shorter)) * of_shorter[mine];
     for (uint32_t i = 0; i < smaller(warp, groups - first); ++i) {
-      inner += __shfl_sync(every_lane, product, i);
+      inner += shuffle(product, i);
       if (f.longer == 0) continue;
       left -= f.shorter;
       if (left != 0) continue;

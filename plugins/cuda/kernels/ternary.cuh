@@ -21,15 +21,15 @@ __device__ inline int dot16_in_place(const uint4& codes, uint32_t mask, const ui
 // What sixteen activations come to.
 __device__ inline int sum16(const uint4& q, int sum) {
   constexpr int one = ones;
-  sum = __dp4a(one, static_cast<int>(q.x), sum);
-  sum = __dp4a(one, static_cast<int>(q.y), sum);
-  sum = __dp4a(one, static_cast<int>(q.z), sum);
-  return __dp4a(one, static_cast<int>(q.w), sum);
+  sum = dot4(one, static_cast<int>(q.x), sum);
+  sum = dot4(one, static_cast<int>(q.y), sum);
+  sum = dot4(one, static_cast<int>(q.z), sum);
+  return dot4(one, static_cast<int>(q.w), sum);
 }
 
 // Of a power of two.
 __device__ inline uint32_t log2_of(uint32_t x) {
-  return 31 - static_cast<uint32_t>(__clz(static_cast<int>(x)));
+  return 31 - leading_zeros(x);
 }
 
 // What linear_ternary reads and writes.

@@ -104,7 +104,7 @@ __device__ void few(const ternary_product& of, const factor_groups& f, uint32_t 
   const uint32_t of_block = 128 / f.shorter, groups = of.p.k / f.shorter;
   block_codes<1> next = {};
   next.read(row, warp_of_group(), blocks);
-  __syncwarp();  // lanes stored different parts of the tokens before
+  meet_lanes();  // lanes stored different parts of the tokens before
   for (uint32_t at = 0; at < blocks; at += warps, turn ^= 1) {
     const uint32_t block = at + warp_of_group();
     auto* products = static_cast<float*>(shared_memory()) + turn * (4 * warps * threads);
@@ -224,7 +224,7 @@ BITNET_KERNEL_OF(linear_ternary_factored_many, 3) {
     for (uint64_t first = uint64_t{blockIdx.y} * form.tokens; first < of.tokens;
          first += uint64_t{gridDim.y} * form.tokens) {
       many_sums sums = {};
-      __syncwarp();  // lanes stored different parts of the tokens before
+      meet_lanes();  // lanes stored different parts of the tokens before
       many(of, f, r, first, sums);
       BITNET_UNROLL
       for (uint32_t i = 0; i < row_tiles * token_tiles * 4; ++i) {

@@ -183,12 +183,12 @@ class one_token {
   __device__ static void keep(const quarter_of_token& one, warp_memory& mine) {
     const uint32_t block = lane() / 4, quarter = lane() % 4;
     const int too_much = sum16(one.codes[1], sum16(one.codes[0], 0));
-    __syncwarp();
+    meet_lanes();
     mine.blocks[block].codes[2 * quarter] = one.codes[0];
     mine.blocks[block].codes[2 * quarter + 1] = one.codes[1];
     put_word(mine.blocks[block].less, quarter, -too_much * (64 >> (2 * quarter)));
     put_word(mine.factors[block], quarter, one.factor);
-    __syncwarp();
+    meet_lanes();
   }
 
   // Multiplies the lane's block of its rows, stores what is found of them, and reads the block of
@@ -236,7 +236,7 @@ class one_token {
   }
   // The sum of a group that is longer than a block.
   __device__ int joined(int sum) const {
-    for (uint32_t d = 1; d < f_.shorter / 128; d *= 2) sum += __shfl_xor_sync(every_lane, sum, d);
+    for (uint32_t d = 1; d < f_.shorter / 128; d *= 2) sum += shuffle_xor(sum, d);
     return sum;
   }
 

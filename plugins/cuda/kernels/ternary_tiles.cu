@@ -45,7 +45,7 @@ __device__ void add_share(const ternary_product& of, const uint4* const (&row)[2
   uint32_t i = warp_of_group() * 4 + lane() % 4;
   half_blocks<1> next;
   next.read(row, i, halves);
-  __syncwarp();  // lanes stored different parts of the tokens before
+  meet_lanes();  // lanes stored different parts of the tokens before
   for (uint32_t at = warp_of_group() * 4; at < halves; at += step, i += step) {
     const half_blocks<1> codes = next;
     next.read(row, i + step, halves);

@@ -152,13 +152,13 @@ __device__ int count_share(const uint8_t* stage) {
     const uint4 words = *reinterpret_cast<const uint4*>(stage + at);
     const uint32_t four[4] = {words.x, words.y, words.z, words.w};
     for (const uint32_t word : four)
-      sum = __dp4a(static_cast<int>(word), static_cast<int>(ones), sum);
+      sum = dot4(static_cast<int>(word), static_cast<int>(ones), sum);
   }
   return sum;
 }
 
 __device__ void release(phase_barrier* stage) {
-  __syncwarp();  // all lanes have read it
+  meet_lanes();  // all lanes have read it
   if (lane() == 0) arrive(stage);
 }
 
@@ -203,7 +203,7 @@ template <class Shape>
 __device__ const int* share_counts(const group_memory<Shape>& m, uint32_t tile, int counted) {
   constexpr uint32_t shares = consumers * warp / Shape::tokens;
   int* out = m.too_much + tile % 2 * Shape::tokens;
-  for (uint32_t d = shares / 2; d != 0; d /= 2) counted += __shfl_xor_sync(every_lane, counted, d);
+  for (uint32_t d = shares / 2; d != 0; d /= 2) counted += shuffle_xor(counted, d);
   if (threadIdx.x % shares == 0) out[threadIdx.x / shares] = counted;
   release(m.counted);
   m.wait(m.counted, tile % 2);
@@ -242,7 +242,7 @@ __device__ void multiply_by_warp_groups(const launch& l) {
   const auto n = static_cast<uint32_t>((of.stride * 4 + stage_elements - 1) / stage_elements);
   m.begin();
   // The same for all lanes, as the compiler can see.
-  const uint32_t mine = __shfl_sync(every_lane, warp_of_group(), 0);
+  const uint32_t mine = shuffle(warp_of_group(), 0);
   if (mine >= consumers) {
     if constexpr (Registers != 0) give_registers_back<40>();
     if (mine == consumers && lane() == 0)

@@ -156,15 +156,14 @@ __device__ void weigh(const tile_memory<rows>& m, uint32_t first, float scale, T
       x[i] = (m.scores[r * part + j] + m.scores[(rows + r) * part + j]) * scale;
       if (seen[i]) highest = larger(highest, x[i]);
     }
-    for (uint32_t d = warp / 2; d != 0; d /= 2)
-      highest = larger(highest, __shfl_xor_sync(every_lane, highest, d));
+    for (uint32_t d = warp / 2; d != 0; d /= 2) highest = larger(highest, shuffle_xor(highest, d));
     for (uint32_t i = 0; i < 2; ++i) {
       x[i] = seen[i] ? expf(x[i] - highest) : -1.0f;
       if (seen[i]) total += x[i];
       m.scores[r * part + lane() + i * warp] = x[i];
     }
-    for (uint32_t d = warp / 2; d != 0; d /= 2) total += __shfl_xor_sync(every_lane, total, d);
-    const bool some = __ballot_sync(every_lane, seen[0] || seen[1]) != 0;
+    for (uint32_t d = warp / 2; d != 0; d /= 2) total += shuffle_xor(total, d);
+    const bool some = lanes_with(seen[0] || seen[1]) != 0;
     if (lane() != 0) continue;
     m.merged[r].of_part = -1.0f;
     if (some) take(r, highest, total);

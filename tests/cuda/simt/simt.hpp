@@ -160,7 +160,29 @@ inline int __dp4a(int a, int b, int c) {
 
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
-// What plugins/cuda/kernels/device.cuh has beside the language.
+// What plugins/cuda/kernels/wave.cuh and device.cuh have beside the language. `line` is the
+// kernel's: lanes that meet do so at the same one.
+using lane_set = uint32_t;
+template <class T>
+T shuffle(T mine, unsigned int from, int line = __builtin_LINE()) {
+  return __shfl_sync(0xffffffffu, mine, from, line);
+}
+template <class T>
+T shuffle_xor(T mine, unsigned int bits, int line = __builtin_LINE()) {
+  return __shfl_xor_sync(0xffffffffu, mine, bits, line);
+}
+inline lane_set lanes_with(bool mine, int line = __builtin_LINE()) {
+  return __ballot_sync(0xffffffffu, mine, line);
+}
+inline void meet_lanes(int line = __builtin_LINE()) {
+  __syncwarp(line);
+}
+inline uint32_t leading_zeros(uint32_t x) {
+  return static_cast<uint32_t>(__clz(static_cast<int>(x)));
+}
+inline int dot4(int a, int b, int c) {
+  return __dp4a(a, b, c);
+}
 inline float f16_to_f32(uint32_t bits) {
   return bitnet::sdk::f16_to_f32(static_cast<uint16_t>(bits));
 }

@@ -1,0 +1,119 @@
+#pragma once
+// What threads do together that differs between makers of GPUs: exchanges between the lanes of a
+// warp (which others call a wave), products of four bytes, and products of small matrices whose
+// fragments lie in the lanes. Kernels have it from here alone, so that the same texts can be
+// compiled for another maker's device; tests/cuda/waves_test.py holds them to it.
+//
+// All lanes of a warp call together what says "lanes".
+
+#ifndef BITNET_SIMT  // tests/cuda/simt/simt.hpp has the same
+
+#include <cstdint>
+
+#include "launch.hpp"
+
+// A bit for each lane.
+#if BITNET_WARP_LANES == 32
+using lane_set = uint32_t;
+#else
+using lane_set = uint64_t;
+#endif
+
+// What lane `from` brings.
+template <class T>
+__device__ T shuffle(T mine, uint32_t from) {
+  return __shfl_sync(0xffffffffu, mine, from);
+}
+// What the lane brings whose number differs in these bits.
+template <class T>
+__device__ T shuffle_xor(T mine, uint32_t bits) {
+  return __shfl_xor_sync(0xffffffffu, mine, bits);
+}
+// The lanes that say yes.
+__device__ inline lane_set lanes_with(bool mine) {
+  return __ballot_sync(0xffffffffu, mine);
+}
+// Lanes wait for each other, and see what the others wrote.
+__device__ inline void meet_lanes() {
+  __syncwarp();
+}
+
+// Before the highest bit that is set; 32 of 0.
+__device__ inline uint32_t leading_zeros(uint32_t x) {
+  return static_cast<uint32_t>(__clz(static_cast<int>(x)));
+}
+
+// Products of four bytes with a sign each, added to c.
+__device__ inline int dot4(int a, int b, int c) {
+  return __dp4a(a, b, c);
+}
+// Products of four bytes without a sign and four with one, added to c.
+__device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
+  int out;
+  asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));
+  return out;
+}
+
+// What sm_75 does not have: the larger of the tiles below, and copies that no thread waits for.
+__device__ constexpr bool from_sm80() {
+#if __CUDA_ARCH__ >= 800
+  return true;
+#else
+  return false;
+#endif
+}
+
+// Adds to c, in fragments of a warp, the products of 16 rows of a by 8 columns of b, 32 bytes with
+// a sign each. Lane i has of a the words i % 4 and i % 4 + 4 of rows i / 4 and i / 4 + 8 (in the
+// order row, row + 8, row, row + 8), of b the same words of column i / 4, and of c columns i % 4 *
+// 2 and the next of rows i / 4 and i / 4 + 8.
+__device__ inline void multiply_16x8x32([[maybe_unused]] int (&c)[4],
+                                        [[maybe_unused]] const uint32_t (&a)[4],
+                                        [[maybe_unused]] const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+// The same of 8 rows by 8 columns, 16 bytes each: word i % 4 of row and column i / 4.
+__device__ inline void multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b) {
+  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+               : "+r"(c0), "+r"(c1)
+               : "r"(a), "r"(b));
+}
+
+// The same of 16 rows by 8 columns of 16 f16 each, two to a word, added to f32: words lie as in
+// multiply_16x8x32. sm_75 takes half as many at once.
+__device__ inline void multiply_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#else
+  for (uint32_t half = 0; half < 2; ++half)
+    asm volatile(
+        "mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {%0, %1, %2, %3}, {%4, %5}, {%6}, "
+        "{%0, %1, %2, %3};"
+        : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+        : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
+#endif
+}
+// Of bf16, which sm_75 does not have.
+__device__ inline void multiply_bf16([[maybe_unused]] float (&c)[4],
+                                     [[maybe_unused]] const uint32_t (&a)[4],
+                                     [[maybe_unused]] const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+f"(c[0]), "+f"(c[1]), "+f"(c[2]), "+f"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+
+#endif

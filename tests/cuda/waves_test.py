@@ -1,0 +1,61 @@
+"""What differs between makers of GPUs, kernels have from wave.cuh and device.cuh alone, and warps may have 64 lanes.
+
+    waves_test.py TREE COMPILER...   COMPILER: of C++, for this machine
+
+Exchanges of lanes, products of bytes and fragments of matrices have one name each there, so that the same texts can be
+compiled for another maker's device. Kernels that are neither tiles of tensor cores nor attention compile with 64 lanes.
+"""
+
+import concurrent.futures
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+TREE, COMPILER = pathlib.Path(sys.argv[1]), sys.argv[2:]
+KERNELS = TREE / "plugins/cuda/kernels"
+BEHIND = {"wave.cuh", "device.cuh"}
+# Of CUDA's language, and of its headers for products of matrices.
+RAW = re.compile(r"\b(__(?:shfl|ballot|any|all|activemask|match|reduce|syncwarp|dp[24]a|clz|ffs|popc|brev|fns|vote|"
+                 r"nanosleep|cvta)\w*|asm|wmma|mma|ldmatrix|cooperative_groups|warpSize)\b")
+# These have none of the tiles whose fragments lie in 32 lanes. Attention's parts are two keys to a lane of 32 (tile.cuh).
+FOR_OTHERS = ("rows", "elements", "states", "dense", "ternary", "head")
+
+
+def code_of(text):
+    """Without comments and texts."""
+    return re.sub(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', " ", text, flags=re.DOTALL)
+
+
+class Waves(unittest.TestCase):
+    def test_a_raw_word_is_seen(self):
+        for text in ("x = __shfl_xor_sync(m, x, 1);", "asm volatile(\"\");", "__dp4a(a, b, c)", "wmma::fragment<>"):
+            self.assertTrue(RAW.search(code_of(text)), text)
+        for text in ("// asm", "/* __clz\n */", 'const char* a = "asm";', "shuffle_xor(x, 1)", "multiply_f16(c, a, b)"):
+            self.assertFalse(RAW.search(code_of(text)), text)
+
+    def test_kernels_have_none(self):
+        found, files = [], 0
+        for file in sorted(KERNELS.iterdir()):
+            if file.suffix in (".cu", ".cuh", ".hpp") and file.name not in BEHIND:
+                files += 1
+                found += [f"{file.name}: {word}" for word in RAW.findall(code_of(file.read_text(encoding="utf-8")))]
+        self.assertGreater(files, 15, "kernels lie elsewhere now")
+        self.assertEqual(found, [], "wave.cuh has these under one name for all makers")
+
+    def test_warps_may_have_64_lanes(self):
+        def compiled(name):
+            words = [*COMPILER, "-fsyntax-only", "-std=c++20", "-xc++", "-include", "simt.hpp", "-DBITNET_SIMT",
+                     "-DBITNET_WARP_LANES=64", f"-I{TREE}/tests/cuda/simt", f"-I{TREE}", f"-I{TREE}/plugins",
+                     f"-I{TREE}/abi/include", f"-I{TREE}/plugins/sdk/include", KERNELS / f"{name}.cu"]
+            done = subprocess.run(words, capture_output=True, text=True, check=False)
+            return f"{name}: {done.stderr}" if done.returncode else ""
+
+        with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+            self.assertEqual([said for said in pool.map(compiled, FOR_OTHERS) if said], [])
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1], verbosity=2)
