@@ -31,7 +31,7 @@ WRONG = [
     (["run", "--temp", "-1"], "from 0 to", "negative temperature"),
     (["run", "--top-p", "1.01"], "from 0 to 1", "no probability"),
     (["run", "-s", "4294967296"], "from -1 to", "seeds have 32 bits"),
-    (["run", "-ctk", "q5_1"], "one of f16|q8_0|q4_0|f32", "no such cache type"),
+    (["run", "-ctk", "q5_1"], "one of f32|f16|q8_0|q4_0", "no such cache type"),
     (["run", "--i2s-layout", "d"], "one of a|b|c|qk256", "no such layout"),
     (["run", "--no-json=1"], "takes no value", "both negated and given"),
     (["run", "--json=maybe"], "true or false", "no boolean"),
@@ -106,7 +106,7 @@ class Usage(support.Case):
         self.assertRegex(info["version"], r"^\d+\.\d+\.\d+$")
         self.assertIn("abi_major", info)
 
-    def test_quiet_still_tells_errors(self):
+    def test_quiet_still_prints_errors(self):
         self.refused(3, "does not exist", "inspect", "/nonexistent", "-q")
 
     def test_full_disk_is_an_error(self):

@@ -1,6 +1,8 @@
 #include "sequence/session.hpp"
 #include "engine/tuning.hpp"
 
+#include <fmt/format.h>
+
 #include <chrono>
 #include <nlohmann/json.hpp>
 
@@ -22,13 +24,16 @@ using bitnet::api::guarded;
 using bitnet::api::missing;
 
 bitnet::result<uint32_t> kv_dtype(uint32_t kv) {
-  if (kv == BITNET_KV_F16) return BITNET_DTYPE_F16;
-  if (kv == BITNET_KV_F32) return BITNET_DTYPE_F32;
-  if (kv == BITNET_KV_Q8_0) return BITNET_DTYPE_Q8_0;
-  if (kv == BITNET_KV_Q4_0) return BITNET_DTYPE_Q4_0;
-  return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                      "the KV type must be BITNET_KV_F16, BITNET_KV_F32, BITNET_KV_Q8_0 or "
-                      "BITNET_KV_Q4_0");
+#define BITNET_ROW(name, NAME, elements, bytes) \
+  if (kv == BITNET_KV_##NAME) return BITNET_DTYPE_##NAME;
+  BITNET_KV_TYPES(BITNET_ROW)
+#undef BITNET_ROW
+#define BITNET_ROW(name, NAME, elements, bytes) " BITNET_KV_" #NAME
+  return bitnet::fail(
+      BITNET_INVALID_ARGUMENT,
+      fmt::format("there is no KV type {}; the KV type must be one of" BITNET_KV_TYPES(BITNET_ROW),
+                  kv));
+#undef BITNET_ROW
 }
 
 const char* dtype_name(uint32_t dtype) {

@@ -7,6 +7,7 @@
 
 #include "bitnet/abi/info.h"
 #include "bitnet/abi/tensor.h"
+#include "knobs/kv_types.hpp"
 
 namespace bitnet::compute {
 
@@ -17,10 +18,9 @@ struct kv_type {
 };
 
 inline constexpr kv_type kv_types[] = {
-    {BITNET_DTYPE_F32, "f32", 1, 4},
-    {BITNET_DTYPE_F16, "f16", 1, 2},
-    {BITNET_DTYPE_Q8_0, "q8_0", BITNET_Q8_0_BLOCK, BITNET_Q8_0_BLOCK_BYTES},
-    {BITNET_DTYPE_Q4_0, "q4_0", BITNET_Q4_0_BLOCK, BITNET_Q4_0_BLOCK_BYTES},
+#define BITNET_ROW(name, NAME, elements, bytes) {BITNET_DTYPE_##NAME, #name, elements, bytes},
+    BITNET_KV_TYPES(BITNET_ROW)
+#undef BITNET_ROW
 };
 
 inline const kv_type* find_kv_type(uint32_t dtype) {

@@ -11,6 +11,7 @@
 #include "batch/fingerprint.hpp"
 #include "commands/commands.hpp"
 #include "library/json.hpp"
+#include "library/kv_types.hpp"
 #include "model_files.hpp"
 #include "models/model_folder.hpp"
 #include "serve/served_model.hpp"
@@ -71,10 +72,8 @@ uint64_t count_in(const json& of, const char* key) {
 }
 
 uint64_t bytes_of_type(const std::string& name, uint64_t values) {
-  return name == "f32"    ? values * 4
-         : name == "q8_0" ? values * 17 / 16
-         : name == "q4_0" ? values * 9 / 16
-                          : values * 2;
+  const kv_type& type = kv_type_named(name);
+  return values * type.bytes / type.elements;
 }
 
 // Keys and values of a token, as if each layer had some: of recurrent layers that is too much.

@@ -10,6 +10,7 @@
 #include "bitnet/abi/host.h"
 #include "interrupt.hpp"
 #include "library/json.hpp"
+#include "library/kv_types.hpp"
 #include "library/placing.hpp"
 #include "library/splitting.hpp"
 #include "model_files.hpp"
@@ -78,13 +79,6 @@ uint32_t pooling_named(std::string_view name) {
                           : BITNET_POOLING_MODEL;
 }
 
-uint32_t kv_type(std::string_view name) {
-  return name == "f32"    ? BITNET_KV_F32
-         : name == "q8_0" ? BITNET_KV_Q8_0
-         : name == "q4_0" ? BITNET_KV_Q4_0
-                          : BITNET_KV_F16;
-}
-
 uint32_t products_in(std::string_view name) {
   return name == "f16"    ? BITNET_PRODUCTS_F16
          : name == "bf16" ? BITNET_PRODUCTS_BF16
@@ -104,8 +98,8 @@ bitnet_session_options session_options(const settings& set, uint32_t n_context, 
   bitnet_session_defaults(&options, sizeof options);
   options.n_context = n_context;
   options.n_batch = step_size(set);
-  options.kv_k = kv_type(set.text("cache-type-k"));
-  options.kv_v = kv_type(set.text("cache-type-v"));
+  options.kv_k = kv_type_named(set.text("cache-type-k")).id;
+  options.kv_v = kv_type_named(set.text("cache-type-v")).id;
   options.window = static_cast<uint32_t>(set.integer("sliding-window"));
   options.window_keep = static_cast<uint32_t>(set.integer("keep"));
   if (options.window == 0 && shifts_context(set)) {

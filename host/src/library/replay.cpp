@@ -15,6 +15,7 @@
 #include "interrupt.hpp"
 #include "knobs/sampling.hpp"
 #include "library/json.hpp"
+#include "library/kv_types.hpp"
 #include "text/json_members.hpp"
 
 namespace bitnet::host {
@@ -62,13 +63,6 @@ std::string salted_sum(const json& predicate, const char* what, const token_list
 
 // ---- what it was computed with -----------------------------------------------------------------
 
-uint32_t kv_type_of(const std::string& name) {
-  return name == "f32"    ? BITNET_KV_F32
-         : name == "q8_0" ? BITNET_KV_Q8_0
-         : name == "q4_0" ? BITNET_KV_Q4_0
-                          : BITNET_KV_F16;
-}
-
 uint32_t small_at(const json& object, const char* key) {
   return static_cast<uint32_t>(
       std::min<uint64_t>(count_at(object, key), std::numeric_limits<uint32_t>::max()));
@@ -81,8 +75,8 @@ bitnet_session_options session_of(const json& predicate) {
   const json& kv = at(predicate, "kv");
   out.n_context = small_at(batch, "n_context");
   out.n_batch = small_at(batch, "n_batch");
-  out.kv_k = kv_type_of(text_at(kv, "dtype_k"));
-  out.kv_v = kv_type_of(text_at(kv, "dtype_v"));
+  out.kv_k = kv_type_named(text_at(kv, "dtype_k")).id;
+  out.kv_v = kv_type_named(text_at(kv, "dtype_v")).id;
   out.window = small_at(kv, "window");
   out.window_keep = small_at(kv, "keep");
   out.low_memory = text::true_at(kv, "low_memory") ? 1 : 0;

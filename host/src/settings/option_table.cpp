@@ -3,6 +3,7 @@
 #include <ranges>
 #include <type_traits>
 
+#include "knobs/kv_types.hpp"
 #include "knobs/sampling.hpp"
 #include "settings/command_list.hpp"
 #include "settings/option.hpp"
@@ -30,6 +31,11 @@ constexpr command_set reporting = to::run | surveying | examining | to::tokenize
                                   writing | to::eval | to::verify_receipt | to::version;
 
 constexpr std::string_view which_code = "which code runs";
+
+// "f32|f16|...", without the bar before the first.
+#define BITNET_ROW(name, NAME, elements, bytes) "|" #name
+constexpr std::string_view kv_type_names = std::string_view(BITNET_KV_TYPES(BITNET_ROW)).substr(1);
+#undef BITNET_ROW
 
 #define BITNET_SAMPLING_OPTION(number, name_, initial_, accepted, expected, option_, aliases_, \
                                metavar_, lowest_, highest_, variable, help_)                   \
@@ -604,20 +610,20 @@ constexpr auto rows = std::to_array<option>({
      .aliases = "-ctk",
      .type = kind::choice,
      .initial = "f16",
-     .metavar = "f16|q8_0|q4_0|f32",
+     .metavar = kv_type_names,
      .help = "type of the K cache; q8_0 is int8 with a scale per 32, q4_0 4 bits of the same",
      .group = "Session",
      .commands = computing,
-     .choices = "f16|q8_0|q4_0|f32"},
+     .choices = kv_type_names},
     {.name = "cache-type-v",
      .aliases = "-ctv",
      .type = kind::choice,
      .initial = "f16",
-     .metavar = "f16|q8_0|q4_0|f32",
+     .metavar = kv_type_names,
      .help = "type of the V cache; q8_0 is int8 with a scale per 32, q4_0 4 bits of the same",
      .group = "Session",
      .commands = computing,
-     .choices = "f16|q8_0|q4_0|f32"},
+     .choices = kv_type_names},
     {.name = "sliding-window",
      .type = kind::integer,
      .initial = "0",
