@@ -34,11 +34,11 @@ constexpr const char* about_suites =
     "unload      nothing is left once it is unmapped                          gold\n";
 
 int play_child(const options& o) {
-  tell(o);
+  set_run_options(o);
   channel::open(o.channel);
   on_throw = [] { channel::breach("hygiene", "throws", "something was thrown over the boundary"); };
   watch_calls();
-  tell_slot_of_crash();
+  report_slot_of_crash();
   if (o.role == "identify") return identify(o);
   if (o.role == "parity") return compare_ops(o);
   return run_suite(o);

@@ -1,39 +1,20 @@
 // A backend that computes just enough for the self-test, with two forms of one kernel, either of
 // which can be wrong. Compiled once; each plugin made of it has a computing_variant of its own.
 
-#include <algorithm>
-#include <cmath>
-#include <cstring>
 #include <stdexcept>
 #include <string_view>
 #include <utility>
 
 #include "bitnet/abi/backend.h"
 #include "bitnet/sdk/interpreter.hpp"
+#include "bitnet/sdk/reference/primitives.hpp"
 #include "computing_variant.hpp"
 
 namespace {
 
 using bitnet::sdk::call;
 using bitnet::sdk::share;
-
-void embed(const call& c, const share& s) noexcept {
-  for (uint64_t t = s.first; t < s.last; ++t)
-    std::memcpy(c.output<float>(0) + t * c.m, c.w->row(static_cast<uint64_t>(c.step->tokens[t])),
-                c.m * sizeof(float));
-}
-
-void quantise(const call& c, const share& s) noexcept {
-  for (uint64_t r = s.first; r < s.last; ++r) {
-    const float* x = c.input<float>(0) + r * c.k;
-    float largest = 1e-5F;
-    for (uint64_t i = 0; i < c.k; ++i) largest = std::max(largest, std::fabs(x[i]));
-    const float scale = 127 / largest;
-    for (uint64_t i = 0; i < c.k; ++i)
-      c.output<int8_t>(0)[r * c.k + i] = static_cast<int8_t>(std::nearbyint(x[i] * scale));
-    c.output<float>(1)[r] = scale;
-  }
-}
+namespace plain_kernels = bitnet::sdk::reference::kernels;
 
 template <const bool computing_variant::* Wrong>
 void ternary(const call& c, const share& s) noexcept {
@@ -68,7 +49,7 @@ bool quick_is_disabled = false;
 
 void bit_linear(const call* body, const bitnet::sdk::roles& parts,
                 bitnet::sdk::team& workers) noexcept {
-  quantise(body[parts.quant], workers.split(body[parts.quant].rows));
+  plain_kernels::act_quant_i8(body[parts.quant], workers.split(body[parts.quant].rows));
   workers.sync();
   const call& product = body[parts.linear];
   const share columns = workers.split(product.m);
@@ -78,13 +59,6 @@ void bit_linear(const call* body, const bitnet::sdk::roles& parts,
     quick(product, columns);
 }
 
-void gather(const call& c, const share& s) noexcept {
-  for (uint64_t o = s.first; o < s.last; ++o)
-    std::memcpy(c.output<float>(0) + o * c.k,
-                c.input<float>(0) + static_cast<uint64_t>(c.step->output_rows[o]) * c.k,
-                c.k * sizeof(float));
-}
-
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = variant.name;
   d.version = "1.2.3";
@@ -92,9 +66,12 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.license = "CC0-1.0";
   d.device.device_class = BITNET_DEVICE_OTHER;
   d.primitives = {
-      {BITNET_OP_EMBED_GATHER, BITNET_FORMAT_F32, BITNET_LEVEL_REFERENCE, 0, "embed.plain", embed},
-      {BITNET_OP_ACT_QUANT_I8, 0, BITNET_LEVEL_REFERENCE, 0, "quantise.plain", quantise},
-      {BITNET_OP_GATHER_ROWS, 0, BITNET_LEVEL_REFERENCE, 0, "gather.plain", gather},
+      {BITNET_OP_EMBED_GATHER, BITNET_FORMAT_F32, BITNET_LEVEL_REFERENCE, 0, "embed.plain",
+       plain_kernels::embed_gather},
+      {BITNET_OP_ACT_QUANT_I8, 0, BITNET_LEVEL_REFERENCE, 0, "quantise.plain",
+       plain_kernels::act_quant_i8},
+      {BITNET_OP_GATHER_ROWS, 0, BITNET_LEVEL_REFERENCE, 0, "gather.plain",
+       plain_kernels::gather_rows},
       {BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED, 0, "ternary.quick",
        quick},
   };

@@ -13,7 +13,7 @@
 namespace bitnet::conformance::allocations {
 namespace {
 
-// Where the plugin's file is mapped; empty until somebody wants to know.
+// Where the plugin's file is mapped; empty until it is asked for.
 std::atomic<uintptr_t> plugin_begin{0}, plugin_end{0};
 std::atomic<int64_t> asked{0}, refused{-1};
 
@@ -125,7 +125,7 @@ BITNET_SEEN int posix_memalign(void** out, std::size_t alignment, std::size_t n)
 
 }  // extern "C"
 
-// Those of the C++ library call malloc from its own code, which would hide who asked.
+// Those of the C++ library call malloc from its own code, which would hide the caller.
 BITNET_SEEN void* operator new(std::size_t n) {
   return get_or_throw(n, 0, BITNET_CALLER);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Memory that the host's C library refuses to the plugin, and to nobody else.
+// Memory that the host's C library refuses to the plugin alone.
 
 #include <cstdint>
 

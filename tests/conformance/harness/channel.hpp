@@ -1,5 +1,5 @@
 #pragma once
-// How a child tells its parent what happens: one JSON object per line, written at once, so that
+// How a child reports to its parent what happens: one JSON object a line, written at once, so that
 // what was said before a crash is not lost.
 //
 //   {"began": TEST}  {"ended": TEST, "status": "passed|failed|skipped", "text": ..., "ms": ...,
@@ -20,7 +20,7 @@ void breach(const char* suite, const char* rule, const char* text);
 // From a signal handler: allocates nothing.
 void slot_of_crash(const char* slot);
 
-// Exit status of a child that could not speak: somebody closed its descriptors.
+// Exit status of a child that could not report: its descriptors were closed.
 inline constexpr int lost = 9;
 
 }  // namespace bitnet::conformance::channel

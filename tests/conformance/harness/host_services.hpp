@@ -1,5 +1,6 @@
 #pragma once
-// The kit's own host: what bitnet/abi/host.h promises to a plugin, with eyes on who calls and when.
+// The kit's own host: what bitnet/abi/host.h promises to a plugin, and a record of
+// calls, their threads and times.
 
 #include <atomic>
 #include <condition_variable>

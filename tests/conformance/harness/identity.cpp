@@ -66,7 +66,7 @@ int look_at(dl_phdr_info* library, std::size_t, void* argument) {
   for (int i = 0; i < library->dlpi_phnum; ++i) {
     const auto& p = library->dlpi_phdr[i];
     if (p.p_type == PT_NOTE)
-      // NOLINTNEXTLINE(performance-no-int-to-ptr): the linker tells addresses as numbers
+      // NOLINTNEXTLINE(performance-no-int-to-ptr): the linker gives addresses as numbers
       read_notes(reinterpret_cast<const char*>(library->dlpi_addr + p.p_vaddr), p.p_memsz, s.found);
   }
   return 1;

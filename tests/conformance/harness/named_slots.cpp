@@ -85,7 +85,7 @@ void name_slots(bitnet_backend_v0& table) {
 #undef BITNET_NAME
 }
 
-void tell_slot_of_crash() {
+void report_slot_of_crash() {
 #if !defined(BITNET_SANITIZED)  // whose run time has handlers of its own
   static constexpr std::size_t stack_bytes = 64 * 1024;
   static stack_t own{};

@@ -11,7 +11,7 @@ namespace bitnet::conformance {
 // NULL.
 void name_slots(bitnet_backend_v0& table);
 
-// Lets a fatal signal tell the parent which slot runs, before the process ends as it would.
-void tell_slot_of_crash();
+// Lets a fatal signal report the running slot to the parent, before the process ends as it would.
+void report_slot_of_crash();
 
 }  // namespace bitnet::conformance

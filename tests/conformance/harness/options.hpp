@@ -29,7 +29,7 @@ struct options {
 
 options read_options(int argc, char** argv);
 
-// The arguments that make a child see what its parent was told.
+// The arguments that give a child the options of its parent.
 std::vector<std::string> child_arguments(const options& o, const std::string& role,
                                          const std::string& filter, int channel);
 

@@ -24,32 +24,32 @@ bitnet_error blank() {
 
 }  // namespace
 
-const options& told() {
+const options& run_options() {
   return given_options;
 }
-void tell(const options& o) {
+void set_run_options(const options& o) {
   given_options = o;
 }
 
 bitnet_backend_entry entry_of_plugin() {
   static void* library = [] {
-    const std::string path = std::filesystem::absolute(told().file).string();
+    const std::string path = std::filesystem::absolute(run_options().file).string();
     void* handle = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (handle == nullptr) throw std::runtime_error(dlerror());
     return handle;
   }();
   void* symbol = dlsym(library, BITNET_BACKEND_ENTRY_NAME);
   if (symbol == nullptr)
-    throw std::runtime_error(told().file + " does not export " BITNET_BACKEND_ENTRY_NAME);
+    throw std::runtime_error(run_options().file + " does not export " BITNET_BACKEND_ENTRY_NAME);
   return reinterpret_cast<bitnet_backend_entry>(symbol);
 }
 
 bool inside_plugin(const void* address) {
   Dl_info found{};
-  if (told().file.empty() || dladdr(address, &found) == 0 || found.dli_fname == nullptr)
+  if (run_options().file.empty() || dladdr(address, &found) == 0 || found.dli_fname == nullptr)
     return false;
   std::error_code ignored;
-  return std::filesystem::equivalent(found.dli_fname, told().file, ignored);
+  return std::filesystem::equivalent(found.dli_fname, run_options().file, ignored);
 }
 
 guarded_table::guarded_table(uint32_t struct_size) : struct_size_(struct_size) {
@@ -69,7 +69,7 @@ bool guarded_table::untouched(uint32_t from) const {
 outcome call_entry(bitnet_backend_entry entry, const bitnet_host_v0* host, bitnet_backend_v0& table,
                    const open_how& how) {
   std::vector<bitnet_param> params;
-  for (const auto& [key, value] : told().settings)
+  for (const auto& [key, value] : run_options().settings)
     params.push_back({{key.data(), key.size()}, {value.data(), value.size()}});
   bitnet_open_request request{};
   request.struct_size = sizeof request;
@@ -100,7 +100,7 @@ opened::~opened() {
 }
 
 opened_device::opened_device(const open_how& how) : backend(how) {
-  must([&](bitnet_error* e) { return open_device(table(), told().device, &device, e); });
+  must([&](bitnet_error* e) { return open_device(table(), run_options().device, &device, e); });
 }
 opened_device::~opened_device() {
   if (device != nullptr) table().device_close(device);
@@ -109,7 +109,9 @@ opened_device::~opened_device() {
 bitnet_device_info opened_device::info() const {
   bitnet_device_info out{};
   out.struct_size = sizeof out;
-  must([&](bitnet_error* e) { return table().device_info(table().self, told().device, &out, e); });
+  must([&](bitnet_error* e) {
+    return table().device_info(table().self, run_options().device, &out, e);
+  });
   return out;
 }
 
@@ -136,21 +138,21 @@ uint32_t opened_device::level(uint32_t op, uint32_t format) const {
 void opened_device::list_kernels() const {
   uint32_t n = 0;
   attempt([&](bitnet_error* e) {
-    return table().kernels(table().self, told().device, nullptr, 0, &n, e);
+    return table().kernels(table().self, run_options().device, nullptr, 0, &n, e);
   });
 }
 
 std::vector<bitnet_kernel_info> opened_device::kernels() const {
   uint32_t n = 0;
   must([&](bitnet_error* e) {
-    return table().kernels(table().self, told().device, nullptr, 0, &n, e);
+    return table().kernels(table().self, run_options().device, nullptr, 0, &n, e);
   });
   constexpr uint32_t most_kernels = 65536;
   if (n > most_kernels) throw std::runtime_error(std::to_string(n) + " kernels");
   std::vector<bitnet_kernel_info> out(n);
   must([&](bitnet_error* e) {
-    return table().kernels(table().self, told().device, out.data(), sizeof(bitnet_kernel_info), &n,
-                           e);
+    return table().kernels(table().self, run_options().device, out.data(),
+                           sizeof(bitnet_kernel_info), &n, e);
   });
   out.resize(std::min<std::size_t>(n, out.size()));
   return out;

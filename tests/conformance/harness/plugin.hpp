@@ -13,9 +13,9 @@
 
 namespace bitnet::conformance {
 
-// What the child was told; set once, before any test.
-const options& told();
-void tell(const options& o);
+// The options of this run; set once, before any test.
+const options& run_options();
+void set_run_options(const options& o);
 
 // The file, loaded once in this process and never unloaded.
 bitnet_backend_entry entry_of_plugin();

@@ -36,7 +36,7 @@ child start(const options& o, const std::string& role, const std::string& filter
   int ends[2] = {};
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("no pipe is left");
   child c;
-  // Of a fixed size: who prints without end must not take the machine's memory.
+  // Of a fixed size: endless output must not take the machine's memory.
   c.output = memfd_create("output", MFD_CLOEXEC | MFD_ALLOW_SEALING);
   if (c.output < 0 || ftruncate(c.output, most_output) != 0 ||
       fcntl(c.output, F_ADD_SEALS, F_SEAL_GROW | F_SEAL_SHRINK) != 0)

@@ -14,7 +14,7 @@ struct test_result {
   std::string status;  // passed failed skipped; known-failure unsupported after expectations
   std::string text;    // why
   uint64_t ms = 0;
-  std::vector<std::string> weights = {};  // how they were kept, as runner.hpp tells it
+  std::vector<std::string> weights = {};  // how they were kept, in the words of runner.hpp
 
   std::string suite() const { return name.substr(0, name.find('.')); }
 };

@@ -23,7 +23,7 @@ struct outcome {
   std::string complaint;  // what is wrong with the error itself; "" if nothing is
 };
 
-// Called when something was thrown over the boundary, before it goes on; nullptr: nobody listens.
+// Called when something was thrown over the boundary, before it goes on; nullptr: none.
 inline void (*on_throw)() = nullptr;
 
 // What a failing slot owes its caller.

@@ -1,5 +1,5 @@
 #pragma once
-// Memory that ends at a page nobody may touch: one byte too far is a crash, with or without
+// Memory that ends at a page without access: one byte too far is a crash, with or without
 // sanitizers.
 
 #include <sys/mman.h>

@@ -11,13 +11,14 @@
 #include "bitnet/abi/answers.h"
 #include "model/calls.hpp"
 #include "model/guarded_memory.hpp"
+#include "model/kv_types.hpp"
 #include "model/model.hpp"
 #include "model/requests.hpp"
 
 namespace bitnet::conformance {
 
 // Called with how a weight is kept, such as "packed by the plugin: gpu/ternary2-words/1"; nullptr:
-// nobody listens.
+// none.
 inline void (*on_weight)(const std::string& how) = nullptr;
 
 // The second form of a weight (bitnet/abi/packed.h), as the plugin packed it.
@@ -209,7 +210,7 @@ class runner : public step_memory {
       sane("pack", bitnet_wrong_packed_form(made, info.alignment_bytes));
       const auto* bytes = static_cast<const uint8_t*>(made);
       out.push_back({i, info.layout_id, {bytes, bytes + info.bytes}});
-      tell_kept("second form packed by the plugin: ", info.layout_id);
+      note_kept("second form packed by the plugin: ", info.layout_id);
     }
     return out;
   }
@@ -243,7 +244,7 @@ class runner : public step_memory {
  private:
   static constexpr uint8_t guard_byte = 0x5a;
 
-  static void tell_kept(const char* how, const char* layout_id) {
+  static void note_kept(const char* how, const char* layout_id) {
     if (on_weight != nullptr) on_weight(std::string(how) + layout_id);
   }
   const bitnet_packed_weights_v1* packing_interface() const {
@@ -273,7 +274,7 @@ class runner : public step_memory {
       must([&](bitnet_error* e) {
         return packing->adopt(weights_, form.index, data, form.data.size(), e);
       });
-      tell_kept("second form brought to the plugin: ", form.layout_id.c_str());
+      note_kept("second form brought to the plugin: ", form.layout_id.c_str());
     }
   }
 
@@ -299,13 +300,8 @@ class runner : public step_memory {
     kv.n_blocks = options_.n_blocks;
     kv.n_states = n_states_ = m.state_elements == 0 ? 0 : options_.max_sequences + 2;
     kv.state_elements = m.state_elements;
-    const auto head_bytes = [&](uint32_t dtype) {
-      return dtype == BITNET_DTYPE_Q8_0   ? kv.head_dim_k / 32 * 34
-             : dtype == BITNET_DTYPE_Q4_0 ? kv.head_dim_k / 32 * 18
-                                          : kv.head_dim_k * (dtype == BITNET_DTYPE_F16 ? 2 : 4);
-    };
-    block_bytes = uint64_t{head_bytes(kv.dtype_k) + head_bytes(kv.dtype_v)} * kv.n_layers *
-                  kv.n_kv_heads * kv.block_tokens;
+    block_bytes = (kv_head_bytes(kv.dtype_k, m.head_dim) + kv_head_bytes(kv.dtype_v, m.head_dim)) *
+                  kv.n_layers * kv.n_kv_heads * kv.block_tokens;
     must([&](bitnet_error* e) { return table_.kv_pool_create(device_, &kv, &pool, e); });
   }
 
@@ -313,7 +309,7 @@ class runner : public step_memory {
     const std::vector<bitnet_tensor_desc> descs = m.descs();
     must([&](bitnet_error* e) { return create_weights(table_, device_, descs, &weights_, e); });
     for (uint32_t i = 0; i < descs.size(); ++i) {
-      // Ends at a page that nobody may touch.
+      // Ends at a page without access.
       memory_.push_back(
           std::make_unique<guarded_memory<uint8_t>>(std::span<const uint8_t>(m.tensors[i].data)));
       guarded_memory<uint8_t>& data = *memory_.back();
@@ -327,9 +323,9 @@ class runner : public step_memory {
         must([&](bitnet_error* e) {
           return table_.weight_alias(weights_, i, data.data(), data.size(), e);
         });
-        tell_kept("in place: ", plan.layout_id);
+        note_kept("in place: ", plan.layout_id);
       } else {
-        tell_kept(plan.accepts_alias ? "copied: " : "packed by the plugin: ", plan.layout_id);
+        note_kept(plan.accepts_alias ? "copied: " : "packed by the plugin: ", plan.layout_id);
         const uint64_t cut = data.size() / 3;  // a stream of two pieces
         must([&](bitnet_error* e) {
           return table_.weight_write(weights_, i, 0, data.data(), cut, e);

@@ -70,6 +70,20 @@ std::vector<float> peaked_rows(int64_t k, uint64_t tokens) {
   return out;
 }
 
+// Rows whose products with the scale lie at halves, as near as f32 comes.
+std::vector<float> halved_rows(int64_t k, uint64_t tokens) {
+  std::mt19937 random(static_cast<uint32_t>(k));
+  const auto width = static_cast<uint64_t>(k);
+  std::vector<float> out(width * tokens);
+  for (uint64_t t = 0; t < tokens; ++t) {
+    const float largest = uniform(random, 0.5f, 4.0f), scale = 127.0f / largest;
+    for (uint64_t i = 0; i < width; ++i)
+      out[t * width + i] = (static_cast<float>(random() % 253) - 126.5f) / scale;
+    out[t * width + 5] = -largest;
+  }
+  return out;
+}
+
 // Every code of wide rows in one of a few sums: row r of the weights takes the columns r, r + n ...
 // with signs that alternate, so that what one code is off by shows.
 op_case summed_codes(int64_t k, uint64_t tokens, uint64_t n) {
@@ -131,6 +145,8 @@ op_cases act_quant_cases() {
   std::vector<float> zeros(64, 0.0f), tiny(64, 0.0f), one(32, 0.0f);
   for (uint64_t i = 0; i < tiny.size(); ++i) tiny[i] = 1e-7f * static_cast<float>(i);
   one[31] = -3.0f;
+  std::vector<float> huge(64, 1e30f);
+  huge[3] = 3e38f;
   const struct {
     int64_t k;
     std::vector<float> rows;
@@ -145,6 +161,8 @@ op_cases act_quant_cases() {
       {100, random_rows(100, 2, 1e4f), "large values"},
       {128, random_rows(128, 16, 1), "sixteen rows"},
       {640, random_rows(640, 2, 3), "a usual width"},
+      {128, halved_rows(128, 20), "products that lie at halves"},
+      {64, huge, "values near the largest"},
   };
   op_cases out;
   for (const auto& row : rows) {

@@ -38,7 +38,7 @@ void attend(const attending& s, uint64_t position, const double* keys, const dou
   attend_head(q, seen_keys, seen_values, static_cast<double>(score_scale), c.expected, c.allowed);
 }
 
-// The op between rows that are given and rows that are read, and what a step tells of it.
+// The op between rows that are given and rows that are read, and the facts of a step for it.
 void add_attention(op_case& c, const attending& s, const std::vector<float>& rows) {
   c.op = BITNET_OP_ATTN_PAGED;
   c.why = s.why;

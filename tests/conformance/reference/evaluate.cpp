@@ -1,18 +1,19 @@
 #include "reference/evaluate.hpp"
 
-#include <algorithm>
-#include <cmath>
 #include <map>
-#include <numbers>
+#include <span>
 #include <stdexcept>
 
 #include "model/formats.hpp"
 #include "reference/act_quant.hpp"
+#include "reference/arithmetic.hpp"
+#include "reference/attention.hpp"
 
 namespace bitnet::conformance {
 namespace {
 
 using token_rows = std::vector<std::vector<float>>;  // one for each token
+using kept_rows = std::vector<std::vector<double>>;  // keys or values of each token, as kept
 
 class pass {
  public:
@@ -68,27 +69,17 @@ class pass {
       case BITNET_OP_ATTN_PAGED:
         return attend(op);
       case BITNET_OP_ADD:
-        return each(op, [&](uint64_t t, uint64_t i) { return in(op, 0)[t][i] + in(op, 1)[t][i]; });
       case BITNET_OP_MUL:
-        return each(op, [&](uint64_t t, uint64_t i) { return in(op, 0)[t][i] * in(op, 1)[t][i]; });
+        return each(op, [&](uint64_t t, uint64_t i) {
+          return static_cast<float>(element_result(op.op, in(op, 0)[t][i], in(op, 1)[t][i]));
+        });
       case BITNET_OP_RELU2:
-        return each(op, [&](uint64_t t, uint64_t i) {
-          const float x = std::max(in(op, 0)[t][i], 0.0f);
-          return x * x;
-        });
       case BITNET_OP_SILU:
-        return each(op, [&](uint64_t t, uint64_t i) {
-          const auto x = static_cast<double>(in(op, 0)[t][i]);
-          return static_cast<float>(x / (1 + std::exp(-x)));
-        });
       case BITNET_OP_GELU:
-        return each(op, [&](uint64_t t, uint64_t i) {
-          const auto x = static_cast<double>(in(op, 0)[t][i]);
-          const double u = std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x);
-          return static_cast<float>(x / 2 * (1 + std::tanh(u)));
-        });
       case BITNET_OP_SCALE:
-        return each(op, [&](uint64_t t, uint64_t i) { return in(op, 0)[t][i] * op.floats[0]; });
+        return each(op, [&](uint64_t t, uint64_t i) {
+          return static_cast<float>(element_result(op.op, in(op, 0)[t][i], op.floats[0]));
+        });
       case BITNET_OP_GATHER_ROWS:  // of every token
         out(op) = in(op, 0);
         return;
@@ -107,12 +98,8 @@ class pass {
   }
   void norm(const bitnet_op& op) {
     std::vector<double> factor;
-    for (const std::vector<float>& row : in(op, 0)) {
-      double sum = 0;
-      for (const float v : row) sum += static_cast<double>(v) * static_cast<double>(v);
-      factor.push_back(
-          1 / std::sqrt(sum / static_cast<double>(row.size()) + static_cast<double>(op.floats[0])));
-    }
+    for (const std::vector<float>& row : in(op, 0))
+      factor.push_back(norm_factor(row, op.floats[0]));
     each(op, [&](uint64_t t, uint64_t i) {
       return static_cast<float>(static_cast<double>(in(op, 0)[t][i]) * factor[t] *
                                 weight(op.weights[0], 0, i));
@@ -130,13 +117,13 @@ class pass {
   void ternary(const bitnet_op& op) {
     const auto m = static_cast<uint64_t>(m_.values[op.outputs[0]].dims[1]);
     out(op).assign(in(op, 0).size(), std::vector<float>(m));
-    for (uint64_t t = 0; t < in(op, 0).size(); ++t)
-      for (uint64_t r = 0; r < m; ++r) {
-        double sum = 0;
-        for (uint64_t i = 0; i < in(op, 0)[t].size(); ++i)
-          sum += weight(op.weights[0], r, i) * static_cast<double>(in(op, 0)[t][i]);
-        out(op)[t][r] = static_cast<float>(sum / static_cast<double>(in(op, 1)[t][0]));
-      }
+    for (uint64_t t = 0; t < in(op, 0).size(); ++t) {
+      const std::vector<float>& codes = in(op, 0)[t];
+      quantised x{{}, in(op, 1)[t][0]};
+      for (const float code : codes) x.q.push_back(static_cast<int8_t>(code));
+      for (uint64_t r = 0; r < m; ++r)
+        out(op)[t][r] = ternary_result(m_.tensors[op.weights[0]], r, x);
+    }
   }
   void dense(const bitnet_op& op) {
     const auto m = static_cast<uint64_t>(m_.values[op.outputs[0]].dims[1]);
@@ -152,60 +139,55 @@ class pass {
   void rope(const bitnet_op& op) {
     const auto head_dim = static_cast<uint64_t>(op.ints[1]),
                dims = static_cast<uint64_t>(op.ints[2]);
-    const bool neox = op.ints[3] == BITNET_ROPE_NEOX;
     each(op, [&](uint64_t t, uint64_t at) {
       const std::vector<float>& x = in(op, 0)[t];
       const uint64_t i = at % head_dim, head = at - i;
       if (i >= dims) return x[at];
-      const uint64_t pair = neox ? i % (dims / 2) : i / 2;
-      const uint64_t first = head + (neox ? pair : 2 * pair);
-      const uint64_t second = neox ? first + dims / 2 : first + 1;
-      double angle = static_cast<double>(t) * static_cast<double>(op.floats[1]) *
-                     std::pow(static_cast<double>(op.floats[0]),
-                              -2.0 * static_cast<double>(pair) / static_cast<double>(dims));
-      if (op.weights[0] != BITNET_NONE) angle /= weight(op.weights[0], 0, pair);
-      const auto a = static_cast<double>(x[first]), b = static_cast<double>(x[second]);
-      return static_cast<float>(at == first ? a * std::cos(angle) - b * std::sin(angle)
-                                            : a * std::sin(angle) + b * std::cos(angle));
+      const rope_pair pair = rope_pair_of(i, dims, op.ints[3]);
+      double angle = rope_angle(static_cast<double>(t) * static_cast<double>(op.floats[1]),
+                                static_cast<double>(op.floats[0]), pair.number, dims);
+      if (op.weights[0] != BITNET_NONE) angle /= weight(op.weights[0], 0, pair.number);
+      return static_cast<float>(
+          turned(x[head + pair.first], x[head + pair.second], i == pair.first, angle));
     });
   }
-  static token_rows halves(token_rows x) {
-    for (std::vector<float>& row : x)
-      for (float& v : row) v = half_to_float(float_to_half(v));
-    return x;
+  static kept_rows halves(const token_rows& x) {
+    kept_rows out;
+    for (const std::vector<float>& row : x) {
+      std::vector<double>& to = out.emplace_back();
+      for (const float v : row) to.push_back(static_cast<double>(half_to_float(float_to_half(v))));
+    }
+    return out;
+  }
+  bool sees(const bitnet_op& op, uint64_t t, uint64_t p) const {
+    if (window_ != 0 && p + window_ <= t && p >= keep_) return false;
+    return op.ints[4] == 0 || p + static_cast<uint64_t>(op.ints[4]) > t;
   }
   void attend(const bitnet_op& op) {
-    const token_rows &k = keys_.at(op.ints[0]), &v = kept_.at(op.ints[0]);
+    const kept_rows &k = keys_.at(op.ints[0]), &v = kept_.at(op.ints[0]);
     const auto head_dim = static_cast<uint64_t>(op.ints[3]);
     const auto group = static_cast<uint64_t>(op.ints[1] / op.ints[2]);
-    each(op, [&](uint64_t t, uint64_t at) {
-      const uint64_t head = at / head_dim, i = at % head_dim, kv = head / group * head_dim;
-      double largest = -HUGE_VAL, sum = 0, total = 0;
-      std::vector<double> score(t + 1, -HUGE_VAL);
-      for (uint64_t p = 0; p <= t; ++p) {
-        if (window_ != 0 && p + window_ <= t && p >= keep_) continue;
-        if (op.ints[4] != 0 && p + static_cast<uint64_t>(op.ints[4]) <= t) continue;
-        double s = 0;
-        for (uint64_t j = 0; j < head_dim; ++j)
-          s += static_cast<double>(in(op, 0)[t][head * head_dim + j]) *
-               static_cast<double>(k[p][kv + j]);
-        score[p] = s * static_cast<double>(op.floats[0]);
-        largest = std::max(largest, score[p]);
+    out(op).assign(in(op, 0).size(), {});
+    for (uint64_t t = 0; t < in(op, 0).size(); ++t)
+      for (uint64_t head = 0; head < static_cast<uint64_t>(op.ints[1]); ++head) {
+        std::vector<const double*> seen_keys, seen_values;
+        for (uint64_t p = 0; p <= t; ++p) {
+          if (!sees(op, t, p)) continue;
+          seen_keys.push_back(&k[p][head / group * head_dim]);
+          seen_values.push_back(&v[p][head / group * head_dim]);
+        }
+        std::vector<double> result, allowed;
+        attend_head(std::span(in(op, 0)[t]).subspan(head * head_dim, head_dim), seen_keys,
+                    seen_values, static_cast<double>(op.floats[0]), result, allowed);
+        for (const double y : result) out(op)[t].push_back(static_cast<float>(y));
       }
-      for (uint64_t p = 0; p <= t; ++p) {
-        const double e = std::exp(score[p] - largest);
-        sum += e;
-        total += e * static_cast<double>(v[p][kv + i]);
-      }
-      return static_cast<float>(total / sum);
-    });
   }
 
   const model& m_;
   const std::vector<int32_t>& tokens_;
   uint64_t window_, keep_;
   std::vector<token_rows> values_;
-  std::map<int32_t, token_rows> keys_, kept_;  // of each layer
+  std::map<int32_t, kept_rows> keys_, kept_;  // of each layer
 };
 
 }  // namespace

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <stdexcept>
 
 #include "bitnet/abi/tensor.h"
 #include "model/formats.hpp"
@@ -46,21 +45,6 @@ void pack_q4_0(const float* x, uint8_t* out) {
 
 }  // namespace
 
-uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) {
-  switch (dtype) {
-    case BITNET_DTYPE_F32:
-      return 4 * head_dim;
-    case BITNET_DTYPE_F16:
-      return 2 * head_dim;
-    case BITNET_DTYPE_Q8_0:
-      return head_dim / BITNET_Q8_0_BLOCK * BITNET_Q8_0_BLOCK_BYTES;
-    case BITNET_DTYPE_Q4_0:
-      return head_dim / BITNET_Q4_0_BLOCK * BITNET_Q4_0_BLOCK_BYTES;
-    default:
-      throw std::runtime_error("no type of keys or values");
-  }
-}
-
 std::vector<uint8_t> kv_pack(uint32_t dtype, std::span<const float> x) {
   std::vector<uint8_t> out(kv_head_bytes(dtype, x.size()));
   if (dtype == BITNET_DTYPE_F32) std::memcpy(out.data(), x.data(), out.size());
@@ -77,11 +61,7 @@ std::vector<uint8_t> kv_pack(uint32_t dtype, std::span<const float> x) {
 }
 
 double kv_element(uint32_t dtype, const uint8_t* head, uint64_t i) {
-  return element(dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
-                 : dtype == BITNET_DTYPE_F16  ? BITNET_FORMAT_F16
-                 : dtype == BITNET_DTYPE_Q8_0 ? BITNET_FORMAT_Q8_0
-                                              : BITNET_FORMAT_Q4_0,
-                 head, i);
+  return element(kv_type_of(dtype).format, head, i);
 }
 
 uint64_t kv_layout::block_bytes() const {

@@ -5,10 +5,10 @@
 #include <span>
 #include <vector>
 
+#include "model/kv_types.hpp"
+
 namespace bitnet::conformance {
 
-// Bytes of one head of one token.
-uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim);
 // What KV_WRITE stores for one head of one token.
 std::vector<uint8_t> kv_pack(uint32_t dtype, std::span<const float> x);
 // Element i of it.

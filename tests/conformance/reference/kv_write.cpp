@@ -1,6 +1,7 @@
 // KV_WRITE: rows stored at their slots in the pool's type, seen through kv_export.
 
 #include <algorithm>
+#include <span>
 
 #include "reference/kv_store.hpp"
 #include "reference/op_case.hpp"
@@ -14,6 +15,27 @@ struct storing {
   uint64_t tokens = 10, first = 0;  // written, and the position of the first of them
   uint32_t block_tokens = 4, blocks = 3;
 };
+
+// Tokens 1 to 4: scales that are subnormal in f16, numbers beyond it, neighbours of its roundings,
+// and blocks with halves between codes, with two largest elements of which the first has the sign,
+// and with a factor that rounds to 0 where that of the double does not.
+void put_edges(std::span<float> rows, uint64_t width) {
+  for (float& v : rows.subspan(width, width)) v *= 1e-7f;
+  for (float& v : rows.subspan(2 * width, width)) v *= 1e30f;
+  const float near[] = {65519.9f, 65504.0f, 6e-8f,   2.9e-8f,    3e-8f,
+                        1e-30f,   -0.0f,    6.1e-5f, 1.0009766f, 2049.0f};
+  std::ranges::copy(near, rows.begin() + static_cast<int64_t>(3 * width));
+  const std::vector<float> blocks[] = {{-8, 0.5f, 1.5f, -0.5f, -1.5f, 6.5f, 7.5f, 8},
+                                       {1, -3, 3, 2.0625f},
+                                       {-2.3e-7f, 1e-7f, 2.3e-7f}};
+  std::span<float> row = rows.subspan(4 * width, width);
+  std::ranges::fill(row, 0.0f);
+  for (const std::vector<float>& block : blocks) {
+    std::ranges::copy(block, row.begin());
+    if (row.size() < 64) break;  // a block of 32, and room for another
+    row = row.subspan(32);
+  }
+}
 
 op_case write_case(const storing& s) {
   op_case c;
@@ -34,6 +56,8 @@ op_case write_case(const storing& s) {
   for (float& x : keys) x = uniform(random, -4, 4);
   for (float& x : values) x = uniform(random, -0.01f, 0.01f);
   std::fill_n(keys.begin(), width, 0.0f);  // a token of zeros
+  for (std::vector<float>* rows : {&keys, &values})
+    if (tokens > 4) put_edges(*rows, width);
   const uint32_t rk = input_rows(c.graph, k, keys), rv = input_rows(c.graph, k, values);
   c.graph.op(BITNET_OP_KV_WRITE, {rk, rv}, {}).ints[0] = static_cast<int32_t>(s.layer);
   output_rows(c.graph, rk);
@@ -86,22 +110,14 @@ size_cases kv_write_sizes() {
 }
 
 op_cases kv_write_cases(uint32_t kv_dtypes) {
-  if (kv_dtypes == 0) kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
   op_cases out;
-  const struct {
-    uint32_t dtype;
-    const char* name;
-  } types[] = {{BITNET_DTYPE_F32, "f32"},
-               {BITNET_DTYPE_F16, "f16"},
-               {BITNET_DTYPE_Q8_0, "q8_0"},
-               {BITNET_DTYPE_Q4_0, "q4_0"}};
-  for (const auto& k : types)
-    for (const auto& v : types) {
-      if ((kv_dtypes >> k.dtype & 1) == 0 || (kv_dtypes >> v.dtype & 1) == 0) continue;
+  for (const kv_type& k : all_kv_types)
+    for (const kv_type& v : all_kv_types) {
+      if (!keeps(kv_dtypes, k.dtype) || !keeps(kv_dtypes, v.dtype)) continue;
       out.push_back(write_case(
           {k.dtype, v.dtype, 1, 0, 2, 32, std::string("keys ") + k.name + ", values " + v.name}));
     }
-  if ((kv_dtypes >> BITNET_DTYPE_F16 & 1) != 0) {
+  if (keeps(kv_dtypes, BITNET_DTYPE_F16)) {
     out.push_back(write_case(
         {BITNET_DTYPE_F16, BITNET_DTYPE_F16, 3, 1, 5, 64, "the second of three layers"}));
     out.push_back(write_case({BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 0, 1, 100, "a head of 100"}));

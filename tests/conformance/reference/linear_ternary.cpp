@@ -5,6 +5,7 @@
 
 #include "model/formats.hpp"
 #include "reference/act_quant.hpp"
+#include "reference/arithmetic.hpp"
 #include "reference/op_case.hpp"
 
 namespace bitnet::conformance {
@@ -15,22 +16,6 @@ struct ternary_shape {
   uint64_t tokens, group;
   const char* why;
 };
-
-float row_result(const model_tensor& w, uint64_t r, const quantised& x, uint64_t k) {
-  const uint8_t* row = w.data.data() + r * row_bytes(BITNET_FORMAT_TERNARY2, k);
-  const uint64_t group = w.desc.scale_group == 0 ? k : w.desc.scale_group;
-  float total = 0;
-  int32_t sum = 0;
-  for (uint64_t i = 0; i < k; ++i) {
-    sum += static_cast<int32_t>(element(BITNET_FORMAT_TERNARY2, row, i)) * x.q[i];
-    if ((i + 1) % group != 0) continue;
-    if (w.desc.scale_group == 0) return static_cast<float>(sum) / x.scale * w.scales[0];
-    const float part = static_cast<float>(sum) * w.scales[(r * k + i) / group];
-    total = total + part;
-    sum = 0;
-  }
-  return total / x.scale;
-}
 
 op_case ternary_case(const ternary_shape& s, bool extreme) {
   op_case c;
@@ -60,7 +45,7 @@ op_case ternary_case(const ternary_shape& s, bool extreme) {
   for (uint64_t t = 0; t < s.tokens; ++t) {
     const quantised in = act_quant(std::span(rows).subspan(t * k, k));
     for (uint64_t r = 0; r < m; ++r)
-      c.expected.push_back(static_cast<double>(row_result(c.graph.tensors[w], r, in, k)));
+      c.expected.push_back(static_cast<double>(ternary_result(c.graph.tensors[w], r, in)));
   }
   c.allowed.assign(c.expected.size(), 0);
   return c;
@@ -100,7 +85,7 @@ op_case ternary_size(const ternary_shape& s) {
   for (uint64_t d = 0; d < inputs; ++d) {
     const quantised in = act_quant(std::span(rows).subspan(d * k, k));
     for (uint64_t p = 0; p < patterns; ++p)
-      answers.push_back(static_cast<double>(row_result(c.graph.tensors[w], p, in, k)));
+      answers.push_back(static_cast<double>(ternary_result(c.graph.tensors[w], p, in)));
   }
   c.expected.reserve(s.tokens * m);
   for (const int32_t d : c.tokens)

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/formats.hpp"
+#include "reference/arithmetic.hpp"
 #include "reference/op_case.hpp"
 
 namespace bitnet::conformance {
@@ -33,12 +34,7 @@ op_case norm_case(int64_t k, uint64_t tokens, float size, float eps, std::string
   const uint8_t* weights = c.graph.tensors[w].data.data();
   const auto width = static_cast<uint64_t>(part);
   for (uint64_t t = 0; t < rows.size() / width; ++t) {
-    double sum = 0;
-    for (uint64_t i = 0; i < width; ++i) {
-      const auto v = static_cast<double>(rows[t * width + i]);
-      sum += v * v;
-    }
-    const double factor = 1 / std::sqrt(sum / static_cast<double>(part) + static_cast<double>(eps));
+    const double factor = norm_factor(std::span(rows).subspan(t * width, width), eps);
     for (uint64_t i = 0; i < width; ++i) {
       const double value = static_cast<double>(rows[t * width + i]) * factor *
                            element(BITNET_FORMAT_F32, weights, i);

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "model/formats.hpp"
+#include "reference/arithmetic.hpp"
 #include "reference/op_case.hpp"
 
 namespace bitnet::conformance {
@@ -49,19 +50,16 @@ op_case rope_case(const turning& s, std::vector<int32_t> positions = {0, 1, 5, 1
       c.expected[at] = static_cast<double>(rows[at]);
       continue;
     }
-    const bool neox = s.mode == BITNET_ROPE_NEOX;
-    const uint64_t pair = neox ? i % (dims / 2) : i / 2;
-    const uint64_t first = head + (neox ? pair : 2 * pair);
-    const uint64_t second = head + (neox ? pair + dims / 2 : 2 * pair + 1);
-    double angle = c.positions[t] * std::pow(10000.0, -2.0 * static_cast<double>(pair) / s.dims);
-    if (s.factors) angle /= element(BITNET_FORMAT_F32, c.graph.tensors[w].data.data(), pair);
-    const auto a = static_cast<double>(rows[first]), b = static_cast<double>(rows[second]);
-    c.expected[at] = at == first ? a * std::cos(angle) - b * std::sin(angle)
-                                 : a * std::sin(angle) + b * std::cos(angle);
+    const rope_pair pair = rope_pair_of(i, dims, s.mode);
+    double angle = rope_angle(c.positions[t], 10000.0, pair.number, dims);
+    if (s.factors) angle /= element(BITNET_FORMAT_F32, c.graph.tensors[w].data.data(), pair.number);
+    const float a = rows[head + pair.first], b = rows[head + pair.second];
+    c.expected[at] = turned(a, b, i == pair.first, angle);
     // An angle in f32: power 2 ulp, quotient by a factor 2.5, two products. Then sine and cosine
     // within 2^-11 absolutely on some GPUs is not enough: 4 ulp; two products, one sum.
-    const double turned = (2 * ulp + 2.5 * ulp + 2 * unit) * std::fabs(angle);
-    c.allowed[at] = (turned + 4 * ulp + 2 * unit) * (std::fabs(a) + std::fabs(b));
+    const double of_angle = (2 * ulp + 2.5 * ulp + 2 * unit) * std::fabs(angle);
+    c.allowed[at] = (of_angle + 4 * ulp + 2 * unit) *
+                    (std::fabs(static_cast<double>(a)) + std::fabs(static_cast<double>(b)));
   }
   return c;
 }

@@ -11,7 +11,7 @@ namespace {
 
 TEST(abi, graph_query_answers_ops_that_nobody_knows_with_none) {
   const opened one;
-  if (device_count(one.table()) <= told().device) GTEST_SKIP() << "there is no device";
+  if (device_count(one.table()) <= run_options().device) GTEST_SKIP() << "there is no device";
   const opened_device d;
   for (const uint32_t id : {200u, BITNET_PRIVATE, BITNET_PRIVATE + 4711u})
     EXPECT_EQ(d.level(id, BITNET_FORMAT_NONE), BITNET_LEVEL_NONE) << id;
@@ -56,7 +56,7 @@ answer ask(const opened_device& d, question& q) {
 // A later host means something by what it appends and by what is reserved now.
 TEST(abi, graph_query_refuses_what_it_does_not_understand) {
   const opened one;
-  if (device_count(one.table()) <= told().device) GTEST_SKIP() << "there is no device";
+  if (device_count(one.table()) <= run_options().device) GTEST_SKIP() << "there is no device";
   const opened_device d;
   const model known = one_op_model(BITNET_OP_ADD, BITNET_FORMAT_NONE);
   if (d.levels(known)[0] == BITNET_LEVEL_NONE) GTEST_SKIP() << "graph_query answers none for add";
@@ -71,7 +71,7 @@ TEST(abi, graph_query_refuses_what_it_does_not_understand) {
       {"a dimension of later", [](question& a) { a.m.values[0].dims[0] = -3; }},
       {"reserved_0 of a value", [](question& a) { a.m.values[0].reserved_0 = 1; }},
       {"a role of later", [](question& a) { a.ports[0].role = 99; }},
-      {"a role of somebody's own", [](question& a) { a.ports[0].role = BITNET_PRIVATE + 1; }},
+      {"a private role", [](question& a) { a.ports[0].role = BITNET_PRIVATE + 1; }},
       {"reserved_0 of the graph", [](question& a) { a.graph.reserved_0 = 1; }},
       {"reserved_0 of the options", [](question& a) { a.options.reserved_0 = 1; }},
       {"reserved_0 of the request", [](question& a) { a.request.reserved_0 = 1; }},
@@ -102,7 +102,7 @@ TEST(abi, graph_query_refuses_what_it_does_not_understand) {
 // Structs and elements of a later host are longer: zeros mean nothing, anything else is unknown.
 TEST(abi, what_a_later_host_appends_is_read_if_it_is_zero) {
   const opened one;
-  if (device_count(one.table()) <= told().device) GTEST_SKIP() << "there is no device";
+  if (device_count(one.table()) <= run_options().device) GTEST_SKIP() << "there is no device";
   const opened_device d;
   const model m = one_op_model(BITNET_OP_ADD, BITNET_FORMAT_NONE);
   if (d.levels(m)[0] == BITNET_LEVEL_NONE) GTEST_SKIP() << "graph_query answers none for add";

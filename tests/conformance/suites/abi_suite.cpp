@@ -8,6 +8,7 @@
 
 #include "bitnet/abi/answers.h"
 #include "harness/identity.hpp"
+#include "model/kv_types.hpp"
 #include "reference/names.hpp"
 #include "suites/abi.hpp"
 
@@ -248,8 +249,8 @@ TEST(abi, devices_are_possible_and_stay_the_same) {
         << "a string has no end";
     EXPECT_NE(d.buffer_alignment_bytes, 0u);
     EXPECT_EQ(d.buffer_alignment_bytes & (d.buffer_alignment_bytes - 1), 0u) << "no power of two";
-    constexpr uint32_t kv = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 |
-                            1u << BITNET_DTYPE_Q8_0 | 1u << BITNET_DTYPE_Q4_0;
+    uint32_t kv = 0;
+    for (const kv_type& type : all_kv_types) kv |= 1u << type.dtype;
     EXPECT_EQ(d.kv_dtypes & ~kv, 0u);
     EXPECT_EQ(d.attention_flags & ~(BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW), 0u);
     EXPECT_EQ(d.logits_flags & ~BITNET_LOGITS_LARGEST, 0u);
@@ -272,7 +273,7 @@ TEST(abi, what_a_device_does_is_possible) {
   {
     const opened one;
     if (one.table().device_status == nullptr) GTEST_SKIP() << "it has no device_status";
-    if (device_count(one.table()) <= told().device) GTEST_SKIP() << "there is no device";
+    if (device_count(one.table()) <= run_options().device) GTEST_SKIP() << "there is no device";
   }
   const opened_device d;
   const bitnet_backend_v0& t = d.table();

@@ -213,7 +213,7 @@ class code_view {
     output_rows(out.graph, y);
   }
 
-  // Who is wrong whatever the other rows say; none: `found` is what the row adds.
+  // The op that is wrong whatever the other rows say; none: `found` is what the row adds.
   std::vector<suspect> judge_row(uint64_t t, findings& found) const {
     const uint64_t n = columns_.size(), m = height();
     const auto row = static_cast<uint64_t>(case_.tokens[t]);
@@ -331,7 +331,7 @@ std::vector<suspect> quantiser_or_product(opened_device& device, const op_case& 
   return view.look(device, flags) ? view.judge() : std::vector<suspect>{};
 }
 
-// Those of some ops that are wrong in cases of their own. One that a case can tell is wrong acquits
+// Those of some ops that are wrong in cases of their own. One that a case shows to be wrong acquits
 // those that look the same in another case.
 std::vector<suspect> wrong_by_themselves(opened_device& device, const std::vector<suspect>& some) {
   const bitnet_device_info about = device.info();
@@ -378,7 +378,7 @@ void lay_blame(opened_device& device, const op_case& c, uint32_t flags, const co
   if (found.wrong.empty()) return;
   const std::string text = c.why + ": " + found.wrong + "; " + std::to_string(found.n_wrong) +
                            " of " + std::to_string(found.n) + " are wrong";
-  // A call that failed is nobody else's.
+  // A call that failed is this op's.
   const std::vector<suspect> suspects =
       found.n == 0 ? std::vector<suspect>{{c.op, c.format}} : suspects_of(device, c, flags);
   const std::string names = names_of(suspects, " or ");

@@ -20,7 +20,7 @@ struct suspect {
 std::string scaffold_missing(const opened_device& device, uint32_t op);
 
 // Whose fault the wrong result of a case is: the case's own op, others, or several that nothing
-// outside of the plugin can tell apart.
+// outside of the plugin can distinguish.
 std::vector<suspect> suspects_of(opened_device& device, const op_case& c, uint32_t flags);
 
 // Lets the running test fail if its op is wrong; if others are, lets those fail in the suite ops

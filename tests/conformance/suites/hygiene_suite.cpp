@@ -16,7 +16,7 @@ void use_once() {
   const bitnet_backend_v0& t = one.table();
   uint32_t n = 0;
   const outcome o = attempt([&](bitnet_error* e) { return t.device_count(t.self, &n, e); });
-  if (o.status != BITNET_OK || n <= told().device) return;
+  if (o.status != BITNET_OK || n <= run_options().device) return;
   opened_device device;
   device.list_kernels();
   const tiny_model m({});
@@ -47,7 +47,7 @@ TEST(hygiene, floating_point_modes_stay) {
   uint32_t n = 0;
   const outcome o = attempt([&](bitnet_error* e) { return t.device_count(t.self, &n, e); });
   EXPECT_EQ(floating_point_modes(), before) << "after device_count";
-  if (o.status != BITNET_OK || n <= told().device) return;
+  if (o.status != BITNET_OK || n <= run_options().device) return;
   opened_device device;
   EXPECT_EQ(floating_point_modes(), before) << "after device_open";
   const tiny_model m({});

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "model/kv_types.hpp"
 #include "model/tiny_model.hpp"
 #include "suites/plugin_copy.hpp"
 #include "suites/process_state.hpp"
@@ -135,11 +136,8 @@ TEST(lifecycle, exported_blocks_go_on_elsewhere) {
   const tiny_model m({});
   if (const std::string missing = missing_ops(from, m); !missing.empty())
     GTEST_SKIP() << "graph_query answers none for " << missing;
-  uint32_t types = from.info().kv_dtypes;
-  if (types == 0) types = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
-  for (const uint32_t dtype :
-       {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0, BITNET_DTYPE_Q4_0})
-    if ((types >> dtype & 1) != 0) move_on(from, to, m, dtype);
+  for (const kv_type& type : all_kv_types)
+    if (keeps(from.info().kv_dtypes, type.dtype)) move_on(from, to, m, type.dtype);
 }
 
 TEST(lifecycle, two_generations_serve_side_by_side) {

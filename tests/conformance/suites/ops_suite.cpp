@@ -147,7 +147,7 @@ TEST(ops, rounding_is_asked_for) {
       EXPECT_EQ(permitted.n_wrong, 0u) << c.why << ": " << permitted.wrong;
       ran |= runs_it(permitted);
       c.precisions = 0;
-      EXPECT_FALSE(runs_it(run_case(device, c, 0))) << c.why << ": nobody permitted it";
+      EXPECT_FALSE(runs_it(run_case(device, c, 0))) << c.why << ": it was not permitted";
     }
     EXPECT_TRUE(ran) << "it is listed, and no step of up to 70 tokens runs it";
   }

@@ -18,8 +18,8 @@ class plugin_copy {
     std::string folder = (std::filesystem::temp_directory_path() / "bitnet-copy-XXXXXX").string();
     if (mkdtemp(folder.data()) == nullptr) throw std::runtime_error("no folder for a copy");
     folder_ = folder;
-    file_ = folder_ / std::filesystem::path(told().file).filename();
-    std::filesystem::copy_file(told().file, file_);
+    file_ = folder_ / std::filesystem::path(run_options().file).filename();
+    std::filesystem::copy_file(run_options().file, file_);
     library_ = dlopen(file_.c_str(), RTLD_NOW | RTLD_LOCAL);
     if (library_ == nullptr) {
       const std::string why = dlerror();

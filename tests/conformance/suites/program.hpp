@@ -51,7 +51,7 @@ class program : public models_test {
     }
     return out;
   }
-  // Who is wrong, in words: an op by itself, or the composites that a model has one kind of.
+  // What is wrong, in words: an op by itself, or the composites that a model has one kind of.
   std::string culprits(const tiny_shape& shape);
 };
 

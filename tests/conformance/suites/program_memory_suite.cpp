@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "model/kv_types.hpp"
 #include "model/recurrent_model.hpp"
 #include "reference/evaluate.hpp"
 #include "suites/program.hpp"
@@ -214,22 +215,19 @@ TEST_F(program, each_kv_type_agrees_however_the_work_is_cut) {
   const tiny_model m({});
   need(m);
   if (IsSkipped()) return;
-  uint32_t types = device_.info().kv_dtypes;
-  if (types == 0) types = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
-  constexpr uint32_t all[] = {BITNET_DTYPE_F32, BITNET_DTYPE_F16, BITNET_DTYPE_Q8_0,
-                              BITNET_DTYPE_Q4_0};
-  for (const uint32_t k : all)
-    for (const uint32_t v : all) {
-      if ((types >> k & 1) == 0 || (types >> v & 1) == 0) continue;
-      SCOPED_TRACE(std::to_string(k) + ", " + std::to_string(v));
+  const uint32_t types = device_.info().kv_dtypes;
+  for (const kv_type& k : all_kv_types)
+    for (const kv_type& v : all_kv_types) {
+      if (!keeps(types, k.dtype) || !keeps(types, v.dtype)) continue;
+      SCOPED_TRACE(std::string(k.name) + ", " + v.name);
       runner_options o = options();
-      o.dtype_k = k;
-      o.dtype_v = v;
+      o.dtype_k = k.dtype;
+      o.dtype_v = v.dtype;
       EXPECT_TRUE(same_bits(logits_of(m, {11}, o), logits_of(m, {5, 1, 4, 1}, o)));
     }
 }
 
-// The step after it reads what the one before it wrote, without anybody waiting in between.
+// The step after it reads what the one before it wrote, without a wait in between.
 TEST_F(program, steps_and_copies_keep_their_order_on_a_queue) {
   const tiny_model m({});
   need(m);

@@ -180,7 +180,7 @@ TEST_F(program, only_the_wanted_rows_are_written) {
   step.n_outputs = 2;
   r.output_rows[0] = 10;
   r.output_rows[1] = 3;
-  r.output_rows[2] = 99'999;  // nobody looks
+  r.output_rows[2] = 99'999;  // it is not read
   constexpr float mark = 12345.0f;
   std::fill_n(r.logits, 16 * vocab, mark);
   const outcome o = r.submit(step);
@@ -188,7 +188,7 @@ TEST_F(program, only_the_wanted_rows_are_written) {
   EXPECT_EQ(std::memcmp(r.logits, &whole[10 * vocab], vocab * 4), 0) << "row 10";
   EXPECT_EQ(std::memcmp(r.logits + vocab, &whole[3 * vocab], vocab * 4), 0) << "row 3";
   for (uint64_t i = 2 * vocab; i < 16 * vocab; ++i)
-    ASSERT_EQ(r.logits[i], mark) << "a row that nobody wanted was written";
+    ASSERT_EQ(r.logits[i], mark) << "a row that was not requested was written";
 }
 
 TEST_F(program, sequences_do_not_see_each_other) {
@@ -275,7 +275,7 @@ TEST_F(program, the_largest_logits_are_listed) {
 }
 
 // A plugin that packs second forms of weights uses them where only the largest logits are wanted.
-// Heads of so many rows that they do not stay in a cache: for less nobody packs anything.
+// Heads of so many rows that they do not stay in a cache: for less no backend packs anything.
 TEST_F(program, packed_weights_give_the_same_largest_logits) {
   uint64_t packed = 0;
   std::string missing;
@@ -294,7 +294,7 @@ TEST_F(program, packed_weights_give_the_same_largest_logits) {
     const std::vector<float> whole = logits_of(m, {1}, options());
     constexpr uint32_t top = 40;
     EXPECT_EQ(wrong_largest(whole, largest_of(r, tokens_of(0, 0, 1), top), top), "");
-    // What was packed once is brought the next time, and the same again for who packs it again.
+    // What was packed once is brought the next time, and packing it again gives the same.
     runner_options brought = options();
     brought.packed = &forms;
     runner other(device_.table(), m, brought);

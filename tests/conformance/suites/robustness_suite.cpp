@@ -158,7 +158,7 @@ TEST_F(robustness, what_is_not_understood_is_unsupported) {
                      "a tensor of rank 3");
 }
 
-// A build that is told to stop makes nothing, and what it was made of can be built once more. Those
+// A cancelled build makes nothing, and what it was made of can be built once more. Those
 // that take no time need not ask.
 TEST_F(robustness, a_cancelled_build_makes_nothing) {
   const tiny_model m({});
@@ -382,11 +382,11 @@ TEST_F(robustness, a_cancelled_step_leaves_a_working_program) {
       EXPECT_GT(questions, 0) << "it never asks host->cancelled";
       EXPECT_EQ(o.status, BITNET_CANCELLED) << "the first answer was to stop";
     }
-    // Workers may ask at the same time; nobody asks again who was told to stop.
+    // Workers may ask at the same time; a worker that got "cancelled" does not ask again.
     constexpr int64_t workers = 3;
-    EXPECT_LE(questions, after + workers) << "it went on after it was told to stop";
+    EXPECT_LE(questions, after + workers) << "it went on after it was cancelled";
     if (o.status == BITNET_CANCELLED) {
-      EXPECT_GT(questions, after) << "cancelled though nobody wanted it";
+      EXPECT_GT(questions, after) << "BITNET_CANCELLED without a cancellation";
       EXPECT_EQ(o.complaint, "");
     }
     // The same places again, from the first position.

@@ -181,8 +181,8 @@ std::string sequences_runner::wrong_contents(const pool_contents& expected,
   return owner + (": " + text);
 }
 
-// Export of one block alone tells export from import, and import of it alone whether that of others
-// changes it.
+// Export of one block alone separates export from import; import of it alone shows whether an
+// import of others changes it.
 std::string sequences_runner::wrong_restore(const std::vector<uint8_t>& bytes) {
   restore(bytes);
   const std::vector<uint8_t> found = contents();
@@ -293,7 +293,7 @@ runner_options bounds_of(const traffic_options& t) {
 
 namespace {
 
-constexpr float nobody_wrote = 12345.0f;
+constexpr float not_written = 12345.0f;
 
 std::string first_of(std::initializer_list<std::string> complaints) {
   for (const std::string& c : complaints)
@@ -310,12 +310,12 @@ std::string wrong_results(const sequences_runner& r, const planned_step& plan,
   const uint64_t width = Graph::ports[4].width;
   const uint64_t wanted = plan.output_rows.size() * width;
   const bool beyond =
-      std::ranges::any_of(logits.subspan(wanted), [](float y) { return y != nobody_wrote; });
+      std::ranges::any_of(logits.subspan(wanted), [](float y) { return y != not_written; });
   return first_of(
       {expected[0].wrong(Graph::ports[3].result, found[0]),
        expected[1].wrong(Graph::ports[4].result, found[1]),
        expected[1].of(plan.output_rows, width).wrong("GATHER_ROWS: element", logits.first(wanted)),
-       beyond ? "GATHER_ROWS: a row that nobody wanted was written" : "",
+       beyond ? "GATHER_ROWS: a row that was not requested was written" : "",
        r.guards_are_intact() ? "" : "memory beside that of a port was written"});
 }
 
@@ -356,7 +356,7 @@ void sequences::run_graph(const Graph& g, const traffic_options& t, const runner
     g.inputs(plan.n_tokens(), random, in);
     std::vector<std::vector<float>> given;
     for (const std::span<float>& rows : in) given.emplace_back(rows.begin(), rows.end());
-    std::ranges::fill(logits, nobody_wrote);
+    std::ranges::fill(logits, not_written);
     const outcome o_step = r.take(plan);
     ASSERT_EQ(o_step.status, BITNET_OK) << o_step.message;
     for (std::size_t i = 0; i < in.size(); ++i)

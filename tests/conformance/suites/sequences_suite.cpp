@@ -6,6 +6,7 @@
 #include <cstring>
 #include <map>
 
+#include "model/kv_types.hpp"
 #include "model/recurrent_model.hpp"
 
 namespace bitnet::conformance {
@@ -15,13 +16,12 @@ constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_D
                    q4 = BITNET_DTYPE_Q4_0;
 
 TEST_F(sequences, random_steps_with_each_kv_type) {
-  uint32_t types = device_.info().kv_dtypes;
-  if (types == 0) types = 1u << f32 | 1u << f16;
+  const uint32_t types = device_.info().kv_dtypes;
   const std::pair<uint32_t, uint32_t> pairs[] = {{f32, f32}, {f16, f16}, {q8, q8},
                                                  {q4, q4},   {f16, q8},  {q8, q4}};
   uint32_t seed = 1;
   for (const auto& [k, v] : pairs) {
-    if ((types >> k & 1) == 0 || (types >> v & 1) == 0) continue;
+    if (!keeps(types, k) || !keeps(types, v)) continue;
     SCOPED_TRACE("keys and values of types " + std::to_string(k) + ", " + std::to_string(v));
     traffic_options t;
     t.seed = seed++;
@@ -225,7 +225,7 @@ TEST_F(sequences, models_of_sixty_five_give_each_what_it_has_alone) {
 
 // ---- cancelling --------------------------------------------------------------------------------
 
-// One step that is cancelled at different moments, and what it does where nobody cancels it.
+// One step that is cancelled at different moments, and what it does without a cancellation.
 class cancelled_step {
  public:
   cancelled_step(opened_device& device, const model& m, uint32_t seed)
@@ -270,12 +270,12 @@ class cancelled_step {
     if (!o.complaint.empty()) return o.complaint;
     if (o.status == BITNET_OK) {
       if (then != step.signal_value) return "OK, but the timeline is not at the step's value";
-      if (!right()) return "OK, but its results are not those of a step that nobody cancels";
+      if (!right()) return "OK, but its results are not those of a step that is not cancelled";
       return r_->contents() == after_ ? "" : "OK, but keys, values or states are other ones";
     }
     if (o.status != BITNET_CANCELLED)
       return "status " + std::to_string(o.status) + ": " + o.message;
-    if (asked <= k) return "cancelled though nobody wanted it";
+    if (asked <= k) return "BITNET_CANCELLED without a cancellation";
     if (then != at) return "cancelled, but the timeline moved";
     const std::vector<uint8_t> found = r_->contents();
     for (std::size_t i = 0; i < found.size(); ++i)

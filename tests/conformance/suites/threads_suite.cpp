@@ -121,7 +121,7 @@ TEST_F(threads, the_number_of_workers_changes_no_bit) {
   EXPECT_TRUE(same_bits(results[0], results[2]));
 }
 
-// Steps of one sequence on a queue and a binding that nobody else uses. Steps of two that run at
+// Steps of one sequence on a queue and a binding of their own. Steps of two that run at
 // once differ in tokens, in their number and in positions.
 class solo {
  public:

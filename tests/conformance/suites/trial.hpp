@@ -1,5 +1,5 @@
 #pragma once
-// One case of an op on the device under test, and how far its answer is from the reference.
+// What suites do with the device under test: cases of ops, claims of kernels, largest logits.
 
 #include <string>
 #include <vector>
@@ -7,26 +7,15 @@
 #include "harness/plugin.hpp"
 #include "model/runner.hpp"
 #include "reference/op_case.hpp"
+#include "reference/run_case.hpp"
 
 namespace bitnet::conformance {
 
-struct comparison {
-  std::string refused;               // the plugin's words if it cannot do this shape or format
-  bitnet_status status = BITNET_OK;  // of the call that failed
-  std::string wrong;  // the first number that is off, or another complaint; "" if there is none
-  uint64_t n = 0, n_wrong = 0;
-  double max_abs = 0, error_squares = 0, squares = 0;
-  uint64_t max_ulp = 0;
-  bool exact = true;                      // all bits as expected
-  std::vector<bitnet_kernel_stat> stats;  // what ran
-};
-
-// `numbers`: where the logits go, (outputs, width); nullptr: nobody wants them.
-comparison run_case(opened_device& device, const op_case& c, uint32_t flags,
-                    std::vector<float>* numbers = nullptr);
-
-// How many f32 lie between two numbers; large for NaN.
-uint64_t ulps_between(float a, float b);
+// On the device under test.
+inline comparison run_case(opened_device& device, const op_case& c, uint32_t flags,
+                           std::vector<float>* numbers = nullptr) {
+  return run_case(device.table(), device.device, c, flags, numbers);
+}
 
 // error_squares / squares.
 double nmse(double error_squares, double squares);
@@ -41,7 +30,7 @@ inline constexpr double few_codes = 1e-4;
 std::vector<uint32_t> body_of(uint32_t composite);
 
 // What the run says against the claim that this op and format are computed at `level`: fallen back
-// to something slower, or kernels that nobody listed. "" if nothing.
+// to something slower, or kernels that were not listed. "" if nothing.
 std::string broken_claim(const std::vector<bitnet_kernel_info>& listed,
                          const std::vector<bitnet_kernel_stat>& ran, uint32_t op, uint32_t level);
 
