@@ -147,9 +147,9 @@ def specs():
         s("llama-iq2-r4", "IQ2_BN_R4: four rows interleaved", "llama", weights="IQ2_BN_R4", output="F16"),
         s("b158-q1", "Q1_0: no zeros, a scale for 128", weights="Q1_0", n_layer=1),
         s("b158-q2", "Q2_0: a scale for 64", weights="Q2_0", n_layer=1),
-        s("b158-q2-128", "Q2_0 in groups of 128, told by its blocks; the embedding too, tied", weights="Q2_0_128",
+        s("b158-q2-128", "Q2_0 in groups of 128, recognised by its blocks; the embedding too, tied", weights="Q2_0_128",
           embedding="Q2_0_128", n_layer=1),
-        s("llama-q2-last", "the same with the scale last, told by a key", "llama", weights="Q2_0_128_LAST",
+        s("llama-q2-last", "the same with the scale last, recognised by a key", "llama", weights="Q2_0_128_LAST",
           output="F16", n_layer=1, keys={"oxibonsai.quant_format": "TQ2_0_g128"}),
         s("llama-q2-stq", "STQ1_0 under the number of Q2_0", "llama", weights="Q2_0_STQ", output="F16", n_embd=256,
           n_layer=1),
@@ -251,7 +251,7 @@ def specs():
           rope={"type": "linear", "factor": 8.0}, weights_of={"ffn_gate": "F16", "ffn_up": "F16", "ffn_down": "F16"},
           keys={"gemma3.attention.sliding_window": 4, "gemma3.attention.sliding_window_pattern": 3,
                 "gemma3.rope.freq_base_swa": 5000.0}),
-        s("gemma3-q2-odd", "layers say one by one who has a window; queries times another scale", "gemma3",
+        s("gemma3-q2-odd", "each layer says by itself whether it has a window; queries times another scale", "gemma3",
           weights="Q2_0", embedding="Q2_0", n_embd=192, n_ff=192, n_head=3, n_head_kv=3, n_layer=3, positions=6,
           keys={"gemma3.attention.sliding_window": 1, "gemma3.attention.sliding_window_pattern": [True, False, True],
                 "gemma3.attention.scale": 0.08}),
@@ -423,9 +423,35 @@ def make_hybrid_layer(rng, spec, layer, attends, norm, linear, out):
     linear(layer, "ffn_down", spec.n_embd, spec.n_ff, 2.5)
 
 
-def make_tensors(rng, spec, n_vocab):
+def make_dense_layer(spec, layer, norm, linear):
+    """A layer of attention and feed-forward, of every architecture but qwen35."""
     head = spec.head_size or spec.n_embd // spec.n_head
     heads, keys = spec.n_head * head, spec.n_head_kv * head
+    is_bitnet = spec.arch in reference.BITNET_ARCHITECTURES
+    down = 1.0 if is_bitnet else 2.5  # without a sub-norm the gated values are small
+    norm(f"{layer}.attn_norm.weight", spec.n_embd)
+    linear(layer, "attn_q", heads, spec.n_embd, 1.5)
+    linear(layer, "attn_k", keys, spec.n_embd, 1.5)
+    linear(layer, "attn_v", keys, spec.n_embd, 1)
+    if spec.arch in ("qwen3", "gemma3"):
+        norm(f"{layer}.attn_q_norm.weight", head)
+        norm(f"{layer}.attn_k_norm.weight", head)
+    if is_bitnet:
+        norm(f"{layer}.attn_sub_norm.weight", heads)
+    linear(layer, "attn_output", spec.n_embd, heads, 1)
+    if spec.arch == "gemma3":
+        norm(f"{layer}.post_attention_norm.weight", spec.n_embd)
+    norm(f"{layer}.ffn_norm.weight", spec.n_embd)
+    linear(layer, "ffn_gate", spec.n_ff, spec.n_embd, 1)
+    linear(layer, "ffn_up", spec.n_ff, spec.n_embd, 1)
+    if is_bitnet:
+        norm(f"{layer}.ffn_sub_norm.weight", spec.n_ff)
+    linear(layer, "ffn_down", spec.n_embd, spec.n_ff, down)
+    if spec.arch == "gemma3":
+        norm(f"{layer}.post_ffw_norm.weight", spec.n_embd)
+
+
+def make_tensors(rng, spec, n_vocab):
     # Logits spread over about three units: they are sums of n_embd products with unit inputs.
     size = 3 / np.sqrt(spec.n_embd)
     out = []
@@ -460,30 +486,8 @@ def make_tensors(rng, spec, n_vocab):
             for name in ("enorm", "hnorm", "shared_head_norm"):
                 norm(f"blk.{n}.nextn.{name}.weight", spec.n_embd)
             linear(f"blk.{n}", "nextn.eh_proj", spec.n_embd, 2 * spec.n_embd, 1)
-    is_bitnet = spec.arch in reference.BITNET_ARCHITECTURES
-    down = 1.0 if is_bitnet else 2.5  # without a sub-norm the gated values are small
     for n in range(spec.n_layer if spec.arch != "qwen35" else 0):
-        layer = f"blk.{n}"
-        norm(f"{layer}.attn_norm.weight", spec.n_embd)
-        linear(layer, "attn_q", heads, spec.n_embd, 1.5)
-        linear(layer, "attn_k", keys, spec.n_embd, 1.5)
-        linear(layer, "attn_v", keys, spec.n_embd, 1)
-        if spec.arch in ("qwen3", "gemma3"):
-            norm(f"{layer}.attn_q_norm.weight", head)
-            norm(f"{layer}.attn_k_norm.weight", head)
-        if is_bitnet:
-            norm(f"{layer}.attn_sub_norm.weight", heads)
-        linear(layer, "attn_output", spec.n_embd, heads, 1)
-        if spec.arch == "gemma3":
-            norm(f"{layer}.post_attention_norm.weight", spec.n_embd)
-        norm(f"{layer}.ffn_norm.weight", spec.n_embd)
-        linear(layer, "ffn_gate", spec.n_ff, spec.n_embd, 1)
-        linear(layer, "ffn_up", spec.n_ff, spec.n_embd, 1)
-        if is_bitnet:
-            norm(f"{layer}.ffn_sub_norm.weight", spec.n_ff)
-        linear(layer, "ffn_down", spec.n_embd, spec.n_ff, down)
-        if spec.arch == "gemma3":
-            norm(f"{layer}.post_ffw_norm.weight", spec.n_embd)
+        make_dense_layer(spec, f"blk.{n}", norm, linear)
     norm("output_norm.weight", spec.n_embd)
     for name, divisors in spec.rope_tensors.items():
         out.append((name, [len(divisors)], TYPES["F32"], np.array(divisors, np.float32).tobytes()))
