@@ -1,4 +1,4 @@
-"""Every relative link leads to a page, and to a heading in it; every page is linked from another."""
+"""Every relative link leads to a page, and to a heading in it; every page is linked from another; lists and tables are whole."""
 
 import pathlib
 import re
@@ -17,6 +17,28 @@ def links(page):
         if "://" not in target and not target.startswith("mailto:"):
             path = target.split("#")[0]
             yield target, (page.parent / path).resolve() if path else page.resolve()
+
+
+class Lists(unittest.TestCase):
+    def test_each_entry_has_its_line_and_one_mark(self):
+        for page in PAGES:
+            for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+                with self.subTest(f"{page.relative_to(ROOT)}:{number}"):
+                    self.assertNotRegex(line, r"^\s*(?:[-*]|\d+\.) (?:[-*]|\d+\.) ", "two marks")
+                    self.assertNotRegex(line, r"[a-z`)][.;:] - [*`a-z]", "an entry within a line")
+
+    def test_rows_of_a_table_have_the_cells_of_its_head(self):
+        for page in PAGES:
+            cells, code = 0, False
+            for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+                code ^= line.lstrip().startswith("```")
+                if code or not line.startswith("|"):
+                    cells = 0
+                    continue
+                found = len(re.findall(r"(?<!\\)\|", line))
+                cells = cells or found
+                with self.subTest(f"{page.relative_to(ROOT)}:{number}"):
+                    self.assertEqual(found, cells)
 
 
 class Links(unittest.TestCase):
