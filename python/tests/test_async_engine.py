@@ -21,13 +21,13 @@ def many(model):
 
 @pytest.fixture
 def small(model):
-    """An engine whose requests stand still soon after nobody reads them."""
+    """An engine whose requests are paused soon after their reader stops."""
     with bitnet.AsyncEngine(model, n_context=512, deterministic=True, event_capacity=4) as one:
         yield one
 
 
 def run(work):
-    """asyncio.run() that ends also where something is never told."""
+    """asyncio.run() that ends also where an event never comes."""
     return asyncio.run(asyncio.wait_for(work, 120))
 
 
@@ -213,17 +213,17 @@ def test_log_probabilities_of_the_prompt(model, many):
         return done, with_top
 
     done, (first, other) = run(main())
-    told = done.prompt_logprobs
-    assert [one.token for one in told] == list(ids) and told[0].logprob is None
-    assert "".join(one.text for one in told).strip() == PROMPT
+    scores = done.prompt_logprobs
+    assert [one.token for one in scores] == list(ids) and scores[0].logprob is None
+    assert "".join(one.text for one in scores).strip() == PROMPT
     with model.session(n_context=512, deterministic=True) as session:
         logits = session.eval(ids, all_rows=True).astype(np.float64)
-    for i, one in enumerate(told[1:]):
+    for i, one in enumerate(scores[1:]):
         row = logits[i] - logits[i].max()
         wanted = row[one.token] - np.log(np.exp(row).sum())
         assert math.isclose(one.logprob, wanted, rel_tol=1e-5, abs_tol=1e-5)
         assert one.top_logprobs == () and len(first.prompt_logprobs[i + 1].top_logprobs) == 3
-    assert first.tokens == [] and [one[:3] for one in first.prompt_logprobs] == [one[:3] for one in told]
+    assert first.tokens == [] and [one[:3] for one in first.prompt_logprobs] == [one[:3] for one in scores]
     assert other.prompt_logprobs == first.prompt_logprobs
 
 
@@ -342,7 +342,7 @@ def test_a_timeout(many):
     run(main())
 
 
-def test_a_reader_that_is_slow_holds_up_nobody_else_and_costs_nothing(model, small):
+def test_a_slow_reader_delays_no_other_and_costs_nothing(model, small):
     """Its events fill both queues; others are answered, and the loop has nothing to do for it."""
     async def main():
         slow = small.generate(PROMPT, **ENDLESS)
@@ -384,7 +384,7 @@ def test_slow_readers_are_left(small):
     run(main())
 
 
-def test_nobody_reads_at_all(model):
+def test_no_reader_at_all(model):
     async def main():
         async with bitnet.AsyncEngine(model, n_context=512, event_capacity=2, reader_timeout_ms=50) as engine:
             request = engine.generate(PROMPT, **ENDLESS)
@@ -586,7 +586,7 @@ def test_nothing_piles_up(many):
     run(main())
 
 
-def test_who_reads_may_be_forgotten_by_any_thread(many):
+def test_a_reader_may_be_dropped_by_any_thread(many):
     async def main():
         for _ in range(20):
             held = [many.generate(PROMPT, **ENDLESS)]

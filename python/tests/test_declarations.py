@@ -1,4 +1,4 @@
-"""What cffi was told of bitnet.h is what the compiler makes of it, which tests/abi keeps in abi/layout."""
+"""The declarations for cffi have the layout that the compiler gives bitnet.h, which tests/abi keeps in abi/layout."""
 
 import re
 

@@ -32,18 +32,18 @@ def test_reload_while_a_session_generates(endless):
         with session.stream(PROMPT, **endless) as stream:
             next(stream)
             assert engine.reload("cpu")["changed"] is False
-            told = engine.reload("cpu", force=True, policy="migrate")
-            assert told["changed"] is True and told["backend"] == "cpu"
+            report = engine.reload("cpu", force=True, policy="migrate")
+            assert report["changed"] is True and report["backend"] == "cpu"
         session.truncate(0)
         again = session.generate(PROMPT, max_tokens=3, temperature=0)
         assert again.text == ", there was"
 
 
 def test_log(caplog):
-    told = []
-    with bitnet.Engine("cpu", log=lambda level, text: told.append((level, text)), log_level=logging.DEBUG) as one:
+    lines = []
+    with bitnet.Engine("cpu", log=lambda level, text: lines.append((level, text)), log_level=logging.DEBUG) as one:
         one.select()
-    assert told and all(level in (10, 20, 30, 40) and text for level, text in told)
+    assert lines and all(level in (10, 20, 30, 40) and text for level, text in lines)
     with caplog.at_level(logging.DEBUG, "bitnet"), bitnet.Engine("cpu", log_level=logging.DEBUG) as one:
         one.select()
     assert any(record.name == "bitnet" for record in caplog.records)
@@ -71,12 +71,12 @@ def test_a_log_callback_that_misbehaves(model, caplog):
 
 
 def test_log_from_several_threads():
-    told = []
-    with bitnet.Engine("cpu", log=lambda level, text: told.append(threading.get_ident()), log_level=10) as engine:
+    lines = []
+    with bitnet.Engine("cpu", log=lambda level, text: lines.append(threading.get_ident()), log_level=10) as engine:
         with engine.open_model(MODEL) as model:
             threads = [threading.Thread(target=lambda: model.generate(PROMPT, max_tokens=3)) for _ in range(4)]
             for one in threads:
                 one.start()
             for one in threads:
                 one.join()
-    assert told
+    assert lines

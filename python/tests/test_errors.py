@@ -1,4 +1,4 @@
-"""What goes wrong, and what is said of it."""
+"""Errors and their messages."""
 
 import os
 import pathlib
@@ -118,9 +118,9 @@ def test_nothing_is_left_of_a_failure(model):
 
 
 def test_progress_ends_the_opening(engine):
-    told = []
-    with engine.open_model(MODEL, progress=lambda done, total: told.append(done / total)):
-        assert told[-1] == 1.0
+    shares = []
+    with engine.open_model(MODEL, progress=lambda done, total: shares.append(done / total)):
+        assert shares[-1] == 1.0
 
     def fails(done, total):
         raise KeyError("mine")

@@ -229,7 +229,7 @@ def test_async_cancelled(large, endless):
 
 
 def test_async_cancelled_while_it_begins(large, endless, monkeypatch):
-    """Who comes next waits for it: it was told to stop."""
+    """The next call waits for it: it was cancelled."""
     prompt, pauses = large._prompt, iter([0.3])
 
     def prompt_slowly(*asked):

@@ -173,7 +173,7 @@ print(asyncio.run(engine.complete('Once upon a time', max_tokens=2, temperature=
     "__import__('asyncio').run(bitnet.AsyncEngine(model, n_context=16384).complete(ids, ignore_eos=True))",
 ])
 def test_interrupt(call):
-    # Whoever runs in the background of a shell ignores interrupts, and so do its children.
+    # A background job of a shell ignores interrupts, and so do its children.
     code = BEGIN + f"""
 import signal
 signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -33,15 +33,15 @@ def test_a_vocabulary_alone():
 
 
 def test_inspect():
-    told = bitnet.inspect(MODEL)
-    assert told["architecture"] == "bitnet-b1.58" and told["problems"] == []
+    report = bitnet.inspect(MODEL)
+    assert report["architecture"] == "bitnet-b1.58" and report["problems"] == []
 
 
 def test_convert(tmp_path):
     calls = []
-    told = bitnet.convert(MODEL, tmp_path / "other.gguf", type="tq2_0", verify=True,
+    report = bitnet.convert(MODEL, tmp_path / "other.gguf", type="tq2_0", verify=True,
                           progress=lambda done, total: calls.append((done, total)))
-    assert told["verified"] and calls and calls[-1][0] == calls[-1][1]
+    assert report["verified"] and calls and calls[-1][0] == calls[-1][1]
     with pytest.raises(bitnet.Error):
         bitnet.convert(MODEL, tmp_path / "other.gguf", type="tq2_0")  # it is there
     with pytest.raises(bitnet.Error, match="no-such-type"):

@@ -22,7 +22,7 @@ static int32_t print_text(void* user, bitnet_str text) {
   return 0; /* anything else would stop the generation */
 }
 
-static int tell(bitnet_model* model, const char* prompt, bitnet_error* why) {
+static int generate(bitnet_model* model, const char* prompt, bitnet_error* why) {
   bitnet_session_options options;
   bitnet_session_defaults(&options, sizeof options);
   bitnet_session* session = NULL;
@@ -78,7 +78,7 @@ int main(int argc, char** argv) {
   if (bitnet_model_open(runtime, argv[1], &model_options, &model, &why) != BITNET_OK) {
     status = failed("opening the model", &why);
   } else {
-    status = tell(model, argv[2], &why);
+    status = generate(model, argv[2], &why);
     bitnet_model_close(model);
   }
 

@@ -68,9 +68,9 @@ class _Progress:
         self.function = function
         self.failed: BaseException | None = None
         self.stopped = False
-        self.c = ffi.callback("bitnet_progress_callback", self._tell)
+        self.c = ffi.callback("bitnet_progress_callback", self._report)
 
-    def _tell(self, user: Any, done: int, total: int) -> int:
+    def _report(self, user: Any, done: int, total: int) -> int:
         if self.function is not None and not self.stopped:
             with _handles.callback():
                 try:

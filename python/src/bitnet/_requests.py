@@ -131,7 +131,7 @@ class Request:
     def fail(self, why: BaseException) -> None:
         self.failed = why
         self.abandon()
-        self._tell()
+        self._wake()
 
     async def news(self) -> None:
         """Until it has a piece or has ended."""
@@ -174,7 +174,7 @@ class Request:
         finally:
             self._handle.let_go()
         if n:
-            self._tell()
+            self._wake()
         return n
 
     def _take(self, event: Any) -> None:
@@ -227,7 +227,7 @@ class Request:
         while not self.ended:
             await self.news()
 
-    def _tell(self) -> None:
+    def _wake(self) -> None:
         waiting, self._waiting = self._waiting, []
         for one in waiting:
             if not one.done():
