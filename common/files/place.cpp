@@ -117,7 +117,7 @@ class walk {
 
   descriptor folder_;
   std::vector<std::string> steps_;  // the next one last
-  bool own_link_ = false;           // one of the effective user's, who is not root, was followed
+  bool own_link_ = false;           // one of the effective user's, not root's, was followed
   int links_ = 0;
 };
 

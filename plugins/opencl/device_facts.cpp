@@ -146,7 +146,7 @@ device_facts facts_of(const library& cl, cl_platform_id platform, const std::str
                "; " + version + "; " + driver_version;
   out.refusal = refusal_of(cl, device, version);
   out.traits = traits_of(cl, device, extensions, type);
-  out.tells_free_memory = has_extension(extensions, "cl_amd_device_attribute_query");
+  out.reports_free_memory = has_extension(extensions, "cl_amd_device_attribute_query");
 
   bitnet_device_info& info = out.info;
   info.struct_size = sizeof info;
@@ -169,7 +169,7 @@ device_facts facts_of(const library& cl, cl_platform_id platform, const std::str
 }  // namespace
 
 bool free_memory_of(const library& cl, const device_facts& device, uint64_t& bytes) {
-  if (!device.tells_free_memory) return false;
+  if (!device.reports_free_memory) return false;
   size_t kib[2] = {};  // in all, and the largest block
   size_t written = 0;
   const cl_int asked =

@@ -25,7 +25,7 @@ struct device_facts {
   cl_platform_id platform = nullptr;
   cl_device_id id = nullptr;
   bitnet_device_info info{};
-  bool tells_free_memory = false;  // cl_amd_device_attribute_query
+  bool reports_free_memory = false;  // cl_amd_device_attribute_query
   device_traits traits;
   std::string platform_name;
   std::string driver;   // platform, version and driver: another driver has another text

@@ -89,14 +89,14 @@ class Lavapipe(On, support.Case):
             self.assertIn("pct_of_stream", row)
             self.assertGreater(row["n_threads"], 0)
 
-    def test_cut_anywhere_it_tells_the_same(self):
+    def test_cut_anywhere_it_generates_the_same(self):
         words = ("run", "--temp", "0", "-n", "24", "--json", "-p", PROMPT)
         whole = self.ok(*words, "--device", "cpu").json
         for n in range(1, whole["parts"][0]["layers"]["count"] + 1):
-            told = self.ok(*words, "--device", "vulkan", "-ngl", str(n))
-            self.assertEqual(told.json["tokens"], whole["tokens"], n)
-            self.assertEqual([p["device"] for p in told.json["parts"]], ["cpu:0", "vulkan:0"])
-            self.assertIn(" and head on vulkan:0", told.stderr)
+            answer = self.ok(*words, "--device", "vulkan", "-ngl", str(n))
+            self.assertEqual(answer.json["tokens"], whole["tokens"], n)
+            self.assertEqual([p["device"] for p in answer.json["parts"]], ["cpu:0", "vulkan:0"])
+            self.assertIn(" and head on vulkan:0", answer.stderr)
 
     def test_probabilities_are_those_of_cpu(self):
         divergence.check(self, divergence.divergences(self, ("cpu", "vulkan"),
@@ -121,10 +121,10 @@ class SwiftShader(On, support.Case):
         for more, devices, counts in ((("-ts", "2,1"), ["vulkan:0", "vulkan:1"], [2, 1]),
                                       (("-ts", "0,1"), ["vulkan:1"], [3]),
                                       (("-ts", "1,1", "-ngl", "2"), ["cpu:0", "vulkan:0", "vulkan:1"], [1, 1, 1])):
-            told = self.ok(*words, "--device", "vulkan", *WAIT, *more, env=env).json
-            self.assertEqual(told["tokens"], whole["tokens"], more)
-            self.assertEqual([p["device"] for p in told["parts"]], devices)
-            self.assertEqual([p["layers"]["count"] for p in told["parts"]], counts)
+            answer = self.ok(*words, "--device", "vulkan", *WAIT, *more, env=env).json
+            self.assertEqual(answer["tokens"], whole["tokens"], more)
+            self.assertEqual([p["device"] for p in answer["parts"]], devices)
+            self.assertEqual([p["layers"]["count"] for p in answer["parts"]], counts)
 
 
 if __name__ == "__main__":

@@ -57,7 +57,7 @@ class WithLibrary(support.Case):
         got = self.ok("run", "-p", PROMPT, "-n", "2", "--temp", "0", "--device", "wgpu")
         self.assertIn("selected=webgpu", got.stderr)
 
-    def test_forms_tell_the_same(self):
+    def test_forms_generate_the_same(self):
         words = ("run", "-p", PROMPT, "-n", "16", "--temp", "0", "--device", "webgpu")
         want = self.ok(*words).stdout
         for setting in ("SUBGROUPS", "DOT_PRODUCT"):

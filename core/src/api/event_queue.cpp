@@ -37,11 +37,11 @@ event_board::~event_board() {
 void event_board::add(event_queue& q) {
   const std::lock_guard lock(turn_);
   ready_.push_back(&q);
-  if (!is_told_) {
+  if (!is_signalled_) {
     const uint64_t one = 1;
     [[maybe_unused]] const ssize_t n = ::write(fd_, &one, sizeof one);
   }
-  is_told_ = true;
+  is_signalled_ = true;
   changed_.notify_one();
 }
 
@@ -50,13 +50,13 @@ void event_board::remove(event_queue& q) {
   if (std::erase(ready_, &q) == 0 || !ready_.empty()) return;
   uint64_t ignored = 0;
   [[maybe_unused]] const ssize_t n = ::read(fd_, &ignored, sizeof ignored);
-  is_told_ = false;
+  is_signalled_ = false;
 }
 
 void* event_board::wait(uint32_t timeout_ms) {
   std::unique_lock lock(turn_);
   wait_for(changed_, lock, timeout_ms, [&] { return !ready_.empty(); });
-  is_told_ = false;
+  is_signalled_ = false;
   if (ready_.empty()) return nullptr;
   // The others come first next time, whether or not this one is read.
   event_queue* const first = ready_.front();

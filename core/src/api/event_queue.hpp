@@ -43,7 +43,7 @@ class event_board {
   std::deque<event_queue*> ready_;
   // The eventfd was written to since the last wait(). What comes later is written again: a reader
   // that leaves a queue unread sees the next one, where it watches for edges (EPOLLET).
-  bool is_told_ = false;
+  bool is_signalled_ = false;
 };
 
 // Of one request. The end of a choice is always taken; other events up to a number.

@@ -50,7 +50,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return out;
 }
 
-// The directory that this library lies in; empty where the system does not tell.
+// The directory that this library lies in; empty where the system does not report it.
 std::filesystem::path own_directory() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&backend_directories), &info) == 0 ||

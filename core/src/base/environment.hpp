@@ -105,7 +105,7 @@ std::filesystem::path temporary_directory(bool raised);
 // folder of probe_cache(); "" if there is no such place.
 std::filesystem::path backend_cache(std::string_view name);
 
-// "NAME=value" of the declared ones that are set. Names that tell the dynamic linker or libc what
+// "NAME=value" of the declared ones that are set. Names that direct the loader or libc what
 // to do are never among them because a manifest declares them.
 std::vector<std::string> declared_variables(const std::vector<std::string>& declared);
 

@@ -176,7 +176,7 @@ std::string_view guess(const tokenizer::tokenizer& tokens) {
   if (mentions("<|start_header_id|>")) return "llama3";
   if (mentions("<|assistant|>")) return "falcon3";
   if (mentions("BITNETAssistant") || mentions("<|eot_id|>")) return "bitnet";
-  // No template in the file: the vocabulary's own control tokens tell.
+  // No template in the file: the vocabulary's own control tokens decide.
   if (tokens.find("<|im_start|>")) return "chatml";
   if (tokens.find("<|eot_id|>")) return tokens.find("<|start_header_id|>") ? "llama3" : "bitnet";
   if (tokens.find("<|assistant|>")) return "falcon3";

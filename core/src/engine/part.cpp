@@ -179,7 +179,7 @@ compute::activity part::status() const {
 }
 
 uint64_t part::free_memory() const {
-  // Of others device_status may tell it; contexts are not planned by that yet.
+  // Of others device_status may report it; contexts are not planned by that yet.
   if (!on_host()) return 0;
   const uint64_t free = free_host_memory();
   // The system counts pages of mapped files as free, but every step reads these.

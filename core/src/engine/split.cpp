@@ -122,7 +122,7 @@ class splitter {
       host_->take({.first = 0, .last = first, .embedding = true, .head = false});
   }
 
-  // Of the first device that has no room for its section, as far as they tell.
+  // Of the first device that has no room for its section, as far as they report it.
   result<shortfall> missing() const {
     for (const std::size_t i : used_) {
       const part& p = *devices_[i];

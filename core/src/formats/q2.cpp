@@ -79,7 +79,7 @@ std::vector<const candidate*> fitting(const q2_tensor& t) {
 }
 
 // The candidates whose sizes fit every tensor.
-result<std::vector<const candidate*>> tell_by_size(std::span<const q2_tensor> all) {
+result<std::vector<const candidate*>> candidates_by_size(std::span<const q2_tensor> all) {
   std::vector<const candidate*> left;
   for (const q2_tensor& t : all) {
     const auto here = fitting(t);
@@ -117,8 +117,8 @@ bool clearly_less(uint64_t wrong, uint64_t other) {
 }
 
 // The one whose blocks are wrong a hundred times less often than those of each other.
-result<q2_finding> tell_by_blocks(std::span<const q2_tensor> all,
-                                  const std::vector<const candidate*>& left) {
+result<q2_finding> recognise_by_blocks(std::span<const q2_tensor> all,
+                                       const std::vector<const candidate*>& left) {
   std::vector<uint64_t> wrong;
   wrong.reserve(left.size());
   for (const candidate* l : left) wrong.push_back(impossible_blocks(all, *l));
@@ -160,7 +160,7 @@ result<void> check_key(std::span<const q2_tensor> all) {
 }  // namespace
 
 result<q2_finding> find_q2_layout(std::span<const q2_tensor> all, bool scale_is_last) {
-  auto left = tell_by_size(all);
+  auto left = candidates_by_size(all);
   if (!left) return std::unexpected(left.error());
   if (left->size() == 1) return q2_finding{left->front()->id, q2_evidence::size};
   const auto is_first = [](const candidate* l) { return l->id == q2_layout::groups_128; };
@@ -169,7 +169,7 @@ result<q2_finding> find_q2_layout(std::span<const q2_tensor> all, bool scale_is_
     std::erase_if(*left, is_first);
   }
   if (left->size() == 1) return q2_finding{left->front()->id, q2_evidence::key};
-  return tell_by_blocks(all, *left);
+  return recognise_by_blocks(all, *left);
 }
 
 std::string_view q2_layout_name(q2_layout id) {

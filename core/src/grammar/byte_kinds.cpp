@@ -10,12 +10,12 @@ std::size_t find_byte_kinds(std::span<const character_class> classes,
   for (const int byte :
        {0x00, 0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5})
     begins[static_cast<std::size_t>(byte)] = true;
-  bool tells_apart = false;  // characters behind ASCII
+  bool is_split = false;  // characters behind ASCII
   const auto boundary = [&](char32_t at) {
     if (at < 0x80)
       begins[at] = true;
     else if (at != 0x80 && at != 0xD800 && at != 0xE000 && at != 0x110000)
-      tells_apart = true;
+      is_split = true;
   };
   for (const character_class& one : classes) {
     for (const code_range& r : one) {
@@ -25,7 +25,7 @@ std::size_t find_byte_kinds(std::span<const character_class> classes,
   }
   std::size_t kind = 0;
   for (std::size_t byte = 0; byte < of.size(); ++byte) {
-    if (byte > 0 && (begins[byte] || (tells_apart && byte >= 0x80))) ++kind;
+    if (byte > 0 && (begins[byte] || (is_split && byte >= 0x80))) ++kind;
     of[byte] = static_cast<uint8_t>(kind);
   }
   return kind + 1;

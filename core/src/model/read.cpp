@@ -320,7 +320,7 @@ result<loaded> read(gguf::file file, const load_options& options) {
   auto shape = read_hyperparameters(m.file.metadata(), m.vocabulary.tokens.size(), options,
                                     has_input_norms(m.file));
   if (options.vocabulary_only) {
-    // Such files may carry nothing else; what they do carry is worth telling.
+    // Such files may carry nothing else; what they do carry is worth reporting.
     if (shape) m.shape = std::move(*shape);
     m.shape.architecture = m.vocabulary.architecture;
     m.shape.n_vocab = static_cast<uint32_t>(m.vocabulary.tokens.size());

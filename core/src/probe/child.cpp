@@ -302,7 +302,7 @@ plugin::checked<task> receive_task(int fd) {
 int serve(int fd) {
   const auto given = receive_task(fd);
   if (!given) return exit_no_task;
-  tell_of_crashes(fd, given->library);
+  report_crashes(fd, given->library);
   const speaker out(fd);
   facts f;
   f.sandbox = enter_sandbox(given->parent, given->scratch, given->late_nodes, given->pipes);

@@ -232,7 +232,7 @@ running_test::~running_test() {
   crash_knowledge().test[0] = 0;
 }
 
-void tell_of_crashes(int fd, const std::filesystem::path& library) {
+void report_crashes(int fd, const std::filesystem::path& library) {
   knowledge& k = crash_knowledge();
   k.fd = fd;
   k.process = getpid();

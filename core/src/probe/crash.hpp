@@ -22,6 +22,6 @@ class running_test {
 
 // From now on a crash of this process is reported to `fd` as a frame of kind crash, then ends it as
 // without us. The functions of `library` are named as far as its symbol table does.
-void tell_of_crashes(int fd, const std::filesystem::path& library);
+void report_crashes(int fd, const std::filesystem::path& library);
 
 }  // namespace bitnet::probe

@@ -101,7 +101,7 @@ struct scheduler::contents {
   bool take(sequence& s, const generate::row& row);
   void end(sequence& s);
   void fail(sequence& s, const failure& why);
-  void tell_last(sequence& s, const failure* why);
+  void deliver_last(sequence& s, const failure* why);
 
   // --- transferring.cpp: a piece of a sequence after each step ---
   bool move_piece();

@@ -32,7 +32,7 @@ event of(const sequence& s, event::kind what) {
 
 }  // namespace
 
-void delivery::tell_piece(sequence& s, bool has_token, std::string text, time_point now) {
+void delivery::deliver_piece(sequence& s, bool has_token, std::string text, time_point now) {
   event e = of(s, event::kind::piece);
   e.text = std::move(text);
   if (has_token) {
@@ -48,7 +48,7 @@ void delivery::tell_piece(sequence& s, bool has_token, std::string text, time_po
     deliver(*s.of, std::move(e), now);
 }
 
-void delivery::tell_prompt(sequence& s, generate::scored&& one, time_point now) {
+void delivery::deliver_prompt(sequence& s, generate::scored&& one, time_point now) {
   event e = of(s, event::kind::piece);
   e.of_prompt = true;
   e.choice = 0;
@@ -58,7 +58,7 @@ void delivery::tell_prompt(sequence& s, generate::scored&& one, time_point now) 
   deliver(*s.of, std::move(e), now);
 }
 
-void delivery::tell_end(sequence& s, time_point now) {
+void delivery::deliver_end(sequence& s, time_point now) {
   event e = of(s, event::kind::end);
   e.stop_reason = s.generation.so_far().stop_reason;
   e.stop_index = s.generation.so_far().stop_index;
@@ -66,7 +66,7 @@ void delivery::tell_end(sequence& s, time_point now) {
   end(s, std::move(e), now);
 }
 
-void delivery::tell_failure(sequence& s, const failure& why, time_point now) {
+void delivery::deliver_failure(sequence& s, const failure& why, time_point now) {
   event e = of(s, event::kind::failed);
   e.why = why;
   end(s, std::move(e), now);
@@ -153,7 +153,7 @@ uint32_t delivery::close(job& j, const failure* why, time_point now) {
     if (s.end_is_queued) continue;
     ++n;
     if (why != nullptr) {
-      tell_failure(s, *why, now);
+      deliver_failure(s, *why, now);
       continue;
     }
     if (event rest = of(s, event::kind::piece); refused.empty() && !gives_up) {

@@ -23,12 +23,12 @@ class delivery {
       : counts_(counts), publish_(std::move(publish)) {}
 
   // A token that take() gave, and the text until the next one; token -1: text alone.
-  static void tell_piece(sequence& s, bool has_token, std::string text, time_point now);
+  static void deliver_piece(sequence& s, bool has_token, std::string text, time_point now);
   // A token of the prompt.
-  static void tell_prompt(sequence& s, generate::scored&& one, time_point now);
+  static void deliver_prompt(sequence& s, generate::scored&& one, time_point now);
   // The last event of the choice, by what its generation ended with.
-  void tell_end(sequence& s, time_point now);
-  void tell_failure(sequence& s, const failure& why, time_point now);
+  void deliver_end(sequence& s, time_point now);
+  void deliver_failure(sequence& s, const failure& why, time_point now);
   // The sink may have room again: offers what waits, and ends the pause when it takes all.
   void offer_again(job& j, time_point now);
   // Delivers an end for each choice that has none yet, or whose events the sink did not all take:

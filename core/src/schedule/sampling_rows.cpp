@@ -28,15 +28,15 @@ bool scheduler::contents::score(sequence& s, std::span<const generate::row> rows
   if (!s.scores) return true;
   generate::prompt_scores& scores = *s.scores;
   const std::span prompt(s.tokens.data(), s.of->n_prompt);
-  const auto tell_next = [&](const generate::row* before) {
+  const auto deliver_next = [&](const generate::row* before) {
     auto one = scores.take(tokens_, prompt, before);
     if (!one) return fail(s, one.error()), false;
-    delivery::tell_prompt(s, *std::move(one), now());
+    delivery::deliver_prompt(s, *std::move(one), now());
     return true;
   };
-  if (scores.next() == 0 && !tell_next(nullptr)) return false;
+  if (scores.next() == 0 && !deliver_next(nullptr)) return false;
   for (const generate::row& row : rows)
-    if (!tell_next(&row)) return false;
+    if (!deliver_next(&row)) return false;
   note_bound(*s.of);
   return true;
 }
@@ -122,38 +122,38 @@ bool scheduler::contents::take(sequence& s, const generate::row& row) {
   const bool goes_on = wants && wants->more;
   std::string text = s.generation.last().text;
   if (!goes_on) text += s.generation.finish();
-  delivery::tell_piece(s, true, std::move(text), now());
+  delivery::deliver_piece(s, true, std::move(text), now());
   note_bound(*s.of);
   if (goes_on)
     s.wish = wants->top_logits;
   else
-    tell_last(s, wants ? nullptr : &wants.error());
+    deliver_last(s, wants ? nullptr : &wants.error());
   return goes_on;
 }
 
 // --- ends ---
 
 void scheduler::contents::end(sequence& s) {
-  tell_last(s, nullptr);
+  deliver_last(s, nullptr);
 }
 
 // Of a prompt that choices wait for, all of them.
 void scheduler::contents::fail(sequence& s, const failure& why) {
   const bool leads = s.at != phase::pending;
-  tell_last(s, &why);
-  while (sequence* other = leads ? s.of->find_pending() : nullptr) tell_last(*other, &why);
+  deliver_last(s, &why);
+  while (sequence* other = leads ? s.of->find_pending() : nullptr) deliver_last(*other, &why);
 }
 
-void scheduler::contents::tell_last(sequence& s, const failure* why) {
+void scheduler::contents::deliver_last(sequence& s, const failure* why) {
   job& j = *s.of;
   leave_steps(j);
   withdraw(s);
   if (why != nullptr) {
-    delivery_.tell_failure(s, *why, now());
+    delivery_.deliver_failure(s, *why, now());
   } else {
     std::string rest = s.generation.finish();
-    if (!rest.empty()) delivery::tell_piece(s, false, std::move(rest), now());
-    delivery_.tell_end(s, now());
+    if (!rest.empty()) delivery::deliver_piece(s, false, std::move(rest), now());
+    delivery_.deliver_end(s, now());
   }
   note_bound(j);
   if (j.live == 0 && !j.is_paused()) ended_.push_back(j.id);

@@ -157,10 +157,10 @@ sequence* scheduler::contents::prepare_row(sequence& s) {
     sequence* next = &other != &s ? nullptr : s.of->find_pending();
     if (next != nullptr) {
       sequence& now_has = hand_over(s, *next);
-      tell_last(s, wants ? nullptr : &wants.error());
+      deliver_last(s, wants ? nullptr : &wants.error());
       return prepare_row(now_has);
     }
-    tell_last(other, wants ? nullptr : &wants.error());
+    deliver_last(other, wants ? nullptr : &wants.error());
   }
   return s.at == phase::ended ? nullptr : &s;
 }

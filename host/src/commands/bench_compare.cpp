@@ -69,7 +69,7 @@ std::string formatted_comparison(const std::string& format, const comparison& al
 }
 
 // What speaks against a comparison, one reason on each line.
-void tell_doubts(const invocation& in, const comparison& all) {
+void print_doubts(const invocation& in, const comparison& all) {
   for (const compared_row& row : all.rows)
     for (const std::string& doubt : row.doubts)
       in.out.warning(fmt::format("{}: {}", row.a.name, doubt));
@@ -93,7 +93,7 @@ result<int> bench_compare(const invocation& in, const std::vector<std::string>& 
   if (all.rows.empty())
     return fail(exit_code::no_comparison,
                 fmt::format("{} and {} have no configuration in common", files[0], files[1]));
-  tell_doubts(in, all);
+  print_doubts(in, all);
   if (all.doubtful() && !in.set.flag("force"))
     return fail(exit_code::no_comparison,
                 "the results cannot be compared, for the reasons above; measure again in the same "

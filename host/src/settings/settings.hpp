@@ -32,7 +32,7 @@ class settings {
 
   // Whether the command has this option; all else that is asked of others is a mistake here.
   [[nodiscard]] bool has(std::string_view name) const { return settings_.contains(name); }
-  // Set by anyone but the built-in default.
+  // Set by any source but the built-in default.
   [[nodiscard]] bool given(std::string_view name) const;
   // Set on the command line.
   [[nodiscard]] bool flagged(std::string_view name) const;

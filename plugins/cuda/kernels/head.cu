@@ -147,8 +147,8 @@ __device__ uint32_t top_of(const launch& l) {
   return memory_of<const uint32_t>(l, 0)[4];
 }
 
-// What lies below it is not among the n largest. NaN, which nothing lies below, if that cannot be
-// told.
+// What lies below it is not among the n largest. NaN, which nothing lies below, if that is not
+// known.
 __device__ float threshold_of(const uint32_t* counts, uint32_t n) {
   const found_bin first = bin_of(counts, n);
   if (first.bin == none) return of_order(0);

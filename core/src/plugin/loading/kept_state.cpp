@@ -72,7 +72,7 @@ void set_floating_point_modes(uint64_t modes) {
 void complaints::note(const char* what) {
   {
     const std::scoped_lock lock(turn_);
-    if (!told_.insert(what).second) return;
+    if (!reported_.insert(what).second) return;
   }
   host_.log(
       BITNET_LOG_WARN, "plugin",

@@ -33,8 +33,8 @@ class complaints {
  private:
   host_services& host_;
   const std::string name_;
-  std::mutex turn_;  // guards told_
-  std::set<std::string> told_;
+  std::mutex turn_;  // guards reported_
+  std::set<std::string> reported_;
 };
 
 // The child of a probe wants to see what was changed, so it puts nothing back. Any thread.

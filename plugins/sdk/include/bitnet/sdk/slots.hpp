@@ -26,7 +26,7 @@ namespace bitnet::sdk {
 
 // Whether a device can report what it is doing.
 template <class Device>
-concept tells_status = requires(Device& d, bitnet_device_status& out, const reporter& report) {
+concept reports_status = requires(Device& d, bitnet_device_status& out, const reporter& report) {
   d.status(out, report);
 };
 
@@ -79,7 +79,7 @@ struct slots {
     out.queue_destroy = destroy<queues>;
     out.quiesce = quiesce;
     // Optional: a device that has nothing to report has no such member, and the slot stays empty.
-    if constexpr (tells_status<typename Objects::device>) out.device_status = device_status;
+    if constexpr (reports_status<typename Objects::device>) out.device_status = device_status;
     return out;
   }
 
