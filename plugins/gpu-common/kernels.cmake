@@ -12,13 +12,13 @@ function(bitnet_gpu_kernels out)
   set(${out} ${names} PARENT_SCOPE)
 endfunction()
 
-# bitnet_gpu_texts(<out> <delimiter> <ending> <part>...): C++ constants of raw text, one for each part and for
-# each kernel that every plugin brings, of the folder kernels/ beside the caller; named as the files are.
-function(bitnet_gpu_texts out delimiter ending)
+# bitnet_gpu_texts(<out> <folder> <delimiter> <ending> <part>...): C++ constants of raw text, one for each part and
+# for each kernel that every plugin brings, of the files in <folder>; named as the files are.
+function(bitnet_gpu_texts out folder delimiter ending)
   bitnet_gpu_kernels(kernels)
   set(sources)
   foreach(name IN LISTS ARGN kernels)
-    set(file ${CMAKE_CURRENT_SOURCE_DIR}/kernels/${name}.${ending})
+    set(file ${folder}/${name}.${ending})
     set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
     file(READ ${file} text)
     string(APPEND sources "inline constexpr char ${name}[] = R\"${delimiter}(${text})${delimiter}\";\n")
