@@ -12,15 +12,28 @@ function(bitnet_gpu_kernels out)
   set(${out} ${names} PARENT_SCOPE)
 endfunction()
 
+# bitnet_gpu_text(<out> <file>): its text, with that of each file beside it that a line #include "..." names in the
+# place of that line.
+function(bitnet_gpu_text out file)
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
+  cmake_path(GET file PARENT_PATH folder)
+  file(READ ${file} text)
+  string(REGEX MATCHALL "#include \"[a-z_.]+\"\n" lines "${text}")
+  foreach(line IN LISTS lines)
+    string(REGEX REPLACE ".*\"(.*)\".*" "\\1" part "${line}")
+    bitnet_gpu_text(included ${folder}/${part})
+    string(REPLACE "${line}" "${included}" text "${text}")
+  endforeach()
+  set(${out} "${text}" PARENT_SCOPE)
+endfunction()
+
 # bitnet_gpu_texts(<out> <folder> <delimiter> <ending> <part>...): C++ constants of raw text, one for each part and
 # for each kernel that every plugin brings, of the files in <folder>; named as the files are.
 function(bitnet_gpu_texts out folder delimiter ending)
   bitnet_gpu_kernels(kernels)
   set(sources)
   foreach(name IN LISTS ARGN kernels)
-    set(file ${folder}/${name}.${ending})
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-    file(READ ${file} text)
+    bitnet_gpu_text(text ${folder}/${name}.${ending})
     string(APPEND sources "inline constexpr char ${name}[] = R\"${delimiter}(${text})${delimiter}\";\n")
   endforeach()
   set(${out} "${sources}" PARENT_SCOPE)

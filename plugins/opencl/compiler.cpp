@@ -14,32 +14,6 @@ constexpr const char* texts[] = {
 #undef BITNET_KERNEL_TEXT
 };
 
-// What a kernel's text needs beside what all of them have.
-struct needed_parts {
-  bool formats = false;               // of matrices, or of keys and values
-  bool runs = false;                  // of tokens of one sequence
-  const char* activations = nullptr;  // of ternary products: the memory that they are in
-  const char* tokens = nullptr;       // and how many a group takes together
-};
-needed_parts parts_of(gpu::kernel_id id) {
-  using gpu::kernel_id;
-  switch (id) {
-    case kernel_id::embed_gather:
-    case kernel_id::linear_dense:
-    case kernel_id::attn_paged:
-      return {.formats = true};
-    case kernel_id::short_conv:
-    case kernel_id::delta_rule:
-      return {.runs = true};
-    case kernel_id::linear_ternary:
-      return {.activations = "__global", .tokens = "C2"};
-    case kernel_id::bit_linear:
-      return {.activations = "__local", .tokens = "1"};
-    default:
-      return {};
-  }
-}
-
 std::string define(const char* name, const std::string& value) {
   return std::string("#define ") + name + " " + value + "\n";
 }
@@ -59,7 +33,6 @@ std::string kernel_name(const gpu::kernel_spec& spec) {
 }
 
 std::string program_source(const gpu::kernel_spec& spec, const device_traits& traits) {
-  const needed_parts needs = parts_of(spec.id);
   std::string out = traits.prelude + define("EXACT_DIVISION", traits.exact_division ? "1" : "0") +
                     define("DOUBLES", traits.doubles ? "1" : "0") +
                     define("DOT_PRODUCT", traits.dot_product ? "1" : "0") +
@@ -67,12 +40,6 @@ std::string program_source(const gpu::kernel_spec& spec, const device_traits& tr
   constexpr const char* constants[] = {"T", "C1", "C2", "C3", "C4"};
   for (size_t i = 0; i < std::size(constants); ++i)
     out += define(constants[i], std::to_string(spec.constants[i]));
-  out += source::common;
-  if (needs.formats) out += source::pieces;
-  out += source::group;
-  if (needs.runs) out += source::runs;
-  if (needs.activations)
-    out += define("Q_SPACE", needs.activations) + define("TOKENS", needs.tokens) + source::ternary;
   return out + texts[static_cast<size_t>(spec.id)];
 }
 

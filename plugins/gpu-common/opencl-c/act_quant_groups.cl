@@ -1,4 +1,7 @@
 // One thread to a group of activations.
+#include "common.cl"
+#include "group.cl"
+
 typedef struct {
   uint rows, k, group;
 } params;

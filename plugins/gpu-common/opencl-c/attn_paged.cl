@@ -2,6 +2,10 @@
 //
 // Softmax as it goes: a tile of positions at a time, what was summed before is scaled when a larger
 // score comes.
+#include "common.cl"
+#include "pieces.cl"
+#include "group.cl"
+
 typedef struct {
   uint rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
   float scale;

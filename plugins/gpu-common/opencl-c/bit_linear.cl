@@ -1,5 +1,11 @@
 // The bits of [rms_norm], act_quant, linear_ternary, [add]. C1: threads that share a row of the matrix;
 // C2: 1 = with rms_norm; C3: rows that a thread takes, one after the other; C4: words of a row of q.
+#include "common.cl"
+#include "group.cl"
+#define Q_SPACE __local
+#define TOKENS 1
+#include "ternary.cl"
+
 typedef struct {
   uint rows, k, m, row_words, first_row, n_rows, add;
   float eps;

@@ -1,7 +1,7 @@
 // What all kernels share; plugins/gpu-common/kernels.hpp says what each of them computes.
 //
-// A program is this, pieces.cl if the kernel reads formats, group.cl, runs.cl if it works on states,
-// ternary.cl if it multiplies ternary rows, and the kernel. Before it the host defines
+// A kernel's file includes what it needs; bitnet_gpu_texts (kernels.cmake) puts the text of each such
+// file in its place, for drivers that are given text. Before all of it the host defines
 // EXACT_DIVISION (/ and sqrt of float round correctly), DOUBLES, DOT_PRODUCT; NAME, the function;
 // T = threads of a work group, and C1 to C4 = the constants of kernels.hpp.
 

@@ -1,4 +1,8 @@
 // C1: rows of the state of a head.
+#include "common.cl"
+#include "group.cl"
+#include "runs.cl"
+
 typedef struct {
   uint rows, element, state_words, n_k, n_v, d_v, turns, tiles;
   float scale, eps;

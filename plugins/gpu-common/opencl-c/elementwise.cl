@@ -1,4 +1,7 @@
 // C1: which op.
+#include "common.cl"
+#include "group.cl"
+
 typedef struct {
   uint rows, k;
   float factor;

@@ -1,4 +1,8 @@
 // C1: format of the matrix.
+#include "common.cl"
+#include "pieces.cl"
+#include "group.cl"
+
 typedef struct {
   uint rows, k, row_words, first_row, n_rows, scale_group;
 } params;

@@ -1,3 +1,6 @@
+#include "common.cl"
+#include "group.cl"
+
 typedef struct {
   uint rows, k;
 } params;

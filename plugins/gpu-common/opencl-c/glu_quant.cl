@@ -1,4 +1,7 @@
 // The bits of relu2 or silu (C1), mul, rms_norm (if C2), then act_quant.
+#include "common.cl"
+#include "group.cl"
+
 typedef struct {
   uint rows, k;
   float eps;

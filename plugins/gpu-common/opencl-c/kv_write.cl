@@ -1,4 +1,7 @@
 // C1, C2: element types of keys and values; C3: 1 = keys are turned first, as rope.cl does.
+#include "common.cl"
+#include "group.cl"
+
 typedef struct {
   uint rows, n_kv_heads, head_dim, block_tokens, pairs, neox;
 } params;

@@ -1,5 +1,9 @@
 // C1: threads that share a row of the matrix; C2: tokens that a group takes together; C3: format of
 // the matrix.
+#include "common.cl"
+#include "pieces.cl"
+#include "group.cl"
+
 typedef struct {
   uint rows, k, m, row_words, first_row, n_rows;
 } params;

@@ -1,5 +1,11 @@
 // C1: threads that share a row of the matrix; C2: tokens that a group takes together; C3: rows that
 // a thread takes, one after the other; C4: activations to a factor, or 0.
+#include "common.cl"
+#include "group.cl"
+#define Q_SPACE __global
+#define TOKENS C2
+#include "ternary.cl"
+
 typedef struct {
   uint rows, k, m, row_words, first_row, n_rows, scale_group, add;
 } params;

@@ -1,4 +1,7 @@
 // The bits of rms_norm, then act_quant.
+#include "common.cl"
+#include "group.cl"
+
 typedef struct {
   uint rows, k;
   float eps;

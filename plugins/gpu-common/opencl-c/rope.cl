@@ -1,4 +1,7 @@
 // turns: (rows, pairs, 2), cosine and sine.
+#include "common.cl"
+#include "group.cl"
+
 typedef struct {
   uint rows, heads, head_dim, pairs, neox;
 } params;

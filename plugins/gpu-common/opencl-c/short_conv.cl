@@ -1,4 +1,8 @@
 // C1: rows that a sum is over.
+#include "common.cl"
+#include "group.cl"
+#include "runs.cl"
+
 typedef struct {
   uint rows, k, element, state_words, first, last;
 } params;
