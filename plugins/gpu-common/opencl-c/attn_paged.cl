@@ -54,7 +54,7 @@ typedef struct {
 #endif
 
 // Element i of a block.
-float q4_0_at(__global const uint *block, uint i) {
+static float q4_0_at(__global const uint *block, uint i) {
   const uchar both = ((__global const uchar *)(block + 1))[i % 16];
   return half_at(block, 0) * ((float)(i < 16 ? both & 15 : both >> 4) - 8.0f);
 }
@@ -65,7 +65,7 @@ float q4_0_at(__global const uint *block, uint i) {
 #define TILE 16  // positions: for one thread, so that few sums are scaled
 #endif
 
-float score(__global const float *q, __global const uint *key, uint head_dim) {
+static float score(__global const float *q, __global const uint *key, uint head_dim) {
   const uint pieces = head_dim / 16, left = head_dim % 16;
   float16 lanes = (float16)(0.0f);
   for (uint i = 0; i < pieces; ++i) lanes += KEY_PIECE(key, i) * vload16(i, q);

@@ -1,5 +1,6 @@
 // The bits of [rms_norm], act_quant, linear_ternary, [add]. C1: threads that share a row of the matrix;
-// C2: 1 = with rms_norm; C3: rows that a thread takes, one after the other; C4: words of a row of q.
+// C2: 1 = with rms_norm; C3: rows that a thread takes, one after the other; C4: words that a row of q has
+// room in.
 #include "common.cl"
 #include "group.cl"
 #define Q_SPACE __local
@@ -52,7 +53,7 @@ KERNEL(BIND(const uint, header), BIND(const float, x), BIND(const float, weight)
       __local const uint *of_token[1];
       of_token[0] = q;
       int sum[1];
-      dot_rows(row, of_token, C4 / 32, part, sum);
+      dot_rows(row, of_token, i8_stride(p.k) / 32, part, sum);
 #if C1 > 1
       sum_of_lanes(sum, parts);
 #endif

@@ -5,6 +5,11 @@
 // EXACT_DIVISION (/ and sqrt of float round correctly), DOUBLES, DOT_PRODUCT; NAME, the function;
 // T = threads of a work group, and C1 to C4 = the constants of kernels.hpp.
 
+// Elements of arrays that hold C1 of them: more where C1 is known only when SPIR-V is compiled.
+#ifndef ROOM
+#define ROOM C1
+#endif
+
 #pragma OPENCL FP_CONTRACT OFF
 #if DOUBLES
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
@@ -59,10 +64,10 @@
 #define OP_SIGMOID 20
 
 // Words of a row of k int8 elements.
-uint i8_stride(uint k) { return (k + 127) / 128 * 32; }
+static uint i8_stride(uint k) { return (k + 127) / 128 * 32; }
 
 // a / b, correctly rounded where nothing over- or underflows on the way.
-float divide(float a, float b) {
+static float divide(float a, float b) {
 #if EXACT_DIVISION
   return a / b;
 #else
@@ -77,14 +82,14 @@ float divide(float a, float b) {
 // a / b for positive normal numbers with a normal quotient, correctly rounded whatever the device's
 // division does: the quotient of the 24-bit mantissas by whole numbers, two bits longer than a
 // float, then rounded half to even. Infinite if a is, 0 if b is.
-float exact_quotient(float a, float b) {
+static float exact_quotient(float a, float b) {
   const uint above = as_uint(a) >> 23, below = as_uint(b) >> 23;
   if (above == 255) return a;
   if (below == 255) return 0.0f;
   const uint mantissa = (as_uint(b) & 0x7fffffu) | 0x800000u;
   const ulong dividend = (ulong)((as_uint(a) & 0x7fffffu) | 0x800000u) << 25;
   const ulong quotient = dividend / mantissa;  // in (2^24, 2^26)
-  const uint rest = dividend % mantissa != 0;
+  const uint rest = dividend - quotient * mantissa != 0;
   const uint drop = quotient >= ((ulong)1 << 25) ? 2 : 1;
   const uint low = (uint)quotient & ((1u << drop) - 1), half_way = 1u << (drop - 1);
   uint kept = (uint)(quotient >> drop);  // in [2^23, 2^24)
@@ -93,28 +98,28 @@ float exact_quotient(float a, float b) {
   return as_float(((drop + 125 + above - below) << 23) + (kept - 0x800000u));
 }
 
-float quant_scale(float a) { return exact_quotient(127.0f, a > 1e-5f ? a : 1e-5f); }
+static float quant_scale(float a) { return exact_quotient(127.0f, a > 1e-5f ? a : 1e-5f); }
 
-int quantised(float x, float scale) {
+static int quantised(float x, float scale) {
   // NaN becomes 127: any value will do.
   return (int)fmax(fmin(rint(x * scale), 127.0f), -128.0f);
 }
 
-uint packed4(int a, int b, int c, int d) {
+static uint packed4(int a, int b, int c, int d) {
   return ((uint)a & 255u) | ((uint)b & 255u) << 8 | ((uint)c & 255u) << 16 | (uint)d << 24;
 }
 
 // x if it is a number above `largest`.
-float larger(float largest, float x) { return x > largest ? x : largest; }
+static float larger(float largest, float x) { return x > largest ? x : largest; }
 
-float sum16(float16 v) {
+static float sum16(float16 v) {
   const float8 a = v.lo + v.hi;
   const float4 b = a.lo + a.hi;
   const float2 c = b.lo + b.hi;
   return c.x + c.y;
 }
 
-float activation(uint op, float x) {
+static float activation(uint op, float x) {
   if (op == OP_SILU) return x / (1.0f + exp(-x));
   if (op == OP_SIGMOID) return 1.0f / (1.0f + exp(-x));
   if (op == OP_GELU)  // 2 * sqrt(2 / pi), and 0.044715 of it

@@ -17,7 +17,7 @@
 #define EXACT_SUM float2  // a sum and what rounding took from it
 #endif
 
-float group_max(float mine, __local float *shared) {
+static float group_max(float mine, __local float *shared) {
 #if T > 1
   shared[LOCAL_ID] = mine;
   for (uint half_count = T / 2; half_count != 0; half_count /= 2) {
@@ -33,13 +33,13 @@ float group_max(float mine, __local float *shared) {
 }
 
 #if !DOUBLES
-float2 plus(float2 a, float2 b) {
+static float2 plus(float2 a, float2 b) {
   const float sum = a.x + b.x;
   const float part = sum - a.x;
   const float lost = (a.x - (sum - part)) + (b.x - part);
   return (float2)(sum, a.y + b.y + lost);
 }
-float2 square(float x) {
+static float2 square(float x) {
   const float product = x * x;
   return (float2)(product, fma(x, x, -product));
 }
@@ -47,7 +47,7 @@ float2 square(float x) {
 
 // The sum of the squares of a row of k elements. Eight sums to a thread, or its adds would wait for
 // each other.
-EXACT_SUM square_sum(__global const float *x, uint k, __local EXACT_SUM *shared) {
+static EXACT_SUM square_sum(__global const float *x, uint k, __local EXACT_SUM *shared) {
 #if DOUBLES
   double8 sums = (double8)(0.0);
   for (uint i = 8 * LOCAL_ID; i + 8 <= k; i += 8 * T) {
@@ -82,7 +82,7 @@ EXACT_SUM square_sum(__global const float *x, uint k, __local EXACT_SUM *shared)
 }
 
 // 1 / sqrt(mean(x^2) + eps)
-float norm_factor(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
+static float norm_factor(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
   const EXACT_SUM sum = square_sum(x, k, shared);
 #if DOUBLES
   const float mean = (float)(sum / (double)k);
@@ -93,7 +93,7 @@ float norm_factor(__global const float *x, uint k, float eps, __local EXACT_SUM 
 }
 
 // 1 / sqrt(sum(x^2) + eps)
-float inverse_length(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
+static float inverse_length(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
   const EXACT_SUM sum = square_sum(x, k, shared);
 #if DOUBLES
   return 1.0f / sqrt((float)sum + eps);

@@ -7,7 +7,7 @@ typedef struct {
 } params;
 
 // Element i of a head x; `turns` has the token's cosines and sines, or is 0.
-float element(__global const float *x, uint i, __global const float *turns, uint pairs, uint neox) {
+static float element(__global const float *x, uint i, __global const float *turns, uint pairs, uint neox) {
   if (!turns || i >= 2 * pairs) return x[i];
   const uint pair = neox ? i % pairs : i / 2;
   const bool second = neox ? i >= pairs : i % 2;
@@ -17,27 +17,27 @@ float element(__global const float *x, uint i, __global const float *turns, uint
   return second ? q + p : p - q;
 }
 
-uint half_bits(float x) {
+static uint half_bits(float x) {
   ushort bits;
   vstore_half_rte(x, 0, (half *)&bits);
   return bits;
 }
 
 // Units of a row: words, or blocks of 32 elements.
-uint units(uint dtype, uint head_dim) {
+static uint units(uint dtype, uint head_dim) {
   return dtype == DTYPE_F32 ? head_dim : dtype == DTYPE_F16 ? (head_dim + 1) / 2 : head_dim / 32;
 }
-uint words(uint dtype, uint head_dim) {
+static uint words(uint dtype, uint head_dim) {
   return units(dtype, head_dim) * (dtype == DTYPE_Q8_0 ? 9 : dtype == DTYPE_Q4_0 ? 5 : 1);
 }
 
 // A code of q4_0; in this order NaN becomes 0.
-uint code4(float x, float inverse) {
+static uint code4(float x, float inverse) {
   const float scaled = x * inverse;
   return (uint)fmin(larger(0.0f, scaled + 8.5f), 15.0f);
 }
 
-void put(uint dtype, __global const float *x, uint head_dim, uint unit, __global uint *row,
+static void put(uint dtype, __global const float *x, uint head_dim, uint unit, __global uint *row,
          __global const float *turns, uint pairs, uint neox) {
 #define X(i) element(x, i, turns, pairs, neox)
   if (dtype == DTYPE_F32) {

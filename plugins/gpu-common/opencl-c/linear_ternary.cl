@@ -13,7 +13,7 @@ typedef struct {
 #define ROWS (T / C1 * C3)
 
 // The sum over scale groups of (f32)(their sum) * their scale, ascending.
-float scaled(__global const uint *row, __global const uint *q, __global const float *scales,
+static float scaled(__global const uint *row, __global const uint *q, __global const float *scales,
                    uint k, uint scale_group) {
   float out = 0;
   int sum = 0;
@@ -38,7 +38,7 @@ float scaled(__global const uint *row, __global const uint *q, __global const fl
 // y of C2 tokens: `in` are the factors of the shorter groups, of `in_length` elements, `out` those
 // of the longer ones. Sixteen lanes run beside each other; a shorter group has 128 elements at most,
 // which is 8 products to a lane.
-void factored(__global const uint *row, __global const uint *const *q, uint k,
+static void factored(__global const uint *row, __global const uint *const *q, uint k,
               __global const float *const *in, uint in_length, __global const float *const *out,
               uint out_length, float *sums) {
   short16 lanes[C2];

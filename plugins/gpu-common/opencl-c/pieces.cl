@@ -1,32 +1,32 @@
 // Sixteen consecutive elements of a row, for each format: piece p holds [16 p, 16 p + 16).
 
-float half_at(__global const uint *words, uint i) {
+static float half_at(__global const uint *words, uint i) {
   return vload_half(i, (__global const half *)words);
 }
 
-float16 piece_f32(__global const uint *row, uint p) {
+static float16 piece_f32(__global const uint *row, uint p) {
   return vload16(p, (__global const float *)row);
 }
-float16 piece_f16(__global const uint *row, uint p) {
+static float16 piece_f16(__global const uint *row, uint p) {
   return vload_half16(p, (__global const half *)row);
 }
-float16 piece_bf16(__global const uint *row, uint p) {
+static float16 piece_bf16(__global const uint *row, uint p) {
   const uint8 both = vload8(p, row);
   const uint8 low = both << 16, high = both & 0xffff0000u;
   return as_float16((uint16)(low.s0, high.s0, low.s1, high.s1, low.s2, high.s2, low.s3, high.s3,
                              low.s4, high.s4, low.s5, high.s5, low.s6, high.s6, low.s7, high.s7));
 }
-float16 piece_q8_0(__global const uint *row, uint p) {
+static float16 piece_q8_0(__global const uint *row, uint p) {
   __global const uint *block = row + p / 2 * 9;
   return half_at(block, 0) * convert_float16(as_char16(vload4(p % 2, block + 1)));
 }
-float16 piece_q4_0(__global const uint *row, uint p) {
+static float16 piece_q4_0(__global const uint *row, uint p) {
   __global const uint *block = row + p / 2 * 5;
   const uchar16 both = as_uchar16(vload4(0, block + 1));
   const uchar16 q = p % 2 ? both >> (uchar16)4 : both & (uchar16)15;
   return half_at(block, 0) * (convert_float16(q) - 8.0f);
 }
-float16 piece_q4_k(__global const uint *row, uint p) {
+static float16 piece_q4_k(__global const uint *row, uint p) {
   __global const uint *block = row + p / 16 * 36;
   __global const uchar *s = (__global const uchar *)(block + 1);
   const uint j = p % 16 / 2;  // sub-block of 32
@@ -37,7 +37,7 @@ float16 piece_q4_k(__global const uint *row, uint p) {
   const float step = half_at(block, 0) * (float)scale;
   return step * convert_float16(q) - half_at(block, 1) * (float)minimum;
 }
-float16 piece_q6_k(__global const uint *row, uint p) {
+static float16 piece_q6_k(__global const uint *row, uint p) {
   __global const uint *block = row + p / 16 * 53;
   const uint part = p % 16 / 8, quarter = p % 8 / 2, side = p % 2;  // of 128, 32 and 16
   const uchar16 low = as_uchar16(vload4(4 * part + quarter % 2 * 2 + side, block));
@@ -49,7 +49,7 @@ float16 piece_q6_k(__global const uint *row, uint p) {
   return step * (convert_float16(q) - 32.0f);
 }
 // t in {-1, 0, 1}, without its scale.
-float16 piece_ternary2(__global const uint *row, uint p) {
+static float16 piece_ternary2(__global const uint *row, uint p) {
   __global const uint *group = row + p / 8 * 8;
   const uint quarter = p % 8 / 2;
   const uchar16 bytes = as_uchar16(vload4(p % 2, group));
@@ -57,17 +57,17 @@ float16 piece_ternary2(__global const uint *row, uint p) {
 }
 
 // The first n < 16 elements of a piece that the row ends in, then zeros: formats without blocks.
-float16 end_f32(__global const uint *row, uint p, uint n) {
+static float16 end_f32(__global const uint *row, uint p, uint n) {
   float out[16];
   for (uint i = 0; i < 16; ++i) out[i] = i < n ? ((__global const float *)row)[16 * p + i] : 0.0f;
   return vload16(0, out);
 }
-float16 end_f16(__global const uint *row, uint p, uint n) {
+static float16 end_f16(__global const uint *row, uint p, uint n) {
   float out[16];
   for (uint i = 0; i < 16; ++i) out[i] = i < n ? half_at(row, 16 * p + i) : 0.0f;
   return vload16(0, out);
 }
-float16 end_bf16(__global const uint *row, uint p, uint n) {
+static float16 end_bf16(__global const uint *row, uint p, uint n) {
   float out[16];
   for (uint i = 0; i < 16; ++i) {
     const uint at = 16 * p + i;
@@ -75,7 +75,7 @@ float16 end_bf16(__global const uint *row, uint p, uint n) {
   }
   return vload16(0, out);
 }
-float16 end_ternary2(__global const uint *row, uint p, uint n) {
+static float16 end_ternary2(__global const uint *row, uint p, uint n) {
   return piece_ternary2(row, p);  // rows are padded
 }
 // Formats of blocks have no such end.

@@ -2,7 +2,7 @@
 // several commands, and what was cut goes on from the state. Positions ascend, so that a run whose
 // state counts as zeros is one that begins at 0. Groups of one y take every so many-th run.
 
-uint end_of_run(__global const uint *sequences, uint t, uint end) {
+static uint end_of_run(__global const uint *sequences, uint t, uint end) {
   uint after = t + 1;
   while (after < end && sequences[after] == sequences[t]) ++after;
   return after;

@@ -7,30 +7,30 @@ typedef struct {
   uint rows, k, element, state_words, first, last;
 } params;
 
-float factor1(__global const float *weight, uint i) { return weight[i]; }
-float16 factor16(__global const float *weight, uint i) {
+static float factor1(__global const float *weight, uint n, uint i) { return weight[i]; }
+static float16 factor16(__global const float *weight, uint n, uint i) {
   float out[16];
-  for (uint c = 0; c < 16; ++c) out[c] = weight[c * C1 + i];
+  for (uint c = 0; c < 16; ++c) out[c] = weight[c * n + i];
   return vload16(0, out);
 }
 
 // Columns from c on, tokens [begin, after). A thread has its columns for itself, in the state, too.
 #define COLUMNS(TYPE, SUFFIX, c)                                                               \
   {                                                                                            \
-    TYPE past[C1], factors[C1]; /* the row of the token is the last */                         \
-    for (uint i = 0; i < C1; ++i) {                                                            \
-      factors[i] = factor##SUFFIX(weight + (ulong)(c) * C1, i);                                \
+    TYPE past[ROOM], factors[ROOM]; /* the row of the token is the last */                     \
+    for (uint i = 0; i < n; ++i) {                                                             \
+      factors[i] = factor##SUFFIX(weight + (ulong)(c) * n, n, i);                              \
       past[i] = (TYPE)(0.0f);                                                                  \
-      if (!fresh && i + 1 < C1) past[i] = GET##SUFFIX(kept + (ulong)i * p.k + (c));            \
+      if (!fresh && i + 1 < n) past[i] = GET##SUFFIX(kept + (ulong)i * p.k + (c));             \
     }                                                                                          \
     for (uint t = begin; t < after; ++t) {                                                     \
-      past[C1 - 1] = GET##SUFFIX(x + (ulong)t * p.k + (c));                                    \
+      past[n - 1] = GET##SUFFIX(x + (ulong)t * p.k + (c));                                     \
       TYPE sum = (TYPE)(0.0f);                                                                 \
-      for (uint i = 0; i < C1; ++i) sum += factors[i] * past[i];                               \
+      for (uint i = 0; i < n; ++i) sum += factors[i] * past[i];                                \
       PUT##SUFFIX(sum, y + (ulong)t * p.k + (c));                                              \
-      for (uint i = 0; i + 1 < C1; ++i) past[i] = past[i + 1];                                 \
+      for (uint i = 0; i + 1 < n; ++i) past[i] = past[i + 1];                                  \
     }                                                                                          \
-    for (uint i = 0; i + 1 < C1; ++i) PUT##SUFFIX(past[i], kept + (ulong)i * p.k + (c));       \
+    for (uint i = 0; i + 1 < n; ++i) PUT##SUFFIX(past[i], kept + (ulong)i * p.k + (c));        \
   }
 
 KERNEL(BIND(const uint, header), BIND(const float, x), BIND(const float, weight),
@@ -44,6 +44,7 @@ KERNEL(BIND(const uint, header), BIND(const float, x), BIND(const float, weight)
   OPEN(const uint, states);
   OPEN(float, state);
   OPEN(float, y);
+  const uint n = C1;
   const uint end = min(header[p.rows], p.last);
   EACH_RUN(begin, after, p.first, end) {
     const bool fresh = positions[begin] == 0;
