@@ -16,6 +16,36 @@ __device__ inline float group_max(float mine) {
   return mine;
 }
 
+// Elements 4 w to 4 w + 3 of a row of k, zeros behind it; in one load where they are aligned to it.
+__device__ inline void four_of(const float* row, uint32_t w, uint32_t k, float (&out)[4]) {
+  if (4 * w + 4 <= k) {
+    const uint4 words = load4(reinterpret_cast<const uint32_t*>(row + 4 * w));
+    out[0] = bits_of<float>(words.x);
+    out[1] = bits_of<float>(words.y);
+    out[2] = bits_of<float>(words.z);
+    out[3] = bits_of<float>(words.w);
+  } else {
+    for (uint32_t i = 0; i < 4; ++i) out[i] = 4 * w + i < k ? row[4 * w + i] : 0.0f;
+  }
+}
+// Those of them that the row has.
+__device__ inline void put_four(float* row, uint32_t w, uint32_t k, const float (&v)[4]) {
+  float* to = row + 4 * w;
+  if (4 * w + 4 <= k && reinterpret_cast<uint64_t>(to) % 16 == 0)
+    *reinterpret_cast<uint4*>(to) = make_uint4(bits_of<uint32_t>(v[0]), bits_of<uint32_t>(v[1]),
+                                               bits_of<uint32_t>(v[2]), bits_of<uint32_t>(v[3]));
+  else
+    for (uint32_t i = 0; i < 4 && 4 * w + i < k; ++i) to[i] = v[i];
+}
+// Of a row that is multiplied by `factor` and by weights.
+__device__ inline void normed_four_of(const float* row, float factor, const float* weight,
+                                      uint32_t w, uint32_t k, float (&out)[4]) {
+  float by[4];
+  four_of(row, w, k, out);
+  four_of(weight, w, k, by);
+  for (uint32_t i = 0; i < 4; ++i) out[i] = out[i] * factor * by[i];
+}
+
 // A sum and what rounding took from it, so that its error is that of a few roundings in f32.
 struct exact_sum {
   float sum, lost;
@@ -33,8 +63,13 @@ __device__ inline exact_sum square(float x) {
 
 __device__ inline exact_sum square_sum(const float* x, uint32_t k) {
   __shared__ exact_sum of_warp[warps];
-  exact_sum mine = {0, 0};
-  for (uint32_t i = threadIdx.x; i < k; i += threads) mine = plus(mine, square(x[i]));
+  exact_sum each[4] = {};  // they do not wait for each other
+  for (uint32_t w = threadIdx.x; 4 * w < k; w += threads) {
+    float v[4];
+    four_of(x, w, k, v);
+    for (uint32_t i = 0; i < 4; ++i) each[i] = plus(each[i], square(v[i]));
+  }
+  exact_sum mine = plus(plus(each[0], each[1]), plus(each[2], each[3]));
   for (uint32_t d = warp / 2; d != 0; d /= 2)
     mine = plus(mine, {shuffle_xor(mine.sum, d), shuffle_xor(mine.lost, d)});
   if (lane() == 0) of_warp[warp_of_group()] = mine;
@@ -77,16 +112,25 @@ __device__ inline float inverse_length(const exact_sum& total, float eps) {
   return 1.0f / sqrtf(total.sum + total.lost + eps);
 }
 
-// ACT_QUANT_I8 of the k values value(i): codes to q, zeros behind them. Returns the scale.
-template <class Value>
-__device__ float quantise_row(Value value, uint32_t k, uint32_t* q) {
-  float largest = 0;
-  for (uint32_t i = threadIdx.x; i < k; i += threads) largest = larger(largest, fabsf(value(i)));
+// ACT_QUANT_I8 of k values: codes to q, zeros behind them. Returns the scale. four(w, out) gives
+// values 4 w to 4 w + 3, and zeros behind the last one.
+template <class Four>
+__device__ float quantise_row(Four four, uint32_t k, uint32_t* q) {
+  float largest = 0, v[4];
+  for (uint32_t w = threadIdx.x; 4 * w < k; w += threads) {
+    four(w, v);
+    for (const float x : v) largest = larger(largest, fabsf(x));
+  }
   const float scale = quant_scale(group_max(largest));
-  const auto code = [&](uint32_t i) { return i < k ? quantised(value(i), scale) : 0; };
   const auto words = static_cast<uint32_t>(gpu::i8_row_words(k));
-  for (uint32_t w = threadIdx.x; w < words; w += threads)
-    q[w] = packed4(code(4 * w), code(4 * w + 1), code(4 * w + 2), code(4 * w + 3));
+  for (uint32_t w = threadIdx.x; w < words; w += threads) {
+    if (4 * w < k)
+      four(w, v);
+    else
+      v[0] = v[1] = v[2] = v[3] = 0;
+    q[w] = packed4(quantised(v[0], scale), quantised(v[1], scale), quantised(v[2], scale),
+                   quantised(v[3], scale));
+  }
   return scale;
 }
 

@@ -13,8 +13,12 @@ BITNET_KERNEL(rms_norm) {
   each_row(uint64_t{rows_of(l)} * p.heads, [&](uint64_t r) {
     const float* in = x + r * p.k;
     const float factor = norm_factor(in, p.k, p.eps);
-    for (uint32_t i = threadIdx.x; i < p.k; i += threads)
-      y[r * p.k + i] = in[i] * factor * weight[i];
+    float* out = y + r * p.k;
+    for (uint32_t w = threadIdx.x; 4 * w < p.k; w += threads) {
+      float v[4];
+      normed_four_of(in, factor, weight, w, p.k, v);
+      put_four(out, w, p.k, v);
+    }
   });
 }
 
@@ -25,8 +29,8 @@ BITNET_KERNEL(act_quant) {
   auto* s = memory_of<float>(l, 3);
   each_row(rows_of(l), [&](uint64_t r) {
     const float* in = x + r * p.k;
-    const float scale =
-        quantise_row([&](uint32_t i) { return in[i]; }, p.k, q + r * gpu::i8_row_words(p.k));
+    const float scale = quantise_row([&](uint32_t w, float(&v)[4]) { four_of(in, w, p.k, v); }, p.k,
+                                     q + r * gpu::i8_row_words(p.k));
     if (threadIdx.x == 0) s[r] = scale;
   });
 }
@@ -68,8 +72,9 @@ BITNET_KERNEL(norm_quant) {
   each_row(rows_of(l), [&](uint64_t r) {
     const float* in = x + r * p.k;
     const float factor = norm_factor(in, p.k, p.eps);
-    const float scale = quantise_row([&](uint32_t i) { return in[i] * factor * weight[i]; }, p.k,
-                                     q + r * gpu::i8_row_words(p.k));
+    const float scale = quantise_row(
+        [&](uint32_t w, float(&v)[4]) { normed_four_of(in, factor, weight, w, p.k, v); }, p.k,
+        q + r * gpu::i8_row_words(p.k));
     if (threadIdx.x == 0) s[r] = scale;
   });
 }
@@ -86,16 +91,23 @@ BITNET_KERNEL(glu_quant) {
   const bool norm = l.constants[2] != 0;
   each_row(rows_of(l), [&](uint64_t r) {
     float* mid = scratch + r * p.k;
-    for (uint32_t i = threadIdx.x; i < p.k; i += threads)
-      mid[i] = activation(l.constants[1], gate[r * p.k + i]) * up[r * p.k + i];
+    for (uint32_t w = threadIdx.x; 4 * w < p.k; w += threads) {
+      float v[4], by[4];
+      four_of(gate + r * p.k, w, p.k, v);
+      four_of(up + r * p.k, w, p.k, by);
+      for (uint32_t i = 0; i < 4; ++i) v[i] = activation(l.constants[1], v[i]) * by[i];
+      put_four(mid, w, p.k, v);
+    }
     __syncthreads();
     uint32_t* codes = q + r * gpu::i8_row_words(p.k);
     float scale;
     if (norm) {
       const float factor = norm_factor(mid, p.k, p.eps);
-      scale = quantise_row([&](uint32_t i) { return mid[i] * factor * weight[i]; }, p.k, codes);
+      scale = quantise_row(
+          [&](uint32_t w, float(&v)[4]) { normed_four_of(mid, factor, weight, w, p.k, v); }, p.k,
+          codes);
     } else {
-      scale = quantise_row([&](uint32_t i) { return mid[i]; }, p.k, codes);
+      scale = quantise_row([&](uint32_t w, float(&v)[4]) { four_of(mid, w, p.k, v); }, p.k, codes);
     }
     if (threadIdx.x == 0) s[r] = scale;
   });

@@ -138,9 +138,10 @@ BITNET_KERNEL_JOINED(bit_linear, 4) {
     float s;
     if (l.constants[2] != 0) {
       const float factor = norm_factor(in, p.k, p.eps);
-      s = quantise_row([&](uint32_t i) { return in[i] * factor * weight[i]; }, p.k, q);
+      s = quantise_row(
+          [&](uint32_t w, float(&v)[4]) { normed_four_of(in, factor, weight, w, p.k, v); }, p.k, q);
     } else {
-      s = quantise_row([&](uint32_t i) { return in[i]; }, p.k, q);
+      s = quantise_row([&](uint32_t w, float(&v)[4]) { four_of(in, w, p.k, v); }, p.k, q);
     }
     __syncthreads();
     constexpr uint32_t of_group = warps * rows_each;
