@@ -6,6 +6,7 @@
 // while one is multiplied.
 
 #include "fragments.cuh"
+#include "quotient.cuh"
 #include "tiles.hpp"
 
 using namespace bitnet::cuda;
@@ -24,12 +25,19 @@ struct shape {
 constexpr uint32_t consumers =
     multiplying_groups * 4;  // warps; the producer is the one behind them
 
+// What all rows of a token need behind their products.
+struct alignas(16) token_facts {
+  int too_much;
+  divisor scale;
+  bool usual;  // the divisor is
+};
+
 // What a group has in its memory.
 template <class Shape>
 struct group_memory {
   uint8_t* stage_bytes;
   phase_barrier *filled, *emptied, *counted;  // of each stage; of a tile
-  int* too_much;                              // of each token, for two tiles in turn
+  token_facts* facts;                         // of each token, for two tiles in turn
   uint32_t most_looks;                        // launch::most_looks
 
   __device__ explicit group_memory(const launch& l) : most_looks(l.most_looks) {
@@ -38,11 +46,11 @@ struct group_memory {
     filled = reinterpret_cast<phase_barrier*>(stage_bytes + stages * Shape::stage);
     emptied = filled + stages;
     counted = emptied + stages;
-    too_much = reinterpret_cast<int*>(counted + 1);
+    facts = reinterpret_cast<token_facts*>(counted + 2);  // aligned to 16 bytes
   }
   static constexpr uint32_t bytes = of_alignment + stages * Shape::stage +
-                                    (2 * stages + 1) * sizeof(phase_barrier) +
-                                    2 * Shape::tokens * sizeof(int);
+                                    (2 * stages + 2) * sizeof(phase_barrier) +
+                                    2 * Shape::tokens * sizeof(token_facts);
   __device__ uint8_t* stage(uint32_t turn) const {
     return stage_bytes + turn % stages * Shape::stage;
   }
@@ -198,28 +206,48 @@ __device__ int consume(const group_memory<Shape>& m, uint32_t n, uint32_t turn,
   return counted;
 }
 
-// What the activations of each token add up to, once all have counted.
+// What is known of the tile's tokens, once all have counted.
 template <class Shape>
-__device__ const int* share_counts(const group_memory<Shape>& m, uint32_t tile, int counted) {
+__device__ const token_facts* share_facts(const ternary_product& of, const group_memory<Shape>& m,
+                                          uint64_t first, uint32_t tile, int counted) {
   constexpr uint32_t shares = consumers * warp / Shape::tokens;
-  int* out = m.too_much + tile % 2 * Shape::tokens;
+  token_facts* out = m.facts + tile % 2 * Shape::tokens;
   for (uint32_t d = shares / 2; d != 0; d /= 2) counted += shuffle_xor(counted, d);
-  if (threadIdx.x % shares == 0) out[threadIdx.x / shares] = counted;
+  if (threadIdx.x % shares == 0) {
+    const uint32_t token = threadIdx.x / shares;
+    const divisor scale = divisor_of(of.s[of.token(first + token)]);
+    out[token] = {counted, scale, scale.usual()};
+  }
   release(m.counted);
   m.wait(m.counted, tile % 2);
   return out;
 }
 
+// The bits of ternary_product::put_sum(), by one division for each token.
 template <class Shape>
-__device__ void put_sums(const ternary_product& of, const int* too_much, uint32_t r, uint64_t first,
-                         const group_sums<Shape>& sums) {
+__device__ void put_sums(const ternary_product& of, const token_facts* facts, uint32_t r,
+                         uint64_t first, const group_sums<Shape>& sums) {
+  const float matrix_scale = of.scales[0];
   r += warp_of_group() / 4 * Shape::rows_of_group + warp_of_group() % 4 * 16;
   BITNET_UNROLL
-  for (uint32_t i = 0; i < Shape::sums; ++i) {
-    const uint32_t token = i / 4 * 8 + token_of(i % 4);
-    BITNET_UNROLL
-    for (uint32_t t = 0; t < Shape::tiles; ++t)
-      of.put_sum(first + token, r + 64 * t + row_of(i % 4), sums[t][i] - too_much[token]);
+  for (uint32_t i = 0; i < Shape::sums / 2; ++i) {  // two of the tile's rows each
+    const uint32_t token = i / 2 * 8 + token_of(i % 2);
+    const token_facts about = facts[token];
+    const auto put_all = [&](auto quotient) {
+      BITNET_UNROLL
+      for (uint32_t t = 0; t < Shape::tiles; ++t) {
+        BITNET_UNROLL
+        for (uint32_t e = i % 2; e < 4; e += 2) {
+          const int sum = sums[t][i / 2 * 4 + e] - about.too_much;
+          of.put(first + token, r + 64 * t + row_of(e),
+                 quotient(static_cast<float>(sum)) * matrix_scale);
+        }
+      }
+    };
+    if (about.usual)
+      put_all([&](float n) { return about.scale.quotient(n); });
+    else
+      put_all([&](float n) { return n / about.scale.by; });
   }
 }
 
@@ -255,7 +283,7 @@ __device__ void multiply_by_warp_groups(const launch& l) {
   each_tile<Shape>(of, [&](uint32_t r, uint64_t first, uint32_t tile) {
     int sums[Shape::tiles][Shape::sums] = {};
     const int counted = consume<Shape>(m, n, tile * n, sums);
-    put_sums<Shape>(of, share_counts(m, tile, counted), r, first, sums);
+    put_sums<Shape>(of, share_facts(of, m, first, tile, counted), r, first, sums);
   });
 }
 

@@ -28,7 +28,7 @@ template <uint32_t Rows, uint32_t Tokens, uint32_t CopyingWarps>
 inline constexpr tile_form warp_group_form{
     Rows, Tokens,
     of_alignment + stages*(Tokens* stage_elements + Rows * stage_elements / 4) +
-        (2 * stages + 1) * 8 + 2 * Tokens * 4,
+        (2 * stages + 2) * 8 + 2 * Tokens * 16,
     (multiplying_groups * 4 + CopyingWarps) * 32, true};
 inline constexpr tile_form narrow_form = warp_group_form<128, 64, 1>;
 inline constexpr tile_form wide_form = warp_group_form<256, 128, 4>;
