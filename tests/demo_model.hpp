@@ -1,5 +1,5 @@
 #pragma once
-// The model that the tree brings, for tests that ctest tells where the tree is.
+// The demo model of this tree, for tests that get the tree's place from ctest.
 
 #include <cstdlib>
 #include <filesystem>

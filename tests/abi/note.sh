@@ -1,5 +1,5 @@
 #!/bin/sh
-# note.sh READELF NAME PLUGIN - the plugin says who it is without being run.
+# note.sh READELF NAME PLUGIN - the plugin's identity is readable without running it.
 readelf=$1
 name=$2
 plugin=$3

@@ -109,18 +109,18 @@ class demo : public testing::Test {
     return out;
   }
 
-  struct told {
+  struct generated {
     std::string text;
     std::vector<bitnet_token> ids;
     bitnet_generation_result result{};
   };
-  told tell(bitnet_session* s, const std::string& prompt, int max_tokens, float temperature,
-            uint32_t seed, std::vector<std::string> stops = {}) {
+  generated generate(bitnet_session* s, const std::string& prompt, int max_tokens,
+                     float temperature, uint32_t seed, std::vector<std::string> stops = {}) {
     bitnet_sampling sampling;
     bitnet_sampling_defaults(&sampling, sizeof sampling);
     sampling.temperature = temperature;
     sampling.seed = seed;
-    told out;
+    generated out;
     out.ids.resize(static_cast<std::size_t>(max_tokens));
     out.result.struct_size = sizeof out.result;
     std::vector<bitnet_str> stop_strings;
@@ -393,7 +393,7 @@ TEST_F(budgeted, evicted_sessions_go_on_as_if_nothing_had_been) {
 }
 
 TEST_F(budgeted, generation_is_the_same_and_windows_share_too) {
-  const told plain = tell(session(), "Once upon a time", 60, 0.9F, 5);
+  const generated plain = generate(session(), "Once upon a time", 60, 0.9F, 5);
   limit(6, BITNET_EVICT_LRU);
   bitnet_session_options windowed;
   bitnet_session_defaults(&windowed, sizeof windowed);
@@ -403,12 +403,12 @@ TEST_F(budgeted, generation_is_the_same_and_windows_share_too) {
   const auto ids = many(300, vocabulary());
   logits(sliding, ids, 300);
   bitnet_session* s = session();
-  const told first = tell(s, "Once upon a time", 60, 0.9F, 5);
+  const generated first = generate(s, "Once upon a time", 60, 0.9F, 5);
   EXPECT_EQ(first.ids, plain.ids);
   logits(session(), many(240, vocabulary()), 240);  // takes from both
   EXPECT_GT(evictions(sliding) + evictions(s), 0U);
   ASSERT_EQ(bitnet_session_truncate(s, 0, &error_), BITNET_OK);
-  EXPECT_EQ(tell(s, "Once upon a time", 60, 0.9F, 5).ids, plain.ids);
+  EXPECT_EQ(generate(s, "Once upon a time", 60, 0.9F, 5).ids, plain.ids);
   const auto seen = logits(sliding, {ids.begin(), ids.begin() + 9}, 4);
   bitnet_session* fresh = session(windowed);
   logits(fresh, ids, 300);
@@ -666,26 +666,26 @@ TEST_F(demo, a_prompt_that_does_not_fit_changes_nothing) {
 }
 
 TEST_F(demo, same_seed_same_text_other_seed_other_text) {
-  const told a = tell(session(), "Once upon a time", 40, 1.0F, 7);
-  const told b = tell(session(), "Once upon a time", 40, 1.0F, 7);
+  const generated a = generate(session(), "Once upon a time", 40, 1.0F, 7);
+  const generated b = generate(session(), "Once upon a time", 40, 1.0F, 7);
   EXPECT_EQ(a.text, b.text);
   EXPECT_EQ(a.ids, b.ids);
   bool differs = false;
   for (uint32_t seed = 8; seed < 12 && !differs; ++seed)
-    differs = tell(session(), "Once upon a time", 40, 1.0F, seed).text != a.text;
+    differs = generate(session(), "Once upon a time", 40, 1.0F, seed).text != a.text;
   EXPECT_TRUE(differs);
 }
 
 TEST_F(demo, the_prompt_matters) {
-  EXPECT_NE(tell(session(), "Once upon a time, there was a fox", 24, 0, 0).ids,
-            tell(session(), "The moon is", 24, 0, 0).ids);
+  EXPECT_NE(generate(session(), "Once upon a time, there was a fox", 24, 0, 0).ids,
+            generate(session(), "The moon is", 24, 0, 0).ids);
 }
 
 TEST_F(demo, a_stop_string_ends_the_text_before_it) {
-  const told whole = tell(session(), "Once upon a time", 60, 0, 0);
+  const generated whole = generate(session(), "Once upon a time", 60, 0, 0);
   const auto dot = whole.text.find('.');
   if (dot == std::string::npos) GTEST_SKIP() << "no full stop in 60 tokens of: " << whole.text;
-  const told cut = tell(session(), "Once upon a time", 60, 0, 0, {"no such text", "."});
+  const generated cut = generate(session(), "Once upon a time", 60, 0, 0, {"no such text", "."});
   EXPECT_EQ(cut.text, whole.text.substr(0, dot));
   EXPECT_EQ(cut.result.stop_reason, BITNET_STOP_STRING);
   EXPECT_EQ(cut.result.stop_index, 1U);
@@ -693,7 +693,7 @@ TEST_F(demo, a_stop_string_ends_the_text_before_it) {
 
 TEST_F(demo, a_conversation_goes_on_where_it_stopped) {
   bitnet_session* s = session();
-  const told first = tell(s, "Once upon a time", 10, 0, 0);
+  const generated first = generate(s, "Once upon a time", 10, 0, 0);
   bitnet_generation g{};
   g.struct_size = sizeof g;
   g.max_tokens = 10;
@@ -708,7 +708,7 @@ TEST_F(demo, a_conversation_goes_on_where_it_stopped) {
   r.struct_size = sizeof r;
   ASSERT_EQ(bitnet_generate(s, nullptr, 0, &g, &r, &error_), BITNET_OK) << error_.message;
   more.resize(r.n_generated);
-  const told whole = tell(session(), "Once upon a time", 20, 0, 0);
+  const generated whole = generate(session(), "Once upon a time", 20, 0, 0);
   std::vector<bitnet_token> joined = first.ids;
   joined.insert(joined.end(), more.begin(), more.end());
   EXPECT_EQ(joined, whole.ids);
@@ -804,7 +804,8 @@ TEST_F(demo, weights_are_copied_where_that_is_asked_for) {
 
 TEST_F(demo, a_full_context_ends_the_generation) {
   const auto ids = tokens("Once upon a time");
-  const told t = tell(session(static_cast<uint32_t>(ids.size()) + 3), "Once upon a time", 40, 0, 0);
+  const generated t =
+      generate(session(static_cast<uint32_t>(ids.size()) + 3), "Once upon a time", 40, 0, 0);
   EXPECT_EQ(t.result.stop_reason, BITNET_STOP_CONTEXT);
   EXPECT_EQ(t.result.n_generated, 3U);
 }
@@ -985,7 +986,7 @@ TEST_F(demo, results_fill_the_size_that_the_program_has_and_no_more) {
 }
 
 TEST_F(demo, sessions_on_several_threads_do_not_disturb_each_other) {
-  const std::string alone = tell(session(), "Once upon a time", 20, 0.9F, 3).text;
+  const std::string alone = generate(session(), "Once upon a time", 20, 0.9F, 3).text;
   std::vector<bitnet_session*> mine;
   for (int i = 0; i < 3; ++i) mine.push_back(session());
   std::vector<std::string> texts(mine.size());
@@ -1021,7 +1022,7 @@ TEST_F(demo, sessions_on_several_threads_do_not_disturb_each_other) {
 
 // What changes from call to call, such as free memory, must not make the text longer than its
 // measure.
-TEST_F(demo, a_report_has_the_size_that_was_told) {
+TEST_F(demo, a_report_has_the_size_that_was_returned) {
   bitnet_session* s = session();
   const auto size = [&] {
     uint64_t n = 0;

@@ -129,7 +129,7 @@ TEST_F(embeddings, depend_on_the_tokens_alone) {
   }
 }
 
-TEST_F(embeddings, pool_what_they_are_told_to) {
+TEST_F(embeddings, pool_as_the_options_say) {
   const tokens ids = many(40);
   const tokens first(ids.begin(), ids.begin() + 1);
   const vector alone = of(session(BITNET_POOLING_LAST), first);

@@ -170,15 +170,15 @@ class grammars : public testing::Test {
     return text(2).substr(text(1).size());
   }
 
-  struct told {
+  struct generated {
     bitnet_status status = BITNET_OK;
     std::string text;
     std::vector<bitnet_token> ids;
     bitnet_generation_result result{};
   };
-  told tell(bitnet_session* s, const std::string& grammar,
-            const std::string& prompt = "Once upon a time") {
-    told out;
+  generated generate(bitnet_session* s, const std::string& grammar,
+                     const std::string& prompt = "Once upon a time") {
+    generated out;
     out.ids.resize(300);
     out.result.struct_size = sizeof out.result;
     bitnet_generation g = generation_;
@@ -198,14 +198,14 @@ class grammars : public testing::Test {
     out.ids.resize(out.result.n_generated);
     return out;
   }
-  told tell_well(const std::string& grammar) {
-    told out = tell(session(), grammar);
+  generated generate_well(const std::string& grammar) {
+    generated out = generate(session(), grammar);
     EXPECT_EQ(out.status, BITNET_OK) << error_.message;
     return out;
   }
 
   std::string refusal(const std::string& grammar) {
-    EXPECT_NE(tell(session(), grammar).status, BITNET_OK) << grammar;
+    EXPECT_NE(generate(session(), grammar).status, BITNET_OK) << grammar;
     return error_.message;
   }
 
@@ -228,7 +228,7 @@ class grammars : public testing::Test {
 TEST_F(grammars, greedy_is_the_largest_logit_of_what_may_come) {
   for (const form& f : forms) {
     sampling_.temperature = 0;
-    const told got = tell_well(f.grammar);
+    const generated got = generate_well(f.grammar);
     // The same by hand: all logits, and every token of the vocabulary tried.
     bitnet_session* s = session();
     std::vector<bitnet_token> next = tokens("Once upon a time");
@@ -270,12 +270,12 @@ TEST_F(grammars, texts_keep_to_them_and_seeds_count) {
       sampling_.top_k = seed % 4 == 0 ? 0 : 40;
       sampling_.top_p = seed % 4 == 1 ? 1 : 0.95F;
       sampling_.repeat_penalty = seed % 5 == 0 ? 1.3F : 1;
-      const told one = tell_well(f.grammar);
+      const generated one = generate_well(f.grammar);
       ASSERT_NE(f.judge(one.text), verdict::no) << f.name << ": " << one.text;
       const bool ended = one.result.stop_reason == BITNET_STOP_EOS;
       ASSERT_EQ(one.result.stop_reason, ended ? BITNET_STOP_EOS : BITNET_STOP_LENGTH);
       ASSERT_TRUE(!ended || f.judge(one.text) == verdict::whole) << f.name << ": " << one.text;
-      EXPECT_EQ(tell_well(f.grammar).ids, one.ids) << "the same seed";
+      EXPECT_EQ(generate_well(f.grammar).ids, one.ids) << "the same seed";
       texts.push_back(one.text);
     }
     std::ranges::sort(texts);
@@ -292,8 +292,8 @@ TEST_F(grammars, the_largest_logits_are_enough) {
       sampling_.seed = seed;
       sampling_.temperature = seed == 0 ? 0 : 1.5F;
       sampling_.repeat_penalty = seed == 1 ? 1.3F : 1;
-      const told some = tell(session(), grammar);
-      const told all = tell(session(true), grammar);
+      const generated some = generate(session(), grammar);
+      const generated all = generate(session(true), grammar);
       ASSERT_EQ(some.status, BITNET_OK) << error_.message;
       EXPECT_EQ(some.ids, all.ids) << grammar << " seed " << seed << ": " << some.text;
     }
@@ -303,11 +303,11 @@ TEST_F(grammars, the_largest_logits_are_enough) {
 // The same session again, with the masks that it kept, with another grammar in between and none.
 TEST_F(grammars, sessions_keep_what_they_learnt_and_no_more) {
   for (const form& f : forms) {
-    const told want = tell_well(f.grammar);
+    const generated want = generate_well(f.grammar);
     bitnet_session* s = session();
     for (const char* grammar : {f.grammar, f.grammar, forms[0].grammar, "", f.grammar}) {
       ASSERT_EQ(bitnet_session_truncate(s, 0, &error_), BITNET_OK);
-      const told one = tell(s, grammar);
+      const generated one = generate(s, grammar);
       ASSERT_EQ(one.status, BITNET_OK) << error_.message;
       if (grammar == f.grammar) {
         EXPECT_EQ(one.ids, want.ids) << f.name;
@@ -318,7 +318,7 @@ TEST_F(grammars, sessions_keep_what_they_learnt_and_no_more) {
 
 TEST_F(grammars, the_backend_may_be_loaded_again_in_mid_text) {
   for (const uint32_t policy : {BITNET_RELOAD_MIGRATE, BITNET_RELOAD_RECOMPUTE}) {
-    const told want = tell_well(forms[0].grammar);
+    const generated want = generate_well(forms[0].grammar);
     int pieces = 0;
     at_text_ = [&] {
       if (++pieces != 2) return;
@@ -331,7 +331,7 @@ TEST_F(grammars, the_backend_may_be_loaded_again_in_mid_text) {
       EXPECT_EQ(bitnet_backend_reload(runtime_, "cpu", &options, &why), BITNET_OK) << why.message;
     };
     bitnet_session* s = session();
-    const told got = tell(s, forms[0].grammar);
+    const generated got = generate(s, forms[0].grammar);
     ASSERT_EQ(got.status, BITNET_OK) << error_.message;
     EXPECT_EQ(got.ids, want.ids);
     EXPECT_GT(pieces, 2);
@@ -341,23 +341,23 @@ TEST_F(grammars, the_backend_may_be_loaded_again_in_mid_text) {
 
 TEST_F(grammars, end_as_the_text_does) {
   // What may end it, ends it; nothing else may come.
-  const told yes = tell_well("root ::= \" yes\"");
+  const generated yes = generate_well("root ::= \" yes\"");
   EXPECT_EQ(yes.text, " yes");
   EXPECT_EQ(yes.result.stop_reason, BITNET_STOP_EOS);
   // A text that is whole, without tokens that end one.
   sampling_.ignore_eos = 1;
-  const told whole = tell_well("root ::= \" yes\"");
+  const generated whole = generate_well("root ::= \" yes\"");
   EXPECT_EQ(whole.text, " yes");
   EXPECT_EQ(whole.result.stop_reason, BITNET_STOP_GRAMMAR);
-  EXPECT_EQ(tell_well("root ::= \"\"").result.stop_reason, BITNET_STOP_GRAMMAR);
+  EXPECT_EQ(generate_well("root ::= \"\"").result.stop_reason, BITNET_STOP_GRAMMAR);
   sampling_.ignore_eos = 0;
-  EXPECT_EQ(tell_well("root ::= \"\"").text, "");
+  EXPECT_EQ(generate_well("root ::= \"\"").text, "");
   // A stop string still ends the text, in the middle of what the grammar asks for.
   const std::string stop = "cc";
   const bitnet_str stops[] = {{stop.data(), stop.size()}};
   generation_.stop_strings = stops;
   generation_.n_stop_strings = 1;
-  const told stopped = tell_well("root ::= \"aabbccdd\"");
+  const generated stopped = generate_well("root ::= \"aabbccdd\"");
   EXPECT_EQ(stopped.text, "aabb");
   EXPECT_EQ(stopped.result.stop_reason, BITNET_STOP_STRING);
   generation_.n_stop_strings = 0;
@@ -367,13 +367,13 @@ TEST_F(grammars, end_as_the_text_does) {
   generation_.stop_tokens = &dot;
   generation_.n_stop_tokens = 1;
   sampling_.ignore_eos = 1;
-  const told by_token = tell_well("root ::= \" yes\"");
+  const generated by_token = generate_well("root ::= \" yes\"");
   EXPECT_EQ(by_token.text, " yes");
   EXPECT_EQ(by_token.result.stop_reason, BITNET_STOP_TOKEN);
   generation_.n_stop_tokens = 0;
   // And as many tokens as were asked for.
   generation_.max_tokens = 3;
-  EXPECT_EQ(tell_well("root ::= [a-z ]*").result.stop_reason, BITNET_STOP_LENGTH);
+  EXPECT_EQ(generate_well("root ::= [a-z ]*").result.stop_reason, BITNET_STOP_LENGTH);
 }
 
 TEST_F(grammars, biases_count_among_what_may_come) {
@@ -385,15 +385,15 @@ TEST_F(grammars, biases_count_among_what_may_come) {
   sampling_.logit_bias = biases.data();
   sampling_.logit_bias_size = sizeof(bitnet_logit_bias);
   sampling_.n_logit_bias = static_cast<uint32_t>(biases.size());
-  EXPECT_EQ(tell_well("root ::= \"yes\" | \"no\"").text, "no");
+  EXPECT_EQ(generate_well("root ::= \"yes\" | \"no\"").text, "no");
   EXPECT_NE(refusal("root ::= \"yes\"").find("every one that a grammar allows"), std::string::npos);
   for (auto& b : biases) b.bias = 100;
-  EXPECT_EQ(tell_well("root ::= \"yes\" | \"no\"").text, "yes");
+  EXPECT_EQ(generate_well("root ::= \"yes\" | \"no\"").text, "yes");
 }
 
 TEST_F(grammars, are_checked_before_anything_is_evaluated) {
   bitnet_session* s = session();
-  EXPECT_EQ(tell(s, "root ::= \"a\"\nroot ::= \"b\"").status, BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(generate(s, "root ::= \"a\"\nroot ::= \"b\"").status, BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(std::string(error_.message).find("the grammar, line 2, column 1: the rule 'root' is"),
             0U)
       << error_.message;
@@ -420,7 +420,7 @@ TEST_F(grammars, are_checked_before_anything_is_evaluated) {
   EXPECT_EQ(bitnet_grammar_check({deep.data(), deep.size()}, nullptr), BITNET_UNSUPPORTED);
 }
 
-// The same form as a schema and as a grammar has the same tokens, and a session tells them apart.
+// The same form as a schema and as a grammar has the same tokens, and a session keeps them apart.
 TEST_F(grammars, json_schemas_are_followed_as_their_grammar_is) {
   const std::string schema =
       R"({"type":"object","properties":{"a":{"enum":[1,"x"]}},"required":["a"],
@@ -429,21 +429,21 @@ TEST_F(grammars, json_schemas_are_followed_as_their_grammar_is) {
   bitnet_session* s = session();
   for (uint32_t seed = 0; seed < 4; ++seed) {
     sampling_.seed = seed;
-    const told by_grammar = tell(s, same);
+    const generated by_grammar = generate(s, same);
     ASSERT_EQ(by_grammar.status, BITNET_OK) << error_.message;
     ASSERT_EQ(bitnet_session_truncate(s, 0, &error_), BITNET_OK);
     generation_.json_schema = {schema.data(), schema.size()};
-    const told by_schema = tell(s, "");
+    const generated by_schema = generate(s, "");
     ASSERT_EQ(by_schema.status, BITNET_OK) << error_.message;
     EXPECT_EQ(by_schema.text, by_grammar.text);
     EXPECT_EQ(by_schema.ids, by_grammar.ids);
     ASSERT_EQ(bitnet_session_truncate(s, 0, &error_), BITNET_OK);
-    EXPECT_EQ(tell(s, same).status, BITNET_INVALID_ARGUMENT) << "both";
+    EXPECT_EQ(generate(s, same).status, BITNET_INVALID_ARGUMENT) << "both";
     EXPECT_NE(std::string(error_.message).find("give one of them"), std::string::npos);
     generation_.json_schema = {nullptr, 0};
   }
   generation_.json_schema = {nullptr, 3};
-  EXPECT_EQ(tell(s, "").status, BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(generate(s, "").status, BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(bitnet_json_schema_check({schema.data(), schema.size()}, &error_), BITNET_OK);
   EXPECT_EQ(bitnet_json_schema_check({"{\"not\":{}}", 10}, &error_), BITNET_UNSUPPORTED);
   EXPECT_NE(std::string(error_.message).find("at #/not"), std::string::npos) << error_.message;
@@ -456,10 +456,10 @@ TEST_F(grammars, that_take_too_much_are_given_up) {
     text +=
         (i > 0 ? " | " : "") + std::string("[a-z] root \"") + std::string(1 + i % 5, 'b') + "\"";
   bitnet_session* s = session();
-  EXPECT_EQ(tell(s, text + " | \"x\"").status, BITNET_UNSUPPORTED) << error_.message;
+  EXPECT_EQ(generate(s, text + " | \"x\"").status, BITNET_UNSUPPORTED) << error_.message;
   EXPECT_NE(std::string(error_.message).find("make it say less at once"), std::string::npos)
       << error_.message;
-  EXPECT_EQ(tell(s, "root ::= \" yes\"", "").text, " yes") << "the session goes on";
+  EXPECT_EQ(generate(s, "root ::= \" yes\"", "").text, " yes") << "the session goes on";
 }
 
 }  // namespace

@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
                     open_case{"a newer one that asks for nothing new", room, 0, BITNET_OK, ""},
                     open_case{"a newer one that does", room, sizeof(bitnet_runtime_options) + 40,
                               BITNET_UNSUPPORTED, "use a newer library"},
-                    open_case{"nobody filled it", 0, 0, BITNET_INVALID_ARGUMENT, "_defaults"},
+                    open_case{"it was not filled", 0, 0, BITNET_INVALID_ARGUMENT, "_defaults"},
                     open_case{"what lay on the stack", 0xA5A5A5A5, 0, BITNET_INVALID_ARGUMENT,
                               "_defaults"}),
     [](const auto& one) {

@@ -132,7 +132,7 @@ TEST_F(scheduler, keeps_each_of_many_to_its_grammar) {
   EXPECT_EQ(read(a).at(0).tokens, alone(free));
 }
 
-TEST_F(scheduler, tells_log_probabilities) {
+TEST_F(scheduler, gives_log_probabilities) {
   ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
   wish w;
   w.prompt = prompt_of(10, 2);
@@ -332,7 +332,7 @@ TEST_F(scheduler, waits_for_a_slow_reader) {
   slow.max_tokens = 40;
   quick.prompt = prompt_of(6, 2);
   bitnet_request* const r = submit(slow);
-  EXPECT_EQ(read(submit(quick)).at(0).tokens, alone(quick));  // nobody else waits
+  EXPECT_EQ(read(submit(quick)).at(0).tokens, alone(quick));  // no other request waits
   EXPECT_EQ(read(r).at(0).tokens, alone(slow));
 }
 
@@ -352,7 +352,7 @@ TEST_F(scheduler, fails_a_request_whose_reader_has_gone) {
   EXPECT_EQ(got.tokens.size(), 2U);
 }
 
-TEST_F(scheduler, tells_an_event_loop) {
+TEST_F(scheduler, wakes_an_event_loop) {
   ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
   pollfd fd{bitnet_scheduler_descriptor(scheduler_), POLLIN, 0};
   EXPECT_EQ(poll(&fd, 1, 0), 0);
@@ -393,7 +393,7 @@ TEST_F(scheduler, tells_an_event_loop_that_watches_for_edges) {
   ASSERT_EQ(bitnet_scheduler_wait(scheduler_, 0, &ready, nullptr), BITNET_OK);
   EXPECT_EQ(ready, unread);
   while (report()["paused"] == 0) poll(nullptr, 0, 5);
-  EXPECT_EQ(epoll_wait(watch, &e, 1, 0), 0);  // of this one there is no more to tell
+  EXPECT_EQ(epoll_wait(watch, &e, 1, 0), 0);  // this one has no further events
   bitnet_request* const read = submit(quick);
   std::map<uint32_t, answer> got;
   while (got[0].end.kind == 0) {

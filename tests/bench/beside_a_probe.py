@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what a probe costs whoever computes beside it.
+"""Measures what a probe costs a program that computes beside it.
 
 Usage: tests/bench/beside_a_probe.py [--build DIR] [--model FILE] [--rounds N] [--tokens N]
                                      [--lowest SHARE]

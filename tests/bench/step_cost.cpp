@@ -126,7 +126,7 @@ void measure(const wanted& w) {
   std::vector<std::vector<double>> speeds(all.size()), ratios(all.size());
   for (uint32_t round = 0; round < w["--rounds"]; ++round) {
     for (std::size_t i = 0; i < all.size(); ++i) {
-      const std::size_t p = round % 2 == 0 ? i : all.size() - 1 - i;  // who goes first, in turn
+      const std::size_t p = round % 2 == 0 ? i : all.size() - 1 - i;  // each begins, in turn
       speeds[p].push_back(all[p]->tokens_per_second());
     }
     for (std::size_t p = 0; p < all.size(); ++p)

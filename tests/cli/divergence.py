@@ -23,7 +23,7 @@ def log_softmax(row):
 
 def divergences(case, devices, prompt, words=((), ()), **more):
     """Of each token of `prompt`: the Kullback-Leibler divergence of the second device's
-    distribution from the first's, which is the judge. `words`: what else each is told."""
+    distribution from the first's, which is the judge. `words`: further options of both."""
     rows = []
     for i, device in enumerate(devices):
         file = case.path(f"{device}-{i}.npy")

@@ -63,7 +63,7 @@ class: cpu
         self.addCleanup(process.kill)
         return process
 
-    def tell(self, process, line):
+    def send(self, process, line):
         process.stdin.write(line.encode() + b"\n")
         process.stdin.flush()
 

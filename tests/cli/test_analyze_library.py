@@ -182,7 +182,7 @@ class AnalyzeLibrary(support.Case):
                 form = report["format"]
                 self.assertEqual((form["machine"], form["bits"], form["byte_order"]), (machine, bits, order))
                 self.assertFalse(form["for_this_machine"])
-                self.assertNotIn("missing", report, "nobody looked")
+                self.assertNotIn("missing", report, "it was not looked for")
                 self.assertEqual([p["code"] for p in report["problems"]], ["BN-I-MACHINE"])
                 seen.add(title)
         if not seen:

@@ -1,4 +1,4 @@
-"""Whoever starts the program may have closed standard input, output and error."""
+"""The parent process may have closed standard input, output and error."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Model files that somebody cuts short while they are read: an error that names the file, no signal."""
+"""Model files that are cut short while they are read: an error that names the file, no signal."""
 
 import os
 import select
@@ -48,7 +48,7 @@ class Shrinking(support.Case):
 
     @needs_model
     def test_in_the_middle_of_a_conversion(self):
-        """A pipe that nobody reads holds it up until the file is cut."""
+        """A pipe without a reader holds it up until the file is cut."""
         pipe = self.path("pipe")
         os.mkfifo(pipe)
         run = self.start("quantize", self.model, pipe, "q8_0", "--force")

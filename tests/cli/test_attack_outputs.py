@@ -1,4 +1,4 @@
-"""What is written replaces nothing but a file that it was told to replace, and that only when whole."""
+"""Output replaces no file but the one that was named for it, and that only when the new one is whole."""
 
 import os
 import resource

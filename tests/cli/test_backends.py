@@ -63,7 +63,7 @@ class Request(support.Case):
             with self.subTest(why):
                 self.refused(2, "", "backends", "why", "--device", device)
 
-    def test_why_tells_each_loser(self):
+    def test_why_names_each_loser(self):
         got = self.why("--json", "--device", "none-such").json
         self.assertEqual(got["requested"], "none-such")
         self.assertEqual(got["requested_by"], "--device")
@@ -87,7 +87,7 @@ class Fakes(support.Case):
         self.refused(4, "computes nothing", "run", "-n", "1", "--allow-fake",
                      env={"BITNET_GPU_FAKE": "cuda"})
 
-    def test_who_does_not_listen(self):
+    def test_a_backend_that_ignores_signals(self):
         for env, words, why in (
                 ({"BITNET_GPU_FAKE": "cuda"}, (), "not allowed"),
                 ({"BITNET_GPU_FAKE": "none"}, ("--allow-fake",), "none"),
@@ -163,7 +163,7 @@ class Present(support.Case):
         text = self.ok("backends", "info", chosen).text
         self.assertIn(chosen, text)
         for device in got[0]["devices"]:
-            if device["class"] != "cpu":  # nothing tells what is free on others
+            if device["class"] != "cpu":  # no tool of the system reports what is free on others
                 self.assertNotIn("memory_free_bytes", device)
                 continue
             self.assertGreater(device["memory_free_bytes"], 0)
@@ -190,15 +190,15 @@ class Present(support.Case):
                 continue
             self.assertEqual(device["status"]["asked"], "probe")
             self.assertIn("age_s", device["status"])
-            self.assertGreater(len(device["status"]), 2, "what tells nothing is left out")
-        told = [d["status"] for d in got["devices"] if "status" in d]
+            self.assertGreater(len(device["status"]), 2, "unknown values are left out")
+        states = [d["status"] for d in got["devices"] if "status" in d]
         text = self.ok("backends", "info", chosen).text
-        self.assertEqual(text.count("status (reported by the probe, "), len(told))
+        self.assertEqual(text.count("status (reported by the probe, "), len(states))
         if chosen == "cpu":
-            self.assertEqual(len(told), 1)
-            self.assertLessEqual(told[0]["memory_free_bytes"], told[0]["memory_total_bytes"])
-            self.assertNotIn("utilisation_percent", told[0], "a load takes time to measure")
-            self.assertNotIn("pool_bytes", told[0])
+            self.assertEqual(len(states), 1)
+            self.assertLessEqual(states[0]["memory_free_bytes"], states[0]["memory_total_bytes"])
+            self.assertNotIn("utilisation_percent", states[0], "a load takes time to measure")
+            self.assertNotIn("pool_bytes", states[0])
 
     def test_fakes_have_no_free_memory(self):
         got = self.ok("backends", "--json", "--allow-fake", env={"BITNET_GPU_FAKE": "cuda"}).json

@@ -290,7 +290,7 @@ class Bench(support.Case):
         self.assertNotIn("median_decode_ts", row)
         self.assertNotIn("gbps", row)
         row, = self.rows("--parallel", "2", "-p", "64", "--shared-prefix", "64", "-n", "1", "--no-warmup", "-r", "1")
-        self.assertLessEqual(row["cached_tokens"], 64)  # nobody knew it before the first of them
+        self.assertLessEqual(row["cached_tokens"], 64)  # it was not known before the first of them
 
     def test_forms_of_many_requests(self):
         names = ("-npl", "2", "-npp", "8,9", "-ntg", "4", "-r", "1", "--ceiling-mb", "0")  # llama-batched-bench's

@@ -76,7 +76,7 @@ class Targets(support.Case):
         readable = os.access("/sys/class/powercap/intel-rapl:0/energy_uj", os.R_OK)
         self.assertEqual("energy_j" in row, readable)
 
-    def test_the_table_tells_of_the_machine(self):
+    def test_the_table_has_the_machine(self):
         text = self.ok("bench", *QUICK).text
         self.assertRegex(text, r"(?m)^machine: .* CPUs, .*kernel ")
         self.assertRegex(text, r"(?m)^load: \d+\.\d\d at the begin, .* was stolen, .* other processes$")

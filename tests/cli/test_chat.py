@@ -27,7 +27,7 @@ class Chat(support.Case):
         self.assertGreater(len(result.text), len(one))
 
     def held(self, *lines):
-        """Tokens in the context after these lines, as /stats tells them."""
+        """Tokens in the context after these lines, as /stats prints them."""
         line = self.chat(*lines, "/stats").stderr.split("context ")[1]
         return int(line.split()[0])
 
@@ -86,7 +86,7 @@ class Chat(support.Case):
         result = self.bitnet(*CHAT, stdin="\n".join(lines).encode())
         self.assertEqual(len(result.errors), 6, result)
         self.assertEqual(result.text, self.chat("Hello").text)
-        self.assertEqual(result.code, 1, "the last mistake decides, as nobody was there to see it")
+        self.assertEqual(result.code, 1, "the last mistake decides the exit code of a chat without a terminal")
 
     def test_leaving(self):
         for word in ("/bye", "/exit", "/quit"):
@@ -121,7 +121,7 @@ class Chat(support.Case):
         self.assertEqual(self.ok("run", "-cnv", *CHAT[1:], "-p", "Hello").text,
                          self.chat("Hello").text)
 
-    def test_thinking_is_told_from_answers(self):
+    def test_thinking_is_separated_from_answers(self):
         """A prompt that ends in <think> has opened the block; here the model never ends it."""
         words = ("run", "-n", "8", "--temp", "0", "--chat-template", "raw", "-p", "Once <think>\n")
         shown, hidden = self.ok(*words), self.ok(*words, "--reasoning", "hide")
@@ -198,7 +198,7 @@ class Chat(support.Case):
         self.refused(2, "tools[0].name: expected a name", "run", *words[:-1], wrong, "-p", "Hello")
 
     def test_tags_that_are_control_tokens(self):
-        """Such tokens have no text, but an answer whose tags nobody sees would be all thinking."""
+        """Such tokens have no text, but an answer without visible tags would be all thinking."""
         model = gguf_values.Model(support.demo_model())
         token = model.metadata["tokenizer.ggml.tokens"].index("\u0120grandmother")
         model.metadata["tokenizer.ggml.token_type"][token] = 3
@@ -226,7 +226,7 @@ class Chat(support.Case):
         try:
             while part := os.read(ours, 65536):
                 out += part
-        except OSError:  # Linux's way to say that nobody is there any more
+        except OSError:  # Linux's way to report that the other end is closed
             pass
         os.close(ours)
         self.assertEqual(done.wait(timeout=support.TIMEOUT_S), 0, out)

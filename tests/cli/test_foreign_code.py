@@ -1,4 +1,4 @@
-"""Code that nobody judged must not come in with a plugin, whatever its file says."""
+"""Code that was not judged must not be loaded with a plugin, whatever its file says."""
 
 import os
 import shutil

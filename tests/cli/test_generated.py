@@ -66,15 +66,15 @@ class Generated(support.Case):
         script = self.script("zsh")
         subprocess.run(["zsh", "-n", script], check=True)
         # _arguments itself needs a terminal; here it says what it was given.
-        told = subprocess.run(
+        answer = subprocess.run(
             ["zsh", "-fc", f"compdef() {{ :; }}; _describe() {{ print -l ${{(P)2}}; }}; "
              f"_arguments() {{ print -l -- $@; }}; source '{script}'; "
              "words=(bitnet run --); CURRENT=3; _bitnet"],
             capture_output=True, text=True, timeout=60)
-        self.assertEqual((told.returncode, told.stderr), (0, ""))
+        self.assertEqual((answer.returncode, answer.stderr), (0, ""))
         for flag in flags_of(self, "run"):
-            self.assertRegex(told.stdout, rf"(?m)\){flag}\[|^\*{flag}\[")
-        self.assertIn(":(auto always never)", told.stdout)
+            self.assertRegex(answer.stdout, rf"(?m)\){flag}\[|^\*{flag}\[")
+        self.assertIn(":(auto always never)", answer.stdout)
 
     def test_fish(self):
         if shutil.which("fish") is None:

@@ -1,4 +1,4 @@
-"""--grammar and --grammar-file of bitnet run and chat: texts that keep to them, and what is said of wrong ones."""
+"""--grammar and --grammar-file of bitnet run and chat: texts that keep to them, and the messages for wrong ones."""
 
 import json
 import os

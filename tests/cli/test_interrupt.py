@@ -57,7 +57,7 @@ class Interrupt(support.Case):
 
     def test_json_is_whole(self):
         process = self.start(*ENDLESS, "--json")
-        # Nothing tells from outside when it generates; whenever it is, the answer is whole or none.
+        # The test cannot see when the program generates; at any moment the answer is whole or none.
         time.sleep(3.0)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=support.TIMEOUT_S)
@@ -70,7 +70,7 @@ class Interrupt(support.Case):
 
     def test_second_leaves_at_once(self):
         process = self.start(*ENDLESS)
-        # Nobody reads on: the program ends up hanging in a write, where only the second one helps.
+        # The reader stops: the program ends up blocked in a write, where only the second one helps.
         fcntl.fcntl(process.stdout, F_SETPIPE_SZ, 4096)
         self.wait_until_stuck(process.stdout)
         process.send_signal(signal.SIGINT)

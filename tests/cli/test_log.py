@@ -133,7 +133,7 @@ class Log(support.Case):
             with self.subTest(why):
                 self.refused(code, message, "version", *words)
 
-    def test_lines_that_are_lost_are_told_once(self):
+    def test_lines_that_are_lost_are_reported_once(self):
         def small_files():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
             resource.setrlimit(resource.RLIMIT_FSIZE, (20, 20))

@@ -7,7 +7,7 @@ import unittest
 
 import support
 
-# Libraries of drivers, by how they begin, and what is no device of anybody's.
+# Libraries of drivers, by how they begin, and files that are no devices.
 VENDOR = re.compile(r"/lib(cuda|cudart|nvidia|nvrtc|cublas|amdhip64|hsa|rocm|OpenCL|ze_loader|ze_intel|"
                     r"vulkan|MoltenVK|webgpu|dawn|mkl|sycl)[^/]*\.so")
 PLAIN_DEVICES = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}

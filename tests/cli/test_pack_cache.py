@@ -11,7 +11,7 @@ N_VOCAB = 40000  # with rows of 256 enough for the copy of the head to be worth 
 
 
 def larger_model(path):
-    """The demo model with tokens nobody says: a head of 20 MB."""
+    """The demo model with tokens that no text has: a head of 20 MB."""
     model = gguf_values.Model(demo_model())
     more = N_VOCAB - len(model.metadata["tokenizer.ggml.tokens"])
     model.metadata["tokenizer.ggml.tokens"] += [f"[PAD{i}]" for i in range(more)]
@@ -65,7 +65,7 @@ class PackCache(support.Case):
             self.skipTest("the selected backend packs nothing")
         [kept] = self.files()
         first = os.stat(kept)
-        self.assertEqual(first.st_mode & 0o022, 0, "nobody else may write it")
+        self.assertEqual(first.st_mode & 0o022, 0, "no other user may write it")
         self.assertEqual(self.run_model()[0], wanted)
         self.assertEqual(os.stat(kept).st_ino, first.st_ino, "used, not written again")
 
@@ -100,7 +100,7 @@ class PackCache(support.Case):
         self.assertEqual((now.st_ino, now.st_size, now.st_mtime_ns),
                          (info.st_ino, info.st_size, info.st_mtime_ns))
         wanted, _ = self.run_model("--no-pack-cache")
-        self.assertNotEqual(wanted, before, "the weights of a token that was told are other ones")
+        self.assertNotEqual(wanted, before, "the weights of a generated token are other ones")
         self.assertEqual(self.run_model()[0], wanted)
         self.assertEqual(len(self.files()), 2)
         self.assertEqual(self.run_model()[0], wanted, "from what was kept")

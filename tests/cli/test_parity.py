@@ -17,7 +17,7 @@ CLAIMS = [
     (json.dumps(dict(REPORT, level=["gold"])), "no level", "a list in place of a word"),
     (json.dumps(dict(REPORT, suite_version="1.0.0")), "no suite version", "three numbers"),
     (json.dumps(dict(REPORT, suite_version="1" * 4000)), "no suite version", "endless digits"),
-    (json.dumps(dict(REPORT, backend="vulkan")), "another backend", "somebody else's report"),
+    (json.dumps(dict(REPORT, backend="vulkan")), "another backend", "a report of another backend"),
     (json.dumps([REPORT]), "no JSON object", "a list"),
     ("{", "no JSON object", "cut short"),
     ("", "no JSON object", "empty"),
@@ -109,7 +109,7 @@ class Claim(support.Case):
         self.assertRegex(self.ok(*info).text,
                          r"(?m)^  conformance +silver, suite 1\.0, self-reported$")
         os.remove(claim)
-        os.mkfifo(claim)  # nobody writes: it must not be waited for
+        os.mkfifo(claim)  # no writer: it must not be waited for
         self.assertIn("no regular file", self.ok(*info, "--json").json["backends"][0]["conformance"])
         shutil.rmtree(folder)
 

@@ -1,4 +1,4 @@
-"""Whose folders and settings decide which code runs: the user's for a user, nobody's else for root."""
+"""Whose folders and settings decide which code runs: the user's own for a user, and only root's for root."""
 
 import os
 import shutil
@@ -52,7 +52,7 @@ class Root(Places):
         self.assertEqual(found, {self.mine: "0 manifests"})
         self.assertEqual(errors, "")
 
-    def test_who_asks_for_one_of_the_user_is_told_the_flag(self):
+    def test_a_request_for_a_user_backend_names_the_flag(self):
         self.path("mine/60-sketch.yaml", "schema: 1\n")
         env = {"BITNET_BACKEND_PATH": self.mine}
         got = self.why("--device", "sketch", env=env).text
@@ -83,7 +83,7 @@ class Root(Places):
         self.assertEqual(result.json["detected"], [])
 
 
-@unittest.skipUnless(os.geteuid() == 0, "only root can become somebody else")
+@unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
 class Others(Places):
     def as_nobody(self, program, *words, env):
         done = subprocess.run([program, *words], capture_output=True, cwd="/",

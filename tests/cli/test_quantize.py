@@ -72,17 +72,17 @@ class Quantize(support.Case):
             self.assertIn(short, [t["type"] for t in report["tensors"]], type_)
 
     @needs_backend
-    def test_every_type_tells_the_same_story(self):
+    def test_every_type_generates_the_same_text(self):
         """All but q4_0, whose blocks reach from -8 to 7: of two values of one size it rounds one."""
-        tell = lambda model: self.ok("run", "-m", model, "-p", "Once upon a time", "-n", "100",  # noqa: E731
+        story = lambda model: self.ok("run", "-m", model, "-p", "Once upon a time", "-n", "100",  # noqa: E731
                                      "--temp", "0").text
-        wanted = tell(demo_model())
+        wanted = story(demo_model())
         for type_ in (*TERNARY, "f32", "f16", "bf16", "q8_0", "q6_k"):
             with self.subTest(type_):
-                self.assertEqual(tell(self.quantize(type_)[0]), wanted)
+                self.assertEqual(story(self.quantize(type_)[0]), wanted)
 
     @needs_backend
-    def test_types_with_groups_tell_the_same(self):
+    def test_types_with_groups_generate_the_same(self):
         """One scale, written for 256, 128 and 64 elements and read back as one."""
         path, _ = self.quantize("tq1_0")
         wanted = self.logits(path)
@@ -353,7 +353,7 @@ class Checkpoint(support.Case):
     def generated(self, model):
         return self.ok("run", "-m", model, "-p", "Once upon a time", "-n", "24", "--temp", "0").text
 
-    def test_every_kind_of_weights_tells_the_same_story(self):
+    def test_every_kind_of_weights_generates_the_same_text(self):
         wanted = self.generated(demo_model()) if support.report()["selected"] else None
         ids = self.ok("tokenize", "-m", demo_model(), "Tom said: it's 12345 o'clock!\n\n ok").text
         for kind in ("packed", "inverse", "master"):

@@ -188,7 +188,7 @@ class Written(Receipts):
         self.assertIn("valid", self.ok("verify-receipt", "b.json").text)
         self.assertEqual(self.bitnet("verify-receipt", "b.json", *self.signer).code, 1, "another one's key")
 
-    def test_nobody_may_sign(self):
+    def test_no_trusted_key_refuses_all_signatures(self):
         self.ok(*GREEDY, "--receipt", "a.json", "--receipt-key", "none")
         self.assertEqual(self.bitnet("verify-receipt", "a.json").code, 1)
         self.assertIn("not signed", self.ok("verify-receipt", "--path", "a.json", "--allow-unsigned").text)
@@ -244,7 +244,7 @@ class Judged(Receipts):
                 found = self.agreed(envelope_of(other))
                 self.assertIn(field, {f for level, _, f in found if level == "error"})
 
-    def test_both_judges_see_who_signed(self):
+    def test_both_judges_see_the_signing_key(self):
         good = self.receipt(*GREEDY)
         self.assertEqual(self.agreed(envelope_of(good, sign=False)), {("error", "signature", "signatures")})
         self.assertEqual(self.agreed(envelope_of(good, sign=False), "--allow-unsigned", allow_unsigned=True),

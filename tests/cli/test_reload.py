@@ -10,19 +10,19 @@ import support
 class Reload(reloading.Case):
     def test_backend_reload(self):
         chat = self.chat("--reload-policy", "migrate")
-        self.tell(chat, "Hello")
-        self.tell(chat, "/backend reload")
+        self.send(chat, "Hello")
+        self.send(chat, "/backend reload")
         self.await_words("cpu: nothing to do")
         self.install(reloading.rebuilt(self.plugin, 7))
-        self.tell(chat, "/backend reload cpu")
+        self.send(chat, "/backend reload cpu")
         self.await_words("cpu: reloaded, generation 2, build id 07000000", "1 session moves to it")
-        self.tell(chat, "Who are you?")
-        self.tell(chat, "/backend")
+        self.send(chat, "Who are you?")
+        self.send(chat, "/backend")
         self.await_words("cpu generation 2 active")
         self.install(b"hello")
-        self.tell(chat, "/backend reload")
+        self.send(chat, "/backend reload")
         self.await_words("nothing changed", "BN-I-FORMAT")
-        self.tell(chat, "/backend eject")
+        self.send(chat, "/backend eject")
         self.await_words("/backend eject is no command")
         out, _ = chat.communicate(b"/bye\n", timeout=reloading.PATIENCE_S)
         undisturbed = self.ok("chat", "-q", "-m", support.demo_model(), "-n", "8", "--temp", "0",
@@ -31,8 +31,8 @@ class Reload(reloading.Case):
 
     def test_watch(self):
         chat = self.chat("--watch", "--reload-policy", "recompute")
-        self.tell(chat, "Hello")
-        self.tell(chat, "/backend")
+        self.send(chat, "Hello")
+        self.send(chat, "/backend")
         self.await_words("cpu generation 1 active")  # the folders are watched before it reads
         self.install(reloading.rebuilt(self.plugin, 9))
         self.await_words("cpu: reloaded, generation 2, build id 09000000")
@@ -41,7 +41,7 @@ class Reload(reloading.Case):
         self.await_words("nothing changed")
         self.install(reloading.rebuilt(self.plugin, 10))
         self.await_words("build id 0a000000")
-        self.tell(chat, "Who are you?")
+        self.send(chat, "Who are you?")
         chat.communicate(b"/bye\n", timeout=reloading.PATIENCE_S)
         self.assertEqual(chat.returncode, 0)
 

@@ -190,7 +190,7 @@ class Run(support.Case):
         text = self.ok("run", "-p", PROMPT, "-n", "1", *GREEDY, "--verbose").stderr
         self.assertRegex(text, r"free memory: a context of \d+ tokens")
 
-    def test_verbose_tells_where_threads_and_weights_lie(self):
+    def test_verbose_prints_where_threads_and_weights_lie(self):
         cpus = sorted(os.sched_getaffinity(0))
         words = ("run", "-p", PROMPT, "-n", "1", *GREEDY, "--verbose", "-t", "2")
         self.assertRegex(self.ok(*words).stderr, r"threads: 2(, kept to NUMA nodes:| on CPUs) [0-9]")
@@ -204,10 +204,10 @@ class Run(support.Case):
             return  # the system counts none, and so nothing is said
         small = pages(self.ok(*words, "--device", "cpu", "--hugepages", "off").stderr)
         with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as file:
-            if "[madvise]" in file.read():  # nobody else in the process asks for any
+            if "[madvise]" in file.read():  # nothing else in the process asks for any
                 self.assertEqual(small[1], "0")
 
-    def test_a_wrong_setting_of_large_pages_is_told(self):
+    def test_a_wrong_setting_of_large_pages_is_reported(self):
         got = self.bitnet("run", "-p", PROMPT, "-n", "1", "--device", "cpu",
                           env={"BITNET_CPU_HUGEPAGES": "2MB"})
         self.assertEqual(got.code, 4, got)
@@ -226,7 +226,7 @@ class Run(support.Case):
         self.refused(5, "--kv-budget", "run", "-p", PROMPT, "--kv-budget", "1", "-c", "4096")
         self.refused(2, "--sliding-window", "run", "-p", PROMPT, "--keep", "4")
 
-    def test_what_the_library_refuses_is_told_with_flags(self):
+    def test_what_the_library_refuses_is_reported_with_flags(self):
         for code, part, words in (
                 (2, "give --sliding-window too", ("--keep", "4")),
                 (5, "use a larger --kv-budget", ("--kv-budget", "1", "-c", "4096")),

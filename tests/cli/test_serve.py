@@ -480,7 +480,7 @@ class Life(Serving):
 
 @needs_backend
 class Backends(Serving):
-    def test_what_runs_and_why_is_told(self):
+    def test_what_runs_and_why_is_reported(self):
         status, _, out = self.server.ask("GET", "/backends")
         self.assertEqual(status, 200, out)
         self.assertEqual(out["line"], self.server.lines[0].strip())

@@ -99,7 +99,7 @@ class Models(Serving):
         self.assert_error(503, "no_room_for_model", None, "/v1/completions", {"model": "first", "prompt": "a"},
                           "all models have 1 MiB together")
 
-    def test_are_told_by_their_errors(self):
+    def test_are_recognised_by_their_errors(self):
         self.serve()
         self.assert_error(404, "model_not_found", "model", "/v1/completions", {"model": "x\r\ny", "prompt": "a"},
                           "the models are 'broken', 'first', 'second'")

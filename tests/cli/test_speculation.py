@@ -1,4 +1,4 @@
-"""--spec-type and --model-draft of bitnet run: the same text, what became of the drafts, and what is said of wrong ones."""
+"""--spec-type and --model-draft of bitnet run: the same text, what became of the drafts, and the messages for wrong ones."""
 
 import json
 
@@ -9,17 +9,17 @@ PROMPT = "The fox ran. The fox ran. The fox ran. The fox"
 
 @support.needs_backend
 class Speculation(support.Case):
-    def told(self, *words):
+    def answer(self, *words):
         result = self.ok("run", "--json", "-p", PROMPT, "-n", "24", "-s", "5", *words)
         return json.loads(result.text)
 
     def test_a_text_is_the_same_with_drafts(self):
         for temperature in ("0", "1"):
-            plain = self.told("--temp", temperature)
+            plain = self.answer("--temp", temperature)
             self.assertNotIn("speculation", plain)
             for words in (["--spec-type", "ngram"], ["--spec-type", "auto", "--draft-max", "3"],
                           ["--spec-type", "ngram", "--spec-ngram-size-n", "1"]):
-                drafted = self.told("--temp", temperature, *words)
+                drafted = self.answer("--temp", temperature, *words)
                 self.assertEqual(drafted["tokens"], plain["tokens"], words)
                 about = drafted["speculation"]
                 self.assertEqual(about["type"], "ngram")

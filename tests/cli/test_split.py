@@ -15,9 +15,9 @@ class Split(support.Case):
                          part["weight_bytes"])
         for words in (("-ngl", "1"), ("-ngl", "all"), ("--gpu-layers", "0"), ("-ngl", "auto"), ("-sm", "none"),
                       ("-ts", "1")):
-            told = self.ok("run", "-p", "a fox", "-n", "8", "--temp", "0", "--json", "--device", "cpu", *words)
-            self.assertEqual((told.json["tokens"], told.json["parts"]), (whole["tokens"], [part]), words)
-            self.assertNotIn("layers:", told.stderr)
+            answer = self.ok("run", "-p", "a fox", "-n", "8", "--temp", "0", "--json", "--device", "cpu", *words)
+            self.assertEqual((answer.json["tokens"], answer.json["parts"]), (whole["tokens"], [part]), words)
+            self.assertNotIn("layers:", answer.stderr)
 
     def test_every_command_takes_them(self):
         for command in (("run", "-n", "1"), ("embed",), ("logits", "-o", self.path("rows.npy"))):

@@ -1,4 +1,4 @@
-"""--watch beside whoever replaces folders and links on the way, and beside files that never rest."""
+"""--watch while folders and links on the way are replaced, and while files keep changing."""
 
 import os
 import shutil
@@ -12,13 +12,13 @@ import support
 class Watch(reloading.Case):
     def watching(self):
         chat = self.chat("--watch", "--reload-policy", "recompute")
-        self.tell(chat, "Hello")
-        self.tell(chat, "/backend")
+        self.send(chat, "Hello")
+        self.send(chat, "/backend")
         self.await_words("cpu generation 1 active")  # the watch is on before it reads
         return chat
 
     def leave(self, chat):
-        self.tell(chat, "Who are you?")
+        self.send(chat, "Who are you?")
         chat.communicate(b"/bye\n", timeout=reloading.PATIENCE_S)
         self.assertEqual(chat.returncode, 0)
 

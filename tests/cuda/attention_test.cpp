@@ -1,6 +1,6 @@
 // Attention by tiles, in every size of a tile, with the context whole and in parts: near the exact
-// one, and the same bits whatever else is in the step. What no token sees are NaNs, and blocks that
-// nobody sees anything of are nowhere.
+// one, and the same bits whatever else is in the step. What no token sees are NaNs, and a block
+// that no token sees has no place in the pool.
 
 #include <algorithm>
 #include <cmath>
@@ -308,7 +308,7 @@ TEST_F(attention, windows) {
   check({"a layer's that leaves some of those kept", 64, 2, 2, f16, f16, 30, 120, 100}, mixed());
 }
 
-// Weights that are not numbers belong to who sees them.
+// NaN stays with the tokens that see it.
 TEST_F(attention, what_is_no_number_stays_where_it_is_seen) {
   const shape s{"infinite", 64, 4, 1, f16, f16};
   const step tokens = run_of(0, 40, 9);

@@ -142,7 +142,7 @@ class dense_rounded : public testing::Test {
     for (uint64_t i = 0; i < words.size(); ++i) {
       const uint64_t at = i - guard, t = at / whole_m, r = at % whole_m;
       const bool ours = i >= guard && t < of.tokens && r >= first_row && r < first_row + of.m;
-      EXPECT_TRUE(ours || words[i] == untouched) << "word " << i << " is nobody's";
+      EXPECT_TRUE(ours || words[i] == untouched) << "word " << i << " belongs to no row";
     }
     std::vector<float> y(words.size() - guard);
     std::memcpy(y.data(), words.data() + guard, y.size() * 4);
@@ -276,7 +276,7 @@ TEST_F(dense_rounded, a_row_has_the_same_bits_in_every_step) {
 }
 
 // Which kernel runs, and how many groups of it.
-TEST(dense_rounded_table, who_computes_how_many_tokens) {
+TEST(dense_rounded_table, kernel_for_each_number_of_tokens) {
   const struct {
     uint32_t format, m, most;
     const char* function;

@@ -57,8 +57,8 @@ class round {
   bitnet_status all(gpu::platform& platform, bool& right) {
     std::unique_ptr<gpu::device> device;
     if (bitnet_status s = platform.open(0, device, report_)) return s;
-    bitnet_device_status told{};
-    if (bitnet_status s = device->status(told, report_)) return s;
+    bitnet_device_status answer{};
+    if (bitnet_status s = device->status(answer, report_)) return s;
     std::unique_ptr<gpu::buffer> header, x, y, z;
     if (bitnet_status s = device->allocate(64, gpu::memory_place::host, header, report_)) return s;
     if (bitnet_status s = device->allocate(64, gpu::memory_place::device, x, report_)) return s;

@@ -1,4 +1,4 @@
-// What the management library tells goes on, and nothing else: what it does not know stays unknown.
+// Values of the management library are passed on unchanged; what it does not know stays unknown.
 
 #include "nvml.hpp"
 
@@ -10,7 +10,7 @@
 namespace bitnet::cuda::test {
 namespace {
 
-TEST(cuda_nvml, what_is_told_goes_on) {
+TEST(cuda_nvml, values_are_passed_on) {
   const auto library = nvml::open(BITNET_NVML, "ffff:00:00.0");
   ASSERT_NE(library, nullptr);
   bitnet_device_status out{};

@@ -32,7 +32,7 @@ class squares {
     error_.struct_size = sizeof error_;
     const auto log = [this](uint32_t level, const std::string& line) {
       EXPECT_EQ(level, BITNET_LOG_INFO) << line;
-      ++told;
+      ++reported;
       if (throws) throw std::runtime_error("the log is full");
     };
     platform_ = open_platform(usual_driver, log, message_, {.overlap = overlap, .checks = false});
@@ -85,7 +85,7 @@ class squares {
     return value;
   }
 
-  int told = 0;  // lines in the log
+  int reported = 0;  // lines in the log
   bool throws = false;
 
  private:
@@ -121,7 +121,7 @@ Call* of_stand_in(const char* name) {
   return reinterpret_cast<Call*>(dlsym(dlopen(usual_driver, RTLD_NOW | RTLD_NOLOAD), name));
 }
 
-// "programmatic/other edges: results; told", of two recordings, in a process with these settings.
+// "programmatic/other edges: results; reported", two recordings in a process with these settings.
 std::string said(const char* settings, bool overlap = true, bool timed = false) {
   return said_in_a_process(settings, [&] {
     squares one(overlap);
@@ -131,14 +131,14 @@ std::string said(const char* settings, bool overlap = true, bool timed = false) 
       const std::string result = one.result(*one.record(timed), x);
       out += std::to_string(edges(1)) + "/" + std::to_string(edges(0)) + ": " + result;
     }
-    return out + "told " + std::to_string(one.told);
+    return out + "reported " + std::to_string(one.reported);
   });
 }
 
 // Kernel to kernel: 1 to 2, and 2 to 1. The header's copy to the first, the last to the copy and
 // the copy to what is behind it stay plain.
-constexpr const char* beside = "4/3: 1 1 1 4/3: 65536 16 16 told 0";
-constexpr const char* one_by_one = "0/7: 1 1 1 0/7: 65536 16 16 told 0";
+constexpr const char* beside = "4/3: 1 1 1 4/3: 65536 16 16 reported 0";
+constexpr const char* one_by_one = "0/7: 1 1 1 0/7: 65536 16 16 reported 0";
 
 TEST(cuda_overlap, is_between_kernels_only) {
   EXPECT_EQ(said("arch=90"), beside);
@@ -156,13 +156,13 @@ TEST(cuda_overlap, is_left_out_where_it_is_not_wanted) {
 }
 // Seven nodes and their events in one row, in which nothing runs beside anything.
 TEST(cuda_overlap, is_left_out_where_commands_are_timed) {
-  EXPECT_EQ(said("arch=90", true, true), "0/13: 1 1 1 0/13: 65536 16 16 told 0");
+  EXPECT_EQ(said("arch=90", true, true), "0/13: 1 1 1 0/13: 65536 16 16 reported 0");
 }
 TEST(cuda_overlap, is_tried_once_where_the_driver_refuses) {
-  const std::string told = std::string(one_by_one, strlen(one_by_one) - 1) + "1";
+  const std::string reported = std::string(one_by_one, strlen(one_by_one) - 1) + "1";
   for (const char* refusal :
        {"beside=801", "beside=1", "ready=801", "ready=1", "launch=801", "launch=1"})
-    EXPECT_EQ(said(refusal), told) << refusal;
+    EXPECT_EQ(said(refusal), reported) << refusal;
 }
 // Each is made once more when it is launched first, and what it was made of is not needed again.
 TEST(cuda_overlap, recordings_that_were_made_before_a_launch_is_refused) {
@@ -172,9 +172,9 @@ TEST(cuda_overlap, recordings_that_were_made_before_a_launch_is_refused) {
     one.forget();
     std::string said;
     for (const float x : {1.0f, 2.0f}) said += one.result(*first, x) + one.result(*second, x);
-    return said + "told " + std::to_string(one.told);
+    return said + "reported " + std::to_string(one.reported);
   });
-  EXPECT_EQ(out, "1 1 1 1 1 1 65536 16 16 65536 16 16 told 1");
+  EXPECT_EQ(out, "1 1 1 1 1 1 65536 16 16 65536 16 16 reported 1");
 }
 // A step that could not be launched leaves a queue and a recording that work.
 TEST(cuda_overlap, what_fails_while_a_graph_is_made_once_more) {

@@ -191,7 +191,7 @@ TEST(cuda_platform, uploads_by_pieces) {
   EXPECT_EQ(uploads("", {small + 4, 2 * piece - 4, 2 * piece, 2 * piece + 4}), "5 6 6 8 ");
   EXPECT_EQ(uploads("", {7 * piece + 8, 3 * piece, 7 * piece + 8}), "19 8 18 ");
 }
-// Or as they are, which is told once.
+// Or as they are, which is reported once.
 TEST(cuda_platform, uploads_without_memory_that_stays_in_place) {
   for (const char* settings : {"pinned=2", "pinned=801"}) {
     const std::string out = uploads(settings, {small, 2 * piece, 7 * piece + 8});

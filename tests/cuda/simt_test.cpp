@@ -203,7 +203,7 @@ void copy_and_look(const void* argument) {
   w.late[threadIdx.x] = memory[63 - threadIdx.x].y;
 }
 
-// Who does not wait reads what was there before: it is not known when a copy arrives.
+// A read before the wait finds the old bytes: it is not known when a copy arrives.
 TEST(simt, copies_arrive_when_they_are_waited_for) {
   copied w{};
   for (uint32_t i = 0; i < 64; ++i) w.from[i] = {0, i + 7, 0, 0};
@@ -228,7 +228,7 @@ void look_around_a_wait(const void* argument) {
   w.behind[blockIdx.x][threadIdx.x] = w.memory;
 }
 
-// Who looks before it waits sees memory without what the grid does that it begins beside.
+// A grid that begins beside another sees that one's writes only after its wait.
 TEST(simt, a_grid_begins_before_others_are_through) {
   begun w{};
   early second(look_around_a_wait, &w, {{2, 1, 1}, 64, 0});
@@ -255,7 +255,7 @@ void two_barriers(const void*) {
     __syncthreads();
 }
 
-TEST(simt_death, who_does_not_come_to_a_barrier_is_missed) {
+TEST(simt_death, a_thread_that_misses_a_barrier_is_reported) {
   EXPECT_DEATH(missed([](const void*) {
                  if (threadIdx.x != 40) __syncthreads();
                }),
@@ -263,7 +263,7 @@ TEST(simt_death, who_does_not_come_to_a_barrier_is_missed) {
   EXPECT_DEATH(missed(two_barriers), "different barriers");
 }
 
-TEST(simt_death, who_must_wait_for_grids_does_so_first) {
+TEST(simt_death, a_wait_for_grids_comes_first) {
   const auto strict = [](kernel what) { run(what, nullptr, {{1, 1, 1}, 64, 0, true, "some"}); };
   EXPECT_DEATH(strict([](const void*) {
                  if (threadIdx.x != 7) wait_for_grids();
@@ -281,7 +281,7 @@ TEST(simt_death, who_must_wait_for_grids_does_so_first) {
                "let others begin that did not wait");
 }
 
-TEST(simt_death, who_does_not_come_to_an_exchange_is_missed) {
+TEST(simt_death, a_lane_that_misses_an_exchange_is_reported) {
   EXPECT_DEATH(missed([](const void*) {
                  if (threadIdx.x != 5) __shfl_sync(0xffffffffu, 1, 0);
                }),

@@ -254,7 +254,7 @@ TEST_F(ternary, prompts_by_warp_groups) {
 }
 
 // What stands in for forms that a device does without.
-TEST(ternary_table, who_stands_in) {
+TEST(ternary_table, kernel_that_stands_in) {
   const struct {
     shape of;
     uint32_t tokens;
@@ -289,7 +289,7 @@ TEST(ternary_table, who_stands_in) {
 }
 
 // Which kernel runs, and how many groups of it.
-TEST(ternary_table, who_computes_how_many_tokens) {
+TEST(ternary_table, kernel_for_each_number_of_tokens) {
   const struct {
     const char* why;
     shape of;

@@ -22,7 +22,7 @@ class Ranges(support.Case):
         env = {"BITNET_TEST_RANGES": self.file, "NVTX_INJECTION64_PATH": library, **more}
         return self.ok("run", "--device", "cuda", "--temp", "0", "-n", str(n), "--json", "-p", PROMPT, env=env)
 
-    def told(self):
+    def log_lines(self):
         """(process, thread, words) of each line."""
         if not os.path.exists(self.file):
             return []
@@ -32,7 +32,7 @@ class Ranges(support.Case):
     def paths(self):
         """Each range with those around it, checking that what was begun last ends first."""
         open_now, found = {}, []
-        for process, thread, words in self.told():
+        for process, thread, words in self.log_lines():
             around = open_now.setdefault((process, thread), [])
             if words.startswith("begin "):
                 around.append(words.removeprefix("begin "))
@@ -61,18 +61,18 @@ class Ranges(support.Case):
         self.assertEqual(inner.count(("submit, largest logits",)), 4)
         self.assertEqual(outer.count("wait"), 4)
 
-    def test_one_process_attaches_and_tells_the_same(self):
+    def test_one_process_attaches_and_generates_the_same(self):
         with_tool, without = self.run_with(PROFILER).json, self.run_with(None).json
         self.assertEqual(with_tool["tokens"], without["tokens"])
-        attached = [line for line in self.told() if line[2] == "attached"]
+        attached = [line for line in self.log_lines() if line[2] == "attached"]
         self.assertEqual(len(attached), 1, "not the child that probes, and once")
-        self.assertEqual(len({line[0] for line in self.told()}), 1)
+        self.assertEqual(len({line[0] for line in self.log_lines()}), 1)
 
-    def test_without_the_variable_nothing_is_told(self):
+    def test_without_the_variable_nothing_is_noted(self):
         for library in (None, ""):
             with self.subTest(library):
                 self.assertNotIn("NVTX", self.run_with(library).stderr)
-                self.assertEqual(self.told(), [])
+                self.assertEqual(self.log_lines(), [])
 
     def test_a_library_that_is_no_tool_is_said(self):
         for library, mode in ((self.path("absent.so"), ""), ("libm.so.6", ""), (self.path("text.so", "no library"), ""),
@@ -80,7 +80,7 @@ class Ranges(support.Case):
             with self.subTest(library=library, mode=mode):
                 result = self.run_with(library, n=1, BITNET_TEST_PROFILER=mode)
                 self.assertIn(f"NVTX_INJECTION64_PATH is '{library}', and no tool came from there", result.stderr)
-                self.assertEqual([line for line in self.told() if line[2] != "attached"], [])
+                self.assertEqual([line for line in self.log_lines() if line[2] != "attached"], [])
 
 
 if __name__ == "__main__":

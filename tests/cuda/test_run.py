@@ -70,9 +70,9 @@ class Cuda(support.Case):
         for setting, without in (("", 0), ("processors=132", 0), ("wrong_groups=1", 2), ("lost_boxes=1", 2),
                                  ("wrong=linear_ternary_wide", 1)):
             with self.subTest(setting):
-                told = self.ok(*words, env={"BITNET_STAND_IN": setting})
-                self.assertEqual(told.json["tokens"], by_tiles)
-                self.assertEqual(told.stderr.count("has other bits"), without, told.stderr)
+                answer = self.ok(*words, env={"BITNET_STAND_IN": setting})
+                self.assertEqual(answer.json["tokens"], by_tiles)
+                self.assertEqual(answer.stderr.count("has other bits"), without, answer.stderr)
 
     def test_warp_groups_that_are_none_are_refused(self):
         result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"BITNET_CUDA_WARP_GROUPS": "yes"})
@@ -87,7 +87,7 @@ class Cuda(support.Case):
         """A longer context could be, so that parts of it go to groups of their own, which one more kernel merges."""
         whole, cut = (self.run_on("cuda", PROMPTS[0], "-c", context) for context in ("256", "1024"))
         self.assertEqual(cut["tokens"], whole["tokens"])
-        calls = [{k["id"]: k["calls"] for k in told["kernels"]}["attn_paged.cuda"] for told in (whole, cut)]
+        calls = [{k["id"]: k["calls"] for k in answer["kernels"]}["attn_paged.cuda"] for answer in (whole, cut)]
         self.assertEqual(calls[1], 2 * calls[0])
 
     def test_probabilities_are_those_of_cpu(self):
@@ -108,37 +108,37 @@ class Cuda(support.Case):
         plain, permitted = (self.run_on("cuda", PROMPTS[0], "--head", "full", *words)
                             for words in ((), ("--precision", "f16")))
         self.assertEqual(permitted["tokens"], plain["tokens"])
-        for told in (plain, permitted):
-            self.assertEqual([k for k in told["kernels"] if "precision" in k], [])
+        for answer in (plain, permitted):
+            self.assertEqual([k for k in answer["kernels"] if "precision" in k], [])
 
     @staticmethod
     def stand_in(settings):
         return {"BITNET_STAND_IN": ",".join(f"{k}={v}" for k, v in settings.items())} if settings else {}
 
     def cut(self, *words, device="cuda", n=8, **settings):
-        """The line of layers, warnings, and the tokens told."""
-        told = self.bitnet("run", "--device", device, "--temp", "0", "-n", str(n), "--json", "-p", PROMPTS[0],
+        """The line of layers, warnings, and the JSON answer."""
+        answer = self.bitnet("run", "--device", device, "--temp", "0", "-n", str(n), "--json", "-p", PROMPTS[0],
                            *words, env=self.stand_in(settings))
-        self.assertEqual(told.code, 0, told.stderr)
-        lines = [line for line in told.stderr.splitlines() if line.startswith("layers: ")]
+        self.assertEqual(answer.code, 0, answer.stderr)
+        lines = [line for line in answer.stderr.splitlines() if line.startswith("layers: ")]
         self.assertLessEqual(len(lines), 1)
-        return lines[0].removeprefix("layers: ") if lines else "", told.stderr, told.json
+        return lines[0].removeprefix("layers: ") if lines else "", answer.stderr, answer.json
 
-    def test_cut_anywhere_it_tells_the_same(self):
+    def test_cut_anywhere_it_generates_the_same(self):
         whole = self.run_on("cpu", PROMPTS[0], n=8)
         layers = whole["parts"][0]["layers"]["count"]
         for n in range(1, layers + 1):
             with self.subTest(n):
-                line, _, told = self.cut("-ngl", str(n))
+                line, _, answer = self.cut("-ngl", str(n))
                 self.assertTrue(line.endswith(" and head on cuda:0"), line)
                 self.assertTrue(line.startswith("embedding"), line)
-                self.assertEqual(told["tokens"], whole["tokens"])
-                self.assertEqual([p["device"] for p in told["parts"]], ["cpu:0", "cuda:0"])
-                ids = {kernel["id"].endswith(".cuda") for kernel in told["kernels"]}
+                self.assertEqual(answer["tokens"], whole["tokens"])
+                self.assertEqual([p["device"] for p in answer["parts"]], ["cpu:0", "cuda:0"])
+                ids = {kernel["id"].endswith(".cuda") for kernel in answer["kernels"]}
                 self.assertEqual(ids, {True, False} if n < layers else ids, "both have computed")
         for n in ("all", str(layers + 1), "999"):
-            line, _, told = self.cut("-ngl", n)
-            self.assertEqual((line, told["tokens"]), ("", whole["tokens"]))
+            line, _, answer = self.cut("-ngl", n)
+            self.assertEqual((line, answer["tokens"]), ("", whole["tokens"]))
 
     def test_shares_without_a_device_are_refused(self):
         result = self.bitnet("run", "--device", "cuda", "-ts", "1,1", "-p", "a")
@@ -152,10 +152,10 @@ class Cuda(support.Case):
         seen = []
         for memory in range(1, 6):  # MiB
             with self.subTest(memory):
-                line, stderr, told = self.cut("--allow-fallback", *room, memory=memory)
-                self.assertEqual(told["tokens"], whole["tokens"])
-                devices = [p["device"] for p in told["parts"]]
-                seen.append((told["parts"][-1]["layers"]["count"] if "cuda:0" in devices else 0, len(devices)))
+                line, stderr, answer = self.cut("--allow-fallback", *room, memory=memory)
+                self.assertEqual(answer["tokens"], whole["tokens"])
+                devices = [p["device"] for p in answer["parts"]]
+                seen.append((answer["parts"][-1]["layers"]["count"] if "cuda:0" in devices else 0, len(devices)))
                 if len(devices) == 1:
                     continue
                 needs, free, lacks = (int(n) for n in re.search(

@@ -183,7 +183,7 @@ TEST(warp_groups, products_of_the_least_numbers_are_right) {
   for (const int sum : c) ASSERT_EQ(sum, 7 + 16384 * static_cast<int>(depth));
 }
 
-// One box, and what is in memory before and after somebody waits.
+// One box, and what is in memory before and after a wait.
 struct boxed {
   tensor_map map;
   uint32_t x, y, bytes;
@@ -382,7 +382,7 @@ TEST(warp_groups_death, boxes_lie_where_they_may) {
   EXPECT_DEATH(copy(64, 128, 0, 0), "not as long as its swizzle");
   EXPECT_DEATH(copy(128, 0, 0, 1920), "over a barrier|not in memory");
   boxed without{};
-  EXPECT_DEATH(run_box(without), "nobody encoded");
+  EXPECT_DEATH(run_box(without), "was not encoded");
 }
 
 void write_behind_a_box(const void* argument) {
@@ -398,7 +398,7 @@ void write_behind_a_box(const void* argument) {
   memory[17] = 1;
   wait_for_phase(b, 0);
 }
-TEST(warp_groups_death, nobody_writes_where_a_box_arrives) {
+TEST(warp_groups_death, no_write_where_a_box_arrives) {
   const std::vector<int8_t> from(size_t{128} * 8);
   boxed w{encoded(from.data(), 128, 8, 128, 128, 8, 0), 0, 0, 1024, 0, {}, {}};
   const auto write = [&] { run(write_behind_a_box, &w, {{1, 1, 1}, 32, 1024 + 2048 + 8}); };
@@ -459,7 +459,7 @@ TEST(warp_groups_death, other_devices_have_none_of_it) {
           "but on sm_90");
 }
 
-TEST(warp_groups_death, who_must_wait_for_grids_does_so_first) {
+TEST(warp_groups_death, a_wait_for_grids_comes_first) {
   const auto strict = [](kernel what) { run(what, nullptr, {{1, 1, 1}, 32, 64, true, "some"}); };
   EXPECT_DEATH(strict([](const void*) { begin_barrier(a_barrier(), 1); }),
                "begin barriers that did not wait");

@@ -103,7 +103,7 @@ class Facts(unittest.TestCase):
         known = read | variables_of_options() | variables_of_plugins()
         if not (ROOT / READS_ITSELF).is_file() or '"NVTX_INJECTION64_PATH"' in text(READS_ITSELF):
             known.add("NVTX_INJECTION64_PATH")
-        # Of backends that somebody took out of the tree.
+        # Of backends that were taken out of the tree.
         known |= {name for name in on_page if (plugin := re.match(r"BITNET_(CPU|CUDA|OPENCL|VULKAN|WEBGPU)_", name))
                   and not (ROOT / "plugins" / plugin[1].lower()).is_dir()}
         self.assertEqual(on_page - known, set(), "on the page, and read nowhere")

@@ -1,4 +1,4 @@
-"""An installation for another architecture finds, probes and selects its backend, and tells the README's story."""
+"""An installation for another architecture finds, probes and selects its backend, and generates the README's story."""
 
 import os
 import pathlib

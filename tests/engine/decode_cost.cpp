@@ -1,5 +1,5 @@
-// Generates N tokens and prints how many times memory was allocated on the way, by anybody in this
-// process: the library, the backend, the C++ library. For those who trace its system calls, a
+// Generates N tokens and prints how many times memory was allocated on the way, in the whole
+// process: by the library, the backend, the C++ library. For a trace of its system calls, a
 // "decode_cost: begin" and "decode_cost: end" are written to no descriptor before and after.
 //
 //   decode_cost MODEL N TEMPERATURE

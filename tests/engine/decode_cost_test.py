@@ -81,7 +81,7 @@ class DecodeCost(unittest.TestCase):
     def test_system_calls(self):
         (one, one_watching), (two, two_watching) = calls(N, 0), calls(2 * N, 0)
         more, watching = difference(one, two), difference(one_watching, two_watching)
-        print(f"{N} more tokens made these calls more: {more}, who watches children: {watching}")
+        print(f"{N} more tokens made these calls more: {more}, where children are watched: {watching}")
         more.pop("futex", None)  # of workers that sleep: strace makes them late
         # The signals that a step leaves blocked are read before it and after it (kept_state.hpp).
         self.assertLessEqual(more.pop("rt_sigprocmask", 0), 2 * N)

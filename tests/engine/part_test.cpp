@@ -67,10 +67,10 @@ TEST_F(parts, give_a_device_all_bytes_of_their_section_once) {
       EXPECT_FALSE(std::exchange(got[i].sealed, true)) << "once";
       return seals.sound(w, i, err);
     });
-    uint64_t told = 0, total = 0;
+    uint64_t reported = 0, total = 0;
     need(load_part(*p, [&](uint64_t done, uint64_t of) {
-      EXPECT_GE(done, told) << "progress does not go back";
-      told = done;
+      EXPECT_GE(done, reported) << "progress does not go back";
+      reported = done;
       total = of;
       return true;
     }));
@@ -82,7 +82,7 @@ TEST_F(parts, give_a_device_all_bytes_of_their_section_once) {
       EXPECT_TRUE(one.sealed);
       bytes += described[i].data_bytes;
     }
-    EXPECT_EQ(told, bytes);
+    EXPECT_EQ(reported, bytes);
     EXPECT_EQ(total, bytes);
     EXPECT_EQ(p->weight_bytes(), bytes);
     EXPECT_EQ(p->has().all(), bytes);
@@ -107,7 +107,7 @@ TEST_F(parts, have_graphs_of_their_own_weights) {
   EXPECT_EQ(*read.rbegin(), read.size() - 1) << "numbered without gaps";
 }
 
-TEST_F(parts, stop_where_they_are_told_to) {
+TEST_F(parts, stop_where_the_callback_stops_them) {
   const auto p = open_part();
   int n = 0;
   const auto stopped = load_part(*p, [&](uint64_t, uint64_t) { return ++n < 4; });
@@ -187,7 +187,7 @@ TEST_F(parts, need_what_the_device_estimates) {
   EXPECT_EQ(asked, nullptr);
 }
 
-TEST_F(parts, have_the_room_that_the_device_tells_or_its_size) {
+TEST_F(parts, have_the_room_that_the_device_reports_or_its_size) {
   cpu_.device.device_class = BITNET_DEVICE_GPU;
   struct row {
     uint64_t size;
@@ -202,7 +202,7 @@ TEST_F(parts, have_the_room_that_the_device_tells_or_its_size) {
         row{5000, BITNET_STATUS_MEMORY, 9000, 5000, "no more than its size"},
         row{0, BITNET_STATUS_MEMORY, 3000, 3000, "what is free of no size"}}) {
     cpu_.device.memory_total_bytes = r.size;
-    const patched<&bitnet_backend_v0::device_status> tells(
+    const patched<&bitnet_backend_v0::device_status> answers(
         *cpu_.backend, [&](auto*, auto* out, auto*) {
           out->known = r.known;
           out->memory_total_bytes = r.known == 0 ? 0 : 10000;

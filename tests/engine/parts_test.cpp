@@ -185,7 +185,7 @@ class fitting : public parts {
   }
   void has(uint64_t bytes) { gpu_.device.memory_total_bytes = bytes; }
   result<engine::placement> split_as(engine::split_options how) {
-    told_.clear();
+    log_.clear();
     how.planned = wanted();
     return engine::split(gpu_, *model_, how, {}, false, keeper_);
   }
@@ -209,7 +209,7 @@ class fitting : public parts {
   }
 
   select::choice gpu_;
-  std::string told_;
+  std::string log_;
   engine::split_keeper keeper_{
       .host = [this]() -> result<select::choice> { return cpu_; },
       .of_backend = [this](uint32_t i) -> result<select::choice> {
@@ -217,7 +217,7 @@ class fitting : public parts {
         select::choice c = gpu_;
         return c;
       },
-      .log = [this](uint32_t, const std::string& text) { told_ += text + "\n"; }};
+      .log = [this](uint32_t, const std::string& text) { log_ += text + "\n"; }};
 };
 
 TEST_F(fitting, auto_takes_as_many_layers_as_there_is_room_for) {
@@ -228,7 +228,7 @@ TEST_F(fitting, auto_takes_as_many_layers_as_there_is_room_for) {
   EXPECT_LT(needed[2], needed[3]);
   has(needed[n_layers() + 1]);
   EXPECT_EQ(layers_of(need(split_as({}))), "0-4");
-  EXPECT_EQ(told_, "") << "nothing is said of what fits";
+  EXPECT_EQ(log_, "") << "nothing is said of what fits";
   for (uint32_t n = n_layers(); n > 0; --n) {
     if (needed[n] == needed[n + 1]) continue;  // one more has room, too
     for (const uint64_t room : {needed[n], needed[n + 1] - 1}) {
@@ -237,10 +237,10 @@ TEST_F(fitting, auto_takes_as_many_layers_as_there_is_room_for) {
       EXPECT_EQ(layers_of(where), fmt::format("0-{} {}-4", n_layers() - n, n_layers() - n));
       EXPECT_EQ(where.main, 1U);
       const uint64_t lacks = needed[n_layers() + 1] - room;
-      EXPECT_NE(told_.find(fmt::format("needs {} bytes", needed[n_layers() + 1])), told_.npos);
-      EXPECT_NE(told_.find(fmt::format("{} are missing; so {} of 4 layers are there", lacks, n)),
-                told_.npos)
-          << told_;
+      EXPECT_NE(log_.find(fmt::format("needs {} bytes", needed[n_layers() + 1])), log_.npos);
+      EXPECT_NE(log_.find(fmt::format("{} are missing; so {} of 4 layers are there", lacks, n)),
+                log_.npos)
+          << log_;
     }
   }
   has(needed[1] - 1);
@@ -253,7 +253,7 @@ TEST_F(fitting, auto_takes_as_many_layers_as_there_is_room_for) {
       << none.error().message;
   keeper_.may_leave = true;
   EXPECT_EQ(layers_of(need(split_as({}))), "0-4");
-  EXPECT_NE(told_.find("not one layer fits"), told_.npos) << told_;
+  EXPECT_NE(log_.find("not one layer fits"), log_.npos) << log_;
 }
 
 TEST_F(fitting, what_was_asked_for_and_does_not_fit_is_refused_with_the_bytes) {
@@ -282,7 +282,7 @@ TEST_F(fitting, what_was_asked_for_and_does_not_fit_is_refused_with_the_bytes) {
 }
 
 TEST_F(fitting, a_number_of_layers_is_taken_at_its_word) {
-  has(0);  // not told
+  has(0);  // not reported
   const std::pair<uint32_t, const char*> rows[] = {{0, "0-4"},     {1, "0-3 3-4"}, {3, "0-1 1-4"},
                                                    {4, "0-0 0-4"}, {5, "0-4"},     {99, "0-4"}};
   for (const auto& [n, layers] : rows)
@@ -292,7 +292,7 @@ TEST_F(fitting, a_number_of_layers_is_taken_at_its_word) {
   EXPECT_FALSE(split_as({.n_layers = 0}));
   keeper_.host = [this]() -> result<select::choice> { return gpu_; };
   EXPECT_EQ(layers_of(need(split_as({.n_layers = 2}))), "0-4") << "one device is not cut";
-  EXPECT_NE(told_.find("cuts nothing"), told_.npos) << told_;
+  EXPECT_NE(log_.find("cuts nothing"), log_.npos) << log_;
   keeper_.host = []() -> result<select::choice> { return fail(BITNET_UNAVAILABLE, "no cpu"); };
   EXPECT_FALSE(split_as({.n_layers = 2}));
 }

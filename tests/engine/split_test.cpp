@@ -1,5 +1,5 @@
 // One model on two devices: the first layers on one, the rest on the other, the hidden state handed
-// over through ports. Cut at any layer it tells the same story as either device alone.
+// over through ports. Cut at any layer it generates the same text as either device alone.
 
 #include <gtest/gtest.h>
 
@@ -234,7 +234,7 @@ class split : public testing::Test {
   std::shared_ptr<plugin::backend> cpu_, gpu_;
 };
 
-TEST_F(split, tells_what_either_device_tells_alone) {
+TEST_F(split, generates_what_either_device_generates_alone) {
   const compute::device cpu = open(*cpu_), gpu = open(*gpu_);
   const std::size_t all = graph_.ops.size();
   part on_cpu(cpu, *model_, graph_, 0, all), on_gpu(gpu, *model_, graph_, 0, all);

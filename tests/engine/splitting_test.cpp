@@ -26,7 +26,7 @@ class splitting : public test::engines {
     load(tests::small_hybrid());
   }
   using queries = patched<&bitnet_backend_v0::graph_query>;
-  // Each layer has one weight ffn_down, which tells that it is among those that are described.
+  // Each layer has one weight ffn_down, so the described weights show whether it is there.
   bitnet_status estimate(const queries& of, bitnet_device* device,
                          const bitnet_query_request* request, uint32_t* levels,
                          bitnet_graph_estimate* out, bitnet_error* err) {
@@ -48,7 +48,7 @@ class splitting : public test::engines {
   }
   result<placement> split_as(const split_options& how, uint64_t room) {
     gpu_.device.memory_total_bytes = room;
-    told_.clear();
+    log_.clear();
     n_queries_ = 0;
     queries scripted(*gpu_.backend,
                      [&](auto* device, const auto* request, auto* levels, auto* out, auto* err) {
@@ -65,19 +65,19 @@ class splitting : public test::engines {
   }
 
   select::choice gpu_;
-  std::string told_;
+  std::string log_;
   uint32_t n_queries_ = 0, fails_at_ = 0;
   split_keeper keeper_{.host = [this]() -> result<select::choice> { return cpu_; },
                        .of_backend = [this](uint32_t) -> result<select::choice> { return gpu_; },
-                       .log = [this](uint32_t, const std::string& text) { told_ += text + "\n"; }};
+                       .log = [this](uint32_t, const std::string& text) { log_ += text + "\n"; }};
 };
 
 TEST_F(splitting, puts_as_many_layers_there_as_its_estimates_leave_room_for) {
-  EXPECT_EQ(layers_of(split_as({}, UINT64_MAX)), "0-4") << told_;
+  EXPECT_EQ(layers_of(split_as({}, UINT64_MAX)), "0-4") << log_;
   for (uint32_t n = 1; n <= 3; ++n) {
     const uint64_t most = n * 1000 + 900;  // n layers and the head
     const auto where = split_as({}, most);
-    EXPECT_EQ(layers_of(where), fmt::format("0-{} {}-4", 4 - n, 4 - n)) << told_;
+    EXPECT_EQ(layers_of(where), fmt::format("0-{} {}-4", 4 - n, 4 - n)) << log_;
   }
 }
 

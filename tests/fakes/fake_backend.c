@@ -51,7 +51,7 @@ __attribute__((tls_model("initial-exec"))) static __thread volatile int thread_r
 #ifdef FAKE_TEXTREL /* an address in the code, which only the dynamic linker knows */
 __asm__(".text\n.balign 8\n.quad .\n");
 #endif
-#ifdef FAKE_UNDEFINED /* as an author who forgot a library */
+#ifdef FAKE_UNDEFINED /* as with a forgotten library */
 extern int bitnet_fake_nowhere(void);
 __attribute__((weak)) extern int bitnet_fake_may_be_nowhere(void);
 #endif

@@ -1,4 +1,4 @@
-/* Code that nobody judged: ends the process in which it runs, so that its probe tells. */
+/* Code that was not judged: it ends the process in which it runs, so that the probe shows it. */
 #include <unistd.h>
 
 __attribute__((constructor)) static void run(void) {

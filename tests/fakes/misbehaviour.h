@@ -30,7 +30,7 @@ static void hang_and_ignore_sigterm(void) {
   signal(SIGTERM, SIG_IGN);
   hang();
 }
-/* As C++ would, without its library. Of static storage: whoever catches it looks at it later. */
+/* As C++ would, without its library. Of static storage: the catcher reads it later. */
 static void throw_something(void) {
   static struct _Unwind_Exception exception;
   memset(&exception, 0, sizeof exception);
@@ -86,7 +86,7 @@ static void flush_to_zero(void) {
   __asm__ volatile("msr fpcr, %0" : : "r"(fpcr | 1ul << 24));
 #endif
 }
-/* A process that nobody of ours leads, and whose parent is gone; it notes its number in the folder
+/* A process outside our process groups, whose parent is gone; it notes its number in the folder
  * of drivers, and ends by itself before a test machine tires of it. */
 static void leave_daemon(void) {
   const char* folder = getenv("XDG_CACHE_HOME");
@@ -140,7 +140,7 @@ static void write_cache(void) {
   const int fd = open(deep, O_CREAT | O_EXCL | O_WRONLY, 0644);
   if (fd < 0 || write(fd, deep, 16) != 16 || close(fd) != 0) abort();
 }
-/* In which class it works, and whether it leads no session of somebody else's. */
+/* In which class it works, and whether it leads no session of another process. */
 static void tell_priority(void) {
   printf("policy %d nice %d disk %ld\n", sched_getscheduler(0), getpriority(PRIO_PROCESS, 0),
          syscall(SYS_ioprio_get, 1, 0) >> 13);

@@ -9,7 +9,7 @@
 namespace bitnet::test {
 
 // Probing with the helper of the build tree and nothing remembered, as on a machine with devices.
-// Waits long, and gives way to nobody: the machine may be busy, and no test that takes these has a
+// Waits long, and at no lower priority: the machine may be busy, and no test that takes these has a
 // backend that hangs.
 inline probe::settings probing() {
   const char* tree = std::getenv("BITNET_BINARY_DIR");

@@ -63,7 +63,7 @@ static const bitnet_host_v0 host = {
     .now_ns = host_now,
 };
 
-/* The table, and bytes behind it that nobody may touch. */
+/* The table, and bytes behind it that must stay untouched. */
 static struct {
   bitnet_backend_v0 table;
   uint64_t canary;

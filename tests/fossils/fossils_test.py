@@ -58,7 +58,7 @@ class Fossils(unittest.TestCase):
                    env=self.env, cwd=self.folder)
 
     def installed(self, fossil):
-        """A copy that belongs to who runs the test, as a plugin must, and its folder of manifests."""
+        """A copy that belongs to the user of the test, as a plugin must, and its folder of manifests."""
         place = self.folder / fossil.name
         place.mkdir(mode=0o755)
         for name in PLUGINS:
@@ -179,13 +179,13 @@ class Fossils(unittest.TestCase):
     def test_old_programs_see_what_new_ones_see(self):
         self.needs_a_program()
         new = self.compiled(source / "abi/include")
-        wanted = self.told(new)
+        wanted = self.output_of(new)
         self.assertEqual(wanted.returncode, 0, wanted.stderr)
         self.assertIn("selected=cpu", wanted.stdout)
         self.assertIn("fox", wanted.stdout)
         for fossil in PROGRAMS:
             with self.subTest(fossil.name):
-                old = self.told(self.copied(fossil / "program"))
+                old = self.output_of(self.copied(fossil / "program"))
                 self.assertEqual(old.returncode, 0, old.stderr)
                 self.assertEqual(old.stdout, wanted.stdout)
 
@@ -199,8 +199,8 @@ class Fossils(unittest.TestCase):
         member = "  uint32_t n_layers;"
         self.assertEqual(text.count(member), 1)
         header.write_text(text.replace(member, "  uint32_t sooner;\n" + member), encoding="utf-8")
-        wrong = self.told(self.compiled(include))
-        self.assertNotEqual(wrong.stdout, self.told(self.compiled(source / "abi/include")).stdout)
+        wrong = self.output_of(self.compiled(include))
+        self.assertNotEqual(wrong.stdout, self.output_of(self.compiled(source / "abi/include")).stdout)
 
     def needs_a_program(self):
         self.assertTrue(PROGRAMS, "there is no program")
@@ -219,7 +219,7 @@ class Fossils(unittest.TestCase):
     def library_folder(self):
         return next(binary.glob("lib*/**/libbitnet.so")).parent
 
-    def told(self, program):
+    def output_of(self, program):
         model = next((source / "models").glob("*.gguf"))
         return run(program, model, "Tell a story about a fox.", cwd=self.folder,
                    env=self.env | {"LD_LIBRARY_PATH": str(self.library_folder())})

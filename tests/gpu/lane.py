@@ -129,7 +129,7 @@ def same_or_tied(lane, name, file, mine, on_cpu):
 def models(lane):
     """The same greedy text as the cpu's, and the same probabilities where nothing is rounded to a code."""
     for name, file in lane.all_models():
-        on_cpu, mine = (lane.told(device, file) for device in ("cpu", lane.device))
+        on_cpu, mine = (lane.answer(device, file) for device in ("cpu", lane.device))
         devices = {part["device"].partition(":")[0] for part in mine["parts"]}
         must(devices == {lane.device}, name, "was computed on", devices)
         same = same_or_tied(lane, name, file, mine["tokens"], on_cpu["tokens"])
@@ -168,7 +168,7 @@ def soak(lane):
         text, seen = "", []
         with yard.model(device) as (_, model), yard.session(model, **options) as session:
             for i in range(pieces):
-                text += yard.tell(session, "" if i else PROMPT, each)
+                text += yard.generate(session, "" if i else PROMPT, each)
                 seen.append(held(session) if device != "cpu" else None)
         return text, seen
 
@@ -181,7 +181,7 @@ def soak(lane):
 
 
 def parallel(lane):
-    """Sessions beside each other tell what each tells alone."""
+    """Sessions beside each other generate what each generates alone."""
     yard, prompts = Yard(lane), PROMPTS[:lane.sizes.sessions]
     want = yard.of_cpu(prompts)
     with yard.model() as (_, model):
@@ -210,7 +210,7 @@ def reload(lane):
             texts = []
             while not ends or not texts:
                 sessions[i].truncate(0)
-                texts.append(yard.tell(sessions[i], prompts[i]))
+                texts.append(yard.generate(sessions[i], prompts[i]))
             return texts
 
         with concurrent.futures.ThreadPoolExecutor(len(sessions)) as pool:
@@ -218,8 +218,8 @@ def reload(lane):
             try:
                 for _ in range(lane.sizes.reloads):
                     yard.upgrade()
-                    told = engine.reload(lane.device, policy="migrate", most_old_copies=lane.sizes.reloads)
-                    must(told["changed"], "the new copy was not taken:", told)
+                    report = engine.reload(lane.device, policy="migrate", most_old_copies=lane.sizes.reloads)
+                    must(report["changed"], "the new copy was not taken:", report)
                     time.sleep(0.2)  # sessions come to speak
             finally:
                 ends.append(True)
@@ -239,27 +239,27 @@ def generations(lane):
     want = yard.of_cpu(prompts)
     with yard.model() as (engine, model), yard.session(model) as old:
         yard.upgrade()
-        told = engine.reload(lane.device, policy="finish")
+        report = engine.reload(lane.device, policy="finish")
         with yard.session(model) as new:
             mine = next(b for b in engine.report()["backends"] if b["name"] == lane.device)
             states = [g["state"] for g in mine["generations"]]
             must(states == ["draining", "active"], "generations are", states)
-            texts = threads(lambda i: yard.tell((old, new)[i], prompts[i]), [0, 1])
+            texts = threads(lambda i: yard.generate((old, new)[i], prompts[i]), [0, 1])
             must("moves" not in old.report(), "the older session moved")
     for text, wanted in zip(texts, want):
         same_text(text, wanted, "two generations")
     row("two generations at once", "tests/gpu/lane.py --only generations",
-        f"both as on the cpu; logits of the two differ by {told['compared']['difference']:g}")
+        f"both as on the cpu; logits of the two differ by {report['compared']['difference']:g}")
 
 
 def failover(lane):
     """The device is lost in the middle of a text, which the cpu goes on with."""
     yard = Yard(lane, lane.build / f"tests/gpu/liblosing_{lane.device}.so")
-    want = lane.told("cpu", lane.demo)
+    want = lane.answer("cpu", lane.demo)
     pauses = []
     for steps in (1, lane.sizes.tokens // 2):
         settings = {"WRAPPED": yard.plugin, "STEPS": str(steps)}
-        got = lane.told(f"{lane.device},cpu", lane.demo, "--backend-dir", yard.manifests,
+        got = lane.answer(f"{lane.device},cpu", lane.demo, "--backend-dir", yard.manifests,
                         env={f"BITNET_{lane.device.upper()}_{key}": value for key, value in settings.items()})
         must(got["selection"]["selected"] == lane.device, "it began elsewhere:", got["selection"])
         same_text(got["tokens"]["generated"], want["tokens"]["generated"], f"lost after {steps} steps")

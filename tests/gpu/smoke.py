@@ -1,4 +1,4 @@
-"""One backend of a GPU that was built here tells the story of the cpu backend, on the driver that its tests run on.
+"""One backend of a GPU that was built here generates the text of the cpu backend, on the driver that its tests run on.
 
 Usage: smoke.py BACKEND, in the environment of a test in tests/cli and that of the driver. For the lane
 `gpu-smoke`: the least that shows that what was compiled is found, loaded, probed and computes.
@@ -29,14 +29,14 @@ class Smoke(support.Case):
 
     def test_found_probed_and_computes(self):
         listed = self.ok("backends", "why", "--json", "--device", BACKEND, *WAIT).json
-        told = {one.get("name"): one for one in listed["backends"]}
-        self.assertIn(BACKEND, told, "it was built and is not found")
-        self.assertIn(BACKEND, listed["detected"], told[BACKEND])
+        listed_backends = {one.get("name"): one for one in listed["backends"]}
+        self.assertIn(BACKEND, listed_backends, "it was built and is not found")
+        self.assertIn(BACKEND, listed["detected"], listed_backends[BACKEND])
         ours = self.ok("run", "--device", BACKEND, *PROMPT, *WAIT).json
         self.assertEqual(ours["selection"]["selected"], BACKEND)
         computed = [kernel for kernel in ours["kernels"] if kernel["id"].endswith(f".{BACKEND}")]
         self.assertGreater(sum(kernel["calls"] for kernel in computed), 0, ours["kernels"])
-        if "cpu" not in told:
+        if "cpu" not in listed_backends:
             self.skipTest("the cpu backend is not built, and it is the judge")
         judge = self.ok("run", "--device", "cpu", *PROMPT).json
         self.assertEqual((ours["text"], ours["tokens"]), (judge["text"], judge["tokens"]))

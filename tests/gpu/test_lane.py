@@ -66,7 +66,7 @@ class Lane(unittest.TestCase):
         self.assertIn("another text than the cpu's from 0 of 6 on", done.stderr)
         self.assertIn("| parity |", done.stdout, "one step stops no other one")
 
-    def test_a_loss_that_nobody_takes_over(self):
+    def test_a_loss_without_another_device(self):
         stays = self.program(f'for word; do shift; [ "$word" != "{DEVICE},cpu" ] || word={DEVICE}; '
                              f'set -- "$@" "$word"; done; exec "{PROGRAM}" "$@"')
         self.red("failover", "fell off the bus", BITNET_PROGRAM=stays)

@@ -132,7 +132,7 @@ TEST(output_lines, have_the_members_of_openai) {
 
 // ---- ids ---------------------------------------------------------------------------------------
 
-TEST(id_set, tells_new_answered_and_repeated_apart) {
+TEST(id_set, distinguishes_new_answered_and_repeated) {
   id_set ids;
   EXPECT_TRUE(ids.add_answered("a"));
   EXPECT_FALSE(ids.add_answered("a"));
@@ -167,7 +167,7 @@ TEST(shard, gives_each_id_to_one_part) {
     EXPECT_EQ(owners, 1U) << id;
   }
   for (const uint64_t size : sizes) EXPECT_GT(size, 50U) << "parts are about equal";
-  // XXH3 of "" with seed 0, as its authors publish it: documented, so that others can tell.
+  // XXH3 of "" with seed 0, as its authors publish it: documented, so that others can check.
   EXPECT_TRUE((shard{0x2D06800538D394C2 % n, n}.has("")));
 }
 
@@ -294,7 +294,7 @@ TEST_F(output, belongs_to_one_process_at_a_time) {
   EXPECT_TRUE(open(already)) << "the lock ends with the file";
 }
 
-TEST(fingerprint, tells_files_apart) {
+TEST(fingerprint, distinguishes_files) {
   const scratch_folder folder;
   const std::string big(1 << 20, 'a');
   std::string other = big;

@@ -178,7 +178,7 @@ TEST(bench_results, other_threads_are_another_configuration) {
   EXPECT_TRUE(of(row("pp512", slow), row("pp512", fast, {{"n_threads", 4}})).rows.empty());
 }
 
-TEST(bench_results, a_column_that_one_file_lacks_tells_nothing) {
+TEST(bench_results, a_column_that_one_file_lacks_does_not_count) {
   EXPECT_EQ(of(row("pp512", slow), row("pp512", fast, {{"n_ubatch", 512}})).rows.size(), 1U);
 }
 

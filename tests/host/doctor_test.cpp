@@ -181,8 +181,8 @@ std::vector<row> machines_with_others() {
        cpu(), "idle", nothing},
       {"an NPU of AMD", [](auto& m) { m.pci("0000:c5:00.1", "1022", "118000", "amdxdna"); }, cpu(),
        "idle", nothing},
-      {"a vendor of whom nothing is known", [](auto& m) { m.pci(card, "1ed5", "030000", "mtgpu"); },
-       cpu(), "unknown", nothing},
+      {"an unknown vendor", [](auto& m) { m.pci(card, "1ed5", "030000", "mtgpu"); }, cpu(),
+       "unknown", nothing},
       {"a backend that does not say which device it drives",
        [](auto& m) { m.pci(card, "10de", "030200", "nvidia"); },
        with(R"({"name": "opencl", "code": "BN-OK", "devices":
@@ -245,7 +245,7 @@ std::vector<row> machines_without_backends() {
 
 class machines : public testing::TestWithParam<std::vector<row> (*)()> {};
 
-TEST_P(machines, are_told_what_to_do_first) {
+TEST_P(machines, get_advice_on_what_to_do_first) {
   for (const row& r : GetParam()()) {
     fake_machine machine;
     r.build(machine);
@@ -313,7 +313,7 @@ TEST(doctor, an_aarch64_board_has_its_own_forms) {
   EXPECT_EQ(report["nodes"][0]["join"], "render");
 }
 
-TEST(doctor, versions_and_owners_are_told) {
+TEST(doctor, versions_and_owners_are_reported) {
   fake_machine machine;
   machine.pci(card, "10de", "030200", "nvidia")
       .file("sys/module/nvidia/version", "550.54.15\n")
@@ -390,7 +390,7 @@ TEST(doctor, broken_pci_devices_are_left_out) {
   EXPECT_EQ(report["devices"][0]["driver"], "\\x1b[2J");
 }
 
-TEST(doctor, a_library_that_tells_nonsense_is_survived) {
+TEST(doctor, a_library_that_reports_nonsense_is_survived) {
   const fake_machine machine;
   for (const char* text :
        {"{}", "[]", "null", "7", R"({"backends": 3})", R"({"backends": [3, null, "x", []]})",

@@ -4,7 +4,7 @@
 namespace bitnet::host::http {
 namespace {
 
-TEST_F(http_server, tells_the_handler_when_the_client_is_gone) {
+TEST_F(http_server, notifies_the_handler_when_the_client_is_gone) {
   start(with(small_limits()));
   const struct {
     const char* why;

@@ -1,4 +1,4 @@
-// Bodies of OpenAI's API: what each member becomes, and what is said of one that is wrong.
+// Bodies of OpenAI's API: what each member becomes, and the error of a wrong one.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -9,17 +9,17 @@ namespace {
 
 using nlohmann::json;
 
-TEST(placing, threads_are_told_as_they_are_kept) {
+TEST(placing, threads_are_printed_as_they_are_kept) {
   struct row {
     const char* report;
     const char* want;
     const char* why;
   };
   for (const auto& [report, want, why] : std::initializer_list<row>{
-           {R"({})", "", "a library that tells nothing"},
+           {R"({})", "", "a library that reports nothing"},
            {R"({"threads": 3})", "", "what is no object"},
            {R"({"threads": {"count": 2, "cpus": "0-3", "strict": false}})", "2 on CPUs 0-3",
-            "nobody is kept"},
+            "no worker is kept"},
            {R"({"threads": {"count": 2, "cpus": "0-3", "strict": true,
                 "places": [{"cpus": "0", "node": 0}, {"cpus": "2", "node": 0}]}})",
             "2, kept to CPUs 0, 2 in this order", "strict"},

@@ -1,4 +1,4 @@
-// What --n-gpu-layers and --tensor-split accept, and how the layers of devices are told.
+// What --n-gpu-layers and --tensor-split accept, and how the layers of devices are printed.
 #include "library/splitting.hpp"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(shares, are_numbers_from_zero_on) {
   }
 }
 
-TEST(layers, are_told_where_there_are_several_devices) {
+TEST(layers, are_printed_where_there_are_several_devices) {
   const char* cut = R"({"parts": [
       {"device": "cpu:0", "embedding": true, "head": false, "layers": {"first": 0, "count": 12},
        "weight_bytes": 12000000, "mapped_bytes": 9000000},

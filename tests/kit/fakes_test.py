@@ -96,7 +96,7 @@ ROWS = [
     ("leaks", 1, {"lifecycle"} | COMPUTES_NOTHING, "resident bytes grew"),
     ("opens-files", 1, {"lifecycle"} | COMPUTES_NOTHING,
      "lifecycle.two_hundred_openings_leave_nothing"),
-    # Allowed: a thread's destructor, where nobody said that it may be unloaded.
+    # Allowed: a destructor of a thread in a plugin that does not declare itself unloadable.
     ("tls", 1, COMPUTES_NOTHING, ""),
     # Sums and claims.
     ("wrong-kernel", 1, {"ops", "sizes"}, "ops.linear_ternary_ternary2"),
@@ -111,15 +111,15 @@ def judge(row):
     # Those that hang wait to the end; no other one comes near its deadline.
     slow = name.startswith("hang") or name == "stubborn"
     found, content = kit.report("--timeout", 1 if slow else 120, kit.fake(name))
-    told = str([r for r in content["tests"] if r["status"] == "failed"]) + str(
+    reported = str([r for r in content["tests"] if r["status"] == "failed"]) + str(
         content.get("unavailable"))
     problems = []
     if found != status:
         problems.append(f"exit status {found}, expected {status}")
     if kit.failed_suites(content) != suites:
         problems.append(f"failed in {sorted(kit.failed_suites(content))}, expected {sorted(suites)}")
-    if word not in told:
-        problems.append(f"'{word}' is not in {told}")
+    if word not in reported:
+        problems.append(f"'{word}' is not in {reported}")
     if status != 0 and content["level"] != "none":
         problems.append(f"level {content['level']}")
     return [f"{name}: {p}" for p in problems]

@@ -219,7 +219,7 @@ void count_answers() {
   };
 }
 
-// Runs a step that was cancelled once more, so that nobody cancels it.
+// Runs a cancelled step again, this time to its end.
 bitnet_status to_its_end(bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
   return submit_changed(q, s, e, [](bitnet_step& o) { o.cancel_token = 0; });
 }
@@ -497,7 +497,7 @@ const defect defects[] = {
          return is_cancelled(e);
        };
      }},
-    {"moves-later",  // the same, but a while after the call: here, once somebody waits
+    {"moves-later",  // the same, but a while after the call: here, at the next wait
      [](table& t) {
        count_answers();
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
@@ -659,14 +659,14 @@ const defect defects[] = {
          return sound.buffer_create(d, &less, out, e);
        };
      }},
-    {"seal",  // content with half a tensor
+    {"seal",  // seals a tensor of which half was written
      [](table& t) {
        t.weight_seal = [](bitnet_weights* w, uint32_t i, bitnet_error* e) -> bitnet_status {
          const bitnet_status s = sound.weight_seal(w, i, e);
          return i == 0 ? BITNET_OK : s;
        };
      }},
-    {"cancel",  // stops when nobody asked for it
+    {"cancel",  // stops without a cancellation
      [](table& t) {
        t.queue_submit = [](bitnet_queue* q, const bitnet_step* s, bitnet_error* e) {
          return submit_changed(q, s, e, [](bitnet_step& o) { o.cancel_token = 0; });
@@ -729,7 +729,7 @@ const defect defects[] = {
          return sound.info(b, out, e);
        };
      }},
-    {"status",  // tells more free memory than there is, once it is asked again
+    {"status",  // reports more free memory than there is, from the second call on
      [](table& t) {
        t.device_status = [](bitnet_device*, bitnet_device_status* out, bitnet_error*) {
          static int asked = 0;

@@ -1,4 +1,4 @@
-"""A backend that ends the program, or does not let it end: what the shell is told."""
+"""A backend that ends the program, or does not let it end: the exit code that the shell gets."""
 
 import os
 import re
@@ -56,7 +56,7 @@ class End(Planted):
                 self.assertIn(words, done.stderr)
                 self.assertNotIn("\x1b", done.stderr)
 
-    def test_what_a_device_does_is_refused_in_words_and_the_text_is_told(self):
+    def test_what_a_device_does_is_refused_in_words_and_the_text_is_generated(self):
         whole = self.run_with("none", "--json")
         self.assertEqual(whole.json["device_status"]["health"], "good")
         lie = self.run_with("status-free", "--json")

@@ -1,4 +1,4 @@
-// Each wrong answer is refused with the name of the slot, or put right and told; nothing crashes.
+// Each wrong answer is rejected with the slot's name, or corrected and reported; nothing crashes.
 
 #include <fenv.h>
 #include <signal.h>
@@ -56,7 +56,7 @@ class lying {
     bitnet_runtime_close(runtime_);
   }
   // What comes after the prompt, and what the session reports of it.
-  std::string tell(int32_t n) {
+  std::string generate(int32_t n) {
     bitnet_error e = blank();
     const auto options = usual();
     if (const auto s = bitnet_session_open(model_, &options, &session_, &e); s != BITNET_OK)
@@ -156,7 +156,7 @@ TEST_F(lies, are_refused_by_name) {
     SCOPED_TRACE(r.lie);
     try {
       lying one(yard_, r.lie);
-      one.tell(8);
+      one.generate(8);
       ADD_FAILURE() << "nothing was refused";
     } catch (const failed_call& e) {
       EXPECT_EQ(e.status, BITNET_REJECTED) << e.what();
@@ -169,7 +169,7 @@ TEST_F(lies, are_refused_by_name) {
 TEST_F(lies, of_a_token_that_is_listed_twice_end_the_generation) {
   lying one(yard_, "list-twice");
   try {
-    one.tell(8);
+    one.generate(8);
     ADD_FAILURE() << "nothing was refused";
   } catch (const failed_call& e) {
     EXPECT_EQ(e.status, BITNET_INTERNAL) << e.what();
@@ -183,7 +183,7 @@ TEST_F(lies, about_what_ran_are_refused_in_the_report) {
     SCOPED_TRACE(lie);
     lying one(yard_, lie);
     try {
-      one.tell(8);
+      one.generate(8);
       ADD_FAILURE() << "nothing was refused";
     } catch (const std::runtime_error& e) {
       EXPECT_NE(std::string(e.what()).find("status 13"), std::string::npos) << e.what();
@@ -192,7 +192,7 @@ TEST_F(lies, about_what_ran_are_refused_in_the_report) {
 }
 
 TEST_F(lies, about_what_a_device_does_are_refused_in_words_and_the_run_goes_on) {
-  const std::string undisturbed = lying(yard_, "status-null").tell(8);
+  const std::string undisturbed = lying(yard_, "status-null").generate(8);
   const row rows[] = {
       {"status-free", "device_status() reports more free memory than there is"},
       {"status-none", "device_status() reports a memory of 0 bytes"},
@@ -210,7 +210,7 @@ TEST_F(lies, about_what_a_device_does_are_refused_in_words_and_the_run_goes_on) 
   for (const row& r : rows) {
     SCOPED_TRACE(r.lie);
     lying one(yard_, r.lie);
-    EXPECT_EQ(one.tell(8), undisturbed);
+    EXPECT_EQ(one.generate(8), undisturbed);
     for (const nlohmann::json& status :
          {one.report.at("device_status"), one.device().at("status")}) {
       EXPECT_EQ(status.at("refused").get<std::string>().find(r.says), 0u) << status;
@@ -220,7 +220,7 @@ TEST_F(lies, about_what_a_device_does_are_refused_in_words_and_the_run_goes_on) 
   }
 }
 
-TEST_F(lies, what_a_device_does_is_told_and_the_rest_left_out) {
+TEST_F(lies, what_a_device_does_is_reported_and_the_rest_left_out) {
   const nlohmann::json expected = {
       {"asked", "now"},    {"memory_total_bytes", 1000}, {"memory_free_bytes", 400},
       {"pool_bytes", 300}, {"pool_used_bytes", 200},     {"utilisation_percent", 0},
@@ -228,14 +228,14 @@ TEST_F(lies, what_a_device_does_is_told_and_the_rest_left_out) {
   for (const char* lie : {"none", "status-hint"}) {
     SCOPED_TRACE(lie);
     lying one(yard_, lie);
-    one.tell(1);
+    one.generate(1);
     EXPECT_EQ(one.report.at("device_status"), expected);
     EXPECT_EQ(one.device().at("status"), expected);
   }
   for (const char* lie : {"status-null", "status-unsupported"}) {
     SCOPED_TRACE(lie);
     lying one(yard_, lie);
-    one.tell(1);
+    one.generate(1);
     EXPECT_FALSE(one.report.contains("device_status"));
     EXPECT_FALSE(one.device().contains("status"));
   }
@@ -253,7 +253,7 @@ TEST_F(lies, an_error_says_where_it_comes_from) {
     SCOPED_TRACE(r.lie);
     try {
       lying one(yard_, r.lie);
-      one.tell(8);
+      one.generate(8);
       ADD_FAILURE() << "nothing failed";
     } catch (const failed_call& e) {
       EXPECT_EQ(e.status, BITNET_INTERNAL) << e.what();
@@ -265,7 +265,7 @@ TEST_F(lies, an_error_says_where_it_comes_from) {
 }
 
 TEST_F(lies, that_can_be_put_right_change_no_text) {
-  const std::string undisturbed = lying(yard_, "none").tell(40);
+  const std::string undisturbed = lying(yard_, "none").generate(40);
   ASSERT_GT(undisturbed.size(), 40U);
   const row rows[] = {
       {"rounds-up", "changed the floating-point modes"},
@@ -280,11 +280,11 @@ TEST_F(lies, that_can_be_put_right_change_no_text) {
     SCOPED_TRACE(r.lie);
     {
       lying one(yard_, r.lie);
-      EXPECT_EQ(one.tell(40), undisturbed);
+      EXPECT_EQ(one.generate(40), undisturbed);
       const auto at = one.log.find(r.says);
       ASSERT_NE(at, std::string::npos) << one.log;
       if (*r.says == 0) continue;
-      EXPECT_EQ(one.log.find(r.says, at + 1), std::string::npos) << "told once: " << one.log;
+      EXPECT_EQ(one.log.find(r.says, at + 1), std::string::npos) << "reported once: " << one.log;
     }
     EXPECT_EQ(fegetround(), FE_TONEAREST);
     sigset_t blocked;
@@ -300,7 +300,7 @@ TEST_F(lies, a_step_that_never_ends_is_given_up) {
   const auto begin = std::chrono::steady_clock::now();
   try {
     lying one(yard_, "hangs");
-    one.tell(8);
+    one.generate(8);
     ADD_FAILURE() << "it ended";
   } catch (const failed_call& e) {
     EXPECT_EQ(e.status, BITNET_TIMEOUT) << e.what();

@@ -55,7 +55,7 @@ TEST_F(cache_folder, gives_back_what_was_kept) {
   EXPECT_EQ(found, std::vector<unsigned char>{9});
 }
 
-TEST_F(cache_folder, damage_at_any_place_is_told) {
+TEST_F(cache_folder, damage_at_any_place_is_reported) {
   const binary_cache cache(folder_);
   std::string note;
   ASSERT_TRUE(cache.store("key", some, note)) << note;
@@ -118,7 +118,7 @@ TEST_F(cache_folder, nothing_is_made_where_another_user_leads) {
   EXPECT_TRUE(fs::is_empty(root_ / "precious"));
 }
 
-TEST_F(cache_folder, a_place_that_cannot_be_made_is_told) {
+TEST_F(cache_folder, a_place_that_cannot_be_made_is_reported) {
   put(root_ / "file", some);
   const binary_cache cache(root_ / "file/folder");
   std::string note;

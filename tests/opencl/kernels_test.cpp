@@ -534,7 +534,7 @@ TEST_P(each_form, gather_rows_takes_the_rows_that_are_wanted) {
   for (uint64_t o = 0; o < 3; ++o)
     for (uint64_t i = 0; i < k; ++i)
       ASSERT_EQ(found[o * k + i], x[static_cast<uint64_t>(wanted[o]) * k + i]);
-  EXPECT_EQ(y.words[3 * k], output(1).words[0]) << "a row that nobody asked for";
+  EXPECT_EQ(y.words[3 * k], output(1).words[0]) << "a row that was not requested";
 }
 
 TEST_P(each_division, norm_quant_has_the_bits_of_its_parts) {

@@ -72,7 +72,7 @@ TEST(opencl_platform, without_a_device) {
   EXPECT_NE(why.find("Clover has no device; install"), std::string::npos) << why;
 }
 
-// What rusticl tells of Mesa's driver in software, which is right in all but one thing.
+// What rusticl reports of Mesa's driver in software, which is right in all but one thing.
 TEST(opencl_platform, a_driver_that_ends_loops_early_is_refused) {
   library cl;
   cl.clGetPlatformIDs = [](cl_uint room, cl_platform_id* out, cl_uint* n) -> cl_int {
@@ -106,8 +106,8 @@ TEST(opencl_platform, a_driver_that_ends_loops_early_is_refused) {
   EXPECT_NE(why.find("use PoCL"), std::string::npos) << why;
 }
 
-// AMD's drivers tell how much memory is free, in KiB; of others nothing is known.
-TEST(opencl_status_of_memory, is_told_where_the_driver_tells) {
+// AMD's drivers report how much memory is free, in KiB; other drivers do not.
+TEST(opencl_status_of_memory, is_reported_where_the_driver_reports_it) {
   static size_t free_kib = 0;
   static cl_int answer = CL_SUCCESS;
   library cl;
@@ -140,7 +140,7 @@ TEST(opencl_status_of_memory, is_told_where_the_driver_tells) {
     free_kib = row.kib;
     answer = row.answer;
     device_facts facts;
-    facts.tells_free_memory = row.extension;
+    facts.reports_free_memory = row.extension;
     facts.info.memory_total_bytes = row.total;
     const log_function log = [](uint32_t, const std::string&) {};
     const device d(cl, facts, log, "off");

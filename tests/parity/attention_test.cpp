@@ -108,7 +108,7 @@ std::vector<uint8_t> packed(uint32_t dtype, uint64_t n, float size, std::mt19937
   return out;
 }
 
-// A step over a pool in which what nobody may see is no number.
+// A step over a pool in which every element that must not be read is NaN.
 class attended {
  public:
   explicit attended(const attending& s) : s_(s), random_(7) {

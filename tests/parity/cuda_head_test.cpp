@@ -136,7 +136,8 @@ TEST_F(cuda_steps, count_the_copy_and_give_it_back) {
     ASSERT_EQ(ask(r, tokens(2), 2, 7).status, BITNET_OK);
     EXPECT_EQ(held_by(device), with) << "it is made once";
     runner other(table(), model_, on(device));
-    EXPECT_LT(held_by(device), 2 * with - copy_bytes) << "who asks for no largest has none";
+    EXPECT_LT(held_by(device), 2 * with - copy_bytes)
+        << "a program without the largest logits has no memory for them";
   }
   EXPECT_EQ(held_by(device), 0u);
   table().device_close(device);

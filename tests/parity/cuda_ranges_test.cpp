@@ -1,5 +1,5 @@
-// What the cuda backend tells a profiler that NVTX loads (tests/cuda/stand_in/profiler.cpp): which
-// ranges there are, in which others, and that each ends on the thread where it began.
+// What the cuda backend reports to a profiler that NVTX loads (tests/cuda/stand_in/profiler.cpp):
+// which ranges there are, in which others, and that each ends on the thread where it began.
 
 #include <gtest/gtest.h>
 
@@ -27,8 +27,8 @@ struct environment : testing::Environment {
 };
 [[maybe_unused]] const auto* const set_up = testing::AddGlobalTestEnvironment(new environment);
 
-// What was told since it was asked last: each range, and what it is in, as "outer/inner".
-std::vector<std::string> told() {
+// What the profiler noted since the last call: each range, and what it is in, as "outer/inner".
+std::vector<std::string> noted() {
   std::map<std::string, std::vector<std::string>> around;  // by process and thread
   std::vector<std::string> out;
   std::ifstream in(file);
@@ -67,9 +67,9 @@ class ranges : public testing::Test {
     shape.layers = 1;
     shape.vocab = 1500;  // enough for the two-stage head
     model_.emplace(shape);
-    told();
+    noted();
     run_.emplace(plugin_->table, *model_);
-    loading_ = told();
+    loading_ = noted();
   }
 
   tiny_host host_{1};
@@ -95,7 +95,7 @@ TEST_F(ranges, of_what_is_loaded) {
 
 TEST_F(ranges, of_steps) {
   run_->run({{3}, {4}, {5}});
-  const std::vector<std::string> first = told();
+  const std::vector<std::string> first = noted();
   ASSERT_GE(first.size(), 4u);
   const std::string step = "step 3 tokens, 3 sequences, 3 outputs";
   EXPECT_EQ(first[0], step);
@@ -105,18 +105,18 @@ TEST_F(ranges, of_steps) {
   EXPECT_EQ(first.back(), "wait");
 
   run_->run({{6}, {7}, {8}});
-  EXPECT_EQ(told(), (std::vector<std::string>{"wait for the last step", step,
-                                              step + "/submit, all logits", "wait"}))
+  EXPECT_EQ(noted(), (std::vector<std::string>{"wait for the last step", step,
+                                               step + "/submit, all logits", "wait"}))
       << "it is recorded once";
 }
 
 TEST_F(ranges, of_the_two_stage_head) {
   run_->run({{3}});
-  told();
+  noted();
   bitnet_step step = run_->prepare({{4}});
   step.top_logits = 1;
   ASSERT_EQ(run_->submit(step).status, BITNET_OK);
-  const std::vector<std::string> seen = told();
+  const std::vector<std::string> seen = noted();
   const std::string own = "step 1 tokens, 3 sequences, 1 outputs";
   // Codes of rows of 128 bytes, and three numbers to each.
   const std::string copy = "/make the copy of the head, " + std::to_string(1500 * (128 + 12));
@@ -130,7 +130,7 @@ TEST_F(ranges, of_steps_that_are_prepared) {
   request.n_tokens = 2;
   request.n_outputs = 1;
   must([&](bitnet_error* e) { return plugin_->table.binding_prepare(run_->binding, &request, e); });
-  const std::vector<std::string> seen = told();
+  const std::vector<std::string> seen = noted();
   ASSERT_GE(seen.size(), 2u);
   EXPECT_EQ(seen[0], "prepare 2 tokens, 1 outputs");
   EXPECT_EQ(seen[1], seen[0] + "/record 4 tokens, 1 outputs");
@@ -138,14 +138,14 @@ TEST_F(ranges, of_steps_that_are_prepared) {
 
 TEST_F(ranges, of_blocks_that_are_moved) {
   run_->run({{3}, {4}});
-  told();
+  noted();
   const uint32_t from[] = {3, 10}, to[] = {4, 5};
   std::vector<uint8_t> bytes(2 * run_->block_bytes);
   ASSERT_EQ(run_->copy_blocks(from, to).status, BITNET_OK);
   ASSERT_EQ(run_->export_blocks(to, bytes).status, BITNET_OK);
   ASSERT_EQ(run_->import_blocks(from, bytes).status, BITNET_OK);
   const std::string size = ", " + std::to_string(bytes.size()) + " bytes";
-  EXPECT_EQ(told(),
+  EXPECT_EQ(noted(),
             (std::vector<std::string>{"copy KV of 2 blocks", "wait", "export KV of 2 blocks" + size,
                                       "wait", "import KV of 2 blocks" + size, "wait"}));
 }
@@ -153,7 +153,7 @@ TEST_F(ranges, of_blocks_that_are_moved) {
 TEST_F(ranges, end_where_a_step_is_refused) {
   bitnet_step step = run_->prepare({{1 << 30}});
   EXPECT_EQ(run_->submit(step).status, BITNET_INVALID_ARGUMENT);
-  EXPECT_EQ(told(), std::vector<std::string>{"step 1 tokens, 3 sequences, 1 outputs"});
+  EXPECT_EQ(noted(), std::vector<std::string>{"step 1 tokens, 3 sequences, 1 outputs"});
 }
 
 }  // namespace

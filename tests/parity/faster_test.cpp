@@ -1,4 +1,4 @@
-// Which of two kernels is taken, as timings tell it.
+// Which of two kernels is taken, by their timings.
 
 #include "ops/faster.hpp"
 

@@ -155,7 +155,7 @@ const graph_row graph_rows[] = {
     {"an unknown primitive", [](tiny_model& m) { find(m, BITNET_OP_SILU).op = 200; },
      BITNET_UNSUPPORTED},
     {"logits past the values", [](tiny_model& m) { m.logits = 12345; }},
-    {"logits that nobody writes",
+    {"logits that no op writes",
      [](tiny_model& m) {
        m.values.push_back({BITNET_DTYPE_F32, 0, {BITNET_DIM_OUTPUTS, 8}});
        m.logits = static_cast<uint32_t>(m.values.size() - 1);
@@ -223,7 +223,7 @@ TEST_P(each_plugin, a_composite_that_lies_about_its_body_computes_the_body) {
     const char* why;
     void (*spoil)(tiny_model& m);
   } rows[] = {
-      {"an id that nobody knows", [](tiny_model& m) { find(m, BITNET_OP_QKV_ROPE_KV).op = 4242; }},
+      {"an unknown op id", [](tiny_model& m) { find(m, BITNET_OP_QKV_ROPE_KV).op = 4242; }},
       {"another composite's id",
        [](tiny_model& m) { find(m, BITNET_OP_FFN_RELU2_GATED).op = BITNET_OP_FFN_SILU_GATED; }},
       {"the wrong result", [](tiny_model& m) { find(m, BITNET_OP_ATTN_OUT).outputs[0] = 0; }},

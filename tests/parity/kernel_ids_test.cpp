@@ -1,4 +1,4 @@
-// Kernel ids tell what ran: each form runs programs whose ops and shapes reach every path of the
+// Kernel ids name what ran: each form runs programs whose ops and shapes reach every path of the
 // backend, with every function of the form replaced by one that notes its name and goes on to it.
 // What was counted is compared with what was noted.
 //

@@ -90,8 +90,8 @@ class pool : public testing::Test {
   counting_device driver_;
 };
 
-// What objects have, what lies idle, and what the driver tells of its own memory.
-TEST_F(pool, is_told_with_what_weights_and_blocks_have) {
+// What objects have, what lies idle, and what the driver reports of its own memory.
+TEST_F(pool, is_reported_with_what_weights_and_blocks_have) {
   struct telling_device final : counting_device {
     bitnet_status status(bitnet_device_status& out, const sdk::reporter& r) const override {
       if (full) return r.fail(BITNET_DEVICE_LOST, "gone");

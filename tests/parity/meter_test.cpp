@@ -39,7 +39,7 @@ class planted {
   meter meter_;
 };
 
-TEST(meter, knows_nothing_where_nothing_is_told) {
+TEST(meter, knows_nothing_where_nothing_is_reported) {
   EXPECT_EQ(planted({}).read().known, 0u);
 }
 
@@ -148,7 +148,7 @@ TEST(meter, load_is_that_since_the_call_before) {
   }
 }
 
-// Who asks often still learns the load, of the time since it was last told.
+// Frequent reads still report the load, each over the time since the last report.
 TEST(meter, load_of_short_times_is_added_up) {
   planted p({{"proc/stat", "cpu0 0 0 0 0\n"}}, {0});
   p.read();
@@ -156,7 +156,7 @@ TEST(meter, load_of_short_times_is_added_up) {
   EXPECT_EQ(p.read().known, 0u);
   p.plant({{"proc/stat", "cpu0 4 0 0 4\n"}});
   EXPECT_EQ(p.read().utilisation_percent, 50u);
-  EXPECT_EQ(p.read().utilisation_percent, 50u) << "who asks at once is told the same";
+  EXPECT_EQ(p.read().utilisation_percent, 50u) << "a read at once reports the same";
   p.plant({{"proc/stat", "cpu0 4 0 0 1\n"}});
   EXPECT_EQ(p.read().known, 0u) << "what it was before a correction is not known to hold";
 }
@@ -173,7 +173,7 @@ TEST(meter, clock) {
         {at + "1/cpufreq/scaling_cur_freq", "2000\n"},
         {at + "2/cpufreq/scaling_cur_freq", "9000\n"}},
        1500},
-      {"one that does not tell",
+      {"one without a reading",
        {{at + "0/cpufreq/scaling_cur_freq", "<unknown>\n"},
         {at + "1/cpufreq/scaling_cur_freq", "2000\n"}},
        2000},

@@ -1,4 +1,4 @@
-// Packing of an author's own: what is told of a weight, when it is packed, and which kernels see
+// Packing of an author's own: what weight_plan answers, when a weight is packed, which kernels see
 // it.
 
 #include <gtest/gtest.h>
@@ -114,12 +114,12 @@ class packing : public testing::Test {
   bitnet_tensor_desc desc_{};
 };
 
-TEST_F(packing, in_place_of_the_rows_is_what_the_plan_tells) {
+TEST_F(packing, in_place_of_the_rows_is_what_the_plan_reports) {
   author_has(true);
-  const bitnet_weight_plan told = plan_of();
-  EXPECT_STREQ(told.layout_id, "test/backwards/1");
-  EXPECT_EQ(told.packed_bytes, data_bytes);
-  EXPECT_EQ(told.accepts_alias, 0u);
+  const bitnet_weight_plan plan = plan_of();
+  EXPECT_STREQ(plan.layout_id, "test/backwards/1");
+  EXPECT_EQ(plan.packed_bytes, data_bytes);
+  EXPECT_EQ(plan.accepts_alias, 0u);
 
   sdk::weight_set set(author_, host_);
   const sdk::weight w = sealed(set);
@@ -152,9 +152,9 @@ TEST_F(packing, that_holds_the_scales_too_leaves_nothing_else) {
 
 TEST_F(packing, beside_the_rows_waits_until_somebody_asks) {
   author_has(false);
-  const bitnet_weight_plan told = plan_of();
-  EXPECT_STREQ(told.layout_id, "host/ternary2-rows/1");
-  EXPECT_NE(told.accepts_alias, 0u);
+  const bitnet_weight_plan plan = plan_of();
+  EXPECT_STREQ(plan.layout_id, "host/ternary2-rows/1");
+  EXPECT_NE(plan.accepts_alias, 0u);
 
   sdk::weight_set set(author_, host_);
   const sdk::weight w = sealed(set);

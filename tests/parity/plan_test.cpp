@@ -181,7 +181,7 @@ TEST(plan_of_attention, without_tiles_is_a_group_to_a_head) {
 struct head_shape {
   int64_t k = 256, m = 2048;
   uint32_t format = BITNET_FORMAT_F16;
-  bool also_out = false;  // somebody reads the logits' input of another value made of them
+  bool also_out = false;  // another value is made of the logits' input
 };
 model head(const head_shape& s) {
   model m;

@@ -141,7 +141,7 @@ inline uint32_t inner(model& m, int64_t width, uint32_t dtype = BITNET_DTYPE_F32
 inline void out(model& m, uint32_t value) {
   m.more_ports.push_back({BITNET_PORT_VALUE_OUT, value});
 }
-// Nobody looks at its elements.
+// Its elements are never read.
 inline uint32_t weight(model& m, uint32_t format, int64_t k, int64_t rows, uint64_t group = 0) {
   const auto wide = static_cast<uint64_t>(k), n = static_cast<uint64_t>(rows);
   if (format == BITNET_FORMAT_TERNARY2)

@@ -405,7 +405,7 @@ TEST_P(each_target, output_rows_choose_which_logits_are_written) {
   ASSERT_EQ(r.submit(step).status, BITNET_OK);
   EXPECT_TRUE(same_bits({all.begin() + 500, all.begin() + 550}, {r.logits, r.logits + 50}));
   EXPECT_TRUE(same_bits({all.begin() + 150, all.begin() + 200}, {r.logits + 50, r.logits + 100}));
-  EXPECT_EQ(r.logits[100], 42.0f) << "a row that nobody asked for";
+  EXPECT_EQ(r.logits[100], 42.0f) << "a row that was not requested";
 }
 
 TEST_P(each_target, a_step_may_want_only_the_largest_logits) {
@@ -666,10 +666,10 @@ uint64_t bytes_of_32(uint32_t dtype) {
                                       : 20;
 }
 
-// A buffer that goes and comes again is the same, and the device tells so.
+// A buffer that is destroyed and created again is the same memory, and the device reports that.
 template <class Ask>
-void expect_use_told(const bitnet_backend_v0& t, bitnet_device* device,
-                     const bitnet_buffer_request& request, const Ask& ask) {
+void expect_use_reported(const bitnet_backend_v0& t, bitnet_device* device,
+                         const bitnet_buffer_request& request, const Ask& ask) {
   const auto make = [&] {
     bitnet_buffer* buffer = nullptr;
     must([&](bitnet_error* e) { return t.buffer_create(device, &request, &buffer, e); });
@@ -687,7 +687,7 @@ void expect_use_told(const bitnet_backend_v0& t, bitnet_device* device,
 }
 
 // What objects have is counted as long as they live.
-TEST_P(each_target, a_device_tells_what_its_objects_have) {
+TEST_P(each_target, a_device_reports_what_its_objects_have) {
   tiny_host host(1);
   const plugin p(GetParam().path, host, GetParam().isa);
   const bitnet_backend_v0& t = p.table;
@@ -699,7 +699,7 @@ TEST_P(each_target, a_device_tells_what_its_objects_have) {
     must([&](bitnet_error* e) { return t.device_status(device, &s, e); });
     return s;
   };
-  if (!GetParam().gpu) {  // the host's memory is nobody's pool: it is not counted, and not told
+  if (!GetParam().gpu) {  // host memory is in no pool: not counted and not reported
     if (t.device_status) {
       EXPECT_EQ(ask().known & BITNET_STATUS_POOL, 0u);
     }
@@ -719,7 +719,7 @@ TEST_P(each_target, a_device_tells_what_its_objects_have) {
   bitnet_buffer* buffer = nullptr;
   must([&](bitnet_error* e) { return t.buffer_create(device, &request, &buffer, e); });
   EXPECT_EQ(used(), mib);
-  expect_use_told(t, device, request, ask);
+  expect_use_reported(t, device, request, ask);
   // Two layers of 4 heads of 64, in blocks of 16 tokens.
   bitnet_kv_config config{};
   config.struct_size = sizeof config;

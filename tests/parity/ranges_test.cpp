@@ -1,4 +1,4 @@
-// How ranges are told to a profiler: their names, and that they end as they began.
+// How ranges are reported to a profiler: their names, and that each ends in the order of nesting.
 
 #include "gpu-common/ranges.hpp"
 
@@ -12,9 +12,9 @@ namespace bitnet::gpu {
 namespace {
 
 struct listener final : watcher {
-  void begin(const char* what) noexcept override { told.emplace_back(what); }
-  void end() noexcept override { told.emplace_back("end"); }
-  std::vector<std::string> told;
+  void begin(const char* what) noexcept override { noted.emplace_back(what); }
+  void end() noexcept override { noted.emplace_back("end"); }
+  std::vector<std::string> noted;
 };
 
 TEST(ranges, have_names_of_texts_and_numbers) {
@@ -24,13 +24,13 @@ TEST(ranges, have_names_of_texts_and_numbers) {
     const std::string tensor = "blk.0.attn_q";
     const range inner(&l, "upload ", tensor, ", ", std::numeric_limits<uint64_t>::max());
   }
-  EXPECT_EQ(l.told,
+  EXPECT_EQ(l.noted,
             (std::vector<std::string>{"step 3 tokens, 1 outputs",
                                       "upload blk.0.attn_q, 18446744073709551615", "end", "end"}));
 }
 
 TEST(ranges, are_nothing_without_a_profiler) {
-  const range nobody(nullptr, "step ", 3u);
+  const range unheard(nullptr, "step ", 3u);
 }
 
 TEST(ranges, are_cut_off) {
@@ -38,7 +38,7 @@ TEST(ranges, are_cut_off) {
   {
     const range name(&l, std::string(126, 'a'), "bc", 12u);
   }
-  EXPECT_EQ(l.told, (std::vector<std::string>{std::string(126, 'a') + "b", "end"}));
+  EXPECT_EQ(l.noted, (std::vector<std::string>{std::string(126, 'a') + "b", "end"}));
 }
 
 }  // namespace

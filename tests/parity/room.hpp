@@ -1,5 +1,5 @@
 #pragma once
-// What the products of the cpu backend get from a program's scratch, for those who call them alone.
+// What the products of the cpu backend get from a program's scratch, for calls of them alone.
 
 #include <cstddef>
 

@@ -77,7 +77,7 @@ TEST(row_copies, are_read_once_they_are_whole) {
       std::ranges::fill(p.codes, uint8_t{0});
       EXPECT_EQ(p.run(), expected) << "from the copy";
       EXPECT_EQ(p.run(40), of_many);
-      EXPECT_EQ(before.data(), nullptr) << "nobody read it";
+      EXPECT_EQ(before.data(), nullptr) << "it was never read";
     }
   }
 }

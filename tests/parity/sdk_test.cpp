@@ -100,7 +100,7 @@ TEST(kv_pool, has_only_the_types_that_its_author_has) {
       return s;
     });
   };
-  EXPECT_EQ(create(0), BITNET_UNSUPPORTED) << "an author who says nothing knows f32 and f16";
+  EXPECT_EQ(create(0), BITNET_UNSUPPORTED) << "without a declaration a device has f32 and f16";
   uint64_t bytes = 0;
   EXPECT_EQ(create(1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0, &bytes), BITNET_OK);
   EXPECT_EQ(bytes, 2u * 4 * 3 * (2 * 34 + 64 * 2));
@@ -135,7 +135,7 @@ TEST(memory, is_placed_by_nodes) {
   sdk::memory usual(bytes, &none);
   usual.place_rows(1024, 16);
   usual.spread();
-  if (policy_at(usual.data()) != 0) GTEST_SKIP() << "the system tells no policies of memory";
+  if (policy_at(usual.data()) != 0) GTEST_SKIP() << "the system reports no memory policies";
   sdk::nodes::mask first;
   first.add(0);
   if (syscall(SYS_mbind, (reinterpret_cast<uintptr_t>(usual.data()) + 65535) / 65536 * 65536,
@@ -245,7 +245,7 @@ TEST(fill_table, negotiates_and_stays_within_the_hosts_table) {
   }
 }
 
-TEST(open_interpreter, tells_the_author_which_minor_was_agreed_on) {
+TEST(open_interpreter, gives_the_author_the_minor_that_was_agreed_on) {
   static uint32_t agreed;
   const bitnet_host_v0 host = idle_host();
   for (const uint32_t newest_of_host : {1u, 2u}) {
@@ -265,7 +265,7 @@ TEST(open_interpreter, tells_the_author_which_minor_was_agreed_on) {
   }
 }
 
-TEST(fill_table, refuses_a_table_that_nobody_could_close) {
+TEST(fill_table, refuses_a_table_that_cannot_be_closed) {
   const bitnet_host_v0 host = idle_host();
   bitnet_open_request request{};
   request.struct_size = sizeof request;
@@ -357,7 +357,7 @@ TEST(team, cuts_what_is_too_short_already) {
   EXPECT_EQ(pieces, 8);
 }
 
-TEST(team, takes_the_pieces_of_who_does_not_come) {
+TEST(team, takes_the_pieces_of_a_worker_that_does_not_come) {
   constexpr uint64_t units = 1600;
   std::atomic<uint64_t> by_others{0}, all{0};
   std::promise<void> done;
@@ -375,9 +375,9 @@ TEST(team, takes_the_pieces_of_who_does_not_come) {
   EXPECT_GE(by_others, units * 3 / 4);
 }
 
-// What is left to the last one sees what all have done, and is done before anybody goes on; once
+// What is left to the last one sees what all have done, and is done before any worker goes on; once
 // for each item that leaves something.
-TEST(team, leaves_the_rest_to_who_is_done_last) {
+TEST(team, leaves_the_rest_to_the_last_worker) {
   static std::atomic<uint32_t> arrived, rests;
   static std::atomic<bool> early, late;
   static uint32_t team_of;
@@ -401,8 +401,8 @@ TEST(team, leaves_the_rest_to_who_is_done_last) {
         mine.sync();
       }
     });
-    EXPECT_FALSE(early) << size << " workers: somebody had not done its part";
-    EXPECT_FALSE(late) << size << " workers: somebody went on";
+    EXPECT_FALSE(early) << size << " workers: a worker had not done its part";
+    EXPECT_FALSE(late) << size << " workers: a worker went on";
     EXPECT_EQ(rests, items - (items + 2) / 3);
   }
 }

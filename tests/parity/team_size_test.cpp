@@ -32,7 +32,7 @@ uint64_t count(const std::vector<uint32_t>& sizes, uint32_t size) {
   return static_cast<uint64_t>(std::ranges::count(sizes, size));
 }
 
-TEST(team_size, is_all_where_nobody_waits_long) {
+TEST(team_size, is_all_where_no_worker_waits_long) {
   sdk::team_size team;
   // One worker would be faster, but nothing says that it is worth a trial.
   const auto sizes = sizes_of(team, 4, 1000, [](uint32_t n) { return step_cost{n * 1000, 3}; });
@@ -49,7 +49,7 @@ TEST(team_size, is_one_less_where_that_is_faster) {
   EXPECT_GE(count(sizes, 2), 4u + 1000 / 60);
 }
 
-TEST(team_size, comes_back_when_nobody_disturbs) {
+TEST(team_size, comes_back_without_other_load) {
   sdk::team_size team;
   bool disturbed = true;
   const auto cost = [&](uint32_t n) {
@@ -79,7 +79,7 @@ TEST(team_size, stays_where_one_less_is_slower) {
 
 TEST(team_size, goes_down_one_by_one) {
   sdk::team_size team;
-  // Two of eight cores are somebody else's.
+  // Two of eight cores are taken by other programs.
   const auto cost = [](uint32_t n) {
     return n > 6 ? step_cost{n == 8 ? 60u : 50u, 300} : step_cost{120 / n, 0};
   };

@@ -278,7 +278,7 @@ TEST_P(top_heads, bound_holds_for_rows_of_every_size) {
   }
 }
 
-TEST_P(top_heads, copies_are_the_same_bytes_whoever_makes_them) {
+TEST_P(top_heads, copies_are_the_same_bytes_from_every_form) {
   for (const cpu::head_bits bits : bits_of(*GetParam())) {
     head ours(100, 1031, 5), scalar(100, 1031, 5);
     ours.pack(*GetParam(), bits);
@@ -385,7 +385,7 @@ TEST_P(top_heads, sums_of_6_bits_equal_those_of_the_scalar_form) {
         }
 }
 
-// What an output gets does not depend on who else is in the step.
+// What an output gets does not depend on the other outputs of the step.
 TEST_P(top_heads, outputs_together_are_what_each_is_alone) {
   head h(200, 1100, 13);
   for (const cpu::head_bits bits : bits_of(*GetParam()))

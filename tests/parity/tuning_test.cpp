@@ -251,7 +251,8 @@ TEST_F(tuned, does_not_believe_a_memory_far_below_its_best) {
   EXPECT_EQ(slower_by(1), "");
   EXPECT_EQ(cpu::current_tuning().ahead, 4096u);
   EXPECT_NE(slower_by(2, 115), "");
-  EXPECT_EQ(cpu::current_tuning().ahead, 4096u) << "far faster in each round, whoever else reads";
+  EXPECT_EQ(cpu::current_tuning().ahead, 4096u)
+      << "far faster in each round, even while others read";
   EXPECT_NE(cpu::describe_tuning().find("unsettled="), std::string::npos);
 }
 

@@ -59,7 +59,7 @@ int messages_of_a_mistake() {
   VkInstanceCreateInfo info{};
   info.sType = VK_STRUCTURE_TYPE_INSTANCE_CREATE_INFO;
   info.pNext = &messenger;
-  info.flags = 0x40000000;  // the mistake: a flag that nobody knows
+  info.flags = 0x40000000;  // the mistake: an unknown flag
   info.enabledExtensionCount = 1;
   info.ppEnabledExtensionNames = extensions;
   VkInstance instance = VK_NULL_HANDLE;

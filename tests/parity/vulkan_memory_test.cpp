@@ -1,5 +1,5 @@
-// How much memory a device has left, of drivers that tell it, do not, or tell nonsense. No driver
-// in software tells, so the driver's answers are made here.
+// How much memory a device has left, with drivers that report it, do not, or report nonsense. No
+// driver in software reports it, so the driver's answers are made here.
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 
 uint64_t budget = 0, usage = 0;
 
-TEST(vulkan_memory, is_told_where_the_driver_tells) {
+TEST(vulkan_memory, is_reported_where_the_driver_reports_it) {
   const struct {
     const char* why;
     bool extension;
@@ -32,10 +32,10 @@ TEST(vulkan_memory, is_told_where_the_driver_tells) {
   instance_functions vk;
   vk.vkGetPhysicalDeviceMemoryProperties2 = [](VkPhysicalDevice,
                                                VkPhysicalDeviceMemoryProperties2* out) {
-    auto* told = static_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(out->pNext);
-    told->heapBudget[0] = 7;  // the host's memory
-    told->heapBudget[1] = budget;
-    told->heapUsage[1] = usage;
+    auto* answer = static_cast<VkPhysicalDeviceMemoryBudgetPropertiesEXT*>(out->pNext);
+    answer->heapBudget[0] = 7;  // the host's memory
+    answer->heapBudget[1] = budget;
+    answer->heapUsage[1] = usage;
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.why);

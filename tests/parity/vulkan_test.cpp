@@ -119,7 +119,7 @@ TEST_F(vulkan, a_disabled_op_is_not_offered_because_others_contain_it) {
   }
 }
 
-TEST_F(vulkan, the_forms_that_run_are_told) {
+TEST_F(vulkan, the_forms_that_run_are_reported) {
   const auto arch = [&](const std::string& key, const std::string& value) {
     return std::string(
         info(value.empty() ? plugin::settings{} : plugin::settings{{key, value}}).arch);

@@ -73,7 +73,7 @@ class Tensor:
 
 
 def tensor_bytes(shape, kind, name, room):
-    """`room`: bytes up to the next tensor, which tell the flavours of type 36 apart."""
+    """`room`: bytes up to the next tensor, by which the flavours of type 36 differ."""
     count = int(np.prod(shape, dtype=np.int64))
     if kind == I2_S:
         return next((size for size in (count // 4 + 32, bitnet32_bytes(count), count // 4)

@@ -10,7 +10,7 @@ Kinds of row:
   q4_0  the same with keys or values of 4 bits, or both
   cost  logits with int8 keys and values, or those of 4 bits, against those of exact ones: no further apart than
         errors of half a step make the reference itself
-  demo  models/*.gguf: a few ids that nothing can move, and stories that the reference itself tells
+  demo  models/*.gguf: a few ids that nothing can move, and texts that the reference itself generates
   view  logits with a sliding window, against the reference with the same mask
   step  logits of a text that is read some tokens at a time: what layers keep goes from step to step
   no    int8 keys or values, or those of 4 bits, where a head is no whole number of blocks: refused, with what to do
@@ -309,7 +309,7 @@ def parsed():
                         help="where the small models are kept (default: %(default)s)")
     parser.add_argument("--only", action="append", default=[], metavar="NAME", help="rows whose name holds NAME")
     parser.add_argument("--demo", action="append", type=pathlib.Path, metavar="FILE",
-                        help="model to tell stories with (default: models/*.gguf of this repository)")
+                        help="model to generate texts with (default: models/*.gguf of this repository)")
     parser.add_argument("--backend", metavar="NAME", help="what computes; exits with 77 if it has no device")
     parser.add_argument("--extra", default="", help='further flags for the program, e.g. "-t 2"')
     return parser.parse_args()

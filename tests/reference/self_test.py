@@ -394,7 +394,7 @@ class ForwardPass(unittest.TestCase):
         np.testing.assert_allclose(turned.logits(self.ids), plain.logits(self.ids), atol=1e-9)
 
     def test_order_matters(self):
-        """Without rotation the last position could not tell in which order the others came."""
+        """Without rotation the last position would not depend on the order of the others."""
         swapped = [self.ids[i] for i in (1, 0, 2, 3, 4, 5, 6, 7, 8)]
         self.assertGreater(np.abs(self.logits(self.spec()) - self.logits(self.spec(), swapped))[-1].max(), 1e-3)
 

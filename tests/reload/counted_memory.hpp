@@ -1,5 +1,5 @@
 #pragma once
-// What this process holds, by counting: allocations that nobody has freed, mappings, descriptors,
+// What this process holds, by counting: allocations that were not freed, mappings, descriptors,
 // threads.
 
 #include <cstdint>

@@ -47,7 +47,7 @@ class cut : public testing::Test {
     yard_.install("fragile", read(BITNET_FRAGILE_PLUGIN));
     yard_.describe("fragile");
     program p(yard_, "cpu");
-    undisturbed_ = conversation(p).tell(prompt, length);
+    undisturbed_ = conversation(p).generate(prompt, length);
     ASSERT_GT(undisturbed_.size(), static_cast<std::size_t>(length));
   }
   void TearDown() override { unsetenv("BITNET_FRAGILE_STEPS"); }
@@ -56,7 +56,7 @@ class cut : public testing::Test {
   std::string undisturbed_;
 };
 
-TEST_F(cut, is_told_by_what_was_uploaded) {
+TEST_F(cut, is_judged_by_what_was_uploaded) {
   const std::pair<uint32_t, const char*> rows[] = {{1, "cpu:0 e0+2 fragile:0 2+1h"},
                                                    {2, "cpu:0 e0+1 fragile:0 1+2h"},
                                                    {3, "cpu:0 e0+0 fragile:0 0+3h"},
@@ -67,7 +67,7 @@ TEST_F(cut, is_told_by_what_was_uploaded) {
     const bitnet_model_options o = with_layers(n);
     program p(yard_, "fragile", &o);
     conversation c(p);
-    EXPECT_EQ(c.tell(prompt, length), undisturbed_);
+    EXPECT_EQ(c.generate(prompt, length), undisturbed_);
     const auto report = c.report();
     EXPECT_EQ(parts_of(report), parts) << report;
     for (const auto& part : report["parts"]) {
@@ -97,7 +97,7 @@ TEST_F(cut, goes_on_when_a_device_is_lost) {
       program p(yard_, "fragile,cpu", &o);
       conversation c(p);
       EXPECT_EQ(c.report()["device"], "fragile:0");
-      EXPECT_EQ(c.tell(prompt, length), undisturbed_);
+      EXPECT_EQ(c.generate(prompt, length), undisturbed_);
       const auto report = c.report();
       EXPECT_EQ(parts_of(report), "cpu:0 e0+3h") << report;
       ASSERT_EQ(report["moves"].size(), 1U);
@@ -113,7 +113,7 @@ TEST_F(cut, says_why_it_cannot_go_on) {
   program p(yard_, "fragile", &o);
   conversation c(p);
   try {
-    c.tell(prompt, length);
+    c.generate(prompt, length);
     ADD_FAILURE() << "the device is gone, and the text went on";
   } catch (const failed_call& e) {
     EXPECT_EQ(e.status, BITNET_DEVICE_LOST) << e.what();
@@ -121,7 +121,7 @@ TEST_F(cut, says_why_it_cannot_go_on) {
   }
   c.prefer("cpu");
   EXPECT_EQ(parts_of(c.report()), "cpu:0 e0+3h");
-  c.tell("", 5);
+  c.generate("", 5);
 }
 
 TEST_F(cut, takes_a_new_copy_of_either_backend) {
@@ -134,18 +134,18 @@ TEST_F(cut, takes_a_new_copy_of_either_backend) {
       const bitnet_model_options o = with_layers(2);
       program p(yard_, "fragile", &o);
       conversation c(p);
-      nlohmann::json told;
-      EXPECT_EQ(c.tell(prompt, length,
-                       [&](int i) {
-                         if (i != 5) return;
-                         yard_.install(backend, rebuilt(read(file), ++serial));
-                         told = p.reload(backend, policy);
-                       }),
+      nlohmann::json answer;
+      EXPECT_EQ(c.generate(prompt, length,
+                           [&](int i) {
+                             if (i != 5) return;
+                             yard_.install(backend, rebuilt(read(file), ++serial));
+                             answer = p.reload(backend, policy);
+                           }),
                 undisturbed_);
-      EXPECT_EQ(told["changed"], true) << told;
-      EXPECT_EQ(told["generation"], 2) << told;
-      EXPECT_EQ(told["sessions"]["moving"], 1) << told;
-      EXPECT_EQ(told["compared"]["difference"], 0) << told;
+      EXPECT_EQ(answer["changed"], true) << answer;
+      EXPECT_EQ(answer["generation"], 2) << answer;
+      EXPECT_EQ(answer["sessions"]["moving"], 1) << answer;
+      EXPECT_EQ(answer["compared"]["difference"], 0) << answer;
       const auto report = c.report();
       EXPECT_EQ(parts_of(report), "cpu:0 e0+1 fragile:0 1+2h");
       ASSERT_EQ(report["moves"].size(), 1U) << report;
@@ -158,12 +158,12 @@ TEST_F(cut, is_left_and_taken_again_with_keys_and_values) {
   const bitnet_model_options o = with_layers(2);
   program p(yard_, "fragile", &o);
   conversation c(p);
-  EXPECT_EQ(c.tell(prompt, length,
-                   [&](int i) {
-                     if (i == 4) c.prefer("cpu");
-                     if (i == 8) c.prefer("fragile");
-                     if (i == 9) c.prefer("fragile");  // is there
-                   }),
+  EXPECT_EQ(c.generate(prompt, length,
+                       [&](int i) {
+                         if (i == 4) c.prefer("cpu");
+                         if (i == 8) c.prefer("fragile");
+                         if (i == 9) c.prefer("fragile");  // is there
+                       }),
             undisturbed_);
   const auto report = c.report();
   EXPECT_EQ(parts_of(report), "cpu:0 e0+1 fragile:0 1+2h");
@@ -219,7 +219,7 @@ TEST_F(cut, options_that_mean_nothing_are_refused) {
   o.n_tensor_split = 1;
   EXPECT_THROW(program(yard_, "cpu:0", &o), failed_call) << "an index beside shares";
   program p(yard_, "cpu", &o);
-  EXPECT_EQ(conversation(p).tell(prompt, length), undisturbed_);
+  EXPECT_EQ(conversation(p).generate(prompt, length), undisturbed_);
 }
 
 }  // namespace

@@ -23,7 +23,7 @@ void reload_once(program& p, mishap_yard& yard, std::size_t which, uint32_t poli
   SCOPED_TRACE(m.name);
   {
     conversation c(p);
-    c.tell(prompt, length);
+    c.generate(prompt, length);
     if (m.to_the_loaded_file) {
       yard.happen(0);
       EXPECT_EQ(p.reload("cpu", policy)["changed"], true);
@@ -37,16 +37,16 @@ void reload_once(program& p, mishap_yard& yard, std::size_t which, uint32_t poli
       refusal = e.what();
     }
     EXPECT_EQ(changed, m.taken) << refusal;
-    c.tell("", length);
+    c.generate("", length);
   }
   if (!m.taken) {
     yard.repair();
     p.reload("cpu", policy);
   }
-  conversation(p).tell(prompt, length);
+  conversation(p).generate(prompt, length);
 }
 
-// Copies of the backend that are there; of those that are gone or came to nothing a few are told.
+// Copies of the backend that are there; of those that are gone or failed a few are reported.
 std::vector<std::string> copies(program& p) {
   auto states = p.generations("cpu");
   std::erase_if(states, [](const auto& s) { return s == "failed" || s == "unloaded"; });

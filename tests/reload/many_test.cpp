@@ -107,7 +107,7 @@ class many : public testing::Test {
     program p(yard_, "cpu");
     for (std::size_t i = 0; i < std::size(begins); ++i) {
       conversation c(p);
-      alone_.push_back(c.tell(begins[i], lengths[i]));
+      alone_.push_back(c.generate(begins[i], lengths[i]));
     }
   }
   void TearDown() override {
@@ -181,7 +181,7 @@ TEST_F(many, a_lost_device_loses_none_of_them) {
   }
 }
 
-TEST_F(many, without_another_device_each_is_told) {
+TEST_F(many, without_another_device_each_gets_an_error) {
   yard_.install("fragile", read(BITNET_FRAGILE_PLUGIN));
   yard_.describe("fragile");
   setenv("BITNET_FRAGILE_STEPS", "5", 1);
@@ -257,7 +257,7 @@ bitnet_status prefer(bitnet_scheduler* s, const char* list, bitnet_error* e = nu
   return bitnet_scheduler_set_preference(s, list, e);
 }
 
-TEST_F(many, each_keeps_its_text_where_it_is_told_to_go) {
+TEST_F(many, each_keeps_its_text_where_it_is_moved) {
   yard_.install("fragile", read(BITNET_FRAGILE_PLUGIN));
   yard_.describe("fragile");
   program p(yard_, "cpu");
@@ -322,7 +322,7 @@ TEST_F(many, a_preference_that_nothing_meets_changes_nothing) {
 }
 
 // A preference comes while the step runs that finds the device lost: requests go where they are
-// told to, and that device is not taken for the lost one.
+// instructed to, and that device is not taken for the lost one.
 TEST_F(many, a_preference_and_a_loss_at_once_lose_none_of_them) {
   yard_.install("fragile", read(BITNET_FRAGILE_PLUGIN));
   yard_.describe("fragile");

@@ -74,7 +74,7 @@ class mishap_yard : public yard {
         overwrite(library("cpu"), rebuilt(plugin_, ++serial_));
         break;
       default:
-        // Behind what is mapped: a page that is cut off would end whoever runs there.
+        // Behind what is mapped: a page that is cut off would end the code that runs there.
         std::filesystem::resize_file(library("cpu"),
                                      std::filesystem::file_size(library("cpu")) - 1);
         break;

@@ -29,7 +29,7 @@ class reload : public testing::Test {
     yard_.install("cpu", read(BITNET_CPU_PLUGIN));
     yard_.describe("cpu");
     program p(yard_, "cpu");
-    undisturbed_ = conversation(p).tell(prompt, length);
+    undisturbed_ = conversation(p).generate(prompt, length);
     ASSERT_GT(undisturbed_.size(), static_cast<std::size_t>(length));
   }
   void upgrade() { yard_.install("cpu", rebuilt(read(BITNET_CPU_PLUGIN), ++serial_)); }
@@ -46,23 +46,24 @@ class reload : public testing::Test {
 TEST_F(reload, by_default_sessions_finish_where_they_are) {
   program p(yard_, "cpu");
   auto before = std::make_unique<conversation>(p);
-  nlohmann::json told;
-  EXPECT_EQ(before->tell(prompt, length,
-                         [&](int i) {
-                           if (i != 5) return;
-                           upgrade();
-                           told = p.reload("cpu");
-                         }),
+  nlohmann::json answer;
+  EXPECT_EQ(before->generate(prompt, length,
+                             [&](int i) {
+                               if (i != 5) return;
+                               upgrade();
+                               answer = p.reload("cpu");
+                             }),
             undisturbed_);
-  EXPECT_EQ(told["changed"], true) << told;
-  EXPECT_EQ(told["generation"], 2) << told;
-  EXPECT_NE(told["build_id"], told["former_build_id"]) << told;
-  EXPECT_EQ(told["sessions"]["staying"], 1) << told;
-  EXPECT_EQ(told["compared"]["difference"], 0) << "the same code gives the same logits " << told;
+  EXPECT_EQ(answer["changed"], true) << answer;
+  EXPECT_EQ(answer["generation"], 2) << answer;
+  EXPECT_NE(answer["build_id"], answer["former_build_id"]) << answer;
+  EXPECT_EQ(answer["sessions"]["staying"], 1) << answer;
+  EXPECT_EQ(answer["compared"]["difference"], 0)
+      << "the same code gives the same logits " << answer;
   EXPECT_EQ(p.generations("cpu"), (std::vector<std::string>{"draining", "active"}));
   {
     conversation after(p);
-    EXPECT_EQ(after.tell(prompt, length), undisturbed_);
+    EXPECT_EQ(after.generate(prompt, length), undisturbed_);
     EXPECT_FALSE(after.report().contains("moves"));
   }
   EXPECT_FALSE(before->report().contains("moves"));
@@ -82,13 +83,13 @@ TEST_F(reload, a_later_version_of_one_backend) {
     EXPECT_EQ(p.backend("cpu")["version"], BITNET_CPU_VERSION);
     EXPECT_EQ(p.reload(named)["changed"], false) << "nothing was installed";
     yard_.install("cpu", read(BITNET_NEXT_CPU_PLUGIN));
-    const nlohmann::json told = p.reload(named, BITNET_RELOAD_MIGRATE);
-    EXPECT_EQ(told["changed"], true) << told;
-    EXPECT_EQ(told["backend"], "cpu") << told;
-    EXPECT_EQ(told["former_version"], BITNET_CPU_VERSION) << told;
-    EXPECT_EQ(told["version"], BITNET_NEXT_CPU_VERSION) << told;
+    const nlohmann::json answer = p.reload(named, BITNET_RELOAD_MIGRATE);
+    EXPECT_EQ(answer["changed"], true) << answer;
+    EXPECT_EQ(answer["backend"], "cpu") << answer;
+    EXPECT_EQ(answer["former_version"], BITNET_CPU_VERSION) << answer;
+    EXPECT_EQ(answer["version"], BITNET_NEXT_CPU_VERSION) << answer;
     EXPECT_EQ(p.backend("cpu")["version"], BITNET_NEXT_CPU_VERSION);
-    EXPECT_EQ(before.tell(prompt, length), undisturbed_);
+    EXPECT_EQ(before.generate(prompt, length), undisturbed_);
   }
 }
 
@@ -112,13 +113,13 @@ TEST_F(reload, sessions_move_between_two_tokens) {
                                        std::pair(BITNET_RELOAD_RECOMPUTE, "recompute")}) {
     program p(yard_, "cpu");
     conversation c(p), idle(p);
-    const std::string begun = idle.tell(prompt, 3);
-    EXPECT_EQ(c.tell(prompt, length,
-                     [&](int i) {
-                       if (i % (length / 4) != length / 8) return;
-                       upgrade();
-                       EXPECT_EQ(p.reload("cpu", policy)["sessions"]["moving"], 2);
-                     }),
+    const std::string begun = idle.generate(prompt, 3);
+    EXPECT_EQ(c.generate(prompt, length,
+                         [&](int i) {
+                           if (i % (length / 4) != length / 8) return;
+                           upgrade();
+                           EXPECT_EQ(p.reload("cpu", policy)["sessions"]["moving"], 2);
+                         }),
               undisturbed_)
         << method;
     const auto report = c.report();
@@ -134,7 +135,7 @@ TEST_F(reload, sessions_move_between_two_tokens) {
     for (const auto& k : report["kernels"]) calls += k["calls"].get<uint64_t>();
     EXPECT_GT(calls, report["steps"].get<uint64_t>()) << "what ran on former seats counts";
     // It slept through all four and takes the last only.
-    EXPECT_EQ(begun + idle.tell("", length - 3), undisturbed_);
+    EXPECT_EQ(begun + idle.generate("", length - 3), undisturbed_);
     EXPECT_EQ(idle.report()["moves"].size(), 1u);
   }
 }
@@ -162,15 +163,15 @@ TEST_F(reload, every_kind_of_memory_moves) {
     bitnet_model_defaults(&mo, sizeof mo);
     mo.kv_budget_bytes = r.budget_bytes;
     program p(yard_, "cpu", &mo);
-    const std::string alone = conversation(p, so).tell(prompt, long_story);
+    const std::string alone = conversation(p, so).generate(prompt, long_story);
     for (const uint32_t policy : {BITNET_RELOAD_MIGRATE, BITNET_RELOAD_RECOMPUTE}) {
       conversation c(p, so);
-      EXPECT_EQ(c.tell(prompt, long_story,
-                       [&](int i) {
-                         if (i != long_story / 8 * 5) return;
-                         upgrade();
-                         p.reload("cpu", policy);
-                       }),
+      EXPECT_EQ(c.generate(prompt, long_story,
+                           [&](int i) {
+                             if (i != long_story / 8 * 5) return;
+                             upgrade();
+                             p.reload("cpu", policy);
+                           }),
                 alone)
           << r.why << ", policy " << policy;
       const auto moves = c.report()["moves"];
@@ -188,28 +189,28 @@ TEST_F(reload, states_move_with_their_sequences) {
   const std::string file = folder.write("h.gguf", tests::as_text(tests::small_hybrid().build()));
   const std::string alone = [&] {
     program p(yard_, "cpu", nullptr, file);
-    return conversation(p).tell(prompt, long_story);
+    return conversation(p).generate(prompt, long_story);
   }();
   for (const uint32_t policy : {BITNET_RELOAD_MIGRATE, BITNET_RELOAD_RECOMPUTE}) {
     program p(yard_, "cpu", nullptr, file);
     conversation c(p);
-    EXPECT_EQ(c.tell(prompt, long_story,
-                     [&](int i) {
-                       if (i != long_story / 2) return;
-                       upgrade();
-                       p.reload("cpu", policy);
-                     }),
+    EXPECT_EQ(c.generate(prompt, long_story,
+                         [&](int i) {
+                           if (i != long_story / 2) return;
+                           upgrade();
+                           p.reload("cpu", policy);
+                         }),
               alone);
     const auto moves = c.report()["moves"];
     ASSERT_EQ(moves.size(), 1u);
     EXPECT_EQ(moves[0]["method"], policy == BITNET_RELOAD_MIGRATE ? "migrate" : "recompute");
     c.forget();  // to the beginning, on the seat that it moved to
-    EXPECT_EQ(c.tell(prompt, long_story), alone);
+    EXPECT_EQ(c.generate(prompt, long_story), alone);
   }
   setenv("BITNET_FRAGILE_STEPS", "9", 1);
   program p(yard_, "fragile,cpu", nullptr, file);
   conversation c(p);
-  EXPECT_EQ(c.tell(prompt, long_story), alone);
+  EXPECT_EQ(c.generate(prompt, long_story), alone);
   EXPECT_EQ(c.report()["moves"].size(), 1u);
   unsetenv("BITNET_FRAGILE_STEPS");
 }
@@ -218,26 +219,26 @@ TEST_F(reload, the_same_file_is_nothing_to_do) {
   program p(yard_, "cpu");
   EXPECT_EQ(p.reload("cpu")["reason"], "it is the file that is loaded");
   yard_.install("cpu", read(BITNET_CPU_PLUGIN));  // another inode
-  const auto told = p.reload("cpu");
-  EXPECT_EQ(told["changed"], false);
-  EXPECT_NE(told["reason"].get<std::string>().find("is what is loaded"), std::string::npos);
+  const auto answer = p.reload("cpu");
+  EXPECT_EQ(answer["changed"], false);
+  EXPECT_NE(answer["reason"].get<std::string>().find("is what is loaded"), std::string::npos);
   bitnet_reload_options o;
   bitnet_reload_defaults(&o, sizeof o);
   o.force = 1;
   EXPECT_EQ(p.reload("cpu", o)["changed"], true);
   EXPECT_EQ(p.reload("cpu", o)["changed"], true) << "the very file too";
-  EXPECT_EQ(conversation(p).tell(prompt, length), undisturbed_);
+  EXPECT_EQ(conversation(p).generate(prompt, length), undisturbed_);
 }
 
 TEST_F(reload, a_new_kernel_set_that_computes_the_same_is_taken) {
   program p(yard_, "cpu");
   conversation c(p);
-  EXPECT_EQ(c.tell(prompt, length,
-                   [&](int i) {
-                     if (i != 5) return;
-                     yard_.install("cpu", read(BITNET_OTHER_PLUGIN));
-                     EXPECT_EQ(p.reload("cpu", BITNET_RELOAD_MIGRATE)["changed"], true);
-                   }),
+  EXPECT_EQ(c.generate(prompt, length,
+                       [&](int i) {
+                         if (i != 5) return;
+                         yard_.install("cpu", read(BITNET_OTHER_PLUGIN));
+                         EXPECT_EQ(p.reload("cpu", BITNET_RELOAD_MIGRATE)["changed"], true);
+                       }),
             undisturbed_);
   EXPECT_EQ(c.report()["moves"].size(), 1u);
 }
@@ -305,14 +306,14 @@ TEST_F(reload, what_is_refused_changes_nothing) {
     yard_.describe("cpu");
     ASSERT_EQ(p.reload("cpu")["changed"], true) << r.why;
     conversation c(p);
-    EXPECT_EQ(c.tell(prompt, length,
-                     [&](int i) {
-                       if (i == 5) expect_refused(p, yard_, r);
-                     }),
+    EXPECT_EQ(c.generate(prompt, length,
+                         [&](int i) {
+                           if (i == 5) expect_refused(p, yard_, r);
+                         }),
               undisturbed_)
         << r.why;
     EXPECT_FALSE(c.report().contains("moves")) << r.why;
-    EXPECT_EQ(conversation(p).tell(prompt, length), undisturbed_) << r.why;
+    EXPECT_EQ(conversation(p).generate(prompt, length), undisturbed_) << r.why;
     const auto states = p.generations("cpu");
     EXPECT_EQ(std::ranges::count(states, "active"), 1) << r.why;
     EXPECT_GE(std::ranges::count(states, "failed"), 1) << r.why;
@@ -357,7 +358,7 @@ TEST_F(reload, a_file_written_over_in_place_is_not_loaded) {
        }},
       {"other bytes", "in place",
        [&] { overwrite(library, rebuilt(read(BITNET_CPU_PLUGIN), 77)); }},
-      // Behind what is mapped: a page that is cut off would end whoever runs there.
+      // Behind what is mapped: a page that is cut off would end the code that runs there.
       {"a byte less", "is cut off",
        [&] { std::filesystem::resize_file(library, std::filesystem::file_size(library) - 1); }},
       {"a byte more", "in place",
@@ -375,12 +376,12 @@ TEST_F(reload, a_file_written_over_in_place_is_not_loaded) {
     } catch (const failed_call& e) {
       EXPECT_NE(std::string(e.what()).find(row.said), std::string::npos) << e.what();
     }
-    EXPECT_EQ(c.tell(prompt, length), undisturbed_);
+    EXPECT_EQ(c.generate(prompt, length), undisturbed_);
   }
 }
 
-// `cp` empties the file before it writes: pages of it that nobody touched since are other ones
-// then. Whoever computes there may come to harm; being asked to reload must not do it.
+// `cp` empties the file before it writes: pages of it that were not touched since are other ones
+// then. Code that computes there may fail; a call that asks for a reload must not.
 TEST_F(reload, a_file_copied_over_is_not_loaded) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
@@ -460,20 +461,20 @@ TEST_F(reload, a_preference_for_what_has_not_answered_is_no_success) {
       << e.message;
   EXPECT_EQ(bitnet_session_set_preference(c.handle, "cpu,hang-enumerate", &e), BITNET_OK)
       << e.message;
-  EXPECT_EQ(c.tell(prompt, length), undisturbed_);
+  EXPECT_EQ(c.generate(prompt, length), undisturbed_);
 }
 
-TEST_F(reload, a_session_goes_where_it_is_told) {
+TEST_F(reload, a_session_goes_where_its_preference_says) {
   add_fragile();
   program p(yard_, "cpu");
   conversation c(p);
-  EXPECT_EQ(c.tell(prompt, length,
-                   [&](int i) {
-                     if (i == length / 8) c.prefer("fragile,cpu");
-                     if (i == length / 4) c.prefer("cuda, cpu");
-                     if (i == length / 8 * 3) c.prefer("cpu");  // is there
-                     if (i == length / 2) c.prefer("fragile");
-                   }),
+  EXPECT_EQ(c.generate(prompt, length,
+                       [&](int i) {
+                         if (i == length / 8) c.prefer("fragile,cpu");
+                         if (i == length / 4) c.prefer("cuda, cpu");
+                         if (i == length / 8 * 3) c.prefer("cpu");  // is there
+                         if (i == length / 2) c.prefer("fragile");
+                       }),
             undisturbed_);
   const auto report = c.report();
   EXPECT_EQ(report["device"], "fragile:0");
@@ -514,15 +515,15 @@ TEST_F(reload, a_device_without_the_type_of_a_session_is_refused_by_name) {
     expect_unsupported([&] { conversation c(p, options(BITNET_KV_F16, BITNET_KV_Q4_0)); },
                        "keeps values as f32, f16, not as q4_0; use kv_v f16, or request another");
     expect_unsupported([&] { conversation c(p, options(BITNET_KV_Q8_0, BITNET_KV_F16)); }, "q8_0");
-    EXPECT_EQ(conversation(p).tell(prompt, length), undisturbed_);
+    EXPECT_EQ(conversation(p).generate(prompt, length), undisturbed_);
   }
   program p(yard_, "cpu");
   const bitnet_session_options four_bits = options(BITNET_KV_Q4_0, BITNET_KV_Q4_0);
-  const std::string alone = conversation(p, four_bits).tell(prompt, length);
+  const std::string alone = conversation(p, four_bits).generate(prompt, length);
   conversation c(p, four_bits);
-  const std::string begun = c.tell(prompt, length / 2);
+  const std::string begun = c.generate(prompt, length / 2);
   expect_unsupported([&] { c.prefer("plain"); }, "not as q4_0");
-  EXPECT_EQ(begun + c.tell("", length - length / 2), alone) << "it stays where it is";
+  EXPECT_EQ(begun + c.generate("", length - length / 2), alone) << "it stays where it is";
 }
 
 TEST_F(reload, a_lost_device_does_not_lose_the_conversation) {
@@ -532,7 +533,7 @@ TEST_F(reload, a_lost_device_does_not_lose_the_conversation) {
     program p(yard_, "fragile,cpu");
     conversation c(p);
     EXPECT_EQ(c.report()["device"], "fragile:0");
-    EXPECT_EQ(c.tell(prompt, length), undisturbed_) << "lost after " << steps << " steps";
+    EXPECT_EQ(c.generate(prompt, length), undisturbed_) << "lost after " << steps << " steps";
     const auto report = c.report();
     ASSERT_EQ(report["moves"].size(), 1u) << report;
     EXPECT_EQ(report["moves"][0]["from"], "fragile:0");
@@ -544,7 +545,7 @@ TEST_F(reload, a_lost_device_does_not_lose_the_conversation) {
     EXPECT_EQ(p.generations("fragile"), std::vector<std::string>{"failed"});
     conversation later(p);
     EXPECT_EQ(later.report()["device"], "cpu:0") << "new sessions do not try it";
-    EXPECT_EQ(later.tell(prompt, length), undisturbed_);
+    EXPECT_EQ(later.generate(prompt, length), undisturbed_);
   }
   unsetenv("BITNET_FRAGILE_STEPS");
 }
@@ -557,7 +558,7 @@ TEST_F(reload, a_poisoned_context_is_left_too) {
   unsetenv("BITNET_FRAGILE_POISONED");
   unsetenv("BITNET_FRAGILE_STEPS");
   conversation c(p);
-  EXPECT_EQ(c.tell(prompt, length), undisturbed_);
+  EXPECT_EQ(c.generate(prompt, length), undisturbed_);
   EXPECT_EQ(c.report()["device"], "cpu:0");
   EXPECT_EQ(conversation(p).report()["device"], "cpu:0");
 }
@@ -571,7 +572,7 @@ TEST_F(reload, several_sessions_lose_the_same_device) {
   {
     std::vector<std::jthread> threads;
     for (std::string& text : texts)
-      threads.emplace_back([&] { text = conversation(p).tell(prompt, length); });
+      threads.emplace_back([&] { text = conversation(p).generate(prompt, length); });
   }
   for (const std::string& text : texts) EXPECT_EQ(text, undisturbed_);
 }
@@ -583,7 +584,7 @@ TEST_F(reload, a_loss_without_another_device_is_an_error_that_leaves_the_session
   unsetenv("BITNET_FRAGILE_STEPS");
   conversation c(p);
   try {
-    c.tell(prompt, length);
+    c.generate(prompt, length);
     ADD_FAILURE() << "the device is gone, and the text went on";
   } catch (const failed_call& e) {
     EXPECT_EQ(e.status, BITNET_DEVICE_LOST) << e.what();
@@ -596,7 +597,7 @@ TEST_F(reload, a_loss_without_another_device_is_an_error_that_leaves_the_session
   c.prefer("cpu");
   EXPECT_EQ(c.report()["device"], "cpu:0");
   EXPECT_EQ(c.report()["moves"][0]["method"], "recompute") << "nothing can be copied out";
-  c.tell("", 10);
+  c.generate("", 10);
   EXPECT_GT(bitnet_session_length(c.handle), said);
 }
 
@@ -605,14 +606,14 @@ TEST_F(reload, a_lost_device_serves_again_after_a_reload) {
   setenv("BITNET_FRAGILE_STEPS", "6", 1);
   program p(yard_, "fragile,cpu");
   conversation c(p);
-  EXPECT_EQ(c.tell(prompt, length), undisturbed_);
+  EXPECT_EQ(c.generate(prompt, length), undisturbed_);
   unsetenv("BITNET_FRAGILE_STEPS");
   yard_.install("fragile", rebuilt(read(BITNET_FRAGILE_PLUGIN), 77));
   EXPECT_EQ(p.reload("fragile")["changed"], true);
   c.prefer("fragile,cpu");
   EXPECT_EQ(c.report()["device"], "fragile:0");
   c.forget();
-  EXPECT_EQ(c.tell(prompt, length), undisturbed_);
+  EXPECT_EQ(c.generate(prompt, length), undisturbed_);
 }
 
 }  // namespace

@@ -41,13 +41,12 @@ struct figures {
   }
 };
 
-// Sessions that tell one text after the other, each on a thread, and how long what they wait for
-// takes.
+// Sessions that generate texts one after the other, each on a thread, and how long each wait takes.
 class talkers {
  public:
   explicit talkers(program& p) : p_(p) {
     for (std::size_t i = 0; i < prompts.size(); ++i)
-      undisturbed_[i] = conversation(p).tell(prompts[i], length);
+      undisturbed_[i] = conversation(p).generate(prompts[i], length);
   }
   talkers(const talkers&) = delete;
   talkers& operator=(const talkers&) = delete;
@@ -90,7 +89,7 @@ class talkers {
     while (!stop_) try {
         if (!c) c = std::make_unique<conversation>(p_), noted = 0;
         c->forget();
-        const std::string text = c->tell(prompts[who], length);
+        const std::string text = c->generate(prompts[who], length);
         ++texts_;
         if (text != undisturbed_[who]) ++wrong_;
         noted = note(c->report(), noted);

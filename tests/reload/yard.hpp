@@ -39,7 +39,7 @@ inline std::string rebuilt(std::string plugin, uint32_t serial) {
   return plugin;
 }
 
-// The same file with other bytes, under whoever has it mapped.
+// The same file with other bytes, while processes have it mapped.
 inline void overwrite(const std::filesystem::path& file, std::string_view bytes) {
   const int fd = ::open(file.c_str(), O_WRONLY | O_CLOEXEC);
   if (fd < 0) throw std::runtime_error("cannot write to " + file.string());
@@ -109,7 +109,7 @@ class program {
     bitnet_runtime_options o;
     bitnet_runtime_defaults(&o, sizeof o);
     o.probe_wait_ms = probe_wait_ms;  // probes are idle: a busy machine keeps them waiting
-    if (probe_wait_ms == 0) o.probe_cache = "";  // nobody goes on when the test has ended
+    if (probe_wait_ms == 0) o.probe_cache = "";  // no probe goes on when the test has ended
     o.device = device.c_str();
     o.n_threads = 2;
     o.poll = 0;  // these tests have more threads than CPUs
@@ -230,8 +230,8 @@ class conversation {
   ~conversation() { bitnet_session_close(handle); }
 
   // The text that follows, greedily; `each` is called with every piece.
-  std::string tell(const std::string& prompt, int32_t n,
-                   const std::function<void(int)>& each = nullptr) {
+  std::string generate(const std::string& prompt, int32_t n,
+                       const std::function<void(int)>& each = nullptr) {
     uint64_t count = 0;
     bitnet_error e = blank();
     const uint32_t flags = prompt.empty() ? 0 : BITNET_TOKENIZE_MODEL_BOS;

@@ -54,7 +54,7 @@ class Audit(unittest.TestCase):
     def test_what_counts(self):
         for package, release, bad, why in (
                 ("elfutils", {"status": "open", "urgency": "low"}, True, "nothing is mended yet"),
-                ("elfutils", {"status": "undetermined", "urgency": "low"}, True, "nobody knows"),
+                ("elfutils", {"status": "undetermined", "urgency": "low"}, True, "the severity is unknown"),
                 ("elfutils", {"status": "open", "urgency": "unimportant"}, False, "Debian calls it unimportant"),
                 ("elfutils", {"status": "resolved", "fixed_version": "0.188-2.1", "urgency": "high"}, False,
                  "the package is the one that is mended"),
@@ -77,7 +77,7 @@ class Audit(unittest.TestCase):
 
     def test_accepted_for_a_time(self):
         for accepted, end, says, why in (
-                ("# nothing\n", 1, "VULNERABLE: CVE-2026-1000 elfutils (elfutils): nothing", "nobody accepted it"),
+                ("# nothing\n", 1, "VULNERABLE: CVE-2026-1000 elfutils (elfutils): nothing", "the risk is not accepted"),
                 (KNOWN + "2026-06-02 -- reads our own files only\n", 0, "accepted until 2026-06-02: CVE-2026-1000",
                  "the last day but one"),
                 (KNOWN + "2026-06-01 -- reads our own files only\n", 1, "the acceptance expired on 2026-06-01",

@@ -33,7 +33,7 @@ WORDS = {
 }
 # BITNET_BACKENDS, what is added, why
 CHOICES = [
-    (None, "cpu gamma metal other shared", "all is what nobody has to say"),
+    (None, "cpu gamma metal other shared", "all is the default"),
     ("all", "cpu gamma metal other shared", "all, metal too"),
     ("none", "shared", "a core by itself, as its package is"),
     ("cpu", "cpu shared", "one by its name"),
@@ -62,7 +62,7 @@ VERSIONS = [
     ("VERSION 0.1.1", "version: 0.1.0", "VERSION is 0.1.1, and"),
     ("VERSION 0.1.1", "version: 0.1.10", "VERSION is 0.1.1, and"),
     ("VERSION one", "version: one", "VERSION is numbers such as 0.1.1, not 'one'"),
-    ("", "version: 7.8.9", None),  # an author who writes both
+    ("", "version: 7.8.9", None),  # an author's manifest with both
 ]
 
 

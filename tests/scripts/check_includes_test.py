@@ -51,7 +51,7 @@ ROWS = [
     ("core/src/other/a.cpp", '"base/result.hpp"', False, "a module without a line in CMake"),
     ("core/src/api/a.cpp", '"engine/engine.hpp"', True, "the outside of the library sees all"),
     ("core/src/api/a.cpp", '"bitnet/sdk/guard.hpp"', False, "of core"),
-    ("core/src/engine/a.cpp", '"api/handles.hpp"', False, "and nobody sees the outside"),
+    ("core/src/engine/a.cpp", '"api/handles.hpp"', False, "and no module sees the api"),
     ("core/src/plugin/loading/a.cpp", '"plugin/trust/trust.hpp"', True, "a module in a folder"),
     ("core/src/plugin/trust/a.cpp", '"plugin/loading/backend.hpp"', False, "beside another"),
     ("plugins/cpu/a.cpp", '"kernels/dot.hpp"', True, "a plugin's own folder"),

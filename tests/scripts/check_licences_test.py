@@ -18,7 +18,7 @@ SCRIPT = ROOT / "scripts/check-licences"
 PAGE = ROOT / "packaging/licences/README.md"
 build = ROOT / "build/release"
 
-# a line of the page, what instead, what is said of it
+# a line of the page, what instead, the complaint
 FAULTS = [
     ("| `libelf` | elfutils |", "| `libdwarf` | elfutils |", "libbitnet needs libelf, which is in no table"),
     ("| MIT | `libbitnet` `bitnet-backend-probe` `bitnet` |", "| MIT | `libbitnet` `bitnet` |",
@@ -104,7 +104,7 @@ class Notices(unittest.TestCase):
 
 
 class Files(unittest.TestCase):
-    """Who may use a file of ours how: REUSE.toml, and Debian's copyright, say the same."""
+    """REUSE.toml and Debian's copyright state the same licence for each file of ours."""
 
     def test_reuse_and_debian_agree(self):
         toml = (ROOT / "REUSE.toml").read_text(encoding="utf-8")

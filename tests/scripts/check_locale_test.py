@@ -50,7 +50,7 @@ ROWS = [
     ('setlocale(LC_ALL, "");', "locale", "of the whole process"),
     ("#include <locale>", "locale", "the facets"),
     ('fmt::format("{:L}", n);', "locale", "fmt's only one that asks"),
-    ('fmt::format("{:.2f}", x);', None, "fmt asks nobody else"),
+    ('fmt::format("{:.2f}", x);', None, "fmt does not read the locale"),
     ("strftime(out, n, pattern, &t);", "time", "names of months"),
     ("strcoll(a, b);", "order", "sorting"),
     ("std::regex words(pattern);", "regex", "classes of letters"),

@@ -21,7 +21,7 @@ ONE = {
     "plugins/null/null.c": '#define VERSION "0.1.0"\n',
     "plugins/shared/CMakeLists.txt": "add_library(shared)\n",
 }
-# file, what stands there, what instead, what is said of it; {} is the core's version
+# file, what stands there, what instead, the complaint; {} is the core's version
 FAULTS = [
     ("CMakeLists.txt", "project(bitnet VERSION {}", "project(bitnet VERSION 9.9.9", "changelog:1: says {}, not 9.9.9"),
     ("packaging/debian/changelog", "bitnet ({}-1)", "bitnet (9.9.9-1)", "debian/changelog:1: says 9.9.9"),

@@ -1,4 +1,4 @@
-"""scripts/compatibility --check must see a page that is stale, and what nobody measured."""
+"""scripts/compatibility --check must see a stale page and unmeasured columns."""
 
 import json
 import pathlib
@@ -69,7 +69,7 @@ class Compatibility(unittest.TestCase):
                 (answers(BACKENDS, ["add"]), answers(BACKENDS), 1, "an op more"),
                 (answers(BACKENDS), answers(some), 77, "a backend that was not measured"),
                 (answers(BACKENDS), answers(some, exact=False), 1, "and another that is stale"),
-                (answers(BACKENDS), answers(some, ["add"]), 1, "an op that nobody has any more"),
+                (answers(BACKENDS), answers(some, ["add"]), 1, "an op that no backend has any more"),
                 (answers(BACKENDS), answers([]), 77, "no backend at all")):
             with self.subTest(why):
                 self.write(wrote)
@@ -119,11 +119,11 @@ class Compatibility(unittest.TestCase):
         self.write(says)
         columns = [f"{BACKENDS[0]} {name}" for name in ("wide", "narrow", "other")]
         self.assertEqual([self.shown(c) for c in columns], [{"add": "close"}, {"add": "exact"}, {}],
-                         "a set that this processor lacks has no column until somebody measured it")
+                         "a set that this processor lacks has no column until it is measured")
         # Another processor has the third and lacks the first.
         says["sets"][BACKENDS[0]] = {"wide": None, "narrow": "exact", "other": "close"}
         done = self.run_it(says, "--check")
-        self.assertEqual(done.returncode, 0, "no machine can be asked for a column that nobody measured yet")
+        self.assertEqual(done.returncode, 0, "a column without measurements names no machine to measure on")
         self.assertIn(f"no column {columns[2]} yet", done.stderr)
         self.write(says)
         self.assertEqual([self.shown(c) for c in columns], [{"add": "close"}, {"add": "exact"}, {"add": "close"}])

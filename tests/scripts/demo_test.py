@@ -53,7 +53,7 @@ class Demo(unittest.TestCase):
         _, calls = self.demo()
         self.assertNotIn("--preset", " ".join(calls))
 
-    def test_who_fails_is_named_with_what_to_do(self):
+    def test_the_step_that_fails_is_named_with_what_to_do(self):
         for fail, says, steps in (("setup", "scripts/setup could not install", 1),
                                   ("cmake --preset", "CMake could not configure", 2),
                                   ("cmake --build", "the build failed", 3)):

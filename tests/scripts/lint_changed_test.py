@@ -75,7 +75,7 @@ class Changed(unittest.TestCase):
         self.commit()
         self.assertEqual(self.lint()[0], {"alone.cpp"})
         self.edit("one.hpp", "not committed")
-        self.assertEqual(self.lint()[0], {"alone.cpp", "one.cpp", "deep.cpp"}, "who includes it, too")
+        self.assertEqual(self.lint()[0], {"alone.cpp", "one.cpp", "deep.cpp"}, "the files that include it, too")
         (self.tree / "plugins").mkdir(exist_ok=True)
         self.assertEqual(self.lint("plugins")[0], set(), "only below what is named")
 
@@ -101,7 +101,7 @@ class Changed(unittest.TestCase):
     def test_a_new_file_counts_before_it_is_added(self):
         self.git("checkout", "-q", "-b", "work")
         self.commit()
-        self.edit("later.hpp", "nobody had it")
+        self.edit("later.hpp", "no commit had it")
         self.assertEqual(self.lint()[0], {"two.cpp"})
 
     def test_on_main_the_last_commits_count(self):

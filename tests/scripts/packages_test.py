@@ -146,7 +146,7 @@ class Backends(unittest.TestCase):
         self.assertLessEqual({line.split()[0] for line in listed.splitlines()} - {"bitnet"}, set(BACKENDS))
 
     def test_changelog(self):
-        """Debian's is made of the backend's own: who, which version, when, what."""
+        """Debian's is made of the backend's own: maintainer, version, time, entries."""
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder)
             (tree / "packaging/backend").mkdir(parents=True)
@@ -200,7 +200,7 @@ bitnet-backend-one (0.3.0-1) unstable; urgency=medium
         """What is included there is in it or in the SDK."""
         for name in BACKENDS:
             folders = [ROOT / "plugins" / name, ROOT / "plugins/gpu-common"]
-            if not folders[0].is_dir():  # somebody took it out of the tree
+            if not folders[0].is_dir():  # it was taken out of the tree
                 continue
             if name == "cpu":
                 folders.pop()

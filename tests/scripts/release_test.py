@@ -176,7 +176,7 @@ class Release(unittest.TestCase):
         self.git("tag", "vulkan-v1.2.1")
         (self.folder / "broken").touch()
         self.git("tag", "v1.1.0", "HEAD^")
-        # For a contract that no core has released nobody could load it.
+        # No released core could load a plugin for a contract that is not released.
         self.refused("the gate of the contract ended with 1", "--unsigned", "--component", "vulkan")
 
     def test_packages_of_before(self):

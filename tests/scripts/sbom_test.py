@@ -67,7 +67,7 @@ class Lists(unittest.TestCase):
         for name, has, has_not in (("vulkan", {"Vulkan headers", "Vulkan's loader", "GNU C library"}, {"fmt", "OpenSSL", "OpenCL headers"}),
                                    ("cuda", {"CUDA driver API", "NVTX", "NVIDIA's driver"}, {"Vulkan's loader", "yaml-cpp"}),
                                    ("cpu", {"GNU C library", "GCC's runtime"}, {"GoogleTest", "CUDA driver API"})):
-            if not (ROOT / "plugins" / name).is_dir():  # somebody took it out of the tree
+            if not (ROOT / "plugins" / name).is_dir():  # it was taken out of the tree
                 continue
             for file in self.folder.glob("*.json"):
                 file.unlink()

@@ -67,7 +67,7 @@ done
 for tool in ("cp", "mkdir", "mktemp", "mv", "awk", "tee", "rm"):
     FAKES[tool] = f'exec {shutil.which(tool)} "$@"\n'
 
-STEPS = [  # what fails, what the user is told, why the row is here
+STEPS = [  # what fails, the message, why the row is here
     ("dpkg-query", 2, "dpkg-query failed: dpkg-query says: planted", "its list is damaged"),
     ("apt-get update", 100, "apt-get update failed", "no network"),
     ("apt-get install", 100, "apt-get install failed", "a package cannot be had"),
@@ -134,7 +134,7 @@ class Setup(unittest.TestCase):
         self.assertNotRegex(self.calls(), "(?m)^(apt-get|python3|pip|sudo) ")
 
     def test_the_cuda_compiler_is_that_of_one_file(self):
-        """Another version is another folder; who does not want NVIDIA's is not given it."""
+        """Another version is another folder; NVIDIA's is installed only on request."""
         self.assertEqual(self.setup(env={"BITNET_CUDA_TOOLKIT": "skip"}).returncode, 0)
         toolkit = self.tree / "build/cuda-toolkit"
         self.assertFalse(toolkit.exists())
@@ -149,7 +149,7 @@ class Setup(unittest.TestCase):
         self.toolkit_version.unlink()  # a tree without plugins/cuda
         self.assertEqual(self.setup().stderr, "")
 
-    def test_who_wants_less_gets_less(self):
+    def test_fewer_parts_install_less(self):
         self.assertEqual(self.setup("--for", "demo").returncode, 0)
         few = self.installed()
         self.assertIn("libyaml-cpp-dev", few)
@@ -167,7 +167,7 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.installed(), {"bash"})
         self.assertNotIn("apt-get", self.calls())
 
-    def test_each_step_that_fails_ends_it_and_is_told(self):
+    def test_each_step_that_fails_ends_it_and_is_reported(self):
         for fail, status, words, why in STEPS:
             with self.subTest(f"{fail}: {why}"):
                 self.doCleanups()

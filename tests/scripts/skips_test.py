@@ -1,4 +1,4 @@
-"""Skips: each way to tell one is read, and one that nobody expected fails its lane."""
+"""Skips: each way to report one is read, and an unexpected one fails its lane."""
 
 import os
 import pathlib
@@ -108,7 +108,7 @@ class Reading(Tree):
         (self.tree / "a.log").write_text(CONSOLE, encoding="utf-8")
         return self.run_script("skips", *words, "a.log", "a.ctest.log")
 
-    def test_each_way_to_tell(self):
+    def test_each_way_to_report(self):
         done = self.read("--unexpected")
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.splitlines(), FOUND)
@@ -167,7 +167,7 @@ class Lanes(Tree):
     def lane(self, says, **env):
         return self.run_script("test", "--lane", "tests", SAYS=says, **env)
 
-    def test_what_nobody_expected_fails_the_lane(self):
+    def test_what_was_not_expected_fails_the_lane(self):
         for says, ends, why in (
                 ("fine", 0, "nothing was skipped"),
                 ("skip: known and named", 0, "the list allows it"),
@@ -202,7 +202,7 @@ class Lanes(Tree):
         done = self.run_script("test", "--ci", "--lane", "tests", SAYS="skip: planted", BITNET_CI_MINUTES="9")
         self.assertEqual(done.returncode, 1, done.stdout)
 
-    def test_who_brings_the_packages_may_leave_some_out(self):
+    def test_a_setup_without_packages_may_leave_some_out(self):
         done = self.lane("skip: the driver did not come up", BITNET_SETUP="skip")
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("UNEXPECTED core.a: the driver did not come up", done.stdout)

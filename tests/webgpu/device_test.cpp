@@ -272,7 +272,7 @@ TEST_F(webgpu_device, one_memory_bound_twice) {
   must(turn->submit(*work, 1, report_));
   must(turn->wait(1, UINT64_MAX, report_));
   EXPECT_EQ(words_of(*d, *y), std::vector<uint32_t>(n, bits(3)));
-  // A part of it alone cannot be told apart by name.
+  // A part of it alone has no name of its own.
   const gpu::command torn = addition(*add, *header, {a.get(), 0, 4 * n}, {a.get(), 32, 4 * n - 32},
                                      {y.get(), 0, 4 * n}, n);
   EXPECT_EQ(d->record({&torn, 1}, false, work, report_), BITNET_INTERNAL);

@@ -97,7 +97,7 @@ void expect_rows(const std::vector<row>& rows) {
   }
 }
 
-TEST(splitter, tells_thinking_from_text) {
+TEST(splitter, separates_thinking_from_text) {
   expect_rows({
       {"no parts", {}, "Hello <b>you</b>.", "Hello <b>you</b>."},
       {"nothing", {}, "", ""},

@@ -12,7 +12,7 @@
 namespace bitnet {
 namespace {
 
-TEST(cancel_flags, a_token_tells_its_own_flag) {
+TEST(cancel_flags, a_token_finds_its_own_flag) {
   cancel_flags flags;
   const auto one = flags.make();
   const auto other = flags.make();

@@ -27,7 +27,7 @@ std::ostream& operator<<(std::ostream& out, const privilege_row& r) {
 
 class privilege : public testing::TestWithParam<privilege_row> {};
 
-TEST_P(privilege, decides_who_names_code) {
+TEST_P(privilege, decides_which_settings_name_code) {
   const privilege_row& r = GetParam();
   const std::string refused = user_places_refused(r.wanted, r.raised, r.effective_uid);
   if (std::string_view(r.refusal).empty())
@@ -38,9 +38,9 @@ TEST_P(privilege, decides_who_names_code) {
 
 const privilege_row privileges[] = {
     {"a user", false, false, 1000, ""},
-    {"a user who asks", true, false, 1000, ""},
+    {"a user with the option", true, false, 1000, ""},
     {"root", false, false, 0, "root does not listen"},
-    {"root who asks on the command line", true, false, 0, ""},
+    {"root with the option on the command line", true, false, 0, ""},
     {"setuid or file capabilities", false, true, 1000, "raised privileges"},
     {"setuid root", false, true, 0, "raised privileges"},
     {"raised privileges cannot be talked out of it", true, true, 0, "raised privileges"},
@@ -97,7 +97,7 @@ TEST_F(variables, never_change_the_systems_folders) {
   EXPECT_EQ(std::vector(before.end() - 3, before.end()), end);
 }
 
-// A prefix is told by where a manifest lies; anywhere else the running library's counts.
+// A prefix follows from where a manifest lies; anywhere else the running library's counts.
 TEST(backend_directories, begin_beside_the_manifest) {
   const auto own = backend_directories("/etc/bitnet/backends.d/50-a.yaml");
   ASSERT_EQ(own.size(), 1U);

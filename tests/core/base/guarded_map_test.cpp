@@ -97,7 +97,7 @@ TEST(guarded_map, a_file_that_is_cut_reads_as_zeros) {
     const auto map = guarded_map::open(file.fd(), file.size());
     ASSERT_TRUE(map);
     file.cut(left * page());
-    EXPECT_FALSE(map->is_lost()) << "nobody has asked for them yet";
+    EXPECT_FALSE(map->is_lost()) << "they were not read yet";
     EXPECT_EQ(count(map->bytes()), left);
     EXPECT_TRUE(map->is_lost());
   }

@@ -66,7 +66,7 @@ const machine_row machines[] = {
       {"sys/fs/cgroup/a/memory.max", "3145728\n"},
       {"sys/fs/cgroup/a/memory.current", "2097152\n"}},
      1 * mib},
-    {"pages of files that nobody uses are given up first",
+    {"unused pages of files are given up first",
      {{"proc/meminfo", plain},
       {"proc/self/cgroup", "0::/a\n"},
       {"sys/fs/cgroup/a/memory.max", "3145728\n"},

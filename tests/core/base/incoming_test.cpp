@@ -26,7 +26,7 @@ TEST(incoming, is_what_is_meant_whatever_wrote_it) {
        "a"},
       {"a return alone, as progress bars write it", "a\rb\r", "a\rb\r"},
       {"the last return before a line end", "a\r\r\n", "a\r\n"},
-      {"what is no UTF-8 is for who reads on", "\xff\xe9 a", "\xff\xe9 a"},
+      {"what is no UTF-8 is left to the next reader", "\xff\xe9 a", "\xff\xe9 a"},
       {"empty", "", ""},
       {"the mark alone", "\xEF\xBB\xBF", ""},
   };

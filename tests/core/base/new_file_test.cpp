@@ -1,5 +1,5 @@
 // What is written: whole or not at all, in place where there is nothing to rename, never where
-// somebody else's link leads.
+// another user's link leads.
 #include "files/new_file.hpp"
 
 #include <fcntl.h>
@@ -108,9 +108,9 @@ TEST_F(written, what_exists_is_refused_without_overwrite) {
   EXPECT_EQ(done.error().error, EEXIST);
   auto late = new_file::create(folder_ / "late", {.overwrite = false});
   ASSERT_TRUE(late);
-  std::ofstream(folder_ / "late") << "somebody was faster";
+  std::ofstream(folder_ / "late") << "another process was faster";
   EXPECT_FALSE(late->finish());
-  EXPECT_EQ(content(folder_ / "late"), "somebody was faster");
+  EXPECT_EQ(content(folder_ / "late"), "another process was faster");
 }
 
 TEST_F(written, a_pipe_gets_the_bytes_and_stays) {

@@ -39,7 +39,7 @@ TEST(chat_fitting, leaves_out_the_oldest_turns) {
       {"all but the last", whole, 3, "Su3", 4},
       {"without a system prompt", whole.subspan(1), 6, "u2a2u3", 2},
       {"a turn has more messages than two", tools, 4, "u2", 3},
-      {"the last message stays whoever says it", answered, 3, "a1", 1},
+      {"the last message stays, whatever its role", answered, 3, "a1", 1},
       {"nothing at all", {}, 8, "", 0},
       {"too long alone", whole, 2, "the message has 3 tokens, and the context 2", 0},
       {"one message, too long", whole.subspan(5), 1, "the message has 2 tokens, and the context 1",

@@ -36,11 +36,11 @@ TEST(device_status, of_a_plugin_without_the_slot_is_unknown) {
   EXPECT_EQ(ask().refused, "");
 }
 
-TEST(device_status, is_kept_as_it_was_told) {
+TEST(device_status, is_kept_as_it_was_reported) {
   answer = [](bitnet_device_status* s, bitnet_error*) {
     s->known = BITNET_STATUS_CLOCK | 1U << 15;
     s->clock_khz = 7;
-    s->utilisation_percent = 4000;  // not told, so it means nothing
+    s->utilisation_percent = 4000;  // not reported, so it means nothing
     return bitnet_status{BITNET_OK};
   };
   const activity a = ask();

@@ -11,7 +11,7 @@ TEST(kv_types, a_device_that_says_nothing_has_the_two_usual_ones) {
   EXPECT_FALSE(has_kv_type(device, BITNET_DTYPE_Q8_0));
   device.kv_dtypes = 1U << BITNET_DTYPE_F16 | 1U << BITNET_DTYPE_Q8_0 | 1U << 31U;
   EXPECT_EQ(kv_type_names(device), (std::vector<std::string>{"f16", "q8_0"}))
-      << "a type that nobody knows yet is passed over";
+      << "an unknown type is passed over";
   device.kv_dtypes |= 1U << BITNET_DTYPE_Q4_0;
   EXPECT_EQ(kv_type_names(device), (std::vector<std::string>{"f16", "q8_0", "q4_0"}));
 }

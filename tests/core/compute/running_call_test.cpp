@@ -27,7 +27,7 @@ const char* seen_within_a_call() {
   return seen;
 }
 
-TEST(running_call, is_not_noted_where_nobody_tells_of_crashes) {
+TEST(running_call, is_not_noted_where_crashes_are_not_reported) {
   EXPECT_EQ(seen_within_a_call(), nullptr);
   EXPECT_EQ(running_slot.load(), nullptr);
 }

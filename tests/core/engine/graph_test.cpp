@@ -96,7 +96,7 @@ TEST_F(graph_of_demo, bodies_alone_compute_every_value_once_before_it_is_read) {
         EXPECT_TRUE(written.insert(v).second) << "value " << v << " twice";
       }
   }
-  EXPECT_EQ(written.size(), graph_.values.size()) << "a value that nobody writes";
+  EXPECT_EQ(written.size(), graph_.values.size()) << "a value that no op writes";
   EXPECT_TRUE(written.count(graph_.logits()));
 }
 

@@ -102,7 +102,7 @@ TEST_F(kv_holdings, a_turn_has_what_it_needs_and_gives_the_rest_back) {
   EXPECT_EQ(a.held.spare.available(), 0U);
 }
 
-TEST_F(kv_holdings, the_policy_says_who_loses) {
+TEST_F(kv_holdings, the_policy_chooses_the_victim) {
   const struct {
     kv::eviction policy;
     std::size_t loser;
@@ -150,7 +150,7 @@ TEST_F(kv_holdings, a_session_that_waits_keeps_nothing_from_others) {
   EXPECT_TRUE(c.turn(1));
   EXPECT_FALSE(b.held.lost) << "there was a free one";
   EXPECT_TRUE(c.turn(2));
-  EXPECT_TRUE(b.held.lost) << "its table is taken like that of anybody";
+  EXPECT_TRUE(b.held.lost) << "its table is taken like any other";
 }
 
 TEST_F(kv_holdings, a_waiting_session_goes_on_when_another_ends) {

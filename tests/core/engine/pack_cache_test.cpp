@@ -59,7 +59,7 @@ TEST_F(packed_files, are_found_again) {
   EXPECT_FALSE(cache().find("another key"));
 }
 
-TEST_F(packed_files, damage_is_told_and_removed) {
+TEST_F(packed_files, damage_is_reported_and_removed) {
   const size_t size = (size_t{5} << 20) + 3;
   struct row {
     const char* why;

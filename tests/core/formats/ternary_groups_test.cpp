@@ -1,4 +1,4 @@
-// Ternary types whose groups have scales of their own, and what tells the layouts of type 42 apart
+// Ternary types whose groups have scales of their own, and how layouts of type 42 are recognised
 // (docs/reference/weights.md).
 #include <gtest/gtest.h>
 
@@ -125,7 +125,7 @@ q2_tensor small(const bytes& content) {
   return of(content, "small", 256, 4);
 }
 
-TEST(ternary_groups, type_42_is_told_by_what_a_file_has) {
+TEST(ternary_groups, type_42_is_recognised_by_what_a_file_has) {
   const type_42 f;
   const struct {
     const char* why;
@@ -144,7 +144,7 @@ TEST(ternary_groups, type_42_is_told_by_what_a_file_has) {
       {"scale first", {of(f.first)}, false, q2_layout::groups_128, q2_evidence::blocks},
       {"scale last", {of(f.last)}, false, q2_layout::groups_128_scale_last, q2_evidence::blocks},
       {"a key", {of(f.last)}, true, q2_layout::groups_128_scale_last, q2_evidence::key},
-      {"a key beside blocks that nothing tells apart",
+      {"a key beside blocks of an unrecognisable layout",
        {of(f.zeros)},
        true,
        q2_layout::groups_128_scale_last,
@@ -154,7 +154,7 @@ TEST(ternary_groups, type_42_is_told_by_what_a_file_has) {
        true,
        q2_layout::groups_128_scale_last,
        q2_evidence::key},
-      {"a small one, told by a large one",
+      {"a small one, recognised by a large one",
        {small(f.zeros_few), of(f.g64)},
        false,
        q2_layout::groups_64,
@@ -163,14 +163,14 @@ TEST(ternary_groups, type_42_is_told_by_what_a_file_has) {
       {"small, of 128", {small(f.few_first)}, false, q2_layout::groups_128, q2_evidence::blocks},
   };
   for (const auto& r : rows) {
-    const auto told = find_q2_layout(r.all, r.key);
-    ASSERT_TRUE(told) << r.why << ": " << told.error().message;
-    EXPECT_EQ(told->layout, r.layout) << r.why;
-    EXPECT_EQ(told->by, r.by) << r.why;
+    const auto layout = find_q2_layout(r.all, r.key);
+    ASSERT_TRUE(layout) << r.why << ": " << layout.error().message;
+    EXPECT_EQ(layout->layout, r.layout) << r.why;
+    EXPECT_EQ(layout->by, r.by) << r.why;
   }
 }
 
-TEST(ternary_groups, type_42_that_nothing_tells_is_refused) {
+TEST(ternary_groups, type_42_of_an_unknown_layout_is_refused) {
   const type_42 f;
   const struct {
     const char* why;
@@ -197,10 +197,10 @@ TEST(ternary_groups, type_42_that_nothing_tells_is_refused) {
       {"rows of no whole group", {of(f.g64, "b", 32, 128)}, false, "rows of 32 elements"},
   };
   for (const auto& r : rows) {
-    const auto told = find_q2_layout(r.all, r.key);
-    ASSERT_FALSE(told) << r.why;
-    EXPECT_EQ(told.error().status, BITNET_UNSUPPORTED) << r.why;
-    EXPECT_NE(told.error().message.find(r.says), std::string::npos) << told.error().message;
+    const auto layout = find_q2_layout(r.all, r.key);
+    ASSERT_FALSE(layout) << r.why;
+    EXPECT_EQ(layout.error().status, BITNET_UNSUPPORTED) << r.why;
+    EXPECT_NE(layout.error().message.find(r.says), std::string::npos) << layout.error().message;
   }
 }
 
@@ -210,9 +210,9 @@ TEST(ternary_groups, type_42_may_have_a_block_that_is_broken) {
   many[7] = 2;
   const bytes one_in_many = pack_two_bits(many, 128, false, {0.5F, 0.375F});
   const q2_tensor large = of(one_in_many, "large", 512, 256);
-  const auto told = find_q2_layout({&large, 1}, false);
-  ASSERT_TRUE(told) << told.error().message;
-  EXPECT_EQ(told->layout, q2_layout::groups_128);
+  const auto layout = find_q2_layout({&large, 1}, false);
+  ASSERT_TRUE(layout) << layout.error().message;
+  EXPECT_EQ(layout->layout, q2_layout::groups_128);
   std::vector<int> with_two = generated(uint64_t{512} * 8);
   with_two[7] = 2;
   const bytes mostly = pack_two_bits(with_two, 128, false, {0.5F, 0.375F});
@@ -220,7 +220,7 @@ TEST(ternary_groups, type_42_may_have_a_block_that_is_broken) {
   EXPECT_FALSE(find_q2_layout({&little, 1}, false)) << "too few blocks to be sure";
 }
 
-TEST(ternary_groups, type_42_says_how_it_was_told) {
+TEST(ternary_groups, type_42_says_how_it_was_recognised) {
   const std::vector<int> t = generated(uint64_t{512} * 8);
   const bytes packed = pack_two_bits(t, 128, true, {0.5F, 0.375F, -2.0F, 0.0F});
   const source from{.type = type::q2_0,

@@ -260,7 +260,7 @@ TEST(ternary, refuses_what_is_not_what_it_says) {
       {"the flavour without scales", i2s(7, 1024, 4, 1024), "QK256", BITNET_UNSUPPORTED},
       {"bitnet.cpp's own, taken for QK256", i2s(6, 256, 4, 288, BITNET_I2S_LAYOUT_QK256),
        "it is of another i2s_layout", BITNET_BAD_DATA},
-      {"a size that nobody writes", i2s(7, 1024, 4, 4096), "reserves 4096", BITNET_BAD_DATA},
+      {"a size that no writer makes", i2s(7, 1024, 4, 4096), "reserves 4096", BITNET_BAD_DATA},
       {"layout C with rows in threes", i2s(7, 128, 3, 128, BITNET_I2S_LAYOUT_C),
        "multiple of 4 rows", BITNET_BAD_DATA},
       {"layout A with half a group", i2s(7, 64, 1, 48), "multiple of 128", BITNET_BAD_DATA},

@@ -125,7 +125,7 @@ TEST(generation, wishes_for_all_logits_where_it_needs_them) {
       {"draws among all", [](options& o) { o.sampling.temperature = 1, o.sampling.top_k = 0; }, 0},
       {"log probabilities", [](options& o) { o.logprobs = true; }, 0},
       {"log probabilities with others", [](options& o) { o.logprobs = true, o.n_logprobs = 3; }, 0},
-      {"others that nobody wants", [](options& o) { o.n_logprobs = 3; }, 1},
+      {"others that were not asked for", [](options& o) { o.n_logprobs = 3; }, 1},
   };
   for (const auto& r : rows) {
     options o = greedy();

@@ -405,7 +405,7 @@ TEST(generation, ends_for_each_reason_in_their_order) {
     o.ignore_end = r.ignore_end;
     std::optional<grammar::guide> guide;
     if (r.rules != nullptr) o.grammar = &guide.emplace(guide_of(r.rules));
-    const told got = run(o, r.script, {1}, r.room);
+    const generated got = run(o, r.script, {1}, r.room);
     EXPECT_EQ(got.reason, r.reason);
     EXPECT_EQ(got.index, r.index);
     EXPECT_EQ(got.tokens, r.tokens);

@@ -90,7 +90,7 @@ TEST(thinking_bound, writes_what_is_missing_of_a_tag_of_several_tokens) {
   }
 }
 
-TEST(thinking_bound, is_told_from_the_text_of_a_tag_in_pieces) {
+TEST(thinking_bound, is_recognised_by_the_text_of_a_tag_in_pieces) {
   EXPECT_EQ(run(bound(2, false, "[T]", "[/T]"), bytes_of("[T]abcdefgh")).text, "[T]ab[/T");
 }
 
@@ -99,7 +99,7 @@ TEST(thinking_bound, holds_whatever_biases_and_stops_say) {
   o.sampling.logit_bias = {{closes, -std::numeric_limits<float>::infinity()}};
   EXPECT_EQ(run(o, bytes_of("abcdefgh")).text, "a</think>cdefgh");
   o.stop_strings = {"</think>"};
-  const told stopped = run(o, bytes_of("abcdefgh"));
+  const generated stopped = run(o, bytes_of("abcdefgh"));
   EXPECT_EQ(stopped.text, "a");
   EXPECT_EQ(stopped.reason, BITNET_STOP_STRING);
 }

@@ -86,7 +86,7 @@ inline result<int32_t> give(generation& g, int32_t id,
   return g.take({logits, {}, {}});
 }
 
-struct told {
+struct generated {
   uint32_t reason = 0, index = BITNET_NONE;
   ids tokens;
   std::string text;         // that options.text got
@@ -95,10 +95,10 @@ struct told {
 };
 
 // Drives it by `script`, whose last token comes again and again.
-inline told run(options o, const ids& script, const ids& history = {1},
-                uint64_t room = generation::no_bound,
-                const tokenizer::tokenizer& tokens = words()) {
-  told out;
+inline generated run(options o, const ids& script, const ids& history = {1},
+                     uint64_t room = generation::no_bound,
+                     const tokenizer::tokenizer& tokens = words()) {
+  generated out;
   o.text = [&out](std::string_view text) {
     EXPECT_FALSE(text.empty());
     out.text += text;

@@ -243,8 +243,7 @@ const harmless harmlesses[] = {
        std::swap(b.tensors[0].data, b.tensors[1].data);
        b.tensors[0].data.resize(64);
      }},
-    {"a type that nobody knows: inspect should still tell",
-     [](auto& b) { b.tensors[1].type = 999; }},
+    {"an unknown type: inspect should still report it", [](auto& b) { b.tensors[1].type = 999; }},
     {"an empty string and an empty array", [](auto& b) { b.text("s", "").texts("a", {}); }},
     {"text with a NUL in a value", [](auto& b) { b.text("s", std::string_view("a\0b", 3)); }},
     {"alignment 8", [](auto& b) { b.u32("general.alignment", 8); }},

@@ -100,8 +100,7 @@ const struct {
      "{% macro f(x) %}<{{ x }}{{ caller() }}>{% endmacro %}{% call f(m) %}!{{ m }}{% endcall %}"
      "{% set b %}<{{ m }}>{% endset %}{{ b }}{% filter upper %}x{{ m }}{% endfilter %}",
      "<{Aé b}!{Aé b}><{Aé b}>X{AÉ B}"},
-    {"numbers are of a message: nobody knows where they came from", "<{{ 1 }}{{ m|length }}>",
-     "<{14}>"},
+    {"numbers count as a message's: their origin is unknown", "<{{ 1 }}{{ m|length }}>", "<{14}>"},
     {"what is written out whole", "{{ {'a': m}|tojson }}{{ ['<', m] }}",
      "{{\"a\": \"Aé b\"}['<', 'Aé b']}"},
     {"the same without a message", "{{ {'a': '<'}|tojson }}{{ ['<'] }}", "{\"a\": \"<\"}['<']"},

@@ -192,7 +192,7 @@ inline void modelled_pool::update_uses() {
     if (k.used && !used) k.last_use = now_;
     k.used = used;
   }
-  for (bool again = true; again;) {  // a used one whose parent nobody holds
+  for (bool again = true; again;) {  // a used one whose parent no sequence holds
     again = false;
     for (const auto& [prefix, k] : known_) {
       if (!k.used || prefix.size() == per_block()) continue;

@@ -177,7 +177,7 @@ const change refused_configs[] = {
     {"another gate", config("hidden_act", "gelu"), "hidden_act is 'gelu'"},
     {"weights of another kind", config("quantization_config", {{"quant_method", "gptq"}}),
      "quant_method is 'gptq'"},
-    {"a mode that nobody knows",
+    {"an unknown mode",
      config("quantization_config", {{"quant_method", "bitnet"},
                                     {"linear_class", "autobitlinear"},
                                     {"quantization_mode", "onlin"}}),
@@ -264,7 +264,7 @@ TEST(model_folders, refuse_by_name) {
 }
 
 const change left_out[] = {
-    {"nobody knows it", config("no_such_member", 1), "config.json: no_such_member"},
+    {"an unknown member", config("no_such_member", 1), "config.json: no_such_member"},
     {"of another model", config("scale_emb", 12), "config.json: scale_emb"},
     {"a window that transformers ignores in a llama", config("sliding_window", 8),
      "config.json: sliding_window"},

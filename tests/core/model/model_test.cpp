@@ -87,7 +87,7 @@ TEST_F(model_file, scales_are_there_while_they_are_held) {
     auto other = m->hold_scales();
     ASSERT_TRUE(one && other);
     one->reset();
-    EXPECT_EQ(scales(), before) << "somebody holds them";
+    EXPECT_EQ(scales(), before) << "they are held";
     other->reset();
     for (const weight& w : m->weights()) EXPECT_EQ(w.scales.capacity(), 0U) << w.name;
   }

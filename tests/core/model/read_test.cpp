@@ -563,7 +563,7 @@ gguf_builder two_bit_model(bool scale_last = false, uint32_t type = 42) {
   return b;
 }
 
-TEST(model_read, type_42_is_told_for_the_whole_file) {
+TEST(model_read, type_42_is_recognised_for_the_whole_file) {
   for (const bool last : {false, true}) {
     gguf_builder b = two_bit_model(last);
     if (last) b.text("oxibonsai.quant_format", "TQ2_0_g128");
@@ -632,7 +632,7 @@ TEST(model_read, pages_that_were_read_for_scales_are_given_back) {
   ASSERT_LE(inside + page, table.data() + table.size()) << "the tensor has a whole page";
   EXPECT_FALSE(is_held(inside));
   EXPECT_EQ(streamed(*m, m->token_embedding).size(), table.size() / 34 * 32);
-  EXPECT_TRUE(is_held(inside)) << "who reads it again has it again";
+  EXPECT_TRUE(is_held(inside)) << "a further read brings the page back";
 }
 
 TEST(model_read, a_block_with_plus_two_makes_its_tensor_q8_0) {
@@ -1103,7 +1103,7 @@ const refused refusals[] = {
      "type 42 means two things in this file: tensor 'blk.1.attn_q.weight' fits Q2_0 in groups of "
      "64, the scale first, those before it",
      BITNET_UNSUPPORTED},
-    {"type 42 that nothing tells apart",
+    {"type 42 of an unrecognisable layout",
      [](auto& b) {
        b.named("blk.0.attn_q.weight").type = 42;
        b.named("blk.0.attn_q.weight").data = bytes(128 * 34);

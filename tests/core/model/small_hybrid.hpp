@@ -1,6 +1,6 @@
 #pragma once
 // A qwen35 model of four layers, of which each second one attends and the others keep a state, with
-// random weights, so that what it tells depends on all that it was told.
+// random weights, so that its next token depends on all tokens before.
 
 #include <algorithm>
 #include <random>

@@ -1,4 +1,4 @@
-// What is said of a shared object: groups of names, formats, and the identity of our plugins. What
+// The report on a shared object: groups of names, formats, and the identity of our plugins. What
 // compilers and linkers make is judged by nm and readelf in tests/cli/test_analyze_library.py.
 
 #include "plugin/analysis/analysis.hpp"

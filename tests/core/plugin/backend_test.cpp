@@ -223,7 +223,7 @@ TEST(shared_library, notices_that_a_mapped_file_was_written_to) {
          const std::string bytes = folder::read(file);
          std::fstream(file, std::ios::binary | std::ios::in | std::ios::out) << bytes;
        }},
-      // Behind what is mapped: a page that is cut off would end whoever runs there.
+      // Behind what is mapped: a page that is cut off would end the code that runs there.
       {"a byte less", [](const fs::path& file) { fs::resize_file(file, fs::file_size(file) - 1); }},
       {"a byte more",
        [](const fs::path& file) { std::ofstream(file, std::ios::binary | std::ios::app) << "x"; }},
@@ -292,7 +292,7 @@ TEST(backend, stays_mapped_unless_it_is_declared_unloadable) {
     ASSERT_TRUE(b.has_value());
     mapped = (*b)->mapped();
   }
-  EXPECT_TRUE(is_mapped(mapped)) << "nobody showed that it may go";
+  EXPECT_TRUE(is_mapped(mapped)) << "it is not known to be unloadable";
 }
 
 // The callbacks that plugins get.

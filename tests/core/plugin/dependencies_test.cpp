@@ -37,11 +37,11 @@ TEST(stale_libraries, are_those_that_were_replaced) {
       << "gone is not what the plugin was built for either";
 
   plugin.needed = {"libc.so.6"};
-  EXPECT_TRUE(stale_libraries(plugin).empty()) << "nobody else's concern";
+  EXPECT_TRUE(stale_libraries(plugin).empty()) << "other libraries do not count";
   dlclose(loaded);
 }
 
-// One library in a folder of its own, and what somebody did to it.
+// One library in a folder of its own, and a change of it.
 class one_library {
  public:
   one_library() {
@@ -72,7 +72,7 @@ void expect_fault(const one_library& l, const char* begin, const std::string& pa
   EXPECT_NE(l.fault().find(part), std::string::npos) << l.fault();
 }
 
-TEST(libraries, that_nobody_else_can_write_are_taken) {
+TEST(libraries, that_no_other_user_can_write_are_taken) {
   EXPECT_EQ(one_library().fault(), "");
 }
 
@@ -160,7 +160,7 @@ TEST(libraries, have_the_hashes_that_the_manifest_says) {
 }
 
 // After the load: what the linker took is compared with what was judged.
-TEST(check_loaded, refuses_what_nobody_judged) {
+TEST(check_loaded, refuses_what_was_not_judged) {
   const one_library l;
   const auto before = loaded_objects();
   const auto judged = resolve_libraries(l.plugin_);

@@ -103,7 +103,7 @@ TEST(discover, of_two_files_for_one_backend_the_later_counts) {
   EXPECT_EQ(found[1].manifest.error().code, code::manifest_duplicate);
 }
 
-TEST(discover, tells_what_became_of_each_directory) {
+TEST(discover, says_what_became_of_each_directory) {
   places p({"a", "b"});
   p.put("a/50-x.yaml", "x", "1");
   p.put("b/50-x.yaml", "x", "1");
@@ -123,7 +123,7 @@ TEST(discover, tells_what_became_of_each_directory) {
   EXPECT_EQ(d.searched[3].result, "cannot be read: Not a directory");
   EXPECT_TRUE(d.searched[4].result.starts_with("cannot be trusted: ")) << d.searched[4].result;
   EXPECT_NE(d.searched[4].result.find("chmod go-w"), std::string::npos);
-  EXPECT_EQ(d.found.size(), 2U) << "nothing is read from a directory that anybody can write";
+  EXPECT_EQ(d.found.size(), 2U) << "nothing is read from a directory that any user can write";
 }
 
 // One bad manifest each; a good one beside it is found all the same.

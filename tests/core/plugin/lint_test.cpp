@@ -1,4 +1,4 @@
-// What an author is told about a file and its manifest.
+// The report to an author on a file and its manifest.
 
 #include "plugin/inspection/lint.hpp"
 

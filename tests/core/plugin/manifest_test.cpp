@@ -435,7 +435,7 @@ TEST(manifest, library_lies_in_the_first_folder_that_has_it) {
   EXPECT_EQ(locate_library("absent.so", both).value_or(""), second / "absent.so");
   EXPECT_EQ(locate_library("/opt/x.so", both).value_or(""), "/opt/x.so");
   EXPECT_EQ(locate_library("dangling.so", both).value_or(""), first / "dangling.so")
-      << "what is broken there is told";
+      << "what is broken there is reported";
   for (const char* bad : {"..", ".", "../second/later.so", "escape.so"}) {
     const auto located = locate_library(bad, both);
     ASSERT_FALSE(located.has_value()) << bad;

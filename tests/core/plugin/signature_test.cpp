@@ -1,4 +1,4 @@
-// Who vouches for a file, and what happens when somebody altered one of the two.
+// Signatures of plugin files, and what an altered file or signature leads to.
 
 #include "plugin/trust/signature.hpp"
 
@@ -179,7 +179,7 @@ TEST_F(signed_file, needs_a_signature_and_trusted_keys) {
   EXPECT_EQ(verify_file(open_trusted(library_).value(), "/nowhere").error().code,
             code::trust_missing);
   ASSERT_EQ(chmod((f_.path() / "trusted.d").c_str(), 0777), 0);
-  EXPECT_EQ(verify().error().code, code::trust_mode) << "anybody could add a key";
+  EXPECT_EQ(verify().error().code, code::trust_mode) << "any user could add a key";
   ASSERT_EQ(chmod((f_.path() / "trusted.d").c_str(), 0755), 0);
   ASSERT_EQ(chmod((f_.path() / "trusted.d/vendor.pem").c_str(), 0666), 0);
   EXPECT_EQ(verify().error().code, code::trust_mode);

@@ -43,7 +43,7 @@ TEST(codes, are_unique_and_have_hints) {
 #undef BITNET_CODE_CHECK
 }
 
-// Whoever embeds the library has no program whose commands could help.
+// A program that embeds the library has no commands that could help.
 TEST(codes, hints_name_no_command_of_the_program) {
 #define BITNET_HINT_CHECK(id, text, hint)                            \
   EXPECT_FALSE(std::string_view(hint).contains("`bitnet ")) << text; \

@@ -135,7 +135,7 @@ TEST(trust_link, the_target_is_what_counts) {
   EXPECT_EQ(opened->path, file);
 }
 
-TEST(trust_link, who_owns_it_decides_where_it_leads) {
+TEST(trust_link, its_owner_decides_where_it_leads) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const folder f;
   const auto file = f.write("real/plugin.so", "bytes");

@@ -127,7 +127,7 @@ TEST_F(remembering, what_says_nothing_of_the_plugin_is_not_kept) {
   EXPECT_FALSE(recall(start));
 }
 
-TEST_F(remembering, a_damaged_file_is_as_good_as_none_and_is_told) {
+TEST_F(remembering, a_damaged_file_is_as_good_as_none_and_is_reported) {
   keep(answer(), start);
   const std::string whole = folder::read(file());
   for (std::size_t cut : {std::size_t{0}, std::size_t{10}, std::size_t{40}, whole.size() - 1}) {

@@ -88,7 +88,7 @@ TEST_F(fingerprints, see_nodes_by_pattern) {
   EXPECT_EQ(of({.late_nodes = {{"driver", "/dev/no-such-node"}}}), none);
 }
 
-// Only modules that are loaded and carry a version tell something.
+// Only modules that are loaded and carry a version count.
 TEST_F(fingerprints, see_versions_of_modules_that_are_named) {
   for (const auto& module : std::filesystem::directory_iterator("/sys/module"))
     if (std::string line; std::getline(std::ifstream(module.path() / "version"), line)) {

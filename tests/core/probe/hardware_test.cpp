@@ -1,4 +1,4 @@
-// What a machine shows of GPUs and accelerators, told from made-up roots.
+// GPUs and accelerators of a machine, read from made-up roots.
 
 #include "probe/hardware.hpp"
 

@@ -44,7 +44,7 @@ TEST(job, a_manifest_gives_every_stage_less_time_or_more) {
   EXPECT_EQ(deadlines_for(500)[1].soft_ms, 500U);
 }
 
-// What a number loses on its way into its type would be a limit that nobody set.
+// A number that is cut on its way into its type would be a limit that was never set.
 TEST(job, numbers_that_do_not_fit_are_refused) {
   job j;
   const std::string good = write_job(j);

@@ -47,7 +47,7 @@ TEST(scratch, is_private_empty_and_gone_with_all_that_is_in_it) {
   EXPECT_TRUE(fs::exists(place.path() / "kept")) << "a link was followed";
 }
 
-TEST(scratch, tells_why_there_is_none) {
+TEST(scratch, says_why_there_is_none) {
   const folder place;
   const scratch_folder none(place.path() / "missing");
   EXPECT_EQ(none.path(), "");

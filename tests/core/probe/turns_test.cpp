@@ -36,7 +36,7 @@ TEST(turns, one_holds_it) {
   EXPECT_NE(problem.find("it is no regular file; remove it"), std::string::npos) << problem;
 }
 
-TEST(turns, tell_for_how_long_a_probe_is_under_way) {
+TEST(turns, report_for_how_long_a_probe_is_under_way) {
   const test::folder files;
   const auto file = files.path() / "a.lock";
   EXPECT_EQ(under_way_ms(file), 0U);

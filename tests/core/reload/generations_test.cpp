@@ -1,4 +1,4 @@
-// What is told of the copies of a plugin, from the one that serves to those that are gone.
+// The report on the copies of a plugin, from the one that serves to those that are gone.
 
 #include "reload/generations.hpp"
 

@@ -576,7 +576,7 @@ TEST(extremes, of_temperature_and_logits_still_give_a_token) {
 }
 
 TEST(draws, of_a_seed_never_change) {
-  // A change here changes the text of everyone who fixed a seed.
+  // A change here changes every text that was made with a fixed seed.
   parameters p;
   p.seed = 42;
   std::vector<float> logits;

@@ -42,7 +42,7 @@ TEST(admission, a_request_that_could_never_run_is_refused_with_the_numbers) {
       {with(asks(10, 1), [](request& r) { r.prompt[9] = 1 << 30; }), reason::invalid,
        "token 9 of the prompt is 1073741824", "an id behind the vocabulary"},
       {with(asks(10, 1), [](request& r) { r.events = nullptr; }), reason::invalid, "no sink",
-       "nowhere to tell"},
+       "no place for the reason"},
       {with(asks(10, 1, 2), [](request& r) { r.seeds = {1}; }), reason::invalid,
        "2 choices need 2 seeds or none; there are 1", "a seed for one of two"},
       {with(asks(10, 1, 2), [](request& r) { r.grammars.resize(1); }), reason::invalid,
@@ -79,7 +79,7 @@ TEST(admission, the_queue_is_bounded_by_requests_and_by_tokens) {
     const char* text;
     const char* why;
   } rows[] = {
-      {10, 0, 0, std::nullopt, 0, "", "nobody waits"},
+      {10, 0, 0, std::nullopt, 0, "", "no request waits"},
       {10, 2, 90, std::nullopt, 0, "", "the last one"},
       {10, 3, 30, reason::requests_waiting, BITNET_BUSY, "3 requests wait, and at most 3 may",
        "too many requests"},
@@ -134,7 +134,7 @@ TEST(admission, the_order_is_priority_and_age_then_fairness_then_arrival) {
     uint64_t want;  // arrival of the first; 0: none
     const char* why;
   } rows[] = {
-      {{}, 0, "nobody"},
+      {{}, 0, "no request"},
       {{{.arrival = 1, .client = 3, .since = now}, {.arrival = 2, .client = 3, .since = now}},
        1,
        "the first that came"},
@@ -172,7 +172,7 @@ TEST(admission, the_order_is_priority_and_age_then_fairness_then_arrival) {
         {.arrival = 2, .client = 3, .since = now}},
        2,
        "whose sink is full takes no place"},
-      {{{.arrival = 1, .client = 3, .since = now, .may_run = false}}, 0, "nobody that may"},
+      {{{.arrival = 1, .client = 3, .since = now, .may_run = false}}, 0, "no request that may run"},
   };
   for (const auto& row : rows) {
     waiting_queue q(seconds(10), served);

@@ -224,7 +224,7 @@ TEST_F(early_end, sees_what_came_just_before_the_step) {
 }
 
 // A device that ends a step without being asked to has failed.
-TEST_F(early_end, that_nobody_asked_for_is_a_failure) {
+TEST_F(early_end, that_was_not_asked_for_is_a_failure) {
   open();
   runner_->fails = [](auto) { return failure{BITNET_CANCELLED, "of its own will"}; };
   const auto one = submit(some_tokens(40, 1));
@@ -246,7 +246,7 @@ TEST_F(early_end, does_not_hide_a_failure) {
   EXPECT_EQ(engine_->counted().failed_steps, 1U);
 }
 
-// Other threads cancel while steps run: each request ends once, and those that nobody cancelled
+// Other threads cancel while steps run: each request ends once, and those that were not cancelled
 // give what they give alone.
 TEST_F(early_end, is_asked_for_by_other_threads_while_steps_run) {
   open();

@@ -34,7 +34,7 @@ class follower final : public step_observer {
     parts.push_back(p);
   }
   void end(const event& e, std::span<const int32_t> tokens) override {
-    EXPECT_EQ(on_, nullptr) << "counters of an end are read when it is told";
+    EXPECT_EQ(on_, nullptr) << "counters of an end are read when it is reported";
     ends.push_back({e.what, e.stop_reason, {tokens.begin(), tokens.end()}, counted});
   }
 

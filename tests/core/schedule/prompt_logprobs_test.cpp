@@ -24,25 +24,25 @@ request ask(const ids& prompt, int64_t max_tokens, uint32_t n_top = 3, uint32_t 
 
 void expect_scores(const collector& got, const ids& prompt, const step_limits& most,
                    uint32_t n_top = 3) {
-  const auto& told = got.choices[0].prompt;
-  ASSERT_EQ(told.size(), prompt.size());
+  const auto& scores = got.choices[0].prompt;
+  ASSERT_EQ(scores.size(), prompt.size());
   std::vector<float> row(most.n_vocab);
   std::string text;
   for (std::size_t i = 0; i < prompt.size(); ++i) {
-    EXPECT_EQ(told[i].token, prompt[i]) << i;
-    EXPECT_EQ(told[i].choice, 0U);
-    text += told[i].text;
+    EXPECT_EQ(scores[i].token, prompt[i]) << i;
+    EXPECT_EQ(scores[i].choice, 0U);
+    text += scores[i].text;
     if (i == 0) {
-      EXPECT_EQ(told[0].logprobs.chosen, 0);
-      EXPECT_TRUE(told[0].logprobs.largest.empty());
+      EXPECT_EQ(scores[0].logprobs.chosen, 0);
+      EXPECT_TRUE(scores[0].logprobs.largest.empty());
       continue;
     }
     fill_row(hash_of(std::span(prompt).first(i), most), row);
     generate::token_logprobs expected;
     generate::find_logprobs(row, prompt[i], n_top, expected);
-    EXPECT_EQ(told[i].logprobs.chosen, expected.chosen) << i;
-    ASSERT_EQ(told[i].logprobs.largest.size(), n_top);
-    EXPECT_EQ(told[i].logprobs.largest[0].id, expected.largest[0].id) << i;
+    EXPECT_EQ(scores[i].logprobs.chosen, expected.chosen) << i;
+    ASSERT_EQ(scores[i].logprobs.largest.size(), n_top);
+    EXPECT_EQ(scores[i].logprobs.largest[0].id, expected.largest[0].id) << i;
   }
   tokenizer::utf8_stream characters;
   std::string whole = characters.push(*words().decode(prompt, false));
@@ -111,7 +111,7 @@ TEST(prompt_logprobs, read_no_prefix_and_make_one_known) {
   EXPECT_EQ(other.got->choices[0].last.used.cached_tokens, 192U);
 }
 
-TEST(prompt_logprobs, of_what_is_preempted_or_moved_are_told_once) {
+TEST(prompt_logprobs, of_what_is_preempted_or_moved_are_delivered_once) {
   step_limits most = small_limits();
   most.max_sequences = 1;
   world w(most);

@@ -271,7 +271,7 @@ TEST(scheduler, the_urgent_take_the_place_of_others_which_go_on_later) {
   }
 }
 
-TEST(scheduler, nobody_is_preempted_for_the_equal_or_in_vain) {
+TEST(scheduler, no_request_is_preempted_for_the_equal_or_in_vain) {
   step_limits most = small_limits();
   most.n_blocks = 8;
   world w(most);

@@ -33,7 +33,7 @@ TEST(trouble, a_full_sink_pauses_its_request_alone) {
   EXPECT_TRUE(slow.got->refused);
   EXPECT_EQ(w.engine->counted().running_paused, 2U) << "they keep their blocks";
   EXPECT_GT(w.engine->counted().blocks_used, 0U);
-  EXPECT_FALSE(w.engine->tick()) << "nothing to do until somebody reads";
+  EXPECT_FALSE(w.engine->tick()) << "nothing to do until a reader takes events";
   slow.got->room = 3;
   w.engine->ready(slow.id);
   w.run();
@@ -50,7 +50,7 @@ TEST(trouble, a_full_sink_pauses_its_request_alone) {
   w.expect_empty();
 }
 
-TEST(trouble, who_does_not_read_for_too_long_is_told_so) {
+TEST(trouble, a_reader_that_stops_for_too_long_gets_an_error) {
   options o;
   o.sink_patience = std::chrono::seconds(5);
   world w(small_limits(), o);
@@ -90,7 +90,7 @@ TEST(trouble, a_paused_request_can_be_cancelled) {
   w.expect_empty();
 }
 
-TEST(trouble, the_urgent_take_the_place_of_who_does_not_read) {
+TEST(trouble, the_urgent_take_the_place_of_unread_requests) {
   options o;
   o.max_running = 1;
   world w(small_limits(), o);
@@ -164,7 +164,7 @@ TEST(trouble, a_lost_device_loses_no_request) {
   }
 }
 
-TEST(trouble, without_another_device_each_is_told_and_none_is_taken) {
+TEST(trouble, without_another_device_each_gets_an_error_and_none_is_taken) {
   const struct {
     int n_others;  // that are lost as well
     const char* text;
@@ -343,7 +343,7 @@ TEST(trouble, stop_ends_everything_and_close_lets_it_go_on) {
   }
 }
 
-TEST(trouble, what_is_there_at_the_end_of_a_scheduler_is_told) {
+TEST(trouble, what_is_there_at_the_end_of_a_scheduler_gets_an_error) {
   world w;
   const auto running = w.submit(some_tokens(10, 1), 9);
   w.engine->tick();

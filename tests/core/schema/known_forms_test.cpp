@@ -24,7 +24,7 @@ TEST(known_forms, compiles_a_text_once) {
   EXPECT_EQ(forms.n_compiled(), 1U);
 }
 
-TEST(known_forms, tells_schemas_from_grammars) {
+TEST(known_forms, distinguishes_schemas_from_grammars) {
   known_forms forms;
   ASSERT_TRUE(forms.find(language::json_schema, "true"));
   EXPECT_FALSE(forms.find(language::gbnf, "true"));

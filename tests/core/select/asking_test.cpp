@@ -1,5 +1,5 @@
-// Probing costs nobody who computes: what cannot win is not asked, the rest is asked idle-class,
-// one at a time, once for all, and its answer outlives whoever asked.
+// Probing takes no time from running work: what cannot win is not probed, the rest idle-class,
+// one at a time, once for all, and the answer outlives the process that asked.
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
@@ -90,7 +90,7 @@ TEST_F(asking, without_a_device_no_driver_is_asked_for_a_run) {
   EXPECT_EQ(probes_of("soft"), 1U);
 }
 
-TEST_F(asking, who_asks_for_a_driver_in_software_gets_it) {
+TEST_F(asking, a_request_for_a_driver_in_software_gets_it) {
   install("soft", "gpu");
   install("alpha", "cpu");
   how.shows_devices = false;
@@ -159,7 +159,7 @@ TEST_F(asking, one_at_a_time_among_all_processes) {
   ASSERT_EQ(flock(held, LOCK_EX | LOCK_NB), 0);
   registry all = scan();
   report out;
-  ASSERT_TRUE(all.select({}, out)) << "the processor's own waits for nobody's turn";
+  ASSERT_TRUE(all.select({}, out)) << "the processor's own backend does not wait for its turn";
   EXPECT_EQ(out.selected, "alpha");
   ASSERT_TRUE(becomes([&] { return beside("takes-a-second", ".lock") != ""; }));
   EXPECT_FALSE(all.wait(clock::now() + milliseconds(300)));
@@ -178,7 +178,7 @@ TEST_F(asking, a_probe_outlives_its_asker_and_leaves_its_answer) {
   EXPECT_EQ(find(out, "takes-a-second").code, "BN-P-PENDING");
   EXPECT_EQ(out.line(), "requested=auto detected=[alpha] selected=alpha");
   ASSERT_TRUE(becomes([&] { return beside("takes-a-second", ".probe") != ""; }));
-  how.helper = "/nowhere";  // whoever asks now fails
+  how.helper = "/nowhere";  // a probe from now on fails
   ASSERT_TRUE(scan().select({}, out));
   EXPECT_EQ(out.line(), "requested=auto detected=[takes-a-second,alpha] selected=takes-a-second");
   EXPECT_TRUE(find(out, "takes-a-second").probed->cached);

@@ -49,7 +49,7 @@ TEST_F(probing, a_slow_backend_joins_late) {
   how.wait_ms = 0;
   registry all = scan();
   report out;
-  // Whoever answers first serves; alpha does, unless the machine slept.
+  // The first to answer serves; alpha does, unless the machine slept.
   const auto chosen = all.select({}, out);
   ASSERT_TRUE(chosen) << chosen.error().message;
   EXPECT_EQ(out.selected, "alpha");
@@ -63,7 +63,7 @@ TEST_F(probing, a_slow_backend_joins_late) {
   EXPECT_EQ(out.selected, "alpha") << "a late one changes no choice";
 }
 
-TEST_F(probing, who_is_asked_for_alone_is_waited_for) {
+TEST_F(probing, a_single_requested_backend_is_awaited) {
   install("slow", "gpu");
   install("alpha", "cpu");
   how.wait_ms = 0;
@@ -215,7 +215,7 @@ TEST_F(probing, what_a_killed_program_left_is_swept_away) {
 }
 
 TEST_F(probing, without_a_place_to_write_the_probe_says_so) {
-  how.scratch = "/proc";  // where nobody makes folders, root neither
+  how.scratch = "/proc";  // where folders cannot be made, not even by root
   install("alpha", "cpu");
   registry all = scan();
   report out;
@@ -327,7 +327,7 @@ TEST_F(probing, a_disabled_kernel_stays_disabled_when_loaded) {
   }
 }
 
-// Its numbers are told, in words and as JSON, and what is remembered has them too.
+// Its numbers are reported, in words and as JSON, and the stored answer has them too.
 TEST_F(probing, what_a_wrong_kernel_computed_is_kept) {
   how.cache = files.path() / "probe";
   install("wrong-kernel", "other");

@@ -77,7 +77,7 @@ TEST(ranking, takes_its_facts_from_the_device) {
   const score s = score_of(d, -7);
   EXPECT_EQ(s.products_per_s, 5U);
   EXPECT_EQ(s.device_class, BITNET_DEVICE_GPU);
-  EXPECT_EQ(s.kernels, BITNET_LEVEL_OPTIMISED) << "a level that nobody knows does not count";
+  EXPECT_EQ(s.kernels, BITNET_LEVEL_OPTIMISED) << "an unknown level does not count";
   EXPECT_EQ(s.memory_gib, 24U);
   EXPECT_EQ(s.priority, -7);
   EXPECT_STREQ(level_name(s.kernels), "optimised");
@@ -105,7 +105,7 @@ TEST(ranking, knows_one_device_behind_two_backends) {
               {"0001:01:00.0", "", "01:00.0", "", false, "another domain"},
               {"0000:01:00.0", "x1", "0000:02:00.0", "x1", false, "the address decides"},
               {"", "GPU-8a7b-01", "", "8A7B01", true, "one UUID, written in two ways"},
-              {"0000:01:00.0", "u1", "", "u1", true, "one of them tells no address"},
+              {"0000:01:00.0", "u1", "", "u1", true, "one of them has no address"},
               {"", "", "", "", false, "nothing is known"},
               {"nonsense", "", "nonsense", "", false, "no address"},
               {"", "--", "", "--", false, "no UUID"}};

@@ -134,7 +134,7 @@ const row rows[] = {
      "BN-A-MAJOR",
      refused,
      {"backend other-major speaks ABI major 1, this core speaks 0", "try: install a bitnet"}},
-    {"a major that only the note tells",
+    {"a major that only the note has",
      "note-major",
      as_built,
      "found",
@@ -323,7 +323,7 @@ const row rows[] = {
      refused,
      {"was built for aarch64, this machine is"}},
 
-    // Files that somebody else could have written.
+    // Files that another user could have written.
     {"world-writable",
      "good",
      with_mode(0666),
@@ -332,7 +332,7 @@ const row rows[] = {
      refused,
      {"libfake-good.so (mode 0666, owner uid", "writable by everybody", "try: chmod go-w '"}},
     {"setuid", "good", with_mode(04755), "found", "BN-T-MODE", refused, {"chmod ug-s"}},
-    {"in a directory that anybody can write",
+    {"in a directory that any user can write",
      "good",
      [](const folder& f, const std::string& name) {
        as_built(f, name);
@@ -502,7 +502,7 @@ TEST(rejection_change, nor_one_that_was_removed_before) {
   EXPECT_EQ(find(out, "good")->code, "BN-T-MISSING");
 }
 
-TEST(rejection_note, unknown_keys_are_told_and_do_no_harm) {
+TEST(rejection_note, unknown_keys_are_reported_and_do_no_harm) {
   const folder f;
   recording_host host;
   write_manifest(f, "good", f.fake("good"), {{"colour", "blue"}});

@@ -182,7 +182,7 @@ TEST_F(renewal, another_device_is_chosen_without_those_that_are_gone) {
       {"anything", "auto", false, {"twin:0", "twin:1"}, "alpha:0"},
       {"one name is not widened", "twin", false, {"twin:0", "twin:1"}, ""},
       {"unless that was asked for", "twin", true, {"twin:0", "twin:1", "alpha:0"}, "beta:0"},
-      {"nobody is left", "alpha", false, {"alpha:0"}, ""},
+      {"no device is left", "alpha", false, {"alpha:0"}, ""},
       {"an unknown index", "twin:5", false, {}, ""},
       {"an unknown name", "cuda", false, {}, ""},
       {"no request at all", ",", false, {}, ""},

@@ -170,7 +170,7 @@ const row rows[] = {
      "requested=auto detected=[alpha] selected=alpha",
      "alpha:0",
      {}},
-    {"an unknown class ranks like other: behind the processor, so that nobody asks it",
+    {"an unknown class ranks like other: behind the processor, so that it is not probed",
      {{"future-class"}, cpu_a},
      {},
      BITNET_OK,
@@ -286,7 +286,7 @@ const row rows[] = {
      "alpha:0",
      {}},
 
-    {"an absent name is unavailable and the message tells what works",
+    {"an absent name is unavailable and the message names what works",
      {cpu_a},
      {.text = "cuda"},
      BITNET_UNAVAILABLE,
@@ -452,7 +452,7 @@ const row rows[] = {
 
 INSTANTIATE_TEST_SUITE_P(rows, selection, testing::ValuesIn(rows));
 
-TEST(selection_report, tells_why_each_one_lost) {
+TEST(selection_report, says_why_each_one_lost) {
   machine m({cpu_a, cpu_b, gpu_twin, zero, no_entry});
   registry all = m.scan();
   report out;
@@ -602,7 +602,7 @@ TEST(selection_policy, variables_take_backends_away) {
     EXPECT_EQ(find(out, "twin")->code, "BN-S-FILTERED");
     EXPECT_EQ(find(out, "twin")->reason.find(std::string("left out by ") + name), 0U);
     EXPECT_EQ(find(out, "twin")->hint, hint);
-    EXPECT_TRUE(host.said(name)) << "every use is told";
+    EXPECT_TRUE(host.said(name)) << "every use is reported";
   }
 }
 

@@ -172,7 +172,7 @@ TEST(worker_places, of_this_machine_is_a_wish_that_it_can_grant) {
     EXPECT_TRUE(std::ranges::binary_search(usable, one.cpus.front()));
   }
   if (!has_several_nodes("/")) {
-    EXPECT_TRUE(places_here(usable, 3, false).empty()) << "nobody is kept anywhere";
+    EXPECT_TRUE(places_here(usable, 3, false).empty()) << "no worker is kept anywhere";
   }
 }
 

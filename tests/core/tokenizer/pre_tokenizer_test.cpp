@@ -143,7 +143,7 @@ double cpu_seconds() {
 
 TEST_P(every_rule, takes_time_linear_in_any_run) {
   // A rule that walks over the rest of a run from each of its characters takes seconds here,
-  // however often it is tried; the others take milliseconds, but where somebody else has the
+  // however often it is tried; the others take milliseconds, but where other programs have the
   // processor.
   const pre_tokenizer words = made(GetParam(), pre_tokenizer::engine::compiled);
   for (const std::string_view part :

@@ -92,7 +92,7 @@ TEST(since, reads_no_further_than_a_name_without_end) {
   EXPECT_EQ(since({{endless}}, {{endless}}).size(), 0U);
 }
 
-TEST(recorder, tells_a_step_with_its_parts) {
+TEST(recorder, reports_a_step_with_its_parts) {
   std::vector<heard> all;
   recorder r({hear, &all, true});
   for (uint64_t step = 1; step <= 2; ++step) {

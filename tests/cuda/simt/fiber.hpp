@@ -29,7 +29,7 @@ struct fiber {
 extern "C" void simt_switch(void** save, void* to);
 
 #ifdef BITNET_SIMT_ASAN
-// Of the stack that runs now, to be told to whoever comes from it.
+// Of the stack that runs now, for the fiber that is switched to from it.
 inline void* came_back_as = nullptr;
 inline fiber* left_from = nullptr;
 #endif
@@ -39,7 +39,7 @@ inline void entered_fiber() {
   const void* bottom = nullptr;
   size_t size = 0;
   __sanitizer_finish_switch_fiber(came_back_as, &bottom, &size);
-  if (left_from && !left_from->stack) {  // the scheduler's, which nobody made
+  if (left_from && !left_from->stack) {  // the scheduler's, which was not allocated here
     left_from->stack = bottom;
     left_from->bytes = size;
   }
@@ -73,7 +73,7 @@ inline void prepare_fiber(fiber& f, void (*function)()) {
 #error "no way to switch stacks on this processor"
 #endif
 #ifdef BITNET_SIMT_ASAN
-  // Whoever ran here last did not return from its first calls, and left what lies around them.
+  // The last fiber on this stack did not return from its first calls: poison stays around them.
   constexpr size_t of_first_calls = size_t{16} << 10;
   __asan_unpoison_memory_region(reinterpret_cast<char*>(end) - of_first_calls, of_first_calls);
 #endif

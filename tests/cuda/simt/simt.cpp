@@ -76,8 +76,8 @@ bool meets_warp(const thread& t) {
                      t.waits == meeting::product || t.waits == meeting::batches);
 }
 
-// True if some lane of the warp goes on. Products are waited for until nobody else can go on: who
-// overwrites too early what they read is seen.
+// True if some lane of the warp goes on. Products are made when no other thread can go on, so that
+// an operand that is overwritten too early shows.
 bool release_warp(unsigned int first, bool products) {
   if (release_phases(first)) return true;
   const thread& leader = now->threads[first];
@@ -109,7 +109,7 @@ void run_warp(unsigned int first) {
   } while (release_warp(first, false));
 }
 
-// Nobody runs. False when all threads are through.
+// No thread runs now. False when all threads have ended.
 bool release_group() {
   const auto count = static_cast<unsigned int>(now->threads.size());
   const thread& leader = now->threads[0];
@@ -128,7 +128,7 @@ bool release_group() {
   return true;
 }
 
-// True if somebody goes on whom others of the warp did not hold.
+// True if some thread goes on that no other of its warp held.
 bool release_warps(bool products) {
   for (unsigned int w = 0; w < now->threads.size(); w += lanes)
     if (release_warp(w, products)) return true;

@@ -78,8 +78,8 @@ void let_grids_begin();  // behind wait_for_grids()
 extern void* shared;  // dynamic memory of the group
 
 extern int architecture;  // 90 for sm_90: some have fewer instructions
-// A thread's copies to memory of the group are made when it waits for them, so that who reads them
-// before finds something else.
+// A thread's copies to memory of the group are made when it waits for them, so that a read
+// before the wait finds other bytes.
 void copy_later(void* to, const void* from);
 void make_copies();
 
@@ -275,7 +275,7 @@ inline void multiply_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (
 }
 inline void multiply_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
                           int line = __builtin_LINE()) {
-  // There is none: nobody may come here.
+  // There is none: this is never called.
   if (!from_sm80()) __builtin_trap();
   simt_multiply_16x8x16(c, a, b, line, [](uint32_t bits) {
     const uint32_t wide = bits << 16;

@@ -91,7 +91,7 @@ void arrive_in_memory(const box& one) {
     }
 }
 
-// True if the phase that runs ends, or can since somebody waits for it.
+// True if the phase that runs ends, or can since a thread waits for it.
 bool end_phase(barrier& b) {
   if (b.left != 0 || bytes_on_the_way(b) != b.bytes) return false;
   if (lost_boxes && !b.boxes.empty()) return false;
@@ -112,7 +112,7 @@ box_map decoded(const bitnet::cuda::tensor_map& map, int line) {
   box_map out{};
   if (reinterpret_cast<uintptr_t>(&map) % 128 != 0) mistake("a map that is not aligned", line);
   std::memcpy(&out, &map, sizeof out);
-  if (out.magic != box_magic) mistake("a map that nobody encoded", line);
+  if (out.magic != box_magic) mistake("a map that was not encoded", line);
   return out;
 }
 
@@ -161,7 +161,7 @@ void come_to_barrier(uint64_t* b, uint32_t bytes, int line) {
   if (mine.bytes >= 1u << 20) mistake("a barrier that expects so many bytes", line);
   if (mine.left == 0 && bytes_on_the_way(mine) > mine.bytes)
     mistake("more bytes are copied than their barrier expects", line);
-  // With bytes it does when somebody waits: who reads them without finds something else.
+  // With bytes it ends at the wait: a read without a wait finds other bytes.
   if (mine.bytes == 0) end_phase(mine);
 }
 
@@ -203,10 +203,10 @@ bool release_phases(unsigned int first) {
     if (t.done || t.waits != meeting::phase) continue;
     barrier& b = now->barriers[t.barrier];
     if (b.phase < t.phase) {
-      now->running = i;  // whom a mistake is told of
+      now->running = i;  // whose mistake is reported
       if (!end_phase(b)) continue;
     }
-    if (b.phase > t.phase) give_up("a phase ends before who waits for the last one went on", i, 1);
+    if (b.phase > t.phase) give_up("a phase ends before a waiter for the last one went on", i, 1);
     t.waits = meeting::none;
     some = true;
   }
@@ -259,7 +259,7 @@ void meet_all_phases() {
 }
 
 void see_group_end() {
-  if (lost_boxes) return;  // who does not wait for them to the end has not what others have, either
+  if (lost_boxes) return;  // of a group that did not wait for all of them, all are lost
   for (const barrier& b : now->barriers)
     if (!b.boxes.empty()) give_up("a group ends and boxes have not arrived", b.maker, 1);
   for (size_t w = 0; w < now->positions.size(); ++w)
@@ -304,7 +304,7 @@ std::vector<int8_t> read_columns(const product& p) {
   return out;
 }
 
-// Somebody of the warp has waited for what was copied there.
+// A lane of the warp has waited for what was copied there.
 void see_landings(const product& p, unsigned int first) {
   const columns b = read_descriptor(p.b, p.line);
   const uint32_t begin = b.begin / 128 * 128 - first_address;
@@ -320,7 +320,7 @@ void see_landings(const product& p, unsigned int first) {
   }
 }
 
-// Takes sums away from where they are: until the products are waited for, nobody may touch them.
+// Moves sums away: until the products are waited for, no thread may touch them.
 void hide_sums(multiplying& m, int* c, uint32_t count, int line) {
   for (sums& s : m.sums) {
     if (s.at == c && s.count == count) {
@@ -487,7 +487,7 @@ void await_batches(uint32_t left, int line) {
     multiplying& m = now->threads[i].multiplies;
     m.products.erase(m.products.begin(), m.products.begin() + static_cast<ptrdiff_t>(products));
     m.batches.erase(m.batches.begin(), m.batches.begin() + static_cast<ptrdiff_t>(done));
-    now->running = i;  // whom a mistake is told of
+    now->running = i;  // whose mistake is reported
     show_sums(m);
   }
   now->running = first;

@@ -1,7 +1,7 @@
 #pragma once
-// What plugins/cuda/kernels/device.cuh has of sm_90 alone, for the CPU. Who uses it otherwise than
-// PTX says ends the process: copies and products are made when they are waited for, and until then
-// other numbers stand where their results will.
+// What plugins/cuda/kernels/device.cuh has of sm_90 alone, for the CPU. Use against
+// the rules of PTX ends the process: copies and products are made when they are waited for, and
+// until then other numbers stand where their results will.
 
 #include <cstdint>
 

@@ -72,7 +72,7 @@ bool is_for_ever(int result) {
          result != CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES;
 }
 
-// Contexts are the process's: whoever leaves one behind has not closed its device.
+// Contexts are the process's: one that is left means a device that was not closed.
 struct at_exit {
   ~at_exit() {
     if (retained != 0) give_up("the process ends and a context is retained");

@@ -1,4 +1,4 @@
-// A libnvidia-ml.so.1 with one device, which tells everything but ECC errors. With
+// A libnvidia-ml.so.1 with one device, which reports everything but ECC errors. With
 // BITNET_STAND_IN_INSTANCES=n in the environment it is cut into that many instances.
 
 #include <cstdio>

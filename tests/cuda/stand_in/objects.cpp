@@ -221,7 +221,7 @@ class order {
     }
   }
 
-  // Of the nodes that may run, the last that was added comes first: whoever forgot an edge sees it.
+  // Of the nodes that may run, the last that was added comes first, so that a forgotten edge shows.
   void run() {
     while (!can_.empty()) {
       const size_t i = can_.back();

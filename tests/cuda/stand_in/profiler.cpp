@@ -1,5 +1,5 @@
 // A profiler that NVTX loads as it loads those of NVIDIA's (NVTX_INJECTION64_PATH), and that writes
-// down what it is told, a line for each call: process, thread, and "attached", "begin NAME" or
+// down the calls that it gets, a line for each: process, thread, and "attached", "begin NAME" or
 // "end". Lines go to the file that BITNET_TEST_RANGES names.
 //
 // BITNET_TEST_PROFILER  refuse: it does not attach; no-domains: it takes no domains

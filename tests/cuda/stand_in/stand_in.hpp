@@ -23,7 +23,7 @@
 //   wrong_groups 0     1: products by warp groups are wrong
 //   wrong              the kernel of this name writes one wrong bit
 //   lost_boxes 0       1: the engine that copies boxes of matrices brings none
-//   at_once 0          1: whoever launches computes, so that the number of calls is always the same
+//   at_once 0          1: the launching thread computes, so that the number of calls never varies
 //   fail    0          the so many-th call answers
 //   with    0          this
 

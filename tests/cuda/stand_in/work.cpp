@@ -52,8 +52,8 @@ node* add_node(CUgraphNode* out, CUgraph handle, const CUgraphNode* after, size_
   return made;
 }
 
-// What the driver's header says of edges. A driver would answer that they are invalid, and who
-// asked would go on without them; here it is a mistake.
+// What the driver's header says of edges. A driver would answer that they are invalid, and the
+// plugin would go on without them; here it is a mistake.
 bool is_beside(const CUgraphEdgeData& edge, const node& from, const node& to, const char* call) {
   for (const unsigned char one : edge.reserved)
     if (one != 0) give_up("%s: reserved bytes of an edge are not zeros", call);

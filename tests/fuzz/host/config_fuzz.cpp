@@ -1,4 +1,4 @@
-// Config files may come from anyone who can write one: no text may crash the parser, and what it
+// Config files are untrusted: no text may crash the parser, and what it
 // takes must hold values of the options' types.
 #include <cstdint>
 #include <cstdlib>

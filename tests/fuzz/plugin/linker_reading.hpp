@@ -62,7 +62,7 @@ inline our_reading read_ourselves(std::span<const std::byte> file) {
   return out;
 }
 
-// What the linker told; `answered` unless it, or code of the file, ended the child.
+// What the linker said; `answered` unless it, or code of the file, ended the child.
 struct linkers_reading {
   bool answered = false, loaded = false;
   std::set<std::string> exports;
@@ -155,15 +155,15 @@ inline linkers_reading ask_linker(std::span<const std::byte> file, std::set<std:
   const pid_t child = whole ? fork() : -1;
   if (child == 0) in_child::load(memory, pipe_ends[1], names);
   close(pipe_ends[1]);
-  std::string told;
+  std::string said;
   std::array<char, 4096> part{};
   for (ssize_t n = 0; child > 0 && (n = read(pipe_ends[0], part.data(), part.size())) > 0;)
-    told.append(part.data(), static_cast<std::size_t>(n));
+    said.append(part.data(), static_cast<std::size_t>(n));
   close(pipe_ends[0]);
   close(memory);
   if (child > 0) waitpid(child, nullptr, 0);
-  for (std::size_t at = 0, end; (end = told.find('\n', at)) != std::string::npos; at = end + 1) {
-    const std::string line = told.substr(at, end - at);
+  for (std::size_t at = 0, end; (end = said.find('\n', at)) != std::string::npos; at = end + 1) {
+    const std::string line = said.substr(at, end - at);
     const std::string what = line.substr(0, line.find(' '));
     const std::string text = line.substr(std::min(line.size(), what.size() + 1));
     if (what == "export") out.exports.insert(text);

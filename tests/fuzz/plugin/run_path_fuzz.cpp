@@ -1,5 +1,5 @@
-// Any bytes as the run path of a plugin: each item is followed because it is absolute and nobody
-// else can fill it, or there is a printable word about it.
+// Any bytes as the run path of a plugin: each item is followed because it is absolute and no other
+// user can fill it, or there is a printable word about it.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

@@ -15,7 +15,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   }
   if (parsed->sha256.size() != 64 || parsed->key.size() != 64 || parsed->value.size() != 128)
     abort();
-  // The key that it names may be any 32 bytes; nobody signed the empty file with one of them.
+  // The key that it names may be any 32 bytes; no key of them signed the empty file.
   (void)bitnet::plugin::verify({}, text, {{parsed->key, "fuzz.pem"}});
   return 0;
 }

@@ -1,5 +1,5 @@
 // Any bytes as a file of the probe cache: an entry with possible numbers, or a complaint. Bytes
-// that begin with '{' are given the right first line, as nobody guesses a checksum.
+// that begin with '{' are given the right first line, as no fuzzer guesses a checksum.
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 

@@ -1,5 +1,5 @@
 // Any JSON as the payload of a receipt: judged by all rules that look at no file, in bounded time,
-// and never valid without a signature that somebody trusts.
+// and never valid without a trusted signature.
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>
