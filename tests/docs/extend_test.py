@@ -52,7 +52,7 @@ class Pages(unittest.TestCase):
     def test_there_is_one_for_each_kind(self):
         self.assertEqual([page.stem for page in PAGES],
                          ["architecture", "backend", "command", "cpu-kernel", "dense-format", "gpu-driver", "gpu-kernel",
-                          "pre-tokenizer", "sampler-stage", "ternary-format"])
+                          "kv-type", "op", "pre-tokenizer", "sampler-stage", "ternary-format"])
 
     def test_what_they_name_exists(self):
         for page in PAGES:
@@ -85,6 +85,10 @@ class Pages(unittest.TestCase):
                 ("gpu-kernel", "plugins/cuda/kernel_table.cpp", ("image_of(",)),
                 ("gpu-driver", "plugins/gpu-common/driver.hpp", ("virtual ",)),
                 ("gpu-driver", "plugins/gpu-common/kernels.cmake", ("bitnet_gpu_texts",)),
+                ("op", "abi/include/bitnet/abi/ops.h", ("BITNET_OP_LIST(X)",)),
+                ("op", "plugins/gpu-common/names.cpp", ("newest_primitive",)),
+                ("kv-type", "common/knobs/kv_types.hpp", ("BITNET_KV_TYPES(X)",)),
+                ("kv-type", "tests/conformance/model/kv_types.hpp", ("all_kv_types[]",)),
                 ("pre-tokenizer", "tests/reference/tokenizers_test.py", ("RULES = {",))):
             with self.subTest(f"{page}: {file}"):
                 self.assertIn(f"`{file}`", (ROOT / f"docs/how-to/extend/{page}.md").read_text(encoding="utf-8"))

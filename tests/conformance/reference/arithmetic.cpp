@@ -2,6 +2,8 @@
 
 #include <cmath>
 #include <numbers>
+#include <stdexcept>
+#include <string>
 
 #include "model/formats.hpp"
 
@@ -35,8 +37,10 @@ double element_result(uint32_t op, float a, float b) {
       return gelu(x);
     case BITNET_OP_SIGMOID:
       return 1 / (1 + std::exp(-x));
-    default:
+    case BITNET_OP_SILU:
       return x / (1 + std::exp(-x));
+    default:
+      throw std::runtime_error("the kit has no arithmetic of op " + std::to_string(op));
   }
 }
 
