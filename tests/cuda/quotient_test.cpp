@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include <bit>
 #include <cmath>
 #include <random>
 
@@ -23,7 +24,7 @@ struct judge {
     ASSERT_TRUE(d.usual()) << by;
     const float got = d.quotient(n), want = n / by;
     ++seen;
-    if (std::memcmp(&got, &want, sizeof got) == 0) return;
+    if (std::bit_cast<uint32_t>(got) == std::bit_cast<uint32_t>(want)) return;
     if (wrong++ == 0) ADD_FAILURE() << std::hexfloat << n << " / " << by << " is not " << got;
   }
 };
