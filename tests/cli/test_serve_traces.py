@@ -115,6 +115,8 @@ class Traces(Serving):
         self.assertEqual(attributes(wrong)["http.response.status_code"], "400")
         self.assertNotIn("gen_ai.usage.input_tokens", attributes(wrong))
         self.assertNotIn(PROMPT, json.dumps(collector.bodies), "no text of a request")
+        # They are counted behind the collector's answer, which the collector sends after it kept them.
+        server.wait_for(lambda: server.metrics()["bitnet_spans_sent_total"] == 3, "the spans are counted")
         counts = server.metrics()
         self.assertEqual((counts["bitnet_spans_sent_total"], counts["bitnet_spans_dropped_total"]), (3, 0))
 
