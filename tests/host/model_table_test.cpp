@@ -56,7 +56,7 @@ class table : public testing::Test {
     loop_ = std::thread([this] { io_.run(); });
     table_ = std::make_unique<model_table>(
         io_, std::move(how),
-        model_loader{.measure = [this](const model_source& one) { return measure(one); },
+        model_loader{.measure = [](const model_source& one) { return measure(one); },
                      .load = [this](const model_source& one, uint64_t kv) { return load(one, kv); },
                      .on_note = [](const std::string&) {}});
   }

@@ -96,7 +96,7 @@ result<std::vector<fact>> read_facts(std::string_view text) {
 
 result<header> read_header(std::span<const std::byte> begin, uint64_t file_bytes) {
   header h{};
-  std::memcpy(&h, begin.data(), std::min(begin.size(), sizeof h));
+  if (!begin.empty()) std::memcpy(&h, begin.data(), std::min(begin.size(), sizeof h));
   if (std::memcmp(h.magic, magic, sizeof magic) != 0)
     return bad_data(
         "expected a saved sequence, found a file that does not begin like one: give one that "

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "library/json.hpp"
 
@@ -69,7 +70,9 @@ void add_devices(const std::vector<verdict>& devices, bool of_driven_machines,
   std::vector<const verdict*> sorted;
   for (const verdict& v : devices)
     if (!v.advice.empty()) sorted.push_back(&v);
-  std::ranges::stable_sort(sorted, {}, [](const verdict* v) { return v->state; });
+  // By state, then as they are given, which is their order in memory. std::stable_sort of
+  // libstdc++ 12 calls what C++17 deprecated, and clang says so.
+  std::ranges::sort(sorted, {}, [](const verdict* v) { return std::pair(v->state, v); });
   for (const verdict* v : sorted)
     out.push_back({v->device.address,
                    fmt::format("{}: {}", v->name.empty() ? v->device.vendor : v->name, v->problem),
