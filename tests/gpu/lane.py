@@ -260,7 +260,7 @@ def failover(lane):
     for steps in (1, lane.sizes.tokens // 2):
         settings = {"WRAPPED": yard.plugin, "STEPS": str(steps)}
         got = lane.answer(f"{lane.device},cpu", lane.demo, "--backend-dir", yard.manifests,
-                        env={f"BITNET_{lane.device.upper()}_{key}": value for key, value in settings.items()})
+                          env={f"BITNET_{lane.device.upper()}_{key}": value for key, value in settings.items()})
         must(got["selection"]["selected"] == lane.device, "it began elsewhere:", got["selection"])
         same_text(got["tokens"]["generated"], want["tokens"]["generated"], f"lost after {steps} steps")
         moves = [(m["from"], m["to"], m["method"]) for m in got.get("moves", [])]
