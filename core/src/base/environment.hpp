@@ -105,8 +105,8 @@ std::filesystem::path temporary_directory(bool raised);
 // folder of probe_cache(); "" if there is no such place.
 std::filesystem::path backend_cache(std::string_view name);
 
-// "NAME=value" of the declared ones that are set. Names that direct the loader or libc what
-// to do are never among them because a manifest declares them.
+// "NAME=value" of the declared ones that are set. Names that control the dynamic loader or libc are
+// never among them, even where a manifest declares them.
 std::vector<std::string> declared_variables(const std::vector<std::string>& declared);
 
 // What a probe's child may see: the names of a fixed list, and the declared ones as above.
