@@ -168,7 +168,6 @@ size_cases attn_paged_sizes() {
 }
 
 op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags) {
-  if (kv_dtypes == 0) kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
   constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_DTYPE_Q8_0,
                      q4 = BITNET_DTYPE_Q4_0;
   std::vector<attending> shapes = {
@@ -183,6 +182,9 @@ op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags) {
       {f16, f16, 2, 1, 32, 4, 0, 0, "the second of three layers", 3, 1},
       {f16, f16, 8, 2, 128, 16, 0, 0, "heads of BitNet b1.58 2B, blocks of 16"},
       {f16, f16, 5, 5, 64, 64, 0, 0, "as many KV heads as heads, blocks of 64"},
+      {f32, f32, 1, 1, 1, 4, 0, 0, "a head of one element"},
+      {f32, f32, 2, 1, 33, 32, 0, 0, "an odd head, many positions"},
+      {f32, f32, 1, 1, 224, 4, 0, 0, "a wide head"},
   };
   const bool windows = (attention_flags & BITNET_ATTENTION_WINDOW) != 0;
   const bool own_windows = (attention_flags & BITNET_ATTENTION_LAYER_WINDOW) != 0;
@@ -190,6 +192,7 @@ op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags) {
     shapes.push_back({f16, f16, 4, 2, 32, 4, 1, 0, "a window of one"});
     shapes.push_back({f16, f16, 4, 2, 32, 4, 6, 2, "a window of six, two kept"});
     shapes.push_back({f32, f32, 4, 2, 32, 4, ~0u, 0, "a window of everything"});
+    shapes.push_back({f32, f32, 2, 2, 16, 32, 37, 5, "a window that is no multiple of a block"});
   }
   const auto own = [&](uint32_t n, const char* why) {
     return attending{f16, f16, 4, 2, 32, 4, 0, 0, why, 1, 0, n};
@@ -215,7 +218,7 @@ op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags) {
   }
   op_cases out;
   for (const attending& s : shapes)
-    if ((kv_dtypes >> s.dtype_k & 1) != 0 && (kv_dtypes >> s.dtype_v & 1) != 0) {
+    if (keeps(kv_dtypes, s.dtype_k) && keeps(kv_dtypes, s.dtype_v)) {
       const auto block = static_cast<int32_t>(s.block_tokens), context = 5 * block;
       out.push_back(attention_case(s, static_cast<uint64_t>(context),
                                    {0, 1, block - 1, block, context - 2, context - 1}));

@@ -107,6 +107,7 @@ op_cases embed_gather_cases() {
     if (ternary) {
       out.push_back(embed_case(f.id, 100, 7, 0, "a row that is padded"));
       out.push_back(embed_case(f.id, 256, 7, 64, "scale groups"));
+      out.push_back(embed_case(f.id, 200, 6, 40, "scale groups of 40"));
     }
   }
   return out;

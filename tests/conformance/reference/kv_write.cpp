@@ -1,6 +1,7 @@
 // KV_WRITE: rows stored at their slots in the pool's type, seen through kv_export.
 
 #include <algorithm>
+#include <cmath>
 #include <span>
 
 #include "reference/kv_store.hpp"
@@ -58,6 +59,7 @@ op_case write_case(const storing& s) {
   std::fill_n(keys.begin(), width, 0.0f);  // a token of zeros
   for (std::vector<float>* rows : {&keys, &values})
     if (tokens > 4) put_edges(*rows, width);
+  if (tokens > 5 && kv_type_of(s.dtype_k).block == 1) keys[5 * width + 1] = HUGE_VALF;
   const uint32_t rk = input_rows(c.graph, k, keys), rv = input_rows(c.graph, k, values);
   c.graph.op(BITNET_OP_KV_WRITE, {rk, rv}, {}).ints[0] = static_cast<int32_t>(s.layer);
   output_rows(c.graph, rk);
@@ -122,6 +124,10 @@ op_cases kv_write_cases(uint32_t kv_dtypes) {
         {BITNET_DTYPE_F16, BITNET_DTYPE_F16, 3, 1, 5, 64, "the second of three layers"}));
     out.push_back(write_case({BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 0, 1, 100, "a head of 100"}));
   }
+  for (const kv_type& k : all_kv_types)
+    for (const kv_type& v : all_kv_types)
+      if (k.block == 1 && v.block == 1 && keeps(kv_dtypes, k.dtype) && keeps(kv_dtypes, v.dtype))
+        out.push_back(write_case({k.dtype, v.dtype, 2, 1, 3, 33, "odd heads"}));
   return out;
 }
 

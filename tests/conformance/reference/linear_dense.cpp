@@ -202,6 +202,8 @@ op_cases linear_dense_cases() {
     out.push_back(dense_case(f.id, block, 3, 2, "one block"));
     out.push_back(dense_case(f.id, 512, 33, 5, "rows that are no multiple of a tile"));
     out.push_back(dense_case(f.id, 1280, 20, 1, "one token"));
+    out.push_back(dense_case(f.id, block, 70, 6, "one block, many rows"));
+    out.push_back(dense_case(f.id, (257 / block + 1) * block, 9, 6, "more than 256 elements"));
     if (block == 1) {
       out.push_back(dense_case(f.id, 77, 17, 3, "an odd width"));
       out.push_back(dense_case(f.id, 130, 1, 16, "one row"));

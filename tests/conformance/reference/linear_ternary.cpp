@@ -141,6 +141,10 @@ op_cases linear_ternary_cases() {
       {256, 20, 5, 64, "scale groups of 64"},
       {512, 17, 1, 256, "scale groups of 256"},
       {96, 6, 2, 96, "one scale for each row"},
+      {128, 300, 5, 0, "many rows"},
+      {192, 66, 5, 64, "three scale groups of 64"},
+      {384, 9, 5, 128, "scale groups of 128"},
+      {200, 2, 5, 200, "one scale for each row, which is padded"},
   };
   op_cases out;
   for (const ternary_shape& s : shapes) out.push_back(ternary_case(s, false));
