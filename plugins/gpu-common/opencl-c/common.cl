@@ -18,6 +18,9 @@
 // A binding is a buffer and the word at which its part begins.
 #define BIND(type, name) __global type *name##_memory, const ulong name##_at
 #define OPEN(type, name) __global type *name = name##_memory + name##_at
+// Before a function that takes __local memory. A plain static one is compiled with the array of its
+// only caller in the parameter's place; PoCL 3.1 then gives that one array to all work groups.
+#define WITH_LOCAL static __attribute__((always_inline))
 #define KERNEL __kernel __attribute__((reqd_work_group_size(T, 1, 1))) void NAME
 
 // Walks over the units [0, n) of axis x, of groups or of threads. One thread to a group means cores:

@@ -17,7 +17,7 @@
 #define EXACT_SUM float2  // a sum and what rounding took from it
 #endif
 
-static float group_max(float mine, __local float *shared) {
+WITH_LOCAL float group_max(float mine, __local float *shared) {
 #if T > 1
   shared[LOCAL_ID] = mine;
   for (uint half_count = T / 2; half_count != 0; half_count /= 2) {
@@ -47,7 +47,7 @@ static float2 square(float x) {
 
 // The sum of the squares of a row of k elements. Eight sums to a thread, or its adds would wait for
 // each other.
-static EXACT_SUM square_sum(__global const float *x, uint k, __local EXACT_SUM *shared) {
+WITH_LOCAL EXACT_SUM square_sum(__global const float *x, uint k, __local EXACT_SUM *shared) {
 #if DOUBLES
   double8 sums = (double8)(0.0);
   for (uint i = 8 * LOCAL_ID; i + 8 <= k; i += 8 * T) {
@@ -82,7 +82,7 @@ static EXACT_SUM square_sum(__global const float *x, uint k, __local EXACT_SUM *
 }
 
 // 1 / sqrt(mean(x^2) + eps)
-static float norm_factor(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
+WITH_LOCAL float norm_factor(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
   const EXACT_SUM sum = square_sum(x, k, shared);
 #if DOUBLES
   const float mean = (float)(sum / (double)k);
@@ -93,7 +93,7 @@ static float norm_factor(__global const float *x, uint k, float eps, __local EXA
 }
 
 // 1 / sqrt(sum(x^2) + eps)
-static float inverse_length(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
+WITH_LOCAL float inverse_length(__global const float *x, uint k, float eps, __local EXACT_SUM *shared) {
   const EXACT_SUM sum = square_sum(x, k, shared);
 #if DOUBLES
   return 1.0f / sqrt((float)sum + eps);

@@ -5,7 +5,7 @@
 #if C1 == 1
 // One thread to a row: vectors of 16, for cores. Eight products of at most 128 go to a lane in each
 // group of 128 elements, so 16 groups fit an int16.
-static void dot_rows(__global const uint *row, Q_SPACE const uint *const *q, uint groups, uint part,
+WITH_LOCAL void dot_rows(__global const uint *row, Q_SPACE const uint *const *q, uint groups, uint part,
                int *sums) {
   int16 wide[TOKENS];
   for (uint j = 0; j < TOKENS; ++j) wide[j] = (int16)(0);
@@ -42,7 +42,7 @@ static int dot4(uint t, uint q) {
   return products.x + products.y + products.z + products.w;
 #endif
 }
-static void dot_rows(__global const uint *row, Q_SPACE const uint *const *q, uint groups, uint part,
+WITH_LOCAL void dot_rows(__global const uint *row, Q_SPACE const uint *const *q, uint groups, uint part,
                int *sums) {
   for (uint j = 0; j < TOKENS; ++j) sums[j] = 0;
   for (uint w = part; w < 8 * groups; w += C1) {
@@ -59,7 +59,7 @@ static void dot_rows(__global const uint *row, Q_SPACE const uint *const *q, uin
 
 #if C1 > 1
 // Of the threads that share a row, for each token; all of them get it.
-static void sum_of_lanes(int *sums, __local int *shared) {
+WITH_LOCAL void sum_of_lanes(int *sums, __local int *shared) {
   const uint part = LOCAL_ID % C1;
   for (uint j = 0; j < TOKENS; ++j) shared[j * T + LOCAL_ID] = sums[j];
   for (uint half_count = C1 / 2; half_count != 0; half_count /= 2) {
