@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 PROGRAM = os.environ.get("BITNET_PROGRAM", "bitnet")
@@ -16,6 +17,29 @@ SOURCE = os.environ.get("BITNET_SOURCE_DIR",
 SANITIZER = re.compile(r"AddressSanitizer|LeakSanitizer|ThreadSanitizer|runtime error:|"
                        r"terminate called|Assertion")
 TIMEOUT_S = 300
+
+
+def send_signal(process, number):
+    """Sends it when the process has a handler for it, and returns when the handler has been called."""
+    wait_for(lambda: process.poll() is not None or number in signals_of(process, "SigCgt"), f"a handler of {number!r}")
+    process.send_signal(number)
+    wait_for(lambda: process.poll() is not None or number not in signals_of(process, "ShdPnd"), f"{number!r} is delivered")
+
+
+def signals_of(process, row):
+    """The signals in a row of /proc/PID/status, which are bits."""
+    with open(f"/proc/{process.pid}/status", encoding="ascii") as file:
+        bits = int(re.search(rf"^{row}:\s*(\w+)$", file.read(), re.M)[1], 16)
+    return {n for n in range(1, 65) if bits >> (n - 1) & 1}
+
+
+def wait_for(is_so, what, more=lambda: ""):
+    """`more` adds to the message what is known when the time is over."""
+    end = time.monotonic() + TIMEOUT_S
+    while not is_so():
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {TIMEOUT_S} s: {what}{more()}")
+        time.sleep(0.01)
 
 
 class Result:

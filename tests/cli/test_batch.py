@@ -377,7 +377,7 @@ class Goes(Batch):
             while not (os.path.exists(self.out) and os.path.getsize(self.out) > 0):
                 self.assertIsNone(process.poll())
                 time.sleep(0.01)
-            process.send_signal(number)
+            support.send_signal(process, number)
             _, err = process.communicate(timeout=TIMEOUT_S)
             self.assertEqual(process.returncode, 130, err)
             self.assertIn(b"the same command goes on", err)

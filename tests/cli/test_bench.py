@@ -338,7 +338,7 @@ class Bench(support.Case):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.environment(), cwd=self.home)
         self.addCleanup(self.end, process)
         time.sleep(3)
-        process.send_signal(signal.SIGINT)
+        support.send_signal(process, signal.SIGINT)
         out, err = process.communicate(timeout=support.TIMEOUT_S)
         self.assertEqual(process.returncode, 130, err)
         if out:  # else the first test was not done

@@ -252,10 +252,9 @@ class Known(support.Case):
                                     "-r", "400", "-p", "3", "-n", "6", "--no-warmup"], stdout=subprocess.PIPE,
                                    stderr=subprocess.PIPE, env=self.environment(), cwd=self.home)
         self.addCleanup(process.kill)
-        while not server.seen:  # the command has its handlers then
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=30)
+        support.wait_for(lambda: server.seen, "the first request")
+        support.send_signal(process, signal.SIGINT)
+        out, err = process.communicate(timeout=support.TIMEOUT_S)
         self.assertEqual((process.returncode, out), (130, b""), err)
 
 

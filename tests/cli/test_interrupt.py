@@ -48,7 +48,7 @@ class Interrupt(support.Case):
     def test_first_keeps_the_text(self):
         process = self.start(*ENDLESS)
         text = self.read_until(process.stdout, len(PROMPT) + 20)
-        process.send_signal(signal.SIGINT)
+        support.send_signal(process, signal.SIGINT)
         rest, err = process.communicate(timeout=support.TIMEOUT_S)
         self.assertEqual(process.returncode, 130, err)
         self.assertTrue((text + rest).startswith(PROMPT.encode()))
@@ -59,7 +59,7 @@ class Interrupt(support.Case):
         process = self.start(*ENDLESS, "--json")
         # The test cannot see when the program generates; at any moment the answer is whole or none.
         time.sleep(3.0)
-        process.send_signal(signal.SIGINT)
+        support.send_signal(process, signal.SIGINT)
         out, err = process.communicate(timeout=support.TIMEOUT_S)
         self.assertEqual(process.returncode, 130, err)
         self.assertIsNone(support.SANITIZER.search(err.decode()), err)
@@ -73,10 +73,9 @@ class Interrupt(support.Case):
         # The reader stops: the program ends up blocked in a write, where only the second one helps.
         fcntl.fcntl(process.stdout, F_SETPIPE_SZ, 4096)
         self.wait_until_stuck(process.stdout)
-        process.send_signal(signal.SIGINT)
-        time.sleep(0.3)
-        process.send_signal(signal.SIGINT)
-        self.assertEqual(process.wait(timeout=10), 130)
+        support.send_signal(process, signal.SIGINT)
+        support.send_signal(process, signal.SIGINT)
+        self.assertEqual(process.wait(timeout=support.TIMEOUT_S), 130)
 
     @staticmethod
     def wait_until_stuck(pipe):
@@ -94,8 +93,7 @@ class Interrupt(support.Case):
                                    env=self.environment(), cwd=self.home)
         self.addCleanup(process.stdin.close)
         self.addCleanup(self.end, process)
-        time.sleep(1.0)
-        process.send_signal(signal.SIGINT)
+        support.send_signal(process, signal.SIGINT)
         self.assertEqual(process.wait(timeout=support.TIMEOUT_S), 130)
         self.assertEqual(process.stdout.read(), b"")
 

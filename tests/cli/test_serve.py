@@ -10,7 +10,6 @@ import socket
 import struct
 import subprocess
 import threading
-import time
 
 import support
 from support import PROGRAM, TIMEOUT_S, demo_model, needs_backend
@@ -44,8 +43,8 @@ class Server:
 
     def connect(self):
         if self.port:
-            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)
-        out = http.client.HTTPConnection("localhost", timeout=60)
+            return http.client.HTTPConnection("127.0.0.1", self.port, timeout=support.TIMEOUT_S)
+        out = http.client.HTTPConnection("localhost", timeout=support.TIMEOUT_S)
         out.sock = socket.socket(socket.AF_UNIX)
         out.sock.connect(self.address.removeprefix("unix:"))
         return out
@@ -86,13 +85,8 @@ class Server:
             out[name] = out[name + "{" + labels + "}"] = float(value)
         return out
 
-    def wait_for(self, is_so, what, seconds=20):
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            if is_so():
-                return
-            time.sleep(0.01)
-        raise AssertionError(f"not within {seconds} s: {what}; {''.join(self.lines[-5:])}")
+    def wait_for(self, is_so, what):
+        support.wait_for(is_so, what, lambda: f"; {''.join(self.lines[-5:])}")
 
     def signal(self, number):
         self.process.send_signal(number)

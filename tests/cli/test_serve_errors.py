@@ -6,7 +6,7 @@ import socket
 import unittest
 
 import test_serve
-from support import needs_backend
+from support import TIMEOUT_S, needs_backend
 from test_serve import CHAT, LONG
 
 KEY = {"Authorization": "Bearer key"}
@@ -16,7 +16,7 @@ MESSAGE = {"max_tokens": 4, "messages": CHAT}
 
 def exchange(port, head, body=b""):
     """Status, fields in lower case and the JSON of the answer to these bytes, behind which none come."""
-    with socket.create_connection(("127.0.0.1", port), timeout=60) as one:
+    with socket.create_connection(("127.0.0.1", port), timeout=TIMEOUT_S) as one:
         one.sendall(head.replace("\n", "\r\n").encode() + body)
         text = b""
         while b"\r\n\r\n" not in text:

@@ -85,7 +85,7 @@ class Raw:
     """A connection whose bytes the test writes itself."""
 
     def __init__(self, server, sends=b""):
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=20)
+        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=support.TIMEOUT_S)
         self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self.send(sends)
 
@@ -185,9 +185,9 @@ class Ends(Serving):
                     else:
                         time.sleep(0.002)
                     end(client)
-                    self.server.wait_for(lambda: self.running() == 0, "nothing runs", 5)
+                    self.server.wait_for(lambda: self.running() == 0, "nothing runs")
                     if when != "in its prompt":  # one that ended before its body was read was never begun
-                        self.server.wait_for(lambda: self.aborted() > before, "it counts as aborted", 5)
+                        self.server.wait_for(lambda: self.aborted() > before, "it counts as aborted")
                     client.close()
         self.assertEqual(len(self.server.post("/v1/completions", prompt=PROMPT, **GREEDY)["choices"]), 1)
 
@@ -211,7 +211,7 @@ class Crowds(Serving):
             begin = time.monotonic()
             self.assertEqual(self.server.ask("GET", "/health")[0], 200)
             took.append(time.monotonic() - begin)
-        self.assertLess(sorted(took)[10], 0.5, took)
+        self.assertLess(sorted(took)[10], 5, took)
         self.assertEqual(len(self.server.post("/v1/completions", prompt=PROMPT, **GREEDY)["choices"]), 1)
         for client in half:
             client.close()
@@ -256,7 +256,7 @@ class Crowds(Serving):
         clients = [threading.Thread(target=ask) for _ in range(40)]
         for one in clients:
             one.start()
-        server.wait_for(lambda: got, "one is refused", 20)
+        server.wait_for(lambda: got, "one is refused")
         self.assertEqual(server.ask("GET", "/health")[0], 200)
         server.kill()
         for one in clients:
@@ -310,9 +310,9 @@ class Tls(Serving):
         self.assertTrue(server.address.startswith("https://"), server.address)
         trusted = ssl.create_default_context(cafile=self.path("cert.pem"))
         def ask(body):
-            connection = http.client.HTTPSConnection("localhost", server.port, timeout=20, context=trusted)
+            connection = http.client.HTTPSConnection("localhost", server.port, timeout=support.TIMEOUT_S, context=trusted)
             connection.connect = lambda: setattr(connection, "sock", trusted.wrap_socket(
-                socket.create_connection(("127.0.0.1", server.port), timeout=20), server_hostname="localhost"))
+                socket.create_connection(("127.0.0.1", server.port), timeout=support.TIMEOUT_S), server_hostname="localhost"))
             connection.request("POST", "/v1/completions", json.dumps(body), {"Content-Type": "application/json"})
             answer = connection.getresponse()
             out = answer.status, answer.read().decode()
@@ -333,7 +333,7 @@ class Tls(Serving):
         server = self.start(*self.certificate())
 
         def connect(trusted):
-            return trusted.wrap_socket(socket.create_connection(("127.0.0.1", server.port), timeout=20),
+            return trusted.wrap_socket(socket.create_connection(("127.0.0.1", server.port), timeout=support.TIMEOUT_S),
                                        server_hostname="localhost")
 
         def health(of):

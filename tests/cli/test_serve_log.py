@@ -45,7 +45,7 @@ class Mute:
             head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\n"
         out, text = [], b""
         self.n_answers += n
-        with socket.create_connection(("127.0.0.1", self.port), timeout=60) as one:
+        with socket.create_connection(("127.0.0.1", self.port), timeout=support.TIMEOUT_S) as one:
             for _ in range(n):
                 one.sendall((head + "\r\n" + (body or "")).encode())
                 while b"\r\n\r\n" not in text:

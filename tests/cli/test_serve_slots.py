@@ -102,7 +102,7 @@ class Slots(test_serve.Serving):
         def states():
             return [x["state"] for x in server.ask("GET", "/slots")[2]]
 
-        server.wait_for(lambda: set(states()) == {"paused"}, "it is paused", 60)
+        server.wait_for(lambda: set(states()) == {"paused"}, "it is paused")
         return server, one, states
 
     def test_of_a_client_that_does_not_read(self):
