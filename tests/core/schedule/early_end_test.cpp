@@ -86,7 +86,7 @@ class early_end : public ::testing::Test {
   std::unique_ptr<scheduler> engine_;
   std::function<void()> during_;
   std::size_t slow_from_ = 32;
-  milliseconds patience_{300};
+  milliseconds patience_{60'000};
   std::atomic<int> slow_steps_{0};
   bitnet_status status_ = BITNET_CANCELLED;
 };
@@ -100,7 +100,7 @@ TEST_F(early_end, comes_when_the_only_request_is_cancelled) {
     during_ = [&] { engine_->cancel(one.id); };
     const auto begin = clock::now();
     run();
-    EXPECT_LT(clock::now() - begin, milliseconds(250)) << "it did not wait for the device";
+    EXPECT_LT(clock::now() - begin, patience_) << "it did not wait for the device";
     for (const auto& c : one.got->choices) {
       EXPECT_EQ(c.last.what, event::kind::end);
       EXPECT_EQ(c.last.stop_reason, BITNET_STOP_CANCELLED);
@@ -139,7 +139,7 @@ TEST_F(early_end, comes_at_the_deadline_of_the_only_request) {
   const auto one = submit(some_tokens(300, 1), 1, milliseconds(60));
   const auto begin = clock::now();
   run();
-  EXPECT_LT(clock::now() - begin, milliseconds(250));
+  EXPECT_LT(clock::now() - begin, patience_);
   EXPECT_EQ(one.got->choices[0].last.what, event::kind::failed);
   EXPECT_EQ(one.got->choices[0].last.why.status, BITNET_TIMEOUT);
   EXPECT_EQ(engine_->counted().expired, 1U);
@@ -168,9 +168,10 @@ TEST_F(early_end, comes_when_the_last_of_several_needs_it_no_more) {
   for (const row& r : {row{"it goes on", std::nullopt, false, 0},
                        row{"it is cancelled, too", std::nullopt, true, 1},
                        row{"its deadline passes, too", milliseconds(90), false, 1},
-                       row{"its deadline is far", milliseconds(60'000), false, 0}}) {
+                       row{"its deadline is far", milliseconds(600'000), false, 0}}) {
     SCOPED_TRACE(r.why);
     slow_from_ = 16;
+    patience_ = milliseconds(r.n_early == 0 ? 300 : 60'000);
     open();
     const auto cancelled = submit(some_tokens(16, 1));
     const auto expired = submit(some_tokens(16, 2), 1, milliseconds(60));
