@@ -6,7 +6,7 @@
 # and their pkg-config files bitnet-backend.pc and bitnet.pc. All of them find their files from
 # their own place, so that an installed tree may be moved.
 #
-# The other components: core, the library and the program that probes; cli, what users start;
+# The other components: core, the library and the program that probes; cli, what users start; lint;
 # conformance, the kit for authors; model; and a backend-<name> for each backend.
 include(CMakePackageConfigHelpers)
 

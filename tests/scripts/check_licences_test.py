@@ -94,11 +94,11 @@ class Notices(unittest.TestCase):
             self.assertTrue(noticed[part].startswith(licence), part)
 
     def test_packages_have_them(self):
-        for name in ("bitnet", "libbitnet0", "bitnet-backend-conformance"):
+        for name in ("bitnet", "libbitnet0", "bitnet-backend-lint", "bitnet-backend-conformance"):
             docs = (ROOT / f"packaging/debian/{name}.docs").read_text(encoding="utf-8")
             self.assertIn("packaging/licences/NOTICES", docs, name)
         files = re.split(r"^%files", (ROOT / "packaging/rpm/bitnet.spec").read_text(encoding="utf-8"), flags=re.MULTILINE)
-        for name in ("", " libs", " backend-conformance"):
+        for name in ("", " libs", " backend-lint", " backend-conformance"):
             section = next(text for text in files if text.startswith(f"{name}\n"))
             self.assertIn("%license LICENSE packaging/licences/NOTICES", section, name)
 
