@@ -47,12 +47,16 @@ def variables_of_options():
     return {"BITNET_" + option.upper().replace("-", "_") for option in [*options, *options_of_sampling()]}
 
 
+def backend_of(file):
+    return file.parent.name.upper().replace("-", "_")
+
+
 def variables_of_plugins():
     """BITNET_<BACKEND>_<KEY> for each setting that a plugin of this tree asks for."""
-    own = {f"BITNET_{file.parent.name.upper()}_{key.upper()}" for file in ROOT.glob("plugins/*/*.cpp")
+    own = {f"BITNET_{backend_of(file)}_{key.upper()}" for file in ROOT.glob("plugins/*/*.cpp")
            for key in re.findall(r'\bparameter\("([a-z_]+)"\)', file.read_text(encoding="utf-8"))}
     shared = re.findall(r'^ +\{\.key = "([a-z_]+)",', text("plugins/gpu-common/pool_settings.cpp"), re.MULTILINE)
-    return own | {f"BITNET_{file.parent.name.upper()}_{key.upper()}" for file in ROOT.glob("plugins/*/CMakeLists.txt")
+    return own | {f"BITNET_{backend_of(file)}_{key.upper()}" for file in ROOT.glob("plugins/*/CMakeLists.txt")
                   for key in shared if "LINK bitnet_gpu_common" in (said := file.read_text(encoding="utf-8"))
                   or "PUBLIC bitnet_gpu_common" in said}
 
@@ -104,8 +108,8 @@ class Facts(unittest.TestCase):
         if not (ROOT / READS_ITSELF).is_file() or '"NVTX_INJECTION64_PATH"' in text(READS_ITSELF):
             known.add("NVTX_INJECTION64_PATH")
         # Of backends that were taken out of the tree.
-        known |= {name for name in on_page if (plugin := re.match(r"BITNET_(CPU|CUDA|OPENCL|VULKAN|WEBGPU)_", name))
-                  and not (ROOT / "plugins" / plugin[1].lower()).is_dir()}
+        known |= {name for name in on_page if (plugin := re.match(r"BITNET_(CPU|CUDA|LEVEL_ZERO|OPENCL|VULKAN|WEBGPU)_", name))
+                  and not (ROOT / "plugins" / plugin[1].lower().replace("_", "-")).is_dir()}
         self.assertEqual(on_page - known, set(), "on the page, and read nowhere")
 
     def test_manual_pages_of_backends(self):

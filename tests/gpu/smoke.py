@@ -14,7 +14,7 @@ import support  # pylint: disable=wrong-import-position # of another folder
 BACKEND = sys.argv.pop(1) if len(sys.argv) > 1 else ""
 PROMPT = ("-p", "Once upon a time", "-n", "24", "--temp", "0", "--json")
 WAIT = ("--probe-wait", "120000")  # ms: drivers in software compile first, and the machine may be busy
-DRIVER = re.compile(r"VK_|OCL_|POCL_|BITNET_STAND_IN|BITNET_WEBGPU_")
+DRIVER = re.compile(r"VK_|OCL_|POCL_|ZE_|BITNET_STAND_IN|BITNET_WEBGPU_")
 
 
 class Smoke(support.Case):

@@ -158,7 +158,7 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.setup("--for", "build").returncode, 0)
         self.assertEqual(self.installed() - few,
                          {"make", "glslc", "spirv-tools", "libvulkan-dev", "opencl-headers",
-                          "libgtest-dev"})
+                          "libgtest-dev", "clang-14", "llvm-spirv-14", "libze-dev"})
 
     def test_check_installs_nothing(self):
         done = self.setup("--check")

@@ -359,8 +359,8 @@ const row rows[] = {
      BITNET_UNAVAILABLE,
      "requested=oneapi detected=[alpha] selected=none",
      "",
-     {"bitnet has no backend for oneAPI", "its opencl backend is for Intel's GPUs too",
-      "try: install bitnet-backend-opencl"}},
+     {"bitnet's backend for oneAPI is called level-zero",
+      "its opencl backend is for Intel's GPUs too", "try: install bitnet-backend-level-zero"}},
     {"one that no Linux has",
      {cpu_a},
      {.text = "metal"},
@@ -384,8 +384,8 @@ const row rows[] = {
      "requested=vulcan detected=[alpha] selected=none",
      "",
      {"no backend of that name is installed",
-      "try: look at what `bitnet backends` lists (bitnet's own are cpu, cuda, opencl, vulkan, "
-      "webgpu), or request the device auto"}},
+      "try: look at what `bitnet backends` lists (bitnet's own are cpu, cuda, level-zero, opencl, "
+      "vulkan, webgpu), or request the device auto"}},
     {"the reason of a backend without devices",
      {zero},
      {},

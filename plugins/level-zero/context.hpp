@@ -1,0 +1,26 @@
+#pragma once
+// What all objects of an open device share: its context, and what its results mean.
+
+#include "facts.hpp"
+
+namespace bitnet::level_zero {
+
+struct context {
+  const library& calls;
+  const device_facts& facts;
+  ze_context_handle_t handle = nullptr;
+
+  context(const library& c, const device_facts& f) noexcept : calls(c), facts(f) {}
+  ~context();
+  context(const context&) = delete;
+  context& operator=(const context&) = delete;
+
+  bitnet_status open(const sdk::reporter& report);
+  // A list whose commands run as they are appended. Synchronous: an append returns when it is done.
+  bitnet_status make_list(bool synchronous, ze_command_list_handle_t& out,
+                          const sdk::reporter& report) const;
+  // The contract's status for what the driver answered to `call`.
+  bitnet_status fail(const char* call, ze_result_t result, const sdk::reporter& report) const;
+};
+
+}  // namespace bitnet::level_zero

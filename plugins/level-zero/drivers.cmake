@@ -1,0 +1,15 @@
+# The driver that tests of this backend run on, also where there is a GPU: tests/level-zero makes it, for
+# this machine. It computes by PoCL, whose compiler's work serves the folders of all presets, as that of
+# the opencl backend does. An image of Level Zero's validation layer is installed with the loader.
+find_path(BITNET_OPENCL_HEADERS CL/cl.h DOC "Folder of the OpenCL headers")
+if(BITNET_CORE AND NOT CMAKE_CROSSCOMPILING AND BITNET_OPENCL_HEADERS)
+  set(BITNET_LEVEL_ZERO_STAND_IN ${PROJECT_BINARY_DIR}/tests/level-zero/libze_stand_in.so)
+  set(pocl_folder ${PROJECT_BINARY_DIR}/tests/level-zero/pocl)
+  cmake_path(GET PROJECT_BINARY_DIR PARENT_PATH folders)
+  if(folders STREQUAL "${PROJECT_SOURCE_DIR}/build")
+    set(pocl_folder ${folders}/pocl)
+  endif()
+  file(MAKE_DIRECTORY ${pocl_folder})
+  set(BITNET_level-zero_PINNED ZE_ENABLE_ALT_DRIVERS=${BITNET_LEVEL_ZERO_STAND_IN}
+    OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd POCL_CACHE_DIR=${pocl_folder})
+endif()
