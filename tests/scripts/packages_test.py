@@ -27,6 +27,11 @@ BACKENDS = sorted(file.stem for file in (ROOT / "packaging/backend").glob("*.con
 FREE = [name for name in BACKENDS if "\nSection: contrib/" not in text(f"packaging/backend/{name}.control")]
 
 
+def spec_of_x86_64():
+    """The spec with the macro of what only that architecture has."""
+    return re.sub(r"%\{\?with_level_zero:([^}]*)\}", r"\1", text("packaging/rpm/bitnet.spec"))
+
+
 def control_of(backend):
     return f"packaging/backend/{backend}.control"
 
@@ -80,7 +85,7 @@ class Split(unittest.TestCase):
         """A component of CMake is in both or in none."""
         backends = {f"backend-{name}" for name in FREE}
         debian = set(re.findall(r"\b([a-z]+)=(?:lib)?bitnet", text("packaging/debian/rules"))) | backends
-        spec = text("packaging/rpm/bitnet.spec")
+        spec = spec_of_x86_64()
         rpm = set(re.search(r"^%global components (.*)$", spec, re.MULTILINE)[1].split())
         self.assertEqual(debian, rpm)
         self.assertEqual({name.removeprefix("bitnet-") for name in self.rpm if "Enhances:" in self.rpm[name]["package"]
@@ -89,13 +94,18 @@ class Split(unittest.TestCase):
         self.assertEqual({f"backend-{name}" for name in built}, backends)
 
     def test_all_of_graphics_processors(self):
-        """Every free backend but cpu is in bitnet-backend-gpu, and the program suggests every backend but cpu."""
+        """Every free backend but cpu is in bitnet-backend-gpu, recommended if some architecture lacks it, and the
+        program suggests every backend but cpu."""
         free = {f"bitnet-backend-{name}" for name in FREE if name != "cpu"}
         self.assertGreater(len(free), 1)
         gpu, program = self.debian["bitnet-backend-gpu"], self.debian["bitnet"]
-        self.assertEqual(set(re.findall(r"bitnet-backend-[\w-]+", gpu["Depends"])), free)
-        self.assertEqual({one.replace("%{name}", "bitnet") for one in re.findall(
-            r"^Requires: +(%\{name\}-backend-[\w-]+)$", self.rpm["bitnet-backend-gpu"]["package"], re.MULTILINE)}, free)
+        everywhere = self.debian["bitnet-backend-cpu"]["Architecture"]
+        needed = {name for name in free if self.debian[name]["Architecture"] == everywhere}
+        self.assertGreater(len(needed), 1)
+        for debian, rpm, names in ("Depends", "Requires", needed), ("Recommends", "Recommends", free - needed):
+            self.assertEqual(set(re.findall(r"bitnet-backend-[\w-]+", gpu.get(debian, ""))), names)
+            self.assertEqual({one.replace("%{name}", "bitnet") for one in re.findall(
+                rf"^{rpm}: +(%\{{name\}}-backend-[\w-]+)$", self.rpm["bitnet-backend-gpu"]["package"], re.MULTILINE)}, names)
         self.assertEqual(set(re.findall(r"bitnet-backend-[\w-]+", program["Suggests"])) - {"bitnet-backend-gpu"},
                          {f"bitnet-backend-{name}" for name in BACKENDS if name != "cpu"})
 
@@ -135,8 +145,9 @@ class Backends(unittest.TestCase):
         cpu = of_debian()["bitnet-backend-cpu"]
         for name in BACKENDS:
             fields = of_debian(control_of(name))[f"bitnet-backend-{name}"]
-            for field in ("Architecture", "Multi-Arch", "Provides", "Enhances"):
+            for field in ("Multi-Arch", "Provides", "Enhances"):
                 self.assertEqual(fields[field].strip(), cpu[field].strip(), f"{name}: {field}")
+            self.assertEqual(fields["Architecture"].split(), ["amd64"] if name == "level-zero" else ["amd64", "arm64"], name)
             own = {part.strip() for part in fields["Depends"].split(",")}
             self.assertLessEqual({part.strip() for part in cpu["Depends"].split(",")}, own, name)
             self.assertTrue(text(control_of(name)).startswith(f"Source: bitnet-backend-{name}\n"))
