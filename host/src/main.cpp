@@ -12,6 +12,7 @@
 #include "bitnet/bitnet.h"
 #include "commands/commands.hpp"
 #include "commands/gated.hpp"
+#include "crossval/foreign.hpp"
 #include "files/standard_descriptors.hpp"
 #include "interrupt.hpp"
 #include "library/wording.hpp"
@@ -137,6 +138,8 @@ std::vector<std::string> words_of(int argc, char** argv) {
 int main(int argc, char** argv) {
   if (!bitnet::files::open_standard_descriptors()) return bitnet::host::exit_code::failure;
   std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` is an error of the write
+  if (argc > 1 && argv[1] == bitnet::host::crossval::foreign_word)
+    return bitnet::host::crossval::run_foreign({argv + 1, argv + argc});
   bitnet::host::orderly_end::expect();
   const int code = bitnet::host::start(bitnet::host::words_of(argc, argv));
   bitnet::host::orderly_end::announce(code);

@@ -37,6 +37,11 @@
     "the bits are the same, the largest error, the mean squared one, and units in the " \
     "last place.\n" \
     "Needs bitnet-backend-conformance, which comes with the SDK.\n") \
+  X(crossval, "[find | MODEL] [options]", "find", "tokens and logits beside llama.cpp's", \
+    "Compares this engine's tokens and logits, position by position, with those of a build of\n" \
+    "llama.cpp or bitnet.cpp, which runs in a process of its own: the least cosine, the largest\n" \
+    "distance, the first divergence. Exits with 11 where they differ, with 13 where they cannot\n" \
+    "be compared. find shows which build would be used, and whether it can be.\n") \
   X(inspect, "[MODEL] [options]", "", "what is inside a model file", \
     "Reads any GGUF file, needs no backend, and says whether the model would run. With --stats " \
     "also\n" \

@@ -1,0 +1,35 @@
+#pragma once
+// What `bitnet crossval` prints.
+
+#include <string>
+#include <vector>
+
+#include "crossval/compare.hpp"
+#include "crossval/discovery.hpp"
+#include "crossval/stream.hpp"
+#include "library/engine.hpp"
+
+namespace bitnet::host {
+
+struct crossval_report {
+  std::string model;            // the file
+  std::string device;           // ours: "cpu:0"
+  std::string library_version;  // as the other engine's process says it
+  crossval::build other;
+  crossval::model_facts other_model;
+  crossval::bounds within;
+  std::vector<crossval::prompt_comparison::outcome> prompts;  // in the order of the file
+  [[nodiscard]] bool agrees() const;
+};
+
+// `library_version`: as above, "" where no library was loaded. `problem`: why it cannot be used.
+struct find_report {
+  crossval::discovery found;
+  std::string origin, library_version, problem;
+};
+
+// `format`: "md" or "json".
+[[nodiscard]] std::string report_text(const crossval_report& report, const std::string& format);
+[[nodiscard]] std::string report_text(const find_report& report, const std::string& format);
+
+}  // namespace bitnet::host
