@@ -177,6 +177,23 @@ class Computed(Crossval):
         self.compared(0, STAND_IN_LOGITS=self.same, STAND_IN_DEFECT="print")
 
     @needs_backend
+    def test_receipts(self):
+        """The bounds are gates: 3 where they were not met, whatever else is true."""
+        row = len(self.ids[0]) + 1
+        for code, judged, words in ((0, 0, ["--max-abs", "1"]), (11, 3, ["--max-abs", "0.25"])):
+            self.compared(code, *words, "--receipt", "parity.json", STAND_IN_LOGITS=self.same,
+                          STAND_IN_SHIFT=f"{row}:7:0.5")
+            done = self.bitnet("verify-receipt", "parity.json", "--json", "--model", demo_model())
+            self.assertEqual(done.code, judged, done)
+            predicate = done.json["statement"]["predicate"]
+            self.assertEqual(predicate["program"]["parity"]["agrees"], code == 0)
+            gates = {gate["name"]: gate for gate in predicate["gates"]}
+            self.assertEqual(sorted(gates), ["max-abs", "max-prompts-with-other-tokens", "min-cosine"])
+            self.assertEqual([gates["max-abs"]["passed"], gates["min-cosine"]["passed"]], [code == 0, True])
+        self.compared(11, "--receipt", "parity.json", STAND_IN_LOGITS=self.same, STAND_IN_DEFECT="nan")
+        self.assertEqual(self.bitnet("verify-receipt", "parity.json").code, 3)
+
+    @needs_backend
     def test_vocabularies(self):
         self.cannot(13, f"logits of 7 tokens for this model, bitnet has {self.n_vocab}", "-p", PROMPTS[0], STAND_IN_VOCABULARY="7")
         self.cannot(13, "a vocabulary of 0 tokens", "-p", PROMPTS[0], STAND_IN_VOCABULARY="")

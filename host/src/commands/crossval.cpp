@@ -9,6 +9,7 @@
 #include <ranges>
 #include <span>
 
+#include "commands/bench_facts.hpp"
 #include "commands/commands.hpp"
 #include "commands/crossval_report.hpp"
 #include "commands/prompt.hpp"
@@ -17,6 +18,7 @@
 #include "crossval/process.hpp"
 #include "interrupt.hpp"
 #include "library/json.hpp"
+#include "library/receipts.hpp"
 #include "model_files.hpp"
 #include "terminal/output.hpp"
 #include "terminal/progress.hpp"
@@ -278,6 +280,31 @@ result<std::vector<crossval::asked_prompt>> prompts_for(const std::string& file,
   return asked;
 }
 
+// A receipt is of an answer: one token behind the last prompt.
+result<void> answer_once(bitnet_session* session, std::span<const int32_t> prompt) {
+  library_error err;
+  bitnet_status status = bitnet_session_truncate(session, 0, &err);
+  const greedy one_token(1);
+  bitnet_generation_result out{};
+  out.struct_size = sizeof out;
+  if (status == BITNET_OK)
+    status =
+        bitnet_generate(session, prompt.data(), prompt.size(), &one_token.options(), &out, &err);
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  return {};
+}
+
+result<int> reported(const invocation& in, const engine& all, std::span<const int32_t> last_prompt,
+                     const crossval_report& report) {
+  if (auto done = print(report_text(report, in.set.text("output-format"))); !done)
+    return std::unexpected(done.error());
+  const int code = report.agrees() ? exit_code::ok : exit_code::not_the_same;
+  if (in.set.text("receipt").empty()) return code;
+  if (auto done = answer_once(all.session.get(), last_prompt); !done)
+    return std::unexpected(done.error());
+  return with_receipt(in, all, code, parity_facts(report));
+}
+
 result<int> compare_with_build(const invocation& in, const std::string& wanted) {
   const auto prompts = given_prompts(in);
   if (!prompts) return std::unexpected(prompts.error());
@@ -307,9 +334,7 @@ result<int> compare_with_build(const invocation& in, const std::string& wanted) 
   const interrupt::scope until_compared(all->session.get());
   if (auto done = compare_prompts(in, *all, other, *asked, report); !done)
     return std::unexpected(done.error());
-  if (auto done = print(report_text(report, in.set.text("output-format"))); !done)
-    return std::unexpected(done.error());
-  return report.agrees() ? exit_code::ok : exit_code::not_the_same;
+  return reported(in, *all, asked->back().ids, report);
 }
 
 }  // namespace

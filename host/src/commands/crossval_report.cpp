@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 
@@ -127,7 +128,35 @@ std::string as_table(const find_report& report) {
   return text::printable_lines(out);
 }
 
+// What a bound without a number to compare has measured: it is never met.
+constexpr double no_cosine = -2;
+constexpr double no_distance = std::numeric_limits<double>::max();
+
+nlohmann::json gate(const char* name, double limit, double measured, bool passed) {
+  return {{"name", name}, {"limit", limit}, {"measured", measured}, {"passed", passed}};
+}
+
 }  // namespace
+
+nlohmann::json parity_facts(const crossval_report& report) {
+  double cosine = 1;
+  double distance = 0;
+  int other_tokens = 0;
+  for (const compared_prompt& one : report.prompts) {
+    const bool is_whole = one.min_cosine && !one.first_not_finite;
+    cosine = std::min(cosine, is_whole ? *one.min_cosine : no_cosine);
+    distance = std::max(distance, is_whole ? *one.max_abs : no_distance);
+    if (one.first_other_token) ++other_tokens;
+  }
+  const crossval::bounds& within = report.within;
+  nlohmann::json gates = {
+      gate("min-cosine", within.min_cosine, cosine, cosine >= within.min_cosine),
+      gate("max-prompts-with-other-tokens", 0, other_tokens, other_tokens == 0)};
+  if (std::isfinite(within.max_abs))
+    gates.push_back(gate("max-abs", within.max_abs, distance, distance <= within.max_abs));
+  return {{"program", {{"command", "crossval"}, {"parity", nlohmann::json(report_json(report))}}},
+          {"gates", std::move(gates)}};
+}
 
 bool crossval_report::agrees() const {
   return std::ranges::all_of(prompts, &compared_prompt::agrees);

@@ -1,6 +1,7 @@
 #pragma once
 // What `bitnet crossval` prints.
 
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <vector>
 
@@ -27,6 +28,9 @@ struct find_report {
   crossval::discovery found;
   std::string origin, library_version, problem;
 };
+
+// For a receipt: the whole report, and the bounds as gates, which verify-receipt judges.
+[[nodiscard]] nlohmann::json parity_facts(const crossval_report& report);
 
 // `format`: "md" or "json".
 [[nodiscard]] std::string report_text(const crossval_report& report, const std::string& format);

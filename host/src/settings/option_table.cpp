@@ -1283,9 +1283,9 @@ constexpr auto rows = std::to_array<option>({
      .type = kind::text,
      .metavar = "FILE",
      .help = "write a signed receipt of what made the answer; chat: the last one; bench: with the "
-             "samples",
+             "samples; crossval: with the comparison",
      .group = "Receipt",
-     .commands = generating | to::bench,
+     .commands = generating | to::bench | to::crossval,
      .command_line_only = true},
     {.name = "receipts",
      .type = kind::text,
@@ -1315,7 +1315,7 @@ constexpr auto rows = std::to_array<option>({
      .help = "ed25519 key, in PEM, that signs receipts, or may have signed this one; none: not "
              "signed (default: your own, made at its first use)",
      .group = "Receipt",
-     .commands = answering | to::bench | to::verify_receipt,
+     .commands = answering | to::bench | to::crossval | to::verify_receipt,
      .decides = "whose name is signed"},
     {.name = "receipt-tokens",
      .type = kind::flag,
