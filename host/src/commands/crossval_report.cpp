@@ -143,9 +143,10 @@ nlohmann::json parity_facts(const crossval_report& report) {
   double distance = 0;
   int other_tokens = 0;
   for (const compared_prompt& one : report.prompts) {
-    const bool is_whole = one.min_cosine && !one.first_not_finite;
-    cosine = std::min(cosine, is_whole ? *one.min_cosine : no_cosine);
-    distance = std::max(distance, is_whole ? *one.max_abs : no_distance);
+    cosine =
+        std::min(cosine, one.first_not_finite ? no_cosine : one.min_cosine.value_or(no_cosine));
+    distance =
+        std::max(distance, one.first_not_finite ? no_distance : one.max_abs.value_or(no_distance));
     if (one.first_other_token) ++other_tokens;
   }
   const crossval::bounds& within = report.within;
