@@ -83,7 +83,8 @@ std::string examine(const std::string& library, const searched_folder& in,
     const auto more = inspect(other);
     if (!more) continue;  // that it cannot be read matters when it is loaded
     to.bitnet_cpp = to.bitnet_cpp || more->i2_s;
-    to.cuda = to.cuda || more->cuda || other.ends_with("libggml-cuda.so");
+    to.cuda =
+        to.cuda || more->cuda || fs::path(other).filename().string().starts_with("libggml-cuda");
   }
   return "";
 }
