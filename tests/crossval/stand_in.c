@@ -11,7 +11,7 @@
  *              STAND_IN_LOGITS      file of float32 rows, which it gives one after the other
  *              STAND_IN_SHIFT       "2:7:0.5": adds 0.5 to logit 7 of the third row of all
  *              STAND_IN_DEFECT      crash-load, crash-decode, hang, refuse, fail-decode, short,
- *                                   nan, print
+ *                                   nan, print, close
  */
 #include <signal.h>
 #include <stdbool.h>
@@ -292,6 +292,10 @@ EXPORT int32_t llama_decode(struct context* of, struct llama_batch batch) {
   if (has_defect("crash-decode")) abort();
   if (has_defect("fail-decode")) return 1;
   if (has_defect("short")) _exit(0);
+  if (has_defect("close")) {
+    for (int fd = 3; fd < 64; ++fd) close(fd);
+    while (true) pause();
+  }
   ++of->n_used;
   of->hash = of->hash * 31U + (uint32_t)batch.token[0] + 1U;
   if (*variable("STAND_IN_LOGITS") != '\0')

@@ -24,6 +24,8 @@ constexpr std::size_t errors_kept = 4096;        // bytes of its standard error
 constexpr int lines_shown = 3;                   // of those in a message
 constexpr std::size_t longest_text_shown = 600;  // bytes
 constexpr std::string_view last_words = "; its last lines: ";
+constexpr auto longest_end = std::chrono::seconds(2);  // behind the last byte
+constexpr int end_look_ms = 5;
 constexpr int look_ms = 100;  // between two looks at what the user wants
 
 // A file in memory with this content, read from its beginning.
@@ -133,7 +135,12 @@ std::string foreign_process::last_lines() const {
 
 std::string foreign_process::how_it_ended() {
   int status = 0;
-  while (::waitpid(child_, &status, 0) < 0 && errno == EINTR) {
+  const auto begin = std::chrono::steady_clock::now();
+  while (::waitpid(child_, &status, WNOHANG) != child_) {
+    drain_errors();  // it may wait for room there
+    if (std::chrono::steady_clock::now() - begin > longest_end)
+      return "it closed its pipe and goes on";  // until the destructor ends it
+    ::poll(nullptr, 0, end_look_ms);
   }
   child_ = -1;
   drain_errors();
