@@ -272,6 +272,13 @@ class Found(Crossval):
             os.chmod(path, mode)
         self.found(0, BITNET_CPP_DIR=self.path("tree"))
 
+    def test_the_doctor_names_it(self):
+        library = os.path.join(STAND_INS, "2025/build/bin/libllama.so")
+        report = self.ok("doctor", "--json", env=self.variables()).json
+        self.assertEqual(report["other_engines"], [{"name": "llama.cpp", "library": library, "cuda": False}])
+        self.assertIn(library + ", `bitnet crossval` compares with it", self.ok("doctor", env=self.variables()).text)
+        self.assertEqual(self.ok("doctor", "--json").json["other_engines"], [])
+
     def test_text(self):
         text = self.crossval(0, "find").text
         self.assertIn("build/bin: found\n", text)

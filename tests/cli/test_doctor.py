@@ -8,7 +8,7 @@ import subprocess
 import support
 
 SECTIONS = ("machine", "pages", "governor", "limits", "memory", "devices", "nodes", "backends", "caches",
-            "findings", "first")
+            "findings", "first", "other_engines")
 
 
 def walk(value):

@@ -12,6 +12,7 @@
 #include "commands/bench_facts.hpp"
 #include "commands/commands.hpp"
 #include "commands/crossval_report.hpp"
+#include "commands/crossval_search.hpp"
 #include "commands/prompt.hpp"
 #include "crossval/discovery.hpp"
 #include "crossval/foreign.hpp"
@@ -26,51 +27,7 @@
 namespace bitnet::host {
 namespace {
 
-using nlohmann::json;
-
 constexpr std::size_t most_bytes_of_rows = 64U << 20;  // of logits that are asked for at once
-
-// What bitnet analyze-library says of it.
-std::expected<crossval::library_facts, std::string> facts_of_library(const std::string& path) {
-  constexpr uint64_t no_names = 0;
-  library_error err;
-  std::string text;
-  const bitnet_status status = fetch(
-      [&](char* out, uint64_t capacity, uint64_t* needed) {
-        return bitnet_analyze_library(path.c_str(), no_names, out, capacity, needed, &err);
-      },
-      text);
-  if (status != BITNET_OK) return std::unexpected(std::string(err.message));
-  const auto report = parse_json(text);
-  if (!report) return std::unexpected(report.error().message);
-  const json groups = report->value("groups", json::object());
-  const auto defined = [&](const char* group) {
-    return groups.value(group, json::object()).value("defined", uint64_t{0});
-  };
-  const auto count = [&](const char* group) {
-    return groups.value(group, json::object()).value("count", uint64_t{0});
-  };
-  const json formats = list_of(*report, "formats");
-  const json accelerators = list_of(*report, "accelerators");
-  const bool needs_cuda = std::ranges::any_of(accelerators, [](const json& one) {
-    return one.is_string() && one.get<std::string>().starts_with("libcu");
-  });
-  return crossval::library_facts{.llama = defined("llama") > 0,
-                                 .i2_s = std::ranges::find(formats, "i2_s") != formats.end(),
-                                 .cuda = count("cuda") > 0 || needs_cuda};
-}
-
-crossval::asked_place place_of(const settings& set, const char* option) {
-  return {set.text(option), set.origin(option)};
-}
-
-find_report search(const invocation& in) {
-  std::vector<std::string> notes;
-  const crossval::places where = crossval::places_of(
-      place_of(in.set, "crossval-libdir"), place_of(in.set, "cpp-dir"), in.variables, notes);
-  for (const std::string& note : notes) in.out.warning(note);
-  return {crossval::discover(where, facts_of_library), where.origin, "", ""};
-}
 
 result<crossval::foreign_process> start_other(const invocation& in, const crossval::build& found,
                                               const std::string& model, std::string_view request) {
@@ -127,7 +84,7 @@ result<std::string> checked_library(const invocation& in, const crossval::build&
 }
 
 result<int> find_build(const invocation& in) {
-  find_report report = search(in);
+  find_report report = search_build(in);
   const interrupt::scope until_checked;
   int code = report.found.found ? exit_code::ok : exit_code::unavailable;
   if (report.found.found) {
@@ -310,7 +267,7 @@ result<int> compare_with_build(const invocation& in, const std::string& wanted) 
   if (!prompts) return std::unexpected(prompts.error());
   const auto file = find_model(wanted, in.variables);
   if (!file) return std::unexpected(file.error());
-  const find_report searched = search(in);
+  const find_report searched = search_build(in);
   if (!searched.found.found)
     return fail(exit_code::unavailable,
                 fmt::format("no build of llama.cpp or bitnet.cpp was found, by {}: set "

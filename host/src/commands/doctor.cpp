@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "commands/commands.hpp"
+#include "commands/crossval_search.hpp"
 #include "doctor/report.hpp"
 #include "interrupt.hpp"
 #include "library/json.hpp"
@@ -88,6 +89,17 @@ fs::path system_root(const environment& variables) {
   return variables.get("BITNET_MACHINE_ROOT").value_or("/");
 }
 
+// What `bitnet crossval` would compare with. Not with the rights of another user, as it is there.
+nlohmann::ordered_json other_engines(const invocation& in) {
+  nlohmann::ordered_json out = nlohmann::ordered_json::array();
+  if (in.variables.rights() == privilege::raised) return out;
+  const find_report searched = search_build(in);
+  if (!searched.found.found) return out;
+  const crossval::build& found = *searched.found.found;
+  out.push_back({{"name", found.flavour()}, {"library", found.library}, {"cuda", found.cuda}});
+  return out;
+}
+
 }  // namespace
 
 result<int> doctor_command(const invocation& in) {
@@ -96,8 +108,9 @@ result<int> doctor_command(const invocation& in) {
   auto runtime = examined_backends(in);
   if (!runtime) return std::unexpected(runtime.error());
   const auto hints = read_hints(in.out);
-  const auto report = doctor::examine(doctor::system_tree(system_root(in.variables)),
-                                      {hints, *runtime, cache_places(in)});
+  auto report = doctor::examine(doctor::system_tree(system_root(in.variables)),
+                                {hints, *runtime, cache_places(in)});
+  report["other_engines"] = other_engines(in);
   // As JSON in the report's own order; paths may hold bytes that are not UTF-8.
   const std::string shown =
       in.set.flag("json")

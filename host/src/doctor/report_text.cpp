@@ -184,6 +184,15 @@ std::string cache_text(const ordered_json& cache) {
   return row(any_member(cache, "name"), out.text());
 }
 
+// Of a build of llama.cpp or bitnet.cpp.
+std::string engine_text(const ordered_json& engine) {
+  line_parts out;
+  out.add(engine, "library", "{}");
+  if (engine.value("cuda", false)) out.add("with CUDA");
+  out.add("`bitnet crossval` compares with it");
+  return row(any_member(engine, "name"), out.text());
+}
+
 // Nothing where the list is empty.
 template <class Text>
 std::string section(std::string_view title, const ordered_json& list, Text text_of) {
@@ -217,6 +226,8 @@ std::string report_text(const ordered_json& report) {
   out += section("nodes", report["nodes"], node_text);
   out += section("backends", report["backends"], backend_text);
   out += section("caches", report["caches"], cache_text);
+  out +=
+      section("other engines", report.value("other_engines", ordered_json::array()), engine_text);
   out += section("findings", report["findings"], finding_text);
   return out + last_line(report);
 }
