@@ -102,7 +102,7 @@ class Quantize(support.Case):
                 self.assertIn(f"by the mean size of each {group}", report["readings"][0]["as"])
                 found = self.ok("inspect", "-m", path, "--json").json
                 self.assertIn(how, " ".join(r["as"] for r in found["readings"]))
-                self.assertEqual(found.get("type_42"), {"layout": how, "told": "by the sizes of its tensors"}
+                self.assertEqual(found.get("type_42"), {"layout": how, "recognised": "by the sizes of its tensors"}
                                  if type_ == "q2_0" else None)
         self.assertIn("by the sizes of its tensors", self.ok("inspect", "-m", self.path("q2_0.gguf")).text)
         self.refused(3, "differ within 256 elements", "quantize", self.path("pq2_0.gguf"), self.path("x"), "tq2_0")

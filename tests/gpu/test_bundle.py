@@ -90,9 +90,9 @@ class Bundle(unittest.TestCase):
         ours = [file for file in elves if release in file.parents]
         self.assertGreater(len(ours), 10)
         for file in ours:
-            told = subprocess.run(["ldd", file], capture_output=True, text=True, check=False,
-                                  env={**os.environ, "LD_LIBRARY_PATH": str(release / "lib")}).stdout
-            for name, where in re.findall(r"^\t(\S+) => (not found|/\S+)", told, re.MULTILINE):
+            printed = subprocess.run(["ldd", file], capture_output=True, text=True, check=False,
+                                     env={**os.environ, "LD_LIBRARY_PATH": str(release / "lib")}).stdout
+            for name, where in re.findall(r"^\t(\S+) => (not found|/\S+)", printed, re.MULTILINE):
                 if not OF_THE_SYSTEM.fullmatch(name):
                     self.assertTrue(where.startswith(str(release / "lib")), f"{file.name} takes {name} from {where}")
 

@@ -49,7 +49,7 @@ ROWS = [
     ("out", "robustness", {"robustness.devices_that_are_not_there_are_refused"}),
     ("dirty", "robustness", {"robustness.buffers_are_zeroed_aligned_and_stay"}),
     ("huge", "robustness", {"robustness.buffers_too_large_are_refused"}),
-    ("seal", "robustness", {"robustness.streams_cut_short_are_told_and_thrown_away"}),
+    ("seal", "robustness", {"robustness.streams_cut_short_are_reported_and_thrown_away"}),
     ("cancel", "robustness", {"robustness.a_cancelled_step_leaves_a_working_program"}),
     ("deaf", "robustness", {"robustness.a_cancelled_step_leaves_a_working_program"}),
     ("stubborn", "robustness", {"robustness.a_cancelled_build_makes_nothing",

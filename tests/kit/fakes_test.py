@@ -49,9 +49,9 @@ ROWS = [
     ("features", 1, {"abi"} | COMPUTES_NOTHING, "abi.table_is_filled_as_the_contract_says"),
     # Answers.
     ("info-fails", 1, {"abi"}, "lost my papers"),
-    ("info-null", 1, {"abi"} | COMPUTES_NOTHING, "abi.info_says_who_it_is"),
-    ("info-name", 1, {"abi"} | COMPUTES_NOTHING, "abi.info_says_who_it_is"),
-    ("wrong-note", 1, {"abi"} | COMPUTES_NOTHING, "abi.info_says_who_it_is"),
+    ("info-null", 1, {"abi"} | COMPUTES_NOTHING, "abi.info_names_the_backend"),
+    ("info-name", 1, {"abi"} | COMPUTES_NOTHING, "abi.info_names_the_backend"),
+    ("wrong-note", 1, {"abi"} | COMPUTES_NOTHING, "abi.info_names_the_backend"),
     ("count-fails", 1, {"abi"}, "cannot count"),
     ("many-devices", 1, {"abi"} | COMPUTES_NOTHING, "abi.devices_are_possible_and_stay_the_same"),
     ("device-fails", 1, {"abi"}, "fell off the bus"),

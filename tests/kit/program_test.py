@@ -84,7 +84,7 @@ class Program(unittest.TestCase):
         status, content = kit.report("--test", "ops.rope*", "--test", "abi.info*", kit.TIER0)
         self.assertEqual((status, content["level"]), (0, "none"))
         self.assertEqual({t["test"] for t in content["tests"]},
-                         {"abi.opens", "ops.rope", "abi.info_says_who_it_is"})
+                         {"abi.opens", "ops.rope", "abi.info_names_the_backend"})
 
     def test_the_report_says_how_weights_were_kept(self):
         _, content = kit.report("--test", "ops.linear_ternary*",
@@ -112,7 +112,7 @@ class Program(unittest.TestCase):
         status, content = kit.report(kit.PLUGINS / "libbitnet-backend-null.so")
         self.assertEqual((status, content["level"]), (77, "none"))
         self.assertEqual(content["unavailable"], "the backend has no device here")
-        self.assertIn("abi.info_says_who_it_is", kit.by_status(content, "passed"))
+        self.assertIn("abi.info_names_the_backend", kit.by_status(content, "passed"))
         status, content = kit.report("--device", 7, kit.TIER0)
         self.assertEqual((status, content["unavailable"]),
                          (77, "there is no device 7: the backend has 1"))

@@ -335,12 +335,9 @@ BITNET_API bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* 
                                            bitnet_error* err);
 BITNET_API void bitnet_model_close(bitnet_model* model);
 
-/* Reads metadata and tensor table of any GGUF file or checkpoint folder, no backend. JSON: {file,
- * format{container, version?, alignment?, ...}, architecture?, metadata{...}, tensors[{name, type,
- * shape, bytes, offset?}], model?{layers, ...}, host?{memory_free_bytes, max_context},
- * type_42?{layout, told}, hadamard?{block, signs, ...}, readings?[{as, tensors, first}],
- * problems[]}: type_42 and hadamard say what holds for all weights of the file, readings what the
- * bytes were taken for and why, problems why it would not run, if so. */
+/* Reads metadata and tensor table of any GGUF file or checkpoint folder, no backend. The JSON names
+ * what the file holds, what its bytes were taken for and why, and in `problems` why it would not
+ * run, if so: docs/reference/formats.md lists its members. */
 BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* options,
                                         char* out, uint64_t capacity, uint64_t* needed,
                                         bitnet_error* err);

@@ -248,7 +248,7 @@ void note_whole_file(const gguf::file& file, json& report) {
   const auto q2 = found.value_or(std::nullopt);
   if (q2)
     report["type_42"] = {{"layout", formats::q2_layout_name(q2->layout)},
-                         {"told", formats::q2_evidence_name(q2->by)}};
+                         {"recognised", formats::q2_evidence_name(q2->by)}};
   const auto rotated = model::read_hadamard(file);
   if (!rotated) problems.push_back(rotated.error().message);
   const auto h = rotated.value_or(std::nullopt);

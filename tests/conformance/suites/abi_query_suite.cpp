@@ -9,7 +9,7 @@
 namespace bitnet::conformance {
 namespace {
 
-TEST(abi, graph_query_answers_ops_that_nobody_knows_with_none) {
+TEST(abi, graph_query_answers_unknown_ops_with_none) {
   const opened one;
   if (device_count(one.table()) <= run_options().device) GTEST_SKIP() << "there is no device";
   const opened_device d;

@@ -179,7 +179,7 @@ TEST(abi, longer_structs_of_a_later_host_are_read) {
   room.get().close(room.get().self);
 }
 
-TEST(abi, features_and_settings_that_nobody_knows_are_ignored) {
+TEST(abi, unknown_features_and_settings_are_ignored) {
   const std::string key = "x.conformance.unknown", value = "1";
   const bitnet_param params[] = {{{key.data(), key.size()}, {value.data(), value.size()}},
                                  {{key.data(), key.size()}, {nullptr, 0}}};
@@ -193,7 +193,7 @@ TEST(abi, features_and_settings_that_nobody_knows_are_ignored) {
   for (const uint64_t feature : one.table().features_used) EXPECT_EQ(feature, 0u);
 }
 
-TEST(abi, info_says_who_it_is) {
+TEST(abi, info_names_the_backend) {
   const opened one;
   const bitnet_backend_v0& t = one.table();
   bitnet_backend_info info{};

@@ -254,7 +254,7 @@ TEST_F(robustness, plans_name_their_layout) {
   }
 }
 
-TEST_F(robustness, streams_cut_short_are_told_and_thrown_away) {
+TEST_F(robustness, streams_cut_short_are_reported_and_thrown_away) {
   const tiny_model m({});
   need(m);
   if (IsSkipped()) return;

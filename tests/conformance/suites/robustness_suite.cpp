@@ -42,7 +42,7 @@ TEST_F(robustness, graphs_with_unknown_ops_are_refused) {
   }
 }
 
-TEST_F(robustness, a_composite_that_nobody_knows_runs_as_its_body) {
+TEST_F(robustness, an_unknown_composite_runs_as_its_body) {
   const tiny_model honest({});
   tiny_model later({});
   need(honest);

@@ -87,7 +87,7 @@ TEST_F(inspected, says_what_holds_for_all_weights) {
   b.u32("prism.hadamard.block_size", 64).texts("prism.hadamard.weight_names", {"a"});
   const json r = report(write("m.gguf", b));
   EXPECT_EQ(r["type_42"], json({{"layout", "Q2_0 in groups of 64, the scale first"},
-                                {"told", "by the sizes of its tensors"}}));
+                                {"recognised", "by the sizes of its tensors"}}));
   EXPECT_EQ(r["hadamard"], json({{"block", 64},
                                  {"signs", "identity"},
                                  {"sign_widths", json::array()},

@@ -40,7 +40,7 @@ std::ostream& operator<<(std::ostream& out, const row& r) {
 }
 class damage : public testing::TestWithParam<row> {};
 
-TEST_P(damage, is_told) {
+TEST_P(damage, is_reported) {
   std::string stream = encode(frame_kind::facts, "{\"devices\":[]}");
   stream[GetParam().at] = GetParam().to;
   frame_reader reader;
