@@ -117,8 +117,7 @@ bitnet_device_info describe_device(const isa_form& isa, const isa_form& computin
   info.compute_units = usable_cores();
   info.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
   info.logits_flags = BITNET_LOGITS_LARGEST;
-  info.kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 | 1u << BITNET_DTYPE_Q8_0 |
-                   1u << BITNET_DTYPE_Q4_0;
+  info.kv_dtypes = kv_dtypes;
   return info;
 }
 

@@ -279,7 +279,7 @@ TEST_P(attention_forms, scores_equal_the_dense_product) {
         guarded_memory<float> q(k * queries), turned(k * keys), y(keys * queries);
         for (uint64_t i = 0; i < q.size(); ++i)
           q[i] = static_cast<float>(static_cast<int>(random() % 2001) - 1000) / 333.0f;
-        cpu::keys_tile tile{format, {}, k, turned.data()};
+        cpu::keys_tile tile{static_cast<cpu::kv_format>(format), {}, k, turned.data()};
         for (uint64_t i = 0; i < keys; ++i) tile.rows[i] = w.data() + (keys - 1 - i) * stride;
         form.turn_keys(tile);
         form.scores({turned.data(), q.data(), k, y.data(), keys, k, queries});

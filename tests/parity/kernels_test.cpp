@@ -647,6 +647,59 @@ TEST_P(each_isa, every_half_decodes_to_the_same_float) {
   }
 }
 
+// What pools of this backend keep: of each type that the device reports.
+std::vector<cpu::kv_format> kept_formats() {
+  std::vector<cpu::kv_format> out;
+  for (uint32_t dtype = 0; dtype < 32; ++dtype)
+    if ((cpu::kv_dtypes >> dtype & 1) != 0) out.push_back(cpu::kv_format_of(dtype));
+  return out;
+}
+
+TEST(kv_formats, a_type_has_a_format_exactly_where_the_device_reports_it) {
+  EXPECT_EQ(cpu::kv_format_of(BITNET_DTYPE_F16), cpu::kv_format::f16);
+  for (uint32_t dtype = 0; dtype < 40; ++dtype) {
+    const bool reported = dtype < 32 && (cpu::kv_dtypes >> dtype & 1) != 0;
+    EXPECT_EQ(cpu::kv_format_of(dtype) != cpu::kv_format::none, reported) << dtype;
+    const uint64_t bytes = sdk::kv_head_bytes(dtype, 64);
+    const auto* format = sdk::find_format(static_cast<uint32_t>(cpu::kv_format_of(dtype)));
+    if (!reported) continue;
+    ASSERT_NE(format, nullptr) << dtype;
+    EXPECT_EQ(sdk::row_bytes(*format, 64), bytes) << dtype;
+  }
+}
+
+TEST(kv_formats, a_pool_of_a_type_that_is_not_reported_is_refused) {
+  for (uint32_t dtype = 0; dtype < 40; ++dtype) {
+    bitnet_kv_config config{};
+    config.struct_size = sizeof config;
+    config.n_layers = config.n_kv_heads = config.n_blocks = 1;
+    config.head_dim_k = config.head_dim_v = config.block_tokens = 32;
+    config.dtype_k = BITNET_DTYPE_F32;
+    config.dtype_v = dtype;
+    sdk::kv_storage storage{};
+    uint64_t bytes = 0;
+    const bitnet_status status =
+        sdk::describe(&config, cpu::kv_dtypes, storage, bytes, sdk::reporter(nullptr, "test"));
+    const bool known = cpu::kv_format_of(dtype) != cpu::kv_format::none;
+    EXPECT_EQ(status, known ? BITNET_OK : BITNET_UNSUPPORTED) << dtype;
+  }
+}
+
+TEST_P(each_isa, rows_without_a_format_are_not_read) {
+  const std::vector<uint8_t> row(64, 0x3c);  // 1.06 as halves
+  const float p = 1.0f;
+  std::vector<float> y(16, 0.25f);
+  GetParam()->weighted_sum(
+      {cpu::kv_format::none, row.data(), row.size(), &p, 1, y.data(), 16, 1, 16, 1, nullptr});
+  EXPECT_EQ(y, std::vector<float>(16, 0.25f));
+  if (GetParam()->attention.turn_keys == nullptr) return;  // this form has none
+  std::vector<float> turned(16 * cpu::keys_at_once, 0.25f);
+  cpu::keys_tile keys{cpu::kv_format::none, {}, 16, turned.data()};
+  std::fill_n(keys.rows, cpu::keys_at_once, row.data());
+  GetParam()->attention.turn_keys(keys);
+  EXPECT_EQ(turned, std::vector<float>(turned.size(), 0.25f));
+}
+
 TEST_P(each_isa, weighted_sum_equals_the_scalar_form_bit_for_bit) {
   const struct {
     uint64_t rows, width, heads;
@@ -659,11 +712,11 @@ TEST_P(each_isa, weighted_sum_equals_the_scalar_form_bit_for_bit) {
               {2, 40, 9, "a short vector"},
               {7, 96, 3, "three blocks"},
               {9, 32, 5, "one block"}};
-  for (const uint32_t format :
-       {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_Q8_0, BITNET_FORMAT_Q4_0}) {
+  for (const cpu::kv_format format : kept_formats()) {
     for (const auto& row : rows) {
       SCOPED_TRACE(row.why);
-      const uint64_t row_bytes = sdk::row_bytes(*sdk::find_format(format), row.width);
+      const uint64_t row_bytes =
+          sdk::row_bytes(*sdk::find_format(static_cast<uint32_t>(format)), row.width);
       if (row_bytes == 0) continue;  // no whole number of blocks
       std::mt19937 random(3);
       guarded_memory<uint8_t> v(row.rows * row_bytes);

@@ -9,12 +9,14 @@
 
 #include <cstdint>
 
+#include "kv_formats.hpp"
+
 namespace bitnet::cpu {
 
 inline constexpr uint64_t keys_at_once = 16;
 
 struct keys_tile {
-  uint32_t format;                    // BITNET_FORMAT_F32, _F16; of whole blocks _Q8_0, _Q4_0
+  kv_format format;                   // q8_0 and q4_0 of whole blocks
   const uint8_t* rows[keys_at_once];  // the keys; they may lie anywhere
   uint64_t k;
   float* turned;  // (k, keys_at_once)

@@ -87,14 +87,13 @@ void multiply(const scores_tile& a, uint64_t query) {
 
 void BITNET_JOIN(turn_keys, BITNET_ISA)(const keys_tile& a) {
   switch (a.format) {
-    case BITNET_FORMAT_F32:
-      return turn_all<BITNET_FORMAT_F32>(a);
-    case BITNET_FORMAT_Q8_0:
-      return turn_all<BITNET_FORMAT_Q8_0>(a);
-    case BITNET_FORMAT_Q4_0:
-      return turn_all<BITNET_FORMAT_Q4_0>(a);
-    default:
-      return turn_all<BITNET_FORMAT_F16>(a);
+#define BITNET_TURN_ALL_OF(name, NAME) \
+  case kv_format::name:                \
+    return turn_all<BITNET_FORMAT_##NAME>(a);
+    BITNET_CPU_KV_FORMATS(BITNET_TURN_ALL_OF)
+#undef BITNET_TURN_ALL_OF
+    case kv_format::none:
+      return;
   }
 }
 

@@ -9,6 +9,8 @@
 
 #include <cstdint>
 
+#include "kv_formats.hpp"
+
 namespace bitnet::cpu {
 
 struct dense_tile {
@@ -31,7 +33,7 @@ struct dense_tile {
 };
 
 void linear_dense_scalar(const dense_tile&);  // every dense format
-// f32, f16, bf16, q8_0, q4_0:
+// f32, f16, bf16, q8_0, q4_0; with another format y stays as it is:
 void linear_dense_sse41(const dense_tile&);   // needs SSE4.1
 void linear_dense_avx2(const dense_tile&);    // needs AVX2 and F16C
 void linear_dense_avx512(const dense_tile&);  // needs AVX-512 F, BW, VL and F16C
@@ -39,7 +41,7 @@ void linear_dense_neon(const dense_tile&);    // needs AArch64
 
 // For each head: y_d += p_0 * v_0d, then p_1 * v_1d, ...: each product rounded, then added.
 struct weighted_rows {
-  uint32_t format;  // BITNET_FORMAT_F32, _F16 or, with a width of whole blocks, _Q8_0 or _Q4_0
+  kv_format format;  // q8_0 and q4_0 with a width of whole blocks; with none y stays as it is
   const uint8_t* v;
   uint64_t v_stride;  // bytes between rows
   const float* p;     // (heads, rows)

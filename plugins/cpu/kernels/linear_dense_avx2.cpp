@@ -225,23 +225,24 @@ void linear_dense_avx2(const dense_tile& a) {
       return run<BITNET_FORMAT_F16>(a);
     case BITNET_FORMAT_BF16:
       return run<BITNET_FORMAT_BF16>(a);
+    case BITNET_FORMAT_Q8_0:
+      return run<BITNET_FORMAT_Q8_0>(a);
     case BITNET_FORMAT_Q4_0:
       return run<BITNET_FORMAT_Q4_0>(a);
     default:
-      return run<BITNET_FORMAT_Q8_0>(a);
+      return;
   }
 }
 
 void weighted_sum_avx2(const weighted_rows& a) {
   switch (a.format) {
-    case BITNET_FORMAT_F32:
-      return sum<BITNET_FORMAT_F32>(a);
-    case BITNET_FORMAT_Q8_0:
-      return sum<BITNET_FORMAT_Q8_0>(a);
-    case BITNET_FORMAT_Q4_0:
-      return sum<BITNET_FORMAT_Q4_0>(a);
-    default:
-      return sum<BITNET_FORMAT_F16>(a);
+#define BITNET_SUM_OF(name, NAME) \
+  case kv_format::name:           \
+    return sum<BITNET_FORMAT_##NAME>(a);
+    BITNET_CPU_KV_FORMATS(BITNET_SUM_OF)
+#undef BITNET_SUM_OF
+    case kv_format::none:
+      return;
   }
 }
 

@@ -45,12 +45,13 @@ void linear_dense_scalar(const dense_tile& a) {
 }
 
 void weighted_sum_scalar(const weighted_rows& a) {
+  if (a.format == kv_format::none) return;
   for (uint64_t j = 0; j < a.rows; ++j) {
     const uint8_t* row = a.v + j * a.v_stride;
     for (uint64_t at = 0; at < a.width; at += chunk) {
       const uint64_t n = std::min(chunk, a.width - at);
       float v[chunk];
-      sdk::decode(a.format, row, at, n, v);
+      sdk::decode(static_cast<uint32_t>(a.format), row, at, n, v);
       for (uint64_t h = 0; h < a.heads; ++h)
         for (uint64_t d = 0; d < n; ++d)
           a.y[h * a.y_stride + at + d] += a.p[h * a.p_stride + j] * v[d];

@@ -5,13 +5,6 @@
 namespace bitnet::cpu {
 namespace {
 
-uint32_t format_of(uint32_t dtype) {
-  return dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
-         : dtype == BITNET_DTYPE_Q8_0 ? BITNET_FORMAT_Q8_0
-         : dtype == BITNET_DTYPE_Q4_0 ? BITNET_FORMAT_Q4_0
-                                      : BITNET_FORMAT_F16;
-}
-
 // Calls f(index of the first among those seen, its slot, n, the first slot of the next run) for
 // each run of positions that token t sees within one block, ascending; after the last comes the
 // first. `window`: the op's own.
@@ -62,8 +55,9 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
   float* y = c.output<float>(0) + at;
 
   each_run(step, t, window, [&](uint64_t first, uint64_t slot, uint64_t n, uint64_t next) {
-    isa.dense({format_of(kv.dtype_k), kv.k(layer, slot, kv_head), kv.k_bytes, q, head_dim,
-               scores + first, context, head_dim, n, group, kv.k(layer, next, kv_head)});
+    isa.dense({static_cast<uint32_t>(kv_format_of(kv.dtype_k)), kv.k(layer, slot, kv_head),
+               kv.k_bytes, q, head_dim, scores + first, context, head_dim, n, group,
+               kv.k(layer, next, kv_head)});
   });
   constexpr uint64_t together = 16;  // heads whose sums are kept
   for (uint64_t h = 0; h < group; h += together) {
@@ -74,7 +68,7 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
     float* out = y + h * head_dim;
     std::fill(out, out + heads * head_dim, 0.0f);
     each_run(step, t, window, [&](uint64_t first, uint64_t slot, uint64_t n, uint64_t next) {
-      isa.weighted_sum({format_of(kv.dtype_v), kv.v(layer, slot, kv_head), kv.v_bytes,
+      isa.weighted_sum({kv_format_of(kv.dtype_v), kv.v(layer, slot, kv_head), kv.v_bytes,
                         scores + h * context + first, context, out, head_dim, n, head_dim, heads,
                         kv.v(layer, next, kv_head)});
     });
@@ -87,7 +81,7 @@ namespace {
 
 constexpr uint64_t widest_head = 256;    // elements
 constexpr uint64_t values_at_once = 32;  // in the first cache, with one row of q and of y
-constexpr uint64_t most_together = 32;   // tokens; with so many, turning keys is 1 to 2 % of it
+constexpr uint64_t most_together = 32;   // tokens; turning keys then is 1 to 2 % of the time
 constexpr uint64_t fewest_together = 4;  // with fewer, it takes longer than it saves
 constexpr uint64_t cut_tokens = fewest_together;  // of a sequence, which shares are cut between
 constexpr uint64_t most_rows = 512;               // heads of tokens
@@ -104,8 +98,8 @@ sight seen_by(const sdk::call& c, uint64_t t) {
   return s;
 }
 
-// Some tokens of a sequence, one after the other, and the heads of one KV head. All see the same
-// kept positions; of the others each sees up to its own.
+// Consecutive tokens of a sequence, and the heads of one KV head. All tokens see the same kept
+// positions; of the other positions each token sees those up to its own.
 struct attention_block {
   const isa_form& isa;
   const sdk::call& c;
@@ -125,7 +119,8 @@ struct attention_block {
   uint64_t at(uint64_t t) const { return (first + t) * c.k + kv_head * group * head_dim(); }
 };
 
-// What token t sees of positions [from, end): [from, end), the first of which it numbers `index`.
+// The part of some positions that a token sees. `index`: the number of the part's first position
+// among all positions that the token sees.
 struct seen_part {
   uint64_t from, end, index;
 };
@@ -136,14 +131,15 @@ seen_part part_of(const sight& s, uint64_t from, uint64_t end) {
   return {begin, std::min(end, s.end), s.kept - s.kept_from + begin - s.first};
 }
 
-// Of the positions [from, end), each of which some token sees; none is kept, or all are.
+// Scores of the positions [from, end). Each of them is seen by some token; either all of them are
+// kept positions, or none is.
 void score(const attention_block& b, uint64_t from, uint64_t end) {
   alignas(64) float turned[widest_head * keys_at_once];
   float aside[most_heads * keys_at_once];
-  keys_tile keys{format_of(b.kv().dtype_k), {}, b.head_dim(), turned};
+  keys_tile keys{kv_format_of(b.kv().dtype_k), {}, b.head_dim(), turned};
   const float* q = b.c.input<float>(0);
   for (uint64_t p = from; p < end; p += keys_at_once) {
-    for (uint64_t i = 0; i < keys_at_once; ++i)  // after the last one, that again
+    for (uint64_t i = 0; i < keys_at_once; ++i)  // behind the last key, that key again
       keys.rows[i] = b.kv().k(b.layer(), b.slot(std::min(p + i, end - 1)), b.kv_head);
     b.isa.attention.turn_keys(keys);
     for (uint64_t t = 0; t < b.tokens; ++t) {
@@ -165,14 +161,15 @@ void score(const attention_block& b, uint64_t from, uint64_t end) {
   }
 }
 
-// y += the values times their weights, of the positions of score(). f16 is widened once for all.
+// y += the values times their weights, of such positions as score() has. f16 is widened once for
+// all tokens.
 void add_values(const attention_block& b, uint64_t from, uint64_t end) {
   alignas(64) float wide[widest_head * values_at_once];
   const sdk::kv_storage& kv = b.kv();
   const bool halves = kv.dtype_v == BITNET_DTYPE_F16;
   float* y = b.c.output<float>(0);
   weighted_rows sum{};
-  sum.format = halves ? BITNET_FORMAT_F32 : format_of(kv.dtype_v);
+  sum.format = halves ? kv_format::f32 : kv_format_of(kv.dtype_v);
   sum.v_stride = halves ? b.head_dim() * sizeof(float) : kv.v_bytes;
   sum.p_stride = b.stride;
   sum.width = sum.y_stride = b.head_dim();
@@ -195,8 +192,8 @@ void add_values(const attention_block& b, uint64_t from, uint64_t end) {
   }
 }
 
-// The sums of attention_heads() in their order, token by token; what is read of keys and values
-// serves all tokens.
+// Computes what attention_heads() does, and each token's sums in the same order. Keys and values
+// are read once for all tokens.
 void attend(const attention_block& b) {
   const sight early = b.sees(0);
   const uint64_t end = b.sees(b.tokens - 1).end;

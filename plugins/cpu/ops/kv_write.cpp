@@ -6,14 +6,19 @@ namespace bitnet::cpu {
 namespace {
 
 void store(const isa_form& isa, const float* x, uint64_t n, uint32_t dtype, uint8_t* out) {
-  if (dtype == BITNET_DTYPE_F32)
-    std::memcpy(out, x, n * sizeof(float));
-  else if (dtype == BITNET_DTYPE_Q8_0)
-    isa.rows.q8_0(x, n, out);
-  else if (dtype == BITNET_DTYPE_Q4_0)
-    isa.rows.q4_0(x, n, out);
-  else
-    isa.rows.halves(x, n, out);
+  switch (kv_format_of(dtype)) {
+    case kv_format::f32:
+      std::memcpy(out, x, n * sizeof(float));
+      return;
+    case kv_format::f16:
+      return isa.rows.halves(x, n, out);
+    case kv_format::q8_0:
+      return isa.rows.q8_0(x, n, out);
+    case kv_format::q4_0:
+      return isa.rows.q4_0(x, n, out);
+    case kv_format::none:
+      return;
+  }
 }
 
 }  // namespace

@@ -12,11 +12,23 @@
 
 namespace bitnet::sdk {
 
+// The types of keys and values that the SDK stores, once: the reference's list of types, the bytes
+// of a head, and how a head is read follow.
+//
+// X(NAME, elements, bytes): BITNET_DTYPE_NAME, kept as BITNET_FORMAT_NAME, and its smallest unit.
+// clang-format off: columns.
+#define BITNET_SDK_KV_TYPES(X)                              \
+  X(F32,  1,                 4)                             \
+  X(F16,  1,                 2)                             \
+  X(Q8_0, BITNET_Q8_0_BLOCK, BITNET_Q8_0_BLOCK_BYTES)       \
+  X(Q4_0, BITNET_Q4_0_BLOCK, BITNET_Q4_0_BLOCK_BYTES)
+// clang-format on
+
 // KV storage. A block holds the canonical layout of kv_export: what a head of one layer keeps of
 // the tokens of a block is contiguous, token after token.
 struct kv_storage {
   uint8_t* data;
-  uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_F32, _F16, _Q8_0 or _Q4_0
+  uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_*, of BITNET_SDK_KV_TYPES
   uint32_t n_layers, n_blocks, block_tokens;
   uint64_t n_kv_heads, head_dim;
   uint64_t block_bytes, layer_bytes;
@@ -54,18 +66,11 @@ struct kv_storage {
 // with the head.
 inline uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) noexcept {
   switch (dtype) {
-    case BITNET_DTYPE_F32:
-      return 4 * head_dim;
-    case BITNET_DTYPE_F16:
-      return 2 * head_dim;
-    case BITNET_DTYPE_Q8_0:
-      return head_dim % BITNET_Q8_0_BLOCK == 0
-                 ? head_dim / BITNET_Q8_0_BLOCK * BITNET_Q8_0_BLOCK_BYTES
-                 : 0;
-    case BITNET_DTYPE_Q4_0:
-      return head_dim % BITNET_Q4_0_BLOCK == 0
-                 ? head_dim / BITNET_Q4_0_BLOCK * BITNET_Q4_0_BLOCK_BYTES
-                 : 0;
+#define BITNET_HEAD_BYTES_OF(NAME, elements, bytes) \
+  case BITNET_DTYPE_##NAME:                         \
+    return head_dim % (elements) == 0 ? head_dim / (elements) * (bytes) : 0;
+    BITNET_SDK_KV_TYPES(BITNET_HEAD_BYTES_OF)
+#undef BITNET_HEAD_BYTES_OF
     default:
       return 0;
   }

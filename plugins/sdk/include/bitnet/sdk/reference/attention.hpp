@@ -8,13 +8,17 @@
 #include <cstring>
 
 #include "bitnet/abi/tensor.h"
+#include "bitnet/sdk/compute/kv_storage.hpp"
 #include "bitnet/sdk/formats.hpp"
 
 namespace bitnet::sdk::reference {
 
 // The types of keys and values that are handled here, as in bitnet_device_info.
-inline constexpr uint32_t kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 |
-                                      1u << BITNET_DTYPE_Q8_0 | 1u << BITNET_DTYPE_Q4_0;
+inline constexpr uint32_t kv_dtypes = 0
+#define BITNET_KV_BIT_OF(NAME, elements, bytes) | 1u << BITNET_DTYPE_##NAME
+    BITNET_SDK_KV_TYPES(BITNET_KV_BIT_OF)
+#undef BITNET_KV_BIT_OF
+    ;
 
 // One block of BITNET_DTYPE_Q8_0.
 inline void write_q8_0(const float* x, uint8_t* to) noexcept {
@@ -61,7 +65,7 @@ inline void kv_write(const float* x, uint64_t n, uint32_t dtype, uint8_t* to) no
   } else if (dtype == BITNET_DTYPE_Q8_0) {
     for (uint64_t i = 0; i < n; i += BITNET_Q8_0_BLOCK, to += BITNET_Q8_0_BLOCK_BYTES)
       write_q8_0(x + i, to);
-  } else {
+  } else if (dtype == BITNET_DTYPE_Q4_0) {
     for (uint64_t i = 0; i < n; i += BITNET_Q4_0_BLOCK, to += BITNET_Q4_0_BLOCK_BYTES)
       write_q4_0(x + i, to);
   }
@@ -70,11 +74,15 @@ inline void kv_write(const float* x, uint64_t n, uint32_t dtype, uint8_t* to) no
 // Elements [first, first + n) of a stored head; first is a multiple of 32.
 inline void kv_read(const uint8_t* from, uint32_t dtype, uint64_t first, uint64_t n,
                     float* out) noexcept {
-  decode(dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
-         : dtype == BITNET_DTYPE_F16  ? BITNET_FORMAT_F16
-         : dtype == BITNET_DTYPE_Q8_0 ? BITNET_FORMAT_Q8_0
-                                      : BITNET_FORMAT_Q4_0,
-         from, first, n, out);
+  switch (dtype) {
+#define BITNET_DECODE_AS(NAME, elements, bytes) \
+  case BITNET_DTYPE_##NAME:                     \
+    return decode(BITNET_FORMAT_##NAME, from, first, n, out);
+    BITNET_SDK_KV_TYPES(BITNET_DECODE_AS)
+#undef BITNET_DECODE_AS
+    default:  // no pool has another type: describe() refuses it
+      std::fill_n(out, n, 0.0f);
+  }
 }
 
 // The heads of one token that share their keys and values: q and y (heads, head_dim). The token
