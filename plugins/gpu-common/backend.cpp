@@ -28,7 +28,7 @@ void put(char (&to)[N], const std::string& text) {
   std::snprintf(to, N, "%s", text.c_str());
 }
 
-// The members of what follows are called by sdk/slots.hpp.
+// sdk/slots.hpp calls the members of the classes below.
 
 class queue_object {
  public:
@@ -355,7 +355,8 @@ bitnet_status device_object::query(const bitnet_query_request& request,
   return BITNET_OK;
 }
 
-// "disable": ids of kernels that the host has found wrong here; "head": "full" is no two-stage one.
+// "disable" lists ids of kernels that the host found to be wrong on this device; "head": "full"
+// switches the two-stage head off.
 void backend::read_settings(const bitnet_open_request& request) {
   for (uint32_t i = 0; i < request.n_params; ++i)
     user_.insert_or_assign(std::string(sdk::to_view(request.params[i].key)),

@@ -30,8 +30,8 @@
 //          that any grid computes everything; rows past the count in the step header are left
 //          alone. A recording may therefore be made for more rows than a step has.
 // Rounding + - * round to nearest even and are not contracted. Division and square root may be off
-//          by 2.5 ulp, but for what codes are made with: 127 / a in act_quant, and a / 127 in
-//          act_quant_groups, are correctly rounded, by integer long division.
+//          by 2.5 ulp. The divisions that codes are made with (127 / a in act_quant, a / 127 in
+//          act_quant_groups) are correctly rounded, by integer long division.
 // Order    sums do not depend on rows, grid or what else runs: the same row has the same bits in
 //          any step.
 

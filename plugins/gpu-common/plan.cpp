@@ -42,7 +42,8 @@ bitnet_status planner::push(node n) {
 }
 
 bitnet_status planner::add(const bitnet_op& op, const fusion& f) {
-  // Such values can come in only, and every op that takes one makes another.
+  // Values with a fixed number of rows exist as inputs of the graph, but an op that reads one also
+  // writes one, so every such graph is rejected here.
   for (const uint32_t v : op.outputs)
     if (v != BITNET_NONE && graph_.values[v].dims[0] > 0)
       return report_.fail(BITNET_UNSUPPORTED,
@@ -81,7 +82,7 @@ bitnet_status planner::embed_gather(const bitnet_op& op) {
   node n = start(kernel_id::embed_gather, op, op.outputs[0], grid::threads, width(op.outputs[0]));
   n.spec.constants[1] = n.weight->view.format;
   n.weight_bytes = n.weight->read_bytes() / n.weight->view.m;
-  // Without scales the kernel reads none.
+  // Without scales the kernel does not read this binding: any buffer will do.
   const source scales = n.weight->scales.bytes != 0 ? source::scales : source::tokens;
   n.operands = {{source::tokens}, {source::matrix}, {scales}, writes(op.outputs[0])};
   n.params = embed_gather_params{n.rows,
@@ -132,7 +133,7 @@ bitnet_status planner::act_quant_groups(const bitnet_op& op) {
   const uint32_t* out = op.outputs;
   const uint64_t k = width(op.inputs[0]);
   const auto group = static_cast<uint32_t>(op.ints[0]);
-  // Those past k, too, are written: as zeros.
+  // The padding behind k is written, too: as zeros.
   node n =
       start(kernel_id::act_quant_groups, op, out[0], grid::threads, 4 * i8_row_words(k) / group);
   n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
@@ -186,7 +187,7 @@ bitnet_status planner::bit_linear(const bitnet_op& op, uint64_t quant, uint32_t 
   n.spec.constants[4] = static_cast<uint32_t>(i8_row_words(w.k));
   n.name = bit_linear_name(norm != nullptr, residual != BITNET_NONE, device_.name);
   if (norm) n.vector = &weights_.at(norm->weights[0]);
-  // The first reads the norm from memory, the others find it nearer.
+  // The bytes of the norm are counted for the first product only: the others find it in a cache.
   if (norm && !std::exchange(fusions_.of[quant].counted, true))
     n.weight_bytes += n.vector->device_bytes();
   const operand weight = norm ? operand{source::vector} : reads(x);
@@ -227,8 +228,8 @@ bitnet_status planner::linear_dense(const bitnet_op& op) {
   return push(std::move(n));
 }
 
-// Where the program permits it, `plain` is left to steps of few rows; others round their
-// activations once for all rows of the matrix.
+// If the program permits it, `plain` runs in steps of few rows only. Steps of many rows get a
+// kernel that rounds activations, once for all rows of the matrix.
 void planner::round_many(const bitnet_op& op, node& plain) {
   const sdk::weight& w = plain.weight->view;
   const std::string name = rounded_name(w.format, device_.name);
@@ -306,7 +307,7 @@ bitnet_status planner::kv_write(const bitnet_op& op, const fusion& f) {
                 {source::keys, layer, true},
                 {source::values, layer, true}};
   const bool neox = rope && rope->ints[3] == BITNET_ROPE_NEOX;
-  // What is 0 here is the pool's.
+  // The zeros are facts of the KV pool, which are filled in when a binding knows it.
   n.params = kv_write_params{n.rows, 0, 0, 0, pairs, neox ? 1u : 0u};
   return push(std::move(n));
 }
@@ -332,8 +333,8 @@ bitnet_status planner::attention(const bitnet_op& op) {
   return push(std::move(n));
 }
 
-// Few tokens of a long context: its parts go to groups of their own, and a command more merges
-// them. Else a group takes the whole context.
+// For few tokens with a long context each part of the context has a group of its own, and a further
+// command merges their results. Otherwise one group takes the whole context.
 bitnet_status planner::attention_by_tiles(const bitnet_op& op) {
   const auto layer = static_cast<uint32_t>(op.ints[0]);
   const auto heads = static_cast<uint32_t>(op.ints[1]), kv = static_cast<uint32_t>(op.ints[2]);

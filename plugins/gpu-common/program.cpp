@@ -13,10 +13,10 @@ using sdk::failed;
 using source = operand::source;
 
 constexpr uint64_t header_bytes = 64;
-// Of a step whose attention cuts the context into parts: with more there are groups enough, and
-// what parts leave behind takes a place for each token.
+// Attention cuts the context into parts in steps of at most so many rows. With more rows there are
+// enough groups without it, and the partial results of every token need memory.
 constexpr uint32_t most_rows_in_parts = 16;
-// Parts of a context that one group takes in turn, rather than that a command more merges them; not
+// Up to so many parts are taken in turn by one group, which saves the command that merges them; not
 // measured.
 constexpr uint64_t parts_of_one_group = 4;
 
@@ -25,7 +25,8 @@ uint32_t groups_for(uint64_t units, uint64_t of_a_group, uint32_t most) noexcept
       std::clamp<uint64_t>((units + of_a_group - 1) / of_a_group, 1, most));
 }
 
-// Whether a command must wait for those since the last one that waited.
+// What the commands since the last one that waited read and write. A command must wait if it writes
+// what they use, or uses what they write.
 class hazards {
  public:
   bool meets(const binding& b, bool written) const noexcept {
@@ -50,7 +51,7 @@ class hazards {
 bitnet_status program::build(const bitnet_graph* g, const weights& all,
                              const bitnet_program_options* options, uint64_t cancel_token,
                              const sdk::reporter& report) {
-  // Once: kernels are compiled when a binding is prepared.
+  // Asked once, since this is short: kernels are compiled when a binding is prepared.
   if (device_.services.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
   if (bitnet_status s = sdk::check_limits(options, limits_, report); failed(s)) return s;
   for (uint32_t i = 0; i < limits_.n_buckets; ++i)
@@ -101,7 +102,8 @@ uint64_t program::rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) con
   return graph_.values[value].dims[0] == BITNET_DIM_OUTPUTS ? outputs : tokens;
 }
 
-// Of values, then of what parts of the context leave behind, then of rounded activations.
+// First those of values, then those of attention's partial results, then those of rounded
+// activations.
 std::vector<sdk::lifetime> program::lifetimes(uint64_t tokens, uint64_t outputs) const {
   const uint64_t values = graph_.values.size();
   const uint64_t rounded = values + plan_.part_words.size();

@@ -14,7 +14,7 @@ namespace {
 using sdk::failed;
 using source = operand::source;
 
-// Then there is no second form, which is no failure.
+// With this status there is no copy of the head, and the full head is used: that is no failure.
 bool is_no_room(bitnet_status s) noexcept {
   return s == BITNET_OUT_OF_DEVICE_MEMORY || s == BITNET_OUT_OF_MEMORY;
 }
@@ -36,7 +36,7 @@ uint64_t head_copy::bytes_of(const opened& device, const device_weight& w) {
   return device.align(4 * i8_row_words(w.view.k) * w.view.m) + 3 * sizeof(float) * w.view.m;
 }
 
-// As much must be left as it takes: other sessions and programs want memory, too.
+// The copy takes at most half of the free memory: other sessions and programs need some, too.
 bitnet_status head_copy::allocate(uint64_t bytes, const sdk::reporter& report) {
   bitnet_device_status reported{};
   if (bitnet_status s = device_.driver->status(reported, report); failed(s)) return s;
@@ -81,7 +81,7 @@ bitnet_status head_copy::make(const device_weight& w, bool& there, const sdk::re
   return BITNET_OK;
 }
 
-// On a queue of its own: steps of others go on, and no timeline of theirs moves.
+// Runs on a queue of its own, so that steps of other queues go on and their timelines do not move.
 bitnet_status head_copy::compute(const device_weight& w, const sdk::reporter& report) {
   std::unique_ptr<recording> commands;
   std::unique_ptr<queue> work;

@@ -137,7 +137,7 @@ void block_pool::begin_state(table& t, uint32_t from, copy_list& copies) {
   checkpoints_.remove(from);
   checkpoints_.push_back(0, from);
   const uint32_t kept = blocks_[from].checkpoint;
-  t.state_ = take_state();  // that one itself where there is no other: then it need not be copied
+  t.state_ = take_state();  // may be `kept`, if no other is free; then nothing has to be copied
   if (t.state_ != kept) copy_state(kept, t.state_, copies);
 }
 
@@ -226,7 +226,8 @@ void block_pool::make_writable(table& t, copy_list& copies) {
     if (tree_.knows(b)) cut(b);
     return;
   }
-  // Reserved by fork, one for each table but the last: whole_until leaves no partial block without.
+  // fork() reserved a block for each table but the last. A table without such a block does not end
+  // within a shared one: whole_until() sees to that.
   --blocks_[b].backing;
   --stats_.blocks_reserved;
   const uint32_t own = take();

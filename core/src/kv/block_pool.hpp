@@ -38,8 +38,8 @@ namespace bitnet::kv {
 struct shape {
   uint32_t n_blocks = 0;  // < 2^30
   uint32_t n_states = 0;  // 0: the model has none, else each table has one
-  // The sequences have windows, and so give back blocks that others still hold. Each reference to a
-  // shared block is then backed by a reserved one: sharing saves work, and no room.
+  // The sequences have windows, and so give back blocks that others still hold. For each further
+  // reference to a shared block another one stays reserved: sharing saves work, but no memory.
   bool windows = false;
   uint32_t tokens_per_block = block_tokens;  // > 0; other values are for tests
 };
@@ -82,12 +82,12 @@ class table {
   uint32_t held_ = 0;
   uint32_t reserved_ = 0;   // blocks that it can still take
   uint32_t at_most_ = 0;    // held_ + reserved_ do not grow beyond it
-  uint32_t published_ = 0;  // its first blocks that the tree knew when it saw them
+  uint32_t published_ = 0;  // blocks from the first on that the tree knew, or learned by publish()
   uint32_t dropped_from_ = 0, dropped_to_ = 0;  // blocks [from, to) were given back as unseen
-  uint64_t epoch_ = 0;  // of the pool, when it began: later ones take nothing of it
+  uint64_t epoch_ = 0;  // the pool's when this began; after a forget() nothing more is published
 };
 
-// Why less than a whole prompt was found. What "there" is: the first block that was not found.
+// Why less than a whole prompt was found. "There" is the first block that was not found.
 enum class miss : uint8_t {
   none,           // all blocks that the prompt fills, but for its last token, were found
   nothing_known,  // no block is known there, whatever its tokens
@@ -131,10 +131,14 @@ class block_pool {
   std::expected<void, shortage> fork(const table& parent, table& child, uint32_t blocks_at_most,
                                      copy_list& copies);
 
-  // Takes back all but the first `n_tokens`. The answer: how many are left, and t.tokens(); fewer
-  // where they end within a block that others have or the tree knows (its begin), after blocks that
-  // drop_unseen gave back (their begin), or, with states, without a checkpoint (the last before).
-  // Blocks that others hold as well leave the reservation (not with windows); reserve() asks anew.
+  // Takes back all but the first `n_tokens` and returns how many are left, t.tokens() from now on.
+  // Fewer than n_tokens are left, if that is
+  //   within a block that the tree knows, or that another table holds with no block reserved for a
+  //   copy (fork reserves one): up to the begin of this block
+  //   within blocks that drop_unseen gave back: up to the begin of these
+  //   with states, not at a checkpoint: up to the last checkpoint before
+  // Without windows, blocks that another table holds as well leave the reservation; reserve() takes
+  // them into it again.
   uint64_t truncate(table& t, uint64_t n_tokens, copy_list& copies);
 
   // Positions from `keep` to `first_seen` are seen no more: gives back blocks that have only such.
@@ -148,11 +152,12 @@ class block_pool {
   // Keeps a copy of the state of `t` before a step that may be taken back. False, with nothing
   // changed, where no state is free and no checkpoint can go.
   bool keep_state(table& t, copy_list& copies);
-  // Makes the copy the state of `t`, which then keeps none; or gives the copy up.
+  // Makes the copy of keep_state() the state of `t`, which has no copy then.
   void go_back(table& t);
+  // Frees that copy.
   void drop_kept(table& t);
-  // As checkpoint() before release(): what is kept is the state of `t` itself, which has none then.
-  // Copies nothing and needs no other state.
+  // As checkpoint(), for a table that is released next: its own state becomes the checkpoint. So
+  // nothing is copied, and no free state is needed.
   bool leave_checkpoint(table& t);
 
   // Ends `t`, which is empty then. Also right for an empty one.
@@ -206,8 +211,8 @@ class block_pool {
 
   struct block {
     uint32_t references = 0;
-    // Blocks that are reserved for copies of it, or, with windows, for when a table gives it up.
-    // Fewer than references.
+    // How many blocks are reserved for copies of this one or, with windows, for tables that give it
+    // up and take another. Fewer than references.
     uint32_t backing = 0;
     uint32_t checkpoint = no_block;  // the state kept beside it
   };

@@ -10,7 +10,7 @@
 namespace bitnet::schedule {
 namespace {
 
-// Runners that were lost one after another without a step between. More of them will not help.
+// So many runners may be lost in a row, without a step that went well. Then everything ends.
 constexpr uint32_t most_losses = 3;
 
 }  // namespace
@@ -38,7 +38,7 @@ bool scheduler::contents::admit() {
   return did;
 }
 
-// Whether the sequence could run on this runner if it were alone; it fails otherwise.
+// Whether the sequence fits this runner when it runs alone. If not, this ends or fails it.
 bool scheduler::contents::could_run(sequence& s) {
   const step_limits& most = memory_->most();
   if (s.tokens.size() >= most.n_context && s.has_begun()) {
@@ -55,7 +55,7 @@ bool scheduler::contents::could_run(sequence& s) {
   return false;
 }
 
-// Gives the first of the queue a place in steps and its blocks, if need be those of others.
+// Gives the first of the queue a place in steps and its blocks, and preempts others for that.
 bool scheduler::contents::start(const waiter& w) {
   const int64_t rank = queue_.rank_of(w, now());
   const auto try_again = [&](blocked_by lacks) {
@@ -89,7 +89,8 @@ bool scheduler::contents::start(const waiter& w) {
   return true;
 }
 
-// Whether the places of all that may be preempted for it would do, as far as can be counted.
+// Whether preempting every sequence of lower priority would free enough blocks for `w`. Blocks that
+// several sequences share are counted for each, so the answer may be too hopeful.
 bool scheduler::contents::could_make_room(const waiter& w, blocked_by lacks) const {
   uint64_t blocks = 0;
   bool any = false;
@@ -101,9 +102,10 @@ bool scheduler::contents::could_make_room(const waiter& w, blocked_by lacks) con
   return any && (lacks != blocked_by::blocks || blocks >= memory_->lacking(*w.who));
 }
 
-// Preempts one sequence of lower priority: the lowest, and of those the one that was admitted last,
-// which has the least to lose. What the waiting one waited does not count, or it and the preempted
-// one would take turns; what the running one had waited does, so that it comes to its end.
+// Preempts one sequence of lower priority: of those with the lowest rank the one that was admitted
+// last, which has the least to lose. The waiting one counts by its priority alone: if its time of
+// waiting counted, the two would preempt each other in turn. The running one counts by its rank,
+// with the time that it had waited, so that it is not preempted for ever.
 bool scheduler::contents::make_room(const waiter& w, blocked_by lacks) {
   if (!could_make_room(w, lacks)) return false;
   sequence* victim = nullptr;

@@ -15,7 +15,7 @@
 namespace bitnet::schedule {
 namespace {
 
-// Copies that failed for a sequence, each time after it began anew, until it fails.
+// A sequence fails after so many copies that failed for it; it began anew after each.
 constexpr uint32_t most_failed_copies = 3;
 
 // Steps with drafts, after which one without is measured.
@@ -132,7 +132,8 @@ void scheduler::contents::draft() {
   }
 }
 
-// What each row must bring is known before the step. Generations that end by that take no part.
+// Asks each generation, before the step, which logits its row must have. A generation that ends at
+// this question leaves the step.
 void scheduler::contents::prepare_rows() {
   std::erase_if(shares_, [&](const share& one) {
     sequence*& s = able_[one.index];
@@ -143,8 +144,9 @@ void scheduler::contents::prepare_rows() {
   });
 }
 
-// Also of the choices that are to begin with the same row. The sequence that has its tokens then;
-// nullptr: no choice wants the row.
+// Asks `s`, and the choices of its request that begin with the same row. Returns the sequence that
+// has the tokens from now on: `s` or, if that ended, the choice that took them over. nullptr: no
+// choice wants the row.
 sequence* scheduler::contents::prepare_row(sequence& s) {
   if (s.rows) return &s;
   for (sequence& other : s.of->choices) {
@@ -184,7 +186,7 @@ sequence& scheduler::contents::hand_over(sequence& from, sequence& to) {
 
 // --- the step ---
 
-// A draft that could not be taken back is not computed.
+// Drops a draft if the state of its sequence cannot be kept, since it could not be taken back then.
 void scheduler::contents::keep_states() {
   for (share& one : shares_) {
     sequence& s = *able_[one.index];
@@ -223,7 +225,8 @@ bool scheduler::contents::copy() {
   return true;
 }
 
-// What was to be copied is nowhere. The sequences that need it compute it again.
+// The copies of this step failed, so the blocks that they were to fill hold nothing. Sequences that
+// need these blocks compute them again.
 void scheduler::contents::fail_copies(const failure& why) {
   ++counts_.failed_steps;
   if (is_loss(why.status)) {
@@ -304,16 +307,17 @@ void scheduler::contents::begin_step() {
   in_.begin_step(members_);
 }
 
-// The next tick ends the requests of a step that was ended early. What it computed of them is
-// undefined, and is not counted as computed; a state is given up at once.
+// For a step that was ended early; the next tick ends its cancelled requests. Keys and values of
+// the step are undefined and do not count as computed. A state cannot go back, so its sequence
+// computes its tokens again.
 void scheduler::contents::drop_step() {
   ++counts_.cancelled_steps;
   if (memory_->most().n_states == 0) return;
   for (const share& one : shares_) requeue(*able_[one.index]);
 }
 
-// What a step of several sequences computed of them is undefined, and whose fault it is not known:
-// each is computed again, alone.
+// A step of one sequence fails that sequence. A step of several does not show which of them is at
+// fault, and its results are undefined: each sequence is computed again, alone.
 void scheduler::contents::fail_step(const failure& why) {
   ++counts_.failed_steps;
   if (is_loss(why.status)) {

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t most_choices = 2048;  // of all prompts of one body
 constexpr std::size_t most_submitted = 32;  // prompts of one body that are at a scheduler at a time
-constexpr unsigned retry_s = 1;             // steps end, and with them requests
+constexpr unsigned retry_s = 1;             // requests end with steps, which take less
 
 int64_t now_s() {
   using std::chrono::system_clock;

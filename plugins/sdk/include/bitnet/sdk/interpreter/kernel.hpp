@@ -2,10 +2,10 @@
 #pragma once
 // What an author gives to the interpreter: kernels over plain host pointers and counts.
 //
-// A primitive kernel computes units [first, last) of one op; the interpreter cuts the units into
+// A primitive kernel computes units [first, last) of one op. The interpreter cuts the units into
 // one range per worker, those of products into several, so a kernel must give the same bits however
-// they are cut. Everything in a
-// call has been checked: indices, shapes, token ids, positions, slots and blocks are in range.
+// they are cut. Everything in a call has been checked: indices, shapes, token ids, positions, slots
+// and blocks are in range.
 //
 //   op                    unit               in                    out
 //   EMBED_GATHER          token              -                     f32 (rows, k)
