@@ -40,12 +40,12 @@ struct facts {
   uint32_t max_kept = 16;            // elements of a head that a thread of attn_paged keeps
   // Of a tile of attn_tiles, at most; a power of two. 0: the driver has attn_paged in its place.
   uint32_t attention_rows = 0;
-  // Passes through loops that a thread may make in one kernel, all loops together: what comes after
-  // is silently not done. 0: no limit.
+  // Passes through loops that a thread may make in one kernel, all loops together: the driver
+  // silently skips further passes. 0: no limit.
   uint32_t max_passes = 0;
-  // In steps of one row each group of bit_linear quantises the row for itself. With more elements
-  // than this, over all groups, a command more costs less. 0: groups run side by side, so that only
-  // what one of them does counts.
+  // In steps of one row each group of bit_linear quantises its own copy of the row. If that is more
+  // elements than this, over all groups, a separate command for it costs less. 0: groups run side
+  // by side, so the elements of one group count.
   uint32_t max_repeated = 0;
   bool has_top_head = false;  // kernels of the two-stage head
   // 1 << BITNET_PRECISION_* for each format that activations can be rounded to.
@@ -64,8 +64,9 @@ class buffer {
   virtual uint64_t size() const noexcept = 0;
   // The host's view, the same as long as the buffer lives; nullptr unless it was made for the host.
   // What the host wrote before submit() is seen by that submission; what the device wrote is seen
-  // after wait(). It may be a copy of the device's: then what a submission reads and writes of it
-  // goes over before it, and what it writes comes back when it is done (binding::written).
+  // after wait(). The view may be a copy of the device's memory: then the driver copies the bytes
+  // that a submission uses to the device before it, and the bytes that it writes (binding::written)
+  // back when it is done.
   virtual void* mapped() const noexcept = 0;
 };
 
@@ -128,7 +129,7 @@ class device {
  public:
   virtual ~device() = default;
   virtual const facts& describe() const noexcept = 0;
-  // The profiler that wants to know what is done, the same as long as the device lives, or nullptr.
+  // The profiler that is attached, the same as long as the device lives; nullptr: none.
   virtual gpu::watcher* watcher() const noexcept { return nullptr; }
   // Fills what the driver reports of bitnet_device_status and names it in `known`; the pool is
   // gpu-common's.

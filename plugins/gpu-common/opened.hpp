@@ -69,7 +69,7 @@ class running {
   // Submits `t`, whose values ascend.
   bitnet_status start(transfer t, const sdk::reporter& report) {
     const std::scoped_lock guard(lock_);
-    transfers_.reserve(transfers_.size() + 1);  // what runs must not be lost
+    transfers_.reserve(transfers_.size() + 1);  // a failure behind submit() would lose the transfer
     {
       const std::scoped_lock driver(driver_lock_);
       if (bitnet_status s = work->submit(*t.commands, t.value, report); sdk::failed(s)) return s;

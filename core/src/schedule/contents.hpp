@@ -1,11 +1,14 @@
 #pragma once
-// What a scheduler is made of. Its work is in seven files: what comes in and how long it may take
-// (scheduler.cpp), what of it runs (admitting.cpp), the steps (stepping.cpp), what comes of their
-// rows (sampling_rows.cpp), sequences that go to the host's memory or come from there
-// (transferring.cpp), what observers of requests are given (following.cpp), and what a report shows
-// of sequences (listing.cpp).
+// What a scheduler is made of. Its work is in seven files:
+//   scheduler.cpp      requests that come in, and their time limits
+//   admitting.cpp      which requests run
+//   stepping.cpp       the steps
+//   sampling_rows.cpp  tokens, embeddings and scores from the rows of a step
+//   transferring.cpp   sequences that go to the host's memory or come from there
+//   following.cpp      what observers of requests are given
+//   listing.cpp        sequences in a report
 //
-// Threads  but for in: the one that ticks.
+// Threads  the one that ticks; in_ any.
 
 #include <cstdint>
 #include <memory>
@@ -112,7 +115,7 @@ struct scheduler::contents {
   result<bool> move_in(transfer& t, uint64_t n);
   result<bool> finish_in(transfer& t);
   void end_transfer(transfer& t, result<uint64_t> how);
-  // What the first of them has moved so far means nothing any more.
+  // Restarts the transfer that is under way: what it has moved so far is invalid.
   void begin_transfer_again();
   void end_transfers(const failure& why);
 
@@ -136,8 +139,8 @@ struct scheduler::contents {
   std::vector<ticket> ended_;  // to be forgotten at the end of the tick
   waiting_queue queue_;
   std::vector<sequence*> running_;        // in the order of their admission
-  bool room_changed_ = true;              // since the first of the queue found none
-  time_point look_again_{};               // when ageing may have put another one first
+  bool room_changed_ = true;              // since the first of the queue found no room
+  time_point look_again_{};               // when ageing may have put another request first
   time_point bound_ = time_point::max();  // when something may expire
   uint64_t left_ = 0, tokens_left_ = 0;   // requests that are new no more, in this tick
 

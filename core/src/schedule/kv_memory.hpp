@@ -21,7 +21,7 @@ class kv_memory {
   [[nodiscard]] const step_limits& most() const { return most_; }
   // Whether the sequence would have room if it were alone.
   [[nodiscard]] bool could_hold(const sequence& s) const;
-  // Blocks that it lacks now, at most; 0: none, or only a state.
+  // At most how many blocks the sequence lacks now; 0: none, or only a state.
   [[nodiscard]] uint32_t lacking(const sequence& s) const;
 
   // Takes what it needs until its end, and what is known of its tokens as computed.
@@ -34,8 +34,8 @@ class kv_memory {
 
   // Tokens of the sequence's next chunk at most, so that a state can be kept behind it; 0: any.
   [[nodiscard]] uint64_t break_at(const sequence& s) const;
-  // Blocks for its next `n` tokens, which replace those that nothing sees any more. False is our
-  // bug: it has reserved them.
+  // Takes blocks for the sequence's next `n` tokens, and gives back blocks that no token sees any
+  // more. They are reserved, so false means a defect of the scheduler.
   bool grow(sequence& s, uint64_t n);
   // They are computed.
   void note_computed(sequence& s, uint64_t n);
@@ -59,8 +59,8 @@ class kv_memory {
   void leave(kv::table& t) { pool_.release(t); }
 
   [[nodiscard]] kv::copy_list& copies() { return copies_; }
-  // Copies were not made: nothing is known any more, and those that take part in the next step are
-  // to leave.
+  // After copies that failed: no prefix is known any more, and the sequences of the next step must
+  // leave it.
   void forget() { pool_.forget(); }
   [[nodiscard]] const kv::block_pool& pool() const { return pool_; }
 

@@ -39,20 +39,20 @@ struct sequence {
   std::vector<int32_t> tokens;   // the prompt, and what was sampled; empty while it is pending
   kv::table table;               // of the pool, while it runs
   uint64_t computed = 0;         // tokens whose keys are in the blocks
-  uint64_t ever_computed = 0;    // the most that were: below, it is done again
+  uint64_t ever_computed = 0;    // the most that `computed` was; tokens before it are recomputed
   std::optional<uint32_t> wish;  // top_logits of the next row, once it is known
   std::unique_ptr<speculate::speculation> ahead;  // nullptr: it drafts nothing
   std::vector<int32_t> step_tokens;               // of a step with a draft
   // A draft was not accepted whole, and the state is that before its step: what was accepted is
   // computed again with the next token. Such a step is a decode.
   bool replays = false;
-  std::optional<generate::embedding> rows;        // what comes of an embedding's
-  std::vector<float> embedding;                   // what came of them
+  std::optional<generate::embedding> rows;        // of an embedding: pools the rows
+  std::vector<float> embedding;                   // its result
   std::optional<generate::prompt_scores> scores;  // where the request asked for its prompt's
   phase at = phase::pending;
   uint32_t slot = no_slot;  // while it runs
   int64_t rank = 0;  // while it runs: its priority when it was admitted, raised by what it waited
-  // A step that had it failed: until so many tokens are computed it is alone in its steps.
+  // After a step with this sequence failed, it runs alone until so many tokens are computed.
   uint64_t alone_until = 0;
   uint32_t failed_copies = 0;
   double sum_logprobs = 0;     // of its tokens, where they have log probabilities

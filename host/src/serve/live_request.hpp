@@ -58,7 +58,7 @@ class live_request : public std::enable_shared_from_this<live_request> {
   http::exchange_ptr client_;
   std::shared_ptr<void> open_;  // counts it as a request that a drain waits for
   std::atomic<bool> is_gone_ = false;
-  bool is_prepared_ = false;  // what is below is the loop's, and was the worker's before
+  bool is_prepared_ = false;  // true: members below belong to the loop; before, to the worker
 
   std::optional<nlohmann::json> body_;
   served_model_ptr model_;  // before what refers to it

@@ -25,10 +25,10 @@
 namespace bitnet::host {
 
 struct serving_facts {
-  bitnet_runtime* runtime = nullptr;   // borrowed
-  std::string template_name;           // as in bitnet_chat_format; "": the model's
-  bool any_name = true;                // the one model answers to any name
-  std::string first_name = {};         // of the model that requests mean that name none; "": none
+  bitnet_runtime* runtime = nullptr;  // borrowed
+  std::string template_name;          // as in bitnet_chat_format; "": the model's
+  bool any_name = true;               // the one model answers to any name
+  std::string first_name = {};        // of the model for requests that name none; "": there is none
   receipt_folder* receipts = nullptr;  // borrowed; nullptr: none are written
   // Any thread: what a reload did, as JSON.
   std::function<void(const std::string&)> on_backend_reload = {};
@@ -113,7 +113,7 @@ class serving {
 [[nodiscard]] http::answer answer_of(const openai::api_error& why);
 // JSON in one line; bytes that are not UTF-8 become U+FFFD.
 [[nodiscard]] http::answer answer_of(const nlohmann::ordered_json& content);
-// Of a route that asks about a loaded model, and there is none of the name.
+// The error of a route about a loaded model, if no model of that name is loaded.
 [[nodiscard]] http::answer not_loaded_answer();
 // Why a model does not answer.
 [[nodiscard]] openai::api_error error_of(const model_refusal& why);

@@ -153,8 +153,8 @@ class barrier {
   const uint32_t spins_;
 };
 
-// How many pieces of one worker's range are taken, by itself or by others. What they compute passes
-// a barrier before it is read, so that nothing is ordered here.
+// How many pieces of one worker's range are taken, by itself or by others. Results of pieces are
+// read behind a barrier only, so this counter orders no memory.
 class pieces {
  public:
   void forget() noexcept { taken_.store(0, std::memory_order_relaxed); }
@@ -199,10 +199,10 @@ class team {
   share split(uint64_t units, uint64_t grain = 1) const noexcept {
     return range_of(worker_, units, grain);
   }
-  // Calls f(share) for pieces of `units`, cut at multiples of `grain`: those of split() one after
-  // the other, then what other workers have not come to. Cores differ in speed, by what they are
-  // and by what else they do. What would leave fewer than `fewest` units is not cut, unless a
-  // worker has no more from the beginning.
+  // Calls f(share) for pieces of `units`, cut at multiples of `grain`: first those of split(), then
+  // pieces of other workers that these have not begun, since cores differ in speed and in load. A
+  // range is not cut into pieces of fewer than `fewest` units, unless the worker has no more from
+  // the beginning.
   template <class F>
   void deal(uint64_t units, uint64_t grain, F f, uint64_t fewest = 0) noexcept {
     if (size_ == 1) return f(split(units, grain));
@@ -219,8 +219,8 @@ class team {
     }
   }
   void sync() noexcept { meeting_.wait(); }
-  // Small work that needs the results of all workers: the last of them does it, with this worker's
-  // place, before any goes on to the next item. Nothing comes after it.
+  // Small work that needs the results of all workers: the last worker to finish the item does it,
+  // in its own place, before any worker begins the next item. It is the last thing of the item.
   void leave_to_last(composite_kernel rest) noexcept { rest_ = rest; }
   // The meeting behind an item.
   void end(const call* body, const roles& parts) noexcept {
@@ -234,8 +234,9 @@ class team {
   uint32_t size() const noexcept { return size_; }
 
  private:
-  // Each piece has half of what is left, the last one all of it: what is begun with a piece, such
-  // as the sums of activations, is done a few times only, and little is waited for at the end.
+  // Each piece is half of the remaining range, the last one all of it. So work that each piece
+  // repeats, such as the sums of activations, is done a few times only, and the wait at the end is
+  // short.
   static constexpr uint64_t pieces_each = 4;
   static uint64_t cut_at(const share& all, uint64_t piece, uint64_t grain,
                          uint64_t fewest) noexcept {
@@ -281,11 +282,10 @@ struct roles {
 // is packed by the first kernel that wants it so, primitives before composites, and is then read by
 // all kernels that name the same layout_id.
 //   If it drops the rows, `pack` runs when the weight is sealed, the plan reports layout_id and
-// bytes, and kernels without this packing leave the weight to others. This takes a primitive of
-// LINEAR_TERNARY or LINEAR_DENSE that wants it, or the matrix could not be multiplied.
+// bytes, and kernels without this packing do not get the weight. So a primitive of LINEAR_TERNARY
+// or LINEAR_DENSE must have this packing, or the matrix could not be multiplied.
 //   If not, `pack` runs when a program is built, the rows stay for all kernels, and the host may
-//   keep
-// the form and bring it the next time (bitnet/abi/packed.h).
+// keep the form and bring it the next time (bitnet/abi/packed.h).
 // Of a definition: a second form that the top forms read, made when a step first needs it.
 //
 // `bytes` and a kernel's `fits` see format, shape and scale group only: they are asked before there
@@ -390,8 +390,8 @@ struct definition {
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
   // Bytes of the same behind those, for each element of the widest row that is quantised.
   uint64_t worker_row_bytes = 0;
-  // Of share::scratch: room for the scores of all tokens of a step, up to so many floats. Less than
-  // one token needs changes nothing.
+  // share::scratch has room for the scores of all tokens of a step, up to so many floats. A value
+  // below what one token needs changes nothing.
   uint64_t most_scores = 0;
   // Bytes that share::scratch has at least, in programs that multiply by weights: for what is too
   // much for the stack of a thread.

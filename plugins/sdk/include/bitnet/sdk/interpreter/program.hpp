@@ -164,7 +164,7 @@ class program {
     return BITNET_OK;
   }
 
-  // A binding that goes; another one may come to lie where it was.
+  // For a binding that is destroyed, since another one may get its address.
   void forget(const binding& gone) noexcept {
     const std::scoped_lock lock(running_);
     if (bound_ == &gone) bound_ = nullptr;
@@ -243,7 +243,7 @@ class program {
     ops_.swap(ops);
     return BITNET_OK;
   }
-  // Of an op whose weight is not there nothing is known.
+  // The level of an op is unknown if its weight is not there.
   bool lacks_primitive(const std::vector<uint32_t>& levels, const weights& all) const noexcept {
     for (uint64_t i = 0; i < levels.size(); ++i) {
       const uint32_t w = ops_[i].weights[0];
@@ -328,7 +328,7 @@ class program {
     return bytes;
   }
 
-  // Of its matrices, less was read where there was a copy in a code.
+  // Fewer bytes were read of matrices that have a copy in a code.
   uint64_t take_spared(const item& it) const noexcept {
     uint64_t bytes = 0;
     for (uint64_t c = it.first_call; c < it.first_call + it.n_calls; ++c)
@@ -353,7 +353,7 @@ class program {
            step_.n_outputs <= it.fused->top.max_outputs;
   }
 
-  // The fused kernel for a composite, if there is one and it means what the body says.
+  // The fused kernel for a composite, if the author has one and it computes what the body defines.
   const composite* choose(const bitnet_op& op, std::span<const bitnet_op> body, const weights& all,
                           roles& parts) const {
     const std::optional<roles> read = composite_reader(body).read(op.op);
