@@ -36,7 +36,8 @@ class prefix_tree {
   [[nodiscard]] uint32_t parent(uint32_t block) const { return nodes_[block].parent; }
   [[nodiscard]] uint32_t first_child(uint32_t block) const;  // used ones first; no_block: none
 
-  // `block` is not known yet, and nothing is known at `at`; its parent is. It is used.
+  // Adds `block`, which is used. Needs: the block is not known, no other is known at `at`, and its
+  // parent is known.
   void add(uint32_t block, const place& at);
   void set_used(uint32_t block, bool used);
   // Of a block without children.

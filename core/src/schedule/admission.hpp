@@ -1,9 +1,9 @@
 #pragma once
 // Which requests are taken into the queue, and which of those that wait is the next to run.
 //
-// Order    the higher priority, where each `ageing` of waiting counts as one more: whatever comes
-//          later, nothing waits for ever. Among equals the client that was served less lately, then
-//          what arrived first. Nothing passes the first, however small it is.
+// Order    the higher priority, where each `ageing` of waiting counts as one more, so that no
+//          request waits for ever. Among equals the client that was served less lately, then the
+//          request that arrived first. A smaller request does not overtake the first.
 // Threads  one at a time.
 
 #include <cstdint>

@@ -1,7 +1,7 @@
 #pragma once
-// Events on their way into the sinks of their requests, in order. What a full sink did not take
-// waits in its job, which is paused for so long. Events of a request of which only the best choices
-// are delivered wait in its selection until all choices have ended.
+// Events on their way into the sinks of their requests, in order. If a sink is full, its events
+// wait in the job, which is paused until the sink takes them. If only the best choices of a request
+// are delivered, its events wait in the selection until all choices have ended.
 //
 // Threads  the scheduler's, with no lock held.
 

@@ -20,8 +20,8 @@ class fairness {
   void serve(uint64_t client, uint64_t n_tokens, time_point now);
   // Tokens.
   [[nodiscard]] double lately(uint64_t client, time_point now) const;
-  // Larger for a client that was served more lately, if both are asked at one time; -infinity:
-  // never.
+  // Larger for a client that was served more lately, if both are asked at one time; -infinity for
+  // one that was not served.
   [[nodiscard]] double order_of(uint64_t client) const;
   [[nodiscard]] uint32_t n_clients() const { return static_cast<uint32_t>(served_.size()); }
 
@@ -30,8 +30,8 @@ class fairness {
   void forget(time_point now);
 
   double half_life_ns_;
-  // Of each client log2 of its sum, plus the half-lives until then: it stays as it is while time
-  // goes by.
+  // Of each client: log2 of its sum, plus the half-lives from the start until that sum. This number
+  // does not change while time passes.
   std::unordered_map<uint64_t, double> served_;
   std::size_t forget_at_;
 };

@@ -25,9 +25,9 @@ class running_step {
   // `flag` is one that cancel_flags::make() returned; nullptr: steps are computed to their end.
   explicit running_step(cancel_flags::flag* flag) : flag_(flag) {}
 
-  // A step of these requests begins. One with several slices may come several times.
+  // A step of these requests begins. A request with several slices may be named several times.
   void begin(std::span<const step_member> members);
-  // The request, if it is in the step, needs it no more.
+  // The request, if it is in the step, does not need the step any more.
   void cancel(ticket t);
   // No request needs it any more.
   void cancel_all();

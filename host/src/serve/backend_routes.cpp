@@ -125,7 +125,7 @@ http::answer reload_answer(const serving& in, const std::string& body) {
     all.push_back(ordered_json(one));
   }
   http::answer out = answer_of(ordered_json{{"reloads", std::move(all)}});
-  if (failed) out.status = 409;  // of the state of the backend: nothing has changed
+  if (failed) out.status = 409;  // a conflict with the state of a backend, which has not changed
   return out;
 }
 

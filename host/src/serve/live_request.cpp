@@ -202,7 +202,7 @@ openai::parsed<bool> live_request::submit_next(request_handle& to) {
 // ---- the loop ----------------------------------------------------------------------------------
 
 void live_request::prepared(submitted begun, std::optional<http::answer> no) {
-  if (client_->is_over() || in_.has_ended()) return;  // with `begun` its prompts end
+  if (client_->is_over() || in_.has_ended()) return;  // destroying `begun` ends its prompts
   client_->set_model(asked_.model);
   if (no) return in_.refuse(client_, *no, model_.get());
   if (auto ok = served_model::watch(in_.io(), *lane_); !ok)
@@ -249,7 +249,7 @@ void live_request::take(std::size_t prompt, const bitnet_event& e) {
     text = std::move(rest);
   }
   if (!text) return fail(text.error());
-  // One write for each event: there was room for it.
+  // One write for each event: has_room() was true before it.
   if (!text->empty() && !client_->write(*text)) leave();
 }
 
@@ -306,7 +306,7 @@ void live_request::leave() {
   if (!is_prepared_ || !lane_->events) return;
   for (const bitnet_request* one : running_)
     if (one != nullptr) lane_->events->cancel(one);
-  // A reader without room takes events again, to their end; not from within the call of one.
+  // Readers that had no room take their last events now; posted, as a reader may be the caller.
   asio::post(in_.io(), [self = shared_from_this()] { self->resume(); });
 }
 

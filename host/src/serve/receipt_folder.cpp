@@ -89,7 +89,7 @@ void receipt_folder::forget_oldest() {
   }
 }
 
-// Once for each trouble, not for each request.
+// Warns if the reason is not that of the receipt that was dropped before.
 void receipt_folder::report(const std::string& why) {
   ++n_dropped_;
   if (std::exchange(trouble_, why) != why)

@@ -31,9 +31,9 @@ struct rope_angles {
   uint32_t frequencies_known;  // how often they were computed
   turn of_token[tokens];       // of token t in place t % tokens
 };
-// Behind its angles a worker keeps rows that it quantises for itself, up to so many: with more, the
-// rows cost longer than the meeting of the workers that they save. There is a line with their
-// scales, the elements of one in f32, the codes of all, and a line that kernels may read past them.
+// Behind its angles a worker keeps its own copies of quantised rows, of at most so many rows: with
+// more, quantising them takes longer than the barrier that it saves. In order: a cache line with
+// their scales, one row in f32, the codes of all, and a line that kernels may read past them.
 inline constexpr uint64_t most_own_rows = 4;
 inline constexpr uint64_t keep_line = 64;
 static_assert(most_own_rows * sizeof(float) <= keep_line);
