@@ -11,5 +11,6 @@ if(BITNET_CORE AND NOT CMAKE_CROSSCOMPILING AND BITNET_OPENCL_HEADERS)
   endif()
   file(MAKE_DIRECTORY ${pocl_folder})
   set(BITNET_level-zero_PINNED ZE_ENABLE_ALT_DRIVERS=${BITNET_LEVEL_ZERO_STAND_IN}
-    OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd POCL_CACHE_DIR=${pocl_folder})
+    OCL_ICD_VENDORS=/etc/OpenCL/vendors/pocl.icd POCL_CACHE_DIR=${pocl_folder}
+    BITNET_TEST_ONE_KV=1)  # a module is compiled for each pair of types
 endif()
