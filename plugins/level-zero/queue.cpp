@@ -29,6 +29,8 @@ bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::rep
   }
   auto done = std::make_shared<lent_event>(events_);
   if (bitnet_status s = done->take(report); sdk::failed(s)) return s;
+  std::list<pending> added;  // made before work is appended: from then on nothing may need memory
+  added.push_back({value, done});
   bitnet_status s = static_cast<recording&>(work).append(list_, report);
   ze_result_t ended = end_with(done->handle);
   if (ended != ZE_RESULT_SUCCESS && s == BITNET_OK)
@@ -36,7 +38,7 @@ bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::rep
   if (ended != ZE_RESULT_SUCCESS) ended = end_with(done->handle);  // to know when all of it is over
   const std::scoped_lock held(lock_);
   if (s == BITNET_OK) {
-    pending_.push_back({value, std::move(done)});
+    pending_.splice(pending_.end(), added);
     submitted_ = value;
     return BITNET_OK;
   }

@@ -2,7 +2,7 @@
 // Submissions in order, and how far they have come: each ends with a barrier that signals an event.
 // Threads: submit() comes from one at a time, wait() and poll() from any.
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 
@@ -40,7 +40,7 @@ class queue final : public gpu::queue {
   events events_;  // outlives what is pending
   ze_command_list_handle_t list_ = nullptr;
   std::mutex lock_;
-  std::deque<pending> pending_;
+  std::list<pending> pending_;
   uint64_t reached_ = 0, submitted_ = 0;
   ze_result_t failure_ = ZE_RESULT_SUCCESS;  // of the first step that failed: none after it counts
 };
