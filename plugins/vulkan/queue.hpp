@@ -28,7 +28,7 @@ class timeline_queue final : public gpu::queue {
 
 class fence_queue final : public gpu::queue {
  public:
-  explicit fence_queue(const device& d) noexcept : device_(d) {}
+  explicit fence_queue(const device& d) : device_(d) {}
   ~fence_queue() override;
   fence_queue(const fence_queue&) = delete;
   fence_queue& operator=(const fence_queue&) = delete;

@@ -10,7 +10,7 @@ namespace bitnet::webgpu {
 
 class queue final : public gpu::queue {
  public:
-  explicit queue(const connection& d) noexcept : device_(d) {}
+  explicit queue(const connection& d) : device_(d) {}
   ~queue() override;
   queue(const queue&) = delete;
   queue& operator=(const queue&) = delete;
