@@ -68,13 +68,15 @@ bool look(const options& o, findings& out) {
   return false;
 }
 
-// One suite, in as many processes as it needs: what comes after a crash runs in the next.
+// One suite, in as many processes as it needs: what comes after a crash, or after the first test
+// that does not end, runs in the next.
 void run_suite_of(const options& o, const std::string& suite, findings& out) {
   std::string filter;
   for (const std::string& pattern : o.tests)
     if (pattern.starts_with(suite + ".")) filter += (filter.empty() ? "" : ":") + pattern;
   if (filter.empty()) filter = suite + ".*";
   constexpr int most_crashes = 5;
+  bool timed_out = false;
   std::string without;
   for (int crashes = 0; crashes < most_crashes; ++crashes) {
     const child_end end = run_child(o, suite, filter + without, out);
@@ -87,7 +89,11 @@ void run_suite_of(const options& o, const std::string& suite, findings& out) {
       return;
     }
     out.add({end.running, "failed", text, 0});
-    if (end.timed_out) return;
+    if (end.timed_out && timed_out) {
+      out.add({suite + ".process", "failed", "two tests did not end: the rest was not run", 0});
+      return;
+    }
+    timed_out = timed_out || end.timed_out;
     // Those that ran already, this one too.
     without = "-";
     for (const test_result& t : out.tests)

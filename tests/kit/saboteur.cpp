@@ -659,6 +659,14 @@ const defect defects[] = {
          return sound.buffer_create(d, &less, out, e);
        };
      }},
+    {"endless",  // a buffer that is too large is looked for until the process is ended
+     [](table& t) {
+       t.buffer_create = [](bitnet_device* d, const bitnet_buffer_request* r, bitnet_buffer** out,
+                            bitnet_error* e) {
+         while (r->bytes >= uint64_t{1} << 60) pause();
+         return sound.buffer_create(d, r, out, e);
+       };
+     }},
     {"seal",  // seals a tensor of which half was written
      [](table& t) {
        t.weight_seal = [](bitnet_weights* w, uint32_t i, bitnet_error* e) -> bitnet_status {
