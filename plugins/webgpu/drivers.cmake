@@ -6,6 +6,8 @@ find_file(BITNET_WGPU_NATIVE libwgpu_native-release.so PATHS ${found} NO_DEFAULT
 find_file(BITNET_LAVAPIPE lvp_icd.${CMAKE_SYSTEM_PROCESSOR}.json
   PATHS /usr/share/vulkan/icd.d /etc/vulkan/icd.d NO_DEFAULT_PATH)
 set(BITNET_webgpu_PINNED)
+# Seconds for a test of the kit. The one about memory is unsteady, and at times the driver waits for ever in it.
+set(BITNET_webgpu_PATIENCE 200)
 set(BITNET_webgpu_SETTINGS)
 set(BITNET_webgpu_PARITY_ENVIRONMENT)
 if(BITNET_WGPU_NATIVE)
