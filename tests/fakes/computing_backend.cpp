@@ -1,8 +1,11 @@
 // A backend that computes just enough for the self-test, with two forms of one kernel, either of
 // which can be wrong. Compiled once; each plugin made of it has a computing_variant of its own.
 
+#include <algorithm>
+#include <chrono>
 #include <stdexcept>
 #include <string_view>
+#include <thread>
 #include <utility>
 
 #include "bitnet/abi/backend.h"
@@ -23,6 +26,9 @@ void ternary(const call& c, const share& s) noexcept {
     int* volatile somewhere = reinterpret_cast<int*>(address);
     *static_cast<volatile int*>(somewhere) = 1;
   }
+  const bool is_large = std::max(c.m, c.k) > 4096;
+  if (is_large && variant.instant) return;
+  if (is_large && variant.slow) std::this_thread::sleep_for(std::chrono::milliseconds(200));
   for (uint64_t r = 0; r < c.rows; ++r)
     for (uint64_t m = s.first; m < s.last; ++m) {
       const uint64_t group = c.w->scale_group == 0 ? c.k : c.w->scale_group;
@@ -64,7 +70,11 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.version = "1.2.3";
   d.vendor = "org.example";
   d.license = "CC0-1.0";
-  d.device.device_class = BITNET_DEVICE_OTHER;
+  d.device.device_class = variant.is_gpu ? BITNET_DEVICE_GPU : BITNET_DEVICE_OTHER;
+  constexpr std::string_view driver = "5.4";
+  driver.copy(d.device.driver_version, sizeof d.device.driver_version - 1);
+  constexpr std::string_view address = "0000:01:00.0";
+  if (variant.is_gpu) address.copy(d.device.pci_address, sizeof d.device.pci_address - 1);
   d.primitives = {
       {BITNET_OP_EMBED_GATHER, BITNET_FORMAT_F32, BITNET_LEVEL_REFERENCE, 0, "embed.plain",
        plain_kernels::embed_gather},

@@ -151,7 +151,7 @@ class probe_run {
       if (!tested) return std::unexpected(std::move(tested.error()));
       facts_.self_test = tested->summary;
       for (std::size_t i = 0; i < facts_.devices.size(); ++i) {
-        facts_.devices[i].products_per_s = tested->products_per_s[i];
+        facts_.devices[i].rates = tested->rates[i];
         facts_.devices[i].status = std::move(tested->status[i]);
       }
       if (tested->wrong.empty()) return {};

@@ -13,11 +13,20 @@ namespace bitnet::probe {
 constexpr uint32_t max_devices = BITNET_MOST_DEVICES;
 constexpr uint32_t max_kernels = BITNET_MOST_KERNELS;  // of one device
 
+// Ternary products a second in programs of the self-test. 0: not measured.
+struct product_rates {
+  uint64_t small = 0;   // one token, 3 million products: most of a GPU's step is its launch
+  uint64_t token = 0;   // one token, 20 million products
+  uint64_t prompt = 0;  // the same for 64 tokens at once
+
+  friend bool operator==(const product_rates&, const product_rates&) = default;
+};
+
 struct device_report {
   bitnet_device_info info{};
   std::vector<bitnet_kernel_info> kernels;
-  uint64_t products_per_s = 0;  // ternary ones, of a self-test's program; 0: not measured
-  compute::activity status;     // when it was opened: a fact of that moment only
+  product_rates rates;
+  compute::activity status;  // when it was opened: a fact of that moment only
 };
 
 // All devices with their kernels. BN-P-UNAVAILABLE and BN-P-NO-DEVICE (both BITNET_UNAVAILABLE),

@@ -10,7 +10,7 @@
 namespace bitnet::probe {
 namespace {
 
-constexpr uint32_t width = 384, n_rows = 44, n_timed_rows = 8192;
+constexpr uint32_t width = 384, n_rows = 44, n_timed_rows = 8192, n_large_rows = 2048;
 // As many as any later program has, so that a product that is wrong is found wrong here first.
 constexpr uint32_t n_ternary_rows = 404;
 constexpr uint32_t n_heads = 4, q_width = n_heads * golden_head_dim;
@@ -31,6 +31,10 @@ int sign(uint32_t token, uint32_t k) {
 }
 int trit(uint32_t row, uint32_t k) {
   return static_cast<int>((row * 5 + k * 3 + k / 7 + row * k / 5) % 3) - 1;
+}
+// Quickly made, for what is only timed.
+int diagonal(uint32_t row, uint32_t k) {
+  return static_cast<int>((row + k) % 3) - 1;
 }
 int small(uint32_t row, uint32_t k) {
   return static_cast<int>((row * 5 + k * 3 + row * k / 3) % 7) - 3;
@@ -89,10 +93,11 @@ std::string bytes_of(uint32_t format, uint32_t columns, uint32_t rows, element a
 // Begins with the rows of `input`, one for each token.
 class builder {
  public:
-  builder(std::string name, element input) {
+  builder(std::string name, element input, uint32_t tokens = golden_tokens) {
     out_.name = std::move(name);
+    out_.tokens = tokens;
     x = value(width);
-    emit(BITNET_OP_EMBED_GATHER, {}, {x}, {matrix(BITNET_FORMAT_F32, width, golden_tokens, input)});
+    emit(BITNET_OP_EMBED_GATHER, {}, {x}, {matrix(BITNET_FORMAT_F32, width, tokens, input)});
   }
 
   uint32_t value(int64_t columns, uint32_t dtype = BITNET_DTYPE_F32, int64_t rows = all_tokens) {
@@ -349,6 +354,16 @@ golden_program timed_program() {
   const uint32_t y =
       b.linear(b.quantise(b.x, width), n_timed_rows, b.ternary(width, n_timed_rows, trit));
   return b.gathered(y, n_timed_rows, {BITNET_OP_LINEAR_TERNARY}, product<activation, trit>);
+}
+
+golden_program large_timed_program() {
+  builder b("speed of large products", activation, timed_tokens);
+  const uint32_t wide =
+      b.linear(b.quantise(b.x, width), n_timed_rows, b.ternary(width, n_timed_rows, diagonal));
+  const uint32_t y = b.linear(b.quantise(wide, n_timed_rows), n_large_rows,
+                              b.ternary(n_timed_rows, n_large_rows, diagonal));
+  static_assert(large_timed_products == uint64_t{n_timed_rows} * (width + n_large_rows));
+  return b.gathered(y, n_large_rows, {BITNET_OP_LINEAR_TERNARY}, nullptr);
 }
 
 }  // namespace bitnet::probe

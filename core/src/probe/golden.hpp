@@ -33,7 +33,8 @@ struct golden_program {
   std::vector<uint32_t> blamed;  // ops whose kernels a wrong result discredits
   std::vector<golden_weight> weights;
   compute::graph graph;
-  uint32_t columns = 0;  // of the logits (tokens, columns)
+  uint32_t tokens = golden_tokens;  // of its longest step
+  uint32_t columns = 0;             // of the logits (tokens, columns)
   double (*expected)(uint32_t token, uint32_t column) = nullptr;
 };
 
@@ -41,5 +42,10 @@ struct golden_program {
 [[nodiscard]] std::vector<golden_program> golden_programs();
 // A ternary product with more rows, so that the time of a step is that of its work.
 [[nodiscard]] golden_program timed_program();
+// Two large ternary products, one after the other, for up to this many tokens: enough work for a
+// GPU. Its results are not whole numbers.
+constexpr uint32_t timed_tokens = 64;
+constexpr uint64_t large_timed_products = uint64_t{8192} * (384 + 2048);  // of a token
+[[nodiscard]] golden_program large_timed_program();
 
 }  // namespace bitnet::probe

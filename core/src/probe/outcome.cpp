@@ -187,7 +187,9 @@ json to_json(const device_report& d) {
           {"kv_dtypes", i.kv_dtypes},
           {"attention_flags", i.attention_flags},
           {"logits_flags", i.logits_flags},
-          {"products_per_s", d.products_per_s},
+          {"products_per_s", d.rates.small},
+          {"token_products_per_s", d.rates.token},
+          {"prompt_products_per_s", d.rates.prompt},
           {"status", to_json(d.status)},
           {"kernels", std::move(kernels)}};
 }
@@ -211,7 +213,8 @@ std::optional<device_report> to_device(const json& from) {
   i.kv_dtypes = m.number<uint32_t>("kv_dtypes");
   i.attention_flags = m.number<uint32_t>("attention_flags");
   i.logits_flags = m.number<uint32_t>("logits_flags");
-  out.products_per_s = m.number<uint64_t>("products_per_s");
+  out.rates = {m.number<uint64_t>("products_per_s"), m.number<uint64_t>("token_products_per_s"),
+               m.number<uint64_t>("prompt_products_per_s")};
   if (i.device_class < BITNET_DEVICE_CPU || i.device_class > BITNET_DEVICE_OTHER) m.blame("class");
   if (i.buffer_alignment_bytes != 0 && !std::has_single_bit(i.buffer_alignment_bytes))
     m.blame("buffer_alignment_bytes");

@@ -55,21 +55,25 @@ class golden_run {
     return "";
   }
 
-  // Ternary products in a second of the quickest step; 0 if one failed.
-  uint64_t products_per_s() {
+  // Ternary products in a second of the quickest step of so many tokens; 0 if one failed.
+  uint64_t products_per_s(uint32_t tokens, std::chrono::milliseconds enough) {
     using watch = std::chrono::steady_clock;
-    constexpr auto enough = std::chrono::milliseconds(2);
     constexpr int most_steps = 64;
     auto best = watch::duration::max();
     const auto end = watch::now() + enough;
     for (int i = 0; i < 2 || (i < most_steps && watch::now() < end); ++i) {
       const auto begin = watch::now();
-      if (!step(1)) return 0;
+      if (!step(tokens)) return 0;
       best = std::min(best, watch::now() - begin);
     }
     const double seconds = std::max(std::chrono::duration<double>(best).count(), 1e-9);
-    return static_cast<uint64_t>(double(golden_.weights.back().columns) * golden_.columns /
-                                 seconds);
+    return static_cast<uint64_t>(static_cast<double>(products_of_a_token()) * tokens / seconds);
+  }
+  [[nodiscard]] uint64_t products_of_a_token() const {
+    uint64_t sum = 0;
+    for (const golden_weight& w : golden_.weights)
+      if (w.format == BITNET_FORMAT_TERNARY2) sum += uint64_t{w.columns} * w.rows;
+    return sum;
   }
 
   // A kernel among these that this program computes with; "" if there is none.
@@ -156,18 +160,19 @@ class golden_run {
   bool build() {
     bitnet_program_options o{};
     o.struct_size = sizeof o;
-    o.max_tokens = o.max_outputs = o.max_sequences = golden_tokens;
+    const uint32_t steps[] = {1, golden_.tokens};
+    o.max_tokens = o.max_outputs = o.max_sequences = golden_.tokens;
     o.max_blocks = 1;
     o.block_tokens = golden_block_tokens;
-    o.n_buckets = static_cast<uint32_t>(std::size(golden_steps));
-    o.buckets = golden_steps;
+    o.n_buckets = static_cast<uint32_t>(std::size(steps));
+    o.buckets = steps;
     bitnet_kv_config kv{};
     kv.struct_size = sizeof kv;
     const bool holds_f16 = (report_.info.kv_dtypes & 1U << BITNET_DTYPE_F16) != 0;
     kv.dtype_k = kv.dtype_v = holds_f16 ? BITNET_DTYPE_F16 : BITNET_DTYPE_F32;
     kv.n_layers = 1;
     kv.n_kv_heads = golden_kv_heads;
-    kv.n_blocks = golden_tokens;
+    kv.n_blocks = golden_.tokens;
     kv.head_dim_k = kv.head_dim_v = golden_head_dim;
     kv.block_tokens = golden_block_tokens;
     bitnet_weights* const weights = weights_.get();
@@ -190,7 +195,7 @@ class golden_run {
     };
     for (const auto& [role, apart] : steps)
       if (auto* to = binding_.of<int32_t>(role))
-        for (int32_t i = 0; i < int32_t{golden_tokens}; ++i) to[i] = i * apart;
+        for (int32_t i = 0; i < static_cast<int32_t>(golden_.tokens); ++i) to[i] = i * apart;
     logits_ = binding_.of<float>(BITNET_PORT_LOGITS);
     return true;
   }
@@ -240,6 +245,14 @@ std::string tested_kernel(const device_report& d, const golden_program& program)
   return program.name;
 }
 
+// What a report to the maker of a driver needs: the shape, and the driver's version.
+std::string circumstances(const device_report& d, const golden_program& program) {
+  const golden_weight& last = program.weights.back();
+  const std::string driver = plugin::printable_array(d.info.driver_version);
+  return fmt::format("{} by {}{}{}", last.columns, last.rows, driver.empty() ? "" : ", driver ",
+                     driver);
+}
+
 plugin::defect failed(const std::string& where, const compute::trouble& t) {
   if (t.status == BITNET_OK)
     return {code::probe_answer, BITNET_REJECTED,
@@ -248,6 +261,30 @@ plugin::defect failed(const std::string& where, const compute::trouble& t) {
           fmt::format("self-test of {}: {}() failed: {} (status {})", where, t.slot, t.reason,
                       t.status),
           ""};
+}
+
+// Sizes and times are such that a processor takes a few milliseconds, and that what is not slower
+// takes at most a quarter of a second for a step.
+product_rates measure(const compute::device& device, const device_report& report) {
+  using namespace std::chrono_literals;
+  constexpr auto short_time = 2ms, long_time = 50ms;
+  constexpr double longest_step_s = 0.25;
+  product_rates out;
+  const golden_program small = timed_program();
+  if (!is_claimed(report, small)) return out;
+  if (golden_run one(device, report, small); one.prepare())
+    out.small = one.products_per_s(1, short_time);
+  // Processors have one backend each, so only other devices are compared by more.
+  if (out.small == 0 || report.info.device_class == BITNET_DEVICE_CPU) return out;
+  if (static_cast<double>(large_timed_products * timed_tokens) >
+      longest_step_s * static_cast<double>(out.small))
+    return out;
+  const golden_program large = large_timed_program();
+  golden_run one(device, report, large);
+  if (!one.prepare()) return out;
+  out.token = one.products_per_s(1, long_time);
+  out.prompt = one.products_per_s(timed_tokens, long_time);
+  return out;
 }
 
 plugin::checked<void> test_device(const table& t, uint32_t index, const device_report& report,
@@ -283,12 +320,10 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
       return plugin::reject(
           code::probe_self_test,
           fmt::format("{} gives wrong results and counts no kernel: {}", f.name, *wrong));
-    out.wrong.push_back({fmt::format("{}: {}", f.name, *wrong), blamed});
+    out.wrong.push_back(
+        {fmt::format("{}: {} ({})", f.name, *wrong, circumstances(report, f)), blamed});
   }
-  const golden_program timed = timed_program();
-  if (out.wrong.empty() && is_claimed(report, timed))
-    if (golden_run one(*device, report, timed); one.prepare())
-      out.products_per_s[index] = one.products_per_s();
+  if (out.wrong.empty()) out.rates[index] = measure(*device, report);
   return {};
 }
 
@@ -297,7 +332,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
 plugin::checked<self_test_result> run_self_test(const plugin::backend& b,
                                                 const std::vector<device_report>& devices) {
   self_test_result out;
-  out.products_per_s.resize(devices.size());
+  out.rates.resize(devices.size());
   out.status.resize(devices.size());
   for (uint32_t i = 0; i < devices.size(); ++i)
     if (auto fine = test_device(b.table(), i, devices[i], out); !fine)

@@ -19,11 +19,11 @@ struct self_test_result {
   std::vector<wrong_result> wrong;
   std::string summary;  // "linear_ternary.ternary2: right; linear_dense.f32: right" or what differs
   // Of each device, as in device_report.
-  std::vector<uint64_t> products_per_s;
+  std::vector<product_rates> rates;
   std::vector<compute::activity> status;
 };
 
-// Runs each program whose kernels a device lists, and times a ternary product. BN-P-FAILED if a
+// Runs each program whose kernels a device lists, and times ternary products. BN-P-FAILED if a
 // call fails, BN-P-SELF-TEST if a result is wrong and no kernel was counted that could be the
 // cause.
 [[nodiscard]] plugin::checked<self_test_result> run_self_test(

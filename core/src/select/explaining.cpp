@@ -226,18 +226,23 @@ void registry::contents::judge(const std::vector<wish>& wishes, const option* wi
 
 void registry::contents::judge_loser(candidate& c, const std::vector<wish>& wishes,
                                      const option& winner) {
-  option best{&c, 0};
-  for (uint32_t i = 1; i < c.devices().size(); ++i)
-    if (const option o{&c, i}; ranks_higher(o, best)) best = o;
-  const bool by_rank = wishes.size() == 1 && ranks_higher(winner, best);
-  if (const std::string other = shown_better(ranked(), best);
-      !other.empty() && c.devices().size() == 1)
-    c.judge(code::select_same, fmt::format("usable, but it shows the same device as {}", other));
+  const std::vector<option> order = ranked();
+  const auto its_best = std::ranges::find(order, &c, &option::from);
+  const auto winners = std::ranges::find_if(
+      order, [&](const option& o) { return o.from == winner.from && o.index == winner.index; });
+  const option best = *its_best;
+  const bool by_rank = wishes.size() == 1 && winners < its_best;
+  const std::string other = shown_better(order, best);
+  const auto shown = std::ranges::find(order, other, &option::name);
+  if (shown != order.end() && c.devices().size() == 1)
+    c.judge(code::select_same,
+            fmt::format("usable, but it shows the same device as {}, which ranks higher: {}", other,
+                        why_lower(contender_of(*shown), contender_of(best))));
   else
     c.judge(code::select_outranked,
             fmt::format("usable, but {}{}", winner.name(),
                         by_rank ? fmt::format(" ranks higher: {}",
-                                              why_behind(facts_of(winner), facts_of(best)))
+                                              why_lower(contender_of(winner), contender_of(best)))
                                 : " fits the request better"));
 }
 

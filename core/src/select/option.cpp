@@ -1,7 +1,6 @@
 #include "select/option.hpp"
 
 #include <algorithm>
-#include <tuple>
 
 namespace bitnet::select {
 
@@ -9,10 +8,18 @@ score facts_of(const option& o) {
   return score_of(o.from->devices()[o.index], o.from->priority(), o.from->manifest_class());
 }
 
-bool ranks_higher(const option& a, const option& b) {
-  const auto mine = order_of(facts_of(a)), theirs = order_of(facts_of(b));
-  if (mine != theirs) return mine > theirs;
-  return std::tuple(a.from->name(), a.index) < std::tuple(b.from->name(), b.index);
+contender contender_of(const option& o) {
+  return {&o.info(), facts_of(o), o.from->name(), o.index};
+}
+
+std::vector<option> in_order(const std::vector<option>& all) {
+  std::vector<contender> contenders;
+  contenders.reserve(all.size());
+  for (const option& o : all) contenders.push_back(contender_of(o));
+  std::vector<option> out;
+  out.reserve(all.size());
+  for (const std::size_t i : order(contenders)) out.push_back(all[i]);
+  return out;
 }
 
 std::string shown_better(const std::vector<option>& ranked, const option& o) {

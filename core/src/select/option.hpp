@@ -20,8 +20,9 @@ struct option {
 };
 
 [[nodiscard]] score facts_of(const option& o);
-// Name and index make the order total.
-[[nodiscard]] bool ranks_higher(const option& a, const option& b);
+[[nodiscard]] contender contender_of(const option& o);
+// Best first.
+[[nodiscard]] std::vector<option> in_order(const std::vector<option>& all);
 // What another backend shows as well, and shows better; "" if nothing does. `ranked` best first.
 [[nodiscard]] std::string shown_better(const std::vector<option>& ranked, const option& o);
 

@@ -5,12 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <numeric>
 #include <string_view>
 
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
 #include "plugin/codes/text.hpp"
 #include "plugin/manifest/manifest.hpp"
+#include "probe/golden.hpp"
 #include "text/ascii.hpp"
 
 namespace bitnet::select {
@@ -54,7 +56,7 @@ score score_of(const probe::device_report& device, int32_t priority, uint32_t ma
                  manifest_class != BITNET_DEVICE_CPU;
   out.memory_gib = device.info.memory_total_bytes >> 30;
   out.priority = priority;
-  out.products_per_s = device.products_per_s;
+  out.rates = device.rates;
   for (const bitnet_kernel_info& k : device.kernels)
     if (k.format == BITNET_FORMAT_TERNARY2 && k.level <= BITNET_LEVEL_FUSED)
       out.kernels = std::max(out.kernels, k.level);
@@ -62,8 +64,8 @@ score score_of(const probe::device_report& device, int32_t priority, uint32_t ma
 }
 
 uint32_t score::speed_step() const {
-  if (products_per_s == 0) return 0;
-  return static_cast<uint32_t>(std::lround(std::log2(static_cast<double>(products_per_s)) * 2)) + 1;
+  if (rates.small == 0) return 0;
+  return static_cast<uint32_t>(std::lround(std::log2(static_cast<double>(rates.small)) * 2)) + 1;
 }
 
 std::tuple<uint32_t, bool, uint32_t, uint64_t, int32_t, uint32_t> order_of(const score& s) {
@@ -116,8 +118,59 @@ std::string why_behind(const score& high, const score& low) {
     return fmt::format(
         "equal in class, kernels, memory and priority, and measured faster: {} ternary products a "
         "second, not {}",
-        in_millions(high.products_per_s), in_millions(low.products_per_s));
+        in_millions(high.rates.small), in_millions(low.rates.small));
   return "equal in class, kernels, memory, priority and measured speed, so the name decides";
+}
+
+double times_as_fast(const probe::product_rates& a, const probe::product_rates& b) {
+  const auto ratio = [](uint64_t x, uint64_t y) {
+    return x == 0 || y == 0 ? 0 : static_cast<double>(x) / static_cast<double>(y);
+  };
+  if (const double large = ratio(a.token, b.token) * ratio(a.prompt, b.prompt); large > 0)
+    return std::sqrt(large);
+  const double small = ratio(a.small, b.small);
+  return small > 0 ? small : 1;
+}
+
+bool is_clearly_faster(const probe::product_rates& a, const probe::product_rates& b) {
+  constexpr double clearly = 1.1;
+  return times_as_fast(a, b) > clearly;
+}
+
+std::vector<std::size_t> order(std::span<const contender> all) {
+  std::vector<std::size_t> out(all.size());
+  std::iota(out.begin(), out.end(), std::size_t{0});
+  std::ranges::sort(out, [&](std::size_t a, std::size_t b) {
+    const auto mine = order_of(all[a].facts), theirs = order_of(all[b].facts);
+    if (mine != theirs) return mine > theirs;
+    return std::tuple(all[a].backend, all[a].index) < std::tuple(all[b].backend, all[b].index);
+  });
+  for (auto at = out.begin(); at != out.end(); ++at) {
+    auto best = at;
+    for (auto other = std::next(at); other != out.end(); ++other)
+      if (all[*other].backend != all[*at].backend &&
+          is_same_hardware(*all[*other].info, *all[*at].info) &&
+          is_clearly_faster(all[*other].facts.rates, all[*best].facts.rates))
+        best = other;
+    std::rotate(at, best, std::next(best));
+  }
+  return out;
+}
+
+std::string why_lower(const contender& high, const contender& low) {
+  const auto &a = high.facts.rates, &b = low.facts.rates;
+  if (high.backend == low.backend || !is_same_hardware(*high.info, *low.info) ||
+      (!is_clearly_faster(a, b) && order_of(high.facts) >= order_of(low.facts)))
+    return why_behind(high.facts, low.facts);
+  const std::string times =
+      fmt::format("measured {:.1f} times as fast on the same device", times_as_fast(a, b));
+  if (a.token == 0 || b.token == 0 || a.prompt == 0 || b.prompt == 0)
+    return fmt::format("{}: {} ternary products a second, not {}", times, in_millions(a.small),
+                       in_millions(b.small));
+  return fmt::format(
+      "{}: {} ternary products a second with one token, not {}; {} with {} tokens, not {}", times,
+      in_millions(a.token), in_millions(b.token), in_millions(a.prompt), probe::timed_tokens,
+      in_millions(b.prompt));
 }
 
 bool is_same_hardware(const bitnet_device_info& a, const bitnet_device_info& b) {

@@ -6,10 +6,14 @@
 //         in GiB; the priority that manifests give to a backend; where all that ties, how fast it
 //         was when it was probed, if that differs clearly; name and index, so that the order is
 //         total.
+// Same    Of backends that show the same hardware, one that was clearly faster when it was probed
+//         comes first, whatever the facts above say: a maker's own interface may be the slower one.
 
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <string>
+#include <string_view>
 #include <tuple>
 #include <vector>
 
@@ -23,8 +27,8 @@ struct score {
   uint32_t kernels = 0;       // BITNET_LEVEL_*: the best for ternary weights
   uint64_t memory_gib = 0;    // 0: not known
   int32_t priority = 0;
-  uint64_t products_per_s = 0;  // ternary; 0: not known
-  bool software = false;        // the processor, shown by a driver of other devices
+  probe::product_rates rates{};
+  bool software = false;  // the processor, shown by a driver of other devices
 
   // Measured speeds count in steps of a factor of 1.4, for no two measurements agree.
   [[nodiscard]] uint32_t speed_step() const;
@@ -43,11 +47,29 @@ struct score {
 [[nodiscard]] const char* level_name(uint32_t level);  // "fused"
 // What a kernel rounds to, "f16"; nullptr where it does not.
 [[nodiscard]] const char* precision_name(uint32_t precision);
+// How many times as fast as b: by the geometric mean of a token's rate and a prompt's, or by the
+// small step's where one of them was not measured with more. 1: not known.
+[[nodiscard]] double times_as_fast(const probe::product_rates& a, const probe::product_rates& b);
+// By more than two measurements of one thing differ.
+[[nodiscard]] bool is_clearly_faster(const probe::product_rates& a, const probe::product_rates& b);
 // For whatever counts by them after the report is gone.
 [[nodiscard]] std::shared_ptr<const std::vector<bitnet_kernel_info>> kernels_of(
     const probe::device_report& device);
 
 // Do two backends show the same device? By PCI address, else by UUID; never of CPUs.
 [[nodiscard]] bool is_same_hardware(const bitnet_device_info& a, const bitnet_device_info& b);
+
+// A device among others, as a backend shows it.
+struct contender {
+  const bitnet_device_info* info;
+  score facts;
+  std::string_view backend;
+  uint32_t index;
+};
+// Their numbers, best first.
+[[nodiscard]] std::vector<std::size_t> order(std::span<const contender> all);
+// Why order() put `low` behind `high`: "measured 2.1 times as fast on the same device: ...", or
+// what why_behind() says.
+[[nodiscard]] std::string why_lower(const contender& high, const contender& low);
 
 }  // namespace bitnet::select

@@ -22,7 +22,7 @@ std::vector<option> registry::contents::options(const wish& w) {
     if (c.is_usable())
       for (uint32_t i = 0; i < c.devices().size(); ++i)
         if (const option o{&c, i}; matches(w, o)) out.push_back(o);
-  std::ranges::sort(out, ranks_higher);
+  out = in_order(out);
   // A device that several backends show counts once, unless one of them is asked for by name.
   if (w.kind == wish::kind_type::name) return out;
   std::vector<option> once;
@@ -41,8 +41,7 @@ std::vector<option> registry::contents::ranked() {
   for (candidate& c : candidates)
     if (c.is_usable())
       for (uint32_t i = 0; i < c.devices().size(); ++i) out.push_back({&c, i});
-  std::ranges::sort(out, ranks_higher);
-  return out;
+  return in_order(out);
 }
 
 // Loads the best device that fits and still works when loaded.

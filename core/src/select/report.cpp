@@ -79,7 +79,9 @@ void add_standing(ordered_json& device, const backend_report& b, std::size_t i) 
                         {"kernels", level_name(s.facts.kernels)}};
   put(facts, "memory_gib", s.facts.memory_gib);
   facts["priority"] = s.facts.priority;
-  put(facts, "products_per_s", s.facts.products_per_s);
+  put(facts, "products_per_s", s.facts.rates.small);
+  put(facts, "token_products_per_s", s.facts.rates.token);
+  put(facts, "prompt_products_per_s", s.facts.rates.prompt);
   device["score"] = std::move(facts);
   put(device, "same_as", s.same_as);
 }

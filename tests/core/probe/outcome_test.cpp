@@ -30,7 +30,7 @@ facts sound() {
   d.info.memory_total_bytes = uint64_t{1} << 40;
   d.info.buffer_alignment_bytes = 64;
   d.kernels.push_back({sizeof(bitnet_kernel_info), 4, 8, 2, 1, 0, "linear.slow"});
-  d.products_per_s = 7'000'000'000;
+  d.rates = {7'000'000'000, 8, 9};
   d.status.refused = "device_status() failed: no luck";
   f.devices = {d, d};
   bitnet_device_status s{};
@@ -52,7 +52,7 @@ TEST(facts, are_read_as_they_were_written) {
   EXPECT_EQ(write_facts(*again), write_facts(f));
   EXPECT_EQ(again->fault->code, plugin::code::probe_failed);
   EXPECT_TRUE(again->unloads);
-  EXPECT_EQ(again->devices.at(1).products_per_s, 7'000'000'000);
+  EXPECT_EQ(again->devices.at(1).rates, (product_rates{7'000'000'000, 8, 9}));
   EXPECT_EQ(again->devices[0].status.refused, "device_status() failed: no luck");
   EXPECT_FALSE(again->devices[0].status.reported);
   ASSERT_TRUE(again->devices[1].status.reported);

@@ -345,6 +345,8 @@ TEST_F(probing, what_a_wrong_kernel_computed_is_kept) {
               2)
         << said.wrong_results[0];
     EXPECT_EQ(found, expected + 1);
+    EXPECT_TRUE(said.wrong_results[0].ends_with(" (384 by 404, driver 5.4)"))
+        << said.wrong_results[0];
     EXPECT_NE(find(out, "wrong-kernel").reason.find(said.wrong_results[0]), std::string::npos);
     EXPECT_NE(out.json().find("\"wrong_results\":[\"" + said.wrong_results[0] + "\"]"),
               std::string::npos);

@@ -762,6 +762,28 @@ TEST(selection, a_device_that_two_backends_show_counts_once) {
   EXPECT_EQ(again.selected_device, "mirror:0");
 }
 
+// Both compute and show one device; the second has the higher priority.
+TEST(selection, of_one_device_the_backend_that_was_measured_faster_is_chosen) {
+  machine m({{"one-gpu", "gpu", 40}, {"one-gpu-slowly", "gpu", 60}});
+  registry all = m.scan();
+  report out;
+  all.probe_all(out);
+  ASSERT_TRUE(all.select({"gpu"}, out).has_value());
+  EXPECT_EQ(out.selected_device, "one-gpu:0");
+  const backend_report* slow = find(out, "one-gpu-slowly");
+  ASSERT_NE(slow, nullptr);
+  EXPECT_EQ(slow->code, "BN-S-SAME");
+  EXPECT_NE(slow->reason.find("one-gpu:0, which ranks higher: measured "), std::string::npos)
+      << slow->reason;
+  EXPECT_EQ(slow->standings.at(0).same_as, "one-gpu:0");
+  const auto of_quick = find(out, "one-gpu")->standings.at(0).facts.rates,
+             of_slow = slow->standings.at(0).facts.rates;
+  EXPECT_GT(of_quick.token, 0U) << "quick enough for the larger program";
+  EXPECT_GT(of_quick.prompt, 0U);
+  EXPECT_EQ(of_slow.token, 0U) << "a step of it would take too long";
+  EXPECT_LT(of_slow.small, of_quick.small);
+}
+
 TEST(selection, a_fake_is_marked_and_computes_nothing) {
   machine m({cpu_a, rocm});
   registry all = m.scan();
