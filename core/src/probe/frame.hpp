@@ -21,7 +21,7 @@
 namespace bitnet::probe {
 
 // Counts up with every change of what the frames hold.
-constexpr uint32_t protocol_version = 7;
+constexpr uint32_t protocol_version = 8;
 
 // NOLINTNEXTLINE(performance-enum-size): as wide as in a frame
 enum class frame_kind : uint32_t {
