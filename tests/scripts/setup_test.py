@@ -158,7 +158,8 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.setup("--for", "build").returncode, 0)
         self.assertEqual(self.installed() - few,
                          {"make", "glslc", "spirv-tools", "libvulkan-dev", "opencl-headers",
-                          "libgtest-dev", "clang-14", "llvm-spirv-14", "libze-dev"})
+                          "libgtest-dev", "clang-14", "llvm-spirv-14", "libze-dev",
+                          "systemtap-sdt-dev"})
 
     def test_check_installs_nothing(self):
         done = self.setup("--check")

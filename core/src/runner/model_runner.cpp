@@ -13,6 +13,7 @@
 #include "kv/blocks.hpp"
 #include "plugin/loading/kept_state.hpp"
 #include "trace/kernel_counts.hpp"
+#include "trace/static_probes.hpp"
 
 namespace bitnet::runner {
 
@@ -266,10 +267,13 @@ result<void> model_runner::run(std::span<const schedule::slice> slices, uint32_t
   rows.clear();
   const auto b = count(slices, top_logits);
   if (!b) return std::unexpected(b.error());
-  if (recorder_ == nullptr) return run_parts(*b, rows);
-  recorder_->begin_step(static_cast<uint32_t>(slices.size()), b->n_tokens, b->n_outputs);
+  const auto n_sequences = static_cast<uint32_t>(slices.size());
+  BITNET_PROBE_3(step_begin, n_sequences, b->n_tokens, b->n_outputs);
+  if (recorder_ != nullptr) recorder_->begin_step(n_sequences, b->n_tokens, b->n_outputs);
   auto ok = run_parts(*b, rows);
-  recorder_->end_step(status_of(ok));
+  const bitnet_status status = status_of(ok);
+  if (recorder_ != nullptr) recorder_->end_step(status);
+  BITNET_PROBE_3(step_end, n_sequences, b->n_tokens, status);
   return ok;
 }
 

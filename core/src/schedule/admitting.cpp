@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "schedule/contents.hpp"
+#include "trace/static_probes.hpp"
 
 namespace bitnet::schedule {
 namespace {
@@ -78,6 +79,7 @@ bool scheduler::contents::start(const waiter& w) {
   s.rank = rank;
   queue_.remove(&s);
   running_.push_back(&s);
+  BITNET_PROBE_3(sequence_admitted, s.of->id, s.tokens.size(), s.used.cached_tokens);
   if (std::exchange(s.of->is_new, false)) {
     ++left_;
     tokens_left_ += s.of->n_prompt;

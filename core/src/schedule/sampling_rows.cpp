@@ -8,6 +8,7 @@
 
 #include "schedule/contents.hpp"
 #include "speculate/verification.hpp"
+#include "trace/static_probes.hpp"
 
 namespace bitnet::schedule {
 
@@ -146,6 +147,7 @@ void scheduler::contents::fail(sequence& s, const failure& why) {
 
 void scheduler::contents::deliver_last(sequence& s, const failure* why) {
   job& j = *s.of;
+  BITNET_PROBE_3(sequence_ended, j.id, s.tokens.size(), why == nullptr ? BITNET_OK : why->status);
   leave_steps(j);
   withdraw(s);
   if (why != nullptr) {

@@ -1,0 +1,13 @@
+#pragma once
+// Static probes of the library (USDT, provider "bitnet"), for gdb, bpftrace, perf and SystemTap.
+// docs/reference/trace.md#static-probes lists them with their arguments.
+//
+// Cost  a nop where nothing is attached. Arguments are values that lie ready, no calls.
+// Built  where sys/sdt.h was found (core/CMakeLists.txt); elsewhere they are nothing.
+
+#ifdef BITNET_STATIC_PROBES
+#include <sys/sdt.h>
+#define BITNET_PROBE_3(name, a, b, c) STAP_PROBE3(bitnet, name, a, b, c)
+#else
+#define BITNET_PROBE_3(name, a, b, c) (static_cast<void>(0))
+#endif
