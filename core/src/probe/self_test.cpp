@@ -274,7 +274,7 @@ product_rates measure(const compute::device& device, const device_report& report
   if (!is_claimed(report, small)) return out;
   if (golden_run one(device, report, small); one.prepare())
     out.small = one.products_per_s(1, short_time);
-  // Processors have one backend each, so only other devices are compared by more.
+  // Of devices of class cpu none counts as the same hardware, so more would compare nothing.
   if (out.small == 0 || report.info.device_class == BITNET_DEVICE_CPU) return out;
   if (static_cast<double>(large_timed_products * timed_tokens) >
       longest_step_s * static_cast<double>(out.small))
