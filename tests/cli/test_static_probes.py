@@ -18,6 +18,7 @@ set confirm off
 set breakpoint pending on
 handle SIGUSR1 SIGPIPE nostop noprint
 {breaks}
+{more}
 run
 """
 BREAK = """
@@ -28,6 +29,19 @@ printf "\\nprobe {name} %ld %ld %ld\\n", (long)$_probe_arg0, (long)$_probe_arg1,
 continue
 end
 """
+# The sixth step ends the program as Ctrl-C does.
+INTERRUPT = """
+handle SIGINT nostop noprint pass
+break -probe-stap bitnet:step_begin
+ignore $bpnum 5
+commands
+silent
+disable $interrupting
+signal SIGINT
+end
+set $interrupting = $bpnum
+"""
+CANCELLED = 10  # BITNET_CANCELLED of base.h
 
 
 def library():
@@ -45,12 +59,12 @@ class StaticProbes(support.Case):
         if not shutil.which("gdb"):
             self.skipTest("gdb is not installed")
 
-    def seen(self, *args):
+    def seen(self, *args, names=NAMES, more="", ended="exited normally"):
         """[(name, [three numbers])] in the order in which they came, and what the program printed."""
         with tempfile.TemporaryDirectory() as folder:
             script = os.path.join(folder, "probes.gdb")
             with open(script, "w") as file:
-                file.write(SCRIPT.format(breaks="".join(BREAK.format(name=n) for n in NAMES)))
+                file.write(SCRIPT.format(breaks="".join(BREAK.format(name=n) for n in names), more=more))
             out = os.path.join(folder, "out")
             with open(out, "w") as to:
                 got = subprocess.run(["gdb", "-nx", "-q", "-batch", "-x", script, "--args", support.PROGRAM, *args],
@@ -60,7 +74,7 @@ class StaticProbes(support.Case):
         if "ptrace: Operation not permitted" in text:
             self.skipTest("processes may not be traced here")
         self.assertEqual(got.returncode, 0, text)
-        self.assertIn("exited normally", text)
+        self.assertIn(ended, text)
         found = re.findall(r"^probe (\w+) (-?\d+) (-?\d+) (-?\d+)$", text, re.M)
         return [(name, [int(n) for n in numbers]) for name, *numbers in found], text
 
@@ -78,16 +92,16 @@ class StaticProbes(support.Case):
         self.assertEqual(sum(b[1] for b in begins), n_prompt + 3, text)
         self.assertEqual(sum(b[2] for b in begins), 4, "a row of logits for each token")
 
+    def requests(self, max_tokens):
+        body = {"prompt": "Once upon a time", "max_tokens": max_tokens, "temperature": 0, "ignore_eos": True}
+        return self.path("in.jsonl", "".join(
+            json.dumps({"custom_id": name, "method": "POST", "url": "/v1/completions", "body": body}) + "\n"
+            for name in ("a", "b")))
+
     def test_sequences_of_a_batch(self):
-        with tempfile.TemporaryDirectory() as folder:
-            source, target = os.path.join(folder, "in.jsonl"), os.path.join(folder, "out.jsonl")
-            with open(source, "w") as file:
-                for name in ("a", "b"):
-                    body = {"prompt": "Once upon a time", "max_tokens": 3, "temperature": 0}
-                    file.write(json.dumps({"custom_id": name, "method": "POST", "url": "/v1/completions",
-                                           "body": body}) + "\n")
-            probes, text = self.seen("batch", source, target, "--device", "cpu")
-            lines = pathlib.Path(target).read_text().splitlines()
+        target = self.path("out.jsonl")
+        probes, text = self.seen("batch", self.requests(3), target, "--device", "cpu")
+        lines = pathlib.Path(target).read_text().splitlines()
         answers = [json.loads(line)["response"]["body"]["usage"] for line in lines]
         admitted = {n[0]: n[1:] for name, n in probes if name == "sequence_admitted"}
         ended = {n[0]: n[1:] for name, n in probes if name == "sequence_ended"}
@@ -96,6 +110,12 @@ class StaticProbes(support.Case):
         for number, (tokens, _) in admitted.items():
             self.assertEqual(tokens, answers[0]["prompt_tokens"])
             self.assertEqual(ended[number], [answers[0]["total_tokens"], 0])
+
+    def test_sequences_that_are_cancelled(self):
+        probes, text = self.seen("batch", self.requests(300), self.path("out.jsonl"), "--device", "cpu",
+                                 names=("sequence_ended",), more=INTERRUPT, ended="exited with code 0202")
+        self.assertEqual(len({numbers[0] for _, numbers in probes}), 2, text)
+        self.assertEqual([numbers[2] for _, numbers in probes], [CANCELLED, CANCELLED], text)
 
 
 if __name__ == "__main__":

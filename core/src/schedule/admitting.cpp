@@ -141,7 +141,8 @@ void scheduler::contents::requeue(sequence& s) {
   room_changed_ = true;
 }
 
-void scheduler::contents::withdraw(sequence& s) {
+void scheduler::contents::withdraw(sequence& s, bitnet_status status) {
+  BITNET_PROBE_3(sequence_ended, s.of->id, s.tokens.size(), status);
   s.note_time(now());
   if (s.at == phase::running) {
     memory_->leave(s);

@@ -61,8 +61,8 @@ struct scheduler::contents {
   void enqueue(sequence& s);
   // From running to waiting: it goes on later, and computes again what is not known any more.
   void requeue(sequence& s);
-  // Takes it out of the queue and the steps; its end is still to be delivered.
-  void withdraw(sequence& s);
+  // Takes it out of the queue and the steps: it has ended. The end is still to be delivered.
+  void withdraw(sequence& s, bitnet_status status);
   void take_runner(std::unique_ptr<step_runner> next);
   // Goes on with another runner, or ends everything.
   void lose_runner(const failure& why);

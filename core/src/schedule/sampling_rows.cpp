@@ -8,7 +8,6 @@
 
 #include "schedule/contents.hpp"
 #include "speculate/verification.hpp"
-#include "trace/static_probes.hpp"
 
 namespace bitnet::schedule {
 
@@ -147,9 +146,8 @@ void scheduler::contents::fail(sequence& s, const failure& why) {
 
 void scheduler::contents::deliver_last(sequence& s, const failure* why) {
   job& j = *s.of;
-  BITNET_PROBE_3(sequence_ended, j.id, s.tokens.size(), why == nullptr ? BITNET_OK : why->status);
   leave_steps(j);
-  withdraw(s);
+  withdraw(s, why == nullptr ? BITNET_OK : why->status);
   if (why != nullptr) {
     delivery_.deliver_failure(s, *why, now());
   } else {

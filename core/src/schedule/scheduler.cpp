@@ -220,7 +220,7 @@ uint32_t scheduler::contents::end_job(job& j, const failure* why) {
   leave_steps(j);
   for (sequence& s : j.choices) {
     if (s.at == phase::ended) continue;
-    withdraw(s);
+    withdraw(s, why == nullptr ? BITNET_CANCELLED : why->status);
     if (why == nullptr) s.generation.cancel();
   }
   ended_.push_back(j.id);

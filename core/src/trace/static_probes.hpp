@@ -9,5 +9,6 @@
 #include <sys/sdt.h>
 #define BITNET_PROBE_3(name, a, b, c) STAP_PROBE3(bitnet, name, a, b, c)
 #else
-#define BITNET_PROBE_3(name, a, b, c) (static_cast<void>(0))
+#define BITNET_PROBE_3(name, a, b, c) \
+  (static_cast<void>(a), static_cast<void>(b), static_cast<void>(c))
 #endif
