@@ -41,6 +41,24 @@ std::string in_millions(uint64_t n) {
   return n == 0 ? "an unknown number of" : fmt::format("{} million", n / 1'000'000);
 }
 
+// How many times as fast as b: by the geometric mean of a token's rate and a prompt's, or by the
+// small step's where one of them was not measured with more. 1: not known.
+double times_as_fast(const probe::product_rates& a, const probe::product_rates& b) {
+  const auto ratio = [](uint64_t x, uint64_t y) {
+    return x == 0 || y == 0 ? 0 : static_cast<double>(x) / static_cast<double>(y);
+  };
+  if (const double large = ratio(a.token, b.token) * ratio(a.prompt, b.prompt); large > 0)
+    return std::sqrt(large);
+  const double small = ratio(a.small, b.small);
+  return small > 0 ? small : 1;
+}
+
+// By more than two measurements of one thing differ.
+bool is_clearly_faster(const probe::product_rates& a, const probe::product_rates& b) {
+  constexpr double clearly = 1.1;
+  return times_as_fast(a, b) > clearly;
+}
+
 }  // namespace
 
 uint32_t class_order(uint32_t device_class) {
@@ -120,21 +138,6 @@ std::string why_behind(const score& high, const score& low) {
         "second, not {}",
         in_millions(high.rates.small), in_millions(low.rates.small));
   return "equal in class, kernels, memory, priority and measured speed, so the name decides";
-}
-
-double times_as_fast(const probe::product_rates& a, const probe::product_rates& b) {
-  const auto ratio = [](uint64_t x, uint64_t y) {
-    return x == 0 || y == 0 ? 0 : static_cast<double>(x) / static_cast<double>(y);
-  };
-  if (const double large = ratio(a.token, b.token) * ratio(a.prompt, b.prompt); large > 0)
-    return std::sqrt(large);
-  const double small = ratio(a.small, b.small);
-  return small > 0 ? small : 1;
-}
-
-bool is_clearly_faster(const probe::product_rates& a, const probe::product_rates& b) {
-  constexpr double clearly = 1.1;
-  return times_as_fast(a, b) > clearly;
 }
 
 std::vector<std::size_t> order(std::span<const contender> all) {

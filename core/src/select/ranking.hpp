@@ -47,11 +47,6 @@ struct score {
 [[nodiscard]] const char* level_name(uint32_t level);  // "fused"
 // What a kernel rounds to, "f16"; nullptr where it does not.
 [[nodiscard]] const char* precision_name(uint32_t precision);
-// How many times as fast as b: by the geometric mean of a token's rate and a prompt's, or by the
-// small step's where one of them was not measured with more. 1: not known.
-[[nodiscard]] double times_as_fast(const probe::product_rates& a, const probe::product_rates& b);
-// By more than two measurements of one thing differ.
-[[nodiscard]] bool is_clearly_faster(const probe::product_rates& a, const probe::product_rates& b);
 // For whatever counts by them after the report is gone.
 [[nodiscard]] std::shared_ptr<const std::vector<bitnet_kernel_info>> kernels_of(
     const probe::device_report& device);
