@@ -315,13 +315,13 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
     }
     out.summary += fmt::format("{}: {}", head, wrong->empty() ? "right" : *wrong);
     if (wrong->empty()) continue;
+    const std::string what = fmt::format("{} ({})", *wrong, circumstances(report, f));
     const auto blamed = one.ran();
     if (blamed.empty())
       return plugin::reject(
           code::probe_self_test,
-          fmt::format("{} gives wrong results and counts no kernel: {}", f.name, *wrong));
-    out.wrong.push_back(
-        {fmt::format("{}: {} ({})", f.name, *wrong, circumstances(report, f)), blamed});
+          fmt::format("{} gives wrong results and counts no kernel: {}", f.name, what));
+    out.wrong.push_back({fmt::format("{}: {}", f.name, what), blamed});
   }
   if (out.wrong.empty()) out.rates[index] = measure(*device, report);
   return {};
