@@ -855,6 +855,17 @@ BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* ou
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);
 
+/* JSON: {parts[{backend, version, build_id, device, embedding, head, layers{first, count},
+ * ops[{op, body?, layer?, level: none|reference|optimised|fused, formats[]?, weights[]?,
+ * weight_bytes?}]}]}: the ops of the session's program on each device, in their order, before any
+ * of them runs. `body` ops behind a composite are its definition, which runs where its level is
+ * none. level is what the device answered for this program. weights are the model's, of a composite
+ * those of its body; weight_bytes as the model has them. Kernels are counted where they run: see
+ * bitnet_session_report. */
+BITNET_API bitnet_status bitnet_session_program(bitnet_session* session, char* out,
+                                                uint64_t capacity, uint64_t* needed,
+                                                bitnet_error* err);
+
 /* ---- receipts -------------------------------------------------------------------------------
  *
  * What made an answer, as a file that can be checked: docs/reference/receipts.md. An in-toto

@@ -135,6 +135,18 @@ result<part::demand> part::needs(const session_options& planned, const limits& m
   return out;
 }
 
+result<std::vector<uint32_t>> part::levels(const compute::graph& g,
+                                           const bitnet_program_options& bounds) const {
+  const plugin::kept_process kept(choice_.backend->complaints());
+  auto known = as_result(device_.query(g, descriptions(), bounds, nullptr), "asking for levels");
+  if (!known) return pass_on(std::move(known), fmt::format("backend {}", backend_name()));
+  return std::move(known->levels);
+}
+
+const model::weight& part::weight(uint32_t here) const {
+  return model_.weights()[kept_[here]];
+}
+
 std::optional<uint64_t> part::room() const {
   if (on_host()) {
     const uint64_t free = free_host_memory();

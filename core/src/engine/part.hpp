@@ -42,6 +42,11 @@ class part {
   };
   [[nodiscard]] result<demand> needs(const session_options& planned, const limits& most,
                                      const bitnet_kv_config& pool) const;
+  // The level (BITNET_LEVEL_*) of each op of a graph of its section, as the device answers.
+  [[nodiscard]] result<std::vector<uint32_t>> levels(const compute::graph& g,
+                                                     const bitnet_program_options& bounds) const;
+  // The model's weight that an op of such a graph reads as number `here`.
+  [[nodiscard]] const model::weight& weight(uint32_t here) const;
   // Bytes that are free on the device now, by its status or its size; nullopt: unknown.
   [[nodiscard]] std::optional<uint64_t> room() const;
   // Whether its memory is the host's, where a system has more than what is free.

@@ -66,6 +66,8 @@ class session final : public engine::tenant {
   [[nodiscard]] uint64_t row_floats() const { return limits().row_floats; }
   [[nodiscard]] bool gives_embeddings() const { return options_.embeddings; }
   [[nodiscard]] engine::engine& owner() const { return *runner_->on(); }
+  [[nodiscard]] const engine::session_options& options() const { return options_; }
+  [[nodiscard]] const runner::session_runner::limits& limits() const { return runner_->most(); }
 
   // Of its steps, until the next evaluation; nullptr: they are not traced.
   [[nodiscard]] const trace::recorder* recorder() const { return runner_->recorder(); }
@@ -94,7 +96,6 @@ class session final : public engine::tenant {
 
  private:
   session(const engine::session_options& options, uint64_t cancel_token);
-  [[nodiscard]] const runner::session_runner::limits& limits() const { return runner_->most(); }
   [[nodiscard]] uint64_t first_seen() const;  // by the next token, beside those kept
   class hold;                                 // of the blocks of this sequence
   void forget_unseen();
