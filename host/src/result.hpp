@@ -24,6 +24,7 @@ inline constexpr int too_large = 10;      // the gate of memory
 inline constexpr int not_the_same = 11;   // the gate of determinism
 inline constexpr int slower = 12;         // bench compare: something is slower
 inline constexpr int no_comparison = 13;  // bench compare: the results cannot be compared
+inline constexpr int not_kept = 14;       // a plan that cannot be kept to
 inline constexpr int rejected = 22;       // the only candidate plugin broke a rule
 inline constexpr int fake = 23;           // a fake device, which the user forbids
 inline constexpr int skipped = 77;        // --skip-exit: what is to be used is missing

@@ -1,0 +1,20 @@
+#pragma once
+// Plans as YAML: docs/reference/plan-file.md.
+
+#include <string>
+#include <string_view>
+
+#include "plan/plan.hpp"
+#include "result.hpp"
+
+namespace bitnet::host::plans {
+
+inline constexpr std::size_t longest_plan = std::size_t{1} << 20;  // bytes
+
+[[nodiscard]] std::string write_plan(const plan& of);
+
+// Exit code 2, with line and reason, for all that is no plan of version 1, as messages call the
+// file `name`. Any bytes are safe: tests/fuzz/plan/plan_file_fuzz.cpp.
+[[nodiscard]] result<plan> read_plan(std::string_view text, std::string_view name);
+
+}  // namespace bitnet::host::plans
