@@ -31,6 +31,8 @@ GENERATING = [
     (4, ["-m", MODEL, "-p", "a", *ABSENT], "a backend that is not installed")]
 TABLE = {
     "run": GENERATING + [
+        (2, ["-m", MODEL, "-p", "a", "--plan", TAKEN], "no plan"),
+        (14, ["-m", MODEL, "-p", "a", "--plan", "other.yaml"], "a plan of another model"),
         (2, ["-m", MODEL, "-f", NOWHERE], "no prompt file"),
         (2, ["-m", MODEL, "-p", "a", "--grammar-file", NOWHERE], "no grammar file"),
         (2, ["-m", MODEL, "-p", "a", "--grammar", "root ::= ("], "a grammar that is none"),
@@ -110,6 +112,10 @@ TABLE = {
                  (2, ["--prompts", NOWHERE], "no such file"), (2, ["--prompts", "empty.jsonl"], "no prompts in it"),
                  (2, ["-p", "a", "--min-cosine", "2"], "no cosine"), (3, ["-m", NONE, "-p", "a"], "no such model"),
                  (4, ["-m", MODEL, "-p", "a"], "no other engine"), (4, ["find"], "no other engine")],
+    "plan": [(2, ["a", "b"], "two models"), (2, ["-m", MODEL, "--plan", NOWHERE], "no such plan"), (2, ["-m", MODEL, "--plan", TAKEN], "no plan"),
+             (2, ["-m", MODEL, "--save", MODEL], "a plan in place of a model"), (1, ["-m", MODEL, "--save", NOWHERE], "a folder that is not there"),
+             (3, ["-m", NONE], "no such model"), (3, ["-m", DAMAGED], "a damaged model"),
+             (14, ["-m", MODEL, "--plan", "other.yaml"], "a plan of another model"), (4, ["-m", MODEL, *ABSENT], "a backend that is not installed")],
     "version": [(2, ["x"], "a word too many")],
     "completion": [(2, [], "no shell"), (2, ["csh"], "another shell"), (2, ["bash", "zsh"], "two shells")],
     "man": [(2, ["rum"], "no such command"), (2, ["run", "chat"], "two commands")],
@@ -125,6 +131,8 @@ class ExitCodes(support.Case):
         super().setUp()
         self.path(DAMAGED, b"no model")
         self.path(TAKEN, b"mine")
+        self.path("other.yaml", "bitnet-plan: 1\nmodel: {architecture: x, layers: 1, parameters: 1}\n"
+                  "parts: [{device: cpu:0, embedding: true, layers: 0, head: true}]\n")
         self.path("empty.jsonl", b"")
         self.path("long.txt", "Once upon a time " * 20)
         os.makedirs(self.path("empty"))

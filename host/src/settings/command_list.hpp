@@ -42,6 +42,11 @@
     "llama.cpp or bitnet.cpp, which runs in a process of its own: the least cosine, the largest\n" \
     "distance, the first divergence. Exits with 11 where they differ, with 13 where they cannot\n" \
     "be compared. find shows which build would be used, and whether it can be.\n") \
+  X(plan, "[MODEL] [options]", "", "which kernels run a model here, and why", \
+    "Runs one step of a token and one of a prompt, and prints for each op the device, the kernel\n" \
+    "that was counted, its level and the bytes of its weights. --save writes it to a file, and\n" \
+    "--plan FILE, here and of run, chat, bench, batch and serve, keeps to it. Exits with 14 where\n" \
+    "that cannot be, and names the places.\n") \
   X(inspect, "[MODEL] [options]", "", "what is inside a model file", \
     "Reads any GGUF file, needs no backend, and says whether the model would run. With --stats " \
     "also\n" \

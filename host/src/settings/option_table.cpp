@@ -18,7 +18,7 @@ constexpr command_set generating = to::run | to::chat;
 constexpr command_set speculating = generating | to::bench | to::batch | to::serve;
 constexpr command_set answering = generating | to::batch | to::serve;
 constexpr command_set with_head =
-    answering | to::logits | to::bench | to::eval | to::verify_receipt | to::crossval;
+    answering | to::logits | to::bench | to::eval | to::verify_receipt | to::crossval | to::plan;
 constexpr command_set computing = with_head | to::embed;
 constexpr command_set prompted = generating | to::logits | to::embed | to::verify_receipt;
 constexpr command_set checking = to::inspect | to::compat_check;
@@ -28,7 +28,7 @@ constexpr command_set surveying = to::backends | to::doctor | to::preflight | to
 constexpr command_set gated = to::run | to::bench | to::batch;
 constexpr command_set examining = checking | to::analyze_library;
 constexpr command_set reporting = to::run | surveying | examining | to::tokenize | to::detokenize |
-                                  writing | to::eval | to::verify_receipt | to::version;
+                                  writing | to::eval | to::verify_receipt | to::plan | to::version;
 
 constexpr std::string_view which_code = "which code runs";
 
@@ -392,7 +392,7 @@ constexpr auto rows = std::to_array<option>({
          "tokens of context; 0: what the model was trained for, at most 4096; with eval ppl and "
          "kld those of a chunk, 512",
      .group = "Session",
-     .commands = prompted | to::batch | to::serve | to::eval,
+     .commands = prompted | to::batch | to::serve | to::eval | to::plan,
      .lowest = 0,
      .highest = 16777216,
      .llama_variable = "LLAMA_ARG_CTX_SIZE"},
@@ -752,6 +752,12 @@ constexpr auto rows = std::to_array<option>({
      .group = "Backend",
      .commands = computing,
      .llama_variable = "LLAMA_ARG_TENSOR_SPLIT"},
+    {.name = "plan",
+     .type = kind::text,
+     .metavar = "FILE",
+     .help = "keep to a plan that bitnet plan has saved: devices by layer, kernels by op",
+     .group = "Backend",
+     .commands = answering | to::bench | to::plan},
     {.name = "require-backend",
      .type = kind::flag,
      .help = "only the first name of --device will do",
@@ -1372,6 +1378,13 @@ constexpr auto rows = std::to_array<option>({
      .group = "Output",
      .commands = to::embed,
      .choices = "json|text|npy",
+     .command_line_only = true},
+    {.name = "save",
+     .type = kind::text,
+     .metavar = "FILE",
+     .help = "write the plan into this file, for --plan",
+     .group = "Output",
+     .commands = to::plan,
      .command_line_only = true},
     {.name = "all",
      .type = kind::flag,
