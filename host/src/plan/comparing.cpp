@@ -45,7 +45,7 @@ std::string text_of_ids(const std::vector<std::string>& ids) {
 std::string place_of(const row& wanted, const row* had) {
   if (!wanted.layers) return "outside of the layers";
   layer_range both = *wanted.layers;
-  if (had != nullptr) {
+  if (had != nullptr && had->layers) {
     both.first = std::max(both.first, had->layers->first);
     both.last = std::min(both.last, had->layers->last);
   }
@@ -58,6 +58,12 @@ bool meets(const row& wanted, const row& had) {
     return false;
   return !wanted.layers ||
          (wanted.layers->first <= had.layers->last && had.layers->first <= wanted.layers->last);
+}
+
+// How many layers both have; 1 for ops outside of layers.
+uint32_t shared_layers(const row& a, const row& b) {
+  if (!a.layers || !b.layers) return 1;
+  return std::min(a.layers->last, b.layers->last) - std::max(a.layers->first, b.layers->first) + 1;
 }
 
 bool are_named(const std::vector<std::string>& names, const std::vector<std::string>& ids) {
@@ -76,9 +82,7 @@ class judge {
     uint32_t met = 0;
     for (const row& one : had_.rows) {
       if (!meets(wanted, one)) continue;
-      met += one.layers ? std::min(wanted.layers->last, one.layers->last) -
-                              std::max(wanted.layers->first, one.layers->first) + 1
-                        : 1;
+      met += shared_layers(wanted, one);
       compare(wanted, one);
     }
     const uint32_t all = wanted.layers ? wanted.layers->last - wanted.layers->first + 1 : 1;

@@ -71,7 +71,7 @@ bool continues(const row& before, const row& next) {
       before.token != next.token || before.prompt != next.prompt ||
       before.layers.has_value() != next.layers.has_value())
     return false;
-  if (!before.layers) return true;
+  if (!before.layers || !next.layers) return true;
   return next.layers->first == before.layers->last || next.layers->first == before.layers->last + 1;
 }
 
