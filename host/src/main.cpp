@@ -15,6 +15,7 @@
 #include "crossval/foreign.hpp"
 #include "files/standard_descriptors.hpp"
 #include "interrupt.hpp"
+#include "library/planning.hpp"
 #include "library/wording.hpp"
 #include "log/log_queue.hpp"
 #include "orderly_end.hpp"
@@ -92,7 +93,10 @@ result<int> perform(const std::vector<std::string>& words, console& out) {
   for (const std::string& note : notes) out.warning(note);
   auto trace = timeline_of(*set);
   if (!trace) return std::unexpected(trace.error());
-  const invocation in{*set, given->positionals, variables, out, trace->get()};
+  const auto plan = given_plan(*set);
+  if (!plan) return std::unexpected(plan.error());
+  const invocation in{*set, given->positionals, variables,
+                      out,  trace->get(),       *plan ? &**plan : nullptr};
   return with_timeline(out, trace->get(), skipped_if_missing(in, action_of(**about)(in)));
 }
 

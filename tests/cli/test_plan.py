@@ -2,6 +2,7 @@
 
 import os
 import re
+import threading
 
 import support
 
@@ -117,7 +118,35 @@ class Plan(support.Case):
     def test_what_the_plan_decides_has_no_other_option(self):
         file, _ = self.saved()
         for words in (("--device", "cpu"), ("-ngl", "1"), ("-sm", "none"), ("-ts", "1")):
-            self.refused(2, "--plan says which device has which layers", "run", *self.QUICK, "--plan", file, *words)
+            self.refused(2, f"the plan of --plan says which device has which layers, and so does {self.option_of(words[0])}",
+                         "run", *self.QUICK, "--plan", file, *words)
+        self.refused(2, "and so does --matrix", "bench", "--matrix", "--plan", file)
+
+    @staticmethod
+    def option_of(flag):
+        return {"-ngl": "--n-gpu-layers", "-sm": "--split-mode", "-ts": "--tensor-split"}.get(flag, flag)
+
+    def test_a_flag_comes_before_the_environment(self):
+        file, _ = self.saved()
+        ran = self.ok("run", *self.QUICK, "--json", "--plan", file, env={"BITNET_DEVICE": "none-such"}).json
+        self.assertEqual((ran["selection"]["requested"], ran["selection"]["requested_by"]), ("cpu", "--plan"))
+        self.refused(2, "the plan of BITNET_PLAN says which device has which layers, and so does --device",
+                     "run", *self.QUICK, "--device", "cpu", env={"BITNET_PLAN": file})
+        self.refused(2, "and so does BITNET_DEVICE", "run", *self.QUICK, env={"BITNET_PLAN": file, "BITNET_DEVICE": "cpu"})
+
+    def test_a_plan_may_be_a_pipe(self):
+        _, text = self.saved()
+        pipe = self.path("pipe")
+        os.mkfifo(pipe)
+
+        def write():
+            with open(pipe, "w", encoding="utf-8") as out:
+                out.write(text)
+
+        writer = threading.Thread(target=write)
+        writer.start()
+        self.ok("run", *self.QUICK, "--plan", pipe)
+        writer.join()
 
     def test_a_file_that_is_no_plan(self):
         for content, says in ((b"", "expected keys and values"), (b"\xff\xfe\x00", "plan"), (b"a: &x 1\n", "anchor"),

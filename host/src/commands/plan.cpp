@@ -23,8 +23,7 @@ using nlohmann::json;
 
 // The device that was asked for by the request; the others by what cuts a model.
 std::string why_device(const invocation& in, const json& choice, const plans::part& of) {
-  if (in.set.has("plan") && !in.set.text("plan").empty())
-    return "the plan " + in.set.text("plan") + " has it there";
+  if (in.plan != nullptr) return "the plan " + in.set.text("plan") + " has it there";
   if (of.device == member(choice, "device"))
     return fmt::format("selected for the request {} ({})", member(choice, "requested"),
                        member(choice, "requested_by"));

@@ -119,44 +119,32 @@ bitnet_session_options session_options(const settings& set, uint32_t n_context, 
   return options;
 }
 
-// What --plan asks for; nothing without it.
-result<std::optional<plans::pins>> pins_of_settings(const settings& set) {
-  const auto wanted = given_plan(set);
-  if (!wanted) return std::unexpected(wanted.error());
-  if (!*wanted) return std::nullopt;
-  auto pins = plans::pins_of(**wanted);
-  if (!pins) return std::unexpected(pins.error());
-  return *std::move(pins);
-}
-
 // Which device has which layers, as options or a plan say.
 struct cut {
   layer_count layers;
   std::vector<float> shares;
   bool whole_only = false;
 };
-result<cut> cut_of(const settings& set) {
-  const auto kept_to = pins_of_settings(set);
-  if (!kept_to) return std::unexpected(kept_to.error());
-  if (*kept_to) {
-    const plans::pins& pins = **kept_to;
-    if (pins.all_layers) return cut{{BITNET_GPU_LAYERS_ALL, 0}, pins.shares};
-    return cut{{BITNET_GPU_LAYERS_COUNT, pins.n_layers}, pins.shares};
+result<cut> cut_of(const invocation& in) {
+  if (in.plan != nullptr) {
+    const auto pins = plans::pins_of(*in.plan);
+    if (!pins) return std::unexpected(pins.error());
+    if (pins->all_layers) return cut{{BITNET_GPU_LAYERS_ALL, 0}, pins->shares};
+    return cut{{BITNET_GPU_LAYERS_COUNT, pins->n_layers}, pins->shares};
   }
-  const auto layers = read_gpu_layers(set.text("n-gpu-layers"));
+  const auto layers = read_gpu_layers(in.set.text("n-gpu-layers"));
   if (!layers) return std::unexpected(layers.error());
-  auto shares = read_shares(set.text("tensor-split"));
+  auto shares = read_shares(in.set.text("tensor-split"));
   if (!shares) return std::unexpected(shares.error());
-  return cut{*layers, *std::move(shares), set.text("split-mode") == "none"};
+  return cut{*layers, *std::move(shares), in.set.text("split-mode") == "none"};
 }
 
 // What became of loading, where a plan was to be kept to: that is where it could not be.
-std::unexpected<failure> not_loaded(const settings& set, failure why) {
-  const bool by_plan = set.has("plan") && !set.text("plan").empty();
-  if (by_plan &&
+std::unexpected<failure> not_loaded(const invocation& in, failure why) {
+  if (in.plan != nullptr &&
       (why.exit_code == exit_code::unavailable || why.exit_code == exit_code::out_of_memory))
     return fail(exit_code::not_kept,
-                fmt::format("the plan {} cannot be kept to: {}", set.text("plan"), why.message));
+                fmt::format("the plan {} cannot be kept to: {}", in.set.text("plan"), why.message));
   return std::unexpected(std::move(why));
 }
 
@@ -177,10 +165,11 @@ result<nlohmann::json> fetch_json(Call call) {
 result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   bitnet_runtime_options options{};
   bitnet_runtime_defaults(&options, sizeof options);
-  const auto kept_to = pins_of_settings(in.set);
-  if (!kept_to) return std::unexpected(kept_to.error());
-  const std::string device = *kept_to ? (*kept_to)->backend : device_request(in.set);
-  const std::string origin = *kept_to ? "--plan" : in.set.origin("device");
+  const bool by_plan = in.plan != nullptr;
+  const auto pins = by_plan ? plans::pins_of(*in.plan) : plans::pins{};
+  if (!pins) return std::unexpected(pins.error());
+  const std::string device = by_plan ? pins->backend : device_request(in.set);
+  const std::string& origin = in.set.origin(by_plan ? "plan" : "device");
   std::vector<const char*> dirs;
   for (const std::string& one : in.set.list("backend-dir")) dirs.push_back(one.c_str());
   // A backend that knows no fast head has the exact one; its kernels' ids show it.
@@ -188,8 +177,7 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   if (uses_head(in.set) && in.set.text("head") == "fast") params.push_back("*.head=fast");
   if (in.set.text("hugepages") == "off") params.push_back("*.hugepages=off");
   if (in.set.has("low-memory") && in.set.flag("low-memory")) params.push_back("*.copies=off");
-  if (*kept_to)
-    for (const std::string& one : (*kept_to)->params) params.push_back(one.c_str());
+  for (const std::string& one : pins->params) params.push_back(one.c_str());
   options.backend_params = params.data();
   options.n_backend_params = static_cast<uint32_t>(params.size());
   options.n_threads = static_cast<uint32_t>(std::max<int64_t>(in.set.integer("threads"), 0));
@@ -199,7 +187,7 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   options.cpu_strict = strict_cpus == "on" || strict_cpus == "1" ? 1 : 0;
   options.device = device.c_str();
   options.requested_by = origin.c_str();
-  options.require_first = *kept_to || in.set.flag("require-backend") ? 1 : 0;
+  options.require_first = by_plan || in.set.flag("require-backend") ? 1 : 0;
   options.allow_fallback = in.set.flag("allow-fallback") ? 1 : 0;
   options.probe_wait_ms = static_cast<uint32_t>(in.set.integer("probe-wait"));
   if (in.set.given("probe-cache")) options.probe_cache = in.set.text("probe-cache").c_str();
@@ -268,7 +256,7 @@ namespace {
 // Without a look at what its plan has of kernels.
 result<model_handle> load_model(const invocation& in, bitnet_runtime* runtime,
                                 const std::string& file, uint32_t n_context, bool tune) {
-  const auto cut = cut_of(in.set);
+  const auto cut = cut_of(in);
   if (!cut) return std::unexpected(cut.error());
   bitnet_model_options options = model_options(in.set);
   options.gpu_layers = cut->layers.how;
@@ -305,7 +293,7 @@ result<model_handle> load_model(const invocation& in, bitnet_runtime* runtime,
   // A broken file is found before any backend is asked: there is no choice to report then.
   const int code = exit_code_of(status, stage::model);
   if (code != exit_code::model && code != exit_code::usage) in.out.note(selection_line(runtime));
-  if (status != BITNET_OK) return not_loaded(in.set, failed(status, err, stage::model).error());
+  if (status != BITNET_OK) return not_loaded(in, failed(status, err, stage::model).error());
   return model_handle(model);
 }
 
@@ -313,12 +301,9 @@ result<model_handle> load_model(const invocation& in, bitnet_runtime* runtime,
 
 result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
                                 const std::string& file, uint32_t n_context, bool tune) {
-  const auto wanted = given_plan(in.set);
-  if (!wanted) return std::unexpected(wanted.error());
   auto model = load_model(in, runtime, file, n_context, tune);
-  if (!model || !*wanted) return model;
-  if (auto ok = check_plan(in, model->get(), file, **wanted); !ok)
-    return std::unexpected(ok.error());
+  if (!model) return model;
+  if (auto ok = check_plan(in, model->get(), file); !ok) return std::unexpected(ok.error());
   return model;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 
 #include "library/handles.hpp"
+#include "plan/plan.hpp"
 #include "settings/environment.hpp"
 #include "settings/settings.hpp"
 #include "terminal/console.hpp"
@@ -20,10 +21,11 @@ struct invocation {
   const environment& variables;
   const console& out;                   // standard error
   timeline::timeline* trace = nullptr;  // of --trace; outlives every runtime
+  const plans::plan* plan = nullptr;    // of --plan, which was read once: it may be a pipe
 
   // The same with other settings, which outlive it.
   [[nodiscard]] invocation with(const settings& other) const {
-    return {other, positionals, variables, out, trace};
+    return {other, positionals, variables, out, trace, plan};
   }
 };
 

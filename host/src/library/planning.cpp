@@ -87,11 +87,8 @@ bool sets(const std::vector<std::string>& forms, const plans::form& one) {
 
 // Settings of backends that choose kernels: those of --plan, then those of the environment. The
 // cpu's instruction set follows from the kernels.
-result<std::vector<std::string>> forms_now(const invocation& in,
-                                           const std::vector<plans::part>& parts) {
-  const auto kept_to = given_plan(in.set);
-  if (!kept_to) return std::unexpected(kept_to.error());
-  std::vector<std::string> out = *kept_to ? (*kept_to)->forms : std::vector<std::string>();
+std::vector<std::string> forms_now(const invocation& in, const std::vector<plans::part>& parts) {
+  std::vector<std::string> out = in.plan == nullptr ? std::vector<std::string>() : in.plan->forms;
   for (const plans::form& one : plans::all_forms()) {
     const bool runs = std::ranges::find(parts, one.backend, &plans::part::backend) != parts.end();
     if (one.backend == "cpu" || !runs || sets(out, one)) continue;
@@ -107,12 +104,12 @@ result<std::vector<std::string>> forms_now(const invocation& in,
 
 result<std::optional<plans::plan>> given_plan(const settings& set) {
   if (!set.has("plan") || set.text("plan").empty()) return std::nullopt;
-  for (const char* const name : {"device", "n-gpu-layers", "split-mode", "tensor-split"})
-    if (set.flagged(name))
+  for (const char* const name : {"device", "n-gpu-layers", "split-mode", "tensor-split", "matrix"})
+    if (set.has(name) && set.given(name) && set.overrides(name, "plan"))
       return fail(exit_code::usage,
-                  fmt::format("--plan says which device has which layers, and so does --{}; leave "
-                              "one of them out",
-                              name));
+                  fmt::format("the plan of {} says which device has which layers, and so does {}; "
+                              "leave one of them out",
+                              set.origin("plan"), set.origin(name)));
   const std::string& file = set.text("plan");
   const auto text = read_text_file(file, plans::longest_plan);
   if (!text) return fail(exit_code::usage, fmt::format("--plan: {}", text.error().message));
@@ -144,17 +141,15 @@ result<plans::plan> plan_of_model(const invocation& in, bitnet_model* model,
   plans::plan out;
   out.parts = plans::parts_of(*program, counted[0], kernels_since(counted[0], counted[1]));
   out.model = identity_of(model, file, out.parts);
-  auto forms = forms_now(in, out.parts);
-  if (!forms) return std::unexpected(forms.error());
-  out.forms = *std::move(forms);
+  out.forms = forms_now(in, out.parts);
   return out;
 }
 
-result<void> check_plan(const invocation& in, bitnet_model* model, const std::string& file,
-                        const plans::plan& wanted) {
+result<void> check_plan(const invocation& in, bitnet_model* model, const std::string& file) {
+  if (in.plan == nullptr) return {};
   const auto had = plan_of_model(in, model, file);
   if (!had) return std::unexpected(had.error());
-  const auto places = plans::differences(wanted, *had);
+  const auto places = plans::differences(*in.plan, *had);
   if (places.empty()) return {};
   std::string message = "the plan " + in.set.text("plan") + " cannot be kept to";
   for (std::size_t i = 0; i < std::min(places.size(), most_shown); ++i)

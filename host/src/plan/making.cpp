@@ -83,7 +83,7 @@ void add_row(std::vector<row>& to, row next) {
     to.push_back(std::move(next));
     return;
   }
-  if (same->layers) same->layers->last = next.layers->last;
+  if (auto& layers = same->layers; layers && next.layers) layers->last = next.layers->last;
   same->weight_bytes += next.weight_bytes;
   same->n_ops += next.n_ops;
 }

@@ -228,6 +228,10 @@ bool settings::given(std::string_view name) const {
   return at(name).from != level::built_in;
 }
 
+bool settings::overrides(std::string_view name, std::string_view other) const {
+  return at(name).from >= at(other).from;
+}
+
 bool settings::flagged(std::string_view name) const {
   return at(name).from == level::flag;
 }

@@ -34,6 +34,8 @@ class settings {
   [[nodiscard]] bool has(std::string_view name) const { return settings_.contains(name); }
   // Set by any source but the built-in default.
   [[nodiscard]] bool given(std::string_view name) const;
+  // Whether `name` comes from a source of the same rank as that of `other`, or of a higher one.
+  [[nodiscard]] bool overrides(std::string_view name, std::string_view other) const;
   // Set on the command line.
   [[nodiscard]] bool flagged(std::string_view name) const;
   // "default", "/etc/bitnet/bitnet.yaml:7", "BITNET_DEVICE", "--device"
