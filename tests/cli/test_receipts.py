@@ -188,6 +188,15 @@ class Written(Receipts):
         self.assertIn("valid", self.ok("verify-receipt", "b.json").text)
         self.assertEqual(self.bitnet("verify-receipt", "b.json", *self.signer).code, 1, "another one's key")
 
+    def test_a_key_that_is_none(self):
+        self.ok(*GREEDY, "--receipt", "a.json", "--receipt-key", self.key)
+        advice = "name a file with an ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` writes it"
+        for key, says in (("no-key.pem", "No such file or directory; "), (self.home, "not a regular file; ")):
+            for words in ((*GREEDY, "--receipt", "b.json"), ("verify-receipt", "a.json")):
+                done = self.bitnet(*words, "--receipt-key", key)
+                self.assertIn(says + advice, done.stderr, words)
+                self.assertNotEqual(done.code, 0, done)
+
     def test_no_trusted_key_refuses_all_signatures(self):
         self.ok(*GREEDY, "--receipt", "a.json", "--receipt-key", "none")
         self.assertEqual(self.bitnet("verify-receipt", "a.json").code, 1)

@@ -16,9 +16,7 @@ using bitnet::plugin::library_analysis;
 using nlohmann::ordered_json;
 
 bitnet::failure failure_of_file(const bitnet::plugin::defect& d) {
-  bitnet::failure out = d.as_failure();
-  out.status = d.code == bitnet::plugin::code::trust_missing ? BITNET_NOT_FOUND : BITNET_BAD_DATA;
-  return out;
+  return bitnet::plugin::failure_of_named(d, "name a shared object", BITNET_BAD_DATA);
 }
 
 // Without what is not known.

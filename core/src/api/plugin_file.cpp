@@ -21,9 +21,7 @@ void hand_over(const ordered_json& text, void (*report)(void*, bitnet_str), void
 }
 
 bitnet::failure failure_of(const bitnet::plugin::defect& d) {
-  bitnet::failure out = d.as_failure();
-  if (d.code == bitnet::plugin::code::trust_missing) out.status = BITNET_NOT_FOUND;
-  return out;
+  return bitnet::plugin::failure_of_named(d, "name a plugin's shared object", d.status);
 }
 
 ordered_json to_json(const char* file, const bitnet::plugin::lint_result& result) {

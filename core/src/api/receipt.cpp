@@ -34,10 +34,7 @@ bitnet::result<std::string> signing_key(const char* file) {
   }
   auto pem = bitnet::plugin::read_private_key(file);
   if (pem) return *std::move(pem);
-  bitnet::failure out = pem.error().as_failure();
-  out.status =
-      pem.error().code == bitnet::plugin::code::trust_missing ? BITNET_NOT_FOUND : BITNET_REJECTED;
-  return std::unexpected(std::move(out));
+  return std::unexpected(bitnet::receipt::of_key(pem.error()));
 }
 
 // Members that a program may give although the library has an empty one.

@@ -13,12 +13,6 @@
 namespace bitnet::receipt {
 namespace {
 
-failure of_key(const plugin::defect& d) {
-  failure out = d.as_failure();
-  out.status = d.code == plugin::code::trust_missing ? BITNET_NOT_FOUND : BITNET_REJECTED;
-  return out;
-}
-
 // EEXIST is left to the caller.
 std::expected<void, files::problem> write_new(int folder, const std::filesystem::path& file,
                                               const std::string& text, mode_t mode) {
@@ -53,6 +47,12 @@ result<void> make_key(const std::filesystem::path& folder) {
 }
 
 }  // namespace
+
+failure of_key(plugin::defect d) {
+  constexpr std::string_view advice =
+      "name a file with an ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` writes it";
+  return plugin::failure_of_named(std::move(d), advice, BITNET_REJECTED);
+}
 
 key_files keys_in(const std::filesystem::path& folder) {
   return {folder / "receipt-key.pem", folder / "receipt-key.pub.pem"};

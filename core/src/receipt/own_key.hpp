@@ -5,6 +5,7 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "plugin/codes/codes.hpp"
 
 namespace bitnet::receipt {
 
@@ -19,6 +20,9 @@ struct key_files {
 // 0700. Two processes that make one at the same time end with the same one. BITNET_REJECTED for a
 // key that others may read, BITNET_IO where none can be made.
 [[nodiscard]] result<std::string> own_key(const std::filesystem::path& folder);
+
+// What went wrong with a file of a key: BITNET_NOT_FOUND where it is missing, else BITNET_REJECTED.
+[[nodiscard]] failure of_key(plugin::defect d);
 
 // The public key of a file that has it, or that has the private one; hexadecimal.
 [[nodiscard]] result<std::string> public_key_in(const std::filesystem::path& file);

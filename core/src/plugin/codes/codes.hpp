@@ -133,4 +133,14 @@ using checked = std::expected<T, defect>;
   return std::unexpected(defect{c, BITNET_REJECTED, std::move(reason), std::move(hint)});
 }
 
+// Of a file that a user named and that need be no backend's: `advice` says what to name where it
+// is missing or no regular file, `otherwise` is the status of all but a missing one.
+[[nodiscard]] inline failure failure_of_named(defect d, std::string_view advice,
+                                              bitnet_status otherwise) {
+  if (d.hint.empty() && (d.code == code::trust_missing || d.code == code::trust_kind))
+    d.hint = advice;
+  d.status = d.code == code::trust_missing ? BITNET_NOT_FOUND : otherwise;
+  return d.as_failure();
+}
+
 }  // namespace bitnet::plugin
