@@ -177,6 +177,13 @@ class Test(unittest.TestCase):
                                    re.MULTILINE))
         self.assertEqual(named, functions)
 
+    def test_workflows_name_lanes_that_exist(self):
+        named = set(re.findall(r"^lane_([\w-]+)\(\)", (ROOT / "scripts/test").read_text(encoding="utf-8"), re.MULTILINE))
+        asked = {lane: file.name for file in sorted((ROOT / ".github/workflows").glob("*.yml"))
+                 for lane in re.findall(r"--lane ([\w-]+)", file.read_text(encoding="utf-8"))}
+        self.assertIn("fuzz", asked)
+        self.assertEqual({lane: file for lane, file in asked.items() if lane not in named}, {})
+
     def test_unknown_lane(self):
         self.assertEqual(self.lanes("nonsense").returncode, 2)
 
