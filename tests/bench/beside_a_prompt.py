@@ -4,9 +4,9 @@
 Usage: tests/bench/beside_a_prompt.py MODEL|URL [--streams 8] [--prompt 4096] [--rounds 3] [--threads N]
 
 Each round computes the prompt alone, then generates with all streams, and submits another prompt of that length in
-the midst of them. It prints a median over the rounds of the gaps between the tokens of a stream, alone and beside
-the prompt (p50, p99, the longest, in ms), and of the prompt's time to its first token, alone and beside the
-streams. A URL, http://127.0.0.1:8080, is one of a server of OpenAI's API that takes tokens as a prompt and has room for
+the midst of them. It prints a median over the rounds of the gaps between the tokens of a stream, before, beside and
+behind the prompt (p50, p99, the longest, in ms), and of the prompt's time to its first token, alone and beside the
+streams. Streams grow meanwhile, and their gaps with them: beside a long prompt, those behind it are to compare with. A URL, http://127.0.0.1:8080, is one of a server of OpenAI's API that takes tokens as a prompt and has room for
 them; a gap is then one between two pieces of text. MODEL needs the Python package (PYTHONPATH=python/src,
 LD_LIBRARY_PATH=build/release/lib). The machine should be idle otherwise.
 """
@@ -18,6 +18,9 @@ import random
 import statistics
 import time
 import urllib.parse
+
+
+MOST_TOKENS = 20000  # of a stream; it is ended before
 
 
 def percentile(values, share):
@@ -35,7 +38,7 @@ class InProcess:
 
     def __init__(self, model, how):
         import bitnet
-        self.engine = bitnet.AsyncEngine(model, n_context=how.prompt + 4200, max_sequences=how.streams + 1)
+        self.engine = bitnet.AsyncEngine(model, n_context=how.prompt + MOST_TOKENS + 200, max_sequences=how.streams + 1)
 
     async def tokens(self, prompt, most):
         async with self.engine.generate(prompt, max_tokens=most, temperature=0, ignore_eos=True,
@@ -83,7 +86,7 @@ async def first_token(client, prompt):
 
 async def stream(client, seed, times, stop):
     """Appends the time at which each token came, until `stop` is set."""
-    async for _ in client.tokens(prompt_of(16, seed), 4000):
+    async for _ in client.tokens(prompt_of(16, seed), MOST_TOKENS):
         times.append(time.perf_counter())
         if stop.is_set():
             return
@@ -108,11 +111,14 @@ async def one_round(make_client, how, seed):
         submitted = time.perf_counter()
         beside_s = await first_token(client, prompt_of(how.prompt, seed + 1000))
         end = time.perf_counter()
+        await asyncio.sleep(how.seconds)
         stop.set()
         await asyncio.gather(*tasks)
     finally:
         await client.close()
-    rows = [gaps_within(streams, begin, submitted), gaps_within(streams, submitted, end)]
+    if min(len(times) for times in streams) >= MOST_TOKENS:
+        raise SystemExit(f"the streams ended before the prompt: after {MOST_TOKENS} tokens")
+    rows = [gaps_within(streams, *span) for span in ((begin, submitted), (submitted, end), (end, end + how.seconds))]
     return [[percentile(gaps, 0.5), percentile(gaps, 0.99), max(gaps)] for gaps in rows], alone_s, beside_s
 
 
@@ -122,7 +128,7 @@ def main():
     parser.add_argument("--streams", type=int, default=8)
     parser.add_argument("--prompt", type=int, default=4096, help="tokens")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--seconds", type=float, default=3, help="of the streams before the prompt comes")
+    parser.add_argument("--seconds", type=float, default=3, help="of the streams before the prompt comes, and behind it")
     parser.add_argument("--threads", type=int, default=0)
     how = parser.parse_args()
     if how.model.startswith("http://"):
@@ -132,7 +138,7 @@ def main():
         with bitnet.Engine("cpu", n_threads=how.threads) as engine, \
                 bitnet.Model(how.model, engine=engine) as model:
             rounds = [asyncio.run(one_round(lambda: InProcess(model, how), how, 10000 * i)) for i in range(how.rounds)]
-    for name, at in (("without the prompt", 0), ("beside the prompt", 1)):
+    for name, at in (("before the prompt", 0), ("beside it", 1), ("behind it", 2)):
         p50, p99, longest = (statistics.median(r[0][at][k] for r in rounds) for k in range(3))
         print(f"{how.streams} streams {name}: gaps p50 {p50:.1f} ms, p99 {p99:.1f} ms, longest {longest:.1f} ms")
     alone, beside = (statistics.median(r[k] for r in rounds) for k in (1, 2))

@@ -9,6 +9,14 @@ namespace {
 constexpr double weight_of_new = 0.25;  // some 8 steps and an outlier is forgotten
 // So many steps with prompts may follow each other before one without: it costs them 1/64.
 constexpr uint32_t most_unmeasured = 64;
+// So many smaller pieces may follow each other before one that p is learned from. It may take
+// longer than the bound, so less than one step of a hundred is one.
+constexpr uint32_t most_small = 128;
+
+// Rows of a step whose piece has at least `chunk` tokens.
+uint32_t rows_with(uint32_t n_decodes, uint32_t chunk) {
+  return (n_decodes + chunk + row_grain - 1) / row_grain * row_grain;
+}
 
 }  // namespace
 
@@ -30,13 +38,19 @@ void cost_model::learn(uint32_t n_decodes, uint32_t n_prompt, std::chrono::nanos
     return;
   }
   if (n_decodes > 0) ++alone.steps_since;
+  const bool seldom = small_in_a_row_ >= most_small;
+  small_in_a_row_ = n_prompt < measured_chunk ? small_in_a_row_ + 1 : 0;
+  if (n_prompt < measured_chunk) return;
   // The weights are read once, whatever is computed: without decodes, that is what the fewest take.
   // While that is not known, all of it would count as the prompt's.
   const auto known = [](const of_decodes& one) { return one.ns.known(); };
   const auto fewest = std::ranges::find_if(decodes_, known);
   if (fewest == decodes_.end()) return;
   const double base = n_decodes > 0 && known(alone) ? alone.ns.value() : fewest->ns.value();
-  prompt_ns_.add(std::max(ns - base, 0.0) / n_prompt);
+  const double each = std::max(ns - base, 0.0) / n_prompt;
+  prompt_ns_.add(each);
+  // One outlier would else keep pieces small for thousands of steps.
+  if (seldom && each < prompt_ns_.value()) prompt_ns_.set(each);
 }
 
 double cost_model::decode_ns(uint32_t n_decodes) const {
@@ -47,14 +61,14 @@ uint32_t cost_model::prompt_tokens(uint32_t n_decodes) const {
   if (n_decodes == 0) return no_bound;
   const of_decodes& alone = decodes_[kind_of(n_decodes)];
   if (!alone.ns.known() || alone.steps_since >= most_unmeasured) return 0;
-  const uint32_t least_rows = (n_decodes + least_chunk + row_grain - 1) / row_grain * row_grain;
-  if (!prompt_ns_.known()) return least_rows - n_decodes;
+  const uint32_t measured = rows_with(n_decodes, measured_chunk) - n_decodes;
+  if (!prompt_ns_.known() || small_in_a_row_ >= most_small) return measured;
   const double room = (stretch_ - 1) * alone.ns.value();
   if (prompt_ns_.value() <= 0) return no_bound;
   const double grains = (n_decodes + room / prompt_ns_.value()) / row_grain;
   constexpr uint32_t most_grains = no_bound / row_grain;
   const auto rows = static_cast<uint32_t>(std::min<double>(grains, most_grains)) * row_grain;
-  return std::max(rows, least_rows) - n_decodes;
+  return std::max(rows, rows_with(n_decodes, least_chunk)) - n_decodes;
 }
 
 }  // namespace bitnet::schedule
