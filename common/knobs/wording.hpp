@@ -32,6 +32,9 @@
   X(set_window, "set window", "give --sliding-window") \
   X(sign_again, "sign the file again", "sign the file again with `bitnet backends sign`") \
   X(sign_file, "sign the file", "sign the file with `bitnet backends sign`") \
+  X(signature, "signature", "--model-signature") \
+  X(signature_ca, "signature_ca", "--model-ca") \
+  X(signature_key, "signature_key", "--model-key") \
   X(split_mode, "split_mode", "--split-mode") \
   X(tensor_split, "tensor_split", "--tensor-split") \
   X(tl1_tiles, "tl1_tiles", "--tl1-tiles") \

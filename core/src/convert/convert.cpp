@@ -303,7 +303,7 @@ bool is_read(const std::filesystem::path& in, const model::loaded& from,
 
 result<std::string> convert(const std::filesystem::path& in, const std::filesystem::path& out,
                             const options& how) {
-  auto opened = model::open_file(in);
+  auto opened = model::open_file(in, how.load.judge);
   if (!opened) return std::unexpected(opened.error());
   auto from = model::read(std::move(*opened), how.load);
   if (!from) return pass_on(std::move(from), quote(in.native()));

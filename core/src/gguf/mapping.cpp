@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "gguf/file_judge.hpp"
 #include "gguf/text.hpp"
 #include "system/limits.hpp"
 
@@ -60,6 +61,8 @@ result<mapping> mapping::adopt(int descriptor, const std::filesystem::path& path
     return fail(errno == ENOMEM ? BITNET_OUT_OF_MEMORY : BITNET_NOT_FOUND,
                 fmt::format("cannot be mapped ({} bytes): {}", size, reason(errno)));
   m.map_ = *std::move(map);
+  if (file_judge* judge = file_judge::current())
+    if (auto ok = judge->admit(m); !ok) return std::unexpected(std::move(ok.error()));
   return m;
 }
 

@@ -2,7 +2,7 @@
 // A regular file, mapped read-only for as long as this object lives.
 //
 // Errors  BITNET_NOT_FOUND when it cannot be opened, BITNET_BAD_DATA when it is no regular file or
-//         is empty.
+//         is empty. That of the thread's file_judge where there is one.
 // Threads the bytes may be read from any thread.
 // Changes of a file that another program cuts short while it is mapped, the missing bytes read as
 //         zeros: what was read must not be used before check_size() agrees.

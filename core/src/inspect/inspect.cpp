@@ -300,8 +300,9 @@ void note_model(gguf::file file, const model::load_options& options, json& repor
 result<std::string> inspect(const std::filesystem::path& file, const model::load_options& options) {
   json report;
   json problems = json::array();
-  auto opened = model::open_file(file);
-  if (!opened && std::filesystem::is_directory(file)) return std::unexpected(opened.error());
+  auto opened = model::open_file(file, options.judge);
+  if (!opened && (std::filesystem::is_directory(file) || options.judge != nullptr))
+    return std::unexpected(opened.error());
   if (!opened) {  // a shard may be missing, or this is not the first one; this file alone may be
                   // fine
     auto alone = gguf::file::open(file, gguf::file::shards::first);

@@ -168,7 +168,7 @@ void check_tensor(const gguf::tensor_info& t, uint64_t alignment, uint32_t layou
 
 result<std::string> inspect_weights(const std::filesystem::path& file,
                                     const model::load_options& options, std::string_view rules) {
-  const auto opened = model::open_file(file);
+  const auto opened = model::open_file(file, options.judge);
   if (!opened) return std::unexpected(opened.error());
   const auto chosen = choose_rules(rules, opened->metadata());
   if (!chosen) return std::unexpected(chosen.error());

@@ -18,13 +18,26 @@
 
 namespace bitnet::model {
 
-result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_only) {
+namespace {
+
+result<gguf::file> open_any_form(const std::filesystem::path& path, bool metadata_only) {
   if (huggingface::is_checkpoint(path)) return huggingface::open(path, checkpoint_forms());
   std::error_code ignored;
   if (std::filesystem::is_directory(path, ignored))
     return std::unexpected(huggingface::no_checkpoint(path));
   return gguf::file::open(path,
                           metadata_only ? gguf::file::shards::first : gguf::file::shards::all);
+}
+
+}  // namespace
+
+result<gguf::file> open_file(const std::filesystem::path& path, gguf::file_judge* judge,
+                             bool metadata_only) {
+  const gguf::file_judge::scope judged(judge);
+  auto opened = open_any_form(path, metadata_only);
+  if (opened && judge != nullptr)
+    if (auto ok = judge->conclude(); !ok) return std::unexpected(std::move(ok.error()));
+  return opened;
 }
 
 struct model::contents {
@@ -40,7 +53,7 @@ struct model::contents {
 
 result<model> model::load(const std::filesystem::path& file, const load_options& options) {
   const std::string which = gguf::quote(file.native());
-  auto opened = open_file(file, options.vocabulary_only);
+  auto opened = open_file(file, options.judge, options.vocabulary_only);
   if (!opened) return std::unexpected(opened.error());
   auto data = read(std::move(*opened), options);
   if (!data) return pass_on(std::move(data), which);
@@ -49,6 +62,7 @@ result<model> model::load(const std::filesystem::path& file, const load_options&
   if (!tokens) return pass_on(std::move(tokens), which);
   auto made = std::make_unique<contents>(std::move(*data), std::move(*tokens));
   made->read_by = options;
+  made->read_by.judge = nullptr;
   return model(std::move(made));
 }
 

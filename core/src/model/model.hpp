@@ -17,6 +17,7 @@
 
 #include "base/result.hpp"
 #include "formats/reading.hpp"
+#include "gguf/file_judge.hpp"
 #include "model/shape/shape.hpp"
 #include "model/shape/weights.hpp"
 #include "tokenizer/tokenizer.hpp"
@@ -39,6 +40,7 @@ struct load_options {
   formats::tl1_tiles tl1_tiles = formats::tl1_tiles::generated;
   std::optional<activation> gate;
   model::activations activations = model::activations::automatic;
+  gguf::file_judge* judge = nullptr;  // of all files, while they are opened; nullptr: none
 };
 
 class model {

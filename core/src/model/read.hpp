@@ -58,8 +58,9 @@ struct loaded {
 };
 
 // A GGUF file with all its parts, or a Hugging Face checkpoint. metadata_only: further parts of a
-// split file need not be there.
-result<gguf::file> open_file(const std::filesystem::path& path, bool metadata_only = false);
+// split file need not be there. `judge`, if any, judges all that is opened for it.
+result<gguf::file> open_file(const std::filesystem::path& path, gguf::file_judge* judge = nullptr,
+                             bool metadata_only = false);
 
 // What type 42 means in this file; nullopt: it has no such tensor.
 result<std::optional<formats::q2_finding>> find_q2(const gguf::file& file);

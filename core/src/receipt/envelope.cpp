@@ -16,14 +16,6 @@ namespace {
 // Ids of tokens, twice a context of half a million, are the most that a receipt lists.
 constexpr json::bounds most{longest_receipt, 16, 1'200'000, 512};
 
-result<json::value> read_object(std::string_view text, std::string_view what) {
-  auto out = json::read(text, what, most);
-  if (!out) return bad_data(std::move(out.error().message));
-  if (!out->is_object())
-    return bad_data(fmt::format("{}: expected an object, found {}", what, json::described(*out)));
-  return out;
-}
-
 // The first name that an object of the text has twice, "" if none does. The text is JSON within
 // bounds.
 std::string repeated_member(std::string_view text) {
@@ -59,6 +51,16 @@ result<std::string> decoded(const json::value& object, const char* name) {
 
 }  // namespace
 
+result<json::value> read_object(std::string_view text, std::string_view what) {
+  auto out = json::read(text, what, most);
+  if (!out) return bad_data(std::move(out.error().message));
+  if (!out->is_object())
+    return bad_data(fmt::format("{}: expected an object, found {}", what, json::described(*out)));
+  if (const std::string twice = repeated_member(text); !twice.empty())
+    return bad_data(fmt::format("{}: the member '{}' is there twice", what, twice));
+  return out;
+}
+
 std::string signed_bytes(std::string_view type, std::string_view payload) {
   return fmt::format("DSSEv1 {} {} {} {}", type.size(), type, payload.size(), payload);
 }
@@ -78,8 +80,6 @@ result<std::string> make_envelope(std::string_view payload, const std::string& p
 result<envelope> read_envelope(std::string_view text) {
   const auto from = read_object(text, "receipt");
   if (!from) return std::unexpected(from.error());
-  if (const std::string twice = repeated_member(text); !twice.empty())
-    return bad_data(fmt::format("receipt: the member '{}' is there twice", twice));
   envelope out;
   auto type = text_of(*from, "payloadType");
   if (!type) return std::unexpected(std::move(type.error()));
@@ -102,11 +102,7 @@ result<envelope> read_envelope(std::string_view text) {
 }
 
 result<json::value> read_statement(std::string_view payload) {
-  auto out = read_object(payload, "payload");
-  if (!out) return out;
-  if (const std::string twice = repeated_member(payload); !twice.empty())
-    return bad_data(fmt::format("payload: the member '{}' is there twice", twice));
-  return out;
+  return read_object(payload, "payload");
 }
 
 }  // namespace bitnet::receipt

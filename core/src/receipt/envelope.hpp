@@ -40,8 +40,11 @@ struct envelope {
 // BITNET_BAD_DATA for what is no envelope.
 [[nodiscard]] result<envelope> read_envelope(std::string_view text);
 
-// The JSON object in it. BITNET_BAD_DATA for another text, and for one with a member twice: two
-// readers could take it for two things.
+// The JSON object in a text of at most longest_receipt bytes, which messages call `what`.
+// BITNET_BAD_DATA for another text, and for one with a member twice: two readers could take it for
+// two things.
+[[nodiscard]] result<json::value> read_object(std::string_view text, std::string_view what);
+// The same of a payload.
 [[nodiscard]] result<json::value> read_statement(std::string_view payload);
 
 }  // namespace bitnet::receipt
