@@ -322,6 +322,15 @@ typedef struct bitnet_model_options {
   const float* tensor_split;
   /* The session that room is left for; NULL: one of the defaults. */
   const struct bitnet_session_options* planned;
+  /* PEM file of an ECDSA public key, or of the certificates that one of the signer's leads to. With
+   * one of them the model must have a signature by OpenSSF Model Signing 1.0: its files are hashed
+   * before they are read, and BITNET_REJECTED names the signature's field that is wrong. While that
+   * lasts `progress` has 0 bytes done, and can stop it. */
+  const char* signature_key;
+  const char* signature_ca;
+  /* The signature's file; NULL: FILE.sig, or model.sig in its folder; of a checkpoint model.sig in
+   * it, or FOLDER.sig beside it. */
+  const char* signature;
 } bitnet_model_options;
 
 BITNET_API void bitnet_model_defaults(bitnet_model_options* options, uint32_t size);

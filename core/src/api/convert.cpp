@@ -1,6 +1,7 @@
 #include "convert/convert.hpp"
 
 #include "api/edge.hpp"
+#include "api/model_signature.hpp"
 #include "api/objects.hpp"
 
 using bitnet::api::guarded;
@@ -33,6 +34,9 @@ bitnet_status bitnet_convert(const char* in, const char* out, const bitnet_conve
     if (!load) return std::unexpected(load.error());
     how.load = *load;
     how.load.vocabulary_only = false;
+    const auto judge = bitnet::api::judge_of(*reading, in);
+    if (!judge) return std::unexpected(judge.error());
+    how.load.judge = judge->get();
     if (o.progress != nullptr)
       how.progress = [&o](uint64_t done, uint64_t total) {
         return o.progress(o.progress_user, done, total) == 0;

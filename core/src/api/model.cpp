@@ -1,6 +1,7 @@
 #include "model/model.hpp"
 
 #include "api/edge.hpp"
+#include "api/model_signature.hpp"
 #include "api/objects.hpp"
 #include "base/environment.hpp"
 #include "base/wording.hpp"
@@ -11,6 +12,7 @@ using bitnet::say;
 using bitnet::word;
 using bitnet::api::copy_text;
 using bitnet::api::guarded;
+using bitnet::api::judge_of;
 using bitnet::api::load_options_of;
 using bitnet::api::missing;
 
@@ -63,6 +65,13 @@ std::optional<bitnet::engine::pack_cache> pack_cache_of(const bitnet_model_optio
   return bitnet::engine::pack_cache(std::move(options));
 }
 
+void note_signature(const bitnet::signature::verified& of, bitnet_runtime& runtime) {
+  const std::string subject = of.by.subject.empty() ? "" : fmt::format(", {}", of.by.subject);
+  runtime.services.log(BITNET_LOG_INFO, "model",
+                       fmt::format("signed by the key {}{}: {} file{}", of.by.key, subject,
+                                   of.files, of.files == 1 ? "" : "s"));
+}
+
 bitnet::result<bitnet::engine::kv_budget> kv_budget_of(const bitnet_model_options& o) {
   using bitnet::kv::eviction;
   switch (o.kv_eviction) {
@@ -99,9 +108,16 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
     if (!split) return std::unexpected(split.error());
     if (runtime == nullptr && !load_options->vocabulary_only) return missing("runtime");
 
+    const auto judge = judge_of(o, path);
+    if (!judge) return std::unexpected(judge.error());
+    load_options->judge = judge->get();
     auto loaded = bitnet::model::model::load(path, *load_options);
     if (!loaded) return std::unexpected(loaded.error());
     auto m = std::make_unique<bitnet_model>(std::move(*loaded), runtime);
+    if (*judge != nullptr) {
+      m->signature = (*judge)->outcome();
+      if (runtime != nullptr) note_signature(*m->signature, *runtime);
+    }
     if (!load_options->vocabulary_only) {
       if (const std::string ignored = m->model.ignored(); !ignored.empty())
         runtime->services.log(BITNET_LOG_INFO, "model", fmt::format("not used: {}", ignored));
@@ -153,9 +169,12 @@ bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* optio
     auto load_options = load_options_of(*o);
     if (!load_options) return std::unexpected(load_options.error());
     return bitnet::api::give_changing_text(
-        fmt::format("file {} {} {} {} {} {}", o->vocabulary_only, o->i2s_layout, o->activation,
-                    o->activations, o->tl1_tiles, path),
+        fmt::format("file {} {} {} {} {} {} {}", o->vocabulary_only, o->i2s_layout, o->activation,
+                    o->activations, o->tl1_tiles, bitnet::api::signature_words(*o), path),
         out, capacity, needed, [&]() -> bitnet::result<std::string> {
+          const auto judge = judge_of(*o, path);
+          if (!judge) return std::unexpected(judge.error());
+          load_options->judge = judge->get();
           return bitnet::inspect::inspect(path, *load_options);
         });
   });
@@ -168,12 +187,16 @@ bitnet_status bitnet_inspect_weights(const char* path, const bitnet_model_option
     if (path == nullptr) return missing("path");
     const auto o = bitnet::api::take_options(options, bitnet_model_defaults);
     if (!o) return std::unexpected(o.error());
-    const auto load_options = load_options_of(*o);
+    auto load_options = load_options_of(*o);
     if (!load_options) return std::unexpected(load_options.error());
     const std::string wanted = rules == nullptr ? "auto" : rules;
     return bitnet::api::give_changing_text(
-        fmt::format("weights {} {} {}", o->i2s_layout, wanted, path), out, capacity, needed,
-        [&]() -> bitnet::result<std::string> {
+        fmt::format("weights {} {} {} {}", o->i2s_layout, wanted, bitnet::api::signature_words(*o),
+                    path),
+        out, capacity, needed, [&]() -> bitnet::result<std::string> {
+          const auto judge = judge_of(*o, path);
+          if (!judge) return std::unexpected(judge.error());
+          load_options->judge = judge->get();
           return bitnet::inspect::inspect_weights(path, *load_options, wanted);
         });
   });

@@ -32,6 +32,7 @@
 #include "select/selection.hpp"
 #include "sequence/embedding.hpp"
 #include "sequence/session.hpp"
+#include "signature/model_judge.hpp"
 #include "threads/pool.hpp"
 #include "threads/worker_places.hpp"
 #include "trace/recorder.hpp"
@@ -138,7 +139,8 @@ struct bitnet_model {
   // Which devices have what of it when `wanted` is asked for.
   bitnet::result<bitnet::engine::placement> place(const bitnet::select::choice& wanted) const;
   bitnet::model::model model;
-  bitnet_runtime* runtime;  // NULL with vocabulary_only
+  bitnet_runtime* runtime;                               // NULL with vocabulary_only
+  std::optional<bitnet::signature::verified> signature;  // where its signature was asked for
   bitnet::engine::split_options split;
   bitnet::engine::kv_budget budget;
   bool copies = false;                                     // of weights: BITNET_LOAD_COPIED

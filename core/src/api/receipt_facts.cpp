@@ -233,6 +233,14 @@ result<value> model_json(const model::model& m, const receipt::remembered_sums& 
   return out;
 }
 
+// Whose signature the model was held against when it was opened.
+value signature_json(const signature::verified& of) {
+  value out = {{"key", of.by.key}, {"digest", of.digest}};
+  if (!of.by.certificate.empty()) out["certificate"] = of.by.certificate;
+  if (!of.by.subject.empty()) out["subject"] = of.by.subject;
+  return out;
+}
+
 // Once for a model: each answer of a scheduler may have a receipt, and a tokenizer has megabytes.
 void find_sums(const bitnet_model& of) {
   std::call_once(of.sums_once, [&] {
@@ -395,6 +403,7 @@ result<value> answer_facts(bitnet_model& of, const answer_record& answer,
   auto model = model_json(of.model, runtime.sums);
   if (!model) return model;
   out["model"] = *std::move(model);
+  if (of.signature) out["model"]["signature"] = signature_json(*of.signature);
   const value& files = out["model"]["files"];
   if (!files.empty()) out["model_sha"] = files[0]["sha256"];
   add_sums(out, of);

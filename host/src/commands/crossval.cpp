@@ -224,10 +224,11 @@ result<uint32_t> context_for(const bitnet_model* model,
                           longest, trained));
 }
 
-result<std::vector<crossval::asked_prompt>> prompts_for(const std::string& file,
+result<std::vector<crossval::asked_prompt>> prompts_for(const invocation& in,
+                                                        const std::string& file,
                                                         const std::vector<std::string>& prompts,
                                                         uint32_t& n_context) {
-  const auto vocabulary = open_vocabulary(file);
+  const auto vocabulary = open_vocabulary(in, file);
   if (!vocabulary) return std::unexpected(vocabulary.error());
   auto asked = tokenized(vocabulary->get(), prompts);
   if (!asked) return asked;
@@ -275,7 +276,7 @@ result<int> compare_with_build(const invocation& in, const std::string& wanted) 
                             "of its libllama.so; `bitnet crossval find` lists what was searched",
                             searched.origin));
   uint32_t n_context = 0;
-  const auto asked = prompts_for(*file, *prompts, n_context);
+  const auto asked = prompts_for(in, *file, *prompts, n_context);
   if (!asked) return std::unexpected(asked.error());
   crossval_report report;
   report.other = *searched.found.found;

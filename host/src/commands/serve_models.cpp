@@ -41,7 +41,7 @@ std::vector<std::string> named_models(const invocation& in) {
 }
 
 result<void> check_only_one(const invocation& in) {
-  for (const char* const name : {"alias", "model-draft"})
+  for (const char* const name : {"alias", "model-draft", "model-signature"})
     if (!in.set.text(name).empty())
       return fail(
           exit_code::usage,
@@ -85,7 +85,9 @@ uint64_t kv_bytes_of_token(const settings& set, const json& model) {
 }
 
 result<model_need> need_of(const settings& set, uint32_t n_parallel, const std::string& file) {
-  const auto read = inspected_model(file, model_options(set));
+  bitnet_model_options reading = model_options(set);
+  reading.signature = reading.signature_key = reading.signature_ca = nullptr;  // when it is loaded
+  const auto read = inspected_model(file, reading);
   if (!read) return std::unexpected(read.error());
   const json model = read->value("model", json::object());
   const json host = read->value("host", json::object());

@@ -18,7 +18,7 @@ namespace {
 result<model_handle> open_tokenizer(const invocation& in) {
   auto file = find_model(in.set.text("model"), in.variables);
   if (!file) return std::unexpected(file.error());
-  return open_vocabulary(*file);
+  return open_vocabulary(in, *file);
 }
 
 // Of an argument, a file or standard input: `exact` bytes, or text.

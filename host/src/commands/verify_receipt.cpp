@@ -98,7 +98,7 @@ result<std::optional<token_list>> prompt_given(const invocation& in, const std::
   if (!given) return std::unexpected(given.error());
   const std::optional<std::string>& text = *given;
   if (!text) return std::optional<token_list>();
-  const auto vocabulary = open_vocabulary(model);
+  const auto vocabulary = open_vocabulary(in, model);
   if (!vocabulary) return std::unexpected(vocabulary.error());
   auto tokens =
       tokenize(vocabulary->get(), *text, BITNET_TOKENIZE_MODEL_BOS | BITNET_TOKENIZE_PARSE_SPECIAL);

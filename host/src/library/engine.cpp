@@ -218,6 +218,16 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   return runtime_handle(runtime);
 }
 
+namespace {
+
+void set_signature(const settings& set, bitnet_model_options& options) {
+  options.signature = set.text("model-signature").c_str();
+  options.signature_key = set.text("model-key").c_str();
+  options.signature_ca = set.text("model-ca").c_str();
+}
+
+}  // namespace
+
 bitnet_model_options model_options(const settings& set) {
   bitnet_model_options options{};
   bitnet_model_defaults(&options, sizeof options);
@@ -230,6 +240,7 @@ bitnet_model_options model_options(const settings& set) {
   options.activation = activation == "relu2"  ? BITNET_ACTIVATION_RELU2
                        : activation == "silu" ? BITNET_ACTIVATION_SILU
                                               : BITNET_ACTIVATION_AUTO;
+  set_signature(set, options);
   return options;
 }
 
@@ -253,12 +264,12 @@ void set_kv_budget(const settings& set, bitnet_model_options& options) {
 
 namespace {
 
-// Without a look at what its plan has of kernels.
+// Read as `options` have it so far, without a look at what its plan has of kernels.
 result<model_handle> load_model(const invocation& in, bitnet_runtime* runtime,
-                                const std::string& file, uint32_t n_context, bool tune) {
+                                const std::string& file, uint32_t n_context,
+                                bitnet_model_options options) {
   const auto cut = cut_of(in);
   if (!cut) return std::unexpected(cut.error());
-  bitnet_model_options options = model_options(in.set);
   options.gpu_layers = cut->layers.how;
   options.n_gpu_layers = cut->layers.n;
   options.split_mode = cut->whole_only ? BITNET_SPLIT_NONE : BITNET_SPLIT_LAYER;
@@ -275,7 +286,6 @@ result<model_handle> load_model(const invocation& in, bitnet_runtime* runtime,
   }
   options.pack_cache = cache.c_str();
   set_kv_budget(in.set, options);
-  options.tune = tune ? 1 : 0;
   const std::string& load = in.set.text("load-mode");
   options.load_mode = load == "none"   ? BITNET_LOAD_COPIED
                       : load == "mmap" ? BITNET_LOAD_MAPPED
@@ -290,9 +300,12 @@ result<model_handle> load_model(const invocation& in, bitnet_runtime* runtime,
     options.progress_user = &bar;
     status = bitnet_model_open(runtime, file.c_str(), &options, &model, &err);
   }
-  // A broken file is found before any backend is asked: there is no choice to report then.
+  // A broken or forged file is found before any backend is asked: no choice can be reported then.
   const int code = exit_code_of(status, stage::model);
-  if (code != exit_code::model && code != exit_code::usage) in.out.note(selection_line(runtime));
+  const bool by_signature =
+      status == BITNET_REJECTED && std::string_view(err.domain) == "signature";
+  if (code != exit_code::model && code != exit_code::usage && !by_signature)
+    in.out.note(selection_line(runtime));
   if (status != BITNET_OK) return not_loaded(in, failed(status, err, stage::model).error());
   return model_handle(model);
 }
@@ -301,15 +314,18 @@ result<model_handle> load_model(const invocation& in, bitnet_runtime* runtime,
 
 result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
                                 const std::string& file, uint32_t n_context, bool tune) {
-  auto model = load_model(in, runtime, file, n_context, tune);
+  bitnet_model_options options = model_options(in.set);
+  options.tune = tune ? 1 : 0;
+  auto model = load_model(in, runtime, file, n_context, options);
   if (!model) return model;
   if (auto ok = check_plan(in, model->get(), file); !ok) return std::unexpected(ok.error());
   return model;
 }
 
-result<model_handle> open_vocabulary(const std::string& file) {
+result<model_handle> open_vocabulary(const invocation& in, const std::string& file) {
   bitnet_model_options options{};
   bitnet_model_defaults(&options, sizeof options);
+  set_signature(in.set, options);
   options.vocabulary_only = 1;
   library_error err;
   bitnet_model* model = nullptr;
@@ -395,8 +411,10 @@ result<model_handle> open_draft(const invocation& in, bitnet_runtime* runtime) {
   if (!in.set.has("model-draft") || in.set.text("model-draft").empty()) return model_handle{};
   auto file = find_model(in.set.text("model-draft"), in.variables);
   if (!file) return std::unexpected(file.error());
+  bitnet_model_options options = model_options(in.set);
+  options.signature = nullptr;
   // A plan is of the model that it drafts for.
-  return load_model(in, runtime, *file, static_cast<uint32_t>(in.set.integer("ctx-size")), false);
+  return load_model(in, runtime, *file, static_cast<uint32_t>(in.set.integer("ctx-size")), options);
 }
 
 result<engine> open_silently(const invocation& in, const std::string& wanted, uint32_t n_context,

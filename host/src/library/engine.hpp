@@ -38,8 +38,9 @@ struct invocation {
                                               const std::string& file, uint32_t n_context,
                                               bool tune = false);
 // Tokenizer and metadata only; needs no backend.
-[[nodiscard]] result<model_handle> open_vocabulary(const std::string& file);
-// The model of --model-draft. Empty where the command takes none, or none is given.
+[[nodiscard]] result<model_handle> open_vocabulary(const invocation& in, const std::string& file);
+// The model of --model-draft, whose signature lies in its usual place. Empty where the command
+// takes none, or none is given.
 [[nodiscard]] result<model_handle> open_draft(const invocation& in, bitnet_runtime* runtime);
 
 // `n_context` tokens of context; 0 = what the model or the library chooses. For embeddings, if the
@@ -76,7 +77,8 @@ struct engine {
 // Tokens of one step, of --batch-size and --ubatch-size.
 [[nodiscard]] uint32_t step_size(const settings& set);
 
-// How files are read, which every command that reads one has options for.
+// How files are read and by whom they must be signed, which every command that reads one has
+// options for. `set` outlives it.
 [[nodiscard]] bitnet_model_options model_options(const settings& set);
 // What shares a scale in a model that runs.
 void set_activations(const settings& set, bitnet_model_options& options);

@@ -31,6 +31,7 @@ constexpr command_set reporting = to::run | surveying | examining | to::tokenize
                                   writing | to::eval | to::verify_receipt | to::plan | to::version;
 
 constexpr std::string_view which_code = "which code runs";
+constexpr std::string_view which_models = "whose models are loaded";
 
 // "f32|f16|...", without the bar before the first.
 #define BITNET_ROW(name, NAME, elements, bytes) "|" #name
@@ -95,6 +96,27 @@ constexpr auto rows = std::to_array<option>({
      .group = "Model",
      .commands = computing | checking,
      .choices = "auto|row|group32|group64|group128|float"},
+
+    {.name = "model-key",
+     .type = kind::text,
+     .metavar = "FILE",
+     .help = "models must be signed by this ECDSA public key, in PEM, by OpenSSF Model Signing",
+     .group = "Model",
+     .commands = reading | writing,
+     .decides = which_models},
+    {.name = "model-ca",
+     .type = kind::text,
+     .metavar = "FILE",
+     .help = "in place of --model-key: by a certificate that leads to one of these, in PEM",
+     .group = "Model",
+     .commands = reading | writing,
+     .decides = which_models},
+    {.name = "model-signature",
+     .type = kind::text,
+     .metavar = "FILE",
+     .help = "signature of the model (default: MODEL.sig, or model.sig in its folder)",
+     .group = "Model",
+     .commands = reading | writing},
 
     {.name = "type",
      .type = kind::text,

@@ -108,7 +108,10 @@ class ModelFile(Owner):
                  pack_cache_max_bytes: int | None = None, kv_budget_bytes: int | None = None,
                  kv_eviction: str = "lru", tune: bool = False, load_mode: str = "auto",
                  n_gpu_layers: int | str = "auto", split_mode: str = "layer",
-                 tensor_split: Sequence[float] | None = None):
+                 tensor_split: Sequence[float] | None = None,
+                 signature_key: str | os.PathLike[str] | None = None,
+                 signature_ca: str | os.PathLike[str] | None = None,
+                 signature: str | os.PathLike[str] | None = None):
         if engine is not None and device is not None:
             raise ValueError("give an engine or a device: the engine has chosen one")
         if engine is not None and not isinstance(engine, Engine):
@@ -121,6 +124,7 @@ class ModelFile(Owner):
             kv_eviction=_native.choice("kv_eviction", "EVICT", kv_eviction), tune=tune,
             load_mode=_native.choice("load_mode", "LOAD", load_mode),
             split_mode=_native.choice("split_mode", "SPLIT", split_mode), **_layers(n_gpu_layers),
+            signature_key=signature_key, signature_ca=signature_ca, signature=signature,
             progress=reporter.c).give_list("tensor_split", "float", list(tensor_split or ()))
         self._own = Engine(device) if engine is None and not vocabulary_only else None
         of = engine or self._own
