@@ -104,9 +104,15 @@ class Files(Signed):
         self.refused(22, "expected a signature, found neither", "tokenize", "-m", self.model, "abc", *self.key)
 
     def test_variables_and_config_ask_for_it_too(self):
-        refused = lambda *words, **more: self.refused(22, "expected a signature", "tokenize", "-m", self.model, "a", *words, **more)
-        refused(env={"BITNET_MODEL_KEY": self.public})
-        refused("--config", self.path("c.yaml", f"model-key: {self.public}\n"))
+        words = ("tokenize", "-m", self.model, "a")
+        self.refused(22, "expected a signature", *words, "--config", self.path("c.yaml", f"model-key: {self.public}\n"))
+        asked = {"BITNET_MODEL_KEY": self.public}
+        if os.geteuid() != 0:
+            self.refused(22, "expected a signature", *words, env=asked)
+            return
+        # Root's models are not those of a user's key, and none is loaded as if nothing had been asked.
+        self.refused(2, "'model-key' of BITNET_MODEL_KEY is ignored, as root does not let", *words, env=asked)
+        self.refused(22, "expected a signature", *words, *self.key, env=asked)
 
     def test_every_command_that_reads_a_model_asks(self):
         self.path("text", "a\n")

@@ -52,6 +52,8 @@ struct option {
   bool command_line_only = false;        // makes no sense as a setting
   // "which code runs": no user decides that for root. See settings::listens.
   std::string_view decides = {};
+  // It asks for a check. Where only places ask that do not count, the command is refused.
+  bool is_a_check = false;
 };
 
 [[nodiscard]] std::span<const option> all_options();

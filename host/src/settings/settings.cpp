@@ -44,6 +44,7 @@ result<settings> settings::merge(const command& about, const arguments& given,
     return std::unexpected(done.error());
   }
   if (auto done = merged.add_flags(given, notes); !done) return std::unexpected(done.error());
+  if (auto done = merged.check_unheard(); !done) return std::unexpected(done.error());
   return merged;
 }
 
@@ -168,17 +169,25 @@ result<void> settings::add_flags(const arguments& given, std::vector<std::string
 }
 
 bool settings::listens(const option& row, privilege deaf_from, const std::string& origin,
-                       std::vector<std::string>& notes) const {
+                       std::vector<std::string>& notes) {
   if (row.decides.empty() || rights_ < deaf_from) return true;
-  if (settings_.contains(row.name))
-    notes.push_back(fmt::format(
-        "'{}' of {} is ignored, as {} decide {}; {}", row.name, origin,
-        rights_ == privilege::root ? "root does not let the user's places"
-                                   : "raised privileges do not let the user",
-        row.decides,
-        rights_ == privilege::root ? "say it on the command line or in /etc/bitnet/bitnet.yaml"
-                                   : "say it in /etc/bitnet/bitnet.yaml"));
+  if (!settings_.contains(row.name)) return false;
+  std::string note = fmt::format(
+      "'{}' of {} is ignored, as {} decide {}; {}", row.name, origin,
+      rights_ == privilege::root ? "root does not let the user's places"
+                                 : "raised privileges do not let the user",
+      row.decides,
+      rights_ == privilege::root ? "say it on the command line or in /etc/bitnet/bitnet.yaml"
+                                 : "say it in /etc/bitnet/bitnet.yaml");
+  if (row.is_a_check) unheard_.insert_or_assign(row.name, note);
+  notes.push_back(std::move(note));
   return false;
+}
+
+result<void> settings::check_unheard() const {
+  for (const auto& [name, note] : unheard_)
+    if (!given(name)) return fail(exit_code::usage, note);
+  return {};
 }
 
 // Config files hold settings of all commands; those of other commands are left out here.

@@ -63,12 +63,15 @@ class settings {
   // Options that decide which code runs, or which file is written, do not count when they come from
   // a place that a process with these rights, or more, does not trust; a note says so.
   bool listens(const option& row, privilege deaf_from, const std::string& origin,
-               std::vector<std::string>& notes) const;
+               std::vector<std::string>& notes);
+  // Of those that ask for a check: it is not left out because nothing that counts asks for it.
+  [[nodiscard]] result<void> check_unheard() const;
   void put(const option& row, value content, level from, std::string origin);
   [[nodiscard]] const setting& at(std::string_view name) const;
 
   privilege rights_ = privilege::none;
-  std::map<std::string_view, setting> settings_;  // keys point into the option table
+  std::map<std::string_view, std::string> unheard_;  // of options that ask for a check, and why
+  std::map<std::string_view, setting> settings_;     // keys point into the option table
 };
 
 }  // namespace bitnet::host
