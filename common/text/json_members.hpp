@@ -3,8 +3,17 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
+
+#include "text/zero_bytes.hpp"
 
 namespace bitnet::text {
+
+// Discarded if `text` is no JSON.
+[[nodiscard]] inline nlohmann::json json_of(std::string_view text) {
+  if (zero_byte(text)) return nlohmann::json(nlohmann::json::value_t::discarded);
+  return nlohmann::json::parse(text, nullptr, false);
+}
 
 // null if `object` is no object, or has no such member.
 [[nodiscard]] inline const nlohmann::json& at(const nlohmann::json& object, const char* key) {

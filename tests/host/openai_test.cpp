@@ -20,7 +20,7 @@ using nlohmann::json;
 
 constexpr model_limits model{.n_vocab = 1000, .n_embedding = 64, .n_context = 512};
 
-parsed<request> read(endpoint to, const char* text) {
+parsed<request> read(endpoint to, std::string_view text) {
   auto body = parse_object(text, "the body");
   if (!body) return std::unexpected(body.error());
   return parse_request(to, *body, text, model, generation_wish());
@@ -223,6 +223,13 @@ void expect_wrong(std::span<const wrong> rows) {
     EXPECT_NE(r.error().message.find(one.part), std::string::npos) << r.error().message;
     EXPECT_EQ(r.error().status, 400);
   }
+}
+
+TEST(openai_request, has_no_zero_byte) {
+  using namespace std::literals;
+  const auto r = read(completion, "{\"prompt\": \"a\"}\0x"sv);
+  ASSERT_FALSE(r);
+  EXPECT_EQ(r.error().message, "the body is no JSON: it has a zero byte at 15");
 }
 
 TEST(openai_request, names_the_member_that_is_wrong) {

@@ -2,6 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "text/zero_bytes.hpp"
+
 namespace bitnet::json {
 namespace {
 
@@ -59,7 +61,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 bool is_whole(std::string_view text) {
-  return is_shallow(text) && nlohmann::json::accept(text);
+  return !text::zero_byte(text) && is_shallow(text) && nlohmann::json::accept(text);
 }
 
 std::vector<std::pair<std::string, std::string_view>> members_of(std::string_view object) {

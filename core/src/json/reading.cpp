@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "base/utf8.hpp"
+#include "text/zero_bytes.hpp"
 
 namespace bitnet::json {
 namespace {
@@ -63,6 +64,8 @@ result<value> read(std::string_view text, std::string_view what, const bounds& m
         fmt::format("expected JSON of at most {} bytes, found {}", most.bytes, text.size()));
   if (const auto broken = first_invalid_utf8(text))
     return invalid(fmt::format("expected UTF-8, found another byte at {}", *broken));
+  if (const auto zero = text::zero_byte(text))
+    return invalid(fmt::format("expected JSON, found a zero byte at {}", *zero));
   bounded count(most);
   try {
     value out = value::parse(

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "schema/limits.hpp"
+#include "text/zero_bytes.hpp"
 
 namespace bitnet::schema {
 namespace {
@@ -156,6 +157,9 @@ result<const value*> value_store::parse(std::string_view text) {
     return fail(BITNET_UNSUPPORTED, fmt::format("the JSON schema has {} bytes; at most {} are "
                                                 "possible",
                                                 text.size(), longest_schema));
+  if (const auto zero = text::zero_byte(text))
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("the JSON schema is no JSON: it has a zero byte at {}", *zero));
   tree_builder to(*this);
   if (json::sax_parse(text.begin(), text.end(), &to)) return to.root();
   if (to.trouble()) return std::unexpected(*to.trouble());

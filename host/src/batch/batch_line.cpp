@@ -102,7 +102,7 @@ std::string fault_line(const std::string& custom_id, uint64_t number,
 
 std::optional<written_line> read_written_line(std::string_view text) {
   if (!text.starts_with(output_prefix)) return std::nullopt;
-  const json content = json::parse(text, nullptr, false);
+  const json content = text::json_of(text);
   if (!content.is_object() || !content.contains("response") || !content.contains("error"))
     return std::nullopt;
   written_line out;

@@ -147,7 +147,7 @@ rows_read read_lines(std::string_view text) {
     const std::string_view line = text.substr(0, end);
     text.remove_prefix(std::min(end + 1, text.size()));
     if (line.find_first_not_of(" \t\r") == std::string_view::npos) continue;
-    const json value = json::parse(line, nullptr, false);
+    const json value = text::json_of(line);
     const std::string where = fmt::format("line {}", number);
     if (value.is_discarded()) return std::unexpected(where + ": it is no JSON");
     if (auto done = add_value(out, value, where); !done) return std::unexpected(done.error());
@@ -209,7 +209,7 @@ double bench_row::spread() const {
 }
 
 rows_read read_bench(std::string_view text) {
-  const json whole = json::parse(text, nullptr, false);
+  const json whole = text::json_of(text);
   if (whole.is_discarded()) return read_lines(text);
   std::vector<bench_row> out;
   if (!whole.is_array()) {

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "library/json.hpp"
+#include "text/json_members.hpp"
 #include "text_input.hpp"
 
 namespace bitnet::host {
@@ -37,7 +38,7 @@ bool is_version(const std::string& text) {
 claimed_conformance parse_conformance(const std::string& text, const std::string& name,
                                       const std::string& build_id) {
   claimed_conformance out;
-  const json report = json::parse(text, nullptr, false);
+  const json report = text::json_of(text);
   if (!report.is_object()) return unreadable("its report is no JSON object");
   if (member(report, "backend") != name) return unreadable("its report is about another backend");
   const std::string level = member(report, "level");

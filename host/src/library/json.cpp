@@ -32,7 +32,7 @@ std::string json_line(const json& content) {
 }
 
 result<json> parse_json(const std::string& text) {
-  json content = json::parse(text, nullptr, false);
+  json content = text::json_of(text);
   if (content.is_discarded()) return fail(exit_code::failure, "libbitnet gave malformed JSON");
   return content;
 }

@@ -47,6 +47,7 @@ result<std::vector<chat_message>> read_saved_chat(const std::string& text) {
   const auto malformed = [] {
     return fail(exit_code::usage, "expected {\"messages\": [{\"role\": ..., \"content\": ...}]}");
   };
+  if (text::zero_byte(text)) return malformed();
   // Deeper is no message: what is there is not built, however deep it goes.
   constexpr int deepest = 7;  // of the arguments of a call, which are a text
   const json content = json::parse(

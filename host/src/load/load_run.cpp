@@ -171,7 +171,7 @@ std::expected<std::string, std::string> first_model(const server_address& at,
                          return body.size() <= longest_answer;
                        });
   if (!status) return std::unexpected(fmt::format("{}: {}", at.url.authority(), status.error()));
-  const json listed = json::parse(body, nullptr, false);
+  const json listed = text::json_of(body);
   const json& models = text::at(listed, "data");
   std::string id = models.is_array() && !models.empty() ? text::text_at(models.front(), "id") : "";
   if (*status == 200 && !id.empty()) return id;

@@ -81,7 +81,7 @@ stream_chunk read_chunk(std::string_view data) {
     out.is_end = true;
     return out;
   }
-  const json chunk = json::parse(data, nullptr, false);
+  const json chunk = text::json_of(data);
   if (!chunk.is_object()) {
     out.error =
         fmt::format("a chunk that is no JSON object: {}", text::printable(data, longest_message));

@@ -5,6 +5,7 @@
 #include <cmath>
 
 #include "text/printable.hpp"
+#include "text/zero_bytes.hpp"
 
 namespace bitnet::host::openai {
 namespace {
@@ -37,6 +38,9 @@ parsed<json> parse_object(std::string_view text, std::string_view what) {
                    fmt::format("{} has arrays and objects more than {} deep in each other; send a "
                                "flatter one",
                                what, most_depth),
+                   "invalid_json");
+  if (const auto zero = text::zero_byte(text))
+    return invalid("", fmt::format("{} is no JSON: it has a zero byte at {}", what, *zero),
                    "invalid_json");
   json content;
   try {

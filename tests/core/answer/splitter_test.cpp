@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "answer/message.hpp"
+#include "json/raw.hpp"
 #include "json/reading.hpp"
 
 namespace bitnet::answer {
@@ -359,6 +360,18 @@ TEST(message, has_what_the_parts_have) {
     all.add(split.take(r.text));
     all.add(split.finish());
     EXPECT_EQ(all.written(), json::value::parse(r.expected)) << r.why;
+  }
+}
+
+// The reader of JSON takes a zero byte for the end of the text.
+TEST(json, has_no_zero_byte) {
+  using namespace std::literals;
+  for (const std::string_view text : {"0\0"sv, "0\0x"sv, "{}\0"sv, "\"\0\""sv, "[1,\0"sv}) {
+    EXPECT_FALSE(json::is_whole(text));
+    const auto read = json::read(text, "body");
+    ASSERT_FALSE(read);
+    EXPECT_EQ(read.error().message,
+              "body: expected JSON, found a zero byte at " + std::to_string(text.find('\0')));
   }
 }
 
