@@ -49,6 +49,15 @@ class ReceiptGate(unittest.TestCase):
         self.assertRegex(done.stdout, r"^32 tokens by cpu, \d+ of \d+ calls of reference kernels, replayed byte-equal; ")
         self.assertEqual(sorted(os.listdir(self.home / "to")), ["receipt-key.pub.pem", "receipt.json", "run.json", "verified.json"])
 
+    def test_other_files_of_the_folder_stay(self):
+        folder = self.home / "to"
+        folder.mkdir()
+        for name in ("mine", "receipt.json"):
+            (folder / name).write_text("x", encoding="utf-8")
+        self.assertEqual(self.gate("--device", "no-such-gpu").returncode, 0)
+        self.assertEqual((folder / "mine").read_text(encoding="utf-8"), "x")
+        self.assertNotEqual((folder / "receipt.json").read_text(encoding="utf-8"), "x")  # of the run that failed
+
     def test_a_device_that_is_missing(self):
         for words, code in ((("--device", "no-such-gpu"), 0), (("--device", "no-such-gpu", "--skip-exit"), 77)):
             done = self.gate(*words)
