@@ -82,6 +82,13 @@ class Root(Places):
                          env={"BITNET_ALLOW_BACKENDS": "cpu"})
         self.assertEqual(result.json["detected"], [])
 
+    def test_a_variable_that_asks_for_a_limit_is_not_left_out(self):
+        for name, option, value in (("BITNET_ALLOW_BACKENDS", "allow-backends", "cpu"),
+                                    ("BITNET_REQUIRE_SIGNATURE", "require-signature", "on")):
+            self.refused(2, f"'{option}' of {name} is ignored, as root does not let", "backends", "why", env={name: value})
+            self.why(f"--{option}" + ("=cpu" if value == "cpu" else ""), env={name: value})
+        self.why(env={"BITNET_REQUIRE_SIGNATURE": "off"})
+
 
 @unittest.skipUnless(os.geteuid() == 0, "only root can become another user")
 class Others(Places):

@@ -27,6 +27,13 @@ result<value> parse_variable(const option& row, const std::string& given) {
 // Of a place that only root can write to: beyond every privilege.
 constexpr auto never_deaf = static_cast<privilege>(3);
 
+// Whether the value of a check asks for it.
+bool asks(const value& content) {
+  if (const auto* const on = std::get_if<bool>(&content)) return *on;
+  const auto* const text = std::get_if<std::string>(&content);
+  return text == nullptr || !text->empty();
+}
+
 const std::vector<std::string> no_list;
 const std::string no_text;
 
@@ -106,7 +113,7 @@ result<void> settings::add_config_file(const std::string& file, bool required, p
   notes.insert(notes.end(), contents->warnings.begin(), contents->warnings.end());
   for (config_setting& one : contents->settings) {
     const std::string origin = fmt::format("{}:{}", file, one.line);
-    if (listens(*one.row, deaf_from, origin, notes))
+    if (listens(*one.row, one.content, deaf_from, origin, notes))
       put(*one.row, std::move(one.content), level::config, origin);
   }
   return {};
@@ -138,7 +145,7 @@ result<void> settings::add_environment(const environment& variables,
     auto content = parse_variable(row, *text);
     if (!content)
       return fail(exit_code::usage, fmt::format("{} {}", name, content.error().message));
-    if (listens(row, privilege::root, name, notes))
+    if (listens(row, *content, privilege::root, name, notes))
       put(row, std::move(*content), level::environment, name);
   }
   if (!theirs.empty()) {
@@ -150,10 +157,10 @@ result<void> settings::add_environment(const environment& variables,
 result<void> settings::add_flags(const arguments& given, std::vector<std::string>& notes) {
   for (const flag_use& use : given.flags) {
     const std::string flag = "--" + std::string(use.row->name);
-    if (!listens(*use.row, privilege::raised, flag, notes)) continue;
     auto content = parse_value(*use.row, use.text);
     if (!content)
       return fail(exit_code::usage, fmt::format("{} {}", flag, content.error().message));
+    if (!listens(*use.row, *content, privilege::raised, flag, notes)) continue;
     setting& one = settings_[use.row->name];
     auto* items = std::get_if<std::vector<std::string>>(&one.content);
     if (items != nullptr && one.from == level::flag) {
@@ -168,8 +175,8 @@ result<void> settings::add_flags(const arguments& given, std::vector<std::string
   return {};
 }
 
-bool settings::listens(const option& row, privilege deaf_from, const std::string& origin,
-                       std::vector<std::string>& notes) {
+bool settings::listens(const option& row, const value& content, privilege deaf_from,
+                       const std::string& origin, std::vector<std::string>& notes) {
   if (row.decides.empty() || rights_ < deaf_from) return true;
   if (!settings_.contains(row.name)) return false;
   std::string note = fmt::format(
@@ -179,7 +186,7 @@ bool settings::listens(const option& row, privilege deaf_from, const std::string
       row.decides,
       rights_ == privilege::root ? "say it on the command line or in /etc/bitnet/bitnet.yaml"
                                  : "say it in /etc/bitnet/bitnet.yaml");
-  if (row.is_a_check) unheard_.insert_or_assign(row.name, note);
+  if (row.is_a_check && asks(content)) unheard_.insert_or_assign(row.name, note);
   notes.push_back(std::move(note));
   return false;
 }

@@ -62,8 +62,8 @@ class settings {
   result<void> add_flags(const arguments& given, std::vector<std::string>& notes);
   // Options that decide which code runs, or which file is written, do not count when they come from
   // a place that a process with these rights, or more, does not trust; a note says so.
-  bool listens(const option& row, privilege deaf_from, const std::string& origin,
-               std::vector<std::string>& notes);
+  bool listens(const option& row, const value& content, privilege deaf_from,
+               const std::string& origin, std::vector<std::string>& notes);
   // Of those that ask for a check: it is not left out because nothing that counts asks for it.
   [[nodiscard]] result<void> check_unheard() const;
   void put(const option& row, value content, level from, std::string origin);
