@@ -15,6 +15,7 @@
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/ed25519.hpp"
 #include "plugin/trust/hash.hpp"
+#include "plugin/trust/openssl.hpp"
 #include "plugin/trust/trust.hpp"
 #include "system/limits.hpp"
 
@@ -41,10 +42,7 @@ std::string sum_text(const open_file& file, std::string_view sum) {
 
 // Fails only for want of memory: the algorithm is built in.
 struct sha256::state {
-  struct closer {
-    void operator()(EVP_MD_CTX* c) const { EVP_MD_CTX_free(c); }
-  };
-  std::unique_ptr<EVP_MD_CTX, closer> context{EVP_MD_CTX_new()};
+  openssl::digest_context context{EVP_MD_CTX_new()};
 };
 
 sha256::sha256() : state_(std::make_unique<state>()) {

@@ -20,21 +20,21 @@
 #include "base/wording.hpp"
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/hash.hpp"
+#include "plugin/trust/openssl.hpp"
 #include "receipt/envelope.hpp"
 
 namespace bitnet::signature {
 namespace {
 
-template <auto Free>
-struct freed_by {
-  template <class T>
-  void operator()(T* thing) const {
-    Free(thing);
-  }
-};
-using bio_handle = std::unique_ptr<BIO, freed_by<BIO_free>>;
-using key_handle = std::unique_ptr<EVP_PKEY, freed_by<EVP_PKEY_free>>;
-using digest_handle = std::unique_ptr<EVP_MD_CTX, freed_by<EVP_MD_CTX_free>>;
+using openssl::bio;
+using openssl::digest_context;
+using openssl::freed_by;
+using openssl::key_handle;
+using openssl::no_password;
+using openssl::own_errors;
+using openssl::reader_of;
+using openssl::text_in;
+using openssl::unsigned_bytes;
 using certificate_handle = std::unique_ptr<X509, freed_by<X509_free>>;
 using store_handle = std::unique_ptr<X509_STORE, freed_by<X509_STORE_free>>;
 using check_handle = std::unique_ptr<X509_STORE_CTX, freed_by<X509_STORE_CTX_free>>;
@@ -42,29 +42,6 @@ struct stack_closer {
   void operator()(STACK_OF(X509) * all) const { sk_X509_pop_free(all, X509_free); }
 };
 using stack_handle = std::unique_ptr<STACK_OF(X509), stack_closer>;
-
-// What OpenSSL complains about while this lives is not left in the queue of the thread.
-class own_complaints {
- public:
-  own_complaints() { ERR_set_mark(); }
-  ~own_complaints() { ERR_pop_to_mark(); }
-  own_complaints(const own_complaints&) = delete;
-  own_complaints& operator=(const own_complaints&) = delete;
-};
-
-int without_password(char*, int, int, void*) {
-  return -1;
-}
-
-bio_handle reader_of(std::string_view text) {
-  return bio_handle(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-std::string written_to(BIO* of) {
-  char* text = nullptr;
-  const long size = BIO_get_mem_data(of, &text);
-  return size <= 0 ? std::string() : std::string(text, static_cast<std::size_t>(size));
-}
 
 std::string sha256_text(std::string_view bytes) {
   return plugin::sha256_of(std::as_bytes(std::span(bytes.data(), bytes.size())));
@@ -91,24 +68,21 @@ const EVP_MD* digest_for(const EVP_PKEY* key) {
 
 // The name that the tools give a key. They write a point without compression, whatever they read.
 std::string id_of(EVP_PKEY* key) {
-  const bio_handle out(BIO_new(BIO_s_mem()));
+  const bio out(BIO_new(BIO_s_mem()));
   if (!out ||
       EVP_PKEY_set_utf8_string_param(key, OSSL_PKEY_PARAM_EC_POINT_CONVERSION_FORMAT,
                                      OSSL_PKEY_EC_POINT_CONVERSION_FORMAT_UNCOMPRESSED) != 1 ||
       PEM_write_bio_PUBKEY(out.get(), key) != 1)
     return "";
-  return sha256_text(written_to(out.get()));
+  return sha256_text(text_in(out.get()));
 }
 
 bool is_signed(const bundle& of, EVP_PKEY* key) {
   const std::string message = receipt::signed_bytes(receipt::payload_type, of.payload);
-  const auto bytes = [](const std::string& text) {
-    return reinterpret_cast<const unsigned char*>(text.data());
-  };
-  const digest_handle c(EVP_MD_CTX_new());
+  const digest_context c(EVP_MD_CTX_new());
   return c && EVP_DigestVerifyInit(c.get(), nullptr, digest_for(key), nullptr, key) == 1 &&
-         EVP_DigestVerify(c.get(), bytes(of.signature), of.signature.size(), bytes(message),
-                          message.size()) == 1;
+         EVP_DigestVerify(c.get(), unsigned_bytes(of.signature), of.signature.size(),
+                          unsigned_bytes(message), message.size()) == 1;
 }
 
 std::unexpected<failure> not_signed(const std::string& key) {
@@ -120,26 +94,25 @@ std::unexpected<failure> not_signed(const std::string& key) {
 }
 
 certificate_handle certificate_in(const std::string& der) {
-  const auto* at = reinterpret_cast<const unsigned char*>(der.data());
+  const unsigned char* at = unsigned_bytes(der);
   const unsigned char* const end = at + der.size();
   certificate_handle out(d2i_X509(nullptr, &at, static_cast<long>(der.size())));
   return at == end ? std::move(out) : nullptr;
 }
 
 std::string subject_of_certificate(X509* of) {
-  const bio_handle out(BIO_new(BIO_s_mem()));
+  const bio out(BIO_new(BIO_s_mem()));
   if (!out || X509_NAME_print_ex(out.get(), X509_get_subject_name(of), 0, XN_FLAG_RFC2253) < 0)
     return "";
-  return plugin::printable(written_to(out.get()), 400);
+  return plugin::printable(text_in(out.get()), 400);
 }
 
 result<store_handle> trusted_in(const std::string& pem) {
-  const bio_handle in = reader_of(pem);
+  const bio in = reader_of(pem);
   store_handle store(X509_STORE_new());
   if (!in || !store) return fail(BITNET_OUT_OF_MEMORY, "out of memory");
   std::size_t n = 0;
-  while (const certificate_handle one{
-      PEM_read_bio_X509(in.get(), nullptr, without_password, nullptr)}) {
+  while (const certificate_handle one{PEM_read_bio_X509(in.get(), nullptr, no_password, nullptr)}) {
     if (X509_STORE_add_cert(store.get(), one.get()) != 1) break;
     ++n;
   }
@@ -197,10 +170,9 @@ result<void> check_chain(X509* signing, STACK_OF(X509) * chain, X509_STORE* trus
 }  // namespace
 
 result<signer> verify_by_key(const bundle& of, const std::string& public_pem) {
-  const own_complaints scope;
-  const bio_handle in = reader_of(public_pem);
-  const key_handle key(in ? PEM_read_bio_PUBKEY(in.get(), nullptr, without_password, nullptr)
-                          : nullptr);
+  const own_errors scope;
+  const bio in = reader_of(public_pem);
+  const key_handle key(in ? PEM_read_bio_PUBKEY(in.get(), nullptr, no_password, nullptr) : nullptr);
   if (digest_for(key.get()) == nullptr)
     return fail(BITNET_INVALID_ARGUMENT,
                 fmt::format("{}: expected a public ECDSA key in PEM on P-256, P-384 or P-521, "
@@ -223,7 +195,7 @@ result<signer> verify_by_key(const bundle& of, const std::string& public_pem) {
 }
 
 result<signer> verify_by_certificate(const bundle& of, const std::string& trusted_pem) {
-  const own_complaints scope;
+  const own_errors scope;
   const auto trusted = trusted_in(trusted_pem);
   if (!trusted) return std::unexpected(trusted.error());
   if (of.certificates.empty())

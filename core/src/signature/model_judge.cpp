@@ -18,6 +18,7 @@
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/ed25519.hpp"
 #include "plugin/trust/hash.hpp"
+#include "plugin/trust/openssl.hpp"
 #include "plugin/trust/trust.hpp"
 #include "system/limits.hpp"
 
@@ -86,10 +87,6 @@ std::string shortened(const std::string& digest) {
   constexpr std::size_t digits = 16;
   return digest.substr(0, digits) + "...";
 }
-
-struct digest_closer {
-  void operator()(EVP_MD_CTX* c) const { EVP_MD_CTX_free(c); }
-};
 
 }  // namespace
 
@@ -229,7 +226,7 @@ result<void> model_judge::check_file(const std::string& name, int descriptor, ui
 // Not by a mapping: its pages would stay in memory.
 result<void> model_judge::check_piece(const std::string& name, const piece& one, int descriptor,
                                       uint64_t size) const {
-  const std::unique_ptr<EVP_MD_CTX, digest_closer> sum(EVP_MD_CTX_new());
+  const openssl::digest_context sum(EVP_MD_CTX_new());
   const EVP_MD* const kind = listed_.hash == hash_kind::sha256 ? EVP_sha256() : EVP_blake2b512();
   if (!sum || EVP_DigestInit_ex(sum.get(), kind, nullptr) != 1) throw std::bad_alloc();
   std::vector<std::byte> bytes(piece_bytes);

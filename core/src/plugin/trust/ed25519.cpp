@@ -3,66 +3,32 @@
 #include <fmt/core.h>
 
 #include <openssl/bio.h>
-#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <openssl/pem.h>
 #include <sys/stat.h>
 
 #include <algorithm>
-#include <memory>
 #include <span>
 
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/hash.hpp"
+#include "plugin/trust/openssl.hpp"
 #include "plugin/trust/trust.hpp"
 
 namespace bitnet::plugin {
 namespace {
 
-struct bio_closer {
-  void operator()(BIO* b) const { BIO_free(b); }
-};
-struct key_closer {
-  void operator()(EVP_PKEY* k) const { EVP_PKEY_free(k); }
-};
-struct context_closer {
-  void operator()(EVP_MD_CTX* c) const { EVP_MD_CTX_free(c); }
-};
-using bio = std::unique_ptr<BIO, bio_closer>;
-using key_handle = std::unique_ptr<EVP_PKEY, key_closer>;
-using context = std::unique_ptr<EVP_MD_CTX, context_closer>;
-
-const unsigned char* unsigned_bytes(std::string_view text) {
-  return reinterpret_cast<const unsigned char*>(text.data());
-}
+using openssl::bio;
+using openssl::digest_context;
+using openssl::key_handle;
+using openssl::no_password;
+using openssl::own_errors;
+using openssl::reader_of;
+using openssl::text_in;
+using openssl::unsigned_bytes;
 
 std::unexpected<defect> unusable_key(const std::string& why) {
   return reject(code::trust_key, why);
-}
-
-// What OpenSSL complains about while this lives is not left in the queue of the thread, which
-// belongs to the program.
-class own_errors {
- public:
-  own_errors() { ERR_set_mark(); }
-  ~own_errors() { ERR_pop_to_mark(); }
-  own_errors(const own_errors&) = delete;
-  own_errors& operator=(const own_errors&) = delete;
-};
-
-// There is no user to type a password.
-int no_password(char*, int, int, void*) {
-  return -1;
-}
-
-bio memory(const std::string& text) {
-  return bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
-}
-
-std::string text_in(BIO* of) {
-  char* text = nullptr;
-  const long size = BIO_get_mem_data(of, &text);
-  return size <= 0 ? std::string() : std::string(text, static_cast<std::size_t>(size));
 }
 
 checked<std::string> public_part(const EVP_PKEY* key) {
@@ -77,7 +43,7 @@ checked<std::string> public_part(const EVP_PKEY* key) {
 }
 
 checked<key_handle> private_key(const std::string& pem) {
-  const bio in = memory(pem);
+  const bio in = reader_of(pem);
   key_handle key(in ? PEM_read_bio_PrivateKey(in.get(), nullptr, no_password, nullptr) : nullptr);
   if (!key) return unusable_key("holds no private key that can be read without a password");
   return key;
@@ -105,7 +71,7 @@ std::string hexadecimal_of(std::string_view bytes) {
 
 checked<std::string> read_public_key(const std::string& pem) {
   const own_errors scope;
-  const bio in = memory(pem);
+  const bio in = reader_of(pem);
   const key_handle key(in ? PEM_read_bio_PUBKEY(in.get(), nullptr, no_password, nullptr) : nullptr);
   return public_part(key.get());
 }
@@ -125,7 +91,7 @@ checked<signed_message> sign_message(std::string_view message, const std::string
   if (!id) return std::unexpected(std::move(id.error()));
   std::string value(signature_bytes, '\0');
   std::size_t size = value.size();
-  const context c(EVP_MD_CTX_new());
+  const digest_context c(EVP_MD_CTX_new());
   if (!c || EVP_DigestSignInit(c.get(), nullptr, nullptr, nullptr, key->get()) != 1 ||
       EVP_DigestSign(c.get(), reinterpret_cast<unsigned char*>(value.data()), &size,
                      unsigned_bytes(message), message.size()) != 1 ||
@@ -140,7 +106,7 @@ bool is_signed_by(std::string_view message, std::string_view key, std::string_vi
   const std::string raw = bytes_of_hexadecimal(key);
   const key_handle handle(
       EVP_PKEY_new_raw_public_key(EVP_PKEY_ED25519, nullptr, unsigned_bytes(raw), raw.size()));
-  const context c(EVP_MD_CTX_new());
+  const digest_context c(EVP_MD_CTX_new());
   return handle && c &&
          EVP_DigestVerifyInit(c.get(), nullptr, nullptr, nullptr, handle.get()) == 1 &&
          EVP_DigestVerify(c.get(), unsigned_bytes(value), value.size(), unsigned_bytes(message),
