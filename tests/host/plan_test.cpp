@@ -139,6 +139,18 @@ TEST(PlanFile, IsReadAndWrittenAsTheSame) {
   EXPECT_TRUE(plans::differences(*read, *again).empty());
 }
 
+TEST(PlanFile, NamesOfModelsAreReadAgain) {
+  const auto read = plans::read_plan(whole, "p");
+  ASSERT_TRUE(read) << read.error().message;
+  for (const std::string& name : {std::string(1000, 'n'), std::string("\n\x1b[2J\xff"),
+                                  std::string(200, '\x01'), std::string("\"\\")}) {
+    plans::plan named = *read;
+    named.model.name = name;
+    const auto again = plans::read_plan(plans::write_plan(named), "p");
+    EXPECT_TRUE(again) << name << ": " << again.error().message;
+  }
+}
+
 struct bad_file {
   std::string text;
   const char* says;

@@ -41,7 +41,7 @@ std::vector<std::string> named_models(const invocation& in) {
 }
 
 result<void> check_only_one(const invocation& in) {
-  for (const char* const name : {"alias", "model-draft", "model-signature"})
+  for (const char* const name : {"alias", "model-draft", "model-signature", "plan"})
     if (!in.set.text(name).empty())
       return fail(
           exit_code::usage,

@@ -10,6 +10,7 @@
 namespace bitnet::host::plans {
 
 inline constexpr std::size_t longest_plan = std::size_t{1} << 20;  // bytes
+inline constexpr std::size_t longest_word = 128;                   // bytes of a value
 
 [[nodiscard]] std::string write_plan(const plan& of);
 

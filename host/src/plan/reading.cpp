@@ -16,7 +16,6 @@
 namespace bitnet::host::plans {
 namespace {
 
-constexpr std::size_t longest_word = 128;   // bytes
 constexpr std::size_t most_items = 4096;    // of a list
 constexpr std::size_t most_nodes = 65'536;  // of the file
 constexpr int deepest = 8;

@@ -1,6 +1,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "plan/file.hpp"
+#include "text/printable.hpp"
 
 namespace bitnet::host::plans {
 namespace {
@@ -42,8 +43,10 @@ std::string write_plan(const plan& of) {
   YAML::Emitter to;
   to << YAML::BeginMap << YAML::Key << "bitnet-plan" << YAML::Value << 1;
   to << YAML::Key << "model" << YAML::Value << YAML::BeginMap;
-  if (!of.model.name.empty())
-    to << YAML::Key << "name" << YAML::Value << YAML::DoubleQuoted << of.model.name;
+  // Models are named as their files say, and what is written must be read again.
+  const std::string dots = "...";  // behind what was cut off
+  const std::string name = text::printable(of.model.name, longest_word - dots.size());
+  if (!name.empty()) to << YAML::Key << "name" << YAML::Value << YAML::DoubleQuoted << name;
   to << YAML::Key << "architecture" << YAML::Value << of.model.architecture;
   to << YAML::Key << "layers" << YAML::Value << of.model.n_layers;
   to << YAML::Key << "parameters" << YAML::Value << of.model.n_parameters;
