@@ -7,6 +7,7 @@
 
 #include "huggingface/config.hpp"
 #include "huggingface/folder.hpp"
+#include "text/json_members.hpp"
 
 namespace bitnet::huggingface {
 
@@ -19,7 +20,7 @@ result<json> read_json(const fs::path& folder, const char* name, json::value_t w
   const std::string_view text(reinterpret_cast<const char*>(mapped->bytes().data()),
                               mapped->bytes().size());
   auto out = wanted == json::value_t::object ? parse_object(text, name)
-                                             : result<json>(json::parse(text, nullptr, false));
+                                             : result<json>(text::json_of(text));
   if (auto ok = mapped->check_size(); !ok) return std::unexpected(ok.error());
   if (out && out->type() != wanted) return bad_data(fmt::format("{} is no JSON array", name));
   return out;

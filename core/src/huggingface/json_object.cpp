@@ -8,6 +8,7 @@
 
 #include "gguf/text.hpp"
 #include "huggingface/config.hpp"
+#include "text/json_members.hpp"
 
 namespace bitnet::huggingface {
 namespace {
@@ -37,6 +38,7 @@ struct first_fault : nlohmann::json_sax<json> {
 
 // "line 3, column 12: NaN, which JSON does not have; ..."
 std::string fault_in(std::string_view text) {
+  if (const auto zero = text::zero_byte(text)) return fmt::format("a zero byte at {}", *zero);
   first_fault found;
   if (json::sax_parse(text.begin(), text.end(), &found)) return "it holds something else";
   const std::size_t at = std::min(std::max<std::size_t>(found.position, 1) - 1, text.size());
@@ -59,7 +61,7 @@ std::string fault_in(std::string_view text) {
 }  // namespace
 
 result<json> parse_object(std::string_view text, const char* name) {
-  json content = json::parse(text, nullptr, false);
+  json content = text::json_of(text);
   if (content.is_object()) return content;
   return bad_data(fmt::format("{} is no JSON object: {}", name, fault_in(text)));
 }

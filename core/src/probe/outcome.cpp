@@ -10,6 +10,7 @@
 
 #include "plugin/codes/text.hpp"
 #include "probe/json_values.hpp"
+#include "text/zero_bytes.hpp"
 
 namespace bitnet::probe {
 namespace {
@@ -308,6 +309,7 @@ plugin::checked<facts> to_facts(const json& from) {
 
 // Objects in objects in objects are never ours; deep nesting ends the parse.
 std::optional<json> parse(std::string_view text) {
+  if (text::zero_byte(text)) return std::nullopt;
   constexpr int deepest = 8;
   json out = json::parse(
       text, [](int depth, json::parse_event_t, json&) { return depth <= deepest; }, false);
