@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Measures how long running sequences wait while a long prompt comes in.
 
-Usage: tests/bench/beside_a_prompt.py MODEL|URL [--streams 8] [--prompt 4096] [--rounds 3] [--threads N]
+Usage: tests/bench/beside_a_prompt.py MODEL|URL [--streams 8] [--prompt 4096] [--tokens 4000] [--rounds 3] [--threads N]
 
 Each round computes the prompt alone, then generates with all streams, and submits another prompt of that length in
 the midst of them. It prints a median over the rounds of the gaps between the tokens of a stream, before, beside and
@@ -20,9 +20,6 @@ import time
 import urllib.parse
 
 
-MOST_TOKENS = 20000  # of a stream; it is ended before
-
-
 def percentile(values, share):
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
@@ -38,7 +35,7 @@ class InProcess:
 
     def __init__(self, model, how):
         import bitnet
-        self.engine = bitnet.AsyncEngine(model, n_context=how.prompt + MOST_TOKENS + 200, max_sequences=how.streams + 1)
+        self.engine = bitnet.AsyncEngine(model, n_context=how.prompt + how.tokens + 200, max_sequences=how.streams + 1)
 
     async def tokens(self, prompt, most):
         async with self.engine.generate(prompt, max_tokens=most, temperature=0, ignore_eos=True,
@@ -84,9 +81,9 @@ async def first_token(client, prompt):
     return took or time.perf_counter() - began
 
 
-async def stream(client, seed, times, stop):
+async def stream(client, seed, most, times, stop):
     """Appends the time at which each token came, until `stop` is set."""
-    async for _ in client.tokens(prompt_of(16, seed), MOST_TOKENS):
+    async for _ in client.tokens(prompt_of(16, seed), most):
         times.append(time.perf_counter())
         if stop.is_set():
             return
@@ -102,7 +99,7 @@ async def one_round(make_client, how, seed):
     try:
         alone_s = await first_token(client, prompt_of(how.prompt, seed))
         streams, stop = [[] for _ in range(how.streams)], asyncio.Event()
-        tasks = [asyncio.create_task(stream(client, seed + 1 + i, times, stop))
+        tasks = [asyncio.create_task(stream(client, seed + 1 + i, how.tokens, times, stop))
                  for i, times in enumerate(streams)]
         while min(len(times) for times in streams) < 8:
             await asyncio.sleep(0.01)
@@ -116,8 +113,8 @@ async def one_round(make_client, how, seed):
         await asyncio.gather(*tasks)
     finally:
         await client.close()
-    if min(len(times) for times in streams) >= MOST_TOKENS:
-        raise SystemExit(f"the streams ended before the prompt: after {MOST_TOKENS} tokens")
+    if min(len(times) for times in streams) >= how.tokens:
+        raise SystemExit(f"the streams ended before the measurement, after {how.tokens} tokens: give more with --tokens")
     rows = [gaps_within(streams, *span) for span in ((begin, submitted), (submitted, end), (end, end + how.seconds))]
     return [[percentile(gaps, 0.5), percentile(gaps, 0.99), max(gaps)] for gaps in rows], alone_s, beside_s
 
@@ -127,6 +124,7 @@ def main():
     parser.add_argument("model", metavar="MODEL|URL")
     parser.add_argument("--streams", type=int, default=8)
     parser.add_argument("--prompt", type=int, default=4096, help="tokens")
+    parser.add_argument("--tokens", type=int, default=4000, help="of a stream at most; it is ended before")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--seconds", type=float, default=3, help="of the streams before the prompt comes, and behind it")
     parser.add_argument("--threads", type=int, default=0)
