@@ -158,19 +158,10 @@ void add_module(facts_text& out, const std::string& module) {
     out.add_content(fs::path("/sys/module") / module / file);
 }
 
-// "/dev/accel*": the part before the star, and what follows it.
+// A single one counts where it is missing, too.
 void add_nodes(facts_text& out, const fs::path& pattern) {
-  const std::string name = pattern.filename().string();
-  const std::size_t star = name.find('*');
-  if (star == std::string::npos) return out.add_node(pattern);
-  const std::string_view start = std::string_view(name).substr(0, star);
-  const std::string_view end = std::string_view(name).substr(star + 1);
-  for (const fs::path& node : entries(pattern.parent_path())) {
-    const std::string found = node.filename().string();
-    if (found.size() >= start.size() + end.size() && found.starts_with(start) &&
-        found.ends_with(end))
-      out.add_node(node);
-  }
+  if (!pattern.filename().string().contains('*')) return out.add_node(pattern);
+  for (const fs::path& node : nodes_like("/", pattern)) out.add_node(node);
 }
 
 void add_named(facts_text& out, const plugin::probe_facts& on,

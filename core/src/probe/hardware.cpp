@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 #include <system_error>
+#include <vector>
 
 namespace bitnet::probe {
 namespace {
@@ -67,6 +68,29 @@ bool shows_devices(const fs::path& root) {
        at.increment(ignored))
     if (is_uncommon(at->path())) return true;
   return false;
+}
+
+std::vector<fs::path> nodes_like(const fs::path& root, const fs::path& pattern) {
+  std::vector<fs::path> out;
+  std::error_code ignored;
+  const fs::path whole = root / pattern.relative_path();
+  const std::string name = pattern.filename().string();
+  const std::size_t star = name.find('*');
+  if (star == std::string::npos) {
+    if (fs::exists(whole, ignored)) out.push_back(whole);
+    return out;
+  }
+  const std::string_view start = std::string_view(name).substr(0, star);
+  const std::string_view end = std::string_view(name).substr(star + 1);
+  for (fs::directory_iterator at(whole.parent_path(), ignored), last; !ignored && at != last;
+       at.increment(ignored)) {
+    const std::string found = at->path().filename().string();
+    if (found.size() >= start.size() + end.size() && found.starts_with(start) &&
+        found.ends_with(end))
+      out.push_back(at->path());
+  }
+  std::ranges::sort(out);
+  return out;
 }
 
 }  // namespace bitnet::probe

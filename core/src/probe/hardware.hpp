@@ -3,6 +3,7 @@
 // vendor: opens no device.
 
 #include <filesystem>
+#include <vector>
 
 namespace bitnet::probe {
 
@@ -15,5 +16,9 @@ namespace bitnet::probe {
 
 // The classes of a PCI device that may compute: a display (0x03....) or an accelerator (0x12....).
 [[nodiscard]] bool is_computing_class(const std::filesystem::path& pci_device);
+
+// The files that a pattern of a manifest means: '*' in the last part is any text. `root` is "/".
+[[nodiscard]] std::vector<std::filesystem::path> nodes_like(const std::filesystem::path& root,
+                                                            const std::filesystem::path& pattern);
 
 }  // namespace bitnet::probe

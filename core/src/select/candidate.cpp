@@ -7,6 +7,7 @@
 #include "base/environment.hpp"
 #include "plugin/codes/text.hpp"
 #include "plugin/trust/trust.hpp"
+#include "probe/requirements.hpp"
 #include "select/coexistence.hpp"
 
 namespace bitnet::select {
@@ -62,10 +63,13 @@ void candidate::leave_out(plugin::defect why) {
 
 void candidate::inspect() {
   if (fake_ || facts_ || fault_ || !manifest_) return;
-  if (auto fine = examine(*manifest_); !fine)
+  if (auto fine = examine(*manifest_); !fine) {
     fault_ = std::move(fine.error());
-  else
-    stage_ = "inspected";
+    return;
+  }
+  stage_ = "inspected";
+  if (auto able = probe::check_requirements(manifest_->needs, manifest_->packages); !able)
+    fault_ = std::move(able.error());
 }
 
 plugin::checked<void> candidate::examine(const plugin::manifest& m) {

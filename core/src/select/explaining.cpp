@@ -182,7 +182,7 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
   const bool any = wishes.size() == 1 && wishes.front().kind == wish::kind_type::any;
   const bool sound_but_idle = std::ranges::all_of(candidates, [](const candidate& c) {
     return c.manifest_class() != BITNET_DEVICE_CPU && c.fault() &&
-           c.fault()->code == code::probe_no_device;
+           (c.fault()->code == code::probe_no_device || c.fault()->code == code::select_requires);
   });
   if (any && sound_but_idle) hint = install_cpu;
   if (wishes.size() > 1)

@@ -225,6 +225,42 @@ const row rows[] = {
      {{"conflicts", "fine"}},
      code::manifest_field,
      {"'conflicts' must be a list"}},
+    {"requirements that are a list",
+     {{"requires", "[x]"}},
+     code::manifest_field,
+     {"'requires' must be a map"}},
+    {"a PCI device without a class",
+     {{"requires", "{pci: ['10de:*']}"}},
+     code::manifest_field,
+     {"'requires.pci' must hold VENDOR:DEVICE:CLASS", "'10de:*'"}},
+    {"a PCI device with a fourth part",
+     {{"requires", "{pci: ['10de:*:03*:1']}"}},
+     code::manifest_field,
+     {"'10de:*:03*:1'"}},
+    {"a PCI device in capitals",
+     {{"requires", "{pci: ['10DE:*:*']}"}},
+     code::manifest_field,
+     {"'10DE:*:*'"}},
+    {"a PCI device of three digits",
+     {{"requires", "{pci: ['10d:*:*']}"}},
+     code::manifest_field,
+     {"'10d:*:*'"}},
+    {"a node that is no device",
+     {{"requires", "{nodes: [/etc/passwd]}"}},
+     code::manifest_field,
+     {"'requires.nodes'", "'/etc/passwd'"}},
+    {"features of no architecture",
+     {{"requires", "{cpu: [avx2]}"}},
+     code::manifest_field,
+     {"'requires.cpu' must be a map"}},
+    {"a feature in capitals",
+     {{"requires", "{cpu: {x86_64: [AVX2]}}"}},
+     code::manifest_field,
+     {"'requires.cpu.x86_64'", "'AVX2'"}},
+    {"an architecture of two words",
+     {{"requires", "{cpu: {'x86 64': [avx2]}}"}},
+     code::manifest_field,
+     {"'requires.cpu.x86 64' must be an architecture"}},
     {"packages that are a list",
      {{"packages", "[a]"}},
      code::manifest_field,
@@ -256,6 +292,10 @@ TEST(manifest, fields_arrive) {
                                     {"priority", "60"},
                                     {"aliases", "[second, the.same]"},
                                     {"conflicts", "[third]"},
+                                    {"requires",
+                                     "{cpu: {x86_64: [avx2, sse4_1], aarch64: [asimddp]}, "
+                                     "libraries: [libfft.so.3], nodes: ['/dev/accel/*'], "
+                                     "pci: ['10de:*:03*', 1002:73bf:030000]}"},
                                     {"probe",
                                      "{timeout_ms: 100, env: [A_1, B], modules: [driver, x_2], "
                                      "libraries: [libfft.so.3, libc++.so.1], folders: [/etc/x.d], "
@@ -289,6 +329,11 @@ TEST(manifest, fields_arrive) {
   EXPECT_EQ(on.late_nodes.at("driver"), "/dev/late");
   EXPECT_EQ(on.pipes.at("PLACE"), "/tmp/x");
   EXPECT_EQ(on.pipes.at("B"), "/tmp/y");
+  EXPECT_EQ(m->needs.cpu.at("x86_64"), (texts{"avx2", "sse4_1"}));
+  EXPECT_EQ(m->needs.cpu.at("aarch64"), (texts{"asimddp"}));
+  EXPECT_EQ(m->needs.libraries, (texts{"libfft.so.3"}));
+  EXPECT_EQ(m->needs.nodes, (paths{"/dev/accel/*"}));
+  EXPECT_EQ(m->needs.pci, (texts{"10de:*:03*", "1002:73bf:030000"}));
   EXPECT_EQ(m->packages.at("libcuda.so.1"), "libcuda1");
   EXPECT_TRUE(m->warnings.empty());
 }

@@ -44,6 +44,12 @@ install edited(const std::function<void(std::string&)>& edit) {
   };
 }
 
+install requiring(const std::string& needs) {
+  return [needs](const folder& f, const std::string& name) {
+    write_manifest(f, name, f.fake(name), {{"requires", needs}});
+  };
+}
+
 install with_mode(mode_t mode) {
   return [mode](const folder& f, const std::string& name) {
     const auto file = f.fake(name);
@@ -221,6 +227,13 @@ const row rows[] = {
      "BN-P-UNAVAILABLE",
      absent,
      {"driver library libfake.so.1 is not installed (status 3, fake 100)"}},
+    {"a machine without what the manifest requires",
+     "good",
+     requiring("{nodes: ['/dev/no-such-node*'], libraries: [libno-such.so.1]}"),
+     "inspected",
+     "BN-S-REQUIRES",
+     absent,
+     {"a device file like /dev/no-such-node*", "the library libno-such.so.1"}},
     {"no device", "zero", as_built, "loaded", "BN-P-NO-DEVICE", absent, {"no device"}},
     {"cannot count",
      "count-fails",

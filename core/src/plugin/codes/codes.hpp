@@ -98,7 +98,9 @@
   X(select_no_class, "BN-S-CLASS", "ask for the backend by its name")                              \
   X(select_index, "BN-S-INDEX", "use a smaller index")                                             \
   X(select_filtered, "BN-S-FILTERED", "change BITNET_BACKENDS or BITNET_BACKENDS_DISABLE")         \
-  X(select_conflict, "BN-S-CONFLICT", "use the two backends in different processes")
+  X(select_conflict, "BN-S-CONFLICT", "use the two backends in different processes")               \
+  X(select_requires, "BN-S-REQUIRES",                                                              \
+    "give the machine what is missing, or ask for another backend")
 
 namespace bitnet::plugin {
 

@@ -183,6 +183,9 @@ bool is_library(std::string_view text) {
            c == '+';
   });
 }
+bool is_feature(std::string_view text) {
+  return is_word(text, [](char c) { return is_lower(c) || is_digit(c) || c == '_' || c == '.'; });
+}
 bool is_absolute(std::string_view text) {
   const std::filesystem::path path(text);
   return path.is_absolute() && path.lexically_normal() == path && path.has_filename() &&
@@ -195,6 +198,23 @@ bool is_node_pattern(std::string_view text) {
   return is_absolute(text) && text.starts_with("/dev/") &&
          text.find('*') > text.rfind('/') &&  // npos is beyond
          text.find('*') == text.rfind('*');
+}
+
+// "vendor:device:class" in hexadecimal digits; a part may end, or be, '*'.
+bool is_pci_pattern(std::string_view text) {
+  constexpr std::array<std::size_t, 3> digits = {4, 4, 6};
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    const std::size_t colon = text.find(':');
+    if ((colon == std::string_view::npos) != (i + 1 == digits.size())) return false;
+    std::string_view part = text.substr(0, colon);
+    text.remove_prefix(colon == std::string_view::npos ? text.size() : colon + 1);
+    const bool open = part.ends_with('*');
+    if (open) part.remove_suffix(1);
+    const bool hexadecimal =
+        std::ranges::all_of(part, [](char c) { return is_digit(c) || (c >= 'a' && c <= 'f'); });
+    if (!hexadecimal || (open ? part.size() > digits[i] : part.size() != digits[i])) return false;
+  }
+  return true;
 }
 
 // A list of texts, each of which is what `is_one` wants and `like` shows.
@@ -213,6 +233,32 @@ void read_list(fields& map, std::string_view key, bool (*is_one)(std::string_vie
       return map.blame(item, key, fmt::format("must hold {}, found {}", like, kind_of(item)));
     out.emplace_back(item.text);
   }
+}
+
+void read_processors(fields& of, const std::string& where, manifest& out) {
+  const yaml_node* node = of.map("cpu", false);
+  if (node == nullptr) return;
+  fields processors(*node, "requires.cpu.", where);
+  for (const yaml_member& member : node->members) {
+    if (!is_module(member.key))
+      processors.blame(member.value, printable(member.key, 64),
+                       "must be an architecture as `uname -m` names it, like x86_64");
+    read_list(processors, member.key, is_feature, "features as /proc/cpuinfo names them",
+              out.needs.cpu[member.key]);
+  }
+  of.adopt(processors, out.warnings);
+}
+
+void read_requires(fields& top, const std::string& where, manifest& out) {
+  const yaml_node* node = top.map("requires", false);
+  if (node == nullptr) return;
+  fields of(*node, "requires.", where);
+  machine_needs& needs = out.needs;
+  read_processors(of, where, out);
+  read_list(of, "libraries", is_library, "names of libraries like libfft.so.3", needs.libraries);
+  read_list(of, "nodes", is_node_pattern, "paths like /dev/accel/* or /dev/name", needs.nodes);
+  read_list(of, "pci", is_pci_pattern, "VENDOR:DEVICE:CLASS like '10de:*:03*'", needs.pci);
+  top.adopt(of, out.warnings);
 }
 
 void read_late_nodes(fields& probe, const std::string& where, manifest& out) {
@@ -352,6 +398,7 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
   read_class(top, out);
   read_abi(top, where, out);
   out.priority = top.number<int32_t>("priority", -1000, 1000, 50);
+  read_requires(top, where, out);
   read_probe(top, where, out);
   read_aliases(top, out);
   read_conflicts(top, out);

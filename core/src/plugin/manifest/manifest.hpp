@@ -14,6 +14,7 @@
 //   sha256: <64 hexadecimal digits>     optional: of the library
 //   aliases: [other]          optional: further names that a request may use
 //   conflicts: [third]        optional: backends that one process cannot have loaded beside it
+//   requires: {nodes: [/dev/mine*]}     optional; see machine_needs
 //   probe: {timeout_ms: 60000, env: [MY_DEVICES]} optional; see probe_facts
 //   packages: {libfft.so.3: libfft3}    optional: which package provides a missing library
 //   dependencies: {libfft.so.3: <64 digits>} optional: the SHA-256 that needed libraries must have
@@ -46,6 +47,17 @@ struct probe_facts {
   std::map<std::string, std::filesystem::path> pipes{};
 };
 
+// What a machine must have for the backend to work there. It is looked at before the plugin runs.
+struct machine_needs {
+  // All of these features of the processor, as /proc/cpuinfo names them, by its architecture, as
+  // `uname -m` does: a manifest is the same for all of them.
+  std::map<std::string, std::vector<std::string>> cpu{};
+  std::vector<std::string> libraries{};  // all of them, where the linker finds them
+  std::vector<std::filesystem::path>
+      nodes{};                     // one of them, in /dev; '*' in the last part is any text
+  std::vector<std::string> pci{};  // a device like one of them: "10de:*:03*"
+};
+
 struct manifest {
   std::string name, version, vendor, license, url;
   std::filesystem::path library;  // as written
@@ -56,6 +68,7 @@ struct manifest {
   uint32_t probe_timeout_ms = 60'000;  // of the listing and of the self-test, each
   std::vector<std::string> aliases;
   std::vector<std::string> conflicts;
+  machine_needs needs;
   probe_facts depends_on;
   std::map<std::string, std::string> packages;
   std::map<std::string, std::string> dependencies;  // SHA-256 by library
