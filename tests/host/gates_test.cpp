@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -69,6 +70,36 @@ TEST(gates, time_and_memory_are_those_at_the_end_of_the_work) {
   EXPECT_FALSE(first[1].passed);
   EXPECT_GT(*first[1].measured, 1);
   EXPECT_EQ(gates_code(first), exit_code::too_large);
+}
+
+// Touches memory that the kernel's mark of the process counts.
+void use_megabytes(std::size_t n) {
+  const std::vector<char> bytes(n * 1'000'000, 1);
+  EXPECT_EQ(bytes[bytes.size() / 2], 1);
+}
+
+TEST(gates, runs_that_a_gate_adds_are_not_in_time_and_memory) {
+  using clock = std::chrono::steady_clock;
+  using milliseconds = std::chrono::duration<double, std::milli>;
+  const auto before = clock::now();
+  gates one(settings_of({"--max-wall-ms", "1e9", "--max-rss-mb", "1e9"}));
+  const double peak_before = static_cast<double>(peak_memory().value_or(0)) / 1e6;
+  milliseconds extra{};
+  {
+    const gates::left_out runs(one);
+    const auto begun = clock::now();
+    use_megabytes(400);
+    while (clock::now() - begun < std::chrono::milliseconds(20)) continue;
+    extra = clock::now() - begun;
+  }
+  gates later = one;
+  one.end_of_work();
+  const milliseconds all = clock::now() - before;
+  EXPECT_LE(one.results()[0].measured, (all - extra).count());
+  EXPECT_LT(one.results()[1].measured, peak_before + 300) << "the mark of the kernel never falls";
+  use_megabytes(600);
+  later.end_of_work();
+  EXPECT_GT(later.results()[1].measured, 600) << "work behind them that needs more";
 }
 
 TEST(gates, of_several_the_highest_code_counts) {

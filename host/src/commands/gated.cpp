@@ -85,6 +85,7 @@ result<void> take_run(const invocation& in, gates& limits, bitnet_session* sessi
 result<void> take_repeats(const invocation& in, gates& limits, bitnet_session* session,
                           const token_list& prompt, uint32_t n_tokens) {
   if (limits.repeats() == 0) return {};
+  const gates::left_out extra(limits);
   const auto again = [&] { return likely_tokens(session, prompt, n_tokens); };
   const auto first = again();
   if (!first) return std::unexpected(first.error());

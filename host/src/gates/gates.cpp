@@ -68,7 +68,21 @@ void gates::end_of_work() {
   if (wall_ms_) return;
   wall_ms_ =
       std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begun_).count();
-  if (const auto bytes = peak_memory()) peak_mb_ = static_cast<double>(*bytes) / 1e6;
+  if (const auto bytes = peak_memory()) {
+    const double mark = static_cast<double>(*bytes) / 1e6;
+    peak_mb_ = mark > mark_behind_mb_ ? mark : peak_before_mb_;
+  }
+}
+
+gates::left_out::left_out(gates& of) : of_(of) {
+  const auto bytes = peak_memory();
+  const double mark = bytes ? static_cast<double>(*bytes) / 1e6 : 0;
+  if (mark > of_.mark_behind_mb_) of_.peak_before_mb_ = mark;
+}
+
+gates::left_out::~left_out() {
+  of_.begun_ += std::chrono::steady_clock::now() - begun_;
+  if (const auto bytes = peak_memory()) of_.mark_behind_mb_ = static_cast<double>(*bytes) / 1e6;
 }
 
 std::vector<gate_result> gates::results() const {

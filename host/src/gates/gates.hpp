@@ -38,6 +38,20 @@ class gates {
   // The work that is bounded ends: its time, and the most memory so far. The first call counts.
   void end_of_work();
 
+  // While it lives, what runs is no part of the work: runs that a gate adds. Its time is left out,
+  // and so is its memory, but where later work needs more than it did.
+  class left_out {
+   public:
+    explicit left_out(gates& of);
+    ~left_out();
+    left_out(const left_out&) = delete;
+    left_out& operator=(const left_out&) = delete;
+
+   private:
+    gates& of_;
+    std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
+  };
+
   [[nodiscard]] std::vector<gate_result> results() const;
 
  private:
@@ -46,6 +60,9 @@ class gates {
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<double> tokens_per_second_, wall_ms_, peak_mb_;
   std::optional<int64_t> n_same_;
+  // In MB (10^6 bytes): the most memory of work before left_out, and the highest mark that is left
+  // behind it. The kernel's mark never falls.
+  double peak_before_mb_ = 0, mark_behind_mb_ = 0;
 };
 
 // [{"name", "limit", "measured", "passed"}]; "measured" is null where nothing was.
