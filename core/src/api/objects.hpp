@@ -59,7 +59,8 @@ class services final : public plugin::host_services {
   void log(uint32_t level, std::string_view component, std::string_view message) override;
   uint32_t parallel_width() override { return pool_.width(); }
   bitnet_status parallel_run(uint32_t n, bitnet_task task, void* arg) override {
-    return pool_.run(n, task, arg);
+    threads::pool* const own = threads::pool_of_thread::get();
+    return (own == nullptr ? pool_ : *own).run(n, task, arg);
   }
   bool cancelled(uint64_t token) override { return cancel_flags::is_set(token); }
   uint64_t now_ns() override;
@@ -71,6 +72,9 @@ class services final : public plugin::host_services {
 
   // Where its threads compute: the member `threads` of the report.
   nlohmann::ordered_json describe_threads() const;
+
+  // Where workers may run.
+  const threads::cpu_list& usable_cpus() const { return usable_; }
 
   // Gets the events of steps.
   const trace::listener& trace() const { return trace_; }

@@ -158,4 +158,9 @@ void pool::work(uint32_t index) {
   }
 }
 
+pool*& pool_of_thread::here() noexcept {
+  thread_local pool* own = nullptr;
+  return own;
+}
+
 }  // namespace bitnet::threads

@@ -97,4 +97,20 @@ class pool {
   std::vector<std::jthread> workers_;
 };
 
+// While it lives, what this thread asks the host to run in parallel is run by `own`, for work that
+// must not keep the threads of the runtime from other callers. One at a time for a thread.
+class pool_of_thread {
+ public:
+  explicit pool_of_thread(pool& own) noexcept { here() = &own; }
+  ~pool_of_thread() { here() = nullptr; }
+  pool_of_thread(const pool_of_thread&) = delete;
+  pool_of_thread& operator=(const pool_of_thread&) = delete;
+
+  // nullptr: this thread has none of its own.
+  [[nodiscard]] static pool* get() noexcept { return here(); }
+
+ private:
+  static pool*& here() noexcept;
+};
+
 }  // namespace bitnet::threads

@@ -179,6 +179,17 @@ TEST(pool, places_are_any_cpus_where_none_were_given) {
   EXPECT_EQ(p.places(), (std::vector<cpu_list>{allowed_cpus(), allowed_cpus()}));
 }
 
+TEST(pool_of_thread, is_of_one_thread_for_a_time) {
+  EXPECT_EQ(pool_of_thread::get(), nullptr);
+  {
+    pool own(1);
+    const pool_of_thread here(own);
+    EXPECT_EQ(pool_of_thread::get(), &own);
+    std::jthread([] { EXPECT_EQ(pool_of_thread::get(), nullptr); });
+  }
+  EXPECT_EQ(pool_of_thread::get(), nullptr);
+}
+
 TEST(cpu_mask, is_read_from_its_lowest_bit) {
   const cpu_list all = allowed_cpus();
   std::string mask;
