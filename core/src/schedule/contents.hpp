@@ -17,6 +17,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "generate/row_listener.hpp"
 #include "schedule/admission.hpp"
 #include "schedule/cost_model.hpp"
 #include "schedule/delivery.hpp"
@@ -88,6 +89,7 @@ struct scheduler::contents {
   void learn(nanoseconds took);
   void note_computed(sequence& s, uint64_t n_tokens);
   [[nodiscard]] uint64_t most_scored() const;
+  [[nodiscard]] bool is_listened_to(const sequence& s) const;
 
   // --- following.cpp: what observers of requests are given ---
   void follow_step();
@@ -144,7 +146,8 @@ struct scheduler::contents {
   time_point bound_ = time_point::max();  // when something may expire
   uint64_t left_ = 0, tokens_left_ = 0;   // requests that are new no more, in this tick
 
-  std::vector<job*> followed_;  // whose observers have entered and not left
+  std::shared_ptr<generate::row_listener> listener_;  // nullptr: none
+  std::vector<job*> followed_;                        // whose observers have entered and not left
 
   std::vector<std::shared_ptr<transfer>> transfers_;  // the first one is under way
 

@@ -96,6 +96,16 @@ void inbox::replace(std::unique_ptr<step_runner> runner) {
   came_.notify_one();
 }
 
+void inbox::set_listener(std::shared_ptr<generate::row_listener> l) {
+  {
+    const std::lock_guard lock(turn_);
+    if (!in_.listener) in_.listener.emplace();
+    in_.listener->swap(l);  // one that was not taken yet goes, behind the lock
+    changed_ = true;
+  }
+  came_.notify_one();
+}
+
 void inbox::close() {
   {
     const std::lock_guard lock(turn_);
@@ -127,6 +137,7 @@ bool inbox::take(contents& into) {
   std::swap(into.commands, in_.commands);
   std::swap(into.transfers, in_.transfers);
   into.runner = std::move(in_.runner);
+  into.listener = std::exchange(in_.listener, std::nullopt);
   into.closed = in_.closed;
   into.stopped = in_.stopped;
   return true;

@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "base/cancel_flags.hpp"
+#include "generate/row_listener.hpp"
 #include "schedule/admission.hpp"
 #include "schedule/running_step.hpp"
 #include "schedule/sequence.hpp"
@@ -36,6 +37,8 @@ class inbox {
     std::vector<command> commands;  // in the order in which they came
     std::vector<std::shared_ptr<transfer>> transfers;
     std::unique_ptr<step_runner> runner;  // to go on with; nullptr: no other
+    // In place of the one before, which may be nullptr; nullopt: no change.
+    std::optional<std::shared_ptr<generate::row_listener>> listener;
     bool closed = false, stopped = false;
   };
 
@@ -52,6 +55,7 @@ class inbox {
   // A sequence that is to go to the host's memory, or comes from there.
   result<void> add(std::shared_ptr<transfer> t);
   void replace(std::unique_ptr<step_runner> runner);
+  void set_listener(std::shared_ptr<generate::row_listener> l);
   void close();
   void stop();
   [[nodiscard]] statistics counted() const;

@@ -76,6 +76,9 @@ void scheduler::ready(ticket t) {
 void scheduler::replace(std::unique_ptr<step_runner> runner) {
   contents_->in_.replace(std::move(runner));
 }
+void scheduler::set_listener(std::shared_ptr<generate::row_listener> l) {
+  contents_->in_.set_listener(std::move(l));
+}
 void scheduler::close() {
   contents_->in_.close();
 }
@@ -144,6 +147,7 @@ bool scheduler::contents::apply() {
     ++counts_.runners_replaced;
     take_runner(std::move(next));
   }
+  if (came_.listener) listener_ = *std::exchange(came_.listener, std::nullopt);
   for (inbox::command& c : came_.commands) {
     if (c.what == inbox::command::kind::submit) {
       accept(std::move(c.added));

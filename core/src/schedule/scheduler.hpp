@@ -7,8 +7,8 @@
 // Every request that was taken gets exactly one end, or one failure, for each of its choices, and
 // the tokens of a choice do not depend on the other requests.
 //
-// Threads  submit, cancel, ready, replace, close, stop, counted, take_out, put_in: any. tick and
-//          run: one. The lock that they share is never held while a step runs, a generation
+// Threads  submit, cancel, ready, replace, set_listener, close, stop, counted, take_out, put_in:
+//          any. tick and run: one. The lock that they share is never held while a step runs, a generation
 //          samples or a sink is called.
 
 #include <cstdint>
@@ -19,6 +19,7 @@
 
 #include "base/cancel_flags.hpp"
 #include "base/result.hpp"
+#include "generate/row_listener.hpp"
 #include "schedule/request.hpp"
 #include "schedule/statistics.hpp"
 #include "schedule/step.hpp"
@@ -73,6 +74,9 @@ class scheduler {
   // Goes on with another runner of the same model: what runs is computed again there. The one that
   // was used is destroyed by the thread that ticks.
   void replace(std::unique_ptr<step_runner> runner);
+  // From the next step on `l` is offered the row behind the last token of each sequence that
+  // computes one, as far as it is sampled from. nullptr: nothing is offered.
+  void set_listener(std::shared_ptr<generate::row_listener> l);
   // No more requests; what was taken goes on. run() returns when nothing is left.
   void close();
   // The same, and what was taken ends with a failure, BITNET_CANCELLED. run() returns.

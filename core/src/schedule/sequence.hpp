@@ -49,6 +49,7 @@ struct sequence {
   std::optional<generate::embedding> rows;        // of an embedding: pools the rows
   std::vector<float> embedding;                   // its result
   std::optional<generate::prompt_scores> scores;  // where the request asked for its prompt's
+  bool is_heard = false;                          // the row of the step is to be offered
   phase at = phase::pending;
   uint32_t slot = no_slot;  // while it runs
   int64_t rank = 0;  // while it runs: its priority when it was admitted, raised by what it waited

@@ -267,8 +267,10 @@ void scheduler::contents::run() {
                        .state = s.table.state(),
                        .n_outputs = n_outputs});
     n_rows += n_outputs;
+    s.is_heard = false;
     if (n_outputs == 0 || s.rows) continue;
-    if (s.is_scoring()) {
+    s.is_heard = is_listened_to(s);
+    if (s.is_scoring() || s.is_heard) {
       top_logits = 0;
       continue;
     }
@@ -295,6 +297,11 @@ void scheduler::contents::run() {
     drop_step();
   else
     fail_step(ok.error());
+}
+
+// Of a prompt that is scored no row is sampled from.
+bool scheduler::contents::is_listened_to(const sequence& s) const {
+  return listener_ && !s.is_scoring() && listener_->wants_next();
 }
 
 // From now on a cancel of another thread, or a deadline, may end the step early.
@@ -351,6 +358,7 @@ void scheduler::contents::finish_step(nanoseconds took) {
     rows = rows.subspan(own.size());
     if (own.empty()) continue;
     sequence& s = *able_[shares_[i].index];
+    if (s.is_heard) listener_->offer({s.of->id, s.choice}, s.tokens, own.front().logits);
     if (s.rows)
       embed(s, own);
     else if (s.n_drafted() != 0)

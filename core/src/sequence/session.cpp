@@ -165,13 +165,21 @@ void session::settle(uint64_t evaluated) {
 result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> rows) {
   const uint64_t n_rows = rows.empty() ? 0 : (all_rows ? ids.size() : 1);
   const uint32_t step = n_rows != 0 && all_rows ? limits().max_outputs : limits().n_batch;
-  return eval({ids, n_rows, step}, runner::session_runner::wanted{rows});
+  const bool is_heard = n_rows != 0 && is_listened_to();
+  auto done = eval({ids, n_rows, step}, runner::session_runner::wanted{rows});
+  if (is_heard && done)
+    listener_->offer({}, tokens_, rows.subspan((n_rows - 1) * row_floats(), row_floats()));
+  return done;
 }
 
 result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows,
                                runner::listed_logits& largest) {
-  return eval({ids, rows.empty() ? 0U : 1U, limits().n_batch},
-              runner::session_runner::wanted{rows, options_.low_memory ? 0 : top, &largest});
+  const bool is_heard = !rows.empty() && is_listened_to();
+  const uint32_t listed = is_heard || options_.low_memory ? 0 : top;
+  auto done = eval({ids, rows.empty() ? 0U : 1U, limits().n_batch},
+                   runner::session_runner::wanted{rows, listed, &largest});
+  if (is_heard && done) listener_->offer({}, tokens_, rows.first(row_floats()));
+  return done;
 }
 
 result<void> session::eval(const evaluation& what, const runner::session_runner::wanted& out) {
@@ -267,10 +275,12 @@ result<void> session::eval_ahead(std::span<const int32_t> draft, uint32_t top,
                                              "no token that waits",
                                              draft.size(), room_ahead()));
   runner::session_runner::wanted out;
-  out.top_logits = options_.low_memory ? 0 : top;
+  const bool is_heard = is_listened_to();
+  out.top_logits = is_heard || options_.low_memory ? 0 : top;
   out.uncopied = &rows;
   if (auto ok = eval({draft, draft.size() + 1, limits().n_batch}, out); !ok) return ok;
   begin_ahead(draft);
+  if (is_heard) listener_->offer({}, tokens_, rows.front().logits);
   return {};
 }
 

@@ -19,6 +19,7 @@
 #include "engine/engine.hpp"
 #include "engine/kv_store.hpp"
 #include "engine/tenant.hpp"
+#include "generate/row_listener.hpp"
 #include "runner/session_runner.hpp"
 
 namespace bitnet::sequence {
@@ -69,6 +70,10 @@ class session final : public engine::tenant {
   [[nodiscard]] const engine::session_options& options() const { return options_; }
   [[nodiscard]] const runner::session_runner::limits& limits() const { return runner_->most(); }
 
+  // From the next evaluation on `l` is offered rows of logits: of eval() and eval_top() the last
+  // one, of eval_ahead() the one behind the last token that waits. nullptr: nothing is.
+  void set_listener(std::shared_ptr<generate::row_listener> l) { listener_ = std::move(l); }
+
   // Of its steps, until the next evaluation; nullptr: they are not traced.
   [[nodiscard]] const trace::recorder* recorder() const { return runner_->recorder(); }
 
@@ -112,6 +117,7 @@ class session final : public engine::tenant {
   result<void> eval(const evaluation& what, const runner::session_runner::wanted& out);
   result<void> evaluate(const evaluation& what, const runner::session_runner::wanted& out);
   [[nodiscard]] uint64_t step_of(const evaluation& what, bool uncopied) const;
+  [[nodiscard]] bool is_listened_to() const { return listener_ && listener_->wants_next(); }
   void begin_ahead(std::span<const int32_t> draft);
   void note_ahead(int32_t id);
   [[nodiscard]] result<std::unique_ptr<runner::session_runner>> runner_on(
@@ -125,6 +131,7 @@ class session final : public engine::tenant {
   const engine::session_options options_;
   const uint64_t cancel_token_;
   const std::atomic<bool>* cancelled_;
+  std::shared_ptr<generate::row_listener> listener_;
 
   std::vector<int32_t> tokens_;  // all, evaluated and waiting
   uint64_t evaluated_ = 0;       // of tokens_
