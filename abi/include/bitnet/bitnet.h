@@ -985,6 +985,64 @@ BITNET_API bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const ch
 BITNET_API bitnet_status bitnet_session_set_preference(bitnet_session* session,
                                                        const char* preference, bitnet_error* err);
 
+/* ---- shadow runs ----------------------------------------------------------------------------
+ *
+ * A shadow computes some rows of logits a second time, on a device of its own choice with the same
+ * model, and counts how they differ from those that texts are sampled from. It changes no text:
+ * what fails in it ends the shadow alone.
+ *
+ * Cost       For each row that is offered, the thread that generates copies 4 bytes for each logit
+ *            and each token of the sequence, and the device gives the whole row where a list of the
+ *            largest logits would do. That thread waits for nothing: a row for which there is no
+ *            place is dropped and counted. The report has the time that was spent. The shadow
+ *            computes with threads of its own, as many as the runtime has, of the lowest priority
+ *            (nice 19); on the same CPU it still shares caches and memory bandwidth, which `share`
+ *            bounds. Its memory: `waiting` rows, one sequence, and the weights where its device has
+ *            not got them.
+ * Compares   the row behind a prompt and those of decoding: one for each step of a sequence. */
+
+typedef struct bitnet_shadow bitnet_shadow;
+
+typedef struct bitnet_shadow_options {
+  uint32_t struct_size;
+  uint32_t waiting; /* rows that wait to be compared, at most 4096; 0 = 16                       */
+  const char*
+      device; /* as bitnet_runtime_options.device; there is no default                     */
+  /* As those that the sessions, or sequences of a scheduler, were opened with. Bytes of rows are
+   * equal only with `deterministic`. NULL = defaults. */
+  const bitnet_session_options* sequences;
+  double
+      share; /* of the rows, evenly: above 0, at most 1, 0.1 being each tenth; 0 = 0.1          */
+} bitnet_shadow_options;
+
+BITNET_API void bitnet_shadow_defaults(bitnet_shadow_options* options, uint32_t size);
+/* A model needs its shadows to be closed before it. BITNET_TIMEOUT: a backend that comes first in
+ * `device` has not answered yet. BITNET_UNAVAILABLE: no device of the list can be used. A reload
+ * leaves a shadow on the copy of the backend that it has. [any thread] */
+BITNET_API bitnet_status bitnet_shadow_open(bitnet_model* model,
+                                            const bitnet_shadow_options* options,
+                                            bitnet_shadow** out, bitnet_error* err);
+/* Ends the step that it computes, and waits for its thread. Sessions and schedulers that have it go
+ * on without. When no other call works on it. */
+BITNET_API void bitnet_shadow_close(bitnet_shadow* shadow);
+/* JSON: {state: running|failed, error?, device{requested, selected, backend, version, build_id},
+ * share, rows{seen, offered, compared, dropped, waiting}, same_bytes, same_top, kl{mean, max,
+ * undefined}, max_abs, worst?{source, request?, choice?, position, kl?, max_abs, live_token,
+ * shadow_token}, offering_ns{sum, longest}}. Of the rows that were seen, a share is offered; these
+ * were compared, dropped, or wait, and one may be at work. same_bytes, same_top: rows whose bytes,
+ * or whose most probable token, are the same. kl: KL(live || shadow) in nats; undefined: rows where
+ * it is not finite, which mean and max leave out. max_abs: of logits. worst: the row that differs
+ * most, behind the token at `position`; source: its session or scheduler, from 1, as they were
+ * given the shadow. offering_ns: of all threads that generate together. [any thread] */
+BITNET_API bitnet_status bitnet_shadow_report(bitnet_shadow* shadow, char* out, uint64_t capacity,
+                                              uint64_t* needed, bitnet_error* err);
+/* From its next evaluation on the session offers rows to the shadow, also those that
+ * bitnet_session_eval gives; NULL: to none. Several sessions and schedulers may have one shadow.
+ * BITNET_INVALID_ARGUMENT: it is of another model, or its `sequences` differ in n_context, KV types,
+ * precision, window or window_keep. */
+BITNET_API bitnet_status bitnet_session_set_shadow(bitnet_session* session, bitnet_shadow* shadow,
+                                                   bitnet_error* err);
+
 /* ---- one op alone -------------------------------------------------------------------------- */
 
 typedef struct bitnet_trial bitnet_trial; /* one op with random weights, to be measured */
@@ -1094,6 +1152,10 @@ BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, ch
  * bitnet_session_set_preference does. */
 BITNET_API bitnet_status bitnet_scheduler_set_preference(bitnet_scheduler* scheduler,
                                                          const char* preference, bitnet_error* err);
+/* As bitnet_session_set_shadow, behind the step that runs. A row of an embedding or of a prompt
+ * whose log probabilities are asked for is not offered. */
+BITNET_API bitnet_status bitnet_scheduler_set_shadow(bitnet_scheduler* scheduler,
+                                                     bitnet_shadow* shadow, bitnet_error* err);
 /* What a scheduler has computed of a prompt, for a later one: after a restart the prompt is known
  * as if a request had just had it, and n_cached of the next one says so. Its tokens have the bits
  * that they have without. save() writes what is known of the n tokens, from the first on: whole

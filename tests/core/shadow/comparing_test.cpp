@@ -92,12 +92,12 @@ TEST(comparing, infinities_and_nan) {
   } const rows[] = {
       {"a token that neither lets come", {1, 1, -inf}, {1, 1, -inf}, 0, 0, true},
       {"one that only the live row excludes", {0, 0, -inf}, {0, 0, 0}, std::log(1.5), 0, true},
-      {"one that only the shadow excludes", {0, 0, 0}, {0, 0, -inf}, inf, 0, true},
-      {"a NaN", {0, 2, 1}, {0, nan, 3}, nan, 2, false},
-      {"a NaN in the live row", {nan, 2, 1}, {0, 2, 1}, nan, 0, true},
-      {"+infinity", {0, inf, 1}, {0, 4, 1}, nan, 0, true},
-      {"no token may come", {-inf, -inf, -inf}, {0, 0, 0}, nan, 0, true},
-      {"all are NaN", {nan, nan, nan}, {nan, nan, nan}, nan, 0, false},
+      {"one that only the shadow excludes", {0, 0, 0}, {0, 0, -inf}, double{inf}, 0, true},
+      {"a NaN", {0, 2, 1}, {0, nan, 3}, double{nan}, 2, false},
+      {"a NaN in the live row", {nan, 2, 1}, {0, 2, 1}, double{nan}, 0, true},
+      {"+infinity", {0, inf, 1}, {0, 4, 1}, double{nan}, 0, true},
+      {"no token may come", {-inf, -inf, -inf}, {0, 0, 0}, double{nan}, 0, true},
+      {"all are NaN", {nan, nan, nan}, {nan, nan, nan}, double{nan}, 0, false},
   };
   for (const auto& [why, live, shadow, kl, max_abs, same_top] : rows) {
     const row_difference d = compare(live, shadow);
@@ -151,7 +151,7 @@ TEST(totals, a_row_without_kl_is_in_no_mean_and_is_the_worst) {
   totals t;
   const std::vector<int32_t> tokens = {5};
   t.add(of(0.5, 1, 0, 0), {1, {}, 0}, tokens);
-  t.add(of(inf, 1, 0, 1), {2, {}, 0}, tokens);
+  t.add(of(double{inf}, 1, 0, 1), {2, {}, 0}, tokens);
   t.add(of(double{nan}, 0.5, 0, 1), {3, {}, 0}, tokens);
   t.add(of(0.75, 2, 0, 0), {4, {}, 0}, tokens);
   EXPECT_EQ(t.without_kl, 2U);
