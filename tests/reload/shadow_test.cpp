@@ -23,7 +23,7 @@ constexpr int32_t length = 32;
 const std::string prompt = "Once upon a time there was a";
 
 struct shadow_options : bitnet_shadow_options {
-  explicit shadow_options(const char* on, double of_rows = 1, uint32_t rows = 1024)
+  explicit shadow_options(const char* on, float of_rows = 1, uint32_t rows = 1024)
       : bitnet_shadow_options() {
     bitnet_shadow_defaults(this, sizeof(bitnet_shadow_options));
     device = on;
@@ -285,14 +285,36 @@ TEST_F(shadow_runs, find_one_wrong_logit) {
   EXPECT_NEAR(r["max_abs"].get<double>(), 100, 1e-4) << r;
 }
 
+// Attention is part of a composite of the cpu backend, as is the head.
+TEST_F(shadow_runs, find_the_first_op_that_differs) {
+  program p(yard_, "cpu");
+  for (const auto& [device, op] : {std::pair("wrong", "attn_out"), std::pair("odd", "lm_head")}) {
+    conversation c(p);
+    shadow s(p, shadow_options(device));
+    bitnet_error e = blank();
+    EXPECT_EQ(bitnet_shadow_find_op(s.handle, &e), BITNET_NOT_FOUND) << "nothing is compared yet";
+    s.follow(c);
+    EXPECT_EQ(c.generate(prompt, length), undisturbed_);
+    EXPECT_FALSE(s.settled().contains("first_op"));
+    ASSERT_EQ(bitnet_shadow_find_op(s.handle, &e), BITNET_OK) << e.message;
+    const json r = s.report();
+    EXPECT_EQ(r["first_op"]["found"], true) << r;
+    EXPECT_EQ(r["first_op"]["op"], op) << r;
+    EXPECT_EQ(r["first_op"]["tokens"], r["worst"]["position"].get<uint64_t>() + 1) << r;
+    EXPECT_LT(r["first_op"]["index"], r["first_op"]["of"]) << r;
+    EXPECT_GT(r["first_op"]["max_abs"], 0) << r;
+  }
+}
+
 TEST_F(shadow_runs, a_share_of_the_rows) {
   program p(yard_, "cpu");
   conversation c(p);
-  shadow s(p, shadow_options("cpu", 0.25));
+  shadow s(p, shadow_options("cpu", 0.25F));
   s.follow(c);
   EXPECT_EQ(c.generate(prompt, length), undisturbed_);
   const json r = s.settled();
   EXPECT_EQ(r["rows"]["seen"], length) << r;
+  EXPECT_EQ(r["share"], 0.25) << r;
   EXPECT_EQ(r["rows"]["offered"], length / 4) << r;
   EXPECT_EQ(r["rows"]["compared"], length / 4) << r;
   EXPECT_EQ(r["same_bytes"], length / 4) << r;
@@ -307,7 +329,7 @@ TEST_F(shadow_runs, sampled_tokens_are_the_same_with_and_without) {
       conversation without(p), with(p);
       const auto expected = sampled(p, without, seed, with_draft);
       ASSERT_EQ(expected.size(), static_cast<std::size_t>(length));
-      shadow s(p, shadow_options("cpu", seed == 3 ? 0.3 : 1));
+      shadow s(p, shadow_options("cpu", seed == 3 ? 0.3F : 1));
       s.follow(with);
       EXPECT_EQ(sampled(p, with, seed, with_draft), expected) << seed << " " << with_draft;
       const json r = s.settled();
@@ -385,7 +407,7 @@ TEST_F(shadow_runs, what_cannot_be_compared_is_refused) {
   };
   EXPECT_EQ(refused(shadow_options(nullptr)).first, BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(refused(shadow_options("none such")).first, BITNET_INVALID_ARGUMENT);
-  EXPECT_EQ(refused(shadow_options("cpu", 1.5)).first, BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(refused(shadow_options("cpu", 1.5F)).first, BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(refused(shadow_options("cpu", -1)).first, BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(refused(shadow_options("cpu", 1, 5000)).first, BITNET_INVALID_ARGUMENT);
   shadow_options embeddings("cpu");
@@ -484,7 +506,7 @@ class requests {
 TEST_F(shadow_runs, many_sequences_of_a_scheduler) {
   program p(yard_, "cpu");
   const std::vector<std::string> expected = requests(p).texts();
-  for (const double share : {1.0, 0.3}) {
+  for (const float share : {1.0F, 0.3F}) {
     requests r(p);
     shadow s(p, shadow_options("cpu", share));
     bitnet_error e = blank();
@@ -508,7 +530,7 @@ TEST_F(shadow_runs, a_scheduler_with_a_backend_that_computes_something_else) {
   program p(yard_, "cpu");
   const std::vector<std::string> expected = requests(p).texts();
   requests r(p);
-  shadow s(p, shadow_options("wrong", 0.2));
+  shadow s(p, shadow_options("wrong", 0.2F));
   ASSERT_EQ(bitnet_scheduler_set_shadow(r.handle, s.handle, nullptr), BITNET_OK);
   EXPECT_EQ(r.texts(), expected);
   const json report = s.settled();

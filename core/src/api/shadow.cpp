@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -24,6 +25,11 @@ namespace {
 using bitnet::api::guarded;
 using bitnet::api::missing;
 using nlohmann::ordered_json;
+
+// 0.1 of 0.1F: the shortest decimal number that is this float.
+double decimal_of(float x) {
+  return std::strtod(fmt::format("{}", x).c_str(), nullptr);
+}
 
 // The first device of the list that can be used; none in place of one that has not answered.
 bitnet::result<bitnet::select::choice> device_of(bitnet_runtime& runtime, const char* list) {
@@ -53,8 +59,9 @@ bitnet::result<std::unique_ptr<bitnet_shadow>> open(bitnet_model& model,
   bitnet_runtime& runtime = *model.runtime;
   bitnet::shadow::options how;
   how.sequences = *std::move(sequences);
-  if (o.share != 0) how.share = o.share;
+  if (o.share != 0) how.share = decimal_of(o.share);
   if (o.waiting != 0) how.waiting = o.waiting;
+  how.op_tolerance = double{o.op_tolerance};
   how.cancelled = runtime.services.make_cancel_flag();
   how.threads = runtime.services.parallel_width();
   how.cpus = runtime.services.usable_cpus();
@@ -93,6 +100,17 @@ ordered_json worst_json(const bitnet::shadow::totals& t) {
   return out;
 }
 
+ordered_json search_json(const bitnet::shadow::shadow_run::search& s) {
+  ordered_json out = {{"found", s.first.has_value()}, {"tokens", s.tokens}};
+  if (!s.first) return out;
+  out["op"] = s.first->op;
+  out["index"] = s.first->index;
+  out["of"] = s.first->of;
+  if (!s.first->layer_or_name.empty()) out["at"] = s.first->layer_or_name;
+  if (std::isfinite(s.first->max_abs)) out["max_abs"] = s.first->max_abs;
+  return out;
+}
+
 ordered_json report_of(const bitnet_shadow& s) {
   const auto f = s.run->describe();
   ordered_json out = {{"state", f.why ? "failed" : "running"}};
@@ -115,6 +133,7 @@ ordered_json report_of(const bitnet_shadow& s) {
                {"undefined", f.compared.without_kl}};
   out["max_abs"] = f.compared.max_abs;
   if (f.compared.rows != 0) out["worst"] = worst_json(f.compared);
+  if (f.searched) out["first_op"] = search_json(*f.searched);
   out["offering_ns"] = {{"sum", f.offer_ns}, {"longest", f.longest_offer_ns}};
   return out;
 }
@@ -185,6 +204,13 @@ bitnet_status bitnet_shadow_report(bitnet_shadow* shadow, char* out, uint64_t ca
     };
     return bitnet::api::give_changing_text(
         fmt::format("shadow {}", static_cast<const void*>(shadow)), out, capacity, needed, make);
+  });
+}
+
+bitnet_status bitnet_shadow_find_op(bitnet_shadow* shadow, bitnet_error* err) {
+  return guarded(err, "bitnet_shadow_find_op", [&]() -> bitnet::result<void> {
+    if (shadow == nullptr) return missing("shadow");
+    return shadow->run->find_op(shadow->model->engines->current());
   });
 }
 

@@ -33,6 +33,9 @@ result<void> check(const options& o) {
     return fail(
         BITNET_INVALID_ARGUMENT,
         fmt::format("{} rows of a shadow may wait: 1 to {} expected", o.waiting, most_waiting));
+  if (!(o.op_tolerance >= 0))
+    return fail(BITNET_INVALID_ARGUMENT,
+                fmt::format("op_tolerance of a shadow is {}: 0 or more expected", o.op_tolerance));
   if (o.sequences.embeddings)
     return fail(BITNET_INVALID_ARGUMENT,
                 "a shadow compares logits, and sequences that are opened for embeddings have none");
@@ -85,6 +88,7 @@ shadow_run::shadow_run(engine::engine_ptr on, options o, std::unique_ptr<sequenc
       n_context_(s->capacity()),
       on_(engine::use_of(on->main(), {})),
       waiting_(options_.waiting, s->row_floats(), n_context_),
+      engine_(std::move(on)),
       session_(std::move(s)),
       row_(session_->row_floats()) {}
 
@@ -98,6 +102,7 @@ void shadow_run::end() {
   waiting_.stop();
   if (thread_.joinable()) thread_.join();
   session_.reset();
+  engine_.reset();
 }
 
 std::shared_ptr<generate::row_listener> shadow_run::attach() {
@@ -168,6 +173,31 @@ result<void> shadow_run::compare_one(const waiting_rows::row& live) {
   return {};
 }
 
+result<void> shadow_run::find_op(const engine::engine_ptr& live) {
+  search found;
+  std::vector<int32_t> tokens;
+  {
+    const std::lock_guard lock(turn_);
+    if (compared_.rows == compared_.same_bytes)
+      return fail(BITNET_NOT_FOUND,
+                  fmt::format("none of the {} rows that were compared differs, so that there is no "
+                              "op to look for; let more rows be compared",
+                              compared_.rows));
+    tokens = compared_.worst.tokens;
+  }
+  tokens.resize(std::min(tokens.size(), most_tokens_to_bisect));
+  found.tokens = tokens.size();
+  threads::pool own(options_.threads, {.poll = 0, .cpus = options_.cpus});
+  if (const auto& why = own.shortage()) return std::unexpected(*why);
+  const threads::pool_of_thread here(own);
+  auto first = first_op_that_differs(live, engine_, tokens, options_.op_tolerance);
+  if (!first) return std::unexpected(std::move(first.error()));
+  found.first = *std::move(first);
+  const std::lock_guard lock(turn_);
+  searched_ = std::move(found);
+  return {};
+}
+
 shadow_run::facts shadow_run::describe() const {
   facts out;
   out.on = on_;
@@ -181,6 +211,7 @@ shadow_run::facts shadow_run::describe() const {
   const std::lock_guard lock(turn_);
   out.compared = compared_;
   out.why = why_;
+  out.searched = searched_;
   return out;
 }
 

@@ -25,6 +25,7 @@
 #include "generate/row_listener.hpp"
 #include "sequence/session.hpp"
 #include "shadow/comparing.hpp"
+#include "shadow/finding_op.hpp"
 #include "shadow/waiting_rows.hpp"
 #include "threads/pool.hpp"
 
@@ -35,8 +36,9 @@ struct options {
   uint32_t waiting = 16;              // rows that wait at most
   engine::session_options sequences;  // as those of the texts
   std::shared_ptr<cancel_flags::flag> cancelled;  // of its own: ends its step in end()
-  uint32_t threads = 1;    // that it computes with, as many as backends were told
-  threads::cpu_list cpus;  // where; empty: anywhere
+  uint32_t threads = 1;     // that it computes with, as many as backends were told
+  threads::cpu_list cpus;   // where; empty: anywhere
+  double op_tolerance = 0;  // of elements of an op's output, for find_op(); 0: any byte differs
   std::function<void(const failure&)> on_failure;  // by its thread, once, when it ends by itself
 };
 
@@ -53,8 +55,18 @@ class shadow_run final : public std::enable_shared_from_this<shadow_run> {
   // Compares no more rows, waits for the thread, and lets go of the engine. Once.
   void end();
 
+  // Looks for the first op whose output differs, on the tokens of the row that differs most, at most
+  // the first most_tokens_to_bisect of them. Computes on both engines in this thread, with a pool
+  // of its own. BITNET_NOT_FOUND: no row differs so far. Not beside end().
+  result<void> find_op(const engine::engine_ptr& live);
+
   [[nodiscard]] uint32_t n_context() const { return n_context_; }
 
+  // What find_op() found last.
+  struct search {
+    std::size_t tokens = 0;
+    std::optional<op_difference> first;  // nullopt: no op differs over these tokens
+  };
   struct facts {
     engine::device_use on;  // nothing that ran
     double share = 0;
@@ -65,6 +77,7 @@ class shadow_run final : public std::enable_shared_from_this<shadow_run> {
     totals compared;
     uint64_t offer_ns = 0, longest_offer_ns = 0;  // of the threads that generate
     std::optional<failure> why;                   // it ended by itself
+    std::optional<search> searched;
   };
   [[nodiscard]] facts describe() const;
 
@@ -87,7 +100,9 @@ class shadow_run final : public std::enable_shared_from_this<shadow_run> {
   mutable std::mutex turn_;  // guards what follows; no thread that generates takes it
   totals compared_;
   std::optional<failure> why_;
+  std::optional<search> searched_;
 
+  engine::engine_ptr engine_;  // until end()
   // Of its thread, and behind that of end().
   std::unique_ptr<sequence::session> session_;
   std::vector<float> row_;
