@@ -53,6 +53,7 @@ const std::array kinds{
     kind_of<bitnet_generation, bitnet_generation_defaults>("generation"),
     kind_of<bitnet_speculation, bitnet_speculation_defaults>("speculation"),
     kind_of<bitnet_reload_options, bitnet_reload_defaults>("reload"),
+    kind_of<bitnet_shadow_options, bitnet_shadow_defaults>("shadow"),
     kind_of<bitnet_trial_options, bitnet_trial_defaults>("trial"),
     kind_of<bitnet_receipt_options, bitnet_receipt_defaults>("receipt"),
     kind_of<bitnet_receipt_check, bitnet_receipt_check_defaults>("receipt check"),

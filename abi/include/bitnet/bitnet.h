@@ -1029,24 +1029,25 @@ BITNET_API void bitnet_shadow_close(bitnet_shadow* shadow);
  * share, rows{seen, offered, compared, dropped, waiting}, same_bytes, same_top, kl{mean, max,
  * undefined}, max_abs, worst?{source, request?, choice?, position, kl?, max_abs, live_token,
  * shadow_token}, first_op?{found, tokens, op?, index?, of?, at?, max_abs?}, offering_ns{sum,
- * longest}}. Of the rows that were seen, a share is offered; these were compared, dropped, or wait, and one may be at work. same_bytes, same_top: rows whose bytes,
- * or whose most probable token, are the same. kl: KL(live || shadow) in nats; undefined: rows where
- * it is not finite, which mean and max leave out. max_abs: of logits. worst: the row that differs
- * most, behind the token at `position`; source: its session or scheduler, from 1, as they were
- * given the shadow. offering_ns: of all threads that generate together. [any thread] */
+ * longest}}. Of the rows that were seen, a share is offered; these were compared, dropped, or wait,
+ * and one may be at work. same_bytes, same_top: rows whose bytes, or whose most probable token, are
+ * the same. kl: KL(live || shadow) in nats; undefined: rows where it is not finite, which mean and
+ * max leave out. max_abs: of logits. worst: the row that differs most, behind the token at
+ * `position`; source: its session or scheduler, from 1, as they were given the shadow. offering_ns:
+ * of all threads that generate together. [any thread] */
 BITNET_API bitnet_status bitnet_shadow_report(bitnet_shadow* shadow, char* out, uint64_t capacity,
                                               uint64_t* needed, bitnet_error* err);
-/* Looks for the first op whose output differs by more than op_tolerance, by bisection of the model's
- * list, over the tokens of the worst row, at most 512: `first_op` of the report then has it. It
- * computes on the device of new sessions too, and compiles some ten programs on each, so that texts
- * are slower meanwhile; with f16 keys and no window, whatever `sequences` says. BITNET_NOT_FOUND:
- * no row differs so far. BITNET_INVALID_ARGUMENT: one of the two has the model on several devices,
- * or their lists of ops are not the same. [any thread] */
+/* Looks for the first op whose output differs by more than op_tolerance, by bisection of the
+ * model's list, over the tokens of the worst row, at most 512: `first_op` of the report then has
+ * it. It computes on the device of new sessions too, and compiles some ten programs on each, so
+ * that texts are slower meanwhile; with f16 keys and no window, whatever `sequences` says.
+ * BITNET_NOT_FOUND: no row differs so far. BITNET_INVALID_ARGUMENT: one of the two has the model on
+ * several devices, or their lists of ops are not the same. [any thread] */
 BITNET_API bitnet_status bitnet_shadow_find_op(bitnet_shadow* shadow, bitnet_error* err);
 /* From its next evaluation on the session offers rows to the shadow, also those that
  * bitnet_session_eval gives; NULL: to none. Several sessions and schedulers may have one shadow.
- * BITNET_INVALID_ARGUMENT: it is of another model, or its `sequences` differ in n_context, KV types,
- * precision, window or window_keep. */
+ * BITNET_INVALID_ARGUMENT: it is of another model, or its `sequences` differ in n_context, KV
+ * types, precision, window or window_keep. */
 BITNET_API bitnet_status bitnet_session_set_shadow(bitnet_session* session, bitnet_shadow* shadow,
                                                    bitnet_error* err);
 

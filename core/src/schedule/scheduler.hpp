@@ -8,8 +8,8 @@
 // the tokens of a choice do not depend on the other requests.
 //
 // Threads  submit, cancel, ready, replace, set_listener, close, stop, counted, take_out, put_in:
-//          any. tick and run: one. The lock that they share is never held while a step runs, a generation
-//          samples or a sink is called.
+//          any. tick and run: one. The lock that they share is never held while a step runs, a
+//          generation samples or a sink is called.
 
 #include <cstdint>
 #include <expected>

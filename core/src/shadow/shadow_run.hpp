@@ -55,9 +55,9 @@ class shadow_run final : public std::enable_shared_from_this<shadow_run> {
   // Compares no more rows, waits for the thread, and lets go of the engine. Once.
   void end();
 
-  // Looks for the first op whose output differs, on the tokens of the row that differs most, at most
-  // the first most_tokens_to_bisect of them. Computes on both engines in this thread, with a pool
-  // of its own. BITNET_NOT_FOUND: no row differs so far. Not beside end().
+  // Looks for the first op whose output differs, on the tokens of the row that differs most, at
+  // most the first most_tokens_to_bisect of them. Computes on both engines in this thread, with a
+  // pool of its own. BITNET_NOT_FOUND: no row differs so far. Not beside end().
   result<void> find_op(const engine::engine_ptr& live);
 
   [[nodiscard]] uint32_t n_context() const { return n_context_; }

@@ -3,8 +3,8 @@
 // whose memory is there from the beginning.
 //
 // Threads  offer(), stop() and size(): any. take() and give_back(): one.
-// Bounds   offer() takes no lock, allocates nothing and waits for nothing; where no place is free it
-//          drops the row. It copies 4 bytes for each logit and each token, and where the other
+// Bounds   offer() takes no lock, allocates nothing and waits for nothing; where no place is free
+//          it drops the row. It copies 4 bytes for each logit and each token, and where the other
 //          thread sleeps it makes one system call to wake it.
 
 #include <atomic>
