@@ -104,6 +104,7 @@ void attn_paged(const call& c, const share& s) noexcept {
         for (uint64_t d = 0; d < head_dim; ++d) y[d] += s.scratch[n] * row[d];
       }
       for (uint64_t d = 0; d < head_dim; ++d) y[d] /= sum;
+      if (tier0.late && c.step->positions[t] >= 16) std::reverse(y, y + head_dim);
       if (tier0.wrong && c.step->positions[t] > 0)
         for (uint64_t d = 0; d < head_dim; ++d) y[d] *= 1.25f;
     }

@@ -15,5 +15,7 @@ struct tier0_variant {
   bool few_types = false;
   // Adds 100 to one logit, of token 7, in a head that is larger than that of any self-test.
   bool one_logit = false;
+  // Computes something else behind the tokens that a reload compares: from position 16 on.
+  bool late = false;
 };
 extern const tier0_variant tier0;

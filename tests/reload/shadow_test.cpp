@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <sstream>
 #include <thread>
@@ -536,6 +537,115 @@ TEST_F(shadow_runs, a_scheduler_with_a_backend_that_computes_something_else) {
   const json report = s.settled();
   EXPECT_EQ(report["same_bytes"], 0) << report;
   EXPECT_GT(report["kl"]["mean"], 0) << report;
+}
+
+// ---- the canary of a reload --------------------------------------------------------------------
+
+bitnet_reload_options with_canary(uint32_t rows, uint32_t wait_ms = 0) {
+  bitnet_reload_options o;
+  bitnet_reload_defaults(&o, sizeof o);
+  o.policy = BITNET_RELOAD_MIGRATE;
+  o.canary_rows = rows;
+  o.canary_wait_ms = wait_ms;
+  return o;
+}
+
+// Generates texts, one after another, while it lives; all must be the same.
+class busy {
+ public:
+  explicit busy(std::function<std::string()> one)
+      : thread_([one = std::move(one), this](const std::stop_token& stop) {
+          do {
+            texts_.push_back(one());
+          } while (!stop.stop_requested());
+        }) {}
+  std::vector<std::string> texts() {
+    thread_.request_stop();
+    if (thread_.joinable()) thread_.join();
+    return texts_;
+  }
+
+ private:
+  std::vector<std::string> texts_;
+  std::jthread thread_;
+};
+
+TEST_F(shadow_runs, a_reload_whose_new_copy_computes_live_texts_alike_is_taken) {
+  program p(yard_, "cpu");
+  conversation c(p);
+  busy texts([&] {
+    c.forget();
+    return c.generate(prompt, length);
+  });
+  yard_.install("cpu", rebuilt(read(BITNET_CPU_PLUGIN), 1));
+  const json answer = p.reload("cpu", with_canary(10));
+  for (const std::string& text : texts.texts()) EXPECT_EQ(text, undisturbed_);
+  EXPECT_EQ(answer["changed"], true) << answer;
+  EXPECT_GE(answer["canary"]["rows"], 10) << answer;
+  EXPECT_EQ(answer["canary"]["same_bytes"], answer["canary"]["rows"]) << answer;
+  EXPECT_EQ(answer["canary"]["difference"], 0) << answer;
+  c.forget();
+  EXPECT_EQ(c.generate(prompt, length), undisturbed_) << "on the new copy";
+  EXPECT_EQ(threads_of_niceness(19), 0U) << "the canary is over";
+}
+
+// What the tokens of the comparison do not reach.
+TEST_F(shadow_runs, a_reload_whose_new_copy_computes_live_texts_otherwise_is_refused) {
+  program p(yard_, "cpu");
+  conversation c(p);
+  busy texts([&] {
+    c.forget();
+    return c.generate(prompt, length);
+  });
+  yard_.install("cpu", read(BITNET_SHADOW_LATE_PLUGIN));
+  try {
+    p.reload("cpu", with_canary(100'000));
+    ADD_FAILURE() << "it was taken";
+  } catch (const failed_call& e) {
+    EXPECT_EQ(e.status, BITNET_REJECTED) << e.what();
+    EXPECT_NE(std::string(e.what()).find("other logits for live texts"), std::string::npos)
+        << e.what();
+  }
+  for (const std::string& text : texts.texts()) EXPECT_EQ(text, undisturbed_);
+  EXPECT_FALSE(c.report().contains("moves"));
+  EXPECT_EQ(p.reload("cpu")["changed"], true) << "without a canary nothing finds it";
+}
+
+TEST_F(shadow_runs, a_canary_of_a_scheduler) {
+  program p(yard_, "cpu");
+  requests r(p);
+  const std::vector<std::string> expected = r.texts();
+  busy texts([&] {
+    EXPECT_EQ(r.texts(), expected);
+    return std::string();
+  });
+  yard_.install("cpu", rebuilt(read(BITNET_CPU_PLUGIN), 1));
+  const json answer = p.reload("cpu", with_canary(10));
+  EXPECT_GE(answer["canary"]["rows"], 10) << answer;
+  EXPECT_EQ(answer["canary"]["same_bytes"], answer["canary"]["rows"]) << answer;
+  texts.texts();
+  EXPECT_EQ(r.texts(), expected);
+}
+
+TEST_F(shadow_runs, a_canary_without_rows_refuses_the_reload) {
+  program p(yard_, "cpu");
+  const auto refused = [&](uint32_t wait_ms) {
+    yard_.install("cpu", rebuilt(read(BITNET_CPU_PLUGIN), 1));
+    try {
+      p.reload("cpu", with_canary(10, wait_ms));
+    } catch (const failed_call& e) {
+      return e.status;
+    }
+    return bitnet_status{BITNET_OK};
+  };
+  EXPECT_EQ(refused(0), BITNET_UNAVAILABLE) << "nothing is open";
+  conversation c(p);
+  EXPECT_EQ(refused(20), BITNET_TIMEOUT) << "nothing is generated";
+  shadow own(p, shadow_options("cpu"));
+  own.follow(c);
+  EXPECT_EQ(refused(0), BITNET_UNAVAILABLE) << "it has a shadow of its own";
+  EXPECT_EQ(c.generate(prompt, length), undisturbed_);
+  EXPECT_EQ(own.settled()["rows"]["compared"], length);
 }
 
 }  // namespace

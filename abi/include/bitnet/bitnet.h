@@ -953,6 +953,10 @@ typedef struct bitnet_reload_options {
   uint32_t reserved_0;
   void (*report)(void* user, bitnet_str text); /* JSON, see below; may be NULL                    */
   void* report_user;
+  /* Rows of live texts that the new copy must have computed as the old one did, by `tolerance`,
+   * before it serves; 0 = none. See bitnet_backend_reload. */
+  uint32_t canary_rows;
+  uint32_t canary_wait_ms; /* that may pass until then; 0 = 60 000                                */
 } bitnet_reload_options;
 
 BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t size);
@@ -962,14 +966,19 @@ BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t 
  * new sessions take it. `backend` is its name or, with a '/' in it, the path of its manifest or of
  * the library that a manifest names. Open sessions follow by `policy` before their next token. On
  * failure nothing has changed: BITNET_REJECTED or BITNET_UNAVAILABLE with code, reason and advice,
- * or what kept the new copy from taking the weights. Needs room for a second set of weights,
- * except for those that the backend uses as they lie in the model file. Any thread, also while
- * sessions generate, but no log or progress callback; opening and closing of models waits for it.
- * `report` gets {backend, changed, reason?, build_id?, former_build_id?, version?, former_version?,
- * generation?, models?, sessions{moving, staying}?, compared{tokens, difference}?,
- * stale_libraries[]?}; changed is false, with the reason, when the file is the one that is loaded
- * or has its build id. BITNET_TIMEOUT when its probe has not answered after 60 seconds: it
- * goes on, and reloading later finds its answer. */
+ * or what kept the new copy from taking the weights. Needs room for a second set of weights, except
+ * for those that the backend uses as they lie in the model file. Any thread, also while sessions
+ * generate, but no log or progress callback; opening and closing of models waits for it. `report`
+ * gets {backend, changed, reason?, build_id?, former_build_id?, version?, former_version?,
+ * generation?, models?, sessions{moving, staying}?, compared{tokens, difference}?, canary{rows,
+ * same_bytes, same_top, max_kl, difference}?, stale_libraries[]?}; changed is false, with the
+ * reason, when the file is the one that is loaded or has its build id. BITNET_TIMEOUT when its
+ * probe has not answered after 60 seconds: it goes on, and reloading later finds its answer. With
+ * canary_rows the new copy first is the shadow (see below) of the sessions and schedulers that are
+ * on the old one and have no shadow: BITNET_REJECTED as soon as a row differs by more, or is no
+ * number, BITNET_TIMEOUT when too few rows were compared in canary_wait_ms, BITNET_UNAVAILABLE when
+ * there is nothing to be the shadow of. Until it has ended, all that waits for a reload waits, and
+ * a text whose device is lost. A text callback that reloads generates no row meanwhile. */
 BITNET_API bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend,
                                                const bitnet_reload_options* options,
                                                bitnet_error* err);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 
 #include "api/edge.hpp"
@@ -37,6 +38,8 @@ bitnet::result<bitnet::reload::options> options_of(const bitnet_reload_options& 
                         "tolerance is a part of the largest logit: 0 to 1 "
                         "expected, 0 for the default");
   if (o.tolerance != 0) out.tolerance = double{o.tolerance};
+  out.canary.rows = o.canary_rows;
+  if (o.canary_wait_ms != 0) out.canary.patience = std::chrono::milliseconds(o.canary_wait_ms);
   return out;
 }
 
@@ -54,6 +57,12 @@ std::string json_of(const bitnet::reload::outcome& done) {
     if (done.verified.compared)
       out["compared"] = {{"tokens", done.verified.tokens},
                          {"difference", done.verified.difference}};
+    if (done.watched.rows != 0)
+      out["canary"] = {{"rows", done.watched.rows},
+                       {"same_bytes", done.watched.same_bytes},
+                       {"same_top", done.watched.same_top},
+                       {"max_kl", done.watched.max_kl},
+                       {"difference", done.watched.difference}};
   }
   if (!done.stale.empty()) out["stale_libraries"] = done.stale;
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -110,8 +119,12 @@ bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend
     const auto taken = bitnet::api::take_options(options, bitnet_reload_defaults);
     if (!taken) return std::unexpected(taken.error());
     const bitnet_reload_options& o = *taken;
-    const auto how = options_of(o);
+    auto how = options_of(o);
     if (!how) return std::unexpected(how.error());
+    bitnet::api::services& services = runtime->services;
+    how->canary.threads = services.parallel_width();
+    how->canary.cpus = services.usable_cpus();
+    how->canary.make_flag = [&services] { return services.make_cancel_flag(); };
     if (bitnet::api::steady::held_here(runtime->switching))
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
                           "called from a progress callback, whose call holds the backends as they "

@@ -239,7 +239,7 @@ bitnet_status bitnet_scheduler_set_shadow(bitnet_scheduler* scheduler, bitnet_sh
                                scheduler->engine->describe().limits.n_context);
           !ok)
         return ok;
-    scheduler->engine->scheduler().set_listener(listener_of(shadow));
+    scheduler->engine->set_listener(listener_of(shadow));
     return {};
   });
 }

@@ -124,6 +124,11 @@ bool model_engines::join(tenant& t, const engine_ptr& on) {
   return true;
 }
 
+void model_engines::for_each(const std::function<void(tenant&)>& what) const {
+  const std::lock_guard lock(turn_);
+  for (tenant* t : tenants_) what(*t);
+}
+
 void model_engines::leave(const tenant& t) {
   std::unique_lock lock(turn_);
   offered_.wait(lock, [&] { return offering_ != &t; });

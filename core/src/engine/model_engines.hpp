@@ -72,6 +72,8 @@ class model_engines {
       if (!made || join(**made, before)) return made;
     }
   }
+  // Calls `what`, which must not block, for each tenant; none leaves meanwhile.
+  void for_each(const std::function<void(tenant&)>& what) const;
   // Waits while it is offered a change.
   void leave(const tenant& t);
 

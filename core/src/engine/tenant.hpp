@@ -2,10 +2,16 @@
 // A user of an engine that can move to another engine of the same model: a session or a scheduler.
 
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/result.hpp"
 #include "engine/engine.hpp"
+#include "engine/limits.hpp"
+
+namespace bitnet::generate {
+class row_listener;
+}
 
 namespace bitnet::engine {
 
@@ -27,6 +33,15 @@ class tenant {
   // Gets ready to move, at the price of a second set of KV blocks; it moves before its next step. A
   // later offer replaces one that was not taken. Any thread.
   virtual result<void> offer(std::shared_ptr<engine> to, moving how, const std::string& why) = 0;
+
+  // How its sequences are computed, with the context that they have; nullopt: it has no rows of
+  // logits. Any thread.
+  [[nodiscard]] virtual std::optional<session_options> sequences() const = 0;
+  // Its rows of logits are offered to `l`, before its step after next at the latest. False: others
+  // get them already. Any thread.
+  virtual bool lend_rows(const std::shared_ptr<generate::row_listener>& l) = 0;
+  // They are not any more, if they still are. Any thread.
+  virtual void take_back_rows(const std::shared_ptr<generate::row_listener>& l) = 0;
 };
 
 }  // namespace bitnet::engine

@@ -15,12 +15,6 @@ failure as_failure(const plugin::defect& d) {
   return {d.status, fmt::format("{}: {}; {}", plugin::code_text(d.code), d.reason, d.advice())};
 }
 
-// One engine and what is to take its place.
-struct replacement {
-  engine::model_engines* model;
-  engine::engine_ptr old, fresh;
-};
-
 // The same device, as far as the old copy could know it.
 bool is_same_device(const bitnet_device_info& a, const bitnet_device_info& b) {
   return a.device_class == b.device_class && std::strcmp(a.uuid, b.uuid) == 0 &&
@@ -50,6 +44,7 @@ class procedure {
     if (auto ok = admit(*fresh); !ok) return std::unexpected(std::move(ok.error()));
     if (auto ok = fresh->probe(); !ok) return std::unexpected(as_failure(ok.error()));
     if (auto ok = prepare(*fresh); !ok) return std::unexpected(std::move(ok.error()));
+    if (auto ok = watch_texts(); !ok) return std::unexpected(std::move(ok.error()));
     commit(std::move(*fresh));
     return std::move(out_);
   }
@@ -148,6 +143,15 @@ class procedure {
     return {};
   }
 
+  // Live texts on both copies, where it is asked for.
+  result<void> watch_texts() {
+    if (how_.canary.rows == 0 || !loaded_.backend) return {};
+    auto seen = watch(replacements_, how_.canary, how_.tolerance);
+    if (!seen) return std::unexpected(std::move(seen.error()));
+    out_.watched = *seen;
+    return {};
+  }
+
   void commit(select::registry::renewal fresh) {
     {
       const std::lock_guard lock(house_.turn);
@@ -157,7 +161,7 @@ class procedure {
     if (selected_) house_.selected = taken_;
     if (taken_) out_.generation = house_.copies.serve(*taken_);
     const std::string why = fmt::format("reload of {}", backend_);
-    for (replacement& r : replacements_) {
+    for (watched_engine& r : replacements_) {
       const auto moved =
           r.model->replace(r.old, r.fresh, how_.sessions, why, [&](const std::string& reason) {
             house_.note(fmt::format("a session stays on the old copy: {}", reason));
@@ -174,7 +178,7 @@ class procedure {
   select::registry::loaded_copy loaded_;
   std::optional<select::choice> selected_, taken_;
   std::optional<select::choice> loaded_anew_;  // the first that an engine was made with
-  std::vector<replacement> replacements_;
+  std::vector<watched_engine> replacements_;
 };
 
 }  // namespace

@@ -18,6 +18,7 @@
 
 #include "base/result.hpp"
 #include "engine/model_engines.hpp"
+#include "reload/canary.hpp"
 #include "reload/generations.hpp"
 #include "reload/verify.hpp"
 #include "select/selection.hpp"
@@ -33,6 +34,7 @@ struct options {
   uint32_t most_old_copies = default_old_copies;
   uint32_t prompt = default_prompt;
   double tolerance = default_tolerance;
+  canary_options canary;
 };
 
 struct outcome {
@@ -45,6 +47,7 @@ struct outcome {
   uint32_t models = 0;  // whose weights it was given
   engine::model_engines::moved sessions;
   comparison verified;
+  canary_result watched;
   std::vector<std::string> stale;  // libraries that were replaced on disk
 };
 

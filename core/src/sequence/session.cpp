@@ -165,20 +165,20 @@ void session::settle(uint64_t evaluated) {
 result<void> session::eval(std::span<const int32_t> ids, bool all_rows, std::span<float> rows) {
   const uint64_t n_rows = rows.empty() ? 0 : (all_rows ? ids.size() : 1);
   const uint32_t step = n_rows != 0 && all_rows ? limits().max_outputs : limits().n_batch;
-  const bool is_heard = n_rows != 0 && is_listened_to();
+  const auto heard = n_rows != 0 ? listener() : nullptr;
   auto done = eval({ids, n_rows, step}, runner::session_runner::wanted{rows});
-  if (is_heard && done)
-    listener_->offer({}, tokens_, rows.subspan((n_rows - 1) * row_floats(), row_floats()));
+  if (heard != nullptr && done)
+    heard->offer({}, tokens_, rows.subspan((n_rows - 1) * row_floats(), row_floats()));
   return done;
 }
 
 result<void> session::eval_top(std::span<const int32_t> ids, uint32_t top, std::span<float> rows,
                                runner::listed_logits& largest) {
-  const bool is_heard = !rows.empty() && is_listened_to();
-  const uint32_t listed = is_heard || options_.low_memory ? 0 : top;
+  const auto heard = rows.empty() ? nullptr : listener();
+  const uint32_t listed = heard != nullptr || options_.low_memory ? 0 : top;
   auto done = eval({ids, rows.empty() ? 0U : 1U, limits().n_batch},
                    runner::session_runner::wanted{rows, listed, &largest});
-  if (is_heard && done) listener_->offer({}, tokens_, rows.first(row_floats()));
+  if (heard != nullptr && done) heard->offer({}, tokens_, rows.first(row_floats()));
   return done;
 }
 
@@ -275,12 +275,12 @@ result<void> session::eval_ahead(std::span<const int32_t> draft, uint32_t top,
                                              "no token that waits",
                                              draft.size(), room_ahead()));
   runner::session_runner::wanted out;
-  const bool is_heard = is_listened_to();
-  out.top_logits = is_heard || options_.low_memory ? 0 : top;
+  const auto heard = listener();
+  out.top_logits = heard != nullptr || options_.low_memory ? 0 : top;
   out.uncopied = &rows;
   if (auto ok = eval({draft, draft.size() + 1, limits().n_batch}, out); !ok) return ok;
   begin_ahead(draft);
-  if (is_heard) listener_->offer({}, tokens_, rows.front().logits);
+  if (heard != nullptr) heard->offer({}, tokens_, rows.front().logits);
   return {};
 }
 
@@ -338,7 +338,6 @@ result<void> session::move(std::shared_ptr<engine::engine> to, engine::moving ho
   {
     const std::lock_guard lock(turn_);
     late.swap(offer_);
-    has_offer_.store(false, std::memory_order_release);
   }
   switch_to(std::move(*place), how, why);
   return {};
@@ -360,11 +359,43 @@ std::shared_ptr<engine::engine> session::headed_for() const {
   return offer_ ? offer_->place->on() : runner_->on();
 }
 
+void session::set_listener(std::shared_ptr<generate::row_listener> l) {
+  {
+    const std::lock_guard lock(turn_);
+    listener_next_ = l;
+  }
+  listener_ = std::move(l);
+}
+
+std::optional<engine::session_options> session::sequences() const {
+  if (options_.embeddings) return std::nullopt;
+  engine::session_options out = options_;
+  const std::lock_guard lock(turn_);
+  out.n_context = limits().n_context;
+  return out;
+}
+
+bool session::lend_rows(const std::shared_ptr<generate::row_listener>& l) {
+  const std::lock_guard lock(turn_);
+  if (listener_next_ != nullptr) return false;
+  listener_next_ = l;
+  has_offer_.store(true, std::memory_order_release);
+  return true;
+}
+
+void session::take_back_rows(const std::shared_ptr<generate::row_listener>& l) {
+  const std::lock_guard lock(turn_);
+  if (listener_next_ != l) return;
+  listener_next_ = nullptr;
+  has_offer_.store(true, std::memory_order_release);
+}
+
 void session::take_offer() {
   std::optional<offered> taken;
   {
     const std::lock_guard lock(turn_);
     taken.swap(offer_);
+    listener_ = listener_next_;
     has_offer_.store(false, std::memory_order_release);
   }
   if (taken) switch_to(std::move(taken->place), taken->how, taken->why);

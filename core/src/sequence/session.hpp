@@ -72,7 +72,10 @@ class session final : public engine::tenant {
 
   // From the next evaluation on `l` is offered rows of logits: of eval() and eval_top() the last
   // one, of eval_ahead() the one behind the last token that waits. nullptr: nothing is.
-  void set_listener(std::shared_ptr<generate::row_listener> l) { listener_ = std::move(l); }
+  void set_listener(std::shared_ptr<generate::row_listener> l);
+  [[nodiscard]] std::optional<engine::session_options> sequences() const override;
+  bool lend_rows(const std::shared_ptr<generate::row_listener>& l) override;
+  void take_back_rows(const std::shared_ptr<generate::row_listener>& l) override;
 
   // Of its steps, until the next evaluation; nullptr: they are not traced.
   [[nodiscard]] const trace::recorder* recorder() const { return runner_->recorder(); }
@@ -117,7 +120,10 @@ class session final : public engine::tenant {
   result<void> eval(const evaluation& what, const runner::session_runner::wanted& out);
   result<void> evaluate(const evaluation& what, const runner::session_runner::wanted& out);
   [[nodiscard]] uint64_t step_of(const evaluation& what, bool uncopied) const;
-  [[nodiscard]] bool is_listened_to() const { return listener_ && listener_->wants_next(); }
+  // Who is to be offered the next row; nullptr: nobody.
+  [[nodiscard]] std::shared_ptr<generate::row_listener> listener() const {
+    return listener_ && listener_->wants_next() ? listener_ : nullptr;
+  }
   void begin_ahead(std::span<const int32_t> draft);
   void note_ahead(int32_t id);
   [[nodiscard]] result<std::unique_ptr<runner::session_runner>> runner_on(
@@ -131,7 +137,7 @@ class session final : public engine::tenant {
   const engine::session_options options_;
   const uint64_t cancel_token_;
   const std::atomic<bool>* cancelled_;
-  std::shared_ptr<generate::row_listener> listener_;
+  std::shared_ptr<generate::row_listener> listener_;  // nullptr: none
 
   std::vector<int32_t> tokens_;  // all, evaluated and waiting
   uint64_t evaluated_ = 0;       // of tokens_
@@ -154,8 +160,9 @@ class session final : public engine::tenant {
     engine::moving how;
     std::string why;
   };
-  std::atomic<bool> has_offer_{false};
-  mutable std::mutex turn_;  // guards offer_ for all, runner_ for other threads
+  std::atomic<bool> has_offer_{false};  // or listener_next_ changed
+  mutable std::mutex turn_;             // guards what follows, runner_ for other threads
+  std::shared_ptr<generate::row_listener> listener_next_;
   std::optional<offered> offer_;
   std::unique_ptr<runner::session_runner> runner_;  // never nullptr
 };

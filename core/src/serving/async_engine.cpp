@@ -184,6 +184,34 @@ result<void> async_engine::offer(std::shared_ptr<engine::engine> to, engine::mov
   return {};
 }
 
+void async_engine::set_listener(std::shared_ptr<generate::row_listener> l) {
+  const std::lock_guard lock(turn_);
+  listener_ = l;
+  scheduler_->set_listener(std::move(l));
+}
+
+std::optional<engine::session_options> async_engine::sequences() const {
+  if (options_.sequences.embeddings) return std::nullopt;
+  engine::session_options out = options_.sequences;
+  out.n_context = describe().limits.n_context;
+  return out;
+}
+
+bool async_engine::lend_rows(const std::shared_ptr<generate::row_listener>& l) {
+  const std::lock_guard lock(turn_);
+  if (listener_ != nullptr) return false;
+  listener_ = l;
+  scheduler_->set_listener(l);
+  return true;
+}
+
+void async_engine::take_back_rows(const std::shared_ptr<generate::row_listener>& l) {
+  const std::lock_guard lock(turn_);
+  if (listener_ != l) return;
+  listener_ = nullptr;
+  scheduler_->set_listener(nullptr);
+}
+
 bool async_engine::is_lost() const {
   return scheduler_->counted().head == schedule::blocked_by::no_runner;
 }

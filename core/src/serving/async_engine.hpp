@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "engine/engine.hpp"
 #include "engine/limits.hpp"
 #include "engine/tenant.hpp"
+#include "generate/row_listener.hpp"
 #include "runner/model_runner.hpp"
 #include "schedule/scheduler.hpp"
 
@@ -46,6 +48,12 @@ class async_engine final : public engine::tenant {
   // Its sequences are computed again there, whatever `how` says: blocks are shared by many.
   result<void> offer(std::shared_ptr<engine::engine> to, engine::moving how,
                      const std::string& why) override;
+
+  // Behind the step that runs, rows of logits are offered to `l`; nullptr: to none.
+  void set_listener(std::shared_ptr<generate::row_listener> l);
+  [[nodiscard]] std::optional<engine::session_options> sequences() const override;
+  bool lend_rows(const std::shared_ptr<generate::row_listener>& l) override;
+  void take_back_rows(const std::shared_ptr<generate::row_listener>& l) override;
 
   struct facts {
     std::string backend, device;
@@ -77,6 +85,7 @@ class async_engine final : public engine::tenant {
   std::shared_ptr<engine::engine> on_;
   facts facts_;
   std::vector<move> last_moves_;
+  std::shared_ptr<generate::row_listener> listener_;  // that the scheduler was given
 
   std::mutex offering_;  // one offer at a time: the last one is where it goes
 

@@ -60,9 +60,13 @@ row_difference compare(std::span<const float> live, std::span<const float> shado
   out.live_top = top_of(live);
   out.shadow_top = top_of(shadow);
   out.same_bytes = std::memcmp(live.data(), shadow.data(), live.size_bytes()) == 0;
-  for (std::size_t i = 0; i < live.size(); ++i)
-    if (std::isfinite(live[i]) && std::isfinite(shadow[i]))
-      out.max_abs = std::max(out.max_abs, std::fabs(double{live[i]} - double{shadow[i]}));
+  double largest = 0;
+  for (std::size_t i = 0; i < live.size(); ++i) {
+    if (!std::isfinite(live[i]) || !std::isfinite(shadow[i])) continue;
+    largest = std::max(largest, std::fabs(double{live[i]}));
+    out.max_abs = std::max(out.max_abs, std::fabs(double{live[i]} - double{shadow[i]}));
+  }
+  if (out.max_abs > 0) out.relative = largest > 0 ? out.max_abs / largest : 1;
   out.kl = divergence(live, shadow);
   return out;
 }
@@ -77,6 +81,7 @@ void totals::add(const row_difference& d, const row_place& at, std::span<const i
   same_bytes += d.same_bytes ? 1 : 0;
   same_top += d.same_top() ? 1 : 0;
   max_abs = std::max(max_abs, d.max_abs);
+  max_relative = std::max(max_relative, d.relative);
   if (!std::isfinite(d.kl)) {
     ++without_kl;
     return;

@@ -16,7 +16,8 @@ struct row_difference {
   // KL(live || shadow) in nats, >= 0. Infinity: the shadow excludes a token that may come live.
   // NaN: one of the rows has no softmax.
   double kl = 0;
-  double max_abs = 0;  // largest |live - shadow|, of tokens whose logits are both finite
+  double max_abs = 0;   // largest |live - shadow|, of tokens whose logits are both finite
+  double relative = 0;  // max_abs as a part of the largest |live|; 1 where that is 0
   // The largest logit, by the lowest id where several are; NaN is left out. -1: all are NaN.
   int32_t live_top = -1, shadow_top = -1;
   bool same_bytes = false;
@@ -39,7 +40,7 @@ struct totals {
   uint64_t rows = 0, same_bytes = 0, same_top = 0;
   uint64_t without_kl = 0;  // rows whose KL is infinity or NaN: they are in neither mean nor max
   double sum_kl = 0, max_kl = 0;
-  double max_abs = 0;
+  double max_abs = 0, max_relative = 0;
 
   // The row that differs most: one without KL before all others, then by KL, then by max_abs; of
   // equal ones the first. rows == 0: none yet.

@@ -17,6 +17,9 @@ using floats = std::vector<float>;
 constexpr float inf = std::numeric_limits<float>::infinity();
 constexpr float nan = std::numeric_limits<float>::quiet_NaN();
 
+constexpr double no_kl = std::numeric_limits<double>::quiet_NaN();
+constexpr double endless = std::numeric_limits<double>::infinity();
+
 // Without any care for large logits.
 long double naive_kl(const floats& live, const floats& shadow) {
   long double sum_live = 0, sum_shadow = 0, out = 0;
@@ -36,10 +39,17 @@ TEST(comparing, values_by_hand) {
   const row_difference d = compare(live, shadow);
   EXPECT_NEAR(d.kl, 0.5 * std::log(4.0 / 3.0), 1e-7);
   EXPECT_NEAR(d.max_abs, std::log(3.0), 1e-6);
+  EXPECT_EQ(d.relative, 1) << "no live logit but 0";
   EXPECT_EQ(d.live_top, 0) << "of equal logits the lowest id";
   EXPECT_EQ(d.shadow_top, 0);
   EXPECT_TRUE(d.same_top());
   EXPECT_FALSE(d.same_bytes);
+}
+
+TEST(comparing, a_distance_is_a_part_of_the_largest_live_logit) {
+  EXPECT_EQ(compare(floats{-8, 1, 4}, floats{-8, 1, 6}).relative, 0.25);
+  EXPECT_EQ(compare(floats{-inf, 4}, floats{0, 5}).relative, 0.25);
+  EXPECT_EQ(compare(floats{0, 0}, floats{0, -0.0F}).relative, 0);
 }
 
 TEST(comparing, the_definition_in_long_double) {
@@ -92,12 +102,12 @@ TEST(comparing, infinities_and_nan) {
   } const rows[] = {
       {"a token that neither lets come", {1, 1, -inf}, {1, 1, -inf}, 0, 0, true},
       {"one that only the live row excludes", {0, 0, -inf}, {0, 0, 0}, std::log(1.5), 0, true},
-      {"one that only the shadow excludes", {0, 0, 0}, {0, 0, -inf}, double{inf}, 0, true},
-      {"a NaN", {0, 2, 1}, {0, nan, 3}, double{nan}, 2, false},
-      {"a NaN in the live row", {nan, 2, 1}, {0, 2, 1}, double{nan}, 0, true},
-      {"+infinity", {0, inf, 1}, {0, 4, 1}, double{nan}, 0, true},
-      {"no token may come", {-inf, -inf, -inf}, {0, 0, 0}, double{nan}, 0, true},
-      {"all are NaN", {nan, nan, nan}, {nan, nan, nan}, double{nan}, 0, false},
+      {"one that only the shadow excludes", {0, 0, 0}, {0, 0, -inf}, endless, 0, true},
+      {"a NaN", {0, 2, 1}, {0, nan, 3}, no_kl, 2, false},
+      {"a NaN in the live row", {nan, 2, 1}, {0, 2, 1}, no_kl, 0, true},
+      {"+infinity", {0, inf, 1}, {0, 4, 1}, no_kl, 0, true},
+      {"no token may come", {-inf, -inf, -inf}, {0, 0, 0}, no_kl, 0, true},
+      {"all are NaN", {nan, nan, nan}, {nan, nan, nan}, no_kl, 0, false},
   };
   for (const auto& [why, live, shadow, kl, max_abs, same_top] : rows) {
     const row_difference d = compare(live, shadow);
@@ -116,6 +126,7 @@ row_difference of(double kl, double max_abs, int32_t live_top, int32_t shadow_to
   row_difference d;
   d.kl = kl;
   d.max_abs = max_abs;
+  d.relative = max_abs / 16;
   d.live_top = live_top;
   d.shadow_top = shadow_top;
   d.same_bytes = kl == 0 && max_abs == 0;
@@ -140,6 +151,7 @@ TEST(totals, sums_and_the_worst_row) {
   EXPECT_EQ(t.mean_kl(), 0.25);
   EXPECT_EQ(t.max_kl, 0.5);
   EXPECT_EQ(t.max_abs, 8);
+  EXPECT_EQ(t.max_relative, 0.5);
   EXPECT_EQ(t.worst.at.position, 1U);
   EXPECT_EQ(t.worst.at.of.request, 9U);
   EXPECT_EQ(t.worst.at.of.choice, 2U);
@@ -151,8 +163,8 @@ TEST(totals, a_row_without_kl_is_in_no_mean_and_is_the_worst) {
   totals t;
   const std::vector<int32_t> tokens = {5};
   t.add(of(0.5, 1, 0, 0), {1, {}, 0}, tokens);
-  t.add(of(double{inf}, 1, 0, 1), {2, {}, 0}, tokens);
-  t.add(of(double{nan}, 0.5, 0, 1), {3, {}, 0}, tokens);
+  t.add(of(endless, 1, 0, 1), {2, {}, 0}, tokens);
+  t.add(of(no_kl, 0.5, 0, 1), {3, {}, 0}, tokens);
   t.add(of(0.75, 2, 0, 0), {4, {}, 0}, tokens);
   EXPECT_EQ(t.without_kl, 2U);
   EXPECT_EQ(t.mean_kl(), 0.625);
