@@ -258,6 +258,10 @@ class Metrics(support.Case):
         version = self.ok("version").text.split()[1]
         to.set("bitnet_build_info", 1, version=version, abi=f"{about['abi_major']}.{about['abi_minor']}",
                compiler=about["compiler"])
+        for result in ("equal", "same_top", "differs", "dropped"):
+            to.set("bitnet_shadow_rows_total", 0, result=result)
+        for name in ("running", "kl_mean", "kl_max", "offering_seconds_total"):
+            to.set("bitnet_shadow_" + name, 0)
         to.set("bitnet_log_lines_dropped_total", 0)
         to.set("bitnet_spans_sent_total", 0)
         to.set("bitnet_spans_dropped_total", 0)

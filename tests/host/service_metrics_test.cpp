@@ -184,6 +184,31 @@ TEST(metrics, gives_the_schedulers_report_under_vllms_names) {
   }
 }
 
+// Each row that was compared counts once, by the most that can be said of it.
+TEST(metrics, counts_what_a_shadow_compared) {
+  const request_metrics counted;
+  const model_metrics with{
+      .model_name = "m", .report = known_report(), .shadow = nlohmann::json::parse(R"({
+        "state": "running", "rows": {"seen": 90, "offered": 33, "compared": 30, "dropped": 2},
+        "same_bytes": 11, "same_top": 25, "kl": {"mean": 0.25, "max": 1.5},
+        "offering_ns": {"sum": 500000000, "longest": 1}})")};
+  const request_counts all{.model_name = "m", .counts = &counted};
+  const auto got = samples_of(metrics_of({}, {&with, 1}, {&all, 1}));
+  const std::pair<const char*, const char*> rows[] = {
+      {R"(bitnet_shadow_rows_total{model_name="m",engine="0",result="equal"})", "11"},
+      {R"(bitnet_shadow_rows_total{model_name="m",engine="0",result="same_top"})", "14"},
+      {R"(bitnet_shadow_rows_total{model_name="m",engine="0",result="differs"})", "5"},
+      {R"(bitnet_shadow_rows_total{model_name="m",engine="0",result="dropped"})", "2"},
+      {R"(bitnet_shadow_running{model_name="m",engine="0"})", "1"},
+      {R"(bitnet_shadow_kl_mean{model_name="m",engine="0"})", "0.25"},
+      {R"(bitnet_shadow_kl_max{model_name="m",engine="0"})", "1.5"},
+      {R"(bitnet_shadow_offering_seconds_total{model_name="m",engine="0"})", "0.5"}};
+  for (const auto& [name, value] : rows) {
+    ASSERT_TRUE(got.contains(name)) << name;
+    EXPECT_EQ(got.at(name), value) << name;
+  }
+}
+
 TEST(metrics, counts_a_known_load) {
   request_metrics counted;
   drive_load(counted);

@@ -14,6 +14,7 @@
 #include "interrupt.hpp"
 #include "library/generation.hpp"
 #include "library/receipts.hpp"
+#include "library/shadow.hpp"
 #include "model_files.hpp"
 #include "text/json_members.hpp"
 
@@ -30,6 +31,7 @@ result<batch_plan> plan_of(const settings& set) {
           fmt::format("--shard expects I/N with I from 0 to N-1, such as 0/4, found '{}'", text));
     out.part = *part;
   }
+  if (auto wish = given_shadow(set); !wish) return std::unexpected(wish.error());
   auto defaults = given_request_defaults(set);
   if (!defaults) return std::unexpected(defaults.error());
   out.n_parallel = defaults->n_parallel;
@@ -87,6 +89,7 @@ result<int> answer_all(const invocation& in, const batch_plan& plan, bitnet_mode
   limits.take_speed(static_cast<double>(runner.totals().n_generated) / seconds);
   note_end(in, runner.totals(), seconds);
   if (const std::string line = runner.speculation(); !line.empty()) in.out.note(line);
+  end_shadow(in, plan.shadow);
   if (ended && *ended == exit_code::interrupted)
     in.out.note("interrupted; the same command goes on");
   return ended && *ended == exit_code::ok ? judged(in, limits) : ended;
@@ -128,6 +131,10 @@ result<int> batch_command(const invocation& in) {
   const auto draft = open_draft(in, runtime->get());
   if (!draft) return std::unexpected(draft.error());
   plan->defaults.speculation.draft = draft->get();
+  const auto shadow =
+      open_shadow(in, model->get(), static_cast<uint32_t>(in.set.integer("ctx-size")));
+  if (!shadow) return std::unexpected(shadow.error());
+  plan->shadow = shadow->get();
   return answer_all(in, *plan, model->get(), *from, *to, already,
                     {runtime->get(), *receipts ? &**receipts : nullptr}, limits);
 }

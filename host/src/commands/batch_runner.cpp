@@ -12,6 +12,7 @@
 #include "interrupt.hpp"
 #include "library/generation.hpp"
 #include "library/receipts.hpp"
+#include "library/shadow.hpp"
 #include "terminal/progress.hpp"
 
 namespace bitnet::host {
@@ -40,6 +41,8 @@ result<batch_runner::service*> batch_runner::service_for(openai::endpoint to) {
   if (!scheduler) return std::unexpected(scheduler.error());
   const auto report = scheduler_report(scheduler->get());
   if (!report) return std::unexpected(report.error());
+  if (auto ok = give_shadow(scheduler->get(), embeds ? nullptr : plan_.shadow); !ok)
+    return std::unexpected(ok.error());
   one.emplace(service{*std::move(scheduler),
                       {.n_vocab = info_.n_vocab,
                        .n_embedding = info_.n_embedding,

@@ -25,8 +25,9 @@ struct batch_plan {
   uint32_t n_parallel = 0;  // requests that a step computes; 0: the library's number
   openai::generation_wish defaults;
   std::string template_name;
-  std::string model_name;   // where a request has none
-  std::string fingerprint;  // of the model
+  std::string model_name;           // where a request has none
+  std::string fingerprint;          // of the model
+  bitnet_shadow* shadow = nullptr;  // of --shadow, which outlives the runner; nullptr: none
 };
 
 // Where the receipts of answers go.

@@ -15,6 +15,7 @@
 #include "library/json.hpp"
 #include "library/receipts.hpp"
 #include "library/reloading.hpp"
+#include "library/shadow.hpp"
 #include "model_files.hpp"
 #include "terminal/line_reader.hpp"
 #include "terminal/output.hpp"
@@ -348,6 +349,7 @@ result<int> chat_command(const invocation& in) {
   std::optional<std::string> first = *std::move(given);
   if (first && !in.set.given("file") && in.set.flag("escape")) first = unescape(*first);
   // Wrong settings are better known before a model is loaded than after the first message.
+  if (auto wish = given_shadow(in.set); !wish) return std::unexpected(wish.error());
   auto kept_to = given_form(in.set);
   if (!kept_to) return std::unexpected(kept_to.error());
   if (auto plan = generation_plan::from(in.set, *kept_to); !plan)
@@ -358,7 +360,9 @@ result<int> chat_command(const invocation& in) {
   if (!all) return std::unexpected(all.error());
   const auto watch = watch_backends(in, all->runtime.get());
   if (!watch) return std::unexpected(watch.error());
-  return chat(in, *std::move(kept_to), *std::move(form), *all).talk(std::move(first));
+  auto ended = chat(in, *std::move(kept_to), *std::move(form), *all).talk(std::move(first));
+  end_shadow(in, all->shadow.get());
+  return ended;
 }
 
 }  // namespace bitnet::host

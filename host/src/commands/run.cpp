@@ -13,6 +13,7 @@
 #include "library/json.hpp"
 #include "library/receipts.hpp"
 #include "library/reloading.hpp"
+#include "library/shadow.hpp"
 #include "terminal/output.hpp"
 #include "text_input.hpp"
 
@@ -139,9 +140,11 @@ result<int> run_prompt(const invocation& in, const engine& all, generation_plan&
   if (!as_json) printed = print("\n");
   if (auto ok = take_run(in, limits, all.session.get(), asked->ids, plan, *done); !ok)
     return std::unexpected(ok.error());
+  const auto compared = end_shadow(in, all.shadow.get());
   if (as_json) {
     auto content = run_json(all, prompt, asked->ids, *done, plan);
     if (!content) return std::unexpected(content.error());
+    if (compared) (*content)["shadow"] = *compared;
     if (limits.any()) (*content)["gates"] = gates_json(limits.results());
     if (!completion) {
       auto said = answer_json(in, done->text, *asked, form);
@@ -184,6 +187,7 @@ result<int> run_command(const invocation& in) {
   }
 
   // Wrong settings are better known before a model is loaded than after it.
+  if (auto wish = given_shadow(in.set); !wish) return std::unexpected(wish.error());
   auto kept_to = given_form(in.set);
   if (!kept_to) return std::unexpected(kept_to.error());
   auto plan = generation_plan::from(in.set, *std::move(kept_to));

@@ -12,6 +12,7 @@
 #include "commands/commands.hpp"
 #include "library/json.hpp"
 #include "library/kv_types.hpp"
+#include "library/shadow.hpp"
 #include "model_files.hpp"
 #include "models/model_folder.hpp"
 #include "serve/served_model.hpp"
@@ -41,7 +42,7 @@ std::vector<std::string> named_models(const invocation& in) {
 }
 
 result<void> check_only_one(const invocation& in) {
-  for (const char* const name : {"alias", "model-draft", "model-signature", "plan"})
+  for (const char* const name : {"alias", "model-draft", "model-signature", "plan", "shadow"})
     if (!in.set.text(name).empty())
       return fail(
           exit_code::usage,
@@ -137,6 +138,9 @@ result<model_facts> facts_of(const invocation& in, bitnet_runtime* runtime,
   out.load_seconds = std::chrono::duration<double>(load_clock::now() - began).count();
   out.defaults = requests.wish;
   out.defaults.speculation.draft = out.draft.get();
+  auto shadow = open_shadow(in, out.model.get(), context_of(in.set));
+  if (!shadow) return std::unexpected(shadow.error());
+  out.shadow = *std::move(shadow);
   out.open_scheduler = [&in, n_parallel = requests.n_parallel](bitnet_model* of, bool embeds,
                                                                uint64_t kv_bytes) {
     return open_scheduler(in, of, context_of(in.set), n_parallel, embeds, kv_bytes);
@@ -148,6 +152,7 @@ result<model_facts> facts_of(const invocation& in, bitnet_runtime* runtime,
 
 result<model_table_options> given_models(const invocation& in) {
   model_table_options out;
+  if (auto wish = given_shadow(in.set); !wish) return std::unexpected(wish.error());
   if (in.set.flagged("model") && !in.positionals.empty())
     return fail(exit_code::usage,
                 fmt::format("-m names the model, and so does '{}'; give one", in.positionals[0]));

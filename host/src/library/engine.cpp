@@ -13,6 +13,7 @@
 #include "library/kv_types.hpp"
 #include "library/placing.hpp"
 #include "library/planning.hpp"
+#include "library/shadow.hpp"
 #include "library/splitting.hpp"
 #include "model_files.hpp"
 #include "terminal/progress.hpp"
@@ -93,6 +94,8 @@ bool shifts_context(const settings& set) {
   return set.has("context-shift") && set.flag("context-shift");
 }
 
+}  // namespace
+
 bitnet_session_options session_options(const settings& set, uint32_t n_context, bool profile,
                                        bool embeddings) {
   bitnet_session_options options{};
@@ -118,6 +121,8 @@ bitnet_session_options session_options(const settings& set, uint32_t n_context, 
   }
   return options;
 }
+
+namespace {
 
 // Which device has which layers, as options or a plan say.
 struct cut {
@@ -436,6 +441,11 @@ result<engine> open_silently(const invocation& in, const std::string& wanted, ui
   auto session = open_session(in, all.model.get(), n_context, profile);
   if (!session) return std::unexpected(session.error());
   all.session = *std::move(session);
+  auto shadow = open_shadow(in, all.model.get(), n_context);
+  if (!shadow) return std::unexpected(shadow.error());
+  all.shadow = *std::move(shadow);
+  if (auto ok = give_shadow(all.session.get(), all.shadow.get()); !ok)
+    return std::unexpected(ok.error());
   return all;
 }
 

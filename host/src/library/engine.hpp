@@ -43,6 +43,9 @@ struct invocation {
 // takes none, or none is given.
 [[nodiscard]] result<model_handle> open_draft(const invocation& in, bitnet_runtime* runtime);
 
+// What open_session() and open_scheduler() open sequences with. Borrows nothing.
+[[nodiscard]] bitnet_session_options session_options(const settings& set, uint32_t n_context,
+                                                     bool profile, bool embeddings);
 // `n_context` tokens of context; 0 = what the model or the library chooses. For embeddings, if the
 // command has no options of the output head.
 [[nodiscard]] result<session_handle> open_session(const invocation& in, bitnet_model* model,
@@ -65,7 +68,8 @@ struct engine {
   std::string file;
   runtime_handle runtime;
   model_handle model;
-  model_handle draft;  // of --model-draft; empty: none
+  model_handle draft;    // of --model-draft; empty: none
+  shadow_handle shadow;  // of --shadow; the same
   session_handle session;
 };
 // `wanted` as in find_model.

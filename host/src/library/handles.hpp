@@ -32,12 +32,14 @@ struct guarded_closer {
   static const char* what_is_closed(const bitnet_model*) { return "the model"; }
   static const char* what_is_closed(const bitnet_session*) { return "the session"; }
   static const char* what_is_closed(const bitnet_scheduler*) { return "the scheduler"; }
+  static const char* what_is_closed(const bitnet_shadow*) { return "the shadow"; }
 };
 
 using runtime_handle = std::unique_ptr<bitnet_runtime, guarded_closer<bitnet_runtime_close>>;
 using model_handle = std::unique_ptr<bitnet_model, guarded_closer<bitnet_model_close>>;
 using session_handle = std::unique_ptr<bitnet_session, guarded_closer<bitnet_session_close>>;
 using scheduler_handle = std::unique_ptr<bitnet_scheduler, guarded_closer<bitnet_scheduler_close>>;
+using shadow_handle = std::unique_ptr<bitnet_shadow, guarded_closer<bitnet_shadow_close>>;
 using chat_handle = std::unique_ptr<bitnet_chat, closer<bitnet_chat_close>>;
 using answer_handle = std::unique_ptr<bitnet_answer, closer<bitnet_answer_close>>;
 using request_handle = std::unique_ptr<bitnet_request, closer<bitnet_request_close>>;

@@ -9,6 +9,7 @@
 
 #include "library/engine.hpp"
 #include "library/handles.hpp"
+#include "library/shadow.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -43,8 +44,11 @@ http::answer backends_answer(const serving& in) {
   for (const served_model_ptr& one : in.all_loaded()) {
     const auto now = scheduler_report(one->texts().scheduler.get());
     if (!now) continue;
-    if (!out.contains("live")) out["live"] = live_json(*now);
-    out["models"][one->facts().name] = live_json(*now);
+    ordered_json live = live_json(*now);
+    if (bitnet_shadow* const shadow = one->facts().shadow.get())
+      if (const auto compared = shadow_report(shadow)) live["shadow"] = *compared;
+    if (!out.contains("live")) out["live"] = live;
+    out["models"][one->facts().name] = std::move(live);
   }
   ordered_json& all = out["backends"] = ordered_json::array();
   for (const json& one : report->value("backends", json::array())) all.push_back(backend_json(one));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "library/engine.hpp"
+#include "library/shadow.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -28,6 +29,8 @@ result<void> served_model::open_lane(bool embeds, uint64_t kv_bytes, serving_lan
   if (!scheduler) return std::unexpected(scheduler.error());
   const auto report = scheduler_report(scheduler->get());
   if (!report) return std::unexpected(report.error());
+  if (auto ok = give_shadow(scheduler->get(), embeds ? nullptr : about_.shadow.get()); !ok)
+    return std::unexpected(ok.error());
   to.scheduler = *std::move(scheduler);
   to.limits = {.n_vocab = about_.info.n_vocab,
                .n_embedding = about_.info.n_embedding,

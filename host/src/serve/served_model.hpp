@@ -18,6 +18,7 @@ namespace bitnet::host {
 struct model_facts {
   model_handle draft;  // of speculation; empty: none
   model_handle model;
+  shadow_handle shadow;  // of --shadow, for texts; empty: none
   bitnet_model_info info{};
   std::string name;  // of the model, for clients
   std::string fingerprint;

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "library/engine.hpp"
+#include "library/shadow.hpp"
 #include "serve/error_answers.hpp"
 #include "serve/live_request.hpp"
 
@@ -216,9 +217,12 @@ std::string serving::metrics(std::size_t n_connections) {
     const auto report = scheduler_report(one->texts().scheduler.get());
     model_counts& counted = counts_[one->facts().name];
     counted.n_context = one->texts().limits.n_context;
+    bitnet_shadow* const shadow = one->facts().shadow.get();
+    const auto compared = shadow == nullptr ? result<nlohmann::json>() : shadow_report(shadow);
     all.push_back({.model_name = one->facts().name,
                    .load_seconds = one->facts().load_seconds,
-                   .report = report ? *report : nlohmann::json::object()});
+                   .report = report ? *report : nlohmann::json::object(),
+                   .shadow = compared ? *compared : nlohmann::json()});
   }
   std::vector<request_counts> requests;
   requests.reserve(counts_.size());

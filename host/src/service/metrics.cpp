@@ -177,6 +177,29 @@ void write_own(metrics_text& to, const metrics_facts& about, const model_metrics
         number(report, {"kv", "reserved"})}});
 }
 
+// What a second backend made of some rows. 0 where there is none.
+void write_shadow(metrics_text& to, const nlohmann::json& report) {
+  const double compared = number(report, {"rows", "compared"});
+  const double same_top = number(report, {"same_top"}), same_bytes = number(report, {"same_bytes"});
+  to.begin("bitnet_shadow_rows_total", "counter",
+           "Rows of logits that the shadow was to compute again, by what came of it.");
+  to.sample(same_bytes, {{"result", "equal"}});
+  to.sample(std::max(same_top - same_bytes, 0.0), {{"result", "same_top"}});
+  to.sample(compared - std::max(same_top, same_bytes), {{"result", "differs"}});
+  to.sample(number(report, {"rows", "dropped"}), {{"result", "dropped"}});
+  write_rows(
+      to, {{"bitnet_shadow_running", "gauge",
+            "1: a shadow compares rows; 0: there is none, or it failed.",
+            member(report, "state") == "running" ? 1.0 : 0.0},
+           {"bitnet_shadow_kl_mean", "gauge",
+            "Mean KL divergence of the shadow's rows from those of the texts, in nats.",
+            number(report, {"kl", "mean"})},
+           {"bitnet_shadow_kl_max", "gauge", "The largest of them.", number(report, {"kl", "max"})},
+           {"bitnet_shadow_offering_seconds_total", "counter",
+            "Time that steps took to give rows to the shadow.",
+            number(report, {"offering_ns", "sum"}) / 1e9}});
+}
+
 }  // namespace
 
 std::string metrics_of(const metrics_facts& about, std::span<const model_metrics> models,
@@ -190,6 +213,7 @@ std::string metrics_of(const metrics_facts& about, std::span<const model_metrics
     write_steps(out, one.report);
     write_rejections(out, one.report);
     write_own(out, about, one);
+    write_shadow(out, one.shadow);
   }
   for (const request_counts& one : requests) {
     out.set_common({{"model_name", one.model_name}, {"engine", "0"}});

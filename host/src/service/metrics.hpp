@@ -23,6 +23,7 @@ struct model_metrics {
   std::string model_name;   // as /v1/models has it
   double load_seconds = 0;  // that it took
   nlohmann::json report;    // of bitnet_scheduler_report
+  nlohmann::json shadow{};  // of bitnet_shadow_report; null: there is none
 };
 
 // Of the requests to a model, loaded or not.
