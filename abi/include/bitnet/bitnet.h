@@ -508,8 +508,9 @@ typedef struct bitnet_chat_request {
                                     such as enable_thinking. Without size: none */
   const char* template_name;     /* as in bitnet_chat_format */
   const char* dialect;           /* how calls are written: hermes, tagged, llama3, minicpm, gemma,
-                                    none; NULL or "auto": as the template does, and none without
-                                    tools */
+                                    none, none_minicpm; NULL or "auto": as the template does,
+                                    and, without tools, the one of the last two whose marks
+                                    around thinking are the model's */
   uint64_t n_context;            /* as in bitnet_chat_options */
   uint32_t no_answer;     /* non-zero: ends behind the last message, not where an answer begins */
   uint32_t continue_last; /* non-zero: the last message is the assistant's, and the answer goes on

@@ -77,6 +77,8 @@ const dialect* find_dialect(std::string_view name);
 std::string dialect_names();  // "hermes, ..." for messages
 // No calls, and thinking between <think> and </think>.
 const dialect& plain_dialect();
+// No calls, and thinking between the marks of `form`.
+const dialect& without_calls(const dialect& form);
 
 // The tags by which the parser finds the parts of an answer, in all dialects. A vocabulary may have
 // them as control tokens; the detokenizer writes them out as text all the same.

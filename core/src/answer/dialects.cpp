@@ -5,12 +5,13 @@
 
 namespace bitnet::answer {
 
-extern const dialect hermes, tagged, llama3, minicpm, gemma, none;
+extern const dialect hermes, tagged, llama3, minicpm, gemma, none, none_minicpm;
 
 namespace {
 
 // In the order in which a rendered call is tried.
-constexpr std::array every_dialect = {&tagged, &hermes, &minicpm, &gemma, &llama3, &none};
+constexpr std::array every_dialect = {&tagged, &hermes, &minicpm,     &gemma,
+                                      &llama3, &none,   &none_minicpm};
 
 }  // namespace
 
@@ -32,6 +33,13 @@ std::string dialect_names() {
 
 const dialect& plain_dialect() {
   return none;
+}
+
+const dialect& without_calls(const dialect& form) {
+  const auto found = std::ranges::find_if(every_dialect, [&](const dialect* one) {
+    return one->frames.empty() && one->thinking_begins == form.thinking_begins;
+  });
+  return found == every_dialect.end() ? none : **found;
 }
 
 std::vector<std::string_view> answer_tags() {

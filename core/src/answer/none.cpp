@@ -6,4 +6,10 @@ namespace bitnet::answer {
 extern const dialect none;
 const dialect none = {.name = "none"};
 
+// With the marks around thinking of MiniCPM 3 and 4.
+extern const dialect none_minicpm;
+const dialect none_minicpm = {.name = "none_minicpm",
+                              .thinking_begins = "<|thought_start|>",
+                              .thinking_ends = "<|thought_end|>"};
+
 }  // namespace bitnet::answer

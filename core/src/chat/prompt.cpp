@@ -14,12 +14,6 @@ std::string_view trimmed_end(std::string_view text) {
   return last == std::string_view::npos ? "" : text.substr(0, last + 1);
 }
 
-// Without tools an answer has no calls, but thinking by the marks of the model.
-const answer::dialect& without_calls(const answer::dialect& form) {
-  const answer::dialect& plain = answer::plain_dialect();
-  return form.thinking_begins == plain.thinking_begins ? plain : form;
-}
-
 result<const answer::dialect*> dialect_for(const tool_support& knows, const conversation& talk,
                                            std::string_view name) {
   if (!name.empty() && name != "auto") {
@@ -28,7 +22,7 @@ result<const answer::dialect*> dialect_for(const tool_support& knows, const conv
                                                      answer::dialect_names(), name));
   }
   const bool calls = !talk.tools.empty() && talk.choice != calling::none;
-  return calls ? knows.form : &without_calls(*knows.form);
+  return calls ? knows.form : &answer::without_calls(*knows.form);
 }
 
 bool begins_thinking(std::string_view text, const conversation& talk, const answer::dialect& form,

@@ -126,6 +126,10 @@ TEST(prompt, without_tools_an_answer_has_no_calls) {
   const source from(tokens);
   constexpr std::string_view hi = R"([{"role": "user", "content": "Hi"}])";
   EXPECT_EQ(made(from, talk_of(hi, "")).dialect->name, "none");
+  const auto of_minicpm = vocabulary({}, python_calls);
+  const source minicpm(of_minicpm);
+  for (const conversation& talk : {talk_of(hi, ""), talk_of(hi, tools_text, "\"none\"")})
+    EXPECT_EQ(made(minicpm, talk).dialect->name, "none_minicpm");
   const chat_prompt none = made(from, talk_of(hi, tools_text, "\"none\""));
   EXPECT_EQ(none.dialect->name, "none");
   EXPECT_EQ(none.text.find("The weather."), std::string::npos);
