@@ -68,6 +68,7 @@ struct registry::contents {
   [[nodiscard]] failure nothing_usable(const std::vector<wish>& wishes,
                                        const std::vector<std::string>& detected);
   void judge(const std::vector<wish>& wishes, const option* winner, bool fell_back);
+  void judge_unfit(candidate& c, const std::vector<wish>& wishes);
   void judge_loser(candidate& c, const std::vector<wish>& wishes, const option& winner);
   void write(report& out);
 

@@ -218,10 +218,25 @@ void registry::contents::judge(const std::vector<wish>& wishes, const option* wi
     else if (c.is_unasked())
       c.judge(code::select_not_probed, not_probed(c, winner, probes));
     else if (winner == nullptr)
-      c.judge(code::select_no_class, "usable, but it has no device that fits the request");
+      judge_unfit(c, wishes);
     else if (c.is_usable())
       judge_loser(c, wishes, *winner);
   }
+}
+
+// Of a usable one where nothing was selected.
+void registry::contents::judge_unfit(candidate& c, const std::vector<wish>& wishes) {
+  const auto lacks_index = [&](const wish& w) {
+    return w.index &&
+           std::ranges::any_of(options(w), [&](const option& o) { return o.from == &c; });
+  };
+  const auto beyond = std::ranges::find_if(wishes, lacks_index);
+  if (beyond == wishes.end())
+    return c.judge(code::select_no_class, "usable, but it has no device that fits the request");
+  const std::size_t n = options(*beyond).size();
+  c.judge(code::select_index,
+          fmt::format("usable, but there is no device {}; {} has {}{}, counted from 0",
+                      *beyond->index, beyond->name, n, n == 1 ? " device" : " devices"));
 }
 
 void registry::contents::judge_loser(candidate& c, const std::vector<wish>& wishes,

@@ -468,6 +468,17 @@ TEST(selection_report, says_why_each_one_lost) {
   EXPECT_FALSE(find(out, "no-entry")->hint.empty());
 }
 
+TEST(selection_report, says_which_one_has_too_few_devices) {
+  machine m({cpu_a, gpu_twin});
+  registry all = m.scan();
+  report out;
+  EXPECT_FALSE(all.select({.text = "twin:2"}, out));
+  EXPECT_EQ(find(out, "twin")->code, "BN-S-INDEX");
+  EXPECT_EQ(find(out, "twin")->reason,
+            "usable, but there is no device 2; twin has 2 devices, counted from 0");
+  EXPECT_EQ(find(out, "alpha")->code, "BN-S-NOT-ASKED");
+}
+
 TEST(selection_report, compares_priorities_and_names) {
   machine m({cpu_a, {"beta", "cpu", 60}});
   registry all = m.scan();
