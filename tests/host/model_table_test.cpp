@@ -162,6 +162,9 @@ TEST_F(table, counts_memory_before_it_loads) {
   EXPECT_TRUE(no.error().message.contains("40 MiB")) << no.error().message;
   EXPECT_TRUE(no.error().message.contains("10 MiB")) << no.error().message;
   EXPECT_EQ(states(), "uLLfu") << "nothing went for a model that never has room";
+  const auto again = get("huge");
+  ASSERT_FALSE(again);
+  EXPECT_EQ(again.error().what, kind::no_room) << "the same reason while it is not tried again";
 }
 
 TEST_F(table, leaves_half_of_what_is_left_to_the_next_model) {
@@ -217,6 +220,7 @@ TEST_F(table, says_why_there_is_no_such_model) {
   EXPECT_EQ(states(), "uuuuf");
   EXPECT_EQ(table_->list()[4].error, "the file is cut off");
   EXPECT_EQ(name_of(get("bad")), "!the file is cut off") << "without reading it again";
+  EXPECT_EQ(get("bad").error().exit_code, exit_code::model);
 }
 
 TEST_F(table, loads_and_unloads_as_an_administrator_asks) {

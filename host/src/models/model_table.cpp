@@ -48,7 +48,7 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
     model_need need;
     uint64_t used_at = 0;  // by the count of uses
     clock::time_point failed_at{};
-    std::string error;
+    model_refusal why;  // of a load that failed
     std::vector<model_receiver> waiting;
     std::size_t n_leaving = 0;  // copies that wait for their last request
   };
@@ -191,7 +191,7 @@ std::optional<model_found> model_table::contents::want(std::string_view name, mo
                       "/models/load",
                       one->source.name));
     if (one->state == model_state::failed && clock::now() - one->failed_at < rest_after_failure)
-      return refused(kind::failed, one->error);
+      return std::unexpected(one->why);
   }
   if (n_receivers >= most_receivers)
     return refused(kind::busy, "too many requests wait for a model to be loaded; try again");
@@ -286,17 +286,21 @@ void model_table::contents::advance(todo& then) {
     auto no = how.any_name ? std::nullopt : make_room(next, then, waits);
     if (waits) return;
     pending.pop_front();
-    if (!no && !start(next)) no = "too many models wait to be loaded; try again";
-    if (no) failed(next, {model_refusal::kind::no_room, *no}, then);
+    if (no)
+      failed(next, {model_refusal::kind::no_room, *no}, then);
+    else if (!start(next))
+      failed(next, {model_refusal::kind::busy, "too many models wait to be loaded; try again"},
+             then);
   }
 }
 
 // ---- the table's thread ------------------------------------------------------------------------
 
 void model_table::contents::failed(const entry_ptr& one, const model_refusal& why, todo& then) {
-  one->state = model_state::failed;
+  // What was not tried is no failure of the model's.
+  one->state = why.what == model_refusal::kind::busy ? model_state::unloaded : model_state::failed;
   one->failed_at = clock::now();
-  one->error = why.message;
+  one->why = why;
   n_receivers -= one->waiting.size();
   for (model_receiver& each : one->waiting)
     then.answers.emplace_back(std::move(each), std::unexpected(why));
@@ -333,7 +337,6 @@ void model_table::contents::open(const entry_ptr& one, uint64_t kv_bytes) {
     } else {
       one->state = model_state::loaded;
       one->used_at = ++n_uses;
-      one->error.clear();
       one->use = use_of(*std::move(made), one);
       n_receivers -= one->waiting.size();
       for (model_receiver& each : one->waiting)
@@ -436,7 +439,7 @@ std::vector<model_row> model_table::list() {
   for (const auto& one : contents_->entries) {
     const bool leaves = one->state == model_state::unloaded && one->n_leaving != 0;
     out.push_back({one->source, leaves ? model_state::unloading : one->state,
-                   one->state == model_state::failed ? one->error : "", one->use});
+                   one->state == model_state::failed ? one->why.message : "", one->use});
   }
   return out;
 }
