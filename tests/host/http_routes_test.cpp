@@ -197,6 +197,11 @@ TEST(api_keys, come_from_files) {
   ASSERT_TRUE(keys.add_file(folder.write("keys", "# comment\r\n\nalpha\r\n  beta\n")));
   EXPECT_EQ(keys.size(), 2U);
   EXPECT_TRUE(keys.has("alpha") && keys.has("beta") && !keys.has("# comment") && !keys.has(""));
+  ASSERT_TRUE(keys.add_file(folder.write("marked", "\xEF\xBB\xBF# of an editor\ngamma\n")));
+  EXPECT_TRUE(keys.has("gamma") && keys.size() == 3U);
+  const auto wide = keys.add_file(folder.write("wide", std::string("\xFF\xFEk\0", 4)));
+  ASSERT_FALSE(wide);
+  EXPECT_TRUE(wide.error().message.contains("UTF-16")) << wide.error().message;
   const auto bad = keys.add_file(folder.write("bad", "good\nwith blank\n"));
   ASSERT_FALSE(bad);
   EXPECT_TRUE(bad.error().message.contains("bad:2: ")) << bad.error().message;

@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include "files/descriptor.hpp"
+#include "text/incoming.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host::http {
@@ -38,10 +39,13 @@ result<std::string> read_file(const std::string& path) {
     const ssize_t n = ::read(file.get(), part.data(), part.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return failed(std::strerror(errno));
-    if (n == 0) return out;
+    if (n == 0) break;
     out.append(part.data(), static_cast<std::size_t>(n));
     if (out.size() > longest_file) return failed("it is larger than 1 MiB");
   }
+  auto content = text::incoming(std::move(out));
+  if (!content) return failed(content.error());
+  return *std::move(content);
 }
 
 std::string_view without_blanks(std::string_view line) {
