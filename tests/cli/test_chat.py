@@ -180,6 +180,20 @@ class Chat(support.Case):
         with open(saved, encoding="utf-8") as f:
             self.assertEqual(json.load(f)["messages"][1]["content"], said)
 
+    def test_marks_of_minicpm_around_thinking(self):
+        model = gguf_values.Model(support.demo_model())
+        token = model.metadata["tokenizer.ggml.tokens"].index("\u0120grandmother")
+        model.metadata["tokenizer.ggml.tokens"][token] = "<|thought_start|>hm<|thought_end|>Yes."
+        model.metadata["tokenizer.chat_template"] = (
+            "{% for m in messages %}{% if m.tool_calls %}<|tool_call_start|>\n```python\nf()\n```\n<|tool_call_end|>"
+            "{% else %}{{ m.content }}{% endif %}{% endfor %}{% if add_generation_prompt %}\n{{ opened or '' }}{% endif %}")
+        gguf_values.write(self.path("minicpm.gguf"), model.metadata, model.tensors)
+        words = ("run", "-m", self.path("minicpm.gguf"), "-n", "1", "-l", f"{token}+1000", "-p", "Hello",
+                 "--chat-template", "auto")
+        self.assertEqual(self.ok(*words, "--reasoning", "hide").text, "Yes.\n")
+        self.assertEqual(self.ok(*words, "--json").json["message"],
+                         {"role": "assistant", "content": "Yes.", "reasoning_content": "hm"})
+
     def test_tools(self):
         """Calls are lines of JSON, and chat reads their results from the lines that follow."""
         said = '<tool_call>\n{"name": "f", "arguments": {"a": [1]}}\n</tool_call>'

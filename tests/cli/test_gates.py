@@ -125,6 +125,7 @@ class Skips(support.Case):
                     self.assertRegex(done.text, r"\Askipped \(no no-such: .*\)\n\Z")
         done = self.bitnet(*RUN, *self.ABSENT, env={"BITNET_SKIP_IF_MISSING": "1"})
         self.assertEqual(done.code, 0, done)
+        self.assertIn("no backend for NPUs", self.ok(*RUN, "--device", "npu", "--skip-if-missing").text)
         self.path("in.jsonl", b"")
         self.assertIn("skipped (no no-such: ", self.ok("batch", "in.jsonl", "o.jsonl", *self.ABSENT, "--skip-if-missing").text)
 

@@ -8,7 +8,8 @@
 namespace bitnet::host {
 namespace {
 
-constexpr std::string_view thinking_begins = "<think>\n";
+// The dialect of a model that thinks between <think> and </think>, where there are no tools.
+constexpr std::string_view plain_dialect = "none";
 
 bitnet_chat_info described(const bitnet_chat* chat) {
   bitnet_chat_info info{};
@@ -81,7 +82,9 @@ result<chat_prompt> chat_ids(const bitnet_model* model, const chat_form& form,
   const bitnet_chat_info info = described(chat);
   out.ids.assign(info.tokens, info.tokens + info.n_tokens);
   out.left_out = info.n_left_out;
-  if (info.in_reasoning != 0) out.begun = thinking_begins;
+  const std::string_view begins(info.reasoning_begins.data, info.reasoning_begins.size);
+  if (info.in_reasoning != 0) out.begun = fmt::format("{}\n", begins);
+  out.has_own_marks = std::string_view(info.dialect.data, info.dialect.size) != plain_dialect;
   return out;
 }
 
@@ -89,7 +92,7 @@ result<answer_handle> open_answer(const chat_prompt& prompt, const chat_form& fo
   bitnet_answer* answer = nullptr;
   library_error err;
   bitnet_status status = BITNET_OK;
-  if (prompt.chat != nullptr && !form.tools.empty()) {
+  if (prompt.chat != nullptr && (!form.tools.empty() || prompt.has_own_marks)) {
     status = bitnet_chat_answer(prompt.chat.get(), nullptr, &answer, &err);
   } else {
     bitnet_answer_options options;

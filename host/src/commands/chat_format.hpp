@@ -30,16 +30,17 @@ struct chat_prompt {
   token_list ids;
   // What it has of the answer already: "<think>\n" where a template opens that block, else "".
   std::string begun;
-  std::size_t left_out = 0;  // oldest messages, behind a system prompt
-  chat_handle chat;          // NULL where the prompt is no chat
+  std::size_t left_out = 0;    // oldest messages, behind a system prompt
+  chat_handle chat;            // NULL where the prompt is no chat
+  bool has_own_marks = false;  // the model begins and ends its thinking otherwise
 };
 
 // Ends where the answer begins, or within its thinking.
 [[nodiscard]] result<chat_prompt> chat_ids(const bitnet_model* model, const chat_form& form,
                                            std::span<const chat_message> messages);
 
-// An answer to it, to be pushed. Without tools calls are read as <tool_call> has them: a system
-// prompt may ask for them.
+// An answer to it, to be pushed. Without tools, calls are read as <tool_call> has them, since a
+// system prompt may ask for them; of a model with own marks around its thinking none are read.
 [[nodiscard]] result<answer_handle> open_answer(const chat_prompt& prompt, const chat_form& form);
 
 }  // namespace bitnet::host

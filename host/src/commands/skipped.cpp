@@ -15,9 +15,9 @@ struct missing_backend {
   std::string requested, reason;
 };
 
-// Words of a request that are no backend's name.
+// Words of a request that are no backend's name. `cpu` is one, too.
 bool is_class(const std::string& word) {
-  return word == "auto" || word == "gpu";
+  return word == "auto" || word == "gpu" || word == "npu" || word == "other";
 }
 
 // The backend's own reason where it is installed. Of a list, and of a class of devices, the message
