@@ -1,6 +1,8 @@
 import logging
 import threading
 
+import pytest
+
 import bitnet
 from conftest import MODEL, PROMPT
 
@@ -34,6 +36,8 @@ def test_reload_while_a_session_generates(endless):
             assert engine.reload("cpu")["changed"] is False
             report = engine.reload("cpu", force=True, policy="migrate")
             assert report["changed"] is True and report["backend"] == "cpu"
+        with pytest.raises(bitnet.Error, match="rows"):  # nothing generates
+            engine.reload("cpu", force=True, canary_rows=3, canary_wait_ms=1)
         session.truncate(0)
         again = session.generate(PROMPT, max_tokens=3, temperature=0)
         assert again.text == ", there was"

@@ -492,9 +492,35 @@ class Backends(Serving):
             fields = {"Authorization": f"Bearer {key}"} if key else {}
             self.assertEqual(server.ask("POST", "/backends/reload", {}, fields)[0], wanted, key)
         self.assertEqual(server.ask("GET", "/backends", fields={"x-api-key": "root"})[0], 200)
-        for body, param in (({"backend": "none"}, "backend"), ({"policy": "later"}, "policy"), ({"force": 1}, "force")):
+        for body, param in (({"backend": "none"}, "backend"), ({"policy": "later"}, "policy"), ({"force": 1}, "force"),
+                            ({"canary_rows": -1}, "canary_rows"), ({"canary_rows": 1.5}, "canary_rows"),
+                            ({"canary_wait_ms": 600001}, "canary_wait_ms")):
             status, _, out = server.ask("POST", "/backends/reload", body, {"x-api-key": "root"})
             self.assertEqual((status, out["error"]["param"]), (400, param), out)
+        server.kill()
+
+    def test_a_new_copy_is_compared_with_running_requests_first(self):
+        server = self.start("--admin-key-file", self.path("admin", "root\n"))
+        how = {"force": True, "canary_rows": 5}
+        status, _, out = server.ask("POST", "/backends/reload", {**how, "canary_wait_ms": 200}, {"x-api-key": "root"})
+        self.assertEqual((status, out["reloads"][0]["changed"]), (409, False), "nothing runs")
+        ended = threading.Event()
+        def generate():
+            while not ended.is_set():
+                server.post("/v1/completions", prompt=PROMPT, **LONG)
+        threads = [threading.Thread(target=generate) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        try:
+            status, _, out = server.ask("POST", "/backends/reload", how, {"x-api-key": "root"})
+        finally:
+            ended.set()
+            for thread in threads:
+                thread.join()
+        self.assertEqual((status, out["reloads"][0]["changed"]), (200, True), out)
+        canary = out["reloads"][0]["canary"]
+        self.assertGreaterEqual(canary["rows"], 5)
+        self.assertEqual((canary["same_top"], canary["difference"]), (canary["rows"], 0), canary)
         server.kill()
 
     def test_a_reload_changes_no_text(self):

@@ -57,10 +57,14 @@ http::answer backends_answer(const serving& in) {
 
 // ---- a reload ----------------------------------------------------------------------------------
 
+constexpr uint32_t most_canary_rows = 1'000'000;
+constexpr uint32_t longest_canary_ms = 600'000;  // what administers the server waits for it
+
 struct reload_wish {
   std::vector<std::string> backends;  // by name
   uint32_t policy = BITNET_RELOAD_MIGRATE;
   bool force = false;
+  uint32_t canary_rows = 0, canary_wait_ms = 0;  // of bitnet_reload_options
 };
 
 // The names of backends that are loaded, without a name twice.
@@ -86,6 +90,8 @@ openai::parsed<reload_wish> wish_of(const std::string& text, bitnet_runtime* run
   in.text("backend", backend);
   in.text("policy", policy);
   in.flag("force", out.force);
+  in.number("canary_rows", 0, most_canary_rows, out.canary_rows);
+  in.number("canary_wait_ms", 0, longest_canary_ms, out.canary_wait_ms);
   constexpr std::array policies = {"finish", "migrate", "recompute"};  // in the order of bitnet.h
   const auto found = std::ranges::find(policies, policy);
   if (found == policies.end()) in.wrong("policy", R"("finish", "migrate" or "recompute")");
@@ -106,6 +112,8 @@ json reload(bitnet_runtime* runtime, const std::string& backend, const reload_wi
   bitnet_reload_defaults(&options, sizeof options);
   options.policy = how.policy;
   options.force = how.force ? 1 : 0;
+  options.canary_rows = how.canary_rows;
+  options.canary_wait_ms = how.canary_wait_ms;
   std::string text;
   options.report_user = &text;
   options.report = [](void* to, bitnet_str line) {
@@ -165,7 +173,10 @@ void add_backends(http::route_table& to, const served& with) {
        .conflict = "Reloads",
        .body = {{"backend", "string", "its name; all that are loaded without one"},
                 {"policy", "string", "migrate, recompute or finish: what open requests do"},
-                {"force", "boolean", "also where it is the file that is loaded"}}});
+                {"force", "boolean", "also where it is the file that is loaded"},
+                {"canary_rows", "integer",
+                 "rows of running requests that the new copy must first compute alike"},
+                {"canary_wait_ms", "integer", "how long these rows may take; 0 is a minute"}}});
 }
 
 }  // namespace bitnet::host

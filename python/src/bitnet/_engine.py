@@ -181,10 +181,14 @@ class Engine(Owner):
 
     def reload(self, backend: str, *, policy: str = "finish", force: bool = False,
                accept_stale: bool = False, most_old_copies: int | None = None,
-               prompt_tokens: int | None = None, tolerance: float | None = None) -> dict[str, Any]:
-        """Loads the backend's file as it is now, also while sessions generate; what became of it.
+               prompt_tokens: int | None = None, tolerance: float | None = None,
+               canary_rows: int | None = None, canary_wait_ms: int | None = None) -> dict[str, Any]:
+        """Loads the backend's file as it is now, also while sessions generate, and returns the report.
 
-        `policy` is what open sessions do: "finish" on the old copy, "migrate", or "recompute".
+        `policy` is what open sessions do: "finish" on the old copy, "migrate", or "recompute". With
+        `canary_rows` the new copy first computes that many rows of the texts that are being generated
+        a second time. The reload is rejected if one differs by more than `tolerance`, or if too few
+        were compared within `canary_wait_ms` (60 000).
         """
         reports: list[str] = []
         on_report = ffi.callback("void(void*, bitnet_str)",
@@ -192,7 +196,8 @@ class Engine(Owner):
         options = _native.Options("bitnet_reload_options").give(
             policy=_native.choice("policy", "RELOAD", policy), force=force,
             accept_stale=accept_stale, most_old_copies=most_old_copies,
-            prompt_tokens=prompt_tokens, tolerance=tolerance, report=on_report)
+            prompt_tokens=prompt_tokens, tolerance=tolerance, canary_rows=canary_rows,
+            canary_wait_ms=canary_wait_ms, report=on_report)
         self._call(lib.bitnet_backend_reload, _native.word("backend", backend), options.struct)
         return json.loads(reports[0]) if reports else {}
 
