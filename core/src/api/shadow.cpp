@@ -2,8 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <charconv>
 #include <cmath>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
@@ -28,7 +28,10 @@ using nlohmann::ordered_json;
 
 // 0.1 of 0.1F: the shortest decimal number that is this float.
 double decimal_of(float x) {
-  return std::strtod(fmt::format("{}", x).c_str(), nullptr);
+  const std::string text = fmt::format("{}", x);
+  double out = x;
+  std::from_chars(text.data(), text.data() + text.size(), out);
+  return out;
 }
 
 // The first device of the list that can be used; none in place of one that has not answered.

@@ -10,7 +10,6 @@
 #include <fstream>
 #include <optional>
 #include <set>
-#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -34,9 +33,12 @@ std::optional<std::set<std::string>> features_of(const fs::path& root) {
     const std::size_t colon = line.find(':');
     if (colon == std::string::npos || !(line.starts_with("flags") || line.starts_with("Features")))
       continue;
-    std::istringstream words(line.substr(colon + 1));
     std::set<std::string> out;
-    for (std::string word; words >> word;) out.insert(word);
+    for (std::size_t at = colon + 1; at < line.size();) {
+      const std::size_t end = std::min(line.find_first_of(" \t", at), line.size());
+      if (end > at) out.insert(line.substr(at, end - at));
+      at = end + 1;
+    }
     return out;
   }
   return std::nullopt;
