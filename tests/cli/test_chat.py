@@ -186,7 +186,7 @@ class Chat(support.Case):
         model.metadata["tokenizer.ggml.tokens"][token] = "<|thought_start|>hm<|thought_end|>Yes."
         model.metadata["tokenizer.chat_template"] = (
             "{% for m in messages %}{% if m.tool_calls %}<|tool_call_start|>\n```python\nf()\n```\n<|tool_call_end|>"
-            "{% else %}{{ m.content }}{% endif %}<|eot_id|>{% endfor %}")
+            "{% else %}{{ m.content }}{% endif %}<|eot_id|>{% endfor %}{% if add_generation_prompt %}>{% endif %}")
         gguf_values.write(self.path("minicpm.gguf"), model.metadata, model.tensors)
         words = ("run", "-m", self.path("minicpm.gguf"), "-n", "1", "-l", f"{token}+1000", "-p", "Hello",
                  "--chat-template", "auto")
