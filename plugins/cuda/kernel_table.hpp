@@ -13,6 +13,14 @@
 
 namespace bitnet::cuda {
 
+// What kernels and the host share.
+using kernels::few_factored, kernels::few_rounded, kernels::few_tokens;
+using kernels::group_threads, kernels::joined_launch, kernels::launch, kernels::most_joined;
+using kernels::many_factored, kernels::many_rounded, kernels::many_tokens, kernels::one_factored;
+using kernels::narrow_form, kernels::wide_form;
+using kernels::stage_elements, kernels::stages;
+using kernels::tensor_map, kernels::tile_form, kernels::warp_lanes;
+
 struct image {
   const char* name;
   const void* data;  // a fat binary

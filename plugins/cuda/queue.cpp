@@ -5,7 +5,7 @@
 #include <memory>
 #include <thread>
 
-#include "pace.hpp"
+#include "gpu-common/pace.hpp"
 #include "recording.hpp"
 
 namespace bitnet::cuda {
@@ -106,7 +106,7 @@ bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::report
     }
     const clock::time_point now = clock::now();
     if (reached >= value) {
-      if (took) *took = pace::next(running - begun, now - begun).count();
+      if (took) *took = gpu::pace::next(running - begun, now - begun).count();
       return BITNET_OK;
     }
     const auto waited_ns = static_cast<uint64_t>(
@@ -117,10 +117,10 @@ bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::report
                          static_cast<unsigned long long>(value),
                          submitted < value ? ", which no submitted step reaches" : " in time");
     running = now;
-    const pace how(pace::duration(took ? took->load() : 0));
+    const gpu::pace how(gpu::pace::duration(took ? took->load() : 0));
     const auto left = static_cast<int64_t>(std::min<uint64_t>(timeout_ns - waited_ns, INT64_MAX));
-    const auto nap = std::min(how.nap(now - (took ? begun : began)), pace::duration(left));
-    if (nap == pace::duration::zero())
+    const auto nap = std::min(how.nap(now - (took ? begun : began)), gpu::pace::duration(left));
+    if (nap == gpu::pace::duration::zero())
       std::this_thread::yield();
     else
       std::this_thread::sleep_for(nap);

@@ -1,7 +1,7 @@
 """What the innermost loops of kernels may take, counted in PTX, against the table in budget.csv; and what whole kernels
 take for a byte of what they read, against weights.csv beside it and what devices allow (weigh.py).
 
-    budget.py [--write | --shares] TABLE SOURCES COMPILER...   SOURCES: folder of .cu files; COMPILER: command that takes -ptx
+    budget.py [--write | --shares] TABLE SOURCES COMPILER...   SOURCES: folders of .cu files, with colons; COMPILER: command that takes -ptx
 
 The counts are those that docs/explain/kernel-ladder-cuda.md has on paper, for all rows and tokens that a lane takes at
 once. A loop that takes more of anything is an error, and so is one that takes less: what got better is written down,
@@ -94,6 +94,10 @@ def differences(path, weighed):
     return wrong + weigh.over(weighed.values())
 
 
+def files_of(folders):
+    return sorted(file for folder in folders.split(":") for file in pathlib.Path(folder).glob("*.cu"))
+
+
 def release(compiler):
     said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=True).stdout
     return re.search(r"release (\S+),", said)[1]
@@ -115,7 +119,7 @@ def main(words):
             print(f"skip: the compiler is of release {compiler}, and {table} of {judged}")
             return 77
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for rows, of_file in pool.map(lambda source: measure(source, command, scratch), sorted(pathlib.Path(sources).glob("*.cu"))):
+        for rows, of_file in pool.map(lambda source: measure(source, command, scratch), files_of(sources)):
             found.update(rows)
             weighed.update(of_file)
     if write:

@@ -1,7 +1,7 @@
 // How late a thread notices the end of a step, by a clock that is made up: it sleeps longer than it
 // asked for, and a look takes time.
 
-#include "pace.hpp"
+#include "gpu-common/pace.hpp"
 
 #include <gtest/gtest.h>
 
@@ -11,6 +11,7 @@ namespace bitnet::cuda::test {
 namespace {
 
 using namespace std::chrono_literals;
+using gpu::pace;
 using duration = pace::duration;
 
 constexpr duration look = 3us, overslept = 80us;

@@ -258,7 +258,7 @@ def weighed(counts):
 
 
 def launch(memory, constants, params):
-    """The bytes of bitnet::cuda::launch (kernels/launch.hpp)."""
+    """The bytes of bitnet::kernels::launch (kernels/launch.hpp)."""
     fields = [*memory, *[0] * (8 - len(memory))]
     words = [*constants, *[0] * (5 - len(constants)), *params, *[0] * (32 - len(params))]
     return (struct.pack("<8Q37I", *fields, *words) + bytes(512))[:512]

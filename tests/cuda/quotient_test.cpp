@@ -12,7 +12,7 @@
 
 #include "plugins/cuda/kernels/quotient.cuh"
 
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 namespace {
 
 // How many of the pairs have other bits; the first is said.
@@ -73,4 +73,4 @@ TEST(quotient, ends_of_what_it_is_for) {
 }
 
 }  // namespace
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels

@@ -7,10 +7,12 @@
 
 #include <vector>
 
+#include "plugins/cuda/kernels/launch.hpp"
+
 namespace simt::test {
 namespace {
 
-using bitnet::cuda::tensor_map;
+using bitnet::kernels::tensor_map;
 
 tensor_map encoded(const void* from, uint64_t width, uint64_t rows, uint64_t stride,
                    uint32_t box_bytes, uint32_t box_rows, uint32_t swizzle) {

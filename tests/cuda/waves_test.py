@@ -3,7 +3,7 @@
     waves_test.py TREE COMPILER...   COMPILER: of C++, for this machine
 
 Exchanges of lanes, products of bytes and fragments of matrices have one name each there, so that the same texts can be
-compiled for another maker's device. Kernels that are neither tiles of tensor cores nor attention compile with 64 lanes.
+compiled for another maker's device. Those that makers share compile with 64 lanes.
 """
 
 import concurrent.futures
@@ -15,13 +15,11 @@ import sys
 import unittest
 
 TREE, COMPILER = pathlib.Path(sys.argv[1]), sys.argv[2:]
-KERNELS = TREE / "plugins/cuda/kernels"
+KERNELS, SHARED = TREE / "plugins/cuda/kernels", TREE / "plugins/gpu-common/simt"
 BEHIND = {"wave.cuh", "device.cuh"}
 # Of CUDA's language, and of its headers for products of matrices.
 RAW = re.compile(r"\b(__(?:shfl|ballot|any|all|activemask|match|reduce|syncwarp|dp[24]a|clz|ffs|popc|brev|fns|vote|"
                  r"nanosleep|cvta)\w*|asm|wmma|mma|ldmatrix|cooperative_groups|warpSize)\b")
-# These have none of the tiles whose fragments lie in 32 lanes. Attention's parts are two keys to a lane of 32 (tile.cuh).
-FOR_OTHERS = ("rows", "elements", "states", "dense", "ternary", "head")
 
 
 def code_of(text):
@@ -38,7 +36,7 @@ class Waves(unittest.TestCase):
 
     def test_kernels_have_none(self):
         found, files = [], 0
-        for file in sorted(KERNELS.iterdir()):
+        for file in sorted([*KERNELS.iterdir(), *SHARED.iterdir()]):
             if file.suffix in (".cu", ".cuh", ".hpp") and file.name not in BEHIND:
                 files += 1
                 found += [f"{file.name}: {word}" for word in RAW.findall(code_of(file.read_text(encoding="utf-8")))]
@@ -47,14 +45,16 @@ class Waves(unittest.TestCase):
 
     def test_warps_may_have_64_lanes(self):
         def compiled(name):
-            words = [*COMPILER, "-fsyntax-only", "-std=c++20", "-xc++", "-include", "simt.hpp", "-DBITNET_SIMT",
-                     "-DBITNET_WARP_LANES=64", f"-I{TREE}/tests/cuda/simt", f"-I{TREE}", f"-I{TREE}/plugins",
-                     f"-I{TREE}/abi/include", f"-I{TREE}/plugins/sdk/include", KERNELS / f"{name}.cu"]
+            words = [*COMPILER, "-fsyntax-only", "-std=c++20", "-xc++", "-include", "simt.hpp", "-include", "device.cuh", "-DBITNET_SIMT",
+                     "-DBITNET_WARP_LANES=64", f"-I{TREE}/tests/simt", f"-I{KERNELS}", f"-I{TREE}", f"-I{TREE}/plugins",
+                     f"-I{TREE}/abi/include", f"-I{TREE}/plugins/sdk/include", SHARED / f"{name}.cu"]
             done = subprocess.run(words, capture_output=True, text=True, check=False)
             return f"{name}: {done.stderr}" if done.returncode else ""
 
+        names = [file.stem for file in SHARED.glob("*.cu")]
+        self.assertGreater(len(names), 5)
         with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-            self.assertEqual([said for said in pool.map(compiled, FOR_OTHERS) if said], [])
+            self.assertEqual([said for said in pool.map(compiled, names) if said], [])
 
 
 if __name__ == "__main__":

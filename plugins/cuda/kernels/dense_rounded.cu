@@ -4,10 +4,10 @@
 #include <cfloat>
 
 #include "fragments.cuh"
-#include "group.cuh"
+#include "gpu-common/simt/group.cuh"
 #include "tiles.hpp"
 
-using namespace bitnet::cuda;
+using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
 namespace {

@@ -1,19 +1,26 @@
 #pragma once
 // What kernels need of CUDA beyond its language and what wave.cuh has: conversions, copies ahead,
 // launches that overlap, and what is sm_90's own. Tests compile the same kernels for the CPU, where
-// tests/cuda/simt/simt.hpp, which comes before each kernel then, has all of it.
+// tests/simt/simt.hpp, which comes before each kernel then, has all of it.
+
+#include "launch.hpp"
 
 #ifndef BITNET_SIMT
 
 #include <cstdint>
 
-#include "launch.hpp"
 #include "wave.cuh"
 
 // Before a loop whose index chooses among registers.
 #define BITNET_UNROLL _Pragma("unroll")
 // Before one that would take too many registers if it were unrolled.
 #define BITNET_NO_UNROLL _Pragma("unroll 1")
+
+// What lies at an address of the device.
+template <class T>
+__device__ T* memory_at(uint64_t address) {
+  return reinterpret_cast<T*>(address);
+}
 
 // Bits of a half to float; exact.
 __device__ inline float f16_to_f32(uint32_t bits) {
@@ -121,7 +128,7 @@ __device__ inline bool wait_for_phase(phase_barrier* b, uint32_t parity, uint32_
 // One thread has the engine copy the box of `map` that begins at byte x of row y; what lies past
 // the matrix is zeros. Its bytes count for the barrier's phase.
 __device__ inline void copy_box([[maybe_unused]] void* to,
-                                [[maybe_unused]] const bitnet::cuda::tensor_map& map,
+                                [[maybe_unused]] const bitnet::kernels::tensor_map& map,
                                 [[maybe_unused]] uint32_t x, [[maybe_unused]] uint32_t y,
                                 [[maybe_unused]] phase_barrier* b) {
   BITNET_SM90(

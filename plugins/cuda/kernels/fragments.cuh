@@ -4,9 +4,9 @@
 // token i / 4. Which words of a row a lane brings is free, as long as it brings the same ones of
 // the tokens.
 
-#include "ternary.cuh"
+#include "gpu-common/simt/ternary.cuh"
 
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 
 static_assert(warp == 32, "fragments lie in the lanes as wave.cuh says for warps of 32");
 
@@ -54,4 +54,4 @@ __device__ inline uint32_t token_of_stored(uint32_t i) {
   return i / 4 % 4 * 2 + i % 2;
 }
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels

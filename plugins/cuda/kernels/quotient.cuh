@@ -17,7 +17,7 @@
 
 #include "device.cuh"
 
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 
 struct divisor {
   float by, inverse;
@@ -33,4 +33,4 @@ __device__ inline divisor divisor_of(float by) {
   return {by, 1.0f / by};
 }
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels

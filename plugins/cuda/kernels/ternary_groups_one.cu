@@ -7,11 +7,11 @@
 // padded so that eight lanes read from different banks. What lanes find goes through shared memory
 // to one thread for each row, which adds it up in ascending order.
 
-#include "group.cuh"
-#include "ternary.cuh"
+#include "gpu-common/simt/group.cuh"
+#include "gpu-common/simt/ternary.cuh"
 #include "tiles.hpp"
 
-using namespace bitnet::cuda;
+using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
 namespace {

@@ -3,7 +3,7 @@
 #include "fragments.cuh"
 #include "tiles.hpp"
 
-using namespace bitnet::cuda;
+using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
 namespace {

@@ -9,7 +9,7 @@
 #include "quotient.cuh"
 #include "tiles.hpp"
 
-using namespace bitnet::cuda;
+using namespace bitnet::kernels;
 
 namespace {
 

@@ -6,7 +6,7 @@
 
 #include "launch.hpp"
 
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 
 struct tile_form {
   uint32_t rows, tokens;  // of the matrix, of the step; that a group takes together
@@ -52,4 +52,4 @@ static_assert(wide_form.shared_bytes <= 227 << 10 &&
 static_assert(many_tokens.shared_bytes <= 48 << 10 && few_factored.shared_bytes <= 48 << 10 &&
               one_factored.shared_bytes <= 48 << 10 && many_rounded.shared_bytes <= 48 << 10);
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels

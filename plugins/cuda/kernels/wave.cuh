@@ -6,7 +6,7 @@
 //
 // All lanes of a warp call together what says "lanes".
 
-#ifndef BITNET_SIMT  // tests/cuda/simt/simt.hpp has the same
+#ifndef BITNET_SIMT  // tests/simt/simt.hpp has the same
 
 #include <cstdint>
 
@@ -47,7 +47,9 @@ __device__ inline uint32_t leading_zeros(uint32_t x) {
 __device__ inline int dot4(int a, int b, int c) {
   return __dp4a(a, b, c);
 }
-// Products of four bytes without a sign and four with one, added to c.
+// Products of four bytes without a sign and four with one, added to c. Bytes without a sign may have
+// all bits, or else leave the highest one clear.
+inline constexpr bool takes_all_bits = true;
 __device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
   int out;
   asm("dp4a.u32.s32 %0, %1, %2, %3;" : "=r"(out) : "r"(a), "r"(b), "r"(c));

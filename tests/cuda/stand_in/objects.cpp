@@ -158,7 +158,7 @@ namespace {
 class kernel_run {
  public:
   explicit kernel_run(const node& n) : node_(&n) {
-    for (const bitnet::cuda::launch& one : n.arguments.of)
+    for (const bitnet::kernels::launch& one : n.arguments.of)
       for (const uint64_t at : one.memory)
         if (at != 0) objects().check_memory(at, 4, n.run->name.c_str());
     simt::wrong_products = wanted().wrong_groups != 0;

@@ -73,8 +73,8 @@ class worker {
 };
 worker& jobs();
 
-using kernel_function = void (*)(bitnet::cuda::launch);
-using joined_function = void (*)(bitnet::cuda::joined_launch);
+using kernel_function = void (*)(bitnet::kernels::launch);
+using joined_function = void (*)(bitnet::kernels::joined_launch);
 
 struct stream {
   uint64_t last = 0;
@@ -95,7 +95,7 @@ struct module {
 };
 struct node {
   const function* run = nullptr;
-  bitnet::cuda::joined_launch arguments{};  // or its first launch alone
+  bitnet::kernels::joined_launch arguments{};  // or its first launch alone
   unsigned int groups_x = 1, groups_y = 1, threads = 1, shared_bytes = 0;
   uint64_t from = 0, to = 0, bytes = 0;  // of a copy
   event* clock = nullptr;

@@ -10,7 +10,6 @@
 
 namespace simt {
 
-inline constexpr unsigned int lanes = 32;
 inline constexpr unsigned int of_warp_group = 4 * lanes;  // threads
 
 // Sums that products in flight are added to. Where the kernel has them stands something else until

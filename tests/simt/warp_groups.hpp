@@ -5,11 +5,9 @@
 
 #include <cstdint>
 
-#include "plugins/cuda/kernels/launch.hpp"
-
 namespace simt {
 
-// What a tensor_map is here: a matrix of bytes, and boxes of it.
+// What a map of boxes (tensor_map of the kernels) is here: a matrix of bytes, and boxes of it.
 struct box_map {
   uint64_t magic;
   const unsigned char* from;
@@ -18,7 +16,6 @@ struct box_map {
   uint32_t swizzle;              // bytes whose parts of 16 are turned: 0, 32, 64 or 128
 };
 inline constexpr uint64_t box_magic = 0x706d2d7473657462;
-static_assert(sizeof(box_map) <= sizeof(bitnet::cuda::tensor_map));
 
 // Where the group's memory begins. Devices align it to 16 bytes; pointers to it are aligned alike.
 inline constexpr uint32_t first_address = 1024 + 16;
@@ -28,8 +25,7 @@ void make_barrier(uint64_t* b, uint32_t arrivals, int line);
 void show_made_barriers(int line);
 void come_to_barrier(uint64_t* b, uint32_t bytes, int line);
 bool await_phase(uint64_t* b, uint32_t parity, bool gives_up, int line);
-void copy_box_later(void* to, const bitnet::cuda::tensor_map& map, uint32_t x, uint32_t y,
-                    uint64_t* b, int line);
+void copy_box_later(void* to, const void* map, uint32_t x, uint32_t y, uint64_t* b, int line);
 void multiply_later(int* c, const uint32_t* a, uint64_t b, uint32_t columns, int line);
 void open_batch(int line);
 void close_batch(int line);
@@ -60,9 +56,11 @@ inline bool wait_for_phase(phase_barrier* b, uint32_t parity, uint32_t most_look
                            int line = __builtin_LINE()) {
   return simt::await_phase(b, parity, most_looks != 0, line);
 }
-inline void copy_box(void* to, const bitnet::cuda::tensor_map& map, uint32_t x, uint32_t y,
-                     phase_barrier* b, int line = __builtin_LINE()) {
-  simt::copy_box_later(to, map, x, y, b, line);
+template <class Map>
+void copy_box(void* to, const Map& map, uint32_t x, uint32_t y, phase_barrier* b,
+              int line = __builtin_LINE()) {
+  static_assert(sizeof(simt::box_map) <= sizeof map);
+  simt::copy_box_later(to, &map, x, y, b, line);
 }
 template <uint32_t N>
 void multiply_warp_group(int (&c)[N / 2], const uint32_t (&a)[4], uint64_t b,

@@ -6,7 +6,7 @@
 
 #include "common.cuh"
 
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 
 constexpr uint32_t codes_mask = 0x03030303u;
 constexpr uint32_t ones = 0x01010101u, minus_ones = 0xffffffffu;  // four bytes each
@@ -98,4 +98,4 @@ __device__ inline factor_groups factor_groups_of(const ternary_product& of, uint
   return {own, given, true, of_row, of.p.k / given};
 }
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels

@@ -2,7 +2,7 @@
 
 #include "dense.cuh"
 
-using namespace bitnet::cuda;
+using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
 namespace {

@@ -108,10 +108,10 @@ void saw(thread& t, unsigned int barrier, uint64_t phase) {
   t.phases[barrier] = std::max(t.phases[barrier], phase);
 }
 
-box_map decoded(const bitnet::cuda::tensor_map& map, int line) {
+box_map decoded(const void* map, int line) {
   box_map out{};
-  if (reinterpret_cast<uintptr_t>(&map) % 128 != 0) mistake("a map that is not aligned", line);
-  std::memcpy(&out, &map, sizeof out);
+  if (reinterpret_cast<uintptr_t>(map) % 128 != 0) mistake("a map that is not aligned", line);
+  std::memcpy(&out, map, sizeof out);
   if (out.magic != box_magic) mistake("a map that was not encoded", line);
   return out;
 }
@@ -213,8 +213,7 @@ bool release_phases(unsigned int first) {
   return some;
 }
 
-void copy_box_later(void* to, const bitnet::cuda::tensor_map& map, uint32_t x, uint32_t y,
-                    uint64_t* b, int line) {
+void copy_box_later(void* to, const void* map, uint32_t x, uint32_t y, uint64_t* b, int line) {
   see_word("copy boxes", line);
   const box_map m = decoded(map, line);
   barrier& mine = find_barrier(b, line);

@@ -5,12 +5,16 @@
 #include "group.cuh"
 #include "ternary.cuh"
 
-using namespace bitnet::cuda;
+using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
 namespace {
 
 constexpr uint32_t rows_each = 4;  // of the matrix that a warp takes together
+
+// Where the codes of the first quarter of a block stand in their bytes, which is the highest place.
+// It is one lower on devices whose products would take the highest bit for a sign.
+constexpr uint32_t top_place = takes_all_bits ? 6 : 5;
 
 // The product of one of the rows: lane i gets that of row i * rows_each / warp. Codes stay where
 // they are, with a sum for each place: shifts would be a quarter of all instructions. A lane's sums
@@ -23,15 +27,20 @@ __device__ int dot_rows(const uint4* const (&row)[rows_each], const uint4* q, ui
     for (uint32_t r = 0; r < rows_each; ++r) codes[r] = row[r][i];
     for (uint32_t quarter = 0; quarter < 4; ++quarter) {
       const uint4 values = q[i / 2 * 8 + quarter * 2 + i % 2];
-      const uint32_t mask = codes_mask << (6 - 2 * quarter);
+      const uint32_t place = quarter == 0 ? top_place : 6 - 2 * quarter;
+      const uint32_t mask = codes_mask << place;
       too_much = sum16(values, too_much);
-      for (uint32_t r = 0; r < rows_each; ++r)
-        places[r][quarter] = dot16_in_place(codes[r], mask, values, places[r][quarter]);
+      for (uint32_t r = 0; r < rows_each; ++r) {
+        uint4 mine = codes[r];
+        if (quarter == 0 && !takes_all_bits)
+          mine = make_uint4(mine.x >> 1, mine.y >> 1, mine.z >> 1, mine.w >> 1);
+        places[r][quarter] = dot16_in_place(mine, mask, values, places[r][quarter]);
+      }
     }
   }
   for (uint32_t r = 0; r < rows_each; ++r)
-    sums[r] =
-        (places[r][0] >> 6) + (places[r][1] >> 4) + (places[r][2] >> 2) + places[r][3] - too_much;
+    sums[r] = (places[r][0] >> top_place) + (places[r][1] >> 4) + (places[r][2] >> 2) +
+              places[r][3] - too_much;
   return sum_of_lanes(sums);
 }
 

@@ -2,7 +2,7 @@
 
 #include "group.cuh"
 
-using namespace bitnet::cuda;
+using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
 BITNET_KERNEL(rms_norm) {

@@ -3,7 +3,7 @@
 
 #include "common.cuh"
 
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 
 __device__ inline float group_max(float mine) {
   __shared__ float of_warp[warps];
@@ -134,4 +134,4 @@ __device__ float quantise_row(Four four, uint32_t k, uint32_t* q) {
   return scale;
 }
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels

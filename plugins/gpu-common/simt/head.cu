@@ -5,12 +5,12 @@
 
 #include "bitnet/abi/program.h"
 
-using namespace bitnet::cuda;
+using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
 // Shared memory is of no unnamed namespace: its name would have a hash of the folder that it is
 // compiled in, and the same sources would give another file in each.
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 
 inline __device__ double sum_in_warp(double mine) {
   for (uint32_t d = warp / 2; d != 0; d /= 2) mine += shuffle_xor(mine, d);
@@ -38,7 +38,7 @@ inline __device__ uint32_t turn_of_group(uint32_t* counter) {
   return mine;
 }
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels
 
 namespace {
 

@@ -6,7 +6,7 @@
 #include <algorithm>
 #include <chrono>
 
-namespace bitnet::cuda {
+namespace bitnet::gpu {
 
 class pace {
  public:
@@ -38,4 +38,4 @@ class pace {
   duration expected_;
 };
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::gpu

@@ -15,6 +15,10 @@
 #include "bitnet/sdk/formats.hpp"
 #include "warp_groups.hpp"
 
+#ifndef BITNET_WARP_LANES
+#define BITNET_WARP_LANES 32
+#endif
+
 // NOLINTBEGIN(bugprone-reserved-identifier,readability-identifier-naming): CUDA's names
 #define __global__ __attribute__((visibility("default")))
 #define __device__
@@ -39,6 +43,8 @@ inline uint4 make_uint4(uint32_t x, uint32_t y, uint32_t z, uint32_t w) {
 }
 
 namespace simt {
+
+inline constexpr unsigned int lanes = BITNET_WARP_LANES;
 
 struct index3 {
   unsigned int x = 1, y = 1, z = 1;
@@ -93,7 +99,7 @@ T shuffled(unsigned int mask, T mine, unsigned int from, int line) {
   static_assert(sizeof(T) <= sizeof(uint64_t));
   uint64_t bits = 0;
   std::memcpy(&bits, &mine, sizeof mine);
-  bits = meet_warp(meeting::shuffle, mask, bits, line)[from % 32];
+  bits = meet_warp(meeting::shuffle, mask, bits, line)[from % lanes];
   T out;
   std::memcpy(&out, &bits, sizeof out);
   return out;
@@ -114,15 +120,21 @@ T __shfl_sync(unsigned int mask, T mine, unsigned int from, int line = __builtin
 }
 template <class T>
 T __shfl_xor_sync(unsigned int mask, T mine, unsigned int other, int line = __builtin_LINE()) {
-  return simt::shuffled(mask, mine, (simt::here.thread.x ^ other) % 32, line);
+  return simt::shuffled(mask, mine, (simt::here.thread.x ^ other) % simt::lanes, line);
 }
 inline void __syncwarp(int line = __builtin_LINE()) {
   simt::meet_warp(simt::meeting::vote, 0xffffffffu, 0, line);
 }
-inline unsigned int __ballot_sync(unsigned int mask, bool mine, int line = __builtin_LINE()) {
+// A bit for each lane.
+#if BITNET_WARP_LANES == 32
+using lane_set = uint32_t;
+#else
+using lane_set = uint64_t;
+#endif
+inline lane_set __ballot_sync(unsigned int mask, bool mine, int line = __builtin_LINE()) {
   const uint64_t* all = simt::meet_warp(simt::meeting::vote, mask, mine ? 1 : 0, line);
-  unsigned int out = 0;
-  for (unsigned int i = 0; i < 32; ++i) out |= static_cast<unsigned int>(all[i]) << i;
+  lane_set out = 0;
+  for (unsigned int i = 0; i < simt::lanes; ++i) out |= static_cast<lane_set>(all[i]) << i;
   return out;
 }
 
@@ -160,9 +172,8 @@ inline int __dp4a(int a, int b, int c) {
 
 // NOLINTEND(bugprone-reserved-identifier,readability-identifier-naming)
 
-// What plugins/cuda/kernels/wave.cuh and device.cuh have beside the language. `line` is the
-// kernel's: lanes that meet do so at the same one.
-using lane_set = uint32_t;
+// What the device.cuh of makers have beside the language. `line` is the kernel's: lanes that meet
+// do so at the same one.
 template <class T>
 T shuffle(T mine, unsigned int from, int line = __builtin_LINE()) {
   return __shfl_sync(0xffffffffu, mine, from, line);
@@ -183,13 +194,27 @@ inline uint32_t leading_zeros(uint32_t x) {
 inline int dot4(int a, int b, int c) {
   return __dp4a(a, b, c);
 }
+template <class T>
+T* memory_at(uint64_t address) {
+  return reinterpret_cast<T*>(address);
+}
 inline float f16_to_f32(uint32_t bits) {
   return bitnet::sdk::f16_to_f32(static_cast<uint16_t>(bits));
 }
 inline uint32_t f32_to_f16(float x) {
   return bitnet::sdk::f32_to_f16(x);
 }
+// BITNET_SIMT_SEVEN_BITS: of a device whose products of bytes all have a sign.
+#ifdef BITNET_SIMT_SEVEN_BITS
+inline constexpr bool takes_all_bits = false;
+#else
+inline constexpr bool takes_all_bits = true;
+#endif
 inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
+  if (!takes_all_bits) {
+    if ((a & 0x80808080u) != 0) __builtin_trap();
+    return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
+  }
 #ifdef __SSE2__
   const __m128i plain =
       _mm_unpacklo_epi8(_mm_cvtsi32_si128(static_cast<int>(a)), _mm_setzero_si128());
@@ -221,7 +246,7 @@ void simt_multiply(const uint32_t* a, const uint32_t* b, int line, F f) {
   constexpr unsigned int all = 0xffffffffu;
   const uint64_t* given =
       simt::meet_warp(simt::meeting::product, all, reinterpret_cast<uint64_t>(&mine), line);
-  f(simt::here.thread.x % 32,
+  f(simt::here.thread.x % simt::lanes,
     [&](unsigned int lane) { return reinterpret_cast<const simt_fragments*>(given[lane]); });
   // Others have read what lies on this stack.
   simt::meet_warp(simt::meeting::product, all, 0, line);

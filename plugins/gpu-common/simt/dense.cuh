@@ -3,7 +3,7 @@
 
 #include "formats.cuh"
 
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 
 // With the tokens [first, first + Tokens) of x (rows, k), the last of them again where there are
 // fewer; `row` is of k elements. Lane i gets the sum of token i * Tokens / warp.
@@ -38,4 +38,4 @@ __device__ float row_products(const uint32_t* row, const uint32_t* x, uint32_t k
   return sum_of_lanes(each);
 }
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels

@@ -2,7 +2,7 @@
 
 #include "tile.cuh"
 
-using namespace bitnet::cuda;
+using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
 namespace {
@@ -137,11 +137,51 @@ __device__ uint32_t tokens_of_tile(const uint32_t* sequences, uint32_t t, uint32
   return n;
 }
 
-template <class Key, class Value, uint32_t rows>
+// Formats of keys and values that are known when the kernel is compiled.
+template <class Key, class Value>
+struct fixed_formats {
+  __device__ explicit fixed_formats(const launch&) {}
+  template <class F>
+  __device__ void with_key(F f) const {
+    f(Key{});
+  }
+  template <class F>
+  __device__ void with_value(F f) const {
+    f(Value{});
+  }
+};
+// Those that the launch says. One kernel in place of sixteen, for code of many architectures.
+struct given_formats {
+  uint32_t key, value;
+
+  __device__ explicit given_formats(const launch& l) : key(l.constants[1]), value(l.constants[2]) {}
+  template <class F>
+  __device__ void with_key(F f) const {
+    with(key, f);
+  }
+  template <class F>
+  __device__ void with_value(F f) const {
+    with(value, f);
+  }
+  template <class F>
+  __device__ static void with(uint32_t dtype, F f) {
+    if (dtype == BITNET_DTYPE_F32)
+      f(f32_row{});
+    else if (dtype == BITNET_DTYPE_F16)
+      f(f16_row{});
+    else if (dtype == BITNET_DTYPE_Q8_0)
+      f(q8_0_row{});
+    else
+      f(q4_0_row{});
+  }
+};
+
+template <class Formats, uint32_t rows>
 class attention {
  public:
   __device__ explicit attention(const launch& l)
-      : p_(params_of<gpu::attn_tiles_params>(l)),
+      : formats_(l),
+        p_(params_of<gpu::attn_tiles_params>(l)),
         header_(memory_of<const uint32_t>(l, 0)),
         q_(memory_of<const float>(l, 1)),
         positions_(memory_of<const uint32_t>(l, 2)),
@@ -215,7 +255,10 @@ class attention {
   __device__ void take_part(const tile& one, uint32_t i, uint32_t end) const {
     const uint32_t first = i * part, row = find(one, first + threadIdx.x % part);
     if (threadIdx.x < part) m_.at[threadIdx.x] = row == no_row ? 0 : row;
-    multiply_key<Key>(m_, row == no_row ? nullptr : keys_ + row * key_words_, p_.head_dim);
+    formats_.with_key([&](auto of) {
+      multiply_key<decltype(of)>(m_, row == no_row ? nullptr : keys_ + row * key_words_,
+                                 p_.head_dim);
+    });
     __syncthreads();
     const bool whole = p_.parts == 0;
     weigh(m_, first, p_.scale, [&](uint32_t r, float highest, float total) {
@@ -229,17 +272,20 @@ class attention {
       written[p_.head_dim + 1] = total;
     });
     __syncthreads();
-    sum_values<Value>(m_, values_, value_words_, p_.head_dim, smaller(part, end - first),
-                      [&](uint32_t r, uint32_t d, float sum) {
-                        const merging& state = m_.merged[r];
-                        if (state.of_part < 0) return;
-                        if (whole) {
-                          float& all = m_.sums[r * p_.head_dim + d];
-                          all = all * state.before + sum * state.of_part;
-                        } else {
-                          left_of(r, i)[d] = sum;
-                        }
-                      });
+    const auto take = [&](uint32_t r, uint32_t d, float sum) {
+      const merging& state = m_.merged[r];
+      if (state.of_part < 0) return;
+      if (whole) {
+        float& all = m_.sums[r * p_.head_dim + d];
+        all = all * state.before + sum * state.of_part;
+      } else {
+        left_of(r, i)[d] = sum;
+      }
+    };
+    formats_.with_value([&](auto of) {
+      sum_values<decltype(of)>(m_, values_, value_words_, p_.head_dim, smaller(part, end - first),
+                               take);
+    });
     __syncthreads();
   }
   // What part i leaves of a row.
@@ -255,6 +301,7 @@ class attention {
     }
   }
 
+  const Formats formats_;
   const gpu::attn_tiles_params p_;
   const uint32_t* header_;
   const float* q_;
@@ -267,9 +314,17 @@ class attention {
 }  // namespace
 
 // Tiles of more rows keep more in registers.
-#define BITNET_ATTENTION_OF(key, value, rows)                                 \
-  BITNET_KERNEL_OF(attn_tiles_##key##_##value##_##rows, (rows) > 4 ? 3 : 4) { \
-    attention<key##_row, value##_row, rows>(l).run(rows_of(l));               \
+#ifdef BITNET_ATTENTION_OF_GIVEN_FORMATS
+#define BITNET_ATTENTION_GIVEN(rows)                        \
+  BITNET_KERNEL_OF(attn_tiles_##rows, (rows) > 4 ? 3 : 4) { \
+    attention<given_formats, rows>(l).run(rows_of(l));      \
+  }
+BITNET_ATTENTION_GIVEN(4)
+BITNET_ATTENTION_GIVEN(8)
+#else
+#define BITNET_ATTENTION_OF(key, value, rows)                                  \
+  BITNET_KERNEL_OF(attn_tiles_##key##_##value##_##rows, (rows) > 4 ? 3 : 4) {  \
+    attention<fixed_formats<key##_row, value##_row>, rows>(l).run(rows_of(l)); \
   }
 #define BITNET_ATTENTION(key, value) \
   BITNET_ATTENTION_OF(key, value, 4) \
@@ -284,6 +339,7 @@ BITNET_ATTENTION_OF_KEY(f32)
 BITNET_ATTENTION_OF_KEY(f16)
 BITNET_ATTENTION_OF_KEY(q8_0)
 BITNET_ATTENTION_OF_KEY(q4_0)
+#endif
 
 namespace {
 

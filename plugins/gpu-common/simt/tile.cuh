@@ -9,10 +9,10 @@
 #include "formats.cuh"
 #include "group.cuh"
 
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 
 constexpr uint32_t part = gpu::attn_part;
-static_assert(threads == 2 * part && part == 2 * warp);
+static_assert(threads == 2 * part && part % warp == 0);
 
 // The positions that a token sees: [kept_from, kept_to), if that is not empty, and [begin, end).
 struct sight {
@@ -148,22 +148,24 @@ template <uint32_t rows, class Take>
 __device__ void weigh(const tile_memory<rows>& m, uint32_t first, float scale, Take take) {
   BITNET_NO_UNROLL
   for (uint32_t r = warp_of_group(); r < rows; r += warps) {
-    float x[2], highest = -INFINITY, total = 0;
-    bool seen[2];
-    for (uint32_t i = 0; i < 2; ++i) {
+    constexpr uint32_t each = part / warp;  // two in warps of 32 lanes, one in those of 64
+    float x[each], highest = -INFINITY, total = 0;
+    bool seen[each], any = false;
+    for (uint32_t i = 0; i < each; ++i) {
       const uint32_t j = lane() + i * warp;
       seen[i] = m.sees[r].sees(first + j);
       x[i] = (m.scores[r * part + j] + m.scores[(rows + r) * part + j]) * scale;
+      any |= seen[i];
       if (seen[i]) highest = larger(highest, x[i]);
     }
     for (uint32_t d = warp / 2; d != 0; d /= 2) highest = larger(highest, shuffle_xor(highest, d));
-    for (uint32_t i = 0; i < 2; ++i) {
+    for (uint32_t i = 0; i < each; ++i) {
       x[i] = seen[i] ? expf(x[i] - highest) : -1.0f;
       if (seen[i]) total += x[i];
       m.scores[r * part + lane() + i * warp] = x[i];
     }
     for (uint32_t d = warp / 2; d != 0; d /= 2) total += shuffle_xor(total, d);
-    const bool some = lanes_with(seen[0] || seen[1]) != 0;
+    const bool some = lanes_with(any) != 0;
     if (lane() != 0) continue;
     m.merged[r].of_part = -1.0f;
     if (some) take(r, highest, total);
@@ -226,4 +228,4 @@ __device__ void sum_values(const tile_memory<rows>& m, const uint32_t* values, u
     sum_values<Value, rows, rows / 2>(m, values, words, head_dim, n, take);
 }
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels

@@ -1,47 +1,48 @@
 #pragma once
 // What all kernels share; plugins/gpu-common/kernels.hpp says what each of them computes. They are
-// compiled without contraction, with division and square root rounded correctly.
+// compiled without contraction, with division and square root rounded correctly, and with the
+// device.cuh of the device's maker in front of each (-include), which has what differs between
+// makers.
 
 #include "bitnet/abi/ops.h"
-#include "device.cuh"
 #include "gpu-common/kernels.hpp"
-#include "launch.hpp"
 
 // The functions that the plugin finds by name; so many groups of them are on a multiprocessor at
 // least, by their registers. A graph may launch a kernel while those before it still compute
 // (recording.cpp), so its body comes behind a wait, of every thread and without a condition. Those
 // behind it are let in after that: who of them waits for this one has waited for all before, too.
-#define BITNET_KERNEL_BY(name, threads, groups)                                      \
-  static __device__ __forceinline__ void name##_body(const bitnet::cuda::launch& l); \
-  extern "C" __global__ void __launch_bounds__(threads, groups)                      \
-      name(const __grid_constant__ bitnet::cuda::launch l) {                         \
-    wait_for_kernels_before();                                                       \
-    let_kernels_behind_begin();                                                      \
-    name##_body(l);                                                                  \
-  }                                                                                  \
-  static __device__ __forceinline__ void name##_body(const bitnet::cuda::launch& l)
-#define BITNET_KERNEL_OF(name, groups) BITNET_KERNEL_BY(name, bitnet::cuda::group_threads, groups)
+#define BITNET_KERNEL_BY(name, threads, groups)                                         \
+  static __device__ __forceinline__ void name##_body(const bitnet::kernels::launch& l); \
+  extern "C" __global__ void __launch_bounds__(threads, groups)                         \
+      name(const __grid_constant__ bitnet::kernels::launch l) {                         \
+    wait_for_kernels_before();                                                          \
+    let_kernels_behind_begin();                                                         \
+    name##_body(l);                                                                     \
+  }                                                                                     \
+  static __device__ __forceinline__ void name##_body(const bitnet::kernels::launch& l)
+#define BITNET_KERNEL_OF(name, groups) \
+  BITNET_KERNEL_BY(name, bitnet::kernels::group_threads, groups)
 #define BITNET_KERNEL(name) BITNET_KERNEL_OF(name, 4)
 // The same, of which several launches can be one, too: name_joined. The body also gets which of the
 // launch's groups it is.
-#define BITNET_KERNEL_JOINED(name, groups)                                                     \
-  static __device__ __forceinline__ void name##_body(const bitnet::cuda::launch& l,            \
-                                                     const bitnet::cuda::group_of_launch& me); \
-  BITNET_KERNEL_OF(name, groups) {                                                             \
-    name##_body(l, {blockIdx.x, gridDim.x});                                                   \
-  }                                                                                            \
-  extern "C" __global__ void __launch_bounds__(bitnet::cuda::group_threads, groups)            \
-      name##_joined(const __grid_constant__ bitnet::cuda::joined_launch l) {                   \
-    wait_for_kernels_before();                                                                 \
-    let_kernels_behind_begin();                                                                \
-    bitnet::cuda::group_of_launch me;                                                          \
-    const bitnet::cuda::launch mine = bitnet::cuda::launch_of_group(l, me);                    \
-    name##_body(mine, me);                                                                     \
-  }                                                                                            \
-  static __device__ __forceinline__ void name##_body(const bitnet::cuda::launch& l,            \
-                                                     const bitnet::cuda::group_of_launch& me)
+#define BITNET_KERNEL_JOINED(name, groups)                                                        \
+  static __device__ __forceinline__ void name##_body(const bitnet::kernels::launch& l,            \
+                                                     const bitnet::kernels::group_of_launch& me); \
+  BITNET_KERNEL_OF(name, groups) {                                                                \
+    name##_body(l, {blockIdx.x, gridDim.x});                                                      \
+  }                                                                                               \
+  extern "C" __global__ void __launch_bounds__(bitnet::kernels::group_threads, groups)            \
+      name##_joined(const __grid_constant__ bitnet::kernels::joined_launch l) {                   \
+    wait_for_kernels_before();                                                                    \
+    let_kernels_behind_begin();                                                                   \
+    bitnet::kernels::group_of_launch me;                                                          \
+    const bitnet::kernels::launch mine = bitnet::kernels::launch_of_group(l, me);                 \
+    name##_body(mine, me);                                                                        \
+  }                                                                                               \
+  static __device__ __forceinline__ void name##_body(const bitnet::kernels::launch& l,            \
+                                                     const bitnet::kernels::group_of_launch& me)
 
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 
 constexpr uint32_t threads = group_threads, warp = warp_lanes, warps = threads / warp;
 
@@ -76,7 +77,7 @@ __device__ inline launch launch_of_group(const joined_launch& l, group_of_launch
 
 template <class T>
 __device__ T* memory_of(const launch& l, uint32_t binding) {
-  return reinterpret_cast<T*>(l.memory[binding]);
+  return memory_at<T>(l.memory[binding]);
 }
 
 // The kernel's parameters, as kernels.hpp has them.
@@ -190,4 +191,4 @@ __device__ inline float activation(uint32_t op, float x) {
   return positive * positive;
 }
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels

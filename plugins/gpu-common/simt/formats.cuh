@@ -3,7 +3,7 @@
 
 #include "common.cuh"
 
-namespace bitnet::cuda {
+namespace bitnet::kernels {
 
 __device__ inline float half_at(const uint32_t* words, uint32_t i) {
   return f16_to_f32(words[i / 2] >> (16 * (i % 2)) & 0xffffu);
@@ -164,4 +164,4 @@ __device__ inline void add_products(const float (&a)[16], const float (&b)[16], 
   for (uint32_t i = 0; i < 16; ++i) sums[i % 4] += a[i] * b[i];
 }
 
-}  // namespace bitnet::cuda
+}  // namespace bitnet::kernels

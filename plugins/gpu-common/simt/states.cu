@@ -4,7 +4,7 @@
 
 #include "group.cuh"
 
-using namespace bitnet::cuda;
+using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
 namespace {
@@ -227,6 +227,8 @@ BITNET_KERNEL(delta_rule) {
 BITNET_KERNEL_OF(delta_rule_64, 3) {
   delta_rule_of<column_in_registers<64>>(l);
 }
+#ifndef BITNET_SMALL_STATES  // makers whose threads have no registers for more
 BITNET_KERNEL_OF(delta_rule_128, 2) {
   delta_rule_of<column_in_registers<128>>(l);
 }
+#endif
