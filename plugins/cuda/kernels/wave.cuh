@@ -47,8 +47,8 @@ __device__ inline uint32_t leading_zeros(uint32_t x) {
 __device__ inline int dot4(int a, int b, int c) {
   return __dp4a(a, b, c);
 }
-// Products of four bytes without a sign and four with one, added to c. Bytes without a sign may have
-// all bits, or else leave the highest one clear.
+// Products of four bytes without a sign and four with one, added to c. If not all bits of those
+// without a sign may be set, the highest one is clear.
 inline constexpr bool takes_all_bits = true;
 __device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
   int out;

@@ -10,7 +10,10 @@ namespace gpu = bitnet::gpu;
 
 namespace {
 
-constexpr uint32_t rows_each = 4;  // of the matrix that a warp takes together
+#ifndef BITNET_TERNARY_ROWS
+#define BITNET_TERNARY_ROWS 4
+#endif
+constexpr uint32_t rows_each = BITNET_TERNARY_ROWS;  // of the matrix that a warp takes together
 
 // Where the codes of the first quarter of a block stand in their bytes, which is the highest place.
 // It is one lower on devices whose products would take the highest bit for a sign.

@@ -1,0 +1,162 @@
+#include "device.hpp"
+
+#include <cstring>
+
+#include "code_objects.hpp"
+#include "queue.hpp"
+#include "recording.hpp"
+
+namespace bitnet::rocm {
+
+device::~device() {
+  if (modules_.empty()) return;
+  const current mine(context_);
+  for (const auto& [part, loaded] : modules_) context_.hip.hipModuleUnload(loaded);
+}
+
+bitnet_status device::open(const sdk::reporter& report) {
+  management_ = smi::open(context_.facts.common.pci_address);
+  return context_.open(report);
+}
+
+bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& report) const {
+  size_t free = 0, total = 0;
+  {
+    const current mine(context_);
+    if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+    if (bitnet_status s =
+            context_.check(context_.hip.hipMemGetInfo(&free, &total), "hipMemGetInfo", report);
+        sdk::failed(s))
+      return s;
+  }
+  out.known |= BITNET_STATUS_MEMORY;
+  out.memory_total_bytes = total;
+  out.memory_free_bytes = free;
+  if (management_) management_->add(out);
+  return BITNET_OK;
+}
+
+bitnet_status device::allocate(uint64_t bytes, gpu::memory_place where,
+                               std::unique_ptr<gpu::buffer>& out, const sdk::reporter& report) {
+  auto made = std::make_unique<device_buffer>(context_, bytes);
+  if (bitnet_status s = made->create(where, report); sdk::failed(s)) return s;
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+bitnet_status device::upload(gpu::buffer& to, uint64_t offset, const void* data, uint64_t bytes,
+                             const sdk::reporter& report) {
+  if (bytes == 0) return BITNET_OK;
+  if (to.mapped()) {
+    std::memcpy(static_cast<uint8_t*>(to.mapped()) + offset, data, bytes);
+    return BITNET_OK;
+  }
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  return staging_.upload(static_cast<device_buffer&>(to).address() + offset, data, bytes, report);
+}
+
+bitnet_status device::download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
+                               const sdk::reporter& report) {
+  if (bytes == 0) return BITNET_OK;
+  if (from.mapped()) {
+    std::memcpy(data, static_cast<const uint8_t*>(from.mapped()) + offset, bytes);
+    return BITNET_OK;
+  }
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  void* at = static_cast<const device_buffer&>(from).address() + offset;
+  if (bitnet_status s =
+          context_.check(context_.hip.hipMemcpyDtoHAsync(data, at, bytes, context_.transfers),
+                         "hipMemcpyDtoHAsync", report);
+      sdk::failed(s))
+    return s;
+  return context_.finish_transfers(report);
+}
+
+bitnet_status device::find_module(const std::string& part, hipModule_t& out,
+                                  const sdk::reporter& report) {
+  const auto known = modules_.find(part);
+  if (known != modules_.end()) {
+    out = known->second;
+    return BITNET_OK;
+  }
+  std::vector<uint8_t> code = code_object(context_.facts.target, part);
+  if (code.empty())
+    return report.fail(BITNET_UNAVAILABLE,
+                       "%s: this build has no code of the part %s for %s; reinstall the rocm "
+                       "backend, or build it with BITNET_ROCM_TARGETS=%s",
+                       context_.facts.common.name.c_str(), part.c_str(),
+                       context_.facts.target.c_str(), context_.facts.target.c_str());
+  images_.push_back(std::move(code));
+  hipModule_t& made = modules_[part];  // before it is loaded: it may throw
+  if (bitnet_status s = context_.check(context_.hip.hipModuleLoadData(&made, images_.back().data()),
+                                       "hipModuleLoadData", report);
+      sdk::failed(s)) {
+    modules_.erase(part);
+    images_.pop_back();
+    return s;
+  }
+  out = made;
+  return BITNET_OK;
+}
+
+bitnet_status device::find_function(const std::string& part, const std::string& name,
+                                    hipFunction_t& out, const sdk::reporter& report) {
+  hipModule_t module = nullptr;
+  if (bitnet_status s = find_module(part, module, report); sdk::failed(s)) return s;
+  return context_.check(context_.hip.hipModuleGetFunction(&out, module, name.c_str()),
+                        "hipModuleGetFunction", report);
+}
+
+bitnet_status device::find_functions(kernel& of, const sdk::reporter& report) {
+  const kernel_form& form = of.form;
+  bitnet_status s = find_function(form.part, form.function, of.function, report);
+  if (!sdk::failed(s) && form.joins)
+    s = find_function(form.part, form.function + "_joined", of.joined, report);
+  if (!sdk::failed(s) && !form.several.empty())
+    s = find_function("ternary_dots", form.several, of.several, report);
+  return s;
+}
+
+bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
+                                  const sdk::reporter& report) {
+  auto made = std::make_unique<kernel>();
+  made->spec = spec;
+  const char* name = context_.facts.common.name.c_str();
+  if (!find_form(spec, made->form))
+    return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
+                       name, static_cast<uint32_t>(spec.id), spec.constants[0]);
+  if (made->form.shared_bytes > context_.facts.common.shared_memory_bytes)
+    return report.fail(BITNET_UNSUPPORTED,
+                       "%s: kernel %s takes %u bytes of memory of a group, and there are %u; use "
+                       "the cpu backend",
+                       name, made->form.function.c_str(), made->form.shared_bytes,
+                       context_.facts.common.shared_memory_bytes);
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  if (bitnet_status s = find_functions(*made, report); sdk::failed(s)) return s;
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+bitnet_status device::record(std::span<const gpu::command> commands, bool timed,
+                             std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) {
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  auto made = std::make_unique<recording>(context_, timed);
+  if (bitnet_status s = made->build(commands, report); sdk::failed(s)) return s;
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+bitnet_status device::make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) {
+  const current mine(context_);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  auto made = std::make_unique<queue>(context_);
+  if (bitnet_status s = made->start(report); sdk::failed(s)) return s;
+  out = std::move(made);
+  return BITNET_OK;
+}
+
+}  // namespace bitnet::rocm

@@ -1,0 +1,170 @@
+#include "kernel_table.hpp"
+
+#include <algorithm>
+#include <cstring>
+
+#include "bitnet/abi/ops.h"
+#include "bitnet/abi/tensor.h"
+#include "kernels/ternary_dots.hpp"
+
+namespace bitnet::rocm {
+namespace {
+
+// The part that has a kernel; nullptr where another kernel takes its place.
+const char* part_of(gpu::kernel_id id) noexcept {
+  using gpu::kernel_id;
+  switch (id) {
+    case kernel_id::embed_gather:
+    case kernel_id::linear_dense:
+      return "dense";
+    case kernel_id::rms_norm:
+    case kernel_id::act_quant:
+    case kernel_id::act_quant_groups:
+    case kernel_id::hadamard:
+    case kernel_id::norm_quant:
+    case kernel_id::glu_quant:
+      return "rows";
+    case kernel_id::linear_ternary:
+    case kernel_id::bit_linear:
+      return "ternary";
+    case kernel_id::rope:
+    case kernel_id::elementwise:
+    case kernel_id::gather_rows:
+    case kernel_id::columns:
+      return "elements";
+    case kernel_id::kv_write:
+    case kernel_id::attn_tiles:
+    case kernel_id::attn_merge:
+      return "attention";
+    case kernel_id::short_conv:
+    case kernel_id::delta_gates:
+    case kernel_id::delta_rule:
+      return "states";
+    case kernel_id::head_copy:
+    case kernel_id::head_state:
+    case kernel_id::head_approximate:
+    case kernel_id::head_count:
+    case kernel_id::head_exact:
+      return "head";
+    default:
+      return nullptr;
+  }
+}
+
+const char* format_name(uint32_t format) noexcept {
+  switch (format) {
+    case BITNET_FORMAT_F32:
+      return "f32";
+    case BITNET_FORMAT_F16:
+      return "f16";
+    case BITNET_FORMAT_BF16:
+      return "bf16";
+    case BITNET_FORMAT_Q8_0:
+      return "q8_0";
+    case BITNET_FORMAT_Q4_0:
+      return "q4_0";
+    case BITNET_FORMAT_Q4_K:
+      return "q4_k";
+    case BITNET_FORMAT_Q6_K:
+      return "q6_k";
+    default:
+      return nullptr;
+  }
+}
+bool is_kv_type(uint32_t dtype) noexcept {
+  return dtype == BITNET_DTYPE_F32 || dtype == BITNET_DTYPE_F16 || dtype == BITNET_DTYPE_Q8_0 ||
+         dtype == BITNET_DTYPE_Q4_0;
+}
+
+bool has_factors(const gpu::kernel_spec& linear) noexcept {
+  return linear.constants[1] == 1 || linear.constants[4] != 0;
+}
+
+// Adds to a kernel's name what its form is called by.
+bool add_form(const gpu::kernel_spec& spec, kernel_form& out) {
+  const uint32_t* c = spec.constants;
+  switch (spec.id) {
+    case gpu::kernel_id::linear_ternary:
+      if (!has_factors(spec)) out.several = "linear_ternary_dots";
+      out.function += has_factors(spec) ? "_factored" : "_1";
+      return true;
+    case gpu::kernel_id::delta_rule:  // states of so many rows fit registers
+      if (c[1] == 64) out.function += "_64";
+      return true;
+    case gpu::kernel_id::linear_dense: {
+      const char* format = format_name(c[3]);
+      if (!format) return false;
+      out.function += std::string("_") + format + (c[2] <= 1 ? "_1" : "_4");
+      return true;
+    }
+    case gpu::kernel_id::head_copy:
+    case gpu::kernel_id::head_exact: {
+      const char* format = format_name(c[3]);
+      if (!format) return false;
+      out.function += std::string("_") + format;
+      return true;
+    }
+    case gpu::kernel_id::head_approximate:
+      out.function += c[2] <= 1 ? "_1" : "_4";
+      return true;
+    case gpu::kernel_id::attn_tiles:
+      out.function += "_" + std::to_string(c[3]);
+      return is_kv_type(c[1]) && is_kv_type(c[2]) && (c[3] == 4 || c[3] == most_attention_rows);
+    default:
+      return true;
+  }
+}
+
+uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
+  const uint32_t* c = spec.constants;
+  switch (spec.id) {
+    case gpu::kernel_id::hadamard:
+      return c[1];
+    case gpu::kernel_id::delta_rule:
+      return uint64_t{2} * c[1];
+    case gpu::kernel_id::bit_linear:
+      return c[4];
+    case gpu::kernel_id::head_approximate:
+      return uint64_t{gpu::head_bins} * (c[2] <= 1 ? 1 : 4);
+    case gpu::kernel_id::attn_tiles:
+      return gpu::attn_tile_words(c[3], c[4]);
+    case gpu::kernel_id::attn_merge:
+      return uint64_t{4} * group_threads;
+    default:
+      return 0;
+  }
+}
+
+}  // namespace
+
+bool find_form(const gpu::kernel_spec& spec, kernel_form& out) {
+  if (spec.id >= gpu::kernel_id::count || spec.constants[0] != group_threads) return false;
+  const char* part = part_of(spec.id);
+  const uint64_t shared = 4 * shared_words_of(spec);
+  if (!part || shared > UINT32_MAX) return false;
+  out.part = part;
+  out.function = gpu::row_of(spec.id).name;
+  out.shared_bytes = static_cast<uint32_t>(shared);
+  if (!add_form(spec, out)) return false;
+  out.joins = out.function == "bit_linear" || out.function == "linear_ternary_1";
+  return true;
+}
+
+grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
+             uint32_t groups_x, uint32_t groups_y, uint32_t lanes) noexcept {
+  if (spec.id != gpu::kernel_id::linear_ternary) return {groups_x, groups_y, false};
+  constexpr uint64_t most = 65535;
+  const auto groups = [&](uint64_t work, uint64_t of_group) {
+    return static_cast<uint32_t>(std::clamp<uint64_t>((work + of_group - 1) / of_group, 1, most));
+  };
+  gpu::linear_ternary_params p{};
+  std::memcpy(&p, params, sizeof p);
+  const uint64_t tokens = uint64_t{groups_y} * std::max(spec.constants[2], 1u);  // at most
+  const uint32_t waves = group_threads / lanes;
+  if (tokens > 1 && !form.several.empty())
+    return {groups(p.n_rows, uint64_t{waves} * kernels::rows_of_dots),
+            groups(tokens, kernels::tokens_of_dots), true};
+  return {has_factors(spec) ? groups(p.n_rows, waves) : groups_x, groups(tokens, 1), false};
+}
+
+}  // namespace bitnet::rocm

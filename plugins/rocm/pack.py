@@ -1,0 +1,62 @@
+"""Packs code objects of kernels into the archive that the plugin carries, which code_objects.cpp reads.
+
+    pack.py ARCHIVE FOLDER CLANG PART,PART... TARGET,TARGET...  [TARGET,TARGET... ...]
+
+FOLDER has <target>.<part>.hsaco for the first target of each list; the others of a list have the same instructions, and
+get the same bytes. The machine's number that the ELF header of each has is what CLANG writes for it.
+
+The archive: "BNROCM1\\0", the number of entries and a word of zeros; entries; then what DEFLATE made of each code object. An
+entry is the names of target, base and part (16, 16 and 24 bytes), the machine's number, a word of zeros, and offset,
+packed bytes and bytes as 64-bit numbers. All are little-endian.
+"""
+
+import pathlib
+import struct
+import subprocess
+import sys
+import tempfile
+import zlib
+
+FLAGS = 48  # e_flags in Elf64_Ehdr; its lowest byte is EF_AMDGPU_MACH
+
+
+def machine_of(clang, target, scratch):
+    out = pathlib.Path(scratch, target)
+    subprocess.run([clang, "--target=amdgcn-amd-amdhsa", f"-mcpu={target}", "-x", "assembler", "-c", "-o", out, "-"],
+                   input=b"", check=True)
+    return out.read_bytes()[FLAGS]
+
+
+def packed(data):
+    by = zlib.compressobj(9, zlib.DEFLATED, -15)
+    return by.compress(data) + by.flush()
+
+
+def main(archive, folder, clang, parts, *families):
+    entries, blobs = [], {}
+    parts = parts.split(",")
+    with tempfile.TemporaryDirectory() as scratch:
+        for family in families:
+            targets = family.split(",")
+            if len({len(target) for target in targets}) != 1:
+                sys.exit(f"pack.py: {family}: names of one list are of one length, since they are written over each other")
+            machines = {target: machine_of(clang, target, scratch) for target in targets}
+            for part in parts:
+                code = pathlib.Path(folder, f"{targets[0]}.{part}.hsaco").read_bytes()
+                if code[FLAGS] != machines[targets[0]]:
+                    sys.exit(f"pack.py: {targets[0]}.{part}.hsaco is for another machine")
+                blobs[targets[0], part] = (packed(code), len(code))
+                entries += [(target, targets[0], part, machines[target]) for target in targets]
+    form = struct.Struct("<16s16s24sII3Q")
+    offset, places, body = 16 + form.size * len(entries), {}, b""
+    for key, (data, size) in blobs.items():
+        places[key] = (offset + len(body), len(data), size)
+        body += data
+    head = struct.pack("<8sII", b"BNROCM1\0", len(entries), 0)
+    for target, base, part, machine in entries:
+        head += form.pack(target.encode(), base.encode(), part.encode(), machine, 0, *places[base, part])
+    pathlib.Path(archive).write_bytes(head + body)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

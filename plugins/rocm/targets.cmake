@@ -1,0 +1,63 @@
+# bitnet_rocm_targets(<out> <folder of device libraries>): the targets that kernels are compiled for, by
+# families, each a list with commas: what is compiled for the first of a family is the same for the others,
+# as LLVM's generic targets have it; tests/rocm/families_test.py looks. A target without a family here
+# is one of its own. Those before gfx8 are left out: their lanes cannot exchange values by ds_bpermute, and
+# ROCm's runtime does not run on them.
+set(families gfx802,gfx805 gfx900,gfx902,gfx909,gfx90c gfx1010,gfx1013 gfx1011,gfx1012
+  gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036)
+
+function(bitnet_rocm_targets out folder)
+  file(GLOB found ${folder}/oclc_isa_version_*.bc)
+  set(known)
+  foreach(file IN LISTS found)
+    cmake_path(GET file STEM name)
+    string(REPLACE "oclc_isa_version_" "" number ${name})
+    if(NOT number MATCHES "^[67]..$")
+      list(APPEND known gfx${number})
+    endif()
+  endforeach()
+  set(wanted ${BITNET_ROCM_TARGETS})
+  if(wanted STREQUAL "all")
+    set(wanted ${known})
+  endif()
+  list(SORT wanted COMPARE NATURAL)
+  list(REMOVE_DUPLICATES wanted)
+  set(all)
+  foreach(target IN LISTS wanted)
+    if(NOT target MATCHES "^gfx[0-9a-f]+$")
+      message(FATAL_ERROR "BITNET_ROCM_TARGETS is all or names such as gfx90a;gfx1030, not '${target}'")
+    endif()
+    if(NOT target IN_LIST known)
+      message(FATAL_ERROR "BITNET_ROCM_TARGETS names ${target}, of which ${folder} has no library "
+                          "(oclc_isa_version_*.bc); it has ${known}")
+    endif()
+    set(mine ${target})
+    foreach(family IN LISTS families)
+      string(REPLACE "," ";" members ${family})
+      if(target IN_LIST members)
+        set(mine)
+        foreach(member IN LISTS members)
+          if(member IN_LIST wanted)
+            list(APPEND mine ${member})
+          endif()
+        endforeach()
+        list(JOIN mine "," mine)
+      endif()
+    endforeach()
+    list(APPEND all ${mine})
+  endforeach()
+  list(REMOVE_DUPLICATES all)
+  set(${out} ${all} PARENT_SCOPE)
+endfunction()
+
+# bitnet_rocm_instructions(<out> <target>): definitions for the products of bytes that a target has: LLVM's
+# features dot1-insts (v_dot4_i32_i8), and dot8-insts (v_dot4_i32_iu8, of signed and unsigned bytes).
+function(bitnet_rocm_instructions out target)
+  set(found)
+  if(target MATCHES "^gfx1[12]..$")
+    set(found -DBITNET_ROCM_DOTS -DBITNET_ROCM_MIXED_DOTS)
+  elseif(target MATCHES "^gfx(906|908|90a|94.|950|1011|1012|103.)$")
+    set(found -DBITNET_ROCM_DOTS)
+  endif()
+  set(${out} ${found} PARENT_SCOPE)
+endfunction()

@@ -1,0 +1,17 @@
+# What is tested of this backend beside the suites that every backend runs (cmake/BitnetBackend.cmake) and
+# tests/rocm. The runtime that these open is made by the latter. The second device has waves of 64 lanes.
+if(BITNET_ROCM_STAND_IN)
+  foreach(subject IN ITEMS program hostile abi_ops)
+    add_dependencies(test_parity_rocm_${subject} bitnet_rocm_stand_in)
+  endforeach()
+  foreach(subject IN ITEMS program abi_ops)
+    add_test(NAME parity.rocm.${subject}.waves64 COMMAND test_parity_rocm_${subject})
+    get_property(environment TEST parity.rocm.${subject} PROPERTY ENVIRONMENT)
+    set_tests_properties(parity.rocm.${subject}.waves64 PROPERTIES LABELS "parity;rocm"
+      TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77
+      ENVIRONMENT "${environment};BITNET_STAND_IN=targets=gfx90a:sramecc+:xnack-")
+  endforeach()
+endif()
+if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
+  bitnet_add_program_test(rocm ${BITNET_rocm_PINNED})
+endif()

@@ -1,0 +1,129 @@
+// What is known of devices before one is opened, and the reasons that are given where none is used.
+
+#include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <string>
+
+#include "code_objects.hpp"
+#include "device_facts.hpp"
+#include "on_stand_in.hpp"
+
+namespace bitnet::rocm::test {
+namespace {
+
+// What `say` returns in a process of its own with these settings: the stand-in reads them once.
+template <class Say>
+std::string said_with(const char* settings, const Say& say) {
+  int ends[2];
+  if (pipe(ends) != 0) return "no pipe";
+  const pid_t child = fork();
+  if (child == 0) {
+    setenv("BITNET_STAND_IN", settings, 1);
+    const std::string out = say();
+    const ssize_t written = write(ends[1], out.data(), out.size());
+    _exit(written == static_cast<ssize_t>(out.size()) ? 0 : 1);
+  }
+  close(ends[1]);
+  std::string out;
+  char part[512];
+  for (ssize_t n = 0; (n = read(ends[0], part, sizeof part)) > 0;)
+    out.append(part, static_cast<size_t>(n));
+  close(ends[0]);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << out;
+  return out;
+}
+std::string reason(const char* settings, const char* kfd = "/dev/null") {
+  return said_with(settings, [kfd] {
+    std::string why;
+    const auto made = open_platform([](uint32_t, const std::string&) {}, why, kfd);
+    return made ? "it works" : why;
+  });
+}
+
+TEST(rocm_platform, names_of_targets) {
+  EXPECT_EQ(target_of("gfx90a:sramecc+:xnack-"), "gfx90a");
+  EXPECT_EQ(target_of("gfx1030"), "gfx1030");
+  for (const char* none : {"", "gfx", "gfx9", "navi21", "gfx10 30", "gfx90A"})
+    EXPECT_EQ(target_of(none), "") << none;
+}
+
+TEST(rocm_platform, versions) {
+  EXPECT_EQ(version_text(50220730), "5.2");
+  EXPECT_EQ(version_text(70151831), "7.1");
+}
+
+TEST(rocm_platform, two_devices_of_two_kinds) {
+  const std::string said = said_with("", [] {
+    setenv("HSA_OVERRIDE_GFX_VERSION", "10.3.0", 1);
+    std::string out, why;
+    const auto made = open_quietly(why);
+    if (!made) return why;
+    for (const gpu::facts& one : made->devices())
+      out += one.name + "|" + one.arch + "|" + one.uuid + "|" + one.pci_address + "|" +
+             one.driver_version + "|" + std::to_string(one.memory_total_bytes) + "|" +
+             std::to_string(one.compute_units) + "|" + std::to_string(one.shared_memory_bytes) +
+             "\n";
+    return out;
+  });
+  constexpr const char* rest = "|HIP 7.0 with HSA_OVERRIDE_GFX_VERSION=10.3.0|1073741824|2|65280\n";
+  EXPECT_EQ(said, std::string("Stand-in 0 (no GPU)|gfx1030|GPU-0123456789abcdef|ffff:00:00.0") +
+                      rest +
+                      "Stand-in 1 (no GPU)|gfx90a:sramecc+:xnack-|GPU-1123456789abcdef|"
+                      "ffff:01:00.0" +
+                      rest);
+}
+
+TEST(rocm_platform, a_target_without_code_is_named) {
+  const std::string said = reason("targets=gfx803+gfx1250");
+  ASSERT_EQ(said, "it works");  // by the other one
+  const std::string none = reason("targets=gfx1250:xnack-");
+  EXPECT_NE(none.find("gfx1250 is not among those that this build has code for: "),
+            std::string::npos)
+      << none;
+  EXPECT_NE(none.find("gfx90a"), std::string::npos) << none;
+  EXPECT_NE(none.find("build with BITNET_ROCM_TARGETS=gfx1250"), std::string::npos) << none;
+  EXPECT_FALSE(has_code("gfx1250"));
+  EXPECT_FALSE(has_code("gfx701"));
+  EXPECT_FALSE(has_code("gfx"));
+}
+
+TEST(rocm_platform, reasons) {
+  const struct {
+    const char *settings, *kfd, *says;
+  } cases[] = {
+      {"targets=", "/nowhere/kfd", "there is no /nowhere/kfd"},
+      {"targets=", "/dev/null", "see whether rocminfo lists one"},
+      {"init=100", "/nowhere/kfd", "there is no /nowhere/kfd"},
+      {"init=3", "/dev/null", "hipInit failed with STAND_IN_ERROR_3 (3)"},
+      {"count=999", "/dev/null", "does not count its devices: STAND_IN_ERROR_999 (999)"},
+      {"properties=1", "/dev/null", "does not name its architecture"},
+  };
+  for (const auto& c : cases) {
+    const std::string said = reason(c.settings, c.kfd);
+    EXPECT_NE(said.find(c.says), std::string::npos) << c.settings << ": " << said;
+  }
+}
+
+TEST(rocm_platform, what_hides_devices_is_named) {
+  setenv("ROCR_VISIBLE_DEVICES", "7", 1);
+  const std::string said = reason("targets=");
+  unsetenv("ROCR_VISIBLE_DEVICES");
+  EXPECT_NE(said.find("ROCR_VISIBLE_DEVICES=7"), std::string::npos) << said;
+}
+
+TEST(rocm_platform, a_node_that_may_not_be_opened) {
+  const std::string said = said_with("", [] {
+    constexpr uid_t nobody = 65534;
+    if (geteuid() == 0 && setuid(nobody) != 0) return std::string("the user stays root");
+    return no_device("/etc/shadow");
+  });
+  EXPECT_NE(said.find("groups render and video"), std::string::npos) << said;
+}
+
+}  // namespace
+}  // namespace bitnet::rocm::test
