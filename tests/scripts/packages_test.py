@@ -200,7 +200,7 @@ bitnet-backend-one (0.3.0-1) unstable; urgency=medium
     def test_the_same_from_each_folder(self):
         """nvcc names shared memory of an unnamed namespace after the folder that it compiles in."""
         looked = 0
-        for file in ROOT.glob("plugins/cuda/kernels/*.cu*"):
+        for file in (*ROOT.glob("plugins/cuda/kernels/*.cu*"), *ROOT.glob("plugins/gpu-common/simt/*.cu*")):
             for unnamed in re.findall(r"^namespace \{$.*?^\}  // namespace$", file.read_text(encoding="utf-8"),
                                       re.MULTILINE | re.DOTALL):
                 self.assertNotRegex(unnamed, r"(?<!extern )__shared__", f"{file}: give its function a namespace")
