@@ -92,7 +92,7 @@ class WithoutOne(support.Case):
 
     def test_an_override_is_said(self):
         env = {"BITNET_PROBE_CACHE": self.path("probes"), "LD_LIBRARY_PATH": STAND_IN, "HSA_OVERRIDE_GFX_VERSION": "10.3.0"}
-        said = self.ok("backends", "info", "rocm", "--json", env=env).stdout
+        said = str(self.ok("backends", "info", "rocm", "--json", *WAIT, env=env).json)
         self.assertIn("HSA_OVERRIDE_GFX_VERSION=10.3.0", said)
 
 

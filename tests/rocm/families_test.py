@@ -9,10 +9,10 @@ import concurrent.futures
 import os
 import pathlib
 import struct
+import subprocess
 import sys
 import tempfile
 import unittest
-import subprocess
 
 TREE, COMPILER, LIBRARIES = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
 FAMILIES = [family.split(",") for family in sys.argv[4:] if "," in family]
@@ -43,8 +43,6 @@ def compiled(target, part, scratch):
 
 class Families(unittest.TestCase):
     def test_have_the_same_code(self):
-        if not FAMILIES:
-            self.skipTest("no family has more than one target")
         with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
             made = {(target, part): pool.submit(compiled, target, part, scratch)
                     for family in FAMILIES for target in family for part in PARTS}
@@ -56,4 +54,7 @@ class Families(unittest.TestCase):
 
 
 if __name__ == "__main__":
+    if not FAMILIES:
+        print("skip: no two targets of this build share their code")
+        sys.exit(77)
     unittest.main(argv=sys.argv[:1], verbosity=2)
