@@ -1,5 +1,6 @@
 """Lists that stand in the code and in the documentation say the same."""
 
+import ast
 import pathlib
 import re
 import unittest
@@ -34,11 +35,15 @@ def variables_on_page():
     return set(re.findall(r"`\$?([A-Z][A-Z0-9_]*[A-Z0-9])(?:[=/][^`]*)?`", page("environment")))
 
 
-def options_of_sampling():
-    """{option: its default} of the rows that common/knobs has."""
+def knobs_of_sampling():
+    """[(type, name, default, option)] of the rows that common/knobs has."""
     rows = re.sub(r"\\\n", " ", text("common/knobs/sampling.hpp")).split("define BITNET_SAMPLING_KNOBS(X)")[1]
-    return {option: initial for initial, option in re.findall(
-        r'X\([a-z0-9_]+, [a-z_]+, (-?[0-9.]+), [^"]*"[^"]*",\s+"([a-z-]+)"', rows)}
+    return re.findall(r'X\(([a-z0-9_]+), ([a-z_]+), (-?[0-9.]+), [^"]*"[^"]*",\s+"([a-z-]+)"', rows)
+
+
+def options_of_sampling():
+    """{option: its default} of the same rows."""
+    return {option: initial for _, _, initial, option in knobs_of_sampling()}
 
 
 def variables_of_options():
@@ -101,6 +106,21 @@ class Facts(unittest.TestCase):
                 on_page[cells[1].split("`")[1].removeprefix("--")] = cells[3]
         self.assertGreater(len(in_code), 20)
         self.assertEqual(in_code, on_page)
+
+    def test_knobs_of_python(self):
+        """Python's Generating has each knob of sampling, with the type of its row."""
+        tree = ast.parse(text("python/src/bitnet/_asked.py"))
+        (generating,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Generating"]
+        in_python = {node.target.id: ast.unparse(node.annotation) for node in generating.body if isinstance(node, ast.AnnAssign)}
+        knobs = {name: {"float": "float", "int32_t": "int"}[kind] for kind, name, _, _ in knobs_of_sampling()}
+        self.assertEqual(len(knobs), text("common/knobs/sampling.hpp").count("  X("), "a row was not read")
+        self.assertEqual(knobs, {name: in_python.get(name) for name in knobs})
+
+    def test_knobs_of_requests(self):
+        """The page of requests names each knob of sampling as a member of a body."""
+        rows = re.findall(r"^\| (`.*?) \| texts \|", text("docs/how-to/answer-many.md"), re.MULTILINE)
+        on_page = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
+        self.assertEqual({name for _, name, _, _ in knobs_of_sampling()} - on_page, set())
 
     def test_variables(self):
         read, on_page = variables_read(), variables_on_page()

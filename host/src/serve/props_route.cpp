@@ -1,8 +1,10 @@
 #include "serve/props_route.hpp"
 
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "knobs/sampling.hpp"
 #include "openai/shortest.hpp"
 
 namespace bitnet::host {
@@ -11,30 +13,21 @@ namespace {
 using nlohmann::ordered_json;
 using openai::shortest;
 
-// What a request has that leaves these fields out, by llama-server's names.
+double as_json(float value) {
+  return shortest(value);
+}
+int32_t as_json(int32_t value) {
+  return value;
+}
+
+// The values that a request gets where it does not set them. The names are llama-server's.
 ordered_json sampling_json(const bitnet_sampling& from) {
-  return {{"temperature", shortest(from.temperature)},
-          {"dynatemp_range", shortest(from.dynatemp_range)},
-          {"dynatemp_exponent", shortest(from.dynatemp_exponent)},
-          {"top_k", from.top_k},
-          {"top_p", shortest(from.top_p)},
-          {"min_p", shortest(from.min_p)},
-          {"top_n_sigma", shortest(from.top_n_sigma)},
-          {"typical_p", shortest(from.typical_p)},
-          {"xtc_probability", shortest(from.xtc_probability)},
-          {"xtc_threshold", shortest(from.xtc_threshold)},
-          {"repeat_last_n", from.repeat_last_n},
-          {"repeat_penalty", shortest(from.repeat_penalty)},
-          {"presence_penalty", shortest(from.presence_penalty)},
-          {"frequency_penalty", shortest(from.frequency_penalty)},
-          {"dry_multiplier", shortest(from.dry_multiplier)},
-          {"dry_base", shortest(from.dry_base)},
-          {"dry_allowed_length", from.dry_allowed_length},
-          {"dry_penalty_last_n", from.dry_penalty_last_n},
-          {"mirostat", from.mirostat},
-          {"mirostat_tau", shortest(from.mirostat_tau)},
-          {"mirostat_eta", shortest(from.mirostat_eta)},
-          {"ignore_eos", from.ignore_eos != 0}};
+  ordered_json out;
+#define BITNET_PROPS_KNOB(type, name, ...) out[#name] = as_json(from.name);
+  BITNET_SAMPLING_KNOBS(BITNET_PROPS_KNOB)
+#undef BITNET_PROPS_KNOB
+  out["ignore_eos"] = from.ignore_eos != 0;
+  return out;
 }
 
 http::answer props_answer(const serving& in, const http::request& asked) {
