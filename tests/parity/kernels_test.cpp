@@ -37,7 +37,7 @@ constexpr ternary_row ternary_rows[] = {
     {2, 129, 1, fill::random, any, 0, "one element past a group"},
     {7, 2560, 1, fill::random, any, 0, "the width of BitNet b1.58 2B"},
     {3, 6912, 1, fill::random, any, 0, "its feed-forward width"},
-    {2, 4096, 1, fill::plus, 127, 0, "wraps an int16 that is emptied every 32 blocks"},
+    {2, 4096, 1, fill::plus, 127, 0, "32 groups: twice what an int16 sum has room for"},
     {2, 4096, 1, fill::plus, -128, 0, "the largest negative products"},
     {2, 23040, 1, fill::minus, -128, 0, "the widest model known: the largest int32 sum"},
     {4, 512, 1, fill::zero, -128, 0, "zero weights cancel the offset exactly"},

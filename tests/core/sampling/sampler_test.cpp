@@ -38,7 +38,8 @@ sampler made(const parameters& p, size_t n_vocab) {
   return *std::move(s);
 }
 
-// The stages as bitnet.h names them, each as its definition reads: token to probability.
+// Bias, penalties, top-k, top-p, min-p and temperature in this order, each as its definition reads:
+// token to probability. The other stages have tests of their own.
 std::map<int32_t, double> slow_distribution(const parameters& p, std::vector<float> logits,
                                             const std::vector<int32_t>& accepted) {
   for (const auto& [token, bias] : p.logit_bias) logits[token] += bias;
