@@ -175,6 +175,15 @@ class Facts(unittest.TestCase):
                                re.MULTILINE)
         self.assertEqual(in_code, set(of_doctor), "kernel_forms of bitnet doctor")
         self.assertEqual(in_code, set(re.findall(r"`([a-z0-9-]+)`", row)))
+        of_plans = re.search(r'\{"cpu", "isa", "([a-z0-9|-]+)"\}', text("host/src/plan/pins.cpp")).group(1)
+        self.assertEqual(in_code, set(of_plans.split("|")), "all_forms of plans")
+        row = re.search(r"^\| `cpu\.isa` \| (.*?)\. ", page("plan-file"), re.MULTILINE).group(1)
+        self.assertEqual(in_code, set(re.findall(r"`([a-z0-9-]+)`", row)), "reference/plan-file.md")
+        of_manual = re.search(r"^\\fBBITNET_CPU_ISA\\fR=.*\n(.*\n.*)", text("plugins/cpu/cpu.7"), re.MULTILINE).group(1)
+        self.assertEqual(in_code - set(re.findall(r"[a-z0-9-]+", of_manual.replace("\\-", "-"))), set(), "plugins/cpu/cpu.7")
+        suffixes = set(re.findall(r"^ *bitnet_isa\((\w+) ", text("plugins/cpu/CMakeLists.txt"), re.MULTILINE)) | {"scalar"}
+        sets = re.search(r"^- \*\*Sets\*\*: (.*?)^- ", text("plugins/cpu/kernels/README.md"), re.MULTILINE | re.DOTALL).group(1)
+        self.assertEqual(suffixes, set(re.findall(r"`_(\w+)`", sets)), "plugins/cpu/kernels/README.md")
 
     def test_pre_tokenizers(self):
         rows = re.findall(r"\.names = \{(.*?)\}", text("core/src/tokenizer/pre_rules.cpp"), re.DOTALL)
