@@ -50,7 +50,8 @@ TEST_F(robustness, an_unknown_composite_runs_as_its_body) {
   for (bitnet_op& op : later.ops)
     if (op.op == BITNET_OP_QKV_ROPE_KV) op.op = 4242;
   runner a(table(), honest, options()), b(table(), later, options());
-  EXPECT_LE(nmse(a.run({{1}, {2}, {3}}), b.run({{1}, {2}, {3}})), 1e-4);
+  // A fused kernel may round differently from its body.
+  EXPECT_LE(nmse(a.run({{1}, {2}, {3}}), b.run({{1}, {2}, {3}})), few_codes);
 }
 
 TEST_F(robustness, a_composite_may_stand_in_another_one) {
@@ -76,7 +77,8 @@ TEST_F(robustness, a_composite_may_stand_in_another_one) {
   }
   ASSERT_NE(made, 0u);
   runner a(table(), honest, options()), b(table(), nested, options());
-  EXPECT_LE(nmse(a.run({{1}, {2}, {3}}), b.run({{1}, {2}, {3}})), 1e-4);
+  // A fused kernel may round differently from its body.
+  EXPECT_LE(nmse(a.run({{1}, {2}, {3}}), b.run({{1}, {2}, {3}})), few_codes);
 }
 
 void expect_unsupported(const outcome& o, const char* what) {
