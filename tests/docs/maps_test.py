@@ -2,6 +2,7 @@
 
 import collections
 import pathlib
+import re
 import subprocess
 import unittest
 
@@ -55,6 +56,11 @@ class Maps(unittest.TestCase):
             if len(files) > MOST_FILES:
                 with self.subTest(folder):
                     self.assertLessEqual(len(lines), MOST_LINES)
+
+    def test_that_of_tests_names_each_folder(self):
+        folders = {pathlib.PurePath(folder).parts[1] for folder in files_of_folders() if folder.startswith("tests/")}
+        table = re.findall(r"^\| (`.*?) \|", (ROOT / "tests/README.md").read_text(encoding="utf-8"), re.MULTILINE)
+        self.assertEqual(sorted(folders), sorted(re.findall(r"`([\w-]+)/`", " ".join(table))))
 
 
 if __name__ == "__main__":
