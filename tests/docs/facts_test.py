@@ -75,6 +75,12 @@ class Facts(unittest.TestCase):
         self.assertGreater(len(in_code), 10)
         self.assertEqual(in_code, on_page)
 
+    def test_backends_of_the_readme(self):
+        """Its table has each backend with a device, which has a changelog of its own."""
+        table = text("README.md").split("\n## Backends\n")[1].split("\n## ")[0]
+        rows = re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)
+        self.assertEqual({file.parent.name for file in ROOT.glob("plugins/*/CHANGELOG.md")} - set(rows), set())
+
     def test_wording(self):
         rows = re.findall(r'X\((\w+), "([^"]*)",\s*"([^"]*)"\)', text("common/knobs/wording.hpp").replace("\\\n", ""))
         self.assertGreater(len(rows), 30)
