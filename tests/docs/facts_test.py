@@ -188,7 +188,7 @@ class Facts(unittest.TestCase):
         of_manual = re.search(r"^\\fBBITNET_CPU_ISA\\fR=.*\n(.*\n.*)", text("plugins/cpu/cpu.7"), re.MULTILINE).group(1)
         self.assertEqual(in_code - set(re.findall(r"[a-z0-9-]+", of_manual.replace("\\-", "-"))), set(), "plugins/cpu/cpu.7")
         suffixes = set(re.findall(r"^ *bitnet_isa\((\w+) ", text("plugins/cpu/CMakeLists.txt"), re.MULTILINE)) | {"scalar"}
-        sets = re.search(r"^- \*\*Sets\*\*: (.*?)^- ", text("plugins/cpu/kernels/README.md"), re.MULTILINE | re.DOTALL).group(1)
+        sets = re.search(r"^- \*\*Instruction sets\*\*: (.*?)^- ", text("plugins/cpu/kernels/README.md"), re.MULTILINE | re.DOTALL).group(1)
         self.assertEqual(suffixes, set(re.findall(r"`_(\w+)`", sets)), "plugins/cpu/kernels/README.md")
 
     def test_pre_tokenizers(self):
