@@ -37,7 +37,7 @@ std::optional<bitnet_kernel_info> device_use::describe(const bitnet_kernel_stat&
   const auto is_it = [&](const bitnet_kernel_info& k) {
     return kernel_id(k.id) == kernel_id(kernel.id);
   };
-  // A part of a composite may be listed by its own op and counted by that of the whole.
+  // A part of a composite may be listed by its own op, but counted by the composite's.
   const bool by_op = std::ranges::any_of(
       *known, [&](const bitnet_kernel_info& k) { return is_it(k) && k.op == kernel.op; });
   for (const bitnet_kernel_info& k : *known) {

@@ -21,7 +21,7 @@ result<std::unique_ptr<engine>> engine::open(placement where, const model::model
                                              const kv_budget& budget, bool tune_now) {
   std::unique_ptr<engine> e(new engine(std::move(where), m, budget));
   auto ready = e->load(report, cache, tune_now);
-  // Whatever a backend said of it: zeros that stand for missing bytes are not its fault.
+  // Checked first: a failure because of zeros in place of missing bytes is not the backend's fault.
   if (auto ok = m.check_file(); !ok) return std::unexpected(std::move(ok.error()));
   if (!ready) return std::unexpected(std::move(ready.error()));
   return e;
@@ -39,7 +39,7 @@ result<void> engine::load(const progress& report, const pack_cache* cache, bool 
   const auto of_all = [&](uint64_t done, uint64_t) { return report(before + done, total); };
   for (const auto& p : parts_) {
     const auto who = fmt::format("backend {}", p->backend_name());
-    // The last one lets go of them as soon as it can.
+    // The last part releases the scales as soon as it can.
     auto held = p == parts_.back() ? std::move(*scales) : *scales;
     if (auto ok = p->load(report ? progress(of_all) : progress(), cache, tune_now, std::move(held));
         !ok)
@@ -62,7 +62,7 @@ result<void> engine::check_read() const {
 }
 
 uint64_t engine::free_memory() const {
-  // Of several parts one has no room first, and which it is depends on where they are cut.
+  // With several parts, one runs out of room first; which one depends on where the model is cut.
   return parts_.size() == 1 ? main().free_memory() : 0;
 }
 

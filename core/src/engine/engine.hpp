@@ -1,6 +1,6 @@
 #pragma once
-// A model that is loaded: its parts, in the order in which a token goes through them. On one device
-// there is one.
+// A loaded model: its parts, in the order in which a token goes through them. On one device it has
+// one part.
 //
 // Owner   the model must outlive the engine.
 // Threads [device] slots are called under device_turn().
@@ -21,8 +21,8 @@ namespace bitnet::engine {
 
 class kv_store;
 
-// What the sessions of a model may take together for keys and values. bytes 0: each session has its
-// own room, as much as its context needs.
+// The memory that all sessions of a model may take for keys and values. bytes 0: each session has
+// its own room, as much as its context needs.
 struct kv_budget {
   uint64_t bytes = 0;
   kv::eviction policy = kv::eviction::lru;
@@ -39,23 +39,24 @@ class engine {
  public:
   using progress = part::progress;
 
-  // `cache` may be nullptr. With `tune_now` the backend's settings are measured, whatever is kept.
+  // `cache` may be nullptr. With `tune_now` the backend's settings are measured, even if they are
+  // cached.
   static result<std::unique_ptr<engine>> open(placement where, const model::model& m,
                                               const progress& report, const pack_cache* cache,
                                               const kv_budget& budget = {}, bool tune_now = false);
 
   [[nodiscard]] const std::vector<std::unique_ptr<part>>& parts() const { return parts_; }
-  // Of the part on the device that was asked for.
+  // The part on the device that was asked for.
   [[nodiscard]] const part& main() const { return *parts_[main_]; }
   [[nodiscard]] std::size_t main_index() const { return main_; }
   [[nodiscard]] const select::choice& choice() const { return main().choice(); }
   [[nodiscard]] const std::string& backend_name() const { return main().backend_name(); }
   [[nodiscard]] const model::model& model() const { return model_; }
   [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
-  // Whether a part of it is on this copy of a backend.
+  // Whether a part of the engine is on this copy of a backend.
   [[nodiscard]] bool is_on(const plugin::backend* copy) const;
 
-  // Which part failed last: where another engine is looked for, it is avoided. Any thread.
+  // Notes the part that failed last: the search for another engine avoids it. Any thread.
   void note_failure(std::size_t part) const { failed_part_.store(part, std::memory_order_relaxed); }
   [[nodiscard]] const part& failed_part() const {
     return *parts_[failed_part_.load(std::memory_order_relaxed)];
@@ -63,7 +64,8 @@ class engine {
 
   // Bytes that are free for keys and values now, 0 if unknown.
   [[nodiscard]] uint64_t free_memory() const;
-  // All that the weights point to was there when it was read. BITNET_BAD_DATA. No system call.
+  // Fails with BITNET_BAD_DATA if data that the weights point to was missing when it was read. No
+  // system call.
   [[nodiscard]] result<void> check_read() const;
 
   [[nodiscard]] const kv_budget& budget() const { return budget_; }

@@ -10,13 +10,13 @@
 
 namespace bitnet::engine {
 
-// For a context of n_context tokens, on which the rotation of a model may depend. Weight indices in
-// the ops are those of model::weights(). It has a port for what goes out and for every fact of a
-// step.
+// The graph for a context of n_context tokens, on which the rotation of a model may depend. Weight
+// indices in the ops are those of model::weights(). It has a port for its output and for every fact
+// of a step.
 compute::graph graph_of(const model::model& m, uint32_t n_context,
                         model::ending what = model::ending::logits);
-// The same of a section, with ports for the hidden states that cross its borders. Layers of keys
-// and states count from its own first one.
+// The graph of a section, with ports for the hidden states that cross its borders. Layers of keys
+// and states are counted from the section's first one.
 compute::graph graph_of(const model::model& m, uint32_t n_context, model::ending what,
                         const model::section& of);
 

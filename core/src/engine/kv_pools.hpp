@@ -2,7 +2,7 @@
 // KV blocks, and states, in a pool on each device of an engine. A block or a state has the same
 // number in all of them.
 //
-// Owner   a model_runner, or a kv_store; they go under device_turn().
+// Owner   a model_runner or a kv_store, which destroys them under device_turn().
 // Threads as the contract says of the slots.
 
 #include <cstdint>
@@ -23,12 +23,12 @@ class kv_pools {
 
   struct pool {
     bitnet_kv_config config{};
-    bool has_keys = true;                  // else no layer of the part attends
-    compute::handle<bitnet_kv_pool> made;  // nullptr: nor is there a state
+    bool has_keys = true;                  // false: no layer of the part attends
+    compute::handle<bitnet_kv_pool> made;  // nullptr: the part has no states either
 
     [[nodiscard]] bool has_states() const { return config.n_states != 0; }
     [[nodiscard]] uint64_t block_bytes() const;  // as exported; 0 without keys
-    // How copies, exports and imports name a state.
+    // The block number of a state in copies, exports and imports.
     [[nodiscard]] uint32_t as_block(uint32_t state) const { return config.n_blocks + state; }
   };
   [[nodiscard]] const pool& of_part(std::size_t p) const { return pools_[p]; }

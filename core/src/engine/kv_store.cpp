@@ -44,7 +44,7 @@ void kv_store::take_states(holding& h) {
     if (*state != kv::no_block) free_states_.push_back(std::exchange(*state, kv::no_block));
 }
 
-// Whether `h` has what a turn with so many blocks needs of states; gives it what is free.
+// Gives `h` free states. Returns whether it has those that a turn with `need` blocks takes.
 bool kv_store::has_states(holding& h, uint64_t need) {
   if (config().n_states == 0 || need == 0) return true;
   for (uint32_t* state : {&h.state, &h.kept_state}) {
@@ -77,7 +77,7 @@ result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool
     // All others that hold blocks are busy. A session that waits must not hold back those that
     // could go on, so its own table may be taken like any other.
     free_.take(h.spare);
-    if (h.table.empty()) take_states(h);  // they are of no tokens yet
+    if (h.table.empty()) take_states(h);  // the states belong to no tokens yet
     if (stop()) return fail(BITNET_CANCELLED, "cancelled while waiting for KV blocks");
     changed_.wait_for(lock, std::chrono::milliseconds(20));
   }

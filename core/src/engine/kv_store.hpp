@@ -4,7 +4,7 @@
 // evaluating loses its blocks and evaluates its tokens again at its next turn.
 //
 // Threads any, each holding from one thread at a time.
-// Owner   sessions share it; it goes with the last, under device_turn().
+// Owner   sessions share it; the last one destroys it, under device_turn().
 
 #include <condition_variable>
 #include <cstdint>
@@ -27,13 +27,13 @@ class kv_store {
   static result<std::shared_ptr<kv_store>> make(const engine& e, const bitnet_kv_config& config,
                                                 kv::eviction policy);
 
-  // What one sequence has. Between begin and end its owner alone touches it; at other times the
+  // What one sequence holds. Between begin and end only its owner touches it; at other times the
   // store may take everything away.
   struct holding {
     std::vector<uint32_t> table;  // in order of position
     kv::kv_blocks spare{0};       // for the steps to come, until the turn ends
     bool lost = false;            // all was taken away; the owner resets it
-    // Of a model with states: that of the sequence, and a copy of an earlier one; no_block: none.
+    // For a model with states: the sequence's state, and a copy of an earlier one; no_block: none.
     uint32_t state = kv::no_block, kept_state = kv::no_block;
     uint64_t evictions = 0;
 
@@ -52,8 +52,8 @@ class kv_store {
   void leave(holding& h);
 
   // Begins a turn in which `h` has `need` blocks, at most n_blocks(), in its table or spare, and
-  // states unless `need` is 0. Takes them from others that are idle, by the policy; waits while all
-  // are busy. `stop` is asked now and then, and ends the waiting with BITNET_CANCELLED.
+  // states unless `need` is 0. Takes them from idle holdings, by the policy; waits while all are
+  // busy. `stop` is polled, and ends the waiting with BITNET_CANCELLED.
   result<void> begin(holding& h, uint64_t need, const std::function<bool()>& stop);
   void end(holding& h);
 
@@ -73,7 +73,7 @@ class kv_store {
   bool has_states(holding& h, uint64_t need);
 
   const std::shared_ptr<const kv_pools> pools_;
-  std::mutex turn_;  // guards what follows
+  std::mutex turn_;  // guards the members below
   std::condition_variable changed_;
   kv::kv_blocks free_;
   std::vector<uint32_t> free_states_;

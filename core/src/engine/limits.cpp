@@ -20,7 +20,7 @@ using model::largest_context;
 constexpr uint64_t rows_budget_bytes = 64U << 20;
 constexpr uint32_t largest_batch = 1U << 16;
 
-// Whether the device keeps keys or values of this model as `dtype`.
+// Fails unless the device can keep keys or values of this model as `dtype`.
 result<void> check_kv_type(const select::choice& choice, const model::hyperparameters& shape,
                            uint32_t dtype, const char* what, word option) {
   const compute::kv_type* type = compute::find_kv_type(dtype);
@@ -51,28 +51,28 @@ uint32_t affordable_blocks(uint64_t budget, uint64_t block_bytes) {
   return static_cast<uint32_t>(std::min<uint64_t>(budget / block_bytes, 1U << 24));
 }
 
-// The sequence's state and a copy of an earlier one.
+// States of a session: the sequence's, and a copy of an earlier one.
 constexpr uint32_t states_of_session = 2;
 
-// Tokens that a step has of one sequence. One with a window needs room for them beside the window
-// of the first of them.
+// The most tokens of one sequence in a step. With a window, they need blocks beside the window of
+// the first of them.
 uint32_t most_of_sequence(const limits& l) {
   if (l.window == 0) return l.n_context;
   return std::min(l.n_context, blocks_for(l.window) * block_tokens);
 }
 
-// Blocks that a sequence holds at a time.
+// The most blocks that a sequence holds at a time.
 uint32_t blocks_in_use(const limits& l) {
   const uint32_t all = blocks_for(l.n_context);
   if (l.window == 0) return all;
-  // That a step sees or writes.
+  // Tokens that a step sees or writes.
   const uint64_t span = uint64_t{l.window} - 1 + std::min(l.n_batch, most_of_sequence(l));
   const uint64_t touched = (span + block_tokens - 2) / block_tokens + 1;  // wherever it begins
   return static_cast<uint32_t>(std::min<uint64_t>(all, blocks_for(l.window_keep) + touched));
 }
 
-// Tokens of the context. `trained` is the model's, `affordable` blocks are what a budget has room
-// for.
+// Sets the tokens of the context. `trained`: the model's; `affordable`: blocks that a budget has
+// room for.
 void choose_context(limits& l, const session_options& options, uint32_t trained,
                     uint64_t affordable) {
   const bool windowed = options.window != 0;
@@ -83,14 +83,14 @@ void choose_context(limits& l, const session_options& options, uint32_t trained,
     l.n_context = static_cast<uint32_t>(std::min<uint64_t>(l.n_context, affordable * block_tokens));
 }
 
-// Tokens of a step: no more than its sequences can have in it.
+// Sets the tokens of a step: no more than its sequences can have in it.
 void choose_batch(limits& l, const session_options& options, uint32_t max_sequences) {
   const uint32_t wanted = options.n_batch == 0 ? 512 : options.n_batch;
   const uint64_t most = uint64_t{most_of_sequence(l)} * max_sequences;
   l.n_batch = static_cast<uint32_t>(std::min<uint64_t>(wanted, most));
 }
 
-// A window that the context does not fit into, if the device's attention has such.
+// Sets a window that is smaller than the context. Fails if the device's attention has no window.
 result<void> choose_window(limits& l, const session_options& options, uint32_t attention_flags) {
   if (options.window == 0 && options.window_keep != 0)
     return fail(BITNET_INVALID_ARGUMENT,
@@ -173,7 +173,7 @@ bitnet_kv_config pool_of(const model::hyperparameters& shape, const session_opti
   kv.n_kv_heads = shape.n_kv_heads;
   kv.head_dim_k = kv.head_dim_v = shape.head_dim;
   kv.block_tokens = block_tokens;
-  // Of a budget as many sessions have states as could all be at the end of their context.
+  // With a budget, as many sessions have states as could all be at the end of their contexts.
   const uint64_t session_bytes = most.states_bytes + most.n_blocks * most.block_bytes;
   const uint64_t sessions = budget == 0 ? 1 : std::max<uint64_t>(1, budget / session_bytes);
   const uint64_t for_states = sessions * most.states_bytes;
@@ -200,7 +200,7 @@ uint64_t state_bytes(const bitnet_kv_config& kv) {
   return uint64_t{kv.state_elements} * sizeof(float);
 }
 
-// Steps of a token for each sequence, and whole batches of prompts.
+// Sizes of steps: one token for each sequence, and whole batches of prompts.
 std::vector<uint32_t> buckets_of(uint32_t n_batch, uint32_t max_sequences) {
   std::vector<uint32_t> out;
   for (uint32_t n = 1; n < n_batch && n < 2 * max_sequences; n *= 2) out.push_back(n);

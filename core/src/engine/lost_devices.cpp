@@ -8,7 +8,7 @@ namespace bitnet::engine {
 
 lost_devices::names lost_devices::add(const engine& lost, const failure& why) {
   const std::lock_guard lock(turn_);
-  // A poisoned context is the process's: no other device of the backend works either.
+  // A poisoned context belongs to the process: no other device of the backend works either.
   const part& which = lost.failed_part();
   names_.insert(why.status == BITNET_CONTEXT_POISONED ? which.backend_name()
                                                       : which.choice().device_name());
@@ -22,7 +22,7 @@ result<engine_ptr> lost_devices::find_replacement(model_engines& engines, const 
   const std::string device = lost->failed_part().choice().device_name();
   engines.forget(*lost);
   names without = add(*lost, why);
-  std::string reasons;  // of those that could not take the model
+  std::string reasons;  // why other devices could not take the model
   const auto next_replacement = [&]() -> result<engine_ptr> {
     for (;;) {
       auto other = by.choose(wished, without);

@@ -42,7 +42,7 @@ result<engine_ptr> model_engines::on(const select::choice& c, const engine::prog
   if (auto known = find(c)) return known;
   auto where = place_(c);
   if (!where) return std::unexpected(std::move(where.error()));
-  // All of it may have come to lie elsewhere.
+  // The whole model may have been placed on another device, which has an engine.
   if (auto known = find(where->parts[where->main]->choice())) return known;
   auto made = make(std::move(*where), report);
   if (!made) return made;
@@ -104,7 +104,7 @@ model_engines::moved model_engines::replace(
       ++out.staying;
       continue;
     }
-    // Programs are compiled for it: no other tenant waits for that.
+    // Without the lock: an offer compiles programs, and no other tenant may wait for that.
     offering_ = t;
     lock.unlock();
     const auto ok = offer(*t, fresh, *how, why);

@@ -1,5 +1,5 @@
 #pragma once
-// The engines of one model: the one that new sessions take, and those that sessions are still on.
+// The engines of one model: the current one for new sessions, and those that sessions still use.
 //
 // Owner   an engine lives as long as it is current or a session is on it; the model outlives all.
 // Threads any.
@@ -26,7 +26,7 @@ using engine_ptr = std::shared_ptr<engine>;
 
 class model_engines {
  public:
-  // Which devices have what when one of them is asked for.
+  // Decides which devices get which parts when one device is asked for.
   using placing = std::function<result<placement>(const select::choice&)>;
 
   model_engines(const model::model& m, std::optional<pack_cache> cache, const kv_budget& budget,
@@ -38,10 +38,11 @@ class model_engines {
         tune_now_(tune_now),
         copies_(copies) {}
 
-  // An engine for the chosen device: one that sessions use already, else a new one.
+  // Returns an engine on the chosen device: one that sessions already use, else a new one.
   result<engine_ptr> on(const select::choice& c, const engine::progress& report = {});
-  // One that is cut like another and has its parts on a fresh copy of a backend, which `renew`
-  // gives for what they have now, where it has them on `copy`. Not given out until replace().
+  // Makes an engine with the sections of `old`. Its parts on `copy` move to a fresh copy of the
+  // backend: `renew` returns the new choice for an old one. on() does not return it until
+  // replace().
   using renewing = std::function<result<select::choice>(const select::choice&)>;
   result<engine_ptr> make_like(const engine& old, const plugin::backend* copy,
                                const renewing& renew);
@@ -50,11 +51,11 @@ class model_engines {
   void set_current(engine_ptr e);
   // The engines in use that have a part on this copy of a backend.
   [[nodiscard]] std::vector<engine_ptr> of(const plugin::backend* copy) const;
-  // on() must not give it out again.
+  // on() must not return it again.
   void forget(const engine& lost);
 
-  // New tenants get `fresh` where they would have got `old`. Those that are on this device, by
-  // whichever copy, are offered the change if `how` says so; `on_failure` is called for each that
+  // New tenants get `fresh` instead of `old`. Tenants on the device of `fresh`, in whatever copy of
+  // the backend, are offered the change if `how` is set; `on_failure` is called for each that
   // cannot take it, with the reason. One call at a time.
   struct moved {
     uint32_t offered = 0, staying = 0;
@@ -62,8 +63,8 @@ class model_engines {
   moved replace(const engine_ptr& old, const engine_ptr& fresh, std::optional<moving> how,
                 const std::string& why, const std::function<void(const std::string&)>& on_failure);
 
-  // Opens a tenant by `make`, result<std::unique_ptr<...>>(engine_ptr), on what is current when it
-  // is done. It is known to replace() until it leaves.
+  // Opens a tenant by `make`, result<std::unique_ptr<...>>(engine_ptr). If another engine has
+  // become current meanwhile, opens it again there. replace() knows the tenant until leave().
   template <class Make>
   auto open(const Make& make) -> decltype(make(engine_ptr())) {
     for (;;) {
@@ -74,7 +75,7 @@ class model_engines {
   }
   // Calls `what`, which must not block, for each tenant; none leaves meanwhile.
   void for_each(const std::function<void(tenant&)>& what) const;
-  // Waits while it is offered a change.
+  // Waits while the tenant is offered a change.
   void leave(const tenant& t);
 
  private:
@@ -87,10 +88,10 @@ class model_engines {
   const std::optional<pack_cache> cache_;
   const kv_budget budget_;
   const placing place_;
-  std::atomic<bool> tune_now_;  // by the first engine
-  const bool copies_;           // of weights, by every engine
+  std::atomic<bool> tune_now_;  // by the first engine that is made
+  const bool copies_;           // every engine copies the weights
   std::mutex making_;           // one engine at a time, so that two callers share one
-  mutable std::mutex turn_;     // guards what follows
+  mutable std::mutex turn_;     // guards the members below
   engine_ptr current_;
   std::vector<std::weak_ptr<engine>> engines_;
   std::vector<tenant*> tenants_;

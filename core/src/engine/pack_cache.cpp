@@ -77,7 +77,7 @@ std::vector<std::byte> make_header(const std::string& key, uint64_t form_bytes) 
   return out;
 }
 
-// Whether a file is ours alone to write.
+// Whether only this user can write the file.
 bool is_ours(const struct stat& info) {
   return S_ISREG(info.st_mode) && info.st_uid == geteuid() &&
          (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
@@ -141,7 +141,7 @@ std::optional<pack_cache::found> pack_cache::find(const std::string& key) const 
                                                : "another user could write the file"));
     return std::nullopt;
   }
-  futimens(file.get(), nullptr);  // used now; whether it works does not matter
+  futimens(file.get(), nullptr);  // marks it as used now; a failure does not matter
   auto mapped = gguf::mapping::adopt(file.release(), path);
   auto form = mapped ? read_packed(mapped->bytes(), key)
                      : result<std::span<const std::byte>>(std::unexpected(mapped.error()));
@@ -176,7 +176,7 @@ void pack_cache::keep(const std::string& key, std::span<const std::byte> form) c
     auto ok = file->write(make_header(key, form.size()));
     if (ok) ok = file->write(form);
     if (ok) ok = file->write(std::as_bytes(std::span(sums)));
-    // What a crash leaves unwritten is noticed by the checksums.
+    // If a crash leaves it unwritten, the checksums show it.
     if (ok) ok = file->finish(files::new_file::flush::no);
     return ok;
   }();
@@ -192,7 +192,7 @@ void pack_cache::make_room(int folder) const {
     int64_t used_ns;
     uint64_t bytes;
   };
-  // A descriptor of its own, as closedir() closes it.
+  // closedir() closes it, so it must be a descriptor of its own.
   const int own = openat(folder, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (own < 0) return;
   const std::unique_ptr<DIR, int (*)(DIR*)> listed(fdopendir(own), closedir);
@@ -202,7 +202,7 @@ void pack_cache::make_room(int folder) const {
   }
   std::vector<entry> all;
   uint64_t total = 0;
-  // NOLINTNEXTLINE(concurrency-mt-unsafe): of a stream that no other thread reads
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): no other thread reads this stream
   while (const dirent* one = readdir(listed.get())) {
     const std::string name = one->d_name;
     struct stat s{};

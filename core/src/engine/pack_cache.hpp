@@ -7,7 +7,7 @@
 //          the rules for plugins; files are opened from its handle and never through links.
 // Checks   owner and mode, header, key and a checksum of every chunk, before anything is used; a
 //          file that fails is reported, removed and made again.
-// Limits   the files together stay below max_bytes; those that were not used longest go first.
+// Limits   the files together stay below max_bytes; the least recently used ones are removed.
 // Errors   none: a cache that does not work is a note and a slower start.
 // Threads  one process writes a file under another name first; any number may read.
 
@@ -33,7 +33,7 @@ struct pack_cache_options {
   std::function<void(uint32_t level, const std::string&)> note{};  // BITNET_LOG_*
 };
 
-// The form inside a file's bytes, if they are a whole file for this key; else why not.
+// Returns the form inside a file's bytes, or why they are not a whole file for this key.
 result<std::span<const std::byte>> read_packed(std::span<const std::byte> file,
                                                const std::string& key);
 

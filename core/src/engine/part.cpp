@@ -26,7 +26,7 @@ bitnet_tensor_desc describe(const model::weight& w) {
   d.ne[2] = d.ne[3] = 1;
   d.data_bytes = w.data_bytes;
   d.scale_group = w.scale_group;
-  // They may be away when only their number matters.
+  // From the shape: the scales may be released when only their number matters.
   if (w.format == BITNET_FORMAT_TERNARY2)
     d.n_scales = w.scale_group == 0 ? 1
                                     : static_cast<uint64_t>(w.ne[1]) *
@@ -48,7 +48,7 @@ void mark(const compute::graph& g, std::vector<bool>& read) {
       if (w != BITNET_NONE) read[w] = true;
 }
 
-// Those that a section reads in contexts of any length, whose rotations may differ.
+// The weights that a section reads. Contexts of different lengths may have different rotations.
 std::vector<bool> read_by(const model::model& m, const model::section& what) {
   std::vector<bool> read(m.weights().size());
   for (const uint32_t n_context : {1U, model::largest_context})
@@ -79,7 +79,7 @@ void part::take(const model::section& what) {
   what_ = what;
   kept_.clear();
   here_.assign(model_.weights().size(), model::no_weight);
-  // A whole model keeps what no graph reads, too: its weights are those of the file.
+  // A whole model also keeps weights that no graph reads: its weights are those of the file.
   const std::vector<bool> read = what == model_.shape().whole()
                                      ? std::vector<bool>(here_.size(), true)
                                      : read_by(model_, what);
@@ -172,7 +172,7 @@ result<void> part::check_support() const {
 result<void> part::load(const progress& report, const pack_cache* cache, bool tune_now,
                         model::model::scales_hold scales) {
   const std::vector<bitnet_tensor_desc> descs = descriptions();
-  // What is read from the caches is fast without.
+  // A small model lies in the caches, where tuning gains nothing.
   const bool worthwhile = cache != nullptr && weight_bytes() >= cache->least_bytes();
   tuning_ = tune(choice_, device_.get(), worthwhile || tune_now ? cache : nullptr, tune_now);
   auto ready = upload(descs, report, std::move(scales));
@@ -191,7 +191,7 @@ compute::activity part::status() const {
 }
 
 uint64_t part::free_memory() const {
-  // Of others device_status may report it; contexts are not planned by that yet.
+  // device_status may report it for other devices; contexts are not planned by that yet.
   if (!on_host()) return 0;
   const uint64_t free = free_host_memory();
   // The system counts pages of mapped files as free, but every step reads these.
@@ -199,7 +199,7 @@ uint64_t part::free_memory() const {
   return free - std::min(free, mapped);
 }
 
-// Lets go of the scales, which `descs` point to, once the backend has copied them.
+// Releases the scales, which `descs` point to, once the backend has copied them.
 result<void> part::upload(const std::vector<bitnet_tensor_desc>& descs, const progress& report,
                           model::model::scales_hold scales) {
   std::vector<bitnet_weight_plan> plans;
@@ -229,7 +229,7 @@ result<void> part::upload(const std::vector<bitnet_tensor_desc>& descs, const pr
   return {};
 }
 
-// By what reads them; what nothing before it has claimed is for behind the layers.
+// Counts weights by their readers: a weight that nothing before reads belongs behind the layers.
 void part::count() {
   std::vector<bool> open(here_.size());
   for (const uint32_t w : kept_) open[w] = true;
@@ -261,7 +261,7 @@ result<void> part::upload_one(uint32_t index, const bitnet_weight_plan& plan,
                               const std::function<result<void>(uint64_t)>& wrote) {
   const model::weight& w = model_.weights()[kept_[index]];
   const std::string doing = fmt::format("tensor {}", w.name);
-  const bool copied = copies_ && w.format == BITNET_FORMAT_TERNARY2;  // what every token reads
+  const bool copied = copies_ && w.format == BITNET_FORMAT_TERNARY2;  // every token reads these
   if (!copied && can_alias(w, plan)) {
     if (auto ok = as_result(weights_.alias(index, w.alias), doing); !ok) return ok;
     has_.mapped += w.alias.size();
@@ -277,7 +277,7 @@ result<void> part::upload_one(uint32_t index, const bitnet_weight_plan& plan,
   return wrote(w.data_bytes);
 }
 
-// The output head is the largest matrix, and the one whose second form every answer needs.
+// The output head is the largest matrix, and every answer needs its second form.
 result<void> part::use_packed_head(const pack_cache& cache) {
   constexpr std::string_view name = BITNET_INTERFACE_PACKED_WEIGHTS;
   const auto* offered = table().query_interface(table().self, {name.data(), name.size()}, 1);

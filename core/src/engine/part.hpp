@@ -1,7 +1,7 @@
 #pragma once
-// What one device has of a model: the opened device, and a section of the model with the weights
-// that it reads. A model on one device is one part, a whole section; cut over several, each has
-// one.
+// A part of a model on one device: the opened device, and a section of the model with the weights
+// that it reads. A model on one device has one part, with all of it; a model on several has one on
+// each.
 //
 // Owner   holds the backend alive; the model must outlive the part (weights may alias its file).
 // Threads [device] slots are called under the engine's device_turn(); open() and load() by one.
@@ -27,15 +27,15 @@ class part {
   // done and total in bytes of weights; false stops with BITNET_CANCELLED.
   using progress = std::function<bool(uint64_t done, uint64_t total)>;
 
-  // Opens the device; nothing is there yet but that. With `copies` no ternary weight is used where
-  // the model file has it.
+  // Opens the device, and nothing else. With `copies` no ternary weight is used in place from the
+  // model file.
   static result<std::unique_ptr<part>> open(select::choice choice, const model::model& m,
                                             bool copies = false);
 
-  // Before load(): which section it has.
+  // Sets the section of the part. Before load().
   void take(const model::section& what);
 
-  // Bytes that it needs for a session beside what its file has, as the device estimates them.
+  // Bytes that it needs for a session beyond the file's, as the device estimates them.
   struct demand {
     uint64_t weights = 0, steps = 0, kv = 0;
     [[nodiscard]] uint64_t all() const { return weights + steps + kv; }
@@ -49,7 +49,7 @@ class part {
   [[nodiscard]] const model::weight& weight(uint32_t here) const;
   // Bytes that are free on the device now, by its status or its size; nullopt: unknown.
   [[nodiscard]] std::optional<uint64_t> room() const;
-  // Whether its memory is the host's, where a system has more than what is free.
+  // Whether its memory is the host's, of which the system can provide more than what is free.
   [[nodiscard]] bool on_host() const { return choice_.device.device_class == BITNET_DEVICE_CPU; }
 
   // BITNET_UNSUPPORTED, before a byte is read, if the device cannot compute the section.
@@ -68,23 +68,23 @@ class part {
   // The graph of its section, whose weights are those of this part.
   [[nodiscard]] compute::graph graph(uint32_t n_context, model::ending what) const;
 
-  // What the device holds, in bytes of the model's weights: of each layer of the section, of the
-  // embedding, and of what is behind the layers. Known once all weights are sealed.
+  // What the device holds, in bytes of the model's weights: for each layer of the section, for the
+  // embedding, and for the weights behind the layers. Known once all weights are sealed.
   struct uploaded {
     std::vector<uint64_t> layers;
     uint64_t embedding = 0, head = 0;
-    uint64_t mapped = 0;  // of all these: used as they lie in the file
+    uint64_t mapped = 0;  // of all these: used in place, from the file
     [[nodiscard]] uint64_t all() const;
   };
   [[nodiscard]] const uploaded& has() const { return has_; }
 
   // Bytes of the device's memory that are free for keys and values now, 0 if unknown.
   [[nodiscard]] uint64_t free_memory() const;
-  // What the device says that it is doing. Any thread.
+  // What the device reports that it is doing. Any thread.
   [[nodiscard]] compute::activity status() const;
-  // The backend's settings for this machine with what was measured, "" if it has none.
+  // The backend's tuned settings with the measurements, "" if it has none.
   [[nodiscard]] const std::string& tuning() const { return tuning_; }
-  // All that was read from caches was there when it was read. BITNET_BAD_DATA. No system call.
+  // Fails with BITNET_BAD_DATA if data of the caches was missing when it was read. No system call.
   [[nodiscard]] result<void> check_read() const;
 
  private:
@@ -101,13 +101,13 @@ class part {
   const model::model& model_;
   const bool copies_;
   model::section what_;
-  std::vector<uint32_t> kept_;  // of the model's weights, those that are here; in its order
-  std::vector<uint32_t> here_;  // where each of the model's is among them, no_weight: nowhere
+  std::vector<uint32_t> kept_;  // the model's weights that are here, in its order
+  std::vector<uint32_t> here_;  // each model weight's index in kept_, or no_weight
   std::string tuning_;
   compute::device device_;
   std::optional<pack_cache::found> packed_head_;  // the weights may point into it
   uploaded has_;
-  compute::weights weights_;  // after the two above: goes first
+  compute::weights weights_;  // declared after the two above, so that it is destroyed first
 };
 
 }  // namespace bitnet::engine

@@ -16,7 +16,7 @@ void add_weight(program_op& to, const model::weight& w) {
   if (!to.layer) to.layer = layer_of(w.name);
 }
 
-// Layers begin with an op that has a weight: one without belongs to the layer of those before it.
+// A layer begins with an op that has a weight. An op without weights gets the layer before it.
 void fill_layers(std::vector<program_op>& ops) {
   std::optional<uint32_t> now;
   for (program_op& one : ops) {

@@ -17,7 +17,7 @@ bool is_same(const select::choice& a, const select::choice& b) {
   return a.backend == b.backend && a.device_index == b.device_index;
 }
 
-// What of a device is missing for its section; of none: nothing is.
+// The memory that a device lacks for its section. An empty `device`: none lacks any.
 struct shortfall {
   std::string device;
   part::demand needs;
@@ -73,7 +73,7 @@ class splitter {
     return {};
   }
 
-  // Those that have a share, in their order.
+  // Opens each device whose share is not 0, in the order of `shares`.
   result<void> open_devices(const select::choice& wanted) {
     if (how_.shares.empty()) {
       shares_ = {1};
@@ -105,8 +105,8 @@ class splitter {
     return {};
   }
 
-  // Sections for the last `n` layers on the devices; n_layers_ + 1: the embedding, too. What is
-  // left is the host's.
+  // Cuts sections for the last `n` layers on the devices; n_layers_ + 1: the embedding, too. The
+  // host gets the other layers.
   void cut(uint32_t n) {
     const uint32_t first = n > n_layers_ ? 0 : n_layers_ - n;
     const std::vector<uint32_t> at = share_out(first, n_layers_, shares_);
@@ -122,13 +122,13 @@ class splitter {
       host_->take({.first = 0, .last = first, .embedding = true, .head = false});
   }
 
-  // Of the first device that has no room for its section, as far as they report it.
+  // The shortfall of the first device without room for its section, as far as devices report it.
   result<shortfall> missing() const {
     for (const std::size_t i : used_) {
       const part& p = *devices_[i];
       auto needs = p.needs(planned_, most_, pool_);
       if (!needs) return std::unexpected(std::move(needs.error()));
-      // Keys and values that were not written yet take none of the host's memory.
+      // Keys and values that were not written yet take no memory of the host.
       if (p.on_host()) needs->kv = 0;
       const auto room = p.room();
       if (room && needs->all() > *room)
@@ -230,8 +230,8 @@ class splitter {
   limits most_;
   bitnet_kv_config pool_{};
   std::vector<std::unique_ptr<part>> devices_;
-  std::vector<float> shares_;      // of those
-  std::vector<std::size_t> used_;  // those that have layers
+  std::vector<float> shares_;      // of devices_
+  std::vector<std::size_t> used_;  // devices that have layers
   std::unique_ptr<part> host_;     // once it is needed
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// Which device gets what of a model: all of it, or the last layers, with the others on the host.
+// Divides a model over devices: all of it on one, or the last layers, with the others on the host.
 //
 // Source  docs/adr/0040-a-model-is-cut-between-layers.md
 
@@ -17,34 +17,35 @@ namespace bitnet::engine {
 inline constexpr uint32_t most_split_devices = 64;
 
 struct split_options {
-  // Layers on the devices that were asked for, from the last one on, with the head; as many as the
-  // model has: all but the embedding; more: all of it. nullopt: as many as fit.
+  // How many layers go to the devices that were asked for, from the last one on, with the head. The
+  // model's number: all but the embedding; more: all of it. nullopt: as many as fit.
   std::optional<uint32_t> n_layers{};
-  bool whole_only = false;  // what does not fit is refused
+  bool whole_only = false;  // an error if the model does not fit
   // How the layers are shared out over the devices of the backend, in their order; empty: one.
   std::vector<float> shares{};
-  session_options planned{};  // for which there is room when all is loaded
+  session_options planned{};  // the session that must have room when all is loaded
 };
 
-// Gives a split its devices, and receives its messages.
+// Provides the devices for split(), and receives its messages.
 struct split_keeper {
   std::function<result<select::choice>()> host;                      // the best CPU
-  std::function<result<select::choice>(uint32_t index)> of_backend;  // the one that was asked for
-  // Whether the host alone will do when not one layer fits.
+  std::function<result<select::choice>(uint32_t index)> of_backend;  // the device of this index
+  // Whether split() may use the host alone if not one layer fits.
   bool may_leave = false;
-  // Whether it will not, even when nothing else is asked for: the device was insisted on.
+  // Whether the device was required: the host alone will not do, even if nothing else is asked for.
   bool is_required = false;
   std::function<void(uint32_t level, const std::string& text)> log;  // BITNET_LOG_*
 };
 
-// BITNET_INVALID_ARGUMENT: finite numbers, none below 0, not all of them 0, no more than the most.
+// BITNET_INVALID_ARGUMENT unless they are finite, >= 0, not all 0, and not too many.
 result<void> check_shares(const std::vector<float>& shares);
 
-// Layers [first, last) by shares: where each device's begin, and their end.
+// Divides the layers [first, last) by shares: returns where each device's layers begin, and `last`.
 std::vector<uint32_t> share_out(uint32_t first, uint32_t last, const std::vector<float>& shares);
 
-// Opens the devices and gives each its section. BITNET_OUT_OF_DEVICE_MEMORY, or _OUT_OF_MEMORY of
-// the host, with what is needed, what is free and what to do, where it does not fit.
+// Opens the devices and gives each its section. If the model does not fit,
+// BITNET_OUT_OF_DEVICE_MEMORY, or _OUT_OF_MEMORY for the host; the message says what is needed,
+// what is free and what to do.
 result<placement> split(const select::choice& wanted, const model::model& m,
                         const split_options& how, const kv_budget& budget, bool copies,
                         const split_keeper& by);

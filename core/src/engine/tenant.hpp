@@ -15,7 +15,7 @@ class row_listener;
 
 namespace bitnet::engine {
 
-// How it takes what it has computed to another engine.
+// How a tenant takes what it has computed to another engine.
 enum class moving : uint8_t {
   migrate,    // copies keys and values; what cannot be copied is computed again
   recompute,  // computes its tokens again
@@ -28,19 +28,19 @@ class tenant {
   tenant& operator=(const tenant&) = delete;
   virtual ~tenant() = default;
 
-  // Where it is, or goes next. Any thread.
+  // The engine that it is on or moves to next. Any thread.
   [[nodiscard]] virtual std::shared_ptr<engine> headed_for() const = 0;
-  // Gets ready to move, at the price of a second set of KV blocks; it moves before its next step. A
-  // later offer replaces one that was not taken. Any thread.
+  // Prepares a move, which takes memory for a second set of KV blocks. The tenant moves before its
+  // next step. A later offer replaces one that was not taken. Any thread.
   virtual result<void> offer(std::shared_ptr<engine> to, moving how, const std::string& why) = 0;
 
-  // How its sequences are computed, with the context that they have; nullopt: it has no rows of
+  // The options of its sequences, with the context that they have; nullopt: its rows are not
   // logits. Any thread.
   [[nodiscard]] virtual std::optional<session_options> sequences() const = 0;
-  // Its rows of logits are offered to `l`, before its step after next at the latest. False: others
-  // get them already. Any thread.
+  // From the step after next at the latest, its rows of logits are offered to `l`. False: another
+  // listener has them already. Any thread.
   virtual bool lend_rows(const std::shared_ptr<generate::row_listener>& l) = 0;
-  // They are not any more, if they still are. Any thread.
+  // Ends lend_rows(), if `l` still has the rows. Any thread.
   virtual void take_back_rows(const std::shared_ptr<generate::row_listener>& l) = 0;
 };
 

@@ -20,8 +20,8 @@ namespace {
 constexpr uint64_t budget_ns = 60'000'000;
 constexpr uint64_t asked_budget_ns = 10 * budget_ns;  // the user waits for a table
 
-// Another version may have other settings; another machine, or a backend with other parameters,
-// needs others.
+// The key of the settings: another version may have other settings; another machine, or a backend
+// with other parameters, needs other values.
 std::string key_of(const select::choice& choice) {
   const bitnet_device_info& d = choice.device;
   std::string key =
@@ -51,7 +51,7 @@ std::string tune(const select::choice& choice, bitnet_device* device, const pack
   const auto* offered = table.query_interface(table.self, {name.data(), name.size()}, 1);
   if (offered == nullptr) return "";
   const auto& t = *reinterpret_cast<const bitnet_tuning_v1*>(offered);
-  if (bitnet_wrong_tuning_interface(&t) != nullptr) return "";  // nothing depends on it
+  if (bitnet_wrong_tuning_interface(&t) != nullptr) return "";  // tuning is optional
   if (cache == nullptr && !now) return settings_of(t, device);
 
   const std::string key = key_of(choice);
@@ -71,7 +71,8 @@ std::string tune(const select::choice& choice, bitnet_device* device, const pack
   err = plugin::blank_error();
   const bitnet_status status = t.measure(device, now ? asked_budget_ns : budget_ns, 0, &err);
   const std::string found = settings_of(t, device);
-  // An unreliable result is kept too: it says when to measure again, and what is known so far.
+  // An unreliable result is kept too: it has the time of the next measurement, and what is known so
+  // far.
   if (status == BITNET_UNAVAILABLE)
     note(fmt::format("its settings stay as they are: {}", plugin::describe(status, err)),
          BITNET_LOG_INFO);

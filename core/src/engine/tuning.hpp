@@ -11,13 +11,13 @@
 
 namespace bitnet::engine {
 
-// What the device uses now, by bitnet_tuning_v1::describe, "" if its backend offers nothing to
-// tune. Measured at once if `now`, else if there is a cache without a reliable result.
-// Errors are notes of the cache: the backend goes on with what it had.
+// The settings that the device uses now, by bitnet_tuning_v1::describe, "" if its backend has none
+// to tune. They are measured if `now`, or if there is a cache without a reliable result. Errors are
+// notes of the cache: the backend keeps its settings.
 [[nodiscard]] std::string tune(const select::choice& choice, bitnet_device* device,
                                const pack_cache* cache, bool now);
 
-// One word of such a text, with what was measured: "ahead:4096=30.1~2".
+// One setting of such a text, with its measurement: "ahead:4096=30.1~2".
 struct tuning_figure {
   std::string setting, value;
   double figure = 0, spread_percent = 0;

@@ -23,7 +23,7 @@ result<void> check(const std::vector<std::string>& texts) {
   return {};
 }
 
-// The tokens of a text from byte `at` on; nothing where it has none, or begins in a character.
+// The tokens of a text; nullopt if it has none, or begins within a character.
 std::optional<std::vector<int32_t>> tail_of(const tokenizer::tokenizer& tokens,
                                             std::string_view text) {
   constexpr unsigned continuation = 0x80, mask = 0xC0;
@@ -34,7 +34,7 @@ std::optional<std::vector<int32_t>> tail_of(const tokenizer::tokenizer& tokens,
   return *std::move(ids);
 }
 
-// A text with the tails that it leaves, by the bytes before them; made when first needed.
+// A text, and for each number of its bytes the tokens of the rest, made when first needed.
 struct breaker {
   std::string_view text;
   std::vector<std::optional<std::vector<int32_t>>> tails;
@@ -82,7 +82,7 @@ result<std::shared_ptr<const sampling::breakers>> known_breakers::find(
       return all_.back().second;
     }
   }
-  auto made = find_breakers(tokens, texts);  // others are not held up
+  auto made = find_breakers(tokens, texts);  // without the lock, so that others do not wait
   if (!made) return made;
   const std::lock_guard lock(turn_);
   if (all_.size() == most) all_.erase(all_.begin());

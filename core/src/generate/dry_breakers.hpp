@@ -1,7 +1,7 @@
 #pragma once
-// Texts that end a repetition (DRY), as the tokens of a vocabulary, in the way of llama.cpp: a
-// token that contains such a text is one; and so is a token that ends with the text's beginning,
-// where the tokens of the rest follow.
+// Texts that end a repetition (DRY), as tokens of a vocabulary, as llama.cpp finds them: a token
+// that contains such a text is a breaker; so is a token that ends with the text's beginning, if the
+// tokens of the rest follow.
 //
 // Bounds  32 texts of 1 to 40 bytes; of the rest of a text the first 20 tokens count. A text whose
 //         UTF-8 character is cut by the end of a token is not found there.
@@ -23,7 +23,7 @@ namespace bitnet::generate {
 
 inline constexpr std::size_t most_breakers = 32;
 
-// llama.cpp's.
+// The default of llama.cpp.
 inline constexpr const char* default_breakers[] = {"\n", ":", "\"", "*"};
 
 // BITNET_INVALID_ARGUMENT past the bounds.
@@ -38,8 +38,8 @@ class known_breakers {
 
  private:
   static constexpr std::size_t most = 8;
-  std::mutex turn_;  // guards what follows
-  // The one that was asked for last is the last.
+  std::mutex turn_;  // guards the members below
+  // The list that was used last is the last.
   std::vector<std::pair<std::vector<std::string>, std::shared_ptr<const sampling::breakers>>> all_;
 };
 

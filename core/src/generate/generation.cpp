@@ -12,13 +12,13 @@
 namespace bitnet::generate {
 namespace {
 
-// Of all logits, one in so many are the largest at most; for more a backend would gain nothing.
+// If more than one of this many logits is needed, all are asked for: else a backend gains nothing.
 constexpr uint64_t few_logits = 8;
 
-// All stop strings together, for which a run keeps some 30 times as much; one has a word or a line.
+// Bytes of all stop strings together; a run takes about 30 times as much memory for them.
 constexpr std::size_t most_stop_bytes = std::size_t{1} << 20;
 
-// Tokens that have room from the begin.
+// Tokens for which room is reserved at the begin.
 constexpr uint64_t first_tokens = 4096;
 
 result<void> check(const options& o) {
@@ -43,7 +43,7 @@ void forbid_end(sampling::parameters& p, const tokenizer::tokenizer& tokens) {
       p.logit_bias.emplace_back(static_cast<int32_t>(id), sampling::never);
 }
 
-// What ends a text: it may come where a grammar lets the text end.
+// The tokens that end a text: they may come where a grammar lets the text end.
 std::vector<int32_t> ends_of(const tokenizer::tokenizer& tokens, const options& o) {
   std::vector<int32_t> out;
   for (const int32_t id : o.stop_tokens)
@@ -53,8 +53,8 @@ std::vector<int32_t> ends_of(const tokenizer::tokenizer& tokens, const options& 
   return out;
 }
 
-// The marks between the parts of an answer are text, also where a vocabulary has them as control
-// tokens, which have none: if the end of the thinking were missed, the answer would be lost in it.
+// Tags between the parts of an answer are text, even if a vocabulary has them as control tokens,
+// which have no text: if the end of the thinking were missed, the answer would be lost in it.
 // docs/reference/models.md#answers
 std::vector<int32_t> find_tags(const tokenizer::tokenizer& tokens,
                                const thinking_options& thinking) {
@@ -155,7 +155,7 @@ result<int32_t> generation::sample(const row& r) {
   return id;
 }
 
-// Which tokens may come next. None behind a text that is whole: the end.
+// Asks which tokens may come next. If none may follow a complete text, the generation ends.
 result<void> generation::ask_grammar() {
   auto allowed = options_.grammar->allowed();
   if (!allowed) return std::unexpected(std::move(allowed.error()));
@@ -171,7 +171,7 @@ result<void> generation::ask_grammar() {
   return {};
 }
 
-// Of the largest logits, no more than the tokens that may not come are lost to a grammar.
+// A grammar forbids at most n_vocab_ - n_allowed_ of the largest logits: so many more are needed.
 uint32_t generation::needed_logits() const {
   if (options_.logprobs) return 0;
   const uint32_t needed = sampler_.needed();

@@ -1,6 +1,6 @@
 #pragma once
 // From rows of logits to text: sample, stream, stop. It evaluates nothing: the caller computes the
-// rows that it needs, in any steps and together with any other sequences.
+// rows, in any steps and together with any other sequences.
 //
 //   while (true) {
 //     wish w = wants();                 // its row: behind the prompt, then behind each token
@@ -42,15 +42,15 @@ struct options {
   bool ignore_end = false;  // go on past end-of-generation tokens
   std::vector<std::string> stop_strings;
   std::vector<int32_t> stop_tokens;
-  // What the text keeps to, for the tokens of the model; borrowed, and of this generation alone
-  // while it lives.
+  // The grammar that the text must match, for the tokens of the model. Borrowed; no other
+  // generation may use it meanwhile.
   grammar::guide* grammar = nullptr;
-  // Gets the text as it comes, in take() and finish(); false cancels. May be empty: the same text
-  // is in last() and in what finish() returns.
+  // Gets the text as it comes, in take() and finish(); false cancels. May be empty: last() and
+  // finish() return the same text.
   std::function<bool(std::string_view)> text;
   bool logprobs = false;    // of each token; every step then has to bring all logits
-  uint32_t n_logprobs = 0;  // of the largest beside it, <= most_logprobs
-  // How much it may think. The tokens that end the thinking come whatever the rows say, and count
+  uint32_t n_logprobs = 0;  // of how many of the largest logits beside it, <= most_logprobs
+  // The bound on thinking. Tokens that end the thinking are forced whatever the rows say, and count
   // as all others do.
   thinking_options thinking;
 };
@@ -61,42 +61,42 @@ struct outcome {
   std::vector<int32_t> tokens;  // including the one that ended it
 };
 
-// What take() learnt.
+// The result of take().
 struct taken {
   int32_t token = -1;
   bool is_end = false;      // a stop token, or one that ends a generation: it has no text
-  std::string text;         // that it let out, whole characters; "" while a stop string may begin
-  token_logprobs logprobs;  // where options.logprobs
+  std::string text;         // complete characters; "" while a stop string may begin
+  token_logprobs logprobs;  // if options.logprobs
 };
 
 class generation {
  public:
-  // `history`: the tokens before, with the prompt; for penalties. `room`: tokens that the context
-  // takes behind them. `tokens` is borrowed. BITNET_INVALID_ARGUMENT for options out of range.
+  // `history`: the tokens before, with the prompt; for penalties. `room`: how many further tokens
+  // the context takes. `tokens` is borrowed. BITNET_INVALID_ARGUMENT for options out of range.
   static result<generation> make(const tokenizer::tokenizer& tokens, uint32_t n_vocab, options o,
                                  std::span<const int32_t> history, uint64_t room = no_bound);
   static constexpr uint64_t no_bound = std::numeric_limits<uint64_t>::max();
 
-  // Whether it goes on, and how many of the largest logits the next row must have; 0: all. Asks the
-  // grammar. May end the generation: at its length, at the end of the grammar, or of the context.
-  // BITNET_UNSUPPORTED where no token goes on as the grammar asks.
+  // Says whether the generation goes on, and how many of the largest logits the next row must have;
+  // 0: all. Asks the grammar. May end the generation: at its length, at the end of the grammar, or
+  // of the context. BITNET_UNSUPPORTED if no token continues the grammar.
   struct wish {
     bool more = false;
     uint32_t top_logits = 0;
   };
   result<wish> wants();
 
-  // Samples from the row that wants() asked for. May end the generation: by a token or a stop
-  // string, or because options.text says so. The token.
+  // Samples from the row that wants() asked for, and returns the token. May end the generation: by
+  // a token or a stop string, or because options.text returned false.
   result<int32_t> take(const row& r);
-  // Of the last take(), until the next.
+  // The result of the last take(), until the next.
   [[nodiscard]] const taken& last() const { return last_; }
 
   // Ends it from outside, unless it has ended: BITNET_STOP_*.
   void end(uint32_t reason);
   void cancel() { end(BITNET_STOP_CANCELLED); }
-  // Once it has ended: gives out the text that was held back, "" where there is none or it was
-  // given. options.text gets it, too.
+  // After the end: returns the text that was held back, "" if there is none or it was returned
+  // before. options.text gets it, too.
   std::string finish();
 
   [[nodiscard]] bool ended() const { return out_.stop_reason != 0; }
@@ -116,14 +116,14 @@ class generation {
 
   options options_;
   const tokenizer::tokenizer* tokens_;
-  std::vector<int32_t> tags_;  // control tokens that are text all the same
+  std::vector<int32_t> tags_;  // control tokens that are text here: tags of answers
   sampling::sampler sampler_;
   text_stream stream_;
   std::optional<thinking_bound> thinking_;
   uint32_t n_vocab_;
   bool begins_;  // nothing is before the text
   uint64_t room_;
-  bool wished_ = false;                // and not taken yet
+  bool wished_ = false;                // wants() was called, and take() not yet
   std::span<const uint64_t> allowed_;  // by the grammar, behind the last token; empty: all
   uint32_t n_allowed_ = 0;
   taken last_;

@@ -22,7 +22,7 @@ void keep_largest(std::span<const float> logits, std::size_t n, std::vector<logp
     if (out.size() < n) {
       out.push_back(one);
       std::ranges::push_heap(out, better);
-    } else if (one.value > out.front().value) {  // of equals the lower id stays
+    } else if (one.value > out.front().value) {  // of equal ones the lower id stays
       std::ranges::pop_heap(out, better);
       out.back() = one;
       std::ranges::push_heap(out, better);
@@ -36,8 +36,8 @@ void keep_largest(std::span<const float> logits, std::size_t n, std::vector<logp
 void find_logprobs(std::span<const float> logits, int32_t chosen, uint32_t n, token_logprobs& out) {
   const auto at = static_cast<std::size_t>(std::ranges::max_element(logits) - logits.begin());
   const double most = logits[at];
-  // The largest counts 1. It stays out of the sum, so that a token that is nearly certain keeps
-  // the digits of what is missing.
+  // The largest counts as 1. It stays out of the sum, so that a token that is nearly certain keeps
+  // the digits of its distance to 1.
   double others = 0;
   for (std::size_t i = 0; i < logits.size(); ++i)
     if (i != at) others += sampling::exponential(logits[i] - most);

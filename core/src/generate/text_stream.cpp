@@ -24,8 +24,8 @@ std::string text_stream::finish() {
 
 std::string text_stream::release(const std::string& text) {
   if (stopped_by_) return {};
-  // The earliest in the text wins, then the first in the list. Of those that end at a byte the
-  // longest begins first; two that begin at the same byte end at different ones.
+  // The earliest stop string in the text wins, then the first in the list. Of stop strings that end
+  // at a byte the longest begins first; two that begin at the same byte end at different ones.
   const std::size_t held = held_.size() - gone_;
   std::size_t cut = std::string::npos;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -40,11 +40,11 @@ std::string text_stream::release(const std::string& text) {
     }
   }
   held_ += text;
-  // What could still become a stop string is the beginning of one with which the text ends.
+  // The longest beginning of a stop string that the text ends with could still become one.
   const std::size_t shown = stopped_by_ ? cut : held + text.size() - stops_.depth(here_);
   std::string out = held_.substr(gone_, shown);
   gone_ = stopped_by_ ? held_.size() : gone_ + shown;
-  if (gone_ > held_.size() / 2) {  // now and then, so that each byte is moved once or twice
+  if (gone_ > held_.size() / 2) {  // seldom, so that each byte is moved once or twice
     held_.erase(0, gone_);
     gone_ = 0;
   }

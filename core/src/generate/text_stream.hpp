@@ -19,10 +19,10 @@ class text_stream {
   // Empty stop strings are ignored.
   explicit text_stream(const std::vector<std::string>& stops);
 
-  // Takes the bytes of one token; returns what may be shown now. What could still become a stop
-  // string is held back. After a stop string was found nothing more comes out.
+  // Takes the bytes of one token; returns the text that may be shown now. Text that could still
+  // become a stop string is held back. After a stop string nothing more is returned.
   std::string push(std::string_view bytes);
-  // The held-back rest, when the generation ends for another reason.
+  // Returns the text that was held back, when the generation ends for another reason.
   std::string finish();
 
   [[nodiscard]] std::optional<std::size_t> stopped_by() const { return stopped_by_; }
@@ -31,9 +31,9 @@ class text_stream {
   std::string release(const std::string& text);
 
   patterns stops_;
-  patterns::state here_ = patterns::begin;  // behind what was held and shown
+  patterns::state here_ = patterns::begin;  // state behind all text, held or shown
   tokenizer::utf8_stream characters_;
-  std::string held_;  // what was not shown yet, behind `gone_` bytes that were
+  std::string held_;  // text that was not shown yet, behind `gone_` bytes that were
   std::size_t gone_ = 0;
   std::optional<std::size_t> stopped_by_;
 };

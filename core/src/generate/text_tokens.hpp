@@ -8,8 +8,8 @@
 
 namespace bitnet::generate {
 
-// Their texts, for a grammar's guide: not those of control tokens, nor of those that end the
-// generation.
+// The texts of the tokens, for a grammar's guide. Control tokens and tokens that end the generation
+// have none.
 std::shared_ptr<const grammar::prefix_tree> text_tokens(const tokenizer::tokenizer& of);
 
 }  // namespace bitnet::generate

@@ -8,10 +8,10 @@
 namespace bitnet::generate {
 namespace {
 
-constexpr std::string_view blanks_before = " \t\r\n";  // a tag
+constexpr std::string_view blanks_before = " \t\r\n";  // before a tag
 
-// Of each number of bytes that match, how many match where the next one does not: the longest
-// beginning of the tag in which these end.
+// For each number of matching bytes: how many still match if the next byte does not. That is the
+// longest beginning of the tag that these bytes end with.
 std::vector<std::size_t> fallback_of(std::string_view tag) {
   std::vector<std::size_t> out(tag.size() + 1, 0);
   for (std::size_t i = 1, k = 0; i < tag.size(); ++i) {
@@ -56,7 +56,7 @@ thinking_bound::thinking_bound(const tokenizer::tokenizer& tokens, thinking_opti
            : options_.begins.empty() ? state::over
                                      : state::start) {}
 
-// Tokens whose text is this one, behind a blank at most, which vocabularies put before words.
+// The tokens of a text, behind at most one blank, which vocabularies put before words.
 std::optional<std::vector<int32_t>> thinking_bound::tokens_of(std::string_view text) const {
   auto ids = tokens_->encode(text, {.parse_special = !by_text_});
   if (!ids || ids->empty()) return std::nullopt;
@@ -97,7 +97,7 @@ void thinking_bound::take(std::string_view piece) {
     else if (now_ == state::thinking)
       take_thinking(c);
   }
-  // A tag that has come as tokens and is not in the text would be forced for ever.
+  // Otherwise a tag that came as tokens without a text would be forced for ever.
   if (is_forcing_ && coming_.empty()) now_ = state::over;
 }
 

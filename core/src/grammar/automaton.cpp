@@ -11,8 +11,8 @@
 namespace bitnet::grammar {
 namespace {
 
-// Of a frame that was not met before: a look at a hash table, beside the frames of sets that are
-// only read.
+// Work of a frame that was not met before: a look-up in a hash table costs as much as this many
+// frames that are only read.
 constexpr uint64_t step_cost = 16;
 
 // The lowest character of a length in bytes.
@@ -67,7 +67,7 @@ automaton::state automaton::after_continuation(const contents& from, unsigned ch
                           : after_character(from.places, read.bits);
 }
 
-// Where all places take every plain character or none, the next state is the same for each.
+// If each place takes all plain characters or none, they all lead to the same next state.
 automaton::plain_run automaton::plain_characters_from(state s, uint32_t most) {
   if (s == dead || states_[s].read.missing > 0 || trouble_) return {0, false};
   plain_run out{0, true};
@@ -91,8 +91,8 @@ automaton::plain_run automaton::plain_characters_from(state s, uint32_t most) {
   return out;
 }
 
-// Keeps the places that a character with these first bytes can pass; of overlong forms there is
-// none, which is seen before their last byte.
+// Keeps the places that a character with these first bytes can pass. Overlong forms have none,
+// which shows before their last byte.
 automaton::state automaton::where_some_fit(set_number places, partial read) {
   const uint32_t shift = 6U * read.missing;
   const char32_t first = std::max<char32_t>(read.bits << shift, lowest(read.length));
@@ -108,7 +108,7 @@ automaton::state automaton::where_some_fit(set_number places, partial read) {
 
 automaton::state automaton::after_character(set_number places, char32_t c) {
   complete_ = false;
-  const auto at = sets_.of(places);  // nothing is numbered before all of it was looked at
+  const auto at = sets_.of(places);  // valid, since no set is numbered in this loop
   if (!spend(at.size())) return dead;
   for (const frame& f : at)
     if (has_any(rules_.classes[rules_.elements[f.position].index], c, c))
@@ -117,8 +117,8 @@ automaton::state automaton::after_character(set_number places, char32_t c) {
   return closed();
 }
 
-// From a frame behind a character that was read: to the classes that may come next, through ends of
-// rules to where they go on, and to rules that are called.
+// Follows a frame behind a character that was read: to the classes that may come next, through the
+// ends of rules to the places behind their calls, and into rules that are called.
 void automaton::follow(frame from) {
   todo_.push_back(from);
   while (!todo_.empty()) {
@@ -141,7 +141,7 @@ void automaton::follow(frame from) {
   }
 }
 
-// A rule that ends with another one hands on where it goes on itself: repetitions need no depth.
+// A call at the end of a rule returns to that rule's caller, so that repetitions need no depth.
 void automaton::call(uint32_t rule, frame returns) {
   std::vector<frame>& to = returns_[rule];
   if (to.empty()) {
@@ -158,8 +158,8 @@ void automaton::call(uint32_t rule, frame returns) {
   }
 }
 
-// By rank, so that everything that calls the rule has done so. That a rule is empty is seen where
-// it is called, and not here.
+// Called in order of rank, so that everything that calls the rule has done so. Empty rules are
+// handled where they are called, not here.
 void automaton::expand(uint32_t rule) {
   std::vector<frame> returns = std::move(returns_[rule]);
   returns_[rule].clear();
@@ -208,7 +208,7 @@ automaton::state automaton::number_of(const contents& one) {
   return at->second;
 }
 
-// What is common to frames below is found by more looks at frames than there are here.
+// To number frames costs work: sets below them may be united.
 set_number automaton::numbered(std::vector<frame>& frames) {
   const uint64_t before = sets_.work();
   const set_number out = sets_.number_of(frames);

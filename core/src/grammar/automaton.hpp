@@ -2,8 +2,8 @@
 // A grammar as an automaton over bytes of UTF-8. Its states are the sets of all places where a text
 // may be, the part of a character that was read included; each is made when it is first reached.
 //
-// Exact   a state is dead if and only if no continuation is in the grammar, but for nesting: what
-//         lies more than `deepest` rules deep in each other is not followed.
+// Exact   a state is dead if and only if no continuation is in the grammar; except that rules
+//         nested deeper than `deepest` are not followed.
 // Threads one at a time.
 
 #include <array>
@@ -23,7 +23,7 @@ namespace bitnet::grammar {
 
 inline constexpr uint32_t deepest = 1000;
 
-// What following a text may take.
+// How much work and memory the automaton may take.
 struct bounds {
   uint64_t work = uint64_t{1} << 24;     // frames looked at for one token: less than a second
   uint64_t bytes = uint64_t{256} << 20;  // of all states
@@ -45,34 +45,34 @@ class automaton {
   }
   state next(state s, std::string_view bytes);
 
-  // How many plain characters may come in any way, up to `most`: all texts of so many are begins.
-  // `exact`: and none of more, nor other plain characters.
+  // Every text of `length` plain characters may follow. `exact`: no other text of at most `most`
+  // plain characters may.
   struct plain_run {
     uint32_t length;
     bool exact;
   };
   plain_run plain_characters_from(state s, uint32_t most);
 
-  // Set when a grammar asked for more work or memory than it may have; all that is new is then
-  // dead. `begin_work` is called where a piece of work begins that has a bound of its own.
+  // Set if a grammar needed more work or memory than `bounds`; all new states are then dead.
+  // begin_work() starts a piece of work with a bound of its own.
   [[nodiscard]] const std::optional<failure>& trouble() const { return trouble_; }
   void begin_work() { work_ = 0; }
 
   [[nodiscard]] uint64_t bytes() const;
-  // Forgets all states but the start and one, and gives its new number.
+  // Forgets all states but the start and `kept`, and returns the new number of `kept`.
   state forget_others(state kept);
 
  private:
   static constexpr state unknown = 0xffffffff;
 
-  // A character of which some bytes were read: how many it has and how many are missing, and their
-  // bits.
+  // A character that was read in part: its length in bytes, how many are missing, and the bits so
+  // far.
   struct partial {
     uint8_t length = 0, missing = 0;
     char32_t bits = 0;
   };
   struct contents {
-    set_number places;  // each at a class of characters
+    set_number places;  // each at a character class
     bool complete;
     partial read;
   };
@@ -94,7 +94,7 @@ class automaton {
 
   rule_set rules_;
   const bounds most_;
-  std::array<uint8_t, 256> kind_of_{};  // of a byte: those of a kind lead to the same state
+  std::array<uint8_t, 256> kind_of_{};  // kind of each byte: bytes of a kind lead to the same state
   std::size_t n_kinds_ = 0;
   std::vector<share> plain_;  // of each class
   frame_sets sets_;
@@ -103,10 +103,10 @@ class automaton {
   std::unordered_map<uint64_t, state> by_contents_;
   state start_ = dead;
 
-  // Of the state that is being made.
+  // The state that is being made.
   std::vector<frame> places_, todo_;
   std::unordered_set<uint64_t> met_;         // frames that were in `todo_`
-  std::vector<std::vector<frame>> returns_;  // by rule: where it goes on afterwards
+  std::vector<std::vector<frame>> returns_;  // by rule: the frames where to continue after it
   std::vector<uint32_t> called_;             // rules with returns, a heap by rank
   bool complete_ = false;
 

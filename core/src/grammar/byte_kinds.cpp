@@ -4,13 +4,13 @@ namespace bitnet::grammar {
 
 std::size_t find_byte_kinds(std::span<const character_class> classes,
                             std::array<uint8_t, 256>& of) {
-  // Where a kind begins. Behind ASCII: as UTF-8 has it, since overlong forms and surrogates are
-  // none; those are table 3-7 of the Unicode standard.
+  // Where a kind begins. Bytes above ASCII as in UTF-8 without overlong forms and surrogates: table
+  // 3-7 of the Unicode standard.
   std::array<bool, 256> begins{};
   for (const int byte :
        {0x00, 0x80, 0x90, 0xA0, 0xC0, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5})
     begins[static_cast<std::size_t>(byte)] = true;
-  bool is_split = false;  // characters behind ASCII
+  bool is_split = false;  // some class separates characters above ASCII
   const auto boundary = [&](char32_t at) {
     if (at < 0x80)
       begins[at] = true;

@@ -1,5 +1,6 @@
 #pragma once
-// Bytes that no class of a grammar distinguishes, wherever in a character they stand.
+// Kinds of bytes: bytes that no class of a grammar distinguishes, wherever they stand in a
+// character.
 
 #include <array>
 #include <cstdint>
@@ -9,7 +10,7 @@
 
 namespace bitnet::grammar {
 
-// Gives each byte the number of its kind; how many kinds there are.
+// Gives each byte the number of its kind; returns how many kinds there are.
 std::size_t find_byte_kinds(std::span<const character_class> classes, std::array<uint8_t, 256>& of);
 
 }  // namespace bitnet::grammar

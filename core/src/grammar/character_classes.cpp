@@ -33,7 +33,7 @@ character_class all_but(const character_class& of) {
 }  // namespace
 
 character_class class_of(character_class ranges, bool negated) {
-  // What has no surrogates is all but what is excluded and they.
+  // The characters outside both the excluded ones and the surrogates.
   if (!negated) ranges = all_but(joined(std::move(ranges)));
   ranges.push_back(surrogates);
   return all_but(joined(std::move(ranges)));

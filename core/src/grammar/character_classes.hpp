@@ -1,5 +1,5 @@
 #pragma once
-// Sets of characters: made from what a grammar says, and asked.
+// Sets of characters: how they are made from a grammar, and looked up.
 
 #include <map>
 #include <span>
@@ -10,21 +10,22 @@ namespace bitnet::grammar {
 
 inline constexpr char32_t last_character = 0x10FFFF;
 
-// Sorted and joined, without surrogates; all others with `negated`. May be empty.
+// Returns the ranges sorted and joined, without surrogates; if `negated`, all other characters. May
+// be empty.
 [[nodiscard]] character_class class_of(character_class ranges, bool negated);
 
 // Whether some character from `first` to `last` is in the class.
 [[nodiscard]] bool has_any(const character_class& of, char32_t first, char32_t last);
 
-// Characters that the strings of most formats have as themselves, of JSON too: no control
-// characters, '"', '\\' and U+007F. Most tokens of a vocabulary consist of them.
+// Characters that most formats, JSON too, write unescaped in strings: all but control characters,
+// '"', '\\' and U+007F. Most tokens of a vocabulary consist of them.
 [[nodiscard]] const character_class& plain_characters();
 
 // How many of the plain characters are in the class.
 enum class share : uint8_t { none, some, all };
 [[nodiscard]] share plain_share(const character_class& of);
 
-// Numbers classes, the same one once.
+// Numbers classes; equal ones get one number.
 class class_list {
  public:
   explicit class_list(std::vector<character_class>& to) : to_(to) {}

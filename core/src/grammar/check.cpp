@@ -10,14 +10,14 @@
 namespace bitnet::grammar {
 namespace {
 
-constexpr std::size_t most_names = 6;  // of a cycle in a message
+constexpr std::size_t most_names = 6;  // of a cycle, in a message
 
-// Which rules derive a text: any (`characters`), or the empty one. Each element is looked at once,
-// whatever the rules are like.
+// Which rules derive a text; without `characters`: the empty text. Looks at each element once,
+// whatever the rules are.
 std::vector<bool> deriving(const rule_set& of, bool characters) {
   struct alternative {
     uint32_t rule;
-    uint32_t missing = 0;  // elements that are not known to derive one
+    uint32_t missing = 0;  // elements that are not known to derive a text
   };
   std::vector<alternative> alternatives;
   std::vector<std::vector<uint32_t>> used_by(of.rules.size());  // alternatives, by rule
@@ -47,8 +47,8 @@ std::vector<bool> deriving(const rule_set& of, bool characters) {
   return derives;
 }
 
-// Goes depth first from rules to those that they can begin with, without recursion, and ranks them
-// when it leaves them.
+// Goes depth first, without recursion, from rules to those that they can begin with, and ranks each
+// rule when it leaves it.
 class ranking {
  public:
   explicit ranking(rule_set& of) : of_(of), met_(of.rules.size(), state::unknown) {}
@@ -84,7 +84,7 @@ class ranking {
     path_.pop_back();
   }
 
-  // One element of the alternative that the last rule of the path is at.
+  // Looks at one element of the current alternative of the path's last rule.
   result<void> step() {
     visit& at = path_.back();
     const rule& r = of_.rules[at.rule];
@@ -106,7 +106,7 @@ class ranking {
       --at.alternative;  // none is left: the next step finds the end
       while (of_.elements[at.position].what != element::kind::end) ++at.position;
     }
-    // x ::= y x with a y that can be empty says nothing new by it; a repetition is written so.
+    // In x ::= y x an empty y adds no text, so this is allowed; repetitions are written so.
     if (e.index == at.rule && is_last && !is_first) return {};
     if (met_[e.index] == state::on_path) return begins_with_itself(e.index);
     if (met_[e.index] == state::unknown) enter(e.index);

@@ -1,5 +1,5 @@
 #pragma once
-// What a grammar must be for a matcher to end: every rule derives a text, and none begins with
+// Checks that a matcher of the grammar ends: every rule derives a text, and no rule begins with
 // itself.
 
 #include "base/result.hpp"

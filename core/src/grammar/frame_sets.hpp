@@ -1,7 +1,7 @@
 #pragma once
-// Where a matcher may be in a grammar: sets of frames, each a place among the elements and, below
-// it, the set of places where the rule that it is in goes on afterwards. All stacks of a matcher at
-// once: what they have in common is kept once, and the same set has the same number.
+// Sets of frames: the places where a matcher may be in a grammar. A frame is a place among the
+// elements with, below it, the set of places where to continue after its rule. So all stacks of a
+// matcher share their common parts, and equal sets have one number.
 
 #include <compare>
 #include <cstdint>
@@ -26,18 +26,18 @@ class frame_sets {
 
   frame_sets();
 
-  // Takes the frames in any order; places that are there twice become one, with what lies below
-  // either.
+  // Takes the frames in any order. Frames of one place become one, whose set below is the union of
+  // theirs.
   set_number number_of(std::vector<frame>& frames);
-  [[nodiscard]] std::span<const frame> of(set_number set) const;  // until the next number_of
+  [[nodiscard]] std::span<const frame> of(set_number set) const;  // valid until the next number_of
   [[nodiscard]] uint32_t depth(set_number set) const { return sets_[set].depth; }
 
-  // Copies a set and all below it to others; `copied` has what was copied before.
+  // Copies a set and all below it to `to`; `copied` maps the sets that were copied before.
   set_number copy_to(frame_sets& to, set_number set,
                      std::unordered_map<set_number, set_number>& copied) const;
 
   [[nodiscard]] uint64_t bytes() const;
-  // Frames that were looked at so far.
+  // How many frames were looked at so far.
   [[nodiscard]] uint64_t work() const { return work_; }
 
  private:

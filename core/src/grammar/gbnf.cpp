@@ -24,7 +24,7 @@ class parser {
   explicit parser(std::string_view text) : in_(text) {}
 
   result<rule_set> run() {
-    out_.elements.emplace_back();  // the end of the text: what lies behind the root
+    out_.elements.emplace_back();  // the end of the text, behind the root
     in_.skip_blank(true);
     while (!in_.at_end()) {
       definition();
@@ -85,7 +85,7 @@ class parser {
     } while (at_bar(depth));
   }
 
-  // A line may begin with the bar of the alternative that goes on there.
+  // The next alternative may be on a line of its own, which begins with the bar.
   bool at_bar(uint32_t depth) {
     const text_reader before = in_;
     in_.skip_blank(true);
@@ -189,7 +189,7 @@ class parser {
     to.push_back({element::kind::rule, rule});
   }
 
-  // What stands behind an item, written out in the item's place.
+  // Reads the repetition behind an item, and writes it out in the item's place.
   bool repetition(sequence& of) {
     const place begin = in_.where();
     uint32_t least = 0;
@@ -255,7 +255,7 @@ class parser {
       of.push_back(rest);
       return;
     }
-    // One that may be missing, with those behind it that may then be missing too.
+    // Each optional item is a rule with those behind it, which may be missing too.
     sequence rest;
     for (uint32_t i = least; i < most; ++i) {
       const uint32_t rule = new_rule();
@@ -297,7 +297,7 @@ class parser {
   }
 
   void check_names() {
-    const definition_of* first = nullptr;  // that is used and not defined
+    const definition_of* first = nullptr;  // of the names that are used and not defined
     for (const auto& [name, one] : names_)
       if (!one.is_defined && (first == nullptr || one.rule < first->rule)) first = &one;
     if (first != nullptr)

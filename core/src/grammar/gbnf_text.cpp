@@ -10,7 +10,8 @@ namespace {
 constexpr std::string_view meant_in_literals = "\"\\";
 constexpr std::string_view meant_in_classes = "[]\\-^";
 
-// Printable ASCII is itself, all others are numbers: no character ends a line or joins another.
+// Printable ASCII is written as it is, other characters as numbers: none ends a line or combines
+// with another.
 void add_character(std::string& to, char32_t c, std::string_view meant) {
   if (c >= 0x20 && c < 0x7F) {
     if (meant.find(static_cast<char>(c)) != std::string_view::npos) to += '\\';
@@ -69,7 +70,7 @@ class gbnf_writer {
     if (rule != of_.root) fmt::format_to(std::back_inserter(out_), "-{}", rule);
   }
 
-  // Neighbouring single characters are one literal.
+  // Neighbouring single characters become one literal.
   void add_alternative(const element* e) {
     if (e->what == element::kind::end) out_ += "\"\"";
     bool in_literal = false;

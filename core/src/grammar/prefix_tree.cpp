@@ -10,7 +10,7 @@
 namespace bitnet::grammar {
 namespace {
 
-// Characters of a text of plain ones; 0 of any other text, and of one that is too long.
+// The number of characters, if all are plain; 0 if not, or if there are too many.
 uint32_t plain_length(std::string_view text) {
   uint32_t n = 0;
   for (; !text.empty(); ++n) {
@@ -35,7 +35,7 @@ prefix_tree::prefix_tree(uint32_t n_vocab, const std::function<std::string(int32
     // A depth has 16 bits; no vocabulary has words of more than 4096 bytes.
     if (!text.empty() && text.size() <= UINT16_MAX) words.emplace_back(std::move(text), id);
   }
-  // By unsigned bytes, as std::string compares.
+  // std::string compares by unsigned bytes.
   std::ranges::sort(words);
   std::vector<word> others;
   plain_.assign(longest_plain + 1, std::vector<uint64_t>((n_vocab + 63) / 64));

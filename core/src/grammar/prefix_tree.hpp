@@ -1,12 +1,11 @@
 #pragma once
-// The texts of a vocabulary as a tree of their beginnings, so that what tokens have in common is
-// looked at once.
+// The texts of a vocabulary as a tree, so that common beginnings of tokens are looked at once.
 //
-// Packing  nodes in the order of a walk that goes deep first; a walk that leaves a node out goes on
-//          at its `behind`. 12 bytes each; a vocabulary of 128k words has about 400k of them.
-// Plain    tokens of few plain characters, which most are, are also kept as sets by their length: a
-//          state that takes all plain characters for some time needs no walk for these.
-// Threads  immutable after make.
+// Packing  nodes in depth-first order; a walk that skips a node goes on at its `behind`. 12 bytes
+//          each; a vocabulary of 128k words has about 400k of them.
+// Plain    tokens of few plain characters, which most are, are also kept as sets by length: they
+//          need no walk if a state takes that many plain characters of any kind.
+// Threads  immutable after construction.
 
 #include <cstdint>
 #include <functional>
@@ -22,14 +21,14 @@ class prefix_tree {
  public:
   struct node {
     uint32_t behind;       // the next node that is not below this one
-    uint32_t first_token;  // of those whose text ends here: up to the next node's first
+    uint32_t first_token;  // of the tokens that end here; see tokens_at()
     uint16_t depth;        // bytes from the root, this one included
     unsigned char byte;
   };
 
   static constexpr uint32_t longest_plain = 16;  // characters
 
-  // `text_of` gives the bytes of each id below n_vocab; ids without any are in no text.
+  // `text_of` gives the bytes of each id below n_vocab; ids without bytes are left out.
   prefix_tree(uint32_t n_vocab, const std::function<std::string(int32_t)>& text_of);
 
   [[nodiscard]] uint32_t n_vocab() const { return n_vocab_; }
@@ -41,9 +40,9 @@ class prefix_tree {
   }
   [[nodiscard]] std::size_t longest() const { return longest_; }  // bytes of a token
 
-  // Bits by id of the tokens of 1 to n plain characters; n <= longest_plain.
+  // Bits by id of the tokens with 1 to n plain characters; n <= longest_plain.
   [[nodiscard]] std::span<const uint64_t> plain(uint32_t n) const { return plain_[n]; }
-  // The tree of all others.
+  // The tree of all tokens that are in no plain() set.
   [[nodiscard]] const prefix_tree& others() const { return *others_; }
 
  private:
@@ -53,7 +52,7 @@ class prefix_tree {
   void build(const std::vector<word>& words);
 
   uint32_t n_vocab_;
-  std::vector<node> nodes_;  // and one behind the last
+  std::vector<node> nodes_;  // with one more behind the last
   std::vector<int32_t> tokens_;
   std::size_t longest_ = 0;
   std::vector<std::vector<uint64_t>> plain_;

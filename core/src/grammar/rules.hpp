@@ -1,5 +1,5 @@
 #pragma once
-// A grammar in the form that is matched: the alternatives of all rules as one list of elements.
+// A grammar as the matcher reads it: the alternatives of all rules as one list of elements.
 
 #include <compare>
 #include <cstddef>
@@ -20,7 +20,7 @@ using character_class = std::vector<code_range>;
 
 struct place {
   uint32_t line = 1;
-  uint32_t column = 1;  // of characters
+  uint32_t column = 1;  // in characters
 };
 
 struct element {
@@ -30,8 +30,8 @@ struct element {
 };
 
 struct rule {
-  std::string name;   // "" of one that a group or a repetition became
-  uint32_t named_by;  // the rule that has the name: itself, or the one that it stands in
+  std::string name;   // "" if a group or a repetition became this rule
+  uint32_t named_by;  // the rule that has the name: itself, or the one around it
   place where;
   std::vector<uint32_t> starts = {};  // of its alternatives, in `elements`
   bool can_be_empty = false;
@@ -49,9 +49,9 @@ struct rule_set {
   }
 };
 
-// What any grammar may be, so that none takes more memory or time than a small part of a model's.
+// Limits of any grammar, so that none takes more memory or time than a small part of a model's.
 inline constexpr std::size_t longest_grammar = std::size_t{1} << 20;  // bytes
-inline constexpr uint32_t most_elements = 1U << 18;  // after repetitions were written out
+inline constexpr uint32_t most_elements = 1U << 18;  // after repetitions are written out
 inline constexpr uint32_t most_repetitions = 10'000;
 inline constexpr uint32_t deepest_groups = 100;
 

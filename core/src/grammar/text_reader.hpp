@@ -1,6 +1,6 @@
 #pragma once
-// The characters of a grammar one by one, and where they stand. The first fault ends the text, so
-// that later reads find nothing more.
+// Reads the characters of a grammar, with their lines and columns. The first error ends the text,
+// so that later reads find nothing more.
 
 #include <optional>
 #include <string>
@@ -23,11 +23,11 @@ class text_reader {
   char32_t take();  // 0 at the end
   bool skip(char c);
   bool skip(std::string_view word);
-  // Blanks and comments; line ends only where a rule goes on behind them.
+  // Skips blanks and comments; line ends only if `line_ends`.
   void skip_blank(bool line_ends);
   std::string take_name();                // letters, digits, - and _; "" if there is none
-  std::optional<uint32_t> take_number();  // 999999999 for more than that
-  // What a backslash begins; `in_class`: also what brackets have a meaning for.
+  std::optional<uint32_t> take_number();  // 999999999 if it is larger
+  // Reads an escape; `in_class`: also of the characters that are special in brackets.
   char32_t take_escape(bool in_class);
 
   // Goes back; `to` is a copy that was made before.

@@ -1,7 +1,7 @@
 // Two facts make eviction O(1). A table that holds a known block holds its parent too (drop_unseen
-// cuts the tree where that would end), so below a cached block all are cached. And a table lets go
-// of its last blocks first, so that in `cached_` children stand before their parents: the first of
-// the list is a leaf, and the one whose last use is the longest ago.
+// cuts the tree where that would end), so all blocks below a cached block are cached. And a table
+// releases its last blocks first, so in `cached_` children stand before their parents: the first of
+// the list is a leaf, and the least recently used.
 
 #include "kv/block_pool.hpp"
 
@@ -128,7 +128,7 @@ void block_pool::begin(table& t, uint32_t at_most) {
   stats_.blocks_reserved += t.reserved_;
 }
 
-// Gives `t` a state, as kept beside the block `from` (no_block: of a sequence's begin).
+// Gives `t` a state: a copy of that at the block `from`; no_block: one for a sequence's begin.
 void block_pool::begin_state(table& t, uint32_t from, copy_list& copies) {
   if (from == no_block) {
     t.state_ = take_state();
@@ -137,7 +137,7 @@ void block_pool::begin_state(table& t, uint32_t from, copy_list& copies) {
   checkpoints_.remove(from);
   checkpoints_.push_back(0, from);
   const uint32_t kept = blocks_[from].checkpoint;
-  t.state_ = take_state();  // may be `kept`, if no other is free; then nothing has to be copied
+  t.state_ = take_state();  // may be `kept` itself, if no other is free: no copy then
   if (t.state_ != kept) copy_state(kept, t.state_, copies);
 }
 
@@ -201,12 +201,12 @@ void block_pool::forget() {
   ++epoch_;
 }
 
-// --- what a table does between ---
+// --- a table between its begin and its end ---
 
 bool block_pool::extend(table& t, uint64_t n_tokens, copy_list& copies) {
   if (n_tokens == 0) return true;
   const uint64_t per_block = shape_.tokens_per_block;
-  // In blocks, and as 64 bits: the sum of tokens may be a caller's mistake.
+  // Counted in blocks and in 64 bits: the sum of tokens may overflow by a caller's mistake.
   const uint64_t room = t.blocks_.size() * per_block - t.tokens_;
   const uint64_t more = n_tokens <= room ? 0 : (n_tokens - room - 1) / per_block + 1;
   if (more > t.reserved_) return false;
@@ -219,7 +219,7 @@ bool block_pool::extend(table& t, uint64_t n_tokens, copy_list& copies) {
   return true;
 }
 
-// The last block of `t`, which is partial.
+// Makes the last block of `t`, which is partial, writable.
 void block_pool::make_writable(table& t, copy_list& copies) {
   const uint32_t b = t.blocks_.back();
   if (blocks_[b].references == 1) {
@@ -227,7 +227,7 @@ void block_pool::make_writable(table& t, copy_list& copies) {
     return;
   }
   // fork() reserved a block for each table but the last. A table without such a block does not end
-  // within a shared one: whole_until() sees to that.
+  // within a shared one, since whole_until() prevents it.
   --blocks_[b].backing;
   --stats_.blocks_reserved;
   const uint32_t own = take();
@@ -259,14 +259,14 @@ void block_pool::publish(table& t, std::span<const int32_t> tokens) {
   }
 }
 
-// Exchanges a reference to `own` for one to `known`. False, with nothing changed, where that takes
-// a block more than it gives and there is none.
+// Exchanges a reference to `own` for one to `known`. Returns false, with nothing changed, if that
+// takes a block more than it frees and none is available.
 bool block_pool::hold_known(uint32_t own, uint32_t known) {
   const block& o = blocks_[own];
   const bool takes = shape_.windows || blocks_[known].references == 0;
   const bool gives = o.references == 1 || o.backing == o.references - 1;
   if (takes && !gives && available() == 0) return false;
-  // In this order `known` is not evicted between; what `own` gives is not yet counted then.
+  // In this order: `known` cannot be evicted between, and the block of `own` is not counted yet.
   hold(known);
   let_go(own);
   return true;
@@ -292,7 +292,7 @@ uint64_t block_pool::truncate(table& t, uint64_t n_tokens, copy_list& copies) {
   return left;
 }
 
-// The most of the first `n_tokens` that `t` can go on from.
+// The largest number <= `n_tokens` of tokens that `t` can go on from.
 uint64_t block_pool::whole_until(const table& t, uint64_t n_tokens) const {
   const uint64_t per_block = shape_.tokens_per_block;
   if (n_tokens < t.dropped_to_ * per_block)
@@ -315,7 +315,7 @@ void block_pool::drop_unseen(table& t, uint64_t first_seen, uint64_t keep) {
 
 // --- blocks ---
 
-// A block with one reference. There is one: the caller has counted.
+// Returns a block with one reference. The caller has made sure that one is available.
 uint32_t block_pool::take() {
   if (free_.empty()) {
     remove(cached_.first(0));
@@ -333,7 +333,7 @@ uint32_t block_pool::take_reserved(table& t) {
   return take();
 }
 
-// One reference more to a block that is known or used.
+// Adds a reference to a block that is known or used.
 void block_pool::hold(uint32_t b) {
   if (blocks_[b].references++ != 0) {
     if (!shape_.windows) return;
@@ -346,7 +346,7 @@ void block_pool::hold(uint32_t b) {
   tree_.set_used(b, true);
 }
 
-// One reference less; whether that made a block available.
+// Drops a reference. Returns true if a block became available.
 bool block_pool::let_go(uint32_t b) {
   block& it = blocks_[b];
   if (--it.references != 0) {
@@ -359,7 +359,7 @@ bool block_pool::let_go(uint32_t b) {
     free_.push_back(b);
     return true;
   }
-  // Tables that gave this one up as unseen may hold children.
+  // Tables that gave this block up as unseen may hold its children.
   for (uint32_t c = tree_.first_child(b); c != no_block && blocks_[c].references != 0;
        c = tree_.first_child(b))
     cut(c);
@@ -369,7 +369,7 @@ bool block_pool::let_go(uint32_t b) {
   return true;
 }
 
-// Lets go of a block of `t` that goes on: what this gives is reserved for it.
+// Lets go of a block of `t`, which goes on: a block that becomes available is reserved for it.
 void block_pool::give_up(table& t, uint32_t b) {
   --t.held_;
   if (!let_go(b) || t.held_ + t.reserved_ >= t.at_most_) return;
@@ -478,7 +478,7 @@ bool block_pool::leave_checkpoint(table& t) {
   return true;
 }
 
-// The end of the last block of the first `n_tokens` that has one; 0: none.
+// The end of the last block with a checkpoint within the first `n_tokens`; 0: none.
 uint64_t block_pool::last_checkpoint(const table& t, uint64_t n_tokens) const {
   uint64_t i = std::min<uint64_t>(n_tokens / shape_.tokens_per_block, t.published_);
   const auto has_one = [&](uint32_t b) {

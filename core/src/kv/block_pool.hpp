@@ -9,14 +9,15 @@
 // reserved <= cached + free, at any time.
 //
 // The course of a sequence:
-//   match    takes what is known of its prompt and reserves the rest; it alone may lack room
+//   match    takes the known prefix of its prompt and reserves the rest; only match may lack room
 //   extend   before each step: blocks for its tokens
 //   publish  after each step: the blocks that became full are known
 //   release  at its end, or when it is preempted: its full blocks stay cached
 //
-// Copies that a call asks for are appended to its `copies`. They are to be run before the next
-// step, in their order: what one reads may have been given out since, and be written by a later
-// one. Where running them fails, forget() all and release the tables that they were for.
+// Each call appends the copies that it needs to `copies`. They must run before the next step, in
+// their order: a block that one copy reads may have been given to another table since, and be
+// written by a later copy. If running them fails, call forget() and release the tables that they
+// were for.
 //
 // Threads  one at a time.
 // Cost     of each call O(1) for each block that it names; nothing is allocated but by tables that
@@ -34,7 +35,7 @@
 
 namespace bitnet::kv {
 
-// What a pool has.
+// The size of a pool.
 struct shape {
   uint32_t n_blocks = 0;  // < 2^30
   uint32_t n_states = 0;  // 0: the model has none, else each table has one
@@ -50,12 +51,12 @@ struct copy_list {
 
   void clear() { from.clear(), to.clear(); }
   [[nodiscard]] bool empty() const { return from.empty(); }
-  // The end of the copies from `begin` on that may be one kv_copy, which has no order: none that is
-  // written is also read, or written twice.
+  // Returns the end of the copies from `begin` on that can be one kv_copy. Its copies have no
+  // order, so no block in it may be both written and read, or written twice.
   [[nodiscard]] std::size_t independent_until(std::size_t begin) const;
 };
 
-// What a sequence has. A pool fills it, and it is to be released to that pool.
+// The blocks and the state of a sequence. A pool fills it, and it must be released to that pool.
 class table {
  public:
   table() = default;
@@ -68,7 +69,7 @@ class table {
   // In order of position; no_block where nothing is seen any more. Valid until the table's next
   // call.
   [[nodiscard]] std::span<const uint32_t> blocks() const { return blocks_; }
-  [[nodiscard]] uint64_t tokens() const { return tokens_; }          // that have a place in them
+  [[nodiscard]] uint64_t tokens() const { return tokens_; }          // that have a place in blocks_
   [[nodiscard]] uint32_t state() const { return state_; }            // no_block: none
   [[nodiscard]] uint32_t held() const { return held_; }              // blocks that are not no_block
   [[nodiscard]] uint32_t kept_state() const { return kept_state_; }  // by keep_state(), or no_block
@@ -92,7 +93,7 @@ enum class miss : uint8_t {
   none,           // all blocks that the prompt fills, but for its last token, were found
   nothing_known,  // no block is known there, whatever its tokens
   differs,        // blocks with other tokens are known there
-  evicted,        // it was known and had to go
+  evicted,        // the block was known, and was evicted
   state_missing,  // more blocks are known, but the last checkpoint of the states is before them
 };
 inline constexpr std::size_t n_misses = 5;
@@ -117,13 +118,13 @@ class block_pool {
   // nothing changed, when there is no room.
   bool reserve(table& t, uint32_t blocks_at_most);
 
-  // Gives `t` blocks for `n_tokens` more, and makes those writable. Takes them from its
-  // reservation, and so cannot fail within it; false, with nothing changed, beyond.
+  // Gives `t` blocks for `n_tokens` more, and makes those writable. Takes them from the reservation
+  // of `t`, and cannot fail within it. Beyond it, returns false and changes nothing.
   bool extend(table& t, uint64_t n_tokens, copy_list& copies);
 
-  // `tokens`: all of the sequence whose keys are computed, at most t.tokens(). Reads only those of
-  // blocks that became full since the last call. Where the tree knows equal ones under another
-  // block, the table holds that one from now on, and gives its own back.
+  // Makes blocks that became full since the last call known. `tokens`: all of the sequence whose
+  // keys are computed, at most t.tokens(). If the tree already knows a block of the same tokens,
+  // the table holds that one from now on, and gives its own back.
   void publish(table& t, std::span<const int32_t> tokens);
 
   // Makes the empty `child` a second sequence with all that `parent` has. Its whole blocks are
@@ -141,13 +142,14 @@ class block_pool {
   // them into it again.
   uint64_t truncate(table& t, uint64_t n_tokens, copy_list& copies);
 
-  // Positions from `keep` to `first_seen` are seen no more: gives back blocks that have only such.
-  // If there are any, the sequence publishes nothing more.
+  // Frees the blocks whose positions all lie in [keep, first_seen), which no token attends to any
+  // more. If it frees one, later blocks of the sequence are not published.
   void drop_unseen(table& t, uint64_t first_seen, uint64_t keep);
 
-  // Keeps a copy of the state beside the last block, for match. False, with nothing changed, unless
-  // all tokens of `t` are published and end at a block's border, and some state is free or
-  // another's checkpoint, which goes then; true with no copy if there is one.
+  // Keeps a copy of the state beside the last block, for match. Returns true without a copy if the
+  // block has one. Returns false, with nothing changed, unless all tokens of `t` are published and
+  // end at a block's border, and a state is free or another block's checkpoint can be dropped for
+  // it.
   bool checkpoint(table& t, copy_list& copies);
   // Keeps a copy of the state of `t` before a step that may be taken back. False, with nothing
   // changed, where no state is free and no checkpoint can go.
@@ -160,7 +162,7 @@ class block_pool {
   // nothing is copied, and no free state is needed.
   bool leave_checkpoint(table& t);
 
-  // Ends `t`, which is empty then. Also right for an empty one.
+  // Ends `t`, and leaves it empty. `t` may be empty before.
   void release(table& t);
 
   // The contents of all blocks are lost: nothing is known any more, and what tables have now is
@@ -182,8 +184,8 @@ class block_pool {
   [[nodiscard]] uint32_t blocks_of(uint64_t tokens) const;
 
  private:
-  struct run {            // of known blocks, in run_
-    uint32_t cached = 0;  // so many of them
+  struct run {            // known blocks, listed in run_
+    uint32_t cached = 0;  // how many of them are cached
     miss why = miss::none;
   };
   run find_run(std::span<const int32_t> tokens);

@@ -1,6 +1,6 @@
 #pragma once
 // KV is kept in blocks of a fixed number of tokens. A table lists the blocks of a sequence in order
-// of position; no_block stands where one was given back because nothing will look at it again.
+// of position; no_block stands where one was given back because no token attends to it any more.
 
 #include <cstdint>
 

@@ -13,7 +13,7 @@ static_assert(std::tuple_size_v<hash_secret> >= XXH3_SECRET_SIZE_MIN);
 
 result<hash_secret> random_secret() {
   hash_secret out{};
-  static_assert(sizeof out <= 256);  // so many bytes come whole, and no signal cuts them short
+  static_assert(sizeof out <= 256);  // up to this size a signal cannot cut the read short
   if (getrandom(out.data(), out.size(), 0) == static_cast<ssize_t>(out.size())) return out;
   const int code = errno;
   return std::unexpected(
@@ -25,7 +25,7 @@ result<hash_secret> random_secret() {
 }
 
 uint64_t chained_hash(uint64_t before, std::span<const int32_t> tokens, const hash_secret& secret) {
-  // The seed would replace the secret, so the hash before goes in beside the hash of the tokens.
+  // A seed would replace the secret, so the former hash is hashed together with that of the tokens.
   const uint64_t own =
       XXH3_64bits_withSecret(tokens.data(), tokens.size_bytes(), secret.data(), secret.size());
   const std::array<uint64_t, 2> both{before, own};

@@ -1,7 +1,7 @@
 #pragma once
-// The hash of a block's tokens, chained: that of the block before goes in, so that it stands for
-// all tokens up to the block's end. Keyed, since prompts come from outside: without the secret no
-// client can choose tokens that collide.
+// The hash of a block's tokens, chained: the hash of the block before is part of it, so that it
+// stands for all tokens up to the block's end. Keyed, since prompts come from outside: without the
+// secret no client can choose tokens that collide.
 
 #include <array>
 #include <cstdint>
@@ -13,10 +13,10 @@ namespace bitnet::kv {
 
 using hash_secret = std::array<unsigned char, 192>;
 
-// Of the system's random numbers.
+// Makes a secret of the system's random numbers.
 result<hash_secret> random_secret();
 
-// `before`: of the block before; 0: there is none.
+// `before`: the hash of the block before; 0: there is none.
 using hash_function = uint64_t (*)(uint64_t before, std::span<const int32_t> tokens,
                                    const hash_secret& secret);
 

@@ -36,7 +36,7 @@ class eviction_order {
     if (const auto at = find(sequence); at != entries_.end()) entries_.erase(at);
   }
 
-  // The next victim among those that `may_go` admits.
+  // The next sequence to evict, of those for which `may_go` is true.
   template <class F>
   [[nodiscard]] std::optional<uint64_t> victim(F may_go) const {
     const entry* worst = nullptr;
@@ -47,7 +47,7 @@ class eviction_order {
 
  private:
   struct entry {
-    uint64_t sequence, came, used, uses;  // came and used on the clock of uses
+    uint64_t sequence, came, used, uses;  // came, used: values of now_, which counts uses
   };
 
   [[nodiscard]] bool goes_before(const entry& a, const entry& b) const {

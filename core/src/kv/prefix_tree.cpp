@@ -7,7 +7,7 @@ namespace bitnet::kv {
 
 namespace {
 
-// A power of two, so that the low bits of a hash choose.
+// A power of two, so that the low bits of a hash select the bucket.
 uint32_t buckets_for(uint32_t n_blocks) {
   return std::bit_ceil(std::clamp(n_blocks, uint32_t{64}, uint32_t{1} << 30));
 }

@@ -3,7 +3,7 @@
 // prefix that some sequence had. Children are found by a hash of the whole path, and verified by
 // parent and tokens, so that a collision is a miss.
 //
-// Owner   block_pool, which says which nodes are used: those stand before their siblings.
+// Owner   block_pool, which says which nodes are used. Used nodes stand before their siblings.
 
 #include <cstdint>
 #include <span>
@@ -40,7 +40,7 @@ class prefix_tree {
   // parent is known.
   void add(uint32_t block, const place& at);
   void set_used(uint32_t block, bool used);
-  // Of a block without children.
+  // `block` must have no children.
   void remove_leaf(uint32_t block);
   void clear();
 

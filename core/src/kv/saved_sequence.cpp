@@ -18,7 +18,7 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "the numbers of a file are not swapped");
 
 constexpr uint32_t version = 1;
-// Line ends in it are what a transfer as text changes.
+// Its line ends show whether a file was transferred as text, which changes them.
 constexpr char magic[8] = {'B', 'N', 'S', 'E', 'Q', '\r', '\n', '\x1a'};
 constexpr uint64_t alignment = 64;  // of the blocks in the file
 constexpr uint64_t most_blocks = uint64_t{1} << 30;
@@ -50,7 +50,7 @@ struct extent {
   uint64_t tokens = 0, n_tokens = 0, blocks = 0, state = 0, checksum = 0;
 };
 
-// nullopt: the sum is beyond what a file can have. Counts are bounded before they are multiplied.
+// nullopt: no file can be so large. Counts are bounded before they are multiplied.
 std::optional<extent> extent_of(const header& h) {
   if (h.facts_bytes > longest_facts || h.n_blocks > most_blocks || h.tokens_per_block == 0 ||
       h.tokens_per_block > most_tokens_per_block)

@@ -4,8 +4,8 @@
 //
 // File     header, facts ("name: value" lines), tokens (i32), zeros up to 64 bytes, blocks, state,
 //          XXH3 of all before it (u64). Little-endian; blocks and state as a device exports them.
-// Facts    what decides the bytes of blocks: model, types, what computed them. A sequence is of use
-//          only where all of them are the same.
+// Facts    what decides the bytes of blocks: model, types, what computed them. A sequence can
+//          be used only if all of them are equal.
 // Trust    the checksum detects damage, not forgery: a file has no signature, and its author
 //          controls the keys and values that requests read from it.
 // Threads  any; no device.
@@ -25,10 +25,10 @@ namespace bitnet::kv {
 struct fact {
   std::string name, value;  // printable ASCII; no ':' in the name
   std::string advice{};     // what to do where a file has another value; not in the file
-  std::string called{};     // in messages; "": as its name; not in the file
+  std::string called{};     // its name in messages; "": `name`; not in the file
 };
 
-// What the bytes of a sequence are of.
+// The layout of the blocks and states of a sequence, and the facts that decide their bytes.
 struct saved_form {
   uint32_t tokens_per_block = block_tokens;
   uint64_t block_bytes = 0;  // of all layers
@@ -50,22 +50,22 @@ struct saved_frame {
 };
 saved_frame frame_of(const saved_sequence& s);
 
-// What a file says of itself, before all of it is read.
+// The properties of a file that are known before all of it is read.
 struct saved_outline {
   saved_form form;
   uint64_t n_blocks = 0;
 };
 inline constexpr std::size_t saved_outline_bytes = 56 + 4096;
-// By its first saved_outline_bytes, or all of a shorter one, and its size, which is what blocks and
-// state of those sizes make. BITNET_BAD_DATA for what no writer writes, BITNET_INCOMPATIBLE for
-// another version.
+// Reads a file's outline from its first saved_outline_bytes (all of a shorter file). `file_bytes`
+// is the size of the whole file, which must be what its blocks and state make. BITNET_BAD_DATA: no
+// writer writes such a file. BITNET_INCOMPATIBLE: it has another version.
 result<saved_outline> read_saved_outline(std::span<const std::byte> begin, uint64_t file_bytes);
 
-// The sequence in a file's bytes, which `blocks` and `state` point into; fails likewise. What it
-// allocates is bounded by the file's size.
+// Reads a whole file; `blocks` and `state` of the sequence point into `file`. Fails as
+// read_saved_outline(). What it allocates is bounded by the file's size.
 result<saved_sequence> read_saved(std::span<const std::byte> file);
 
-// Whether what was saved in the form `found` can be used where `here` is. BITNET_UNSUPPORTED.
+// Fails with BITNET_UNSUPPORTED unless a sequence of the form `found` can be used where `here` is.
 result<void> check_form(const saved_form& found, const saved_form& here);
 
 }  // namespace bitnet::kv

@@ -19,14 +19,14 @@ using clock = std::chrono::steady_clock;
 constexpr std::chrono::milliseconds between_looks{5};
 constexpr uint32_t most_places = 16;
 
-// Whether rows of both can be computed by one shadow.
+// Whether one shadow can compute the rows of both.
 bool is_alike(const engine::session_options& a, const engine::session_options& b) {
   return a.n_context == b.n_context && a.dtype_k == b.dtype_k && a.dtype_v == b.dtype_v &&
          a.window == b.window && a.window_keep == b.window_keep && a.precisions == b.precisions &&
          a.deterministic == b.deterministic;
 }
 
-// The shadows of one engine, one for each way in which sequences are opened.
+// The shadows of one engine, one for each set of session options.
 class watch_post {
  public:
   explicit watch_post(const watched_engine& on) : on_(on) {}
@@ -62,7 +62,7 @@ class watch_post {
   }
   [[nodiscard]] bool has_rows() const { return !lent_.empty(); }
 
-  // Adds what was compared so far. A row that is out of bounds, or a shadow that ended, fails.
+  // Adds the results so far. Fails if a row is out of bounds or a shadow has ended.
   result<void> look(canary_result& sum, double tolerance) const {
     for (const auto& [of, run] : shadows_) {
       const auto f = run->describe();
@@ -84,7 +84,7 @@ class watch_post {
   }
 
  private:
-  // nullopt: none that the old copy computes.
+  // nullopt: it has no rows that the old copy computes.
   [[nodiscard]] std::optional<engine::session_options> rows_of(const engine::tenant& t) const {
     return t.headed_for() == on_.old ? t.sequences() : std::nullopt;
   }

@@ -1,8 +1,8 @@
 #pragma once
-// Live texts as the test of a new copy of a backend: it computes their rows beside the old copy,
-// until so many were compared.
+// Tests a new copy of a backend on live texts: it computes their rows beside the old copy, until a
+// given number of rows was compared.
 //
-// Threads  that of the reload.
+// Threads  the reload's thread.
 
 #include <chrono>
 #include <cstdint>
@@ -20,9 +20,9 @@ namespace bitnet::reload {
 inline constexpr std::chrono::milliseconds default_canary_patience{60'000};
 
 struct canary_options {
-  uint32_t rows = 0;  // that are to be compared; 0: there is no canary
+  uint32_t rows = 0;  // how many are to be compared; 0: there is no canary
   std::chrono::milliseconds patience = default_canary_patience;
-  // As of shadow::options.
+  // As in shadow::options.
   uint32_t threads = 1;
   threads::cpu_list cpus;
   std::function<std::shared_ptr<cancel_flags::flag>()> make_flag;
@@ -31,18 +31,18 @@ struct canary_options {
 struct canary_result {
   uint64_t rows = 0, same_bytes = 0, same_top = 0;
   double max_kl = 0;
-  double difference = 0;  // the largest, over the largest logit of its row
+  double difference = 0;  // the largest, relative to the largest logit of its row
 };
 
-// Of an engine whose tenants are watched, and the one that is to take its place.
+// An engine whose tenants are watched, and the engine that is to replace it.
 struct watched_engine {
   engine::model_engines* model;
   engine::engine_ptr old, fresh;
 };
 
-// Texts go on as ever. BITNET_REJECTED as soon as a row differs by more than `tolerance` or is of
-// other infinities or NaN; BITNET_TIMEOUT where too few rows came in time; BITNET_UNAVAILABLE where
-// none can come, as no session or scheduler without a shadow of its own is there; and whatever
+// Does not change texts. BITNET_REJECTED as soon as a row differs by more than `tolerance` or has
+// other infinities or NaN; BITNET_TIMEOUT if too few rows came in time; BITNET_UNAVAILABLE if none
+// can come, as there is no session or scheduler without a shadow of its own; or the failure that
 // ended a shadow.
 result<canary_result> watch(std::span<const watched_engine> engines, const canary_options& how,
                             double tolerance);

@@ -5,7 +5,7 @@
 namespace bitnet::reload {
 namespace {
 
-// Of those that take no memory any more, for the report.
+// How many records of copies that take no memory are kept, for the report.
 constexpr std::size_t most_past_kept = 8;
 
 }  // namespace
@@ -41,8 +41,8 @@ void generations::lose(const plugin::backend& copy, const std::string& reason) {
     }
 }
 
-// Whether a copy that is closed is in memory still. A file that is mapped keeps its inode, so where
-// a younger copy has the same one, either the old file is gone or they are one mapping.
+// Whether a closed copy is still in memory. A mapped file keeps its inode: if a younger copy has
+// the same one, either the old file is gone or both are one mapping.
 bool generations::is_mapped(const record& r) const {
   const bool taken_over = std::ranges::any_of(
       records_, [&](const record& other) { return &other > &r && other.file == r.file; });
@@ -72,7 +72,7 @@ uint32_t generations::old_copies(const std::string& backend) const {
   }));
 }
 
-// Drops the oldest of what is over, so that a thousand reloads leave no thousand records.
+// Drops the oldest records of past copies, so that a thousand reloads leave no thousand records.
 void generations::forget() {
   const auto is_past = [&](const record& r) {
     return r.address == nullptr || (r.copy.expired() && !is_mapped(r));

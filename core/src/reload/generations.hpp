@@ -1,11 +1,11 @@
 #pragma once
-// What became of each copy of a plugin file that this process loaded.
+// The state of each copy of a plugin file that this process loaded.
 //
 //   active     new sessions take it
 //   draining   replaced; sessions are still on it
 //   retired    closed, and still mapped
 //   unloaded   closed and gone from memory
-//   failed     never came to serve: refused at a stage of its reload, or its device is lost
+//   failed     never served, since its reload was refused; or its device is lost
 //
 // Threads any.
 
@@ -27,9 +27,9 @@ struct generation {
 
 class generations {
  public:
-  // Notes a copy that serves from now on, unless it is known, and gives its number.
+  // Returns the number of a copy that serves from now on; adds it if it is not known.
   uint32_t serve(const select::choice& c);
-  // A copy that was not taken, or one whose device is gone.
+  // Notes a refused copy, or one whose device is lost.
   void refuse(const std::string& backend, const std::string& build_id, const std::string& reason);
   void lose(const plugin::backend& copy, const std::string& reason);
 
@@ -41,7 +41,7 @@ class generations {
   struct record {
     uint32_t number = 0;
     std::string backend, build_id, reason;
-    const plugin::backend* address = nullptr;  // to compare with
+    const plugin::backend* address = nullptr;  // only compared
     std::weak_ptr<plugin::backend> copy;
     plugin::mapped_identity file;
     bool current = false, failed = false;

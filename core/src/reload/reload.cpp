@@ -15,7 +15,7 @@ failure as_failure(const plugin::defect& d) {
   return {d.status, fmt::format("{}: {}; {}", plugin::code_text(d.code), d.reason, d.advice())};
 }
 
-// The same device, as far as the old copy could know it.
+// Whether it is the same device, as far as the old copy could know.
 bool is_same_device(const bitnet_device_info& a, const bitnet_device_info& b) {
   return a.device_class == b.device_class && std::strcmp(a.uuid, b.uuid) == 0 &&
          std::strcmp(a.pci_address, b.pci_address) == 0;
@@ -50,7 +50,7 @@ class procedure {
   }
 
  private:
-  // The file as it is now. Gives out_ a reason if there is nothing to do.
+  // Inspects the file as it is now. Sets out_.reason if there is nothing to do.
   result<select::registry::renewal> inspect() {
     const std::lock_guard lock(house_.turn);
     auto name = house_.registry.meant_by(backend_);
@@ -82,7 +82,7 @@ class procedure {
     return std::move(*fresh);
   }
 
-  // Two copies are open until the sessions have left the old one.
+  // Fails unless two copies can be open: both are until the sessions have left the old one.
   [[nodiscard]] result<void> may_be_twice(const plugin::backend& copy, const char* which) const {
     if ((copy.life_flags() & BITNET_LIFE_HOT_SWAP) != 0) return {};
     return fail(BITNET_UNSUPPORTED, fmt::format("the {} copy does not declare that two of them may "
@@ -109,7 +109,7 @@ class procedure {
     return {};
   }
 
-  // Gives the new copy what the old one has, and compares the two.
+  // Makes the engines of the old copy on the new one, and compares the two.
   result<void> prepare(select::registry::renewal& fresh) {
     if (!loaded_.backend) return {};
     for (engine::model_engines* m : house_.models) {
@@ -143,7 +143,7 @@ class procedure {
     return {};
   }
 
-  // Live texts on both copies, where it is asked for.
+  // Compares both copies on live texts, if there is a canary.
   result<void> watch_texts() {
     if (how_.canary.rows == 0 || !loaded_.backend) return {};
     auto seen = watch(replacements_, how_.canary, how_.tolerance);
@@ -177,7 +177,7 @@ class procedure {
   outcome out_;
   select::registry::loaded_copy loaded_;
   std::optional<select::choice> selected_, taken_;
-  std::optional<select::choice> loaded_anew_;  // the first that an engine was made with
+  std::optional<select::choice> loaded_anew_;  // the choice of the first new engine
   std::vector<watched_engine> replacements_;
 };
 

@@ -1,9 +1,9 @@
 #pragma once
-// Takes a backend's file again, while sessions compute on the copy that is loaded.
+// Loads a backend's file again, while sessions compute on the copy that is loaded.
 //
-// Everything is made ready beside what serves: the new file is inspected, probed and loaded, the
-// weights of every open model are given to it, and its logits are compared with the old copy's.
-// Only then new sessions take it. A failure at any step leaves all as it was.
+// Everything is prepared beside the copy that serves: the new file is inspected, probed and loaded,
+// it gets the weights of every open model, and its logits are compared with the old copy's. Only
+// then new sessions take it. A failure at any step leaves all as it was.
 //
 // Memory  two sets of the weights while both copies serve. Weights that a backend takes as they lie
 //         in the model file are in memory once.
@@ -29,8 +29,8 @@ inline constexpr uint32_t default_old_copies = 4;
 
 struct options {
   std::optional<engine::moving> sessions;  // nullopt: they finish where they are
-  bool force = false;                      // also when it is the file that is loaded
-  bool accept_stale = false;               // also when libraries that it needs were replaced
+  bool force = false;                      // reload even if the file is the one that is loaded
+  bool accept_stale = false;               // reload even if libraries that it needs were replaced
   uint32_t most_old_copies = default_old_copies;
   uint32_t prompt = default_prompt;
   double tolerance = default_tolerance;
@@ -44,14 +44,14 @@ struct outcome {
   std::string build_id, former_build_id;
   std::string version, former_version;
   uint32_t generation = 0;
-  uint32_t models = 0;  // whose weights it was given
+  uint32_t models = 0;  // models whose weights it got
   engine::model_engines::moved sessions;
   comparison verified;
   canary_result watched;
   std::vector<std::string> stale;  // libraries that were replaced on disk
 };
 
-// What a reload works on; all of it the runtime's.
+// The runtime's objects that a reload works on.
 struct house {
   select::registry& registry;
   select::report& report;
@@ -62,8 +62,8 @@ struct house {
   std::function<void(const std::string&)> note;
 };
 
-// BITNET_REJECTED or BITNET_UNAVAILABLE when the new file is refused, with its code and reason;
-// whatever the backend answered when it failed to take the weights.
+// BITNET_REJECTED or BITNET_UNAVAILABLE if the new file is refused, with its code and reason; or
+// the backend's status if it failed to take the weights.
 result<outcome> run(const house& h, const std::string& backend, const options& how);
 
 }  // namespace bitnet::reload

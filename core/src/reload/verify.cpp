@@ -11,7 +11,7 @@
 namespace bitnet::reload {
 namespace {
 
-// Spread over the vocabulary, so that the embedding and the output head are read all over.
+// A prompt spread over the vocabulary, so that all of the embedding and output head are read.
 std::vector<int32_t> prompt(uint32_t n, uint32_t n_vocab) {
   std::vector<int32_t> out(n);
   for (uint32_t i = 0; i < n; ++i)

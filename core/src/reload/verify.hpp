@@ -1,5 +1,5 @@
 #pragma once
-// Whether a new copy of a backend computes what the old one does: logits of a short prompt.
+// Checks that a new copy of a backend computes what the old one does: logits of a short prompt.
 
 #include <cstdint>
 
@@ -13,8 +13,8 @@ inline constexpr double default_tolerance = 1.0 / 1024;  // of the largest logit
 
 struct comparison {
   uint32_t tokens = 0;
-  bool compared = false;  // false: the old one could not answer, so that only the new one was asked
-  double difference = 0;  // the largest, over the largest logit of its row
+  bool compared = false;  // false: the old copy failed, so only the new one was checked
+  double difference = 0;  // the largest, relative to the largest logit of its row
 };
 
 // BITNET_REJECTED if the new logits are not finite or differ by more than `tolerance`.

@@ -75,14 +75,14 @@ model_runner::~model_runner() {
   pools_.reset();
 }
 
-// A step that never ended may still write to all that it was given.
+// A step that never ended may still write to all memory that it was given.
 void model_runner::leave_behind() {
   struct left {
     std::shared_ptr<engine::engine> on;
     std::shared_ptr<const engine::kv_pools> pools;
     std::vector<place> places;
   };
-  // Never freed, on purpose.
+  // Never freed, for that reason.
   [[maybe_unused]] static std::vector<left*>& all = *new std::vector<left*>;
   static std::mutex turn;
   const std::lock_guard lock(turn);
@@ -130,11 +130,11 @@ result<void> model_runner::build(const engine::session_options& options, const e
   return {};
 }
 
-// The steps that are run most, of one token for each sequence: what a plugin compiles for them is
-// not the first request's to wait for.
+// Prepares the steps that run most, of one token for each sequence, so that the first request does
+// not wait for the plugin to compile them.
 result<void> model_runner::prepare_decoding(place& at, const bitnet_program_options& bounds) {
   for (const uint32_t n : std::span(bounds.buckets, bounds.n_buckets)) {
-    if (n >= 2 * bounds.max_sequences) break;  // a prompt's
+    if (n >= 2 * bounds.max_sequences) break;  // size of a prompt's step
     const uint32_t n_outputs = at.on->what().head ? std::min(n, bounds.max_outputs) : 0;
     if (auto ready = as_result(at.binding.prepare(n, n_outputs, std::min(n, bounds.max_sequences)),
                                fmt::format("preparing the step of {}",
@@ -204,7 +204,7 @@ void model_runner::trace_part(place& at, trace::recorder::clock::time_point begi
   at.counted = *std::move(now);
 }
 
-// What the slices are together. A plan beyond the limits is the scheduler's fault.
+// Adds up the slices. A plan beyond the limits is the scheduler's fault.
 result<model_runner::batch> model_runner::count(std::span<const schedule::slice> slices,
                                                 uint32_t top_logits) const {
   batch out{slices, 0, 0, top_logits};
@@ -228,7 +228,8 @@ result<model_runner::batch> model_runner::count(std::span<const schedule::slice>
   return out;
 }
 
-// The facts of a slice that the part reads; its first token is number `at_token` of the step.
+// Writes the facts of a slice that the part reads; its first token is number `at_token` of the
+// step.
 void model_runner::note_slice(const place& at, const schedule::slice& s, uint32_t sequence,
                               uint32_t at_token, uint32_t& at_output) const {
   const auto& m = at.memory;
@@ -299,7 +300,7 @@ bool is_unwritten(float value) {
 
 }  // namespace
 
-// The step on one part. All rows go from part to part, those that are asked for leave the last.
+// Runs the step on one part. All rows go from part to part; the last part outputs the wanted ones.
 result<void> model_runner::run_part(std::size_t index, const batch& b) {
   place& at = places_[index];
   const bool is_last = index + 1 == places_.size();
@@ -320,7 +321,7 @@ result<void> model_runner::run_part(std::size_t index, const batch& b) {
     at.memory.out[r * width] = at.memory.out[(r + 1) * width - 1] = unwritten;
   if (is_last && at.memory.largest != nullptr && b.top_logits != 0)
     for (uint32_t r = 0; r < b.n_outputs; ++r) at.memory.largest[r].count = BITNET_NONE;
-  const auto doing = [&] {  // only if it fails: a step that works allocates nothing
+  const auto doing = [&] {  // called on failure only: a step that works allocates nothing
     return fmt::format("backend {}: computing a step of {} tokens", at.on->backend_name(),
                        s.n_tokens);
   };
@@ -334,7 +335,7 @@ result<void> model_runner::run_part(std::size_t index, const batch& b) {
   return {};
 }
 
-// Whether the row was listed, after the step.
+// After the step: returns whether the device listed the row.
 result<bool> model_runner::take_listed(const place& at, const batch& b, uint32_t output,
                                        generate::row& to) const {
   if (at.memory.largest == nullptr || b.top_logits == 0) return false;
@@ -380,7 +381,7 @@ result<std::vector<engine::device_use>> model_runner::ran() const {
 
 // ---- blocks and states -------------------------------------------------------------------------
 
-// A part has the blocks of its own layers; what it has none of is not copied there.
+// Each part has the blocks of its own layers; blocks and states that it has none of are skipped.
 result<void> model_runner::copy(std::span<const uint32_t> from, std::span<const uint32_t> to) {
   for (std::size_t i = 0; i < places_.size(); ++i) {
     const engine::kv_pools::pool& pool = pools_->of_part(i);
@@ -402,9 +403,9 @@ result<void> model_runner::copy(std::span<const uint32_t> from, std::span<const 
   return {};
 }
 
-// Moves what each part has of `which`, whose bytes of one are `whole` for the whole model: calls
-// begin(queue, pool, portion, memory), waits for the queue, then calls end(portion, memory).
-// `memory` has room for the portion where it is not all of it.
+// Moves the bytes that each part has of the blocks or states `which`; one takes `whole` bytes for
+// the whole model. Calls begin(queue, pool, portion, memory), waits for the queue, then calls
+// end(portion, memory). `memory` has room for the portion unless that is the whole model.
 template <class Begin, class End>
 result<void> model_runner::for_pools(std::span<const uint32_t> which, cargo what, uint64_t whole,
                                      const char* doing, const Begin& begin, const End& end) {

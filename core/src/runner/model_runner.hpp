@@ -1,7 +1,7 @@
 #pragma once
-// Runs steps of many sequences on an engine: of each part a program, its step buffers and a queue,
-// on pools of KV blocks. A step goes through the parts in turn: what the last layer of one gives is
-// what the next one begins with.
+// Runs steps of many sequences on an engine: for each part a program, its step buffers and a queue,
+// on pools of KV blocks. A step goes through the parts in turn: each begins with the hidden states
+// that the part before gave.
 //
 // Owner   keeps the engine and the pools alive; pools without another owner end with it.
 // Threads open() any; the rest one at a time.
@@ -26,8 +26,8 @@ namespace bitnet::runner {
 
 class model_runner final : public schedule::step_runner {
  public:
-  // A program for `max_sequences` at a time, within what limits_of() gave for `options`. Takes
-  // device_turn(), here and at its end. `cancel_token`: what the plugin asks host->cancelled with;
+  // Opens it for `max_sequences` at a time, within what limits_of() gave for `options`. Takes
+  // device_turn(), here and at its end. `cancel_token`: the plugin calls host->cancelled with it;
   // 0: nothing cancels.
   static result<std::unique_ptr<model_runner>> open(std::shared_ptr<engine::engine> e,
                                                     const engine::session_options& options,
@@ -46,20 +46,20 @@ class model_runner final : public schedule::step_runner {
   result<void> run(std::span<const schedule::slice> slices, uint32_t top_logits,
                    std::vector<generate::row>& rows) override;
 
-  // Of all parts, in the layout of a whole model.
+  // The bytes of all parts, in the layout of a whole model.
   using cargo = schedule::cargo;
   result<void> write_out(std::span<const uint32_t> which, cargo what,
                          std::span<std::byte> bytes) override;
   result<void> read_in(std::span<const uint32_t> which, cargo what,
                        std::span<const std::byte> bytes) override;
-  // As set_form() said; before, nothing.
+  // The form of set_form(); empty before.
   [[nodiscard]] const kv::saved_form& form() const override { return form_; }
   void set_form(kv::saved_form f) { form_ = std::move(f); }
 
-  // From the plugin's own counters.
+  // What ran, from the plugin's own counters.
   [[nodiscard]] result<std::vector<engine::device_use>> ran() const;
-  // Whether a step did not end in the time that it may take: whatever it was given may still be
-  // written to.
+  // Whether a step did not end within its time limit: the device may still write to all memory that
+  // the step was given.
   [[nodiscard]] bool is_hung() const { return hung_; }
 
  private:
@@ -68,26 +68,26 @@ class model_runner final : public schedule::step_runner {
                std::shared_ptr<const engine::kv_pools> pools, uint64_t cancel_token);
   void leave_behind();
 
-  // Of one part of the engine.
+  // One part of the engine, with its program.
   struct place {
     const engine::part* on;
     struct step_memory {  // nullptr: no op of the part reads it
       int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows, *states;
-      float *in, *out;  // hidden states that come in; those that go out, or logits
+      float *in, *out;  // hidden states that come in; hidden states that go out, or logits
       bitnet_largest* largest;
     } memory{};
-    // In this order: each goes before what it was made of.
+    // In this order, so that each is destroyed before the one that it was made of.
     compute::program program{};
     compute::binding binding{};
     compute::queue queue{};
-    // Where steps are traced.
+    // For traces of steps.
     std::string name{};                         // of the device
-    std::vector<bitnet_kernel_stat> counted{};  // by its kernels, until the last step
+    std::vector<bitnet_kernel_stat> counted{};  // the device's kernel counters up to the last step
   };
   result<void> build(const engine::session_options& options, const engine::limits& most,
                      std::size_t index);
   static result<void> prepare_decoding(place& at, const bitnet_program_options& bounds);
-  // A step with what follows from its slices.
+  // A step with the sums over its slices.
   struct batch {
     std::span<const schedule::slice> slices;
     uint32_t n_tokens = 0, n_outputs = 0, top_logits = 0;
@@ -106,13 +106,13 @@ class model_runner final : public schedule::step_runner {
   result<void> take_rows(const place& at, const batch& b, std::vector<generate::row>& rows) const;
   result<bool> take_listed(const place& at, const batch& b, uint32_t output,
                            generate::row& to) const;
-  // `doing()` says what, in words.
+  // `doing()` describes the step in words.
   template <class Doing>
   result<void> await(place& at, const Doing& doing);
-  // What a part has of each block, or state, of a whole model.
+  // The bytes that a part has of each block, or state, of a whole model.
   struct portion {
     std::vector<uint32_t> blocks;  // as the part's pool names them
-    uint64_t offset, bytes;        // of one, within that of the whole model
+    uint64_t offset, bytes;        // of one block or state, within the whole model's
     bool is_all;                   // the part has all of the model
   };
   template <class Begin, class End>
@@ -128,7 +128,7 @@ class model_runner final : public schedule::step_runner {
   const uint32_t max_blocks_;  // of a sequence
   schedule::step_limits limits_;
   kv::saved_form form_;
-  bool hung_ = false;                                // a step did not end in that time
+  bool hung_ = false;                                // a step did not end within step_timeout_ns_
   const std::unique_ptr<trace::recorder> recorder_;  // nullptr: steps are not traced
 
   std::vector<place> places_;

@@ -47,7 +47,7 @@ uint64_t session_runner::kv_bytes() const {
   return limits_.block_bytes * all.n_blocks + uint64_t{all.n_states} * engine::state_bytes(all);
 }
 
-// What this engine can give to a session of these options.
+// Finds the limits that this engine gives to a session with these options.
 result<void> session_runner::measure(const engine::session_options& options) {
   const model::hyperparameters& shape = engine_->model().shape();
   uint32_t attention_flags = UINT32_MAX;
@@ -71,7 +71,7 @@ result<void> session_runner::take_store(const engine::session_options& options) 
                            : engine_->shared_kv(kv);
   if (!store) return std::unexpected(std::move(store.error()));
   store_ = std::move(*store);
-  // The first session shared the budget out between states and blocks, by the context that it has.
+  // The first session divided the budget between states and blocks, for its own context.
   if (limits_.n_blocks > store_->n_blocks())
     return fail(BITNET_OUT_OF_MEMORY,
                 fmt::format("the sessions that share the KV budget of {} bytes have room for {} "
@@ -135,7 +135,7 @@ result<void> session_runner::restore_state() {
 result<void> session_runner::copy_blocks(session_runner& from) {
   if (!kv_.spare.resize_like(kv_.table, from.kv_.table))
     return fail(BITNET_OUT_OF_MEMORY, "fewer KV blocks than the session has");
-  constexpr uint64_t room = 16U << 20;  // bytes on the way at a time
+  constexpr uint64_t room = 16U << 20;  // bytes that are copied at a time
   const std::vector<uint32_t> theirs = from.held_blocks(), mine = held_blocks();
   const std::size_t together =
       std::clamp<std::size_t>(room / limits_.block_bytes, 1, std::max<std::size_t>(1, mine.size()));

@@ -1,6 +1,6 @@
 #pragma once
-// A session's place on an engine: what runs its steps, and its KV blocks. Everything of a session
-// that another engine would make anew.
+// A session's place on an engine: the runner of its steps, and its KV blocks. It has everything of
+// a session that another engine would make anew.
 //
 // Owner   keeps the engine alive.
 // Threads open() any; the rest the session's.
@@ -43,29 +43,29 @@ class session_runner {
   [[nodiscard]] engine::kv_store::usage kv_usage() const { return store_->of(kv_); }
   [[nodiscard]] uint64_t kv_bytes() const;  // of the pool
 
-  // What a step gives: all logits of its output rows, in `rows`. Or of a single row the
-  // `top_logits` largest: in `largest` where the device lists them, else in `rows`. Or of each
-  // output row as the device has it, in `uncopied`, until the next step.
+  // What a step returns: all logits of its output rows, in `rows`; or the `top_logits` largest of a
+  // single row: in `largest` if the device lists them, else in `rows`; or each output row as the
+  // device has it, in `uncopied`, until the next step.
   struct wanted {
     std::span<float> rows;
     uint32_t top_logits = 0;  // 0: all
     listed_logits* largest = nullptr;
     std::vector<generate::row>* uncopied = nullptr;
   };
-  // Runs `ids` at positions from `first` on, whose blocks kv() has; its output rows are those from
-  // first_output on.
+  // Runs `ids` at positions from `first` on, for which kv() has the blocks. The tokens from
+  // first_output on have output rows.
   result<void> step(uint64_t first, std::span<const int32_t> ids, uint32_t first_output,
                     const wanted& out);
-  // Of a model with states: keeps a copy of the sequence's, and goes back to it. Each takes its
-  // turn before the next step. The states are held by the caller.
+  // For a model with states: keep_state() keeps a copy of the sequence's state, restore_state()
+  // goes back to it. Each runs before the next step. The caller holds the states.
   result<void> keep_state();
   result<void> restore_state();
   [[nodiscard]] const trace::recorder* recorder() const { return runner_->recorder(); }
-  // From the plugin's own counters.
+  // What ran, from the plugin's own counters.
   [[nodiscard]] result<std::vector<engine::device_use>> ran() const { return runner_->ran(); }
 
   // Takes the blocks and the state of `from`, through the layout that every backend can write and
-  // read. Both are held by the caller; this one's table is empty and its spare blocks are enough.
+  // read. The caller holds both; this one's table is empty, and its spare blocks are enough.
   result<void> copy_blocks(session_runner& from);
 
  private:

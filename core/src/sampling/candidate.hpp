@@ -1,5 +1,5 @@
 #pragma once
-// A token that may come, on its way through the stages of the sampler.
+// A token that may come, as the stages of the sampler pass it on.
 
 #include <cstdint>
 #include <vector>
@@ -17,8 +17,7 @@ inline bool better(const candidate& a, const candidate& b) {
   return a.logit != b.logit ? a.logit > b.logit : a.id < b.id;
 }
 
-// A bias or penalty that forbids a token, and yet leaves it as the last resort where every other
-// token is forbidden.
+// A bias or penalty that forbids a token, but lets it come if every other token is forbidden.
 inline constexpr float never = -1e30F;
 
 }  // namespace bitnet::sampling

@@ -5,7 +5,7 @@
 namespace bitnet::sampling {
 namespace {
 
-// Room that is made before the first token; a longer window grows.
+// Tokens for which memory is reserved before the first one; a longer window grows.
 constexpr int32_t prepared = 1024;
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// The tokens that the penalties look at: the last n of the sequence, or all of them.
+// The tokens that penalties apply to: the last n of the sequence, or all of them.
 
 #include <cstddef>
 #include <cstdint>
@@ -21,7 +21,7 @@ class history {
  private:
   int32_t last_n_;
   std::vector<int32_t> window_;                   // a ring once it is full; unused when all count
-  std::size_t oldest_ = 0;                        // of window_
+  std::size_t oldest_ = 0;                        // index in window_
   std::pmr::unsynchronized_pool_resource nodes_;  // so that a token allocates nothing
   counted counts_{&nodes_};
 };

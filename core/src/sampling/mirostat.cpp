@@ -11,14 +11,14 @@ namespace {
 
 constexpr double ln2 = 0x1.62e42fefa39efp-1;
 
-// The most likely tokens that the exponent is estimated from, as in the paper.
+// The exponent is estimated from this many of the most likely tokens, as in the paper.
 constexpr std::size_t most_estimated = 100;
 
-// (1 - e^-y) / y, also where y is near 0.
+// (1 - e^-y) / y, accurate near y = 0 too.
 double mean_decay(double y) {
   constexpr double small = 1e-4;  // the next term of the series is below 1e-18
   if (std::abs(y) < small) return 1 - y / 2 + y * y / 6 - y * y * y / 24;
-  // 1 - e^-y of y < 0 is -e^-y (1 - e^y); what is beyond the range of a double is as if infinite.
+  // For y < 0, 1 - e^-y = -e^-y (1 - e^y); a value beyond the range of a double is infinite.
   if (y < 0) return (1 - exponential(y)) / (-y * exponential(y));
   return (1 - exponential(-y)) / y;
 }
@@ -46,7 +46,7 @@ void mirostat::keep_by_zipf(std::vector<candidate>& candidates) const {
   const double ln_n = logarithm(n_vocab_);
   const double base = mu_ * ln2 - logarithm(ln_n * mean_decay((s - 1) * ln_n));
   const double most = logarithm(static_cast<double>(candidates.size()));
-  // s = 0, where all are as likely: the limit is none or all.
+  // s = 0, if all are equally likely: in the limit none or all are kept.
   const double ln_k = s > 0 ? base / s : base > 0 ? most : 0;
   if (ln_k >= most) {
     std::ranges::sort(candidates, better);
@@ -61,7 +61,7 @@ void mirostat::keep_by_zipf(std::vector<candidate>& candidates) const {
 
 void mirostat::keep_unsurprising(std::vector<candidate>& candidates, double sum) const {
   const candidate best = std::ranges::min(candidates, better);
-  // Nothing is likelier than 1, whose surprise is 0.
+  // Nothing is more likely than 1, whose surprise is 0.
   const double least = mu_ > 0 ? sum * exponential(-mu_ * ln2) : sum;
   std::erase_if(candidates,
                 [&](const candidate& c) { return c.weight < least && c.id != best.id; });

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::size_t bits = 64;
 
-// By squaring: multiplications of doubles, the same bits everywhere. May be infinite.
+// A power by squaring: products of doubles have the same bits everywhere. May be infinite.
 double power_of(double base, std::size_t exponent) {
   double out = 1;
   for (; exponent != 0; exponent >>= 1U, base *= base)
@@ -46,7 +46,7 @@ std::size_t breakers::length_at(std::span<const int32_t> recent, std::size_t at)
   for (const one& b : of(recent[at])) {
     const std::vector<int32_t>& tail = tails_[b.tail];
     if (tail.size() > at || tail.size() < longest) continue;
-    // What follows in the text has the lower index here.
+    // In `recent` the tokens that follow have lower indices.
     const auto behind = recent.first(at) | std::views::reverse;
     if (std::ranges::equal(tail, behind | std::views::take(tail.size()))) longest = tail.size() + 1;
   }
@@ -60,7 +60,7 @@ void repetition::add(int32_t token) {
   if (options_.last_n == 0) return;
   is_found_ = false;
   tokens_.push_back(token);
-  // What is not looked at any more goes, all at once and not at every token.
+  // Drops tokens that are no longer looked at: many at once, and not at every token.
   const auto most = static_cast<std::size_t>(options_.last_n);
   if (options_.last_n > 0 && tokens_.size() >= 2 * most)
     tokens_.erase(tokens_.begin(), tokens_.end() - static_cast<std::ptrdiff_t>(most));
@@ -107,7 +107,7 @@ void repetition::find() {
     std::erase_if(penalties_, [&](const penalty& p) { return breakers_->is_one(p.token); });
 }
 
-// The tokens behind the last breaker: a repetition does not reach over it.
+// How many last tokens are behind the last breaker: a repetition does not cross it.
 std::size_t repetition::limit() const {
   if (breakers_ == nullptr || breakers_->count() == 0) return recent_.size();
   for (std::size_t i = 0; i < recent_.size(); ++i)

@@ -1,10 +1,10 @@
 #pragma once
-// DRY ("don't repeat yourself"): a token that would continue a repetition of what the text has
-// already is made less likely, the more so the longer the repetition is.
+// DRY ("don't repeat yourself"): makes a token less likely if it would continue a repetition of
+// earlier text, the more so the longer the repetition is.
 //
-// Cost     of a token: linear in the tokens that are looked at, last_n or the whole text, whatever
-//          they are (the Z algorithm); nothing where no token was added. Memory: 4 bytes for each
-//          of 2 last_n tokens, and for each token of the vocabulary.
+// Cost     linear in the tokens that are looked at, last_n or the whole text, for each token (the Z
+//          algorithm); nothing if no token was added. Memory: 4 bytes for each of 2 last_n
+//          tokens, and for each token of the vocabulary.
 // Source   p-e-w, "DRY: A modern repetition penalty that reliably prevents looping",
 //          text-generation-webui pull request 5677; sequence breakers of several tokens as in
 //          koboldcpp and llama.cpp.
@@ -22,25 +22,25 @@ namespace bitnet::sampling {
 // Token sequences at which a repetition ends.
 class breakers {
  public:
-  // `tail` may be empty: the token alone is one, and then never gets a penalty. Quick where heads
-  // come in ascending order.
+  // An empty `tail`: the head alone is a breaker, and never gets a penalty. Fast if heads come in
+  // ascending order.
   void add(int32_t head, std::vector<int32_t> tail);
   [[nodiscard]] bool is_one(int32_t token) const;
-  // Tokens of the longest one that begins at recent[at], where recent[0] is the last token of the
-  // text; 0: none.
+  // The tokens of the longest breaker that begins at recent[at], where recent[0] is the last token
+  // of the text; 0: none.
   [[nodiscard]] std::size_t length_at(std::span<const int32_t> recent, std::size_t at) const;
   [[nodiscard]] std::size_t count() const { return all_.size(); }
 
  private:
   struct one {
     int32_t head;
-    uint32_t tail;  // of tails_
+    uint32_t tail;  // index in tails_
   };
   [[nodiscard]] std::span<const one> of(int32_t head) const;
 
-  std::vector<uint64_t> heads_;  // a bit for each token that begins one, up to the last
+  std::vector<uint64_t> heads_;  // a bit for each token that begins a breaker, up to the last
   std::vector<one> all_;         // by their heads; 8 bytes each: a list of texts may make 10^5
-  std::map<std::vector<int32_t>, uint32_t> numbers_;  // of the tails
+  std::map<std::vector<int32_t>, uint32_t> numbers_;  // by tail: its index in tails_
   std::vector<std::vector<int32_t>> tails_;
 };
 
@@ -54,7 +54,7 @@ class repetition {
   // `at` may be nullptr: nothing breaks a repetition.
   repetition(const options& o, uint32_t n_vocab, std::shared_ptr<const breakers> at);
 
-  // A token below n_vocab.
+  // `token` is below n_vocab.
   void add(int32_t token);
   void clear();
 
@@ -62,7 +62,7 @@ class repetition {
     int32_t token;
     float value;  // to be subtracted, <= 1e30
   };
-  // Of the next token, each token at most once. Valid until the next add().
+  // Penalties for the next token, each token at most once. Valid until the next add().
   [[nodiscard]] std::span<const penalty> penalties();
 
  private:
@@ -74,10 +74,10 @@ class repetition {
   uint32_t n_vocab_;
   std::shared_ptr<const breakers> breakers_;
   std::vector<int32_t> tokens_;  // the last ones, in order
-  bool is_found_ = true;         // penalties_ are of these tokens
-  std::vector<int32_t> recent_;  // those that are looked at, the last first
-  std::vector<uint32_t> equal_;  // [k]: how long recent_ and recent_ from k on are the same
-  // (n_vocab): the longest repetition that it would continue; made when first needed.
+  bool is_found_ = true;         // penalties_ are those of tokens_
+  std::vector<int32_t> recent_;  // the tokens that are looked at, the last one first
+  std::vector<uint32_t> equal_;  // [k]: how many first tokens recent_ and recent_ from k on share
+  // (n_vocab): the longest repetition that a token would continue; made when first needed.
   std::vector<uint32_t> longest_;
   std::vector<penalty> penalties_;
 };

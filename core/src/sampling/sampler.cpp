@@ -21,8 +21,8 @@ namespace {
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
 
-// How many are infinite or no number, and how many more than nothing. No branch: a row of a large
-// vocabulary is looked at in whole registers.
+// How many logits are infinite or NaN, and how many are above -infinity. No branches, so that the
+// compiler uses whole registers for the rows of large vocabularies.
 struct counts {
   uint32_t bad = 0, more = 0;
 };
@@ -35,7 +35,7 @@ counts look_at(std::span<const float> logits) {
   return out;
 }
 
-// The largest, in registers, too; none of them is a NaN.
+// The largest logit, with registers too; no logit is NaN.
 float largest_of(std::span<const float> logits) {
   constexpr size_t lanes = 16;
   float most[lanes];
@@ -61,7 +61,7 @@ result<void> check(const parameters& p, uint32_t n_vocab) {
   if (const type v = p.name; !(accepted)) return out_of_range(#name, v, expected);
   BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_CHECK)
 #undef BITNET_SAMPLING_CHECK
-  // They are added for each token of a text. Ends that are forbidden are added to a client's.
+  // Biases are added for each token of a text. Forbidden end tokens are added to a client's biases.
   const uint64_t most_biases = 2 * uint64_t{n_vocab};
   if (p.logit_bias.size() > most_biases) {
     return fail(BITNET_INVALID_ARGUMENT,
@@ -90,10 +90,10 @@ struct sampler::contents {
   uint32_t n_vocab;
   random_numbers random;
   history past;
-  std::optional<repetition> repeated;  // where DRY is on
+  std::optional<repetition> repeated;  // if DRY is on
   mirostat surprise;
   std::vector<float> logits;  // (n_vocab), after bias and penalties
-  // Where the largest are listed: their ids, ascending; other logits are not read then.
+  // If only the largest logits are listed: their ids, ascending; other logits are not read then.
   std::vector<int32_t> listed;
   bool is_listed = false;
   std::vector<candidate> candidates;
@@ -129,7 +129,7 @@ struct sampler::contents {
     logits.resize(n_vocab);
     listed.assign(ids.begin(), ids.end());
     std::ranges::sort(listed);
-    is_listed = false;  // until all is there
+    is_listed = false;  // until all checks passed
     if (listed.empty() || listed.front() < 0 || static_cast<uint32_t>(listed.back()) >= n_vocab ||
         from.size() != ids.size() || std::ranges::adjacent_find(listed) != listed.end())
       return fail(BITNET_INTERNAL,
@@ -161,13 +161,13 @@ struct sampler::contents {
             n));
   }
 
-  // What there is to choose from: the i-th, by its id.
+  // The tokens to choose from: their number, and the i-th by id.
   [[nodiscard]] size_t count() const { return is_listed ? listed.size() : n_vocab; }
   [[nodiscard]] size_t token(size_t i) const {
     return is_listed ? static_cast<size_t>(listed[i]) : i;
   }
 
-  // By words, most of which have no bit set, or all.
+  // Word by word: most words have no bit set, or all.
   void leave_out_others(std::span<const uint64_t> allowed) {
     constexpr size_t bits = 64;
     if (is_listed && !allowed.empty()) {
@@ -189,7 +189,8 @@ struct sampler::contents {
     for (const auto& [token, bias] : p.logit_bias) logits[static_cast<size_t>(token)] += bias;
   }
 
-  // Each distinct token once: repeat makes it less likely whatever its sign; frequency counts.
+  // Penalises each distinct token once: repeat makes it less likely whatever its logit's sign;
+  // frequency counts.
   void penalize() {
     if (p.repeat_penalty == 1 && p.presence_penalty == 0 && p.frequency_penalty == 0) return;
     for (const auto& [token, count] : past.counts()) {
@@ -233,7 +234,7 @@ struct sampler::contents {
       best = static_cast<size_t>(std::ranges::find(logits, largest_of(logits)) - logits.begin());
     for (size_t at = 0, n = sound_row ? 0 : count(); at < n; ++at) {
       const size_t i = token(at);
-      // Finite logits can leave the range of float only through bias and penalties.
+      // Logits are finite here: only bias and penalties can take them out of the range of float.
       if (!(logits[i] < infinity)) {
         return fail(
             BITNET_INVALID_ARGUMENT,
@@ -251,7 +252,8 @@ struct sampler::contents {
     return static_cast<int32_t>(best);
   }
 
-  // All, in order of their ids, or the `top_k` best, sorted, by a heap whose front is the worst.
+  // Keeps all tokens in order of their ids; or the `top_k` best, sorted by a heap whose front is
+  // the worst.
   void keep_top_k() {
     candidates.clear();
     const size_t n = count(), k = p.top_k == 0 ? n : std::min<size_t>(p.top_k, n);
@@ -261,7 +263,7 @@ struct sampler::contents {
     std::ranges::make_heap(candidates, better);
     for (size_t at = k; at < n; ++at) {
       const size_t i = token(at);
-      if (logits[i] <= candidates.front().logit) continue;  // of equals the lower id stays
+      if (logits[i] <= candidates.front().logit) continue;  // of equal ones the lower id stays
       std::ranges::pop_heap(candidates, better);
       candidates.back() = {logits[i], static_cast<int32_t>(i)};
       std::ranges::push_heap(candidates, better);
@@ -276,9 +278,9 @@ struct sampler::contents {
     std::erase_if(candidates, [&](const candidate& c) { return c.logit < least; });
   }
 
-  // Each of top-p and min-p keeps a beginning of the candidates in order of their logits, so the
-  // shorter beginning is what both leave. min-p, which needs no order, goes first: little is left
-  // to be sorted. What top-p takes its share of are the candidates of the stages before.
+  // Top-p and min-p each keep a beginning of the candidates in order of their logits, so together
+  // they keep the shorter one. min-p needs no order and goes first: little is left to sort. The
+  // share of top-p is of the candidates of the stages before.
   void keep_likely(float highest_logit) {
     double whole = 0;
     for (candidate& c : candidates) {
@@ -300,12 +302,12 @@ struct sampler::contents {
 
   // One random number for each token, whatever the candidates are.
   void exclude_by_chance() {
-    constexpr float most = 0.5F;  // two tokens cannot both be likelier
+    constexpr float most = 0.5F;  // no two tokens can both be likelier
     if (p.xtc_threshold > most || random.next_unit() >= p.xtc_probability) return;
     exclude_top_choices(candidates, p.xtc_threshold);
   }
 
-  // Sets the weights; their sum.
+  // Sets the weights, and returns their sum.
   double weigh_for_draw() {
     double temperature = p.temperature;
     if (p.dynatemp_range > 0) {
@@ -332,7 +334,7 @@ struct sampler::contents {
     return chosen.id;
   }
 
-  // The index of a candidate. `whole`: the sum of the weights.
+  // Draws the index of a candidate. `whole`: the sum of the weights.
   size_t draw(double whole) {
     const double point = random.next_unit() * whole;
     double sum = 0;
@@ -340,7 +342,7 @@ struct sampler::contents {
       sum += candidates[i].weight;
       if (point < sum) return i;
     }
-    return 0;  // the product was rounded up to the whole
+    return 0;  // `point` was rounded up to `whole`
   }
 };
 
@@ -356,7 +358,7 @@ result<sampler> sampler::make(const parameters& p, uint32_t n_vocab) {
   return sampler(std::make_unique<contents>(p, n_vocab));
 }
 
-// Biases and penalties that only lower a logit can push so many tokens out of the largest.
+// Biases and penalties that only lower logits can push as many tokens out of the largest.
 uint32_t sampler::needed() const {
   const parameters& p = contents_->p;
   const bool greedy = p.temperature <= 0;

@@ -43,7 +43,7 @@ double weigh(std::vector<candidate>& candidates, double temperature) {
 }
 
 double least_within_sigma(std::span<const float> logits, float n) {
-  // A logit of the model and a bias of `never` together are still below this.
+  // Still above a logit of the model plus a bias of `never`.
   constexpr float forbidden = never / 2;
   double most = -std::numeric_limits<double>::infinity(), sum = 0;
   uint64_t count = 0;

@@ -1,6 +1,6 @@
 #pragma once
-// Stages of the sampler that choose among candidates by their probabilities. Each keeps the order
-// of those that stay, and at least one.
+// Stages of the sampler that choose among candidates by their probabilities. Each keeps at least
+// one candidate, and the order of those that it keeps.
 //
 // Needs    weights in proportion to the probabilities, none of them 0 and the largest 1, except
 //          where a stage says that it looks at logits.
@@ -13,8 +13,8 @@
 
 namespace bitnet::sampling {
 
-// Gives each candidate the weight that it has at a temperature > 0, the highest logit 1, and leaves
-// out those whose weight is 0. Returns the sum.
+// Gives each candidate its weight at a temperature > 0, with weight 1 for the highest logit, and
+// drops candidates of weight 0. Returns the sum.
 double weigh(std::vector<candidate>& candidates, double temperature);
 
 // The least logit that top-n-sigma keeps: n standard deviations below the highest one. Tokens that
@@ -22,8 +22,8 @@ double weigh(std::vector<candidate>& candidates, double temperature);
 // Source: Tang et al., "Top-n sigma", arXiv:2411.07641.
 [[nodiscard]] double least_within_sigma(std::span<const float> logits, float n);
 
-// Keeps those whose information is nearest to the entropy until their probabilities sum up to more
-// than p; of equally near ones the better first.
+// Keeps candidates whose information is nearest to the entropy until their probabilities sum up to
+// more than p; of equally near ones the better first.
 // Source: Meister et al., "Locally Typical Sampling", arXiv:2202.00666.
 void keep_typical(std::vector<candidate>& candidates, float p);
 
@@ -31,8 +31,8 @@ void keep_typical(std::vector<candidate>& candidates, float p);
 // equals the one with the highest id; those below the threshold stay.
 void exclude_top_choices(std::vector<candidate>& candidates, float threshold);
 
-// The temperature of a row by its entropy: from temperature - range, 0 at least, where one token is
-// certain, to temperature + range where all are as likely.
+// The temperature of a row by its entropy: from temperature - range, at least 0, if one token is
+// certain, to temperature + range if all are equally likely.
 // Source: the "entropy" dynamic temperature of llama.cpp (--dynatemp-range, --dynatemp-exp).
 struct dynamic_range {
   double temperature, range, exponent;

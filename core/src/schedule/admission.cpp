@@ -86,7 +86,7 @@ uint64_t most_tokens_of(std::size_t n_prompt, int64_t max_tokens, const step_lim
 
 uint32_t most_chunk_of(const step_limits& most) {
   if (most.window == 0) return most.max_tokens;
-  // What a chunk adds to the blocks that a window takes is bounded by about the window itself.
+  // A chunk adds at most about as many blocks as the window itself takes.
   return std::min(most.max_tokens, std::max(most.window, kv::block_tokens));
 }
 
@@ -118,7 +118,7 @@ std::optional<refusal> find_overload(std::size_t n_prompt, uint64_t n_waiting, u
     return refuse(refusal::reason::requests_waiting, BITNET_BUSY,
                   fmt::format("{} requests wait, and at most {} may: try again later", n_waiting,
                               by.max_waiting));
-  // The first is taken whatever it has, or it would never be.
+  // The first waiting request is accepted whatever its size, or it never would be.
   if (n_waiting > 0 && n_tokens + n_prompt > by.max_waiting_tokens)
     return refuse(
         refusal::reason::tokens_waiting, BITNET_BUSY,

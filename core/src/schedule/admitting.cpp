@@ -1,4 +1,4 @@
-// What runs: admission, preemption, and the runner that it runs on.
+// Which sequences run: admission, preemption, and the loss of a runner.
 
 #include <fmt/core.h>
 
@@ -11,7 +11,7 @@
 namespace bitnet::schedule {
 namespace {
 
-// So many runners may be lost in a row, without a step that went well. Then everything ends.
+// After this many losses of runners in a row, without a successful step, everything ends.
 constexpr uint32_t most_losses = 3;
 
 }  // namespace
@@ -47,7 +47,7 @@ bool scheduler::contents::could_run(sequence& s) {
     end(s);
     return false;
   }
-  const uint64_t behind = s.rows ? 0 : 1;  // of an answer
+  const uint64_t behind = s.rows ? 0 : 1;  // the next token of an answer
   if (s.tokens.size() + behind <= most.n_context && memory_->could_hold(s)) return true;
   fail(s, {BITNET_CONTEXT_FULL,
            fmt::format("another device took over, whose context of {} tokens and {} blocks do not "
@@ -56,7 +56,7 @@ bool scheduler::contents::could_run(sequence& s) {
   return false;
 }
 
-// Gives the first of the queue a place in steps and its blocks, and preempts others for that.
+// Gives the first waiter a place in steps and its blocks, and preempts other sequences for that.
 bool scheduler::contents::start(const waiter& w) {
   const int64_t rank = queue_.rank_of(w, now());
   const auto try_again = [&](blocked_by lacks) {
@@ -105,9 +105,9 @@ bool scheduler::contents::could_make_room(const waiter& w, blocked_by lacks) con
 }
 
 // Preempts one sequence of lower priority: of those with the lowest rank the one that was admitted
-// last, which has the least to lose. The waiting one counts by its priority alone: if its time of
-// waiting counted, the two would preempt each other in turn. The running one counts by its rank,
-// with the time that it had waited, so that it is not preempted for ever.
+// last, which has the least to lose. The waiter counts by its priority alone: with its waiting
+// time, the two would preempt each other in turn. A running sequence counts by its rank, which
+// includes its waiting time, so that it is not preempted for ever.
 bool scheduler::contents::make_room(const waiter& w, blocked_by lacks) {
   if (!could_make_room(w, lacks)) return false;
   sequence* victim = nullptr;

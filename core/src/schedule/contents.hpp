@@ -5,7 +5,7 @@
 //   stepping.cpp       the steps
 //   sampling_rows.cpp  tokens, embeddings and scores from the rows of a step
 //   transferring.cpp   sequences that go to the host's memory or come from there
-//   following.cpp      what observers of requests are given
+//   following.cpp      calls of the observers of requests
 //   listing.cpp        sequences in a report
 //
 // Threads  the one that ticks; in_ any.
@@ -60,12 +60,13 @@ struct scheduler::contents {
   bool could_make_room(const waiter& w, blocked_by lacks) const;
   bool could_run(sequence& s);
   void enqueue(sequence& s);
-  // From running to waiting: it goes on later, and computes again what is not known any more.
+  // Moves `s` from running back to the queue. When it runs again, it computes again what the prefix
+  // cache does not have.
   void requeue(sequence& s);
-  // Takes it out of the queue and the steps: it has ended. The end is still to be delivered.
+  // Takes the ended `s` out of the queue and of steps. Its end is still to be delivered.
   void withdraw(sequence& s, bitnet_status status);
   void take_runner(std::unique_ptr<step_runner> next);
-  // Goes on with another runner, or ends everything.
+  // Goes on with the runner that on_loss returns, or else ends all requests.
   void lose_runner(const failure& why);
 
   // --- stepping.cpp: one step ---
@@ -91,14 +92,14 @@ struct scheduler::contents {
   [[nodiscard]] uint64_t most_scored() const;
   [[nodiscard]] bool is_listened_to(const sequence& s) const;
 
-  // --- following.cpp: what observers of requests are given ---
+  // --- following.cpp: calls of the observers of requests ---
   void follow_step();
   void leave_steps(job& j);
   void leave_steps();
 
-  // --- sampling_rows.cpp: what comes of a step's rows ---
+  // --- sampling_rows.cpp: tokens, embeddings and scores from the rows of a step ---
   void embed(sequence& s, std::span<const generate::row> rows);
-  // Tokens of the prompt, one for each row; false: it failed.
+  // Scores one token of the prompt for each row, and the first one without. False: `s` failed.
   bool score(sequence& s, std::span<const generate::row> rows);
   void sample(sequence& s, const generate::row& row);
   void verify(sequence& s, uint32_t n_tokens, std::span<const generate::row> rows);
@@ -129,11 +130,11 @@ struct scheduler::contents {
   bool closed_ = false, stopped_ = false;
 
   std::unique_ptr<step_runner> runner_;  // nullptr: lost
-  failure lost_;                         // why
+  failure lost_;                         // why runner_ was lost
   std::unique_ptr<kv_memory> memory_;    // of the runner
   uint32_t max_running_ = 0;
   slots slots_;          // max_running_ of them
-  uint32_t losses_ = 0;  // runners, since the last step that went well
+  uint32_t losses_ = 0;  // runners lost since the last step that succeeded
   cost_model cost_;
   fairness served_;
 
@@ -144,30 +145,30 @@ struct scheduler::contents {
   bool room_changed_ = true;              // since the first of the queue found no room
   time_point look_again_{};               // when ageing may have put another request first
   time_point bound_ = time_point::max();  // when something may expire
-  uint64_t left_ = 0, tokens_left_ = 0;   // requests that are new no more, in this tick
+  uint64_t left_ = 0, tokens_left_ = 0;   // new requests that left the queue in this tick
 
   std::shared_ptr<generate::row_listener> listener_;  // nullptr: none
-  std::vector<job*> followed_;                        // whose observers have entered and not left
+  std::vector<job*> followed_;                        // jobs whose observers have entered
 
   std::vector<std::shared_ptr<transfer>> transfers_;  // the first one is under way
 
-  // Of a step; kept for their memory.
-  std::vector<sequence*> able_;  // that may take part, in the order of running_
+  // Contents of one step. They are members so that steps reuse their memory.
+  std::vector<sequence*> able_;  // sequences that may take part, in the order of running_
   std::vector<work> work_;
   std::vector<uint32_t> order_;
   std::vector<share> shares_;
   std::vector<slice> slices_;
   std::vector<step_member> members_;
   std::vector<generate::row> rows_;
-  std::vector<job*> taking_part_;  // that have an observer
+  std::vector<job*> taking_part_;  // jobs in the step that have an observer
   uint32_t n_decodes_ = 0;
-  uint32_t n_extra_ = 0;        // of a step: tokens of decodes beside one each
+  uint32_t n_extra_ = 0;        // of a step: tokens of decodes beyond one each
   uint32_t top_logits_ = 0;     // of a step
   double step_ns_ = 0;          // of a step
-  uint32_t drafted_since_ = 0;  // steps with drafts, since one without
+  uint32_t drafted_since_ = 0;  // steps with drafts since the last one without
 
   statistics counts_;
-  uint64_t evictions_before_ = 0;  // of pools that are gone
+  uint64_t evictions_before_ = 0;  // of former pools
   delivery delivery_{counts_, [this] { count(); }};
 };
 

@@ -6,14 +6,15 @@
 namespace bitnet::schedule {
 namespace {
 
-constexpr double weight_of_new = 0.25;  // some 8 steps and an outlier is forgotten
-// So many steps with prompts may follow each other before one without: it costs them 1/64.
+constexpr double weight_of_new = 0.25;  // after some 8 steps an outlier is forgotten
+// After this many steps with prompts, one has none, so that decodes are measured. It costs prompts
+// 1/64.
 constexpr uint32_t most_unmeasured = 64;
-// So many smaller pieces may follow each other before one that p is learned from. It may take
-// longer than the bound, so less than one step of a hundred is one.
+// After this many pieces below measured_chunk, one piece is large enough to learn p from. Such a
+// step may exceed the bound, so it is fewer than 1 in 100.
 constexpr uint32_t most_small = 128;
 
-// Rows of a step whose piece has at least `chunk` tokens.
+// The rows of a step whose piece has at least `chunk` tokens, rounded up to row_grain.
 uint32_t rows_with(uint32_t n_decodes, uint32_t chunk) {
   return (n_decodes + chunk + row_grain - 1) / row_grain * row_grain;
 }
@@ -41,15 +42,15 @@ void cost_model::learn(uint32_t n_decodes, uint32_t n_prompt, std::chrono::nanos
   const bool seldom = small_in_a_row_ >= most_small;
   small_in_a_row_ = n_prompt < measured_chunk ? small_in_a_row_ + 1 : 0;
   if (n_prompt < measured_chunk) return;
-  // The weights are read once, whatever is computed: without decodes, that is what the fewest take.
-  // While that is not known, all of it would count as the prompt's.
+  // A step reads the weights once, whatever it computes. So the base of a step without decodes is
+  // the time of the fewest decodes. While that is unknown, it would all count as the prompt's.
   const auto known = [](const of_decodes& one) { return one.ns.known(); };
   const auto fewest = std::ranges::find_if(decodes_, known);
   if (fewest == decodes_.end()) return;
   const double base = n_decodes > 0 && known(alone) ? alone.ns.value() : fewest->ns.value();
   const double each = std::max(ns - base, 0.0) / n_prompt;
   prompt_ns_.add(each);
-  // One outlier would else keep pieces small for thousands of steps.
+  // Otherwise one outlier would keep pieces small for thousands of steps.
   if (seldom && each < prompt_ns_.value()) prompt_ns_.set(each);
 }
 

@@ -12,11 +12,11 @@ void deliver(job& j, event&& e, time_point now) {
   const bool is_last = e.what != event::kind::piece;
   if (!j.is_paused() && (j.events->offer(std::move(e)) || is_last)) return;
   if (!j.is_paused()) j.paused_since = now;
-  // NOLINTNEXTLINE(bugprone-use-after-move): a sink that says false leaves the event as it is
+  // NOLINTNEXTLINE(bugprone-use-after-move): a sink that returns false leaves the event as it is
   j.refused.push_back(std::move(e));
 }
 
-// What keeps its events until the best choices are known; nullptr: they are delivered as they come.
+// The selection that keeps the job's events; nullptr: they are delivered as they come.
 selection* selecting(job& j) {
   return j.best && !j.best->is_over() ? &*j.best : nullptr;
 }
@@ -95,7 +95,7 @@ void delivery::end(sequence& s, event&& e, time_point now) {
   }
 }
 
-// An end is counted when it is offered to the sink; of a choice that is not delivered, at once.
+// An end is counted when it is offered to the sink; the end of an undelivered choice at once.
 void delivery::hand_over(job& j, event&& e, time_point now) {
   if (!j.is_paused()) count(e);
   if (e.place != event::not_delivered) deliver(j, std::move(e), now);
@@ -116,7 +116,7 @@ void delivery::offer_again(job& j, time_point now) {
     const bool is_last = next->what != event::kind::piece;
     if (is_last) count(*next);
     if (!j.events->offer(std::move(*next)) && !is_last) break;
-    j.paused_since = now;  // it takes some, and so gets its time anew
+    j.paused_since = now;  // it takes some, so its patience begins anew
   }
   j.refused.erase(j.refused.begin(), next);
   if (j.refused.empty()) j.paused_since.reset();

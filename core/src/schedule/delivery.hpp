@@ -22,11 +22,12 @@ class delivery {
   delivery(statistics& counts, std::function<void()> publish)
       : counts_(counts), publish_(std::move(publish)) {}
 
-  // A token that take() gave, and the text until the next one; token -1: text alone.
+  // Delivers the token of the last take(), if `has_token`, and `text`; else `text` alone, with
+  // token -1.
   static void deliver_piece(sequence& s, bool has_token, std::string text, time_point now);
-  // A token of the prompt.
+  // Delivers a scored token of the prompt.
   static void deliver_prompt(sequence& s, generate::scored&& one, time_point now);
-  // The last event of the choice, by what its generation ended with.
+  // Delivers the last event of the choice, with the stop reason of its generation.
   void deliver_end(sequence& s, time_point now);
   void deliver_failure(sequence& s, const failure& why, time_point now);
   // The sink may have room again: offers what waits, and ends the pause when it takes all.

@@ -1,5 +1,5 @@
 #pragma once
-// What each client was served lately, in tokens: a sum in which a token counts half as much after
+// How many tokens each client was served lately: a sum in which a token counts half as much after
 // each half-life.
 //
 // Cost     O(1) on average. A client that was served less than a token lately is forgotten.
@@ -18,7 +18,7 @@ class fairness {
   explicit fairness(std::chrono::nanoseconds half_life);  // > 0
 
   void serve(uint64_t client, uint64_t n_tokens, time_point now);
-  // Tokens.
+  // The client's sum at `now`, in tokens.
   [[nodiscard]] double lately(uint64_t client, time_point now) const;
   // Larger for a client that was served more lately, if both are asked at one time; -infinity for
   // one that was not served.
@@ -30,8 +30,8 @@ class fairness {
   void forget(time_point now);
 
   double half_life_ns_;
-  // Of each client: log2 of its sum, plus the half-lives from the start until that sum. This number
-  // does not change while time passes.
+  // For each client: log2 of its sum, plus the half-lives from the start until that sum. This
+  // number does not change while time passes.
   std::unordered_map<uint64_t, double> served_;
   std::size_t forget_at_;
 };

@@ -1,4 +1,4 @@
-// What the observers of requests are given.
+// Calls of the observers of requests.
 
 #include <algorithm>
 #include <utility>
@@ -31,7 +31,7 @@ void scheduler::contents::follow_step() {
   }
 }
 
-// Also of a request that is in no step.
+// `j` may be in no step.
 void scheduler::contents::leave_steps(job& j) {
   const auto at = std::ranges::find(followed_, &j);
   if (at == followed_.end()) return;

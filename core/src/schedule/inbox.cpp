@@ -90,7 +90,7 @@ result<void> inbox::add(std::shared_ptr<transfer> t) {
 void inbox::replace(std::unique_ptr<step_runner> runner) {
   {
     const std::lock_guard lock(turn_);
-    std::swap(in_.runner, runner);  // one that was not taken yet goes, behind the lock
+    std::swap(in_.runner, runner);  // a former one is destroyed after the lock is released
     changed_ = true;
   }
   came_.notify_one();
@@ -100,7 +100,7 @@ void inbox::set_listener(std::shared_ptr<generate::row_listener> l) {
   {
     const std::lock_guard lock(turn_);
     if (!in_.listener) in_.listener.emplace();
-    in_.listener->swap(l);  // one that was not taken yet goes, behind the lock
+    in_.listener->swap(l);  // a former one is destroyed after the lock is released
     changed_ = true;
   }
   came_.notify_one();

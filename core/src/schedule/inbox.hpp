@@ -31,13 +31,13 @@ class inbox {
     enum class kind : uint8_t { submit, cancel, ready };
     kind what = kind::submit;
     ticket of = 0;
-    std::unique_ptr<job> added;  // of a submit
+    std::unique_ptr<job> added;  // the submitted job
   };
   struct contents {
     std::vector<command> commands;  // in the order in which they came
     std::vector<std::shared_ptr<transfer>> transfers;
-    std::unique_ptr<step_runner> runner;  // to go on with; nullptr: no other
-    // In place of the one before, which may be nullptr; nullopt: no change.
+    std::unique_ptr<step_runner> runner;  // the next runner; nullptr: it stays the same
+    // The next listener, nullptr for none; nullopt: it stays the same.
     std::optional<std::shared_ptr<generate::row_listener>> listener;
     bool closed = false, stopped = false;
   };
@@ -45,14 +45,14 @@ class inbox {
   // `step_flag`: see options::step_flag.
   inbox(const gate& g, cancel_flags::flag* step_flag) : gate_(g), step_(step_flag) {}
 
-  // The limits that a job of the request is to be made by, or why it is not taken. Counted, as all
-  // refusals are.
+  // Returns the limits by which the request's job is to be made, or why the request is refused. The
+  // refusal is counted, as all are.
   std::expected<step_limits, refusal> check(const request& r);
-  // Puts the job into the queue, unless others came first.
+  // Queues the job, unless the queue has become full or closed since check().
   std::expected<ticket, refusal> add(std::unique_ptr<job> j);
   std::unexpected<refusal> count(refusal why);
   void add(command::kind what, ticket of);
-  // A sequence that is to go to the host's memory, or comes from there.
+  // Queues a transfer of a sequence to the host's memory or from there.
   result<void> add(std::shared_ptr<transfer> t);
   void replace(std::unique_ptr<step_runner> runner);
   void set_listener(std::shared_ptr<generate::row_listener> l);
@@ -60,18 +60,19 @@ class inbox {
   void stop();
   [[nodiscard]] statistics counted() const;
 
-  // Moves what came to `into`, whose vectors are empty; whether there was anything.
+  // Moves what came to `into`, whose vectors are empty. Returns whether anything came.
   bool take(contents& into);
-  // So many requests left the queue, and their prompts' tokens; and the counts for other threads.
+  // Notes that `n_left` requests with `tokens_left` prompt tokens left the queue, and publishes
+  // `now`.
   void settle(uint64_t n_left, uint64_t tokens_left, const statistics& now);
-  // A step of these requests runs between the two; what comes meanwhile, or came since the last
-  // take(), may end it early. end_step(): whether it did.
+  // A step of `members` runs between the two calls. A command that comes meanwhile, or came since
+  // the last take(), may end it early; end_step() returns whether one did.
   void begin_step(std::span<const step_member> members);
   bool end_step();
-  // From now on requests are checked by these limits; or they are refused, for that reason.
+  // From now on requests are checked against `most`, or all refused for the reason `why`.
   void set_runner(const step_limits& most);
   void set_lost(const failure& why);
-  // Until something comes, or until then.
+  // Waits until something comes, or until the time `until`.
   void wait(std::optional<time_point> until);
 
  private:
@@ -81,7 +82,7 @@ class inbox {
   std::condition_variable came_;
   gate gate_;
   contents in_;
-  bool changed_ = false;  // in_
+  bool changed_ = false;  // in_ has something new
   running_step step_;
   std::optional<failure> lost_;
   uint64_t n_waiting_ = 0, tokens_waiting_ = 0;

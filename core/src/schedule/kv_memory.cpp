@@ -12,20 +12,20 @@ kv::shape shape_of(const step_limits& most) {
   return {.n_blocks = most.n_blocks, .n_states = most.n_states, .windows = most.window != 0};
 }
 
-// Where the last whole block ends before the last token, which is always computed.
+// The end of the last whole block before the last token, which is always computed.
 uint64_t last_border(const sequence& s) {
   return (s.tokens.size() - 1) / kv::block_tokens * kv::block_tokens;
 }
 
-// Where the blocks of a prefix are known and no state is, others share it: on the way through it
-// states are kept at every so many tokens, so that the next one finds some.
+// If the blocks of a prefix are known but no state is, other sequences share this prefix. On the
+// way through it states are kept at each multiple of this, so that the next sequence finds some.
 constexpr uint64_t shared_border = 4 * kv::block_tokens;
 
 bool is_shared(const sequence& s) {
   return s.used.missed == kv::miss::state_missing;
 }
 
-// Where the next state is to be kept; 0: nowhere.
+// The position where the next state is to be kept; 0: nowhere.
 uint64_t next_border(const sequence& s) {
   const uint64_t last = last_border(s);
   if (last <= s.computed) return 0;
@@ -77,7 +77,7 @@ void kv_memory::leave(sequence& s) {
   s.replays = false;
 }
 
-// A draft ends where the last token that may come is sampled, which needs no block.
+// A draft ends where the last token is sampled, which needs no block.
 uint64_t kv_memory::room_ahead(const sequence& s) const {
   const uint64_t end =
       std::min<uint64_t>(most_tokens_of(s.of->n_prompt, s.of->max_tokens, most_), most_.n_context);
@@ -101,7 +101,7 @@ bool kv_memory::grow(sequence& s, uint64_t n) {
   if (most_.window != 0 && s.computed >= most_.window)
     pool_.drop_unseen(s.table, s.computed + 1 - most_.window, most_.window_keep);
   const uint64_t end = s.computed + n;
-  if (end <= s.table.tokens()) return true;  // of a step that failed
+  if (end <= s.table.tokens()) return true;  // left from a step that failed
   return pool_.extend(s.table, end - s.table.tokens(), copies_);
 }
 
@@ -109,17 +109,18 @@ void kv_memory::note_computed(sequence& s, uint64_t n) {
   s.computed += n;
   s.replays = false;
   s.ever_computed = std::max(s.ever_computed, s.computed);
-  if (!s.reads_prefix()) return;  // nor does another of its kind
+  if (!s.reads_prefix()) return;  // nor does any other sequence of its kind
   pool_.publish(s.table, std::span(s.tokens).first(s.computed));
   if (most_.n_states == 0 || s.computed % kv::block_tokens != 0) return;
-  // Further ones within a prompt would drive out those of others.
+  // More states within a prompt would displace those of others.
   const bool shared = is_shared(s) && s.computed % shared_border == 0;
   if (shared || s.computed >= last_border(s)) static_cast<void>(pool_.checkpoint(s.table, copies_));
 }
 
 std::expected<uint64_t, kv::shortage> kv_memory::hold_known(kv::table& t,
                                                             std::span<const int32_t> tokens) {
-  // A prompt's last token is never among what is found: one more, which no whole block has.
+  // match() never returns the prompt's last token, so append a dummy token: then all of `tokens`
+  // can match.
   std::vector<int32_t> prompt(tokens.begin(), tokens.end());
   prompt.push_back(0);
   const auto found = pool_.match(t, prompt, 0, copies_);

@@ -1,5 +1,5 @@
 #pragma once
-// What sequences have of a runner's memory: blocks and states, from their admission to their end.
+// The blocks and states of a runner's memory that sequences hold, from admission to end.
 //
 // Copies  that a call asks for are noted in copies(); they are to be run before the next step.
 // Threads one at a time.
@@ -24,34 +24,35 @@ class kv_memory {
   // At most how many blocks the sequence lacks now; 0: none, or only a state.
   [[nodiscard]] uint32_t lacking(const sequence& s) const;
 
-  // Takes what it needs until its end, and what is known of its tokens as computed.
+  // Reserves the blocks that `s` needs until its end, and counts the known prefix as computed.
   std::expected<void, kv::shortage> begin(sequence& s);
   // `child` goes on from all that `parent` has computed, which is all of the child's tokens but its
   // last.
   std::expected<void, kv::shortage> fork(const sequence& parent, sequence& child);
-  // Gives all back; what was computed stays known as long as there is room for it.
+  // Gives back all blocks. What was computed stays known as long as there is room for it.
   void leave(sequence& s);
 
-  // Tokens of the sequence's next chunk at most, so that a state can be kept behind it; 0: any.
+  // The most tokens of the sequence's next chunk, so that a state can be kept behind it; 0: any.
   [[nodiscard]] uint64_t break_at(const sequence& s) const;
   // Takes blocks for the sequence's next `n` tokens, and gives back blocks that no token sees any
   // more. They are reserved, so false means a defect of the scheduler.
   bool grow(sequence& s, uint64_t n);
-  // They are computed.
+  // Notes that the sequence's next `n` tokens are computed.
   void note_computed(sequence& s, uint64_t n);
-  // Tokens of a draft behind what the sequence has, at most, that it has reserved blocks for.
+  // The most draft tokens that the sequence has reserved blocks for.
   [[nodiscard]] uint64_t room_ahead(const sequence& s) const;
-  // Of a model with states, around a step with a draft: keeps the state before it, false where
-  // there is no room for one; then the step is kept whole, or taken back.
+  // For a model with states: keep_state() keeps the state before a step with a draft, and returns
+  // false if there is no room for one. After the step, keep_step() or take_back_step() is called.
   [[nodiscard]] bool has_states() const { return most_.n_states != 0; }
   bool keep_state(sequence& s) { return !has_states() || pool_.keep_state(s.table, copies_); }
   void keep_step(sequence& s) { pool_.drop_kept(s.table); }
   void take_back_step(sequence& s);
 
-  // Of sequences that go to a file or come from one, which have a table and no place in steps:
-  // takes what is known of the whole blocks of `tokens`; how many tokens.
+  // The rest is for sequences that are saved to a file or loaded from one; they have a table and
+  // take no part in steps. hold_known() takes the known blocks of `tokens`, and returns how many
+  // tokens they have.
   std::expected<uint64_t, kv::shortage> hold_known(kv::table& t, std::span<const int32_t> tokens);
-  // The same, with room for the rest; `tokens` are whole blocks.
+  // As hold_known(), and reserves room for the rest; `tokens` are whole blocks.
   std::expected<uint64_t, kv::shortage> begin(kv::table& t, std::span<const int32_t> tokens);
   bool grow(kv::table& t, uint64_t n) { return pool_.extend(t, n, copies_); }
   void publish(kv::table& t, std::span<const int32_t> tokens) { pool_.publish(t, tokens); }
@@ -59,8 +60,8 @@ class kv_memory {
   void leave(kv::table& t) { pool_.release(t); }
 
   [[nodiscard]] kv::copy_list& copies() { return copies_; }
-  // After copies that failed: no prefix is known any more, and the sequences of the next step must
-  // leave it.
+  // To be called after copies that failed: forgets all known prefixes. Sequences whose blocks were
+  // to be filled by these copies must leave the pool.
   void forget() { pool_.forget(); }
   [[nodiscard]] const kv::block_pool& pool() const { return pool_; }
 

@@ -1,4 +1,4 @@
-// The rows of sequences in the report: copied in each tick, so that a report waits for no step.
+// Rows of sequences for reports: copied in each tick, so that a report waits for no step.
 
 #include <algorithm>
 

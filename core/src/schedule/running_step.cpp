@@ -21,7 +21,7 @@ void running_step::cancel_all() {
   if (runs_) judge();
 }
 
-// Past the last deadline of those that are left, none of them needs the step.
+// After the last deadline of the remaining requests, none of them needs the step.
 void running_step::judge() {
   if (flag_ == nullptr) return;
   const auto last = std::ranges::max_element(needed_by_, {}, &step_member::deadline);

@@ -31,7 +31,7 @@ class running_step {
   void cancel(ticket t);
   // No request needs it any more.
   void cancel_all();
-  // The step has ended. Whether the device was to end it early.
+  // The step has ended. Returns whether the flag was set to end it early.
   bool end();
 
  private:

@@ -1,4 +1,4 @@
-// What comes of the rows that a step gave: tokens, choices that begin, and ends.
+// What the rows of a step become: tokens, new choices, and ends.
 
 #include <algorithm>
 #include <cstdint>
@@ -48,9 +48,9 @@ void scheduler::contents::sample(sequence& s, const generate::row& row) {
     static_cast<void>(take(s, row));
 }
 
-// Of a sequence's `n_tokens` of a step: the rows behind the last token and behind a draft, as far
-// as the draft is what is sampled. Without states the keys of the accepted tokens stay; a state is
-// that behind all of the draft, or the one before the step.
+// Samples the rows behind the last token and behind the draft of a sequence with `n_tokens` in the
+// step, as long as each sampled token is the drafted one. Without states, the keys of accepted
+// tokens stay valid. A state is that behind the whole draft or that before the step.
 void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
                                  std::span<const generate::row> rows) {
   const auto n_draft = static_cast<uint32_t>(s.n_drafted());
@@ -62,7 +62,7 @@ void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
     ++counts_.accepted_at[seen.accepted() - 1];
     if (!memory_->has_states()) note_computed(s, 1);
   }
-  // A decode has its part of what a step takes without drafts, and of the rest by its tokens.
+  // A decode counts its part of a step without drafts, and of the rest a part by its tokens.
   const double plain = cost_.decode_ns(n_decodes_);
   const double part = static_cast<double>(n_tokens - 1) / n_extra_;
   const double own = plain / n_decodes_ + std::max(step_ns_ - plain, 0.0) * part;
@@ -76,8 +76,8 @@ void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
   }
 }
 
-// All choices begin with the row behind the prompt. Those that have no room now wait for it: the
-// prompt is known.
+// All choices begin with the row behind the prompt. Choices without room wait for it; the prompt is
+// known then.
 void scheduler::contents::fork_choices(sequence& leader, const generate::row& row) {
   const uint64_t n_prompt = leader.tokens.size();
   leader.note_time(now());
@@ -103,7 +103,7 @@ void scheduler::contents::fork_choices(sequence& leader, const generate::row& ro
   static_cast<void>(take(leader, row));
 }
 
-// Whether it goes on.
+// Returns whether the sequence goes on.
 bool scheduler::contents::take(sequence& s, const generate::row& row) {
   s.wish.reset();
   if (!s.has_begun()) s.note_time(now());
@@ -137,7 +137,7 @@ void scheduler::contents::end(sequence& s) {
   deliver_last(s, nullptr);
 }
 
-// Of a prompt that choices wait for, all of them.
+// If other choices wait for the prompt of `s`, all of them fail.
 void scheduler::contents::fail(sequence& s, const failure& why) {
   const bool leads = s.at != phase::pending;
   deliver_last(s, &why);

@@ -89,7 +89,7 @@ statistics scheduler::counted() const {
   return contents_->in_.counted();
 }
 
-// --- from the one that ticks ---
+// --- from the thread that ticks ---
 
 const step_runner* scheduler::runner() const {
   return contents_->runner_.get();
@@ -132,7 +132,7 @@ bool scheduler::contents::tick() {
   bool did = apply();
   did |= expire();
   did |= admit();
-  if (did) count();  // a first step may take long: what it computes is known before
+  if (did) count();  // a step may take long: the counts are known before
   did |= step();
   did |= move_piece();
   forget_ended();
@@ -237,7 +237,7 @@ void scheduler::contents::end_all(const failure& why) {
   end_transfers(why);
 }
 
-// Behind everything that has pointers to them.
+// Called when nothing points to them any more.
 void scheduler::contents::forget_ended() {
   for (const ticket t : ended_) jobs_.erase(t);
   ended_.clear();

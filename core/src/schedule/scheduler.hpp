@@ -34,22 +34,22 @@ struct options {
   uint32_t max_running = 0;                              // sequences; 0: as many as a step takes
   uint32_t max_choices = 128;                            // of a request
   nanoseconds ageing = std::chrono::seconds(2);          // a wait that counts as one more priority
-  nanoseconds sink_patience = std::chrono::seconds(60);  // with a request whose sink is full
+  nanoseconds sink_patience = std::chrono::seconds(60);  // wait for a request whose sink is full
   nanoseconds served_half_life = std::chrono::seconds(60);  // of what a client was served lately
-  // A step with decodes takes at most so many times as long as without prompts, as far as the
+  // A step with decodes takes at most this many times as long as without prompts, as far as the
   // least chunk of a prompt lets it.
   double max_stretch = 3.0;
-  // Of a sequence that is taken out or put in, after each step, but one block at least:
-  // milliseconds of a memory's bandwidth.
+  // Bytes of a transferred sequence that are moved after each step, but at least one block. 8 MiB
+  // take milliseconds of a memory's bandwidth.
   uint64_t piece_bytes = uint64_t{8} << 20U;
-  // Another runner of the same model, when the one that is used failed with BITNET_DEVICE_LOST,
-  // BITNET_CONTEXT_POISONED or BITNET_TIMEOUT. Called by the scheduler's thread, no lock held.
-  // Empty, or a failure: what waits and runs fails, and submit refuses until replace().
+  // Returns another runner of the same model, after the current one failed with BITNET_DEVICE_LOST,
+  // BITNET_CONTEXT_POISONED or BITNET_TIMEOUT. Called by the scheduler's thread, no lock held. If
+  // it is empty or fails, all requests fail, and submit refuses until replace().
   std::function<result<std::unique_ptr<step_runner>>(const failure&)> on_loss;
-  // Set, or past its deadline, while every request of the step that runs is cancelled or past its
-  // own deadline, or after stop(): the runner may then end the step with BITNET_CANCELLED. One that
-  // cancel_flags::make() returned, and that outlives the scheduler; nullptr: steps are computed to
-  // their end. Its deadline is of the steady clock.
+  // Is set, or past its deadline, while every request of the running step is cancelled or past its
+  // own deadline, or after stop(): the runner may then end the step with BITNET_CANCELLED. It comes
+  // from cancel_flags::make() and outlives the scheduler; nullptr: steps are computed to their end.
+  // Its deadline is of the steady clock.
   cancel_flags::flag* step_flag = nullptr;
   std::function<time_point()> now;  // any thread; empty: the steady clock, as run() needs it
 };
@@ -57,7 +57,7 @@ struct options {
 class scheduler {
  public:
   // `tokens` is the model's, borrowed. BITNET_INVALID_ARGUMENT for options out of range, or a
-  // runner of which a step has no room.
+  // runner with a limit of 0.
   static result<std::unique_ptr<scheduler>> make(std::unique_ptr<step_runner> runner,
                                                  const tokenizer::tokenizer& tokens, options o);
   ~scheduler();  // as stop(), when run() has come back; ends are delivered in it
@@ -66,40 +66,41 @@ class scheduler {
 
   // Checks the request and puts it into the queue.
   std::expected<ticket, refusal> submit(request r);
-  // Ends all choices of the request with BITNET_STOP_CANCELLED, within one step; the step that runs
-  // ends early where it is of such requests alone. One that has ended or never was is ignored.
+  // Ends all choices of the request with BITNET_STOP_CANCELLED, within one step. The running step
+  // ends early if all of its requests are cancelled. A ticket that has ended or never existed is
+  // ignored.
   void cancel(ticket t);
   // The sink of the request has room again.
   void ready(ticket t);
-  // Goes on with another runner of the same model: what runs is computed again there. The one that
-  // was used is destroyed by the thread that ticks.
+  // Goes on with another runner of the same model: running sequences are computed again there. The
+  // thread that ticks destroys the former runner.
   void replace(std::unique_ptr<step_runner> runner);
-  // From the next step on `l` is offered the row behind the last token of each sequence that
-  // computes one, as far as it is sampled from. nullptr: nothing is offered.
+  // From the next step on, `l` is offered each row behind the last token of a sequence from which a
+  // token is sampled. nullptr: nothing is offered.
   void set_listener(std::shared_ptr<generate::row_listener> l);
-  // No more requests; what was taken goes on. run() returns when nothing is left.
+  // Refuses new requests; accepted ones go on. run() returns when nothing is left.
   void close();
-  // The same, and what was taken ends with a failure, BITNET_CANCELLED. run() returns.
+  // As close(), and accepted requests fail with BITNET_CANCELLED. run() returns.
   void stop();
   [[nodiscard]] statistics counted() const;
 
-  // What is known of `tokens` from the first on, as it is on the device: whole blocks, and the
-  // state behind the last of them where the model has one. Waits for the thread that ticks, which
-  // moves a piece of it after each step: submit is not held up, and a step waits for one piece.
-  // BITNET_NOT_FOUND: no whole block is known. BITNET_BUSY: requests have reserved all room.
+  // Copies the known prefix of `tokens` from the device: whole blocks, and the state behind the
+  // last of them where the model has one. Waits for the thread that ticks, which moves a piece of
+  // it after each step: submit is not held up, and a step waits for one piece. BITNET_NOT_FOUND: no
+  // whole block is known. BITNET_BUSY: requests have reserved all room.
   result<taken_sequence> take_out(std::span<const int32_t> tokens);
   // Makes a sequence known, as if it had been computed here: as many of its first blocks as there
-  // is room for, with a state all or none. Waits likewise. The answer: tokens. BITNET_UNSUPPORTED
-  // where its form is not that of the runner; BITNET_BUSY.
+  // is room for; with a state all or none. Waits as take_out() does. Returns how many tokens are
+  // known. BITNET_UNSUPPORTED: its form is not that of the runner. BITNET_BUSY: as for take_out().
   result<uint64_t> put_in(const kv::saved_sequence& s);
 
-  // Whether there was anything to do. When there was not, nothing is until another call comes in or
-  // a time bound is over.
+  // Returns whether there was anything to do. If not, there is nothing until another call comes in
+  // or a time limit passes.
   bool tick();
   // Ticks until close() or stop().
   void run();
-  // What steps run on; nullptr: it was lost. The thread that ticks, as in on_loss, where it is the
-  // one that failed.
+  // The current runner; nullptr: it was lost. For the thread that ticks; within on_loss it is the
+  // runner that failed.
   [[nodiscard]] const step_runner* runner() const;
 
  private:

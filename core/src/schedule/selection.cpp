@@ -26,7 +26,7 @@ bool selection::end(event&& last) {
   return n_ended_ == all_.size();
 }
 
-// The best first.
+// The choices that have ended, the best first.
 std::vector<uint32_t> selection::ended_by_rank() const {
   std::vector<uint32_t> out;
   for (uint32_t i = 0; i < all_.size(); ++i)

@@ -1,8 +1,8 @@
 #pragma once
-// A request of whose choices only the best are delivered, those with the highest mean log
-// probability of their tokens. What the choices give is kept until all of them have ended.
+// Selects the choices of a request that are delivered: those with the highest mean log probability
+// of their tokens. Events are kept until all choices have ended.
 //
-// Memory   of choices that ended, the pieces of the best alone are kept.
+// Memory   of choices that have ended, only the pieces of the best are kept.
 // Owner    the job.
 // Threads  the scheduler's.
 
@@ -24,16 +24,17 @@ class selection {
   [[nodiscard]] bool is_over() const { return is_over_; }
   // Keeps a piece of a choice.
   void add(event&& piece);
-  // Keeps the end or the failure of a choice, with its mean_logprob. Whether it was the last one.
+  // Keeps the end or the failure of a choice, with its mean_logprob. Returns whether it was the
+  // last.
   bool end(event&& last);
-  // Once all have ended: the ends of those that are not delivered, with `place` not_delivered, then
-  // all events of the best, in the order of their places. Of equals the lower choice is better; one
-  // that failed comes behind those that did not.
+  // To be called once all have ended. Returns the ends of choices that are not delivered, with
+  // `place` not_delivered, then all events of the best, in the order of their places. Of equals the
+  // lower choice is better; failed choices come behind the others.
   std::vector<event> take();
-  // The request ends before all choices have: nothing of them is delivered but the ends that come
-  // from now on, of as many choices as would have been.
+  // The request ends before all choices have. From now on only ends are delivered, of n_best
+  // choices.
   void give_up();
-  // The place of a choice of a selection that was given up.
+  // The place of a choice after give_up().
   [[nodiscard]] uint32_t place_of(uint32_t choice) const {
     return choice < n_best_ ? choice : event::not_delivered;
   }

@@ -30,7 +30,7 @@ result<std::unique_ptr<job>> make_job(request&& r, const tokenizer::tokenizer& t
   made->events = std::move(r.events);
   made->observer = std::move(r.observer);
   const uint64_t n_asked = r.prompt.size();
-  if (r.embeds == generate::pooling::cls) r.prompt.resize(1);  // the first token sees no other
+  if (r.embeds == generate::pooling::cls) r.prompt.resize(1);  // it depends on no other token
   made->n_prompt = r.prompt.size();
   made->max_tokens = r.generation.max_tokens;
   made->grammars = std::move(r.grammars);

@@ -42,31 +42,31 @@ struct sequence {
   uint64_t ever_computed = 0;    // the most that `computed` was; tokens before it are recomputed
   std::optional<uint32_t> wish;  // top_logits of the next row, once it is known
   std::unique_ptr<speculate::speculation> ahead;  // nullptr: it drafts nothing
-  std::vector<int32_t> step_tokens;               // of a step with a draft
-  // A draft was not accepted whole, and the state is that before its step: what was accepted is
-  // computed again with the next token. Such a step is a decode.
+  std::vector<int32_t> step_tokens;               // the tokens of a step with a draft
+  // A draft was not wholly accepted, and the state is that from before its step: the accepted
+  // tokens are computed again with the next one. Such a step is a decode.
   bool replays = false;
   std::optional<generate::embedding> rows;        // of an embedding: pools the rows
   std::vector<float> embedding;                   // its result
-  std::optional<generate::prompt_scores> scores;  // where the request asked for its prompt's
-  bool is_heard = false;                          // the row of the step is to be offered
+  std::optional<generate::prompt_scores> scores;  // if its prompt is to be scored
+  bool is_heard = false;                          // its row is to be offered to the listener
   phase at = phase::pending;
   uint32_t slot = no_slot;  // while it runs
-  int64_t rank = 0;  // while it runs: its priority when it was admitted, raised by what it waited
-  // After a step with this sequence failed, it runs alone until so many tokens are computed.
+  int64_t rank = 0;  // while it runs: its priority at its admission, raised by its waiting time
+  // After a step with this sequence failed, it runs alone until this many tokens are computed.
   uint64_t alone_until = 0;
   uint32_t failed_copies = 0;
   double sum_logprobs = 0;     // of its tokens, where they have log probabilities
   bool end_is_queued = false;  // its end or failure was delivered, or waits to be
   usage used;
   nanoseconds waited{};
-  time_point since;  // that it waits, or runs
+  time_point since;  // when it began to wait or to run
 
-  // Whether a prefix that is known need not be computed.
+  // Whether it may skip the computation of a known prefix.
   [[nodiscard]] bool reads_prefix() const { return rows ? !rows->needs_all_rows() : !is_scoring(); }
-  // Whether tokens of the prompt still want a row.
+  // Whether tokens of the prompt are still to be scored.
   [[nodiscard]] bool is_scoring() const;
-  // Of its next tokens, those whose rows are not wanted while it is scoring.
+  // How many of its next tokens need no row while it is scoring.
   [[nodiscard]] uint64_t left_unscored() const {
     const uint64_t first = scores ? scores->first_row() : 0;
     return first - std::min(computed, first);
@@ -81,7 +81,7 @@ struct sequence {
   [[nodiscard]] std::size_t n_drafted() const { return ahead ? ahead->draft().size() : 0; }
   [[nodiscard]] bool is_suspect() const { return computed < alone_until; }
   [[nodiscard]] bool has_begun() const { return !generation.so_far().tokens.empty(); }
-  // Adds what went by since `since` to what it waited or ran, and begins anew.
+  // Adds the time since `since` to what it waited or ran, and sets `since` to `now`.
   void note_time(time_point now);
 };
 
@@ -93,7 +93,7 @@ struct job {
   std::optional<time_point> deadline;
   std::shared_ptr<sink> events;
   std::shared_ptr<step_observer> observer;  // nullptr: none follows it
-  uint64_t step_tokens = 0;                 // of the step that begins; else 0
+  uint64_t step_tokens = 0;                 // its tokens in the step that begins; else 0
   std::size_t n_prompt = 0;
   int64_t max_tokens = -1;
   std::vector<std::unique_ptr<grammar::guide>> grammars;  // the generations borrow them
@@ -101,7 +101,7 @@ struct job {
   uint32_t live = 0;                                      // choices that have not ended
   bool is_new = true;                                     // it never ran
   std::optional<selection> best;                          // where not all choices are delivered
-  // While the sink is full: since when, and what it did not take, in order.
+  // While the sink is full: since when, and the events that it refused, in order.
   std::optional<time_point> paused_since;
   std::vector<event> refused;
 

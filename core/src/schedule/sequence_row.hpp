@@ -24,12 +24,12 @@ struct sequence_row {
   bool speculates = false;
   uint64_t prompt_tokens = 0;
   uint64_t known_tokens = 0;      // of the prompt: found in the prefix cache
-  uint64_t computed_tokens = 0;   // of the prompt beside those, as far as they are there now
+  uint64_t computed_tokens = 0;   // of the prompt: further ones that are computed now
   uint64_t generated_tokens = 0;  // so far
-  uint64_t remaining_tokens = 0;  // that may still come, at most
+  uint64_t remaining_tokens = 0;  // the most that may still be generated
 };
 
-// Rows of sequences that wait, at most; more of them are only counted.
+// The most rows of waiting sequences; any more are only counted.
 inline constexpr std::size_t most_waiting_rows = 64;
 
 // The places of sequences that run: the lowest that is free is given next.

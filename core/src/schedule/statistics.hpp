@@ -1,6 +1,6 @@
 #pragma once
-// What a scheduler counts. Gauges are of the begin of the step that runs, or of the end of the last
-// tick; counters are of its whole life.
+// What a scheduler counts. Gauges are read at the begin of the running step or at the end of the
+// last tick; counters cover the scheduler's whole life.
 
 #include <array>
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace bitnet::schedule {
 
-// How many tokens steps computed: of steps by their tokens, up to each bound and above the last.
+// Upper bounds, included, of the histogram steps_by_tokens; its last class is above all of them.
 inline constexpr std::array<uint32_t, 13> step_token_bounds = {
     1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 
@@ -30,9 +30,9 @@ struct statistics {
   blocked_by head = blocked_by::nothing;
   uint32_t blocks = 0, blocks_used = 0, blocks_cached = 0, blocks_reserved = 0;  // of the pool
   uint32_t states = 0, states_used = 0;
-  uint32_t clients = 0;  // with a share that counts
+  uint32_t clients = 0;  // that were served lately
   uint32_t slots = 0;    // sequences that can run together
-  // Those that run, in the order of their admission, then at most most_waiting_rows that wait.
+  // Running ones in the order of their admission, then at most most_waiting_rows waiting ones.
   std::vector<sequence_row> sequences;
 
   // Counters.
@@ -53,7 +53,7 @@ struct statistics {
   uint64_t prefix_queries = 0, prefix_hits = 0;  // tokens of prompts, each prompt once
   std::array<uint64_t, kv::n_misses> misses{};   // prompts by kv::miss
   uint64_t evictions = 0;                        // blocks
-  uint64_t copied_blocks = 0;                    // on write, and states
+  uint64_t copied_blocks = 0;                    // by copy on write, and copies of states
   uint64_t step_ns = 0;                          // of all steps together
   speculate::counts speculated;
   std::array<uint64_t, speculate::most_drafted> accepted_at{};  // by the place in the draft

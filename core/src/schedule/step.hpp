@@ -22,10 +22,10 @@ struct slice {
   uint64_t first = 0;
   std::span<const uint32_t> blocks;  // in order of position; kv::no_block where nothing is seen
   uint32_t state = kv::no_block;     // of a model with recurrent states
-  uint32_t n_outputs = 0;            // its last tokens have an output row each
+  uint32_t n_outputs = 0;            // its last n_outputs tokens have an output row each
 };
 
-// What the runner can do, and what its pool has. All but the windows are > 0.
+// What the runner can do, and what its pool has. All but n_states and the windows are > 0.
 struct step_limits {
   uint32_t max_tokens = 0, max_sequences = 0, max_outputs = 0;  // of a step
   uint32_t n_context = 0;                                       // tokens of a sequence
@@ -35,7 +35,7 @@ struct step_limits {
   uint32_t window = 0, window_keep = 0;
 };
 
-// Whether a failed call means that the device, and with it all that it knew, is gone or hangs.
+// Whether a failed call means that the device hangs or is lost, with all that it held.
 constexpr bool is_loss(bitnet_status status) {
   return status == BITNET_DEVICE_LOST || status == BITNET_CONTEXT_POISONED ||
          status == BITNET_TIMEOUT;
@@ -52,7 +52,7 @@ class step_runner {
   virtual ~step_runner() = default;
 
   [[nodiscard]] virtual const step_limits& limits() const = 0;
-  // Of its steps; nullptr: they are not traced.
+  // The trace of its steps; nullptr: they are not traced.
   [[nodiscard]] virtual const trace::recorder* recorder() const { return nullptr; }
 
   // Copies whole blocks, from[i] to to[i], before the next step and behind all copies that were
@@ -67,10 +67,10 @@ class step_runner {
   virtual result<void> run(std::span<const slice> slices, uint32_t top_logits,
                            std::vector<generate::row>& rows) = 0;
 
-  // What its blocks and states are, as they come out.
+  // The form of its blocks and states, as write_out() writes them.
   [[nodiscard]] virtual const kv::saved_form& form() const = 0;
-  // Blocks, or states, one behind the other, behind all copies that were asked for before. `bytes`
-  // is exactly what they take. None is named twice.
+  // Write or read the blocks or states `which`, one behind the other, after all copies that were
+  // asked for before. `bytes` has exactly their size. None is named twice.
   virtual result<void> write_out(std::span<const uint32_t> which, cargo what,
                                  std::span<std::byte> bytes) = 0;
   virtual result<void> read_in(std::span<const uint32_t> which, cargo what,

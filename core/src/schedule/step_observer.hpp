@@ -1,6 +1,5 @@
 #pragma once
-// Follows what is computed of a request: the steps that it has tokens in, and the end of each of
-// its choices.
+// Observes a request: the steps that have tokens of it, and the end of each of its choices.
 //
 // Threads  the scheduler's, with no lock held.
 
@@ -27,13 +26,13 @@ class step_observer {
   virtual ~step_observer() = default;
 
   // From now on until leave() the request has tokens in each step of this runner. The two calls
-  // take turns; between them the runner stays the same.
+  // alternate; between them the runner stays the same.
   virtual void enter(const step_runner& runner) = 0;
   virtual void leave(const step_runner& runner) = 0;
   // A step begins, which may fail.
   virtual void note(const step_part& part) = 0;
   // A choice has ended, by an event of the kind end or failed; `tokens` are those that it
-  // generated. Behind leave().
+  // generated. Called after leave().
   virtual void end(const event& e, std::span<const int32_t> tokens) = 0;
 };
 

@@ -5,7 +5,7 @@
 namespace bitnet::schedule {
 namespace {
 
-// What decodes leave to prompts at least.
+// The least number of tokens that decodes leave to prompts.
 uint32_t room_for_prompts(uint32_t step_tokens) {
   constexpr uint32_t enough = 16;
   return std::clamp(step_tokens / 2, 1U, enough);

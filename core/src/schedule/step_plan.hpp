@@ -16,8 +16,8 @@ namespace bitnet::schedule {
 // What a sequence still has to compute before it gets its next row.
 struct work {
   uint64_t tokens = 0;    // >= 1; 1: a decode
-  uint64_t break_at = 0;  // a chunk does not go over that many of them; 0: it may
-  bool is_ahead = false;  // a decode, whose tokens are one share: with a draft or behind one
+  uint64_t break_at = 0;  // a chunk has at most this many of them; 0: no bound
+  bool is_ahead = false;  // a decode of several tokens, computed in one step: a draft or a replay
 
   [[nodiscard]] bool is_decode() const { return tokens == 1 || is_ahead; }
 };
@@ -29,11 +29,11 @@ struct share {
 
 struct step_bounds {
   uint32_t tokens = 0;         // of the step
-  uint32_t prompt_tokens = 0;  // of these, of prompts; 0: none of them while there are decodes
+  uint32_t prompt_tokens = 0;  // the most of these for prompts; 0: no prompts beside decodes
 };
 
-// Sequences that may run at a time, so that a step always takes all of their decodes, or one chunk
-// and the decodes of the others. At least 1.
+// The most sequences that may run at a time, so that a step always takes all of their decodes, or
+// one chunk and the decodes of the others. At least 1.
 uint32_t max_running_of(const step_limits& most);
 
 // `shares` get the decodes in the order of `all`, as far as they fit, then prompts in `order`

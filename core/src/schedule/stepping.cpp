@@ -1,4 +1,4 @@
-// One step: what it computes, and its run.
+// One step: its plan and its run.
 
 #include <fmt/core.h>
 
@@ -15,13 +15,13 @@
 namespace bitnet::schedule {
 namespace {
 
-// A sequence fails after so many copies that failed for it; it began anew after each.
+// A sequence fails after this many failed copies; it was computed anew after each.
 constexpr uint32_t most_failed_copies = 3;
 
-// Steps with drafts, after which one without is measured.
+// After this many steps with drafts, one without is measured.
 constexpr uint32_t most_drafted_in_a_row = speculate::plain_time::most_unmeasured;
 
-// Of the logits that two rows must have, when one step gives both; 0: all.
+// How many of the largest logits both rows of a step must have; 0: all.
 uint32_t widest(uint32_t a, uint32_t b) {
   return a == 0 || b == 0 ? 0 : std::max(a, b);
 }
@@ -43,14 +43,14 @@ bool scheduler::contents::step() {
   prepare_rows();
   keep_states();
   grow();
-  if (shares_.empty()) return true;  // what was to run has ended
+  if (shares_.empty()) return true;  // the sequences that were to run have ended
   if (copy()) run();
   return true;
 }
 
 // --- the plan ---
 
-// A sequence that may be the reason why a step failed runs alone.
+// If a sequence may be the reason why a step failed, it runs alone.
 void scheduler::contents::collect() {
   able_.clear();
   for (sequence* s : running_)
@@ -64,16 +64,17 @@ void scheduler::contents::collect() {
   };
   const uint64_t rows = most_scored();
   for (const sequence* s : able_) {
-    if (s->ahead) s->ahead->forget();  // of a step that was not run
+    if (s->ahead) s->ahead->forget();  // left from a step that was not run
     uint64_t border = shorter(s->replays ? 0 : memory_->break_at(*s), chunk);
-    // The last token of the prompt is computed as ever, in a step of its own.
+    // The last token of the prompt has a step of its own, as without scores.
     if (s->is_scoring() && s->left() > 1)
       border = shorter(border, std::min(s->left() - 1, s->left_unscored() + rows));
     work_.push_back({s->left(), border, s->replays});
   }
 }
 
-// Rows that each prompt may have in a step: what the last tokens of the others leave, at least one.
+// The most rows of each prompt in a step: all but those of the other sequences' last tokens, at
+// least 1.
 uint64_t scheduler::contents::most_scored() const {
   const auto n = static_cast<uint64_t>(std::ranges::count_if(able_, &sequence::is_scoring));
   if (n == 0) return 0;
@@ -82,8 +83,8 @@ uint64_t scheduler::contents::most_scored() const {
   return std::max<uint64_t>((all - std::min(all, others)) / n, 1);
 }
 
-// Prompts share what is left of a step by rank and by what their clients were served, so that a
-// long one does not keep out the short ones of others; and in every second step the one that was
+// Prompts share the rest of a step by rank and by what their clients were served lately, so that a
+// long prompt does not keep out short ones of others. In every second step the one that was
 // admitted first goes first, so that those do not keep it out either.
 void scheduler::contents::order_prompts() {
   order_.clear();
@@ -105,8 +106,8 @@ void scheduler::contents::plan() {
   plan_step(work_, order_, most, shares_);
 }
 
-// What sequences that decode compute ahead in this step, of the tokens and rows that it has left. A
-// step with prompts drafts nothing: they take what is left, and none of it is in vain.
+// Drafts for sequences that decode, with the tokens and rows that the step has left. A step with
+// prompts has no drafts: prompts use the rest, and none of it is wasted.
 void scheduler::contents::draft() {
   if (!order_.empty() || cost_.decode_ns(n_decodes_) <= 0 ||
       drafted_since_ >= most_drafted_in_a_row)
@@ -145,7 +146,7 @@ void scheduler::contents::prepare_rows() {
 }
 
 // Asks `s`, and the choices of its request that begin with the same row. Returns the sequence that
-// has the tokens from now on: `s` or, if that ended, the choice that took them over. nullptr: no
+// holds the tokens from now on: `s` or, if that ended, the choice that took them over. nullptr: no
 // choice wants the row.
 sequence* scheduler::contents::prepare_row(sequence& s) {
   if (s.rows) return &s;
@@ -167,7 +168,7 @@ sequence* scheduler::contents::prepare_row(sequence& s) {
   return s.at == phase::ended ? nullptr : &s;
 }
 
-// The first choice ends before the others begin: one of them goes on with what it has.
+// If the first choice ends before the others begin, one of them takes over its tokens and blocks.
 sequence& scheduler::contents::hand_over(sequence& from, sequence& to) {
   to.tokens = std::move(from.tokens);
   to.table = std::move(from.table);
@@ -186,7 +187,7 @@ sequence& scheduler::contents::hand_over(sequence& from, sequence& to) {
 
 // --- the step ---
 
-// Drops a draft if the state of its sequence cannot be kept, since it could not be taken back then.
+// Drops a draft if its sequence's state cannot be kept, since the draft could not be taken back.
 void scheduler::contents::keep_states() {
   for (share& one : shares_) {
     sequence& s = *able_[one.index];
@@ -207,7 +208,7 @@ void scheduler::contents::grow() {
   });
 }
 
-// Whether the step can follow.
+// Runs the copies. Returns whether the step can follow.
 bool scheduler::contents::copy() {
   kv::copy_list& copies = memory_->copies();
   if (copies.empty()) return true;
@@ -225,8 +226,8 @@ bool scheduler::contents::copy() {
   return true;
 }
 
-// The copies of this step failed, so the blocks that they were to fill hold nothing. Sequences that
-// need these blocks compute them again.
+// After failed copies: the blocks that they were to fill hold nothing. Sequences that need these
+// blocks compute them again.
 void scheduler::contents::fail_copies(const failure& why) {
   ++counts_.failed_steps;
   if (is_loss(why.status)) {
@@ -299,12 +300,12 @@ void scheduler::contents::run() {
     fail_step(ok.error());
 }
 
-// Of a prompt that is scored no row is sampled from.
+// No token is sampled from the rows of a scored prompt, so they are not offered.
 bool scheduler::contents::is_listened_to(const sequence& s) const {
   return listener_ && !s.is_scoring() && listener_->wants_next();
 }
 
-// From now on a cancel of another thread, or a deadline, may end the step early.
+// From now on a cancel by another thread, or a deadline, may end the step early.
 void scheduler::contents::begin_step() {
   members_.clear();
   for (const share& one : shares_) {
@@ -314,9 +315,9 @@ void scheduler::contents::begin_step() {
   in_.begin_step(members_);
 }
 
-// For a step that was ended early; the next tick ends its cancelled requests. Keys and values of
-// the step are undefined and do not count as computed. A state cannot go back, so its sequence
-// computes its tokens again.
+// Called after a step that was ended early; the next tick ends its cancelled requests. Keys and
+// values of the step are undefined and do not count as computed. A state cannot go back, so its
+// sequence is computed again.
 void scheduler::contents::drop_step() {
   ++counts_.cancelled_steps;
   if (memory_->most().n_states == 0) return;

@@ -25,17 +25,18 @@ struct taken_sequence {
 };
 
 struct transfer {
-  bool out = true;              // of the pool
-  std::vector<int32_t> tokens;  // out: that were asked for; in: of the whole blocks that come
-  // Out: what came; in: what the caller has, which stays as it is until the end.
+  bool out = true;              // true: from the pool to the host; false: back
+  std::vector<int32_t> tokens;  // out: the requested ones; in: those of the whole blocks
+  // `made`: the sequence read from the pool (out). `given`: the caller's sequence to write (in);
+  // the caller keeps it unchanged until `done`.
   taken_sequence made;
   const kv::saved_sequence* given = nullptr;
 
   bool has_begun = false;
   kv::table table;
-  uint64_t n_blocks = 0, n_moved = 0;  // of the table: in all, and so far
+  uint64_t n_blocks = 0, n_moved = 0;  // of the table: in all, and moved so far
   uint32_t begun_again = 0;
-  std::promise<result<uint64_t>> done;  // tokens
+  std::promise<result<uint64_t>> done;  // how many tokens were moved
 };
 
 }  // namespace bitnet::schedule

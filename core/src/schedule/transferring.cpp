@@ -1,5 +1,5 @@
-// Sequences that go to the host's memory or come from there. They hold blocks as others do, and are
-// moved in pieces, so that what runs waits for one piece at a time.
+// Transfers of sequences to the host's memory and back. They hold blocks as others do, and are
+// moved in pieces, so that running sequences wait for one piece at a time.
 
 #include <fmt/core.h>
 
@@ -13,7 +13,7 @@
 namespace bitnet::schedule {
 namespace {
 
-// Times that a transfer begins anew because its device or its blocks were lost.
+// How often a transfer begins anew because its device or its blocks were lost.
 constexpr uint32_t most_begins = 4;
 
 std::unexpected<failure> busy(const char* what) {
@@ -29,7 +29,7 @@ std::unexpected<failure> busy(kv::shortage what) {
                                            : "there is no room for the blocks of the sequence");
 }
 
-// Blocks.
+// The blocks of the next piece.
 uint64_t piece_of(const transfer& t, uint64_t piece_bytes, uint64_t block_bytes) {
   return std::clamp<uint64_t>(piece_bytes / block_bytes, 1, t.n_blocks - t.n_moved);
 }
@@ -57,14 +57,14 @@ result<uint64_t> scheduler::put_in(const kv::saved_sequence& s) {
   return done.get();
 }
 
-// --- from the one that ticks ---
+// --- from the thread that ticks ---
 
 bool scheduler::contents::move_piece() {
   if (transfers_.empty()) return false;
-  const std::shared_ptr<transfer> t = transfers_.front();  // a lost device ends all of them
+  const std::shared_ptr<transfer> t = transfers_.front();  // a lost device ends all transfers
   auto goes_on = runner_ == nullptr ? std::unexpected(lost_) : t->has_begun ? move(*t) : begin(*t);
   if (goes_on && *goes_on) return true;
-  if (transfers_.empty() || transfers_.front() != t) return true;  // ended otherwise
+  if (transfers_.empty() || transfers_.front() != t) return true;  // it was ended elsewhere
   if (!goes_on && is_loss(goes_on.error().status) && runner_ != nullptr) {
     lose_runner(goes_on.error());
     return true;
@@ -75,7 +75,7 @@ bool scheduler::contents::move_piece() {
   return true;
 }
 
-// Whether there is more to do.
+// Returns whether there is more to do.
 result<bool> scheduler::contents::begin(transfer& t) {
   if (++t.begun_again > most_begins)
     return bitnet::fail(
@@ -110,7 +110,7 @@ result<bool> scheduler::contents::begin_out(transfer& t) {
   const std::span<std::byte> all(t.made.bytes.get(), bytes);
   it.blocks = all.first(blocks_bytes);
   it.state = all.subspan(blocks_bytes);
-  if (!copy()) return true;  // it was begun again, or has ended
+  if (!copy()) return true;  // copy() began the transfer again or ended it
   if (form.state_bytes == 0) return true;
   const uint32_t state = t.table.state();
   if (auto ok = runner_->write_out({&state, 1}, cargo::states, all.subspan(blocks_bytes)); !ok)
@@ -123,7 +123,7 @@ result<bool> scheduler::contents::begin_in(transfer& t) {
     return std::unexpected(std::move(ok.error()));
   const uint64_t all = t.given->tokens.size() / kv::block_tokens;
   t.n_blocks = std::min<uint64_t>(all, memory_->pool().available());
-  // Without the state behind them blocks are of no use.
+  // Without the state behind them, the blocks are useless.
   if (t.n_blocks == 0 || (t.n_blocks < all && !t.given->state.empty()))
     return busy(kv::shortage::blocks);
   t.tokens.assign(
@@ -155,7 +155,7 @@ result<bool> scheduler::contents::move_in(transfer& t, uint64_t n) {
     return bitnet::fail(
         BITNET_INTERNAL,
         fmt::format("a sequence that comes in lacks the {} blocks that it reserved", n));
-  if (!copy()) return true;  // what was noted before may be of blocks that it has now
+  if (!copy()) return true;  // earlier copies may concern these blocks
   const uint64_t each = t.given->form.block_bytes;
   if (auto ok = runner_->read_in(t.table.blocks().subspan(t.n_moved, n), cargo::keys,
                                  t.given->blocks.subspan(t.n_moved * each, n * each));
@@ -166,7 +166,7 @@ result<bool> scheduler::contents::move_in(transfer& t, uint64_t n) {
   return t.n_moved < t.n_blocks || !t.given->state.empty();
 }
 
-// The state, behind all blocks.
+// Reads in the state, after all blocks.
 result<bool> scheduler::contents::finish_in(transfer& t) {
   if (t.given->state.empty()) return false;
   if (!copy()) return true;
@@ -179,7 +179,7 @@ result<bool> scheduler::contents::finish_in(transfer& t) {
 
 void scheduler::contents::end_transfer(transfer& t, result<uint64_t> how) {
   if (t.has_begun && memory_) {
-    // Where the pool had no state but the one that it kept behind these blocks, it is that one.
+    // If the pool had no other state, this one was kept behind these blocks: it goes back there.
     if (t.out) static_cast<void>(memory_->leave_state(t.table));
     memory_->leave(t.table);
   }

@@ -1,4 +1,4 @@
-// Of a rule_writer: the arguments of calls, and what the notation of calls leaves out of strings.
+// Part of rule_writer: the arguments of calls, and strings that the notation excludes.
 #include <fmt/core.h>
 
 #include "schema/pattern.hpp"
@@ -7,7 +7,7 @@
 namespace bitnet::schema {
 namespace {
 
-// A pattern of which `text` is the only text.
+// A pattern that only `text` matches.
 std::string pattern_of(std::string_view text) {
   std::string out;
   for (const char32_t c : characters_of(text))
@@ -17,7 +17,7 @@ std::string pattern_of(std::string_view text) {
 
 }  // namespace
 
-// All strings, or those without what ends the call for its reader.
+// All strings, or only those without texts that end the call for its reader.
 const text_automaton& rule_writer::allowed() {
   if (!allowed_ && how_.never.empty()) allowed_ = any_text();
   if (!allowed_) {

@@ -58,7 +58,7 @@ decimal decimal::negated() const {
 
 decimal decimal::floor() const {
   decimal out{negative, whole, {}};
-  if (negative && !fraction.empty()) {  // one further from 0
+  if (negative && !fraction.empty()) {  // round away from 0
     std::size_t at = out.whole.size();
     while (at > 0 && out.whole[at - 1] == '9') out.whole[--at] = '0';
     if (at == 0)

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of any size exactly, as JSON writes them.
+// Exact numbers of any size, as JSON writes them.
 
 #include <compare>
 #include <optional>
@@ -13,7 +13,7 @@ struct decimal {
   std::string whole = "0";  // digits, without zeros in front
   std::string fraction;     // digits behind the point, without zeros at the end
 
-  // Of a JSON number; nothing where it has more than 100 digits, written out.
+  // Reads a JSON number; nullopt if it has more than 100 digits, written out.
   static std::optional<decimal> parse(std::string_view text);
   static decimal of(uint64_t n) { return {false, std::to_string(n), {}}; }
 

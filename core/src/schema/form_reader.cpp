@@ -98,7 +98,7 @@ form form_reader::combined(const value& schema) {  // NOLINT(misc-no-recursion):
   return out;
 }
 
-// The cases must be plainly different: what is valid by two of them is not valid.
+// The cases must be plainly different: a value that is valid by two of them is not valid.
 form form_reader::one_of_cases(const form& base, const value& cases) {  // NOLINT(misc-no-recursion)
   std::vector<form> each;
   for (const value* one : cases.items) each.push_back(common(base, read(one), to_));
@@ -174,7 +174,7 @@ const value* form_reader::referred(const value& reference) {
   return to_.any() ? nullptr : at;
 }
 
-// Values of an enum or a const: strings as one choice.
+// The values of an enum or a const: all strings are one choice.
 form form_reader::of_values(const std::vector<const value*>& values, const value& schema) {
   form out;
   std::vector<std::u32string> texts;
@@ -246,7 +246,7 @@ node form_reader::node_of(const value* schema) {
   return says_nothing ? node{} : node{schema};
 }
 
-// Whether plainly no value is of this choice.
+// Whether the choice plainly allows no value.
 bool form_reader::is_void(const choice& one, uint32_t depth) {  // NOLINT(misc-no-recursion)
   if (to_.any() || !to_.spend(1)) return true;
   const std::string where = one.from == nullptr ? "#" : one.from->where();

@@ -1,8 +1,8 @@
 #pragma once
 // Reads schemas as forms.
 //
-// Errors  in `faults`: a reference that leads nowhere or to itself, cases of oneOf that are not
-//         plainly different, and what passes a bound.
+// Errors  in `faults`: a reference that leads nowhere or to itself, cases of oneOf that may
+//         overlap, and passed bounds.
 
 #include <map>
 #include <unordered_map>
@@ -21,7 +21,7 @@ class form_reader {
   form_reader(value_store& store, const value* root, keyword_check& checked, faults& to)
       : store_(store), root_(root), checked_(checked), to_(to) {}
 
-  // What is valid by all of the schemas.
+  // The form of values that are valid by all of the schemas.
   form form_of(const node& of);
 
  private:
@@ -54,7 +54,7 @@ class form_reader {
   std::unordered_map<const value*, const value*> constants_;
   std::map<std::pair<std::string, bool>, shared_texts> patterns_;
   std::vector<const value*> path_;  // schemas that are being read
-  // While a case is compared with another, the schemas that were begun before are not known.
+  // While two cases are compared, schemas that were begun before are not known.
   std::size_t known_from_ = 0;
   bool met_unknown_ = false;
 };

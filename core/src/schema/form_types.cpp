@@ -1,4 +1,4 @@
-// What a schema says itself, of each type.
+// The forms that a schema has by itself, by type.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -88,7 +88,7 @@ arrays form_reader::read_arrays(const value& schema) {
   return out;
 }
 
-// Names by the patterns that they match, and what their members must be.
+// The classes of names by the patterns that they match, each with its members' schemas.
 std::vector<name_class> form_reader::read_others(const value& schema) {
   struct part {
     shared_texts names;
@@ -124,7 +124,7 @@ std::vector<name_class> form_reader::read_others(const value& schema) {
   return out;
 }
 
-// Nothing where a member is required that may not be there.
+// nullopt if a required member is forbidden.
 std::optional<objects> form_reader::read_objects(const value& schema) {
   objects out;
   const std::vector<name_class> others = read_others(schema);
@@ -155,7 +155,7 @@ std::optional<objects> form_reader::read_objects(const value& schema) {
       out.listed[at->second].required = true;
     }
   if (const value* names = schema.find("propertyNames")) {
-    text_automaton none;  // of the names that may not be there
+    text_automaton none;  // names that are forbidden
     none = any_text();
     for (const choice& one : form_of(node_of(names)))
       if (const auto* s = std::get_if<strings>(&one.is))

@@ -1,11 +1,11 @@
 #pragma once
-// The texts of the formats that JSON Schema names.
+// Patterns for the formats of strings that JSON Schema names.
 
 #include <string_view>
 
 namespace bitnet::schema {
 
-// A pattern that the whole text is; "" for a format that is not supported.
+// The pattern that matches a text of the format as a whole; "" if the format is not supported.
 [[nodiscard]] std::string_view pattern_of_format(std::string_view name);
 [[nodiscard]] std::string_view format_names();  // of the supported ones, for messages
 

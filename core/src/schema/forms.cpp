@@ -8,7 +8,7 @@
 namespace bitnet::schema {
 namespace {
 
-// Of a copy of a property: the memory of all copies is bounded by the work.
+// Work of a copied property: it bounds the memory of all copies.
 constexpr uint64_t property_cost = 256;
 
 std::optional<uint32_t> lower(std::optional<uint32_t> a, std::optional<uint32_t> b) {
@@ -35,7 +35,7 @@ std::optional<strings> met(const strings& a, const strings& b, faults& to) {
   out.least = std::max(a.least, b.least);
   out.most = lower(a.most, b.most);
   if (out.most && *out.most < out.least) return {};
-  if (out.each.size() > 1) {  // kept as one: it is asked for again
+  if (out.each.size() > 1) {  // kept as one, since it is asked for again
     auto all = std::make_shared<text_automaton>(*out.each[0]);
     for (std::size_t i = 1; i < out.each.size(); ++i) *all = common(*all, *out.each[i], to);
     if (all->empty()) return {};
@@ -56,7 +56,7 @@ std::optional<arrays> met(const arrays& a, const arrays& b, faults& to) {
   return out;
 }
 
-// Adds the members that one lists, with what both say of them.
+// Adds the members that `from` lists, with the schemas of both.
 bool add_listed(objects& to, const objects& from, const objects& other) {
   for (const property& p : from.listed) {
     if (std::ranges::find(to.listed, p.name, &property::name) != to.listed.end()) continue;

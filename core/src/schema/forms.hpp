@@ -1,6 +1,6 @@
 #pragma once
-// What a value must be, by type: the meaning of a schema with its references followed and its
-// combinations merged.
+// The values that a schema allows, by type: its references are followed and its combinations
+// merged.
 
 #include <memory>
 #include <optional>
@@ -15,7 +15,7 @@
 
 namespace bitnet::schema {
 
-// A value that is valid by each of these schemas; by their numbers, each once. Of none: any value.
+// Schemas by which a value must be valid, each once, ordered by their numbers. None: any value.
 using node = std::vector<const value*>;
 
 [[nodiscard]] node joined(const node& a, const node& b);
@@ -28,7 +28,7 @@ struct booleans {
   bool yes = true, no = true;
 };
 
-// Texts that are in each of the automata, of a length.
+// The texts of some length that are in each of the automata.
 struct strings {
   std::vector<shared_texts> each;
   uint32_t least = 0;
@@ -36,8 +36,8 @@ struct strings {
 };
 
 struct arrays {
-  std::vector<node> first;  // of the first items
-  node rest;                // of each item behind them
+  std::vector<node> first;  // for the first items
+  node rest;                // for each item behind them
   uint32_t least = 0;
   std::optional<uint32_t> most;
   [[nodiscard]] const node& item(std::size_t i) const { return i < first.size() ? first[i] : rest; }
@@ -49,8 +49,8 @@ struct property {
   bool required = false;
 };
 
-// Members that are not listed, by their names; no name is in two of these. Names in none may not
-// be there.
+// Members that are not listed, by their names. No name is in two classes; a name in none is
+// forbidden.
 struct name_class {
   shared_texts names;
   node is;
@@ -59,21 +59,21 @@ struct name_class {
 struct objects {
   std::vector<property> listed;  // in the order in which they are written
   std::vector<name_class> others;
-  std::vector<shared_texts> names;  // that each name must be in
+  std::vector<shared_texts> names;  // each name must be in all of these
   uint32_t least = 0;
   std::optional<uint32_t> most;
-  // What a member of this name must be; nullptr where there may be none.
+  // The schemas of a member of this name; nullptr if there may be none.
   [[nodiscard]] const node* member(const std::string& name) const;
   [[nodiscard]] uint32_t n_required() const;
 };
 
 struct choice {
   std::variant<nulls, booleans, numbers, strings, arrays, objects> is;
-  const value* from = nullptr;  // the schema, for messages
+  const value* from = nullptr;  // the schema that it comes from, for messages
 };
-using form = std::vector<choice>;  // of none: no value
+using form = std::vector<choice>;  // empty: no value
 
-// What is valid by both; nothing where that is plainly no value.
+// The values that are valid by both; nullopt if there is plainly none.
 [[nodiscard]] std::optional<choice> common(const choice& a, const choice& b, faults& to);
 [[nodiscard]] form common(const form& a, const form& b, faults& to);
 

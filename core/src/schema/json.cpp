@@ -16,7 +16,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t longest_step = 60;   // bytes of a name that a message shows
-constexpr std::size_t longest_path = 160;  // room is in bitnet_error for this and the reason
+constexpr std::size_t longest_path = 160;  // bitnet_error has room for this and the reason
 
 std::string pointer_step(const std::string& name) {
   std::string out;
@@ -34,7 +34,7 @@ std::string pointer_step(const std::string& name) {
   return out;
 }
 
-// Builds the tree; the parser has no recursion, so that the depth is bounded here.
+// Builds the tree. The parser does not recurse, so the depth is bounded here.
 class tree_builder : public nlohmann::json_sax<json> {
  public:
   explicit tree_builder(value_store& store) : store_(store) {}
@@ -119,7 +119,7 @@ class tree_builder : public nlohmann::json_sax<json> {
   std::string name_;                                    // of the member that comes next
   const value* root_ = nullptr;
   std::optional<failure> trouble_;
-  std::size_t position_ = 0;  // bytes read up to a fault, those of the fault too
+  std::size_t position_ = 0;  // bytes read up to an error, its own included
 };
 
 }  // namespace

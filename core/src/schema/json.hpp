@@ -1,9 +1,9 @@
 #pragma once
-// A JSON text as a tree that knows where each value stands. Members keep their order, numbers their
-// text.
+// A JSON text as a tree in which each value has its position. Members keep their order, and numbers
+// their text.
 //
-// Errors  BITNET_INVALID_ARGUMENT for a text that is no JSON or has a name twice in an object;
-//         BITNET_UNSUPPORTED for one that is too long or too deep.
+// Errors  BITNET_INVALID_ARGUMENT if the text is no JSON or an object has a name twice;
+//         BITNET_UNSUPPORTED if it is too long or too deep.
 
 #include <deque>
 #include <string>
@@ -25,7 +25,7 @@ struct value {
   enum class kind : uint8_t { null, boolean, number, string, array, object };
   kind what = kind::null;
   bool truth = false;  // of a boolean
-  std::string text;    // of a string; of a number as it is written
+  std::string text;    // of a string; of a number, as it is written
   std::vector<const value*> items;
   std::vector<member> members;
   const value* parent = nullptr;

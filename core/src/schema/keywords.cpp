@@ -36,7 +36,7 @@ enum argument_kind : int {
 struct keyword_row {
   std::string_view name;
   argument_kind kind;
-  std::string_view why = {};  // it is refused, and what to do
+  std::string_view why = {};  // it is rejected: why, and what to do
 };
 
 constexpr std::string_view no_complement =
@@ -195,7 +195,7 @@ void keyword_check::keyword(const value& schema, const member& m) {
   argument(schema, m, row->kind);
 }
 
-// Whether the argument is of a kind.
+// Reports a wrong argument unless `truth`; returns `truth`.
 bool keyword_check::expect(const member& m, bool truth, std::string_view what) {
   if (!truth)
     to_.wrong(m.is->where(),

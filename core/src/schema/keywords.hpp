@@ -1,5 +1,5 @@
 #pragma once
-// What each keyword of JSON Schema must have, and which ones are refused.
+// Checks the arguments of each keyword of JSON Schema, and rejects unsupported keywords.
 
 #include <string_view>
 #include <unordered_set>
@@ -14,7 +14,7 @@ namespace bitnet::schema {
 class keyword_check {
  public:
   keyword_check(const value* root, faults& to);
-  // The root is checked; others where a reference leads to them.
+  // The constructor checks the root. Schemas elsewhere are checked when a reference leads to them.
   void check(const value* schema);
 
  private:
@@ -33,7 +33,7 @@ class keyword_check {
   std::vector<const value*> todo_;
 };
 
-// A number of characters, items or members; checked.
+// The argument of a keyword that counts characters, items or members. It was checked.
 [[nodiscard]] uint32_t count_of(const value& of);
 
 }  // namespace bitnet::schema

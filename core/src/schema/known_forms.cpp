@@ -8,7 +8,7 @@
 
 namespace bitnet::schema {
 
-// Makes what it finds the last one. Called with turn_.
+// Moves what it finds to the end. Called with turn_ locked.
 std::shared_ptr<const grammar::rule_set> known_forms::look_up(language written_in,
                                                               std::string_view text) {
   const auto at = std::ranges::find_if(

@@ -1,7 +1,8 @@
 #pragma once
-// The last few grammars and JSON schemas as rules, so that requests of one form compile it once.
+// Keeps the rules of the last few grammars and JSON schemas, so that requests with one form compile
+// it once.
 //
-// Memory   of at most 8 of them, each within the bounds of grammar/rules.hpp.
+// Memory   at most 8 forms, each within the bounds of grammar/rules.hpp.
 // Errors   those of grammar::parse_gbnf and compile(); a text that is refused is not kept.
 // Threads  any.
 
@@ -24,7 +25,7 @@ class known_forms {
   static constexpr std::size_t most = 8;
 
   result<std::shared_ptr<const grammar::rule_set>> find(language written_in, std::string_view text);
-  // Texts that were compiled since the beginning.
+  // How many texts were compiled since the beginning.
   [[nodiscard]] uint64_t n_compiled() const;
 
  private:
@@ -35,8 +36,8 @@ class known_forms {
   };
   std::shared_ptr<const grammar::rule_set> look_up(language written_in, std::string_view text);
 
-  mutable std::mutex turn_;  // guards what follows; not held while a text is compiled
-  std::vector<entry> all_;   // the one that was asked for last is the last
+  mutable std::mutex turn_;  // guards the members below; not held while a text is compiled
+  std::vector<entry> all_;   // the one that was used last is the last
   uint64_t n_compiled_ = 0;
 };
 

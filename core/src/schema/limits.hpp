@@ -1,5 +1,5 @@
 #pragma once
-// What a schema may be, so that none takes more memory or time than a small part of a model's.
+// Limits of a schema, so that none takes more memory or time than a small part of a model's.
 
 #include <cstddef>
 #include <cstdint>
@@ -19,12 +19,12 @@ inline constexpr uint32_t most_nodes = 1U << 14;   // different subschemas, merg
 inline constexpr uint32_t most_repetitions = 10'000;
 inline constexpr uint64_t most_work = uint64_t{1} << 26;  // steps of a compilation: about a second
 
-// The first thing that is wrong, and the work that was done. All parts of one compilation share it;
-// each gives back something empty once it is set.
+// The first error, and the work that was done. All parts of one compilation share it; once it has
+// an error, each part returns something empty.
 class faults {
  public:
   faults() = default;
-  explicit faults(uint64_t work) : work_(work) {}  // that was done before
+  explicit faults(uint64_t work) : work_(work) {}  // done before
   [[nodiscard]] uint64_t work() const { return work_; }
   [[nodiscard]] const std::optional<failure>& first() const { return first_; }
   [[nodiscard]] bool any() const { return first_.has_value(); }
@@ -34,10 +34,10 @@ class faults {
   void unsupported(const std::string& where, const std::string& what) {
     wrong(where, what, BITNET_UNSUPPORTED);
   }
-  // The same, of what is being worked at.
+  // As above, for the schema of work_at().
   void unsupported(const std::string& what) { unsupported(here_, what); }
   void work_at(std::string where) { here_ = std::move(where); }
-  // False where the work is more than `most_work`.
+  // False if the work exceeds `most_work`.
   bool spend(uint64_t n);
 
  private:

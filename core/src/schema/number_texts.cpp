@@ -16,7 +16,7 @@ std::string more_digits(std::size_t n) {
   return fmt::format("[0-9]{{{}}}", n);
 }
 
-// Whole parts of more digits than this one has.
+// Whole parts with more digits than `whole`.
 std::string longer(const std::string& whole) {
   return fmt::format("[1-9][0-9]{{{},}}", whole.size());
 }
@@ -50,7 +50,7 @@ std::string below(const std::string& of) {
   return fmt::format("{}", fmt::join(out, "|"));
 }
 
-// The fractions, with their point, of at least, or more than, 0.digits.
+// Fractions with their point that are >= 0.digits, or > if `exclusive`.
 std::string fraction_from(const std::string& digits, bool exclusive) {
   if (digits.empty()) return exclusive ? R"(\.[0-9]*[1-9][0-9]*)" : R"((?:\.[0-9]+)?)";
   std::string out = exclusive ? digits + "[0-9]*[1-9][0-9]*" : digits + "[0-9]*";
@@ -60,7 +60,7 @@ std::string fraction_from(const std::string& digits, bool exclusive) {
   return R"(\.(?:)" + out + ")";
 }
 
-// Those of at most, or less than, 0.digits; nothing where there are none.
+// Fractions that are <= 0.digits, or < if `exclusive`; nullopt if there are none.
 std::optional<std::string> fraction_to(const std::string& digits, bool exclusive) {
   if (digits.empty()) return exclusive ? std::nullopt : std::optional<std::string>(R"((?:\.0+)?)");
   std::string out;
@@ -73,7 +73,7 @@ std::optional<std::string> fraction_to(const std::string& digits, bool exclusive
   return R"((?:\.(?:)" + out.substr(1) + "))?";
 }
 
-// Magnitudes of at least the bound.
+// Magnitudes >= the bound, or > if it is exclusive.
 std::string from(const number_bound& b, bool integer) {
   if (integer) {
     const std::string more = above(b.at.whole);
@@ -83,7 +83,7 @@ std::string from(const number_bound& b, bool integer) {
                      fraction_from(b.at.fraction, b.exclusive));
 }
 
-// Magnitudes of at most the bound; "" where there are none.
+// Magnitudes <= the bound, or < if it is exclusive; "" if there are none.
 std::string upto(const number_bound& b, bool integer) {
   const std::string less = below(b.at.whole);
   std::vector<std::string> out;
@@ -98,7 +98,7 @@ std::string upto(const number_bound& b, bool integer) {
   return fmt::format("{}", fmt::join(out, "|"));
 }
 
-// Magnitudes from `low` to `high`, those of numbers of one sign.
+// Magnitudes from `low` to `high` of numbers of one sign.
 text_automaton magnitudes(const std::optional<number_bound>& low,
                           const std::optional<number_bound>& high, const numbers& of,
                           const std::string& sign, const std::string& where, faults& to) {
@@ -112,7 +112,7 @@ text_automaton magnitudes(const std::optional<number_bound>& low,
   return out;
 }
 
-// Of both, which begin in different ways.
+// Unites two automata whose texts begin with different characters.
 text_automaton either(text_automaton a, const text_automaton& b) {
   if (a.empty()) return b;
   if (b.empty()) return a;
@@ -130,7 +130,7 @@ text_automaton either(text_automaton a, const text_automaton& b) {
   return a;
 }
 
-// Digits of the multiples of a number, - before them or not.
+// Digits of the multiples of a number, with or without - in front.
 text_automaton multiples(uint32_t by) {
   text_automaton out;
   out.states.resize(by + 1);
@@ -141,7 +141,7 @@ text_automaton multiples(uint32_t by) {
     return edges;
   };
   for (uint32_t r = 0; r < by; ++r) out.states[r + 1] = {.whole = r == 0, .edges = digits(r)};
-  // The first state is that of remainder 0 with a sign that may come.
+  // The first state is that of remainder 0, where a sign may also come.
   out.states[0].edges = digits(0);
   out.states[0].edges.insert(out.states[0].edges.begin(), {{U'-', U'-'}, 1});
   return out;
@@ -201,7 +201,7 @@ bool can_step(const decimal& by) {
 
 text_automaton texts_of(const numbers& given, const std::string& where, faults& to) {
   numbers of = given;
-  std::size_t digits = SIZE_MAX;  // behind the point, at most
+  std::size_t digits = SIZE_MAX;  // the most digits behind the point
   for (const decimal& step : of.steps) {
     if (step.is_integer())
       of.integer = true;
@@ -213,7 +213,7 @@ text_automaton texts_of(const numbers& given, const std::string& where, faults& 
   if (!of.integer && !of.low && !of.high && of.steps.empty())
     return texts_of_pattern(R"(-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?)",
                             matching::whole, where, to);
-  if (of.low && of.high && of.low->at == of.high->at) {  // one number, in one form
+  if (of.low && of.high && of.low->at == of.high->at) {  // one number has one form
     if (!of.integer || of.low->at.is_integer())
       out = one_of({characters_of(of.low->at.text())}, to);
   } else {

@@ -1,8 +1,8 @@
 #pragma once
 // The texts of numbers within bounds.
 //
-// Form  Integers: digits, without zeros in front, - before those below 0. Others may have a
-//       fraction, and where they have neither bounds nor steps an exponent.
+// Form  Integers: digits, without zeros in front, with - if negative. Other numbers may have a
+//       fraction; without bounds and steps also an exponent.
 
 #include <optional>
 #include <string>
@@ -22,15 +22,15 @@ struct number_bound {
 struct numbers {
   bool integer = false;
   std::optional<number_bound> low, high;
-  std::vector<decimal> steps;  // multiples of each; checked by can_step
+  std::vector<decimal> steps;  // a number must be a multiple of each; checked by can_step
 
-  // With the tighter bounds of both.
+  // Returns the numbers of both, with the tighter bounds.
   [[nodiscard]] numbers met(const numbers& other) const;
-  // Whether the bounds leave nothing; whole numbers and steps are not looked at.
+  // Whether the bounds leave no number; ignores `integer` and steps.
   [[nodiscard]] bool is_void() const;
 };
 
-// Whether an automaton can recognise multiples of it: an integer up to the bound, or 0.1, 0.01 ...
+// Whether an automaton can recognise multiples of `by`: an integer up to a bound, or 0.1, 0.01, ...
 [[nodiscard]] bool can_step(const decimal& by);
 
 [[nodiscard]] text_automaton texts_of(const numbers& of, const std::string& where, faults& to);

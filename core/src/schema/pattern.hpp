@@ -1,6 +1,6 @@
 #pragma once
-// Regular expressions of ECMA-262, with the flag u, as far as they are regular: as the set of the
-// texts in which they are found. docs/reference/json-schema.md has the notation.
+// Regular expressions of ECMA-262 with the flag u, as far as they are regular, each as the set of
+// texts in which it is found. docs/reference/json-schema.md has the notation.
 
 #include <cstdint>
 #include <string>
@@ -19,15 +19,15 @@ struct pattern_node {
   static constexpr uint32_t endless = UINT32_MAX;
   kind what = kind::join;             // a join of nothing is the empty text
   grammar::character_class set = {};  // of a set
-  std::vector<uint32_t> parts = {};   // of the others, as numbers of nodes
-  uint32_t least = 0, most = 0;       // of a repeat; `endless`: without end
+  std::vector<uint32_t> parts = {};   // of the other kinds: numbers of nodes
+  uint32_t least = 0, most = 0;       // of a repeat; `endless`: no bound
 };
 using pattern_tree = std::vector<pattern_node>;
 
-// `where`: of the keyword, for messages.
+// `where`: the place of the keyword, for messages.
 [[nodiscard]] pattern_tree parse_pattern(std::string_view text, const std::string& where,
                                          faults& to);
-// The texts in which the pattern is found, or that are it as a whole.
+// Whether the pattern is found in a text, or matches it as a whole.
 enum class matching : uint8_t { found, whole };
 [[nodiscard]] text_automaton texts_of(const pattern_tree& of, matching how,
                                       const std::string& where, faults& to);

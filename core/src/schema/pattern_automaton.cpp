@@ -17,7 +17,7 @@ using grammar::last_character;
 
 constexpr uint32_t no_place = std::numeric_limits<uint32_t>::max();
 
-// A place of the pattern: it reads a character, or goes on without one.
+// A place of the pattern: reads a character, or goes on without one.
 struct place {
   enum class what : uint8_t { reads, splits, begin, end, found };
   what is = what::splits;
@@ -30,7 +30,7 @@ class builder {
   builder(const pattern_tree& tree, const std::string& where, faults& to)
       : tree_(tree), where_(where), to_(to) {}
 
-  // Gives the first place; the last one is `found`.
+  // Returns the first place; the last one is `found`.
   uint32_t build(matching how) {
     const uint32_t end = add({.is = place::what::found});
     if (how == matching::whole) {
@@ -60,7 +60,7 @@ class builder {
     return static_cast<uint32_t>(places_.size() - 1);
   }
 
-  // The place at which a node begins that goes on at `next`. As deep as the groups.
+  // Returns the first place of a node that goes on at `next`. Recursion as deep as the groups.
   uint32_t before(uint32_t node, uint32_t next) {  // NOLINT(misc-no-recursion)
     if (!to_.spend(1)) return next;
     const pattern_node& n = tree_[node];
@@ -138,7 +138,7 @@ class sets_of_places {
  private:
   using place_set = std::vector<uint32_t>;
 
-  // All that can be reached without a character; `at_end`: at the end of the text.
+  // All places that can be reached without a character; `at_end`: at the end of the text.
   place_set closed(const place_set& from, bool at_begin, bool at_end) {
     ++round_;
     place_set out, todo = from;
@@ -169,7 +169,7 @@ class sets_of_places {
   uint32_t number_of(const place_set& from, bool at_begin) {
     place_set set = closed(from, at_begin, false);
     const bool whole = has_found(closed(from, at_begin, true));
-    if (how_ == matching::found && has_found(set))  // whatever follows
+    if (how_ == matching::found && has_found(set))  // it is found, whatever follows
       std::erase_if(set, [&](uint32_t p) { return places_[p].is != place::what::found; });
     const auto [at, is_new] =
         known_.try_emplace({set, at_begin}, static_cast<uint32_t>(sets_.size()));

@@ -103,7 +103,7 @@ void rule_writer::write(uint32_t rule, const booleans& of) {
   }
 }
 
-// A rule for each number of items that are there, which says what may follow.
+// Writes a rule for each number of items so far, which says what may follow.
 void rule_writer::write(uint32_t rule, const arrays& of) {
   const uint32_t most = of.most.value_or(unbounded);
   const uint64_t last =
@@ -156,7 +156,7 @@ void rule_writer::write(uint32_t rule, const objects& given, const argument_sign
   write_members(first, of, listed, others, how, signs);
 }
 
-// Without alternatives where the member cannot be there; nothing past a bound.
+// A rule without alternatives if the member is forbidden; nullopt past a bound.
 std::optional<uint32_t> rule_writer::member_rule(const objects& of, const property& p,
                                                  const argument_signs* signs) {
   const uint32_t member = new_rule();
@@ -177,7 +177,7 @@ std::optional<uint32_t> rule_writer::member_rule(const objects& of, const proper
   return member;
 }
 
-// Members of names that are not known before may come twice, so that they count as one.
+// Members of unlisted names may come twice, and then count as one.
 bool rule_writer::can_count(const objects& of) {
   const bool exact = of.others.empty() || of.least <= of.n_required() + 1;
   if (!exact)
@@ -189,7 +189,7 @@ bool rule_writer::can_count(const objects& of) {
   return exact;
 }
 
-// Of each class of names, a rule for such a member.
+// Makes a rule for a member of each class of names.
 std::vector<uint32_t> rule_writer::other_members(const objects& of, const argument_signs* signs) {
   std::vector<uint32_t> out;
   if (of.others.empty()) return out;
@@ -220,7 +220,8 @@ std::vector<uint32_t> rule_writer::other_members(const objects& of, const argume
   return out;
 }
 
-// A rule for each place in the list and each number of members so far, which says what may follow.
+// Writes a rule for each place in the list and number of members so far, which says what may
+// follow.
 void rule_writer::write_members(uint32_t first, const objects& of,
                                 const std::vector<uint32_t>& listed,
                                 const std::vector<uint32_t>& others, const counted& how,
@@ -256,7 +257,7 @@ void rule_writer::write_members(uint32_t first, const objects& of,
       continue;
     }
     for (const uint32_t member : others) add_member(member, place);
-    // Required ones are there, whether or not they were counted.
+    // Required members are there, whether or not they were counted.
     if (n < std::min(how.least, how.tracked) && how.least > of.n_required()) continue;
     sequence end;
     if (signs == nullptr) add_literal(end, "}");

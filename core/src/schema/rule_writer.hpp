@@ -1,9 +1,9 @@
 #pragma once
-// Forms as rules of a grammar: those of the JSON texts that are written. A rule stands for the
-// values that are valid by the same schemas, so that a schema may contain itself.
+// Writes forms as rules of a grammar for JSON texts. A rule stands for the values that are valid by
+// the same schemas, so that a schema may contain itself.
 //
-// Form  One text for each value: no white space but one blank, which may be missing, behind ':' and
-//       ','; members in the order of forms; characters as themselves where JSON allows it.
+// Form  One text for each value: no white space but one optional blank behind ':' and ','; members
+//       in the order of forms; characters unescaped where JSON allows it.
 
 #include <map>
 #include <optional>
@@ -22,9 +22,9 @@ class rule_writer {
  public:
   rule_writer(form_reader& forms, faults& to, notation how = {})
       : forms_(forms), to_(to), how_(std::move(how)) {}
-  // Empty, with a fault, where no value is valid or a bound is passed.
+  // Returns no rules, and sets a fault, if no value is valid or a bound is passed.
   grammar::rule_set run(const node& root);
-  // Of the objects alone, with their members as the notation writes arguments.
+  // Only for objects: their members are written as the notation writes arguments.
   grammar::rule_set run_arguments(const node& root);
 
  private:
@@ -32,7 +32,7 @@ class rule_writer {
 
   struct counted {         // how many members there are, as far as it matters
     uint32_t least, most;  // most: UINT32_MAX without a bound
-    uint32_t tracked;      // more than these are as many as these
+    uint32_t tracked;      // larger counts are treated as this one
   };
 
   struct pending {
@@ -44,7 +44,7 @@ class rule_writer {
   void begin();
   grammar::rule_set finish();
   uint32_t rule_of(const node& of);
-  void write(uint32_t rule, const choice& one);  // no string
+  void write(uint32_t rule, const choice& one);  // `one` is no string
   void write(uint32_t rule, const booleans& of);
   void write(uint32_t rule, const arrays& of);
   void write(uint32_t rule, const strings& of, const std::optional<std::string>& bare);
@@ -54,7 +54,7 @@ class rule_writer {
   void add_argument(sequence& to, const property& p, const argument_signs& signs);
   uint32_t value_rule(const std::string& name, const node& is, const argument_signs& signs);
   void finish_argument(sequence& to, const argument_signs& signs, uint32_t value);
-  const text_automaton& allowed();  // strings, by the notation
+  const text_automaton& allowed();  // strings that the notation allows
   const text_automaton& number_limit();
   void write_text(uint32_t rule, const text_automaton& of, bool quoted);
   uint32_t rules_of(const text_automaton& of, bool quoted);
@@ -67,8 +67,8 @@ class rule_writer {
   bool can_count(const objects& of);
 
   grammar::element characters(const grammar::character_class& of);
-  void add_literal(sequence& to, std::string_view text);  // as it is
-  void add_quoted(sequence& to, std::string_view text);   // as a string of JSON
+  void add_literal(sequence& to, std::string_view text);  // without quotes
+  void add_quoted(sequence& to, std::string_view text);   // as a JSON string
   void add_separator(sequence& to, char c);
   grammar::element call(uint32_t rule) const { return {grammar::element::kind::rule, rule}; }
   uint32_t new_rule();
@@ -83,10 +83,10 @@ class rule_writer {
   std::vector<pending> todo_;
   notation how_;
   std::optional<text_automaton> allowed_, number_limit_;
-  uint32_t blank_ = 0;  // the rule of a blank that may be missing
+  uint32_t blank_ = 0;  // the rule of an optional blank
 };
 
-// Leaves out what has no text, and what is not needed; false where nothing is left.
+// Drops alternatives and rules that derive no text or are not used; false if nothing is left.
 bool keep_what_ends(grammar::rule_set& of);
 
 }  // namespace bitnet::schema

@@ -1,9 +1,9 @@
 #pragma once
-// Sets of texts as deterministic automata over characters: those of a pattern, of a length, of a
-// number's digits; and what two have in common.
+// Sets of texts as deterministic automata over characters: texts of a pattern, of a length, of a
+// number's digits; and intersections of two.
 //
 // Every state can reach the end of a text: an automaton without states has no text.
-// Errors  in `faults`, for more than `most_states`; the result is then empty.
+// Errors  in `faults`, if there are more than `most_states`; the result is then empty.
 
 #include <cstdint>
 #include <optional>
@@ -24,12 +24,12 @@ struct text_automaton {
   };
   struct state {
     bool whole = false;       // a text may end here
-    std::vector<edge> edges;  // by character; none overlaps another
+    std::vector<edge> edges;  // by character; no two overlap
   };
-  std::vector<state> states;  // the first one is where texts begin
+  std::vector<state> states;  // the first one is the start
 
   [[nodiscard]] bool empty() const { return states.empty(); }
-  [[nodiscard]] bool is_any() const;  // plainly all texts
+  [[nodiscard]] bool is_any() const;  // whether it plainly has all texts
   [[nodiscard]] bool accepts(std::u32string_view text) const;
 };
 
@@ -42,7 +42,7 @@ struct text_automaton {
 [[nodiscard]] text_automaton all_but(const text_automaton& of);
 [[nodiscard]] text_automaton common(const text_automaton& a, const text_automaton& b, faults& to);
 
-// Leaves out what cannot reach an end.
+// Drops states that cannot reach an end.
 void trim(text_automaton& of);
 
 }  // namespace bitnet::schema

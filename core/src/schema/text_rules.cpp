@@ -1,4 +1,4 @@
-// Of a rule_writer: characters, strings and numbers.
+// Part of rule_writer: characters, strings and numbers.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -11,7 +11,7 @@ namespace {
 
 using grammar::code_range;
 
-// Characters that a string has as themselves; all others have a backslash.
+// Characters that a string has unescaped; all others have a backslash.
 const grammar::character_class plain{{0x20, 0x21}, {0x23, 0x5B}, {0x5D, grammar::last_character}};
 
 struct escape {
@@ -41,7 +41,8 @@ void rule_writer::write_text(uint32_t rule, const text_automaton& of, bool quote
   add(rule, text);
 }
 
-// A rule for each state; the number of the first one. `quoted`: in a string, with its end.
+// Makes a rule for each state, and returns the number of the first. `quoted`: in a string, with its
+// end.
 uint32_t rule_writer::rules_of(const text_automaton& of, bool quoted) {
   const auto first = static_cast<uint32_t>(out_.rules.size());
   if (!has_room(of.states.size() * 4)) return 0;
@@ -64,12 +65,12 @@ void rule_writer::add_edges(uint32_t from, const text_automaton::state& state, u
     if (quoted) {
       add_characters(from, on, to);
     } else if (grammar::character_class of = grammar::class_of(on, false); !of.empty()) {
-      add(from, {characters(of), call(to)});  // there are edges of surrogates alone
+      add(from, {characters(of), call(to)});  // some edges have only surrogates
     }
   }
 }
 
-// The characters of a class, in a string.
+// Adds the characters of a class, as they are written in a string.
 void rule_writer::add_characters(uint32_t from, const std::vector<code_range>& of, uint32_t to) {
   grammar::character_class themselves, letters;
   for (const code_range& r : of) {
@@ -80,8 +81,8 @@ void rule_writer::add_characters(uint32_t from, const std::vector<code_range>& o
     for (const escape& e : escapes)
       if (r.first <= e.of && e.of <= r.last)
         letters.push_back({static_cast<char32_t>(e.letter), static_cast<char32_t>(e.letter)});
-    // Others have a form of six characters, where nothing but that one may come: a model that
-    // begins \u00e9 would otherwise be led to a control character.
+    // Other control characters have an escape of six characters, and only they may use one: a model
+    // that begins \u00e9 would otherwise be led to a control character.
     if (r.first == r.last && is_control(r.first) && escaped(r.first).size() == 6) {
       sequence text;
       add_literal(text, escaped(r.first));

@@ -23,7 +23,7 @@ result<void> take_mean(session& s, std::span<const int32_t> ids, std::span<float
   return mean.finish(out);
 }
 
-// The row of the last of `ids`.
+// Evaluates `ids` and takes the row of the last one.
 result<void> take_last(session& s, std::span<const int32_t> ids, std::span<float> out) {
   generate::embedding last(pooling::last);
   std::vector<float> row(out.size());

@@ -16,8 +16,9 @@ using generate::name_of;
 using generate::pooling;
 using generate::pooling_of;
 
-// Of length 1, into `out` of row_floats. The session, of those that give embeddings, holds nothing
-// before and after. What comes out depends on `ids` alone, not on the size of steps.
+// Writes a vector of length 1 to `out`, of row_floats. The session must be one that gives
+// embeddings; it is empty before and after. The result depends on `ids` alone, not on the size of
+// steps.
 result<void> embed(session& s, std::span<const int32_t> ids, pooling by, std::span<float> out);
 
 }  // namespace bitnet::sequence

@@ -20,10 +20,10 @@ uint64_t ns_since(clock::time_point start) {
       std::chrono::duration_cast<std::chrono::nanoseconds>(clock::now() - start).count());
 }
 
-// One run, token by token.
+// Generates one text, token by token.
 class text_run {
  public:
-  // What a run has beside its generation.
+  // The settings of a run beside its generation.
   struct setting {
     std::function<bool(std::string_view)> text;
     const std::atomic<bool>* cancelled;
@@ -54,8 +54,8 @@ class text_run {
   }
 
  private:
-  // False where no token may follow because it was cancelled, or by the grammar. A prompt is
-  // evaluated whatever is known before to end the text behind it.
+  // Evaluates the prompt, even if it is already known that no text follows. Returns false if no
+  // token may follow, because of a cancel or the grammar.
   result<bool> read(std::span<const int32_t> prompt) {
     const auto start = clock::now();
     const uint64_t before = session_.tokens().size();
@@ -71,13 +71,13 @@ class text_run {
     return !by_grammar;
   }
 
-  // Samples a token and shows it; evaluates it unless something ends the run before, or a step with
-  // a draft has done so: the last token may wait to be evaluated.
+  // Samples a token and shows it. Evaluates it, unless the run ends before or a step with a draft
+  // has done so: the last token may wait for evaluation.
   result<void> next() {
     const uint64_t n = generation_.so_far().tokens.size();
     const auto id = sample();
     const auto& last = generation_.last();
-    // The session has a token that came also where the grammar fails behind it.
+    // The session gets a sampled token even if the grammar fails after it.
     if (generation_.so_far().tokens.size() > n)
       if (auto ok = session_.append(last.token); !ok) return ok;
     if (!id) return std::unexpected(id.error());
@@ -94,7 +94,7 @@ class text_run {
     return generation_.take(rows_[verified_.accepted()]);
   }
 
-  // Evaluates the token that waits, with a draft behind it where there is one.
+  // Evaluates the token that waits, with a draft behind it if there is one.
   result<void> go_on(uint32_t top) {
     if (how_.ahead == nullptr) return evaluate({}, top);
     if (!plain_.is_due()) how_.ahead->propose(session_.tokens(), room_ahead());
@@ -106,7 +106,7 @@ class text_run {
     return ok;
   }
 
-  // What became of the last step behind a token.
+  // Reports the last step to the speculation.
   void note_step() {
     if (how_.ahead == nullptr || !std::exchange(has_stepped_, false)) return;
     if (how_.ahead->draft().empty()) {
@@ -121,7 +121,7 @@ class text_run {
     verified_ = {};
   }
 
-  // The last token that may come needs no row behind it.
+  // The last token needs no row behind it.
   [[nodiscard]] uint32_t room_ahead() const {
     uint64_t room = session_.room_ahead();
     if (how_.max_tokens >= 0) {
@@ -144,7 +144,7 @@ class text_run {
     return unless_cancelled(std::move(ok));
   }
 
-  // Being cancelled is an end, not a failure.
+  // A cancel is an end, not a failure.
   result<void> unless_cancelled(result<void> ok) {
     if (ok || ok.error().status != BITNET_CANCELLED) return ok;
     step_cancelled_ = true;
@@ -152,7 +152,7 @@ class text_run {
     return {};
   }
 
-  // Whether no token may follow, whatever it would be.
+  // Returns whether no token may follow, whatever it is.
   bool is_over() {
     const std::atomic<bool>* cancelled = how_.cancelled;
     if (cancelled != nullptr && cancelled->load(std::memory_order_relaxed)) generation_.cancel();
@@ -168,11 +168,11 @@ class text_run {
   generate::generation generation_;
   const setting how_;
   std::vector<float> logits_;
-  runner::listed_logits largest_;    // in their place, unless it is empty
+  runner::listed_logits largest_;    // used in place of logits_, unless it is empty
   std::vector<generate::row> rows_;  // of the last step
   speculate::verification verified_;
-  bool step_cancelled_ = false;  // within a step, which then is as if it had not begun
-  // Of the last step behind a token, until it is noted.
+  bool step_cancelled_ = false;  // within a step, which then has no effect
+  // The last step behind a token, until it is noted.
   bool has_stepped_ = false;
   double step_ns_ = 0;
   speculate::plain_time plain_;
@@ -183,7 +183,8 @@ class text_run {
 
 result<generated> generate_text(session& s, std::span<const int32_t> prompt, generate::options o,
                                 const std::atomic<bool>* cancelled, speculate::speculation* ahead) {
-  // The run calls it once the session has the token: the callback may ask for the session's length.
+  // The run calls it after the session has the token: the callback may ask for the session's
+  // length.
   auto text = std::exchange(o.text, nullptr);
   std::vector<int32_t> history(s.tokens().begin(), s.tokens().end());
   history.insert(history.end(), prompt.begin(), prompt.end());

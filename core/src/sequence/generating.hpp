@@ -19,8 +19,8 @@ struct generated {
 };
 
 // Appends the prompt to the session, then samples. Sampled tokens stay in the session, which has
-// each of them before options.text gets what it lets out. A failure while evaluating the prompt
-// leaves the session as it was. `cancelled` may be set by any thread; nullptr: never.
+// each of them before options.text gets its text. If the evaluation of the prompt fails, the
+// session is as before. `cancelled` may be set by any thread; nullptr: never.
 // `ahead` drafts tokens, which does not change the text; nullptr: nothing is drafted.
 result<generated> generate_text(session& s, std::span<const int32_t> prompt, generate::options o,
                                 const std::atomic<bool>* cancelled,

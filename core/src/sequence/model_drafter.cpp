@@ -37,7 +37,7 @@ model_drafter::~model_drafter() {
   if (session_) from_->give_back(std::move(session_));
 }
 
-// Evaluates what the session lacks of `tokens`, at least the last one.
+// Evaluates those of `tokens` that the session lacks, at least the last one.
 result<void> model_drafter::catch_up(std::span<const int32_t> tokens) {
   if (has_read_ && tokens.size() > from_token_ + session_->tokens().size() + most_missed) {
     from_token_ = tokens.size() - most_missed;

@@ -1,9 +1,9 @@
 #pragma once
-// A smaller model of the same vocabulary as a drafter: it goes on greedily behind the sequence, on
+// A drafter that is a smaller model of the same vocabulary: it continues the sequence greedily, on
 // a session of its own.
 //
-// Memory  Each sequence that drafts has a session of the draft model while it does; sessions that
-//         none has any more are kept for the next one.
+// Memory  Each sequence that drafts has a session of the draft model meanwhile. Sessions that are
+//         no longer used are kept for the next sequence.
 
 #include <cstdint>
 #include <functional>
@@ -20,14 +20,14 @@ namespace bitnet::sequence {
 class draft_sessions {
  public:
   using opener = std::function<result<std::unique_ptr<session>>()>;
-  // The pool calls it before it destroys a session, so that the opener can release its place.
+  // Called before a session is destroyed, so that the opener can release its place.
   using closer = std::function<void(session&)>;
   draft_sessions(opener open, closer close) : open_(std::move(open)), close_(std::move(close)) {}
   ~draft_sessions();
   draft_sessions(const draft_sessions&) = delete;
   draft_sessions& operator=(const draft_sessions&) = delete;
 
-  // Of those that are free the one that was used last.
+  // Takes the free session that was used last, or opens one.
   result<std::unique_ptr<session>> take();
   void give_back(std::unique_ptr<session> s);
 
@@ -44,8 +44,8 @@ class model_drafter final : public speculate::drafter {
   ~model_drafter() override;
 
   // Opens its session at the first call, and computes all of `tokens`. After a pause it computes
-  // no more than the last 64: what a try costs does not grow with the pause. A failure of the draft
-  // model is one of this call alone.
+  // only the last 64, so that the cost of a try does not grow with the pause. A failure of the
+  // draft model fails this call only.
   result<void> propose(std::span<const int32_t> tokens, uint32_t most,
                        std::vector<int32_t>& draft) override;
   [[nodiscard]] const char* name() const override { return "draft"; }
@@ -57,9 +57,9 @@ class model_drafter final : public speculate::drafter {
   const std::shared_ptr<draft_sessions> from_;
   std::unique_ptr<session> session_;  // nullptr: before the first call
   bool has_read_ = false;             // it has computed all tokens once
-  std::size_t from_token_ = 0;        // of the sequence, that the session begins with
+  std::size_t from_token_ = 0;        // index in the sequence of the session's first token
   std::vector<float> logits_;
-  runner::listed_logits largest_;  // in their place, unless it is empty
+  runner::listed_logits largest_;  // used in place of logits_, unless it is empty
 };
 
 }  // namespace bitnet::sequence

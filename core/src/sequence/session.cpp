@@ -24,13 +24,13 @@ double ms_since(clock::time_point start) {
   return std::chrono::duration<double, std::milli>(clock::now() - start).count();
 }
 
-// Whether the device, and with it all that it knew, is gone or hangs.
+// Whether the device hangs or is lost, with all that it held.
 bool is_loss(const failure& why) {
   return why.status == BITNET_DEVICE_LOST || why.status == BITNET_CONTEXT_POISONED ||
          why.status == BITNET_TIMEOUT;
 }
 
-// Whether `ids` fit into the context behind `before` tokens.
+// Fails unless `ids` fit into the context behind `before` tokens.
 result<void> check_room(uint64_t before, uint64_t n_context, std::span<const int32_t> ids) {
   if (before + ids.size() <= n_context) return {};
   return fail(BITNET_CONTEXT_FULL,
@@ -39,7 +39,7 @@ result<void> check_room(uint64_t before, uint64_t n_context, std::span<const int
                           before, ids.size(), n_context, say(word::n_context)));
 }
 
-// Tokens that there is room for beside the states; 0: unknown.
+// How many tokens fit into `room` beside the states; 0: unknown.
 uint64_t max_context(const runner::session_runner::limits& most, uint64_t room) {
   return model::max_context(room - std::min(room, most.states_bytes), most.block_bytes,
                             block_tokens);
@@ -54,7 +54,7 @@ result<std::unique_ptr<session>> session::open(std::shared_ptr<engine::engine> e
                                                const engine::session_options& options,
                                                uint64_t cancel_token) {
   std::unique_ptr<session> s(new session(options, cancel_token));
-  // Asked before its blocks are there: room that is taken and not yet written to counts as free.
+  // Before its blocks are allocated: memory that is not yet written to counts as free.
   const uint64_t free = e->free_memory();
   const uint64_t budget = options.own_kv ? 0 : e->budget().bytes;
   auto place = runner::session_runner::open(std::move(e), options, cancel_token);
@@ -76,8 +76,8 @@ result<void> session::append(int32_t id) {
   return {};
 }
 
-// While it lives this sequence's blocks are not evicted. Begun with as many as are needed, or none
-// more; what was lost in the meantime is evaluated again.
+// While it lives, this sequence's blocks are not evicted. Begins with as many blocks as needed; 0:
+// those that it has. Tokens whose blocks were lost meanwhile are evaluated again.
 class session::hold {
  public:
   static result<hold> begin(session& s, uint64_t blocks) {
@@ -128,7 +128,7 @@ void session::forget_unseen() {
                            first_seen() / block_tokens);
 }
 
-// The most of the first `evaluated` tokens whose state there is, which then is the sequence's.
+// Restores the latest state within the first `evaluated` tokens, and returns its position.
 uint64_t session::settle_state(uint64_t evaluated) {
   if (kept_at_ > evaluated) kept_at_ = 0;
   if (evaluated == evaluated_ && !state_spoilt_) return evaluated;
@@ -137,18 +137,18 @@ uint64_t session::settle_state(uint64_t evaluated) {
   return kept_at_;
 }
 
-// Before steps of several tokens, which a turn of a conversation begins with: what comes after it
-// is what is taken back most.
+// Keeps the state before steps of several tokens, with which a turn of a conversation begins: most
+// often such a turn is what is taken back.
 result<void> session::keep_state() {
   if (!has_state() || evaluated_ == 0 || tokens_.size() - evaluated_ < 2) return {};
-  if (kept_at_ == evaluated_) return {};  // it is that one
+  if (kept_at_ == evaluated_) return {};  // it is kept already
   if (auto ok = runner_->keep_state(); !ok) return ok;
   kept_at_ = evaluated_;
   return {};
 }
 
-// Goes back to the first `evaluated` tokens. Where the window has moved past what the next one will
-// see, all are evaluated again: what a token is in one layer depends on all windows before it.
+// Goes back to the first `evaluated` tokens. If the window has moved past tokens that the next one
+// sees, all are evaluated again: the keys of a token depend on all windows before it.
 void session::settle(uint64_t evaluated) {
   evaluated_ = has_state() ? settle_state(evaluated) : evaluated;
   runner_->kv().spare.resize(runner_->kv().table, evaluated_);
@@ -199,7 +199,7 @@ result<void> session::eval(const evaluation& what, const runner::session_runner:
   return done;
 }
 
-// Tokens of the next step. Rows that are not copied come from one step.
+// How many tokens the next step has. Rows that are not copied must come from one step.
 uint64_t session::step_of(const evaluation& what, bool uncopied) const {
   const uint64_t left = tokens_.size() - evaluated_;
   const uint64_t n = std::min<uint64_t>(left, what.step_tokens);
@@ -217,7 +217,7 @@ result<void> session::evaluate(const evaluation& what, const runner::session_run
     return fail(BITNET_INVALID_ARGUMENT,
                 fmt::format("room for {} logits, but {} are due", out.rows.size(), n_rows * width));
   tokens_.insert(tokens_.end(), ids.begin(), ids.end());
-  const bool again = tokens_.size() == evaluated_;  // nothing waits: of the last token once more
+  const bool again = tokens_.size() == evaluated_;  // the last token is evaluated again
   if (again && n_rows == 0) return {};
   if (tokens_.empty())
     return fail(BITNET_INVALID_ARGUMENT,
@@ -285,7 +285,7 @@ result<void> session::eval_ahead(std::span<const int32_t> draft, uint32_t top,
 }
 
 // Takes the draft back out of the tokens. Its keys stay where they are, until others are written
-// there; a state is that behind the whole draft, and what it was before the step is kept.
+// there. A state is that behind the whole draft; the one from before the step is kept.
 void session::begin_ahead(std::span<const int32_t> draft) {
   tokens_.resize(tokens_.size() - draft.size());
   ahead_.assign(draft.begin(), draft.end());
@@ -317,7 +317,7 @@ result<std::unique_ptr<runner::session_runner>> session::runner_on(
   engine::session_options same = options_;
   {
     const std::lock_guard lock(turn_);
-    same.n_context = limits().n_context;  // the rotation of keys that move may depend on it
+    same.n_context = limits().n_context;  // the rotation of moved keys may depend on it
   }
   auto place = runner::session_runner::open(std::move(e), same, cancel_token_);
   if (!place) return place;
@@ -334,7 +334,7 @@ result<void> session::move(std::shared_ptr<engine::engine> to, engine::moving ho
                            const std::string& why) {
   auto place = runner_on(std::move(to));
   if (!place) return std::unexpected(std::move(place.error()));
-  std::optional<offered> late;  // it was made before this call was
+  std::optional<offered> late;  // an offer from before this call
   {
     const std::lock_guard lock(turn_);
     late.swap(offer_);
@@ -424,7 +424,7 @@ void session::switch_to(std::unique_ptr<runner::session_runner> to, engine::movi
   if (moves_.size() > most_moves_kept) moves_.pop_front();
 }
 
-// True if the keys and values of all that was evaluated are on the new engine.
+// Returns true if the keys and values of all evaluated tokens are on the new engine.
 bool session::copy_to(runner::session_runner& to) {
   const auto mine = hold::begin(*this, 0);
   if (!mine) return false;

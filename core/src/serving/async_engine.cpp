@@ -14,17 +14,17 @@
 namespace bitnet::serving {
 namespace {
 
-// A program has no step of more rows of logits than this many bytes.
+// A program has at most this many bytes of logits in a step.
 constexpr uint64_t rows_bytes = 64U << 20;
 
 constexpr uint32_t most_sequences = 1024;
 
 constexpr std::size_t most_moves_kept = 64;
 
-// Rows of a step beside one for each sequence: behind tokens that are drafted.
+// Rows of a step for drafted tokens, beside one for each sequence.
 constexpr uint32_t rows_ahead = 64;
 
-// What a step of all sequences needs of a program: a row and a token for each, and for drafts.
+// Limits of a program that runs all sequences: a row and a token for each, and for drafts.
 result<engine::limits> limits_for(const engine::engine& e, const engine_options& o) {
   uint32_t attention_flags = UINT32_MAX;
   for (const auto& p : e.parts()) {
@@ -96,10 +96,10 @@ async_engine::~async_engine() {
   if (!scheduler_) return;
   scheduler_->stop();
   if (thread_.joinable()) thread_.join();
-  scheduler_.reset();  // uses what is beside it
+  scheduler_.reset();  // before the members that it uses
 }
 
-// Its KV pool is made with it: blocks are shared by all sequences, and go when it goes.
+// Makes the KV pool with the runner: all sequences share its blocks, and it ends with the runner.
 result<std::unique_ptr<runner::model_runner>> async_engine::runner_on(
     std::shared_ptr<engine::engine> e) const {
   auto most = limits_for(*e, options_);
@@ -118,7 +118,7 @@ result<std::unique_ptr<runner::model_runner>> async_engine::runner_on(
   return made;
 }
 
-// It is where `r` is from now on, unless an offer moved it away from `left`.
+// Notes that the engine of `r` is current, unless an offer moved it away from `left`.
 void async_engine::move_to(const runner::model_runner& r, const std::string& why,
                            const engine::engine* left) {
   const std::lock_guard lock(turn_);
@@ -138,11 +138,11 @@ void async_engine::move_to(const runner::model_runner& r, const std::string& why
   facts_.dtype_v = options_.sequences.dtype_v;
 }
 
-// Another engine after a loss, until one takes the model. Where it was offered one that it has not
-// taken yet, that is the first to be tried.
+// Finds another engine after a loss, until one takes the model. An engine that was offered and not
+// taken yet is tried first.
 result<std::unique_ptr<schedule::step_runner>> async_engine::recover(const failure& first) {
   failure why = first;
-  // The scheduler has runners of runner_on() alone.
+  // All runners of the scheduler come from runner_on().
   const auto* const failed = static_cast<const runner::model_runner*>(scheduler_->runner());
   const std::shared_ptr<engine::engine> left = failed->on();
   std::shared_ptr<engine::engine> lost = left, offered = headed_for();

@@ -1,6 +1,6 @@
 #pragma once
-// A scheduler with what it runs on: an engine, a model_runner for many sequences, and the thread
-// that owns steps. It goes to another engine when its device is lost or its backend is replaced.
+// A scheduler with its engine, a model_runner for many sequences, and the thread that runs steps.
+// It moves to another engine when its device is lost or its backend is replaced.
 //
 // Owner   keeps its engine alive; the model outlives it.
 // Threads any; the destructor waits for the step that runs.
@@ -25,12 +25,12 @@
 namespace bitnet::serving {
 
 struct engine_options {
-  engine::session_options sequences;  // of each; n_batch: tokens of a step
+  engine::session_options sequences;  // options of each; n_batch: tokens of a step
   uint32_t max_sequences = 32;        // in a step
   uint64_t kv_bytes = 0;              // of all sequences; 0: see room_for()
   schedule::options scheduling;       // on_loss and step_flag are set by open()
-  // By which steps end early that no request needs any more; the token of a step is that of the
-  // flag. One that cancel_flags::make() returned; nullptr: steps are computed to their end.
+  // Ends steps early that no request needs any more; its token is that of the steps. It comes from
+  // cancel_flags::make(); nullptr: steps are computed to their end.
   std::shared_ptr<cancel_flags::flag> step_flag;
 };
 
@@ -45,11 +45,11 @@ class async_engine final : public engine::tenant {
   [[nodiscard]] bool is_lost() const;
 
   [[nodiscard]] std::shared_ptr<engine::engine> headed_for() const override;
-  // Its sequences are computed again there, whatever `how` says: blocks are shared by many.
+  // Its sequences are computed again there, whatever `how` is, since they share blocks.
   result<void> offer(std::shared_ptr<engine::engine> to, engine::moving how,
                      const std::string& why) override;
 
-  // Behind the step that runs, rows of logits are offered to `l`; nullptr: to none.
+  // From the next step on, rows of logits are offered to `l`; nullptr: to none.
   void set_listener(std::shared_ptr<generate::row_listener> l);
   [[nodiscard]] std::optional<engine::session_options> sequences() const override;
   bool lend_rows(const std::shared_ptr<generate::row_listener>& l) override;
@@ -69,7 +69,7 @@ class async_engine final : public engine::tenant {
   struct move {
     std::string from, to, why;
   };
-  // The last of them, oldest first.
+  // The last moves, oldest first.
   [[nodiscard]] std::vector<move> last_moves() const;
 
  private:
@@ -81,20 +81,20 @@ class async_engine final : public engine::tenant {
                const engine::engine* left = nullptr);
 
   engine_options options_;
-  mutable std::mutex turn_;  // guards what follows
+  mutable std::mutex turn_;  // guards the members below
   std::shared_ptr<engine::engine> on_;
   facts facts_;
   std::vector<move> last_moves_;
   std::shared_ptr<generate::row_listener> listener_;  // that the scheduler was given
 
-  std::mutex offering_;  // one offer at a time: the last one is where it goes
+  std::mutex offering_;  // one offer at a time: the last one wins
 
   std::unique_ptr<schedule::scheduler> scheduler_;
   std::jthread thread_;
 };
 
-// Bytes for the keys and values of `max_sequences` where none is given: of as many whole
-// contexts, but no more than half of the memory that is free now and no less than one context.
+// Bytes for the keys and values of `max_sequences` if none are given: as many whole contexts, but
+// no more than half of the memory that is free now, and no less than one context.
 [[nodiscard]] uint64_t room_for(const engine::limits& most, uint32_t max_sequences,
                                 uint64_t free_bytes);
 

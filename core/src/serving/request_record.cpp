@@ -8,9 +8,9 @@
 namespace bitnet::serving {
 namespace {
 
-// nullopt: the device is lost, or hangs, and its counters with it.
+// nullopt: the device hangs or is lost, with its counters.
 std::optional<std::vector<engine::device_use>> counters_of(const schedule::step_runner& runner) {
-  // The scheduler of an async_engine has no other runners.
+  // An async_engine's scheduler has no other runners.
   const auto& of_model = static_cast<const runner::model_runner&>(runner);
   if (of_model.is_hung()) return std::nullopt;
   auto ran = of_model.ran();

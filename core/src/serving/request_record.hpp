@@ -1,9 +1,9 @@
 #pragma once
-// What was computed of one request of a scheduler, for a receipt: counters of the steps that it had
-// tokens in, and how each of its choices ended.
+// The record of one request of a scheduler, for a receipt: counters of the steps that have tokens
+// of it, and how each of its choices ended.
 //
-// Kernels of a step compute the tokens of all its sequences at once, so no counter is of one
-// request alone: what is noted beside the counters says how much of those steps was its own.
+// The kernels of a step compute the tokens of all its sequences at once, so no counter is of one
+// request alone. The numbers beside the counters say how much of those steps was the request's own.
 //
 // Threads  ended() any; the rest is the scheduler's.
 
@@ -26,11 +26,11 @@ class request_record final : public schedule::step_observer {
     uint64_t steps = 0;                   // that the request had tokens in
     uint64_t own_tokens = 0;              // of all its choices, in these steps
     uint64_t step_tokens = 0;             // of all sequences, in these steps
-    uint64_t sequences = 0;               // of these steps, summed up
-    uint32_t most_sequences = 0;          // of one of them
+    uint64_t sequences = 0;               // of these steps, added up
+    uint32_t most_sequences = 0;          // of the step that had most
   };
   struct choice {
-    uint32_t number = 0;  // among those that were generated
+    uint32_t number = 0;  // of the choice, among all that were generated
     std::vector<int32_t> tokens;
     uint32_t stop_reason = 0;
     schedule::usage used;
@@ -38,7 +38,7 @@ class request_record final : public schedule::step_observer {
     counts counted;
   };
 
-  // nullopt: it has not ended.
+  // nullopt: the choice has not ended.
   [[nodiscard]] std::optional<choice> ended(uint32_t number) const;
 
   void enter(const schedule::step_runner& runner) override;
@@ -47,11 +47,11 @@ class request_record final : public schedule::step_observer {
   void end(const schedule::event& e, std::span<const int32_t> tokens) override;
 
  private:
-  // Of the scheduler's thread.
-  std::optional<std::vector<engine::device_use>> before_;  // when it entered
+  // Used by the scheduler's thread only.
+  std::optional<std::vector<engine::device_use>> before_;  // the counters when it entered
   counts counts_;
 
-  mutable std::mutex turn_;  // guards what follows
+  mutable std::mutex turn_;  // guards the members below
   std::vector<choice> ended_;
 };
 

@@ -23,7 +23,7 @@ namespace bitnet::serving {
 namespace {
 
 // The first fact of a file, so that the message about a file of another model names the model, and
-// not the types that differ too.
+// not the types, which differ too.
 result<kv::fact> model_of(const async_engine& e) {
   const auto on = e.headed_for();
   auto hash = on->model().fingerprint();
@@ -114,8 +114,8 @@ kv::saved_form form_here(const async_engine::facts& now, kv::fact model) {
   return out;
 }
 
-// Whether what the file says of itself is of use here, before memory is taken for it: with the
-// right form and so many blocks it has no more bytes than the scheduler's room.
+// Checks before memory is taken that the file can be used here: with the right form and a possible
+// number of blocks it has no more bytes than the scheduler's room.
 result<void> check_outline(std::span<const std::byte> begin, uint64_t size, const async_engine& e) {
   const auto outline = kv::read_saved_outline(begin, size);
   if (!outline) return std::unexpected(outline.error());
@@ -145,7 +145,7 @@ result<uint64_t> put_in(async_engine& e, const std::filesystem::path& path) {
   if (!s) return std::unexpected(std::move(s.error()));
   if (auto ok = generate::check_ids(s->tokens, e.describe().limits.n_vocab); !ok)
     return std::unexpected(std::move(ok.error()));
-  // The thread that has the runner compares the rest once more: it may be another one by then.
+  // The ticking thread compares the other facts again, since its runner may be another one by then.
   s->form.facts.erase(s->form.facts.begin());
   return e.scheduler().put_in(*s);
 }

@@ -13,12 +13,12 @@
 
 namespace bitnet::serving {
 
-// Writes what is known of `tokens`; how many tokens that is. The file replaces another one of that
-// name whole or not at all, and a new one is the user's alone to read.
+// Writes the known prefix of `tokens`, and returns how many tokens it has. The file replaces
+// another one of that name whole or not at all; only the user can read a new file.
 result<uint64_t> save(async_engine& e, std::span<const int32_t> tokens,
                       const std::filesystem::path& path);
 
-// Makes known what the file has, as far as there is room; how many tokens.
+// Makes the file's sequence known, as far as there is room, and returns how many tokens are known.
 result<uint64_t> restore(async_engine& e, const std::filesystem::path& path);
 
 }  // namespace bitnet::serving

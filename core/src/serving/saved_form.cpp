@@ -15,8 +15,8 @@ namespace {
 
 constexpr const char* compute_again = "compute the prompt again and save it";
 
-// All forms of the cpu backend give the same bits, whatever the processor; those of other devices
-// are what their drivers make of them.
+// The cpu backend gives the same bits on every processor; on other devices they depend on the
+// driver.
 std::string device_of(const engine::part& p) {
   const bitnet_device_info& d = p.choice().device;
   if (d.device_class == BITNET_DEVICE_CPU) return "";
@@ -40,7 +40,7 @@ std::string rotation_of(const model::rotation& r) {
                      static_cast<int64_t>(static_cast<int32_t>(r.divisors)));
 }
 
-// What comes from outside is one line of printable text.
+// Text from outside becomes one line of printable characters.
 std::string printable(std::string text) {
   for (char& c : text)
     if (c < 0x20 || c >= 0x7f) c = '?';

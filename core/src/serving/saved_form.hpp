@@ -1,5 +1,5 @@
 #pragma once
-// What decides the bytes of a runner's blocks and states, but for the model's own bytes.
+// The facts that decide the bytes of a runner's blocks and states, except the model's own bytes.
 
 #include "engine/limits.hpp"
 #include "kv/saved_sequence.hpp"

@@ -44,7 +44,7 @@ double divergence(std::span<const float> live, std::span<const float> shadow) {
   return std::max(sum, 0.0);  // rounding may bring it below
 }
 
-// What totals::worst is the largest of.
+// The order of totals::worst.
 bool is_worse(const row_difference& a, const row_difference& b) {
   const bool a_has_none = !std::isfinite(a.kl) && !a.same_bytes;
   const bool b_has_none = !std::isfinite(b.kl) && !b.same_bytes;

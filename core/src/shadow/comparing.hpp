@@ -1,5 +1,5 @@
 #pragma once
-// How far two rows of logits for the same tokens are apart, and sums over many such pairs.
+// The difference of two rows of logits for the same tokens, and sums over many such pairs.
 //
 // A logit of -infinity is a token that cannot come. NaN, +infinity, and a row of which no token can
 // come have no softmax, so a pair with one of them has no KL divergence.
@@ -17,7 +17,7 @@ struct row_difference {
   // NaN: one of the rows has no softmax.
   double kl = 0;
   double max_abs = 0;   // largest |live - shadow|, of tokens whose logits are both finite
-  double relative = 0;  // max_abs as a part of the largest |live|; 1 where that is 0
+  double relative = 0;  // max_abs divided by the largest |live|; 1 if that is 0
   // The largest logit, by the lowest id where several are; NaN is left out. -1: all are NaN.
   int32_t live_top = -1, shadow_top = -1;
   bool same_bytes = false;
@@ -25,10 +25,10 @@ struct row_difference {
   [[nodiscard]] bool same_top() const { return live_top == shadow_top && live_top >= 0; }
 };
 
-// Of rows with equally many logits.
+// The rows have equally many logits.
 row_difference compare(std::span<const float> live, std::span<const float> shadow);
 
-// Where a row is from.
+// Where a row comes from.
 struct row_place {
   uint64_t source =
       0;  // the session or scheduler, by the order in which the shadow got them, from 1

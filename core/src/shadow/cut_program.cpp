@@ -45,7 +45,7 @@ bool uses_pool(const compute::graph& g) {
 // What a cut behind op `last` shows of each value and layer.
 struct crossing {
   std::vector<bool> written, read;      // of each value: before and behind the cut
-  std::vector<std::size_t> kv_written;  // of each layer, by which op
+  std::vector<std::size_t> kv_written;  // by layer: the op that wrote them
   std::vector<uint32_t> kv_read;        // layers whose keys are read behind the cut
   static constexpr std::size_t never = SIZE_MAX;
 
@@ -53,7 +53,7 @@ struct crossing {
       : written(g.values.size()), read(g.values.size()) {
     for (std::size_t i = 0; i < g.ops.size(); ++i) {
       const bitnet_op& o = g.ops[i];
-      if (o.body_count != 0) continue;  // its body has the same
+      if (o.body_count != 0) continue;  // its body has the same reads and writes
       if (i > last)
         note_reads(o);
       else
@@ -86,7 +86,7 @@ cut_program cut_behind(const compute::graph& whole, const op_range& at, bool qua
     if (i + whole.ops[i].body_count <= at.last) out.graph.ops.push_back(whole.ops[i]);
   out.graph.add_facts();
   const crossing over(whole, at.last, quantised);
-  // Of a composite the values that it has for others; those within its body need not exist.
+  // Outputs of a composite exist; values within its body need not.
   const bitnet_op& op = whole.ops[at.first];
   for (uint32_t v = 0; v < whole.values.size(); ++v) {
     const bool is_own = std::ranges::find(op.outputs, v) != std::end(op.outputs);
@@ -166,7 +166,7 @@ uint32_t cut_runner::n_outputs(std::size_t n_tokens) const {
   return static_cast<uint32_t>(std::min<std::size_t>(n_tokens, limits_.max_outputs));
 }
 
-// Of one sequence in block 0, 1, 2 ... and state 0; the last rows are asked for.
+// Sets the facts of one sequence in blocks 0, 1, 2 ... and state 0; the last rows are outputs.
 void cut_runner::note_facts(const compute::binding& to, std::span<const int32_t> tokens,
                             std::size_t first) const {
   const auto fill = [&](uint32_t role, std::size_t n, const auto& value) {
@@ -203,7 +203,7 @@ result<void> cut_runner::compute(built& with, std::span<const int32_t> tokens, s
 
 std::vector<contents> cut_runner::read_values(const cut_program& at, const built& from,
                                               std::size_t n_tokens) const {
-  bitnet_program_options now{};  // as if the step were all that the program can do
+  bitnet_program_options now{};  // as if the program allowed no larger step
   now.max_tokens = static_cast<uint32_t>(n_tokens);
   now.max_outputs = n_outputs(n_tokens);
   std::vector<contents> out;
@@ -217,7 +217,8 @@ std::vector<contents> cut_runner::read_values(const cut_program& at, const built
   return out;
 }
 
-// In the layout of exports: of each layer the keys, then the values, by head and token of a block.
+// Reads keys and values in the layout of exports: by layer the keys, then the values, by head and
+// token of a block.
 result<void> cut_runner::read_kv(const cut_program& at, built& from, std::size_t n_tokens,
                                  std::vector<contents>& to) {
   if (at.kv_layers.empty()) return {};
@@ -232,7 +233,7 @@ result<void> cut_runner::read_kv(const cut_program& at, built& from, std::size_t
   const bitnet_kv_config& config = pool.config;
   const uint64_t token_bytes =
       compute::kv_head_bytes(*compute::find_kv_type(config.dtype_k), config.head_dim_k);
-  const uint64_t heads = uint64_t{2} * config.n_kv_heads;  // of keys, then of values: as wide
+  const uint64_t heads = uint64_t{2} * config.n_kv_heads;  // keys, then values, which are as wide
   for (const uint32_t layer : at.kv_layers) {
     contents& one = to.emplace_back(contents{config.dtype_k, {}});
     for (std::size_t t = 0; t < n_tokens; ++t)
@@ -246,7 +247,7 @@ result<void> cut_runner::read_kv(const cut_program& at, built& from, std::size_t
   return {};
 }
 
-// A step that never ended may still write to all that it was given: never freed, on purpose.
+// A step that never ended may still write to its memory, which is therefore never freed.
 void cut_runner::leave_behind(built with) {
   struct left {
     std::shared_ptr<engine::engine> on;

@@ -1,5 +1,5 @@
 #pragma once
-// The op list of a model, cut behind one of its ops and run on an engine, to read what is there.
+// The op list of a model, cut behind one of its ops and run on an engine, to read the values there.
 //
 // Owner   a cut_runner keeps its engine alive.
 // Threads one at a time. open(), run() and the end take device_turn().
@@ -20,26 +20,28 @@
 
 namespace bitnet::shadow {
 
-// Ops that are compared as one: a primitive, or a composite with its body. Places in the list.
+// Ops that are compared as one: a primitive, or a composite with its body. Indices in the list.
 struct op_range {
-  std::size_t first = 0, last = 0;  // both are in it
+  std::size_t first = 0, last = 0;  // both included
 };
 
-// A composite is one where either engine has a kernel for it, else its body is looked at.
+// A composite counts as one op if either engine has a kernel for it; else its body is compared.
 [[nodiscard]] std::vector<op_range> common_ops(const compute::graph& g,
                                                std::span<const engine::program_op> one,
                                                std::span<const engine::program_op> other);
 
-// The list up to an op, with ports for what is compared there: what the op writes, and whatever
-// was written before it and is read behind it. So a difference stays visible until an op reads it.
+// The list up to an op, with ports for the values that are compared: those that the op writes, and
+// those that earlier ops wrote and later ones read. So a difference stays visible until an op reads
+// it.
 struct cut_program {
   compute::graph graph;
-  std::vector<uint32_t> values;     // of the graph, each with a port
+  std::vector<uint32_t> values;     // of the graph; each has a port
   std::vector<uint32_t> kv_layers;  // as KV_WRITE counts them: attention behind the cut reads them
-  bool shows_op = false;            // whether anything that the op writes is among these
+  bool shows_op = false;            // whether the op writes any of these
 };
 
-// Without `quantised` the int8 values and their scales are left out: what reads them is compared.
+// Without `quantised` int8 values and their scales are left out: the values made from them are
+// compared.
 [[nodiscard]] cut_program cut_behind(const compute::graph& whole, const op_range& at,
                                      bool quantised);
 
@@ -51,8 +53,7 @@ struct contents {
 
 class cut_runner {
  public:
-  // For runs of up to `n_tokens`, with the options of a session that asks for nothing. The engine
-  // has one part.
+  // For runs of up to `n_tokens`, with the default options of a session. The engine has one part.
   static result<std::unique_ptr<cut_runner>> open(std::shared_ptr<engine::engine> e,
                                                   std::size_t n_tokens);
   ~cut_runner();
@@ -62,9 +63,9 @@ class cut_runner {
   [[nodiscard]] const compute::graph& whole() const { return whole_; }
   [[nodiscard]] const std::vector<engine::program_op>& ops() const { return ops_; }
 
-  // Computes `steps` one after the other, from an empty KV. Gives, in the order of the program,
-  // the values as the last step leaves them, and the keys and values of all tokens.
-  // BITNET_UNSUPPORTED: the device cannot be read there.
+  // Computes `steps` one after the other, from an empty KV. Returns, in the order of the program,
+  // the values after the last step, and the keys and values of all tokens. BITNET_UNSUPPORTED: the
+  // device cannot read values there.
   result<std::vector<contents>> run(const cut_program& at,
                                     std::span<const std::span<const int32_t>> steps);
 
@@ -75,7 +76,7 @@ class cut_runner {
   struct built {
     compute::program program;
     compute::binding binding;
-    compute::queue queue;  // goes first
+    compute::queue queue;  // declared last, so that it is destroyed first
   };
   result<built> build(const cut_program& at);
   void note_facts(const compute::binding& to, std::span<const int32_t> tokens,

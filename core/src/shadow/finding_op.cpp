@@ -79,7 +79,7 @@ class search {
       if (cut(at).shows_op) places_.push_back(at);
   }
 
-  // The first place that differs when the tokens are computed in these steps.
+  // Finds the first place that differs when the tokens are computed in these steps.
   result<std::optional<op_difference>> run(const split& steps) {
     found_ = places_.size() - 1;
     const auto end = look(found_, steps);
@@ -110,8 +110,8 @@ class search {
     return compare(*one, *other, tolerance_);
   }
 
-  // Looks at a place before the found one, which it becomes if it differs. One that cannot be read
-  // is taken out of the list, and counts with the one behind it.
+  // Compares at a place before the found one; if it differs, it is the found one. A place that
+  // cannot be read is removed from the list: the one behind it stands for both.
   result<bool> narrow(std::size_t place, const split& steps) {
     const auto here = look(place, steps);
     if (!here && here.error().status != BITNET_UNSUPPORTED) return std::unexpected(here.error());
@@ -153,7 +153,7 @@ class search {
   cut_runner& shadow_;
   const double tolerance_;
   std::vector<op_range> places_;
-  std::size_t found_ = 0;  // the first of the places that is known to differ, and how
+  std::size_t found_ = 0;  // index in places_ of the first that is known to differ
   difference how_;
 };
 

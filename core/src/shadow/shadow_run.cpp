@@ -20,7 +20,7 @@ using clock = std::chrono::steady_clock;
 constexpr uint32_t most_waiting = 4096;
 constexpr int nicest = 19;
 
-// Threads that it starts have its priority. Where the system does not allow it, it stays as it is.
+// Threads that it starts inherit the priority. If the system does not allow it, it stays as it is.
 void lower_this_thread() {
   static_cast<void>(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), nicest));
 }
@@ -44,7 +44,7 @@ result<void> check(const options& o) {
 
 }  // namespace
 
-// Of one session or scheduler.
+// The listener of one session or scheduler.
 class shadow_run::source final : public generate::row_listener {
  public:
   source(std::shared_ptr<shadow_run> to, uint64_t number)
@@ -124,7 +124,7 @@ void shadow_run::offer(const row_place& at, std::span<const int32_t> tokens,
   }
 }
 
-// Nothing thrown leaves a thread.
+// No exception leaves the thread.
 void shadow_run::work() {
   result<void> ended;
   try {
@@ -142,8 +142,8 @@ void shadow_run::work() {
   if (options_.on_failure) options_.on_failure(ended.error());
 }
 
-// The pool of the runtime runs one step at a time, so that a step here would hold up those of the
-// texts: this thread has one of its own.
+// The runtime's pool runs one step at a time, so a step of the shadow would hold up those of the
+// texts: this thread has a pool of its own.
 result<void> shadow_run::compare_all() {
   lower_this_thread();
   threads::pool own(options_.threads, {.poll = 0, .cpus = options_.cpus});
@@ -157,7 +157,7 @@ result<void> shadow_run::compare_all() {
   return {};
 }
 
-// Tokens that the row before had too are not computed again.
+// Tokens that the former row shares are not computed again.
 result<void> shadow_run::compare_one(const waiting_rows::row& live) {
   const std::span<const int32_t> tokens = live.tokens;
   const auto has = session_->tokens();

@@ -1,6 +1,6 @@
 #pragma once
-// A second engine that computes some of the rows again from which texts are sampled, and what it
-// computed otherwise. It changes no text: whatever fails here ends here.
+// A second engine that computes some of the rows again from which texts are sampled, and the
+// differences that it found. It changes no text: a failure here ends the shadow only.
 //
 // Owner   keeps its engine alive until end(); the model outlives it. Sessions and schedulers that
 //         offer it rows share it.
@@ -35,48 +35,48 @@ struct options {
   double share = 0.1;                 // of the rows of decoding that are offered, in (0, 1]
   uint32_t waiting = 16;              // rows that wait at most
   engine::session_options sequences;  // as those of the texts
-  std::shared_ptr<cancel_flags::flag> cancelled;  // of its own: ends its step in end()
-  uint32_t threads = 1;     // that it computes with, as many as backends were told
-  threads::cpu_list cpus;   // where; empty: anywhere
-  double op_tolerance = 0;  // of elements of an op's output, for find_op(); 0: any byte differs
+  std::shared_ptr<cancel_flags::flag> cancelled;  // its own flag: ends its step in end()
+  uint32_t threads = 1;                           // that it computes with; as many as backends use
+  threads::cpu_list cpus;                         // its CPUs; empty: any
+  double op_tolerance = 0;  // allowed between elements, for find_op(); 0: no byte may differ
   std::function<void(const failure&)> on_failure;  // by its thread, once, when it ends by itself
 };
 
 class shadow_run final : public std::enable_shared_from_this<shadow_run> {
  public:
-  // BITNET_INVALID_ARGUMENT for options out of range; what opening a session on the engine gives.
+  // BITNET_INVALID_ARGUMENT for options out of range; or the failure to open a session on `on`.
   static result<std::shared_ptr<shadow_run>> open(engine::engine_ptr on, options o);
   ~shadow_run();
   shadow_run(const shadow_run&) = delete;
   shadow_run& operator=(const shadow_run&) = delete;
 
-  // What gives it the rows of one session or scheduler. Shares this object.
+  // Returns a listener for the rows of one session or scheduler. It shares this object.
   std::shared_ptr<generate::row_listener> attach();
   // Compares no more rows, waits for the thread, and lets go of the engine. Once.
   void end();
 
   // Looks for the first op whose output differs, on the tokens of the row that differs most, at
-  // most the first most_tokens_to_bisect of them. Computes on both engines in this thread, with a
-  // pool of its own. BITNET_NOT_FOUND: no row differs so far. Not beside end().
+  // most the first most_tokens_to_bisect. Computes on both engines in the calling thread, with a
+  // pool of its own. BITNET_NOT_FOUND: no row differs so far. Not concurrently with end().
   result<void> find_op(const engine::engine_ptr& live);
 
   [[nodiscard]] uint32_t n_context() const { return n_context_; }
 
-  // What find_op() found last.
+  // The last result of find_op().
   struct search {
     std::size_t tokens = 0;
     std::optional<op_difference> first;  // nullopt: no op differs over these tokens
   };
   struct facts {
-    engine::device_use on;  // nothing that ran
+    engine::device_use on;  // without counters
     double share = 0;
     uint64_t seen = 0;     // rows of decoding
-    uint64_t offered = 0;  // of these; compared, dropped, or waiting
-    uint64_t dropped = 0;  // no place was free
+    uint64_t offered = 0;  // of these: compared, dropped or waiting
+    uint64_t dropped = 0;  // of those offered: no place was free
     uint32_t waiting = 0;
     totals compared;
-    uint64_t offer_ns = 0, longest_offer_ns = 0;  // of the threads that generate
-    std::optional<failure> why;                   // it ended by itself
+    uint64_t offer_ns = 0, longest_offer_ns = 0;  // time of the generating threads
+    std::optional<failure> why;                   // if it ended by itself
     std::optional<search> searched;
   };
   [[nodiscard]] facts describe() const;
@@ -97,13 +97,13 @@ class shadow_run final : public std::enable_shared_from_this<shadow_run> {
   std::atomic<uint64_t> sources_{0}, seen_{0}, offered_{0}, dropped_{0};
   std::atomic<uint64_t> offer_ns_{0}, longest_offer_ns_{0};
 
-  mutable std::mutex turn_;  // guards what follows; no thread that generates takes it
+  mutable std::mutex turn_;  // guards the members below; no thread that generates takes it
   totals compared_;
   std::optional<failure> why_;
   std::optional<search> searched_;
 
   engine::engine_ptr engine_;  // until end()
-  // Of its thread, and behind that of end().
+  // Used by its thread, and by end() after that thread has ended.
   std::unique_ptr<sequence::session> session_;
   std::vector<float> row_;
   std::jthread thread_;

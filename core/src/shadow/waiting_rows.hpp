@@ -1,11 +1,11 @@
 #pragma once
 // Rows on their way from threads that generate to the one that compares: a fixed number of places,
-// whose memory is there from the beginning.
+// whose memory is allocated at the beginning.
 //
 // Threads  offer(), stop() and size(): any. take() and give_back(): one.
-// Bounds   offer() takes no lock, allocates nothing and waits for nothing; where no place is free
-//          it drops the row. It copies 4 bytes for each logit and each token, and where the other
-//          thread sleeps it makes one system call to wake it.
+// Bounds   offer() takes no lock, allocates nothing and does not wait; if no place is free it drops
+//          the row. It copies 4 bytes for each logit and each token, and if the other thread
+//          sleeps it makes one system call to wake it.
 
 #include <atomic>
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace bitnet::shadow {
 
-// Which of many things are taken, evenly and always the same: of share 0.1 the 10th, the 20th, ...
+// Selects an even share of things, always the same ones: of share 0.1 the 10th, the 20th, ...
 class even_share {
  public:
   explicit even_share(double share);  // in (0, 1]
@@ -43,13 +43,13 @@ class waiting_rows {
 
   // False: the row is dropped, as no place is free.
   bool offer(const row_place& at, std::span<const int32_t> tokens, std::span<const float> logits);
-  // The row that waits longest, once there is one; nullptr after stop(). One that is offered during
-  // the call may come first. The row before has to be given back.
+  // Returns the row that waits longest, once there is one; nullptr after stop(). A row that is
+  // offered during the call may come first. The row before must have been given back.
   const row* take();
   void give_back();
-  // From now on there is nothing to take.
+  // From now on take() returns nullptr.
   void stop();
-  // Rows that wait.
+  // How many rows wait.
   [[nodiscard]] uint32_t size() const;
 
  private:

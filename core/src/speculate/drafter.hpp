@@ -1,6 +1,6 @@
 #pragma once
-// What guesses the next tokens of a sequence. A guess costs or saves time and never changes a text:
-// every guessed token is verified by the model itself.
+// Guesses the next tokens of a sequence. A guess costs or saves time and never changes a text: the
+// model itself verifies every guessed token.
 //
 // Owner   one sequence.
 // Threads one at a time.
@@ -20,7 +20,7 @@ class drafter {
   drafter& operator=(const drafter&) = delete;
   virtual ~drafter() = default;
 
-  // Appends at most `most` (> 0) tokens to `draft`, which is empty: those that are expected behind
+  // Appends at most `most` (> 0) tokens to `draft`, which is empty: a guess of what follows
   // `tokens`, the prompt and all that was sampled. From call to call `tokens` only grows. After a
   // failure there is no further call.
   virtual result<void> propose(std::span<const int32_t> tokens, uint32_t most,

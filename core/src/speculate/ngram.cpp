@@ -11,7 +11,7 @@ constexpr std::size_t longest_past = 64;  // tokens that are compared
 
 }  // namespace
 
-// Equal n-grams have equal keys; others may, which find() sees.
+// Equal n-grams have equal keys. Others may have, too; find() compares the tokens.
 uint64_t ngram::key_of(std::span<const int32_t> tokens, std::size_t end) const {
   uint64_t key = 0xCBF29CE484222325U;
   for (std::size_t i = end - size_; i < end; ++i) {
@@ -21,7 +21,7 @@ uint64_t ngram::key_of(std::span<const int32_t> tokens, std::size_t end) const {
   return key;
 }
 
-// Notes all n-grams but the last one, which find() looks for.
+// Notes all n-grams but the last one, which find() looks up.
 void ngram::note(std::span<const int32_t> tokens) {
   for (std::size_t end = previous_.size(); end < tokens.size(); ++end) {
     uint32_t before = 0;
@@ -54,7 +54,7 @@ result<void> ngram::propose(std::span<const int32_t> tokens, uint32_t most,
   note(tokens);
   const std::size_t from = find(tokens);
   if (from == 0) return {};
-  // A period that is shorter than the draft goes on in what is drafted.
+  // If the period is shorter than the draft, it goes on with drafted tokens.
   for (std::size_t i = from; draft.size() < most; ++i)
     draft.push_back(i < tokens.size() ? tokens[i] : draft[i - tokens.size()]);
   return {};

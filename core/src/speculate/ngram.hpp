@@ -1,8 +1,8 @@
 #pragma once
-// Prompt look-up: what followed the last tokens when the sequence had them before.
+// Prompt look-up: drafts the tokens that followed when the sequence's last tokens came before.
 //
 // Of the earlier places with the same last `size` tokens, the latest 16 are compared, and the one
-// with the longest common past wins, of equals the latest.
+// with the longest common past wins; of equals the latest.
 //
 // Cost    O(1) for each token of the sequence, once, and O(most) for a draft; some 50 bytes for
 //         each token.
@@ -27,8 +27,8 @@ class ngram final : public drafter {
   [[nodiscard]] std::size_t find(std::span<const int32_t> tokens) const;
 
   const uint32_t size_;
-  std::unordered_map<uint64_t, uint32_t> last_;  // by the n-gram: the last position behind it
-  std::vector<uint32_t> previous_;  // by such a position: the one before with the same key; 0: none
+  std::unordered_map<uint64_t, uint32_t> last_;  // by n-gram: the last position behind it
+  std::vector<uint32_t> previous_;  // by such a position: the one before of the same key; 0: none
 };
 
 }  // namespace bitnet::speculate

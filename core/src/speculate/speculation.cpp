@@ -10,7 +10,7 @@ namespace bitnet::speculate {
 namespace {
 
 constexpr double first_credit = 1;     // steps
-constexpr double most_credit = 8;      // what was saved before may be lost again
+constexpr double most_credit = 8;      // saved steps that may be lost again
 constexpr double regained = 1.0 / 64;  // by a step without a draft
 constexpr uint32_t first_length = 4;   // of a draft
 constexpr double weight_of_faster = 0.5, weight_of_slower = 0.1;
@@ -42,7 +42,7 @@ void counts::add(const counts& more) {
   step_ratio += more.step_ratio;
 }
 
-// A step that something disturbed would make drafts look good: what is slower counts for less.
+// A disturbed step would make drafts look good, so a slower one counts for less.
 void plain_time::learn(double ns) {
   drafted_since_ = 0;
   ns_ = n_++ == 0 ? ns : ns_ + (ns < ns_ ? weight_of_faster : weight_of_slower) * (ns - ns_);
@@ -87,8 +87,8 @@ void speculation::note_accepted() {
 counts speculation::end_verification(double ns, double plain_ns) {
   const auto n = static_cast<uint32_t>(draft_.size());
   const auto accepted = static_cast<uint32_t>(counts_.accepted - before_.accepted);
-  // A step computes its tokens in no more time than steps of one each: what it took beside that,
-  // something else did. A model that drafts has read the prompt for the first draft, once.
+  // A step takes no more time than a step of each of its tokens: more time had another cause. For
+  // the first draft a draft model reads the prompt; that is not counted.
   const double of_step = ns / plain_ns;
   const double of_draft = drafting_ns_ / plain_ns;
   const double taken =
