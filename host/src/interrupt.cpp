@@ -15,7 +15,7 @@
 namespace bitnet::host::interrupt {
 namespace {
 
-// Touched by the signal handler: lock-free atomics only.
+// The signal handler uses these: lock-free atomics only.
 std::atomic<bool> asked{false};
 std::atomic<bool> inside_scope{false};
 std::atomic<bool> for_good{false};
@@ -41,7 +41,7 @@ void install() {
   (void)!::pipe2(wake.data(), O_CLOEXEC | O_NONBLOCK);
   struct sigaction action{};
   action.sa_handler = on_interrupt;
-  action.sa_flags = SA_RESTART;  // reads wait in wait_readable() alone
+  action.sa_flags = SA_RESTART;  // only wait_readable() waits for input
   sigemptyset(&action.sa_mask);
   sigaction(SIGINT, &action, nullptr);
   action.sa_flags = 0;
@@ -72,7 +72,7 @@ bool wait_readable(int descriptor) {
 }
 
 bool wait_readable(std::span<pollfd> watched) {
-  std::array<pollfd, 9> all{};  // the last of them is the pipe
+  std::array<pollfd, 9> all{};  // the last one is the pipe
   const auto end =
       std::ranges::copy(watched.first(std::min(watched.size(), all.size() - 1)), all.begin()).out;
   *end = {wake[0], POLLIN, 0};

@@ -1,6 +1,6 @@
 #pragma once
-// Ctrl-C: the first asks what is running to stop, the second leaves at once with exit code 130.
-// Outside of a scope the first one leaves.
+// Ctrl-C: the first one asks the running work to stop, the second exits at once with code 130.
+// Outside a scope the first one exits.
 
 #include <poll.h>
 
@@ -10,24 +10,24 @@
 
 namespace bitnet::host::interrupt {
 
-// Installs the handler, and has writes to a closed pipe fail instead of killing the program.
+// Installs the handler, and makes writes to a closed pipe fail instead of killing the program.
 void install();
 
-// From now on SIGTERM does what Ctrl-C does: for commands that a scheduler of jobs ends.
+// Makes SIGTERM act like Ctrl-C, for commands that a job scheduler ends.
 void take_termination();
 
 [[nodiscard]] bool requested();
-// Any thread. requested() is true from now on, in new scopes as well.
+// Any thread. requested() is true from now on, in new scopes too.
 void request_for_good();
 
-// Waits until the descriptor can be read (or is at its end): true. False once requested(),
-// whichever thread took the signal and however shortly before this call.
+// Waits until the descriptor is readable or at its end. Returns false once requested() is true,
+// whichever thread took the signal, even shortly before this call.
 [[nodiscard]] bool wait_readable(int descriptor);
-// The same of several, at most 8: which of them can be read is in their revents.
+// The same for at most 8 descriptors; their revents say which are readable.
 [[nodiscard]] bool wait_readable(std::span<pollfd> watched);
 
-// While alive, the first Ctrl-C sets requested() and cancels the session, if there is one. Begins
-// with requested() false. One at a time.
+// While alive, the first Ctrl-C sets requested() and cancels the session, if there is one.
+// requested() is false at first. One scope at a time.
 class scope {
  public:
   explicit scope(bitnet_session* session = nullptr);

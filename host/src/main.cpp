@@ -53,14 +53,14 @@ result<const command*> command_named(const std::string& word) {
   return command_of(word);
 }
 
-// Of --trace, nullptr without it.
+// Opens the timeline of --trace; nullptr without it.
 result<std::unique_ptr<timeline::timeline>> timeline_of(const settings& set) {
   if (!set.has("trace") || set.text("trace").empty()) return nullptr;
   const auto most_bytes = static_cast<uint64_t>(set.integer("trace-size")) << 20U;
   return timeline::timeline::open(set.text("trace"), most_bytes, bitnet_version());
 }
 
-// The command has closed what could report to it.
+// Call it after the command has closed everything that reports to the timeline.
 result<int> with_timeline(const console& out, timeline::timeline* trace, result<int> done) {
   if (trace == nullptr) return done;
   const auto written = trace->finish();
@@ -128,7 +128,7 @@ int start(const std::vector<std::string>& words) {
   }
 }
 
-// By the name of the service, `bitnet-server`, it is `bitnet serve`.
+// Started as `bitnet-server`, the service's name, it runs `bitnet serve`.
 std::vector<std::string> words_of(int argc, char** argv) {
   std::vector<std::string> words(argv + (argc > 0 ? 1 : 0), argv + argc);
   if (argc == 0 || std::filesystem::path(argv[0]).filename() != "bitnet-server") return words;
@@ -141,7 +141,7 @@ std::vector<std::string> words_of(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   if (!bitnet::files::open_standard_descriptors()) return bitnet::host::exit_code::failure;
-  std::signal(SIGXFSZ, SIG_IGN);  // a file that grows past `ulimit -f` is an error of the write
+  std::signal(SIGXFSZ, SIG_IGN);  // growing past `ulimit -f` becomes a write error
   if (argc > 1 && argv[1] == bitnet::host::crossval::foreign_word)
     return bitnet::host::crossval::run_foreign({argv + 1, argv + argc});
   bitnet::host::orderly_end::expect();

@@ -15,7 +15,7 @@ namespace bitnet::host {
 namespace {
 
 constexpr std::size_t line_words = 8;        // a cache line
-constexpr std::size_t ahead = 128;           // lines: 8 KiB
+constexpr std::size_t ahead = 128;           // prefetch distance in lines: 8 KiB
 constexpr std::size_t large_page = 2 << 20;  // bytes
 
 uint64_t sum(const uint64_t* begin, const uint64_t* end) {
@@ -36,7 +36,7 @@ memory_ceiling::memory_ceiling(uint64_t bytes)
   const std::size_t room = (bytes + large_page - 1) / large_page * large_page;
   void* memory = std::aligned_alloc(large_page, room);
   if (memory == nullptr) throw std::bad_alloc();
-  (void)madvise(memory, room, MADV_HUGEPAGE);  // a wish: without it the reading is slower
+  (void)madvise(memory, room, MADV_HUGEPAGE);  // optional: without it reading is slower
   words_.reset(static_cast<uint64_t*>(memory));
   std::fill_n(words_.get(), n_words_, 1);
 }
@@ -45,10 +45,10 @@ double memory_ceiling::measure(uint32_t threads) const {
   using clock = std::chrono::steady_clock;
   std::array<double, 9> passes{};
   std::barrier turn(static_cast<std::ptrdiff_t>(threads));
-  std::atomic<uint64_t> kept{0};  // so that the reading is not left out
-  // The caller reads too: one that only held the clock would wait for a core and start it late.
+  std::atomic<uint64_t> kept{0};  // keeps the compiler from removing the reads
+  // The caller reads too: a caller that only timed would wait for a core and start the clock late.
   enum : uint8_t { waiting, complete, given_up };
-  std::atomic<uint8_t> team{waiting};  // whether all readers are there
+  std::atomic<uint8_t> team{waiting};  // whether all readers have started
   const auto read = [&](uint32_t t) {
     team.wait(waiting);
     if (team == given_up) return;

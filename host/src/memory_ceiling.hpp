@@ -1,5 +1,6 @@
 #pragma once
-// What this machine's memory gives to a program that only reads: the limit of generating tokens.
+// Measures the bandwidth of this machine's memory for reading, which limits the generation of
+// tokens.
 
 #include <cstdint>
 #include <cstdlib>
@@ -7,15 +8,15 @@
 
 namespace bitnet::host {
 
-// Memory that is read in a stream, larger than the caches, in large pages where there are any: as
-// the kernels read their weights.
+// Memory larger than the caches, in large pages if available, that is read as a stream, as kernels
+// read their weights.
 class memory_ceiling {
  public:
   explicit memory_ceiling(uint64_t bytes);  // throws std::bad_alloc
 
-  // Gigabytes (10^9 bytes) per second of `threads` threads that each read their part: the best of
-  // nine passes, since a limit is what a neighbour did not take away.
-  // Throws std::system_error where the system makes no such thread.
+  // Gigabytes (10^9 bytes) per second of `threads` threads that each read their part. Takes the
+  // best of nine passes, since other programs only slow it down. Throws std::system_error if a
+  // thread cannot be created.
   [[nodiscard]] double measure(uint32_t threads) const;
   [[nodiscard]] uint64_t bytes() const { return n_words_ * sizeof(uint64_t); }
 

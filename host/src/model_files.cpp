@@ -12,7 +12,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view demo_prefix = "TinyTales";
 
-// The newest by name, so that v1.1 comes before v1.0.
+// The last by name, so that v1.1 wins over v1.0.
 std::string demo_in(const fs::path& folder) {
   std::string best;
   std::error_code error;
@@ -47,7 +47,7 @@ std::vector<fs::path> model_folders(const environment& variables) {
     if (std::ranges::find(folders, one) == folders.end()) folders.push_back(one);
   };
   if (const auto home = variables.data_home()) add(*home / "bitnet/models");
-  // The build tree and a relocated prefix have the shape of an installed one.
+  // The build tree and a moved prefix are laid out like an installation.
   const fs::path installed = fs::path(BITNET_INSTALL_PREFIX) / BITNET_MODEL_DIR;
   std::error_code error;
   const fs::path program = fs::read_symlink("/proc/self/exe", error);
@@ -70,7 +70,7 @@ result<std::string> find_model(const std::string& wanted, const environment& var
   }
   std::error_code error;
   if (fs::exists(wanted, error)) return wanted;
-  if (error)  // not: that there is none
+  if (error)  // an error other than a missing file
     return fail(exit_code::model,
                 fmt::format("model file '{}' cannot be reached: {}; check who may read its folders",
                             wanted, error.message()));

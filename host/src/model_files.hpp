@@ -1,5 +1,5 @@
 #pragma once
-// Which file a model is: what the user named, or the demo model.
+// Finds the file of a model: the one that the user named, or the demo model.
 
 #include <filesystem>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace bitnet::host {
 
-// Folders that hold models, first found first: BITNET_MODELS, the user's, beside the program's
-// prefix, the installed one.
+// Folders with models, in search order: BITNET_MODELS, the user's, one beside the program's prefix,
+// the installed one.
 [[nodiscard]] std::vector<std::filesystem::path> model_folders(const environment& variables);
 
 // `wanted`: a path, a name in those folders with or without .gguf, or "" for the demo model.
@@ -19,7 +19,7 @@ namespace bitnet::host {
 [[nodiscard]] result<std::string> find_model(const std::string& wanted,
                                              const environment& variables);
 
-// Exit code 2 if `target` is a GGUF file, which no result shall replace.
+// Exit code 2 if `target` is a GGUF file, which results must not overwrite.
 [[nodiscard]] result<void> check_is_no_model(const std::string& target);
 
 }  // namespace bitnet::host

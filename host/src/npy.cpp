@@ -13,7 +13,7 @@ namespace bitnet::host {
 
 std::string npy_header(const std::vector<uint64_t>& shape) {
   constexpr char order = std::endian::native == std::endian::little ? '<' : '>';
-  const char* const comma = shape.size() == 1 ? "," : "";  // Python's tuple of one
+  const char* const comma = shape.size() == 1 ? "," : "";  // a Python tuple of one element needs it
   std::string text = fmt::format("{{'descr': '{}f4', 'fortran_order': False, 'shape': ({}{}), }}",
                                  order, fmt::join(shape, ", "), comma);
   constexpr std::size_t before = 10;  // magic, version, length

@@ -1,5 +1,5 @@
 #pragma once
-// NumPy's .npy format, version 1.0, float32, written as rows come.
+// Writes NumPy's .npy format, version 1.0, float32, row by row.
 
 #include <cstdint>
 #include <optional>
@@ -17,7 +17,7 @@ namespace bitnet::host {
 // The header of an array in C order; a multiple of 64 bytes.
 [[nodiscard]] std::string npy_header(const std::vector<uint64_t>& shape);
 
-// "-" is standard output; else as files::new_file.
+// "-" is standard output; otherwise like files::new_file.
 class npy_file {
  public:
   static result<npy_file> create(const std::string& target, const std::vector<uint64_t>& shape);
@@ -31,7 +31,7 @@ class npy_file {
   result<void> write_bytes(std::string_view bytes);
 
   std::string target_;
-  std::optional<files::new_file> file_;  // none: standard output
+  std::optional<files::new_file> file_;  // empty: standard output
 };
 
 }  // namespace bitnet::host

@@ -23,7 +23,7 @@ namespace {
 
 std::atomic<bool> end_is_announced{false};
 
-// A pipe that is full keeps no process that is to end.
+// Does not block on a full pipe, since the process is to end.
 void say_without_waiting(std::string_view text) {
   pollfd room{STDERR_FILENO, POLLOUT, 0};
   if (::poll(&room, 1, 0) == 1 && (room.revents & POLLOUT) != 0)
@@ -40,10 +40,10 @@ void on_exit_by_others() {
   _exit(exit_code::failure);
 }
 
-// Ends the process at a time, unless that is cancelled before.
+// Ends the process at a given time, unless cancelled before.
 class end_guard {
  public:
-  // Never destroyed: it lives through exit handlers.
+  // Never destroyed, since exit handlers use it.
   static end_guard& only() {
     static end_guard& one = *new end_guard;
     return one;
@@ -67,7 +67,7 @@ class end_guard {
     std::thread([this] { watch(); }).detach();
     started_ = true;
   } catch (const std::exception&) {
-    armed_ = false;  // no thread is left: nothing is guarded, and nothing is lost but that
+    armed_ = false;  // no thread available: the end is not guarded
   }
   void watch() {
     std::unique_lock lock(turn_);
@@ -84,7 +84,7 @@ class end_guard {
     }
   }
 
-  std::mutex turn_;  // guards what follows
+  std::mutex turn_;  // guards the members below
   std::condition_variable changed_;
   std::string what_;
   std::chrono::steady_clock::time_point due_;

@@ -1,22 +1,22 @@
 #pragma once
-// The program ends when its work is done, neither before nor long after.
+// Makes the program end when its work is done, neither earlier nor much later.
 //
-// Backends run in this process: one that calls exit() would make half a text look like a whole one,
-// and one whose end hangs would keep the shell waiting.
+// Backends run in this process. If one calls exit(), an incomplete text would look complete; if one
+// hangs while it closes, the shell would wait forever.
 
 #include <chrono>
 
 namespace bitnet::host::orderly_end {
 
-// From here on an exit() that is not announced ends with exit code 1 and a message. Once, first
-// thing. Nothing helps against _exit().
+// Call it once, before all else: from now on an unannounced exit() ends with exit code 1 and a
+// message. It cannot catch _exit().
 void expect();
 
-// The work is done with this exit code: what is left may take `longest_end`, then the process ends.
+// The work is done with this exit code; the rest may take `longest_end`, then the process ends.
 void announce(int exit_code);
 
-// While alive: what is being closed may take `longest_end`, then the process ends with exit code 1
-// and a message that names it. May be nested; the outermost counts.
+// While alive: closing may take `longest_end`, then the process ends with exit code 1 and a message
+// that names what was being closed. May be nested; the outermost counts.
 class closing {
  public:
   explicit closing(const char* what);

@@ -62,7 +62,7 @@ std::expected<std::string, read_failure> read_usual_file(const std::string& file
   std::expected<std::string, read_failure> text;
   if (::fstat(fd, &s) != 0)
     text = fail_with(errno, file);
-  else if (!S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode))  // reading reports that it is a directory
+  else if (!S_ISREG(s.st_mode) && !S_ISDIR(s.st_mode))  // reading reports a directory
     text = std::unexpected(read_failure{EINVAL, file + ": is no regular file"});
   else
     text = read_all(fd, file, limit);

@@ -15,10 +15,10 @@ namespace {
 using nlohmann::json;
 using openai::field_reader;
 
-// A block of a message: `content` is a list of them, or a text, which is one.
+// A block of a message. `content` is a list of blocks, or a text, which counts as one block.
 struct content_block {
   const json& value;
-  std::string_view written;  // its text
+  std::string_view written;  // raw text
   std::string path;
 };
 
@@ -69,7 +69,7 @@ void refuse_type(field_reader& in, const content_block& of, std::string_view pos
               .error());
 }
 
-// Texts alone, as the parts of a chat's message.
+// Returns the text blocks as the parts of a chat's message.
 json texts_of(field_reader& in, const char* name, std::string_view written) {
   json out = json::array();
   for (const content_block& one : blocks_of(in, name, written)) {
@@ -80,7 +80,7 @@ json texts_of(field_reader& in, const char* name, std::string_view written) {
   return out;
 }
 
-// Collects what a message of an API's form becomes, in the form of a chat.
+// Collects the messages of a chat made from an API's messages.
 class message_writer {
  public:
   explicit message_writer(field_reader& in) : in_(in) {}
@@ -102,7 +102,8 @@ class message_writer {
     text_ += message;
   }
   void add_result(field_reader& message, const content_block& of);
-  // The calls as text: the order of arguments is that of the model, which it reads again.
+  // Builds a call as raw text, so that the model sees its arguments in the order in which it wrote
+  // them.
   [[nodiscard]] std::string call_of(field_reader& message, const content_block& of);
 
   field_reader& in_;

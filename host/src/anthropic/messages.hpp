@@ -1,5 +1,5 @@
 #pragma once
-// The messages of an Anthropic body as those of a chat.
+// Converts the messages of an Anthropic body into those of a chat.
 
 #include <string>
 #include <string_view>
@@ -9,9 +9,9 @@
 
 namespace bitnet::host::anthropic {
 
-// `system` and `messages` of the body that `in` reads, whose text is `body`, as the JSON text that
-// bitnet_chat_open reads. An error is kept in `in`. `how` says what becomes of some lines of the
-// system prompt: openai/system_lines.hpp.
+// Returns the members `system` and `messages` as the JSON text that bitnet_chat_open reads. `in`
+// reads the body, and `body` is its raw text. An error is kept in `in`. `how` says which lines of
+// the system prompt are moved or dropped: openai/system_lines.hpp.
 [[nodiscard]] std::string messages_of(openai::field_reader& in, std::string_view body,
                                       const openai::generation_wish& how);
 

@@ -49,7 +49,7 @@ void read_stops(field_reader& in, request& to) {
   }
 }
 
-// How much the model is to think.
+// The requested effort of thinking.
 std::string effort_of(field_reader& in, openai::generation_wish& how) {
   const json* const found = in.any("thinking");
   if (found == nullptr || in.error()) return "";

@@ -27,7 +27,7 @@ std::string event(const char* type, const ordered_json& content) {
   return fmt::format("event: {}\ndata: {}\n\n", type, line_of(out));
 }
 
-// `text` of a call is JSON of an object, which stands as the model wrote it: see text_of_content().
+// `text` of a call is a JSON object that keeps the model's raw text: see text_of_content().
 ordered_json content_of(const block& of, const std::string& text) {
   if (of.kind == block_kind::call)
     return {{"type", "tool_use"},
@@ -40,7 +40,7 @@ ordered_json content_of(const block& of, const std::string& text) {
   return {{"type", "text"}, {"text", text}, {"citations", nullptr}};
 }
 
-// With each member that the API's description requires; what the server does not have is null.
+// Has each member that the API's description requires; null if the server has no value.
 ordered_json usage_of(uint64_t n_input, ordered_json cached, uint64_t n_output,
                       uint64_t n_thinking) {
   return {{"input_tokens", n_input},
@@ -79,7 +79,7 @@ class writer final : public openai::answer_writer {
   }
 
  private:
-  // A message without its content.
+  // The message without its content.
   [[nodiscard]] ordered_json message(ordered_json usage) const;
   [[nodiscard]] std::string with_repeated(std::string object) const;
   [[nodiscard]] ordered_json usage() const;
@@ -90,7 +90,7 @@ class writer final : public openai::answer_writer {
   const openai::request& from_;
   openai::object_facts about_;
   std::size_t n_prompt_;
-  uint64_t n_thinking_ = 0;  // tokens
+  uint64_t n_thinking_ = 0;  // tokens of thinking
   answer_blocks blocks_;
   openai::collected_answer answer_;
   ordered_json stop_reason_ = nullptr, stop_sequence_ = nullptr;
@@ -108,7 +108,7 @@ ordered_json writer::message(ordered_json usage) const {
           {"usage", std::move(usage)}};
 }
 
-// `object` with more members at its end.
+// Appends members to `object`.
 std::string with_members(std::string object, std::string_view members) {
   if (!members.empty()) object.insert(object.size() - 1, fmt::format(",{}", members));
   return object;
@@ -118,7 +118,7 @@ std::string writer::with_repeated(std::string object) const {
   return with_members(std::move(object), from_.repeated);
 }
 
-// Tokens of the prompt that were known count as read from the cache, and not as input.
+// Prompt tokens known from an earlier request count as cache reads, not as input.
 ordered_json writer::usage() const {
   const openai::usage& used = answer_.used();
   return usage_of(used.prompt - std::min(used.prompt, used.cached), used.cached, used.completion,
@@ -177,14 +177,14 @@ openai::parsed<std::string> writer::take(std::size_t /*prompt*/, const bitnet_ev
   return text_of(*events);
 }
 
-// A list of blocks, with the input of each call as the model wrote it.
+// The list of blocks; the input of each call keeps the model's raw text.
 std::string writer::content() const {
   std::string out = "[";
   for (const block& one : blocks_.blocks()) {
     if (out.size() > 1) out += ',';
     std::string text = line_of(content_of(one, one.text));
     constexpr std::string_view nothing = "{}}";
-    // A call that was cut off has no whole input.
+    // A call that was cut off has no complete input.
     if (one.kind == block_kind::call && json::accept(one.text))
       text.replace(text.size() - nothing.size(), nothing.size(), one.text + "}");
     out += text;

@@ -23,8 +23,8 @@ ordered_json text_or_null(const std::string& text) {
   return text.empty() ? ordered_json(nullptr) : ordered_json(text);
 }
 
-// The id of lines without a custom_id comes from their number; no custom_id begins with a NUL byte
-// and this.
+// A line without a custom_id gets an id from its number. No custom_id collides, since none begins
+// with a NUL byte and this word.
 std::string name_of_line(const std::string& custom_id, uint64_t number) {
   return name_of(custom_id.empty() ? std::string(1, '\0') + fmt::format("line {}", number)
                                    : custom_id);

@@ -19,37 +19,37 @@ struct request_line {
   std::string custom_id;
   openai::endpoint to = openai::endpoint::chat;
   nlohmann::json body;
-  std::string text;  // of the body
+  std::string text;  // the body's raw text
 };
 
-// What of a line could be read: a request, or why there is none, with the id where there is one.
+// A parsed input line: a request, or the error in its place. The id is kept where it can be read.
 struct read_line {
   std::string custom_id;  // "": it cannot be read
   std::optional<request_line> request;
-  openai::api_error fault;  // where there is no request
+  openai::api_error fault;  // set if there is no request
 };
 [[nodiscard]] read_line read_request_line(std::string_view text);
 
-// Lines of the output, each with its end. An answer, with a status of 200:
+// These functions write output lines, each with its newline. An answer, with status 200:
 [[nodiscard]] std::string answer_line(const std::string& custom_id,
                                       const nlohmann::ordered_json& body);
-// a request that the endpoint rejected, with its status and the error in body and line;
+// A request that the endpoint rejected, with its HTTP status and error:
 [[nodiscard]] std::string rejection_line(const std::string& custom_id,
                                          const openai::api_error& why);
-// a line of the input that is no request. Without an id, its number is what names it.
+// An input line that is not a request. Without an id, the line's number names it.
 [[nodiscard]] std::string fault_line(const std::string& custom_id, uint64_t number,
                                      const openai::api_error& why);
 
-// What every line of an output begins with.
+// Every output line begins with this text.
 inline constexpr std::string_view output_prefix = R"({"id":"batch_req_)";
 
-// What a line of an output is about, for a run that goes on.
+// An output line as a resumed run reads it.
 struct written_line {
-  std::string custom_id;  // "": of a line of the input, by `number`
+  std::string custom_id;  // "": the input line `number` had no id
   uint64_t number = 0;
   std::string fingerprint;  // of the model that answered; "": none did
 };
-// nullopt: the text is no line of an output.
+// nullopt: the text is not an output line.
 [[nodiscard]] std::optional<written_line> read_written_line(std::string_view text);
 
 }  // namespace bitnet::host::batch

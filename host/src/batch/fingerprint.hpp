@@ -1,14 +1,14 @@
 #pragma once
-// Which model answered, so that an output is not gone on with by another one.
+// Names the model that answered, so that another model does not continue its output file.
 
 #include <string>
 
 namespace bitnet::host::batch {
 
-// "fp_" and 16 hexadecimal digits, of the size and of samples of the file, or of those of a
-// folder: a guard against mistakes. It distinguishes models that differ in weights everywhere, as
-// any two that were trained or converted apart do, and reads at most 256 KiB of a file. What
-// cannot be read is left out: opening the model says why.
+// "fp_" and 16 hexadecimal digits, made of the size and of samples of the model's file or files; at
+// most 256 KiB of a file are read. It guards against mistakes: models that were trained or
+// converted separately differ in all weights, so samples tell them apart. Unreadable files are left
+// out, since opening the model reports them.
 [[nodiscard]] std::string fingerprint_of(const std::string& model);
 
 }  // namespace bitnet::host::batch

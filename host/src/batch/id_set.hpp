@@ -1,6 +1,6 @@
 #pragma once
-// Which custom_ids a batch has seen, in memory that does not depend on how long they are; and which
-// shard an id belongs to.
+// The custom_ids that a batch has seen, in memory that does not depend on their lengths, and the
+// assignment of ids to shards.
 
 #include <cstdint>
 #include <optional>
@@ -15,33 +15,34 @@ struct shard {
   uint64_t index = 0;
   uint64_t count = 1;
 
-  // XXH3 (64 bits, seed 0) of the id's UTF-8 bytes, modulo n: any XXH3 computes it.
+  // Hashes with XXH3 (64 bits, seed 0) over the id's UTF-8 bytes, modulo n, so other tools can
+  // compute it.
   [[nodiscard]] bool has(std::string_view custom_id) const;
-  // A line without an id that can be read goes by its number, from 1.
+  // A line without a readable id is assigned by its number, from 1.
   [[nodiscard]] bool has_line(uint64_t number) const { return number % count == index; }
 };
 
-// "0/4". nullopt: it is something else.
+// "0/4". nullopt: the text has another form.
 [[nodiscard]] std::optional<shard> parse_shard(std::string_view text);
 
-// 32 hexadecimal digits, of the 128 bits of XXH3: what answers to this id are named by.
+// The id's 128-bit XXH3 as 32 hexadecimal digits; answers to this id are named by it.
 [[nodiscard]] std::string name_of(std::string_view custom_id);
 
-// Ids by 128 bits of a hash with a random key, so that no input can be made in which two collide;
-// about 56 bytes for each.
+// Stores 128 bits of each id's hash, about 56 bytes per id. The key is random, so that nobody can
+// construct two ids that collide.
 class id_set {
  public:
   id_set();
 
-  // Of a line of the output. False: it was there already.
+  // Adds an id from the output file. False: it was there already.
   bool add_answered(std::string_view custom_id);
-  // Whether add_answered() or meet() had it.
+  // Whether add_answered() or meet() added the id.
   [[nodiscard]] bool has(std::string_view custom_id) const;
   enum class found : uint8_t { unknown, answered, repeated };
-  // Of a line of the input: which of these it is; from now on the id is repeated.
+  // Adds an id from the input file and says what it is; a second meet() reports it as repeated.
   found meet(std::string_view custom_id);
 
-  // Ids that were answered and not met.
+  // Number of answered ids that meet() has not seen.
   [[nodiscard]] uint64_t unmet() const { return n_unmet_; }
 
  private:

@@ -24,7 +24,7 @@ bool same_file(const struct stat& a, const struct stat& b) {
   return a.st_dev == b.st_dev && a.st_ino == b.st_ino;
 }
 
-// The file, or errno with the reason.
+// Returns the open file, or errno with the reason.
 std::expected<files::descriptor, files::problem> open_regular(const files::place& at) {
   constexpr int how = O_RDWR | O_APPEND | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC;
   if (at.nameless || (at.found && !S_ISREG(at.found->st_mode)))

@@ -1,8 +1,8 @@
 #pragma once
-// A file of lines that only grows, and that a later run goes on with.
+// A file of lines that is only appended to, and that a later run continues.
 //
-// Lock     flock(2): a second process with the same file is refused. It ends with the process.
-// Kill     a line that was cut by a kill is the last one: what read() leaves over.
+// Lock     flock(2), until the process ends; a second process with the same file is rejected.
+// Kill     it can cut the last line only, which read() returns separately.
 // To disk  once a second while lines come, and at the end.
 
 #include <chrono>
@@ -18,7 +18,7 @@
 
 namespace bitnet::host::batch {
 
-// A file that it must not be.
+// A file that the opened one must not be identical with.
 struct other_file {
   int descriptor;
   const char* what;  // "the input"
@@ -26,22 +26,23 @@ struct other_file {
 
 class line_file {
  public:
-  // Makes the file where there is none. Exit code 2 for one that cannot be gone on with, or that is
-  // one of `others`; 1 where another process has it.
+  // Creates a missing file. Exit code 2 for a file that cannot be continued or that is one of
+  // `others`; 1 if another process has locked it.
   static result<line_file> open(const std::string& path, std::span<const other_file> others);
 
-  // Gives each whole line without its end, from the first on, and then returns what is behind the
-  // last one. `longest` bytes at most; `what` says what has such lines.
+  // Gives each complete line, without its newline, from the file's begin, and returns the bytes
+  // behind the last one. A line has at most `longest` bytes; `what` names the lines in messages.
   result<std::string> read(std::size_t longest, const char* what,
                            const std::function<result<void>(std::string_view line)>& take);
   // Bytes of the whole lines that were read or appended.
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
-  // What is behind that many bytes is removed.
+  // Truncates the file to this size.
   result<void> cut(uint64_t bytes);
 
-  // Whole lines with their ends. After an error the file ends with the last whole line.
+  // Appends complete lines with their newlines. After an error the file ends with the last complete
+  // line.
   result<void> append(std::string_view lines);
-  // append() calls it once a second.
+  // Writes to disk; append() calls it once a second.
   result<void> sync();
 
   [[nodiscard]] const std::string& path() const { return path_; }

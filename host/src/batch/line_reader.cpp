@@ -37,7 +37,7 @@ result<void> line_reader::read_more() {
   buffer_.erase(0, begin_);
   searched_ -= begin_;
   begin_ = 0;
-  if (buffer_.size() > longest_line) {  // its end will be found, and nothing of it is kept
+  if (buffer_.size() > longest_line) {  // dropped; read_more() still finds its end
     too_long_ = true;
     bytes_taken_ += buffer_.size();
     buffer_.clear();
@@ -73,7 +73,7 @@ result<std::optional<input_line>> line_reader::take() {
     const std::size_t end = buffer_.find('\n', searched_);
     const bool has_newline = end != std::string::npos;
     if (!has_newline) searched_ = buffer_.size();
-    // The last line may have no end of its own.
+    // The last line may lack its newline.
     const bool is_rest = !has_newline && at_end_ && (begin_ < buffer_.size() || too_long_);
     if (!has_newline && !is_rest) return std::nullopt;
     input_line line = cut(has_newline ? end : buffer_.size(), has_newline);

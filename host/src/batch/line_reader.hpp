@@ -16,18 +16,18 @@ inline constexpr uint64_t longest_line = 16ull << 20;  // bytes
 struct input_line {
   uint64_t number = 0;  // from 1
   std::string text;     // without its end
-  std::string fault;    // why it is no text of at most longest_line bytes; "": it is
+  std::string fault;    // why it is not text of at most longest_line bytes; "": it is
 };
 
 class line_reader {
  public:
-  // "-": standard input. Exit code 2 where it cannot be opened.
+  // "-" is standard input. Exit code 2 if the file cannot be opened.
   static result<line_reader> open(const std::string& file);
 
-  // The next line that was read whole, blank ones left out; nullopt: read_more() first, or the end.
-  // Exit code 2 where the first line shows that the file is no text.
+  // Returns the next complete line that is not blank. nullopt: call read_more(), or the file has
+  // ended. Exit code 2 if the first line shows that the file is not text.
   [[nodiscard]] result<std::optional<input_line>> take();
-  // Reads once, at most 1 MiB; waits where nothing is there. Exit code 1 for an error.
+  // Reads once, at most 1 MiB, and waits for input. Exit code 1 for an error.
   result<void> read_more();
   [[nodiscard]] bool at_end() const { return at_end_ && begin_ == buffer_.size() && !too_long_; }
   [[nodiscard]] bool wants_more() const { return !at_end_; }
@@ -44,10 +44,10 @@ class line_reader {
 
   std::string name_;
   files::descriptor file_;
-  std::string buffer_;  // what was read and not taken, from begin_ on
+  std::string buffer_;  // bytes read and not yet taken begin at begin_
   std::size_t begin_ = 0;
   std::size_t searched_ = 0;  // no line ends before it
-  bool too_long_ = false;     // the begin of this line was dropped
+  bool too_long_ = false;     // a too long line: its begin was dropped
   bool at_end_ = false;
   uint64_t number_ = 0;
   uint64_t bytes_taken_ = 0;

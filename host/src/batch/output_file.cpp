@@ -10,7 +10,7 @@
 namespace bitnet::host::batch {
 namespace {
 
-// A line of an output: the embeddings of many texts. What is longer was not written here.
+// Enough for the embeddings of many texts. A longer line was not written by this program.
 constexpr std::size_t longest_output_line = std::size_t{1} << 30;
 
 }  // namespace
@@ -50,7 +50,7 @@ result<void> output_file::read_line(std::string_view line, const shard& part,
   return {};
 }
 
-// What is behind the last whole line. A file that is none of ours stays as it is.
+// Removes the bytes after the last complete line, unless they show that the file is not an output.
 result<void> output_file::remove_rest(std::string_view rest, written& already) {
   const std::size_t n = std::min(rest.size(), output_prefix.size());
   if (already.n == 0 && rest.substr(0, n) != output_prefix.substr(0, n))

@@ -1,6 +1,6 @@
 #pragma once
-// The output of a batch: lines that are appended whole, read again by a later run that goes on. A
-// crash of the system costs at most the answers of a second, which the next run computes again.
+// The output of a batch. Lines are appended complete, and a later run reads them and continues. A
+// system crash loses the answers of one second at most; the next run computes them again.
 
 #include <cstdint>
 #include <string>
@@ -13,24 +13,25 @@
 
 namespace bitnet::host::batch {
 
-// What an output has when a run begins.
+// What the output file contains when a run begins.
 struct written {
   id_set ids;
-  std::unordered_set<uint64_t> lines;  // of the input, that have no id that can be read
+  std::unordered_set<uint64_t> lines;  // numbers of input lines without a readable id
   uint64_t n = 0;                      // lines
-  uint64_t cut_bytes = 0;              // of a cut last line, which was removed
+  uint64_t cut_bytes = 0;              // length of a cut last line, which was removed
 };
 
 class output_file {
  public:
-  // Makes the file where there is none; `already` receives what it has. `input`: a descriptor of
-  // the input, which must be another file. Exit code 2 for a file that is no output of this batch:
-  // of another model (`fingerprint`), of another shard, or something else; nothing of it is
-  // changed. 1 where another process has it.
+  // Creates a missing file; `already` receives the contents of an existing one. `input` is a
+  // descriptor of the input, which must be another file. Exit code 2, with the file unchanged, if
+  // it is not an output of this batch, model (`fingerprint`) and shard; 1 if another process has
+  // locked it.
   static result<output_file> open(const std::string& path, int input, const shard& part,
                                   const std::string& fingerprint, written& already);
 
-  // A whole line with its end. After an error the file ends with the last whole line.
+  // Appends a complete line with its newline. After an error the file ends with the last complete
+  // line.
   result<void> append(std::string_view line) { return lines_.append(line); }
   result<void> sync() { return lines_.sync(); }  // to disk, now
   [[nodiscard]] bool is_due() const { return lines_.is_due(); }

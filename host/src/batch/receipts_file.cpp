@@ -10,19 +10,19 @@
 namespace bitnet::host::batch {
 namespace {
 
-// What a file has, by what the output says.
+// Contents of a receipts file, compared with the answered ids.
 struct contents {
   uint64_t n = 0;           // lines
-  uint64_t n_removed = 0;   // of ids without an answer
-  uint64_t good_bytes = 0;  // until the first of these
-  bool has_later = false;   // lines of answers behind it
+  uint64_t n_removed = 0;   // without an answer
+  uint64_t good_bytes = 0;  // up to the first line to remove
+  bool has_later = false;   // receipts to keep follow a line to remove
   std::string rest;         // a cut last line
 };
 
 }  // namespace
 
-// A kill leaves what has to go at the end, where it is cut off. Somewhere else it is where a line
-// was taken out of the output by hand: then the file is written anew.
+// After a kill the receipts to remove are at the end and are cut off. If they are elsewhere,
+// somebody has deleted lines of the output, and the file is rewritten.
 result<receipts_file> receipts_file::open(const std::string& path,
                                           std::span<const other_file> others,
                                           const id_set& answered, const id_reader& id_of,
@@ -30,7 +30,7 @@ result<receipts_file> receipts_file::open(const std::string& path,
   auto file = line_file::open(path, others);
   if (!file) return std::unexpected(file.error());
   contents has;
-  std::string kept;  // only of a file that is written anew
+  std::string kept;  // used only to rewrite the file
   bool keeps = false;
   const auto take = [&](std::string_view line) -> result<void> {
     const auto id = id_of(line);

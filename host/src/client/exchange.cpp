@@ -18,15 +18,15 @@ namespace http = boost::beast::http;
 using error_code = boost::system::error_code;
 using steady_clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds slice{100};  // after which is_ended() is asked again
+constexpr std::chrono::milliseconds slice{100};  // interval between calls of is_ended()
 constexpr std::size_t read_at_once = 65536;
 
-// Beast's parser, with the body given on as it comes.
+// Beast's parser; passes the body on as it comes.
 class answer_parser : public http::basic_parser<false> {
  public:
   explicit answer_parser(const std::function<bool(std::string_view)>& piece) : piece_(piece) {
     eager(true);
-    body_limit(UINT64_MAX);  // none is 0 for some versions of Beast
+    body_limit(UINT64_MAX);  // some versions of Beast take `none` as 0
   }
   [[nodiscard]] int status() const { return status_; }
   [[nodiscard]] bool broken_off() const { return broken_off_; }
@@ -63,7 +63,7 @@ class connection {
   connection(const http_url& with, const exchange_limits& limits)
       : with_(with), limits_(limits), begun_(steady_clock::now()) {}
 
-  // Each returns "" when it went well, else why not.
+  // Each of these returns "" on success, else the reason.
   std::string open() {
     asio::ip::tcp::resolver names(io_);
     asio::ip::tcp::resolver::results_type found;
@@ -74,7 +74,7 @@ class connection {
     if (auto why = wait(); !why.empty()) return "looking up its name: " + why;
     stream_.async_connect(found, [&](const error_code& error, const auto&) { error_ = error; });
     if (auto why = wait(); !why.empty()) return "connecting: " + why;
-    error_code ignored;  // a wish
+    error_code ignored;  // failing does no harm
     (void)stream_.socket().set_option(asio::ip::tcp::no_delay(true), ignored);
     return "";
   }
@@ -113,7 +113,7 @@ class connection {
   }
 
  private:
-  // Runs what was begun to its end, or breaks it off.
+  // Runs the started operation to its end, or cancels it.
   std::string wait() {
     io_.restart();
     const auto until = std::min(steady_clock::now() + limits_.without_a_byte, end_of_all());
@@ -141,7 +141,7 @@ class connection {
   const http_url& with_;
   const exchange_limits& limits_;
   steady_clock::time_point begun_;
-  error_code error_;  // of what ended last
+  error_code error_;  // of the last operation
   std::function<void(const error_code&, std::size_t)> done_ =
       [this](const error_code& error, std::size_t) { error_ = error; };
   asio::io_context io_;

@@ -21,13 +21,13 @@ struct sent_request {
 
 struct exchange_limits {
   std::chrono::milliseconds without_a_byte{600'000};
-  std::chrono::nanoseconds in_all = std::chrono::nanoseconds::max();  // from the call
-  std::function<bool()> is_ended;  // asked a few times each second: true breaks it off
+  std::chrono::nanoseconds in_all = std::chrono::nanoseconds::max();  // limit, from the call on
+  std::function<bool()> is_ended;  // polled a few times a second: true cancels
 };
 
-// Gives each piece of the body to `piece` as it comes, which answers false to break it off. Returns
-// the status of the answer. The message says what failed: the name, the connection, the time, or
-// the answer. A name that the system looks up is not given up before the system ends that.
+// Passes each piece of the body to `piece` as it comes; `piece` returns false to cancel. Returns
+// the HTTP status. The message names what failed: the host name, the connection, the time limit or
+// the answer. A running name lookup cannot be cancelled.
 [[nodiscard]] std::expected<int, std::string> exchange(
     const http_url& with, const sent_request& what, const exchange_limits& limits,
     const std::function<bool(std::string_view)>& piece);

@@ -1,5 +1,5 @@
 #pragma once
-// "http://HOST[:PORT][/PATH]", as a user writes the place of a server.
+// A server's URL as the user writes it: "http://HOST[:PORT][/PATH]".
 
 #include <expected>
 #include <string>
@@ -12,11 +12,11 @@ struct http_url {
   std::string port;  // decimal
   std::string path;  // with its query; "" where none is given
 
-  [[nodiscard]] std::string authority() const;  // "HOST:PORT" of the field Host
+  [[nodiscard]] std::string authority() const;  // "HOST:PORT" for the Host field
 };
 
-// The error says what is wrong, in words for the end of a sentence. At most 2048 bytes, printable
-// ASCII alone, and no name of a user. TLS is not spoken.
+// The error says what is wrong, worded to end a sentence. A URL has at most 2048 bytes of printable
+// ASCII and no user name. TLS is not supported.
 [[nodiscard]] std::expected<http_url, std::string> parse_http_url(std::string_view url,
                                                                   std::string_view default_port);
 

@@ -1,4 +1,4 @@
-// bitnet analyze-library: what a shared object is, by its bytes alone.
+// bitnet analyze-library: describes a shared object by its bytes alone.
 #include <fmt/format.h>
 
 #include <array>
@@ -17,7 +17,7 @@ namespace {
 
 using nlohmann::json;
 
-// A line "  name        value", of facts that are there.
+// Adds a line " name value" if the value is known.
 void add_fact(std::string& out, std::string_view name, const std::string& value) {
   if (!value.empty()) out += fmt::format("  {:<13} {}\n", name, value);
 }
@@ -29,7 +29,7 @@ std::string joined_texts(const json& list) {
   return out;
 }
 
-// As BitNet-rs prints it: "Llama symbols:    42 found", then names.
+// Adds "Llama symbols: 42 found" and the names, as BitNet-rs prints it.
 void add_group(std::string& out, std::string_view title, const json& group) {
   const auto count = group.value("count", uint64_t{0});
   const json names = list_of(group, "names");

@@ -1,5 +1,5 @@
 #pragma once
-// Prints an answer as it comes, with what the model thinks set off from what it says.
+// Prints an answer as it comes, and sets the model's thinking apart from its text.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -12,17 +12,17 @@
 
 namespace bitnet::host {
 
-// What was pushed, as a message in OpenAI's form.
+// The text pushed so far, as a message in OpenAI's form.
 [[nodiscard]] result<nlohmann::json> message_of(const bitnet_answer* answer);
 
-// On a terminal all of it as the model writes it, thinking and calls in colours if there are any.
-// Elsewhere standard output gets what the model says, and its calls; the thinking goes to standard
-// error. Without `shows_reasoning` it goes nowhere. With tools each call is a line of JSON.
+// On a terminal it prints the model's text unchanged, with thinking and calls in colours. Elsewhere
+// standard output gets text and calls, and standard error the thinking. Without `shows_reasoning`
+// the thinking is dropped. With tools each call is a line of JSON.
 class answer_printer {
  public:
   answer_printer(const console& out, bool shows_reasoning);
 
-  // Before the first take().
+  // Call it before the first take().
   result<void> open(const chat_prompt& prompt, const chat_form& form);
   // False when standard output cannot be written; printed() says why.
   bool take(std::string_view text);
@@ -43,8 +43,8 @@ class answer_printer {
   bool on_terminal_;
   bool calls_as_json_ = false;
   answer_handle answer_;
-  bool thinks_ = false;   // the block has begun and not ended
-  bool in_line_ = false;  // standard output has a line that is not ended
+  bool thinks_ = false;   // inside the thinking block
+  bool in_line_ = false;  // standard output has an unfinished line
   std::string call_id_, call_name_, call_arguments_;
   result<void> printed_;
 };

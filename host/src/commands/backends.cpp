@@ -1,4 +1,4 @@
-// bitnet backends: what can compute here, and why the choice is what it is.
+// bitnet backends: lists what can compute here, and explains the selection.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -24,13 +24,14 @@ std::string words(const json& list) {
   return out;
 }
 
-// The choice must have been tried before a report can say why it fell. `choice`: what came of it.
+// Reports after a selection, since only then the report can explain it. `choice` receives its
+// status.
 result<json> chosen_report(const invocation& in, bool fresh, bitnet_status* choice = nullptr) {
   auto runtime = open_runtime(in, fresh);
   if (!runtime) return std::unexpected(runtime.error());
   library_error err;
   const bitnet_status status = bitnet_runtime_select(runtime->get(), &err);
-  // A request that cannot be met is an answer here; one that cannot be read is not.
+  // Reports a request that cannot be met; a malformed one is an error.
   if (status == BITNET_INVALID_ARGUMENT) return failed(status, err, stage::work);
   if (choice != nullptr) *choice = status;
   const std::string problem = err.message;
@@ -71,7 +72,7 @@ std::string list_text(const json& report) {
   return out;
 }
 
-// How old an answer is that was not asked for anew, and when it will be.
+// The age of a remembered probe result, and when it expires.
 std::string memory_text(const json& backend) {
   const json probe = backend.value("probe", json::object());
   if (!probe.value("cached", false)) return "";
@@ -117,7 +118,7 @@ std::string why_text(const json& report) {
   return out;
 }
 
-// What the device was doing, with the moment: "status (reported now)".
+// The device's state with the time of the report: "status (reported now)".
 std::string status_text(const json& status) {
   const bool by_probe = any_member(status, "asked") == "probe";
   std::string out = fmt::format(
@@ -172,7 +173,7 @@ std::string info_text(const json& backend) {
   return out;
 }
 
-// What users of BitNet-rs call the kernels.
+// Adds the names that BitNet-rs has for the kernels.
 void add_aliases(json& backend) {
   if (!backend.contains("kernels")) return;
   for (json& kernel : backend["kernels"])
@@ -180,7 +181,7 @@ void add_aliases(json& backend) {
       kernel["aliases"] = std::move(others);
 }
 
-// JSON as it is: it has escapes of its own.
+// Prints JSON unchanged, since it is escaped already.
 result<int> printed(const std::string& text) {
   if (auto done = print(text); !done) return std::unexpected(done.error());
   return exit_code::ok;
@@ -190,7 +191,7 @@ result<int> printed_text(const std::string& text) {
   return printed(text::printable_lines(text));
 }
 
-// A report on a choice: with the code that a command which needs the choice would leave with.
+// Prints a report on a selection; the exit code is that of a command that needs the selection.
 result<int> printed_choice(const std::string& text, bitnet_status choice) {
   if (auto done = print(text); !done) return std::unexpected(done.error());
   return exit_code_of(choice, stage::work);
@@ -203,7 +204,7 @@ result<int> info(const invocation& in, const json& report) {
     if (wanted.empty() || any_member(one, "name") == wanted) shown.push_back(one);
   }
   if (shown.empty() && !wanted.empty()) {
-    std::string passed_over;  // folders that root is not configured to read
+    std::string passed_over;  // folders that root's configuration does not include
     for (const json& one : list_of(report, "searched"))
       if (any_member(one, "result").starts_with("not searched"))
         passed_over +=
@@ -296,7 +297,7 @@ std::string probe_text(const json& report) {
   return out.empty() ? "nothing was probed; `bitnet backends why` says why\n" : out;
 }
 
-// Waits to the end, which a choice need not.
+// Waits for all probes to end; a selection does not.
 result<int> probe(const invocation& in) {
   auto runtime = open_runtime(in, in.set.flag("fresh"));
   if (!runtime) return std::unexpected(runtime.error());

@@ -1,4 +1,4 @@
-// bitnet batch: a file of requests, answered offline.
+// bitnet batch: answers a file of requests offline.
 #include <fmt/format.h>
 
 #include <chrono>
@@ -40,7 +40,7 @@ result<batch_plan> plan_of(const settings& set) {
   return out;
 }
 
-// As the program wrote it: the id that batch_runner adds.
+// Returns the custom_id that batch_runner adds to a receipt.
 std::optional<std::string> custom_id_in(std::string_view receipt) {
   const auto predicate = stated_predicate(receipt);
   if (!predicate) return std::nullopt;
@@ -48,7 +48,7 @@ std::optional<std::string> custom_id_in(std::string_view receipt) {
   return id.is_string() ? std::optional(id.get<std::string>()) : std::nullopt;
 }
 
-// nullopt: none are asked for.
+// nullopt: no receipts were requested.
 result<std::optional<batch::receipts_file>> receipts_of(const invocation& in, int input,
                                                         const batch::output_file& output,
                                                         const batch::written& already) {

@@ -51,7 +51,7 @@ result<batch_runner::service*> batch_runner::service_for(openai::endpoint to) {
   return &*one;
 }
 
-// So many that the scheduler never waits for the next line.
+// Keeps two rounds of requests at hand, so that the scheduler never waits for the next line.
 bool batch_runner::has_room() const {
   std::size_t n_parallel = 1;
   for (const auto* one : {&texts_, &embeddings_})
@@ -90,7 +90,7 @@ result<void> batch_runner::take_line(const batch::input_line& line) {
                                           : result<void>{};
 }
 
-// A line whose custom_id can be read.
+// Handles a line whose custom_id can be read.
 result<void> batch_runner::take_known(const batch::input_line& line, batch::read_line read) {
   switch (already_.ids.meet(read.custom_id)) {
     case batch::id_set::found::answered:
@@ -111,7 +111,7 @@ result<void> batch_runner::take_known(const batch::input_line& line, batch::read
   return begin(*read.request);
 }
 
-// Without an id it is named by the number of its line, which a run before may have written.
+// A line without an id is named by its number; an earlier run may have written it already.
 result<void> batch_runner::write_fault(const std::string& custom_id, uint64_t number,
                                        const openai::api_error& why) {
   if (custom_id.empty() && !already_.lines.insert(number).second) {
@@ -135,7 +135,7 @@ openai::parsed<std::shared_ptr<batch_runner::job>> batch_runner::job_of(
   if (!prompts->front().unbound.empty())
     in_.out.note(fmt::format("{}: the arguments of tools may be anything: {}", line.custom_id,
                              prompts->front().unbound));
-  asked->messages.clear();  // all that is needed of them is in the prompts
+  asked->messages.clear();  // frees memory: the prompts have it all
   asked->tools.clear();
   asked->inputs.clear();
   auto out = std::make_shared<job>();
@@ -241,7 +241,8 @@ result<void> batch_runner::take_event(const bitnet_event& e, bitnet_request* req
   const running& at = running_.at(request);
   const std::shared_ptr<job> of = at.of;
   if (e.kind == BITNET_EVENT_FAILED) {
-    // What a device lacks while it computes is no fault of the request, other than at its begin.
+    // Lack of device memory during computation is not the request's fault; it was checked at
+    // submission.
     if (openai::is_of_request(e.status) && e.status != BITNET_OUT_OF_DEVICE_MEMORY)
       return reject(of, openai::error_of(e.status, text_of(e.message)));
     return fail(exit_code_of(e.status, stage::work), text_of(e.message));
@@ -258,12 +259,12 @@ result<void> batch_runner::take_event(const bitnet_event& e, bitnet_request* req
 
 // ---- answers go out ----------------------------------------------------------------------------
 
-// An embedding generates nothing.
+// Embeddings have no receipts, since they generate nothing.
 bool batch_runner::wants_receipt(const job& of) const {
   return receipts_.to != nullptr && of.asked.to != openai::endpoint::embeddings;
 }
 
-// While the request is there: one for each of its choices.
+// Call it while the request exists. Makes a receipt for each of its choices.
 result<void> batch_runner::note_receipts(const running& at, bitnet_request* request) {
   job& of = *at.of;
   if (!wants_receipt(of)) return {};
@@ -280,7 +281,7 @@ result<void> batch_runner::note_receipts(const running& at, bitnet_request* requ
   return {};
 }
 
-// Its receipts are on the disk before its answer is.
+// Writes the receipts to disk before the answer.
 result<void> batch_runner::append(const job& done, std::string_view line) {
   if (receipts_.to != nullptr) {
     if (auto ok = receipts_.to->append(done.receipts); !ok) return ok;
@@ -305,7 +306,8 @@ result<void> batch_runner::finish(const job& done) {
   return append(done, batch::answer_line(done.custom_id, *body));
 }
 
-// One of its prompts cannot be answered: the others are not either.
+// If one prompt of a line cannot be answered, the line gets an error and its other prompts are
+// dropped.
 result<void> batch_runner::reject(const std::shared_ptr<job>& of, const openai::api_error& why) {
   n_waiting_ -= of->prompts.size() - of->n_submitted;
   std::erase(waiting_, of);
@@ -347,7 +349,7 @@ result<int> batch_runner::run() {
       if (auto ok = sync(); !ok) return std::unexpected(ok.error());
       return exit_code::ok;
     }
-    if (idle && !from_.wants_more()) continue;  // lines that were read and not taken
+    if (idle && !from_.wants_more()) continue;  // lines were read and not taken yet
     const auto goes_on = wait();
     if (!goes_on) return std::unexpected(goes_on.error());
     if (!*goes_on) break;

@@ -1,6 +1,6 @@
 #pragma once
-// Many requests of a batch at once: lines come in, go through a scheduler, and their answers go out
-// in the order in which they end. In memory are the requests that run or wait, not the file.
+// Runs many requests of a batch at once: reads lines, submits them to a scheduler, and writes each
+// answer when it ends. Memory holds the running and waiting requests only, not the file.
 
 #include <cstdint>
 #include <deque>
@@ -25,15 +25,15 @@ struct batch_plan {
   uint32_t n_parallel = 0;  // requests that a step computes; 0: the library's number
   openai::generation_wish defaults;
   std::string template_name;
-  std::string model_name;           // where a request has none
+  std::string model_name;           // for requests that name no model
   std::string fingerprint;          // of the model
   bitnet_shadow* shadow = nullptr;  // of --shadow, which outlives the runner; nullptr: none
 };
 
-// Where the receipts of answers go.
+// The file that the receipts of answers go to.
 struct batch_receipts {
   bitnet_runtime* runtime;
-  batch::receipts_file* to;  // nullptr: none are asked for
+  batch::receipts_file* to;  // nullptr: no receipts were requested
 };
 
 struct batch_totals {
@@ -41,10 +41,10 @@ struct batch_totals {
   uint64_t n_prompt = 0, n_generated = 0;                // tokens
 };
 
-// Threads: one, which neither the library nor a signal handler is.
+// Threads: a single one, neither a library thread nor a signal handler.
 class batch_runner {
  public:
-  // All of them outlive it. `already`: what `to` has.
+  // All arguments outlive the runner. `already`: the contents of `to`.
   batch_runner(const invocation& in, const batch_plan& plan, bitnet_model* model,
                batch::line_reader& from, batch::output_file& to, batch::written& already,
                const batch_receipts& receipts)
@@ -57,12 +57,12 @@ class batch_runner {
         already_(already),
         receipts_(receipts) {}
 
-  // Until every line has an answer or an error. Exit code 130 after Ctrl-C or SIGTERM: what runs is
-  // dropped, and what was answered is in the output.
+  // Runs until each line has an answer or an error. Exit code 130 after Ctrl-C or SIGTERM: running
+  // requests are dropped, and the output keeps the finished answers.
   result<int> run();
 
   [[nodiscard]] const batch_totals& totals() const { return totals_; }
-  // What came of drafts, in a line; "" where nothing was to be drafted.
+  // A line with the results of drafting; "" if drafting was off.
   [[nodiscard]] std::string speculation() const;
 
  private:
@@ -72,18 +72,18 @@ class batch_runner {
     openai::model_limits limits;
     uint32_t n_parallel = 0;
   };
-  // A line that is being answered.
+  // An input line that is being answered.
   struct job {
     std::string custom_id;
     openai::request asked;
     int64_t created = 0;  // seconds since 1970
     std::vector<openai::prompt> prompts;
-    std::vector<openai::collected_answer> answers;  // of each prompt
-    std::string receipts;                           // of prompts that have ended, in lines
+    std::vector<openai::collected_answer> answers;  // one per prompt
+    std::string receipts;                           // lines, of prompts that have ended
     std::size_t n_submitted = 0;                    // prompts
     std::size_t n_open = 0;                         // prompts that have not ended
   };
-  // A prompt of it that is at a scheduler.
+  // A prompt of a job that a scheduler computes.
   struct running {
     request_handle request;
     std::shared_ptr<job> of;
@@ -103,7 +103,7 @@ class batch_runner {
                                               const openai::model_limits& limits);
 
   result<void> submit();
-  // False: the scheduler takes no more now.
+  // False: the scheduler's queue is full.
   result<bool> submit_next(const std::shared_ptr<job>& of);
   result<void> take_events();
   result<void> take_events_of(bitnet_request* request);

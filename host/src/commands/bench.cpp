@@ -1,4 +1,4 @@
-// bitnet bench: how fast a model runs here, beside what the memory gives in the same minute.
+// bitnet bench: measures how fast a model runs, and the memory bandwidth in the same minute.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
@@ -25,7 +25,7 @@
 namespace bitnet::host {
 namespace {
 
-// "512,128": a prompt, and what is generated behind it.
+// Parses "512,128": a prompt, and the tokens generated after it.
 result<bench_test> pair_of(const std::string& text, uint32_t depth) {
   const auto numbers = measure::number_list(text, 1, longest_bench_test);
   if (!numbers || numbers->size() != 2)
@@ -66,7 +66,7 @@ std::string time_now() {
   return fmt::format("{:%FT%TZ}", fmt::gmtime(std::time(nullptr)));
 }
 
-// Runs tests in one session. Every call is given the same random tokens.
+// Runs tests in one session. Every run uses the same random tokens.
 class runner {
  public:
   runner(bitnet_session* session, const bitnet_model_info& model, const settings& set,
@@ -82,7 +82,7 @@ class runner {
 
   [[nodiscard]] const measure::energy_meter& energy() const { return energy_; }
 
-  // Nanoseconds of one run, counted into `to` unless it is a warm-up.
+  // Runs a test once; unless it is a warm-up, adds its time in nanoseconds to `to`.
   result<void> run(measurement& to, bool counts) {
     if (auto done = fill(to.what.depth); !done) return done;
     auto before = session_report(session_);
@@ -113,10 +113,10 @@ class runner {
     return {};
   }
 
-  // The first `depth` tokens, whatever an earlier run left.
+  // Makes the session hold the first `depth` tokens.
   result<void> fill(uint32_t depth) {
     library_error err;
-    // Going back behind a window would put off its evaluation into what is timed.
+    // With a sliding window, truncating would move evaluation into the timed part, so start anew.
     const uint64_t kept =
         starts_anew_ ? 0 : std::min<uint64_t>(depth, bitnet_session_length(session_));
     const bitnet_status status = bitnet_session_truncate(session_, kept, &err);
@@ -135,8 +135,9 @@ class runner {
     return static_cast<uint64_t>((std::chrono::steady_clock::now() - start).count());
   }
 
-  // A prompt is timed to its end; generating, from the token before the first to the last. Behind a
-  // prompt the first token is the prompt's, so that as many steps follow as tokens are wanted.
+  // A prompt is timed to its end, generation from the token before its first to its last. After a
+  // prompt the first token comes from the prompt's logits, so one more token gives as many steps as
+  // requested.
   result<uint64_t> greedily(const bench_test& what) {
     const greedy how(what.n_gen + (what.n_prompt != 0 ? 1 : 0), &ahead_);
     bitnet_generation_result out{};
@@ -159,7 +160,7 @@ class runner {
   measure::energy_meter energy_{system_};
 };
 
-// What the gates ask of tests that all ran: their speeds, and their tokens again.
+// Takes the speeds of all tests into the gates, and repeats generation as they require.
 result<void> take_tests(const invocation& in, gates& limits, const engine& on,
                         const bitnet_model_info& model, const std::vector<measurement>& all) {
   std::mt19937 random(1);
@@ -177,7 +178,7 @@ result<void> take_tests(const invocation& in, gates& limits, const engine& on,
   return {};
 }
 
-// For a receipt: the raw samples, from which everything else follows, and what the gates measured.
+// Facts for a receipt: the raw samples, from which all else follows, and the gates' results.
 nlohmann::json receipt_facts(const std::vector<measurement>& all, const gates& limits) {
   nlohmann::json tests = nlohmann::json::array();
   for (const measurement& m : all)
@@ -187,7 +188,7 @@ nlohmann::json receipt_facts(const std::vector<measurement>& all, const gates& l
   return out;
 }
 
-// A receipt is of one session that generates.
+// A receipt belongs to one session that generates.
 result<void> check_receipt(const invocation& in, std::string_view word) {
   const settings& set = in.set;
   if (set.text("receipt").empty()) return {};
@@ -201,7 +202,7 @@ result<void> check_receipt(const invocation& in, std::string_view word) {
               "--tune, --parallel, --matrix, --head full and further models");
 }
 
-// Runs all tests; returns the exit code of what ended them, with the samples that there are.
+// Runs all tests. Returns the exit code of what ended them; `all` has the samples so far.
 result<int> run_tests(const invocation& in, const engine& on, const facts& about,
                       std::vector<measurement>& all) {
   const interrupt::scope until_measured(on.session.get());
@@ -221,7 +222,7 @@ result<int> run_tests(const invocation& in, const engine& on, const facts& about
   return exit_code::ok;
 }
 
-// The tests of one target, and whether something ended them early.
+// A target's results, and whether its tests ended early.
 struct measured_target {
   bench_result result;
   int code = exit_code::ok;
@@ -261,7 +262,7 @@ result<measured_target> measure_target(const invocation& in, const std::string& 
   return measured_target{{std::move(f), std::move(limit), std::move(measured)}, *ended};
 }
 
-// What there is of all targets, and why one of them is missing.
+// The results of all targets, and why one is missing.
 struct measured_targets {
   std::vector<bench_result> results;
   int code = exit_code::ok;
@@ -306,7 +307,7 @@ result<void> check_bench(const invocation& in) {
   return {};
 }
 
-// What measures something else than the tests of models; nothing: none of it is asked for.
+// Runs the other measurements than tests of models; nothing: none was requested.
 std::optional<result<int>> bench_other(const invocation& in, gates& limits) {
   const std::string word = in.positionals.empty() ? "" : in.positionals.front();
   if (auto ok = check_receipt(in, word); !ok) return std::unexpected(ok.error());

@@ -1,5 +1,5 @@
-// bitnet bench compare: whether the second of two results is faster than the first. It judges what
-// files say and measures nothing.
+// bench compare A B: judges whether the second result is faster than the first. It reads the files
+// and measures nothing.
 #include <fmt/format.h>
 
 #include "commands/commands.hpp"
@@ -68,7 +68,7 @@ std::string formatted_comparison(const std::string& format, const comparison& al
   return rows_as(format, rows);
 }
 
-// What speaks against a comparison, one reason on each line.
+// Prints reasons against a comparison, one per line.
 void print_doubts(const invocation& in, const comparison& all) {
   for (const compared_row& row : all.rows)
     for (const std::string& doubt : row.doubts)

@@ -10,13 +10,13 @@
 namespace bitnet::host {
 namespace {
 
-// A number where one was given: llama-bench has no words there.
+// A number if the text is one, since llama-bench has numbers there.
 ordered_json number_or_text(const std::string& text) {
   const auto number = parse_integer(text);
   return number ? ordered_json(*number) : ordered_json(text);
 }
 
-// What has no meaning here, such as main_gpu, is left out.
+// Columns without a meaning here, such as main_gpu, are left out.
 ordered_json llama_settings(const settings& set) {
   const std::string& strict_cpus = set.text("cpu-strict");
   return {{"n_batch", set.integer("batch-size")},
@@ -72,7 +72,7 @@ facts facts_of(const invocation& in, const engine& all, const nlohmann::json& se
 kernel_uses uses_in(const nlohmann::json& session_report) {
   kernel_uses out;
   for (const auto& k : session_report.value("kernels", nlohmann::json::array())) {
-    kernel_use& use = out[k.value("id", "")];  // of all devices that ran it
+    kernel_use& use = out[k.value("id", "")];  // summed over all devices
     use.calls += k.value("calls", uint64_t{0});
     use.time_ns += k.value("time_ns", uint64_t{0});
     use.bytes += k.value("bytes", uint64_t{0});

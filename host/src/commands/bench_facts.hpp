@@ -1,6 +1,5 @@
 #pragma once
-// What all rows of `bench` about one model have in common: where it runs, and what its kernels
-// read.
+// Facts that all `bench` rows of one model share: where it runs, and what its kernels read.
 
 #include <cstdint>
 #include <map>
@@ -23,31 +22,31 @@ using kernel_uses = std::map<std::string, kernel_use>;  // by id
 
 [[nodiscard]] kernel_uses uses_in(const nlohmann::json& session_report);
 void add_difference(kernel_uses& to, const kernel_uses& before, const kernel_uses& after);
-[[nodiscard]] uint64_t bytes_of(const kernel_uses& all);  // of weights
+[[nodiscard]] uint64_t bytes_of(const kernel_uses& all);  // bytes of weights
 
 struct facts {
   bitnet_model_info model{};
   std::string file, head, tuning;
   measured_device device;
   uint64_t threads = 0;
-  uint64_t max_context = 0;          // that the free memory had room for; 0: unknown
-  std::string places;                // of threads that are kept somewhere
-  std::string layers;                // of each device, where there are several
-  std::optional<large_pages> pages;  // once all was measured
-  nlohmann::json gates;              // the results of those that are set, else null
-  ordered_json settings;             // llama-bench's columns of what was asked for
-  ordered_json own_settings;         // ours
-  ordered_json machine;              // as measure::machine_facts() has it
-  measure::machine_load load;        // while it was measured
-  std::string energy_source;         // "" where nothing of it can be read
+  uint64_t max_context = 0;          // tokens that the free memory has room for; 0: unknown
+  std::string places;                // places of threads that are pinned
+  std::string layers;                // layers of each device, if there are several
+  std::optional<large_pages> pages;  // set after the measurements
+  nlohmann::json gates;              // results of the gates, or null
+  ordered_json settings;             // llama-bench's columns for the options
+  ordered_json own_settings;         // our columns for the options
+  ordered_json machine;              // from measure::machine_facts()
+  measure::machine_load load;        // during the measurement
+  std::string energy_source;         // "": no energy counter can be read
 
-  [[nodiscard]] ordered_json json() const;      // what a row begins with: llama-bench's columns
-  [[nodiscard]] ordered_json own_json() const;  // what it goes on with: ours
+  [[nodiscard]] ordered_json json() const;      // first columns of a row: llama-bench's
+  [[nodiscard]] ordered_json own_json() const;  // last columns of a row: ours
   [[nodiscard]] std::string cells() const;      // | model | size | params | backend | threads |
-  [[nodiscard]] std::string lines() const;      // below a table
+  [[nodiscard]] std::string lines() const;      // text below a table
 };
 
-// The model with a session for `context` tokens, which times its kernels if it is a `profile`.
+// An open model with a session of `context` tokens; with `profile` it times its kernels.
 struct bench_engine {
   engine all;
   facts about;
@@ -55,10 +54,10 @@ struct bench_engine {
 [[nodiscard]] result<bench_engine> open_bench(const invocation& in, const std::string& wanted,
                                               uint32_t context, bool profile);
 
-// Options of a generation that takes the likeliest token `n_tokens` times, whatever it is.
+// Generation options: takes the likeliest token `n_tokens` times and never stops early.
 class greedy {
  public:
-  // `ahead`: what drafts, borrowed; NULL: nothing.
+  // `ahead`: the source of drafts, borrowed; NULL: none.
   explicit greedy(uint32_t n_tokens, const bitnet_speculation* ahead = nullptr);
   greedy(const greedy&) = delete;
   greedy& operator=(const greedy&) = delete;

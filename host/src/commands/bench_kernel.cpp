@@ -1,4 +1,4 @@
-// bench --kernel: one op alone on the selected backend, and bench --list: which kernels it has.
+// bench --kernel measures one op alone on the selected backend; bench --list lists its kernels.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -15,10 +15,10 @@
 namespace bitnet::host {
 namespace {
 
-// Multiply-adds of one run at most, so that wide runs of slow kernels end.
+// Limits the multiply-adds of one run, so that wide runs of slow kernels end.
 constexpr double most_macs = 64e9;
 
-// What others call some ops: I2_S weights reach a backend as ternary2.
+// Names of ops elsewhere: I2_S weights reach a backend as ternary2.
 constexpr std::pair<std::string_view, std::string_view> known_as[] = {
     {"matmul_i2s", "linear_ternary.ternary2"},
 };
@@ -26,9 +26,9 @@ constexpr std::pair<std::string_view, std::string_view> known_as[] = {
 struct kernel {
   std::string id, level;
   uint32_t op = 0, format = 0;
-  bool runs = false;  // the first of its op, format and stem; the others wait for another setting
+  bool runs = false;  // the first of its op, format and stem runs; others need another setting
 
-  // Without the instruction set or API that ends it.
+  // The id without the instruction set or API at its end.
   [[nodiscard]] std::string_view stem() const {
     return std::string_view(id).substr(0, std::min(id.rfind('.'), id.size()));
   }
@@ -52,9 +52,9 @@ struct kernel_measurement {
   std::string kernel;
   shape of;
   uint32_t n = 0, matrices = 0;
-  uint64_t bytes = 0;              // of weights, of one call; 0: not counted
-  bool by_backend = false;         // measured in the kernel, else around the whole run
-  std::vector<double> samples_ns;  // of one call
+  uint64_t bytes = 0;              // of weights, per call; 0: unknown
+  bool by_backend = false;         // timed by the backend in the kernel, else around the run
+  std::vector<double> samples_ns;  // per call
 
   [[nodiscard]] double gbps() const { return static_cast<double>(bytes) / median(samples_ns); }
   [[nodiscard]] double gmacs() const {
@@ -103,7 +103,7 @@ result<device> selected_device(const invocation& in, bitnet_runtime* runtime) {
   return out;
 }
 
-// The kernels that a name of BitNet-rs means.
+// Finds the kernels that a name of BitNet-rs means.
 result<std::vector<kernel>> chosen_by(const kernel_alias& alias, const device& on) {
   if (!alias.instead.empty())
     return fail(exit_code::usage, fmt::format("{}: {}", alias.name, alias.instead));
@@ -120,7 +120,7 @@ result<std::vector<kernel>> chosen_by(const kernel_alias& alias, const device& o
                           alias.stem, on.backend, seen.empty() ? "none" : seen, alias.how));
 }
 
-// The kernels that `wanted` mean: whole ids, or their first words, or names of BitNet-rs.
+// Finds the kernels of `wanted`: complete ids, leading words of ids, or names of BitNet-rs.
 result<std::vector<kernel>> chosen(const device& on, const std::string& wanted) {
   std::vector<kernel> out;
   for (std::string_view name : text::items(wanted)) {
@@ -162,7 +162,7 @@ result<trial_handle> open_trial(bitnet_runtime* runtime, const kernel& k, const 
   bitnet_trial* trial = nullptr;
   library_error err;
   const bitnet_status status = bitnet_trial_open(runtime, &options, &trial, &err);
-  if (status == BITNET_INVALID_ARGUMENT || status == BITNET_UNSUPPORTED)  // of what the user named
+  if (status == BITNET_INVALID_ARGUMENT || status == BITNET_UNSUPPORTED)  // a usage error
     return fail(exit_code::usage, err.message);
   if (status != BITNET_OK) return failed(status, err, stage::work);
   return trial_handle(trial);
@@ -177,7 +177,7 @@ result<bitnet_trial_result> run_trial(bitnet_trial* trial) {
   return out;
 }
 
-// How many matrices take `megabytes`, as far as that is bearable.
+// How many matrices fill `megabytes`, within reason.
 uint32_t matrices_for(int64_t megabytes, uint64_t matrix_bytes, const shape& s, uint32_t n) {
   if (matrix_bytes == 0) return 1;
   const double wanted = static_cast<double>(megabytes) * 1e6 / static_cast<double>(matrix_bytes);
@@ -263,10 +263,10 @@ std::string as_markdown(const std::vector<kernel_measurement>& all, const device
   return out + fmt::format("build: bitnet {}\n", bitnet_version());
 }
 
-// What is to be measured, as --shape and --n say it.
+// The shapes and widths of --shape and --n.
 struct workload {
   std::vector<shape> shapes;
-  std::vector<uint32_t> widths;  // tokens in a step
+  std::vector<uint32_t> widths;  // tokens per step
 };
 
 result<workload> workload_of(const invocation& in) {
@@ -280,7 +280,7 @@ result<workload> workload_of(const invocation& in) {
   auto shapes =
       shapes_of(in.set.text("shape"), static_cast<uint64_t>(in.set.integer("scale-group")));
   if (!shapes) return std::unexpected(shapes.error());
-  std::vector<uint32_t> widths = {1, 512};  // generating, and a step of a prompt
+  std::vector<uint32_t> widths = {1, 512};  // a generation step, and a prompt step
   if (in.set.flagged("n-gen")) {
     auto given = token_counts(in.set, "n-gen");
     if (!given) return std::unexpected(given.error());
@@ -316,7 +316,7 @@ result<int> bench_kernels(const invocation& in) {
   if (!kernels) return std::unexpected(kernels.error());
 
   const interrupt::scope until_measured;
-  // Anything that cannot be measured should be said before the first minute has passed.
+  // Report what cannot be measured now, not after the first minute.
   uint32_t threads = 1;
   for (const kernel& k : *kernels)
     for (const shape& s : asked->shapes) {

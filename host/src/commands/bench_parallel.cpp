@@ -1,4 +1,4 @@
-// bitnet bench --parallel: how fast requests run that share each read of the weights.
+// bitnet bench --parallel: measures concurrent requests that share each read of the weights.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,16 +20,16 @@ namespace {
 struct parallel_test {
   uint32_t n_parallel, n_prompt, n_gen, n_shared;
 
-  [[nodiscard]] std::string name() const {  // llama-bench's: pp512+tg128
+  [[nodiscard]] std::string name() const {  // as in llama-bench: pp512+tg128
     std::string text = fmt::format("pp{}+tg{}", n_prompt, n_gen);
     if (n_shared != 0) text += fmt::format(" shared {}", n_shared);
     return text;
   }
 };
 
-// What requests that ran at the same time gave.
+// A sample: the results of requests that ran at the same time.
 struct parallel_sample {
-  uint64_t ns = 0;  // from before the first was submitted to the last token
+  uint64_t ns = 0;  // from the first submission to the last token
   std::vector<token_times> times;
   uint64_t n_cached = 0, n_recomputed = 0, n_preemptions = 0;
   uint64_t steps = 0, steps_ns = 0;
@@ -40,8 +40,8 @@ struct parallel_measurement {
 
   parallel_test what;
   std::vector<uint64_t> samples_ns;
-  std::vector<double> decode_rates;       // of the samples in which all generated together
-  std::vector<double> waits_ms, gaps_ms;  // of all requests of all samples
+  std::vector<double> decode_rates;       // of samples in which all generated together
+  std::vector<double> waits_ms, gaps_ms;  // of all requests in all samples
   uint64_t n_cached = 0, n_recomputed = 0, n_preemptions = 0, steps = 0, steps_ns = 0;
 
   void add(const parallel_sample& one) {
@@ -68,7 +68,7 @@ struct parallel_measurement {
   [[nodiscard]] uint64_t prompt_tokens() const {
     return uint64_t{what.n_parallel} * what.n_prompt * samples_ns.size();
   }
-  // Each step reads the weights once, for a token of each request. 0: not known.
+  // A step reads the weights once, for a token of each request. 0: unknown.
   [[nodiscard]] double gbps(double bytes_per_step) const {
     if (decode_rates.empty()) return 0;
     return median(decode_rates) / what.n_parallel * bytes_per_step / 1e9;
@@ -97,7 +97,7 @@ result<void> check_tests(const invocation& in, const std::vector<uint32_t>& prom
   return {};
 }
 
-// By the number of requests at once, which a scheduler is opened for.
+// Ordered by the number of concurrent requests, since a scheduler is opened for each number.
 result<std::vector<parallel_test>> parallel_tests_of(const invocation& in) {
   const auto requests = counts(in.set, "parallel", "requests", 1, most_parallel);
   if (!requests) return std::unexpected(requests.error());
@@ -124,7 +124,7 @@ std::unexpected<failure> stopped_by_user() {
   return fail(exit_code::interrupted, "interrupted");
 }
 
-// Submits the requests of a test to a scheduler and reads what they give.
+// Submits the requests of a test to a scheduler and reads their events.
 class request_reader {
  public:
   request_reader(bitnet_scheduler* scheduler, const parallel_test& what)
@@ -155,7 +155,7 @@ class request_reader {
     return report.value("choices", nlohmann::json::object()).value("length", uint64_t{0});
   }
 
-  // The last event comes before the step that it is from is counted.
+  // Waits until the report counts the last step, whose events come earlier.
   result<nlohmann::json> report_of_end(uint64_t n_ended) {
     constexpr std::chrono::microseconds pause(100);
     while (true) {
@@ -235,7 +235,7 @@ class request_reader {
   std::size_t n_ended_ = 0;
 };
 
-// What follows the shared prefix is new in each repetition, or the scheduler would know it.
+// Text after the shared prefix is new in each repetition, else the scheduler would reuse it.
 std::vector<token_list> prompts_of(const parallel_test& what, const token_list& shared,
                                    uint32_t n_vocab, std::mt19937& random) {
   std::vector<token_list> out;
@@ -247,8 +247,8 @@ std::vector<token_list> prompts_of(const parallel_test& what, const token_list& 
   return out;
 }
 
-// All repetitions of a test; returns the exit code of what ended them, with the samples that there
-// are.
+// Runs all repetitions of a test. Returns the exit code of what ended them; `m` has the samples so
+// far.
 result<int> repeat(const invocation& in, bitnet_scheduler* scheduler, uint32_t n_vocab,
                    std::mt19937& random, parallel_measurement& m) {
   const interrupt::scope until_measured;
@@ -272,7 +272,7 @@ result<int> measure_parallel(const invocation& in, bitnet_model* model, uint32_t
   uint32_t opened_for = 0;
   for (parallel_measurement& m : all) {
     if (m.what.n_parallel != opened_for) {
-      scheduler.reset();  // before another takes memory
+      scheduler.reset();  // frees memory for the next one
       auto opened = open_scheduler(in, model, context, m.what.n_parallel);
       if (!opened) return std::unexpected(opened.error());
       scheduler = *std::move(opened);
@@ -284,7 +284,7 @@ result<int> measure_parallel(const invocation& in, bitnet_model* model, uint32_t
   return exit_code::ok;
 }
 
-// Bytes of weights that a step of one token reads, as the kernels count them; 0 where they do not.
+// Bytes of weights that a step of one token reads, by the kernels' counts; 0: not counted.
 result<double> bytes_of_step(bitnet_session* session, uint32_t n_vocab) {
   constexpr uint32_t n_steps = 4;
   std::mt19937 random(1);
@@ -312,7 +312,7 @@ result<double> bytes_of_step(bitnet_session* session, uint32_t n_vocab) {
 
 constexpr double shown_percents[] = {50, 95, 99};
 
-// Flat, so that CSV has them.
+// Adds flat members, so that CSV has them.
 void add_percentiles(ordered_json& to, const std::string& name, const std::vector<double>& ms) {
   if (ms.empty()) return;
   for (const double percent : shown_percents)
@@ -417,8 +417,8 @@ result<int> bench_parallel(const invocation& in, const std::string& wanted, gate
                 "--check-determinism is of one session; with --parallel leave it out");
   const auto tests = parallel_tests_of(in);
   if (!tests) return std::unexpected(tests.error());
-  // A step has no more tokens than a context: a short one would keep requests from running
-  // together.
+  // A step has at most as many tokens as a context, so a short context would keep requests from
+  // running together.
   uint32_t context = step_size(in.set);
   for (const parallel_test& t : *tests) context = std::max(context, t.n_prompt + t.n_gen + 1);
 
@@ -439,7 +439,7 @@ result<int> bench_parallel(const invocation& in, const std::string& wanted, gate
   if (limits.any()) f.gates = gates_json(limits.results());
   f.pages = large_pages_now();
   limit.measure_again();
-  // Last, when weights have the form that many steps gave them.
+  // Measure this last, when many steps have brought the weights into their final form.
   auto bytes_per_step = bytes_of_step(opened->all.session.get(), f.model.n_vocab);
   if (!bytes_per_step) return std::unexpected(bytes_per_step.error());
   std::erase_if(measured, [](const parallel_measurement& m) { return m.samples_ns.empty(); });

@@ -1,4 +1,4 @@
-// --report of bench: the rows as a page.
+// bench --report: writes the rows as a page.
 #include <fmt/format.h>
 
 #include "commands/figures.hpp"

@@ -48,7 +48,7 @@ void add_kernels(ordered_json& out, const measurement& m) {
   }
 }
 
-// llama-bench's, but for n_depth, which older ones do not have.
+// llama-bench's columns, except n_depth, which older versions lack.
 void add_timings(ordered_json& out, const measurement& m) {
   const std::vector<double> rates = m.rates();
   const std::vector<double> ns(m.samples_ns.begin(), m.samples_ns.end());
@@ -106,7 +106,7 @@ std::string energy_lines(const bench_result& one) {
   return out;
 }
 
-// What stands below the table of one model on one device.
+// The lines below a table of one model on one device.
 std::string result_lines(const bench_result& one) {
   std::string out;
   if (one.limit.known()) out += one.limit.line();

@@ -1,4 +1,4 @@
-// bench serve URL: how long a server of OpenAI's API lets clients wait, and what it gives to all.
+// bench serve URL: measures latency and throughput of a server of OpenAI's API.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,10 +20,10 @@ namespace bitnet::host {
 namespace {
 
 constexpr uint32_t most_streams = 1024;
-constexpr uint32_t most_served_requests = 1000;  // of one level: as many as `bench compare` reads
+constexpr uint32_t most_served_requests = 1000;  // per level; `bench compare` reads that many
 constexpr double served_percents[] = {50, 95, 99};
 
-// What a request must keep to, to count for goodput.
+// Latency limits that a request must meet to count as goodput.
 struct service_level {
   double first_ms = 0, token_ms = 0;
 
@@ -42,7 +42,7 @@ struct served_level {
 
 // ---- what is asked for -------------------------------------------------------------------------
 
-// One line of --api-key or of its file; "" for none.
+// The key of --api-key or of its file, one line; "": none.
 result<std::string> key_of(const invocation& in) {
   constexpr std::size_t longest_file = 65'536;
   std::string key = in.set.list("api-key").empty() ? "" : in.set.list("api-key").front();
@@ -72,7 +72,7 @@ result<load::load_plan> plan_of(const invocation& in, const std::string& url) {
   return out;
 }
 
-// A level for each number of streams, length of prompts and number of tokens.
+// A level per combination of streams, prompt length and number of tokens.
 result<std::vector<load::load_plan>> levels_of(const invocation& in, const load::load_plan& plan) {
   std::vector<uint32_t> streams = {1, 4, 16};
   if (in.set.given("parallel")) {
@@ -84,7 +84,7 @@ result<std::vector<load::load_plan>> levels_of(const invocation& in, const load:
   if (!prompts) return std::unexpected(prompts.error());
   const auto gens = counts(in.set, "n-gen", "tokens", 1, longest_bench_test);
   if (!gens) return std::unexpected(gens.error());
-  std::random_device chance;  // a server may know the prompts of a run before
+  std::random_device chance;  // new prompts: a server may have cached those of an earlier run
   std::vector<load::load_plan> out;
   for (const uint32_t n_prompt : *prompts)
     for (const uint32_t n_gen : *gens)
@@ -112,7 +112,7 @@ std::string served_test(const load::load_plan& plan) {
   return out;
 }
 
-// Of the requests that were answered.
+// Times of the answered requests.
 struct served_times {
   std::vector<double> first, between, token, all, rates;
   uint64_t n_prompt = 0, n_generated = 0, n_met = 0, n_failed = 0;
@@ -229,7 +229,7 @@ result<served_level> run_level(const invocation& in, const load::load_plan& plan
                           plan.n_streams, e.code().message()));
 }
 
-// How often each failure came.
+// Counts how often each failure came.
 std::string failures_of(const std::vector<served_level>& levels) {
   std::map<std::string, uint64_t> found;
   for (const served_level& level : levels)
@@ -274,7 +274,7 @@ result<int> bench_serve(const invocation& in, const std::vector<std::string>& ur
     one.model = plan->model;
     auto level = run_level(in, one);
     if (!level) return std::unexpected(level.error());
-    if (interrupt::requested()) break;  // what was broken off says nothing
+    if (interrupt::requested()) break;  // cancelled requests have no valid times
     measured.push_back(*std::move(level));
   }
   if (!measured.empty())

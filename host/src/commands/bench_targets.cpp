@@ -25,7 +25,7 @@ bool is_usable(const nlohmann::json& device) {
   return device.value("usable", false) && !device.value("fake", false);
 }
 
-// "cpu", or "cuda:0" and "cuda:1" of a backend with several devices.
+// Names "cpu", or "cuda:0" and "cuda:1" for a backend with several devices.
 result<std::vector<std::string>> usable_devices(const invocation& in) {
   auto runtime = open_runtime(in);
   if (!runtime) return std::unexpected(runtime.error());

@@ -1,5 +1,5 @@
 #pragma once
-// What `bench` measures one after the other: models, and with --matrix backends.
+// The list of things that `bench` measures: models, and with --matrix backends.
 
 #include <string>
 #include <vector>
@@ -10,10 +10,10 @@ namespace bitnet::host {
 
 struct bench_target {
   std::string model;   // as in find_model
-  std::string device;  // "" = as the settings say
+  std::string device;  // "": the device of the settings
 };
-// Models in the order in which they were named; with --matrix each on every device: the names of
-// --device, or all that can be used. Exit code 4 where there is none.
+// The models in the order given; with --matrix, each one on every device of --device, or on all
+// usable ones. Exit code 4 if there is no usable device.
 [[nodiscard]] result<std::vector<bench_target>> bench_targets(const invocation& in);
 
 // The settings of a target.

@@ -1,4 +1,4 @@
-// bench --tune: has the backend measure its settings now, and shows what it measured.
+// bench --tune: makes the backend measure its settings now, and prints the measurements.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +20,7 @@ std::vector<std::string> words_of(const std::string& text) {
   return words;
 }
 
-// A row for each value that was tried.
+// A row per tried value.
 std::vector<ordered_json> rows_of(const nlohmann::json& session) {
   const std::vector<std::string> used = words_of(session.value("tuning", ""));
   std::vector<ordered_json> rows;

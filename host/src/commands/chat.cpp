@@ -1,4 +1,4 @@
-// bitnet chat: messages in, answers out, and commands that start with a slash.
+// bitnet chat: answers messages, and runs commands that start with a slash.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -56,7 +56,7 @@ class chat {
     talk_.set_system(system_prompt(in.set));
   }
 
-  // Answers `first` if there is one, then what is read, until the end.
+  // Answers `first` if given, then messages that are read, until the input ends.
   result<int> talk(std::optional<std::string> first) {
     if (on_terminal_) in_.out.note("/help lists the commands, Ctrl-D leaves");
     if (first) {
@@ -76,7 +76,7 @@ class chat {
     const auto got = reader_->read(prompt, line);
     if (got != line_reader::outcome::line) return got;
     auto text = lines_.next(std::move(line));
-    if (!text) {  // no text follows either
+    if (!text) {  // the input has ended
       complain({exit_code::usage, fmt::format("standard input: {}", text.error())});
       return line_reader::outcome::end;
     }
@@ -84,7 +84,7 @@ class chat {
     return got;
   }
 
-  // One line, or the lines between """. False at the end of the input.
+  // Reads a line, or the lines between """. False at the input's end.
   bool next_message(std::string& message) {
     for (;;) {
       const auto got = read_line(">>> ", message);
@@ -122,7 +122,7 @@ class chat {
     }
   }
 
-  // A failure that ends the chat; what concerns one message only is said and forgotten.
+  // Returns failures that end the chat; prints those that concern one message only.
   result<void> handle(const std::string& message) {
     if (message.empty()) return {};
     if (message.front() != '/') return answer(message);
@@ -262,7 +262,7 @@ class chat {
     return {};
   }
 
-  // Answers, and while the answer calls tools, with the results that are read.
+  // Answers a message. While the answer calls tools, reads their results and continues.
   result<void> answer(const std::string& text) {
     std::vector<chat_message> next{{"user", text}};
     while (!next.empty()) {
@@ -278,8 +278,8 @@ class chat {
     return {};
   }
 
-  // What the user says that a call gave: a line, or lines between """. Nothing at the end of the
-  // input.
+  // Asks the user for the result of a call: a line, or lines between """. Nothing at the input's
+  // end.
   std::optional<chat_message> read_result(const conversation::call& one) {
     if (on_terminal_)
       in_.out.note(fmt::format("the result of {}? a line, or lines between \"\"\"", one.name));
@@ -289,7 +289,7 @@ class chat {
                         json_text({{"tool_call_id", one.id}, {"name", one.name}})};
   }
 
-  // The calls that wait for results.
+  // Returns the calls that wait for results.
   result<std::vector<conversation::call>> answer_once(std::vector<chat_message> next) {
     auto plan = generation_plan::from(set_, kept_to_);
     if (!plan) return std::unexpected(plan.error());
@@ -319,7 +319,7 @@ class chat {
     return got->calls;
   }
 
-  // Of this answer, in place of that of the last one.
+  // Writes the receipt of this answer over that of the last one.
   void keep_receipt(const result<int>& done) {
     const nlohmann::json facts = {{"program", {{"command", "chat"}}}};
     if (const auto kept = with_receipt(in_, all_, done, facts); done && !kept)
@@ -348,7 +348,7 @@ result<int> chat_command(const invocation& in) {
   if (!given) return std::unexpected(given.error());
   std::optional<std::string> first = *std::move(given);
   if (first && !in.set.given("file") && in.set.flag("escape")) first = unescape(*first);
-  // Wrong settings are better known before a model is loaded than after the first message.
+  // Check the settings before a model is loaded, not after the first message.
   if (auto wish = given_shadow(in.set); !wish) return std::unexpected(wish.error());
   auto kept_to = given_form(in.set);
   if (!kept_to) return std::unexpected(kept_to.error());

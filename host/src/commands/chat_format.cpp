@@ -8,14 +8,14 @@
 namespace bitnet::host {
 namespace {
 
-// The dialect of a model that thinks between <think> and </think>, where there are no tools.
+// The dialect for answers without tools of a model that thinks between <think> and </think>.
 constexpr std::string_view plain_dialect = "none";
 
 bitnet_chat_info described(const bitnet_chat* chat) {
   bitnet_chat_info info{};
   info.struct_size = sizeof info;
   library_error err;
-  bitnet_chat_describe(chat, &info, &err);  // fails for NULL alone
+  bitnet_chat_describe(chat, &info, &err);  // fails only for NULL
   return info;
 }
 
@@ -41,7 +41,7 @@ result<chat_form> chat_form::from(const settings& set) {
   auto text = read_text_file(file, longest_text);
   if (!text) return fail(exit_code::usage, text.error().message);
   out.tools = *std::move(text);
-  // Wrong tools are better known before a model is loaded.
+  // Check the tools before a model is loaded.
   bitnet_answer_options options;
   bitnet_answer_defaults(&options, sizeof options);
   options.tools = borrowed(out.tools);
@@ -56,7 +56,7 @@ result<chat_form> chat_form::from(const settings& set) {
 
 result<chat_prompt> chat_ids(const bitnet_model* model, const chat_form& form,
                              std::span<const chat_message> messages) {
-  // An answer may have bytes that are no text, and is kept; what a user says is refused.
+  // An answer may contain invalid UTF-8 and is kept; in a user's message it is an error.
   for (const chat_message& one : messages)
     if (const auto broken = text::first_invalid_utf8(one.content);
         broken && one.role != "assistant")

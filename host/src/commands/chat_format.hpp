@@ -1,5 +1,5 @@
 #pragma once
-// Messages to the tokens of a chat prompt.
+// Turns messages into the tokens of a chat prompt.
 
 #include <optional>
 #include <span>
@@ -10,7 +10,7 @@
 
 namespace bitnet::host {
 
-// From --system-prompt, unescaped; nothing when it is empty or not given.
+// The text of --system-prompt, unescaped; nothing if it is empty or not given.
 [[nodiscard]] std::optional<std::string> system_prompt(const settings& set);
 
 [[nodiscard]] bool is_system(const chat_message& one);
@@ -18,29 +18,30 @@ namespace bitnet::host {
 // How messages become a prompt.
 struct chat_form {
   std::string template_name;   // "" is "auto"
-  bool parse_special = false;  // a message that writes out a control token has that token
-  uint64_t n_context = 0;      // 0: of any length; else bitnet_chat_options.n_context
-  std::string tools;           // JSON of --tools; "" without
+  bool parse_special = false;  // control tokens written in a message become those tokens
+  uint64_t n_context = 0;      // bitnet_chat_options.n_context; 0: no limit
+  std::string tools;           // JSON of --tools; "": none
 
-  // Exit code 2 where the file of --tools cannot be read.
+  // Exit code 2 if the file of --tools cannot be read.
   static result<chat_form> from(const settings& set);
 };
 
 struct chat_prompt {
   token_list ids;
-  // What it has of the answer already: "<think>\n" where a template opens that block, else "".
+  // The answer's begin that the prompt already has: "<think>\n" if a template opens that block,
+  // else "".
   std::string begun;
-  std::size_t left_out = 0;    // oldest messages, behind a system prompt
-  chat_handle chat;            // NULL where the prompt is no chat
-  bool has_own_marks = false;  // the model begins and ends its thinking otherwise
+  std::size_t left_out = 0;    // oldest messages that were dropped; the system prompt stays
+  chat_handle chat;            // NULL: the prompt is not a chat
+  bool has_own_marks = false;  // the model marks its thinking with tags of its own
 };
 
-// Ends where the answer begins, or within its thinking.
+// The ids end where the answer begins, or inside its thinking block.
 [[nodiscard]] result<chat_prompt> chat_ids(const bitnet_model* model, const chat_form& form,
                                            std::span<const chat_message> messages);
 
-// An answer to it, to be pushed. Without tools, calls are read as <tool_call> has them, since a
-// system prompt may ask for them; of a model with own marks around its thinking none are read.
+// Opens a parser for the answer to `prompt`. Without tools it still parses <tool_call>, since a
+// system prompt may ask for such calls; not for a model with its own thinking tags.
 [[nodiscard]] result<answer_handle> open_answer(const chat_prompt& prompt, const chat_form& form);
 
 }  // namespace bitnet::host

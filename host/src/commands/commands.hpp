@@ -1,5 +1,5 @@
 #pragma once
-// One function per command: does it and returns the exit code, or says why it could not.
+// One function per command. It runs the command and returns its exit code, or a failure.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -15,31 +15,31 @@ namespace bitnet::host {
 BITNET_COMMANDS(BITNET_COMMAND_FUNCTION)
 #undef BITNET_COMMAND_FUNCTION
 
-// The command of that name, or a usage error that suggests one. version.cpp
+// Returns the command of that name, or a usage error that suggests one. In version.cpp.
 [[nodiscard]] result<const command*> command_of(const std::string& name);
 
-// bench --kernel, and bench --list.
+// Runs bench --kernel and bench --list.
 [[nodiscard]] result<int> bench_kernels(const invocation& in);
-// What bench does with --tune: `wanted` as in find_model.
+// Runs bench --tune. `wanted` as in find_model.
 [[nodiscard]] result<int> bench_tuning(const invocation& in, const std::string& wanted);
-// What bench does with --parallel: the same.
+// Runs bench --parallel. `wanted` as in find_model.
 [[nodiscard]] result<int> bench_parallel(const invocation& in, const std::string& wanted,
                                          gates& limits);
 [[nodiscard]] result<int> list_kernels(const invocation& in);
-// bench serve URL: `urls` are what follows the word.
+// Runs bench serve URL; `urls` are the words after `serve`.
 [[nodiscard]] result<int> bench_serve(const invocation& in, const std::vector<std::string>& urls);
-// bench compare A B: `files` are what follows the word.
+// Runs bench compare A B; `files` are the words after `compare`.
 [[nodiscard]] result<int> bench_compare(const invocation& in,
                                         const std::vector<std::string>& files);
 
-// --list-devices of run and chat.
+// Runs --list-devices of run and chat.
 [[nodiscard]] result<int> list_devices(const invocation& in);
 
-// The report of bitnet_inspect. inspect.cpp
+// Returns the report of bitnet_inspect. In inspect.cpp.
 [[nodiscard]] result<nlohmann::json> inspected_model(const std::string& file,
                                                      const bitnet_model_options& options);
 
-// MODEL and what follows it: with -m on the command line, no positional is the model.
+// The model and the remaining words. If -m is on the command line, no word is taken as the model.
 struct model_and_rest {
   std::string model;  // "" for the demo model
   std::vector<std::string> rest;

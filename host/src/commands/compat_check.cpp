@@ -1,4 +1,4 @@
-// bitnet compat-check: whether this program reads a model file, in a few lines.
+// bitnet compat-check: reports in a few lines whether this program reads a model file.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -26,7 +26,7 @@ std::string value_of(const json& content) {
                          longest_value);
 }
 
-// The first keys of the metadata, in the order of their names.
+// The first metadata keys by name.
 ordered_json first_keys(const json& metadata, int64_t limit) {
   ordered_json out = ordered_json::object();
   for (const auto& [key, content] : metadata.items()) {

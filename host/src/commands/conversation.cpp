@@ -8,7 +8,7 @@
 
 namespace bitnet::host {
 
-// Keeps what the session and `ids` have in common; `rest` is what is still to evaluate.
+// Truncates the session to the prefix shared with `ids`; `rest` receives the tokens to evaluate.
 result<void> conversation::rewind(const token_list& ids, token_list& rest) {
   const auto [mine, theirs] = std::ranges::mismatch(held_, ids);
   // The session needs at least one token to continue from.
@@ -40,7 +40,7 @@ result<conversation::answer> conversation::ask(std::vector<chat_message> more,
   if (auto opened = to.open(*prompt, form_); !opened) return give_up(opened.error());
   auto done =
       generate(session_, rest, plan, [&](std::string_view piece) { return to.take(piece); });
-  to.finish();  // what it could not print, printed() says
+  to.finish();  // printed() has its error
   if (!done) return give_up(done.error());
   answer out{*std::move(done), prompt->left_out, {}};
   const auto first = messages_.begin() + (is_system(messages_.front()) ? 1 : 0);
@@ -52,7 +52,7 @@ result<conversation::answer> conversation::ask(std::vector<chat_message> more,
   return out;
 }
 
-// Adds the answer to the messages: with tools in its parts, as its calls need.
+// Adds the answer to the messages; with tools in separate parts, since its calls need them.
 result<void> conversation::remember(const chat_prompt& prompt, const answer_printer& printed,
                                     answer& to) {
   chat_message said{"assistant", prompt.begun + to.done.text};

@@ -1,5 +1,5 @@
 #pragma once
-// The state of a chat: messages, and what of them the session has already evaluated.
+// The state of a chat: its messages, and the tokens that the session has evaluated.
 
 #include <optional>
 #include <string>
@@ -24,18 +24,18 @@ class conversation {
   };
   struct answer {
     generated done;
-    std::size_t dropped = 0;  // oldest messages that no longer fitted the context
-    std::vector<call> calls;  // with tools; each waits for its result
+    std::size_t dropped = 0;  // oldest messages, dropped for lack of context
+    std::vector<call> calls;  // pending tool calls; each needs a result
   };
-  // Adds these messages and the answer, unless it failed. Without tools the answer is kept with the
-  // thinking that it has: what of earlier thinking a model sees again is its template's rule. Only
-  // what differs from what the session holds is evaluated. CONTEXT_FULL with a hint when the last
-  // message alone does not fit. Prints the answer to `to`, which it opens.
+  // Adds the messages and the answer, unless it failed, and evaluates only tokens that the session
+  // does not hold. Without tools the answer keeps its thinking: the template decides which earlier
+  // thinking the model sees. CONTEXT_FULL with a hint if the last message alone does not fit. Opens
+  // `to` and prints the answer to it.
   result<answer> ask(std::vector<chat_message> more, generation_plan& plan, answer_printer& to);
 
   void set_system(std::optional<std::string> text);
   [[nodiscard]] std::optional<std::string> system() const;
-  void clear();  // all but the system prompt
+  void clear();  // drops all messages but the system prompt
 
   [[nodiscard]] std::string to_json() const;
   result<void> from_json(const std::string& text);
@@ -49,7 +49,7 @@ class conversation {
   bitnet_session* session_;
   chat_form form_;
   std::vector<chat_message> messages_;
-  token_list held_;  // by the session, in order
+  token_list held_;  // tokens in the session, in order
 };
 
 }  // namespace bitnet::host

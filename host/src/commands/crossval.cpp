@@ -1,5 +1,5 @@
-// bitnet crossval: tokens and logits beside those of llama.cpp or bitnet.cpp, which another process
-// computes.
+// bitnet crossval: compares tokens and logits with those of llama.cpp or bitnet.cpp, which run in
+// another process.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +27,7 @@
 namespace bitnet::host {
 namespace {
 
-constexpr std::size_t most_bytes_of_rows = 64U << 20;  // of logits that are asked for at once
+constexpr std::size_t most_bytes_of_rows = 64U << 20;  // limit of logits per call
 
 result<crossval::foreign_process> start_other(const invocation& in, const crossval::build& found,
                                               const std::string& model, std::string_view request) {
@@ -39,10 +39,10 @@ result<crossval::foreign_process> start_other(const invocation& in, const crossv
       {std::chrono::seconds(in.set.integer("engine-timeout")), interrupt::requested});
 }
 
-// The other engine while it answers: its process, and the reader of what it writes.
+// The running other engine: its process, and the reader of its output.
 class other_engine {
  public:
-  // The reader reads by this object's address.
+  // Not copied: the reader has this object's address.
   other_engine(const other_engine&) = delete;
   other_engine& operator=(const other_engine&) = delete;
   explicit other_engine(crossval::foreign_process&& process)
@@ -67,11 +67,11 @@ class other_engine {
   }
 
   crossval::foreign_process process_;
-  std::string_view doing_;  // of constants
+  std::string_view doing_;  // points to constants
   crossval::stream_reader reader_;
 };
 
-// Whether the library can be loaded and has its functions.
+// Checks that the library loads and has the needed functions; returns its version.
 result<std::string> checked_library(const invocation& in, const crossval::build& found) {
   auto process = start_other(in, found, "", "");
   if (!process) return std::unexpected(process.error());
@@ -149,7 +149,7 @@ result<void> own_rows(bitnet_session* session, std::span<const int32_t> ids,
   return {};
 }
 
-// The positions of one prompt, of both engines.
+// Compares the positions of one prompt in both engines.
 result<crossval::prompt_comparison::outcome> compare_prompt(const invocation& in, const engine& all,
                                                             other_engine& other,
                                                             const crossval::asked_prompt& asked,
@@ -238,7 +238,7 @@ result<std::vector<crossval::asked_prompt>> prompts_for(const invocation& in,
   return asked;
 }
 
-// A receipt is of an answer: one token behind the last prompt.
+// A receipt needs an answer, so generate one token after the last prompt.
 result<void> answer_once(bitnet_session* session, std::span<const int32_t> prompt) {
   library_error err;
   bitnet_status status = bitnet_session_truncate(session, 0, &err);
@@ -284,7 +284,7 @@ result<int> compare_with_build(const invocation& in, const std::string& wanted) 
   auto process = start_other(in, report.other, std::filesystem::absolute(*file).string(),
                              crossval::write_request(*asked));
   if (!process) return std::unexpected(process.error());
-  other_engine other(*std::move(process));  // it loads the model while this process does
+  other_engine other(*std::move(process));  // both load the model at the same time
   const auto all = open_silently(in, wanted, n_context, false);
   if (!all) return std::unexpected(all.error());
   report.model = all->file;

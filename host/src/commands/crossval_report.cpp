@@ -128,7 +128,7 @@ std::string as_table(const find_report& report) {
   return text::printable_lines(out);
 }
 
-// What a bound without a number to compare has measured: it is never met.
+// Measured values for bounds that have no number to compare; they never pass.
 constexpr double no_cosine = -2;
 constexpr double no_distance = std::numeric_limits<double>::max();
 

@@ -1,5 +1,5 @@
 #pragma once
-// What `bitnet crossval` prints.
+// The reports of `bitnet crossval`, as values and as text.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -14,7 +14,7 @@ namespace bitnet::host {
 
 struct crossval_report {
   std::string model;            // the file
-  std::string device;           // ours: "cpu:0"
+  std::string device;           // as the other engine's process reports it
   std::string library_version;  // as the other engine's process says it
   crossval::build other;
   crossval::model_facts other_model;
@@ -23,13 +23,13 @@ struct crossval_report {
   [[nodiscard]] bool agrees() const;
 };
 
-// `library_version`: as above, "" where no library was loaded. `problem`: why it cannot be used.
+// `library_version`: as above; "": no library was loaded. `problem`: why it cannot be used.
 struct find_report {
   crossval::discovery found;
   std::string origin, library_version, problem;
 };
 
-// For a receipt: the whole report, and the bounds as gates, which verify-receipt judges.
+// Facts for a receipt: the whole report, and the bounds as gates, which verify-receipt judges.
 [[nodiscard]] nlohmann::json parity_facts(const crossval_report& report);
 
 // `format`: "md" or "json".

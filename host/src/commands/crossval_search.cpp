@@ -11,7 +11,7 @@ namespace {
 
 using nlohmann::json;
 
-// What bitnet analyze-library says of it.
+// The facts that bitnet analyze-library reports about the library.
 std::expected<crossval::library_facts, std::string> facts_of_library(const std::string& path) {
   constexpr uint64_t no_names = 0;
   library_error err;

@@ -1,4 +1,4 @@
-// bitnet doctor: what this machine has, what of it computes, and what to do first.
+// bitnet doctor: reports the machine, the devices that can compute, and what to do first.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -22,10 +22,10 @@ namespace {
 namespace fs = std::filesystem;
 using nlohmann::json;
 
-// A driver that starts takes seconds; one in software may take minutes, and goes on behind.
+// A driver takes seconds to start; a software driver may take minutes, and its probe continues.
 constexpr auto longest_wait = std::chrono::seconds(10);
 
-// What would be chosen, and what each backend has answered by then.
+// The selection, and the backends' results so far.
 result<json> examined_backends(const invocation& in) {
   auto runtime = open_runtime(in, in.set.flag("fresh"));
   if (!runtime) return std::unexpected(runtime.error());
@@ -45,7 +45,7 @@ result<json> examined_backends(const invocation& in) {
   return report;
 }
 
-// Beside the program, as in a build tree or a prefix that was moved, else where it was installed.
+// Beside the program (in a build tree or a moved prefix), else at the install path.
 std::array<fs::path, 2> places_of_hints() {
   const auto below = fs::path(BITNET_DATA_DIR) / "bitnet/hardware-hints.yaml";
   std::error_code error;
@@ -56,7 +56,7 @@ std::array<fs::path, 2> places_of_hints() {
 
 constexpr uint64_t longest_hints = 65'536;  // bytes
 
-// Without them a device is only listed.
+// Without hints, devices are listed only.
 doctor::hardware_hints read_hints(const console& out) {
   for (const fs::path& file : places_of_hints()) {
     const auto text = read_usual_text_file(file.string(), longest_hints);
@@ -83,13 +83,13 @@ std::vector<doctor::cache_place> cache_places(const invocation& in) {
   return {{"probes", probes}, {"weights", home ? *home / "bitnet/packed" : fs::path()}};
 }
 
-// For tests: another tree in place of the system's own. Not with the rights of another user.
+// Tests replace the system's files with a tree of their own. Ignored with raised privileges.
 fs::path system_root(const environment& variables) {
   if (variables.rights() == privilege::raised) return "/";
   return variables.get("BITNET_MACHINE_ROOT").value_or("/");
 }
 
-// What `bitnet crossval` would compare with. Not with the rights of another user, as it is there.
+// Lists the builds that `bitnet crossval` would use. Skipped with raised privileges, as there.
 nlohmann::ordered_json other_engines(const invocation& in) {
   nlohmann::ordered_json out = nlohmann::ordered_json::array();
   if (in.variables.rights() == privilege::raised) return out;
@@ -111,7 +111,7 @@ result<int> doctor_command(const invocation& in) {
   auto report = doctor::examine(doctor::system_tree(system_root(in.variables)),
                                 {hints, *runtime, cache_places(in)});
   report["other_engines"] = other_engines(in);
-  // As JSON in the report's own order; paths may hold bytes that are not UTF-8.
+  // JSON keeps the report's order; paths may have bytes that are not UTF-8.
   const std::string shown =
       in.set.flag("json")
           ? report.dump(-1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n"

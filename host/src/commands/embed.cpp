@@ -1,4 +1,4 @@
-// bitnet embed: texts as vectors.
+// bitnet embed: computes vectors of texts.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -19,7 +19,7 @@
 namespace bitnet::host {
 namespace {
 
-// Each line, without what ends it.
+// Splits text into lines without their newlines.
 std::vector<std::string> lines_of(const std::string& text) {
   std::vector<std::string> out;
   for (std::size_t at = 0; at < text.size();) {
@@ -30,8 +30,8 @@ std::vector<std::string> lines_of(const std::string& text) {
   return out;
 }
 
-// One text, or one for each line of standard input. None is empty: a row that is left out would
-// give all behind it to other texts.
+// One text, or one per line of standard input. An empty one is an error: leaving out its row would
+// shift all later rows.
 result<std::vector<std::string>> given_texts(const invocation& in) {
   auto prompt = given_prompt(in, in.positionals);
   if (!prompt) return std::unexpected(prompt.error());
@@ -62,7 +62,7 @@ result<void> check_output(const settings& set) {
   return npy && set.given("output") ? check_is_no_model(set.text("output")) : result<void>{};
 }
 
-// Texts, or else the tokens of one.
+// Texts, or the tokens of a single one.
 struct texts_or_ids {
   std::vector<std::string> texts;
   token_list ids;
@@ -80,7 +80,7 @@ result<texts_or_ids> given_texts_or_ids(const invocation& in) {
   return texts_or_ids{*std::move(texts), {}};
 }
 
-// The tokens of each text, which all fit the context: what is too long is found before anything is
+// Tokenizes each text. A text that does not fit the context is reported before anything is
 // computed.
 result<std::vector<token_list>> tokens_of(const engine& all, texts_or_ids from) {
   std::vector<token_list> out;
@@ -100,7 +100,7 @@ result<std::vector<token_list>> tokens_of(const engine& all, texts_or_ids from) 
                           too_long - out.begin() + 1, too_long->size(), room));
 }
 
-// Writes one embedding after the other, in the format that was asked for.
+// Writes the embeddings one after the other in the requested format.
 class writer {
  public:
   static result<writer> open(const settings& set, uint64_t n_texts, uint64_t width) {
@@ -124,7 +124,7 @@ class writer {
   explicit writer(std::string format) : format_(std::move(format)) {}
 
   std::string format_;
-  std::optional<npy_file> file_;  // npy only
+  std::optional<npy_file> file_;  // for npy only
 };
 
 result<void> write_all(bitnet_session* session, const std::vector<token_list>& texts,

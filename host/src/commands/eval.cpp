@@ -1,4 +1,4 @@
-// bitnet eval: how good a model is at a text, or at questions.
+// bitnet eval: measures how well a model predicts a text or answers questions.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -13,7 +13,7 @@ namespace {
 struct eval_measure {
   std::string_view name;
   result<int> (*run)(const invocation& in, const std::string& wanted);
-  std::string_view takes;  // of the options that not every measure has, between blanks
+  std::string_view takes;  // options that not every measure has, separated by blanks
 };
 constexpr eval_measure measures[] = {
     {"ppl", eval_ppl, " file ctx-size chunks "},

@@ -1,4 +1,4 @@
-// bitnet eval choice: how many questions with given answers a model answers rightly.
+// bitnet eval choice: counts the multiple-choice questions that a model answers correctly.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -49,11 +49,11 @@ result<std::vector<eval::choice_item>> read_items(const std::string& file) {
 
 // ---- what is computed --------------------------------------------------------------------------
 
-// A question as tokens: what all its endings begin with, and what each goes on with.
+// A question as tokens: the prefix that all endings share, and the rest of each.
 struct token_item {
   token_list context;            // at least one
   std::vector<token_list> rest;  // at least one each
-  // Of each: how many of its first tokens belong to the context, as others have them otherwise.
+  // For each ending, how many leading tokens of `rest` belong to the context and are not scored.
   std::vector<std::size_t> skipped;
 
   [[nodiscard]] std::size_t longest() const {
@@ -61,8 +61,8 @@ struct token_item {
   }
 };
 
-// With whole texts in `rest`, moves what all of them begin with to the context, at most `n_before`
-// tokens of each.
+// Moves the common prefix of the complete texts in `rest` to `context`, at most `n_before` tokens
+// of each.
 void share_context(token_item& to, const std::vector<std::size_t>& n_before) {
   std::size_t n = std::ranges::min(n_before);
   for (const token_list& one : to.rest) n = std::min(n, eval::common_prefix(to.rest.front(), one));
@@ -79,7 +79,7 @@ result<token_item> tokens_of(const std::string& file, const bitnet_model* model,
   const auto context = tokenize(model, item.context, BITNET_TOKENIZE_MODEL_BOS);
   if (!context) return wrong_line(file, item.line, context.error().message);
   token_item out;
-  std::vector<std::size_t> n_before;  // tokens that an ending shares with its context alone
+  std::vector<std::size_t> n_before;  // length of the prefix shared with the context's own tokens
   for (std::size_t e = 0; e < item.endings.size(); ++e) {
     auto ids = tokenize(model, eval::joined(item, e), BITNET_TOKENIZE_MODEL_BOS);
     if (!ids) return wrong_line(file, item.line, ids.error().message);
@@ -108,7 +108,7 @@ result<std::vector<token_item>> tokens_of(const std::string& file, const bitnet_
   return out;
 }
 
-// Of the session: the longest question must fit.
+// Size of the session's context: the longest question must fit.
 result<uint32_t> context_for(const invocation& in, const std::vector<eval::choice_item>& items,
                              const std::vector<token_item>& all, uint32_t trained) {
   const auto longest = std::ranges::max_element(all, {}, &token_item::longest);
@@ -124,12 +124,12 @@ result<uint32_t> context_for(const invocation& in, const std::vector<eval::choic
   return static_cast<uint32_t>(needed);
 }
 
-// Scores questions in one session. A context is computed once for all its endings.
+// Scores questions in one session. A context is evaluated once for all its endings.
 class choice_scorer {
  public:
   choice_scorer(bitnet_session* session, uint32_t n_vocab) : session_(session), n_vocab_(n_vocab) {}
 
-  // Log probabilities of the endings.
+  // Returns the log probability of each ending.
   result<std::vector<double>> score(const token_item& item) {
     if (auto done = truncate(0); !done) return std::unexpected(done.error());
     std::vector<float> last(n_vocab_);
@@ -145,7 +145,7 @@ class choice_scorer {
   }
 
  private:
-  // `last`: logits behind the context. The ending's own are had some at a time.
+  // `last`: logits after the context. Logits of the ending are computed several rows at a time.
   result<double> score_ending(std::span<const bitnet_token> ids, std::size_t skipped,
                               std::span<const float> last) {
     double sum = 0;

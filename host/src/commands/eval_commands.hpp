@@ -12,7 +12,7 @@ namespace bitnet::host {
 [[nodiscard]] result<int> eval_kld(const invocation& in, const std::string& wanted);
 [[nodiscard]] result<int> eval_choice(const invocation& in, const std::string& wanted);
 
-// What each JSON result begins with: the measure, the model, and where it was computed.
+// The first members of each JSON result: the measure, the model, and the device.
 [[nodiscard]] nlohmann::ordered_json eval_head(const char* measure, const std::string& file,
                                                bitnet_runtime* runtime, const bitnet_model* model);
 // A result as one line; bytes that are not UTF-8, as a model's name may have, become U+FFFD.

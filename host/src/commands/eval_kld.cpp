@@ -1,4 +1,4 @@
-// bitnet eval kld: how far a model's probabilities are from those that were saved of another.
+// bitnet eval kld: compares a model's probabilities with saved ones of another model.
 #include <fmt/format.h>
 
 #include <filesystem>
@@ -163,7 +163,7 @@ std::string as_text(const eval::divergence_summary& s, const std::string& base) 
                            100 * s.rms_delta_p.error);
 }
 
-// The chunks of a file, as many as --chunks has.
+// The file's chunks, at most --chunks of them.
 text_chunks chunks_in(const eval::logits_head& head, int64_t most) {
   text_chunks out;
   out.rule.n_context = head.n_context;

@@ -16,7 +16,7 @@ result<std::vector<double>> tally_chunks(const invocation& in, const engine& all
   const interrupt::scope until_read(all.session.get());
   const uint32_t n_vocab = describe(all.model.get()).n_vocab;
   progress_bar bar(in.out, "reading");
-  std::vector<double> so_far;  // perplexity behind each chunk
+  std::vector<double> so_far;  // perplexity after each chunk
   for (uint64_t i = 0; i < chunks.n_chunks; ++i) {
     const auto sizes = sizes_of(all.model.get(), chunks.chunk(i), chunks.rule);
     if (!sizes) return std::unexpected(sizes.error());

@@ -10,9 +10,9 @@
 namespace bitnet::host {
 namespace {
 
-constexpr uint32_t usual_context = 512;  // llama-perplexity's
+constexpr uint32_t usual_context = 512;  // as in llama-perplexity
 constexpr uint32_t least_context = 4;
-constexpr std::size_t most_row_bytes = 64U << 20;  // of logits that are asked for at once
+constexpr std::size_t most_row_bytes = 64U << 20;  // limit of logits per call
 
 result<void> append(bitnet_session* session, std::span<const bitnet_token> ids,
                     std::span<float> rows) {
@@ -103,7 +103,7 @@ result<std::vector<std::size_t>> sizes_of(const bitnet_model* model,
                                           const eval::chunk_rule& rule) {
   std::vector<std::size_t> out;
   out.reserve(rule.n_scored());
-  // Behind another token: some vocabularies drop the blank of the first one.
+  // Measures each token after another one, since some vocabularies drop the first token's blank.
   for (std::size_t at = rule.first_scored(); at < ids.size(); ++at) {
     const auto before = detokenize(model, {ids[at - 1]}, 0);
     if (!before) return std::unexpected(before.error());

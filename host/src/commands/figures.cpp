@@ -67,10 +67,10 @@ ceilings::ceilings(int64_t megabytes, const measured_device& of, uint32_t thread
 
 void ceilings::measure_again() {
   if (memory_) after_ = measured();
-  memory_.reset();  // another model may follow
+  memory_.reset();  // frees memory for the next model
 }
 
-// Where the system makes no such threads, nothing of it is known.
+// If the system cannot create the threads, the bandwidth is unknown.
 double ceilings::measured() try {
   return memory_ ? memory_->measure(threads_) : 0;
 } catch (const std::system_error&) {

@@ -1,4 +1,4 @@
-// bitnet completion, bitnet man: what shells and man make of the option table.
+// bitnet completion, bitnet man: generate text for shells and man from the option table.
 #include <fmt/format.h>
 
 #include "commands/commands.hpp"

@@ -1,4 +1,4 @@
-// bitnet inspect: what is inside a model file, and would it run.
+// bitnet inspect: shows a model file's contents, and whether it would run.
 #include <fmt/format.h>
 
 #include <map>
@@ -37,7 +37,7 @@ void add_members(std::string& out, const char* title, const json& members) {
   }
 }
 
-// Tensors are many: one line per type.
+// A line per type, since there are many tensors.
 void add_tensors(std::string& out, const json& tensors) {
   struct total {
     uint64_t count = 0;

@@ -1,4 +1,4 @@
-// bitnet logits: what the model thinks of a text, as a NumPy array.
+// bitnet logits: writes the model's logits for a text as a NumPy array.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace bitnet::host {
 namespace {
 
-// One of both: checked before a model is loaded for it.
+// A text or ids; checked before a model is loaded for it.
 struct input {
   std::optional<std::string> text;
   token_list ids;
@@ -57,7 +57,7 @@ result<void> eval(bitnet_session* session, std::span<const bitnet_token> ids, bo
   return {};
 }
 
-// A row per position would be much memory at once: as many as one step gives are written at a time.
+// Writes the rows of one step at a time, since a row per position takes much memory.
 result<void> write_all_rows(bitnet_session* session, const token_list& ids, uint32_t n_vocab,
                             uint32_t step, npy_file& to) {
   std::vector<float> logits(std::min<std::size_t>(step, ids.size()) * n_vocab);

@@ -1,6 +1,6 @@
-// bitnet parity: every op and format of every backend against the reference. The numbers are those
-// of bitnet-backend-conformance --parity, one child for each device, so that this program needs no
-// reference of its own and a backend that crashes costs its child only.
+// bitnet parity: compares every op and format of every backend with the reference.
+// bitnet-backend-conformance --parity measures, in a child process per device. So this program
+// needs no reference of its own, and a backend that crashes ends only its child.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -34,7 +34,7 @@ result<json> probed_backends(const invocation& in) {
   return list_of(*report, "backends");
 }
 
-// One device: {backend, device, rows} or {backend, device, problem}.
+// Compares one device: returns {backend, device, rows} or {backend, device, problem}.
 ordered_json compare(const std::string& program, const std::string& name,
                      const std::string& library, std::size_t device) {
   ordered_json out = {{"backend", name}, {"device", device}};
@@ -146,7 +146,7 @@ result<int> parity_command(const invocation& in) {
                                ? json_line({{"compared", compared}, {"left_out", left_out}})
                                : text::printable_lines(as_text(compared, left_out));
   if (auto done = print(text); !done) return std::unexpected(done.error());
-  if (compared.empty()) return exit_code::unavailable;  // each was left out, for its reason above
+  if (compared.empty()) return exit_code::unavailable;  // all skipped, with reasons above
   return all_agree(compared) ? exit_code::ok : exit_code::failure;
 }
 

@@ -1,4 +1,4 @@
-// bitnet plan: what a model's programs run here, op by op, and why.
+// bitnet plan: shows which kernels a model's programs run here, op by op, and why.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +21,7 @@ using nlohmann::json;
 
 // ---- why ---------------------------------------------------------------------------------------
 
-// The device that was asked for by the request; the others by what cuts a model.
+// The request explains the device that it names; dividing the model explains the others.
 std::string why_device(const invocation& in, const json& choice, const plans::part& of) {
   if (in.plan != nullptr) return "the plan " + in.set.text("plan") + " has it there";
   if (of.device == member(choice, "device"))

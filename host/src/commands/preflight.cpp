@@ -1,4 +1,4 @@
-// bitnet preflight: whether a backend can be used here, as an exit code for scripts.
+// bitnet preflight: checks whether a backend is usable here, as an exit code for scripts.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -14,9 +14,9 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-constexpr int not_usable = 1;  // also of a fallback
+constexpr int not_usable = 1;  // also for a fallback
 
-// The settings with --backend as the request, and --require as the demand that it be met.
+// Sets --backend as the request, and --require as the demand that it must be met.
 result<settings> settings_asked(const settings& given) {
   settings out = given;
   if (const std::string& name = given.text("backend"); !name.empty())
@@ -34,7 +34,7 @@ json named(const json& report, const std::string& backend) {
   return json::object();
 }
 
-// The device that was chosen: "cuda:0" of the backend "cuda".
+// The selected device: "cuda:0" of the backend "cuda".
 json chosen_device(const json& report) {
   const std::string device = member(report, "device");
   for (const json& one : list_of(named(report, member(report, "selected")), "devices"))
@@ -43,11 +43,11 @@ json chosen_device(const json& report) {
   return json::object();
 }
 
-// {requested, verdict, device, class, name, code, reason, hint}; unknown ones are left out.
+// {requested, verdict, device, class, name, code, reason, hint}; unknown members are left out.
 ordered_json judged(const json& report, const std::string& problem, bool demanded) {
   const std::string requested = member(report, "requested");
   const json device = chosen_device(report);
-  // A demand for whatever there is means something better than a processor.
+  // Demanding "auto" means demanding something better than a processor.
   const bool only_cpu = demanded && requested == "auto" && any_member(device, "class") == "cpu";
   const bool fell_back = report.value("fallback", false) || only_cpu;
   ordered_json out = {{"requested", requested},
@@ -82,7 +82,7 @@ std::string verdict_text(const ordered_json& v) {
   return out + "\n";
 }
 
-// Of this command's own three exit codes.
+// Maps a failure to this command's three exit codes.
 std::unexpected<failure> in_own_codes(failure f) {
   if (f.exit_code != exit_code::usage && f.exit_code != exit_code::interrupted)
     f.exit_code = not_usable;

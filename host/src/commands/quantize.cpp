@@ -1,4 +1,4 @@
-// bitnet quantize, bitnet convert: a model in other types of weights, as a new file.
+// bitnet quantize, bitnet convert: write a model with other weight types as a new file.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,7 @@ std::string report_text(const json& report) {
     out += fmt::format("  {} stays {}: {}\n", one.value("tensor", ""), one.value("type", ""),
                        one.value("why", ""));
   }
-  // Tensors, then members of a folder's other files.
+  // First tensors, then members of the folder's other files.
   const json left_out = report.value("left_out", json::array());
   const json members = report.value("left_out_members", json::array());
   if (const std::size_t tensors = left_out.size() - members.size(); tensors != 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// What options say about requests that commands take from elsewhere, a file or the network.
+// Option values for requests that come from a file or the network.
 
 #include <cstdint>
 
@@ -11,10 +11,10 @@ namespace bitnet::host {
 
 struct request_defaults {
   uint32_t n_parallel = 0;       // requests at once; 0: the library's number
-  openai::generation_wish wish;  // of what a request leaves open; without a draft model
+  openai::generation_wish wish;  // for members that a request lacks; has no draft model
 };
 
-// Exit code 2 with what is wrong.
+// Exit code 2 for invalid option values.
 [[nodiscard]] result<request_defaults> given_request_defaults(const settings& set);
 
 }  // namespace bitnet::host

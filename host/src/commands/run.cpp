@@ -1,4 +1,4 @@
-// bitnet run: one prompt, one continuation.
+// bitnet run: continues one prompt.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -20,7 +20,7 @@
 namespace bitnet::host {
 namespace {
 
-// A prompt is text to continue; with a system prompt, a template or tools it is a turn of a chat.
+// A prompt is text to continue; with a system prompt, a template or tools it is a chat message.
 bool is_completion(const invocation& in) {
   return !in.set.given("system-prompt") && !in.set.given("chat-template") && !in.set.given("tools");
 }
@@ -62,7 +62,7 @@ nlohmann::json model_json(const engine& all) {
   return model;
 }
 
-// What ran comes from the session, what was chosen from the runtime; unknown values are left out.
+// The session reports what ran, the runtime what was selected; unknown values are left out.
 result<nlohmann::json> run_json(const engine& all, const std::string& prompt, const token_list& ids,
                                 const generated& done, const generation_plan& plan) {
   auto choice = runtime_report(all.runtime.get());
@@ -95,7 +95,7 @@ void say_why_it_ended(const invocation& in, const engine& all, const generated& 
   }
 }
 
-// The answer of a turn in its parts, without the thinking that is hidden.
+// The answer of a chat turn in its parts; hidden thinking is left out.
 result<nlohmann::json> answer_json(const invocation& in, const std::string& text,
                                    const chat_prompt& asked, const chat_form& form) {
   const auto opened = open_answer(asked, form);
@@ -133,7 +133,7 @@ result<int> run_prompt(const invocation& in, const engine& all, generation_plan&
   if (!as_json && !completion && !printer.finish()) printed = printer.printed();
   if (!printed) return std::unexpected(printed.error());
   if (!done) {
-    // The prompt is on the terminal already: the message belongs on a line of its own.
+    // The terminal's line has the prompt already, so the message begins on a new line.
     if (!as_json && ::isatty(STDOUT_FILENO) == 1) printed = print("\n");
     return std::unexpected(done.error());
   }
@@ -186,7 +186,7 @@ result<int> run_command(const invocation& in) {
     prompt = unescape(prompt);
   }
 
-  // Wrong settings are better known before a model is loaded than after it.
+  // Check the settings before a model is loaded.
   if (auto wish = given_shadow(in.set); !wish) return std::unexpected(wish.error());
   auto kept_to = given_form(in.set);
   if (!kept_to) return std::unexpected(kept_to.error());

@@ -26,7 +26,7 @@ using serve_clock = std::chrono::steady_clock;
 
 // ---- options -----------------------------------------------------------------------------------
 
-// Of --api-key and --api-key-file, or of --admin-key-file.
+// Reads --api-key and --api-key-file, or --admin-key-file.
 result<http::api_keys> keys_of(const settings& set, const char* list, const char* file) {
   http::api_keys out;
   if (list != nullptr)
@@ -49,7 +49,7 @@ result<all_keys> keys_of(const settings& set) {
   return all_keys{*std::move(ordinary), *std::move(admin)};
 }
 
-// At most as many as the system lets the process open, beside files and what backends open.
+// As many as the system's limit of open files allows, besides files and what backends open.
 std::size_t connections_of(const settings& set) {
   constexpr std::size_t others = 128;
   const auto wanted = static_cast<std::size_t>(set.integer("max-connections"));
@@ -74,7 +74,7 @@ result<http::policy> policy_of(const settings& set, const served& with) {
   return out;
 }
 
-// Sockets of a service manager stand in place of --host and --port.
+// Sockets of a service manager replace --host and --port.
 result<http::listen_options> places_of(const invocation& in) {
   http::listen_options out;
   out.host = in.set.text("host");
@@ -93,7 +93,7 @@ result<http::listen_options> places_of(const invocation& in) {
   return out;
 }
 
-// What becomes known of each answer.
+// Reports an answer to the log and to the traces.
 void on_answer(const invocation& in, trace::span_exporter* traces, const http::access_line& line) {
   if (in.out.wants(log_level::detail)) in.out.detail(access_text(line), access_facts(line));
   if (traces == nullptr) return;
@@ -101,7 +101,7 @@ void on_answer(const invocation& in, trace::span_exporter* traces, const http::a
     traces->add(*std::move(one));
 }
 
-// Of --otlp-traces-endpoint; NULL where it is not given.
+// Opens the exporter of --otlp-traces-endpoint; NULL if it is not given.
 result<std::unique_ptr<trace::span_exporter>> exporter_of(const invocation& in) {
   const std::string& url = in.set.text("otlp-traces-endpoint");
   if (url.empty()) return nullptr;
@@ -113,7 +113,7 @@ result<std::unique_ptr<trace::span_exporter>> exporter_of(const invocation& in) 
 
 // ---- the service -------------------------------------------------------------------------------
 
-// What SIGHUP has the server read again.
+// SIGHUP: reads the keys again.
 void read_keys(const invocation& in, http::server& server) {
   auto keys = keys_of(in.set);
   if (!keys)
@@ -141,13 +141,13 @@ supervisor_hooks hooks_of(const invocation& in, http::server& server, serving& e
           .on_note = [&in](const std::string& text) { in.out.note(text); },
           .on_end =
               [&engine] {
-                interrupt::request_for_good();  // a model that is being loaded
+                interrupt::request_for_good();  // also stops a running load
                 engine.end();
               }};
 }
 
-// The first model is loaded while /health answers that it is. Where it cannot be, `failed` is
-// called in the loop; without a first model all is ready at once.
+// Loads the first model while /health reports that it is loading. If that fails, the loop calls
+// `failed`. Without a first model the service is ready at once.
 void load_first(boost::asio::io_context& io, model_table& models, bool is_there,
                 const std::function<void()>& ready,
                 const std::function<void(const model_refusal&)>& failed) {
@@ -163,7 +163,7 @@ void load_first(boost::asio::io_context& io, model_table& models, bool is_there,
   if (const auto now = models.load("", answer)) answer(*now);
 }
 
-// Until it is asked to end.
+// Runs until it is asked to end.
 result<int> serve_until_end(const invocation& in, boost::asio::io_context& io, http::server& server,
                             service_life& life, serving& engine) {
   supervisor over(io, server, life, hooks_of(in, server, engine),
@@ -190,7 +190,7 @@ result<int> serve_until_end(const invocation& in, boost::asio::io_context& io, h
   return over.ended_in_order() ? exit_code::ok : exit_code::interrupted;
 }
 
-// What its requests have in common, but for the models.
+// Facts that all requests share, apart from the models.
 serving_facts facts_of(const invocation& in, bitnet_runtime* runtime, receipt_folder* receipts) {
   return {.runtime = runtime,
           .template_name = in.set.text("chat-template"),
@@ -219,7 +219,7 @@ result<int> serve_command(const invocation& in) {
   const auto traces = exporter_of(in);
   if (!traces) return std::unexpected(traces.error());
 
-  // What is declared first ends last: connections hold requests, and these use models.
+  // Destroyed in reverse order: connections hold requests, and requests use models.
   runtime_handle runtime;
   service_life life(std::chrono::seconds(in.set.integer("step-timeout")),
                     std::chrono::seconds(in.set.integer("drain-timeout")));
@@ -235,7 +235,7 @@ result<int> serve_command(const invocation& in) {
   std::unique_ptr<http::server> server;
   with.n_connections = [&server] { return server->n_connections(); };
 
-  // Addresses and keys that cannot be used are reported before a backend is asked.
+  // Check addresses and keys before a backend is probed.
   auto rules = policy_of(in.set, with);
   if (!rules) return std::unexpected(rules.error());
   auto listens = http::server::open(

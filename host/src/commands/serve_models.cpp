@@ -23,7 +23,7 @@ namespace {
 using nlohmann::json;
 using load_clock = std::chrono::steady_clock;
 
-// The library's, where options say nothing.
+// The library's defaults.
 constexpr uint32_t usual_context = 4096;
 constexpr uint32_t usual_parallel = 32;
 
@@ -33,7 +33,7 @@ uint32_t context_of(const settings& set) {
 
 // ---- which models ------------------------------------------------------------------------------
 
-// What the user named; the demo model where nothing is.
+// The models that the user named, else the demo model.
 std::vector<std::string> named_models(const invocation& in) {
   if (in.set.flagged("model")) return in.set.each_text("model");
   if (!in.positionals.empty()) return in.positionals;
@@ -77,7 +77,7 @@ uint64_t bytes_of_type(const std::string& name, uint64_t values) {
   return values * type.bytes / type.elements;
 }
 
-// Keys and values of a token, as if each layer had some: of recurrent layers that is too much.
+// Bytes of keys and values per token, as if each layer had some; too much for recurrent layers.
 uint64_t kv_bytes_of_token(const settings& set, const json& model) {
   const uint64_t values =
       count_in(model, "layers") * count_in(model, "kv_heads") * count_in(model, "head_dim");
@@ -87,7 +87,7 @@ uint64_t kv_bytes_of_token(const settings& set, const json& model) {
 
 result<model_need> need_of(const settings& set, uint32_t n_parallel, const std::string& file) {
   bitnet_model_options reading = model_options(set);
-  reading.signature = reading.signature_key = reading.signature_ca = nullptr;  // when it is loaded
+  reading.signature = reading.signature_key = reading.signature_ca = nullptr;  // checked at load
   const auto read = inspected_model(file, reading);
   if (!read) return std::unexpected(read.error());
   const json model = read->value("model", json::object());
@@ -105,7 +105,7 @@ result<model_need> need_of(const settings& set, uint32_t n_parallel, const std::
 
 // ---- loading one -------------------------------------------------------------------------------
 
-// Computes a token: a device that does not answer is found before the server is ready.
+// Computes a token, so that a device that hangs is found before the server is ready.
 result<void> check_answers(const invocation& in, bitnet_model* model) {
   constexpr uint32_t context = 64;
   constexpr bitnet_token any = 0;

@@ -1,5 +1,5 @@
 #pragma once
-// The models of `bitnet serve`: which it has, what one needs, and how one is loaded.
+// The models of `bitnet serve`: their list, their memory need, and the loader.
 
 #include <vector>
 
@@ -9,11 +9,11 @@
 
 namespace bitnet::host {
 
-// Of -m, of the words behind the command and of --models-dir. Exit code 2 or 3 with what is wrong:
-// a file that is not there, two models of one name, options that only one model can have.
+// Lists the models of -m, of the positional words and of --models-dir. Exit code 2 or 3 for a
+// missing file, two models of one name, or options that only a single model can have.
 [[nodiscard]] result<model_table_options> given_models(const invocation& in);
 
-// What it is given outlives the loader. Models are what served_model is.
+// Returns a loader whose models are of type served_model. All arguments outlive it.
 [[nodiscard]] model_loader loader_of(const invocation& in, bitnet_runtime* runtime,
                                      const request_defaults& requests);
 

@@ -1,4 +1,4 @@
-// --skip-if-missing: a command whose backend is missing ends as one that had nothing to do.
+// --skip-if-missing: a command whose backend is missing ends as if it had nothing to do.
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -15,13 +15,13 @@ struct missing_backend {
   std::string requested, reason;
 };
 
-// Words of a request that are no backend's name. `cpu` is one, too.
+// Words in a request that are classes of devices. `cpu` is also a backend's name, so it is not one.
 bool is_class(const std::string& word) {
   return word == "auto" || word == "gpu" || word == "npu" || word == "other";
 }
 
-// The backend's own reason where it is installed. Of a list, and of a class of devices, the message
-// that the command ended with.
+// The backend's own reason, if it is installed. For a list or a class of devices, the command's
+// failure message.
 missing_backend missing(const invocation& in, const std::string& message) {
   missing_backend out{in.set.text("device"), message};
   auto runtime = open_runtime(in);
@@ -42,7 +42,7 @@ missing_backend missing(const invocation& in, const std::string& message) {
   return out;
 }
 
-// Where results are read by a program, it reads that there are none.
+// Output that programs read says that it was skipped.
 result<void> print_skip(const invocation& in, const missing_backend& what) {
   const std::string format = in.set.has("output-format") ? in.set.text("output-format")
                              : in.set.has("json") && in.set.flag("json") ? "json"

@@ -21,7 +21,7 @@ result<model_handle> open_tokenizer(const invocation& in) {
   return open_vocabulary(in, *file);
 }
 
-// Of an argument, a file or standard input: `exact` bytes, or text.
+// Reads an argument, a file or standard input as `exact` bytes or as text.
 result<std::string> input_text(const invocation& in, const char* what, bool exact) {
   const bool by_file = in.set.given("file");
   if (by_file && !in.positionals.empty()) {
@@ -78,7 +78,7 @@ result<int> detokenize_command(const invocation& in) {
   auto out = detokenize(model->get(), *ids, flags);
   if (!out) return std::unexpected(out.error());
   if (in.set.flag("json")) return written(json_line({{"text", *out}, {"ids", *ids}}));
-  // Exactly the text, so that it is the inverse; a terminal gets its line end.
+  // Prints exactly the text, so that it inverts tokenize; on a terminal it adds a newline.
   if (::isatty(STDOUT_FILENO) == 1 && !out->ends_with('\n')) *out += '\n';
   return written(*out);
 }

@@ -1,4 +1,4 @@
-// bitnet verify-receipt: whether a receipt says the truth.
+// bitnet verify-receipt: checks whether a receipt's claims are true.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,7 +51,7 @@ bitnet_receipt_check check_of(const settings& set, const std::string& model) {
   return out;
 }
 
-// `unreadable`: it failed as the text is no receipt at all.
+// `unreadable`: it failed because the text is not a receipt at all.
 result<json> verdict_of(const std::string& receipt, const bitnet_receipt_check& check,
                         bool& unreadable) {
   library_error err;
@@ -70,7 +70,7 @@ const json& predicate_in(const json& verdict) {
   return text::at(text::at(verdict, "statement"), "predicate");
 }
 
-// Names of the ancestor's that the library does not know: they follow from the selected device.
+// Checks BitNet-rs's names, which the library does not know; they follow from the selected device.
 void check_names(json& verdict) {
   const json& predicate = predicate_in(verdict);
   if (!predicate.is_object() || !verdict.value("valid", false)) return;
@@ -90,7 +90,7 @@ void check_names(json& verdict) {
   if (!wrong.empty()) verdict["valid"] = false;
 }
 
-// The prompt that the user gives for a replay, in tokens.
+// The tokens of the prompt that the user gives for a replay.
 result<std::optional<token_list>> prompt_given(const invocation& in, const std::string& model) {
   auto ids = given_ids(in);
   if (!ids || ids->has_value()) return ids;
@@ -128,14 +128,14 @@ result<void> add_replay(const invocation& in, json& verdict) {
   return {};
 }
 
-// "error counters: kernels[0].calls: ..."; what is no receipt has no field.
+// "error counters: kernels[0].calls: ..."; there is no field if the text is not a receipt.
 std::string finding_line(const json& one) {
   const std::string field = member(one, "field");
   return fmt::format("{} {}: {}{}{}\n", member(one, "level"), member(one, "rule"), field,
                      field.empty() ? "" : ": ", member(one, "text"));
 }
 
-// A line for each finding, then the verdict.
+// A line per finding, then the verdict.
 std::string verdict_lines(const json& verdict) {
   std::string out;
   for (const json& one : list_of(verdict, "findings")) out += finding_line(one);
@@ -164,13 +164,13 @@ int code_of(const json& verdict) {
                                                              : exit_code::ok;
 }
 
-// What the options ask of each receipt.
+// Checks that the options request for each receipt.
 struct asking {
   const invocation& in;
   bitnet_receipt_check check;
 };
 
-// What the library does not judge.
+// Adds the checks that the library does not make.
 result<void> complete(const asking& asked, json& verdict) {
   check_names(verdict);
   if (asked.in.set.flag("replay") && verdict.value("valid", false))
@@ -190,10 +190,10 @@ result<int> judge_one(const asking& asked, const std::string& receipt) {
   return code_of(*verdict);
 }
 
-// ---- a receipt on each line --------------------------------------------------------------------
+// ---- a receipt per line ------------------------------------------------------------------------
 
-// Whether the file goes on behind a first line that is an object: the receipt of `run` is one line,
-// and a receipt that was laid out over several has an open brace in its first one.
+// Whether the file has more lines after a first one that is a complete object. The receipt of `run`
+// is one line, and in a receipt laid out over several lines the first has an open brace.
 bool has_lines(std::string_view text) {
   const std::size_t end = text.find('\n');
   return end != std::string_view::npos &&
@@ -201,7 +201,7 @@ bool has_lines(std::string_view text) {
          json::accept(text.substr(0, end));
 }
 
-// What is no receipt is a finding of its line.
+// The finding for a line that is not a receipt.
 json no_receipt(const std::string& why) {
   return {{"valid", false},
           {"gates_passed", true},
@@ -210,10 +210,10 @@ json no_receipt(const std::string& why) {
 
 struct tally {
   uint64_t n = 0, n_bad = 0;
-  uint64_t first_bad = 0;  // number of its line
+  uint64_t first_bad = 0;  // number of that line
   int code = exit_code::ok;
 
-  // A lie counts before a gate that was missed, and that before what cannot be compared.
+  // A false claim outranks a missed gate, which outranks an incomparable receipt.
   void add(uint64_t line, int of_line) {
     constexpr int worst_first[] = {exit_code::failure, gate_missed, exit_code::no_comparison};
     ++n;
@@ -258,7 +258,7 @@ result<void> judge_line(const asking& asked, const batch::input_line& line, tall
                                          : text::printable_lines(lines_of(verdict, line.number)));
 }
 
-// Of what is in memory.
+// Judges a text in memory.
 result<void> judge_text(const asking& asked, std::string_view text, tally& all) {
   for (uint64_t number = 1; !text.empty(); ++number) {
     const std::size_t end = std::min(text.find('\n'), text.size());
@@ -270,7 +270,7 @@ result<void> judge_text(const asking& asked, std::string_view text, tally& all) 
   return {};
 }
 
-// Of a file that is longer than one receipt may be.
+// Judges a file that is longer than a single receipt may be.
 result<void> judge_file(const asking& asked, const std::string& file, tally& all) {
   auto from = batch::line_reader::open(file);
   if (!from) return std::unexpected(from.error());

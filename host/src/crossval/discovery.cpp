@@ -18,8 +18,8 @@ struct tier_folder {
   uint32_t tier;
   std::string_view below_root;
 };
-// BitNet-rs's three tiers: what a build installs or links into; where CMake leaves libraries of
-// bitnet.cpp, which has llama.cpp inside, and of llama.cpp of 2024; and the rest.
+// BitNet-rs's three tiers: folders of build outputs and installs; folders where CMake puts the
+// libraries of bitnet.cpp, which contains llama.cpp, and of llama.cpp of 2024; all others.
 constexpr auto tiers = std::to_array<tier_folder>({
     {1, "build/3rdparty/llama.cpp/build/bin"},
     {1, "build/lib"},
@@ -61,7 +61,7 @@ std::vector<searched_folder> folders_of(const places& where) {
   return out;
 }
 
-// Those with libraries of ggml, the library's own first.
+// Returns the folders with ggml libraries, the library's own first.
 std::vector<std::string> folders_to_load_from(const std::string& own,
                                               const std::vector<searched_folder>& all) {
   std::vector<std::string> out = {own};
@@ -70,7 +70,7 @@ std::vector<std::string> folders_to_load_from(const std::string& own,
   return out;
 }
 
-// Why `library` is not used, "" if it is.
+// Returns why `library` is rejected; "": it is accepted.
 std::string examine(const std::string& library, const searched_folder& in,
                     const std::vector<searched_folder>& all, const inspector& inspect, build& to) {
   if (std::string why = distrusted(library); !why.empty()) return why;
@@ -81,7 +81,7 @@ std::string examine(const std::string& library, const searched_folder& in,
   for (const std::string& other : ggml_libraries(to.folders)) {
     if (std::string why = distrusted(other); !why.empty()) return why;
     const auto more = inspect(other);
-    if (!more) continue;  // that it cannot be read matters when it is loaded
+    if (!more) continue;  // unreadable ones are reported when loaded
     to.bitnet_cpp = to.bitnet_cpp || more->i2_s;
     to.cuda =
         to.cuda || more->cuda || fs::path(other).filename().string().starts_with("libggml-cuda");

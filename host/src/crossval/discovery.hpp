@@ -1,6 +1,6 @@
 #pragma once
-// Where a build of llama.cpp or bitnet.cpp lies, found by names of files and without executing
-// anything. Reads the file system through paths alone, so that tests can make trees.
+// Finds a build of llama.cpp or bitnet.cpp by file names, without executing anything. Uses paths
+// below given folders only, so tests can build trees.
 
 #include <cstdint>
 #include <expected>
@@ -14,38 +14,37 @@
 
 namespace bitnet::host::crossval {
 
-// What decides where is searched.
+// The settings that decide where to search.
 struct places {
-  std::string library_folder;  // the only one, in place of all tiers; "": none
-  std::string root;            // of a tree with its build; "": none
-  std::string origin;          // what gave the one that counts: "--cpp-dir", "BITNET_CPP_DIR"
+  std::string library_folder;  // searched in place of all tiers; "": not set
+  std::string root;            // a source tree with its build; "": not set
+  std::string origin;          // which setting won: "--cpp-dir", "BITNET_CPP_DIR"
 };
 struct asked_place {
   std::string value, origin;  // value "": not set
 };
-// `library_folder` comes before `root`, that before BITNET_CPP_PATH, and that before bitnet_cpp in
-// the user's cache. A variable that is empty counts as not set. `notes` gets the warning about
-// BITNET_CPP_PATH.
+// Precedence: `library_folder`, `root`, BITNET_CPP_PATH, then bitnet_cpp in the user's cache. An
+// empty variable counts as not set. `notes` receives the warning about BITNET_CPP_PATH.
 [[nodiscard]] places places_of(const asked_place& library_folder, const asked_place& root,
                                const environment& variables, std::vector<std::string>& notes);
 
-// What the bytes of a library say of it.
+// Facts read from a library's bytes.
 struct library_facts {
   bool llama = false;  // it defines functions llama_*
-  bool i2_s = false;   // it names the weights of bitnet.cpp, which llama.cpp does not have
-  bool cuda = false;   // it names CUDA, or needs a library of it
+  bool i2_s = false;   // it names bitnet.cpp's weight format, which llama.cpp lacks
+  bool cuda = false;   // it names CUDA or needs a CUDA library
 };
 using inspector = std::function<std::expected<library_facts, std::string>(const std::string& path)>;
 
-// One folder that was searched, in order.
+// A searched folder; they are listed in search order.
 struct searched_folder {
   std::string path;
   uint32_t tier = 0;    // 1 to 3; 0: --crossval-libdir
-  std::string verdict;  // "found", or why not
+  std::string verdict;  // "found", or the reason it was passed over
 };
 struct build {
   std::string library;               // libllama.so
-  std::vector<std::string> folders;  // with libraries that it may need; its own is the first
+  std::vector<std::string> folders;  // folders of libraries that it may need, its own first
   uint32_t tier = 0;
   bool bitnet_cpp = false;  // else llama.cpp
   bool cuda = false;
@@ -56,14 +55,14 @@ struct discovery {
   std::optional<build> found;
 };
 
-// The first folder that has a libllama.so which may be loaded and defines llama_*.
+// Returns the first folder with a trusted libllama.so that defines llama_*.
 [[nodiscard]] discovery discover(const places& where, const inspector& inspect);
 
-// Libraries of ggml in these folders, by name: what libllama.so needs.
+// The ggml libraries in these folders, by name; libllama.so needs them.
 [[nodiscard]] std::vector<std::string> ggml_libraries(const std::vector<std::string>& folders);
 
-// "" where the file and its folder belong to root or to the process's user, and others cannot write
-// to them; as root they must be root's. Else the reason.
+// Returns "" if root or the process's user owns the file and its folder and nobody else can write
+// to them, else the reason. If the user is root, both must be root's.
 [[nodiscard]] std::string distrusted(const std::string& file);
 
 }  // namespace bitnet::host::crossval

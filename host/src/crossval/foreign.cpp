@@ -42,7 +42,7 @@ std::optional<std::string> whole_input() {
   }
 }
 
-// The rows of the tokens that both engines have in common.
+// Writes the rows of the tokens that both engines share.
 result<void> answer(int to, llama_api& engine, const asked_prompt& asked, int32_t n_threads) {
   const auto tokens = engine.tokenize(asked.text);
   if (!tokens) return std::unexpected(tokens.error());
@@ -115,12 +115,12 @@ int run_foreign(const std::vector<std::string>& words) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit no_core{0, 0};
   ::setrlimit(RLIMIT_CORE, &no_core);
-  // Libraries print to standard output as they like: that goes where errors go.
+  // Libraries may print to standard output, so it is redirected to standard error.
   const int to = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);
   if (to < 0 || ::dup2(STDERR_FILENO, STDOUT_FILENO) < 0) return exit_code::failure;
   const auto done = perform_foreign(to, task_of(words));
   if (!done) static_cast<void>(put(to, record::failed, done.error().message));
-  ::_exit(done ? exit_code::ok : exit_code::failure);  // what the library does at exit is not run
+  ::_exit(done ? exit_code::ok : exit_code::failure);  // skips the library's exit handlers
 }
 
 }  // namespace bitnet::host::crossval

@@ -1,6 +1,6 @@
 #pragma once
-// The process that runs the other engine: this program again, by a first word that is no command
-// and stands in no help. What it computes goes to its standard output, as stream.hpp has it.
+// The process that runs the other engine: this program, started with a first word that is neither a
+// command nor in the help. It writes its results to standard output in stream.hpp's form.
 
 #include <string>
 #include <string_view>
@@ -15,13 +15,13 @@ inline constexpr std::string_view foreign_word = "@foreign-engine";
 struct foreign_task {
   std::string library;
   std::vector<std::string> folders;
-  std::string model;      // "": the library is loaded and looked at, no more
-  int32_t n_threads = 0;  // 0: as the library likes
+  std::string model;      // "": only load and inspect the library
+  int32_t n_threads = 0;  // 0: the library's default
 };
-// Its command line, behind the program's name.
+// Returns the child's arguments, without the program's name.
 [[nodiscard]] std::vector<std::string> foreign_words(const foreign_task& task);
 
-// What that process does: `words` as above. Its exit status.
+// The main function of the child; `words` as above. Returns its exit status.
 [[nodiscard]] int run_foreign(const std::vector<std::string>& words);
 
 }  // namespace bitnet::host::crossval

@@ -14,7 +14,7 @@
 namespace bitnet::host::crossval {
 namespace {
 
-constexpr unsigned char untouched = 0xa5;  // what no default of llama.h begins or ends with
+constexpr unsigned char untouched = 0xa5;  // no default in llama.h begins or ends with it
 constexpr std::size_t longest_struct = sizeof(llama_block) / 2;
 constexpr std::string_view supported =
     "supported are versions since February 2024, by either set of names: "
@@ -26,7 +26,7 @@ std::string loader_error() {
   return text == nullptr ? "the dynamic linker gives no reason" : text;
 }
 
-// Loads libraries of ggml until none more can be loaded: each may need others of them.
+// Loads ggml libraries until no more can be loaded, since they depend on each other.
 void load_needed(const std::vector<std::string>& folders) {
   std::vector<std::string> left = ggml_libraries(folders);
   for (std::size_t before = left.size() + 1; left.size() < before;) {
@@ -37,8 +37,8 @@ void load_needed(const std::vector<std::string>& folders) {
   }
 }
 
-// Where n_ctx is in llama_context_params, by the defaults {n_ctx 512, n_batch 512 or 2048}: first,
-// or behind a seed in versions up to August 2024. -1: neither.
+// Finds n_ctx in llama_context_params by its defaults {n_ctx 512, n_batch 512 or 2048}: at the
+// start, or after a seed in versions up to August 2024. -1: not found.
 int offset_of_context(const llama_block& params) {
   std::array<uint32_t, 3> words{};
   std::memcpy(words.data(), params.bytes, sizeof words);
@@ -105,7 +105,7 @@ result<void> llama_api::find_functions() {
   for (const char* name :
        {"llama_model_default_params", "llama_context_default_params", "llama_batch_get_one",
         "llama_tokenize", "llama_decode", "llama_get_logits", "llama_n_ctx", "llama_free",
-        "llama_backend_init", "llama_numa_init"})  // the last came with today's llama_backend_init
+        "llama_backend_init", "llama_numa_init"})  // with the latter, init takes no parameter
     need(::dlsym(library_, name) != nullptr, name);
   if (missing.empty()) return {};
   return fail(exit_code::no_comparison,
@@ -128,8 +128,8 @@ void llama_api::start(const std::string& folder) const {
 
 result<llama_block> llama_api::default_params(const char* name) const {
 #if defined(__x86_64__)
-  // Called as the compiler does it: the address of the result is the first parameter. So what the
-  // function does not write can be seen.
+  // Calls the function as compiled code does, with the result's address as first parameter. Filling
+  // the block first shows which bytes the function leaves unwritten.
   llama_block out;
   std::memset(out.bytes, untouched, sizeof out.bytes);
   symbol<void (*)(llama_block*)>(name)(&out);
@@ -175,7 +175,7 @@ std::string llama_api::model_description() const {
 }
 
 result<std::vector<int32_t>> llama_api::tokenize(const std::string& text) const {
-  std::vector<int32_t> out(text.size() + 16);  // a token for each byte, and those around
+  std::vector<int32_t> out(text.size() + 16);  // a token per byte, and special ones
   const auto most = static_cast<int32_t>(out.size());
   const int32_t n = tokenize_(vocabulary(), text.data(), static_cast<int32_t>(text.size()),
                               out.data(), most, true, false);

@@ -1,13 +1,12 @@
 #pragma once
-// The functions of libllama.so that a comparison needs, found by name in a library that was loaded.
+// The functions of libllama.so that a comparison needs, looked up by name in the loaded library.
 //
-// Versions   of llama.h differ in names, in parameters and in the structs that are passed by value.
-//            Names decide which API a library has; a library of neither is rejected. ADR 0074 has
-//            which layouts are relied on and what shows that they are right.
-// Structs    of parameters are taken as the library's defaults give them and handed back, as blocks
-//            of more bytes than any of them has. A block is passed as the struct would be on x86-64
-//            (in memory, on the stack) and aarch64 (in memory, by its address), for structs of more
-//            than 16 bytes, which all of these are.
+// Versions   of llama.h differ in names, in parameters and in structs passed by value. The names
+//            decide which API a library has; a library with neither set is rejected. ADR 0074 lists
+//            the layouts that are relied on, and the evidence for them.
+// Structs    of parameters come from the library's defaults and are passed back unchanged, as
+//            blocks larger than any of them. A block is passed like a struct of more than 16 bytes,
+//            which all of these are: on the stack (x86-64), or by its address (aarch64).
 
 #include <cstdint>
 #include <string>
@@ -17,7 +16,7 @@
 
 namespace bitnet::host::crossval {
 
-// Any struct of llama.h. The second half stays as it was: default_params() looks.
+// Holds any struct of llama.h. The second half must stay unwritten; default_params() checks that.
 struct alignas(8) llama_block {
   unsigned char bytes[1024];
 };
@@ -30,33 +29,34 @@ enum class llama_generation : uint8_t {
 
 class llama_api {
  public:
-  // Loads `library`, and before it what it needs from `folders` where the dynamic linker does not
-  // find it by itself. Never closed.
+  // Loads `library`, and first those of its dependencies in `folders` that the dynamic linker would
+  // not find. It is never closed.
   [[nodiscard]] static result<llama_api> load(const std::string& library,
                                               const std::vector<std::string>& folders);
 
   [[nodiscard]] llama_generation generation() const { return generation_; }
-  // "ggml 0.9.4", "" for a version that does not say it.
+  // "ggml 0.9.4"; "" if the version cannot be asked for.
   [[nodiscard]] std::string version() const;
 
-  // Backends that are files of their own are loaded from the folder of the library.
+  // Loads the backends that are separate files in the library's folder.
   void start(const std::string& folder) const;
   [[nodiscard]] result<void> open_model(const std::string& file);
   [[nodiscard]] int32_t n_vocab() const;
   [[nodiscard]] std::string model_description() const;
   [[nodiscard]] result<std::vector<int32_t>> tokenize(const std::string& text) const;
 
-  // A context with nothing in it, in place of the one before. `n_context` is what is needed: where
-  // the struct of parameters is not known, the library's own number stays.
+  // Replaces the context by an empty one. `n_context` is the size needed; if the struct's layout is
+  // unknown, the library's default size stays.
   [[nodiscard]] result<void> new_context(uint32_t n_context, int32_t n_threads);
   [[nodiscard]] uint32_t n_context() const;
-  // The logits behind one more token: (n_vocab), the library's until the next call.
+  // Evaluates one more token and returns n_vocab logits, owned by the library until the next call.
   [[nodiscard]] result<const float*> decode(int32_t token);
 
  private:
   using load_function = void* (*)(const char* file, llama_block params);
   using context_function = void* (*)(void* model, llama_block params);
-  // Since October 2024 it takes the first two only; the others are then in registers unread.
+  // Since October 2024 the function takes only the first two parameters; it ignores the registers
+  // of the others.
   using batch_function = llama_block (*)(int32_t* tokens, int32_t n, int32_t position,
                                          int32_t sequence);
   using tokenize_function = int32_t (*)(const void* of, const char* text, int32_t bytes,
@@ -66,9 +66,9 @@ class llama_api {
   [[nodiscard]] result<void> find_functions();
   template <class F>
   [[nodiscard]] F symbol(const char* name) const;
-  // What the function of that name returns, which must be in the first half of the block alone.
+  // Returns the struct from the function `name`; fails if it exceeds the block's first half.
   [[nodiscard]] result<llama_block> default_params(const char* name) const;
-  [[nodiscard]] const void* vocabulary() const;  // what the functions on tokens take
+  [[nodiscard]] const void* vocabulary() const;  // the argument of the token functions
 
   void* library_ = nullptr;
   llama_generation generation_ = llama_generation::y2025;

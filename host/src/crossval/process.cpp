@@ -21,14 +21,14 @@ namespace bitnet::host::crossval {
 namespace {
 
 constexpr std::size_t errors_kept = 4096;        // bytes of its standard error
-constexpr int lines_shown = 3;                   // of those in a message
+constexpr int lines_shown = 3;                   // of errors_kept, in a message
 constexpr std::size_t longest_text_shown = 600;  // bytes
 constexpr std::string_view last_words = "; its last lines: ";
-constexpr auto longest_end = std::chrono::seconds(2);  // behind the last byte
+constexpr auto longest_end = std::chrono::seconds(2);  // wait after the last byte
 constexpr int end_look_ms = 5;
-constexpr int look_ms = 100;  // between two looks at what the user wants
+constexpr int look_ms = 100;  // polling interval of `stop`
 
-// A file in memory with this content, read from its beginning.
+// A memory file with this content, positioned at its beginning.
 std::optional<files::descriptor> memory_file(std::string_view content) {
   files::descriptor out(::memfd_create("prompts", MFD_CLOEXEC));
   if (!out) return std::nullopt;
@@ -57,7 +57,7 @@ std::unexpected<failure> no_process() {
                           limits::shortage(errno)));
 }
 
-// Calls nothing that a child of a process with threads may not call.
+// Calls only functions that are safe after fork() in a process with threads.
 [[noreturn]] void become(char* const* words, int in, int out, int err) {
   ::signal(SIGPIPE, SIG_DFL);
   if (::dup2(in, STDIN_FILENO) >= 0 && ::dup2(out, STDOUT_FILENO) >= 0 &&
@@ -137,9 +137,9 @@ std::string foreign_process::how_it_ended() {
   int status = 0;
   const auto begin = std::chrono::steady_clock::now();
   while (::waitpid(child_, &status, WNOHANG) != child_) {
-    drain_errors();  // it may wait for room there
+    drain_errors();  // the child may block on a full pipe
     if (std::chrono::steady_clock::now() - begin > longest_end)
-      return "it closed its pipe and goes on";  // until the destructor ends it
+      return "it closed its pipe and goes on";  // the destructor ends it
     ::poll(nullptr, 0, end_look_ms);
   }
   child_ = -1;

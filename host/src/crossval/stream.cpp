@@ -36,7 +36,7 @@ void append(std::string& to, const T& value) {
   to.append(reinterpret_cast<const char*>(&value), sizeof value);
 }
 
-// Takes a value from the front of the text.
+// Takes a value from the text's front.
 template <class T>
 bool take(std::string_view& from, T& to) {
   if (from.size() < sizeof to) return false;

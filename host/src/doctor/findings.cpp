@@ -14,7 +14,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// The smallest models that say something take about this much.
+// The smallest useful models need about this much.
 constexpr uint64_t little_memory = uint64_t{1} << 30U;  // bytes
 
 bool nothing_computes(const json& runtime) {
@@ -26,7 +26,7 @@ finding nothing_installed() {
   return {"backends", "no backend is installed", "install bitnet-backend-cpu"};
 }
 
-// The cpu backend's own reason where it is there; else that of the first one.
+// The cpu backend's own reason if it is installed, else the first backend's.
 finding nothing_usable(const json& runtime) {
   const json backends = list_of(runtime, "backends");
   if (backends.empty()) return nothing_installed();
@@ -39,7 +39,7 @@ finding nothing_usable(const json& runtime) {
           idle || hint.empty() ? "install bitnet-backend-cpu, or run `bitnet backends why`" : hint};
 }
 
-// Codes of a backend that is there, and that its user can trust less than they may think.
+// Codes of an installed backend that is less reliable than its user may think.
 bool is_alarming(const std::string& code) {
   return code == "BN-P-SELF-TEST" || code == "BN-P-CRASH" || code == "BN-P-QUARANTINE";
 }
@@ -70,8 +70,8 @@ void add_devices(const std::vector<verdict>& devices, bool of_driven_machines,
   std::vector<const verdict*> sorted;
   for (const verdict& v : devices)
     if (!v.advice.empty()) sorted.push_back(&v);
-  // By state, then as they are given, which is their order in memory. std::stable_sort of
-  // libstdc++ 12 calls what C++17 deprecated, and clang says so.
+  // Sorted by state, then in the given order, which is that of the pointers. Not
+  // std::stable_sort: in libstdc++ 12 it calls what C++17 deprecated, and clang warns.
   std::ranges::sort(sorted, {}, [](const verdict* v) { return std::pair(v->state, v); });
   for (const verdict* v : sorted)
     out.push_back({v->device.address,
@@ -106,7 +106,7 @@ void add_quota(const ordered_json& report, std::vector<finding>& out) {
                  "raise its quota (cpu.max, or --cpus of a container)"});
 }
 
-// Drivers that choose clocks themselves take "powersave" as a name for that.
+// For drivers that choose clocks themselves, "powersave" does not mean slow.
 bool slows_down(const ordered_json& governor) {
   const std::string driver = governor.value("driver", "");
   const bool chooses = driver == "intel_pstate" || driver == "amd-pstate-epp";

@@ -1,5 +1,5 @@
 #pragma once
-// What is not as it should be, and what to do, in the order in which it counts.
+// Problems of the machine and advice, the most important first.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -14,7 +14,7 @@ struct finding {
   std::string problem, advice;
 };
 
-// `report`: the members before `findings` of examine(); `runtime`: of the library.
+// `report`: the members of examine() that come before `findings`. `runtime`: the library's report.
 [[nodiscard]] std::vector<finding> findings_in(const nlohmann::ordered_json& report,
                                                const nlohmann::json& runtime,
                                                const std::vector<verdict>& devices);

@@ -15,7 +15,7 @@ constexpr std::size_t longest_file = 65'536;  // bytes
 constexpr std::size_t longest_word = 200;     // bytes
 constexpr std::size_t longest_list = 256;     // items
 
-// Leaves the walk through the document; caught in parse_hints.
+// Unwinds from the document; caught in parse_hints.
 struct unfit : std::exception {
   unfit(const YAML::Node& at, std::string why)
       : line(at.Mark().line + 1), message(std::move(why)) {}
@@ -45,7 +45,7 @@ std::string optional_word(const YAML::Node& from, const char* key) {
   return one ? word_of(one, key) : "";
 }
 
-// [] where there is none.
+// [] if it is absent.
 YAML::Node list_at(const YAML::Node& from, const char* key) {
   YAML::Node one = item_of(from, key);
   if (!one) return YAML::Node(YAML::NodeType::Sequence);
@@ -60,7 +60,7 @@ std::vector<std::string> words_at(const YAML::Node& from, const char* key) {
   return out;
 }
 
-// `digits`, or as many as the user wrote where that is 0.
+// Exactly `digits` digits; 0 allows any number.
 std::string digits_at(const YAML::Node& from, const char* key, std::size_t digits) {
   const std::string written = needed(from, key);
   std::string out = hex_digits(written, digits == 0 ? written.size() : digits);

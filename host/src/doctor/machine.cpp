@@ -17,7 +17,7 @@ void put(ordered_json& out, const char* key, const std::optional<uint64_t>& valu
   if (value) out[key] = *value;
 }
 
-// "MemTotal:  16 kB" in bytes, of /proc/meminfo.
+// Parses "MemTotal: 16 kB" of /proc/meminfo as bytes.
 std::optional<uint64_t> bytes_at(std::string_view meminfo, std::string_view name) {
   const auto words = words_of(field_of(meminfo, name).value_or(""));
   const auto kib = words.empty() ? std::nullopt : number_of(words.front());
@@ -29,7 +29,7 @@ std::optional<uint64_t> count_at(std::string_view text, std::string_view name) {
   return number_of(field_of(text, name).value_or(""));
 }
 
-// "always [madvise] never": what stands in brackets.
+// Returns the word in brackets: "always [madvise] never".
 std::string chosen_word(std::string_view line) {
   const auto from = line.find('[');
   const auto to = line.find(']', from);
@@ -55,7 +55,7 @@ void tighten(std::optional<Number>& limit, const std::optional<Number>& another)
   if (another && (!limit || *another < *limit)) limit = another;
 }
 
-// Version 2: "150000 100000", or "max 100000"; version 1 in two files, -1 being no limit.
+// Version 2: "150000 100000" or "max 100000". Version 1: two files, with -1 for no limit.
 std::optional<double> quota_of(const system_tree& system, const control_group& group) {
   std::optional<uint64_t> quota, period;
   if (group.unified) {
@@ -72,7 +72,7 @@ std::optional<double> quota_of(const system_tree& system, const control_group& g
   return static_cast<double>(*quota) / static_cast<double>(*period);
 }
 
-// What the kernel drops before the limit is felt is not in use.
+// Memory that the kernel reclaims before the limit applies does not count as used.
 uint64_t used_of(const system_tree& system, const control_group& group, uint64_t usage) {
   const std::string_view name = group.unified ? "inactive_file " : "total_inactive_file ";
   const std::string statistics =
@@ -86,7 +86,7 @@ uint64_t used_of(const system_tree& system, const control_group& group, uint64_t
 }
 
 group_limits limits_of_groups(const system_tree& system) {
-  constexpr uint64_t unlimited = uint64_t{1} << 60U;  // version 1 says about 2^63
+  constexpr uint64_t unlimited = uint64_t{1} << 60U;  // version 1 reports about 2^63
   group_limits out;
   const std::string listing = system.text("proc/self/cgroup").value_or("");
   for (const control_group& group : control_groups_in(listing, "")) {

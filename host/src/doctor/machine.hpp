@@ -1,5 +1,5 @@
 #pragma once
-// What this machine is and what it lets a process have. Members that are unknown are left out.
+// Facts about this machine and the limits of a process. Unknown members are left out.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -15,10 +15,10 @@ namespace bitnet::host::doctor {
 // {driver, governors: [...], preference}
 [[nodiscard]] nlohmann::ordered_json governor_facts(const system_tree& system);
 // {cpus_allowed, cpu_quota, threads, processes, open_files, locked_bytes, address_bytes,
-// cgroup_version, cgroup_tasks, cgroup_memory_bytes}: the tightest of each
+// cgroup_version, cgroup_tasks, cgroup_memory_bytes}: the tightest limit of each kind
 [[nodiscard]] nlohmann::ordered_json limit_facts(const system_tree& system);
-// {total_bytes, free_bytes, swap_total_bytes, swap_free_bytes}: free is what a process could take,
-// at most what its control groups leave it
+// {total_bytes, free_bytes, swap_total_bytes, swap_free_bytes}. free_bytes is what a process could
+// allocate, bounded by its control groups.
 [[nodiscard]] nlohmann::ordered_json memory_facts(const system_tree& system);
 
 }  // namespace bitnet::host::doctor

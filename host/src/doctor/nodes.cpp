@@ -14,13 +14,13 @@
 namespace bitnet::host::doctor {
 namespace {
 
-// Whose rights this process has, by /proc/self/status.
+// The user and groups of this process, from /proc/self/status.
 struct identity {
   std::optional<uint64_t> user;
   std::vector<uint64_t> groups;
 };
 
-// The second number of "Uid: real effective saved file".
+// The effective id, second in "Uid: real effective saved file".
 std::optional<uint64_t> effective(std::string_view status, std::string_view name) {
   const auto words = words_of(field_of(status, name).value_or(""));
   return words.size() < 2 ? std::nullopt : number_of(words[1]);
@@ -35,7 +35,7 @@ identity read_identity(const system_tree& system) {
   return out;
 }
 
-// The name of group `id` by a text such as /etc/group: "render:x:105:ann,bob".
+// The name of group `id` in a text like /etc/group: "render:x:105:ann,bob".
 std::string group_name(std::string_view groups, uint32_t id) {
   std::string number = std::to_string(id);
   for (const std::string_view line : text::items(groups, '\n')) {
@@ -99,7 +99,8 @@ std::vector<node> device_nodes(const system_tree& system) {
       const auto path = std::filesystem::path(folder) / name;
       struct stat facts{};
       if (stat(system.whole(path).c_str(), &facts) != 0 || S_ISDIR(facts.st_mode)) continue;
-      // The kernel also knows of lists beyond the mode, by which a seat's user may use its GPU.
+      // Ask the kernel: besides the mode it knows access lists, which let a seat's user open the
+      // GPU.
       const bool usable = system.is_this_machine() ? faccessat(AT_FDCWD, system.whole(path).c_str(),
                                                                R_OK | W_OK, AT_EACCESS) == 0
                                                    : may_use(facts, who);

@@ -1,5 +1,5 @@
 #pragma once
-// Device nodes, by which programs reach what computes, and whether this process may use them.
+// Device nodes of hardware that computes, and whether this process may open them.
 
 #include <cstdint>
 #include <optional>
@@ -13,14 +13,14 @@ namespace bitnet::host::doctor {
 
 struct node {
   std::string path;       // "/dev/dri/renderD128"
-  std::string group;      // that owns it, by name if it has one; else its number
-  uint32_t mode = 0;      // of access: 0660
-  bool usable = false;    // for reading and writing
-  bool by_group = false;  // members of `group`, which is not root's, may use it
-  std::string address;    // of the PCI device behind it: "0000:01:00.0"; "": unknown
+  std::string group;      // owning group, by name or else number
+  uint32_t mode = 0;      // access mode: 0660
+  bool usable = false;    // readable and writable
+  bool by_group = false;  // members of `group`, unless it is root's, may use it
+  std::string address;    // PCI device behind it: "0000:01:00.0"; "": unknown
 };
 
-// Of Linux' render nodes, accelerators, AMD's and NVIDIA's own, and WSL's. None is opened.
+// Lists Linux' render nodes and accelerators, and the nodes of AMD, NVIDIA and WSL. Opens none.
 [[nodiscard]] std::vector<node> device_nodes(const system_tree& system);
 
 // Whether `path` is `pattern`, which may end with a star: "/dev/dri/renderD*".

@@ -8,13 +8,13 @@
 namespace bitnet::host::doctor {
 namespace {
 
-// 03: displays; 12: accelerators; 1180: processors of signals, as which AMD's NPUs appear.
+// 03: displays; 12: accelerators; 1180: signal processors, the class of AMD's NPUs.
 bool may_compute(std::string_view device_class) {
   constexpr auto kinds = std::to_array<std::string_view>({"03", "12", "1180"});
   return std::ranges::any_of(kinds, [&](auto kind) { return device_class.starts_with(kind); });
 }
 
-// Where a driver is a module, it may say which version.
+// A driver that is a module may report its version.
 std::string version_of(const system_tree& system, const std::string& driver) {
   if (driver.empty()) return "";
   return system.line(std::filesystem::path("sys/module") / driver / "version");

@@ -1,5 +1,5 @@
 #pragma once
-// Devices of the PCI bus that may compute, and the kernel drivers that are bound to them.
+// PCI devices that may compute, and the kernel drivers bound to them.
 
 #include <string>
 #include <string_view>
@@ -11,20 +11,21 @@ namespace bitnet::host::doctor {
 
 struct pci_device {
   std::string address;         // "0000:01:00.0"
-  std::string vendor, device;  // "10de", "2335"; the latter is "" where it cannot be read
+  std::string vendor, device;  // "10de", "2335"; `device` is "" if unreadable
   std::string device_class;    // "030200"
-  std::string driver;          // of the kernel; "": none is bound
-  std::string driver_version;  // "": that of the kernel itself
+  std::string driver;          // kernel driver; "": none is bound
+  std::string driver_version;  // "": the driver is part of the kernel
 };
 
-// Displays, accelerators and processors of signals, by address. A device whose class or vendor
-// cannot be read is left out.
+// Returns displays, accelerators and signal processors, sorted by address. A device with an
+// unreadable class or vendor is left out.
 [[nodiscard]] std::vector<pci_device> pci_devices(const system_tree& system);
 
-// "0x10de" or "10DE" as "10de": exactly `digits` of base 16; "" for all else.
+// Normalises "0x10de" or "10DE" to "10de". Returns "" unless the text has exactly `digits`
+// hexadecimal digits.
 [[nodiscard]] std::string hex_digits(std::string_view text, std::size_t digits);
-// As sysfs writes addresses, whatever the case and the number of zeros in front; "" where it is no
-// address.
+// Normalises an address to the form of sysfs, for any case and number of leading zeros; "" if it is
+// not an address.
 [[nodiscard]] std::string lower_address(std::string_view address);
 
 }  // namespace bitnet::host::doctor

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::ordered_json;
 
-constexpr std::size_t longest_name = 128;  // bytes of what a file says
+constexpr std::size_t longest_name = 128;  // bytes, of a file's text
 
 void put_text(ordered_json& out, const char* key, std::string_view value) {
   if (!value.empty()) out[key] = text::printable(value, longest_name);
@@ -22,7 +22,7 @@ void put_text(ordered_json& out, const char* key, std::string_view value) {
 struct kernel_form {
   std::string_view name, features;
 };
-// Best first, as the backend has them.
+// Best first, in the cpu backend's order.
 constexpr auto kernel_forms = std::to_array<kernel_form>({
     {"amx", "avx512f avx512bw avx512vl f16c avx512_vnni amx_tile amx_int8"},
     {"avx512vnni", "avx512f avx512bw avx512vl f16c avx512_vnni"},

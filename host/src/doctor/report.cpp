@@ -44,7 +44,7 @@ ordered_json to_json(const node& one) {
   return out;
 }
 
-// Of "add: right; mul: element 3 is 2, not 1": {right: 1, wrong: ["mul: ..."]}.
+// Parses "add: right; mul: element 3 is 2, not 1": {right: 1, wrong: ["mul: ..."]}.
 ordered_json self_test_of(const std::string& summary) {
   constexpr std::string_view good = ": right";
   uint64_t right = 0;
@@ -82,7 +82,7 @@ ordered_json backend_of(const json& one) {
   return out;
 }
 
-// The nearest folder above one that is not there decides whether it can be made.
+// For a missing folder, the nearest existing parent decides whether it can be created.
 bool is_writable(fs::path folder) {
   std::error_code error;
   while (!fs::exists(folder, error) && folder.has_relative_path()) folder = folder.parent_path();
@@ -108,7 +108,7 @@ ordered_json cache_of(const cache_place& one) {
           {"writable", is_writable(one.folder)}};
 }
 
-// What of the processor's forms runs: "avx2" of the device's "x86-64 avx2".
+// The processor's form in use: "avx2" from the device's "x86-64 avx2".
 std::string running_form(const json& runtime) {
   for (const json& one : list_of(runtime, "backends"))
     for (const json& device : list_of(one, "devices")) {
@@ -120,7 +120,7 @@ std::string running_form(const json& runtime) {
   return "";
 }
 
-// With objects where objects are expected, so that no function below has to look.
+// Replaces other values by objects where objects are expected, so that no caller must check.
 json with_objects(const json& runtime) {
   json out = runtime.is_object() ? runtime : json::object();
   json backends = json::array();

@@ -1,5 +1,5 @@
 #pragma once
-// All that `bitnet doctor` reports, as JSON and as text, and what to do first.
+// The whole report of `bitnet doctor`, as JSON and as text, with the first thing to do.
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -11,22 +11,22 @@
 
 namespace bitnet::host::doctor {
 
-// A folder in which something is remembered between runs.
+// A folder that keeps something between runs.
 struct cache_place {
   std::string name;              // "probes"
   std::filesystem::path folder;  // "" where there is none
 };
 
-// What the report is made of, beside the system's files.
+// Inputs of the report besides the system's files.
 struct sources {
   const hardware_hints& hints;
-  const nlohmann::json& runtime;  // as bitnet_runtime_report() has it, once all probes have ended
+  const nlohmann::json& runtime;  // of bitnet_runtime_report(), after all probes have ended
   std::vector<cache_place> caches;
 };
 
 // {machine, pages, governor, limits, memory, devices, nodes, backends, caches, findings: [{about,
-// problem, advice}], first}. Findings come in the order in which they count; "first" is the advice
-// of the first one, and empty where nothing is to be done. What is unknown is left out.
+// problem, advice}], first}. The most important finding comes first; "first" repeats its advice,
+// and is empty if there is nothing to do. Unknown members are left out.
 [[nodiscard]] nlohmann::ordered_json examine(const system_tree& system, const sources& from);
 
 // The report for people. Its last line begins with "first: ".

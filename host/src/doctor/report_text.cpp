@@ -12,13 +12,13 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// Parts of a line that are known, with commas between.
+// Joins the known parts of a line with commas.
 class line_parts {
  public:
   void add(const std::string& part) {
     if (!part.empty()) text_ += (text_.empty() ? "" : ", ") + part;
   }
-  // `form` with "{}" for the value; nothing where that is unknown.
+  // Adds `form` with the value in place of "{}"; adds nothing if the value is unknown.
   void add(const ordered_json& from, const char* key, std::string_view form) {
     const std::string value = any_member(from, key);
     if (!value.empty()) add(fmt::format(fmt::runtime(form), value));
@@ -184,7 +184,7 @@ std::string cache_text(const ordered_json& cache) {
   return row(any_member(cache, "name"), out.text());
 }
 
-// Of a build of llama.cpp or bitnet.cpp.
+// Describes a build of llama.cpp or bitnet.cpp.
 std::string engine_text(const ordered_json& engine) {
   line_parts out;
   out.add(engine, "library", "{}");
@@ -193,7 +193,7 @@ std::string engine_text(const ordered_json& engine) {
   return row(any_member(engine, "name"), out.text());
 }
 
-// Nothing where the list is empty.
+// Returns "" if the list is empty.
 template <class Text>
 std::string section(std::string_view title, const ordered_json& list, Text text_of) {
   std::string out = list.empty() ? "" : fmt::format("\n{}\n", title);

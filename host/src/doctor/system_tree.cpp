@@ -29,7 +29,7 @@ bool is_regular(const struct stat& facts) {
 std::optional<std::string> system_tree::text(const fs::path& path) const {
   const fs::path file = whole(path);
   struct stat facts{};
-  // Opening a device may do something, so its kind is looked at first.
+  // Check the kind before opening, since opening a device may have effects.
   if (stat(file.c_str(), &facts) != 0 || !is_regular(facts)) return std::nullopt;
   const files::descriptor in(open(file.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
   if (!in || fstat(in.get(), &facts) != 0 || !is_regular(facts)) return std::nullopt;
@@ -107,7 +107,7 @@ std::optional<uint64_t> count_in(std::string_view list) {
     const auto dash = item.find('-');
     const auto first = number_of(item.substr(0, dash));
     const auto last = dash == std::string_view::npos ? first : number_of(item.substr(dash + 1));
-    constexpr uint64_t most = 1U << 20U;  // processors that Linux knows, by far
+    constexpr uint64_t most = 1U << 20U;  // far more processors than Linux supports
     if (!first || !last || *first > *last || *last >= most || out > most) return std::nullopt;
     out += *last - *first + 1;
   }

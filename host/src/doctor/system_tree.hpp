@@ -1,6 +1,6 @@
 #pragma once
-// Files of the kernel and of the system below a root folder, read without trust in what they hold:
-// small parts of regular files, bounded lists of names, never a device.
+// Reads files of the kernel and the system below a root folder. It trusts none of their contents:
+// it reads bounded parts of regular files and bounded lists of names, never a device.
 
 #include <cstddef>
 #include <cstdint>
@@ -15,21 +15,21 @@ namespace bitnet::host::doctor {
 
 class system_tree {
  public:
-  // `root` has proc, sys, dev and etc in it. Paths of all calls are relative to it.
+  // `root` contains proc, sys, dev and etc. All paths are relative to it.
   explicit system_tree(std::filesystem::path root = "/") : root_(std::move(root)) {}
 
-  // At most this much of a file is read: of /proc/cpuinfo the first processors.
+  // A longer file is cut: of /proc/cpuinfo only the first processors are read.
   static constexpr std::size_t longest_text = 65'536;  // bytes
-  static constexpr std::size_t most_names = 4096;      // of one folder
+  static constexpr std::size_t most_names = 4096;      // per folder
 
   [[nodiscard]] std::optional<std::string> text(const std::filesystem::path& path) const;
-  // The first line, printable and without blanks around it; "" where there is none.
+  // The first line, escaped for printing, without surrounding blanks; "" if there is none.
   [[nodiscard]] std::string line(const std::filesystem::path& path) const;
-  // Of a file that begins with one, in decimal; "max" is none.
+  // The decimal number that a file begins with. "max" gives nothing.
   [[nodiscard]] std::optional<uint64_t> number(const std::filesystem::path& path) const;
-  // What is in a folder, sorted.
+  // Names in a folder, sorted.
   [[nodiscard]] std::vector<std::string> names(const std::filesystem::path& folder) const;
-  // The last name of what a symbolic link points to: of a device's `driver`, the driver's.
+  // The last component of a symbolic link's target: for a device's `driver`, the driver's name.
   [[nodiscard]] std::string link_end(const std::filesystem::path& path) const;
   [[nodiscard]] bool exists(const std::filesystem::path& path) const;
 
@@ -42,14 +42,14 @@ class system_tree {
   std::filesystem::path root_;
 };
 
-// A decimal number that is the whole text.
+// Parses a text that is a decimal number as a whole.
 [[nodiscard]] std::optional<uint64_t> number_of(std::string_view text);
-// What follows `name` and a colon on a line of its own: "MemTotal: 16 kB", "model name : X".
+// The text after `name` and a colon on one line: "MemTotal: 16 kB", "model name : X".
 [[nodiscard]] std::optional<std::string_view> field_of(std::string_view text,
                                                        std::string_view name);
-// How many numbers a list such as "0-3,8" has; nothing where it is none.
+// How many numbers a list such as "0-3,8" has; nothing if the text is not such a list.
 [[nodiscard]] std::optional<uint64_t> count_in(std::string_view list);
-// Parts between blanks, tabs and line ends.
+// Splits a text at blanks, tabs and line ends.
 [[nodiscard]] std::vector<std::string_view> words_of(std::string_view text);
 
 }  // namespace bitnet::host::doctor

@@ -14,10 +14,10 @@ namespace {
 
 using nlohmann::json;
 
-// What an installed backend says of itself.
+// An installed backend's own report.
 struct installed {
   std::string name, code, reason, hint;
-  bool works = false;  // it has a usable device that is no processor
+  bool works = false;  // it has a usable device other than a processor
 };
 
 bool is_usable(const json& device) {
@@ -36,7 +36,7 @@ std::vector<installed> installed_backends(const json& backends) {
   return out;
 }
 
-// "cuda:0" of the best backend that computes on the device; "" for none.
+// The best backend that computes on the device: "cuda:0"; "": none.
 std::string driver_of(const json& backends, const std::string& address) {
   std::string best;
   uint64_t best_rank = UINT64_MAX;
@@ -52,7 +52,7 @@ std::string driver_of(const json& backends, const std::string& address) {
   return best;
 }
 
-// Whether some backend computes on a device without saying which one that is.
+// Whether some backend computes on a device without reporting its address.
 bool some_are_nameless(const json& backends) {
   for (const json& one : backends)
     for (const json& device : list_of(one, "devices"))
@@ -96,7 +96,7 @@ std::string install_text(const std::vector<backend_hint>& backends) {
   return fmt::format("install {}", fmt::join(texts, ", or "));
 }
 
-// The kernel drivers that any of them works with, once each.
+// Every kernel driver that some backend works with, once.
 std::vector<std::string> kernel_drivers_of(const hardware_hint& hint) {
   std::vector<std::string> out;
   for (const backend_hint& one : hint.backends)
@@ -136,7 +136,7 @@ void judge_access(verdict& v, const node& closed) {
                                closed.path, closed.mode);
 }
 
-// What stands between the kernel's driver and a backend. False: nothing.
+// Sets the obstacle between the kernel's driver and a backend. False: there is none.
 bool judge_nodes(verdict& v, const hardware_hint& hint, const std::vector<node>& nodes) {
   if (hint.nodes.empty()) return false;
   const auto found = nodes_of(nodes, hint, v.device.address);

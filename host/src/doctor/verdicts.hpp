@@ -1,5 +1,5 @@
 #pragma once
-// Whether something of bitnet computes on a device of the PCI bus, and if not, what is in the way.
+// Decides for each PCI device whether a backend computes on it, and if not, why.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -11,19 +11,19 @@
 
 namespace bitnet::host::doctor {
 
-// In the order in which advice counts: what takes one command comes before what takes a reboot.
+// Ordered by the cost of the advice: one command comes before a reboot.
 enum class device_state : uint8_t {
   driven,        // a backend computes on it
-  no_access,     // its node is there, and closed to this user
+  no_access,     // its node exists, and this user may not open it
   failing,       // a backend for it is installed and says why it cannot be used
   not_listed,    // a backend for it works, and does not list this device
-  no_node,       // the kernel drives it, and /dev has no node of it, as in containers
+  no_node,       // the kernel drives it, but /dev has no node, as in containers
   other_driver,  // the kernel's driver for it is one that no backend works with
   no_driver,     // the kernel has no driver for it
-  no_backend,    // all is there but the package of a backend
-  passed_on,     // it is kept for virtual machines
-  idle,          // nothing computes on such a device
-  unknown,       // nothing is known of it
+  no_backend,    // only a backend's package is missing
+  passed_on,     // it is reserved for virtual machines
+  idle,          // no backend computes on such a device
+  unknown,       // the table of hints does not have it
 };
 
 struct verdict {
@@ -31,14 +31,14 @@ struct verdict {
   std::string name;  // "GPU of NVIDIA"; "": unknown
   device_state state = device_state::unknown;
   std::string driven_by;                   // "cuda:0"
-  std::string problem;                     // a sentence without its end; "" where there is none
-  std::string advice;                      // what to do; "" where nothing can be done
-  std::vector<std::string> packages = {};  // that would bring a backend, the best first
+  std::string problem;                     // a sentence without its full stop; "": none
+  std::string advice;                      // "": nothing can be done
+  std::vector<std::string> packages = {};  // that bring a backend, the best first
 };
 
 [[nodiscard]] std::string_view state_name(device_state state);
 
-// `backends`: the list of that name in bitnet_runtime_report().
+// `backends`: the member of that name in bitnet_runtime_report().
 [[nodiscard]] std::vector<verdict> judge_devices(const std::vector<pci_device>& devices,
                                                  const std::vector<node>& nodes,
                                                  const hardware_hints& hints,

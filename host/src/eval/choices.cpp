@@ -35,7 +35,7 @@ text_list texts_of(const json& from, const char* name) {
   return out;
 }
 
-// A number from 0, also one in quotes as in the files of HellaSwag.
+// A number from 0, possibly quoted, as in HellaSwag's files.
 std::optional<std::size_t> index_of(const json& from) {
   if (from.is_number_unsigned()) return from.get<std::size_t>();
   if (!from.is_string()) return std::nullopt;

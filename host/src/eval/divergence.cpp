@@ -7,7 +7,7 @@
 namespace bitnet::host::eval {
 namespace {
 
-constexpr double z95 = 1.959963984540054;  // of a normal distribution, two-sided 95 %
+constexpr double z95 = 1.959963984540054;  // two-sided 95 % of the normal distribution
 constexpr std::array kld_percents{1.0, 5.0, 10.0, 25.0, 50.0, 75.0, 90.0, 95.0, 99.0, 99.9};
 constexpr std::array delta_percents{0.1, 1.0, 5.0, 25.0, 50.0, 75.0, 95.0, 99.0, 99.9};
 
@@ -36,11 +36,11 @@ quantile quantile_of(std::span<const double> sorted, double percent) {
   const auto n = static_cast<double>(sorted.size());
   const double part = percent / 100;
   const double spread = z95 * std::sqrt(n * part * (1 - part));
-  const auto at = [&](double rank) {  // from 1
+  const auto at = [&](double rank) {  // `rank` counts from 1
     const double within = std::clamp(rank, 1.0, n);
     return sorted[static_cast<std::size_t>(within) - 1];
   };
-  // A product such as 0.95 * 20 lies beside the whole number that it stands for.
+  // Rounding up tolerates products such as 0.95 * 20 that are slightly above a whole number.
   const auto up = [](double rank) { return std::ceil(rank - 1e-9); };
   return {percent, at(up(part * n)), at(std::floor(part * n - spread)),
           at(up(part * n + spread) + 1)};

@@ -48,7 +48,8 @@ estimate token_tally::bits_per_byte() const {
   const auto n = static_cast<double>(tokens());
   const auto size = static_cast<double>(bytes_);
   const double ratio = sum_ / size;  // nats
-  // Of what each token has beyond `ratio` times its bytes; the sum of these is 0.
+  // Sum of squared residuals: each token's nll minus `ratio` times its bytes. The residuals sum to
+  // 0.
   const double rest = squares_ - 2 * ratio * products_ + ratio * ratio * bytes_squares_;
   const double error = n < 2 ? 0 : std::sqrt(std::max(rest, 0.0) * n / (n - 1)) / size;
   return {ratio / std::numbers::ln2, error / std::numbers::ln2};

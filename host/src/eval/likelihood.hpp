@@ -1,5 +1,5 @@
 #pragma once
-// How likely a model holds a text: log probabilities of logits, and what a mean of them is worth.
+// Likelihood of texts: log probabilities from logits, and means with their errors.
 
 #include <cstddef>
 #include <cstdint>
@@ -10,14 +10,14 @@
 
 namespace bitnet::host::eval {
 
-// Log probabilities of one row of logits, in double precision. The row outlives it.
+// Log probabilities of one row of logits, in double precision. The row outlives this object.
 class log_softmax {
  public:
-  explicit log_softmax(std::span<const float> logits);  // at least one
+  explicit log_softmax(std::span<const float> logits);  // at least one logit
   [[nodiscard]] double operator[](std::size_t token) const {
     return static_cast<double>(logits_[token]) - log_sum_;
   }
-  [[nodiscard]] std::size_t best() const { return best_; }  // the first of equal ones
+  [[nodiscard]] std::size_t best() const { return best_; }  // top token, the first of equal ones
   [[nodiscard]] std::size_t size() const { return logits_.size(); }
 
  private:
@@ -31,7 +31,7 @@ struct estimate {
   double value = 0, error = 0;
 };
 
-// The mean of values that come one by one (Welford), and its standard error: s / sqrt(n).
+// A running mean (Welford) and its standard error s / sqrt(n).
 class running_mean {
  public:
   void add(double x);
@@ -40,20 +40,20 @@ class running_mean {
 
  private:
   uint64_t n_ = 0;
-  double mean_ = 0, squares_ = 0;  // of differences from the mean
+  double mean_ = 0, squares_ = 0;  // squares_: sum of squared differences from the mean
 };
 
-// Perplexity and bits per byte of tokens that are given one by one.
+// Perplexity and bits per byte over tokens added one by one.
 class token_tally {
  public:
-  // `nll` in nats: minus the log probability; `bytes` that the token stands for.
+  // `nll`: minus the log probability, in nats. `bytes`: what the token adds to the text.
   void add(double nll, std::size_t bytes);
   [[nodiscard]] uint64_t tokens() const { return nll_.count(); }
   [[nodiscard]] uint64_t bytes() const { return bytes_; }
   [[nodiscard]] estimate nll() const { return nll_.get(); }
-  // exp of the mean; its error is that of the mean times it.
+  // exp of the mean; its error is the mean's error times exp of the mean.
   [[nodiscard]] estimate perplexity() const;
-  // Sum of bits over sum of bytes, with the error of a ratio of sums; bytes() is not 0.
+  // Sum of bits over sum of bytes, with the error of a ratio of sums; bytes() must not be 0.
   [[nodiscard]] estimate bits_per_byte() const;
 
  private:
@@ -62,16 +62,15 @@ class token_tally {
   double sum_ = 0, squares_ = 0, products_ = 0, bytes_squares_ = 0;
 };
 
-// llama-perplexity's rule. Chunk i has the tokens from i * n_context on; its first token is
-// replaced by begin-of-sequence where the model asks for it. Of each chunk the first half is read
-// only: the tokens at first_scored() and behind are scored, each by the logits of the token before
-// it.
+// llama-perplexity's rule. Chunk i has the tokens from i * n_context on; begin-of-sequence replaces
+// its first token if the model wants it. Tokens before first_scored() only give context; each later
+// one is scored by the logits of the token before it.
 struct chunk_rule {
   uint32_t n_context = 0;  // at least 4
 
   [[nodiscard]] uint32_t first_scored() const { return n_context / 2 + 1; }
-  [[nodiscard]] uint32_t n_scored() const { return n_context - first_scored(); }  // of a chunk
-  // Whole chunks in so many tokens, at most `most` where that is not negative.
+  [[nodiscard]] uint32_t n_scored() const { return n_context - first_scored(); }  // per chunk
+  // Number of whole chunks in `n_tokens`; at most `most`, unless that is negative.
   [[nodiscard]] uint64_t n_chunks(uint64_t n_tokens, int64_t most) const;
 };
 

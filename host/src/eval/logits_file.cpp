@@ -23,7 +23,7 @@ static_assert(std::endian::native == std::endian::little, "numbers are written a
 
 constexpr std::array<char, 8> magic{'B', 'N', 'L', 'O', 'G', 'I', 'T', 'S'};
 constexpr uint32_t longest_name = 256;
-constexpr uint32_t most = 1 << 24;  // of tokens in a vocabulary, in a chunk, and of chunks
+constexpr uint32_t most = 1 << 24;  // tokens in a vocabulary or chunk, and chunks
 
 struct raw_head {
   std::array<char, 8> magic;
@@ -46,7 +46,7 @@ uint64_t hash_of(std::string_view bytes, uint64_t seed) {
   return XXH3_64bits_withSeed(bytes.data(), bytes.size(), seed);
 }
 
-// Row by row, so that it is the same however many come at a time.
+// Hashes row by row, so that the result does not depend on how many rows come at a time.
 uint64_t hash_of_rows(std::span<const float> rows, uint32_t n_vocab, uint64_t seed) {
   for (; !rows.empty(); rows = rows.subspan(n_vocab))
     seed = hash_of(bytes_of(rows.first(n_vocab)), seed);
@@ -68,7 +68,7 @@ raw_head raw_of(const logits_head& head) {
           0};
 }
 
-// Of rows with the sizes of a head that check_sizes() accepted: below 2^80.
+// The sizes have passed check_sizes(), so the result is below 2^80.
 double bytes_behind_head(const raw_head& raw) {
   const double chunk = 4.0 * raw.n_vocab * chunk_rule{raw.n_context}.n_scored() + 8;
   return raw.name_bytes + 4.0 * raw.n_chunks * raw.n_context + 8 + raw.n_chunks * chunk;
@@ -173,7 +173,7 @@ outcome logits_reader::read_head(uint64_t file_bytes) {
   head_.n_context = raw.n_context;
   head_.n_chunks = raw.n_chunks;
   head_.model.resize(raw.name_bytes);
-  head_.tokens.resize(std::size_t{raw.n_chunks} * raw.n_context);  // no more than the file has
+  head_.tokens.resize(std::size_t{raw.n_chunks} * raw.n_context);  // at most the file's size
   std::array<uint64_t, 1> hash{};
   if (auto done = get(std::as_writable_bytes(std::span(head_.model))); !done) return done;
   if (auto done = get(std::as_writable_bytes(std::span(head_.tokens))); !done) return done;

@@ -1,10 +1,10 @@
 #pragma once
 // Logits of a base model, saved for later comparisons: docs/reference/logits-file.md.
 //
-// Form   little-endian. A head of 32 bytes, the model's name, the tokens, their checksum; then of
-//        each chunk its rows of float32 logits, and a checksum of chunk number and rows.
-// Trust  a reader believes nothing: the sizes in the head give the file's size to the byte, token
-//        ids are in the vocabulary, logits are finite, checksums fit.
+// Form   little-endian. A head of 32 bytes, the model's name, the tokens, their checksum; then, for
+//        each chunk, rows of float32 logits, and a checksum of chunk number and rows.
+// Trust  none: a reader checks that the head's sizes give the file's exact size, that token ids are
+//        in the vocabulary, that logits are finite, and all checksums.
 
 #include <cstdint>
 #include <expected>
@@ -23,11 +23,11 @@ namespace bitnet::host::eval {
 inline constexpr uint32_t logits_version = 1;
 
 struct logits_head {
-  std::string model;  // a name for people, at most 256 bytes
+  std::string model;  // shown to people, at most 256 bytes
   uint32_t n_vocab = 0;
-  uint32_t n_context = 0;  // tokens of a chunk
+  uint32_t n_context = 0;  // tokens per chunk
   uint32_t n_chunks = 0;
-  // As they were evaluated: n_chunks * n_context.
+  // n_chunks * n_context tokens, as they were evaluated.
   std::vector<bitnet_token> tokens;
 };
 
@@ -35,7 +35,7 @@ class logits_writer {
  public:
   static std::expected<logits_writer, std::string> create(const std::string& path,
                                                           const logits_head& head);
-  // Whole rows of the chunk that comes next, in order; any number at a time.
+  // Appends any number of whole rows, in order.
   std::expected<void, std::string> write(std::span<const float> rows);
   std::expected<void, std::string> end_chunk();
   std::expected<void, std::string> finish();
@@ -47,19 +47,19 @@ class logits_writer {
 
   files::new_file file_;
   uint32_t n_vocab_;
-  uint64_t hash_ = 0;   // of the rows of the chunk so far
-  uint32_t chunk_ = 0;  // the one that is written
+  uint64_t hash_ = 0;   // of the current chunk's rows
+  uint32_t chunk_ = 0;  // index of the current chunk
 };
 
 class logits_reader {
  public:
-  // The message has no name of the file: it ends "FILE: ...".
+  // The message has no file name; the caller puts it in front.
   static std::expected<logits_reader, std::string> open(const std::string& path);
 
   [[nodiscard]] const logits_head& head() const { return head_; }
-  // The next rows.size() / n_vocab rows of the chunk.
+  // Reads the next rows.size() / n_vocab rows of the chunk.
   std::expected<void, std::string> read(std::span<float> rows);
-  // After all rows of a chunk: whether they are those that were written.
+  // Call it after all rows of a chunk: verifies their checksum.
   std::expected<void, std::string> end_chunk();
 
  private:

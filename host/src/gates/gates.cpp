@@ -16,7 +16,7 @@ struct gate_kind {
   std::string_view name, unit, bound;
   int exit_code;
 };
-// The names are those of options.
+// Names of the options.
 constexpr std::array gate_kinds{
     gate_kind{"min-tps", "tokens/s", "at least", exit_code::too_slow},
     gate_kind{"max-wall-ms", "ms", "at most", exit_code::too_slow},

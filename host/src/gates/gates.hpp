@@ -1,5 +1,5 @@
 #pragma once
-// Limits that what a command measured must keep to, as exit codes for scripts. The options are
+// Limits on a command's measurements, reported as exit codes for scripts. The options are
 // --min-tps, --max-wall-ms, --max-rss-mb and --check-determinism.
 
 #include <chrono>
@@ -16,30 +16,30 @@
 namespace bitnet::host {
 
 struct gate_result {
-  std::string name;  // of its option, without dashes
+  std::string name;  // the option's name without dashes
   double limit = 0;
-  std::optional<double> measured;  // nothing: there was nothing to measure
-  bool passed = false;             // false, too, where nothing was measured
+  std::optional<double> measured;  // nothing: not measured
+  bool passed = false;             // false also if nothing was measured
   std::string_view unit;           // "tokens/s", "ms", "MB" (10^6 bytes), "runs"
 };
 
-// The gates of one command. One thread.
+// The gates of one command. Not for several threads.
 class gates {
  public:
-  // Those that are set. The time that a gate bounds begins here.
+  // Reads the gates from the options. The wall time that a gate limits begins here.
   explicit gates(const settings& set);
 
   [[nodiscard]] bool any() const;
   [[nodiscard]] int64_t repeats() const { return repeats_.value_or(0); }
 
-  // Of several, the lowest counts. A speed that is no number above 0 is none.
+  // The lowest speed of all calls counts. A value that is not above 0 is ignored.
   void take_speed(double tokens_per_second);
-  void take_repeats(int64_t n_same);  // of repeats()
-  // The work that is bounded ends: its time, and the most memory so far. The first call counts.
+  void take_repeats(int64_t n_same);  // out of repeats()
+  // Ends the measured work: takes its time and its peak memory. Only the first call counts.
   void end_of_work();
 
-  // While it lives, what runs is no part of the work: runs that a gate adds. Its time is left out,
-  // and so is its memory, but where later work needs more than it did.
+  // While it lives, what runs does not count as work: runs that a gate adds. Their time is
+  // subtracted. So is their memory, unless later work exceeds their peak.
   class left_out {
    public:
     explicit left_out(gates& of);
@@ -60,16 +60,16 @@ class gates {
   std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   std::optional<double> tokens_per_second_, wall_ms_, peak_mb_;
   std::optional<int64_t> n_same_;
-  // In MB (10^6 bytes): the most memory of work before left_out, and the highest mark that is left
-  // behind it. The kernel's mark never falls.
+  // MB (10^6 bytes): peak of the work before left_out, and peak at the end of left_out. Both are
+  // needed since the kernel's high-water mark never falls.
   double peak_before_mb_ = 0, mark_behind_mb_ = 0;
 };
 
-// [{"name", "limit", "measured", "passed"}]; "measured" is null where nothing was.
+// [{"name", "limit", "measured", "passed"}]; "measured" is null if nothing was measured.
 [[nodiscard]] nlohmann::json gates_json(const std::vector<gate_result>& all);
 // "gate min-tps: 31.2 tokens/s, at least 20: passed"
 [[nodiscard]] std::string gate_line(const gate_result& one);
-// exit_code::ok where all passed. Of several that did not, the highest code.
+// Returns exit_code::ok if all passed, else the highest code of those that failed.
 [[nodiscard]] int gates_code(const std::vector<gate_result>& all);
 
 }  // namespace bitnet::host

@@ -29,7 +29,7 @@ std::optional<uint64_t> peak_memory_in(std::string_view status) {
   return std::nullopt;
 }
 
-// Not ru_maxrss of getrusage(): that is never less than what the process had before its execve().
+// Not getrusage()'s ru_maxrss, which includes the process's peak before execve().
 std::optional<uint64_t> peak_memory() {
   const files::descriptor file(::open("/proc/self/status", O_RDONLY | O_CLOEXEC));
   std::string text(16384, '\0');

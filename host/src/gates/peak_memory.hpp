@@ -1,5 +1,5 @@
 #pragma once
-// The most memory that this process had in RAM so far.
+// The peak resident memory of this process.
 
 #include <cstdint>
 #include <optional>
@@ -7,10 +7,10 @@
 
 namespace bitnet::host {
 
-// Bytes, with pages of mapped files; nothing where the system does not say it.
+// In bytes, with pages of mapped files; nothing if the system does not report it.
 [[nodiscard]] std::optional<uint64_t> peak_memory();
 
-// VmHWM in a text of the form of /proc/self/status.
+// Reads VmHWM from a text in the form of /proc/self/status.
 [[nodiscard]] std::optional<uint64_t> peak_memory_in(std::string_view status);
 
 }  // namespace bitnet::host

@@ -1,5 +1,5 @@
 #pragma once
-// Whether the same work gives the same tokens each time.
+// Checks that the same work gives the same tokens each time.
 
 #include <cstdint>
 #include <functional>
@@ -13,10 +13,10 @@ namespace bitnet::host {
 
 struct repeat_outcome {
   int64_t n_same = 0;
-  std::string difference;  // "run 2: token 5 is 17 in place of 12"; "": all were the same
+  std::string difference;  // "run 2: token 5 is 17 in place of 12"; "": none
 };
-// Runs it `n` times more, and compares with the tokens that it gave `first`. Ends early where it
-// fails, as by Ctrl-C.
+// Runs the work `n` more times and compares the tokens with `first`. Stops at the first failure,
+// such as Ctrl-C.
 [[nodiscard]] result<repeat_outcome> repeated(
     const std::vector<bitnet_token>& first, int64_t n,
     const std::function<result<std::vector<bitnet_token>>()>& again);

@@ -11,19 +11,19 @@
 
 namespace bitnet::host::http {
 
-// Keys as digests: each comparison looks at all of them and takes the same time for any text.
+// API keys as digests. A check compares with all of them, in the same time for any text.
 class api_keys {
  public:
-  // Exit code 2 for a key that is empty, longer than 512 bytes, or not visible ASCII.
+  // Exit code 2 for a key that is empty, longer than 512 bytes, or has other than visible ASCII.
   [[nodiscard]] result<void> add(std::string_view key);
-  // Adds the keys of a file, a key in a line; empty lines and lines that begin with # are none.
-  // Exit code 2 for a file that cannot be read, is larger than 1 MiB or holds no key.
+  // Adds the keys of a file, one per line; empty lines and lines that begin with # are skipped.
+  // Exit code 2 for a file that cannot be read, is larger than 1 MiB or has no key.
   [[nodiscard]] result<void> add_file(const std::string& path);
 
   [[nodiscard]] bool empty() const { return digests_.empty(); }
   [[nodiscard]] std::size_t size() const { return digests_.size(); }
   [[nodiscard]] bool has(std::string_view key) const;
-  // Of `Authorization: Bearer KEY`, or of `x-api-key: KEY`.
+  // Reads the key from `Authorization: Bearer KEY` or `x-api-key: KEY`.
   [[nodiscard]] bool admits(const request& asked) const;
 
  private:
@@ -31,13 +31,14 @@ class api_keys {
   std::vector<digest> digests_;
 };
 
-// Pages that a browser lets read answers. Without any, requests of all pages but the server's own
-// (own_names.hpp) are refused: a page must not use a server on the user's own machine.
+// Origins of web pages that may read answers. If the list is empty, requests of all pages but the
+// server's own (own_names.hpp) are rejected: a page must not use a server on the user's own
+// machine.
 class origin_list {
  public:
-  // "https://example.org", or "*" for all. Exit code 2 for another form.
+  // "https://example.org", or "*" for all origins. Exit code 2 for another form.
   [[nodiscard]] result<void> add(std::string_view origin);
-  // What Access-Control-Allow-Origin says; "": it is not on the list.
+  // Returns the value of Access-Control-Allow-Origin; "": the origin is not on the list.
   [[nodiscard]] std::string allowed(std::string_view origin) const;
 
  private:

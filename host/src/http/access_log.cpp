@@ -40,7 +40,7 @@ std::string access_text(const access_line& line) {
 }
 
 log_facts access_facts(const access_line& line) {
-  constexpr double per_ms = 1000;  // microseconds are enough
+  constexpr double per_ms = 1000;  // rounds to microseconds
   log_facts out{.message = "answered",
                 .fields = {{"client", line.asked.peer},
                            {"method", line.asked.method},

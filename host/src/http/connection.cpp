@@ -50,9 +50,9 @@ void connection::has_read(const transport::error_code& ec, std::size_t n) {
   read();
 }
 
-// Requests that a client sends before it has the answer to the one before wait here. Past the bound
-// they are dropped, and the connection ends behind the answer: to stop reading would be to miss
-// the client's end.
+// Buffers requests that arrive before the previous answer is complete. Beyond the limit it drops
+// them and closes the connection after the answer; it does not stop reading, since it would then
+// not notice that the client left.
 void connection::keep_ahead(std::string_view bytes) {
   if (has_dropped_ || in_.size() + bytes.size() > host_.rules().bounds.ahead_bytes) {
     has_dropped_ = true;
@@ -71,7 +71,7 @@ void connection::process() {
   is_processing_ = false;
 }
 
-// Whether there is more to do with what was read.
+// Returns whether buffered bytes need further work.
 bool connection::step() {
   if (stage_ != stage::head && stage_ != stage::body) return false;
   const bool had_begun = reader_.has_begun();
@@ -101,7 +101,7 @@ void connection::decide_head() {
   if (reader_.has_body() && !decision_.at_once && decision_.body_bytes == 0)
     decision_.at_once = error_answer({.status = 400, .message = "this request has no body"});
   if (decision_.at_once && reader_.has_body()) {
-    // The body is not read, so what follows on this connection is no request.
+    // The body is not read, so later bytes of this connection are not a request.
     keeps_alive_ = false;
     return dispatch(asked);
   }
@@ -112,7 +112,8 @@ void connection::decide_head() {
   if (reader_.expects_continue() && in_.empty()) send("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
-// Whether the part of the body that has come has room beside the bodies of others.
+// Reserves memory for the body bytes received so far; false if all bodies together exceed the
+// limit.
 bool connection::count_body() {
   const std::size_t now = reader_.body_size();
   if (now <= n_body_) return true;
@@ -143,14 +144,14 @@ void connection::dispatch(request asked) {
                                                          .fields = how.fields,
                                                          .errors = how.errors},
                                          weak_from_this());
-  const exchange_ptr given = exchange_;  // a handler that keeps it not lets it end below
+  const exchange_ptr given = exchange_;  // keeps it alive if the handler drops it
   if (how.at_once)
     given->reply(*how.at_once);
   else
     host_.handle(*how.row, given);
 }
 
-// Of bytes that are no request: nothing of them is known, and nothing behind them can be read.
+// Rejects bytes that are not a request; nothing after them can be read.
 void connection::refuse(const refusal& why) {
   keeps_alive_ = false;
   if (decision_.id.empty()) decision_ = decide_refusal(host_.rules(), reader_.read());
@@ -168,7 +169,7 @@ void connection::answer_is_complete() {
   next_request();
 }
 
-// Begins the next request, once the client has taken enough of the answers before.
+// Begins the next request once the client has taken enough of the previous answers.
 void connection::next_request() {
   if (stage_ != stage::drain || !has_room()) return;
   if (end_when_idle_ || !keeps_alive_) return begin_linger();
@@ -179,7 +180,8 @@ void connection::next_request() {
   asio::post(executor_, [self = shared_from_this()] { self->process(); });
 }
 
-// A close with unread bytes would reset the connection, and the client could lose the answer.
+// Linger first: closing with unread bytes would reset the connection, and the client could lose the
+// answer.
 void connection::begin_linger() {
   stage_ = stage::linger;
   in_.clear();
@@ -287,7 +289,7 @@ void connection::end_when_idle() {
   if (stage_ == stage::head && !reader_.has_begun()) begin_linger();
 }
 
-// From here on the host is not touched: it may end before the last handlers do.
+// From here on `host_` is not used: it may be destroyed before the last handlers run.
 void connection::close() {
   if (stage_ == stage::closed) return;
   stage_ = stage::closed;

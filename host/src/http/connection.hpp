@@ -1,7 +1,7 @@
 #pragma once
-// One connection of a client: its requests one after the other, each with its answer.
+// One client connection: its requests one after the other, each with its answer.
 //
-// A read is always pending, so that the end of the client is seen while an answer is computed: a
+// A read is always pending, so that a client's leaving is noticed while an answer is computed. A
 // client that closes, resets, or shuts down its sending half gets no answer, and the exchange's
 // on_gone is called.
 //
@@ -24,18 +24,18 @@ namespace bitnet::host::http {
 
 class connection;
 
-// What an answer was, for the log and for counting.
+// Facts of an answer, for the log and for metrics.
 struct access_line {
   const request& asked;
-  int status = 0;  // 0: the client went before it was answered
+  int status = 0;  // 0: the client left before the answer began
   std::size_t body_bytes = 0;
   std::chrono::nanoseconds took{0};
-  bool is_whole = false;                     // false: the client went, or the answer was broken off
-  std::string_view model = {};               // that answered; "": not known
+  bool is_whole = false;                     // false: the client left, or the answer was broken off
+  std::string_view model = {};               // the answering model; "": unknown
   std::span<const log_field> measured = {};  // by its handler
 };
 
-// What connections share: the server.
+// What all connections share; the server implements it.
 class connection_host {
  public:
   virtual ~connection_host() = default;
@@ -43,7 +43,7 @@ class connection_host {
   virtual void handle(const route& row, const exchange_ptr& given) = 0;
   virtual void log(const access_line& line) = 0;
   virtual void forget(connection& one) = 0;  // it has ended
-  // Of all bodies that are being read; may refuse more.
+  // Reserves bytes of the budget for all bodies being read; false if they exceed it.
   [[nodiscard]] virtual bool take_body_bytes(std::size_t n) = 0;
   virtual void give_body_bytes(std::size_t n) = 0;
   [[nodiscard]] virtual bool is_draining() const = 0;
@@ -53,15 +53,15 @@ class connection final : public answer_sink, public std::enable_shared_from_this
  public:
   using clock = std::chrono::steady_clock;
 
-  // `host` outlives it. `executor` is where what continues a request is posted.
+  // `host` outlives the connection. Continuations of a request are posted to `executor`.
   connection(connection_host& host, std::unique_ptr<transport> io, std::string peer,
              stream_socket::executor_type executor);
 
   void begin();
   void look_at_clock(clock::time_point now);
-  // Since when it waits for its client's next request to be whole; none while it has one.
+  // Since when it waits for a complete request; none while one is being answered.
   [[nodiscard]] std::optional<clock::time_point> waits_since() const;
-  // Ends it now if no request is under way, else behind its answer.
+  // Closes it now if no request is running, else after its answer.
   void end_when_idle();
   void close();
 
@@ -77,8 +77,8 @@ class connection final : public answer_sink, public std::enable_shared_from_this
     head,
     body,
     answer,
-    drain,   // the answer is whole, and the client has not taken enough of it for another
-    linger,  // the last answer is sent; what the client still sends is dropped
+    drain,   // the answer is complete, but too much of it is unsent for another
+    linger,  // the last answer is sent; further input is discarded
     closed,
   };
 
@@ -108,12 +108,12 @@ class connection final : public answer_sink, public std::enable_shared_from_this
   decision decision_;
   exchange_ptr exchange_;
   std::array<char, 16384> piece_{};
-  std::string in_;                 // read, and not yet taken by the reader
-  std::string pending_, writing_;  // to send behind `writing_`; being sent
-  std::size_t n_written_ = 0;      // of writing_
-  std::size_t n_body_ = 0;         // counted by the host
+  std::string in_;                 // received, not yet taken by the reader
+  std::string pending_, writing_;  // queued after `writing_`; being sent
+  std::size_t n_written_ = 0;      // bytes of writing_ that are sent
+  std::size_t n_body_ = 0;         // body bytes reserved at the host
   bool keeps_alive_ = true, is_reading_ = false, is_writing_ = false, is_processing_ = false;
-  bool has_dropped_ = false;  // bytes that came ahead of their turn
+  bool has_dropped_ = false;  // early bytes were discarded
   bool end_when_idle_ = false, is_shut_ = false;
   clock::time_point waits_since_, deadline_, write_deadline_, last_sent_;
 };

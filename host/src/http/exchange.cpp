@@ -10,7 +10,7 @@ exchange::exchange(request asked, facts how, std::weak_ptr<answer_sink> to)
     : asked_(std::move(asked)), how_(std::move(how)), to_(std::move(to)) {}
 
 exchange::~exchange() {
-  break_off();  // a handler that forgot it: the client learns that no answer comes
+  break_off();  // the handler forgot to answer: the client must not wait
 }
 
 void exchange::reply(const answer& whole) {

@@ -1,8 +1,8 @@
 #pragma once
-// One request and its answer, for its handler.
+// One request and its answer, as its handler sees them.
 //
-// Threads: all calls come from the server's I/O thread. A handler may keep its exchange and answer
-// later; when the client is gone, calls do nothing and is_over() is true.
+// Threads: the server's I/O thread calls everything. A handler may keep its exchange and answer
+// later. Once the client has left, calls do nothing and is_over() is true.
 
 #include <chrono>
 #include <functional>
@@ -18,25 +18,25 @@
 
 namespace bitnet::host::http {
 
-// Where an answer's bytes go: a connection, or a test.
+// Receives an answer's bytes: a connection, or a test.
 class answer_sink {
  public:
   virtual ~answer_sink() = default;
   virtual void send(std::string_view bytes) = 0;
-  // Whether a stream may go on: the client has taken enough of what was sent.
+  // Whether a stream may continue: the client has taken enough of what was sent.
   [[nodiscard]] virtual bool has_room() const = 0;
   virtual void answer_is_complete() = 0;
-  // Ends the connection in the midst of the answer, so that the client sees that it is not whole.
+  // Closes the connection before the answer's end, so that the client sees it is incomplete.
   virtual void break_off() = 0;
 };
 
 class exchange {
  public:
   struct facts {
-    bool keeps_alive = true;             // the connection, behind this answer
+    bool keeps_alive = true;             // the connection stays open afterwards
     bool is_head = false;                // HEAD: the answer has no body
-    std::vector<field> fields = {};      // of each answer, such as those of CORS
-    const error_form* errors = nullptr;  // nullptr: as they are
+    std::vector<field> fields = {};      // added to each answer, such as those of CORS
+    const error_form* errors = nullptr;  // nullptr: errors stay in OpenAI's form
   };
   exchange(request asked, facts how, std::weak_ptr<answer_sink> to);
   ~exchange();
@@ -46,36 +46,36 @@ class exchange {
   [[nodiscard]] const request& asked() const { return asked_; }
   [[nodiscard]] bool is_over() const { return stage_ == stage::over; }
 
-  // A whole answer.
+  // Sends a complete answer.
   void reply(const answer& whole);
 
   // A stream: begin, write any number of times, finish. In HTTP/1.1 each write is a chunk.
-  void begin_stream(const answer& head);  // its body is not read
-  // False: the exchange is over. A write without has_room() ends the connection: one slow client
-  // costs one buffer.
+  void begin_stream(const answer& head);  // ignores its body
+  // False: the exchange is over. A write without has_room() closes the connection, so that a slow
+  // client costs one buffer at most.
   bool write(std::string_view part);
   [[nodiscard]] bool has_room() const;
   void finish();
-  // For a stream that cannot end as it began.
+  // Closes the connection, for a stream that cannot be completed.
   void break_off();
 
-  // Called once when the client is gone before the answer was whole, from the connection's code;
-  // not when the handler itself ended it.
+  // `call` is called once, from the connection's code, if the client leaves before the answer is
+  // complete; not if the handler itself ended the answer.
   void on_gone(std::function<void()> call) { on_gone_ = std::move(call); }
-  // Called each time when has_room() becomes true again.
+  // `call` is called each time has_room() becomes true again.
   void on_room(std::function<void()> call) { on_room_ = std::move(call); }
 
-  // The model that answers, for the log.
+  // Names the answering model, for the log.
   void set_model(std::string name) { model_ = std::move(name); }
   [[nodiscard]] const std::string& model() const { return model_; }
-  // What the answer took and has, for traces.
+  // Sets the request's measurements, for traces.
   void set_measured(std::vector<log_field> what) { measured_ = std::move(what); }
   [[nodiscard]] const std::vector<log_field>& measured() const { return measured_; }
 
   // ---- for the connection ----
   void client_is_gone();
   void room_is_made();
-  // A comment line, which readers of events ignore, where this is a stream of events.
+  // Sends a comment line, which readers of events ignore, if this is a stream of events.
   void ping();
   [[nodiscard]] bool keeps_alive() const { return how_.keeps_alive; }
   void end_connection_behind() { how_.keeps_alive = false; }
@@ -95,7 +95,7 @@ class exchange {
   bool in_chunks_ = false, is_events_ = false;
   int status_ = 0;
   std::size_t body_bytes_ = 0;
-  std::string model_;  // "": not known
+  std::string model_;  // "": unknown
   std::vector<log_field> measured_;
   std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   std::function<void()> on_gone_, on_room_;

@@ -29,7 +29,7 @@ bool is_token(std::string_view text) {
   return !text.empty() && std::ranges::all_of(text, is_token_char);
 }
 
-bool is_value_char(char c) {  // visible, blank, tab, or beyond ASCII
+bool is_value_char(char c) {  // visible, blank, tab, or not ASCII
   const auto u = static_cast<unsigned char>(c);
   return u == '\t' || (u >= 0x20 && u != 0x7f);
 }
@@ -48,7 +48,7 @@ std::string_view trimmed(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 
-// The next line without its CRLF.
+// Takes the next line, without its CRLF.
 refusal next_line(std::string_view& rest, std::string_view& line) {
   const auto end = rest.find_first_of("\r\n");
   if (end == std::string_view::npos || !rest.substr(end).starts_with("\r\n"))
@@ -58,7 +58,7 @@ refusal next_line(std::string_view& rest, std::string_view& line) {
   return {};
 }
 
-// "http://host:8080/path" is "/path" (RFC 9112, 3.2.2).
+// Reduces "http://host:8080/path" to "/path" (RFC 9112, 3.2.2).
 std::string_view without_authority(std::string_view target) {
   const std::string begin = lower(target.substr(0, 8));
   const std::size_t scheme = begin.starts_with("http://") ? 7 : begin == "https://" ? 8 : 0;

@@ -49,7 +49,7 @@ result<void> listen_at(stream_acceptor& acceptor,
   error_code ec;
   static_cast<void>(acceptor.open(at.protocol(), ec));
   if (!ec) static_cast<void>(acceptor.set_option(asio::socket_base::reuse_address(true), ec));
-  // One socket for each family: 0.0.0.0 and :: can both be given.
+  // Separate sockets per family, so that 0.0.0.0 and :: can both be given.
   if (!ec && is_v6) static_cast<void>(acceptor.set_option(asio::ip::v6_only(true), ec));
   if (!ec) static_cast<void>(acceptor.bind(at, ec));
   if (!ec) static_cast<void>(acceptor.listen(asio::socket_base::max_listen_connections, ec));
@@ -68,7 +68,7 @@ result<void> add_tcp(asio::io_context& io, const listen_options& where, bool has
   for (const auto& one : found) {
     tcp::endpoint at = one.endpoint();
     if (auto ok = check_exposure(at, has_keys, where.allow_unauthenticated); !ok) return ok;
-    at.port(port);  // with port 0 all have the port that the first one got
+    at.port(port);  // for port 0 all use the first one's port
     listener made{.acceptor = stream_acceptor(io), .is_tcp = true, .port = 0, .address = {}};
     if (auto ok = listen_at(made.acceptor, at, at.address().is_v6(), text_of(at)); !ok) return ok;
     const auto bound = made.acceptor.local_endpoint();
@@ -80,7 +80,7 @@ result<void> add_tcp(asio::io_context& io, const listen_options& where, bool has
   return {};
 }
 
-// A socket that a process left behind refuses connections; one that serves is not replaced.
+// Removes the socket of an ended process, which refuses connections. One in use is kept.
 result<void> make_way(const std::string& path) {
   struct stat about{};
   if (::lstat(path.c_str(), &about) != 0) return {};
@@ -100,7 +100,7 @@ result<void> add_unix(asio::io_context& io, const std::string& path, std::vector
                                       sizeof(sockaddr_un{}.sun_path) - 1));
   if (auto ok = make_way(path); !ok) return ok;
   listener made{.acceptor = stream_acceptor(io), .is_tcp = false, .port = 0, .address = path};
-  const mode_t before = ::umask(0177);  // the user alone connects
+  const mode_t before = ::umask(0177);  // only the user may connect
   auto ok = listen_at(made.acceptor, asio::local::stream_protocol::endpoint(path), false, path);
   ::umask(before);
   if (!ok) return ok;
@@ -161,7 +161,7 @@ result<std::unique_ptr<asio::ssl::context>> open_tls(const listen_options& where
   error_code ec;
   static_cast<void>(out->use_certificate_chain_file(where.certificate_file, ec));
   if (ec) return unusable_file(where.certificate_file, ec);
-  // A key with a password would ask on the terminal, which a server may not have.
+  // OpenSSL would ask for a key's password on the terminal, which a server may not have.
   SSL_CTX_set_default_passwd_cb(out->native_handle(), [](char*, int, int, void*) { return 0; });
   static_cast<void>(out->use_private_key_file(where.key_file, asio::ssl::context::pem, ec));
   if (ec) return unusable_file(where.key_file, ec);

@@ -1,5 +1,5 @@
 #pragma once
-// Sockets that listen: TCP addresses, a UNIX socket, and those that the process was given.
+// Listening sockets: TCP addresses, a UNIX socket, and inherited ones.
 
 #include <boost/asio/basic_socket_acceptor.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -22,13 +22,13 @@ struct listener {
   std::string address;  // "127.0.0.1:8080", "/run/bitnet.sock"
 };
 
-// `has_keys`: whether clients need one. Exit code 2 where an address cannot be used, or would serve
-// other machines without a key.
+// `has_keys`: clients need an API key. Exit code 2 for an address that cannot be used, or that
+// would serve other machines without a key.
 [[nodiscard]] result<std::vector<listener>> open_listeners(boost::asio::io_context& io,
                                                            const listen_options& where,
                                                            bool has_keys);
 
-// nullptr without certificate. Exit code 2 where the files cannot be used.
+// nullptr if no certificate is given. Exit code 2 if the files cannot be used.
 [[nodiscard]] result<std::unique_ptr<boost::asio::ssl::context>> open_tls(
     const listen_options& where);
 

@@ -62,7 +62,7 @@ ordered_json content_of(std::string_view schema) {
                         : ordered_json{{"schema", ref_to("schemas", schema)}};
 }
 
-// An answer, and the errors that the route has of its own; others are the default.
+// The answer and the route's own errors; other errors are the default.
 ordered_json responses_of(const route& row, std::string_view path) {
   ordered_json content = {{std::string(row.content_type), content_of(row.answer)}};
   if (!row.event.empty()) content["text/event-stream"] = content_of(row.event);

@@ -14,14 +14,14 @@ std::string in_lower_case(std::string_view text) {
   return out;
 }
 
-// "a:80" of http is "a", as browsers write it.
+// Reduces "a:80" of http to "a", as browsers write it.
 std::string without_default_port(std::string host, bool is_tls) {
   const std::string_view port = is_tls ? ":443" : ":80";
   if (host.ends_with(port)) host.resize(host.size() - port.size());
   return host;
 }
 
-// "localhost:8080" is "localhost", "[::1]:8080" is "[::1]".
+// Reduces "localhost:8080" to "localhost", "[::1]:8080" to "[::1]".
 std::string_view name_of(std::string_view host) {
   const auto begin_of_port = host.rfind(':');
   const auto end_of_address = host.rfind(']');

@@ -7,15 +7,15 @@
 
 namespace bitnet::host::http {
 
-// A page is the server's own where its origin is the one that the request was sent to, and the host
-// there cannot be another site's: a site can have its own name lead to an address of this server
-// (DNS rebinding), and its pages then send requests to the origin that they came from. It can have
-// neither an address for a name, nor "localhost", nor a name that the user gave.
+// A page is the server's own if its origin is the one that the request was sent to, and if its host
+// cannot belong to another site. A site can point its own name to this server's address (DNS
+// rebinding); its pages then send requests to their own origin. It cannot do so with an IP address,
+// with "localhost", or with a name that the user gave, so only these are accepted.
 class own_names {
  public:
-  // A name or an address of --host.
+  // Adds a name or an address of --host.
   void add(std::string_view host);
-  // `origin` and `host` are those fields of the request; `is_tls`: it came through TLS.
+  // `origin`, `host`: the request's fields of these names. `is_tls`: the request came over TLS.
   [[nodiscard]] bool is_own_page(std::string_view origin, std::string_view host, bool is_tls) const;
 
  private:

@@ -28,7 +28,7 @@ std::string path_of(const request& asked) {
   return text::printable_ascii(asked.path.substr(0, 200));
 }
 
-// OPTIONS, of which a browser asks before it lets a page send a request (Fetch, 3.3).
+// Answers OPTIONS, which a browser sends before a page's request (Fetch, 3.3).
 answer options_answer(const std::string& allowed, const request& asked, bool of_listed_page) {
   answer out{.status = 204, .fields = {{"Allow", allowed}}};
   if (of_listed_page && asked.has("access-control-request-method")) {
@@ -40,7 +40,7 @@ answer options_answer(const std::string& allowed, const request& asked, bool of_
   return out;
 }
 
-// What is refused because of the page that sent it.
+// Rejects requests by the page that sent them.
 std::optional<answer> check_page(const policy& rules, const request& asked, decision& out) {
   const std::string_view origin = asked.value_of("origin");
   if (!asked.has("origin")) return std::nullopt;

@@ -1,5 +1,6 @@
 #pragma once
-// What becomes of a request whose head is read, before its body is: a route, or an answer at once.
+// Decides after a request's head, before its body is read: which route handles it, or which answer
+// it gets at once.
 
 #include <optional>
 
@@ -15,25 +16,25 @@ namespace bitnet::host::http {
 struct policy {
   limits bounds;
   route_table routes;
-  api_keys keys;        // none: no route asks for one, but for admin routes
-  api_keys admin_keys;  // which other routes take, too; none: admin routes are refused
-  origin_list origins;  // pages of other origins that are let in
-  own_names names;      // by which the server's own page may reach it
+  api_keys keys;        // empty: only admin routes need a key
+  api_keys admin_keys;  // accepted by other routes, too; empty: admin routes are rejected
+  origin_list origins;  // other origins whose pages are accepted
+  own_names names;      // hosts under which the server's own page may reach it
   bool is_tls = false;  // set by the server
 };
 
 struct decision {
-  std::string id;  // of x-request-id, or a new one
+  std::string id;  // from x-request-id, or a new one
   const route* row = nullptr;
-  std::vector<std::pair<std::string, std::string>> path_values = {};  // of {parts}, decoded
-  std::optional<answer> at_once = {};  // in place of the route's handler
-  std::vector<field> fields = {};      // that the answer has in any case
-  std::size_t body_bytes = 0;          // that the body may have
+  std::vector<std::pair<std::string, std::string>> path_values = {};  // values of {parts}, decoded
+  std::optional<answer> at_once = {};  // sent in place of calling the handler
+  std::vector<field> fields = {};      // added to every answer
+  std::size_t body_bytes = 0;          // limit of the body
   const error_form* errors = nullptr;  // nullptr: OpenAI's
 };
 
 [[nodiscard]] decision decide(const policy& rules, const request& asked);
-// Of bytes that are no request: an id, and the form of the error, of what was read of it.
+// For bytes that are not a request. The id and the form of the error come from what was read of it.
 [[nodiscard]] decision decide_refusal(const policy& rules, const request& read);
 
 // 32 hexadecimal digits from the system's source of random numbers.

@@ -15,18 +15,19 @@ struct field {
 
 struct request {
   std::string method = {};
-  std::string path = {};   // without query, as it was sent: "/v1/models/a%20b"; "*" of OPTIONS
-  std::string query = {};  // behind '?', as it was sent
+  std::string path = {};   // without query, as sent: "/v1/models/a%20b"; "*" of OPTIONS
+  std::string query = {};  // after '?', as sent
   bool is_1_1 = true;      // false: HTTP/1.0
   std::vector<field> fields = {};
   std::string body = {};
 
-  // Set by the server.
-  std::string id = {};    // of x-request-id, or a new one
+  // The server sets these:
+  std::string id = {};    // from x-request-id, or a new one
   std::string peer = {};  // "127.0.0.1:51234", "unix"
-  std::vector<std::pair<std::string, std::string>> path_values = {};  // {id} of the route, decoded
+  std::vector<std::pair<std::string, std::string>> path_values = {};  // {id} etc., decoded
 
-  // The value of a field, "" where there is none. `name` in lower case. Of several the first.
+  // The value of a field; "" if there is none, the first one if there are several. `name` is in
+  // lower case.
   [[nodiscard]] std::string_view value_of(std::string_view name) const {
     for (const field& one : fields)
       if (one.name == name) return one.value;

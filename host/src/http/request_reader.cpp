@@ -36,7 +36,7 @@ bool has_word(std::string_view list, std::string_view word) {  // "keep-alive, U
   return false;
 }
 
-// Whether `text` is, or can become, one that begins with `with`.
+// Whether `text` begins with `with`, or may do so once more bytes have come.
 bool begins_alike(std::string_view text, std::string_view with) {
   return text.starts_with(with.substr(0, text.size()));
 }
@@ -65,7 +65,7 @@ std::size_t request_reader::take(std::string_view bytes) {
 
 std::size_t request_reader::take_head(std::string_view bytes) {
   std::size_t skipped = 0;
-  // A client may end the request before with an empty line too many (RFC 9112, 2.2).
+  // A client may send an extra empty line after the previous request (RFC 9112, 2.2).
   if (!has_begun_ && !has_skipped_) {
     if (bytes == "\r") return 0;
     has_skipped_ = bytes.starts_with("\r\n");
@@ -75,7 +75,7 @@ std::size_t request_reader::take_head(std::string_view bytes) {
   has_begun_ = true;
   const std::size_t from = searched_ - std::min(searched_, end_of_head.size() - 1);
   const auto end = bytes.find(end_of_head, from);
-  // Behind a first line that ends with LF alone the head's end would never come: refuse it now.
+  // If the first line ends with LF alone, the head's end would never come: reject it now.
   if (const auto lf = bytes.find('\n'); lf < bounds_.head_bytes)
     if (lf == 0 || bytes[lf - 1] != '\r') {
       refuse({400, "a line of the head ends with a lone LF; lines end with CR LF"});
@@ -127,9 +127,9 @@ void request_reader::go_on(std::size_t body_bytes) {
   at_ = has_body() ? state::body : state::done;
 }
 
-// What Beast accepts of a chunk's line is more than one reader in front of this one may take it
-// for: extensions, leading zeros without end, fields behind the last chunk. So it gets lines of one
-// form alone, whole, and data of the length that they say.
+// Beast accepts chunk lines that a proxy in front may read differently: extensions, any number of
+// leading zeros, fields after the last chunk. So it is only given complete lines of one form, and
+// as much data as they announce.
 std::size_t request_reader::take_body(std::string_view bytes) {
   std::size_t used = 0;
   while (at_ == state::body && used < bytes.size()) {
@@ -144,8 +144,8 @@ std::size_t request_reader::take_body(std::string_view bytes) {
   return used;
 }
 
-// The bytes of the line that says how long the next chunk is, with the CR LF that ends the chunk
-// before; 0 where it is not whole yet, or refused.
+// Length of the line with the next chunk's size, including the CR LF that ends the previous chunk;
+// 0 if it is incomplete or rejected.
 std::size_t request_reader::chunk_line(std::string_view rest) {
   constexpr std::size_t most_digits = 16;
   constexpr std::string_view line_end = "\r\n";

@@ -8,7 +8,7 @@ namespace {
 
 using values = std::vector<std::pair<std::string, std::string>>;
 
-std::string_view next_part(std::string_view& path) {  // "/a/b": "a", and "/b" stays
+std::string_view next_part(std::string_view& path) {  // of "/a/b" takes "a"; "/b" remains
   path.remove_prefix(1);
   const auto end = std::min(path.find('/'), path.size());
   const std::string_view out = path.substr(0, end);
@@ -31,7 +31,7 @@ bool fits(std::string_view pattern, std::string_view path, values& out) {
   return pattern.empty() && path.empty();
 }
 
-// Whether a path is `top` or has more parts behind it.
+// Whether a path is `top` or below it.
 bool is_below(std::string_view top, std::string_view path) {
   return path.starts_with(top) && (path.size() == top.size() || path[top.size()] == '/');
 }

@@ -16,7 +16,7 @@
 namespace bitnet::host::http {
 namespace asio = boost::asio;
 
-// Handlers that wait in `io` hold it weakly: they may run behind the server's end.
+// Handlers queued in `io` hold it weakly, since they may run after the server's end.
 struct server::contents final : connection_host, std::enable_shared_from_this<contents> {
   contents(asio::io_context& on, policy how, server_hooks calls)
       : io(on), rules_of(std::move(how)), hooks(std::move(calls)), tick(on) {}
@@ -52,8 +52,8 @@ struct server::contents final : connection_host, std::enable_shared_from_this<co
   server_hooks hooks;
   std::vector<listener> listeners;
   std::vector<std::string> addresses;
-  std::string unix_path;                    // to be removed at the end
-  std::unique_ptr<asio::ssl::context> tls;  // connections keep what they need of it
+  std::string unix_path;                    // removed at the end
+  std::unique_ptr<asio::ssl::context> tls;  // connections keep their own reference
   std::string certificate_file, key_file;
   asio::steady_timer tick;
   std::size_t body_bytes = 0;
@@ -63,7 +63,7 @@ struct server::contents final : connection_host, std::enable_shared_from_this<co
 
 namespace {
 
-// "127.0.0.1:51234", of a UNIX socket "unix".
+// "127.0.0.1:51234"; "unix" for a UNIX socket.
 std::string peer_of(const stream_socket& socket) {
   boost::system::error_code ec;
   const auto at = socket.remote_endpoint(ec);
@@ -110,7 +110,7 @@ void server::contents::accept(listener& on) {
       });
 }
 
-// Such as with no descriptor left: to try at once would take the processor from those that answer.
+// After an error such as no free descriptor: an immediate retry would use up the processor.
 void server::contents::accept_later(listener& on) {
   constexpr std::chrono::milliseconds pause(100);
   const auto timer = std::make_shared<asio::steady_timer>(io, pause);
@@ -119,7 +119,7 @@ void server::contents::accept_later(listener& on) {
   });
 }
 
-// Many connections that never send a whole request must not keep others out.
+// Closes a waiting connection, so that many incomplete requests do not keep other clients out.
 bool server::contents::make_room() {
   if (connections.size() < rules_of.bounds.connections) return true;
   std::shared_ptr<connection> oldest;
@@ -157,14 +157,14 @@ void server::contents::take(listener& on, stream_socket&& socket) {
   made->begin();
 }
 
-// One timer for all deadlines: they are seconds, and a tick looks at each connection once.
+// One timer serves all deadlines, which are seconds: each tick checks each connection once.
 void server::contents::keep_time() {
   constexpr std::chrono::milliseconds pause(100);
   tick.expires_after(pause);
   tick.async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {
     const auto self = weak.lock();
     if (!self || ec) return;
-    std::vector<std::shared_ptr<connection>> all;  // one that ends leaves the map
+    std::vector<std::shared_ptr<connection>> all;  // connections that end leave the map
     all.reserve(self->connections.size());
     for (const auto& [key, one] : self->connections) all.push_back(one);
     const auto now = connection::clock::now();

@@ -1,7 +1,8 @@
 #pragma once
-// A server of HTTP/1.1: addresses, connections, and the routes that answer.
+// An HTTP/1.1 server: addresses, connections, and routes.
 //
-// Threads: open() and all other calls come from the thread that runs `io`, or while no thread does.
+// Threads: open() and all other calls come from the thread that runs `io`, or while no thread runs
+// it.
 
 #include <boost/asio/io_context.hpp>
 #include <chrono>
@@ -17,11 +18,11 @@
 namespace bitnet::host::http {
 
 struct listen_options {
-  std::string host = "127.0.0.1";      // a name or an address; "": no TCP address
-  uint16_t port = 8080;                // 0: a free one
-  std::string unix_path = {};          // "": no UNIX socket
-  std::vector<int> inherited = {};     // sockets that listen already; the server closes them
-  bool allow_unauthenticated = false;  // beyond this machine, without a key
+  std::string host = "127.0.0.1";                    // a name or an address; "": no TCP address
+  uint16_t port = 8080;                              // 0: any free port
+  std::string unix_path = {};                        // "": no UNIX socket
+  std::vector<int> inherited = {};                   // listening sockets; the server closes them
+  bool allow_unauthenticated = false;                // serve other machines without a key
   std::string certificate_file = {}, key_file = {};  // PEM, both or none: TLS on TCP
 };
 
@@ -32,7 +33,7 @@ struct server_hooks {
 
 class server {
  public:
-  // Listens. Exit code 2 for addresses and files that cannot be used, with what to do.
+  // Opens the listening sockets. Exit code 2 for unusable addresses or files, with advice.
   [[nodiscard]] static result<std::unique_ptr<server>> open(boost::asio::io_context& io,
                                                             policy rules,
                                                             const listen_options& where,
@@ -45,15 +46,15 @@ class server {
   [[nodiscard]] uint16_t port() const;                              // 0: none
   [[nodiscard]] std::size_t n_connections() const;
   void set_keys(api_keys keys, api_keys admin_keys);
-  // Reads the files of TLS again, for connections that come. An error changes nothing. False: there
-  // is no TLS.
+  // Reloads the TLS files, for new connections. An error changes nothing. Returns false if there is
+  // no TLS.
   [[nodiscard]] result<bool> read_certificate();
 
-  // New connections still come; each answer is the last of its connection.
+  // New connections are still accepted, but each connection ends after its next answer.
   void drain();
-  // No new connection; those without a request end, the others behind their answer.
+  // Accepts no new connection; idle ones are closed, the others after their answer.
   void stop();
-  // Ends all connections at once.
+  // Closes all connections at once.
   void abort();
 
  private:
@@ -62,8 +63,8 @@ class server {
   std::shared_ptr<contents> contents_;
 };
 
-// The sockets that systemd gave (sd_listen_fds(3)), of LISTEN_PID and LISTEN_FDS; none where they
-// are not this process's. Exit code 2 for one that is no stream socket that listens.
+// The sockets that systemd passes (sd_listen_fds(3)), by LISTEN_PID and LISTEN_FDS; none if they
+// are meant for another process. Exit code 2 for one that is not a listening stream socket.
 [[nodiscard]] result<std::vector<int>> inherited_sockets(const std::string& listen_pid,
                                                          const std::string& listen_fds);
 

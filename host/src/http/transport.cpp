@@ -40,7 +40,7 @@ class tls final : public transport, public std::enable_shared_from_this<tls> {
     stream_.async_handshake(asio::ssl::stream_base::server, std::move(done));
   }
   void read_some(asio::mutable_buffer to, call done) override {
-    // The read that shut_down() ends is not the connection's to see.
+    // The connection must not see the read that shut_down() cancels.
     stream_.async_read_some(to, [self = shared_from_this(), done = std::move(done)](
                                     const error_code& ec, std::size_t n) {
       self->is_reading_ = false;
@@ -56,7 +56,7 @@ class tls final : public transport, public std::enable_shared_from_this<tls> {
     shut_ = std::move(done);
     error_code ignored;
     if (!is_reading_) return say_goodbye();
-    stream_.next_layer().cancel(ignored);  // one operation at a time, besides a write
+    stream_.next_layer().cancel(ignored);  // TLS allows one operation besides a write
   }
   void close() override {
     error_code ignored;
@@ -75,7 +75,7 @@ class tls final : public transport, public std::enable_shared_from_this<tls> {
   std::function<void()> shut_;
 };
 
-// A transport whose operations keep it alive.
+// A transport whose pending operations keep it alive.
 class kept final : public transport {
  public:
   explicit kept(std::shared_ptr<tls> inner) : inner_(std::move(inner)) {}

@@ -1,7 +1,7 @@
 #pragma once
-// The bytes of one connection, plain or by TLS.
+// The bytes of one connection, plain or over TLS.
 //
-// Threads: the I/O thread. Calls come back from it, never from within the call that asked.
+// Threads: the I/O thread. It calls the completion handlers, never from within the initiating call.
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/generic/stream_protocol.hpp>
@@ -22,8 +22,8 @@ class transport {
   virtual void handshake(std::function<void(const error_code&)> done) = 0;
   virtual void read_some(boost::asio::mutable_buffer to, call done) = 0;
   virtual void write_some(boost::asio::const_buffer from, call done) = 0;
-  // Says that no byte follows. With TLS nothing can be read from here on, and `done` is called
-  // behind the peer's own end; without, reads go on and `done` is not called.
+  // Announces that no byte follows. With TLS nothing can be read from here on, and `done` is called
+  // after the peer's own end. Without TLS, reads continue and `done` is not called.
   virtual void shut_down(std::function<void()> done) = 0;
   virtual void close() = 0;
 };
@@ -31,7 +31,7 @@ class transport {
 using stream_socket = boost::asio::generic::stream_protocol::socket;
 
 [[nodiscard]] std::unique_ptr<transport> plain_transport(stream_socket&& socket);
-// `context` outlives it.
+// `context` outlives the transport.
 [[nodiscard]] std::unique_ptr<transport> tls_transport(stream_socket&& socket,
                                                        boost::asio::ssl::context& context);
 

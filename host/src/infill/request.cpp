@@ -33,7 +33,7 @@ void read_others(field_reader& in, infill_gap& gap) {
                                      "invalid_type")
                          .error());
     field_reader file((*found)[i], path + ".");
-    infill_gap::file one{.name = "tmp", .text = ""};  // llama-server's name for one without
+    infill_gap::file one{.name = "tmp", .text = ""};  // llama-server's default name
     file.text("filename", one.name);
     file.text("text", one.text);
     if (const auto& why = file.error()) return in.keep(*why);
@@ -61,8 +61,8 @@ openai::parsed<request> parse_request(const json& body, std::string_view text,
   out.to = openai::endpoint::completions;
   out.how = defaults;
   in.text("model", out.model);
-  // Editors have a prompt computed before they need its answer: with n_predict 0. A request that
-  // wants no token computes nothing, so this one wants one that the answer leaves out.
+  // With n_predict 0, editors have a prompt evaluated before they need its answer. A request for no
+  // token would compute nothing, so this one requests a token that the answer leaves out.
   out.how.echo = true;
   openai::read_generation(in, text, model.n_vocab, out.how);
   out.how.echo = false;

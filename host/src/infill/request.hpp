@@ -1,5 +1,5 @@
 #pragma once
-// A body of llama-server's /infill as the completion that it means.
+// Reads a body of llama-server's /infill as a completion.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
@@ -8,8 +8,8 @@
 
 namespace bitnet::host::infill {
 
-// As openai::parse_request. {"input_prefix", "input_suffix", "input_extra": [{"filename", "text"}],
-// "prompt"}, with the members of generations; `prompt` is what stands behind `input_prefix`.
+// Like openai::parse_request, for {"input_prefix", "input_suffix", "input_extra": [{"filename",
+// "text"}], "prompt"} and the generation members. `prompt` is appended to `input_prefix`.
 [[nodiscard]] openai::parsed<openai::request> parse_request(
     const nlohmann::json& body, std::string_view text, const openai::model_limits& model,
     const openai::generation_wish& defaults);

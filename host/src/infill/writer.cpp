@@ -26,7 +26,7 @@ const char* stop_type_of(uint32_t reason) {
   }
 }
 
-// The members that are asked for, each under its path: "timings/prompt_n".
+// Picks the requested members, each named by its path: "timings/prompt_n".
 ordered_json picked(const ordered_json& all, const std::string& paths) {
   ordered_json out = ordered_json::object();
   for (const auto& path : ordered_json::parse(paths)) {
@@ -92,7 +92,7 @@ class writer final : public openai::answer_writer {
 
   const openai::request& from_;
   openai::object_facts about_;
-  std::string text_;  // of an answer that is no stream
+  std::string text_;  // collected if the answer is no stream
   ordered_json last_ = ordered_json::object();
 };
 

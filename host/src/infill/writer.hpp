@@ -1,5 +1,5 @@
 #pragma once
-// What fills a gap, in the form of llama-server's /infill.
+// Writes the text that fills the gap, in the form of llama-server's /infill.
 
 #include "openai/api_form.hpp"
 

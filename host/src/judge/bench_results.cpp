@@ -17,8 +17,8 @@ namespace {
 using nlohmann::json;
 using rows_read = std::expected<std::vector<bench_row>, std::string>;
 
-// What was measured. A column that one of two rows lacks, as those of an older version do, says
-// nothing of them.
+// Columns that identify what was measured. A column that only one of two rows has, as with an older
+// version, is not compared.
 constexpr std::array configuration{
     "test",          "model_type", "model_size",      "model_n_params",
     "backend",       "n_threads",  "n_prompt",        "n_gen",
@@ -30,11 +30,11 @@ constexpr std::array configuration{
     "kernel",        "shape",      "scale_group",     "n",
     "matrices",      "timed_by",   "endpoint"};
 
-// Where it was measured.
+// Columns that identify the machine.
 constexpr std::array machine{"cpu_info", "gpu_info", "device", "device_name",    "device_pci",
                              "driver",   "governor", "isa",    "kernel_release", "n_cpus"};
 
-constexpr std::size_t most_samples = 1000;  // of a configuration
+constexpr std::size_t most_samples = 1000;  // per configuration
 
 bool both_have(const json& a, const json& b, const char* key) {
   return a.contains(key) && b.contains(key);
@@ -45,14 +45,14 @@ bool same_configuration(const json& a, const json& b) {
       configuration, [&](const char* key) { return !both_have(a, b, key) || a[key] == b[key]; });
 }
 
-// Rows of one file have the columns of one version: what only one has differs.
+// All rows of a file come from one version, so a column that only one of them has is a difference.
 bool same_in_a_file(const json& a, const json& b) {
   return std::ranges::all_of(configuration, [&](const char* key) {
     return a.contains(key) == b.contains(key) && (!a.contains(key) || a[key] == b[key]);
   });
 }
 
-// The facts in which they differ.
+// Returns the differing facts.
 std::vector<const char*> other_machine(const json& a, const json& b) {
   std::vector<const char*> out;
   std::ranges::copy_if(machine, std::back_inserter(out),
@@ -77,7 +77,7 @@ std::string name_of(const json& row) {
   return out;
 }
 
-// So far from 0 and from what a double holds that ratios of them are numbers.
+// Far enough from 0 and from the largest double that ratios are finite.
 bool is_measure(double x) {
   return x > 1e-100 && x < 1e100;
 }
@@ -116,7 +116,8 @@ std::expected<bench_row, std::string> read_row(const json& row) {
   return out;
 }
 
-// To the row of its configuration and machine, if there is one; false: that has too many samples.
+// Adds samples to the row of the same configuration and machine, or adds the row. False: too many
+// samples.
 bool add_row(std::vector<bench_row>& to, bench_row row) {
   const auto same = std::ranges::find_if(to, [&](const bench_row& other) {
     return other.per_second == row.per_second && same_in_a_file(other.content, row.content) &&

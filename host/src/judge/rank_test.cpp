@@ -12,7 +12,7 @@
 namespace bitnet::host::judge {
 namespace {
 
-// Of all values, in their order: twice the rank, so that the mean rank of ties is whole.
+// Twice the rank of each value; doubled, so that the mean rank of ties is whole.
 std::vector<uint64_t> doubled_ranks(std::span<const double> values) {
   std::vector<uint64_t> out;
   out.reserve(values.size());
@@ -25,7 +25,7 @@ std::vector<uint64_t> doubled_ranks(std::span<const double> values) {
   return out;
 }
 
-// [s]: the share of all choices of `n` of these numbers whose sum is s.
+// [s]: among all choices of `n` of these numbers, the share with sum s.
 std::vector<double> shares_of_sums(std::span<const uint64_t> numbers, std::size_t n) {
   const uint64_t most = std::accumulate(numbers.begin(), numbers.end(), uint64_t{0});
   std::vector<std::vector<double>> ways(n + 1, std::vector<double>(most + 1, 0.0));
@@ -38,7 +38,7 @@ std::vector<double> shares_of_sums(std::span<const uint64_t> numbers, std::size_
   return std::move(ways[n]);
 }
 
-// The share of sums at least as far from the middle as `sum`.
+// The share of sums at least as far from `middle` as `sum`.
 double as_far(const std::vector<double>& shares, double middle, double sum) {
   double out = 0;
   for (std::size_t s = 0; s < shares.size(); ++s)
@@ -53,7 +53,7 @@ double upper_tail(double z) {
 // The standard deviation of U, corrected for ties.
 double deviation_of_u(std::span<const double> all, double n_a, double n_b) {
   const double n = n_a + n_b;
-  double ties = 0;  // each of t equal values has a t^2th of t^3 - t
+  double ties = 0;  // sum of t^3 - t over groups of ties; each member adds t^2 - 1
   for (const double x : all) {
     const auto t = static_cast<double>(std::ranges::count(all, x));
     ties += t * t - 1;
@@ -61,7 +61,7 @@ double deviation_of_u(std::span<const double> all, double n_a, double n_b) {
   return std::sqrt(n_a * n_b / 12 * (n + 1 - ties / (n * (n - 1))));
 }
 
-// [u]: the share of orders of n_a and n_b different values in which U is u.
+// [u]: among all orders of n_a and n_b distinct values, the share with U = u.
 std::vector<double> shares_of_u(std::size_t n_a, std::size_t n_b) {
   std::vector<uint64_t> ranks(n_a + n_b);
   std::iota(ranks.begin(), ranks.end(), uint64_t{1});
@@ -71,8 +71,7 @@ std::vector<double> shares_of_u(std::size_t n_a, std::size_t n_b) {
           sums.begin() + static_cast<std::ptrdiff_t>(least + n_a * n_b + 1)};
 }
 
-// How many of the smallest, and of the largest, ratios the interval leaves out, and the share that
-// it is right in.
+// How many of the smallest and of the largest ratios the interval leaves out, and its confidence.
 struct trimmed {
   std::size_t n = 0;
   double confidence = 0;

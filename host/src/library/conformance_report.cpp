@@ -24,7 +24,7 @@ claimed_conformance unreadable(std::string why) {
   return out;
 }
 
-// "1.0": a few digits, a dot, a few digits.
+// Accepts "1.0": a few digits, a dot, a few digits.
 bool is_version(const std::string& text) {
   constexpr std::size_t longest = 9;
   const auto dot = text.find('.');
@@ -58,7 +58,7 @@ claimed_conformance read_conformance(const std::string& manifest, const std::str
   const auto file = std::filesystem::path(manifest).parent_path() / (name + ".conformance.json");
   std::error_code ignored;
   if (!std::filesystem::exists(file, ignored)) return {};
-  // A pipe or a device would be waited for.
+  // Reading a pipe or a device could block.
   if (!std::filesystem::is_regular_file(file, ignored))
     return unreadable("its report is no regular file");
   const auto text = read_usual_file(file.string(), longest_report);

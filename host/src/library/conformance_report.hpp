@@ -1,7 +1,7 @@
 #pragma once
-// What the author of a backend says that it reached: a report of bitnet-backend-conformance beside
-// the manifest, NAME.conformance.json. It is not checked, so only words that can be expected
-// are taken from it.
+// Reads the author's claim about a backend: a report of bitnet-backend-conformance,
+// NAME.conformance.json, beside the manifest. Nobody has verified it, so only expected words are
+// taken from it.
 
 #include <cstdint>
 #include <string>
@@ -11,15 +11,15 @@ namespace bitnet::host {
 struct claimed_conformance {
   std::string level;          // none, bronze, silver or gold; "": there is no report
   std::string suite_version;  // "1.0"
-  bool same_build = false;    // the report is about this very file
+  bool same_build = false;    // the report is about this very library file
   std::string problem;        // why the report says nothing; "" if there is none
 };
 
-// `manifest`, `name` and `build_id` as the runtime reports them.
+// Arguments as the runtime reports them.
 [[nodiscard]] claimed_conformance read_conformance(const std::string& manifest,
                                                    const std::string& name,
                                                    const std::string& build_id);
-// Of a report's text.
+// Parses a report's text.
 [[nodiscard]] claimed_conformance parse_conformance(const std::string& text,
                                                     const std::string& name,
                                                     const std::string& build_id);

@@ -57,17 +57,17 @@ std::string device_request(const settings& set) {
   return wanted == "none" ? "cpu" : wanted;
 }
 
-// Commands without these options have nothing to do with the output head.
+// Commands without these options do not use the output head.
 bool uses_head(const settings& set) {
   return set.has("head");
 }
 
-// No second form of the output head.
+// Whether the output head must have no second form.
 bool only_full_head(const settings& set) {
   return set.flag("low-memory") || set.text("head") == "full";
 }
 
-// The folder of packed weights, "" for none.
+// The folder for packed weights; "": none.
 std::string pack_cache(const invocation& in) {
   if (!in.set.flag("pack-cache") || only_full_head(in.set)) return "";
   const auto home = in.variables.cache_home();
@@ -87,7 +87,7 @@ uint32_t products_in(std::string_view name) {
                           : BITNET_PRODUCTS_F32;
 }
 
-// The library's, where no --ctx-size is given and the model was trained for as much.
+// The library's default context, if --ctx-size is absent and the model was trained for as much.
 constexpr uint32_t default_context = 4096;
 
 bool shifts_context(const settings& set) {
@@ -108,7 +108,7 @@ bitnet_session_options session_options(const settings& set, uint32_t n_context, 
   options.window_keep = static_cast<uint32_t>(set.integer("keep"));
   if (options.window == 0 && shifts_context(set)) {
     options.window = n_context != 0 ? n_context : default_context;
-    options.n_context = 0;  // what the model was trained for
+    options.n_context = 0;  // the model's trained length
   }
   options.profile = profile ? 1 : 0;
   if (!embeddings) {
@@ -124,7 +124,7 @@ bitnet_session_options session_options(const settings& set, uint32_t n_context, 
 
 namespace {
 
-// Which device has which layers, as options or a plan say.
+// The division of layers among devices, from options or a plan.
 struct cut {
   layer_count layers;
   std::vector<float> shares;
@@ -144,7 +144,7 @@ result<cut> cut_of(const invocation& in) {
   return cut{*layers, *std::move(shares), in.set.text("split-mode") == "none"};
 }
 
-// What became of loading, where a plan was to be kept to: that is where it could not be.
+// A failure while loading; with --plan it means that the plan cannot be kept.
 std::unexpected<failure> not_loaded(const invocation& in, failure why) {
   if (in.plan != nullptr &&
       (why.exit_code == exit_code::unavailable || why.exit_code == exit_code::out_of_memory))
@@ -177,7 +177,7 @@ result<runtime_handle> open_runtime(const invocation& in, bool fresh) {
   const std::string& origin = in.set.origin(by_plan ? "plan" : "device");
   std::vector<const char*> dirs;
   for (const std::string& one : in.set.list("backend-dir")) dirs.push_back(one.c_str());
-  // A backend that knows no fast head has the exact one; its kernels' ids show it.
+  // A backend without a fast head uses the exact one; the kernels' ids show that.
   std::vector<const char*> params;
   if (uses_head(in.set) && in.set.text("head") == "fast") params.push_back("*.head=fast");
   if (in.set.text("hugepages") == "off") params.push_back("*.hugepages=off");
@@ -269,7 +269,7 @@ void set_kv_budget(const settings& set, bitnet_model_options& options) {
 
 namespace {
 
-// Read as `options` have it so far, without a look at what its plan has of kernels.
+// Loads the model with `options`, without comparing kernels with the plan.
 result<model_handle> load_model(const invocation& in, bitnet_runtime* runtime,
                                 const std::string& file, uint32_t n_context,
                                 bitnet_model_options options) {
@@ -284,7 +284,7 @@ result<model_handle> load_model(const invocation& in, bitnet_runtime* runtime,
       session_options(in.set, n_context, false, !uses_head(in.set));
   options.planned = &planned;
   set_activations(in.set, options);
-  std::string cache;  // of heads
+  std::string cache;  // folder of packed heads
   if (uses_head(in.set)) {
     cache = pack_cache(in);
     options.pack_cache_max_bytes = static_cast<uint64_t>(in.set.integer("pack-cache-size")) << 30;
@@ -305,7 +305,8 @@ result<model_handle> load_model(const invocation& in, bitnet_runtime* runtime,
     options.progress_user = &bar;
     status = bitnet_model_open(runtime, file.c_str(), &options, &model, &err);
   }
-  // A broken or forged file is found before any backend is asked: no choice can be reported then.
+  // A broken or forged file is found before a backend is probed, so there is no selection to
+  // report.
   const int code = exit_code_of(status, stage::model);
   const bool by_signature =
       status == BITNET_REJECTED && std::string_view(err.domain) == "signature";
@@ -373,7 +374,7 @@ result<scheduler_handle> open_scheduler(const invocation& in, bitnet_model* mode
 
 namespace {
 
-// Only where it is read.
+// Asks for the report only if the line is wanted.
 void note_room(const console& out, bitnet_session* session) {
   if (!out.wants(log_level::detail)) return;
   const auto report = session_report(session);
@@ -383,7 +384,7 @@ void note_room(const console& out, bitnet_session* session) {
   if (tokens != 0) out.detail(fmt::format("free memory: a context of {} tokens", tokens));
 }
 
-// Where threads and weights have come to lie.
+// Notes where threads run and how much memory is in large pages.
 void note_places(const console& out, bitnet_runtime* runtime) {
   if (!out.wants(log_level::detail)) return;
   const auto report = runtime_report(runtime);
@@ -399,7 +400,8 @@ void note_places(const console& out, bitnet_runtime* runtime) {
 void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* session) {
   const auto report = session_report(session);
   if (!report) return;
-  // The report of all backends is not a start's to wait for where one of them has all layers.
+  // If the selected device has all layers, skip the report of all backends: it would delay the
+  // start.
   const auto parts = list_of(*report, "parts");
   if (out.verbosity() < 4 && parts.size() == 1 &&
       selection_line(runtime).ends_with("selected=" + any_member(*report, "backend")))
@@ -418,7 +420,7 @@ result<model_handle> open_draft(const invocation& in, bitnet_runtime* runtime) {
   if (!file) return std::unexpected(file.error());
   bitnet_model_options options = model_options(in.set);
   options.signature = nullptr;
-  // A plan is of the model that it drafts for.
+  // A plan belongs to the main model, not to the draft model.
   return load_model(in, runtime, *file, static_cast<uint32_t>(in.set.integer("ctx-size")), options);
 }
 

@@ -1,6 +1,5 @@
 #pragma once
-// From settings to open handles: the backend, the model and a session, with what the user should
-// see on the way.
+// Opens backend, model and session from settings, and prints what the user should see meanwhile.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -14,77 +13,78 @@
 
 namespace bitnet::host {
 
-// What every command is given.
+// Arguments of every command.
 struct invocation {
   const settings& set;
   const std::vector<std::string>& positionals;
   const environment& variables;
   const console& out;                   // standard error
-  timeline::timeline* trace = nullptr;  // of --trace; outlives every runtime
-  const plans::plan* plan = nullptr;    // of --plan, which was read once: it may be a pipe
+  timeline::timeline* trace = nullptr;  // from --trace; outlives every runtime
+  const plans::plan* plan = nullptr;    // from --plan, read once, since it may be a pipe
 
-  // The same with other settings, which outlive it.
+  // The same invocation with other settings, which outlive it.
   [[nodiscard]] invocation with(const settings& other) const {
     return {other, positionals, variables, out, trace, plan};
   }
 };
 
-// `fresh`: backends are asked again, whatever is remembered of them.
+// `fresh`: probes backends again instead of using remembered results.
 [[nodiscard]] result<runtime_handle> open_runtime(const invocation& in, bool fresh = false);
 
-// Also prints the selection line, whether the choice worked or not. Room is left for a session of
-// `n_context` tokens as open_session() has it. `tune`: the backend measures its settings now.
+// Also prints the selection line, whether the selection succeeded or not. Leaves memory for a
+// session of `n_context` tokens as open_session() opens it. `tune`: the backend measures its
+// settings now.
 [[nodiscard]] result<model_handle> open_model(const invocation& in, bitnet_runtime* runtime,
                                               const std::string& file, uint32_t n_context,
                                               bool tune = false);
-// Tokenizer and metadata only; needs no backend.
+// Opens tokenizer and metadata only, without a backend.
 [[nodiscard]] result<model_handle> open_vocabulary(const invocation& in, const std::string& file);
-// The model of --model-draft, whose signature lies in its usual place. Empty where the command
-// takes none, or none is given.
+// Opens the model of --model-draft; its signature must be in the usual place. Empty if the command
+// has no such option or it is not given.
 [[nodiscard]] result<model_handle> open_draft(const invocation& in, bitnet_runtime* runtime);
 
-// What open_session() and open_scheduler() open sequences with. Borrows nothing.
+// The options with which open_session() and open_scheduler() open sequences. Borrows nothing.
 [[nodiscard]] bitnet_session_options session_options(const settings& set, uint32_t n_context,
                                                      bool profile, bool embeddings);
-// `n_context` tokens of context; 0 = what the model or the library chooses. For embeddings, if the
-// command has no options of the output head.
+// `n_context`: tokens of context; 0: chosen by the model or the library. The session is for
+// embeddings if the command has no options of the output head.
 [[nodiscard]] result<session_handle> open_session(const invocation& in, bitnet_model* model,
                                                   uint32_t n_context, bool profile);
 
-inline constexpr uint32_t most_parallel = 1024;  // requests at once that a scheduler takes
-// For `max_sequences` requests at once, 0 being the library's number, each of at most `n_context`
-// tokens. For `embeddings` a command needs the option --pooling. `kv_bytes` of keys and values; 0:
-// as --kv-budget has it.
+inline constexpr uint32_t most_parallel = 1024;  // most concurrent requests of a scheduler
+// Opens a scheduler for `max_sequences` concurrent requests (0: the library's default) of at most
+// `n_context` tokens each. `embeddings` needs the option --pooling. `kv_bytes`: memory for keys and
+// values; 0: as --kv-budget says.
 [[nodiscard]] result<scheduler_handle> open_scheduler(const invocation& in, bitnet_model* model,
                                                       uint32_t n_context, uint32_t max_sequences,
                                                       bool embeddings = false,
                                                       uint64_t kv_bytes = 0);
 
-// Notes which device has come to have what, where it is not the selected one that has all.
+// Notes which device has which layers, unless the selected device has all of them.
 void note_layers(const console& out, bitnet_runtime* runtime, bitnet_session* session);
 
-// All of it, closed in the right order.
+// Handles that belong together, closed in the right order.
 struct engine {
   std::string file;
   runtime_handle runtime;
   model_handle model;
-  model_handle draft;    // of --model-draft; empty: none
-  shadow_handle shadow;  // of --shadow; the same
+  model_handle draft;    // from --model-draft; empty: none
+  shadow_handle shadow;  // from --shadow; empty: none
   session_handle session;
 };
 // `wanted` as in find_model.
 [[nodiscard]] result<engine> open_engine(const invocation& in, const std::string& wanted);
-// The same without notes to the user, for a session as open_session() has it.
+// The same without notes to the user; the session is as open_session() opens it.
 [[nodiscard]] result<engine> open_silently(const invocation& in, const std::string& wanted,
                                            uint32_t n_context, bool profile);
 
-// Tokens of one step, of --batch-size and --ubatch-size.
+// Tokens of one step, from --batch-size and --ubatch-size.
 [[nodiscard]] uint32_t step_size(const settings& set);
 
-// How files are read and by whom they must be signed, which every command that reads one has
-// options for. `set` outlives it.
+// Options for reading a model file and for its required signers, which every command that reads one
+// has. `set` outlives the result.
 [[nodiscard]] bitnet_model_options model_options(const settings& set);
-// What shares a scale in a model that runs.
+// Sets what shares a scale among the activations of a running model.
 void set_activations(const settings& set, bitnet_model_options& options);
 [[nodiscard]] std::string selection_line(bitnet_runtime* runtime);
 [[nodiscard]] result<nlohmann::json> runtime_report(bitnet_runtime* runtime);

@@ -12,7 +12,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int64_t ns_of_a_second = 1'000'000'000;
-constexpr int most_links = 40;  // as the kernel has it
+constexpr int most_links = 40;  // the kernel's limit
 
 int64_t ns_of(const timespec& t) {
   return int64_t{t.tv_sec} * ns_of_a_second + t.tv_nsec;

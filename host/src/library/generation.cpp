@@ -61,7 +61,7 @@ std::string phase_line(const char* what, uint64_t n, uint64_t ns) {
   return line;
 }
 
-// Options of whole numbers and of others are kept apart.
+// Whole numbers and reals are separate kinds of options.
 template <class T>
 T knob_of(const settings& set, std::string_view option) {
   if constexpr (std::is_integral_v<T>)
@@ -166,7 +166,7 @@ result<generation_plan> generation_plan::from(const settings& set, text_form for
   return plan;
 }
 
-// Any of them take the place of the library's; "none" alone leaves none.
+// Given texts replace the library's; "none" alone removes all.
 result<void> generation_plan::take_breakers(const settings& set) {
   const auto& texts = set.list("dry-sequence-breaker");
   if (texts.empty()) return {};
@@ -192,7 +192,7 @@ void generation_plan::answer_to(const bitnet_chat* chat) {
   bitnet_chat_info info{};
   info.struct_size = sizeof info;
   library_error err;
-  if (bitnet_chat_describe(chat, &info, &err) != BITNET_OK) return;  // fails for NULL alone
+  if (bitnet_chat_describe(chat, &info, &err) != BITNET_OK) return;  // fails only for NULL
   in_reasoning_ = info.in_reasoning != 0;
   reasoning_begins_.assign(info.reasoning_begins.data, info.reasoning_begins.size);
   reasoning_ends_.assign(info.reasoning_ends.data, info.reasoning_ends.size);
@@ -250,7 +250,7 @@ bitnet_generation generation_plan::options() const {
   g.grammar = borrowed(form_.grammar);
   g.json_schema = borrowed(form_.json_schema);
   if (speculation_.type != BITNET_SPECULATION_NONE) g.speculation = &speculation_;
-  // A form leaves no room for thinking.
+  // A grammar or schema leaves no room for thinking.
   const bool has_form = !form_.grammar.empty() || !form_.json_schema.empty();
   g.reasoning_budget = reasoning_ends_.empty() || has_form ? -1 : reasoning_budget_;
   g.in_reasoning = in_reasoning_ ? 1 : 0;
@@ -263,7 +263,7 @@ result<generated> generate(bitnet_session* session, const token_list& prompt,
                            const generation_plan& plan,
                            const std::function<bool(std::string_view)>& sink) {
   generated done;
-  // The context bounds what can be generated, so that no id is ever lost.
+  // The context limits how many tokens can be generated, so this holds all ids.
   done.ids.resize(bitnet_session_capacity(session) + 1);
   text_receiver to{sink, {}};
   bitnet_generation options = plan.options();

@@ -11,26 +11,26 @@
 
 namespace bitnet::host {
 
-// What texts are kept to: one of both, or neither.
+// The form that generated text must have; at most one of the members is set.
 struct text_form {
   std::string grammar;
   std::string json_schema;
 };
-// What --grammar, --json-schema or the options of their files say, checked. A file is read once: it
-// may be a pipe. Exit code 2 with the place of what is wrong.
+// Reads and checks --grammar, --json-schema and the options of their files. A file is read once,
+// since it may be a pipe. Exit code 2 with the place of the error.
 [[nodiscard]] result<text_form> given_form(const settings& set);
 
-// The sampling options that are plain numbers.
+// Copies the sampling options that are plain numbers.
 void take_knobs(const settings& set, bitnet_sampling& to);
 
-// Owns what bitnet_generation points to. Its parts point at each other's heap memory, which moves
-// with it; a copy would not.
+// Owns everything that bitnet_generation points to. Its parts point to each other's heap memory, so
+// it can be moved but not copied.
 class generation_plan {
  public:
   generation_plan(generation_plan&&) noexcept = default;
   generation_plan& operator=(generation_plan&&) noexcept = default;
 
-  // Draws the seed when it is -1. Exit code 2 for a malformed bias or stop id.
+  // Draws a seed if it is -1. Exit code 2 for a malformed bias or stop id.
   static result<generation_plan> from(const settings& set, text_form form);
 
   [[nodiscard]] uint32_t seed() const { return sampling_.seed; }
@@ -40,9 +40,9 @@ class generation_plan {
 
   // The model of --model-draft, borrowed; NULL: there is none.
   void draft_with(bitnet_model* draft);
-  // The chat that is answered, whose thinking --reasoning-budget bounds. NULL: no chat.
+  // Sets the chat whose thinking --reasoning-budget limits. NULL: none.
   void answer_to(const bitnet_chat* chat);
-  // Pointers into this plan; valid while it lives at its place, unchanged.
+  // The result points into this plan: keep the plan alive, unmoved and unchanged.
   [[nodiscard]] bitnet_generation options() const;
 
  private:
@@ -64,11 +64,11 @@ class generation_plan {
   std::string reasoning_begins_, reasoning_ends_;
 };
 
-// As --spec-type, --draft-max, --draft-min and --spec-ngram-size-n say; without its draft model.
+// Reads --spec-type, --draft-max, --draft-min and --spec-ngram-size-n; the draft model is not set.
 // Exit code 2 for --spec-type draft without --model-draft.
 [[nodiscard]] result<bitnet_speculation> given_speculation(const settings& set);
-// "speculation by ngram: 30 of 40 drafted tokens accepted, ..." of a session's or a scheduler's
-// report; "" where nothing was to be drafted.
+// Summarises the report of a session or scheduler: "speculation by ngram: 30 of 40 drafted tokens
+// accepted, ..."; "" if nothing was drafted by request.
 [[nodiscard]] std::string speculation_line(const nlohmann::json& report);
 
 struct generated {
@@ -77,14 +77,14 @@ struct generated {
   std::string text;
 };
 
-// Runs until it ends, Ctrl-C, or `sink` answers false. Ctrl-C while the prompt is evaluated ends it
-// the same way as later: stop_reason BITNET_STOP_CANCELLED.
+// Runs until the generation ends, until Ctrl-C, or until `sink` returns false. Ctrl-C has the
+// stop_reason BITNET_STOP_CANCELLED even during the prompt.
 [[nodiscard]] result<generated> generate(bitnet_session* session, const token_list& prompt,
                                          const generation_plan& plan,
                                          const std::function<bool(std::string_view)>& sink);
 
 [[nodiscard]] const char* stop_name(uint32_t reason);
-// llama-server's names: prompt_n, prompt_ms, prompt_per_second, predicted_n, ...
+// Timings under llama-server's names: prompt_n, prompt_ms, prompt_per_second, predicted_n, ...
 [[nodiscard]] nlohmann::json timings_json(const bitnet_generation_result& done);
 // "prompt 12 tokens in 34.5 ms (347.8/s), generated ..."
 [[nodiscard]] std::string timings_line(const bitnet_generation_result& done);

@@ -44,7 +44,7 @@ std::unexpected<failure> failed(bitnet_status status, const bitnet_error& err, s
 
 result<token_list> tokenize(const bitnet_model* model, std::string_view text, uint32_t flags) {
   library_error err;
-  token_list ids(text.size() + 1);  // a token is at least one byte, but for bos
+  token_list ids(text.size() + 1);  // a token has at least one byte; 1 for BOS
   uint64_t count = 0;
   bitnet_status status =
       bitnet_tokenize(model, borrowed(text), flags, ids.data(), ids.size(), &count, &err);

@@ -1,5 +1,5 @@
 #pragma once
-// libbitnet's handles as C++ values, its text-out calls as strings, its errors as failures.
+// C++ owners of libbitnet's handles, its text-out calls as strings, and its errors as failures.
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@ struct closer {
     Close(handle);
   }
 };
-// The same for what plugins have a hand in, which may hang.
+// The same for handles whose closing runs plugin code, which may hang.
 template <auto Close>
 struct guarded_closer {
   template <class T>
@@ -48,7 +48,7 @@ struct library_error : bitnet_error {
   library_error() : bitnet_error{} { struct_size = sizeof(bitnet_error); }
 };
 
-// What the library said, or the status by name where it said nothing.
+// The library's message, or the status name if it gave none.
 [[nodiscard]] std::unexpected<failure> failed(bitnet_status status, const bitnet_error& err,
                                               stage doing);
 
@@ -56,12 +56,12 @@ inline bitnet_str borrowed(std::string_view text) {
   return {text.data(), text.size()};
 }
 
-// Asks a call of the form (out, capacity, needed) for its size, then for its text.
+// Calls a function of the form (out, capacity, needed) for the size, then for the text.
 template <class Call>
 [[nodiscard]] bitnet_status fetch(Call call, std::string& text) {
   uint64_t needed = 0;
   bitnet_status status = call(nullptr, uint64_t{0}, &needed);
-  // The size may grow between the calls: reports gain rows while other threads work.
+  // The size may grow between the calls: other threads add rows to reports.
   while (needed > text.size() && (status == BITNET_OK || status == BITNET_INVALID_ARGUMENT)) {
     text.resize(needed);
     status = call(text.data(), uint64_t{text.size()}, &needed);
@@ -70,7 +70,7 @@ template <class Call>
   return status;
 }
 
-// For the calls that give a report through a callback; `user` is the std::string that keeps it.
+// Callback for calls that return a report; `user` is the std::string that receives it.
 inline void keep_text(void* user, bitnet_str text) {
   static_cast<std::string*>(user)->assign(text.data, text.size);
 }

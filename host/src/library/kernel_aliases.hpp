@@ -10,15 +10,15 @@ namespace bitnet::host {
 
 struct kernel_alias {
   std::string_view name;
-  std::string_view stem;     // of ids: what stands before the instruction set or API
-  std::string_view ends;     // beginnings of that, with blanks between
-  std::string_view how;      // what has a machine take such a kernel
-  std::string_view instead;  // where no kernel of ours is meant: what is true; else empty
+  std::string_view stem;     // the ids' part before the instruction set or API
+  std::string_view ends;     // possible beginnings of the rest, separated by blanks
+  std::string_view how;      // how a machine can be made to use such a kernel
+  std::string_view instead;  // an explanation, if no kernel of ours is meant; else empty
 };
 
-// Whatever the case of the name; nullptr: it is no such name.
+// Ignores case; nullptr: it is not such a name.
 const kernel_alias* find_kernel_alias(std::string_view name);
-// Whether a kernel of this id is what the alias means.
+// Whether the alias means the kernel with this id.
 bool names(const kernel_alias& alias, std::string_view kernel_id);
 // All names that mean a kernel of this id.
 std::vector<std::string> aliases_of(std::string_view kernel_id);

@@ -1,5 +1,5 @@
 #pragma once
-// The types of keys and values, by the names that options and receipts have for them.
+// Types of keys and values, by their names in options and receipts.
 
 #include <cstdint>
 #include <string_view>
@@ -13,7 +13,7 @@ namespace bitnet::host {
 struct kv_type {
   std::string_view name;
   uint32_t id;               // BITNET_KV_*
-  uint32_t elements, bytes;  // of the smallest unit
+  uint32_t elements, bytes;  // per smallest unit
 };
 
 inline constexpr kv_type kv_types[] = {
@@ -22,7 +22,7 @@ inline constexpr kv_type kv_types[] = {
 #undef BITNET_ROW
 };
 
-// The type of that name; f16, as where no type is given, for a name that is none.
+// The type of that name; f16, the default, for an unknown name.
 constexpr const kv_type& kv_type_named(std::string_view name) {
   const kv_type* usual = nullptr;
   for (const kv_type& t : kv_types) {

@@ -1,5 +1,5 @@
 #pragma once
-// What a folder with a model has beside its tensors and the program does not use.
+// Parts of a model's folder that the program does not use, besides the tensors.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace bitnet::host {
 
-// A line for each of [{file, member?, why}].
+// A line per element of [{file, member?, why}].
 [[nodiscard]] std::string left_out_text(const nlohmann::json& members, std::string_view indent);
 
 }  // namespace bitnet::host

@@ -21,7 +21,7 @@ json threads_of(const json& report) {
   return found != report.end() && found->is_object() ? *found : json::object();
 }
 
-// The number in "NAME:   123 kB", in bytes.
+// Bytes from "NAME: 123 kB".
 std::optional<uint64_t> bytes_at(std::string_view text, std::string_view name) {
   const std::size_t line = text.find(name);
   if (line == text.npos || (line != 0 && text[line - 1] != '\n')) return std::nullopt;

@@ -19,9 +19,9 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_shown = 8;  // places where a plan is not kept to
+constexpr std::size_t most_shown = 8;  // reported differences
 
-// A greedy step of `n` tokens, whichever they are: kernels are chosen by shapes.
+// Runs a greedy step of `n` tokens. Any ids do, since shapes choose the kernels.
 result<void> run_step(bitnet_session* session, std::size_t n) {
   const token_list ids(n, 0);
   bitnet_sampling greedy{};
@@ -46,7 +46,7 @@ uint64_t calls_of(const json& kernel) {
   return found != kernel.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
 }
 
-// The kernels of `now` that ran since `before`.
+// The kernels in `now` with more calls than in `before`.
 json kernels_since(const json& before, json now) {
   for (json& one : now) {
     const auto was = std::ranges::find_if(before, [&](const json& b) {
@@ -85,8 +85,8 @@ bool sets(const std::vector<std::string>& forms, const plans::form& one) {
   return std::ranges::any_of(forms, [&](const std::string& f) { return f.starts_with(begin); });
 }
 
-// Settings of backends that choose kernels: those of --plan, then those of the environment. The
-// cpu's instruction set follows from the kernels.
+// Backend settings that choose kernels: those of --plan, then those of the environment. The cpu's
+// instruction set follows from the kernels, so it is left out.
 std::vector<std::string> forms_now(const invocation& in, const std::vector<plans::part>& parts) {
   std::vector<std::string> out = in.plan == nullptr ? std::vector<std::string>() : in.plan->forms;
   for (const plans::form& one : plans::all_forms()) {
@@ -129,7 +129,7 @@ result<plans::plan> plan_of_model(const invocation& in, bitnet_model* model,
   const auto program = program_of(session->get());
   if (!program) return std::unexpected(program.error());
   json counted[2];
-  // A token that is chosen has its place in the context, too.
+  // The generated token needs a place in the context, too.
   const uint32_t prompt = std::min({plan_prompt, step_size(in.set), std::max(context, 2U) - 1});
   const uint32_t sizes[] = {1, prompt};
   for (std::size_t i = 0; i < 2; ++i) {

@@ -1,5 +1,5 @@
 #pragma once
-// --plan, and what a model's programs run: a plan is made of two steps of a session of its own.
+// --plan, and plans of a model: they are made from two steps of a session opened for that.
 
 #include <optional>
 #include <string>
@@ -10,19 +10,19 @@
 
 namespace bitnet::host {
 
-// Tokens of the step of a prompt that a plan is made of, where steps are that large.
+// Tokens of the prompt step from which a plan is made, if steps can be that large.
 inline constexpr uint32_t plan_prompt = 64;
 
-// The plan of --plan; nothing where the command has no such option or none was given. Exit code 2
-// for a file that is none, and beside options that the plan decides and that come from a source
-// of the same rank or of a higher one.
+// The plan of --plan; nothing if the option is absent or the command does not have it. Exit code 2
+// for an invalid file, and for options that the plan decides if they come from a source of the same
+// rank or a higher one.
 [[nodiscard]] result<std::optional<plans::plan>> given_plan(const settings& set);
 
-// What the model runs where it is open, with the options of the settings.
+// The plan that describes what the open model runs with these settings.
 [[nodiscard]] result<plans::plan> plan_of_model(const invocation& in, bitnet_model* model,
                                                 const std::string& file);
 
-// Exit code 14, with each place, where what the model runs is not what --plan has.
+// Exit code 14, with each difference, if the model does not run what --plan says.
 [[nodiscard]] result<void> check_plan(const invocation& in, bitnet_model* model,
                                       const std::string& file);
 

@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-// Borrows from the settings and from `facts`.
+// The result borrows from the settings and from `facts`.
 bitnet_receipt_options receipt_options(const settings& set, const std::string& facts) {
   bitnet_receipt_options out{};
   bitnet_receipt_defaults(&out, sizeof out);
@@ -28,7 +28,7 @@ bitnet_receipt_options receipt_options(const settings& set, const std::string& f
   return out;
 }
 
-// Of the selected device, as the runtime describes it.
+// Names of the selected device, as the runtime describes it.
 json selected_names(bitnet_runtime* runtime) {
   const auto report = runtime_report(runtime);
   if (!report) return names_of_device("", "");
@@ -43,7 +43,7 @@ json selected_names(bitnet_runtime* runtime) {
   return names_of_device("", "");
 }
 
-// With what only the program knows.
+// Adds the members that only the program knows.
 std::string facts_text(const invocation& in, bitnet_runtime* runtime, json facts) {
   facts.update(selected_names(runtime));
   json& program = facts["program"];
@@ -53,7 +53,7 @@ std::string facts_text(const invocation& in, bitnet_runtime* runtime, json facts
   return json_text(facts);
 }
 
-// What the library would call it; the message says more.
+// The library's status for an exit code; the message says more.
 bitnet_status status_of(int code) {
   switch (code) {
     case exit_code::usage:
@@ -167,7 +167,7 @@ result<int> with_receipt(const invocation& in, const engine& on, result<int> don
                          const json& facts) {
   if (in.set.text("receipt").empty()) return done;
   auto written = write_of_session(in, on, facts);
-  // Nothing was generated: the failure came before.
+  // The failure came before anything was generated, so the session has no answer.
   if (!written && !done) written = write_of_failure(in, on.runtime.get(), done.error());
   if (written) return done;
   if (done) return std::unexpected(written.error());

@@ -88,7 +88,7 @@ result<std::unique_ptr<watcher>> watch_backends(const invocation& in, bitnet_run
     std::set<std::string> done;
     for (const loaded_copy& copy : loaded_copies(runtime)) {
       if (copy.state != "active" || !done.insert(copy.backend).second) continue;
-      // Of a refusal the library says why.
+      // The library itself logs why a reload was rejected.
       if (const auto line = reload_backend(runtime, copy.backend, in.set)) in.out.note(*line);
     }
   };

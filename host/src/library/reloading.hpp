@@ -1,5 +1,5 @@
 #pragma once
-// bitnet_backend_reload with the settings of the command line, and its answer as a line.
+// Calls bitnet_backend_reload with the command line's settings, and prints its result as a line.
 
 #include <memory>
 #include <string>
@@ -10,20 +10,21 @@
 
 namespace bitnet::host {
 
-// "cpu: generation 2, build id 1f0a...; 1 session moves". A refusal is a failure of exit code 1.
+// "cpu: generation 2, build id 1f0a...; 1 session moves". A rejected reload is a failure, exit code
+// 1.
 [[nodiscard]] result<std::string> reload_backend(bitnet_runtime* runtime,
                                                  const std::string& backend, const settings& set);
 
-// A copy of a backend that is in memory, as `bitnet_runtime_report` lists it.
+// A backend's library in memory, as bitnet_runtime_report lists it.
 struct loaded_copy {
   std::string backend, library, manifest, state, build_id;
-  std::string named;  // the library as its manifest names it, through links
+  std::string named;  // the library's path as its manifest has it, links unresolved
   uint32_t generation = 0;
 };
 [[nodiscard]] std::vector<loaded_copy> loaded_copies(bitnet_runtime* runtime);
 
-// With --watch: reloads what is loaded whenever its files change, until the watcher ends, which
-// must be before the runtime does. nullptr without.
+// With --watch: reloads loaded backends when their files change. The watcher must be destroyed
+// before the runtime. nullptr without --watch.
 [[nodiscard]] result<std::unique_ptr<watcher>> watch_backends(const invocation& in,
                                                               bitnet_runtime* runtime);
 

@@ -25,8 +25,8 @@ using nlohmann::json;
 using text::at;
 using text::text_at;
 
-// How far logits of two devices, or of two forms of a kernel, may be apart, as a part of the
-// largest: what a reload allows, too (bitnet_reload_options).
+// Allowed difference of logits between devices or forms of a kernel, relative to the largest; a
+// reload has the same limit (bitnet_reload_options).
 constexpr float logit_tolerance = 1.0F / 1024;
 
 uint64_t count_at(const json& object, const char* key) {
@@ -61,7 +61,7 @@ std::string salted_sum(const json& predicate, const char* what, const token_list
   return out;
 }
 
-// ---- what it was computed with -----------------------------------------------------------------
+// ---- the parameters of the receipt --------------------------------------------------------------
 
 uint32_t small_at(const json& object, const char* key) {
   return static_cast<uint32_t>(
@@ -88,7 +88,7 @@ bitnet_session_options session_of(const json& predicate) {
   return out;
 }
 
-// Owns what bitnet_sampling points to; stays at its place.
+// Owns what bitnet_sampling points to, so it must not move.
 struct sampling_of_receipt {
   bitnet_sampling values{};
   std::vector<bitnet_logit_bias> biases{};
@@ -108,7 +108,7 @@ struct sampling_of_receipt {
     values.seed = small_at(predicate, "seed");
     values.ignore_eos = text::true_at(from, "ignore_eos") ? 1 : 0;
     for (const json& one : list_of(from, "logit_bias")) {
-      const json& bias = at(one, "bias");  // null: never
+      const json& bias = at(one, "bias");  // null: the token is forbidden
       biases.push_back(
           {static_cast<bitnet_token>(count_at(one, "token")),
            bias.is_number() ? bias.get<float>() : -std::numeric_limits<float>::infinity()});
@@ -123,7 +123,7 @@ struct sampling_of_receipt {
   }
 };
 
-// Why it cannot be computed again; "" where it can.
+// Why the answer cannot be generated again; "": it can.
 std::string obstacle(const json& predicate, const token_list& prompt) {
   const json& bounds = at(predicate, "constraints");
   for (const char* form : {"grammar_sha256", "json_schema_sha256"})
@@ -166,7 +166,7 @@ result<token_list> computed_again(bitnet_session* session, const json& predicate
   return ids;
 }
 
-// Whether two tokens are as good as each other behind these, by logits that may be a little off.
+// Whether the logits of two tokens after `before` differ by no more than the tolerance.
 result<bool> is_near_tie(bitnet_session* session, const token_list& before, bitnet_token a,
                          bitnet_token b, uint32_t n_vocab) {
   library_error err;
@@ -184,7 +184,7 @@ result<bool> is_near_tie(bitnet_session* session, const token_list& before, bitn
   for (const float x : logits) largest = std::max(largest, std::abs(x));
   const float apart =
       std::abs(logits[static_cast<std::size_t>(a)] - logits[static_cast<std::size_t>(b)]);
-  return apart <= 2 * logit_tolerance * largest;  // either may be off by one tolerance
+  return apart <= 2 * logit_tolerance * largest;  // each may be off by one tolerance
 }
 
 std::string places_in(const json& report, const char* list) {
@@ -194,7 +194,7 @@ std::string places_in(const json& report, const char* list) {
   return out;
 }
 
-// Tokens differ. Of greedy answers a tie explains it, wherever it lies.
+// The tokens differ. In a greedy answer a near tie explains that, at any place.
 result<replay> explain(bitnet_session* session, const json& predicate, const token_list& prompt,
                        const token_list& was, const token_list& is, uint32_t n_vocab) {
   replay out;
@@ -224,8 +224,8 @@ result<replay> explain(bitnet_session* session, const json& predicate, const tok
   return out;
 }
 
-// A device whose sums have another order may draw another token at random; it is not known
-// whether it may.
+// A device with another order of sums may sample other tokens. Whether that explains the difference
+// is unknown, so the answers are not comparable.
 void consider_places(const json& predicate, bitnet_session* session, replay& found) {
   if (found.verdict != replay_verdict::different) return;
   const auto report = session_report(session);

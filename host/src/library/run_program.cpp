@@ -15,7 +15,7 @@
 namespace bitnet::host {
 namespace {
 
-// Everything up to the other end's closing; false past the limit.
+// Reads until the other end closes; false beyond the limit.
 bool read_all(int from, std::string& to, std::size_t limit) {
   std::array<char, 16384> bytes{};
   for (;;) {
@@ -46,7 +46,8 @@ result<program_output> run_program(const std::string& program, std::vector<std::
   words.reserve(arguments.size() + 1);
   for (std::string& word : arguments) words.push_back(word.data());
   words.push_back(nullptr);
-  // Not posix_spawn, which wants the variables named; they are the child's as they are ours.
+  // fork() instead of posix_spawn(), which wants the environment as an argument; the child inherits
+  // it.
   const pid_t child = fork();
   if (child == 0) {
     if (dup2(ends[1], STDOUT_FILENO) >= 0) execv(program.c_str(), words.data());

@@ -1,5 +1,5 @@
 #pragma once
-// Another program of ours, run to its end.
+// Runs another program of ours to its end.
 
 #include <string>
 #include <vector>
@@ -9,17 +9,17 @@
 namespace bitnet::host {
 
 struct program_output {
-  int exit_status = 0;  // 128 + the signal that ended it
+  int exit_status = 0;  // or 128 + the signal that ended it
   std::string text;     // its standard output
 };
 
 constexpr int run_program_failed =
     127;  // the exit status where it could not run, as a shell has it
 
-// The program of that name beside this one; "" if it is not installed.
+// Path of the program of that name beside this one; "" if it is not installed.
 [[nodiscard]] std::string sibling_program(const std::string& name);
 
-// Waits for its end; more than `limit` bytes of output are a failure.
+// Waits for the program's end; output of more than `limit` bytes is a failure.
 [[nodiscard]] result<program_output> run_program(const std::string& program,
                                                  std::vector<std::string> arguments,
                                                  std::size_t limit);

@@ -25,7 +25,7 @@ json list_of_messages(std::span<const chat_message> messages) {
   return list;
 }
 
-// The members that calls need, as a JSON text.
+// The other members that calls need, as JSON text.
 std::string more_of(const json& message) {
   json more = json::object();
   for (const char* key : {"tool_calls", "tool_call_id", "reasoning_content"})
@@ -48,8 +48,8 @@ result<std::vector<chat_message>> read_saved_chat(const std::string& text) {
     return fail(exit_code::usage, "expected {\"messages\": [{\"role\": ..., \"content\": ...}]}");
   };
   if (text::zero_byte(text)) return malformed();
-  // Deeper is no message: what is there is not built, however deep it goes.
-  constexpr int deepest = 7;  // of the arguments of a call, which are a text
+  // A deeper document is not a chat, so deeper parts are not built.
+  constexpr int deepest = 7;  // a call's arguments are a text, so depth 7 is enough
   const json content = json::parse(
       text, [](int depth, json::parse_event_t, json&) { return depth <= deepest; }, false);
   if (!content.is_object() || !content.contains("messages") || !content["messages"].is_array())

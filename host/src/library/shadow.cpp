@@ -69,7 +69,7 @@ namespace {
 
 constexpr std::chrono::milliseconds longest_wait{60'000}, between_looks{5};
 
-// Until no row is left that it will compare, or it takes too long.
+// Waits until no row is left to compare, the shadow stops, or the time limit is over.
 result<nlohmann::json> settled(bitnet_shadow* shadow) {
   using clock = std::chrono::steady_clock;
   const auto end = clock::now() + longest_wait;

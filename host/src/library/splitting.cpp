@@ -19,7 +19,7 @@ using nlohmann::json;
 constexpr int64_t most_layers = 1'000'000;
 constexpr std::size_t longest_shown = 60, most_devices = 64;
 
-// As far as it is worth to be seen again.
+// Quotes a text, cut to the length that a message shows.
 std::string quoted(std::string_view text) {
   return fmt::format("'{}{}'", text.substr(0, longest_shown),
                      text.size() > longest_shown ? "..." : "");

@@ -13,8 +13,8 @@ bool was_read_late(const token_times& of) {
   return of.tokens_ns.back() - of.tokens_ns.front() < of.generate_ns / 10 * 9;
 }
 
-// The tokens of a step come one after the other, in any order of the requests. So each request is
-// measured by its own tokens, from one step to another.
+// Within a step the requests' tokens come in any order, so each request's rate is measured between
+// its own tokens.
 std::optional<double> rate_within(const token_times& of, uint64_t begin, uint64_t end) {
   const auto first = std::ranges::lower_bound(of.tokens_ns, begin);
   const auto behind = std::ranges::upper_bound(of.tokens_ns, end);

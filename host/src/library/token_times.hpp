@@ -1,5 +1,5 @@
 #pragma once
-// When the tokens of requests came that ran at the same time, and what a table says of that.
+// Arrival times of tokens in concurrent requests, and the rates and delays derived from them.
 
 #include <cstdint>
 #include <optional>
@@ -8,21 +8,21 @@
 
 namespace bitnet::host {
 
-// Of one request, on a clock that only goes forward, as its reader saw it.
+// Times of one request on a monotonic clock, as its reader saw them.
 struct token_times {
   uint64_t submitted_ns = 0;
   std::vector<uint64_t> tokens_ns;
-  uint64_t generate_ns = 0;  // from the first token to the end, as the scheduler counted it
+  uint64_t generate_ns = 0;  // from the first token to the end, by the scheduler's count
 };
 
-// Milliseconds that a request waited for its first token; nothing where none came.
+// Time to the first token in ms; nothing if there was none.
 [[nodiscard]] std::optional<double> first_ms(const token_times& of);
-// Adds the milliseconds between each token and the one before it.
+// Appends the times between consecutive tokens, in ms.
 void add_between_ms(const token_times& of, std::vector<double>& to);
-// Tokens per second of all requests together, from when the last of them had its first token until
-// the first of them had its last. Nothing where less than half of some request's tokens came in
-// that time, or where the reader saw them come in less than nine tenths of the time that they took:
-// it was kept from reading and does not know.
+// Tokens per second of all requests together, while all of them generate: from the latest first
+// token to the earliest last token. Nothing if some request has less than half of its tokens in
+// that time. Nothing also if the reader saw a request's tokens in less than nine tenths of
+// `generate_ns`: it was held up, so its times are wrong.
 [[nodiscard]] std::optional<double> rate_together(std::span<const token_times> all);
 
 }  // namespace bitnet::host

@@ -16,10 +16,10 @@ using std::chrono::milliseconds;
 
 constexpr uint32_t wanted = IN_CREATE | IN_MOVED_TO | IN_MOVED_FROM | IN_CLOSE_WRITE | IN_DELETE |
                             IN_DELETE_SELF | IN_MOVE_SELF | IN_ONLYDIR;
-// However much goes on in a folder, so often is looked.
+// Least time between looks, however busy a folder is.
 constexpr milliseconds shortest_sleep{100};
 
-// What happened does not matter, only that something did.
+// Discards notices: their contents do not matter.
 void drain(int notices) {
   alignas(inotify_event) std::array<char, 4096> unread;
   while (::read(notices, unread.data(), unread.size()) > 0) {
@@ -44,7 +44,7 @@ watcher::watcher(std::function<std::set<std::string>()> files, std::function<voi
   }
 }
 
-// Ends within a look even where our descriptors were closed.
+// Ends within one look even if its descriptors were closed by others.
 watcher::~watcher() {
   stopping_ = true;
   const uint64_t one = 1;
@@ -58,7 +58,7 @@ void watcher::close_descriptors() const {
   if (stop_ >= 0) ::close(stop_);
 }
 
-// Of the folders as they are now. A folder that was watched keeps its watch.
+// Watches the folders as they are now. A folder that was watched stays so.
 void watcher::watch_the_way() {
   if (notices_ < 0) return;
   std::set<std::string> folders;
@@ -72,13 +72,13 @@ void watcher::watch_the_way() {
   watched_ = std::move(now);
 }
 
-// True if a file is another one than at the last look. The watches come first: what changes after
+// Returns true if a file changed since the last look. Watches are set first, so that a change after
 // the look is noticed.
 bool watcher::look() {
   std::map<std::string, file_mark> now;
   for (const std::string& file : files_()) now.emplace(file, file_mark{});
   bool other = false;
-  seen_.swap(now);  // `now` has the marks of before
+  seen_.swap(now);  // `now` gets the earlier marks
   watch_the_way();
   for (auto& [file, mark] : seen_) {
     mark = mark_of(file);
@@ -88,14 +88,14 @@ bool watcher::look() {
   return other;
 }
 
-// Until something is noticed or the next look is due; false when it is time to end.
+// Sleeps until a notice comes or the next look is due; false when it is time to end.
 bool watcher::sleep() {
   const auto begin = clock::now();
   milliseconds left = pace_.look;
   if (last_change_)
     left = std::min(left, std::chrono::ceil<milliseconds>(*last_change_ + pace_.quiet - begin));
   std::array<pollfd, 2> fds{{{stop_, POLLIN, 0}, {-1, POLLIN, 0}}};
-  // Not listening at first, so that a busy folder is no reason to look all the time.
+  // Ignores notices for a short time, so that a busy folder does not cause continuous looks.
   const milliseconds deaf = std::clamp(left, milliseconds(1), shortest_sleep);
   if (::poll(fds.data(), fds.size(), static_cast<int>(deaf.count())) < 0) fds[0].revents = 0;
   if (stopping_) return false;

@@ -1,14 +1,14 @@
 #pragma once
-// --watch: says when one of a backend's files, library or manifest, is another one than before.
+// --watch: notices when a backend's library or manifest is replaced by another file.
 //
-// What decides is the file that lies there, looked at again and again: folders are replaced, links
-// turned, and some file systems report nothing. Notices of the kernel about the folders and links
-// on the way only make it look sooner, and are taken anew at each look.
+// It decides by looking at the files again and again, since folders are replaced, links are
+// changed, and some file systems report nothing. Kernel notices about the folders and links on the
+// way only make it look sooner; it renews them at each look.
 //
 // Installers write library and manifest at different moments, so a change counts once the files
-// have stayed as they are for a while, or have gone on changing for too long.
+// have been unchanged for a while, or have kept changing for too long.
 //
-// Threads one of its own, which ends with the object.
+// Threads  one of its own, which ends with the object.
 
 #include <atomic>
 #include <chrono>
@@ -27,11 +27,12 @@ class watcher {
  public:
   struct pace {
     std::chrono::milliseconds quiet{2000};       // longer than an installer takes between two files
-    std::chrono::milliseconds patience{10'000};  // that a file may change all the time
-    std::chrono::milliseconds look{1000};        // between two looks, if nothing is noticed
+    std::chrono::milliseconds patience{10'000};  // longest wait while files keep changing
+    std::chrono::milliseconds look{1000};        // between looks without a notice
   };
-  // `files` says what to look at, each time; `changed` is called when some of it is another file.
-  // Both on the watcher's thread. Throws std::system_error where the system makes no thread.
+  // `files` returns the paths to watch, at each look; `changed` is called after one of them became
+  // another file. The watcher's thread calls both. Throws std::system_error if no thread can be
+  // created.
   watcher(std::function<std::set<std::string>()> files, std::function<void()> changed,
           const pace& p);
   ~watcher();
@@ -49,10 +50,10 @@ class watcher {
   const std::function<std::set<std::string>()> files_;
   const std::function<void()> changed_;
   const pace pace_;
-  int notices_ = -1, stop_ = -1;           // descriptors; -1: it looks at its own pace only
-  std::set<int> watched_;                  // of notices_
-  std::map<std::string, file_mark> seen_;  // of the last look
-  std::optional<clock::time_point> first_change_, last_change_;  // that changed_ did not get
+  int notices_ = -1, stop_ = -1;           // descriptors; -1: only periodic looks
+  std::set<int> watched_;                  // watch ids in notices_
+  std::map<std::string, file_mark> seen_;  // at the last look
+  std::optional<clock::time_point> first_change_, last_change_;  // not yet reported to changed_
   std::atomic<bool> stopping_{false};
   std::thread thread_;
 };

@@ -1,10 +1,10 @@
 #pragma once
-// The program's words in what the library says.
+// Makes the library's messages use the program's option names.
 
 namespace bitnet::host {
 
-// The library says flags in place of its options from now on: "use a larger --ctx-size". Comes
-// before all other calls of the library.
+// From now on the library names flags instead of C options: "use a larger --ctx-size". Call it
+// before any other function of the library.
 void give_wording();
 
 }  // namespace bitnet::host

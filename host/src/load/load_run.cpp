@@ -19,8 +19,8 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t longest_answer = 1 << 20;  // bytes of one that is read whole
-constexpr std::size_t longest_shown = 200;       // of it, in a message
+constexpr std::size_t longest_answer = 1 << 20;  // bytes of an answer that is read whole
+constexpr std::size_t longest_shown = 200;       // part of an answer in a message
 constexpr auto agent = "bitnet-bench";
 
 // Common words, each a token or two of most vocabularies.

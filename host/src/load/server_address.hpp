@@ -1,5 +1,5 @@
 #pragma once
-// Where a server of OpenAI's API is: http://HOST[:PORT][/PREFIX].
+// The address of a server of OpenAI's API: http://HOST[:PORT][/PREFIX].
 
 #include <expected>
 #include <string>
@@ -10,12 +10,12 @@
 namespace bitnet::host::load {
 
 struct server_address {
-  client::http_url url;  // its path: a prefix without a slash at its end, "" or "/openai"
+  client::http_url url;  // the path is a prefix without a slash at its end: "" or "/openai"
 
-  // "/v1/completions" behind a prefix that may have the /v1 itself.
+  // The prefix followed by a route such as "/v1/completions"; a prefix may end with /v1 itself.
   [[nodiscard]] std::string path(std::string_view route) const;
 };
-// The message says what is wrong.
+// The error says what is wrong.
 [[nodiscard]] std::expected<server_address, std::string> parse_address(std::string_view url);
 
 }  // namespace bitnet::host::load

@@ -13,14 +13,14 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t longest_message = 200;  // of a server's error
+constexpr std::size_t longest_message = 200;  // of an error of the server
 
 bool is_text(const json& of, const char* key) {
   const json& member = text::at(of, key);
   return member.is_string() && !member.get_ref<const std::string&>().empty();
 }
 
-// Text of completions; content, thinking and calls of chats.
+// Whether a choice has text: text of completions; content, thinking or calls of chats.
 bool has_text(const json& choice) {
   if (is_text(choice, "text")) return true;
   const json& delta = text::at(choice, "delta");

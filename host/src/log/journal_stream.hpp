@@ -1,5 +1,6 @@
 #pragma once
-// Whether a descriptor is a stream of systemd's journal, as JOURNAL_STREAM says (systemd.exec(5)).
+// Detects whether a descriptor is a stream of systemd's journal, by JOURNAL_STREAM
+// (systemd.exec(5)).
 
 #include <string_view>
 
@@ -7,12 +8,12 @@
 
 namespace bitnet::host {
 
-// `variable`: the value of JOURNAL_STREAM, "DEVICE:INODE". A child whose descriptor was redirected
-// has the variable, too, so that the numbers are compared.
+// `variable`: the value of JOURNAL_STREAM, "DEVICE:INODE". The numbers are compared, since a child
+// with a redirected descriptor inherits the variable.
 [[nodiscard]] bool is_journal_stream(int descriptor, std::string_view variable);
 
-// The priority of a line, which sd-daemon(3) reads of "<N>" before it: 3 errors, 4 warnings, 6
-// notes, 7 what is below.
+// The priority that sd-daemon(3) expects as "<N>" before a line: 3 errors, 4 warnings, 6 notes, 7
+// details.
 [[nodiscard]] int priority_of(log_level level);
 
 }  // namespace bitnet::host

@@ -57,7 +57,7 @@ struct json_value {
   std::string operator()(double number) const { return nlohmann::json(number).dump(); }
 };
 
-// What a formatter has as %v: what is logged, escaped, of JSON the members.
+// The text for %v of a pattern: the escaped message, or the members of JSON.
 std::string payload_of(const log_line& line, bool json) {
   if (!json) return text::printable(line.text);
   std::string out = "\"message\":";
@@ -73,7 +73,7 @@ log_level level_of(spdlog::level::level_enum level) {
   return log_level::debug;
 }
 
-// "<4>", as %* of a pattern.
+// Formats %* of a pattern as "<4>".
 class priority_flag final : public spdlog::custom_flag_formatter {
  public:
   void format(const spdlog::details::log_msg& message, const std::tm&,
@@ -93,15 +93,15 @@ std::unique_ptr<spdlog::formatter> lines(std::string pattern, const char* end = 
 }
 
 std::unique_ptr<spdlog::formatter> lines_of(const log_options& wanted) {
-  // The journal has a time, a priority and the process of its own.
+  // The journal adds time, priority and process itself.
   if (wanted.has_priorities && wanted.file == "-")
     return lines(wanted.json ? R"(%*{"level":"%l","pid":%P,%v})" : "%*%v");
   return lines(wanted.json ? R"({"time":"%Y-%m-%dT%H:%M:%S.%fZ","level":"%l","pid":%P,%v})"
                            : "%Y-%m-%dT%H:%M:%S.%fZ %-7l [%P] %v");
 }
 
-// Each line in one call of write(2). The C library's stream is locked while a line waits, and
-// exit() would wait for that lock.
+// Writes each line with one write(2). The C library's stream would be locked while a line blocks,
+// and exit() would wait for that lock.
 class standard_error final : public spdlog::sinks::base_sink<std::mutex> {
  private:
   void sink_it_(const spdlog::details::log_msg& message) override {
@@ -113,7 +113,7 @@ class standard_error final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
 };
 
-// Children get no descriptor of it.
+// Closes the descriptor in child processes.
 spdlog::file_event_handlers kept_from_children() {
   spdlog::file_event_handlers out;
   out.after_open = [](const spdlog::filename_t&, std::FILE* file) {
@@ -127,7 +127,7 @@ std::unexpected<failure> no_log(const std::string& file, std::string_view why) {
               fmt::format("the log file '{}' cannot be written: {}", text::printable(file), why));
 }
 
-// spdlog would wait for the other end of a pipe, and make folders that were mistyped.
+// Checks what spdlog would not: it would block on a pipe, and create mistyped folders.
 result<void> check(const std::string& file) {
   std::error_code error;
   const fs::file_status what = fs::status(file, error);
@@ -154,7 +154,7 @@ result<spdlog::sink_ptr> sink_of(const log_options& wanted) {
   }
 }
 
-// sd_journal_send() answers that all is well where no service listens.
+// Checks for the journal's socket, since sd_journal_send() reports success without a service.
 result<spdlog::sink_ptr> journal() {
 #ifdef BITNET_JOURNAL
   constexpr const char* socket = "/run/systemd/journal/socket";
@@ -183,7 +183,7 @@ class loss_report {
     const std::lock_guard lock(guard_);
     if (const auto call = std::exchange(call_, nullptr)) call(why);
   }
-  // A thread that is left behind reports nothing.
+  // From now on a detached thread reports nothing.
   void end() {
     const std::lock_guard lock(guard_);
     call_ = nullptr;
@@ -194,7 +194,8 @@ class loss_report {
   std::function<void(const std::string&)> call_;
 };
 
-// A line for one sink. What it holds lives as long as a thread that waits in it.
+// Returns a writer for one sink. It owns what it uses, since a detached thread may still wait in
+// it.
 log_queue::writer writer_to(spdlog::sink_ptr sink, bool json, std::shared_ptr<loss_report> loss) {
   return [sink = std::move(sink), json, loss = std::move(loss)](const log_line& line) {
     try {
@@ -212,7 +213,7 @@ log_queue::writer writer_to(spdlog::sink_ptr sink, bool json, std::shared_ptr<lo
 struct log::contents {
   int level = 0;
   std::shared_ptr<loss_report> loss;
-  std::vector<std::unique_ptr<log_queue>> ways;  // one for each place: none waits for another
+  std::vector<std::unique_ptr<log_queue>> ways;  // one per target, so that none waits for another
 };
 
 log::log(std::unique_ptr<contents> c) : contents_(std::move(c)) {}

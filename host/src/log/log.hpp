@@ -1,9 +1,9 @@
 #pragma once
-// The log of the program, of which what it prints on standard error is independent: each message
-// with its time and level, in a file, on standard error or in systemd's journal. Of spdlog, which
-// writes it, no other file knows.
+// The program's log: each message with its time and level, in a file, on standard error or in
+// systemd's journal. It is independent of what the program prints on standard error. No other file
+// uses spdlog, which writes it.
 //
-// Messages are text from outside. Text escapes what a terminal would obey, line ends among it;
+// Messages may contain text from outside. The text form escapes control characters and newlines;
 // JSON escapes everything but ASCII. One message is one line.
 
 #include <functional>
@@ -19,8 +19,8 @@ namespace bitnet::host {
 
 class log {
  public:
-  // `on_loss` is called once, from whatever thread it happens in, when a line cannot be written.
-  // Exit code 1 if a file cannot be opened or there is no journal.
+  // `on_loss` is called once, in any thread, when a line cannot be written. Exit code 1 if a file
+  // cannot be opened or there is no journal.
   static result<std::unique_ptr<log>> open(const log_options& wanted,
                                            std::function<void(const std::string& why)> on_loss);
 
@@ -28,12 +28,12 @@ class log {
   log& operator=(const log&) = delete;
   ~log();
 
-  // From any thread. What is above the level of the options is dropped. The line is in the file,
-  // though perhaps not on the disk, when this returns; behind write_in_background(), soon after,
-  // and a place that takes nothing loses the oldest lines.
+  // Any thread. Drops messages above the level of the options. When it returns, the line is in the
+  // file, though perhaps not on disk. After write_in_background() it is written soon, and if the
+  // target blocks, the oldest lines are dropped.
   void write(log_level level, std::string_view message, const log_facts& facts = {}) const;
 
-  // Before other threads write.
+  // Call it before other threads write.
   void write_in_background();
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// One message for the log, before it is text or JSON.
+// A log message before it becomes text or JSON.
 
 #include <chrono>
 #include <cstdint>
@@ -16,16 +16,16 @@ enum class log_level : uint8_t {
   note,
   detail,
   debug
-};  // as --verbosity has it
+};  // levels of --verbosity
 
-// A member of a line of JSON. `name` is a literal and needs no escapes.
+// A member of a JSON line. `name` is a literal that needs no escapes.
 struct log_field {
   std::string_view name;
   std::variant<std::string, int64_t, double> value;
 };
 
-// What a line of JSON has in place of the text: a short message that is the same for all lines of
-// its kind, and members. Without a message, the text.
+// What a JSON line has instead of the text: a short message that all lines of its kind share, and
+// members. Without a message, the text is used.
 struct log_facts {
   std::string_view message = {};
   std::vector<log_field> fields = {};

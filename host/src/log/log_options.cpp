@@ -46,7 +46,7 @@ result<log_options> log_options_of(const settings& set) {
   if (!rotation)
     return fail(exit_code::usage,
                 fmt::format("{} {}", set.origin("log-rotate"), rotation.error().message));
-  // A size that stands in a config file does no harm where no file is asked for.
+  // In a config file a size without a log file is harmless.
   if (set.flagged("log-rotate") && (out.file.empty() || out.file == "-"))
     return fail(exit_code::usage, "--log-rotate needs --log-file FILE: only a file can be rotated");
   if (out.file != "-") out.rotation = *rotation;

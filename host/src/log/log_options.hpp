@@ -1,5 +1,5 @@
 #pragma once
-// What the log-* options say.
+// The values of the log-* options.
 
 #include <cstdint>
 #include <string>
@@ -10,8 +10,8 @@
 
 namespace bitnet::host {
 
-// When a file would become larger than `bytes`, it becomes FILE.1 (log.1.txt of log.txt), and that
-// the next; `kept` older files stay.
+// A file that would exceed `bytes` is renamed to FILE.1 (log.txt to log.1.txt), the older ones to
+// the next number; `kept` older files remain.
 struct log_rotation {
   std::size_t bytes = 0;  // 0: never
   std::size_t kept = 5;
@@ -21,18 +21,18 @@ struct log_options {
   std::string file;  // "": none; "-": standard error
   bool json = false;
   bool journal = false;
-  int level = 4;  // as --verbosity
+  int level = 4;  // as for --verbosity
   log_rotation rotation = {};
-  // Standard error is a stream of the journal: its lines begin with "<priority>", and have no time.
+  // Standard error is a stream of the journal: lines begin with "<priority>" and have no time.
   bool has_priorities = false;
 
   [[nodiscard]] bool any() const { return journal || !file.empty(); }
 };
 
-// "10M", "10M,3". Exit code 2: what was expected and found.
+// Parses "10M" or "10M,3". Exit code 2 with the expected form.
 [[nodiscard]] result<log_rotation> parse_rotation(std::string_view text);
 
-// Exit code 2 for values that do not fit together.
+// Exit code 2 for values that contradict each other.
 [[nodiscard]] result<log_options> log_options_of(const settings& set);
 
 }  // namespace bitnet::host

@@ -20,17 +20,17 @@ namespace {
 
 using queue_clock = std::chrono::steady_clock;
 
-// How long the end waits for a place that takes nothing, and for one that is slow.
+// Limits of waiting at the end: for a target that blocks, and for one that is slow.
 constexpr std::chrono::seconds longest_pause{1};
 constexpr std::chrono::seconds longest_close{5};
 constexpr int longest_settle_ms = 1000;
 
-// Of all queues. A signal handler reads it.
+// Sums over all queues. A signal handler reads them.
 std::atomic<int64_t> n_pending{0};
 std::atomic<uint64_t> n_dropped{0};
 static_assert(std::atomic<int64_t>::is_always_lock_free);
 
-// The bytes of its texts, and what a line takes at least.
+// Bytes of a line: its texts and its own size.
 std::size_t size_of(const log_line& line) {
   std::size_t out = sizeof line + line.text.size();
   for (const log_field& one : line.facts.fields)
@@ -70,7 +70,7 @@ struct log_queue::contents {
   [[nodiscard]] bool has_room() const {
     return lines.size() <= most.lines / 2 && n_bytes <= most.bytes / 2;
   }
-  // The next line to write; there is one, or a number to report.
+  // The next line to write. Call it if there is a line or a number to report.
   log_line next() {
     if (n_unreported != 0 && (lines.empty() || has_room())) {
       ++n_pending;
@@ -84,14 +84,14 @@ struct log_queue::contents {
 
   writer write;
   bounds most;
-  std::mutex guard;  // of what follows
+  std::mutex guard;  // guards the members below
   std::condition_variable added, written;
   std::deque<log_line> lines;
   std::size_t n_bytes = 0;
-  uint64_t n_unreported = 0;  // lines that were dropped
+  uint64_t n_unreported = 0;  // dropped lines, not yet reported
   uint64_t n_written = 0;
-  bool ends = false;                  // the thread ends once all is written
-  std::atomic<bool> is_left = false;  // ... or behind the line that it writes; nothing is added
+  bool ends = false;                  // the thread ends when all is written
+  std::atomic<bool> is_left = false;  // ... or after its current line; add() drops lines
   bool is_over = false;
 };
 
@@ -105,7 +105,7 @@ log_queue::~log_queue() {
 
 void log_queue::start() {
   if (thread_.joinable()) return;
-  // Signals are for other threads: a handler may wait for this one.
+  // Block signals in the thread: a handler may wait for it.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);
@@ -113,7 +113,7 @@ void log_queue::start() {
   try {
     thread_ = std::thread([of = contents_] { write_all_of(of); });
   } catch (const std::system_error&) {
-    thread_ = {};  // no thread is to be had, and add() writes
+    thread_ = {};  // no thread available: add() writes itself
   }
   pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
@@ -190,8 +190,8 @@ namespace {
 constexpr std::array fatal_signals{SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT};
 std::array<struct sigaction, fatal_signals.size()> before_us{};
 
-// Puts back what was there: a fault happens again behind it, and a signal that was sent is sent
-// again.
+// Restores the previous handler. A fault then happens again on return; a signal that was sent is
+// raised again.
 extern "C" void settle_and_die(int number, siginfo_t* about, void*) {
   const int saved = errno;
   settle_logs();

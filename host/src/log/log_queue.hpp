@@ -1,10 +1,9 @@
 #pragma once
-// Lines on the way to one place: a file, standard error, the journal.
+// Queues lines for one target: a file, standard error, or the journal.
 //
-// At first add() writes. Behind start() a thread of the queue writes, and add() never waits for it:
-// a disk, a terminal or a pipe that takes nothing costs lines, and no time of those who add. The
-// oldest lines are dropped then, and counted; a line with their number follows once the queue is
-// half empty.
+// At first add() itself writes. After start(), a thread of the queue writes and add() never waits:
+// if a disk, terminal or pipe blocks, the oldest lines are dropped and counted. Once the queue is
+// half empty, a line reports their number.
 
 #include <cstdint>
 #include <functional>
@@ -17,11 +16,11 @@ namespace bitnet::host {
 
 class log_queue {
  public:
-  // May wait, and throws nothing. Called by one thread at a time behind start().
+  // Writes a line; may wait, must not throw. After start() only the queue's thread calls it.
   using writer = std::function<void(const log_line&)>;
   struct bounds {
     std::size_t lines = 4096;
-    std::size_t bytes = std::size_t{1} << 20U;  // of the lines' texts
+    std::size_t bytes = std::size_t{1} << 20U;  // of the lines
   };
 
   explicit log_queue(writer write);
@@ -30,13 +29,14 @@ class log_queue {
   log_queue(const log_queue&) = delete;
   log_queue& operator=(const log_queue&) = delete;
 
-  // Before other threads add. Without a thread to be had, add() goes on to write.
+  // Call it before other threads add lines. If no thread can be created, add() continues to write
+  // itself.
   void start();
   // From any thread.
   void add(log_line line);
-  // Writes what is there, unless the place takes nothing for a second, or not all within five: then
-  // the thread is left behind, with what its writer holds. How many lines were not written. Nothing
-  // is added any more.
+  // Writes the queued lines. It gives up if no line is written for a second, or after five seconds;
+  // the thread is then detached with what its writer holds. Returns the number of unwritten lines.
+  // Add no lines afterwards.
   uint64_t close();
 
  private:
@@ -47,13 +47,13 @@ class log_queue {
   std::thread thread_;
 };
 
-// Lines that queues of this process have dropped.
+// Number of lines that all queues of this process have dropped.
 [[nodiscard]] uint64_t n_log_lines_dropped();
 
-// Waits until all queues of the process are empty, a second at most. For signal handlers and for
-// ends at once: it takes no lock and no memory.
+// Waits until all queues of the process are empty, a second at most. For signal handlers and
+// immediate exits: it takes no lock and allocates nothing.
 void settle_logs() noexcept;
-// Signals that end the process do so behind settle_logs(), as they would have.
+// Fatal signals first call settle_logs(), then end the process as they would have.
 void settle_logs_on_fatal_signals();
 
 }  // namespace bitnet::host

@@ -10,12 +10,12 @@
 namespace bitnet::host::measure {
 namespace {
 
-// In units of the drawing, which a page scales as a whole.
+// Sizes in drawing units; the page scales the drawing.
 constexpr double chart_width = 860;
 constexpr double label_width = 300;
 constexpr double value_width = 110;
 constexpr double bar_pitch = 28, bar_height = 14;
-constexpr std::size_t longest_label = 46;  // characters that the label's width holds
+constexpr std::size_t longest_label = 46;  // characters that fit label_width
 constexpr int n_colours = 6;
 
 constexpr double line_height = 320, line_left = 70, line_right = 20, line_top = 16,
@@ -25,7 +25,7 @@ std::string colour_class(int series) {
   return fmt::format("s{}", series % n_colours);
 }
 
-// Cut between characters of UTF-8.
+// Cuts between UTF-8 characters.
 std::string cut_label(std::string_view label) {
   std::size_t n = 0, at = 0;
   while (at < label.size() && n < longest_label) {

@@ -7,8 +7,8 @@ namespace {
 
 const std::filesystem::path powercap = "sys/class/powercap";
 
-// "intel-rapl:0", on AMD's processors too. Its parts, "intel-rapl:0:1", are in it; the same
-// package by another way, "intel-rapl-mmio:0", would count twice.
+// Accepts "intel-rapl:0", also on AMD. "intel-rapl:0:1" is a part of it, and "intel-rapl-mmio:0"
+// the same package by another interface: either would count twice.
 bool is_package(std::string_view name) {
   constexpr std::string_view prefix = "intel-rapl:";
   return name.starts_with(prefix) && doctor::number_of(name.substr(prefix.size())).has_value();
@@ -25,7 +25,7 @@ energy_meter::energy_meter(const doctor::system_tree& system) : system_(system) 
     const auto counter = powercap / folder / "energy_uj";
     const auto now = system.number(counter);
     if (!range || !now || *now > *range) {
-      packages_.clear();  // a part of the machine would look like all of it
+      packages_.clear();  // a partial sum would look like the whole machine
       return;
     }
     packages_.push_back({counter, name, *range, *now});

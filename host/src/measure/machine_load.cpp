@@ -21,7 +21,8 @@ std::optional<double> first_number(std::string_view line) {
   return error == std::errc() && out >= 0 ? std::optional(out) : std::nullopt;
 }
 
-// "cpu  user nice system idle iowait irq softirq steal guest guest_nice". Guests count as user.
+// Parses "cpu user nice system idle iowait irq softirq steal guest guest_nice". User includes
+// guests.
 std::optional<processor_ticks> ticks_in(std::string_view line) {
   constexpr std::size_t n_counted = 8, idle = 3, iowait = 4, stolen = 7;
   const auto words = doctor::words_of(line);

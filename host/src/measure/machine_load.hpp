@@ -1,6 +1,5 @@
 #pragma once
-// What else the machine does while something is measured: its load, and time that a hypervisor gave
-// to others.
+// Load of the machine during a measurement: other processes, and time that the hypervisor took.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -11,13 +10,13 @@
 
 namespace bitnet::host::measure {
 
-// Of all processors since the system's start, in ticks.
+// Sums over all processors since boot, in ticks.
 struct processor_ticks {
   uint64_t all = 0, idle = 0, stolen = 0;
 };
 
 struct load_reading {
-  std::optional<double> load;  // processes that ran or waited, in the last minute
+  std::optional<double> load;  // the load average of the last minute
   std::optional<processor_ticks> ticks;
   uint64_t own_ticks = 0;  // of this process
 };
@@ -25,14 +24,14 @@ struct load_reading {
 
 struct machine_load {
   std::optional<double> load_begin, load_end;
-  std::optional<double> stolen_pct, others_pct;  // of the time of all processors
+  std::optional<double> stolen_pct, others_pct;  // of all processors' time
 
   [[nodiscard]] nlohmann::ordered_json json() const;  // unknown members are left out
   [[nodiscard]] std::string line() const;             // "" where nothing is known
 };
 [[nodiscard]] machine_load load_between(const load_reading& begin, const load_reading& end);
 
-// {cpu_info, n_cpus, isa, governor, kernel_release}: what the system says of itself
+// {cpu_info, n_cpus, isa, governor, kernel_release}, as the system reports them
 [[nodiscard]] nlohmann::ordered_json machine_facts(const doctor::system_tree& system);
 [[nodiscard]] std::string machine_line(const nlohmann::ordered_json& facts);
 

@@ -24,7 +24,7 @@ std::optional<range> range_of(std::string_view item) {
   if (!first) return std::nullopt;
   if (dash == std::string_view::npos) return range{*first, *first, 1, false};
   const std::string_view rest = item.substr(dash + 1);
-  // A sign belongs to a number: what follows the first character alone is a step's.
+  // The first character may be a number's sign; a later sign begins a step.
   const auto sign = rest.empty() ? std::string_view::npos : rest.find_first_of("+*", 1);
   const auto last = parse_integer(rest.substr(0, sign));
   if (!last) return std::nullopt;
@@ -44,7 +44,7 @@ std::expected<std::vector<uint32_t>, std::string> number_list(std::string_view t
     if (!all || all->first < lowest || all->last > highest || all->last < all->first ||
         !all->ends())
       return std::unexpected(fmt::format("'{}'", text));
-    // A number below 2^32 times one below 2^31 is one of 64 bits.
+    // A number below 2^32 times a factor below 2^31 fits 64 bits.
     if (all->step > INT32_MAX) return std::unexpected(fmt::format("a step of {}", all->step));
     for (int64_t n = all->first; n <= all->last; n = all->next(n)) {
       if (out.size() == most_numbers)

@@ -11,9 +11,9 @@ namespace bitnet::host::measure {
 
 inline constexpr std::size_t most_numbers = 1000;  // of one list
 
-// "first-last+step" and "first-last*factor" go from the first to the last at most; "first-last" is
-// by steps of 1. Where the text is no such list, or a number is outside of the bounds, what was
-// found instead, as text.
+// "first-last+step" and "first-last*factor" run from the first up to the last; "first-last" has
+// steps of 1. If the text is not such a list or a number is out of bounds, the error is what was
+// found.
 [[nodiscard]] std::expected<std::vector<uint32_t>, std::string> number_list(std::string_view text,
                                                                             uint32_t lowest,
                                                                             uint32_t highest);

@@ -16,7 +16,7 @@ namespace {
 using nlohmann::ordered_json;
 using rows_of_page = std::vector<ordered_json>;
 
-constexpr std::size_t most_dots = 200;  // of one bar
+constexpr std::size_t most_dots = 200;  // per bar
 
 constexpr std::string_view page_style = R"(
 :root { --back: #fff; --text: #1b1f24; --dim: #5b6570; --grid: #d9dee4; --limit: #b3261e;
@@ -71,7 +71,7 @@ std::vector<double> numbers_at(const ordered_json& row, std::string_view key) {
   return out;
 }
 
-// What all rows have alike is no name of one.
+// A column with one value in all rows is left out of the names.
 bool differs(const rows_of_page& rows, std::string_view key) {
   return std::ranges::any_of(rows, [&](const ordered_json& row) {
     return text_at(row, key) != text_at(rows.front(), key);
@@ -92,7 +92,7 @@ std::string name_of(const ordered_json& row, const rows_of_page& rows, bool with
   return out;
 }
 
-// Bars of one colour are of one backend, or of one server.
+// One colour per backend or server.
 int colour_of(const ordered_json& row, std::map<std::string, int>& known) {
   const std::string of = text_at(row, row.contains("backend") ? "backend" : "url");
   return known.emplace(of, static_cast<int>(known.size())).first->second;
@@ -125,7 +125,7 @@ std::string throughput(const rows_of_page& rows) {
                  bar_chart(bars, " t/s"));
 }
 
-// The bar is the median, the line across goes to the highest percentile.
+// The bar ends at the median, the line across it at the highest percentile.
 void add_times(std::vector<bar>& to, const ordered_json& row, const rows_of_page& rows,
                std::string_view prefix, std::string_view what, double scale, int colour) {
   const auto key = [&](int percent) {
@@ -185,7 +185,7 @@ std::string roofline(const rows_of_page& rows) {
                  bar_chart(bars, " %", 100));
 }
 
-// Series of which each has two values of `x` at least.
+// Draws series with at least two values of `x` each.
 std::string lines_over(const rows_of_page& rows, std::string_view x_key, std::string_view y_key,
                        const std::vector<std::string_view>& alike, std::string_view title,
                        std::string_view about, std::string_view x_name) {
@@ -267,7 +267,7 @@ std::string table(const rows_of_page& rows) {
       out);
 }
 
-// What all rows have in common: model, machine, version.
+// Facts that all rows share: model, machine, version.
 std::string about(const rows_of_page& rows) {
   std::string out;
   for (const char* key : {"model_type", "url", "cpu_info", "gpu_info", "n_cpus", "isa", "governor",

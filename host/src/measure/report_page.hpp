@@ -1,6 +1,6 @@
 #pragma once
-// Rows of `bitnet bench` as one page of charts and a table, without scripts and with nothing from
-// elsewhere.
+// Formats rows of `bitnet bench` as one self-contained page with charts and a table, without
+// scripts.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace bitnet::host::measure {
 
-// Of tests of models, of many requests, of kernels and of servers; their columns may differ.
+// Rows may be of models, concurrent requests, kernels and servers; their columns may differ.
 [[nodiscard]] std::string report_page(const std::vector<nlohmann::ordered_json>& rows);
 
 }  // namespace bitnet::host::measure

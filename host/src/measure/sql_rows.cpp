@@ -40,7 +40,7 @@ std::vector<column> columns_of(const std::vector<ordered_json>& rows) {
 std::string in_quotes(std::string_view text, char quote) {
   std::string out(1, quote);
   for (const char c : text) {
-    if (c == '\0') continue;  // ends a text for some databases
+    if (c == '\0') continue;  // some databases end a text there
     out += c;
     if (c == quote) out += c;
   }

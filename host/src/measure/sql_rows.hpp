@@ -1,5 +1,5 @@
 #pragma once
-// Rows of results as SQL, as llama-bench writes them.
+// Formats result rows as SQL, as llama-bench does.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace bitnet::host::measure {
 
-// A table `bitnet_bench` of every value that is no list or object, and a row for each. A column is
-// INTEGER, REAL or TEXT by what the rows have in it; what a row lacks is NULL.
+// A table `bitnet_bench` with a column for every value that is no list or object, and a row per
+// result. The values decide whether a column is INTEGER, REAL or TEXT; missing values are NULL.
 [[nodiscard]] std::string sql_rows(const std::vector<nlohmann::ordered_json>& rows);
 
 }  // namespace bitnet::host::measure

@@ -17,7 +17,7 @@ bool is_gguf(const fs::path& file) {
   return file.extension() == ".gguf" && fs::is_regular_file(file, error);
 }
 
-// The one GGUF file of a folder, the folder itself where it is a checkpoint, or "".
+// The only GGUF file of a folder, or the folder itself if it is a checkpoint, or "".
 std::string model_of_folder(const fs::path& folder) {
   std::error_code error;
   if (fs::is_regular_file(folder / "config.json", error)) return folder.string();

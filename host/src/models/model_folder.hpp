@@ -1,5 +1,5 @@
 #pragma once
-// The models of a folder: GGUF files, and folders of a checkpoint or of one GGUF file.
+// Lists the models of a folder: GGUF files, and folders with a checkpoint or one GGUF file.
 
 #include <string>
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace bitnet::host {
 
-// By name. A name is that of the file without .gguf, or that of the folder; of two with one name
-// the file counts. Exit code 2 where the folder cannot be read.
+// Sorted by name. A name is the file's without .gguf, or the folder's; if both exist, the file
+// wins. Exit code 2 if the folder cannot be read.
 [[nodiscard]] result<std::vector<model_source>> models_in(const std::string& folder);
 
 }  // namespace bitnet::host

@@ -1,5 +1,5 @@
 #pragma once
-// A model that a server can load, and the memory that it would take.
+// A model that a server can load, and the memory that it needs.
 
 #include <cstdint>
 #include <string>
@@ -15,8 +15,8 @@ struct model_source {
 struct model_need {
   uint64_t weights = 0;
   uint64_t least_kv = 0;  // keys and values of one sequence with its whole context
-  uint64_t most_kv = 0;   // of as many sequences as run at once
-  uint64_t free = 0;      // memory of the machine that can be taken now; 0: not known
+  uint64_t most_kv = 0;   // for as many sequences as run at once
+  uint64_t free = 0;      // available memory of the machine; 0: unknown
 };
 
 }  // namespace bitnet::host

@@ -21,8 +21,8 @@ using clock = std::chrono::steady_clock;
 namespace {
 
 constexpr std::size_t most_receivers = 1024;  // that wait for a load
-constexpr std::size_t most_loads = 4096;      // tasks of the table's thread
-// A file that could not be loaded is read again after this time, not for each request.
+constexpr std::size_t most_loads = 4096;      // queued for the table's thread
+// After this time a model that failed to load is tried again, not at each request.
 constexpr std::chrono::seconds rest_after_failure{10};
 
 std::string mib(uint64_t bytes) {
@@ -44,16 +44,16 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
     model_source source;
     model_state state = model_state::unloaded;
     model_use use;
-    std::shared_ptr<uint64_t> let_go_bytes;  // of `use`: what leaving_bytes has of it
+    std::shared_ptr<uint64_t> let_go_bytes;  // bytes of `use` that are counted in leaving_bytes
     model_need need;
-    uint64_t used_at = 0;  // by the count of uses
+    uint64_t used_at = 0;  // value of n_uses at its last use
     clock::time_point failed_at{};
-    model_refusal why;  // of a load that failed
+    model_refusal why;  // of a failed load
     std::vector<model_receiver> waiting;
-    std::size_t n_leaving = 0;  // copies that wait for their last request
+    std::size_t n_leaving = 0;  // unloaded copies with running requests
   };
   using entry_ptr = std::shared_ptr<entry>;
-  // What is done when the lock is open again, in this order.
+  // Actions to take after unlocking, in this order.
   struct todo {
     std::vector<model_use> drop;
     std::vector<std::pair<model_receiver, model_found>> answers;
@@ -65,7 +65,7 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
     for (const model_source& one : how.models) add(one);
   }
 
-  // ---- under the lock ----
+  // ---- with the lock held ----
   void add(model_source source);
   void read_folder();
   [[nodiscard]] entry_ptr find(std::string_view name);
@@ -74,7 +74,7 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
   [[nodiscard]] std::string names() const;
   void failed(const entry_ptr& one, const model_refusal& why, todo& then);
   void advance(todo& then);
-  // `waits`: others are on their way out, and it has room when they are gone.
+  // `waits`: there will be room once the models being unloaded are closed.
   [[nodiscard]] std::optional<std::string> make_room(const entry_ptr& next, todo& then,
                                                      bool& waits);
   [[nodiscard]] bool start(const entry_ptr& next);
@@ -83,12 +83,12 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
   [[nodiscard]] uint64_t loaded_bytes() const;
   [[nodiscard]] std::size_t n_loaded() const;
 
-  // ---- without it ----
+  // ---- without the lock ----
   void run(todo then) const;
   void measure(const entry_ptr& one);
   void open(const entry_ptr& one, uint64_t kv_bytes);
   void closed(const entry_ptr& one, uint64_t bytes);
-  // Under the lock.
+  // With the lock held.
   [[nodiscard]] model_use use_of(std::unique_ptr<loaded_model> made, const entry_ptr& of);
 
   asio::io_context& io;
@@ -97,9 +97,9 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
 
   mutable std::mutex guard;
   std::vector<entry_ptr> entries;
-  std::deque<entry_ptr> pending;  // wait for room, in the order of requests
+  std::deque<entry_ptr> pending;  // waiting for room, in the order of requests
   std::filesystem::file_time_type folder_time{};
-  uint64_t budget;  // 0: not known yet
+  uint64_t budget;  // 0: unknown so far
   std::vector<std::weak_ptr<loaded_model>> leaving;
   uint64_t n_uses = 0, leaving_bytes = 0;
   std::size_t n_leaving = 0, n_receivers = 0;
@@ -115,14 +115,14 @@ void model_table::contents::add(model_source source) {
   entries.push_back(std::move(one));
 }
 
-// Files that came are added; those that went, too, unless they are in use.
+// Adds new files, and removes entries whose file is gone unless they are in use.
 void model_table::contents::read_folder() {
   if (how.folder.empty()) return;
   std::error_code error;
   const auto time = std::filesystem::last_write_time(how.folder, error);
   if (error || time == folder_time) return;
   const auto now = models_in(how.folder);
-  if (!now) return;  // list() goes on with what was there
+  if (!now) return;  // list() then keeps the known models
   folder_time = time;
   const auto is_named = [&](const model_source& one) {
     return std::ranges::any_of(how.models, [&](const auto& x) { return x.name == one.name; });
@@ -163,7 +163,7 @@ std::string model_table::contents::names() const {
   return entries.size() > most_shown ? out + ", ..." : out;
 }
 
-// ---- what is asked of it -----------------------------------------------------------------------
+// ---- requests ----------------------------------------------------------------------------------
 
 std::optional<model_found> model_table::contents::want(std::string_view name, model_receiver later,
                                                        bool by_admin) {
@@ -217,8 +217,8 @@ std::size_t model_table::contents::n_loaded() const {
       std::ranges::count_if(entries, [](const entry_ptr& one) { return one->use != nullptr; }));
 }
 
-// That which was used the longest ago, an idle one before a busy one. A use is only copied under
-// the lock or by who has one: with one owner here there is no other, and none comes.
+// The least recently used model, an idle one before a busy one. use_count() is reliable here: a use
+// is copied only under the lock or by somebody who has one, so a count of 1 cannot grow.
 model_table::contents::entry_ptr model_table::contents::victim() const {
   entry_ptr out;
   const auto order = [](const entry_ptr& one) {
@@ -242,19 +242,19 @@ void model_table::contents::let_go(const entry_ptr& one, const std::string& why,
   then.notes.push_back(fmt::format("model {}: unloaded {}", one->source.name, why));
 }
 
-// False: too many tasks wait for the table's thread.
+// False: the table's thread has too many queued tasks.
 bool model_table::contents::start(const entry_ptr& next) {
   uint64_t kv_bytes = how.kv_bytes;
   if (budget != 0 && kv_bytes == 0) {
     const uint64_t taken = loaded_bytes() + leaving_bytes + next->need.weights;
-    const uint64_t half = (budget - std::min(budget, taken)) / 2;  // the next model needs some, too
+    const uint64_t half = (budget - std::min(budget, taken)) / 2;  // leaves half for the next model
     kv_bytes =
         std::clamp(half, next->need.least_kv, std::max(next->need.least_kv, next->need.most_kv));
   }
   return is_loading = thread->post([this, next, kv_bytes] { open(next, kv_bytes); });
 }
 
-// Has others go until the model has room. Why it never has, if so.
+// Unloads others until the model has room. Returns why it can never have room, if so.
 std::optional<std::string> model_table::contents::make_room(const entry_ptr& next, todo& then,
                                                             bool& waits) {
   const std::size_t most =
@@ -297,7 +297,7 @@ void model_table::contents::advance(todo& then) {
 // ---- the table's thread ------------------------------------------------------------------------
 
 void model_table::contents::failed(const entry_ptr& one, const model_refusal& why, todo& then) {
-  // What was not tried is no failure of the model's.
+  // A model that was not tried has not failed.
   one->state = why.what == model_refusal::kind::busy ? model_state::unloaded : model_state::failed;
   one->failed_at = clock::now();
   one->why = why;
@@ -356,7 +356,8 @@ void model_table::contents::run(todo then) const {
   for (auto& [receiver, found] : then.answers) receiver(std::move(found));
 }
 
-// Its last owner may be on any thread: it leaves the loop, and is closed on the table's thread.
+// The last owner may be on any thread, so the loop calls leave_loop(), and then the table's thread
+// closes the model.
 model_use model_table::contents::use_of(std::unique_ptr<loaded_model> made, const entry_ptr& of) {
   of->let_go_bytes = std::make_shared<uint64_t>(0);
   auto give_back = [weak = weak_from_this(), of = std::weak_ptr(of), bytes = of->let_go_bytes,
@@ -376,7 +377,7 @@ model_use model_table::contents::use_of(std::unique_ptr<loaded_model> made, cons
   return {made.release(), std::move(give_back)};
 }
 
-// `one`: NULL where its file went, too.
+// `one`: NULL if its file is gone, too.
 void model_table::contents::closed(const entry_ptr& one, uint64_t bytes) {
   todo then;
   {

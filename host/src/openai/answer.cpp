@@ -27,7 +27,8 @@ std::string text_of(const bitnet_model* model, std::span<const bitnet_token> ids
   return status == BITNET_OK ? text : "";
 }
 
-// The bytes of a token within a text: at its begin some vocabularies drop a blank.
+// A token's bytes inside a text. It is measured after another token, since some vocabularies drop
+// the first token's blank.
 std::string piece_of(const bitnet_model* model, bitnet_token id) {
   const std::string alone = text_of(model, std::span(&id, 1));
   const bitnet_token twice[] = {id, id};
@@ -71,8 +72,8 @@ struct answer_closer {
   void operator()(bitnet_answer* answer) const noexcept { bitnet_answer_close(answer); }
 };
 
-// {"role", "content", "refusal"}, with "reasoning_content" and "tool_calls" where there are such.
-// `call_ids`: what ids of calls begin with.
+// {"role", "content", "refusal"}, and "reasoning_content" and "tool_calls" if there are any.
+// `call_ids`: prefix of the calls' ids.
 parsed<ordered_json> message_of(const choice& said, const prompt& asked,
                                 const std::string& call_ids) {
   if (!asked.chat)
@@ -102,8 +103,8 @@ uint64_t characters_of(std::string_view text) {
   return text.size() - static_cast<std::size_t>(std::ranges::count_if(text, continues_character));
 }
 
-// Bytes that a token has where `text` goes on. A text has neither the control tokens that were put
-// before it nor, where the vocabulary puts a blank before it, that blank.
+// Bytes of `text` that this token covers. 0 for a control token; a leading blank that the
+// vocabulary added is not counted.
 std::size_t width_in(std::string_view text, std::string_view piece) {
   if (text.starts_with(piece)) return piece.size();
   if (piece.starts_with(' ') && text.starts_with(piece.substr(1))) return piece.size() - 1;
@@ -113,7 +114,7 @@ std::size_t width_in(std::string_view text, std::string_view piece) {
 // The four lists of a completion's log probabilities.
 class logprob_lists {
  public:
-  // `offset`: characters of the choice's text before the token.
+  // `offset`: number of characters in the choice's text before the token.
   void add(const token_logprob& one, uint64_t offset) {
     tokens_.push_back(one.piece);
     logprobs_.push_back(one.logprob ? ordered_json(shortest(*one.logprob)) : ordered_json());
@@ -136,11 +137,11 @@ class logprob_lists {
   ordered_json offsets_ = ordered_json::array();
 };
 
-// `echoed`: the text before the answer, of the tokens of `before`.
+// `echoed`: the prompt's text, which comes before the answer. `before`: the prompt's tokens.
 ordered_json completion_logprobs(const choice& said, std::string_view echoed,
                                  std::span<const token_logprob> before) {
   logprob_lists out;
-  std::size_t at = 0;  // bytes
+  std::size_t at = 0;  // offset in bytes
   uint64_t offset = 0;
   for (const token_logprob& one : before) {
     out.add(one, offset);
@@ -215,10 +216,10 @@ token_logprob collected_answer::logprob_of(const bitnet_event& e) const {
 void collected_answer::end(const bitnet_event& e, choice& of) {
   --n_open_;
   of.finish_reason = finish_reason_of(e.stop_reason);
-  // The token that ends an answer is no part of its text, and so of its log probabilities.
+  // The token that ends an answer has no text, so its log probability is dropped.
   const bool by_token = e.stop_reason == BITNET_STOP_EOS || e.stop_reason == BITNET_STOP_TOKEN;
   if (by_token && !of.logprobs.empty()) of.logprobs.pop_back();
-  used_.prompt = std::max(used_.prompt, e.n_prompt);  // computed once for all choices
+  used_.prompt = std::max(used_.prompt, e.n_prompt);  // all choices have the same prompt
   used_.cached = std::max(used_.cached, e.n_cached);
   used_.completion += e.n_generated;
   embedding_.assign(e.embedding, e.embedding + e.n_embedding);

@@ -1,6 +1,5 @@
 #pragma once
-// The events of a request, collected until it has ended, and the objects of OpenAI's API that they
-// become.
+// Collects the events of a request until it has ended, and builds the objects of OpenAI's API.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -27,28 +26,28 @@ struct choice {
   std::vector<token_logprob> logprobs;
 };
 
-// Tokens.
+// Counts of tokens.
 struct usage {
   uint64_t prompt = 0;
   uint64_t completion = 0;
-  uint64_t cached = 0;  // of the prompt: known from an earlier request
+  uint64_t cached = 0;  // prompt tokens known from an earlier request
 
   void add(const usage& other);
 };
 
-// What one request of a scheduler gave.
+// The results of one request at a scheduler.
 class collected_answer {
  public:
-  // `with` outlives it; it names tokens where there are log probabilities.
+  // `with` outlives it; it gives the text of tokens with log probabilities.
   collected_answer(uint32_t n_choices, const bitnet_model* with)
       : choices_(n_choices), with_(with), n_open_(n_choices) {}
 
-  // A PROMPT, a TEXT or an END; of a request with an embedding, its END.
+  // Takes a PROMPT, TEXT or END event; for an embedding, only its END.
   void take(const bitnet_event& e, bool with_logprobs);
   [[nodiscard]] bool ended() const { return n_open_ == 0; }
 
   [[nodiscard]] std::span<const choice> choices() const { return choices_; }
-  // Of the prompt's tokens, where PROMPT events came.
+  // Log probabilities of the prompt's tokens, if PROMPT events came.
   [[nodiscard]] std::span<const token_logprob> prompt_logprobs() const { return prompt_logprobs_; }
   [[nodiscard]] std::span<const float> embedding() const { return embedding_; }
   [[nodiscard]] const usage& used() const { return used_; }
@@ -65,7 +64,7 @@ class collected_answer {
   uint32_t n_open_;
 };
 
-// What every object says of the request.
+// Members that every object has.
 struct object_facts {
   std::string id;       // "chatcmpl-...", "cmpl-..."
   int64_t created = 0;  // seconds since 1970
@@ -80,10 +79,10 @@ struct object_facts {
     const request& from, const object_facts& about, std::span<const collected_answer> answers,
     std::span<const prompt> prompts);
 
-// Parts of these objects, for chunks: `logprobs` of all of a choice's tokens, and `usage`.
+// Members of these objects, for chunks: `logprobs` for all tokens of a choice, and `usage`.
 [[nodiscard]] nlohmann::ordered_json logprobs_json(endpoint to, const choice& said);
 [[nodiscard]] nlohmann::ordered_json usage_of_answers(const usage& used);
-// "unbound_tools": a text for each line of prompt::unbound; nothing where there is none.
+// Adds "unbound_tools", with a text per line of prompt::unbound; adds nothing if there is none.
 void add_unbound(nlohmann::ordered_json& to, const std::string& lines);
 
 }  // namespace bitnet::host::openai

@@ -13,7 +13,7 @@ namespace {
 
 using nlohmann::json;
 
-// Notes that `member` asks for a form; an error where another one did.
+// Records that `member` sets the form; an error if another member did already.
 void claim(field_reader& in, const char* member, generation_wish& how) {
   if (!how.form_member.empty())
     in.keep(invalid(member, fmt::format("'{}' and '{}' both ask for a form; give only one of them",
@@ -33,8 +33,8 @@ void read_grammar(field_reader& in, generation_wish& how) {
   how.grammar = std::move(grammar);
 }
 
-// The schema `name` of the object that `in` reads; `object` is its text, in the order of which
-// members come.
+// Reads the member `name` as a JSON schema. `object` is the raw text of the enclosing object, since
+// generated members follow the order in the schema's text.
 void read_schema(field_reader& in, std::string_view object, const char* name,
                  generation_wish& how) {
   const json* const found = in.any(name);
@@ -49,7 +49,8 @@ void read_schema(field_reader& in, std::string_view object, const char* name,
   in.keep(error_of(status, fmt::format("'{}': {}", path, err.message), path));
 }
 
-// {"name", "strict", "schema"}: a schema is always followed exactly, and the name is for clients.
+// Reads {"name", "strict", "schema"}. A schema is always followed strictly; the name is for clients
+// only.
 void read_named_schema(field_reader& format, std::string_view text, generation_wish& how) {
   const json* const found = format.any("json_schema");
   if (found == nullptr || !found->is_object())
@@ -59,7 +60,7 @@ void read_named_schema(field_reader& format, std::string_view text, generation_w
   if (const auto& why = named.error()) format.keep(*why);
 }
 
-// `text`: of response_format.
+// `text`: raw text of response_format.
 void read_typed(field_reader& format, std::string_view text, generation_wish& how) {
   std::string type;
   format.text("type", type);
@@ -75,7 +76,7 @@ void read_typed(field_reader& format, std::string_view text, generation_wish& ho
   }
 }
 
-// What `format` was found to ask for.
+// Takes over the form that was read into `asked`.
 void take_form(field_reader& in, const field_reader& format, const char* member,
                generation_wish&& asked, generation_wish& how) {
   if (const auto& why = format.error()) return in.keep(*why);

@@ -1,5 +1,5 @@
 #pragma once
-// The form that a body asks its answer to have: a grammar or a JSON schema.
+// Reads the form that a body demands of its answer: a grammar or a JSON schema.
 
 #include <string_view>
 
@@ -7,10 +7,10 @@
 
 namespace bitnet::host::openai {
 
-// response_format, and `grammar` and `json_schema` as llama-server has them; at most one of them
-// asks for a form. `body`: the text of the object that `in` reads.
+// Reads response_format, and llama-server's `grammar` and `json_schema`; at most one may set a
+// form. `body`: raw text of the object that `in` reads.
 void read_form(field_reader& in, std::string_view body, generation_wish& how);
-// The member `format` of `outer`, as other APIs have it: {"type", "schema"}.
+// Reads the member `format` of `outer`, as other APIs have it: {"type", "schema"}.
 void read_format_of(field_reader& in, std::string_view body, const char* outer,
                     generation_wish& how);
 

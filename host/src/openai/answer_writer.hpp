@@ -1,6 +1,6 @@
 #pragma once
-// Turns the events of a request into the bytes of its answer: a body that is whole at the end, or
-// the events of a stream.
+// Turns the events of a request into the bytes of its answer: a complete body, or a stream of
+// events.
 
 #include <cstddef>
 #include <string>
@@ -18,14 +18,14 @@ class answer_writer {
   answer_writer& operator=(const answer_writer&) = delete;
   virtual ~answer_writer() = default;
 
-  // What each call gives is sent in this order; of a body that is whole at the end, all but end()
-  // give "". An error has the status 500: memory is short.
+  // The results are sent in the order of the calls. For a complete body, all but end() return "".
+  // An error has the status 500: memory is short.
   [[nodiscard]] virtual std::string begin() { return ""; }
-  // Of each event of each prompt.
+  // Call it for each event of each prompt.
   [[nodiscard]] virtual parsed<std::string> take(std::size_t prompt, const bitnet_event& e) = 0;
-  // Behind the ENDs of all choices.
+  // Call it after all choices have had their END.
   [[nodiscard]] virtual parsed<std::string> end(const timings& took) = 0;
-  // In place of what is left of a stream.
+  // Ends a stream with an error.
   [[nodiscard]] virtual std::string fail(const api_error& why) = 0;
 };
 

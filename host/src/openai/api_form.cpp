@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// A body of response_json().
+// Writes a complete body with response_json().
 class body_writer final : public answer_writer {
  public:
   body_writer(const request& from, object_facts about, std::span<const prompt> prompts,
@@ -40,7 +40,7 @@ class body_writer final : public answer_writer {
   const request& from_;
   object_facts about_;
   std::span<const prompt> prompts_;
-  std::vector<collected_answer> answers_;  // of each prompt
+  std::vector<collected_answer> answers_;  // one per prompt
 };
 
 parsed<std::unique_ptr<answer_writer>> open_writer(const request& from, object_facts about,

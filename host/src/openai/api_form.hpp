@@ -1,6 +1,6 @@
 #pragma once
-// What the routes of an API have of their own: how a body is read, and how an answer is written.
-// A route of another API is one more value of api_form.
+// The parts in which APIs differ: reading a body, and writing an answer. Another API is another
+// value of api_form.
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
@@ -14,19 +14,20 @@
 namespace bitnet::host::openai {
 
 struct api_form {
-  endpoint to;                 // whose prompts and lane it has
-  std::string_view id_prefix;  // of answers: "chatcmpl-"
+  endpoint to;                 // endpoint whose prompts and lane it uses
+  std::string_view id_prefix;  // prefix of answer ids: "chatcmpl-"
 
-  // As parse_request.
+  // Like parse_request.
   parsed<request> (*read)(const nlohmann::json& body, std::string_view text,
                           const model_limits& model, const generation_wish& defaults);
-  // Of a stream where from.stream, else of a whole body. All but `about` outlive it.
+  // Opens the writer of a stream if from.stream, else of a complete body. All but `about` outlive
+  // it.
   parsed<std::unique_ptr<answer_writer>> (*open)(const request& from, object_facts about,
                                                  std::span<const prompt> prompts,
                                                  const bitnet_model* with);
-  // The body of an answer that is an error.
+  // The body of an error.
   nlohmann::ordered_json (*error_body)(const api_error& why);
-  // The body of the answer to a count of the prompt's tokens.
+  // The body of an answer that counts a prompt's tokens.
   nlohmann::ordered_json (*count_body)(std::size_t n_tokens) = nullptr;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 using nlohmann::json;
 
-// How deep arrays and objects of well-formed JSON lie in each other, or deeper for other text.
+// Nesting depth of well-formed JSON; for other text it may be larger.
 std::size_t depth_of(std::string_view text) {
   std::size_t depth = 0;
   std::size_t deepest = 0;
@@ -21,7 +21,7 @@ std::size_t depth_of(std::string_view text) {
     const char c = text[i];
     if (c == '"') quoted = !quoted;
     if (quoted) {
-      i += c == '\\' ? 1 : 0;  // what is escaped ends no string
+      i += c == '\\' ? 1 : 0;  // skip an escaped character
       continue;
     }
     if (c == '[' || c == '{') deepest = std::max(deepest, ++depth);

@@ -1,6 +1,6 @@
 #pragma once
-// The JSON of a request, which may be hostile: bounded before it is built, and read member by
-// member with the name of what is wrong.
+// Reads the JSON of a request, which may be hostile: it checks limits before it builds a value, and
+// names the member that is wrong.
 
 #include <cstdint>
 #include <initializer_list>
@@ -14,41 +14,40 @@
 
 namespace bitnet::host::openai {
 
-// Arrays and objects within each other. A deeper document could exhaust the stack of a recursive
-// reader.
+// Nesting of arrays and objects. A deeper document could exhaust the stack of a recursive reader.
 inline constexpr std::size_t most_depth = 128;
 
-// UTF-8. `what` begins the message: "the body". An error has the code "invalid_json".
+// `text` is UTF-8. `what` begins the message: "the body". An error has the code "invalid_json".
 [[nodiscard]] parsed<nlohmann::json> parse_object(std::string_view text, std::string_view what);
 
-// The member "model" of a body, which answers repeat: at most 256 bytes. "": it has none.
+// The member "model", at most 256 bytes, which answers repeat; "": absent.
 [[nodiscard]] parsed<std::string> model_name_in(const nlohmann::json& body);
 
-// A value as a message shows it: a short one whole, else its kind.
+// A value for a message: a short one as text, else its type.
 [[nodiscard]] std::string shown(const nlohmann::json& value);
 
-// Reads members of one object. A member that is absent or null leaves `to` as it is. The first that
-// is wrong is kept as error(), and those behind it are not read.
+// Reads members of one object. A member that is absent or null leaves `to` unchanged. error() is
+// the first error; after it nothing is read.
 class field_reader {
  public:
-  // `path` is before the names of members: "messages[0]."; `object` outlives the reader.
+  // `path`: prefix of member names in messages, such as "messages[0].". `object` outlives the
+  // reader.
   explicit field_reader(const nlohmann::json& object, std::string path = "")
       : object_(object), path_(std::move(path)) {}
 
   void flag(const char* name, bool& to);
   void text(const char* name, std::string& to);
-  // A whole number or a real one, as T is; both ends are allowed values.
+  // Reads a whole or real number, depending on T; both bounds are allowed.
   template <class T>
   void number(const char* name, double lowest, double highest, T& to) {
     if (const auto found = number_in(name, lowest, highest, std::is_integral_v<T>))
       to = static_cast<T>(*found);
   }
-  // The member as it is, or NULL.
+  // The member's value, or NULL.
   [[nodiscard]] const nlohmann::json* any(const char* name) const;
-  // An error where the member asks for something: it is there and neither null, false, "", [] nor
-  // {}.
+  // An error if the member has a value other than null, false, "", [] and {}.
   void refuse(const char* name, std::string_view why);
-  // "'temperature' expects a number, found "hot"".
+  // Sets an error such as "'temperature' expects a number, found "hot"".
   void wrong(const char* name, std::string_view expected);
   void keep(api_error why);
 

@@ -38,7 +38,7 @@ ordered_json call_begin(const bitnet_answer_event& e) {
   return out;
 }
 
-// What the event adds to the message; null: nothing.
+// The event's addition to the message; null: none.
 ordered_json delta_of(const bitnet_answer_event& e) {
   switch (e.kind) {
     case BITNET_ANSWER_REASONING:
@@ -97,7 +97,7 @@ std::string chunk_writer::chunk_of(ordered_json choices) const {
   return event_of(out);
 }
 
-// Those of tokens whose text has come; a token that ends the answer is taken back by its END.
+// Log probabilities of tokens whose text has come. END takes back the token that ends the answer.
 ordered_json chunk_writer::new_logprobs(choice_state& of, const choice& said) const {
   if (!from_.how.logprobs || of.n_logprobs >= said.logprobs.size()) return nullptr;
   choice part;

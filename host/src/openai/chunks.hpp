@@ -31,17 +31,17 @@ class chunk_writer final : public answer_writer {
                                                                   const bitnet_model* with);
 
   [[nodiscard]] std::string begin() override;
-  // "" where text is held back.
+  // "" while text is held back.
   [[nodiscard]] parsed<std::string> take(std::size_t prompt, const bitnet_event& e) override;
   [[nodiscard]] parsed<std::string> end(const timings& took) override;
   [[nodiscard]] std::string fail(const api_error& why) override;
 
  private:
   struct choice_state {
-    std::size_t index = 0;       // within the answer
+    std::size_t index = 0;       // index of the choice
     answer_handle parts;         // empty: all text is content
-    std::size_t n_logprobs = 0;  // that were sent
-    uint64_t n_characters = 0;   // of their tokens
+    std::size_t n_logprobs = 0;  // sent so far
+    uint64_t n_characters = 0;   // of the tokens sent
     bool has_call = false;
   };
 
@@ -57,9 +57,9 @@ class chunk_writer final : public answer_writer {
 
   const request& from_;
   object_facts about_;
-  std::string unbound_;                             // of the prompts
-  std::vector<collected_answer> answers_;           // of each prompt
-  std::vector<std::vector<choice_state>> choices_;  // of each of them
+  std::string unbound_;                             // unbound tools of the prompts
+  std::vector<collected_answer> answers_;           // one per prompt
+  std::vector<std::vector<choice_state>> choices_;  // per prompt and choice
   std::size_t n_choices_ = 0;
 };
 

@@ -17,8 +17,8 @@ using nlohmann::json;
 constexpr double most_tokens = std::numeric_limits<int32_t>::max();
 
 void read_max_tokens(field_reader& in, generation_wish& how) {
-  // The last of them that is there counts: max_completion_tokens replaced max_tokens in OpenAI's
-  // API, and n_predict is llama-server's.
+  // The last one present counts: max_completion_tokens replaced max_tokens in OpenAI's API;
+  // n_predict is llama-server's.
   for (const char* name : {"n_predict", "max_tokens", "max_completion_tokens"}) {
     const int32_t before = how.max_tokens;
     in.number(name, -1, most_tokens, how.max_tokens);
@@ -28,7 +28,7 @@ void read_max_tokens(field_reader& in, generation_wish& how) {
   }
 }
 
-// llama-server's name is the last.
+// llama-server's name comes last and wins.
 void read_reasoning_budget(field_reader& in, generation_wish& how) {
   for (const char* name : {"reasoning_budget", "thinking_budget_tokens"})
     in.number(name, -1, most_tokens, how.reasoning_budget);
@@ -38,7 +38,7 @@ void read_seed(field_reader& in, generation_wish& how) {
   const json* const found = in.any("seed");
   if (found == nullptr) return;
   if (!found->is_number_integer()) return in.wrong("seed", "a whole number");
-  // Seeds of OpenAI have 64 bits; the low 32 of them count. -1 is llama-server's random one.
+  // OpenAI's seeds have 64 bits; the low 32 are used. -1 is llama-server's random seed.
   const auto bits = found->is_number_unsigned() ? found->get<uint64_t>()
                                                 : static_cast<uint64_t>(found->get<int64_t>());
   how.has_seed = bits != std::numeric_limits<uint64_t>::max();
@@ -58,10 +58,10 @@ void read_stops(field_reader& in, generation_wish& how) {
   how.stops = std::move(stops);
 }
 
-// One id with its bias, or false for never.
+// Adds a token's bias; false forbids the token.
 bool add_bias(int64_t id, const json& value, uint32_t n_vocab, generation_wish& how) {
-  constexpr double most_bias = 100;  // OpenAI's
-  constexpr float never = -1e30F;    // as ignore_eos has it
+  constexpr double most_bias = 100;  // OpenAI's limit
+  constexpr float never = -1e30F;    // the value that ignore_eos uses
   const bool is_never = value.is_boolean() && !value.get<bool>();
   if (id < 0 || id >= n_vocab || (!value.is_number() && !is_never)) return false;
   const double bias = is_never ? 0 : value.get<double>();
@@ -78,7 +78,7 @@ bool add_bias(const std::string& key, const json& value, uint32_t n_vocab, gener
   return error == std::errc{} && rest == end && add_bias(id, value, n_vocab, how);
 }
 
-// {"15043": 1} of OpenAI, or [[15043, 1], [2, false]] of llama-server.
+// Reads OpenAI's {"15043": 1} or llama-server's [[15043, 1], [2, false]].
 void read_biases(field_reader& in, uint32_t n_vocab, generation_wish& how) {
   const json* const found = in.any("logit_bias");
   if (found == nullptr) return;
@@ -98,7 +98,7 @@ void read_biases(field_reader& in, uint32_t n_vocab, generation_wish& how) {
 }
 
 void read_breakers(field_reader& in, generation_wish& how) {
-  constexpr std::size_t most = 32;     // of the library
+  constexpr std::size_t most = 32;     // the library's limit
   constexpr std::size_t longest = 40;  // bytes
   const json* const found = in.any("dry_sequence_breakers");
   if (found == nullptr || in.error()) return;

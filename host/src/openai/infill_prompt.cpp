@@ -11,13 +11,13 @@
 namespace bitnet::host::openai {
 namespace {
 
-// Puts the prompt together; the first error is kept.
+// Assembles the prompt and keeps the first error.
 class infill_tokens {
  public:
   infill_tokens(const bitnet_model* with, const char* member) : with_(with), member_(member) {}
 
   void add(uint32_t id) { ids_.push_back(static_cast<bitnet_token>(id)); }
-  // What looks like a control token in it is text.
+  // Adds text; names of control tokens in it stay text.
   void add(const std::string& text, uint32_t flags = 0) {
     auto more = tokens_of(text, flags, with_, member_);
     if (more)
@@ -38,7 +38,7 @@ class infill_tokens {
   std::optional<api_error> error_;
 };
 
-// The keys that say which tokens these are, of those that the model lacks.
+// The metadata keys of the tokens that the model lacks.
 std::string missing_keys(const bitnet_model_info& info) {
   std::string out;
   for (const auto& [name, id] :
@@ -49,7 +49,7 @@ std::string missing_keys(const bitnet_model_info& info) {
 }
 
 void add_repository(infill_tokens& to, const infill_gap& gap, const bitnet_model_info& info) {
-  constexpr const char* between = "\n\n--- snippet ---\n\n";  // llama-server's
+  constexpr const char* between = "\n\n--- snippet ---\n\n";  // from llama-server
   const bool has_files = info.fim_sep != BITNET_NONE;
   if (info.fim_rep != BITNET_NONE) {
     to.add(info.fim_rep);

@@ -16,7 +16,7 @@ std::string thinking_tag(bitnet_str view) {
   return view.size == 0 ? std::string() : std::string(view.data, view.size);
 }
 
-// The library's messages begin with the path of what is wrong: "messages[2].content: expected ...".
+// The member in a message of the library: "messages[2].content: expected ...".
 std::string param_of(std::string_view message) {
   const std::string_view path = message.substr(0, message.find(": "));
   for (const std::string_view name : {"messages", "tools", "tool_choice"})
@@ -46,7 +46,7 @@ parsed<prompt> chat_prompt(request& from, const bitnet_model* with, const char* 
   status = bitnet_chat_describe(opened, &info, &err);
   if (status != BITNET_OK) return std::unexpected(error_of(status, err.message, "messages"));
   out.ids.assign(info.tokens, info.tokens + info.n_tokens);
-  // A form leaves no room for thinking.
+  // A form of the body leaves no room for thinking.
   if (from.how.has_form() && info.grammar.size == 0) return out;
   from.how.in_reasoning = info.in_reasoning != 0;
   from.how.reasoning_begins = thinking_tag(info.reasoning_begins);
@@ -105,10 +105,10 @@ parsed<std::vector<prompt>> prompts_of(request& from, const bitnet_model* with,
     const bool in_form = from.how.has_form();
     auto one = chat_prompt(from, with, template_name.empty() ? nullptr : template_name.c_str());
     if (!one) return std::unexpected(one.error());
-    if (in_form) one->chat.reset();  // the form decided what the text means
+    if (in_form) one->chat.reset();  // the answer has the form, so nothing parses it
     out.push_back(*std::move(one));
   }
-  // As `bitnet run` and `bitnet embed` have it.
+  // The same flags as in `bitnet run` and `bitnet embed`.
   const uint32_t flags =
       BITNET_TOKENIZE_MODEL_BOS |
       (from.to == endpoint::embeddings ? BITNET_TOKENIZE_MODEL_EOS : BITNET_TOKENIZE_PARSE_SPECIAL);

@@ -1,5 +1,5 @@
 #pragma once
-// The tokens that a request begins with, by the model's tokenizer and chat template.
+// Makes the prompt tokens of a request with the model's tokenizer and chat template.
 
 #include <memory>
 #include <string>
@@ -11,15 +11,15 @@ namespace bitnet::host::openai {
 
 struct prompt {
   token_list ids;
-  std::shared_ptr<bitnet_chat> chat;  // which knows how its answer is written; NULL: plain text
-  std::string echoed;                 // its text, where the request has `echo`
+  std::shared_ptr<bitnet_chat> chat;  // parses the answer; NULL: plain text
+  std::string echoed;                 // the prompt's text, for `echo`
   std::string unbound;                // as in bitnet_chat_info
 };
 
-// One for a chat, one for each input of the others. `template_name` as in bitnet_chat_format; "" is
-// auto. Where model.n_context is not 0, each leaves room for an answer, and an input to embed has
-// no more tokens than it. A call that a chat demands becomes the grammar of `from`, which has no
-// other form then.
+// Returns one prompt for a chat, else one per input. `template_name` as in bitnet_chat_format; ""
+// means auto. If model.n_context is not 0, a prompt must leave room for an answer, and an input to
+// embed must fit it. A tool call that a chat demands becomes the grammar of `from`, which then has
+// no other form.
 [[nodiscard]] parsed<std::vector<prompt>> prompts_of(request& from, const bitnet_model* with,
                                                      const model_limits& model,
                                                      const std::string& template_name);

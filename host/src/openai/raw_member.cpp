@@ -7,12 +7,12 @@
 namespace bitnet::host::openai {
 namespace {
 
-// Walks through well-formed JSON. Other text gives wrong parts, and never what lies outside of it.
+// Walks through well-formed JSON. For other text the parts are wrong, but always inside it.
 class walker {
  public:
   explicit walker(std::string_view text) : text_(text) {}
 
-  // Whether it goes on with this character, which is then behind.
+  // Skips blanks; if this character follows, skips it and returns true.
   bool takes(char wanted) {
     skip_blanks();
     if (at_ == text_.size() || text_[at_] != wanted) return false;
@@ -59,7 +59,7 @@ class walker {
   std::size_t at_ = 0;
 };
 
-// `quoted` has its quotes.
+// `quoted`: a name with its quotes.
 bool is_name(std::string_view quoted, std::string_view name) {
   if (quoted.find('\\') == std::string_view::npos)
     return quoted.size() == name.size() + 2 && quoted.substr(1, name.size()) == name;

@@ -12,13 +12,13 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t most_inputs = 2048;  // of one body, as OpenAI has it for embeddings
+constexpr std::size_t most_inputs = 2048;  // per body, OpenAI's limit for embeddings
 constexpr uint32_t most_top_logprobs = 20;
 
 // ---- chats -------------------------------------------------------------------------------------
 
-// The JSON of a member that is an array or an object, which the library reads, as it is in `body`;
-// "" where it is empty.
+// Copies the raw text of a member that is an array or an object, which the library parses; "" if it
+// is empty.
 void read_json(field_reader& in, std::string_view body, const char* name, bool is_list,
                std::string& to) {
   const json* const found = in.any(name);
@@ -34,7 +34,7 @@ bool is_id(const json& value, uint32_t n_vocab) {
   return value.is_number_integer() && value.get<double>() >= 0 && value.get<double>() < n_vocab;
 }
 
-// Of an array of ids; `path` is what the message names.
+// Reads an array of ids; `path` names it in messages.
 parsed<token_list> ids_of(const json& from, const std::string& path, uint32_t n_vocab) {
   const auto odd = std::ranges::find_if_not(from, [&](const json& x) { return is_id(x, n_vocab); });
   if (odd == from.end()) return from.get<token_list>();
@@ -57,7 +57,7 @@ parsed<text_or_ids> input_of(const json& from, const std::string& path, uint32_t
   return text_or_ids(*std::move(ids));
 }
 
-// A string, an array of strings, an array of ids, or an array of such arrays.
+// Reads a string, an array of strings, an array of ids, or an array of such arrays.
 void read_inputs(field_reader& in, const char* name, uint32_t n_vocab,
                  std::vector<text_or_ids>& to) {
   const json* const found = in.any(name);

@@ -1,5 +1,5 @@
 #pragma once
-// Numbers of the library as numbers of JSON.
+// Converts the library's floats to JSON numbers.
 
 #include <fmt/format.h>
 
@@ -9,8 +9,8 @@
 
 namespace bitnet::host::openai {
 
-// A float's shortest decimal as a double, whose own shortest decimal is then the same. JSON has no
-// infinity: OpenAI gives -9999 for what cannot come.
+// Converts a float's shortest decimal to double, so that JSON prints the same digits. JSON has no
+// infinity: like OpenAI, it uses -9999 for an impossible token.
 [[nodiscard]] inline double shortest(float value) {
   constexpr double never = -9999;
   if (!std::isfinite(value)) return never;

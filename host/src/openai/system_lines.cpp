@@ -19,7 +19,7 @@ bool is_digit_at(std::string_view text, std::size_t at) {
   return at < text.size() && text[at] >= '0' && text[at] <= '9';
 }
 
-// A year from 1900 to 2099, or a time such as 9:30.
+// Whether the text has a year from 1900 to 2099, or a time such as 9:30.
 bool has_date_or_time(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (!is_digit_at(text, i) || (i > 0 && is_digit_at(text, i - 1))) continue;
@@ -41,7 +41,7 @@ std::string_view without_blanks(std::string_view text) {
   return text.substr(0, text.find_last_not_of(blanks) + 1);
 }
 
-// In lower case, without marks of Markdown, and with the apostrophe of ASCII.
+// The line in lower case, without Markdown's marks, and with ASCII apostrophes.
 std::string plain_line(std::string_view line) {
   constexpr std::string_view apostrophe = "\xe2\x80\x99";
   std::string out;
@@ -63,7 +63,7 @@ bool take(std::string_view& text, std::string_view what) {
   return true;
 }
 
-// Takes the lines out that are dates; `moved` gets them, each with a line end.
+// Removes date lines from `text` and appends them to `moved`, each with a newline.
 void take_date_lines(std::string& text, std::string& moved) {
   std::string rest;
   for (std::size_t at = 0; at < text.size();) {
@@ -83,9 +83,9 @@ void drop_header(std::string& text) {
   text.erase(0, std::min(text.find('\n'), text.size() - 1) + 1);
 }
 
-// The lines behind what is there.
+// Appends lines to what is there.
 void append_lines(std::string& to, std::string lines) {
-  lines.pop_back();  // the line end of the last
+  lines.pop_back();  // the last newline
   if (!to.empty() && !to.ends_with('\n')) to += '\n';
   to += lines;
 }
@@ -202,7 +202,7 @@ std::string settled_messages(std::string_view messages, const generation_wish& h
     }
     out += (out.empty() ? "[" : ",") + text;
   }
-  // Of nothing but lines that are left out there would be no chat.
+  // If every message was dropped, no chat would remain, so the text stays unchanged.
   return has_changed && !out.empty() ? out + "]" : std::string(messages);
 }
 

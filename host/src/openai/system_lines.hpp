@@ -1,6 +1,6 @@
 #pragma once
-// Lines that agents write into a system prompt and that change from request to request, or from day
-// to day. What is behind such a line is computed anew when it changes.
+// Handles volatile lines that agents write into a system prompt. When such a line changes,
+// everything after it must be computed anew, so it is dropped or moved to the end.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -10,20 +10,19 @@
 
 namespace bitnet::host::openai {
 
-// Whether a line is nothing but a date or a time, in one of the ways that
-// docs/how-to/coding-agents.md lists.
+// Whether the line is only a date or time, in a form that docs/how-to/coding-agents.md lists.
 [[nodiscard]] bool is_date_line(std::string_view line);
 
-// `content` of a system prompt: a text, or parts of which those with a member `text` are texts.
-// Without how.keeps_billing_header, a first line `x-anthropic-billing-header: ...` is left out.
-// With how.moves_date_lines, date lines go behind all others. False: nothing has changed. Parts
-// that are left without text are left out; none may be left.
+// `content` of a system prompt: a text, or parts, of which those with a member `text` count. Drops
+// a first line `x-anthropic-billing-header: ...` unless how.keeps_billing_header. Moves date lines
+// to the end if how.moves_date_lines. Drops parts that become empty, possibly all. Returns false if
+// nothing changed.
 [[nodiscard]] bool settle_system(nlohmann::json& content, const generation_wish& how);
 
-// The same of the messages of a chat, of the role system or developer, that are before all others.
-// A message that is left without content is left out.
+// The same for the leading messages of a chat with the role system or developer. A message that
+// becomes empty is dropped.
 void settle_messages(nlohmann::json& messages, const generation_wish& how);
-// `messages`: the text of a JSON array of messages. What does not change stays as it is written.
+// `messages`: raw text of a JSON array. Unchanged parts keep their text.
 [[nodiscard]] std::string settled_messages(std::string_view messages, const generation_wish& how);
 
 }  // namespace bitnet::host::openai

@@ -1,5 +1,5 @@
 #pragma once
-// How long an answer took, under llama-server's names.
+// Times of an answer, under llama-server's names.
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
@@ -8,13 +8,14 @@
 
 namespace bitnet::host::openai {
 
-// Of all prompts and choices of a body. Tokens are sums; times are the longest, as they overlap.
+// Covers all prompts and choices of a body. Tokens are summed; of times, which overlap, the longest
+// counts.
 class timings {
  public:
   void take_end(const bitnet_event& end);
   // {cache_n, prompt_n, prompt_ms, prompt_per_token_ms, prompt_per_second, predicted_n,
-  // predicted_ms, predicted_per_token_ms, predicted_per_second}. prompt_n are the tokens that were
-  // computed. A rate without tokens is 0.
+  // predicted_ms, predicted_per_token_ms, predicted_per_second}. prompt_n excludes cached tokens. A
+  // rate without tokens is 0.
   [[nodiscard]] nlohmann::ordered_json json() const;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The tokens of a text of a body.
+// Tokenizes a text from a body.
 
 #include <string>
 

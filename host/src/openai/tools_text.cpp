@@ -9,7 +9,7 @@ namespace {
 
 using nlohmann::json;
 
-// {"type": "function", "function": {...}}; `raw`: the tool as it was written.
+// Builds {"type": "function", "function": {...}}. `raw`: the tool's raw text.
 std::string function_of(field_reader& tool, std::string_view raw, const char* schema) {
   std::string name, description;
   if (tool.any("name") == nullptr) tool.wrong("name", "a string");

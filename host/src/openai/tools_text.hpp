@@ -1,6 +1,6 @@
 #pragma once
-// The tools of other APIs in the form of chats, with each schema as it was written: the order of
-// its members counts.
+// Converts the tools of other APIs to the form of chats. Schemas keep their text, since the order
+// of their members matters.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -12,17 +12,18 @@
 namespace bitnet::host::openai {
 
 struct tool_list {
-  std::string text;                  // a JSON array for request::tools; "": there is none
+  std::string text;                  // JSON array for request::tools; "": none
   std::vector<std::string> ignored;  // "tools[1]: web_search"
 };
 
-// `tools` of the body that `in` reads, whose text is `body`. Each has name, description and, as the
-// member `schema`, its parameters. One whose `type` is neither `own_type` nor absent is left out.
+// Reads `tools` of the body; `in` reads the body, `body` is its raw text. A tool has name,
+// description and, in the member `schema`, its parameters. A tool with a `type` other than
+// `own_type` is left out.
 [[nodiscard]] tool_list read_tools(field_reader& in, std::string_view body, const char* own_type,
                                    const char* schema);
 
-// template_arguments of chat_template_kwargs, and of how much the model is to think: "" leaves that
-// to the template.
+// Returns template_arguments made of chat_template_kwargs and the requested effort of thinking;
+// with `effort` "" the template decides.
 [[nodiscard]] std::string template_arguments_of(field_reader& in, std::string_view effort);
 
 }  // namespace bitnet::host::openai

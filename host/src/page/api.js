@@ -1,4 +1,4 @@
-// Requests to the server that the page came from, with the user's key, and its errors.
+// Sends requests to the page's own server, with the user's key, and turns failures into errors.
 
 import {event_reader} from "./events.js";
 
@@ -8,8 +8,8 @@ const key_name = {
   admin: "bitnet.admin-key"
 };
 
-// `status` 0: there was no answer. `retry_after` in seconds, or null. `kind`: "broken" where a
-// stream ended early, "malformed" where it is none, "refused" where the server said why.
+// `status` 0: there was no answer. `retry_after`: seconds, or null. `kind`: "broken": a stream
+// ended early; "malformed": the answer is not a stream; "refused": the server gave the reason.
 export class api_error extends Error {
   constructor(message, {status = 0, retry_after = null, kind = "refused"} = {}) {
     super(String(message).slice(0, 2000));
@@ -32,14 +32,14 @@ export function set_key(kind, key) {
     else
       sessionStorage.removeItem(key_name[kind]);
   } catch {
-    // A browser without storage asks again.
+    // Without storage the key is asked for again.
   }
 }
 
 let ask_for_key = async () => "";
-let asked = {};  // by kind: the question that is open
+let asked = {};  // open questions, by kind of key
 
-// `call` gets the kind of key and whether one was refused, and gives a key, or "" for none.
+// `call` receives the kind of key and whether one was rejected; it returns a key, or "" for none.
 export function ask_keys_by(call) { ask_for_key = call; }
 
 async function new_key(kind, was_refused) {
@@ -61,7 +61,7 @@ async function error_of(answer) {
   try {
     message = (await answer.json()).error.message;
   } catch {
-    // Not the server itself, such as a proxy.
+    // The answer is not from the server itself, but from a proxy, for example.
   }
   const seconds = parseInt(answer.headers.get("Retry-After") ?? "", 10);
   return new api_error(message || `The server answered ${answer.status} ${answer.statusText}`, {
@@ -91,13 +91,13 @@ async function send(path, {method, body, signal, kind, quiet}) {
     }
     if (answer.status !== 401 || quiet) return answer;
     const now = key_of(kind);
-    // Another request may have got a key meanwhile.
+    // Another request may have received a key meanwhile.
     given = is_first && now !== given ? now : await new_key(kind, given !== "");
     if (!given) return answer;
   }
 }
 
-// The answer's JSON, or its text. `quiet`: a key that is missing is an error, no question.
+// Returns the answer's JSON, or its text. `quiet`: a missing key is an error instead of a question.
 export async function ask(path, {method = "GET", body, signal, kind = "api", quiet = false} = {}) {
   const answer = await send(path, {method, body, signal, kind, quiet});
   if (!answer.ok) throw await error_of(answer);
@@ -137,7 +137,7 @@ async function* texts_of(stream) {
   } finally { reader.cancel().catch(() => {}); }
 }
 
-// The chunks of an answer, in pieces as they come: arrays of objects.
+// Yields the chunks of an answer as they come, as arrays of objects.
 export async function* chat(body, signal) {
   const answer = await send("v1/chat/completions", {method: "POST", body, signal, kind: "api"});
   if (!answer.ok) throw await error_of(answer);

@@ -1,16 +1,16 @@
-// The conversation that is open: sends messages, takes answers, makes versions.
+// The open conversation: sends messages, receives answers, makes versions.
 
 import {api_error, chat as stream} from "./api.js";
 import * as tree from "./conversation.js";
 import {toast} from "./dom.js";
 
-const most_text = 8000000;  // characters of an answer
+const most_text = 8000000;  // characters per answer
 const most_calls = 64;
-const save_time = 5000;  // milliseconds between two while an answer comes
+const save_time = 5000;  // milliseconds between saves during an answer
 
 const is_text = (value) => typeof value === "string";
 
-// Adds a chunk to the node; whatever is no member of the API's form is left out.
+// Adds a chunk to the node; ignores whatever the API's form does not have.
 export function take_chunk(node, chunk) {
   if (is_text(chunk.model)) node.model = chunk.model.slice(0, 256);
   if (typeof chunk.timings === "object" && chunk.timings !== null) node.figures = chunk.timings;
@@ -43,10 +43,10 @@ function note_of(error) {
 }
 
 export class chat {
-  // `on_change` is called when the list of conversations or `is_busy` is another one.
+  // `on_change` is called when the list of conversations or `is_busy` changes.
   constructor({store, settings, log, on_change}) {
     Object.assign(this, {store, settings, log, on_change});
-    this.abort = null;  // of the answer that comes
+    this.abort = null;  // cancels the running answer
     this.open_new();
   }
 
@@ -106,7 +106,7 @@ export class chat {
     this.save();
   }
 
-  // ---- what the user does ----------------------------------------------------------------------
+  // ---- actions of the user ---------------------------------------------------------------------
 
   send(text) {
     if (this.is_busy) return;
@@ -116,7 +116,7 @@ export class chat {
     this.generate(node.id);
   }
 
-  // Another version; an answer that has nothing is replaced.
+  // Generates another version; an empty answer is replaced.
   again(node) {
     if (this.is_busy) return;
     const is_empty = !node.text && !node.thinking && !node.calls.length;

@@ -1,5 +1,5 @@
-// A conversation: a tree of messages, of which one way from the top down is shown. Each way is a
-// version; what was edited or generated again stays beside its successor.
+// A conversation: a tree of messages, of which one path from the root is shown. Each path is a
+// version: an edited or regenerated message stays beside its successor.
 //
 // node: {id, parent, role: "user" | "assistant" | "tool", text, thinking, calls: [{id, name,
 // arguments}], call_id (of a tool's result), state, note, figures, model, created}. `parent` null:
@@ -25,7 +25,7 @@ export function node_of(conversation, id) {
   return conversation.nodes.find((node) => node.id === id) ?? null;
 }
 
-// The message is shown from now on.
+// The new message is shown from now on.
 export function add_node(conversation, parent, fields) {
   const node = {
     id: new_id(),
@@ -54,7 +54,7 @@ export function title_of(text) {
   return line.length > 60 ? Array.from(line.slice(0, 120)).slice(0, 59).join("") + "…" : line;
 }
 
-// The nodes that are shown, from the top down.
+// The shown nodes, from the root down.
 export function path_of(conversation) {
   const children = new Map();
   for (const node of conversation.nodes) {
@@ -70,7 +70,7 @@ export function path_of(conversation) {
   return out;
 }
 
-// Which of how many versions a node is, from 0.
+// The index of a node among its versions, and their number.
 export function version_of(conversation, node) {
   const all = children_of(conversation, node.parent);
   return {index: all.indexOf(node), count: all.length, all};
@@ -83,7 +83,7 @@ export function show_version(conversation, node, index) {
   return other;
 }
 
-// The nodes from the top down to `id`, itself included.
+// The nodes from the root down to `id`, inclusive.
 export function line_to(conversation, id) {
   const out = [];
   for (let node = node_of(conversation, id); node; node = node_of(conversation, node.parent)) {
@@ -106,7 +106,7 @@ function message_of(node) {
   return out;
 }
 
-// What is sent to have the message behind `id`: an answer without text or calls is left out.
+// The messages to send for an answer after `id`; answers without text and calls are left out.
 export function messages_to(conversation, id) {
   const out = conversation.system.trim() ? [{role: "system", content: conversation.system}] : [];
   for (const node of line_to(conversation, id)) {
@@ -115,7 +115,7 @@ export function messages_to(conversation, id) {
   return out;
 }
 
-// ---- what comes from a file or from storage ----------------------------------------------------
+// ---- contents of files and of storage -----------------------------------------------------------
 
 function text_of(value, what, most = 8e6) {
   if (value === undefined || value === null) return "";
@@ -165,7 +165,7 @@ function checked_node(value, known, what) {
     calls: (Array.isArray(value.calls) ? value.calls.slice(0, 64) : [])
       .map((call, i) => checked_call(call, `${what}.calls[${i}]`)),
     call_id: text_of(value.call_id, `${what}.call_id`, 200),
-    state: state === "running" ? "stopped" : state,  // its page was closed
+    state: state === "running" ? "stopped" : state,  // the page was closed meanwhile
     note: text_of(value.note, `${what}.note`, 2000),
     figures: figures_of(value.figures),
     model: text_of(value.model, `${what}.model`, 256),
@@ -173,7 +173,7 @@ function checked_node(value, known, what) {
   };
 }
 
-// A conversation of foreign JSON, with known members alone. Throws where it is none.
+// A conversation from untrusted JSON, with known members only. Throws if it is not one.
 export function checked_conversation(value, what = "the conversation") {
   if (typeof value !== "object" || value === null || !Array.isArray(value.nodes)) {
     throw new Error(`${what} has no messages`);

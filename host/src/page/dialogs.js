@@ -14,7 +14,7 @@ export const shortcuts = [
   ["?", "This list"],
 ];
 
-// Opens the dialog `id` with a title and content. `on_close` is called once, however it is closed.
+// Opens the dialog `id` with a title and content. `on_close` is called once, however it closes.
 export function open_dialog(id, title, content, on_close = () => {}) {
   const dialog = by_id(id);
   if (dialog.open) dialog.close();
@@ -52,12 +52,12 @@ function question(title, content, verb, value_of, otherwise) {
   });
 }
 
-// True: yes.
+// Resolves to true for yes.
 export function confirm(title, text, verb) {
   return question(title, [element("p", {text})], verb, () => true, false);
 }
 
-// "" for none.
+// Resolves to "" if no key is given.
 export function ask_key(kind, was_refused) {
   const field = element("input", {
     type: "password",

@@ -1,7 +1,7 @@
-// Makes elements. All text of models and users becomes text nodes: nothing here parses HTML.
+// Makes elements. Text of models and users only becomes text nodes; nothing here parses HTML.
 
-// fields: attributes; `text`, `class`, and `on` with listeners by event. undefined, null and false
-// leave an attribute out, and a child.
+// fields: attributes, and `text`, `class`, and `on` with listeners by event. An attribute or a
+// child that is undefined, null or false is left out.
 export function element(tag, fields = {}, ...inside) {
   const {on, text, dir, ...attributes} = fields;
   const out = document.createElement(tag);
@@ -12,14 +12,14 @@ export function element(tag, fields = {}, ...inside) {
   for (const [event, call] of Object.entries(on ?? {})) out.addEventListener(event, call);
   if (text !== undefined) out.textContent = text;
   out.append(...inside.filter((one) => one !== null && one !== undefined && one !== false));
-  // Last: with dir=auto a browser looks for the direction again at each child that comes.
+  // Set last: with dir=auto a browser determines the direction again for each added child.
   if (dir) out.dir = dir;
   return out;
 }
 
 export function by_id(id) { return document.getElementById(id); }
 
-// Strokes on a field of 24 by 24.
+// Paths in a square of 24 by 24.
 const strokes = {
   menu: "M4 6h16M4 12h16M4 18h16",
   plus: "M12 5v14M5 12h14",
@@ -62,13 +62,13 @@ export function icon_button(name, label, call, fields = {}) {
   return element("button", {...more, on: {click: call}}, icon(name));
 }
 
-// Says `text` by a screen reader.
+// Makes a screen reader say `text`.
 export function announce(text) {
   by_id("announcer").replaceChildren(element("p", {text: text.slice(0, 4000)}));
 }
 
 let ending = 0;
-// Shows `text` below for some seconds.
+// Shows `text` at the bottom for some seconds.
 export function toast(text) {
   const place = by_id("toast");
   place.textContent = text;

@@ -1,16 +1,16 @@
-// A stream of server-sent events, in pieces of any size, to the texts of its events.
+// Splits a stream of server-sent events, in pieces of any size, into the data of its events.
 
 const longest = 8 * 1024 * 1024;  // characters of one event
 
 export class event_reader {
   constructor() {
     this.rest = "";
-    this.scanned = 0;  // characters of `rest` that hold no end of a line
+    this.scanned = 0;  // leading characters of `rest` without a newline
     this.data = [];
     this.n = 0;
   }
 
-  // The data of each event that ends in `text`. Throws where one is too long.
+  // Returns the data of each event that ends in `text`. Throws if one is too long.
   take(text) {
     const out = [];
     this.rest += text;
@@ -29,10 +29,10 @@ export class event_reader {
     return out;
   }
 
-  // True: the event is whole.
+  // Returns true if the event is complete.
   line(text) {
     if (text === "") return this.data.length > 0;
-    if (!text.startsWith("data:")) return false;  // a comment, or a field that is not used here
+    if (!text.startsWith("data:")) return false;  // a comment, or an unused field
     const value = text.slice(text[5] === " " ? 6 : 5);
     this.data.push(value);
     this.n += value.length;

@@ -1,4 +1,4 @@
-// The conversations that this browser keeps: opened, deleted, written to a file and read from one.
+// The list of kept conversations: opens, deletes, exports and imports them.
 
 import {confirm} from "./dialogs.js";
 import {by_id, element, icon_button, toast} from "./dom.js";

@@ -1,5 +1,5 @@
-// The messages of a conversation that are shown. What changes while an answer comes is drawn in
-// turns, which come seldom where drawing takes long.
+// Shows the messages of a conversation. Changes during an answer are drawn at intervals, which grow
+// if drawing is slow.
 
 import {path_of, version_of} from "./conversation.js";
 import {by_id, icon_button} from "./dom.js";
@@ -7,7 +7,7 @@ import {message_view} from "./message_view.js";
 
 const near_end = 80;       // pixels
 const shortest_turn = 40;  // milliseconds
-const turns_per_draw = 4;  // time between two draws, in times that a draw takes
+const turns_per_draw = 4;  // least interval, in multiples of a draw's time
 
 export class log_view {
   constructor(actions) {
@@ -36,7 +36,7 @@ export class log_view {
     this.jump.hidden = true;
   }
 
-  // Messages that are there already stay, with what the reader opened in them.
+  // Keeps the elements of messages that are shown already, with what the reader opened in them.
   show(conversation) {
     const is_other = conversation !== this.conversation;
     this.conversation = conversation;
@@ -78,20 +78,20 @@ export class log_view {
     this.go_on(Math.max(shortest_turn, this.cost));
   }
 
-  // Draws more of a long text.
+  // Draws the next part of a long text.
   go_on(pause) {
     const view = this.views.find((one) => one.has_more);
     if (view && !this.timer) this.timer = setTimeout(() => this.draw(view.node), pause);
   }
 
-  // Draws `node` in its turn.
+  // Draws `node` at the next interval.
   draw_later(node) {
     if (this.timer) return;
     this.timer =
       setTimeout(() => this.draw(node), Math.max(shortest_turn, turns_per_draw * this.cost));
   }
 
-  // After a change of versions, the button that made it has the focus still.
+  // After a change of versions, the same button gets the focus.
   focus_versions(node, action) {
     const buttons = [...(this.view_of(node)?.item.querySelectorAll(".versions button") ?? [])];
     const wanted = buttons.find((one) => one.dataset.action === action && !one.disabled);

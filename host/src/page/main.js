@@ -1,4 +1,4 @@
-// Puts the page together, and listens to the keyboard.
+// Assembles the page and handles the keyboard.
 
 import {ask, ask_keys_by} from "./api.js";
 import {chat} from "./chat.js";
@@ -47,7 +47,7 @@ conversations = new history_view(talk);
 // ---- what is shown -----------------------------------------------------------------------------
 
 function show_state() {
-  if (!conversations) return queueMicrotask(show_state);  // while the page is put together
+  if (!conversations) return queueMicrotask(show_state);  // the page is being assembled
   const {conversation, is_busy} = talk;
   conversations.show();
   send_button.hidden = is_busy;
@@ -69,7 +69,7 @@ async function show_models() {
               .data.map((one) => one.id)
               .filter((x) => typeof x === "string");
   } catch {
-    // The first message says why.
+    // The first message will show the error.
   }
   const place = by_id("top-model");
   if (names.length < 2) {
@@ -90,13 +90,13 @@ async function open_settings() {
     const props = await ask("props", {quiet: true});
     defaults = props?.default_generation_settings?.params ?? {};
   } catch {
-    // The fields show no numbers of the server.
+    // The fields then show no defaults of the server.
   }
   show_settings({settings, chat: talk, defaults});
   by_id("settings").addEventListener("close", () => show_state(), {once: true});
 }
 
-// Wide: beside the messages; narrow: above them.
+// Wide windows show it beside the messages, narrow ones above them.
 function toggle_history() {
   const is_narrow = matchMedia("(max-width: 800px)").matches;
   document.body.classList.toggle(is_narrow ? "shows-history" : "hides-history");
@@ -157,7 +157,7 @@ function on_escape() {
 }
 
 document.addEventListener("keydown", (event) => {
-  if (document.querySelector("dialog[open]")) return;  // which closes by itself
+  if (document.querySelector("dialog[open]")) return;  // it closes itself
   if (event.key === "Escape") return on_escape();
   const is_typing = event.target.matches?.("input, textarea, select");
   if (is_typing || event.ctrlKey || event.metaKey || event.altKey) return;
@@ -167,7 +167,7 @@ document.addEventListener("keydown", (event) => {
   call();
 });
 
-// ---- the parts that are always there -----------------------------------------------------------
+// ---- permanent parts ---------------------------------------------------------------------------
 
 by_id("history-head")
   .append(

@@ -1,17 +1,17 @@
-// Markdown as a list of blocks. A text that grows is read again from its last block on, so that an
-// answer of any length costs little for each piece; blocks are cut at `longest` characters.
+// Parses Markdown into blocks. A growing text is parsed again from its last block on, so that each
+// piece costs little for any length; blocks are cut at `longest` characters.
 //
 // Blocks: {t: "p", text}, {t: "h", level, text}, {t: "code", info, text, goes_on}, {t: "hr"},
 // {t: "quote", c: [blocks]}, {t: "list", ordered, start, items: [[blocks]]},
 // {t: "table", align: ["", "right", "center"], head: [text], rows: [[text]]}. Top-level ones also
-// have `begin`, their offset, and `state`, with which reading goes on there.
+// have `begin`, their offset, and `state`, with which parsing continues there.
 
 export const longest = 20000;
 const deepest = 6;
 
 // ---- lines -------------------------------------------------------------------------------------
 
-// {text, begin, is_cut}: lines beyond `longest` are cut, and their later parts are text alone.
+// Returns {text, begin, is_cut}. Lines beyond `longest` are cut; their later parts are plain text.
 function lines_of(text, from, first_is_cut) {
   const out = [];
   let is_cut = first_is_cut;
@@ -37,7 +37,7 @@ const of_text = (text) => ({text, begin: 0, is_cut: false});
 const is_blank = (line) => line.text.trim() === "";
 const indent_of = (text) => text.length - text.replace(/^[ \t]+/, "").length;
 
-// ---- what a line begins ------------------------------------------------------------------------
+// ---- beginnings of blocks -----------------------------------------------------------------------
 
 function fence_at(text) {
   const found = /^ {0,3}(`{3,}|~{3,})/.exec(text);
@@ -111,9 +111,9 @@ function begins_block(lines, i) {
   return fence_at(text) || heading_at(text) || is_rule(text) || is_quote(text) || item_at(text);
 }
 
-// ---- blocks: each reads from line i on, and gives the block and the line behind it -------------
+// ---- blocks: each function parses from line i on; it returns the block and the next line --------
 
-// `fence` where it began in an earlier piece.
+// `fence`: set if the code began in an earlier piece.
 function read_code(lines, i, fence, goes_on) {
   const text = [];
   let n = 0;
@@ -165,7 +165,7 @@ function read_table(lines, i) {
   return {block: {t: "table", align, head, rows}, next: i};
 }
 
-// A line of an item: null where it belongs to the list no more.
+// The text of an item's line; null if the line is outside the list.
 function line_of_item(lines, i, first, width) {
   const {text} = lines[i];
   if (is_blank(lines[i])) return "";
@@ -246,7 +246,7 @@ function read_blocks(lines, depth, state) {
   return out;
 }
 
-// Of `text` from `from` on, where a block with that `state` begins.
+// Parses `text` from `from` on, where a block with that `state` begins.
 export function parse_blocks(text, from = 0, state = undefined) {
   return read_blocks(lines_of(text, from, state?.is_cut ?? false), 0, state);
 }

@@ -1,5 +1,5 @@
-// Markdown within a paragraph, as a tree: strings and {t, c, ...}. It reads CommonMark's emphasis,
-// code, links and breaks, in time that grows with the text and in a depth that is bounded.
+// Parses Markdown within a paragraph into a tree of strings and {t, c, ...}: CommonMark's emphasis,
+// code, links and breaks, in linear time and limited depth.
 
 import {safe_url} from "./text.js";
 
@@ -12,7 +12,7 @@ const word = /[\p{L}\p{N}_]/u;
 const is_blank = (c) => c === undefined || blank.test(c);
 const is_word = (c) => c !== undefined && (c < "\x80" ? ascii_word : word).test(c);
 
-// For each "[" the place of its "]".
+// Maps each "[" to the place of its "]".
 function brackets_of(text) {
   const out = new Map();
   const open = [];
@@ -27,8 +27,8 @@ function brackets_of(text) {
   return out;
 }
 
-// Where a run of exactly `n` backticks begins; -1: nowhere. `missing` has lengths that come no
-// more.
+// The place of the next run of exactly `n` backticks; -1: none. `missing`: lengths that have no
+// further run.
 function find_ticks(text, from, n, missing) {
   if (missing.has(n)) return -1;
   for (let i = text.indexOf("`", from); i >= 0; i = text.indexOf("`", i)) {
@@ -41,7 +41,7 @@ function find_ticks(text, from, n, missing) {
   return -1;
 }
 
-// "(address "title")" at `from`: {address, end}, or null.
+// Parses "(address "title")" at `from`: {address, end}, or null.
 function target_at(text, from) {
   if (text[from] !== "(") return null;
   const last = Math.min(text.length, from + longest_address);
@@ -76,7 +76,7 @@ class reader {
       to.push(one);
   }
 
-  // Emphasis that has no end is text.
+  // Turns emphasis without an end into text.
   unwrap() {
     const top = this.frames.pop();
     this.add(top.mark.repeat(top.size));
@@ -132,7 +132,7 @@ class reader {
     this.add({t: "code", text: padded ? inside.slice(1, -1) : inside});
   }
 
-  // [label](address), and ![label](address), whose picture is not fetched.
+  // [label](address), and ![label](address), whose picture is not loaded.
   link(is_image) {
     const begin = this.at + (is_image ? 1 : 0);
     const end = this.brackets.get(begin);
@@ -207,5 +207,5 @@ class reader {
   }
 }
 
-// `in_link`: links within are text.
+// `in_link`: nested links are text.
 export function parse_inline(text, in_link = false) { return new reader(text, in_link).read(); }

@@ -1,4 +1,4 @@
-// One message as elements: thinking, text, calls of tools, notes, and what can be done with it.
+// One message as elements: thinking, text, tool calls, notes, and buttons for actions.
 
 import {announce, copy, element, icon, icon_button} from "./dom.js";
 import {growing_view} from "./render.js";
@@ -18,7 +18,7 @@ function pretty(text) {
   try {
     return JSON.stringify(JSON.parse(text), null, 2);
   } catch {
-    return text;  // half of it has come, or the model wrote something else
+    return text;  // incomplete, or not JSON
   }
 }
 
@@ -50,7 +50,7 @@ export class message_view {
     this.item = element("li", {class: `message ${node.role}`, "data-id": node.id},
       element("h2", {class: node.role === "tool" ? "label" : "unseen", text: names[node.role]}),
       this.thinking, this.text, this.calls, this.note, this.foot);
-    this.shown = {};  // what the elements show by now
+    this.shown = {};  // the state that the elements show
     if (node.role === "assistant") {
       const on_block = (text) => {
         if (this.node.state === "running") announce(text);
@@ -60,10 +60,10 @@ export class message_view {
     }
   }
 
-  // A part of the text is drawn, and update() will draw more of it.
+  // True if only a part of the text is drawn; update() draws more.
   get has_more() { return Boolean(this.answer?.has_more || this.thought?.has_more); }
 
-  // `is_last`: nothing stands behind it, so that results of tools can be given.
+  // `is_last`: no message follows, so the user can give results of tools.
   update(node, version, is_last) {
     this.node = node;
     this.item.classList.toggle("running", node.state === "running");

@@ -1,4 +1,4 @@
-// The text form of Prometheus, as /metrics has it.
+// Parses the text format of Prometheus, which /metrics has.
 
 const sample = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})? (\S+)$/;
 const label = /([a-zA-Z_]\w*)="((?:[^"\\]|\\.)*)"/g;
@@ -8,7 +8,7 @@ const escapes = {
   "\\\\": "\\"
 };
 
-// By name, lists of {labels, value}.
+// Maps names to lists of {labels, value}.
 export function parse_metrics(text) {
   const out = new Map();
   for (const line of text.split("\n")) {
@@ -24,7 +24,7 @@ export function parse_metrics(text) {
   return out;
 }
 
-// The sum of a name's samples; undefined where there are none.
+// The sum of a name's samples; undefined if there are none.
 export function total_of(metrics, name) {
   return metrics.get(name)?.reduce((sum, one) => sum + one.value, 0);
 }

@@ -1,5 +1,5 @@
 #pragma once
-// The files of the page for browsers, which are part of the program.
+// The files of the browser page, embedded into the program.
 
 #include <span>
 #include <string_view>
@@ -12,7 +12,7 @@ struct page_file {
   std::string_view text;
 };
 
-// By name. They live as long as the program.
+// Sorted by name. They live as long as the program.
 [[nodiscard]] std::span<const page_file> page_files();
 
 }  // namespace bitnet::host

@@ -1,12 +1,12 @@
-// What the server says of itself: what runs where, what was asked for and found, counts. A part
-// whose route is not there, or says nothing, is left out.
+// The server's panel: running backend, requested and detected backends, counts. A part is left out
+// if its route is missing or returns nothing.
 
 import {ask} from "./api.js";
 import {by_id, element, icon, icon_button, toast} from "./dom.js";
 import {parse_metrics, total_of} from "./metrics.js";
 import {text_nodes} from "./text.js";
 
-const turn = 3000;  // milliseconds
+const turn = 3000;  // milliseconds between updates
 const most_rows = 200;
 const deepest = 4;
 
@@ -31,7 +31,7 @@ function value_text(name, value) {
 const words_of = (name) =>
   name.replace(/_bytes$/, "").replaceAll("_", " ").replace(/^\w/, (x) => x.toUpperCase());
 
-// Names and values of an object, those of objects within as "Outer inner".
+// Names and values of an object; nested ones are named "Outer inner".
 function rows_of(of, before = "", depth = 0) {
   const out = [];
   for (const [name, value] of Object.entries(of).slice(0, most_rows)) {
@@ -60,7 +60,7 @@ function section(title, ...content) {
   return element("section", {}, element("h3", {text: title}), ...content);
 }
 
-// ---- parts: each gives its elements, or null ---------------------------------------------------
+// ---- parts: each function returns its elements, or null ----------------------------------------
 
 function model_part(props, models) {
   const model = models?.data?.[0];
@@ -152,7 +152,7 @@ function backends_part(backends, metrics) {
 
 // ---- the panel ---------------------------------------------------------------------------------
 
-// null where the route is not there, or refuses.
+// null if the route is missing or refuses.
 async function asked(path) {
   try {
     return await ask(path, {quiet: true});
@@ -170,7 +170,7 @@ export class panel_view {
       {type: "button", class: "text-button", on: {click: () => this.reload_backend()}},
       icon("again"), "Reload the backend");
     this.timer = 0;
-    this.before = null;  // {tokens, time} of the look before
+    this.before = null;  // {tokens, time} at the last update
   }
 
   toggle(is_open = this.place.hidden) {

@@ -1,5 +1,5 @@
-// Markdown as elements. A view grows with its text: what stands is left, the last block is made
-// again.
+// Renders Markdown as elements. A view grows with its text: finished blocks stay, the last one is
+// rendered again.
 
 import {copy, element, icon_button} from "./dom.js";
 import {parse_blocks} from "./markdown.js";
@@ -35,7 +35,7 @@ function code_frame(info) {
     icon_button("copy", "Copy this code", () => copy(frame.source.join(""))));
   const frame = element("figure", {class: "code"}, head,
     element("pre", {tabindex: "0", role: "region", "aria-label": `Code: ${name || "text"}`}, code));
-  frame.source = [];  // its pieces, as they came
+  frame.source = [];  // raw text of its pieces
   return frame;
 }
 
@@ -58,8 +58,8 @@ function list_node(block) {
   return element("ol", {...auto, start: block.start === 1 ? null : block.start}, ...items);
 }
 
-// Paragraphs of lists and quotes have no `dir`, into which a browser would not look for that of the
-// whole; chat.css has each of them find its own direction.
+// Paragraphs in lists and quotes have no `dir`: a browser ignores such children when it determines
+// the direction of the whole. chat.css lets each determine its own.
 function block_node(block, direction = auto) {
   if (block.t === "p") return element("p", direction, ...inline_nodes(block.text));
   if (block.t === "h")
@@ -82,12 +82,12 @@ function add_code(frame, text) {
 
 function block_nodes(blocks, direction) { return blocks.map((one) => block_node(one, direction)); }
 
-// ---- a text that grows -------------------------------------------------------------------------
+// ---- growing text ------------------------------------------------------------------------------
 
-const part = 20000;  // characters that one call adds at most
+const part = 20000;  // most characters added per call
 
 export class growing_view {
-  // `on_block` is called with the text of each block that stands.
+  // `on_block` is called with the text of each finished block.
   constructor(to, on_block = () => {}) {
     this.to = to;
     this.on_block = on_block;
@@ -99,11 +99,11 @@ export class growing_view {
     this.text = "";
     this.has_more = false;
     this.last = null;   // the last block
-    this.node = null;   // its element, or the piece of a code that it is
-    this.frame = null;  // of the code to which a further piece belongs
+    this.node = null;   // its element, or the piece of code
+    this.frame = null;  // the code that a further piece belongs to
   }
 
-  // Adds a part of what came; `has_more` where a further call will add more.
+  // Adds the next part of the text; sets `has_more` if further calls will add more.
   set(text) {
     if (text === this.text && this.last) return;
     if (!text.startsWith(this.text)) this.clear();
@@ -148,7 +148,7 @@ export class growing_view {
 
   drop_last() { (this.frame && !this.last.goes_on ? this.frame : this.node)?.remove(); }
 
-  // What came is added to the piece that is there.
+  // Appends new text to the present piece of code.
   grow_code(block) {
     const before = this.last.text;
     if (block.text.startsWith(before) && block.info === this.last.info) {
@@ -166,7 +166,7 @@ export class growing_view {
   }
 }
 
-// A text that is whole.
+// Renders a complete text.
 export function show_markdown(to, text) {
   const view = new growing_view(to);
   do view.set(text);

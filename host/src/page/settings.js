@@ -1,10 +1,10 @@
-// What the user chose: sampling, tools, the model. A field that is empty is left to the server.
+// The user's settings: sampling, tools, the model. An empty field leaves the value to the server.
 
 import {browser_storage} from "./store.js";
 
 const key = "bitnet.settings";
 
-// Fields of a request. `server`: the member of /props that has the server's value.
+// Numeric fields of a request. `server`: the member of /props with the server's value.
 export const number_fields = [
   {
     name: "temperature",
@@ -64,7 +64,7 @@ export const number_fields = [
 
 export const tool_choices = ["auto", "required", "none"];
 
-// The tools of a text: [] for none. Throws where it is no list of tools.
+// Parses a list of tools; [] for none. Throws if the text is not a list of tools.
 export function tools_of(text) {
   if (!text.trim()) return [];
   let out;
@@ -81,7 +81,7 @@ export function tools_of(text) {
   });
 }
 
-// undefined for an empty text. Throws where it is no number of the field.
+// undefined for an empty text. Throws if the text is not a valid number for the field.
 export function number_of(field, text) {
   if (String(text).trim() === "") return undefined;
   const value = Number(text);
@@ -105,7 +105,7 @@ export class settings_store {
         if (["string", "number"].includes(typeof read[name])) this.values[name] = read[name];
       }
     } catch {
-      // Damaged: the settings begin anew.
+      // The stored settings are damaged: use the defaults.
     }
   }
 
@@ -117,11 +117,11 @@ export class settings_store {
     try {
       this.storage?.setItem(key, JSON.stringify(this.values));
     } catch {
-      // No room: they last as long as the page.
+      // Storage is full: the settings last as long as the page.
     }
   }
 
-  // Members of a request.
+  // Returns the members of a request.
   request_fields() {
     const out = {};
     for (const field of number_fields) {
@@ -129,7 +129,7 @@ export class settings_store {
         const value = number_of(field, this.values[field.name] ?? "");
         if (value !== undefined) out[field.name] = value;
       } catch {
-        // Of another version.
+        // Stored by another version.
       }
     }
     if (this.values.model) out.model = this.values.model;

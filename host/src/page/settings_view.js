@@ -1,4 +1,4 @@
-// The form of the settings: what stands in it holds from the next message on.
+// The settings form. Changes apply from the next message on.
 
 import {open_dialog} from "./dialogs.js";
 import {element} from "./dom.js";
@@ -11,7 +11,8 @@ function with_label(id, label, help, field) {
   }), field, element("p", {class: "help", id: `${id}-help`, text: help}));
 }
 
-// Writes what `read` makes of the text; what it refuses is shown at the field, and not written.
+// Writes the result of `read` for the field's text. If `read` throws, shows the error and writes
+// nothing.
 function checked(field, help_of, read, write) {
   field.addEventListener("input", () => {
     let why = "";
@@ -58,7 +59,7 @@ function tools_view(settings) {
   ];
 }
 
-// `defaults`: the members that /props has of the server's own values.
+// `defaults`: the members of /props with the server's own values.
 export function show_settings({settings, chat, defaults}) {
   const system =
     element("textarea", {rows: 4, dir: "auto", on: {input: () => chat.set_system(system.value)}});

@@ -1,19 +1,19 @@
-// The conversations that this browser keeps, in localStorage: one entry for each, and a bound for
-// all.
+// The conversations that this browser keeps in localStorage: an entry per conversation, and a limit
+// for all of them.
 
 import {checked_conversation, new_id} from "./conversation.js";
 
 const prefix = "bitnet.conversation.";
-const most_characters = 4000000;  // browsers give an origin about 5 million
+const most_characters = 4000000;  // browsers allow about 5 million per origin
 const most_conversations = 200;
 const format = "bitnet-conversations";
 
 export class conversation_store {
-  // `storage` as localStorage is; null: nothing is kept beyond the page.
+  // `storage`: localStorage, or null to keep nothing beyond the page.
   constructor(storage, {characters = most_characters, conversations = most_conversations} = {}) {
     this.storage = storage;
     this.bounds = {characters, conversations};
-    this.texts = new Map();  // where there is no storage
+    this.texts = new Map();  // used without storage
   }
 
   keys() {
@@ -43,12 +43,12 @@ export class conversation_store {
     try {
       return checked_conversation(JSON.parse(text));
     } catch {
-      return null;  // of another version, or damaged
+      return null;  // from another version, or damaged
     }
   }
 
-  // {id, title, changed, size} of each, what changed last first. Entries that cannot be read are
-  // left.
+  // Returns {id, title, changed, size} of each, the last changed first. Unreadable entries stay
+  // stored.
   list() {
     const out = [];
     for (const key of this.keys()) {
@@ -69,12 +69,12 @@ export class conversation_store {
         this.texts.set(key, text);
       return true;
     } catch {
-      return false;  // the browser gives less room
+      return false;  // the browser allows less
     }
   }
 
-  // Makes room by removing what changed longest ago. {kept: false}: the conversation alone is
-  // larger than the bound. `removed`: titles.
+  // Makes room by removing the least recently changed ones. {kept: false}: the conversation alone
+  // exceeds the limit. `removed`: titles.
   save(conversation) {
     const text = JSON.stringify(conversation);
     const key = prefix + conversation.id;
@@ -106,8 +106,8 @@ export class conversation_store {
     return JSON.stringify({format, version: 1, conversations}, null, 1);
   }
 
-  // How many were added. Throws where the file is none, and adds nothing then. One whose id is
-  // taken by another content becomes a copy.
+  // Returns the number of added conversations. Throws and adds nothing if the text is not such a
+  // file. A conversation whose id exists with other contents becomes a copy.
   import_text(text) {
     let file;
     try {

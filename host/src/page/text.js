@@ -1,10 +1,10 @@
-// What text of strangers may do on the page: no hidden characters, no links but plain ones.
+// Makes untrusted text safe to show: no hidden characters, plain links only.
 
 import {element} from "./dom.js";
 
-// Characters that show nothing, or change the order in which others are shown: controls, marks and
-// overrides of direction, separators, fillers without width, tags. Joiners of emoji and scripts
-// (U+200C, U+200D), tab and line feed stay.
+// Characters that are invisible or change the order of others: controls, direction marks and
+// overrides, separators, zero-width fillers, tags. Joiners of emoji and scripts (U+200C, U+200D),
+// tab and line feed are allowed.
 const hidden = new RegExp(
   "[\\u0000-\\u0008\\u000b-\\u001f\\u007f-\\u009f\\u00ad\\u061c\\u180e\\u200b\\u200e\\u200f" +
     "\\u2028-\\u202e\\u2060-\\u206f\\ufeff\\ufff9-\\ufffb\\u{e0000}-\\u{e007f}]",
@@ -30,9 +30,9 @@ export function code_name(character) {
   return "U+" + character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0");
 }
 
-// "a" U+202E "b" as [{text: "a"}, {mark: "U+202E", meaning, count: 1}, {text: "b"}]. Equal
-// neighbours are one mark; beyond `most_marks` such characters become U+FFFD, so that a text costs
-// few elements.
+// Splits "a" U+202E "b" into [{text: "a"}, {mark: "U+202E", meaning, count: 1}, {text: "b"}]. Equal
+// neighbours share a mark. Beyond `most_marks` such characters become U+FFFD, to limit the number
+// of elements.
 export function pieces_of(text) {
   const out = [];
   let at = 0;
@@ -54,7 +54,7 @@ export function pieces_of(text) {
   return out;
 }
 
-// Text nodes, with hidden characters as marks that show their names.
+// Text nodes; hidden characters become marks with their names.
 export function text_nodes(text) {
   return pieces_of(text).map(
     (one) => one.mark === undefined ? document.createTextNode(one.text) : element("span", {
@@ -65,7 +65,7 @@ export function text_nodes(text) {
     }));
 }
 
-// The address of a link that may be followed, or null: absolute, and of http, https or mailto.
+// The address of a link if it may be followed, else null: absolute, with http, https or mailto.
 export function safe_url(text) {
   if (text.length > 2000) return null;
   try {

@@ -1,4 +1,4 @@
-// Light, dark, or as the system says.
+// Light or dark theme, or the system's choice.
 
 import {icon, icon_button} from "./dom.js";
 

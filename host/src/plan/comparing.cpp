@@ -41,7 +41,7 @@ std::string text_of_ids(const std::vector<std::string>& ids) {
   return ids.empty() ? "none that was counted" : fmt::format("{}", fmt::join(ids, ", "));
 }
 
-// What a row of the program has of a row of a plan: "layers 0-2".
+// The layers that a row of the program shares with a row of a plan: "layers 0-2".
 std::string place_of(const row& wanted, const row* had) {
   if (!wanted.layers) return "outside of the layers";
   layer_range both = *wanted.layers;
@@ -60,7 +60,7 @@ bool meets(const row& wanted, const row& had) {
          (wanted.layers->first <= had.layers->last && had.layers->first <= wanted.layers->last);
 }
 
-// How many layers both have; 1 for ops outside of layers.
+// Number of shared layers; 1 for ops outside layers.
 uint32_t shared_layers(const row& a, const row& b) {
   if (!a.layers || !b.layers) return 1;
   return std::min(a.layers->last, b.layers->last) - std::max(a.layers->first, b.layers->first) + 1;
@@ -73,7 +73,7 @@ bool are_named(const std::vector<std::string>& names, const std::vector<std::str
   return !ids.empty() && std::ranges::all_of(ids, has_name);
 }
 
-// The rows of a part beside what runs there.
+// Compares a plan's rows with those of a running part.
 class judge {
  public:
   judge(const part& had, std::vector<std::string>& out) : had_(had), out_(out) {}
@@ -120,7 +120,7 @@ bool is_named(const std::string& name, const std::string& id) {
   if (name == id) return true;
   const kernel_alias* const alias = find_kernel_alias(name);
   if (alias == nullptr || !alias->instead.empty()) return false;
-  // "qkv_rope_kv.ternary2.avx2": composites of ternary products are meant, too.
+  // For "qkv_rope_kv.ternary2.avx2": composites of ternary products are meant, too.
   const auto pieces = text::items(id, '.');
   if (pieces.size() != 3 || !alias->stem.ends_with(pieces[1])) return false;
   return std::ranges::any_of(text::items(alias->ends, ' '),

@@ -14,8 +14,8 @@ inline constexpr std::size_t longest_word = 128;                   // bytes of a
 
 [[nodiscard]] std::string write_plan(const plan& of);
 
-// Exit code 2, with line and reason, for all that is no plan of version 1, as messages call the
-// file `name`. Any bytes are safe: tests/fuzz/plan/plan_file_fuzz.cpp.
+// Exit code 2, with line and reason, if the text is not a plan of version 1; messages call the file
+// `name`. Safe for any bytes: tests/fuzz/plan/plan_file_fuzz.cpp.
 [[nodiscard]] result<plan> read_plan(std::string_view text, std::string_view name);
 
 }  // namespace bitnet::host::plans

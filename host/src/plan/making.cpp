@@ -18,7 +18,7 @@ uint64_t count_at(const json& from, const char* key) {
   return found != from.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
 }
 
-// An op of the library's report.
+// An op in the library's report.
 struct op {
   std::string name = {}, level = {};
   uint32_t body = 0;
@@ -37,7 +37,7 @@ op op_of(const json& from) {
   return out;
 }
 
-// The kernels that a step counted.
+// The kernels counted in a step.
 class counted {
  public:
   counted(const json& kernels, std::string device) : device_(std::move(device)) {
@@ -46,7 +46,7 @@ class counted {
       if (member(k, "device") == device_ && count_at(k, "calls") != 0) rows_.push_back(k);
   }
 
-  // Of the op, and of its formats as far as the device lists those of the kernel.
+  // Kernels of the op, limited to its formats if the device lists the kernel's formats.
   [[nodiscard]] std::vector<std::string> of(const op& one) const {
     std::vector<std::string> out;
     for (const json& k : rows_) {
@@ -75,7 +75,7 @@ bool continues(const row& before, const row& next) {
   return next.layers->first == before.layers->last || next.layers->first == before.layers->last + 1;
 }
 
-// Joins the same op of the layers that follow one another.
+// Adds a row, or extends that of the same op in the layers before.
 void add_row(std::vector<row>& to, row next) {
   const auto same =
       std::ranges::find_if(to, [&](const row& before) { return continues(before, next); });
@@ -88,7 +88,7 @@ void add_row(std::vector<row>& to, row next) {
   same->n_ops += next.n_ops;
 }
 
-// A composite that was not counted while ops of its body were is one whose body ran.
+// Whether a composite's body ran: it was not counted itself, but ops of its body were.
 bool runs_body(std::span<const op> ops, std::size_t at, const counted& token,
                const counted& prompt) {
   const op& one = ops[at];
@@ -121,7 +121,7 @@ std::vector<row> rows_of(std::span<const op> ops, const counted& token, const co
   return out;
 }
 
-// What stands before the instruction set of an id: "qkv_rope_kv.ternary2".
+// The id without its instruction set: "qkv_rope_kv.ternary2".
 std::string_view stem_of(std::string_view id) {
   return id.substr(0, id.rfind('.'));
 }

@@ -12,9 +12,9 @@
 namespace bitnet::host::plans {
 namespace {
 
-constexpr uint32_t most_devices = 64;  // that a model is shared out over
+constexpr uint32_t most_devices = 64;  // that a model can be divided among
 
-// Best first, as the cpu backend has them, and what ids of theirs contain behind the last point.
+// Best first, in the cpu backend's order. `in_ids`: text that ids contain after the last dot.
 struct instruction_set {
   std::string_view name, in_ids;
 };
@@ -39,7 +39,7 @@ std::string_view end_of(std::string_view id) {
   return dot == std::string_view::npos ? std::string_view() : id.substr(dot + 1);
 }
 
-// Its place in the table, the size of the table where it has none.
+// Index in the table; its size if there is none.
 std::size_t rank_of(std::string_view id) {
   std::string_view end = end_of(id);
   if (const kernel_alias* alias = find_kernel_alias(id)) {
@@ -135,7 +135,7 @@ result<pins> pins_of(const plan& of) {
       return cannot_cut(
           fmt::format("{} comes behind a device with a larger index, or twice", p->device));
     out.shares.resize(*index + 1, 0);
-    // A device that has the head or the embedding alone has no share that would say so.
+    // The shares cannot express a device with only the head or the embedding.
     if (p->n_layers == 0) return cannot_cut(fmt::format("{} has no layers", p->device));
     out.shares.back() = static_cast<float>(p->n_layers);
     out.n_layers += p->n_layers;

@@ -1,5 +1,5 @@
 #pragma once
-// What a run has to ask for so that it keeps to a plan.
+// The settings with which a run keeps to a plan.
 
 #include <cstdint>
 #include <optional>
@@ -13,31 +13,31 @@
 namespace bitnet::host::plans {
 
 struct pins {
-  std::string backend = {};              // the request
-  bool all_layers = false;               // of the model, with the embedding; else `n_layers`
-  uint32_t n_layers = 0;                 // the last ones, on devices of that backend
-  std::vector<float> shares = {};        // of them, by the index of the device
+  std::string backend = {};              // the requested backend
+  bool all_layers = false;               // all layers and the embedding; else `n_layers`
+  uint32_t n_layers = 0;                 // the last layers, on devices of that backend
+  std::vector<float> shares = {};        // layers of each device, by its index
   std::vector<std::string> params = {};  // "cpu.isa=avx2"
 };
 
-// Exit code 14 where this engine cannot cut a model like that.
+// Exit code 14 if this engine cannot divide a model as the plan says.
 [[nodiscard]] result<pins> pins_of(const plan& of);
 
-// The number behind the colon of "cuda:1", nothing where there is none that a plan may have.
+// The number in "cuda:1"; nothing if it is absent or too large for a plan.
 [[nodiscard]] std::optional<uint32_t> device_index(std::string_view device);
 
-// Settings of our backends that choose kernels, and nothing else: a plan may set no others.
+// Backend settings that only choose kernels; a plan may set no others.
 struct form {
   std::string_view backend, setting;
   std::string_view values;  // "on|off"
 };
 [[nodiscard]] const std::vector<form>& all_forms();
-// Why "vulkan.subgroups=0" may not stand in a plan; "": it may.
+// Why a setting such as "vulkan.subgroups=0" is not allowed in a plan; "": it is allowed.
 [[nodiscard]] std::string why_no_form(std::string_view text);
-// What messages add where a kernel of the backend is not the one that a plan has.
+// Text for messages about a kernel that differs from the plan: the settings of that backend.
 [[nodiscard]] std::string forms_text(std::string_view backend);
 
-// The value of cpu.isa that has the kernels of these ids and names; "": none follows from them.
+// The value of cpu.isa that gives the kernels with these ids and names; "": unknown.
 [[nodiscard]] std::string isa_of(const part& on);
 
 }  // namespace bitnet::host::plans

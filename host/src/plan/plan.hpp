@@ -1,5 +1,5 @@
 #pragma once
-// A plan: which device has which layers of a model, and which kernels run its ops.
+// A plan: the device of each layer of a model, and the kernels of its ops.
 
 #include <cstdint>
 #include <optional>
@@ -9,22 +9,22 @@
 namespace bitnet::host::plans {
 
 struct layer_range {
-  uint32_t first = 0, last = 0;  // both belong to it
+  uint32_t first = 0, last = 0;  // both inclusive
   bool operator==(const layer_range&) const = default;
 };
 
-// An op of each of some layers, or one outside of the layers.
+// An op in each of some layers, or one outside the layers.
 struct row {
   std::string op = {};                     // "qkv_rope_kv"
   std::optional<layer_range> layers = {};  // none: before the first layer or behind the last
-  std::vector<std::string> formats = {};   // of its weights: "ternary2"
+  std::vector<std::string> formats = {};   // formats of its weights: "ternary2"
   std::string level = {};                // fused, optimised, reference; "": unknown, or not pinned
-  std::vector<std::string> token = {};   // ids of kernels in a step of one token; none: as `level`
-  std::vector<std::string> prompt = {};  // the same in a step of a prompt
-  uint64_t weight_bytes = 0;             // of all its weights together
-  uint32_t n_ops = 0;                    // ops of the program that it stands for
-  uint32_t n_covered = 0;  // ops that the composite of each stands for; 0: a primitive
-  std::string why = {};    // this kernel; "": unknown
+  std::vector<std::string> token = {};   // kernel ids in a step of one token; none: `level` counts
+  std::vector<std::string> prompt = {};  // kernel ids in a step of a prompt
+  uint64_t weight_bytes = 0;             // of all its weights
+  uint32_t n_ops = 0;                    // ops of the program in this row
+  uint32_t n_covered = 0;                // ops that each composite replaces; 0: a primitive
+  std::string why = {};                  // reason for the kernel; "": unknown
 };
 
 struct part {
@@ -33,15 +33,15 @@ struct part {
   bool embedding = false, head = false;
   uint32_t first_layer = 0, n_layers = 0;
   std::vector<row> rows = {};
-  std::string why = {};  // this device; "": unknown
+  std::string why = {};  // reason for the device; "": unknown
 };
 
-// Which model it is of.
+// Identifies the model of a plan.
 struct identity {
   std::string name = {}, architecture = {};
   uint32_t n_layers = 0;
   uint64_t n_parameters = 0;
-  std::string fingerprint = {};  // "fp_..." of samples of its file
+  std::string fingerprint = {};  // "fp_...", see batch/fingerprint.hpp
 };
 
 struct plan {

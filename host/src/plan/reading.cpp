@@ -17,11 +17,11 @@ namespace bitnet::host::plans {
 namespace {
 
 constexpr std::size_t most_items = 4096;    // of a list
-constexpr std::size_t most_nodes = 65'536;  // of the file
+constexpr std::size_t most_nodes = 65'536;  // per file
 constexpr int deepest = 8;
 constexpr int64_t most_layers = 1'000'000;
 
-// Leaves the walk through the document; caught in read_plan.
+// Unwinds from the document; caught in read_plan.
 struct misfit : std::exception {
   misfit(const YAML::Mark& at, std::string why) : line(at.line + 1), message(std::move(why)) {}
   [[nodiscard]] const char* what() const noexcept override { return message.c_str(); }
@@ -29,7 +29,7 @@ struct misfit : std::exception {
   std::string message;
 };
 
-// Refuses what could grow or nest without bound, before a tree is made of the text.
+// Rejects unlimited size or nesting before a tree is built.
 class guard final : public YAML::EventHandler {
  public:
   void OnDocumentStart(const YAML::Mark& mark) override {
@@ -125,7 +125,7 @@ std::vector<std::string> words_of(const YAML::Node& one, const char* key) {
   return out;
 }
 
-// The keys of a map, each of `known` and once.
+// Checks that a map has keys of `known` only, each once.
 void expect_map(const YAML::Node& one, const char* what,
                 std::initializer_list<std::string_view> known) {
   if (!one.IsMap()) throw misfit(one.Mark(), fmt::format("expected keys and values for {}", what));
@@ -159,7 +159,7 @@ identity model_of(const YAML::Node& from) {
   return out;
 }
 
-// Names of BitNet-rs that are no kernel here are refused with what is true of them.
+// Rejects names of BitNet-rs that are no kernel here, with the explanation.
 std::vector<std::string> kernels_at(const YAML::Node& from, const char* key) {
   const YAML::Node one = from[key];
   if (!one) return {};
@@ -218,7 +218,7 @@ part part_of(const YAML::Node& from) {
   return out;
 }
 
-// One after the other, from the embedding to the head.
+// Checks that the parts follow each other from the embedding to the head.
 void check_sections(const YAML::Node& at, const plan& of) {
   uint32_t next = 0;
   for (std::size_t i = 0; i < of.parts.size(); ++i) {

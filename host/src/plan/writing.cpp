@@ -43,8 +43,8 @@ std::string write_plan(const plan& of) {
   YAML::Emitter to;
   to << YAML::BeginMap << YAML::Key << "bitnet-plan" << YAML::Value << 1;
   to << YAML::Key << "model" << YAML::Value << YAML::BeginMap;
-  // Models are named as their files say, and what is written must be read again.
-  const std::string dots = "...";  // behind what was cut off
+  // Model names come from files; shorten them so that the plan can be read again.
+  const std::string dots = "...";  // marks a cut name
   const std::string name = text::printable(of.model.name, longest_word - dots.size());
   if (!name.empty()) to << YAML::Key << "name" << YAML::Value << YAML::DoubleQuoted << name;
   to << YAML::Key << "architecture" << YAML::Value << of.model.architecture;

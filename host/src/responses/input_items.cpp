@@ -12,7 +12,7 @@ namespace {
 using nlohmann::json;
 using openai::field_reader;
 
-// Puts items together to messages: calls and thinking belong to one message of the assistant.
+// Joins items into messages: calls and thinking belong to one assistant message.
 class message_list {
  public:
   void add(const std::string& role, json content) {
@@ -39,10 +39,10 @@ class message_list {
   }
 
   json list_ = json::array();
-  std::string thinking_;  // of the assistant's next message
+  std::string thinking_;  // for the next assistant message
 };
 
-// A text, or parts of which each has a text. `kinds`: the types that parts may have.
+// Reads a text, or parts with texts. `kinds`: allowed types of parts.
 json content_of(field_reader& item, const char* name, std::initializer_list<const char*> kinds) {
   const json* const found = item.any(name);
   if (found != nullptr && found->is_string()) return *found;
@@ -110,7 +110,7 @@ void add_result(field_reader& item, message_list& to) {
   if (!item.error()) to.add_result(id, std::move(content));
 }
 
-// Its content where it has one, else its summary; what is encrypted was not written here.
+// Takes its content, else its summary. Encrypted content is ignored: this server never wrote any.
 void add_thinking(field_reader& item, message_list& to) {
   for (const char* name : {"content", "summary"}) {
     const json* const found = item.any(name);

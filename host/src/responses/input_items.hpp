@@ -1,5 +1,5 @@
 #pragma once
-// The input of a Responses body as the messages of a chat.
+// Converts the input of a Responses body to the messages of a chat.
 
 #include <nlohmann/json.hpp>
 
@@ -7,7 +7,7 @@
 
 namespace bitnet::host::responses {
 
-// The messages that `instructions` and `input` of the body are, in the form that bitnet_chat_open
+// Converts `instructions` and `input` of the body to messages in the form that bitnet_chat_open
 // reads. An error is kept in `in`.
 [[nodiscard]] nlohmann::json messages_of(openai::field_reader& in);
 

@@ -35,10 +35,10 @@ void refuse_state(field_reader& in) {
                 .error());
 }
 
-// What else can be included is not there to be included.
+// Other members of `include` name content that this server never has.
 void read_logprobs(field_reader& in, openai::generation_wish& how) {
   constexpr const char* included = "message.output_text.logprobs";
-  constexpr double most_top = 20;  // as chats have it
+  constexpr double most_top = 20;  // as for chats
   in.number("top_logprobs", 0, most_top, how.n_top_logprobs);
   const json* const include = in.any("include");
   if (include != nullptr && !include->is_array()) return in.wrong("include", "an array of strings");
@@ -64,7 +64,7 @@ std::string effort_of(field_reader& in, openai::generation_wish& how) {
   return effort;
 }
 
-// {"type": "function", "name": ...} has its name in an object of its own in chats.
+// In {"type": "function", "name": ...}, chats have the name in an object of its own.
 std::string tool_choice_of(field_reader& in) {
   const json* const found = in.any("tool_choice");
   if (found == nullptr || in.error()) return "";
@@ -78,7 +78,7 @@ std::string tool_choice_of(field_reader& in) {
   return "";
 }
 
-// The tools of a body, where a function has each member that the API's description requires.
+// The body's tools; a function gets each member that the API's description requires.
 json repeated_tools(const json& of_body) {
   json out = json::array();
   for (const json& one : of_body) {
@@ -91,7 +91,7 @@ json repeated_tools(const json& of_body) {
   return out;
 }
 
-// In one line, in the order of the names.
+// One line, with the names in order.
 std::string repeated_of(const json& body, const request& from,
                         const std::vector<std::string>& ignored) {
   const bitnet_sampling& sampling = from.how.sampling;

@@ -1,5 +1,5 @@
 #pragma once
-// A body of OpenAI's Responses API as a chat.
+// Reads a body of OpenAI's Responses API as a chat.
 
 #include <nlohmann/json_fwd.hpp>
 #include <string_view>
@@ -8,8 +8,9 @@
 
 namespace bitnet::host::responses {
 
-// As openai::parse_request. Nothing is kept of a response, so members that need an earlier one are
-// rejected. Tools that are no functions are left out, and `ignored_tools` of the answer lists them.
+// Like openai::parse_request. The server stores no responses, so members that need an earlier one
+// are rejected. Tools that are not functions are left out; the answer's member `ignored_tools`
+// lists them.
 [[nodiscard]] openai::parsed<openai::request> parse_request(
     const nlohmann::json& body, std::string_view text, const openai::model_limits& model,
     const openai::generation_wish& defaults);

@@ -43,7 +43,7 @@ void text_logprobs::take(std::span<const block_event> events, std::span<const op
   thought_ = thinks;
 }
 
-// A text begins behind the blanks that a model writes before it.
+// A text begins after the blanks that a model writes before it.
 void text_logprobs::drop_blanks(const block_event& of) {
   if (!blocks_[of.index].logprobs.empty() || is_blank(of.piece.front())) return;
   while (waiting_.size() > 1 && std::ranges::all_of(waiting_.front().piece, is_blank))

@@ -30,7 +30,7 @@ const char* prefix_of(block_kind kind) {
   return kind == block_kind::call ? "fc" : kind == block_kind::thinking ? "rs" : "msg";
 }
 
-// What the names of a block's events begin with.
+// The prefix of the block's event names.
 const char* event_prefix(block_kind kind) {
   return kind == block_kind::call       ? "response.function_call_arguments"
          : kind == block_kind::thinking ? "response.reasoning_text"
@@ -68,7 +68,7 @@ class writer final : public openai::answer_writer {
  private:
   [[nodiscard]] std::string event(const char* type, const ordered_json& content);
   [[nodiscard]] std::string state_event(const char* type);
-  // The response as it is, as text.
+  // The response so far, as text.
   [[nodiscard]] std::string object() const;
   [[nodiscard]] std::string text_of(const std::vector<block_event>& events);
   void note_token(const bitnet_event& e);
@@ -78,7 +78,7 @@ class writer final : public openai::answer_writer {
     return fmt::format("{}_{}_{}", prefix_of(blocks_.blocks()[index].kind), about_.id, index);
   }
   [[nodiscard]] ordered_json item(std::size_t index, const char* status) const;
-  // {"item_id", "output_index"}, with "content_index" where the block has parts.
+  // {"item_id", "output_index"}, and "content_index" if the block has parts.
   [[nodiscard]] ordered_json place(std::size_t index) const;
 
   const openai::request& from_;
@@ -87,12 +87,12 @@ class writer final : public openai::answer_writer {
   openai::collected_answer answer_;
   const bitnet_model* with_;
   text_logprobs logprobs_;
-  uint64_t sequence_ = 0;    // of the stream's next event
+  uint64_t sequence_ = 0;    // number of the stream's next event
   uint64_t n_thinking_ = 0;  // tokens
   const char* status_ = "in_progress";
-  ordered_json error_ = nullptr;         // why it failed
-  ordered_json timings_ = nullptr;       // at its end
-  ordered_json completed_at_ = nullptr;  // seconds since 1970, where it is completed
+  ordered_json error_ = nullptr;         // reason of a failure
+  ordered_json timings_ = nullptr;       // set at the end
+  ordered_json completed_at_ = nullptr;  // seconds since 1970; set on completion
 };
 
 std::string writer::event(const char* type, const ordered_json& content) {
@@ -226,7 +226,7 @@ std::string writer::text_of(const std::vector<block_event>& events) {
   return out;
 }
 
-// The token that ends an answer is no part of its text.
+// The token that ends an answer has no text.
 void writer::note_token(const bitnet_event& e) {
   if (blocks_.is_thinking()) ++n_thinking_;
   const auto& all = answer_.choices()[0].logprobs;
@@ -271,7 +271,7 @@ openai::parsed<std::unique_ptr<openai::answer_writer>> open_writer(
   return std::make_unique<writer>(from, std::move(about), *std::move(blocks), with);
 }
 
-// What is wrong with the chat that a body became is wrong with its input.
+// An error in the chat made from the body is reported for the member `input`.
 ordered_json error_of_input(const openai::api_error& why) {
   openai::api_error named = why;
   if (why.param == "messages" || why.param.starts_with("messages[")) named.param = "input";

@@ -1,10 +1,10 @@
 #pragma once
-// The answer of the Responses API: an object whole, or events in the order that OpenAI's SDK
-// expects.
+// Writes the answer of the Responses API: a complete object, or events in the order that OpenAI's
+// SDK expects.
 //
 //   response.created, response.in_progress
-//   for each block: response.output_item.added, of thinking and text response.content_part.added,
-//   its deltas, its text whole, response.content_part.done, response.output_item.done
+//   for each block: response.output_item.added, for thinking and text response.content_part.added,
+//   its deltas, its complete text, response.content_part.done, response.output_item.done
 //   response.completed, or response.incomplete where max_output_tokens ended it
 
 #include "openai/api_form.hpp"

@@ -14,7 +14,7 @@ namespace {
 using http::exchange_ptr;
 using openai::api_form;
 
-// How many tokens the prompt of a body has; nothing is generated.
+// Counts the tokens of a body's prompt; generates nothing.
 http::answer count_answer(const api_form& form, const serving& in, const served_model& of,
                           const std::string& text) {
   const auto body = openai::parse_object(text, "the body");
@@ -23,7 +23,7 @@ http::answer count_answer(const api_form& form, const serving& in, const served_
   openai::model_limits limits = of.texts().limits;
   auto asked = form.read(*body, text, limits, facts.defaults);
   if (!asked) return error_answer_of(form, asked.error());
-  limits.n_context = 0;  // a prompt that is too long is counted, too
+  limits.n_context = 0;  // too long prompts are counted, too
   const auto prompts =
       openai::prompts_of(*asked, facts.model.get(), limits, in.facts().template_name);
   if (!prompts) return error_answer_of(form, prompts.error());

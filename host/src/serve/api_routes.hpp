@@ -1,5 +1,5 @@
 #pragma once
-// The routes of other APIs than OpenAI's chats and completions, and the counts of prompts.
+// Routes of other APIs than OpenAI's chats and completions, and routes that count prompt tokens.
 
 #include "http/routes.hpp"
 #include "serve/serve_routes.hpp"
@@ -8,7 +8,7 @@ namespace bitnet::host {
 
 void add_responses(http::route_table& to, const served& with);
 void add_messages(http::route_table& to, const served& with);
-// Tokens of the prompts of chats, as llama-server has it.
+// Counts the prompt tokens of chats, as llama-server does.
 void add_chat_count(http::route_table& to, const served& with);
 
 }  // namespace bitnet::host

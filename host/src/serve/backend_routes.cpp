@@ -18,13 +18,13 @@ using http::exchange_ptr;
 using nlohmann::json;
 using nlohmann::ordered_json;
 
-// ---- what there is -----------------------------------------------------------------------------
+// ---- backends ----------------------------------------------------------------------------------
 
 bool is_empty_text(const json& value) {
   return value.is_string() && value.get_ref<const std::string&>().empty();
 }
 
-// Of a backend in the runtime's report: why it was or was not taken, and what its devices do.
+// A backend from the runtime's report: why it was selected or not, and the state of its devices.
 ordered_json backend_json(const json& of) {
   ordered_json out;
   for (const char* name : {"name", "code", "reason", "hint", "stage", "version", "vendor",
@@ -58,16 +58,16 @@ http::answer backends_answer(const serving& in) {
 // ---- a reload ----------------------------------------------------------------------------------
 
 constexpr uint32_t most_canary_rows = 1'000'000;
-constexpr uint32_t longest_canary_ms = 600'000;  // what administers the server waits for it
+constexpr uint32_t longest_canary_ms = 600'000;  // admin requests queue behind it
 
 struct reload_wish {
-  std::vector<std::string> backends;  // by name
+  std::vector<std::string> backends;  // their names
   uint32_t policy = BITNET_RELOAD_MIGRATE;
   bool force = false;
-  uint32_t canary_rows = 0, canary_wait_ms = 0;  // of bitnet_reload_options
+  uint32_t canary_rows = 0, canary_wait_ms = 0;  // for bitnet_reload_options
 };
 
-// The names of backends that are loaded, without a name twice.
+// The names of loaded backends, each once.
 std::vector<std::string> loaded_backends(bitnet_runtime* runtime) {
   std::vector<std::string> out;
   const auto report = runtime_report(runtime);
@@ -106,7 +106,7 @@ openai::parsed<reload_wish> wish_of(const std::string& text, bitnet_runtime* run
   return out;
 }
 
-// What bitnet_backend_reload reports, or {"backend", "changed": false, "error"}.
+// Returns bitnet_backend_reload's report, or {"backend", "changed": false, "error"}.
 json reload(bitnet_runtime* runtime, const std::string& backend, const reload_wish& how) {
   bitnet_reload_options options{};
   bitnet_reload_defaults(&options, sizeof options);
@@ -137,7 +137,7 @@ http::answer reload_answer(const serving& in, const std::string& body) {
     all.push_back(ordered_json(one));
   }
   http::answer out = answer_of(ordered_json{{"reloads", std::move(all)}});
-  if (failed) out.status = 409;  // a conflict with the state of a backend, which has not changed
+  if (failed) out.status = 409;  // conflict: the backend is unchanged
   return out;
 }
 

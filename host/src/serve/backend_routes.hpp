@@ -1,6 +1,6 @@
 #pragma once
-// /backends: what was requested, detected and selected, and what runs now; and a reload, for which
-// an admin key is needed.
+// /backends: the requested, detected and selected backends, and what runs now. A reload needs an
+// admin key.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -9,7 +9,7 @@
 
 namespace bitnet::host {
 
-// What computes now, of the report of a scheduler.
+// Extracts from a scheduler's report what computes now.
 [[nodiscard]] nlohmann::ordered_json live_json(const nlohmann::json& report);
 
 void add_backends(http::route_table& to, const served& with);

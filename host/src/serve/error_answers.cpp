@@ -20,7 +20,7 @@ std::string anthropic_body(const http::error_facts& facts, std::string_view requ
 
 http::answer error_answer_of(const openai::api_form& form, const openai::api_error& why) {
   const nlohmann::ordered_json body = form.error_body(why);
-  // The words and the member are those of the form, too: clients of an API look for them.
+  // `type` and `code` come from the form, too, since an API's clients look for them.
   const auto written = [&](const char* name, const std::string& or_else) {
     const auto found = body["error"].find(name);
     return found != body["error"].end() && found->is_string() ? found->get<std::string>() : or_else;

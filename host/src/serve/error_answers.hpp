@@ -1,12 +1,12 @@
 #pragma once
-// Errors of requests as answers, in the form of their route's API.
+// Turns errors of requests into answers in the form of their route's API.
 
 #include "http/answer.hpp"
 #include "openai/api_form.hpp"
 
 namespace bitnet::host {
 
-// As `form` writes it. A client of an API with an error_form gets it in that form.
+// Writes it as `form` does, or in the form of the client's API, if that has an error_form.
 [[nodiscard]] http::answer error_answer_of(const openai::api_form& form,
                                            const openai::api_error& why);
 

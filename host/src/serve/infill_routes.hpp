@@ -1,5 +1,5 @@
 #pragma once
-// llama-server's route for what stands in a gap of a text.
+// llama-server's /infill, which fills a gap in a text.
 
 #include "http/routes.hpp"
 #include "serve/serve_routes.hpp"

@@ -17,9 +17,9 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::size_t most_choices = 2048;  // of all prompts of one body
-constexpr std::size_t most_submitted = 32;  // prompts of one body that are at a scheduler at a time
-constexpr unsigned retry_s = 1;             // requests end with steps, which take less
+constexpr std::size_t most_choices = 2048;  // over all prompts of a body
+constexpr std::size_t most_submitted = 32;  // prompts of a body at a scheduler at once
+constexpr unsigned retry_s = 1;             // a step, after which requests may end, takes less
 
 int64_t now_s() {
   using std::chrono::system_clock;
@@ -52,7 +52,7 @@ http::answer error_answer(const openai::api_form& form, const openai::api_error&
   return out;
 }
 
-// The events of one prompt.
+// Reads the events of one prompt.
 class prompt_reader final : public event_reader {
  public:
   prompt_reader(std::shared_ptr<live_request> of, std::size_t prompt, request_times times)
@@ -95,7 +95,7 @@ void live_request::begin(serving& in, const openai::api_form& form,
   if (!in.tasks().post(std::move(task))) in.refuse(client, error_answer(form, busy()));
 }
 
-// Moved from thread to thread: the last owner of a request is the loop's thread.
+// The request is moved between threads, so that the loop's thread is its last owner.
 void live_request::choose_model(std::shared_ptr<live_request> one) {
   const auto name = one->read_body();
   serving& in = one->in_;
@@ -143,7 +143,7 @@ std::optional<http::answer> live_request::prepare() {
   if (!asked->how.has_seed) asked->how.sampling.seed = in_.new_seed();
   auto prompts = openai::prompts_of(*asked, facts.model.get(), lane_->limits, template_name);
   if (!prompts) return no(prompts.error());
-  asked->messages.clear();  // all that is needed of them is in the prompts
+  asked->messages.clear();  // frees memory: the prompts have it all
   asked->tools.clear();
   asked->inputs.clear();
   asked_ = *std::move(asked);
@@ -249,7 +249,7 @@ void live_request::take(std::size_t prompt, const bitnet_event& e) {
     text = std::move(rest);
   }
   if (!text) return fail(text.error());
-  // One write for each event: has_room() was true before it.
+  // One write per event: has_room() was true before it.
   if (!text->empty() && !client_->write(*text)) leave();
 }
 
@@ -287,7 +287,7 @@ void live_request::finish(std::string text) {
   if (!is_stream_) return client_->reply({.body = std::move(text)});
   if (!client_->write(text)) return leave();
   client_->finish();
-  // The readers of its other prompts may have been without room.
+  // Readers of its other prompts may have stopped for lack of room.
   asio::post(in_.io(), [self = shared_from_this()] { self->resume(); });
 }
 
@@ -306,7 +306,7 @@ void live_request::leave() {
   if (!is_prepared_ || !lane_->events) return;
   for (const bitnet_request* one : running_)
     if (one != nullptr) lane_->events->cancel(one);
-  // Readers that had no room take their last events now; posted, as a reader may be the caller.
+  // Stopped readers take their last events now. Posted, since a reader may be the caller.
   asio::post(in_.io(), [self = shared_from_this()] { self->resume(); });
 }
 

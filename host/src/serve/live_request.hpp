@@ -1,8 +1,9 @@
 #pragma once
 // One request of a client, from its body to the last byte of its answer.
 //
-// The worker thread reads the body and submits the first prompts; all else happens in the loop. The
-// answer is whole, or a stream of events. A client that goes ends its prompts within one step.
+// The worker thread reads the body and submits the first prompts; everything else runs in the loop.
+// The answer is complete at its end, or a stream of events. If the client leaves, its prompts end
+// within one step.
 
 #include <atomic>
 #include <memory>
@@ -29,51 +30,51 @@ class live_request : public std::enable_shared_from_this<live_request> {
   void prompt_ended(std::size_t prompt, request_handle request);
 
  private:
-  // A prompt that is at the scheduler and that the loop does not know yet.
+  // Submitted prompts that the loop does not know yet.
   using submitted = std::vector<request_handle>;
 
-  // The worker thread.
+  // On the worker thread:
   static void choose_model(std::shared_ptr<live_request> one);
   static void go_on(std::shared_ptr<live_request> one, serving::model_answer model);
-  // The name of the model that the body has; "": none.
+  // Returns the model's name in the body; "": none.
   [[nodiscard]] openai::parsed<std::string> read_body();
   [[nodiscard]] std::optional<http::answer> prepare();
   [[nodiscard]] std::optional<http::answer> submit_first(openai::object_facts about);
-  // Any thread. The next prompt; false: the scheduler takes no more now.
+  // Any thread. Submits the next prompt; false: the scheduler's queue is full.
   [[nodiscard]] openai::parsed<bool> submit_next(request_handle& to);
 
   [[nodiscard]] bool wants_receipts() const;
 
-  // The loop.
+  // In the loop:
   void prepared(submitted begun, std::optional<http::answer> no);
   void add(request_handle request, std::size_t prompt);
   void submit_more();
   void finish(std::string text);
   void fail(const openai::api_error& why);
   void leave();   // cancels its prompts
-  void resume();  // takes events that wait
+  void resume();  // takes waiting events
 
   serving& in_;
   const openai::api_form& form_;
   http::exchange_ptr client_;
-  std::shared_ptr<void> open_;  // counts it as a request that a drain waits for
+  std::shared_ptr<void> open_;  // while it lives, a drain waits for this request
   std::atomic<bool> is_gone_ = false;
-  bool is_prepared_ = false;  // true: members below belong to the loop; before, to the worker
+  bool is_prepared_ = false;  // members below belong to the loop if true, else to the worker
 
   std::optional<nlohmann::json> body_;
-  served_model_ptr model_;  // before what refers to it
+  served_model_ptr model_;  // declared before its users
   std::string id_;          // of the answer
   serving_lane* lane_ = nullptr;
   openai::request asked_;
   std::vector<openai::prompt> prompts_;
   std::size_t n_submitted_ = 0;           // prompts
   std::size_t n_open_choices_ = 0;        // of all prompts
-  std::vector<bitnet_request*> running_;  // of each prompt; NULL: it does not run
-  submitted begun_;                       // until the loop knows them
+  std::vector<bitnet_request*> running_;  // one per prompt; NULL: not running
+  submitted begun_;                       // until the loop takes them
   openai::timings took_;
-  request_facts facts_;  // of all prompts
+  request_facts facts_;  // over all prompts
   std::unique_ptr<openai::answer_writer> writer_;
-  bool is_stream_ = false;  // of its answer
+  bool is_stream_ = false;  // the answer is a stream
 };
 
 }  // namespace bitnet::host

@@ -1,5 +1,5 @@
 #pragma once
-// GET /metrics: the engine's counts, what computes, and what the process takes.
+// GET /metrics: counts of the engine, the running backend, and resources of the process.
 
 #include "serve/serve_routes.hpp"
 

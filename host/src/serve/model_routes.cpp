@@ -32,14 +32,14 @@ const char* word_of(model_state state) {
   return "";
 }
 
-// Seconds since 1970: when it was loaded, else when its file was written.
+// Seconds since 1970: the time of loading, else the file's modification time.
 int64_t created_at(const model_row& row) {
   if (row.use) return static_cast<const served_model&>(*row.use).facts().created;
   struct stat file{};
   return ::stat(row.source.file.c_str(), &file) == 0 ? file.st_mtime : 0;
 }
 
-// As OpenAI has it, with `status` as llama-server has it, and `meta` where the model is loaded.
+// OpenAI's form, with llama-server's `status`, and `meta` if the model is loaded.
 ordered_json model_json(const model_row& row) {
   ordered_json out = {{"id", row.source.name},
                       {"object", "model"},
@@ -74,7 +74,7 @@ http::answer model_answer(const serving& in, std::string_view name) {
                              .code = "model_not_found"});
 }
 
-// The name that the body of a load or an unload has.
+// Returns the model name in the body of a load or unload.
 openai::parsed<std::string> name_in(const std::string& text) {
   const auto body = openai::parse_object(text, "the body");
   if (!body) return std::unexpected(body.error());
@@ -94,13 +94,13 @@ http::answer loaded_answer(const model_found& found, const std::string& name) {
   return found ? done_answer(name) : answer_of(error_of(found.error()));
 }
 
-// Answers when the model is loaded, or cannot be.
+// Answers once the model is loaded or has failed to load.
 void load(serving& in, const exchange_ptr& client) {
   const auto name = name_in(client->asked().body);
   if (!name) return in.refuse(client, answer_of(name.error()));
   const auto reply = [client = client, open = in.open_work(), name = *name](
                          const model_found& found) { client->reply(loaded_answer(found, name)); };
-  // The last owner of an exchange is the loop's thread.
+  // The exchange is moved back, so that the loop's thread is its last owner.
   auto later = [&io = in.io(), reply](model_found found) mutable {
     boost::asio::post(io, [reply = std::move(reply), found = std::move(found)] { reply(found); });
   };

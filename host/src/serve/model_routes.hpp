@@ -1,5 +1,5 @@
 #pragma once
-// /v1/models: the models that the server can load; and, for administrators, loading and unloading.
+// /v1/models lists the server's models; administrators can load and unload them.
 
 #include "http/routes.hpp"
 #include "serve/serve_routes.hpp"

@@ -11,8 +11,8 @@ namespace {
 
 constexpr std::string_view first_file = "index.html";
 
-// The page loads its own files alone, speaks to this server alone, and stands in no frame: what a
-// model writes can name other places, and nothing of it is fetched or run.
+// The page loads only its own files, connects only to this server, and cannot be framed. Text of a
+// model may name other places, but nothing of it is fetched or run.
 constexpr const char* content_policy =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
@@ -28,8 +28,8 @@ std::string tag_of(const page_file& file) {
   return '"' + std::string(file.digest.substr(0, 32)) + '"';
 }
 
-// Whether If-None-Match names the tag: "*", or a list whose tags may be weak (RFC 9110, 13.1.2). A
-// tag is quoted hexadecimal digits, so that it is no part of another.
+// Whether If-None-Match names the tag: "*", or a list whose tags may be weak (RFC 9110, 13.1.2).
+// Tags are quoted hexadecimal digits, so none is part of another.
 bool is_known(const http::request& asked, std::string_view tag) {
   const std::string_view list = asked.value_of("if-none-match");
   return list == "*" || list.find(tag) != std::string_view::npos;
@@ -39,7 +39,7 @@ http::answer file_answer(const page_file& file, const http::request& asked) {
   const std::string tag = tag_of(file);
   http::answer out{.content_type = std::string(type_of(file.name)),
                    .fields = {{"ETag", tag},
-                              {"Cache-Control", "no-cache"},  // kept, and asked for each time
+                              {"Cache-Control", "no-cache"},  // cached, and revalidated each time
                               {"Content-Security-Policy", content_policy},
                               {"Referrer-Policy", "no-referrer"},
                               {"Cross-Origin-Resource-Policy", "same-origin"}}};

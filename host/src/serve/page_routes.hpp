@@ -1,12 +1,13 @@
 #pragma once
-// The page for browsers, at "/", and the files that it asks for, at "/page/".
+// The browser page at "/", and its files at "/page/".
 
 #include "http/routes.hpp"
 #include "serve/serve_routes.hpp"
 
 namespace bitnet::host {
 
-// Adds nothing where `with` has no page. A key is asked for behind it, by the routes that it uses.
+// Adds nothing if `with` has no page. The page itself needs no key; the routes that it calls ask
+// for one.
 void add_page(http::route_table& to, const served& with);
 
 }  // namespace bitnet::host

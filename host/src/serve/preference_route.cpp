@@ -29,10 +29,10 @@ openai::parsed<std::string> device_of(const std::string& text) {
   if (!is_list)
     in.wrong("device", R"(devices as --device names them, such as "cpu" or "cuda,cpu")");
   if (const auto& why = in.error()) return std::unexpected(*why);
-  return out == "none" ? "cpu" : out;  // as --device has it
+  return out == "none" ? "cpu" : out;  // as for --device
 }
 
-// Where a scheduler computes: "cpu:0".
+// The device of a scheduler: "cpu:0".
 std::string device_of(bitnet_scheduler* scheduler) {
   const auto report = scheduler_report(scheduler);
   return report ? report->value("device", "") : "";
@@ -47,7 +47,7 @@ std::string detected_in(bitnet_runtime* runtime) {
   return names.empty() ? "no backend" : fmt::format("{}", fmt::join(names, ", "));
 }
 
-// The list is wrong, or what it names cannot be used now: nothing has changed.
+// The list is invalid, or a device in it cannot be used now: nothing has changed.
 http::answer refused_answer(const serving& in, bitnet_status status, const std::string& why) {
   openai::api_error out = openai::error_of(BITNET_INVALID_ARGUMENT, why, "device");
   if (status == BITNET_INVALID_ARGUMENT) return answer_of(out);
@@ -57,13 +57,13 @@ http::answer refused_answer(const serving& in, bitnet_status status, const std::
   return answer_of(out);
 }
 
-// The schedulers of all loaded models, which stay loaded as long as there is one.
+// The schedulers of all loaded models, which this object keeps loaded.
 struct preferring {
   std::vector<served_model_ptr> models;
-  std::vector<bitnet_scheduler*> lanes;  // of texts first
+  std::vector<bitnet_scheduler*> lanes;  // those of texts come first
 };
 
-// The loop.
+// In the loop.
 preferring preferring_of(const serving& in) {
   preferring out{.models = in.all_loaded(), .lanes = {}};
   for (const served_model_ptr& one : out.models) out.lanes.push_back(one->texts().scheduler.get());
@@ -85,7 +85,7 @@ http::answer preference_answer(const serving& in, const std::string& body,
     library_error err;
     const bitnet_status status = bitnet_scheduler_set_preference(one, device->c_str(), &err);
     if (status == BITNET_OK) continue;
-    // What went before goes back.
+    // Restore the former preferences.
     for (std::size_t i = 0; i + 1 < former.size(); ++i)
       static_cast<void>(bitnet_scheduler_set_preference(lanes[i], former[i].c_str(), nullptr));
     return refused_answer(in, status, err.message);

@@ -1,5 +1,5 @@
 #pragma once
-// POST /backends/prefer: which device computes from now on, for an administrator.
+// POST /backends/prefer: an administrator changes the device that computes.
 
 #include "http/routes.hpp"
 #include "serve/serve_routes.hpp"

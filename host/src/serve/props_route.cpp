@@ -20,7 +20,7 @@ int32_t as_json(int32_t value) {
   return value;
 }
 
-// The values that a request gets where it does not set them. The names are llama-server's.
+// Defaults for requests without these fields, by llama-server's names.
 ordered_json sampling_json(const bitnet_sampling& from) {
   ordered_json out;
 #define BITNET_PROPS_KNOB(type, name, ...) out[#name] = as_json(from.name);

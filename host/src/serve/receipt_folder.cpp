@@ -48,7 +48,7 @@ receipt_folder::receipt_folder(const invocation& in, boost::asio::io_context& io
       most_files_(most_files),
       worker_(most_waiting) {}
 
-// What a request holds goes back to the loop, whose objects it may be the last to hold.
+// The request is destroyed in the loop, since it may be the last owner of the loop's objects.
 void receipt_folder::add(ended_request one) {
   auto held = std::make_shared<ended_request>(std::move(one));
   const bool taken = worker_.post([this, held]() mutable {
@@ -81,7 +81,7 @@ result<std::string> receipt_folder::lines_of(const ended_request& one) const {
   return out;
 }
 
-// Those of this run alone: others' files are left as they are.
+// Only files of this run are removed; others stay.
 void receipt_folder::forget_oldest() {
   for (; files_.size() > most_files_; files_.pop_front()) {
     std::error_code ignored;  // it may be gone already
@@ -89,7 +89,7 @@ void receipt_folder::forget_oldest() {
   }
 }
 
-// Warns if the reason is not that of the receipt that was dropped before.
+// Warns unless the last dropped receipt had the same reason.
 void receipt_folder::report(const std::string& why) {
   ++n_dropped_;
   if (std::exchange(trouble_, why) != why)

@@ -1,10 +1,10 @@
 #pragma once
-// Receipts of a server's answers, a file for each prompt with a line for each of its choices.
+// Receipts of a server's answers: a file per prompt, with a line per choice.
 //
-// A thread of the folder makes and signs them, and reads files for that. Handing one over never
-// waits: where 256 wait already, and where one cannot be written, it is dropped and counted.
+// The folder's thread makes and signs them, since that reads files, and writes them. add() never
+// waits: a receipt is dropped and counted if 256 are queued or if it cannot be written.
 //
-// Threads: the one that runs `io`, but for what says otherwise.
+// Threads: the one that runs `io`, unless stated otherwise.
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -21,17 +21,17 @@ namespace bitnet::host {
 
 class receipt_folder {
  public:
-  // Of --receipts-dir; nullptr where it is not given. Exit code 2 for what is no folder that can
-  // be written to. `in` and `io` outlive it, and the runtime that set_runtime() names.
+  // Opens the folder of --receipts-dir; nullptr if it is not given. Exit code 2 if it is no folder
+  // that can be written to. `in`, `io` and the runtime of set_runtime() outlive it.
   [[nodiscard]] static result<std::unique_ptr<receipt_folder>> open(const invocation& in,
                                                                     boost::asio::io_context& io);
   receipt_folder(const invocation& in, boost::asio::io_context& io, std::string folder,
                  std::size_t most_files);
 
-  // Before the first answer.
+  // Call it before the first answer.
   void set_runtime(bitnet_runtime* runtime) { runtime_ = runtime; }
 
-  // A request whose choices have ended, and what it needs until its receipts are there.
+  // A request whose choices have ended, and what its receipts need.
   struct ended_request {
     request_handle request;
     uint32_t n_choices = 1;
@@ -39,7 +39,7 @@ class receipt_folder {
     std::size_t prompt = 0;
     std::string model;
     std::shared_ptr<served_model> on;
-    std::shared_ptr<void> open_work;  // a drain waits for it
+    std::shared_ptr<void> open_work;  // a drain waits for its release
   };
   void add(ended_request one);
 
@@ -48,7 +48,7 @@ class receipt_folder {
   [[nodiscard]] uint64_t n_dropped() const { return n_dropped_; }
 
  private:
-  // The folder's thread.
+  // On the folder's thread:
   void write(const ended_request& one);
   [[nodiscard]] result<std::string> lines_of(const ended_request& one) const;
   void forget_oldest();
@@ -60,9 +60,9 @@ class receipt_folder {
   const std::size_t most_files_;
   bitnet_runtime* runtime_ = nullptr;
   std::atomic<uint64_t> n_written_{0}, n_dropped_{0};
-  std::deque<std::string> files_;  // that are kept, the oldest first; the folder's thread
-  std::string trouble_;            // that was reported last; the same
-  worker worker_;                  // last: its tasks may use all of it
+  std::deque<std::string> files_;  // receipt files, oldest first; the folder's thread
+  std::string trouble_;            // last reported reason; the folder's thread
+  worker worker_;                  // last: its tasks use all other members
 };
 
 }  // namespace bitnet::host

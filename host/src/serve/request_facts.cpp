@@ -15,7 +15,7 @@ void request_facts::take(const bitnet_event& e, time now) {
   if (e.kind == BITNET_EVENT_TEXT && e.token >= 0 && !first_token_) first_token_ = now;
   if (e.kind != BITNET_EVENT_END && e.kind != BITNET_EVENT_FAILED) return;
   ++n_ended_;
-  if (e.choice == 0) {  // of other choices of a prompt it is the same
+  if (e.choice == 0) {  // all choices share the prompt
     n_prompt_ += e.n_prompt;
     n_cached_ += e.n_cached;
   }

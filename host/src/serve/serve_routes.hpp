@@ -10,14 +10,14 @@
 
 namespace bitnet::host {
 
-// What the routes need, which is there when the first request comes.
+// What the routes use; it must exist when the first request comes.
 struct served {
   serving* engine = nullptr;
   service_life* life = nullptr;
   std::function<std::size_t()> n_connections = {};
-  bool has_page = true;                          // the page for browsers, at "/"
-  const trace::span_exporter* traces = nullptr;  // nullptr: none are sent
-  const receipt_folder* receipts = nullptr;      // nullptr: none are written
+  bool has_page = true;                          // the browser page at "/"
+  const trace::span_exporter* traces = nullptr;  // nullptr: no traces are sent
+  const receipt_folder* receipts = nullptr;      // nullptr: no receipts are written
 };
 
 // `with` outlives the table.

@@ -1,7 +1,7 @@
 #pragma once
-// A loaded model with its schedulers: what the answers to requests that name it come from.
+// A loaded model with its schedulers, which answer the requests that name it.
 //
-// Threads: the loop's, but for what says otherwise.
+// Threads: the loop's, unless stated otherwise.
 
 #include <atomic>
 #include <functional>
@@ -16,16 +16,16 @@
 namespace bitnet::host {
 
 struct model_facts {
-  model_handle draft;  // of speculation; empty: none
+  model_handle draft;  // draft model of speculation; empty: none
   model_handle model;
-  shadow_handle shadow;  // of --shadow, for texts; empty: none
+  shadow_handle shadow;  // from --shadow, for texts; empty: none
   bitnet_model_info info{};
-  std::string name;  // of the model, for clients
+  std::string name;  // the model's name for clients
   std::string fingerprint;
-  int64_t created = 0;  // when it was loaded, in seconds since 1970
+  int64_t created = 0;  // time of loading, seconds since 1970
   double load_seconds = 0;
-  openai::generation_wish defaults;  // of what a body leaves open
-  // A scheduler of texts, or of embeddings, with room for keys and values of so many bytes; 0: the
+  openai::generation_wish defaults;  // for members that a body lacks
+  // Opens a scheduler of texts or of embeddings with this many bytes for keys and values; 0: the
   // library's choice.
   std::function<result<scheduler_handle>(bitnet_model*, bool embeds, uint64_t kv_bytes)>
       open_scheduler = {};
@@ -33,20 +33,20 @@ struct model_facts {
   uint64_t embed_bytes = 0;  // for embeddings
 };
 
-// One scheduler, with the reader of its events.
+// A scheduler with the reader of its events.
 struct serving_lane {
   scheduler_handle scheduler;
   openai::model_limits limits;
   uint32_t n_parallel = 0;
   uint64_t kv_bytes = 0;
-  std::unique_ptr<scheduler_events> events;  // before its scheduler
+  std::unique_ptr<scheduler_events> events;  // declared after its scheduler
 };
 
-// What its engine does.
+// Progress of a lane's engine.
 struct model_work {
-  uint64_t steps = 0;     // that have ended
-  bool has_work = false;  // that a step would serve
-  bool is_lost = false;   // its device, and no other can take its place
+  uint64_t steps = 0;     // steps that have ended
+  bool has_work = false;  // work is queued for a step
+  bool is_lost = false;   // its device is lost, without a substitute
 };
 
 class served_model final : public loaded_model {
@@ -57,15 +57,15 @@ class served_model final : public loaded_model {
   // Any thread.
   [[nodiscard]] const model_facts& facts() const { return about_; }
   [[nodiscard]] const serving_lane& texts() const { return texts_; }
-  // nullptr: not open yet. The loop.
+  // nullptr: not open yet. In the loop.
   [[nodiscard]] const serving_lane* embeddings() const {
     return embeddings_.events ? &embeddings_ : nullptr;
   }
   [[nodiscard]] uint64_t bytes() const override;
-  // The worker asks for embeddings, whose scheduler is opened when it is first needed.
+  // On the worker thread. Opens the scheduler of embeddings when it is first needed.
   [[nodiscard]] result<serving_lane*> lane_for(openai::endpoint to);
 
-  // The loop reads the lane's events from now on. Once for each lane; more do nothing.
+  // From now on the loop reads the lane's events. Repeated calls do nothing.
   [[nodiscard]] static result<void> watch(boost::asio::io_context& io, serving_lane& lane);
   [[nodiscard]] model_work work() const;
   void leave_loop() override;

@@ -18,7 +18,7 @@ using clock = std::chrono::steady_clock;
 
 namespace {
 
-constexpr std::size_t most_tasks = 256;  // that wait for the worker
+constexpr std::size_t most_tasks = 256;  // queued for the worker
 constexpr std::size_t most_admin_tasks = 4;
 
 served_model_ptr served_of(const model_use& use) {
@@ -113,7 +113,7 @@ std::optional<serving::model_answer> serving::want(std::string_view name,
     if (!found) return std::unexpected(error_of(found.error()));
     return served_of(*found);
   };
-  // The table's thread only hands over.
+  // The table's thread only passes the result on.
   auto receive = [this, answer_of_table, later = std::move(later)](model_found found) mutable {
     const auto call = std::make_shared<std::function<void(model_answer)>>(std::move(later));
     auto task = [call, said = answer_of_table(found)]() mutable {
@@ -151,7 +151,7 @@ void serving::answer(const openai::api_form& form, const http::exchange_ptr& cli
   live_request::begin(*this, form, client);
 }
 
-// Moved from thread to thread: the last owner of an exchange is the loop's thread.
+// The exchange is moved between threads, so that the loop's thread is its last owner.
 struct serving::asked {
   http::exchange_ptr client;
   std::shared_ptr<void> open;

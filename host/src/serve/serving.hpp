@@ -1,8 +1,8 @@
 #pragma once
-// What the routes of a server of OpenAI's API work with: its models, a worker thread and the counts
-// of all requests.
+// Shared state of the routes of a server of OpenAI's API: models, a worker thread and the counts of
+// all requests.
 //
-// Threads: the one that runs `io`, but for what says otherwise.
+// Threads: the one that runs `io`, unless stated otherwise.
 
 #include <atomic>
 #include <boost/asio/io_context.hpp>
@@ -25,14 +25,14 @@
 namespace bitnet::host {
 
 struct serving_facts {
-  bitnet_runtime* runtime = nullptr;  // borrowed
-  std::string template_name;          // as in bitnet_chat_format; "": the model's
-  bool any_name = true;               // the one model answers to any name
-  std::string first_name = {};        // of the model for requests that name none; "": there is none
+  bitnet_runtime* runtime = nullptr;   // borrowed
+  std::string template_name;           // as in bitnet_chat_format; "": the model's
+  bool any_name = true;                // the one model answers to any name
+  std::string first_name = {};         // model of requests that name none; "": none
   receipt_folder* receipts = nullptr;  // borrowed; nullptr: none are written
-  // Any thread: what a reload did, as JSON.
+  // Any thread. Receives the JSON of a reload's result.
   std::function<void(const std::string&)> on_backend_reload = {};
-  // Any thread: what a preference for a device did.
+  // Any thread. Receives the result of a preference for a device.
   std::function<void(const std::string&)> on_preference = {};
 };
 
@@ -40,59 +40,59 @@ using served_model_ptr = std::shared_ptr<served_model>;
 
 class serving {
  public:
-  // All but `about` outlive it; `models` have loaded what served_model is.
+  // All but `about` outlive it. The models in `models` are of type served_model.
   serving(boost::asio::io_context& io, const service_life& life, model_table& models,
           serving_facts about);
   ~serving();
   serving(const serving&) = delete;
   serving& operator=(const serving&) = delete;
 
-  // A completion, a chat or embeddings.
+  // Answers a completion, a chat or embeddings.
   void answer(const openai::api_form& form, const http::exchange_ptr& client);
-  // What `make` gives of the body, on the worker thread.
+  // Answers with the result of `make`, which runs on the worker thread.
   using maker = std::function<http::answer(const serving&, const std::string& body)>;
   void answer_by(const http::exchange_ptr& client, maker make);
-  // The same with the model that the body names.
+  // The same, with the model that the body names.
   using model_maker =
       std::function<http::answer(const serving&, const served_model&, const std::string& body)>;
   void answer_with_model(const http::exchange_ptr& client, model_maker make);
-  // As answer_by, on a thread of its own, for what takes long.
+  // Like answer_by, but on a separate thread, for slow tasks.
   void administer(const http::exchange_ptr& client, maker make);
 
   [[nodiscard]] const serving_facts& facts() const { return about_; }
   [[nodiscard]] model_table& models() const { return models_; }
-  // Any thread. As model_table::loaded.
+  // Any thread. Like model_table::loaded.
   [[nodiscard]] served_model_ptr loaded(std::string_view name = {}) const;
   [[nodiscard]] std::vector<served_model_ptr> all_loaded() const;
   [[nodiscard]] service_work work() const;
   [[nodiscard]] std::string metrics(std::size_t n_connections);
-  // Gives up what runs, and lets `io` come to its end.
+  // Cancels running requests and lets `io` run out of work.
   void end();
 
   // ---- for its requests ----
   [[nodiscard]] boost::asio::io_context& io() { return io_; }
   [[nodiscard]] worker& tasks() { return *worker_; }
-  // Of requests to a model; NULL: of those that were refused before a model was known.
+  // Counts of requests to a model; NULL: of those rejected before a model was known.
   [[nodiscard]] request_metrics& counts(const served_model* of);
-  // The worker thread. The model of the name that a body has; nothing: `later` is called on the
-  // worker thread when it is loaded, or cannot be.
+  // On the worker thread. Returns the model that a body names; nothing: the worker thread calls
+  // `later` when it is loaded or failed to load.
   using model_answer = openai::parsed<served_model_ptr>;
   [[nodiscard]] std::optional<model_answer> want(std::string_view name,
                                                  std::function<void(model_answer)> later);
   [[nodiscard]] uint32_t new_seed() { return seeds_(); }  // the worker thread
   void refuse(const http::exchange_ptr& client, const http::answer& no,
               const served_model* of = nullptr);
-  // A request that a drain waits for, as long as it lives.
+  // Registers a request. A drain waits until the returned pointer is released.
   [[nodiscard]] std::shared_ptr<void> open_work();
   [[nodiscard]] bool has_ended() const { return ended_; }
 
  private:
-  // A task whose exchange and work come to their end in the loop.
+  // A task whose exchange and open work are released in the loop.
   struct asked;
   void answer_on(worker& by, const http::exchange_ptr& client, maker make);
   void reply_in_loop(asked&& what, http::answer said);
 
-  // Counts stay when their model goes.
+  // The counts stay when their model is unloaded.
   struct model_counts {
     request_metrics requests;
     uint32_t n_context = 0;
@@ -106,7 +106,7 @@ class serving {
   std::map<std::string, model_counts, std::less<>> counts_;  // by the model's name
   std::random_device seeds_;
   bool ended_ = false;
-  std::unique_ptr<worker> worker_, admin_;  // last: their tasks may use all of it
+  std::unique_ptr<worker> worker_, admin_;  // last: their tasks use all other members
 };
 
 // {"error": ...} with the status of the error.
@@ -115,7 +115,7 @@ class serving {
 [[nodiscard]] http::answer answer_of(const nlohmann::ordered_json& content);
 // The error of a route about a loaded model, if no model of that name is loaded.
 [[nodiscard]] http::answer not_loaded_answer();
-// Why a model does not answer.
+// Why a model cannot answer.
 [[nodiscard]] openai::api_error error_of(const model_refusal& why);
 
 }  // namespace bitnet::host

@@ -19,7 +19,7 @@ uint64_t count_in(const json& of, const char* name) {
   return found != of.end() && found->is_number_unsigned() ? found->get<uint64_t>() : 0;
 }
 
-// Empty where there is none of this kind.
+// The member of this type, or an empty value.
 json member_of(const json& of, const char* name, json::value_t kind) {
   const auto found = of.find(name);
   return found != of.end() && found->type() == kind ? *found : json(kind);
@@ -33,7 +33,7 @@ ordered_json idle_slot(uint64_t id, uint64_t n_context) {
           {"state", "idle"}};
 }
 
-// `row`: of `sequences` in the report.
+// `row`: an element of the report's `sequences`.
 ordered_json slot_of(const json& row, uint64_t id, uint64_t n_context) {
   ordered_json next = {{"has_next_token", true},
                        {"n_remain", count_in(row, "remaining")},
@@ -51,8 +51,8 @@ ordered_json slot_of(const json& row, uint64_t id, uint64_t n_context) {
           {"next_token", ordered_json::array({std::move(next)})}};
 }
 
-// Of a scheduler's report: an object for each slot, by its id, then one for each sequence that
-// waits, in the order in which their requests came.
+// From a scheduler's report: an object per slot by its id, then one per waiting sequence in the
+// order of the requests.
 ordered_json slots_json(const json& report) {
   const uint64_t n_context = count_in(report, "n_context");
   ordered_json out = ordered_json::array();
@@ -74,7 +74,7 @@ ordered_json slots_json(const json& report) {
   return out;
 }
 
-// Whether a request that comes now would begin at once, as far as slots decide it.
+// Whether a new request would begin at once, as far as slots decide that.
 bool has_free_slot(const json& report) {
   const json waiting = member_of(report, "waiting", json::value_t::object);
   return count_in(report, "running") < count_in(report, "slots") &&

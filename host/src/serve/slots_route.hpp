@@ -1,5 +1,5 @@
 #pragma once
-// GET /slots: what runs and waits, in llama-server's form, without prompts and texts.
+// GET /slots: running and queued requests in llama-server's form, without prompts and texts.
 
 #include "http/routes.hpp"
 #include "serve/serve_routes.hpp"

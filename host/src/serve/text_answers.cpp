@@ -17,7 +17,7 @@ openai::api_error of_text(std::string param, const failure& why) {
   return openai::error_of(BITNET_INVALID_ARGUMENT, why.message, std::move(param));
 }
 
-// One token with its text, which is bytes where it is part of a character.
+// A token with its text, or with bytes if it is part of a character.
 ordered_json piece_json(bitnet_token id, const std::string& piece) {
   const json as_text = piece;
   try {
@@ -91,7 +91,7 @@ http::answer prompt_answer(const serving& in, const served_model& of, const std:
   openai::model_limits limits = of.texts().limits;
   auto asked = openai::parse_request(openai::endpoint::chat, *parsed, body, limits, facts.defaults);
   if (!asked) return answer_of(asked.error());
-  limits.n_context = 0;  // nothing is computed: the prompt may be longer than the context
+  limits.n_context = 0;  // nothing is evaluated, so length does not matter
   const auto prompts =
       openai::prompts_of(*asked, facts.model.get(), limits, in.facts().template_name);
   if (!prompts) return answer_of(prompts.error());

@@ -1,6 +1,6 @@
 #pragma once
-// Routes about text that compute nothing: tokens, and the prompt of a chat. As llama-server has
-// them. Each reads a body and gives its answer, on the worker thread.
+// llama-server's routes that compute nothing: tokens, and the prompt of a chat. Each function reads
+// a body and returns its answer, on the worker thread.
 
 #include <string>
 
@@ -9,13 +9,13 @@
 
 namespace bitnet::host {
 
-// {content, add_special, parse_special, with_pieces} to {tokens}.
+// Answers /tokenize: {content, add_special, parse_special, with_pieces} becomes {tokens}.
 [[nodiscard]] http::answer tokens_answer(const serving& in, const served_model& of,
                                          const std::string& body);
-// {tokens} to {content}.
+// Answers /detokenize: {tokens} becomes {content}.
 [[nodiscard]] http::answer text_answer(const serving& in, const served_model& of,
                                        const std::string& body);
-// The body of a chat to {prompt}.
+// Answers /apply-template: renders the chat of `body` as {"prompt": ...}.
 [[nodiscard]] http::answer prompt_answer(const serving& in, const served_model& of,
                                          const std::string& body);
 

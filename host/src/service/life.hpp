@@ -1,6 +1,6 @@
 #pragma once
-// From the loading of the model to the end of the process: whether the service is alive, whether it
-// takes requests, and when it may end. It is given the time, and asks no clock.
+// The states of a service from loading its model to the end of the process: is it alive, does it
+// take requests, may it end. The caller passes the time; no clock is read here.
 
 #include <chrono>
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace bitnet::host {
 
-// What the engine of a model does.
+// Progress of a model's engine.
 struct engine_work {
   std::string model;
-  uint64_t steps = 0;     // that it has ended
-  bool has_work = false;  // that a step would serve
-  bool is_lost = false;   // its device, and no other can take its place
+  uint64_t steps = 0;     // steps that have ended
+  bool has_work = false;  // work is queued for a step
+  bool is_lost = false;   // its device is lost, without a substitute
 };
 
 class service_life {
@@ -27,17 +27,18 @@ class service_life {
   enum class stage : uint8_t { loading, ready, draining, ended };
 
   // `hang_time`: a step that takes longer, with work queued, is a hang.
-  // `drain_time`: how long requests may go on once the end was asked for.
+  // `drain_time`: how long running requests may continue after the end was requested.
   service_life(std::chrono::milliseconds hang_time, std::chrono::milliseconds drain_time)
       : hang_time_(hang_time), drain_time_(drain_time) {}
 
   // The model is loaded, and the engine has answered.
   void is_loaded();
-  // Of all engines that there are.
+  // Takes the state of all existing engines.
   void observe(std::span<const engine_work> engines, time now);
   // SIGTERM, SIGINT: the first begins the drain, the second ends it.
   void asked_to_end(time now);
-  // Whether the process may end: asked twice, the drain's time is over, or nothing is unanswered.
+  // Whether the process may end: a second signal came, the drain's time is over, or no request is
+  // unanswered.
   [[nodiscard]] bool may_end(std::size_t n_unanswered, time now) const;
 
   [[nodiscard]] stage at() const { return stage_; }
@@ -46,12 +47,13 @@ class service_life {
     return stage_ == stage::draining && n_unanswered == 0;
   }
 
-  // GET /health: 200 {"status": "ok"} while the process works; 503 while the model is loaded, as
-  // llama-server has it, and when the engine hangs. A drain is healthy.
+  // GET /health: 200 {"status": "ok"} while the process works. 503 while the model is loading, as
+  // in llama-server, and if the engine hangs. During a drain it is 200.
   [[nodiscard]] http::answer health(time now) const;
   // GET /ready: 200 while new requests are taken, else 503 with the reason.
   [[nodiscard]] http::answer readiness(time now) const;
-  // Why a new request is refused; none while they are taken. A hang refuses none: the step may end.
+  // Why a new request is rejected; none if it is taken. A hang rejects none, since the step may
+  // end.
   [[nodiscard]] std::optional<http::answer> refusal(time now) const;
 
  private:
@@ -62,9 +64,9 @@ class service_life {
   time end_of_drain_{};
   struct wait {
     uint64_t steps = 0;
-    std::optional<time> since;  // for the end of a step, with work queued
+    std::optional<time> since;  // start of waiting for a step's end, with work queued
   };
-  [[nodiscard]] std::optional<time> waits_since() const;  // the engine that waits the longest
+  [[nodiscard]] std::optional<time> waits_since() const;  // of the engine that has waited longest
 
   std::map<std::string, wait> engines_;  // by model
 };

@@ -10,7 +10,7 @@
 namespace bitnet::host {
 namespace {
 
-// A number of the report, 0 where it has none.
+// A number in the report; 0 if it is absent.
 double number(const nlohmann::json& report, std::initializer_list<const char*> path) {
   const nlohmann::json* at = &report;
   for (const char* key : path) {
@@ -42,7 +42,7 @@ void write_rows(metrics_text& to, std::initializer_list<row> rows) {
   }
 }
 
-// What the gateway's router for models reads, as it expects it of vLLM.
+// Metrics for the gateway's model router, which expects vLLM's.
 void write_load(metrics_text& to, const metrics_facts& about, const nlohmann::json& report) {
   const double blocks = number(report, {"kv", "blocks"});
   const double used = number(report, {"kv", "used"});
@@ -106,7 +106,7 @@ void write_tokens(metrics_text& to, const nlohmann::json& report) {
   to.sample(known, {{"source", "local_cache_hit"}});
 }
 
-// How many tokens steps computed. vLLM's name ends as that of a counter.
+// Tokens computed per step. vLLM's name ends like a counter's.
 void write_steps(metrics_text& to, const nlohmann::json& report) {
   std::vector<double> bounds;
   std::vector<uint64_t> counts;
@@ -177,7 +177,7 @@ void write_own(metrics_text& to, const metrics_facts& about, const model_metrics
         number(report, {"kv", "reserved"})}});
 }
 
-// What a second backend made of some rows. 0 where there is none.
+// Results of the shadow; 0 without one.
 void write_shadow(metrics_text& to, const nlohmann::json& report) {
   const double compared = number(report, {"rows", "compared"});
   const double same_top = number(report, {"same_top"}), same_bytes = number(report, {"same_bytes"});

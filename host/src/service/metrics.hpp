@@ -1,8 +1,8 @@
 #pragma once
-// What /metrics gives: vLLM's names with vLLM's meanings, which routers and dashboards know, from
-// the scheduler's report and from the events of requests; bitnet's own facts as bitnet_*.
+// The text of /metrics. It uses vLLM's names and meanings, which routers and dashboards know, for
+// values from the scheduler's report and from request events. bitnet's own facts are bitnet_*.
 //
-// Threads: one at a time; the service's loop.
+// Threads: the service's loop.
 
 #include <nlohmann/json.hpp>
 #include <span>
@@ -18,22 +18,22 @@ struct metrics_facts {
   double now_seconds = 0;  // since 1970
 };
 
-// Of a model that is loaded.
+// Metrics of a loaded model.
 struct model_metrics {
-  std::string model_name;   // as /v1/models has it
-  double load_seconds = 0;  // that it took
-  nlohmann::json report;    // of bitnet_scheduler_report
-  nlohmann::json shadow{};  // of bitnet_shadow_report; null: there is none
+  std::string model_name;   // as in /v1/models
+  double load_seconds = 0;  // how long loading took
+  nlohmann::json report;    // bitnet_scheduler_report
+  nlohmann::json shadow{};  // bitnet_shadow_report; null: no shadow
 };
 
-// Of the requests to a model, loaded or not.
+// Counts of the requests to a model, loaded or not.
 struct request_counts {
-  std::string model_name;  // "": requests that were refused before a model was known
-  uint32_t n_context = 0;  // 0: not known
+  std::string model_name;  // "": rejected before a model was known
+  uint32_t n_context = 0;  // 0: unknown
   const request_metrics* counts = nullptr;
 };
 
-// The whole text.
+// Returns the whole text.
 [[nodiscard]] std::string metrics_of(const metrics_facts& about,
                                      std::span<const model_metrics> models,
                                      std::span<const request_counts> requests);

@@ -1,5 +1,5 @@
 #pragma once
-// Prometheus' text form, version 0.0.4: HELP, TYPE, samples.
+// Writes Prometheus' text format, version 0.0.4: HELP, TYPE, samples.
 
 #include <cstdint>
 #include <span>
@@ -10,21 +10,21 @@
 
 namespace bitnet::host {
 
-// Name and value; values may hold any text, names are fixed.
+// Pairs of name and value; values may hold any text, names are fixed.
 using metric_labels = std::vector<std::pair<std::string_view, std::string>>;
 
 inline constexpr std::string_view metrics_content_type = "text/plain; version=0.0.4; charset=utf-8";
 
-// Counts by upper bound. Not for several threads.
+// Counts of values by upper bound. Not for several threads.
 class histogram {
  public:
-  // `bounds` rise; they live as long as the histogram.
+  // `bounds` are ascending and outlive the histogram.
   explicit histogram(std::span<const double> bounds)
       : bounds_(bounds), counts_(bounds.size() + 1) {}
   void add(double value);
 
   [[nodiscard]] std::span<const double> bounds() const { return bounds_; }
-  // Of values that are at most bounds()[i]; the last of all values.
+  // [i]: number of values up to bounds()[i]; the last element counts all values.
   [[nodiscard]] std::vector<uint64_t> cumulated() const;
   [[nodiscard]] double sum() const { return sum_; }
 
@@ -36,17 +36,17 @@ class histogram {
 
 class metrics_text {
  public:
-  // Labels of each sample that follows.
+  // Adds these labels to each sample that follows.
   void set_common(metric_labels common) { common_ = std::move(common); }
 
-  // The samples that follow have this name. HELP and TYPE are written once for each name, and all
-  // of its samples behind them. `type`: counter, gauge, histogram.
+  // Starts a metric; the following samples belong to it. HELP and TYPE are written once per name,
+  // followed by all of its samples. `type`: counter, gauge or histogram.
   void begin(std::string_view name, std::string_view type, std::string_view help);
-  // Of the name that was begun.
+  // Adds a sample of the current metric.
   void sample(double number, const metric_labels& more = {});
-  // Buckets up to `most`, and the one of all values; 0: all of them.
+  // Adds the buckets up to `most` and the total; `most` 0: all buckets.
   void samples(const histogram& of, double most = 0);
-  // `counts`: cumulated, of values up to each bound, and of all.
+  // `counts`: cumulated, for each bound and in total.
   void samples(std::span<const double> bounds, std::span<const uint64_t> counts, double sum);
 
   [[nodiscard]] std::string text() const;
@@ -59,8 +59,8 @@ class metrics_text {
   };
 
   metric_labels common_;
-  std::vector<family> families_;  // in the order in which they were begun
-  std::size_t at_ = 0;            // the family that was begun last
+  std::vector<family> families_;  // in the order of begin()
+  std::size_t at_ = 0;            // index of the current metric
 };
 
 }  // namespace bitnet::host

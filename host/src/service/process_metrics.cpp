@@ -20,11 +20,11 @@ namespace bitnet::host {
 namespace {
 
 struct process_facts {
-  double cpu_seconds = 0, start_seconds = 0;  // the latter since 1970
+  double cpu_seconds = 0, start_seconds = 0;  // start: since 1970
   double virtual_bytes = 0, resident_bytes = 0;
 };
 
-// At most 4 KiB of a file whose size is not known before; "" where it cannot be read.
+// At most 4 KiB of a file of unknown size; "" if it cannot be read.
 std::string text_of(const char* path) {
   const files::descriptor file(::open(path, O_RDONLY | O_CLOEXEC));
   std::string out(4096, '\0');
@@ -41,7 +41,7 @@ std::optional<double> number_in(std::string_view text) {
   return error == std::errc() ? std::optional(out) : std::nullopt;
 }
 
-// The time of an event that was `seconds` behind the start of the system.
+// The time of an event `seconds` after boot.
 double time_of(double seconds) {
   timespec running{};
   ::clock_gettime(CLOCK_BOOTTIME, &running);
@@ -50,27 +50,27 @@ double time_of(double seconds) {
                         static_cast<double>(running.tv_nsec) / 1e9 - seconds);
 }
 
-// proc_pid_stat(5). The program's name, in parentheses, may hold anything.
+// Parses proc_pid_stat(5). The program's name, in parentheses, may contain anything.
 std::optional<process_facts> read_process() {
   const std::string text = text_of("/proc/self/stat");
   const auto name_ends = text.rfind(") ");
   if (name_ends == std::string::npos) return std::nullopt;
   const auto fields = text::items(std::string_view(text).substr(name_ends + 2), ' ');
-  const auto field = [&](std::size_t number) {  // the first behind the name is the third
+  const auto field = [&](std::size_t number) {  // the first field after the name is number 3
     return number - 3 < fields.size() ? number_in(fields[number - 3]) : std::nullopt;
   };
   const auto user = field(14), system = field(15), start = field(22), size = field(23),
              resident = field(24);
   if (!user || !system || !start || !size || !resident) return std::nullopt;
   const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  static const double began = time_of(*start / ticks);  // each scrape gives the same number
+  static const double began = time_of(*start / ticks);  // static: each scrape must give the same
   return process_facts{.cpu_seconds = (*user + *system) / ticks,
                        .start_seconds = began,
                        .virtual_bytes = *size,
                        .resident_bytes = *resident * static_cast<double>(::sysconf(_SC_PAGESIZE))};
 }
 
-// Without the one that reads the folder.
+// Does not count the descriptor that reads the folder.
 std::optional<double> count_open_files() {
   std::error_code why;
   std::filesystem::directory_iterator at("/proc/self/fd", why);

@@ -1,11 +1,11 @@
 #pragma once
-// What this process takes of the machine, under the names that Prometheus' own clients use.
+// Resources of this process, under the names of Prometheus' own clients.
 
 #include "service/metrics_text.hpp"
 
 namespace bitnet::host {
 
-// Rows that the system does not answer are left out.
+// Leaves out rows that the system does not report.
 void write_process(metrics_text& to);
 
 }  // namespace bitnet::host

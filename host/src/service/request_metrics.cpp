@@ -56,8 +56,8 @@ request_metrics::request_metrics()
       params_n_(n_bounds),
       params_max_tokens_(token_bounds) {}
 
-// A choice that its client left is `abort`, as in vLLM, and has no times: they say nothing of how
-// fast answers are.
+// A choice that its client left counts as `abort`, as in vLLM, without times: they would not show
+// how fast answers are.
 bool request_metrics::choice_ended(const bitnet_event& end, double seconds,
                                    const std::optional<request_params>& asked) {
   const auto finish_of = [&] {
@@ -132,7 +132,7 @@ void request_metrics::write(metrics_text& to, uint32_t n_context) const {
 
 void request_times::take(const bitnet_event& e, time now) {
   if (e.kind != BITNET_EVENT_TEXT) return take_end(e, now);
-  if (e.token < 0) return;  // text that was held back, and no token
+  if (e.token < 0) return;  // text that was held back, without a token
   if (e.choice >= last_.size()) {
     last_.resize(e.choice + std::size_t{1}, came_);
     has_token_.resize(last_.size(), false);

@@ -1,7 +1,7 @@
 #pragma once
-// What requests took and asked for, counted from their events under vLLM's names.
+// Sizes and times of requests, counted from their events under vLLM's names.
 //
-// Threads: one at a time; the service's loop.
+// Threads: the service's loop.
 
 #include <array>
 #include <chrono>
@@ -15,13 +15,13 @@
 
 namespace bitnet::host {
 
-// What a request for texts asked for.
+// Parameters of a request for texts.
 struct request_params {
   uint32_t n = 1;           // choices
-  int32_t max_tokens = -1;  // of each; -1: it gave none
+  int32_t max_tokens = -1;  // per choice; -1: not given
 };
 
-// Counted over all requests since the start, in seconds and tokens.
+// Totals over all requests since the start, in seconds and tokens.
 class request_metrics {
  public:
   using time = std::chrono::steady_clock::time_point;
@@ -29,16 +29,17 @@ class request_metrics {
 
   void first_token_after(double seconds) { first_token_.add(seconds); }
   void next_token_after(double seconds) { between_tokens_.add(seconds); }
-  // An END or FAILED event. `seconds`: since the request came. `asked`: none for embeddings.
-  // Whether the choice was neither cancelled, nor did it fail.
+  // Takes an END or FAILED event. `seconds`: since the request came. `asked`: none for embeddings.
+  // Returns whether the choice was neither cancelled nor failed.
   bool choice_ended(const bitnet_event& end, double seconds,
                     const std::optional<request_params>& asked);
-  // All choices of a request have ended, not all of them cancelled or failed.
+  // Call it when all choices of a request have ended and at least one was neither cancelled nor
+  // failed.
   void request_ended(const request_params& asked) { params_n_.add(asked.n); }
-  // A request that was refused before it was queued, with the status that its client got.
+  // Counts a request that was rejected before it was queued, by its HTTP status.
   void refused(int status);
 
-  // `n_context`: histograms of tokens have buckets up to it; 0: all.
+  // `n_context`: largest bucket of the token histograms; 0: all buckets.
   void write(metrics_text& to, uint32_t n_context) const;
 
  private:
@@ -51,7 +52,7 @@ class request_metrics {
   histogram prompt_tokens_, computed_tokens_, generation_tokens_, params_n_, params_max_tokens_;
 };
 
-// The times of one request, fed with its events as they come.
+// The times of one request; take its events as they come.
 class request_times {
  public:
   using time = request_metrics::time;
@@ -65,7 +66,7 @@ class request_times {
   request_metrics& to_;
   time came_;
   std::optional<request_params> asked_;  // none for embeddings
-  std::vector<time> last_;               // token of each choice; came_ before the first one
+  std::vector<time> last_;               // last token of each choice; at first came_
   std::vector<bool> has_token_;
   uint32_t n_ended_ = 0;
   bool has_answer_ = false;

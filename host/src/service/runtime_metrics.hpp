@@ -1,6 +1,6 @@
 #pragma once
-// What computes, as metrics: which backend was asked for and selected, which can be used, and how
-// often each was reloaded.
+// Metrics of backends: which was requested and selected, which are usable, and how often each was
+// reloaded.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -8,7 +8,8 @@
 
 namespace bitnet::host {
 
-// `build`: of bitnet_build_info, with the version as `version`. `report`: of bitnet_runtime_report.
+// `build`: bitnet_build_info, with the program's version as `version`. `report`:
+// bitnet_runtime_report.
 void write_runtime(metrics_text& to, const nlohmann::json& build, const nlohmann::json& report);
 
 }  // namespace bitnet::host

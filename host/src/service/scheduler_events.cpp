@@ -29,8 +29,8 @@ struct scheduler_events::contents : std::enable_shared_from_this<contents> {
   };
 
   bitnet_scheduler* scheduler;
-  // Of an epoll that watches the scheduler's descriptor for edges. Asio itself would find the
-  // descriptor readable again and again while one request leaves its events where they are.
+  // An epoll that watches the scheduler's descriptor edge-triggered. Asio would report the
+  // descriptor as readable again and again while a request leaves its events unread.
   asio::posix::stream_descriptor watch;
   std::unordered_map<const bitnet_request*, open_request> open;
 };
@@ -47,8 +47,8 @@ void scheduler_events::contents::wait() {
                    });
 }
 
-// bitnet_scheduler_wait names requests in turn, those that leave their events as well: it has named
-// all of them when one comes again.
+// bitnet_scheduler_wait names requests in turn, including those that leave their events. When one
+// comes again, all have been named.
 void scheduler_events::contents::take_all() {
   std::unordered_set<const bitnet_request*> seen;
   library_error err;
@@ -96,7 +96,7 @@ scheduler_events::~scheduler_events() = default;
 void scheduler_events::add(request_handle request, std::shared_ptr<event_reader> reader) {
   bitnet_request* const key = request.get();
   contents_->open.emplace(key, contents::open_request{std::move(request), std::move(reader)});
-  contents_->take_of(key);  // what came before it was known here
+  contents_->take_of(key);  // takes events that came before it was registered
 }
 
 void scheduler_events::cancel(const bitnet_request* request) {

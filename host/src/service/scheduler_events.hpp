@@ -1,7 +1,8 @@
 #pragma once
-// The events of all requests at a scheduler, taken in an Asio loop: one descriptor, no thread.
+// Reads the events of all requests at a scheduler in an Asio loop, with one descriptor and no
+// thread.
 //
-// Threads: the one that runs `io`, but for what bitnet.h allows from others.
+// Threads: the one that runs `io`, unless bitnet.h allows others.
 
 #include <boost/asio/io_context.hpp>
 #include <cstddef>
@@ -16,18 +17,18 @@ namespace bitnet::host {
 class event_reader {
  public:
   virtual ~event_reader() = default;
-  // False: the events stay at the scheduler, where the request stands still, alone, when its queue
-  // is full. Call scheduler_events::resume() when there is room again.
+  // False: the events stay at the scheduler, which stops only this request when its queue is full.
+  // Call scheduler_events::resume() when there is room again.
   [[nodiscard]] virtual bool has_room() const = 0;
   virtual void take(const bitnet_event& e) = 0;
-  // No event follows: every choice has ended. The reader is forgotten behind this call, and the
-  // request is its own.
+  // Every choice has ended and no event follows. The reader owns `request` from now on and is not
+  // called again.
   virtual void ended(request_handle request) = 0;
 };
 
 class scheduler_events {
  public:
-  // `scheduler` outlives it. Exit code 1 where the system has no descriptor left.
+  // `scheduler` outlives it. Exit code 1 if no descriptor is available.
   [[nodiscard]] static result<std::unique_ptr<scheduler_events>> open(boost::asio::io_context& io,
                                                                       bitnet_scheduler* scheduler);
   ~scheduler_events();
@@ -35,9 +36,9 @@ class scheduler_events {
   scheduler_events& operator=(const scheduler_events&) = delete;
 
   void add(request_handle request, std::shared_ptr<event_reader> reader);
-  // Its choices end within one step; the reader still gets their ends.
+  // The request's choices end within one step; the reader still receives their ends.
   void cancel(const bitnet_request* request);
-  // Takes what waits at the scheduler since has_room() was false.
+  // Takes the events that wait since has_room() was false.
   void resume(const bitnet_request* request);
   [[nodiscard]] std::size_t n_open() const;
 

@@ -83,8 +83,8 @@ void supervisor::contents::look_for_losses(const service_work& work) {
                " is lost, and no other can take its place");
 }
 
-// WATCHDOG=1 says that this loop turns and that the engine ends its steps; a process that is only
-// there does not send it.
+// Sends WATCHDOG=1 only while this loop runs and the engine ends its steps, so a process that
+// merely exists sends none.
 void supervisor::contents::look() {
   if (is_over) return;
   const auto now = clock::now();
@@ -98,7 +98,7 @@ void supervisor::contents::look() {
   if (life.may_end(work.n_unanswered, now)) end(work.n_unanswered);
 }
 
-// How soon the end of a drain is to be noticed, and a hang while it serves: an idle server wakes up
+// The interval of checks for a drain's end, or for a hang while serving. An idle server wakes up
 // twice a second.
 std::chrono::microseconds supervisor::contents::pause() const {
   using std::chrono_literals::operator""ms;
@@ -106,7 +106,7 @@ std::chrono::microseconds supervisor::contents::pause() const {
   return watchdog ? std::min(usual, *watchdog / 2) : usual;
 }
 
-// Called anew, it takes the place of the wait before.
+// A new call replaces the pending wait.
 void supervisor::contents::keep_watch() {
   tick.expires_after(pause());
   tick.async_wait([weak = weak_from_this()](const boost::system::error_code& ec) {

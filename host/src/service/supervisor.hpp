@@ -1,11 +1,11 @@
 #pragma once
-// Ends a service in order: signals, the drain, and the messages to systemd.
+// Ends a service in order: handles signals, the drain, and the messages to systemd.
 //
-// SIGTERM, SIGINT  the first: not ready at once, running requests go on; the second: the end
+// SIGTERM, SIGINT  first: not ready at once, running requests continue; second: the service ends
 // SIGHUP           `on_reload`, for files of keys and certificates
 //
-// An engine whose device is lost, with no other in its place, ends the service as the first signal
-// does: a manager of services starts it anew, perhaps on another machine.
+// If an engine's device is lost without a substitute, the service ends as on the first signal, so
+// that a service manager restarts it, perhaps on another machine.
 //
 // Threads: the one that runs `io`.
 
@@ -21,7 +21,7 @@
 
 namespace bitnet::host {
 
-// What the service works with, behind the routes.
+// State of the service behind the routes.
 struct service_work {
   std::vector<engine_work> engines;
   std::size_t n_unanswered = 0;  // requests that a drain waits for
@@ -31,13 +31,13 @@ struct supervisor_hooks {
   std::function<service_work()> look = {};
   std::function<void()> on_reload = {};
   std::function<void(const std::string&)> on_note = {};  // for the log
-  // No request is waited for any more: what else keeps `io` at work ends now.
+  // Called when no request is waited for any more: end whatever else keeps `io` busy.
   std::function<void()> on_end = {};
 };
 
 class supervisor {
  public:
-  // All of it outlives the supervisor. `variables` gives NOTIFY_SOCKET and the WATCHDOG ones.
+  // All arguments outlive the supervisor. `variables` returns NOTIFY_SOCKET and the WATCHDOG ones.
   supervisor(boost::asio::io_context& io, http::server& server, service_life& life,
              supervisor_hooks hooks, const std::function<std::string(const char*)>& variables);
   ~supervisor();
@@ -46,11 +46,11 @@ class supervisor {
 
   // The first model is loaded: READY=1.
   void is_ready();
-  // There is nothing to serve: the loop ends, and not in order.
+  // Nothing can be served: ends the loop, which counts as not in order.
   void give_up();
-  // Whether all requests were answered before the end; known once `io` has run out of work.
+  // Whether all requests were answered before the end. Valid once `io` has run out of work.
   [[nodiscard]] bool ended_in_order() const;
-  // The model whose engine was lost; "": none was.
+  // The model whose device was lost; "": none.
   [[nodiscard]] const std::string& lost_model() const;
 
  private:

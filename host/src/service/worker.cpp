@@ -6,7 +6,7 @@
 namespace bitnet::host {
 
 worker::worker(std::size_t capacity) : capacity_(capacity) {
-  // Signals are the loop's: the thread is made with all of them blocked.
+  // The loop handles signals, so the thread is created with all of them blocked.
   sigset_t all;
   sigset_t before;
   sigfillset(&all);

@@ -1,6 +1,5 @@
 #pragma once
-// One thread for what would keep the loop of a service from its connections: JSON, templates,
-// tokens.
+// A thread for tasks that would block a service's loop: JSON, templates, tokens.
 
 #include <condition_variable>
 #include <cstddef>
@@ -13,14 +12,14 @@ namespace bitnet::host {
 
 class worker {
  public:
-  // Of at most `capacity` tasks that wait.
+  // `capacity`: most queued tasks.
   explicit worker(std::size_t capacity);
-  // Waits for the task that runs, and drops those that wait.
+  // Waits for the running task and drops the queued ones.
   ~worker();
   worker(const worker&) = delete;
   worker& operator=(const worker&) = delete;
 
-  // Any thread. False: too many wait. Tasks run in order, and do not throw.
+  // Any thread. False: the queue is full. Tasks run in order and must not throw.
   [[nodiscard]] bool post(std::function<void()> task);
 
  private:
@@ -31,7 +30,7 @@ class worker {
   std::deque<std::function<void()>> waiting_;
   std::size_t capacity_;
   bool ends_ = false;
-  std::thread thread_;  // last: it reads the others
+  std::thread thread_;  // last: it reads the other members
 };
 
 }  // namespace bitnet::host

@@ -26,7 +26,7 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// The flag that `--no-NAME` turns off; nullptr where an option has that whole name.
+// The flag that `--no-NAME` turns off; nullptr if that is the whole name of an option.
 const option* negated(std::string_view flag) {
   if (!flag.starts_with("--no-") || find_option(flag.substr(2)) != nullptr) return nullptr;
   return is_flag(flag.substr(5)) ? find_option(flag.substr(5)) : nullptr;
@@ -44,7 +44,7 @@ std::vector<std::string> flags_of(const command& about) {
   return flags;
 }
 
-// -n128: a one-letter flag with its number. nullptr for any other word.
+// Accepts -n128, a one-letter flag with its number; nullptr for any other word.
 const option* joined(const std::string& word, command_set takers) {
   if (word.size() < 3 || word[1] == '-' || !is_digit(word[2])) return nullptr;
   const option* row = find_flag(word.substr(0, 2), takers);
@@ -60,13 +60,13 @@ std::string unknown(const command& about, const std::string& flag) {
                      suggestion(flag, flags_of(about)), about.name);
 }
 
-// In front of a word that is no flag of the command: a key that the library finds unknown.
+// Put before a word that is no flag of the command; the library then reports it as unknown.
 constexpr char no_key = '\1';
 
-// What Program_options has no style for: llama.cpp's names of one dash and several letters, -1 as
-// a value, --name= with an empty value, and flags that may have a value, but only in their own
-// word: their key is `name=`. Where it returns nothing, the library reads the word.
-// The library also asks it about words that become values, so it refuses none itself.
+// Handles what Program_options has no style for: llama.cpp's names with one dash and several
+// letters, -1 as a value, --name= with an empty value, and flags whose optional value must be in
+// the same word (their key is `name=`). If it returns nothing, the library parses the word. The
+// library also passes words that become values, so it rejects none itself.
 class llama_style {
  public:
   explicit llama_style(const command& about) : bit_(about.bit) {}
@@ -105,20 +105,21 @@ class llama_style {
   command_set bit_;
 };
 
-// The long names of the command's options. Values are text here: parse_value has the rules.
+// Describes the command's options by their long names. Values stay text here; parse_value checks
+// them.
 po::options_description described(const command& about) {
   po::options_description out;
   for (const option& row : all_options()) {
     if ((row.commands & about.bit) == 0) continue;
     std::string names;
-    std::string with_value;  // of flags
+    std::string with_value;  // flags' keys with a value
     for (const std::string& name : long_names_of(row)) {
       names += (names.empty() ? "" : ",") + name;
       with_value += (with_value.empty() ? "" : ",") + name + '=';
       const std::string no = "no-" + name;
       if (negated("--" + no) == &row) out.add_options()(no.c_str(), "");
     }
-    names += "," + std::string(row.name);  // a last name of one letter would be -n, not --n
+    names += "," + std::string(row.name);  // else Boost takes a last name of one letter as -n
     if (row.type == kind::flag)
       out.add_options()(names.c_str(), "")(with_value.c_str(), po::value<std::string>());
     else
@@ -127,7 +128,7 @@ po::options_description described(const command& about) {
   return out;
 }
 
-// The flag that an error of the library is about, as it was typed.
+// The flag in an error of the library, as it was typed.
 std::string typed(const po::error_with_option_name& e) {
   const std::string name = e.get_option_name();
   const std::size_t own = name.find(no_key);
@@ -143,7 +144,7 @@ std::string needs_value(const command& about, const std::string& flag) {
 arguments parsed(const command& about, const std::vector<std::string>& words) {
   const po::options_description known = described(about);
   namespace style = po::command_line_style;
-  // Without allow_guessing: a prefix of a name is a typing error.
+  // Without allow_guessing, since a prefix of a name is a typing error.
   const auto read =
       po::command_line_parser(words)
           .options(known)
@@ -173,7 +174,7 @@ result<arguments> parse_arguments(const command& about, const std::vector<std::s
   } catch (const po::unknown_option& e) {
     return fail(exit_code::usage, unknown(about, typed(e)));
   } catch (const po::invalid_command_line_syntax& e) {
-    // Any word can be a value: the flag that has none is the last word.
+    // Any word can be a value, so a flag without one is the last word.
     return fail(exit_code::usage, e.kind() == po::invalid_syntax::missing_parameter
                                       ? needs_value(about, words.back())
                                       : fmt::format("{} takes no value", typed(e)));

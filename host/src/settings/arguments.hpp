@@ -1,5 +1,5 @@
 #pragma once
-// The words of a command line, matched with the option table by Boost.Program_options.
+// Parses the words of a command line by the option table, with Boost.Program_options.
 
 #include <string>
 #include <utility>

@@ -1,7 +1,7 @@
 #pragma once
-// Every command of the program, once, in the order of the help. From its row follow its bit in
-// option rows, its function <name>_command, which commands/ must define, its help, its manual page
-// and its completions. Names are words of a to z; the program writes '-' for '_'.
+// The one list of the program's commands, in the order of the help. A row gives the command's bit
+// in option rows, its function <name>_command, which commands/ must define, its help, its manual
+// page and its completions. Names have letters a to z and '_', which the program writes as '-'.
 //
 // X(name, what follows it, words that may stand where no flag does ("a|b", COMMAND being
 //   all commands), summary: one line, paragraphs of its --help)

@@ -23,7 +23,7 @@ std::vector<std::string> command_names() {
   return out;
 }
 
-// What may stand where no flag does: the words of the table, or those of COMMAND.
+// Positional words: those of the table, or all commands for COMMAND.
 std::vector<std::string> words_of(const command& about) {
   std::vector<std::string> out;
   for (const std::string& word : split(about.words, '|')) {
@@ -41,7 +41,7 @@ void each_option(const command& about, F f) {
     if ((row.commands & about.bit) != 0) f(row, names_of(row));
 }
 
-// Each of `from` preceded by a backslash.
+// Puts a backslash before each character of `from`.
 std::string escaped(std::string_view text, std::string_view from) {
   std::string out;
   for (const char c : text) {
@@ -51,7 +51,7 @@ std::string escaped(std::string_view text, std::string_view from) {
   return out;
 }
 
-// In single quotes of a POSIX shell.
+// Quotes for a POSIX shell, with single quotes.
 std::string shell_quoted(std::string_view text) {
   std::string out = "'";
   for (const char c : text) {
@@ -125,7 +125,7 @@ std::string zsh_command(const command& about) {
   each_option(about, [&](const option& row, const option_names& names) {
     std::vector<std::string> all = names.shorts;
     all.insert(all.end(), names.longs.begin(), names.longs.end());
-    // A list may be given again; of the rest each spelling excludes the others.
+    // A list may be repeated; for other options each spelling excludes the rest.
     for (const std::string& name : all)
       specs += fmt::format(
           " \\\n        {}",

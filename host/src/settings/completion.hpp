@@ -10,7 +10,7 @@ namespace bitnet::host {
 
 // "bash", "zsh", "fish".
 [[nodiscard]] std::span<const std::string_view> completed_shells();
-// The script of a shell; nullopt for one that is not among them.
+// The completion script of a shell; nullopt for an unknown shell.
 [[nodiscard]] std::optional<std::string> completion_for(std::string_view shell);
 
 }  // namespace bitnet::host

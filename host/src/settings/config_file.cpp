@@ -22,7 +22,7 @@ struct entry {
   int line = 0;
 };
 
-// Leaves yaml-cpp's parser, whose only way out is an exception; caught in parse_config.
+// Unwinds from yaml-cpp's parser, which allows no other way; caught in parse_config.
 struct refusal : std::exception {
   refusal(int where, std::string why) : line(where), message(std::move(why)) {}
   [[nodiscard]] const char* what() const noexcept override { return message.c_str(); }
@@ -30,8 +30,8 @@ struct refusal : std::exception {
   std::string message;
 };
 
-// Keeps key, scalar and list of scalars; refuses all else as soon as it appears, so that no
-// document can grow by reference or nest.
+// Keeps keys, scalars and lists of scalars. Rejects everything else as soon as it appears, so that
+// no document can grow by references or nesting.
 class event_reader final : public YAML::EventHandler {
  public:
   std::vector<entry> entries;
@@ -101,7 +101,7 @@ class event_reader final : public YAML::EventHandler {
   bool seen_document_ = false;
 };
 
-// Keys come from outside: short and printable in a message.
+// Shortens and escapes a key, which comes from outside, for a message.
 std::string shown(std::string_view text) {
   std::string out;
   for (const char c : text.substr(0, 60)) out += static_cast<unsigned char>(c) < 0x20 ? '?' : c;

@@ -32,7 +32,7 @@ struct config_contents {
   std::vector<std::string> warnings;  // "file:line: unknown key ..."
 };
 
-// `file` is what messages call it.
+// `file`: the file's name in messages.
 [[nodiscard]] result<config_contents> parse_config(std::string_view text, const std::string& file);
 
 }  // namespace bitnet::host

@@ -31,7 +31,7 @@ std::optional<std::string> environment::get(std::string_view name) const {
 
 std::optional<std::filesystem::path> environment::xdg(std::string_view name,
                                                       std::string_view below_home) const {
-  // The XDG specification: relative paths are invalid and to be ignored.
+  // The XDG specification says that relative paths are invalid and must be ignored.
   if (const auto set = get(name); set && set->starts_with('/')) return *set;
   if (const auto home = get("HOME")) return std::filesystem::path(*home) / below_home;
   return std::nullopt;
@@ -39,7 +39,7 @@ std::optional<std::filesystem::path> environment::xdg(std::string_view name,
 
 namespace {
 
-// Of the folder, or the nearest one above it that there is.
+// Whether root owns the folder, or its nearest existing parent.
 bool is_of_root(std::filesystem::path folder) {
   struct stat s{};
   while (::stat(folder.c_str(), &s) != 0) {

@@ -1,5 +1,5 @@
 #pragma once
-// The environment of the process, read in this one place.
+// Reads the environment of the process; no other file does.
 
 #include <cstdint>
 #include <filesystem>
@@ -10,7 +10,7 @@
 
 namespace bitnet::host {
 
-// Whether the process has more rights than the user that set its variables.
+// Whether the process has more rights than the user who set its variables.
 enum class privilege : uint8_t {
   none,
   root,    // started by root, perhaps with the variables of another user
@@ -26,12 +26,12 @@ class environment {
 
   [[nodiscard]] privilege rights() const { return rights_; }
 
-  // Nothing also for a variable that is set but empty.
+  // Returns nothing for an empty variable too.
   [[nodiscard]] std::optional<std::string> get(std::string_view name) const;
 
-  // $XDG_CONFIG_HOME or ~/.config, and so on; nothing when there is no home either. state_home()
-  // and cache_home(), which are written to, are nothing with raised privileges, and as root nothing
-  // when the folder that the variable names belongs to another user.
+  // $XDG_CONFIG_HOME or ~/.config, and so on; nothing if HOME is unset too. state_home() and
+  // cache_home() are written to, so with raised privileges they are nothing, and as root they are
+  // nothing if the folder belongs to another user.
   [[nodiscard]] std::optional<std::filesystem::path> config_home() const;
   [[nodiscard]] std::optional<std::filesystem::path> data_home() const;
   [[nodiscard]] std::optional<std::filesystem::path> state_home() const;

@@ -22,7 +22,7 @@ std::string spelled(const option& row) {
   return out;
 }
 
-// Text that starts at help_column and is broken at blanks.
+// Text that starts at help_column and wraps at blanks.
 std::string wrapped(std::string_view text, std::size_t used) {
   std::string out;
   std::size_t at = used;

@@ -11,7 +11,7 @@
 namespace bitnet::host {
 namespace {
 
-// Text as roff shows it: no escapes, no requests, hyphens that can be searched and copied.
+// Escapes text for roff: no escapes or requests, and hyphens that can be searched and copied.
 std::string plain(std::string_view text) {
   std::string out;
   bool at_start = true;
@@ -48,7 +48,7 @@ std::string option_entry(const option& row) {
   return fmt::format(".TP\n{}\n{}\n", line, text);
 }
 
-// A key of config files: what it may be, what it does, and its variable.
+// The entry of a config file's key: its values, its purpose, and its variable.
 std::string key_entry(const option& row) {
   const bool is_flag = row.type == kind::flag;
   std::string line = fmt::format("\\fB{}\\fR: \\fI{}\\fR", plain(row.name),
@@ -63,7 +63,7 @@ std::string key_entry(const option& row) {
       row.decides.empty() ? "" : fmt::format("; decides {}, see below", row.decides));
 }
 
-// The details of a command keep their lines: some are lists.
+// Keeps the line breaks of a command's details, since some are lists.
 std::string lines_of(std::string_view text) {
   return text.empty() ? std::string() : fmt::format(".SH DESCRIPTION\n.nf\n{}.fi\n", plain(text));
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Manual pages in man(7), made from the option table.
+// Manual pages in man(7) format, made from the option table.
 
 #include <string>
 #include <string_view>
@@ -8,11 +8,11 @@
 
 namespace bitnet::host {
 
-// bitnet(1): the commands.
+// bitnet(1), which lists the commands.
 [[nodiscard]] std::string man_page_of_program(std::string_view version);
-// bitnet-run(1) and so on.
+// bitnet-run(1) and the pages of other commands.
 [[nodiscard]] std::string man_page_of(const command& about, std::string_view version);
-// bitnet.yaml(5): every lasting option as a key.
+// bitnet.yaml(5), which has every option that a config file may set as a key.
 inline constexpr std::string_view settings_page = "bitnet.yaml";
 [[nodiscard]] std::string man_page_of_settings(std::string_view version);
 

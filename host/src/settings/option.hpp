@@ -1,6 +1,5 @@
 #pragma once
-// Every option of every command, once: parsing, help, environment and config file follow this
-// table.
+// The table of all options of all commands. Parsing, help, environment and config file follow it.
 
 #include <cstdint>
 #include <span>
@@ -21,7 +20,7 @@ enum class kind : uint8_t {
   choice,  // one of `choices`
 };
 
-// Commands as bits, so that a row can name the commands that take it.
+// A set of commands as bits, so that an option's row can name its commands.
 using command_set = uint32_t;
 namespace command_bit {
 #define BITNET_COMMAND_PLACE(name, ...) name,
@@ -39,39 +38,39 @@ struct option {
   std::string_view name;          // long flag without dashes; also the config key
   std::string_view aliases = {};  // with dashes, separated by blanks
   kind type = kind::flag;
-  std::string_view initial = {};  // as the user would write it; empty: no value
+  std::string_view initial = {};  // in the user's notation; empty: no value
   std::string_view metavar = {};
   std::string_view help = {};
   std::string_view group = {};
   command_set commands = 0;
   std::string_view choices = {};  // "f16|f32"
-  double lowest = 0;              // of integer and real; lowest == highest: any
+  double lowest = 0;              // for integer and real; lowest == highest: any
   double highest = 0;
-  char between = '\0';  // of the items of a list in one variable; NUL: it is one item
+  char between = '\0';                   // separates list items in a variable; NUL: one item
   std::string_view llama_variable = {};  // llama.cpp's environment variable, read as a fallback
   bool command_line_only = false;        // makes no sense as a setting
-  // "which code runs": no user decides that for root. See settings::listens.
+  // "which code runs": root ignores such a value of other users. See settings::listens.
   std::string_view decides = {};
-  // It asks for a check. Where only places ask that do not count, the command is refused.
+  // The option requests a check. If only untrusted places request it, the command is refused.
   bool is_a_check = false;
 };
 
 [[nodiscard]] std::span<const option> all_options();
-// As the user wrote it: "--ctx-size", "-c". A short name may mean another option in another
-// command; a row of none of `commands` is returned only if there is no better one.
+// `flag`: as the user wrote it: "--ctx-size", "-c". A short name may mean another option in another
+// command; a row that none of `commands` has is returned only if there is no better one.
 [[nodiscard]] const option* find_flag(std::string_view flag, command_set commands);
-// By its long name or another long name of it, as in a config file.
+// `name`: its name or another long name, as in a config file.
 [[nodiscard]] const option* find_option(std::string_view name);
-// One per long name, the option's own first: BITNET_N_PREDICT, BITNET_PREDICT.
+// A variable per long name, the main name first: BITNET_N_PREDICT, BITNET_PREDICT.
 [[nodiscard]] std::vector<std::string> variables_of(const option& row);
 
 struct command {
   std::string_view name;
-  std::string_view usage;    // what follows the name
+  std::string_view usage;    // shown after the name
   std::string_view summary;  // one line
   std::string_view details;  // paragraphs of its --help
   command_set bit;
-  std::string_view words = {};  // where no flag stands: "a|b"; COMMAND is all commands
+  std::string_view words = {};  // positional words: "a|b"; COMMAND means all commands
 };
 
 [[nodiscard]] std::span<const command> all_commands();

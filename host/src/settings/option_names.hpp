@@ -1,5 +1,5 @@
 #pragma once
-// The spellings of an option, for those who print the table.
+// The spellings of an option, for printing the table.
 
 #include <string>
 #include <string_view>
@@ -15,13 +15,13 @@ struct option_names {
 };
 [[nodiscard]] option_names names_of(const option& row);
 
-// As keys of a config file: without dashes, the option's own name first.
+// Keys of a config file: without dashes, the main name first.
 [[nodiscard]] std::vector<std::string> long_names_of(const option& row);
 
-// "a|b|c" cut at each '|'; empty parts are left out.
+// Splits "a|b|c" at each '|'; empty parts are left out.
 [[nodiscard]] std::vector<std::string> split(std::string_view text, char between);
 
-// FILE, DIR and the like: values that are paths.
+// Whether the value is a path: FILE, DIR and the like.
 [[nodiscard]] bool takes_path(const option& row);
 
 }  // namespace bitnet::host

@@ -33,7 +33,7 @@ constexpr command_set reporting = to::run | surveying | examining | to::tokenize
 constexpr std::string_view which_code = "which code runs";
 constexpr std::string_view which_models = "whose models are loaded";
 
-// "f32|f16|...", without the bar before the first.
+// "f32|f16|...", without the leading bar.
 #define BITNET_ROW(name, NAME, elements, bytes) "|" #name
 constexpr std::string_view kv_type_names = std::string_view(BITNET_KV_TYPES(BITNET_ROW)).substr(1);
 #undef BITNET_ROW
@@ -52,8 +52,8 @@ constexpr std::string_view kv_type_names = std::string_view(BITNET_KV_TYPES(BITN
    .highest = (highest_),                                                                      \
    .llama_variable = (variable)},
 
-// Names, aliases and defaults are llama.cpp's wherever it has the option. ubatch-size is the size
-// of one step; batch-size limits it, as there.
+// Names, aliases and defaults are llama.cpp's if it has the option. As there, ubatch-size is the
+// size of a step, and batch-size limits it.
 constexpr auto rows = std::to_array<option>({
     {.name = "model",
      .aliases = "-m",
@@ -399,7 +399,7 @@ constexpr auto rows = std::to_array<option>({
      .commands = answering,
      .lowest = -1,
      .highest = 4294967295.0},
-    // clang-format off: it takes what a list makes of its rows for a call.
+    // clang-format off: it would format the rows of a list as calls.
     BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_OPTION)
     {.name = "dry-sequence-breaker",
      .type = kind::list,
@@ -1554,7 +1554,7 @@ constexpr auto rows = std::to_array<option>({
      .command_line_only = true},
 });
 
-// A name of the list as the program spells it: "analyze-library".
+// A command's name as the program spells it: "analyze-library".
 template <std::size_t N>
 struct command_spelled {
   char text[N]{};

@@ -14,8 +14,8 @@
 namespace bitnet::host {
 namespace {
 
-// A list in one variable: folders are separated as paths are; a text stays whole, as any character
-// may be a part of it.
+// Splits a variable with a list of folders as paths are split. A list of texts stays one item,
+// since any character may be part of a text.
 result<value> parse_variable(const option& row, const std::string& given) {
   if (row.type != kind::list || row.between == '\0') return parse_value(row, given);
   std::vector<std::string> parts;
@@ -24,10 +24,10 @@ result<value> parse_variable(const option& row, const std::string& given) {
   return parts;
 }
 
-// Of a place that only root can write to: beyond every privilege.
+// For places that only root can write to: trusted with any privilege.
 constexpr auto never_deaf = static_cast<privilege>(3);
 
-// Whether the value of a check asks for it.
+// Whether the value of a check turns it on.
 bool asks(const value& content) {
   if (const auto* const on = std::get_if<bool>(&content)) return *on;
   const auto* const text = std::get_if<std::string>(&content);
@@ -101,7 +101,7 @@ result<void> settings::add_config_file(const std::string& file, bool required, p
                 fmt::format("{}:1: larger than {} KiB", file, longest_config / 1024));
   }
   if (!text) {
-    if (required || text.error().number == EILSEQ)  // there, and as broken as wrong YAML
+    if (required || text.error().number == EILSEQ)  // EILSEQ: as broken as wrong YAML
       return fail(exit_code::usage, fmt::format("config file {}", text.error().message));
     if (text.error().number != ENOENT && text.error().number != ENOTDIR) {
       notes.push_back(fmt::format("config file {}", text.error().message));
@@ -197,7 +197,7 @@ result<void> settings::check_unheard() const {
   return {};
 }
 
-// Config files hold settings of all commands; those of other commands are left out here.
+// Config files have settings of all commands; those of other commands are ignored.
 void settings::put(const option& row, value content, level from, std::string origin) {
   const auto found = settings_.find(row.name);
   if (found != settings_.end()) found->second = {std::move(content), from, std::move(origin)};

@@ -1,5 +1,5 @@
 #pragma once
-// What the user asked for: built-in default < config files < environment < flags, merged once.
+// The settings, merged once: built-in default < config files < environment < flags.
 
 #include <cstdint>
 #include <map>
@@ -27,14 +27,14 @@ class settings {
   [[nodiscard]] double real(std::string_view name) const;
   [[nodiscard]] const std::string& text(std::string_view name) const;  // "" when not given
   [[nodiscard]] const std::vector<std::string>& list(std::string_view name) const;
-  // Of a text: each value that the command line gives it, in order; else the one that it has.
+  // For a text option: all values from the command line in order, else its single value.
   [[nodiscard]] std::vector<std::string> each_text(std::string_view name) const;
 
-  // Whether the command has this option; all else that is asked of others is a mistake here.
+  // Whether the command has this option. The other functions must not be called without it.
   [[nodiscard]] bool has(std::string_view name) const { return settings_.contains(name); }
-  // Set by any source but the built-in default.
+  // Set by a source other than the built-in default.
   [[nodiscard]] bool given(std::string_view name) const;
-  // Whether `name` comes from a source of the same rank as that of `other`, or of a higher one.
+  // Whether the source of `name` has the same rank as that of `other`, or a higher one.
   [[nodiscard]] bool overrides(std::string_view name, std::string_view other) const;
   // Set on the command line.
   [[nodiscard]] bool flagged(std::string_view name) const;
@@ -50,7 +50,7 @@ class settings {
     value content;
     level from = level::built_in;
     std::string origin = "default";
-    std::vector<std::string> before = {};  // values of a text that later flags replaced
+    std::vector<std::string> before = {};  // a text's values that later flags replaced
   };
 
   result<void> add_defaults(const command& about);
@@ -60,17 +60,17 @@ class settings {
                                std::vector<std::string>& notes);
   result<void> add_environment(const environment& variables, std::vector<std::string>& notes);
   result<void> add_flags(const arguments& given, std::vector<std::string>& notes);
-  // Options that decide which code runs, or which file is written, do not count when they come from
-  // a place that a process with these rights, or more, does not trust; a note says so.
+  // Options that decide which code runs or which file is written are ignored if they come from a
+  // place that a process with rights of `deaf_from` or more does not trust; a note says so.
   bool listens(const option& row, const value& content, privilege deaf_from,
                const std::string& origin, std::vector<std::string>& notes);
-  // Of those that ask for a check: it is not left out because nothing that counts asks for it.
+  // An error if a check was requested by ignored places only: it must not be skipped silently.
   [[nodiscard]] result<void> check_unheard() const;
   void put(const option& row, value content, level from, std::string origin);
   [[nodiscard]] const setting& at(std::string_view name) const;
 
   privilege rights_ = privilege::none;
-  std::map<std::string_view, std::string> unheard_;  // of options that ask for a check, and why
+  std::map<std::string_view, std::string> unheard_;  // ignored checks, with the reason
   std::map<std::string_view, setting> settings_;     // keys point into the option table
 };
 

@@ -6,9 +6,9 @@
 namespace bitnet::host {
 namespace {
 
-constexpr std::size_t longest_word = 64;  // longer ones are no typing errors
+constexpr std::size_t longest_word = 64;  // longer words are not typing errors
 
-// Insertions, deletions and replacements that turn a into b.
+// Number of insertions, deletions and replacements that turn a into b.
 std::size_t distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> row(b.size() + 1);
   std::iota(row.begin(), row.end(), std::size_t{0});

@@ -1,5 +1,5 @@
 #pragma once
-// "did you mean --ctx-size?" for words that are nearly right.
+// Suggestions for misspelled words: "did you mean --ctx-size?".
 
 #include <string>
 #include <string_view>
@@ -7,7 +7,7 @@
 
 namespace bitnet::host {
 
-// " (did you mean '...'?)", or nothing when no candidate is near.
+// " (did you mean '...'?)", or "" if no candidate is similar.
 [[nodiscard]] std::string suggestion(std::string_view word,
                                      const std::vector<std::string>& candidates);
 

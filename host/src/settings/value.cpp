@@ -10,7 +10,7 @@
 namespace bitnet::host {
 namespace {
 
-constexpr std::size_t longest_quoted = 60;  // of a bad value, in a message
+constexpr std::size_t longest_quoted = 60;  // bytes of a bad value in a message
 
 std::unexpected<failure> expects(std::string_view what, std::string_view found) {
   std::string shown;

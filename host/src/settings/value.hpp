@@ -1,5 +1,5 @@
 #pragma once
-// The typed value of an option, from text. The same rules for flags, environment and config file.
+// Parses an option's typed value. Flags, environment and config file follow the same rules.
 
 #include <cstdint>
 #include <optional>

@@ -62,7 +62,7 @@ void console::line(std::string_view text) const {
   say(text::printable_lines(text));
 }
 
-// The prefix in its colour; without one, the message.
+// Prints the message after its coloured prefix; without a prefix, the message is coloured.
 void console::report(log_level level, std::string_view prefix, int sgr, std::string_view message,
                      const log_facts& facts) const {
   if (log_) log_->write(level, message, facts);

@@ -45,10 +45,10 @@ class plain_reader final : public line_reader {
   }
 
  private:
-  std::string held_;  // read, but not yet handed out
+  std::string held_;  // read, not yet returned
 };
 
-// "" for no history.
+// Returns "" if there is no history.
 std::string history_file(const environment& variables) {
   const auto home = variables.state_home();
   if (variables.get("BITNET_NOHISTORY") || !home) return "";
@@ -62,15 +62,16 @@ void load_history(History* from, const std::string& path) {
   if (fd < 0) return;
   struct stat s{};
   HistEvent event;
-  // libedit takes a name only: this one cannot lead elsewhere meanwhile.
+  // libedit takes only a name. This one refers to the open file, so it cannot be redirected
+  // meanwhile.
   if (::fstat(fd, &s) == 0 && S_ISREG(s.st_mode))
     history(from, &event, H_LOAD, fmt::format("/proc/self/fd/{}", fd).c_str());
   ::close(fd);
 }
 
-// What was typed is private: mode 0600. A history that cannot be kept is no failure.
+// The history is private: mode 0600. Failing to save it is not an error.
 void save_history(History* from, const std::string& path) {
-  // A file in memory, as libedit sets a mode.
+  // Written to memory first, since libedit sets a mode of its own on files.
   const stream to(::fdopen(::memfd_create("history", MFD_CLOEXEC), "w+"), std::fclose);
   HistEvent event;
   if (!to || history(from, &event, H_SAVE_FP, to.get()) < 0 || std::fflush(to.get()) != 0) return;
@@ -117,7 +118,7 @@ class edited_reader final : public line_reader {
     prompt_ = prompt;
     int n = 0;
     el_set(edit_, EL_PREP_TERM,
-           1);  // before the prompt is seen, so that nothing typed is too early
+           1);  // set early, so that nothing is typed too soon
     const char* const text = el_gets(edit_, &n);
     if (interrupt::requested()) {
       el_set(edit_, EL_UNBUFFERED, 0);
@@ -136,8 +137,8 @@ class edited_reader final : public line_reader {
   }
 
  private:
-  // One character of UTF-8: 1; 0 at the end; -1 at Ctrl-C or an error. Bytes that are no UTF-8 are
-  // left out. A read of libedit's own would miss a Ctrl-C that comes just before it.
+  // Reads one UTF-8 character. Returns 1; 0 at the end; -1 at Ctrl-C or an error. Invalid bytes are
+  // skipped. libedit's own read would miss a Ctrl-C that comes just before it.
   static int next_character(EditLine*, wchar_t* to) {
     std::mbstate_t state{};
     for (;;) {
@@ -146,8 +147,8 @@ class edited_reader final : public line_reader {
       const ssize_t n = ::read(STDIN_FILENO, &byte, 1);
       if (n < 0 && errno == EINTR) continue;
       if (n <= 0) return static_cast<int>(n);
-      // A Ctrl-D typed before the terminal was prepared arrives as NUL, which libedit takes for the
-      // key that quotes the next one.
+      // A Ctrl-D typed before the terminal was set up arrives as NUL, which is libedit's quoting
+      // key.
       if (byte == 0) continue;
       const std::size_t used = std::mbrtowc(to, &byte, 1, &state);
       if (used == 0 || used == 1) return 1;

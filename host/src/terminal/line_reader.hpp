@@ -1,5 +1,5 @@
 #pragma once
-// Lines of a conversation: edited and remembered on a terminal, plain otherwise.
+// Reads lines of a conversation: with editing and history on a terminal, plain otherwise.
 
 #include <cstdint>
 #include <memory>

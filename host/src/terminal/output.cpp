@@ -15,7 +15,7 @@ bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t n = ::write(fd, text.data(), text.size());
     if (n < 0 && errno == EINTR) continue;
-    if (n < 0 && errno == EAGAIN) {  // a descriptor that another process made non-blocking
+    if (n < 0 && errno == EAGAIN) {  // another process made it non-blocking
       pollfd room{fd, POLLOUT, 0};
       (void)::poll(&room, 1, -1);
       continue;

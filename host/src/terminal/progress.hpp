@@ -1,5 +1,5 @@
 #pragma once
-// A bar while weights are read or written; only on a terminal, gone when it is done.
+// A progress bar for reading or writing weights; on a terminal only, erased at the end.
 
 #include <cstdint>
 
@@ -9,7 +9,7 @@ namespace bitnet::host {
 
 class progress_bar {
  public:
-  // `doing`: "loading"; kept by the caller.
+  // `doing`: "loading"; borrowed.
   progress_bar(const console& to, const char* doing)
       : to_(to), doing_(doing), shown_(to.is_terminal() && to.shows_notes()) {}
   ~progress_bar();

@@ -1,5 +1,5 @@
 #pragma once
-// Times as the Trace Event Format has them.
+// Times for the Trace Event Format.
 
 #include <fmt/format.h>
 
@@ -9,14 +9,14 @@
 
 namespace bitnet::host::timeline {
 
-// Of CLOCK_MONOTONIC, as bitnet_trace_event has it.
+// CLOCK_MONOTONIC, as in bitnet_trace_event.
 [[nodiscard]] inline uint64_t now_ns() {
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(
                                    std::chrono::steady_clock::now().time_since_epoch())
                                    .count());
 }
 
-// A number of JSON: microseconds, to the nanosecond.
+// A JSON number of microseconds with three decimals.
 [[nodiscard]] inline std::string microseconds(uint64_t ns) {
   return fmt::format("{}.{:03}", ns / 1000, ns % 1000);
 }

@@ -22,9 +22,9 @@ using namespace std::chrono_literals;
 
 constexpr std::size_t flush_bytes = std::size_t{64} << 10U;
 constexpr std::chrono::milliseconds flush_after = 250ms;
-constexpr uint64_t kept_for_end = 1024;  // bytes that the last two events take, at most
+constexpr uint64_t kept_for_end = 1024;  // most bytes of the last two events
 
-// A file that is empty, or begins as one of ours does: anything else may be of worth.
+// Whether the file is empty or begins like a trace. Other contents may be valuable.
 bool may_be_replaced(int fd) {
   std::array<char, 3> begin{};
   const ssize_t n = ::pread(fd, begin.data(), begin.size(), 0);
@@ -74,7 +74,7 @@ event_file::event_file(std::string path, files::descriptor file, uint64_t most_b
 void event_file::add(std::string_view event) {
   const std::lock_guard lock(turn_);
   if (error_ != 0 || bytes_ + event.size() + 2 + kept_for_end > most_bytes_) {
-    // The end of what is known is in the file, too, where the program is killed.
+    // Marks in the file where events are missing, in case the program is killed.
     ++n_dropped_;
     if (error_ == 0 && !std::exchange(is_full_, true))
       append(instant("events are dropped from here on",
@@ -93,7 +93,7 @@ void event_file::drop() {
   ++n_dropped_;
 }
 
-// Between two events stands a comma, so that the file is JSON once it has its end.
+// Commas separate events, so that the file is JSON once the array has its end.
 void event_file::append(std::string_view event) {
   const std::size_t before = waiting_.size();
   if (bytes_ > 2) waiting_ += ",\n";
@@ -102,7 +102,7 @@ void event_file::append(std::string_view event) {
   ++n_waiting_;
 }
 
-// What was written in part is taken back: the file ends with a whole event.
+// Removes a partly written event, so that the file ends with a complete one.
 void event_file::flush() {
   const uint64_t written = bytes_ - waiting_.size();
   if (error_ == 0 && !write_all(file_.get(), waiting_)) {

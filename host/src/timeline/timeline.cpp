@@ -15,13 +15,13 @@ namespace {
 
 constexpr int64_t host_process = 1;
 constexpr int64_t device_process = 2;
-constexpr std::size_t most_tracks = 4096;  // of each kind; names of others would grow without end
+constexpr std::size_t most_tracks = 4096;  // of each kind; more names would need unlimited memory
 
 std::string_view view_of(const bitnet_str& text) {
   return {text.data, text.size};
 }
 
-// Names come from backends: they may be anything.
+// Names come from backends and may contain anything.
 std::string json_text(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', true, nlohmann::json::error_handler_t::replace);
 }
@@ -47,7 +47,7 @@ struct place {
   int64_t process, track;
 };
 
-// What was measured from its begin to its end.
+// An event with a measured begin and end.
 std::string span(std::string_view name, const bitnet_trace_event& e, place at,
                  std::string_view args) {
   return fmt::format(R"({{"name":"{}","cat":"host","ph":"X","ts":{},"dur":{},"pid":{},"tid":{},)"
@@ -62,7 +62,7 @@ std::string counts_of(const bitnet_trace_event& e) {
                      e.n_tokens, e.n_outputs, ended_of(e.status));
 }
 
-// A sum of a step: it has the time at which it was read, and no duration.
+// A kernel's sum over a step, with the time of reading and without a duration.
 std::string kernel(const bitnet_trace_event& e, place at) {
   std::string args = fmt::format(
       R"("sum_of":"step","runner":{},"step":{},"device":{},"op":{},"calls":{})", e.runner, e.step,
@@ -120,7 +120,7 @@ void timeline::note(const bitnet_trace_event& e) {
       return file_->add(span("sample", e, at, ""));
     case BITNET_TRACE_KERNEL:
       return file_->add(kernel(e, at));
-    default:  // checked above: others are of a newer library
+    default:  // checked above: from a newer library
       break;
   }
 }

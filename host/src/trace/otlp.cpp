@@ -17,7 +17,7 @@ constexpr int kind_server = 2;
 constexpr int status_error = 2;
 constexpr std::string_view collector_port = "4318";
 constexpr std::string_view collector_path = "/v1/traces";
-constexpr std::size_t longest_shown = 80;  // of a URL that is none
+constexpr std::size_t longest_shown = 80;  // of an invalid URL
 
 std::string unix_ns(std::chrono::system_clock::time_point at) {
   using std::chrono::nanoseconds;

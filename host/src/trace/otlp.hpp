@@ -1,5 +1,5 @@
 #pragma once
-// Spans as the body of a request of OTLP/HTTP in JSON (opentelemetry.io/docs/specs/otlp).
+// Encodes spans as the JSON body of an OTLP/HTTP request (opentelemetry.io/docs/specs/otlp).
 
 #include <span>
 #include <string>
@@ -11,12 +11,13 @@
 
 namespace bitnet::host::trace {
 
-// ExportTraceServiceRequest. Ids are hexadecimal digits, times and integers texts, as OTLP wants.
+// An ExportTraceServiceRequest. OTLP wants ids as hexadecimal digits, times and integers as
+// strings.
 [[nodiscard]] std::string otlp_body(std::string_view version, std::span<const span> spans);
 
-// Where a collector takes spans, of "http://HOST[:PORT][/PATH]": the port is 4318 and the path
-// /v1/traces where none is given. Exit code 2 for another form; https is one, since a collector on
-// this machine forwards by TLS.
+// Parses a collector's address "http://HOST[:PORT][/PATH]"; default port 4318, default path
+// /v1/traces. Exit code 2 for another form, https included: a collector on this machine can forward
+// over TLS.
 [[nodiscard]] result<client::http_url> collector_of(std::string_view url);
 
 }  // namespace bitnet::host::trace

@@ -1,5 +1,5 @@
 #pragma once
-// One request as a span of a trace (OpenTelemetry).
+// A request as a span of a trace (OpenTelemetry).
 
 #include <chrono>
 #include <optional>
@@ -14,16 +14,16 @@ namespace bitnet::host::trace {
 struct span {
   std::string trace_id;             // 32 hexadecimal digits
   std::string span_id;              // 16
-  std::string parent_span_id = {};  // 16; "": it begins its trace
+  std::string parent_span_id = {};  // 16; "": the trace begins here
   std::string name;                 // "POST /v1/chat/completions"
   std::chrono::system_clock::time_point began = {}, ended = {};
-  bool failed = false;  // by the server's fault, or the client left
+  bool failed = false;  // the server failed, or the client left
   std::vector<log_field> attributes = {};
 };
 
-// Of an answer that ended at `now`. Nothing where the client asks for no record of its trace, and
-// for requests without a body, which ask for metrics, health or the page. The attributes have the
-// names of OpenTelemetry's semantic conventions (http.*, gen_ai.*).
+// The span of an answer that ended at `now`. Nothing if the client's trace is not sampled, or for
+// requests without a body, such as metrics, health and the page. Attributes are named by
+// OpenTelemetry's semantic conventions (http.*, gen_ai.*).
 [[nodiscard]] std::optional<span> span_of(const http::access_line& line,
                                           std::chrono::system_clock::time_point now);
 

@@ -23,16 +23,16 @@ using exporter_clock = std::chrono::steady_clock;
 
 constexpr std::size_t most_waiting = 4096;
 constexpr std::size_t most_sent = 512;
-constexpr std::chrono::milliseconds longest_wait{1000};  // until a span is sent
-constexpr std::chrono::seconds longest_exchange{2};      // an end waits for one that runs
+constexpr std::chrono::milliseconds longest_wait{1000};  // longest delay of a span
+constexpr std::chrono::seconds longest_exchange{2};      // which the destructor awaits
 constexpr std::chrono::seconds longest_end{2};
 constexpr std::chrono::milliseconds first_pause{500}, longest_pause{30'000};
 constexpr std::size_t longest_answer = std::size_t{64} * 1024;
 
-// The status of the collector's answer, or why there is none.
+// The collector's HTTP status, or why there is none.
 using collector_answer = std::expected<int, std::string>;
 
-// One request on a connection of its own.
+// Sends a request on a new connection.
 collector_answer post(const client::http_url& to, const std::string& version, std::string body,
                       std::chrono::nanoseconds most) {
   std::size_t n_read = 0;
@@ -58,15 +58,15 @@ struct span_exporter::contents {
   std::string version;
   std::function<void(const std::string&)> on_trouble;
   std::atomic<uint64_t> n_sent{0}, n_dropped{0};
-  std::mutex guard;  // of what follows
+  std::mutex guard;  // guards the members below
   std::condition_variable changed;
   std::deque<span> waiting;
   bool ends = false;
 
   // ---- the exporter's thread ----
-  std::chrono::milliseconds pause{0};  // before the next request; 0: the last one went well
+  std::chrono::milliseconds pause{0};  // before the next request; 0: the last one succeeded
 
-  // The next spans to send; none: it ends, and nothing is left.
+  // Returns the next spans to send; none: the thread ends, and no span is left.
   std::vector<span> next(bool& is_last) {
     std::unique_lock lock(guard);
     const auto has_enough = [this] { return ends || waiting.size() >= most_sent; };
@@ -83,7 +83,7 @@ struct span_exporter::contents {
     return out;
   }
 
-  // Where there is room: newer ones count more.
+  // Puts spans back while there is room; newer spans have priority.
   void put_back(std::vector<span> spans) {
     const std::lock_guard lock(guard);
     while (!spans.empty() && waiting.size() < most_waiting) {
@@ -93,7 +93,7 @@ struct span_exporter::contents {
     n_dropped += spans.size();
   }
 
-  // Whether the collector answered.
+  // Returns whether the collector answered.
   bool send(std::vector<span> spans, std::chrono::nanoseconds most) {
     const collector_answer got = post(to, version, otlp_body(version, spans), most);
     if (is_for_a_time(got)) {

@@ -1,10 +1,10 @@
 #pragma once
-// Spans on their way to a collector.
+// Sends spans to a collector.
 //
-// A thread of the exporter sends them by HTTP, at most 512 in a request, within a second. Adding
-// never waits: where the collector takes none, the oldest of 4096 spans are dropped and counted.
-// What a collector refuses for a time (429, 502, 503, 504, or no connection) is sent again, later
-// each time, at most 30 s later; what it refuses for good is dropped.
+// A thread of the exporter sends them over HTTP within a second, at most 512 per request. add()
+// never waits: at most 4096 spans are queued, and beyond that the oldest is dropped and counted.
+// After a temporary failure (429, 502, 503, 504, or no connection) it sends again, after growing
+// pauses of at most 30 s; spans that the collector rejects for good are dropped.
 
 #include <cstdint>
 #include <functional>
@@ -19,10 +19,10 @@ namespace bitnet::host::trace {
 
 class span_exporter {
  public:
-  // `on_trouble` is called by the exporter's thread, once for each outage, and once when it ends.
+  // The exporter's thread calls `on_trouble` once for each outage, and once when it ends.
   span_exporter(client::http_url to, std::string version,
                 std::function<void(const std::string&)> on_trouble);
-  // Sends what is there; four seconds at most, unless the system takes longer to look up a name.
+  // Sends the queued spans; takes four seconds at most, unless a name lookup takes longer.
   ~span_exporter();
   span_exporter(const span_exporter&) = delete;
   span_exporter& operator=(const span_exporter&) = delete;
