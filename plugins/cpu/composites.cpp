@@ -1,6 +1,6 @@
-// Fused forms: the same row and tile functions as the primitives, in fewer parallel regions. What
-// is saved is waiting: a layer of BitNet b1.58 has 10 meetings of the workers instead of 25, and 5
-// for a token by itself.
+// Fused forms: the same row and tile functions as the primitives, in fewer parallel regions. This
+// saves barriers: a layer of BitNet b1.58 has 10 of them instead of 25, and 5 in steps of one
+// token.
 //
 // BIT_LINEAR has no fused form: it would have as many regions as its body.
 
@@ -41,8 +41,8 @@ void norm_quant(const call* norm, const call& quant, uint64_t r, float* normed, 
   rows_of.act_quant(x, k, codes, scale);
 }
 
-// What products read. Of a token or a few each worker makes all of it in memory of its own: that
-// takes about as long as to make a part of it and to wait for the others.
+// The activations of products. For a few tokens each worker makes all of them in its own memory,
+// which takes about as long as making a part and waiting for the others.
 class quantised {
  public:
   quantised(const call* norm, const call& quant, team& workers) {
@@ -58,7 +58,7 @@ class quantised {
       for (uint64_t r = 0; r < quant.rows; ++r)
         norm_quant(norm, quant, r, normed, codes + r * k, scales + r);
     } else {
-      // All rows in the place of a worker's first, which stays in the first cache.
+      // All rows use the place of the worker's first row, which stays in the first-level cache.
       float* normed = norm ? norm->output<float>(0) + rows.first * k : nullptr;
       for (uint64_t r = rows.first; r < rows.last; ++r)
         norm_quant(norm, quant, r, normed, codes + r * k, scales + r);
@@ -67,7 +67,7 @@ class quantised {
     codes_ = codes;
     scales_ = scales;
   }
-  // The product, as it reads them.
+  // The product with these activations as inputs.
   call read_by(const call& linear) const {
     call out = linear;
     out.in[0] = codes_;
@@ -85,13 +85,13 @@ void linear_columns(const call& c, uint64_t first, uint64_t last, void* room) {
                  c.output<float>(0), room);
 }
 
-// Columns that a piece of a product should have: with fewer, many tokens would have no tables.
+// Fewest columns of a piece of a product: with fewer, products of many tokens would not use tables.
 uint64_t fewest_columns(const call& linear) {
   const bool tables = isa_of(linear).tables.run != nullptr && linear.rows >= fewest_panel_tokens;
   return tables ? fewest_table_rows : 0;
 }
 
-// LINEAR_TERNARY, ADD by columns.
+// LINEAR_TERNARY, then ADD, by columns.
 void linear_add(const call& linear, const call& add, team& workers) {
   workers.deal(
       linear.m, column_grain,
@@ -128,7 +128,7 @@ void rope_write_token(const call* body, const roles& parts, team& workers) noexc
 
 void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
   const quantised x(&body[parts.norm], body[parts.quant], workers);
-  // q, k and v as one matrix: one range of the columns of all three.
+  // q, k and v as one matrix: each range covers the columns of all three.
   const call matrices[] = {x.read_by(body[parts.q]), x.read_by(body[parts.k]),
                            x.read_by(body[parts.v])};
   const uint64_t all = matrices[0].m + matrices[1].m + matrices[2].m;
@@ -153,7 +153,7 @@ void qkv_rope_kv(const call* body, const roles& parts, team& workers) noexcept {
 void attn_out(const call* body, const roles& parts, team& workers) noexcept {
   const call& attention = body[parts.attention];
   if (attention.rows >= fewest_attending) {
-    // A later token attends to more keys, so workers with earlier tokens take some of the others'.
+    // Later tokens attend to more keys, so workers with earlier tokens take over some of them.
     workers.deal(attention.rows * static_cast<uint64_t>(attention.ints[2]), 1,
                  [&](const share& s) { attention_of_tokens(isa_of(attention), attention, s); });
   } else {
@@ -169,7 +169,7 @@ void attn_out(const call* body, const roles& parts, team& workers) noexcept {
 template <void (*row_kernels::*Activation)(const float*, uint64_t, float*)>
 void ffn_gated(const call* body, const roles& parts, team& workers) noexcept {
   const quantised x(&body[parts.norm], body[parts.quant], workers);
-  // gate, up, activation and product of the same columns by the same worker.
+  // One worker computes gate, up, activation and product of the same columns.
   const call gate = x.read_by(body[parts.gate]), up = x.read_by(body[parts.up]);
   const call& activation = body[parts.activation];
   const call& mul = body[parts.mul];
@@ -240,7 +240,7 @@ sdk::packing packing_of() {
   return out;
 }
 
-// What depends on the bits of the copy.
+// What depends on the bits of the copy: names, packing and kernels.
 struct first_pass {
   const char *name, *isa;
   sdk::packing packing;
@@ -258,7 +258,7 @@ first_pass first_pass_of(const isa_form& isa, head_bits bits) {
   return pass_of<head_bits::eight>("i8", isa.linear_i8.isa);
 }
 
-// Output rows [first, first + n), of which the head has room for n.
+// Output rows [first, first + n); n is at most top_head::max_outputs.
 void some_largest(const call* body, const roles& parts, team& workers, uint64_t first, uint64_t n) {
   const call& linear = body[parts.linear];
   const isa_form& isa = isa_of(linear);
@@ -276,7 +276,7 @@ void some_largest(const call* body, const roles& parts, team& workers, uint64_t 
   }
   workers.sync();
   float* y = linear.output<float>(0) + first * linear.m;
-  // Whatever the step has of tokens: few output rows share what is read of the head.
+  // The number of the step's tokens does not matter: few output rows share each read of the head.
   head.approximate(isa, workers.worker(), n, top, columns.first, columns.last, y, first == 0);
   workers.sync();
   if (head.settles()) {
@@ -287,13 +287,13 @@ void some_largest(const call* body, const roles& parts, team& workers, uint64_t 
               largest);
 }
 
-// The copy is read once for as many output rows as the head has room for, nearly equal numbers of
-// them, so that none of these parts is of a few rows only.
+// The copy is read once for at most max_outputs output rows. All parts have nearly the same number
+// of rows, so that none has only a few.
 void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
   const uint64_t rows = body[parts.linear].rows;
   const uint64_t n = (rows + top_head::max_outputs - 1) / top_head::max_outputs;
   for (uint64_t i = 0; i < n; ++i) {
-    if (i != 0) workers.sync();  // what the head knows of the rows before is read no more
+    if (i != 0) workers.sync();  // until then others may read the head's state of the previous rows
     const uint64_t first = rows * i / n;
     some_largest(body, parts, workers, first, rows * (i + 1) / n - first);
   }
@@ -308,7 +308,7 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
   const auto add = [&](uint32_t op, uint32_t format, const std::string& id,
                        sdk::composite_kernel run, bool (*fits)(const sdk::weight&) = nullptr,
                        const sdk::packing& packing = {}) {
-    // Of one expression with the packing, g++ 12 says that it may be used uninitialised.
+    // With the packing in the same expression, g++ 12 warns that it may be used uninitialised.
     sdk::composite row{op, format, stable, id, run, {}, fits};
     row.packing = packing;
     out.composites.push_back(std::move(row));
@@ -322,7 +322,7 @@ void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
                 {BITNET_OP_ATTN_OUT, "attn_out", attn_out},
                 {BITNET_OP_FFN_RELU2_GATED, "ffn_relu2_gated", ffn_gated<&row_kernels::relu2>},
                 {BITNET_OP_FFN_SILU_GATED, "ffn_silu_gated", ffn_gated<&row_kernels::silu>}};
-  // Named after their products, which take most of the time.
+  // Named after the products, which take most of the time.
   for (const auto& body : bodies) {
     const std::string of_rows = std::string(body.name) + ".ternary2";
     const std::string of_tiles = std::string(body.name) + "_tiles.ternary2";

@@ -25,10 +25,10 @@ std::string measure(const void* author_data, const bitnet::sdk::host& host, uint
                                      budget_ns, cancel_token, LargePages);
 }
 
-// Parameters: "isa" forces an instruction set, a name of kernels/variants.hpp; "head" says how the
-// largest logits are found, "exact" (also when it is not given) or "fast"; "hugepages" is "auto" or
-// "off", which asks for none; with "copies" "off" there are none of weights, with "plain" none in
-// fewer bytes; "disable" names kernels that the host has found wrong here.
+// Parameters: "isa" forces an instruction set named in kernels/variants.hpp. "head" selects how the
+// largest logits are found: "exact" (the default) or "fast". "hugepages": "auto", or "off" for no
+// large pages. "copies": "off" makes no copies of weights, "plain" none in fewer bytes. "disable"
+// names kernels that the host found wrong here.
 void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.name = "cpu";
   d.version = BITNET_BACKEND_VERSION;
@@ -68,7 +68,7 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   const bitnet::cpu::isa_form* isa =
       bitnet::cpu::choose_isa(parameter("isa"), d.why_unavailable, disabled);
   if (!isa) return;
-  // Probes compute as well, in their self-test, and in a process of their own.
+  // Probes also compute, in their self-test, but in a process of their own.
   const bitnet::cpu::isa_form& computing = bitnet::cpu::permitted(*isa);
   d.author_data = &computing;
   if (copies != "plain") d.copies_code = bitnet::cpu::fives_code(computing);

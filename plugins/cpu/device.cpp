@@ -35,7 +35,7 @@ std::string brand() {
 #endif
 }
 
-// Cores that this process may use, 0 if unknown.
+// Number of cores that this process may use, 0 if unknown.
 uint32_t usable_cores() {
   cpu_set_t set;
   if (sched_getaffinity(0, sizeof set, &set) == 0) return static_cast<uint32_t>(CPU_COUNT(&set));
@@ -52,8 +52,8 @@ constexpr const char* architecture =
     "generic";
 #endif
 
-// Whether one of the form's own kernels is disabled. Those that end with "scalar" are the same in
-// every form.
+// True if one of the form's own kernels is disabled. Kernels that end with "scalar" are shared by
+// all forms and do not count.
 bool is_disabled(const isa_form& form, std::string_view disabled) {
   if (disabled.empty()) return false;
   const std::string list = "," + std::string(disabled) + ",";
@@ -99,7 +99,7 @@ const isa_form* choose_isa(std::string_view wanted, std::string& why, std::strin
 
 const isa_form& permitted(const isa_form& chosen) {
   const isa_form* form = &chosen;
-  while (form->ask && !form->ask()) ++form;  // the last one has nothing to ask
+  while (form->ask && !form->ask()) ++form;  // the last form needs no permission
   return *form;
 }
 

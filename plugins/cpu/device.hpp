@@ -1,5 +1,5 @@
 #pragma once
-// Facts about this machine, and which instruction set to use.
+// Facts about this machine, and the choice of an instruction set.
 
 #include <string>
 #include <string_view>
@@ -10,18 +10,18 @@
 
 namespace bitnet::cpu {
 
-// The best supported form, or the one called `wanted` if that is not empty. nullptr if there is no
-// such form or this CPU cannot run it; then `why` says what there is. A form of which the host has
-// found a kernel wrong, by the ids in `disabled`, is none; the scalar one always is.
+// Returns the best supported form, or the one named `wanted` if that is not empty. nullptr if there
+// is no such form or this CPU cannot run it; then `why` lists the forms. A form with a kernel that
+// the host found wrong (ids in `disabled`) is skipped, except the scalar one.
 const isa_form* choose_isa(std::string_view wanted, std::string& why,
                            std::string_view disabled = "");
 
-// The form whose kernels a process may compute with: this one, or, where the operating system does
-// not give it leave to, the next that needs none.
+// The form whose kernels a process may compute with: `chosen`, or, if the operating system refuses
+// permission for it, the next form that needs none.
 const isa_form& permitted(const isa_form& chosen);
 
-// `computing`: what permitted() says. The difference is in driver_version, since what a device says
-// of itself must be the same in a probe, where leave was given, as in a program where it was not.
+// `computing` is what permitted() returned. Only driver_version shows the difference, because a
+// device's description must be the same in a probe, with permission, and in a program without.
 bitnet_device_info describe_device(const isa_form& isa, const isa_form& computing);
 
 }  // namespace bitnet::cpu

@@ -1,2 +1,2 @@
-# It needs no driver; what tests/fuzz/cpu links is all that there is to say.
+# The backend needs no driver. This lists what tests/fuzz/cpu links.
 set(BITNET_cpu_FUZZED bitnet_cpu_kernels)

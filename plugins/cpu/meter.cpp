@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t most_bytes = size_t{1} << 20;  // of a file
 constexpr uint32_t most_clocks = 8, most_sensors = 64;
-// Of a second there are 100 ticks: with fewer than these on a CPU the load would be a coarse one.
+// A second has 100 ticks. With fewer ticks than these per CPU the load would be too coarse.
 constexpr uint64_t least_ticks = 5;
 
 std::string content(const std::string& path) {
@@ -25,7 +25,7 @@ std::string content(const std::string& path) {
   return out;
 }
 
-// Takes what stands before `end` off the text; all of it where there is none.
+// Removes and returns the text before `end`; all of it if there is no `end`.
 std::string_view take(std::string_view& text, char end) {
   const size_t at = text.find(end);
   const std::string_view out = text.substr(0, at);
@@ -51,7 +51,7 @@ std::optional<Number> number(std::string_view text) {
   return out;
 }
 
-// Of a file that holds nothing else.
+// The number in a file that contains nothing else.
 template <class Number>
 std::optional<Number> number_in(const std::string& path) {
   const std::string all = content(path);
@@ -59,7 +59,7 @@ std::optional<Number> number_in(const std::string& path) {
   return number<Number>(word(text));
 }
 
-// The number behind `name` in lines "name number ...".
+// The number after `name` in lines "name number ...".
 std::optional<uint64_t> number_at(std::string_view lines, std::string_view name) {
   while (!lines.empty()) {
     std::string_view line = take(lines, '\n');
@@ -80,7 +80,7 @@ std::vector<uint32_t> usable_cpus() {
 }
 
 bool has_room_for_copies(uint64_t bytes) {
-  constexpr uint64_t streamed = uint64_t{64} << 20;  // what is smaller may stay in caches
+  constexpr uint64_t streamed = uint64_t{64} << 20;  // smaller ones may stay in caches
   if (bytes < streamed) return false;
   bitnet_device_status now{};
   meter({}).add_memory(now);
@@ -94,8 +94,8 @@ void meter::read(bitnet_device_status& out) {
   add_temperature(out);
 }
 
-// Of control groups (version 2) the tightest counts, as the kernel kills a process that exceeds it.
-// Before that it reclaims pages of files that were not used lately.
+// Of control groups (version 2) the tightest limit counts, because the kernel kills a process that
+// exceeds it. Before that it reclaims unused pages of files.
 void meter::add_memory(bitnet_device_status& out) const {
   const std::string all = content(root_ + "proc/meminfo");
   const auto total = number_at(all, "MemTotal:"), free = number_at(all, "MemAvailable:");
@@ -127,7 +127,7 @@ void meter::add_memory(bitnet_device_status& out) const {
   out.memory_free_bytes = std::min(left, has);
 }
 
-// "cpu3 user nice system idle iowait irq softirq steal ..."; what guests used is in the first two.
+// "cpu3 user nice system idle iowait irq softirq steal ..."; user and nice include guests' time.
 std::optional<meter::ticks> meter::count_ticks() const {
   const std::string all = content(root_ + "proc/stat");
   ticks out;
@@ -141,7 +141,7 @@ std::optional<meter::ticks> meter::count_ticks() const {
     uint64_t sum = 0, idle = 0;
     for (int i = 0; i < 8; ++i) {
       const std::string_view field = word(line);
-      if (field.empty() && i >= 4) break;  // of older kernels
+      if (field.empty() && i >= 4) break;  // older kernels have fewer
       const auto n = number<uint64_t>(field);
       constexpr uint64_t most = uint64_t{1} << 48;  // a sum of them cannot wrap
       if (!n || *n > most) return std::nullopt;
@@ -159,7 +159,7 @@ std::optional<meter::ticks> meter::count_ticks() const {
 void meter::add_load(bitnet_device_status& out) {
   const auto now = count_ticks();
   const std::scoped_lock lock(turn_);
-  // A CPU that went away takes its ticks with it, and waiting for a disk is known to be corrected.
+  // An offline CPU takes its ticks away, and the kernel may correct the time of waiting for disks.
   if (!now || !before_ || now->total < before_->total || now->busy < before_->busy) {
     before_ = now;
     last_percent_.reset();
@@ -188,7 +188,7 @@ void meter::add_clock(bitnet_device_status& out) const {
     add(number_in<uint64_t>(root_ + "sys/devices/system/cpu/cpu" + std::to_string(cpus_[i]) +
                             "/cpufreq/scaling_cur_freq")
             .value_or(0));
-  if (n == 0) {  // of a virtual machine: "processor : 3", then "cpu MHz : 2445.406"
+  if (n == 0) {  // in virtual machines: "processor : 3", then "cpu MHz : 2445.406"
     const std::string all = content(root_ + "proc/cpuinfo");
     bool counts = false;
     for (std::string_view lines = all; !lines.empty() && n < most_clocks;) {
@@ -209,7 +209,7 @@ void meter::add_clock(bitnet_device_status& out) const {
   out.clock_khz = static_cast<uint32_t>(sum / n);
 }
 
-// Of several processors the hottest counts.
+// The hottest of several processors counts.
 void meter::add_temperature(bitnet_device_status& out) const {
   std::optional<int32_t> hottest;
   const auto look = [&](const std::string& folder, const char* name_file, const char* value_file,
@@ -220,7 +220,7 @@ void meter::add_temperature(bitnet_device_status& out) const {
       std::string_view text = all;
       if (std::find(names.begin(), names.end(), word(text)) == names.end()) continue;
       const auto value = number_in<int32_t>(at + value_file);
-      constexpr int32_t coldest = -100'000, too_hot = 300'000;  // a sensor that is out of order
+      constexpr int32_t coldest = -100'000, too_hot = 300'000;  // outside: a broken sensor
       if (value && *value > coldest && *value < too_hot)
         hottest = std::max(*value, hottest.value_or(*value));
     }

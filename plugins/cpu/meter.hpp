@@ -1,9 +1,9 @@
 #pragma once
-// What the processor is doing now, as the files of the system report: nothing is guessed, and what
-// they do not report stays unknown.
+// The processor's current load and sensors, as the system's files report them. Nothing is guessed:
+// what the files do not report stays unknown.
 //
-// Bounds   at most 1 MiB of a file is read, the clocks of at most 8 CPUs are asked, and at most 64
-//          sensors: [short] holds on machines with a thousand CPUs, too.
+// Bounds   it reads at most 1 MiB of a file, the clocks of at most 8 CPUs, and at most 64 sensors,
+//          so [short] holds on machines with a thousand CPUs, too.
 // Threads  any.
 
 #include <cstdint>
@@ -20,20 +20,20 @@ namespace bitnet::cpu {
 // CPUs that this process may use, ascending; empty if unknown.
 std::vector<uint32_t> usable_cpus();
 
-// Whether so many bytes are worth a copy, and three times as many are free. Where they are few, no
-// system call.
+// True if `bytes` are worth a copy and three times as many are free. Makes no system call if
+// `bytes` are few.
 bool has_room_for_copies(uint64_t bytes);
 
 class meter {
  public:
-  // `root` has proc and sys in it and ends with a slash; `cpus` are those that count.
+  // `root` contains proc and sys and ends with a slash; `cpus` are the CPUs to report.
   explicit meter(std::vector<uint32_t> cpus, std::string root = "/")
       : cpus_(std::move(cpus)), root_(std::move(root)) {}
 
-  // Fills what is known and names it in `known`. The load is that since an earlier call, so the
-  // first one cannot know it.
+  // Fills the known members and sets their bits in `known`. The load is measured since an earlier
+  // call, so the first call cannot report it.
   void read(bitnet_device_status& out);
-  void add_memory(bitnet_device_status& out) const;  // of it only this
+  void add_memory(bitnet_device_status& out) const;  // only the memory
 
  private:
   struct ticks {  // of all the CPUs together
@@ -46,9 +46,9 @@ class meter {
 
   const std::vector<uint32_t> cpus_;
   const std::string root_;
-  std::mutex turn_;  // guards what follows
+  std::mutex turn_;  // guards the members below
   std::optional<ticks> before_;
-  std::optional<uint32_t> last_percent_;  // no older than the least time that is measured
+  std::optional<uint32_t> last_percent_;  // reused if the interval is too short to measure
 };
 
 }  // namespace bitnet::cpu

@@ -126,7 +126,7 @@ void gather_rows(const call& c, const share& s) noexcept {
 
 std::string kernel_id(const std::string& name, const char* isa) {
   std::string ending = isa;
-  std::ranges::replace(ending, '_', '-');  // as forms are called
+  std::ranges::replace(ending, '_', '-');  // as in the names of forms
   return name + "." + ending;
 }
 
@@ -156,7 +156,7 @@ namespace {
 constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
 constexpr uint32_t integer = stable | BITNET_EXACT_INTEGER;
 
-// The list of one form, in the order of what is preferred.
+// The kernels of one form, preferred ones first.
 class primitive_list {
  public:
   primitive_list(const isa_form& isa, sdk::definition& out) : isa_(isa), out_(out) {}
@@ -166,7 +166,7 @@ class primitive_list {
   void add_rows();
 
  private:
-  // `of`: the instruction set that the kernel is written for.
+  // `of`: the kernel's instruction set.
   void add(uint32_t op, uint32_t format, const char* of, uint32_t exact, const std::string& name,
            sdk::primitive_kernel run, bool (*fits)(const sdk::weight&) = nullptr,
            const sdk::packing& packing = {}) {
@@ -174,7 +174,7 @@ class primitive_list {
     out_.primitives.push_back({op, format, fast ? BITNET_LEVEL_OPTIMISED : BITNET_LEVEL_REFERENCE,
                                exact, kernel_id(name, of), run, fits, packing});
   }
-  // `few`: the instruction set of ternary products of few tokens. More go through panels.
+  // `few`: the instruction set of ternary products with few tokens. Larger products use panels.
   void add_both(uint32_t op, const char* few, const char* name, sdk::primitive_kernel run,
                 bool (*fits)(const sdk::weight&), const sdk::packing& packing) {
     out_.primitives.push_back({op, BITNET_FORMAT_TERNARY2, BITNET_LEVEL_OPTIMISED, integer,
@@ -275,7 +275,7 @@ void add_others(const isa_form& chosen, head_bits (*bits)(const isa_form&), sdk:
     add_primitives(form, other);
     add_composites(form, bits(form), other);
     const auto list = [&](const auto& row, uint32_t level) {
-      // What has one form only is in both lists.
+      // Kernels with a single form are in both lists.
       for (const auto& p : out.primitives)
         if (p.id == row.id) return;
       for (const auto& c : out.composites)

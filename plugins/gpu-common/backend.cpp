@@ -125,7 +125,7 @@ class backend {
   }
 
  private:
-  // The platform, loaded when it is first needed: the entry call must be cheap.
+  // Loads the platform on first use, because the entry call must be cheap.
   bitnet_status load(platform*& out, const reporter& report) {
     const std::scoped_lock guard(lock_);
     if (!loaded_) {
@@ -143,7 +143,7 @@ class backend {
   const author& about_;
   const sdk::host host_;
   settings user_;
-  memory_pool_config pooled_;          // of every device
+  memory_pool_config pooled_;          // for every device
   std::vector<std::string> disabled_;  // kernel ids
   std::mutex lock_;
   std::unique_ptr<platform> loaded_;
@@ -189,7 +189,7 @@ class device_object {
     out = std::make_unique<kv_pool>(open_);
     return out->create(config, kv_dtypes, report);
   }
-  // The drivers have one queue for all, so that a priority would change nothing.
+  // Drivers have one queue for all, so a priority would change nothing.
   bitnet_status make_queue(const bitnet_queue_request&, std::unique_ptr<queue_object>& out,
                            const reporter& report) {
     std::unique_ptr<gpu::queue> made;
@@ -298,7 +298,7 @@ bitnet_status backend::quiesce(uint64_t timeout_ns, const reporter& report) {
 
 std::vector<uint32_t> backend::levels_of(const std::vector<bitnet_op>& ops,
                                          const weights& all_weights) const {
-  const std::vector<named_kernel> all = all_kernels(about_.name, facts{});  // of ops alone
+  const std::vector<named_kernel> all = all_kernels(about_.name, facts{});  // no optional kernels
   std::vector<uint32_t> levels(ops.size(), BITNET_LEVEL_NONE);
   for (uint64_t i = 0; i < ops.size(); ++i) {
     const uint32_t w = ops[i].weights[0];
@@ -355,8 +355,8 @@ bitnet_status device_object::query(const bitnet_query_request& request,
   return BITNET_OK;
 }
 
-// "disable" lists ids of kernels that the host found to be wrong on this device; "head": "full"
-// switches the two-stage head off.
+// "disable" lists ids of kernels that the host found wrong on this device; "head" = "full" switches
+// the two-stage head off.
 void backend::read_settings(const bitnet_open_request& request) {
   for (uint32_t i = 0; i < request.n_params; ++i)
     user_.insert_or_assign(std::string(sdk::to_view(request.params[i].key)),

@@ -1,6 +1,6 @@
 #pragma once
-// What a GPU programming interface must offer to gpu-common, and nothing more. plugins/<api>
-// implements it; gpu-common makes a whole backend of it.
+// The interface that a driver of a GPU API implements in plugins/<api>. gpu-common makes a whole
+// backend of it, and needs nothing else.
 //
 // Errors   every call that can fail returns a status and says why through the reporter.
 // Owner    the holder of the unique_ptr; objects die before the device that made them.
@@ -21,7 +21,7 @@
 
 namespace bitnet::gpu {
 
-// What is known of a device before it is opened. Unknown numbers are 0 where no limit is meant.
+// Facts about a device that is not yet open. Numbers that are no limits are 0 if unknown.
 struct facts {
   std::string name, uuid, pci_address, arch, driver_version;
   uint32_t device_class = 0;  // BITNET_DEVICE_*
@@ -29,7 +29,7 @@ struct facts {
   uint32_t compute_units = 0;
   uint64_t max_allocation_bytes = 0;  // of one buffer
   uint64_t max_binding_bytes = 0;     // that a kernel can see of one buffer
-  // What the API calls those two, for messages; empty where the driver's limits have no name.
+  // The API's names of these two limits, for messages; empty if they have none.
   std::string max_allocation_name, max_binding_name;
   uint32_t binding_alignment = 4;    // of a binding's offset; a power of two
   uint32_t max_group_size = 0;       // threads of a work group
@@ -37,15 +37,15 @@ struct facts {
   uint32_t shared_memory_bytes = 0;  // of a work group
   uint32_t group_size = 64;          // threads of a work group that suit the device; a power of two
   uint32_t max_bindings = 0;         // of a kernel
-  uint32_t max_kept = 16;            // elements of a head that a thread of attn_paged keeps
-  // Of a tile of attn_tiles, at most; a power of two. 0: the driver has attn_paged in its place.
+  uint32_t max_kept = 16;            // most elements of a head that a thread of attn_paged keeps
+  // Most rows of a tile of attn_tiles, a power of two. 0: the driver has attn_paged instead.
   uint32_t attention_rows = 0;
-  // Passes through loops that a thread may make in one kernel, all loops together: the driver
-  // silently skips further passes. 0: no limit.
+  // Most loop passes of a thread in one kernel, all loops together: the driver silently skips
+  // further passes. 0: no limit.
   uint32_t max_passes = 0;
-  // In steps of one row each group of bit_linear quantises its own copy of the row. If that is more
-  // elements than this, over all groups, a separate command for it costs less. 0: groups run side
-  // by side, so the elements of one group count.
+  // In steps of one row each group of bit_linear quantises its own copy of the row. If all groups
+  // together quantise more elements than this, a separate command costs less. 0: groups run side by
+  // side, so the elements of one group count.
   uint32_t max_repeated = 0;
   bool has_top_head = false;  // kernels of the two-stage head
   // 1 << BITNET_PRECISION_* for each format that activations can be rounded to.
@@ -63,10 +63,10 @@ class buffer {
   virtual ~buffer() = default;
   virtual uint64_t size() const noexcept = 0;
   // The host's view, the same as long as the buffer lives; nullptr unless it was made for the host.
-  // What the host wrote before submit() is seen by that submission; what the device wrote is seen
-  // after wait(). The view may be a copy of the device's memory: then the driver copies the bytes
-  // that a submission uses to the device before it, and the bytes that it writes (binding::written)
-  // back when it is done.
+  // A submission sees the host's writes before submit(); the host sees the device's writes after
+  // wait(). The view may be a copy of the device's memory: then the driver copies the bytes that a
+  // submission uses to the device before it, and the bytes that it writes (binding::written) back
+  // when it is done.
   virtual void* mapped() const noexcept = 0;
 };
 
@@ -85,7 +85,7 @@ class kernel {
 struct binding {
   const buffer* memory = nullptr;
   uint64_t offset = 0, bytes = 0;
-  bool written = false;  // by the command; of copies the second binding is, in their ranges
+  bool written = false;  // by the command; a copy writes its ranges of the second binding
 };
 
 struct copy_range {
@@ -108,15 +108,15 @@ struct command {
 class recording {
  public:
   virtual ~recording() = default;
-  // How long each command took when it ran last, in nanoseconds; made with `timed` only, and to be
-  // asked after wait(). False: the device cannot know.
+  // Writes the nanoseconds that each command took in the last run. Call it after wait(). Returns
+  // false if the device cannot measure; the recording must have been made with `timed`.
   virtual bool times(std::span<uint64_t> out) const noexcept = 0;
 };
 
 // Runs recordings in order. Its timeline starts at 0.
 class queue {
  public:
-  virtual ~queue() = default;  // waits for what was submitted
+  virtual ~queue() = default;  // waits for submitted work
   // Returns at once. `value` is greater than any before.
   virtual bitnet_status submit(recording& work, uint64_t value, const sdk::reporter& report) = 0;
   // BITNET_TIMEOUT if the timeline has not reached `value` in time, BITNET_DEVICE_LOST if it never
@@ -131,16 +131,16 @@ class device {
   virtual const facts& describe() const noexcept = 0;
   // The profiler that is attached, the same as long as the device lives; nullptr: none.
   virtual gpu::watcher* watcher() const noexcept { return nullptr; }
-  // Fills what the driver reports of bitnet_device_status and names it in `known`; the pool is
-  // gpu-common's.
+  // Fills the members that the driver can report and sets their bits in `known`. gpu-common reports
+  // the pool itself.
   virtual bitnet_status status(bitnet_device_status&, const sdk::reporter&) const {
     return BITNET_OK;
   }
 
   virtual bitnet_status allocate(uint64_t bytes, memory_place where, std::unique_ptr<buffer>& out,
                                  const sdk::reporter& report) = 0;
-  // These two are done when they return. Offsets and sizes are multiples of 4; no submission that
-  // uses the same bytes is running.
+  // upload and download are complete when they return. Offsets and sizes are multiples of 4; no
+  // running submission uses the same bytes.
   virtual bitnet_status upload(buffer& to, uint64_t offset, const void* data, uint64_t bytes,
                                const sdk::reporter& report) = 0;
   virtual bitnet_status download(const buffer& from, uint64_t offset, void* data, uint64_t bytes,

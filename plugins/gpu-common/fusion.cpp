@@ -33,7 +33,7 @@ class finder {
   }
 
  private:
-  // The op that writes `value`, if it is an `op` and no other op reads the value.
+  // The op that writes `value`, if it is an `op` and the value has a single reader; else no_op.
   uint64_t only_source(uint32_t value, uint32_t op) const {
     const uint64_t at = found_.writer[value];
     return at != no_op && readers_[value] == 1 && graph_.ops[at].op == op ? at : no_op;
@@ -45,7 +45,7 @@ class finder {
     if (op.op == BITNET_OP_ACT_QUANT_I8) {
       find_quant_fusion(op, f);
     } else if (op.op == BITNET_OP_ADD && op.inputs[0] != op.inputs[1]) {
-      // Two products of one sum: one of them stays on its own.
+      // If both sides of the sum are products, one of them stays separate.
       for (const uint32_t product : {BITNET_OP_LINEAR_TERNARY, BITNET_OP_LINEAR_TERNARY_GROUPED})
         for (int side = 0; side < 2 && f.linear == no_op; ++side)
           if (!device_.is_disabled(linear_add_name(product, device_.name)))
@@ -83,7 +83,7 @@ class finder {
     found_.of[norm].absorbed = true;
   }
 
-  // Whether the products that read what ACT_QUANT_I8 `at` writes had better quantise themselves.
+  // True if the products that read the result of ACT_QUANT_I8 `at` should quantise by themselves.
   bool is_repeated(uint64_t at) const {
     const uint32_t q = graph_.ops[at].outputs[0], s = graph_.ops[at].outputs[1];
     const bool norm = found_.of[at].norm != no_op;
@@ -105,7 +105,7 @@ class finder {
     // The row, its scale, and four words for each thread's share of sums.
     if (4 * (i8_row_words(k) + 1 + uint64_t{4} * tiles_.group) > about.shared_memory_bytes)
       return false;
-    // A command more is a few thousand instructions; a thread has 30 for each of its elements.
+    // A command costs a few thousand instructions; a thread executes 30 for each of its elements.
     constexpr uint64_t most_of_a_thread = 64;
     if (about.max_repeated == 0) return k <= most_of_a_thread * tiles_.group;
     const uint64_t rows = uint64_t{tiles_.group} / tiles_.lanes * tiles_.rows_each;
@@ -117,7 +117,7 @@ class finder {
   const opened& device_;
   const tiles tiles_;
   fusions found_;
-  std::vector<uint64_t> readers_;  // of each value
+  std::vector<uint64_t> readers_;  // by value
 };
 
 }  // namespace

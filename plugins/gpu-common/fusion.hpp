@@ -1,6 +1,6 @@
 #pragma once
-// Which ops of a graph one kernel computes together: neighbours whose intermediate value no other
-// op reads, where there is such a kernel and it is not disabled.
+// Decides which ops of a graph one kernel computes together: neighbours whose intermediate value no
+// other op reads, where such a kernel exists and is not disabled.
 
 #include <vector>
 
@@ -11,7 +11,7 @@ namespace bitnet::gpu {
 
 inline constexpr uint64_t no_op = UINT64_MAX;
 
-// What becomes of an op. Numbers are those of other ops, or no_op.
+// How one op is fused. Numbers are indices of other ops, or no_op.
 struct fusion {
   bool absorbed = false;  // a later op's kernel computes it
   uint64_t norm = no_op;  // ACT_QUANT_I8: the RMS_NORM before it
@@ -19,8 +19,8 @@ struct fusion {
   uint64_t activation = no_op;
   uint64_t linear = no_op;  // ADD: the ternary product before it
   uint64_t rope = no_op;    // KV_WRITE: the ROPE of its keys
-  bool repeated = false;    // ACT_QUANT_I8: in steps of one row, its readers do it themselves
-  bool counted = false;     // and one of them has the norm's bytes in its own
+  bool repeated = false;    // ACT_QUANT_I8: in steps of one row, each reader quantises by itself
+  bool counted = false;     // and a reader's weight_bytes already include the norm's
 };
 
 struct fusions {

@@ -3,11 +3,11 @@
 // header before all; the last `written` ones are written, or read and written. kernels.hpp has the
 // rest of each: what is bound, the parameters, and what it computes.
 //
-// Enum, names and counts follow from these rows, and plugins' lists of texts (kernels.cmake reads
-// this file): a row stands on a line of its own.
+// The enum, the names, the counts and the plugins' lists of kernel sources are made of these rows.
+// kernels.cmake reads this file, so each row stands on a line of its own.
 
-// What every plugin brings. norm_quant, glu_quant and bit_linear fuse several ops: rms_norm and
-// act_quant; relu2, silu or gelu, mul, [rms_norm] and act_quant; and, for steps of one row,
+// Kernels that every plugin brings. norm_quant, glu_quant and bit_linear fuse several ops: rms_norm
+// and act_quant; relu2, silu or gelu, mul, [rms_norm] and act_quant; and, for steps of one row,
 // [rms_norm], act_quant, linear_ternary and [add].
 #define BITNET_GPU_KERNELS_OF_ALL(X) \
   X(embed_gather, 4, 1)              \
@@ -30,8 +30,9 @@
   X(glu_quant, 4, 3)                 \
   X(bit_linear, 6, 1)
 
-// What some bring: attention by tiles where facts::attention_rows is not 0, the two-stage head
-// where facts::has_top_head, products with rounded activations as facts::precisions says.
+// Kernels that some plugins bring: attention by tiles if facts::attention_rows is not 0, the
+// two-stage head if facts::has_top_head, products with rounded activations as facts::precisions
+// says.
 #define BITNET_GPU_KERNELS_OF_SOME(X) \
   X(attn_tiles, 7, 1)                 \
   X(attn_merge, 3, 1)                 \

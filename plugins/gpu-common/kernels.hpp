@@ -1,6 +1,7 @@
 #pragma once
-// The kernels of GPU plugins, and what each reads and writes. Those that every plugin brings are
-// the same in GLSL and in OpenCL C 1.2: 32-bit words only, f32 arithmetic, no f16 or 64-bit types.
+// The kernels of GPU plugins: their bindings, parameters and results. The kernels that every plugin
+// brings are the same in GLSL and in OpenCL C 1.2: 32-bit words, f32 arithmetic, no f16 or 64-bit
+// types.
 //
 // Memory   every binding is an array of 32-bit words, little-endian.
 //            f32 value (rows, k)   row r at word r * k
@@ -47,7 +48,7 @@ enum class kernel_id : uint8_t {
   BITNET_GPU_KERNELS(BITNET_GPU_KERNEL_ID)
 #undef BITNET_GPU_KERNEL_ID
       count,
-  every = attn_tiles  // so many has every plugin
+  every = attn_tiles  // number of kernels that every plugin brings
 };
 
 struct kernel_row {
@@ -62,12 +63,12 @@ inline constexpr kernel_row kernel_rows[] = {
 constexpr const kernel_row& row_of(kernel_id id) noexcept {
   return kernel_rows[static_cast<uint32_t>(id)];
 }
-// How many bindings a kernel has, the header among them.
+// Number of bindings of a kernel, with the header.
 constexpr uint32_t bindings_of(kernel_id id) noexcept {
   return row_of(id).read + row_of(id).written;
 }
 
-// Values of a kernel that are known when it is compiled: constants in GLSL, macros in OpenCL C.
+// Values that a kernel gets when it is compiled: constants in GLSL, macros in OpenCL C.
 //   0  threads of a work group, a power of two
 //   1 to 4  by kernel, see below; 0 where a kernel has none
 struct kernel_spec {
@@ -101,27 +102,27 @@ struct rms_norm_params {
   uint32_t heads;
 };
 
-// Bindings: header, x (rows, k), q i8 (rows, k), s f32 (rows). One group to a row. As ops.h says
-// it, bit for bit; comparisons pass over NaN, and a NaN becomes any value.
+// Bindings: header, x (rows, k), q i8 (rows, k), s f32 (rows). One group to a row. The result is
+// that of ops.h, bit for bit; the maximum ignores NaN, and a NaN becomes any value.
 struct act_quant_params {
   uint32_t rows, k;
 };
 
 // Bindings: header, x (rows, k), q i8 (rows, k), d f32 (rows, k / group). One thread to `group`
-// elements, which are 32, 64 or 128. As ops.h says it, bit for bit; NaN as in act_quant.
+// elements, which are 32, 64 or 128. The result is that of ops.h, bit for bit; NaN as in act_quant.
 struct act_quant_groups_params {
   uint32_t rows, k, group;
 };
 
 // Bindings: header, x (rows, k), weight f32 (k) or any, y (rows, k), which may be x
-// Constant 1: elements of a tile, a power of two; memory of the group holds it. One group to a tile
+// Constant 1: elements of a tile, a power of two that fits the group's memory. One group to a tile
 // of a row.
-// One pass of a transform: for d = from, 2 * from .. to / 2 the pairs (i, i + d) with (i & d) == 0
-// become their sum and their difference; before 1: what comes in is multiplied by the weight first.
-// At last everything is multiplied by scale and, after 1, that by the weight. Bit for bit as ops.h
-// says it of HADAMARD.
-// to is a power of two that divides k. from is 1, and to may be less than a tile; or from is at
-// least a tile and to / from at most one.
+// One pass of a HADAMARD transform: for d = from, 2 * from .. to / 2 each pair (i, i + d) with (i &
+// d) == 0 becomes its sum and its difference. before 1: the input is first multiplied by the
+// weight. after 1: the result is multiplied by scale, then by the weight. The bits are those of
+// ops.h.
+// to is a power of two that divides k. Either from is 1, and to may be less than a tile; or from is
+// at least a tile and to / from at most one.
 struct hadamard_params {
   uint32_t rows, k, from, to, before, after;
   float scale;
@@ -129,14 +130,14 @@ struct hadamard_params {
 
 // Bindings: header, q i8 (rows, k), s f32 (rows), matrix, scales, residual (rows, m), y (rows, m)
 // Constant 1: threads that share a row of the matrix (1: with groups of any kind); 2: tokens that a
-// group takes together; 3: rows of the matrix that a thread takes; 4: activations to a factor, 32,
-// 64 or 128, or 0: one to a row. With factors s is f32 (rows, k / constant 4).
+// group takes together; 3: rows of the matrix that a thread takes; 4: activations that share a
+// factor, 32, 64 or 128; 0: one factor to a row. With factors s is f32 (rows, k / constant 4).
 // A group takes constant 0 / constant 1 * constant 3 rows of the matrix (x) and constant 2 tokens
 // (y). add 1: the residual is added to y; with 0 it is not read.
-// scale_group 0: y = (f32)sum / s * scales[0]; else a multiple of 4 and the sum of the groups'
-// (f32)sum * scale, ascending, divided by s. With factors y is as ops.h says it of
-// LINEAR_TERNARY_GROUPED, bit for bit. m is the width of y, of which the binding's rows are the
-// columns first_row to first_row + n_rows.
+// scale_group 0: y = (f32)sum / s * scales[0]; else it is a multiple of 4, and y is the sum of
+// (f32)sum * scale over the groups, ascending, divided by s. With factors y has the bits that ops.h
+// defines for LINEAR_TERNARY_GROUPED. m is the width of y; the binding's rows are its columns
+// first_row to first_row + n_rows.
 struct linear_ternary_params {
   uint32_t rows, k, m, row_words, first_row, n_rows, scale_group, add;
 };
@@ -148,9 +149,9 @@ struct linear_dense_params {
   uint32_t rows, k, m, row_words, first_row, n_rows;
 };
 
-// Bindings: header, x (rows, heads * head_dim), turns, y like x. x threads: pairs and what is
-// copied. turns: f32 (rows, pairs, 2), cosine and sine of each token, made by the host. neox: pairs
-// (i, i + pairs), else (2i, 2i + 1); dimensions from 2 * pairs on are copied.
+// Bindings: header, x (rows, heads * head_dim), turns, y like x. x threads: one to a pair or a
+// copied element. turns: f32 (rows, pairs, 2), cosine and sine of each token, made by the host.
+// neox: pairs (i, i + pairs), else (2i, 2i + 1); dimensions from 2 * pairs on are copied.
 struct rope_params {
   uint32_t rows, heads, head_dim, pairs, neox;
 };
@@ -168,29 +169,28 @@ struct kv_write_params {
 //           y like q
 // Constant 1, 2: BITNET_DTYPE_* of keys and values; 3: elements of y that a thread keeps,
 // ceil(head_dim / constant 0). One group to a token (y) and head (x).
-// Positions seen as in bitnet_step and, if window is not 0, those of them that are less than window
-// before the token's own; in ascending order, in tiles of constant 0.
+// A token sees the positions that bitnet_step defines; if window is not 0, only those less than
+// window before its own. They are taken ascending, in tiles of constant 0.
 struct attn_paged_params {
   uint32_t rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
   float scale;
   uint32_t window;  // positions
 };
 
-// Attention by tiles of rows and parts of the context, the same bits however it is cut: part i is
-// the positions [64 i, 64 i + 64), whatever is seen of them. A product of a row and a key is two
-// sums, of the even and the odd sixteens of a head, then their sum times the scale. A part has its
-// largest score, w = exp(score - largest) of what is seen, their sum, and the sums of w * value,
-// ascending. Sums of products are fused multiply-adds. Parts that are seen are merged ascending:
-// with each, what was summed before and what the part has are multiplied by exp(their own largest
-// score - the larger one).
+// Attention by tiles of rows and parts of the context; the bits do not depend on the tiles. Part i
+// is the seen positions in [64 i, 64 i + 64). A product of a row and a key is two sums, of the even
+// and the odd sixteens of a head, then their sum times the scale. A part has its largest score, w =
+// exp(score - largest) of each seen position, the sum of w, and the sums of w * value, ascending.
+// Sums of products are fused multiply-adds. Parts are merged ascending: the sums so far and those
+// of the part are each multiplied by exp(own largest score - the larger of both).
 inline constexpr uint32_t attn_part = 64;  // positions
 
 // Bindings: as attn_paged; or parts f32 (rows, n_heads, parts, head_dim + 2) in place of y
 // Constant 1, 2: BITNET_DTYPE_* of keys and values; 3: rows of a tile, 4, 8 or 16; 4: head_dim
-// A group takes a tile: tokens of one sequence that stand together, and heads of one KV head, as
-// many as are rows. A token in y; KV heads, each with attn_tile_shares() groups, in x. parts 0: the
-// group takes the whole context and writes y. Else there are so many groups for each in x; they
-// share out what parts are seen and write of each its sums, its largest score and its total.
+// A group takes a tile: adjacent tokens of one sequence and heads of one KV head, as many as the
+// tile has rows. y: tokens. x: KV heads, each with attn_tile_shares() groups. parts 0: the group
+// takes the whole context and writes y. Else x has `parts` times as many groups; they share out the
+// seen parts and write the sums, largest score and total of each.
 struct attn_tiles_params {
   uint32_t rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
   float scale;
@@ -204,17 +204,17 @@ struct attn_merge_params {
   uint32_t rows, n_heads, head_dim, window, parts;
 };
 
-// Groups that share the heads of a KV head, where a tile has so many rows.
+// Groups that share the heads of a KV head, for tiles of `rows` rows.
 constexpr uint32_t attn_tile_shares(uint32_t heads_of_kv, uint32_t rows) noexcept {
   return (heads_of_kv + rows - 1) / rows;
 }
-// A tile's memory: of each row q, in whole sixteens, sums, 64 scores in two halves, and nine words.
+// Words of a tile: of each row q, in whole sixteens, sums, 64 scores in two halves, nine words.
 constexpr uint64_t attn_tile_words(uint64_t rows, uint64_t head_dim) noexcept {
   return rows * ((head_dim + 15) / 16 * 16 + head_dim + uint64_t{2} * attn_part + 9) + attn_part;
 }
 
 // Bindings: header, a (rows, k), b (rows, k) or any, y (rows, k)
-// Constant 1: BITNET_OP_ADD, _MUL, _RELU2, _SILU, _GELU, _SCALE or _SIGMOID. factor: that of SCALE.
+// Constant 1: BITNET_OP_ADD, _MUL, _RELU2, _SILU, _GELU, _SCALE or _SIGMOID. factor: for SCALE.
 struct elementwise_params {
   uint32_t rows, k;
   float factor;
@@ -226,33 +226,33 @@ struct gather_rows_params {
 };
 
 // Bindings: header, x (rows, k), y (rows, m)
-// y is parts of x side by side, each of `part` elements, as ops.h says it of COLUMNS.
+// y is parts of x side by side, each of `part` elements: COLUMNS in ops.h.
 struct columns_params {
   uint32_t rows, k, m, part, first, inner, inner_stride, outer_stride;
 };
 
-// Kernels of states take tokens [first, last) of a step by runs, which are what stands together of
-// one sequence: groups in y share the runs, and one of them takes the tokens of a run in turn. A
-// step that is cut into several commands goes on from the state where a run is cut.
+// Kernels of states take tokens [first, last) of a step by runs. A run is the adjacent tokens of
+// one sequence. Groups in y share the runs; one group takes the tokens of a run in turn. If a step
+// is cut into several commands, the next command continues from the state of a cut run.
 
 // Bindings: header, x (rows, k), weight f32 (k, n), positions, sequences, states (sequences),
 //           state, y (rows, k)
-// Constant 1: n, 2 to 32. One thread to a column (x); bit for bit as ops.h says it of SHORT_CONV.
+// Constant 1: n, 2 to 32. One thread to a column (x). The bits are those of SHORT_CONV in ops.h.
 struct short_conv_params {
   uint32_t rows, k, element, state_words, first, last;
 };
 
 // Bindings: header, a (rows, heads), b like a, weight f32 (2, heads), y (rows, 2 * heads)
-// As ops.h says it of DELTA_GATES; softplus is off by a few units in the last place.
+// DELTA_GATES in ops.h; softplus is off by a few units in the last place.
 struct delta_gates_params {
   uint32_t rows, heads;
 };
 
 // Bindings: header, x (rows, 2 * n_k * d_k + n_v * d_v), gates (rows, 2 * n_v), positions,
 //           sequences, states (sequences), state, y (rows, n_v * d_v)
-// Constant 1: d_k; memory of the group holds two rows of so many. One group to one of `tiles` tiles
-// of the columns of a head of values (x), which are shared out by constant 0. As ops.h says it of
-// DELTA_RULE, in its order; sums of squares as in rms_norm.
+// Constant 1: d_k; the group's memory holds two rows of d_k elements. One group to one of `tiles`
+// tiles of the columns of a value head (x); constant 0 shares them out. DELTA_RULE in ops.h, in its
+// order; sums of squares as in rms_norm.
 struct delta_rule_params {
   uint32_t rows, element, state_words, n_k, n_v, d_v, turns, tiles;
   float scale, eps;
@@ -279,37 +279,37 @@ struct glu_quant_params {
 //           y (rows, m)
 // Constants 1 and 3: as in linear_ternary; 2: 1 = with rms_norm; 4: i8_row_words(k).
 // The bits of the ops one after the other, for matrices with one scale. Groups share out the rows
-// of the matrix, and each quantises all of x for itself, in memory of the group.
+// of the matrix; each quantises its own copy of x, in the group's memory.
 struct bit_linear_params {
   uint32_t rows, k, m, row_words, first_row, n_rows, add;
   float eps;
 };
 
-// The two-stage head: of the logits of an output row those that can be among the n largest, n being
-// word 4 of the step header, with the bits of linear_dense, and -infinity for all others.
+// The two-stage head. It computes, with the bits of linear_dense, the logits of an output row that
+// can be among the n largest (n: word 4 of the step header); all others become -infinity.
 //
-// Copy     of a row w of the matrix: q int8 and d, w = d q + r. Of an activation x: s and z, 15
-//          bits as 128 high + low, x = s z + e.
+// Copy     a row w of the matrix has q int8 and d: w = d q + r. An activation x has s and z, 15
+//          bits as 128 high + low: x = s z + e.
 // Bound    w x = d s (q z) + r x + d q e, so by Cauchy-Schwarz |w x - d s (q z)| <= |r| |x| +
 //          |d q| |e|. In linear_dense by 32 lanes of four f32 sums a product is rounded k / 128 +
 //          12 times at most, which is less than (k / 128 + 16) 2^-24 |w| |x| + k 2^-149 more.
 //          Norms are taken a little larger than computed.
 // Unknown  where x is not finite or |w| |x| is so large that a sum may overflow, the bounds are
 //          infinite: that logit is computed.
-// Counts   how many lower bounds of an output row fall into each of head_bins bins, by their 10
-//          highest bits as head_order() has them; then, of those in the bin of the n-th largest, by
-//          the 10 bits that follow. The lower edge of the bin that the n-th largest is found in is
-//          the threshold: a row whose upper bound is less has n rows above it.
+// Counts   how many lower bounds of an output row fall into each of head_bins bins, by the 10
+//          highest bits of head_order(); then those in the bin of the n-th largest, by the next 10
+//          bits. The threshold is the lower edge of the bin of the n-th largest: a row whose upper
+//          bound is less has n rows above it.
 // Memory   codes i8 (m, k), as an i8 value; norms f32 (3, m): d, |r|, |d q| + |r|
 //          state (rows): head_state_words(k) words: high and low as i8 rows, then f32 s, |x|, |e|
-//          and what roundings add to it, and a word, 0 if x is not finite
-//          counts u32 (rows, head_count_words): two times head_bins, how many are found, and how
-//          many groups have looked; bounds f32 (rows, 2, m): lower, then upper ones
-// Listed   logits go to found (rows, m), each an id and f32, in place of y. The group that looks
-//          last puts them into `largest`, or into y all that y has otherwise if there are too many.
+//          plus the rounding errors, and a word, 0 if x is not finite
+//          counts u32 (rows, head_count_words): two times head_bins, the number of found logits,
+//          and the number of finished groups; bounds f32 (rows, 2, m): lower, then upper ones
+// Listed   logits go to found (rows, m), each an id and f32, instead of y. The last group to finish
+//          moves them into `largest`, or, if there are too many, fills y as without a list.
 inline constexpr uint32_t head_bins = 1024;
 inline constexpr uint32_t head_count_words = 2 * head_bins + 2;
-inline constexpr uint32_t head_most_top = 8192;    // logits; more are left to the full head
+inline constexpr uint32_t head_most_top = 8192;    // logits; the full head computes more
 inline constexpr uint32_t head_most_outputs = 8;   // rows of a step; the same
 inline constexpr uint32_t head_most_width = 8192;  // elements of a row: int32 sums of a lane
 constexpr uint64_t head_state_words(uint64_t k) noexcept {
@@ -321,7 +321,7 @@ struct head_copy_params {
   uint32_t k, m, row_words;
 };
 
-// Bindings: header, x (rows, k), state, counts. One group to a row. Counts become 0.
+// Bindings: header, x (rows, k), state, counts. One group to a row. Clears counts.
 struct head_state_params {
   uint32_t rows, k;
 };
@@ -337,8 +337,8 @@ struct head_count_params {
   uint32_t rows, m;
 };
 
-// Bindings: header, x (rows, k), matrix, bounds, counts, y (rows, m), found, a bitnet_largest
-// to a row; the last two are any if nothing is listed. Constant 3 as in head_copy.
+// Bindings: header, x (rows, k), matrix, bounds, counts, y (rows, m), found, one bitnet_largest to
+// a row; without a list the last two are any. Constant 3 as in head_copy.
 struct head_exact_params {
   uint32_t rows, k, m, row_words;
 };
@@ -347,14 +347,13 @@ struct head_exact_params {
 // permit it (bitnet_program_options::precisions): products are exact, sums are f32.
 //
 // Rounded  each row times a power of two, then rounded to nearest even: rounded_row_words(k) words,
-//          two elements to a word, the first in the low half, zeros past k; the fourth word from
-//          the end is f32, what y of this row is multiplied by to undo the power; the last three
-//          are not read.
-// Power    f16: by it the largest finite number of the row is in [2^14, 2^15), or less where it is
-//          below 2^-112: none becomes infinite, and what f16 has no normal number for is below
-//          2^-28 of the largest. bf16: 1, or 1/2 from 2^127 on. What is no number stays what it is.
-// Exact    neither order nor rounding of the sums is said: the hardware's. The same row has the
-//          same bits in every step that runs this kernel.
+//          two elements to a word, the first in the low half, zeros past k. The fourth word from
+//          the end is the f32 factor of y that undoes the power; the last three are not read.
+// Power    f16: it moves the row's largest finite magnitude into [2^14, 2^15), or lower if that is
+//          below 2^-112. So no element becomes infinite, and elements below f16's normal range are
+//          below 2^-28 of the largest. bf16: 1, or 1/2 from 2^127 on. Infinities and NaN stay.
+// Exact    the hardware decides the order and rounding of the sums. A row has the same bits in
+//          every step that runs this kernel.
 constexpr uint64_t rounded_row_words(uint64_t k) noexcept {
   return (k + 63) / 64 * 32 + 4;
 }
@@ -393,7 +392,7 @@ constexpr uint64_t row_words(uint32_t format, uint64_t k) noexcept {
   }
 }
 
-// Keys and values of a type lie as rows of a matrix of this format.
+// Keys and values of this type lie as rows of a matrix of the returned format.
 constexpr uint32_t kv_format(uint32_t dtype) noexcept {
   return dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
          : dtype == BITNET_DTYPE_F16  ? BITNET_FORMAT_F16
@@ -401,7 +400,7 @@ constexpr uint32_t kv_format(uint32_t dtype) noexcept {
                                       : BITNET_FORMAT_Q4_0;
 }
 
-// Words of a head of a token's keys or values on the device.
+// Words of one token's keys or values of one head on the device.
 constexpr uint64_t kv_row_words(uint32_t dtype, uint64_t head_dim) noexcept {
   return row_words(kv_format(dtype), head_dim);
 }

@@ -164,7 +164,7 @@ bitnet_status kv_pool::write_out(running& queue, const uint32_t* blocks, uint32_
     return s;
   const std::vector<command> commands = moves(blocks, n, *staging.get(), direction::out);
   const auto* from = static_cast<const uint8_t*>(staging.get()->mapped());
-  // The pool outlives what the queue does with it, the list of blocks does not.
+  // The pool outlives the transfer; the list of blocks does not, so it is copied.
   const auto finish = [this, from, out, list = std::vector(blocks, blocks + n)] {
     each_staged(list.data(), static_cast<uint32_t>(list.size()),
                 [&](const region& r, uint64_t staged, uint64_t canonical) {

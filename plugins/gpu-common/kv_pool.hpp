@@ -1,7 +1,6 @@
 #pragma once
-// KV blocks in device memory: for each layer its keys, then its values, each as kernels.hpp says;
-// and behind them the states, if there are any. What is exported and imported is the canonical
-// layout of the contract.
+// KV blocks in device memory: for each layer its keys, then its values, as kernels.hpp defines
+// them; then the states, if there are any. Export and import use the contract's canonical layout.
 
 #include <vector>
 
@@ -25,7 +24,7 @@ class kv_pool {
 
   bitnet_status create(const bitnet_kv_config* config, uint32_t kv_dtypes,
                        const sdk::reporter& report);
-  // Each takes its turn on a queue, whose timeline then reaches `signal`.
+  // Each call takes its turn on the queue, whose timeline then reaches `signal`.
   bitnet_status copy(running& queue, const uint32_t* from, const uint32_t* to, uint32_t n,
                      uint64_t signal, const sdk::reporter& report);
   bitnet_status write_out(running& queue, const uint32_t* blocks, uint32_t n, uint8_t* out,
@@ -36,15 +35,15 @@ class kv_pool {
   const sdk::kv_storage& storage() const noexcept { return storage_; }
   const binding& keys(uint32_t layer) const noexcept { return places_[2 * uint64_t{layer}]; }
   const binding& values(uint32_t layer) const noexcept { return places_[2 * uint64_t{layer} + 1]; }
-  // All states, one after the other; only of a pool that has some.
+  // All states, one after the other. Call it only if the pool has states.
   const binding& states() const noexcept { return places_.back(); }
-  // On the device, of a block and of a state.
+  // Bytes of a block and of a state on the device.
   uint64_t block_bytes() const noexcept { return bytes_of(0); }
   uint64_t state_bytes() const noexcept {
     return storage_.n_states == 0 ? 0 : bytes_of(storage_.n_blocks);
   }
 
-  // Where things would lie, and what a block takes.
+  // Lays out the pool: the sizes of its buffers. Allocates nothing.
   bitnet_status plan(const bitnet_kv_config* config, uint32_t kv_dtypes,
                      std::vector<uint64_t>& sizes, const sdk::reporter& report);
 
@@ -53,12 +52,13 @@ class kv_pool {
     uint32_t format;
     uint64_t buffer;
     uint64_t bytes, canonical_bytes;  // of a block or a state
-    uint64_t k, rows;                 // that these are
+    uint64_t k, rows;                 // of the matrix that a block or state of the region is
   };
   enum class direction : uint8_t { out, in };
   bitnet_status add(const region& made, uint64_t n, std::vector<uint64_t>& sizes, const char* what,
                     const char* instead, const sdk::reporter& report);
-  // Calls each(region number, offset in its buffer) for what block i, or state i - n_blocks, is in.
+  // Calls each(region number, offset in its buffer) for the regions of block i, or state i -
+  // n_blocks.
   template <class Each>
   void each_part(uint64_t i, Each each) const;
   uint64_t bytes_of(uint64_t i) const noexcept;

@@ -1,5 +1,5 @@
 #pragma once
-// Rows of matrices and of KV blocks between their canonical bytes and the words that kernels read.
+// Converts rows of matrices and KV blocks between canonical bytes and the words that kernels read.
 
 #include <cstdint>
 
@@ -8,7 +8,7 @@
 
 namespace bitnet::gpu {
 
-// Bytes of a format's block, and where padding lies in its device form.
+// Bytes of a format's block, and the place of the padding in its device form.
 struct block_shape {
   uint64_t bytes;  // canonical
   uint64_t head;   // bytes before the padding
@@ -16,10 +16,10 @@ struct block_shape {
   bool rows_only;  // only a row as a whole is padded
 };
 
-// {..., rows_only} for a whole row of `row_bytes`.
+// The shape for a row of `row_bytes`; rows_only formats are padded at the row's end.
 block_shape shape_of(uint32_t format, uint64_t row_bytes) noexcept;
 
-// n rows, canonical to device form and back. Padding becomes 0.
+// Convert n rows, from canonical to device form and back. Padding becomes 0.
 void to_device(uint32_t format, uint64_t k, const uint8_t* rows, uint64_t n, uint8_t* out) noexcept;
 void from_device(uint32_t format, uint64_t k, const uint8_t* rows, uint64_t n,
                  uint8_t* out) noexcept;

@@ -29,7 +29,7 @@ bitnet_status memory_pool::take(uint64_t bytes, memory_place where, lease& out,
   std::unique_ptr<buffer> memory;
   {
     const std::scoped_lock lock(lock_);
-    if (bytes > config_.max_pool_size) return too_much();  // before sums of it could wrap
+    if (bytes > config_.max_pool_size) return too_much();  // first: sums of it could wrap
     bytes = std::max<uint64_t>((bytes + 3) / 4 * 4, 4);
     expire(services_.now_ns());
     const auto found = std::find_if(idle_.begin(), idle_.end(), [&](const cached& c) {
@@ -86,7 +86,7 @@ void memory_pool::give(std::unique_ptr<buffer> memory, memory_place where) noexc
     idle_.push_back({std::move(memory), where, now});
     idle_bytes_ += bytes;
     if (config_.max_cached_buffers == 0) free_oldest();
-  } catch (const std::bad_alloc&) {  // then the buffer is freed
+  } catch (const std::bad_alloc&) {  // no room in the list: the buffer is freed
     lent_.give(bytes);
     ++stats_.frees;
     stats_.freed_bytes += bytes;

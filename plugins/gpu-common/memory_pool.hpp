@@ -1,10 +1,10 @@
 #pragma once
-// Buffers of a device that are used again: those of steps and activations. Weights and KV pools
-// live as long as their owners and do not pass through here.
+// Reuses a device's buffers of steps and activations. Weights and KV pools live as long as their
+// owners and do not pass through here.
 //
-// Strategy a request takes a cached buffer of the same size and place, else makes one; what is
-//          given back is cached; what was not used for cleanup_interval is freed when the pool is
-//          used next. No thread of its own.
+// Strategy a request takes a cached buffer of the same size and place, or makes one. A returned
+// buffer is cached. A buffer that stays unused for cleanup_interval is freed at the next use of the
+// pool; the pool has no thread of its own.
 // Threads  any; the device's lock is not held.
 
 #include <list>
@@ -23,7 +23,7 @@ struct memory_pool_config {
 };
 
 struct memory_stats {
-  uint64_t allocated_bytes = 0, freed_bytes = 0;  // by the driver, so far
+  uint64_t allocated_bytes = 0, freed_bytes = 0;  // by the driver, in total
   uint64_t current_bytes = 0, peak_bytes = 0;     // in use, not cached
   uint64_t idle_bytes = 0;                        // cached
   uint64_t allocations = 0, frees = 0;
@@ -32,7 +32,7 @@ struct memory_stats {
 
 class memory_pool;
 
-// A buffer on loan; goes back when it ends.
+// A buffer on loan. The destructor returns it to the pool.
 class lease {
  public:
   lease() = default;
@@ -65,10 +65,10 @@ class memory_pool {
         services_(services),
         lent_(lent),
         config_(config) {}
-  ~memory_pool();  // says in the log what was not given back
+  ~memory_pool();  // logs the buffers that were not returned
 
-  // Memory for the host is zeroed. BITNET_OUT_OF_DEVICE_MEMORY past max_pool_size;
-  // throws sdk::over_budget when nothing that is cached can make room.
+  // Memory for the host is zeroed. BITNET_OUT_OF_DEVICE_MEMORY past max_pool_size; throws
+  // sdk::over_budget if freeing cached buffers cannot make room.
   bitnet_status take(uint64_t bytes, memory_place where, lease& out, const sdk::reporter& report);
   memory_stats stats() const;
 

@@ -16,13 +16,13 @@ std::string op_name(uint32_t op) {
   return name;
 }
 
-// Of later ops there are no kernels yet: graph_query answers none.
+// Later ops have no kernels yet: graph_query reports level NONE.
 constexpr uint32_t newest_primitive = BITNET_OP_DELTA_RULE;
 
 constexpr uint32_t ternary_products[] = {BITNET_OP_LINEAR_TERNARY,
                                          BITNET_OP_LINEAR_TERNARY_GROUPED};
 
-// Of heads that have a second stage: the others are as small as the copy, or nearly.
+// Formats of heads with a second stage. Other formats are about as small as the copy.
 constexpr uint32_t top_formats[] = {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_BF16};
 
 bool is_ternary_product(uint32_t op) noexcept {

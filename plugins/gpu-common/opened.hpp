@@ -1,6 +1,6 @@
 #pragma once
-// An opened device with what its children share: the lock of the driver, the memory pool, compiled
-// kernels, and the queues, so that nothing is destroyed under running work.
+// An opened device and what its children share: the driver's lock, the memory pool, compiled
+// kernels and the queues. Destructors wait for the queues, so no running work loses its memory.
 
 #include <algorithm>
 #include <atomic>
@@ -19,7 +19,7 @@ namespace bitnet::gpu {
 class kernel_set {
  public:
   explicit kernel_set(device& driver) noexcept : driver_(driver) {}
-  // The driver's lock is held.
+  // The caller holds the driver's lock.
   bitnet_status get(const kernel_spec& spec, const kernel*& out, const sdk::reporter& report) {
     for (const auto& [known, compiled] : compiled_) {
       if (known != spec) continue;
@@ -37,7 +37,7 @@ class kernel_set {
   std::vector<std::pair<kernel_spec, std::unique_ptr<kernel>>> compiled_;
 };
 
-// Copies that a queue was given, and what the host has to do once they are done.
+// Copies submitted to a queue, and the host's work after they are done.
 struct transfer {
   uint64_t value;  // of the timeline
   std::unique_ptr<recording> commands;
@@ -62,11 +62,11 @@ class running {
     retire(value);
     return BITNET_OK;
   }
-  // Until everything submitted is done.
+  // Waits until all submitted work is done.
   bitnet_status settle(uint64_t timeout_ns, const sdk::reporter& report) {
     return wait(submitted.load(), timeout_ns, report);
   }
-  // Submits `t`, whose values ascend.
+  // Submits `t`; values of successive calls ascend.
   bitnet_status start(transfer t, const sdk::reporter& report) {
     const std::scoped_lock guard(lock_);
     transfers_.reserve(transfers_.size() + 1);  // a failure behind submit() would lose the transfer
@@ -83,7 +83,7 @@ class running {
   std::atomic<uint64_t> submitted{0};
 
  private:
-  // A value is reported as reached only after the host's part of it is done.
+  // Finishes transfers up to `reached`. A value is reported only after the host's part is done.
   void retire(uint64_t reached) {
     std::vector<transfer> done;
     const std::scoped_lock guard(lock_);
@@ -101,7 +101,7 @@ class running {
   std::vector<transfer> transfers_;  // ascending
 };
 
-// Device memory that an object of the core has, beside that of the pool, for device_status.
+// Device memory that an object of the core owns outside the pool. device_status reports the sum.
 class holding {
  public:
   holding(std::atomic<uint64_t>& sum, sdk::budget& lent) noexcept : sum_(sum), lent_(lent) {}
@@ -150,7 +150,7 @@ struct opened {
   bool is_disabled(const std::string& id) const {
     return std::find(disabled.begin(), disabled.end(), id) != disabled.end();
   }
-  // Until no queue of the device works.
+  // Waits until no queue of the device has work.
   bitnet_status settle(uint64_t timeout_ns, const sdk::reporter& report) {
     std::vector<std::shared_ptr<running>> all;
     {
@@ -161,13 +161,13 @@ struct opened {
       if (bitnet_status s = q->settle(timeout_ns, report); sdk::failed(s)) return s;
     return BITNET_OK;
   }
-  // Before something that running steps may use is destroyed. A lost device does not use it either.
+  // Waits before destroying something that running steps may use. A lost device runs no steps.
   void settle() noexcept {
     sdk::guarded(nullptr, "destroy",
                  [&](const sdk::reporter& report) { return settle(UINT64_MAX, report); });
   }
 
-  // What the driver reports, and what gpu-common counts itself. [any]
+  // Reports the driver's values and gpu-common's own counts. [any]
   bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const {
     if (bitnet_status s = driver->status(out, report); sdk::failed(s)) return s;
     const uint64_t held = held_bytes.load();

@@ -1,6 +1,6 @@
 #pragma once
-// The parameters of a kernel for one command: the struct of its id (kernels.hpp). Drivers get it as
-// words.
+// A kernel's parameters for one command: the struct of its id (kernels.hpp). Drivers get the struct
+// as words.
 
 #include <cstring>
 #include <variant>
@@ -12,12 +12,12 @@ namespace bitnet::gpu {
 
 template <class First, class... Rest>
 using behind_first = std::variant<Rest...>;
-// In the order of kernel_id.
+// Alternatives stand in the order of kernel_id.
 #define BITNET_GPU_PARAMETERS(name, read, written) , name##_params
 using parameters = behind_first<void BITNET_GPU_KERNELS(BITNET_GPU_PARAMETERS)>;
 #undef BITNET_GPU_PARAMETERS
 
-// Those of kernels that see rows [first_row, first_row + n_rows) of a matrix.
+// Parameters of kernels that see rows [first_row, first_row + n_rows) of a matrix.
 template <class Params>
 concept of_rows = requires(Params p) {
   p.first_row;
@@ -39,7 +39,7 @@ inline void set_rows(parameters& p, uint32_t first_row, uint32_t n_rows) {
       p);
 }
 
-// Those of kernels that work on states: which tokens, and how far apart the states lie.
+// Parameters of kernels with states: the range of tokens, and the distance between states.
 template <class Params>
 concept of_states = requires(Params p) {
   p.state_words;

@@ -1,6 +1,6 @@
-// How often a thread goes through the loops of a kernel. The look that ends a loop is a pass, too.
-// Loops over a group's tokens and a thread's rows count: whether they are unrolled is the driver's
-// decision.
+// Estimates how many loop passes a thread makes in a kernel. The final test of a loop counts as a
+// pass. Loops over a group's tokens and a thread's rows count, because the driver decides whether
+// to unroll them.
 #include <algorithm>
 #include <bit>
 
@@ -17,17 +17,17 @@ struct counter {
   uint64_t threads = spec.constants[0];
   uint64_t lanes = std::max(spec.constants[1], 1u);
 
-  // By tiles of a position for each thread; eight elements of a head together, and those that are
-  // left; positions of the tile; two trees over the threads, in two loops each.
+  // A tile has a position for each thread. Loops: eight elements of a head together, and the rest;
+  // positions of the tile; two trees over the threads, in two loops each.
   uint64_t operator()(const attn_paged_params& p) const noexcept {
     const uint64_t head_dim = p.head_dim, tree = std::bit_width(threads) + uint64_t{1};
     uint64_t of_tile = 1 + (head_dim / 8 + 1) + (head_dim % 8 + 1) + (threads + 1) + 2 * tree;
-    // Loops over what a thread keeps are unrolled, as tried with up to 32.
+    // Loops over what a thread keeps are unrolled; tried for up to 32 elements.
     const uint64_t kept = spec.constants[3];
     if (kept > 32) of_tile += (threads + 1) * (kept + 1);
     return (context + threads - 1) / threads * of_tile + around;
   }
-  // By parts: sixteens of a head, rows that a warp weighs, values by four.
+  // By parts: sixteens of a head, rows that a warp weighs, values by fours.
   uint64_t operator()(const attn_tiles_params& p) const noexcept {
     const uint64_t parts = (context + attn_part - 1) / attn_part, rows = spec.constants[3];
     return parts * (p.head_dim / 16 + rows + attn_part / 4 * (p.head_dim / threads + 1)) + around;
@@ -38,7 +38,7 @@ struct counter {
   }
   uint64_t operator()(const linear_ternary_params& p) const noexcept {
     const uint64_t k = p.k, each = spec.constants[3];
-    // By quarters of 128 elements: their sums, then what is added of them.
+    // By quarters of 128 elements: their sums, then the additions of these.
     if (spec.constants[4] != 0) return (k / 128 + 1) * 4 * most_tokens * (2 * each + 2) + around;
     if (p.scale_group == 0) return p.row_words / lanes * most_tokens * (each + 2) + around;
     return each * most_tokens * (k / 4 + 2 * (k / p.scale_group) + 2) + around;
@@ -57,7 +57,7 @@ struct counter {
   uint64_t operator()(const act_quant_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const norm_quant_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const glu_quant_params& p) const noexcept { return of_row(p.k); }
-  // What comes in and what goes out by runs; between them a tree over pairs.
+  // Input and output by runs; between them a tree over pairs.
   uint64_t operator()(const hadamard_params& p) const noexcept {
     const uint64_t tile = spec.constants[1], runs = p.from == 1 ? 1 : p.to / p.from;
     return 2 * (tile / threads + 2 * runs) + std::bit_width(tile) * (tile / 2 / threads + 2) +
@@ -80,12 +80,12 @@ struct counter {
   uint64_t operator()(const head_exact_params& p) const noexcept {
     return head_bins + threads * (p.k / lanes) + around;
   }
-  // Of one token, which may be a run: three looks at it, and all that is done to the rows kept.
+  // Of one token, which may be a run: three tests of it, and the work on the kept rows.
   uint64_t operator()(const short_conv_params&) const noexcept {
     return 3 + 4 * (uint64_t{spec.constants[1]} + 1);
   }
-  // Of one token: three looks, two sums of squares with their trees, in two loops each, what goes
-  // into memory of the group, then the rows of the state twice, eight together.
+  // Of one token: three tests, two sums of squares with their trees, in two loops each, the copies
+  // to the group's memory, then the rows of the state twice, eight together.
   uint64_t operator()(const delta_rule_params&) const noexcept {
     const uint64_t d_k = spec.constants[1], tree = std::bit_width(threads) + uint64_t{1};
     return 8 + 3 * (d_k / threads + 1) + 4 * tree + 2 * (d_k / 8 + 1 + d_k % 8 + 1);
@@ -99,7 +99,7 @@ struct counter {
 uint64_t passes_of(const node& n, uint64_t context) {
   const uint64_t passes = std::visit(counter{n.spec, context}, n.params);
   if (!works_on_states(n.params)) return passes;
-  // Where there are more columns or heads than threads or groups, these take several.
+  // If columns or heads outnumber threads or groups, each takes several.
   constexpr uint64_t fewest_groups = 65535;
   const uint64_t units = n.grid == grid::threads ? n.columns / n.spec.constants[0] : n.columns;
   return passes * (units / fewest_groups + 1) + around;

@@ -133,7 +133,7 @@ bitnet_status planner::act_quant_groups(const bitnet_op& op) {
   const uint32_t* out = op.outputs;
   const uint64_t k = width(op.inputs[0]);
   const auto group = static_cast<uint32_t>(op.ints[0]);
-  // The padding behind k is written, too: as zeros.
+  // The kernel also writes the padding after k, as zeros.
   node n =
       start(kernel_id::act_quant_groups, op, out[0], grid::threads, 4 * i8_row_words(k) / group);
   n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
@@ -171,7 +171,7 @@ bitnet_status planner::linear_ternary(const bitnet_op& op, uint32_t residual, ui
   return push(std::move(n));
 }
 
-// The product `op` with the ACT_QUANT_I8 `quant` before it, and the RMS_NORM before that.
+// Plans the product `op` with the ACT_QUANT_I8 `quant` before it, and the RMS_NORM before that.
 bitnet_status planner::bit_linear(const bitnet_op& op, uint64_t quant, uint32_t residual,
                                   uint32_t result) {
   node n = start(kernel_id::bit_linear, op, result, grid::matrix, 0);
@@ -187,7 +187,7 @@ bitnet_status planner::bit_linear(const bitnet_op& op, uint64_t quant, uint32_t 
   n.spec.constants[4] = static_cast<uint32_t>(i8_row_words(w.k));
   n.name = bit_linear_name(norm != nullptr, residual != BITNET_NONE, device_.name);
   if (norm) n.vector = &weights_.at(norm->weights[0]);
-  // The bytes of the norm are counted for the first product only: the others find it in a cache.
+  // Only the first product counts the norm's bytes: the others find it in a cache.
   if (norm && !std::exchange(fusions_.of[quant].counted, true))
     n.weight_bytes += n.vector->device_bytes();
   const operand weight = norm ? operand{source::vector} : reads(x);
@@ -282,7 +282,7 @@ uint32_t planner::turns_of(const bitnet_op& op, uint32_t pairs) {
         known.divisors == t.divisors)
       return i;
   }
-  const bool known = t.divisors && !t.divisors->host.empty();  // not while it is planned only
+  const bool known = t.divisors && !t.divisors->host.empty();  // false while only a plan is made
   for (uint32_t i = 0; i < pairs; ++i) {
     const double f = double{t.factor} * std::pow(double{t.theta}, -2.0 * i / (2.0 * pairs));
     t.frequencies.push_back(known ? f / double{t.divisors->host[i]} : f);
@@ -297,7 +297,7 @@ bitnet_status planner::kv_write(const bitnet_op& op, const fusion& f) {
   const uint32_t k = rope ? rope->inputs[0] : op.inputs[0];
   const uint32_t pairs = rope ? static_cast<uint32_t>(rope->ints[2]) / 2 : 0;
   node n = start(kernel_id::kv_write, op, op.inputs[0], grid::threads, width(op.inputs[0]));
-  n.columns *= 2;  // as many as words of f32 keys and values: the most there can be
+  n.columns *= 2;  // the words of f32 keys and values, the most possible
   n.spec.constants[3] = rope ? 1 : 0;
   if (rope) n.name = rope_kv_name(device_.name);
   n.operands = {{source::slots},
@@ -307,7 +307,7 @@ bitnet_status planner::kv_write(const bitnet_op& op, const fusion& f) {
                 {source::keys, layer, true},
                 {source::values, layer, true}};
   const bool neox = rope && rope->ints[3] == BITNET_ROPE_NEOX;
-  // The zeros are facts of the KV pool, which are filled in when a binding knows it.
+  // The zeros are properties of the KV pool. A binding fills them in.
   n.params = kv_write_params{n.rows, 0, 0, 0, pairs, neox ? 1u : 0u};
   return push(std::move(n));
 }
@@ -379,8 +379,8 @@ uint64_t tile_groups(const node& n, const kernel_spec& spec, uint64_t parts) noe
 
 tiles tiles_for(const facts& about) noexcept {
   const uint32_t group = about.group_size;
-  // On a processor neighbouring threads are lanes of one vector, and a thread that walks along a
-  // row alone needs no exchange at the end.
+  // On a CPU neighbouring threads are lanes of one vector, and a thread that reads a row alone
+  // needs no exchange at the end.
   const bool processor = about.device_class == BITNET_DEVICE_CPU;
   return {group, processor ? 1 : std::min(group, 32u), most_tokens, 4};
 }

@@ -1,7 +1,6 @@
 #pragma once
-// A graph as the list of kernels that compute it, whatever the size of a step. Neighbours whose
-// intermediate value no other op reads become one kernel where there is one for them; composites
-// are known by their bodies only.
+// A graph as a list of kernels, for steps of any size. Neighbours whose intermediate value no other
+// op reads become one kernel if there is one for them. Composites are planned by their bodies.
 
 #include <functional>
 #include <string>
@@ -14,7 +13,7 @@
 
 namespace bitnet::gpu {
 
-// What is bound to a kernel.
+// The source of one binding of a kernel.
 struct operand {
   enum class source : uint8_t {
     value,   // of the graph
@@ -32,7 +31,7 @@ struct operand {
     values,
     state,       // all of the pool
     turns,       // table `index` of the plan
-    parts,       // of the context that attention `index` of the plan has written
+    parts,       // of the context, written by attention `index` of the plan
     rounded,     // activations of product `index` of the plan
     head_codes,  // of node::weight
     head_norms,
@@ -50,10 +49,10 @@ struct operand {
 // How a kernel's work groups are counted.
 enum class grid : uint8_t {
   threads,  // node::columns threads in x, a row in y
-  rows,     // node::columns groups to a row; of kernels of states in x, a sequence in y
+  rows,     // node::columns groups to a row; for kernels of states in x, a sequence in y
   heads,    // node::columns groups in x, a row in y
   matrix,   // rows of the matrix in x, some tokens in y
-  tiles,    // node::columns KV heads in x, shared out and by parts of the context; a row in y
+  tiles,    // node::columns KV heads in x, times shares and parts of the context; a row in y
 };
 
 // Which steps a node is part of.
@@ -66,15 +65,15 @@ enum class steps : uint8_t {
   of_few_rows,   // fewer than fewest_rounded
   of_many_rows
 };
-// And by what a step asks for.
+// Which logits a step must ask for to contain the node.
 enum class logits : uint8_t { any, all, largest };
 
 struct node {
-  kernel_spec spec;  // but for what depends on the step's size or the pool
-  uint32_t op = 0;   // it is counted as
+  kernel_spec spec;  // without constants that depend on the step's size or the pool
+  uint32_t op = 0;   // op that statistics count
   std::string name;
   std::vector<operand> operands;  // after the step header
-  parameters params;  // by spec.id; what is 0 in those of ops that use the pool is the pool's
+  parameters params;              // by spec.id; members that depend on the pool are 0
   gpu::grid grid{};
   uint64_t columns = 0;
   uint32_t rows = rows_are_tokens;
@@ -82,7 +81,7 @@ struct node {
   gpu::logits of = logits::any;
   const device_weight* weight = nullptr;
   const device_weight* vector = nullptr;  // source::vector, if that is not `weight`
-  uint64_t weight_bytes = 0;              // that a call reads; for embed_gather: for each token
+  uint64_t weight_bytes = 0;              // read per call; embed_gather: per token
 };
 
 // Cosines and sines that the host makes for each step.
@@ -96,46 +95,46 @@ struct turn_table {
 struct plan {
   std::vector<node> nodes;
   std::vector<turn_table> turns;
-  const device_weight* head = nullptr;  // that has a two-stage form
-  bool lists = false;                   // and whose largest logits can be listed
-  std::vector<uint64_t> part_words;     // of each attention, for a token and a part of the context
-  std::vector<uint64_t> rounded_words;  // of a row of each product with rounded activations
+  const device_weight* head = nullptr;  // has a two-stage form
+  bool lists = false;                   // the largest logits of `head` can be listed
+  std::vector<uint64_t> part_words;     // by attention: for a token and a part of the context
+  std::vector<uint64_t> rounded_words;  // by product with rounded activations: of a row
 };
 
 inline constexpr uint32_t most_tokens = 4;  // that a group of a linear kernel takes together
-// Rows of a step whose dense products are rounded where that is permitted: with fewer each weight
-// is read once in any case.
+// Fewest rows of a step whose dense products are rounded, if permitted: with fewer rows each weight
+// is read only once anyway.
 inline constexpr uint32_t fewest_rounded = most_tokens + 1;
 
-// Constants of kernels that suit a device.
+// Kernel constants that suit a device.
 struct tiles {
   uint32_t group;      // threads of a work group
   uint32_t lanes;      // that share a row of a matrix
-  uint32_t tokens;     // that a group of a linear kernel takes together, if a step has so many
+  uint32_t tokens;     // most tokens that a group of a linear kernel takes together
   uint32_t rows_each;  // of a ternary matrix that a thread takes
 };
 tiles tiles_for(const facts& about) noexcept;
 
-// Passes through loops that a thread makes in the node's kernel, or a few more, when attention sees
+// An upper estimate of the loop passes that a thread makes in the node's kernel when attention sees
 // `context` tokens.
 uint64_t passes_of(const node& n, uint64_t context);
-// Tokens that a command of a kernel of states may have when a thread makes so many passes at most,
-// 0: without limit. At least one.
+// Most tokens of one command of a kernel of states if a thread makes at most most_passes passes (0:
+// no limit). At least one.
 uint32_t tokens_at_once(const node& n, uint64_t most_passes);
 
 // Rows of the matrix that a group of a linear kernel takes.
 uint32_t rows_of_group(const kernel_spec& spec) noexcept;
 
-// Rows of a tile of attention that suit so many, as far as memory of a group takes them; 4 or more.
+// Rows of an attention tile for `wanted` rows, limited by the group's memory; 4 or more.
 uint32_t tile_rows_for(const facts& about, uint64_t wanted, uint64_t head_dim) noexcept;
 
-// Groups that attention by tiles has for a token of a context of so many parts.
+// Groups of tiled attention for one token if the context has `parts` parts.
 uint64_t tile_groups(const node& n, const kernel_spec& spec, uint64_t parts) noexcept;
 
-// Whether the memory of a work group takes what the op's kernel keeps there: not all of DELTA_RULE.
+// True if the op's kernel fits the memory of a work group. Only DELTA_RULE may not fit.
 bool fits_group(const facts& about, const bitnet_op& op) noexcept;
 
-// precisions: 1 << BITNET_PRECISION_* for each that products may be rounded to.
+// precisions: 1 << BITNET_PRECISION_* for each format to which products may be rounded.
 bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device,
                         uint32_t precisions, plan& out, const sdk::reporter& report);
 

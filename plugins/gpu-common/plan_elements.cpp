@@ -11,8 +11,8 @@ namespace {
 using sdk::failed;
 using source = operand::source;
 
-// Elements that a group transforms together. The most take 16 KiB, which Vulkan and OpenCL promise;
-// what is shorter than the least leaves threads without work.
+// Elements that a group transforms together. Most: 16 KiB, which Vulkan and OpenCL guarantee.
+// Least: with fewer, threads would be idle.
 uint32_t tile_for(const facts& about, uint32_t block) noexcept {
   constexpr uint32_t least = 512, most = 4096;
   const uint32_t fits = std::bit_floor(about.shared_memory_bytes / uint32_t{sizeof(float)});
@@ -23,7 +23,7 @@ uint32_t tile_for(const facts& about, uint32_t block) noexcept {
 
 bool fits_group(const facts& about, const bitnet_op& op) noexcept {
   if (op.op != BITNET_OP_DELTA_RULE) return true;
-  // A query and a key, and two sums to a thread, which are doubles at most.
+  // A query and a key, and two sums for each thread, which may be doubles.
   const auto d_k = static_cast<uint64_t>(std::max(op.ints[3], 0));
   return 4 * (2 * d_k + uint64_t{4} * about.group_size) <= about.shared_memory_bytes;
 }
@@ -65,7 +65,7 @@ bitnet_status planner::rms_norm(const bitnet_op& op, uint32_t heads) {
   return push(std::move(n));
 }
 
-// A block that is longer than a tile takes more passes, from the second on in place.
+// A block longer than a tile takes several passes; from the second on they work in place.
 bitnet_status planner::hadamard(const bitnet_op& op) {
   const auto block = static_cast<uint32_t>(op.ints[0]);
   const uint32_t k = width32(op.inputs[0]), tile = tile_for(device_.about(), block);
@@ -144,7 +144,7 @@ bitnet_status planner::delta_rule(const bitnet_op& op) {
                         "keys of %u elements are more than the %u bytes that work groups of %s "
                         "have; use the cpu backend",
                         d_k, device_.about().shared_memory_bytes, device_.about().name.c_str());
-  // One thread to a group is a core, and takes vectors of columns.
+  // A group of one thread is a CPU core, which processes vectors of columns.
   const uint32_t tiles = threads == 1 ? 1 : (d_v + threads - 1) / threads;
   node n = start(kernel_id::delta_rule, op, op.outputs[0], grid::rows, uint64_t{heads} * tiles);
   n.spec.constants[1] = d_k;
@@ -157,7 +157,7 @@ bitnet_status planner::delta_rule(const bitnet_op& op) {
   return push(std::move(n));
 }
 
-// Kernels that see all of a matrix at once.
+// Rejects cut matrices for kernels that need the whole matrix in one binding.
 bitnet_status planner::check_whole(const node& n) const {
   if (n.weight->parts.size() == 1) return BITNET_OK;
   return report_.fail(BITNET_UNSUPPORTED,

@@ -1,6 +1,6 @@
 #pragma once
-// Makes a plan, op by op. In two files: plan.cpp has products, attention and what goes with them,
-// plan_elements.cpp what goes through rows element by element, and what keeps states.
+// Makes a plan, op by op. plan.cpp has products, attention and their ops; plan_elements.cpp has
+// elementwise ops and ops with states.
 
 #include "fusion.hpp"
 #include "plan.hpp"
@@ -56,7 +56,7 @@ class planner {
   bitnet_status attention(const bitnet_op& op);
   bitnet_status attention_by_tiles(const bitnet_op& op);
 
-  // Of plan_elements.cpp.
+  // In plan_elements.cpp:
   bitnet_status add_element_op(const bitnet_op& op);
   bitnet_status rms_norm(const bitnet_op& op, uint32_t heads);
   bitnet_status hadamard(const bitnet_op& op);

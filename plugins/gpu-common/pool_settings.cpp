@@ -10,7 +10,7 @@ namespace {
 
 constexpr uint64_t ns_of_second = 1'000'000'000;
 
-// A whole number. With a unit, as elsewhere in bitnet: k, m, g of 1000, K, M, G of 1024.
+// Reads a whole number. Units as elsewhere in bitnet: k, m, g of 1000, K, M, G of 1024.
 bool read_number(std::string_view text, bool with_unit, uint64_t most, uint64_t& out) {
   constexpr std::pair<char, uint64_t> units[] = {{'k', 1'000},         {'m', 1'000'000},
                                                  {'g', 1'000'000'000}, {'K', 1u << 10},

@@ -13,11 +13,11 @@ using sdk::failed;
 using source = operand::source;
 
 constexpr uint64_t header_bytes = 64;
-// Attention cuts the context into parts in steps of at most so many rows. With more rows there are
-// enough groups without it, and the partial results of every token need memory.
+// Most rows of a step for which attention cuts the context into parts. Steps with more rows have
+// enough groups anyway, and the partial results of every token need memory.
 constexpr uint32_t most_rows_in_parts = 16;
-// Up to so many parts are taken in turn by one group, which saves the command that merges them; not
-// measured.
+// Up to this number of parts, one group takes them in turn, which saves the command that merges
+// them. The number is not measured.
 constexpr uint64_t parts_of_one_group = 4;
 
 uint32_t groups_for(uint64_t units, uint64_t of_a_group, uint32_t most) noexcept {
@@ -25,8 +25,8 @@ uint32_t groups_for(uint64_t units, uint64_t of_a_group, uint32_t most) noexcept
       std::clamp<uint64_t>((units + of_a_group - 1) / of_a_group, 1, most));
 }
 
-// What the commands since the last one that waited read and write. A command must wait if it writes
-// what they use, or uses what they write.
+// Records what the commands since the last barrier read and write. A command needs a barrier if it
+// writes what they use, or uses what they write.
 class hazards {
  public:
   bool meets(const binding& b, bool written) const noexcept {
@@ -51,20 +51,20 @@ class hazards {
 bitnet_status program::build(const bitnet_graph* g, const weights& all,
                              const bitnet_program_options* options, uint64_t cancel_token,
                              const sdk::reporter& report) {
-  // Asked once, since this is short: kernels are compiled when a binding is prepared.
+  // Checked only once, since building is short: kernels are compiled when a binding is prepared.
   if (device_.services.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
   if (bitnet_status s = sdk::check_limits(options, limits_, report); failed(s)) return s;
   for (uint32_t i = 0; i < limits_.n_buckets; ++i)
     if (limits_.buckets[i] > 0 && limits_.buckets[i] < limits_.max_tokens)
       buckets_.push_back(limits_.buckets[i]);
-  limits_.buckets = nullptr;  // the host's, for the call
+  limits_.buckets = nullptr;  // the host's list is valid only during the call
   for (uint64_t n = 1; n < limits_.max_tokens; n *= 4) buckets_.push_back(static_cast<uint32_t>(n));
   buckets_.push_back(limits_.max_tokens);
   std::sort(buckets_.begin(), buckets_.end());
   buckets_.erase(std::unique(buckets_.begin(), buckets_.end()), buckets_.end());
   if (bitnet_status s = sdk::graph_reader(all, report, graph_).read(g); failed(s)) return s;
   const range here(device_.watcher, "plan ", graph_.ops.size(), " ops");
-  // Rounded products depend on how many rows a step has.
+  // Rounded products depend on the number of rows of a step.
   const bool steady = (limits_.flags & BITNET_PROGRAM_DETERMINISTIC) != 0;
   if (bitnet_status s =
           make_plan(graph_, all, device_, steady ? 0 : limits_.precisions, plan_, report);
@@ -86,7 +86,7 @@ uint64_t program::context_parts() const noexcept {
   return (uint64_t{limits_.max_blocks} * limits_.block_tokens + attn_part - 1) / attn_part;
 }
 
-// Whether a step of so many rows that asks for such logits runs the node.
+// True if a step with `rows` rows that asks for these logits runs the node.
 bool program::belongs(const node& n, uint32_t rows, logits asked) const noexcept {
   if (n.of != logits::any && n.of != asked) return false;
   if (rows == 0 || n.when == steps::all) return rows != 0;
@@ -102,8 +102,7 @@ uint64_t program::rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) con
   return graph_.values[value].dims[0] == BITNET_DIM_OUTPUTS ? outputs : tokens;
 }
 
-// First those of values, then those of attention's partial results, then those of rounded
-// activations.
+// Lifetimes of values, then of attention's partial results, then of rounded activations.
 std::vector<sdk::lifetime> program::lifetimes(uint64_t tokens, uint64_t outputs) const {
   const uint64_t values = graph_.values.size();
   const uint64_t rounded = values + plan_.part_words.size();
@@ -339,7 +338,7 @@ void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& co
     c.bindings.push_back({header_.get(), 0, header_.get()->size()});
     for (const operand& o : n.operands) {
       c.bindings.push_back(place_of(o, n, p));
-      if (o.from == source::turns)  // of tokens that this recording can have
+      if (o.from == source::turns)  // most tokens of this recording
         c.bindings.back().bytes =
             std::min(c.bindings.back().bytes, program::turn_bytes(of_.plan_.turns[o.index], rows));
       c.bindings.back().written = o.written;
@@ -354,7 +353,7 @@ void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& co
       case grid::rows:
         c.groups_x = groups_for(n.columns, 1, most);
         break;
-      case grid::heads:  // at most 65535, which every device has
+      case grid::heads:  // at most 65535, which every device supports
         c.groups_x = static_cast<uint32_t>(n.columns);
         break;
       case grid::tiles:
@@ -432,7 +431,7 @@ void steps_on::fill_header(const bitnet_step& step, logits asked) {
                          static_cast<float*>(turns_[i].get()->mapped()));
 }
 
-// The header and the recording may be used again once the last step is done with them.
+// The header and the recording may be reused once the last step is done.
 bitnet_status steps_on::finish_last(const sdk::reporter& report) {
   if (!last_queue_) return BITNET_OK;
   const range here(device_.watcher, "wait for the last step");

@@ -1,11 +1,11 @@
 #pragma once
-// A compiled graph, and what its ports stand for: recorded once for each size of step that is met,
-// then submitted again and again.
+// A compiled graph with its ports. It is recorded once for each size of step, then submitted
+// repeatedly.
 //
 // Buckets  a recording is made for a number of tokens and of outputs, rounded up to the program's
 //          buckets; kernels read the real counts from the step header.
-// Threads  steps of one binding run one at a time: the next waits for the last. Those of several
-//          bindings share nothing, and may all be under way.
+// Threads  steps of one binding run one at a time: the next waits for the last. Steps of different
+//          bindings share nothing and may run concurrently.
 
 #include <mutex>
 #include <vector>
@@ -30,7 +30,7 @@ struct step_buffer {
   uint64_t size() const { return bytes; }
 
   lease memory;
-  uint64_t bytes = 0;  // that were asked for
+  uint64_t bytes = 0;  // requested
   opened& device;
 };
 
@@ -45,11 +45,11 @@ class program {
   bitnet_status build(const bitnet_graph* g, const weights& all,
                       const bitnet_program_options* options, uint64_t cancel_token,
                       const sdk::reporter& report);
-  // Bytes of a binding of what build() has understood.
+  // Bytes of a binding's memory. Valid after build().
   uint64_t binding_bytes() const;
   const sdk::graph& graph() const noexcept { return graph_; }
 
-  // `see` gives the memory of a buffer, `pool_of` the pool of a handle.
+  // `see` returns the memory of a buffer, `pool_of` the pool of a handle.
   template <class See, class PoolOf>
   bitnet_status bind(const bitnet_bind_request* request, steps_on& out, const See& see,
                      const PoolOf& pool_of, const sdk::reporter& report);
@@ -63,7 +63,7 @@ class program {
 
   uint64_t rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) const noexcept;
   uint64_t row_words_of(uint32_t value) const noexcept;
-  uint64_t context_parts() const noexcept;  // of attention: of the longest there can be
+  uint64_t context_parts() const noexcept;  // of the longest possible context
   bool belongs(const node& n, uint32_t rows, logits asked) const noexcept;
   std::vector<sdk::lifetime> lifetimes(uint64_t tokens, uint64_t outputs) const;
   bitnet_status check_passes(const sdk::reporter& report) const;
@@ -78,9 +78,9 @@ class program {
   std::vector<uint32_t> buckets_;  // ascending; the last is max_tokens
   sdk::graph graph_;
   gpu::plan plan_;
-  std::vector<std::unique_ptr<turns>> turns_;  // of the plan's
+  std::vector<std::unique_ptr<turns>> turns_;  // as in plan::turns
   mutable std::mutex stats_lock_;
-  std::vector<counter> counters_;  // of each node
+  std::vector<counter> counters_;  // by node
 };
 
 // A binding of the contract: activations, recordings and the place of every port.
@@ -99,10 +99,10 @@ class steps_on {
  private:
   friend program;
   struct recorded {
-    uint32_t tokens, outputs;  // for as many at most
+    uint32_t tokens, outputs;  // most that the recording serves
     logits asked;
     std::unique_ptr<recording> commands;
-    std::vector<uint32_t> nodes;  // of each command
+    std::vector<uint32_t> nodes;  // by command
   };
 
   bitnet_status place(const std::vector<bitnet_bound>& named, const sdk::reporter& report);
@@ -113,7 +113,7 @@ class steps_on {
                     std::vector<uint32_t>& nodes) const;
   bitnet_status find_recording(uint32_t n_tokens, uint32_t n_outputs, logits asked,
                                uint64_t cancel_token, recorded*& out, const sdk::reporter& report);
-  // What a step asks for, as far as it can be given.
+  // The logits that a step asks for, as far as the head can provide them.
   bitnet_status asked_by(const bitnet_step& step, logits& out, const sdk::reporter& report);
   void fill_header(const bitnet_step& step, logits asked);
   bitnet_status finish_last(const sdk::reporter& report);
@@ -121,7 +121,7 @@ class steps_on {
 
   program& of_;
   opened& device_;
-  std::vector<binding> values_;             // of the graph; what no kernel touches has no memory
+  std::vector<binding> values_;             // of the graph; no memory where no kernel uses it
   binding facts_[BITNET_PORT_LARGEST + 1];  // by role
   kv_pool* pool_ = nullptr;
   lease arena_, header_;
@@ -131,7 +131,7 @@ class steps_on {
   sdk::step_checker checker_;
   std::mutex running_;
   std::vector<recorded> recordings_;
-  std::shared_ptr<running> last_queue_;  // that the last step went to
+  std::shared_ptr<running> last_queue_;  // of the last step
   uint64_t last_value_ = 0;
 };
 

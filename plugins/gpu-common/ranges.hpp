@@ -1,6 +1,6 @@
 #pragma once
-// Names of what the backend is doing, for a profiler that watches the process. Without one a range
-// costs a look at a pointer, twice.
+// Names the backend's current work for an attached profiler. Without a profiler a range costs two
+// tests of a pointer.
 
 #include <algorithm>
 #include <charconv>
@@ -13,7 +13,7 @@ namespace bitnet::gpu {
 // A profiler. [any]
 class watcher {
  public:
-  // On one thread the range that was begun last ends first. `what` is valid for the call.
+  // On a thread, the range that began last ends first. `what` is valid during the call.
   virtual void begin(const char* what) noexcept = 0;
   virtual void end() noexcept = 0;
 
@@ -21,8 +21,8 @@ class watcher {
   ~watcher() = default;
 };
 
-// From here to the end of the scope, by one name: texts and numbers one after the other. What is
-// longer than profilers show is cut off.
+// A range from here to the end of the scope. Its name is the texts and numbers joined, cut off at
+// the length that profilers show.
 class range {
  public:
   template <class... Parts>
@@ -50,7 +50,7 @@ class range {
       end = std::ranges::copy(part.substr(0, room), end).out;
     }
     void add(std::unsigned_integral auto number) noexcept {
-      char digits[20];  // of the largest of 64 bits
+      char digits[20];  // enough for any 64-bit number
       const auto written = std::to_chars(digits, digits + sizeof digits, number);
       add(std::string_view(digits, static_cast<size_t>(written.ptr - digits)));
     }

@@ -1,4 +1,4 @@
-// What kernels of a program have done, by their names.
+// Statistics of a program's kernels, by name.
 
 #include <algorithm>
 #include <cstdio>
@@ -15,7 +15,7 @@ void steps_on::count(const recorded& r, uint32_t n_tokens, bool timed) {
     const node& n = of_.plan_.nodes[r.nodes[c]];
     program::counter& to = of_.counters_[r.nodes[c]];
     ++to.calls;
-    if (c == 0 || r.nodes[c - 1] != r.nodes[c])  // the parts of a matrix together
+    if (c == 0 || r.nodes[c - 1] != r.nodes[c])  // once for all parts of a matrix
       to.bytes += n.weight_bytes * (n.op == BITNET_OP_EMBED_GATHER ? n_tokens : 1);
     if (known) to.time_ns += times[c];
   }

@@ -14,7 +14,7 @@ namespace {
 using sdk::failed;
 using source = operand::source;
 
-// With this status there is no copy of the head, and the full head is used: that is no failure.
+// With this status there is no copy of the head, and the full head runs: that is no failure.
 bool is_no_room(bitnet_status s) noexcept {
   return s == BITNET_OUT_OF_DEVICE_MEMORY || s == BITNET_OUT_OF_MEMORY;
 }
@@ -22,7 +22,7 @@ bool is_no_room(bitnet_status s) noexcept {
 }  // namespace
 
 bool head_copy::fits(const opened& device, const device_weight& w) {
-  constexpr uint64_t fewest = 1024;  // rows; what is smaller stays in the caches
+  constexpr uint64_t fewest = 1024;  // rows; smaller heads stay in the caches
   const facts& about = device.about();
   if (!about.has_top_head || w.tensor.desc.rank != 2 || w.view.m < fewest ||
       w.view.k > head_most_width || w.parts.size() != 1)
@@ -45,7 +45,7 @@ bitnet_status head_copy::allocate(uint64_t bytes, const sdk::reporter& report) {
   try {
     held_.emplace(device_.held_bytes, device_.lent);
     held_->add(bytes);
-    device_.lent.take(bytes);  // so much must be left
+    device_.lent.take(bytes);  // checks that as much again is left
     device_.lent.give(bytes);
   } catch (const sdk::over_budget&) {
     return BITNET_OUT_OF_DEVICE_MEMORY;
@@ -81,7 +81,7 @@ bitnet_status head_copy::make(const device_weight& w, bool& there, const sdk::re
   return BITNET_OK;
 }
 
-// Runs on a queue of its own, so that steps of other queues go on and their timelines do not move.
+// Runs on a queue of its own: other queues continue, and their timelines do not move.
 bitnet_status head_copy::compute(const device_weight& w, const sdk::reporter& report) {
   std::unique_ptr<recording> commands;
   std::unique_ptr<queue> work;
@@ -145,7 +145,7 @@ bitnet_status steps_on::asked_by(const bitnet_step& step, logits& out,
       step.n_outputs > head_most_outputs)
     return BITNET_OK;
   bool there = false;
-  // The small buffers first: without room for them the copy would not be read.
+  // Allocates the small buffers first: without room for them the copy would not be used.
   if (bitnet_status s =
           head_.take(device_, *head, of_.limits_.max_outputs, of_.plan_.lists, there, report);
       failed(s) || !there)
@@ -155,7 +155,7 @@ bitnet_status steps_on::asked_by(const bitnet_step& step, logits& out,
   return BITNET_OK;
 }
 
-// Whether the value is a step's logits and nothing else is made of it.
+// True if the value is the step's logits and no op reads it.
 bool planner::makes_logits(uint32_t value) const {
   bool out = false;
   for (const bitnet_port& p : graph_.ports) {
@@ -168,7 +168,7 @@ bool planner::makes_logits(uint32_t value) const {
   return out;
 }
 
-// What computes `op` where a step asks for the largest logits; `full` does it for all.
+// Plans the nodes that compute `op` in steps that ask for the largest logits; `full` computes all.
 void planner::top_head(const bitnet_op& op, const node& full) {
   const auto k = static_cast<uint32_t>(full.weight->view.k);
   const auto m = static_cast<uint32_t>(full.weight->view.m);

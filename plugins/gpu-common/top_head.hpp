@@ -2,9 +2,9 @@
 // The copy of an output head for its two-stage form, see kernels.hpp: a byte for each element, rows
 // padded to 128, and three numbers for each row.
 //
-// Memory   it is asked for by the first step that wants the largest logits only, if as much is left
-//          behind it of the device's memory and of what may be held there, and is counted like
-//          weights. Else there is none, and all logits are computed. Estimates leave it out.
+// Memory   the first step that asks only for the largest logits allocates it, if as much again
+//          stays free on the device and in the budget. It is counted like weights. If there is no
+//          room, all logits are computed. Estimates leave it out.
 
 #include <memory>
 #include <mutex>
@@ -18,14 +18,14 @@ struct device_weight;
 
 class head_copy {
  public:
-  // Whether the device has kernels for it, the user wants it, and it can gain anything.
+  // True if the device has the kernels, the user wants the two-stage head, and it can save time.
   static bool fits(const opened& device, const device_weight& w);
   static uint64_t bytes_of(const opened& device, const device_weight& w);
 
   explicit head_copy(opened& device) noexcept : device_(device) {}
 
-  // Makes it on the device, and waits until it is made, when it is asked for first. False in
-  // `there`: there is no room. [any]
+  // The first call makes the copy on the device and waits for it. `there` is false if there is no
+  // room. [any]
   bitnet_status make(const device_weight& w, bool& there, const sdk::reporter& report);
   binding codes() const noexcept { return codes_; }
   binding norms() const noexcept { return norms_; }
@@ -42,10 +42,10 @@ class head_copy {
   binding codes_, norms_;
 };
 
-// What the first stage leaves to the second, for the output rows of a step; one binding's.
+// The first stage's results for the second, for the output rows of a step. One per binding.
 class head_scratch {
  public:
-  // Takes the memory when it is asked for first. False in `there`: there is no room.
+  // The first call allocates. `there` is false if there is no room.
   bitnet_status take(opened& device, const device_weight& w, uint32_t outputs, bool lists,
                      bool& there, const sdk::reporter& report);
   binding states() const noexcept { return states_; }

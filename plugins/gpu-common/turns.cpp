@@ -13,7 +13,7 @@ void turns::compute(uint64_t position, float* out) const noexcept {
   }
 }
 
-// The lock is held.
+// The caller holds the lock.
 const float* turns::kept(uint64_t position) {
   const uint64_t chunk = position / of_chunk, floats = 2 * frequencies_.size();
   if (chunk >= most_chunks) return nullptr;

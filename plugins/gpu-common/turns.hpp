@@ -1,5 +1,5 @@
 #pragma once
-// Cosines and sines by position: computed once for each, and copied from then on.
+// Cosines and sines by position, computed once per position and then copied.
 //
 // Threads  any.
 
@@ -21,8 +21,8 @@ class turns {
   void write(std::span<const int32_t> positions, float* out);
 
  private:
-  // Positions that are computed together, and how many of these are kept: later positions are
-  // computed each time.
+  // Positions computed together, and the number of such chunks kept. Later positions are computed
+  // each time.
   static constexpr uint32_t of_chunk = 64, most_chunks = 1024;
   void compute(uint64_t position, float* out) const noexcept;
   const float* kept(uint64_t position);

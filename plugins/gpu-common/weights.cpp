@@ -10,7 +10,7 @@ namespace {
 
 using sdk::failed;
 
-// The format of a tensor on the device: vectors are widened.
+// The format of a tensor on the device: vectors become f32.
 uint32_t kept_format(const sdk::tensor& t) noexcept {
   return t.desc.rank == 1 ? uint32_t{BITNET_FORMAT_F32} : t.desc.format;
 }
@@ -87,7 +87,7 @@ bitnet_status weight_set::create(const bitnet_tensor_desc* descs, uint32_t desc_
   return BITNET_OK;
 }
 
-// Many tensors share a buffer: drivers allow few allocations and round each of them up.
+// Places many tensors in one buffer: drivers allow few allocations and round each of them up.
 bitnet_status weight_set::place(bool allocate, const sdk::reporter& report) {
   const facts& about = device_.about();
   const uint64_t most = std::min(about.max_binding_bytes, uint64_t{1} << 32);
@@ -162,7 +162,7 @@ bitnet_status weight_set::seal(uint32_t index, const sdk::reporter& report) {
   const auto k = static_cast<uint64_t>(t.desc.ne[0]), m = static_cast<uint64_t>(t.desc.ne[1]);
   const range here(device_.watcher, "upload ", t.name, ", ", t.desc.data_bytes, " bytes");
   const uint8_t* rows = t.own.data();
-  if (t.desc.rank == 1 || (m == 1 && t.desc.format == BITNET_FORMAT_F32)) {  // may be of a ROPE
+  if (t.desc.rank == 1 || (m == 1 && t.desc.format == BITNET_FORMAT_F32)) {  // a ROPE may read it
     w.host.resize(k);
     sdk::decode(t.desc.format, rows, 0, k, w.host.data());
     rows = reinterpret_cast<const uint8_t*>(w.host.data());

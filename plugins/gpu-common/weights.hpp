@@ -1,5 +1,5 @@
 #pragma once
-// Weights in device memory: streamed in through the host, packed and uploaded when they are sealed.
+// Weights in device memory: the host buffers the stream, and sealing packs and uploads it.
 //
 // Matrices that are larger than a kernel can see of one buffer are cut into parts of whole rows.
 // Rank-1 tensors become f32; the host keeps a copy of them, as it makes the turns of ROPE itself.
@@ -25,10 +25,10 @@ struct device_weight {
   std::vector<weight_part> parts;
   binding scales;                   // ternary only
   std::vector<float> host;          // rank 1, and f32 of one row
-  std::unique_ptr<head_copy> copy;  // for the two-stage head; null where it is not one's
+  std::unique_ptr<head_copy> copy;  // for the two-stage head; null if the weight is no head
 
   uint64_t device_bytes() const noexcept { return 4 * words * view.m; }
-  // Of a product with it: also the scales of groups.
+  // Bytes that a product with this weight reads, with the scales of groups.
   uint64_t read_bytes() const noexcept {
     const uint64_t groups = view.scale_group == 0 ? 0 : view.k / view.scale_group;
     return device_bytes() + sizeof(float) * groups * view.m;
@@ -51,11 +51,11 @@ class weight_set {
   weight_set(const weight_set&) = delete;
   weight_set& operator=(const weight_set&) = delete;
 
-  // BITNET_UNSUPPORTED for what this device cannot hold.
+  // BITNET_UNSUPPORTED for weights that this device cannot hold.
   static bitnet_status plan(const opened& device, const bitnet_tensor_desc* desc,
                             bitnet_weight_plan& out, const sdk::reporter& report);
 
-  // Of weights that are to come, what a graph asks of them is known at once; there is no memory.
+  // scales_are::to_come: graphs can be checked at once, but no memory is allocated.
   bitnet_status create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
                        sdk::scales_are scales_now, const sdk::reporter& report);
   uint64_t device_bytes() const noexcept { return bytes_; }
@@ -83,7 +83,7 @@ class weight_set {
   uint64_t bytes_ = 0;
 };
 
-// Those of a program.
+// The weight sets of a program.
 using weights = sdk::weight_list<weight_set>;
 
 }  // namespace bitnet::gpu

@@ -1,5 +1,5 @@
 #pragma once
-// What all objects of an open device share: its context, and what its results mean.
+// The context that all objects of an open device share, and the meaning of its results.
 
 #include "facts.hpp"
 
@@ -16,10 +16,10 @@ struct context {
   context& operator=(const context&) = delete;
 
   bitnet_status open(const sdk::reporter& report);
-  // A list whose commands run as they are appended. Synchronous: an append returns when it is done.
+  // Makes a list that runs commands as they are appended. Synchronous: an append returns when done.
   bitnet_status make_list(bool synchronous, ze_command_list_handle_t& out,
                           const sdk::reporter& report) const;
-  // The contract's status for what the driver answered to `call`.
+  // Converts the driver's result of `call` to the contract's status.
   bitnet_status fail(const char* call, ze_result_t result, const sdk::reporter& report) const;
 };
 

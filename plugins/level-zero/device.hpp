@@ -1,5 +1,5 @@
 #pragma once
-// An open device: a context, and a list for transfers that are done when they are appended.
+// An open device: a context, and a list whose transfers are complete when they are appended.
 
 #include <memory>
 
@@ -35,7 +35,7 @@ class device final : public gpu::device {
   bitnet_status copy(void* to, const void* from, uint64_t bytes, const sdk::reporter& report) const;
 
   context context_;
-  events clocks_;  // of timed recordings
+  events clocks_;  // for timed recordings
   const sysman& sysman_;
   ze_command_list_handle_t transfers_ = nullptr;
 };

@@ -1,6 +1,6 @@
-# The driver that tests of this backend run on, also where there is a GPU: tests/level-zero makes it, for
-# this machine. It computes by PoCL, whose compiler's work serves the folders of all presets, as that of
-# the opencl backend does. An image of Level Zero's validation layer is installed with the loader.
+# The driver for this backend's tests, even on machines with a GPU. tests/level-zero builds it for
+# this machine. It computes with PoCL, whose compiler cache is shared by all presets, as in the
+# opencl backend. The loader's package includes the image of Level Zero's validation layer.
 find_path(BITNET_OPENCL_HEADERS CL/cl.h DOC "Folder of the OpenCL headers")
 if(BITNET_CORE AND NOT CMAKE_CROSSCOMPILING AND BITNET_OPENCL_HEADERS)
   set(BITNET_LEVEL_ZERO_STAND_IN ${PROJECT_BINARY_DIR}/tests/level-zero/libze_stand_in.so)

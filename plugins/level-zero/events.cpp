@@ -19,7 +19,7 @@ bitnet_status events::grow(const sdk::reporter& report) {
   ze_device_handle_t device = context_.facts.handle;
   ze_event_pool_handle_t pool = nullptr;
   all_.reserve(all_.size() + events_of_pool);
-  free_.reserve(all_.size() + events_of_pool);  // so that giving back needs no memory
+  free_.reserve(all_.size() + events_of_pool);  // so that returning an event needs no memory
   pools_.reserve(pools_.size() + 1);
   const library& calls = context_.calls;
   if (const ze_result_t r = calls.zeEventPoolCreate(context_.handle, &wanted, 1, &device, &pool);

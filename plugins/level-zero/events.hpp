@@ -1,6 +1,6 @@
 #pragma once
-// Events that are used again: a submission takes one, and gives it back when its end was seen.
-// Threads: take() and the end of an event come from any thread.
+// A pool of events: a submission takes one and returns it once its end was seen. Threads: take()
+// and the return of an event come from any thread.
 
 #include <memory>
 #include <mutex>
@@ -12,13 +12,13 @@ namespace bitnet::level_zero {
 
 class events {
  public:
-  // With time stamps, they say how long a command took.
+  // With `timed`, events record how long a command took.
   events(const context& c, bool timed) noexcept : context_(c), timed_(timed) {}
   ~events();
   events(const events&) = delete;
   events& operator=(const events&) = delete;
 
-  // An event that is not signalled.
+  // Takes an event that is not signalled.
   bitnet_status take(ze_event_handle_t& out, const sdk::reporter& report);
   void give(ze_event_handle_t event) noexcept;
 
@@ -32,7 +32,7 @@ class events {
   std::vector<ze_event_handle_t> all_, free_;
 };
 
-// An event of such a pool, back in it at the end.
+// An event of the pool; the destructor returns it.
 class lent_event {
  public:
   explicit lent_event(events& from) noexcept : from_(from) {}

@@ -8,7 +8,7 @@
 namespace bitnet::level_zero {
 namespace {
 
-// What kernels have at least and at most in memory of a group, bytes; see forms.cmake.
+// Least and most bytes of group memory that kernels are built for; see forms.cmake.
 constexpr uint32_t least_shared = 32768, most_shared = 65536;
 
 std::string uuid_text(const ze_device_uuid_t& uuid) {
@@ -22,7 +22,7 @@ std::string uuid_text(const ze_device_uuid_t& uuid) {
   return out;
 }
 
-// A name as the driver wrote it, whether or not it ended it.
+// A driver's name, whether or not it is terminated.
 template <size_t N>
 std::string text_of(const char (&from)[N]) {
   return {from, std::find(std::begin(from), std::end(from), '\0')};
@@ -73,7 +73,7 @@ std::string numbers(uint32_t found, uint32_t needed) {
   return std::to_string(found) + ", " + std::to_string(needed) + " are needed";
 }
 
-// How work groups are made, or why the device cannot be used.
+// Reads the limits of work groups. Returns why the device cannot be used, or "".
 std::string groups_of(const library& calls, ze_device_handle_t device, gpu::facts& out) {
   ze_device_compute_properties_t can{};
   can.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES;
@@ -89,7 +89,7 @@ std::string groups_of(const library& calls, ze_device_handle_t device, gpu::fact
   out.max_group_size = threads;
   out.group_size = group_threads;
   out.max_groups = std::min({65535u, can.maxGroupCountX, can.maxGroupCountY});
-  // Forms have room for all that planners put into so much.
+  // Forms have room for whatever planners put into this size.
   out.shared_memory_bytes = can.maxSharedLocalMemory >= most_shared ? most_shared : least_shared;
   return out.max_groups == 0 ? "it launches no work groups" : "";
 }

@@ -1,8 +1,8 @@
-# The forms of kernels that the plugin carries, and how each is compiled. forms.hpp says what a form is.
-# Constants 1 to 4 of each are as in plugins/gpu-common/kernels.hpp; constant 0, threads of a group, is 64,
-# of which 32 share a row of a matrix, as plugins/gpu-common/plan.cpp has it for groups of 64.
+# The forms of kernels that the plugin carries, and their compilation. forms.hpp defines a form.
+# Constants 1 to 4 are those of plugins/gpu-common/kernels.hpp. Constant 0, threads of a group, is
+# 64; 32 of them share a row of a matrix, as plugins/gpu-common/plan.cpp plans for groups of 64.
 
-# All of bitnet_level_zero_form's rows, "kernel c1 c2 c3 c4 loose specialised".
+# All rows of bitnet_level_zero_form: "kernel c1 c2 c3 c4 loose specialised".
 function(bitnet_level_zero_rows out)
   bitnet_gpu_kernels(kernels)
   set(of_embed_gather)
@@ -42,8 +42,8 @@ function(bitnet_level_zero_rows out)
     list(APPEND of_glu_quant "${op} 0 0 0 0 0" "${op} 1 0 0 0 0")
   endforeach()
   set(of_bit_linear)
-  # Words of a row of codes. The last two are all that fits into 32 and 64 KiB of a group's memory beside
-  # what else the kernel has there (fusion.cpp), in rows of whole groups of 128 elements.
+  # Words of a row of codes. The last two are the most that fit into 32 and 64 KiB of a group's
+  # memory beside the kernel's other data (fusion.cpp), in rows of whole groups of 128 elements.
   foreach(room IN ITEMS 1024 2048 4096 7904 16096)
     list(APPEND of_bit_linear "32 0 4 ${room} 4 0" "32 1 4 ${room} 4 0")
   endforeach()
@@ -60,9 +60,9 @@ function(bitnet_level_zero_rows out)
   set(${out} ${rows} PARENT_SCOPE)
 endfunction()
 
-# A command that makes <spirv> of a kernel's text. It is not optimised here, but by the driver's compiler:
-# LLVM's passes leave instructions that llvm-spirv has no words for (freeze), and an order of blocks that
-# spirv-val rejects. SPIR-V 1.1 is what the first drivers of Level Zero take.
+# Adds a command that makes <spirv> of a kernel's text. Only the driver's compiler optimises it:
+# LLVM's passes leave instructions that llvm-spirv cannot translate (freeze), and an order of blocks
+# that spirv-val rejects. The first drivers of Level Zero take SPIR-V 1.1.
 function(bitnet_level_zero_compile spirv kernel c1 c2 c3 c4 loose specialised)
   set(defines -DT=64 -DC2=${c2} -DC3=${c3} -DC4=${c4} -DNAME=bitnet_${kernel} -DEXACT_DIVISION=0 -DDOUBLES=0
               -DDOT_PRODUCT=0)
@@ -83,8 +83,8 @@ function(bitnet_level_zero_compile spirv kernel c1 c2 c3 c4 loose specialised)
     COMMENT "Compiling ${kernel} to SPIR-V" VERBATIM)
 endfunction()
 
-# bitnet_level_zero_forms(<images> <table>): an assembler's file that holds all SPIR-V, and a C++ file with the
-# table of them.
+# bitnet_level_zero_forms(<images> <table>): writes an assembler file with all SPIR-V, and a C++
+# file with its table.
 function(bitnet_level_zero_forms images table)
   bitnet_level_zero_rows(rows)
   set(code)

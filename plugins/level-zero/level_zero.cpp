@@ -1,4 +1,4 @@
-// The level-zero backend: what plugins/gpu-common makes of Level Zero.
+// The level-zero backend: gpu-common with the Level Zero driver.
 
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
@@ -10,8 +10,8 @@ BITNET_BACKEND_NOTE("level-zero", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-
 
 namespace {
 
-// Setting "sysman", 1: ZES_ENABLE_SYSMAN=1 is set, so that an older loader reports what a device is
-// doing, too.
+// Setting "sysman" = 1: ZES_ENABLE_SYSMAN=1 is set, so that older loaders report the device's
+// state, too.
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
@@ -41,7 +41,7 @@ constexpr bitnet::gpu::author level_zero{
     .vendor = "org.bitnet",
     .license = "Apache-2.0",
     .driver = "Level Zero",
-    .life_flags = BITNET_LIFE_HOT_SWAP,  // drivers have threads of their own, and stay loaded
+    .life_flags = BITNET_LIFE_HOT_SWAP,  // drivers start threads and stay loaded
     .load = load,
 };
 

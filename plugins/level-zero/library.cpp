@@ -50,7 +50,7 @@ const library* library_of_process(std::string& why) {
     std::string why;
     std::unique_ptr<library> calls = open_library(usual_loader, why);
   };
-  // Never taken down: drivers have threads until the process ends.
+  // Never destroyed: drivers have threads until the process ends.
   static const answer* const first = new answer;
   why = first->why;
   return first->calls.get();

@@ -1,6 +1,5 @@
 #pragma once
-// Level Zero's loader, opened when it is needed: a machine without one is an answer, not a plugin
-// that cannot be loaded.
+// Level Zero's loader, opened on first use, so that the plugin loads on a machine without one.
 
 #include <level_zero/ze_api.h>
 
@@ -9,7 +8,7 @@
 
 namespace bitnet::level_zero {
 
-// Every call of Level Zero 1.0 that this backend makes; the only list of them.
+// The only list of the Level Zero 1.0 calls that this backend makes.
 #define BITNET_LEVEL_ZERO_CALLS(X)          \
   X(zeInit)                                 \
   X(zeDriverGet)                            \
@@ -48,26 +47,26 @@ namespace bitnet::level_zero {
   X(zeKernelSetGroupSize)                   \
   X(zeKernelSetArgumentValue)
 
-// The calls, once the loader is open. It stays open as long as the process runs: drivers start
-// threads whose code must not go away.
+// The calls of the open loader. It is never unloaded, because drivers start threads that run its
+// code.
 struct library {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): names of members
 #define BITNET_LEVEL_ZERO_MEMBER(name) decltype(&::name) name = nullptr;
   BITNET_LEVEL_ZERO_CALLS(BITNET_LEVEL_ZERO_MEMBER)
 #undef BITNET_LEVEL_ZERO_MEMBER
-  // Of newer loaders; nullptr where there is none.
+  // Only newer loaders have it; else nullptr.
   decltype(&::zeDevicePciGetPropertiesExt) pci = nullptr;
   void* opened = nullptr;  // for calls of sysman.hpp
 };
 
 inline constexpr char usual_loader[] = "libze_loader.so.1";
 
-// Opens the loader of this file name, and initialises its drivers. nullptr, and `why` says what the
-// user can do, if there is none, or no driver for a GPU. After zeInit has failed no other call is
-// made: some drivers are unloaded by then, and the loader would jump into them.
+// Opens the loader of this file name and initialises its drivers. Without a loader or a driver for
+// a GPU it returns nullptr, and `why` says what the user can do. After zeInit has failed no other
+// call is made: some drivers are unloaded by then, and the loader would jump into them.
 std::unique_ptr<library> open_library(const char* file, std::string& why);
 
-// The usual loader, opened once in a process: what it answered first holds as long as that runs.
+// The usual loader, opened once per process; the first result holds until the process ends.
 const library* library_of_process(std::string& why);
 
 // "ZE_RESULT_ERROR_DEVICE_LOST (0x70000001)".

@@ -20,7 +20,7 @@ bitnet_status device_buffer::create(gpu::memory_place where, ze_command_list_han
         about.name.c_str(), static_cast<unsigned long long>(bytes_),
         gpu::limit_text(about.max_allocation_bytes, about.max_allocation_name).c_str());
   const uint64_t bytes = std::max<uint64_t>((bytes_ + 3) / 4 * 4, 4);
-  constexpr size_t alignment = 64;  // of whole cache lines
+  constexpr size_t alignment = 64;  // cache lines
   const library& calls = context_.calls;
   is_host_ = where == gpu::memory_place::host;
   if (is_host_) {

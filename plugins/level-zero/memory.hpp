@@ -1,6 +1,6 @@
 #pragma once
-// Unified shared memory: a buffer is an address, which kernels are given as it is. Memory of the
-// host is seen by the device in place.
+// Unified shared memory: a buffer is an address, which is passed to kernels unchanged. The device
+// accesses host memory in place.
 
 #include "context.hpp"
 
@@ -13,7 +13,7 @@ class device_buffer final : public gpu::buffer {
   device_buffer(const device_buffer&) = delete;
   device_buffer& operator=(const device_buffer&) = delete;
 
-  // `transfers` is a list whose commands are done when they are appended.
+  // `transfers` is a list whose commands are complete when they are appended.
   bitnet_status create(gpu::memory_place where, ze_command_list_handle_t transfers,
                        const sdk::reporter& report);
 
@@ -28,7 +28,7 @@ class device_buffer final : public gpu::buffer {
   bool is_host_ = false;
 };
 
-// The interface hands buffers out as const, but what is written is the command's affair.
+// The interface passes buffers as const; commands may write their contents nevertheless.
 inline uint8_t* address_of(const gpu::buffer& memory) noexcept {
   return static_cast<const device_buffer&>(memory).address();
 }

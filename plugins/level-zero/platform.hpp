@@ -13,12 +13,11 @@ namespace bitnet::level_zero {
 
 class platform final : public gpu::platform {
  public:
-  // The library outlives the platform. `sysman_enabled`: as sysman has it.
+  // The library outlives the platform. `sysman_enabled` as in sysman.
   platform(const library& calls, bool sysman_enabled)
       : calls_(calls), sysman_(calls, sysman_enabled) {}
 
-  // False, and `why`, where no device can be used. `warn` is given a sentence for each that is left
-  // out.
+  // False, with `why`, if no device can be used. `warn` gets a sentence for each rejected device.
   bool start(const std::function<void(const std::string&)>& warn, std::string& why);
 
   const std::vector<gpu::facts>& devices() const noexcept override { return common_; }

@@ -29,21 +29,21 @@ bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::rep
   }
   auto done = std::make_shared<lent_event>(events_);
   if (bitnet_status s = done->take(report); sdk::failed(s)) return s;
-  std::list<pending> added;  // made before work is appended: from then on nothing may need memory
+  std::list<pending> added;  // allocated before work is appended, since nothing may fail afterwards
   added.push_back({value, done});
   bitnet_status s = static_cast<recording&>(work).append(list_, report);
   ze_result_t ended = end_with(done->handle);
   if (ended != ZE_RESULT_SUCCESS && s == BITNET_OK)
     s = context_.fail("zeCommandListAppendBarrier", ended, report);
-  if (ended != ZE_RESULT_SUCCESS) ended = end_with(done->handle);  // to know when all of it is over
+  if (ended != ZE_RESULT_SUCCESS) ended = end_with(done->handle);  // signals the end of all of it
   const std::scoped_lock held(lock_);
   if (s == BITNET_OK) {
     pending_.splice(pending_.end(), added);
     submitted_ = value;
     return BITNET_OK;
   }
-  // A part of it runs. Its memory may go once it has ended; where that is not to be known, nothing
-  // that follows can be trusted.
+  // A part of it runs. Its memory may be freed once it has ended; if the end cannot be known, all
+  // later steps fail.
   const ze_result_t waited = ended == ZE_RESULT_SUCCESS
                                  ? context_.calls.zeEventHostSynchronize(done->handle, UINT64_MAX)
                                  : ended;
@@ -83,7 +83,7 @@ bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::report
     const auto it = std::find_if(pending_.begin(), pending_.end(),
                                  [&](const pending& p) { return p.value >= value; });
     if (it != pending_.end()) {
-      // It keeps the event while the lock is open.
+      // This copy keeps the event while the lock is released.
       const pending one{it->value, it->done};
       held.unlock();
       const ze_result_t result =

@@ -1,6 +1,6 @@
 #pragma once
-// Submissions in order, and how far they have come: each ends with a barrier that signals an event.
-// Threads: submit() comes from one at a time, wait() and poll() from any.
+// Submissions in order, and their progress: each ends with a barrier that signals an event.
+// Threads: one thread at a time calls submit(); any thread calls wait() and poll().
 
 #include <list>
 #include <memory>
@@ -29,20 +29,20 @@ class queue final : public gpu::queue {
     uint64_t value;
     std::shared_ptr<lent_event> done;
   };
-  // What is appended from now on comes after all of the list; `done` is signalled behind that.
+  // Commands appended later run after all commands of the list; then `done` is signalled.
   ze_result_t end_with(ze_event_handle_t done) const;
-  // Takes what is done off the list. The caller holds the lock.
+  // Removes finished submissions from the list. The caller holds the lock.
   void look();
   void note(const pending& one, ze_result_t result);
   bitnet_status lost(const sdk::reporter& report) const;
 
   const context& context_;
-  events events_;  // outlives what is pending
+  events events_;  // outlives the pending submissions
   ze_command_list_handle_t list_ = nullptr;
   std::mutex lock_;
   std::list<pending> pending_;
   uint64_t reached_ = 0, submitted_ = 0;
-  ze_result_t failure_ = ZE_RESULT_SUCCESS;  // of the first step that failed: none after it counts
+  ze_result_t failure_ = ZE_RESULT_SUCCESS;  // of the first failed step; later steps do not count
 };
 
 }  // namespace bitnet::level_zero

@@ -51,7 +51,7 @@ bitnet_status compiled_kernel::refused(ze_result_t result, ze_module_build_log_h
                                        const sdk::reporter& report) const {
   if (result != ZE_RESULT_ERROR_MODULE_BUILD_FAILURE)
     return context_.fail("zeModuleCreate", result, report);
-  constexpr size_t most = 300;  // bytes of it that a message has room for
+  constexpr size_t most = 300;  // bytes of the log that fit a message
   std::string said;
   size_t bytes = 0;
   if (log && context_.calls.zeModuleBuildLogGetString(log, &bytes, nullptr) == ZE_RESULT_SUCCESS &&
@@ -75,7 +75,7 @@ recording::~recording() {
 }
 
 bitnet_status recording::add(const gpu::command& one, const sdk::reporter& report) {
-  step& s = steps_.emplace_back();  // owned from here on
+  step& s = steps_.emplace_back();  // freed with the recording from here on
   s.after = one.after;
   if (one.run) {
     if (bitnet_status r = add_kernel(s, one, report); sdk::failed(r)) return r;
@@ -129,7 +129,7 @@ bitnet_status recording::append(ze_command_list_handle_t list, const sdk::report
   ran_ = false;
   bool first = true;
   for (step& s : steps_) {
-    // Commands of a list run side by side. The first waits for what was submitted before.
+    // Commands of a list run concurrently. The first one waits for earlier submissions.
     if (s.after || first)
       if (const ze_result_t r =
               context_.calls.zeCommandListAppendBarrier(list, nullptr, 0, nullptr);
@@ -174,7 +174,7 @@ bool recording::times(std::span<uint64_t> out) const noexcept {
       ze_kernel_timestamp_result_t at{};
       if (context_.calls.zeEventQueryKernelTimestamp(clock->handle, &at) != ZE_RESULT_SUCCESS)
         return false;
-      // The clock may have begun again from 0 between the two.
+      // The clock may have wrapped between the two.
       ticks += static_cast<double>((at.context.kernelEnd - at.context.kernelStart) &
                                    context_.facts.tick_mask);
     }

@@ -32,14 +32,14 @@ class compiled_kernel final : public gpu::kernel {
 
 class recording final : public gpu::recording {
  public:
-  // `clocks` are events with time stamps; nullptr: nothing is timed.
+  // `clocks` are events with time stamps; nullptr: no timing.
   recording(const context& c, events* clocks) noexcept : context_(c), clocks_(clocks) {}
   ~recording() override;
 
   bitnet_status add(const gpu::command& one, const sdk::reporter& report);
   bool times(std::span<uint64_t> out) const noexcept override;
 
-  // Appends everything. What was appended before a failure runs.
+  // Appends all commands. If it fails, the commands appended before still run.
   bitnet_status append(ze_command_list_handle_t list, const sdk::reporter& report);
 
  private:
@@ -50,7 +50,7 @@ class recording final : public gpu::recording {
     // Without a kernel:
     uint8_t *from = nullptr, *to = nullptr;
     std::vector<gpu::copy_range> copies;
-    std::vector<std::unique_ptr<lent_event>> clocks;  // of the kernel, or of each copy
+    std::vector<std::unique_ptr<lent_event>> clocks;  // one for the kernel, or for each copy
   };
   bitnet_status add_kernel(step& s, const gpu::command& one, const sdk::reporter& report);
   bitnet_status append_step(step& s, ze_command_list_handle_t list, const sdk::reporter& report);

@@ -9,7 +9,7 @@
 namespace bitnet::level_zero {
 namespace {
 
-// Handles by a call that counts them first; none where it fails.
+// Handles from a call that counts them first; none if it fails.
 template <class Handle, class Ask>
 std::vector<Handle> sysman_handles(Ask&& ask) {
   uint32_t n = 0;
@@ -26,7 +26,7 @@ Function sysman_call(void* opened, const char* name) {
   return reinterpret_cast<Function>(dlsym(opened, name));
 }
 
-// A number of a driver, negative where it does not know, in a thousandth of its unit.
+// Converts a driver's number to thousandths of its unit. A negative number means unknown.
 bool in_thousandths(double value, double most, double& out) {
   if (!(value >= 0) || value > most) return false;
   out = std::round(value * 1000);
@@ -47,7 +47,7 @@ sysman::sysman(const library& calls, bool enabled) {
   ready_ = enabled || find_devices(calls.opened);
 }
 
-// By zesInit, which headers older than Level Zero 1.5 do not declare.
+// Uses zesInit, which headers older than Level Zero 1.5 do not declare.
 bool sysman::find_devices(void* opened) {
   const auto init = sysman_call<ze_result_t (*)(uint32_t)>(opened, "zesInit");
   const auto drivers =
@@ -102,7 +102,7 @@ void sysman::memory(zes_device_handle_t device, bitnet_device_status& out) const
   }
 }
 
-// Of the GPU, or else the highest of the device.
+// The temperature of the GPU, or else the highest one of the device.
 void sysman::temperature(zes_device_handle_t device, bitnet_device_status& out) const {
   for (const zes_temp_sensors_t wanted : {ZES_TEMP_SENSORS_GPU, ZES_TEMP_SENSORS_GLOBAL})
     for (zes_temp_handle_t one :

@@ -1,7 +1,7 @@
 #pragma once
-// What a device is doing now, by Level Zero's calls for that (zes*). The loader makes them ready by
-// zesInit, or, one older than Level Zero 1.5, where ZES_ENABLE_SYSMAN=1 was set before zeInit. Only
-// the user can say that: some drivers may crash where it was not. Without either nothing is known.
+// A device's current state, from Level Zero's zes* calls. They work after zesInit, or, in loaders
+// older than Level Zero 1.5, if ZES_ENABLE_SYSMAN=1 was set before zeInit. Only the user knows that
+// it was set, and without it some drivers crash. Without either nothing is reported.
 
 #include <level_zero/zes_api.h>
 
@@ -25,9 +25,9 @@ namespace bitnet::level_zero {
 
 class sysman {
  public:
-  // `enabled`: the user says that ZES_ENABLE_SYSMAN=1 was set.
+  // `enabled`: the user states that ZES_ENABLE_SYSMAN=1 was set.
   sysman(const library& calls, bool enabled);
-  // Fills in what the driver reports of the device, and names it in out.known.
+  // Fills the members that the driver reports and sets their bits in out.known.
   void status(const device_facts& device, bitnet_device_status& out) const;
 
  private:
@@ -46,7 +46,7 @@ class sysman {
   BITNET_LEVEL_ZERO_SYSMAN_CALLS(BITNET_LEVEL_ZERO_SYSMAN_MEMBER)
 #undef BITNET_LEVEL_ZERO_SYSMAN_MEMBER
   bool ready_ = false;
-  bool shares_handles_ = false;  // those of the calls that compute: how it is without zesInit
+  bool shares_handles_ = false;  // zes* calls take the compute handles: without zesInit
   std::vector<row> devices_;
 };
 

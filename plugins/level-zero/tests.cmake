@@ -1,5 +1,5 @@
-# What is tested of this backend beside the suites that every backend runs (cmake/BitnetBackend.cmake) and
-# tests/level-zero. The driver that these open is made by the latter.
+# Tests of this backend in addition to the suites of every backend (cmake/BitnetBackend.cmake) and
+# tests/level-zero, which builds the driver that they use.
 if(BITNET_LEVEL_ZERO_STAND_IN)
   foreach(subject IN ITEMS program hostile abi_ops)
     add_dependencies(test_parity_level-zero_${subject} bitnet_level_zero_stand_in)

@@ -69,15 +69,15 @@ bool write_all(int fd, const void* from, uint64_t bytes) {
   return true;
 }
 
-// Root's or ours, and not writable by others, except where entries stay their owners', as in /tmp.
+// Owned by root or us, and not writable by others unless sticky, as /tmp is.
 bool trusted(const struct stat& s) {
   if (s.st_uid != 0 && s.st_uid != geteuid()) return false;
   return S_ISLNK(s.st_mode) || (s.st_mode & (S_IWGRP | S_IWOTH)) == 0 ||
          (S_ISDIR(s.st_mode) && (s.st_mode & S_ISVTX) != 0);
 }
 
-// Opens the folder, from the root step by step, each of which is trusted before the next is taken
-// or made. -1 with errno; EPERM: one is not trusted.
+// Opens the folder step by step from the root. Each step is checked before the next is opened or
+// created. -1 with errno; EPERM: a step is not trusted.
 int open_folder(const std::string& path) {
   int at = open(path.front() == '/' ? "/" : ".", O_PATH | O_DIRECTORY | O_CLOEXEC);
   for (std::size_t begin = 0; at >= 0 && begin < path.size();) {
@@ -95,7 +95,7 @@ int open_folder(const std::string& path) {
     if (!trusted(s)) return -1;
     at = openat(above.get(), step.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC);
     if (at < 0) return -1;
-    const bool fine = fstat(at, &s) == 0 && trusted(s);  // behind a link, too
+    const bool fine = fstat(at, &s) == 0 && trusted(s);  // fstat follows links, too
     if (!fine) {
       close(at);
       errno = EPERM;

@@ -1,9 +1,10 @@
 #pragma once
-// Compiled kernels that are kept between runs, one file for each key.
+// Compiled kernels kept between runs, one file for each key.
 //
-// A file holds its whole key, so that two keys with one name are distinguished, and a checksum. It
-// is written beside its place and renamed, so that a reader sees all of it or none. The folder and
-// the files must belong to the user, and no other user may write to them: their contents are run.
+// A file holds its whole key, so that keys with the same file name are distinguished, and a
+// checksum. It is written to another name and renamed, so that a reader never sees a part of it.
+// The folder and the files must belong to the user, and no other user may write to them, since
+// their contents are executed.
 
 #include <cstdint>
 #include <optional>
@@ -15,11 +16,11 @@ namespace bitnet::opencl {
 
 class binary_cache {
  public:
-  // An empty folder or "off": nothing is kept.
+  // With an empty folder or "off" nothing is kept.
   explicit binary_cache(std::string folder);
 
-  // True if the file of this key was read. False without a note: there is none; with one: it cannot
-  // be used, and why.
+  // True if the file of this key was read. False with an empty note: there is no file; otherwise
+  // `note` says why it cannot be used.
   bool load(std::string_view key, std::vector<unsigned char>& out, std::string& note) const;
 
   // Keeps `data`; `note` says why if that failed.
@@ -32,10 +33,10 @@ class binary_cache {
   std::string folder_;
 };
 
-// The data of a file's content; nothing if it is not whole, or another key's.
+// The data in a file's content; nothing if it is damaged or belongs to another key.
 std::optional<std::string_view> read_kept(std::string_view file, std::string_view key);
 
-// FNV-1a, against differences by accident, not by attack.
+// FNV-1a, which detects accidental differences, not attacks.
 uint64_t hash_of(std::string_view bytes, uint64_t start = 0xcbf29ce484222325u);
 
 }  // namespace bitnet::opencl

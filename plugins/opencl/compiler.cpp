@@ -19,7 +19,7 @@ std::string define(const char* name, const std::string& value) {
 }
 
 std::string options_of(const device_traits& traits) {
-  // No warnings: PoCL prints how many there were, such as of vectors that an ABI does not know.
+  // No warnings: PoCL prints their number, for example about vectors that an ABI does not know.
   return std::string("-cl-std=CL1.2 -w") +
          (traits.exact_division ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
 }
@@ -136,7 +136,7 @@ bitnet_status compiler::compile(const gpu::kernel_spec& spec, cl_program& out,
                 "%s: the driver cannot compile the kernels: %s; what its compiler says is in the "
                 "log (-v); update the driver",
                 device.info.name, status_name(status).c_str());
-    // Some drivers report the extension and do not know its functions in OpenCL C 1.2.
+    // Some drivers report the extension but lack its functions in OpenCL C 1.2.
     traits.dot_product = false;
   }
 }

@@ -1,6 +1,6 @@
 #pragma once
-// From a kernel's specification to an OpenCL program: its source, its binary in the cache, its
-// errors in the log.
+// Makes an OpenCL program of a kernel's specification. Its binary goes to the cache, its errors to
+// the log.
 
 #include <functional>
 #include <string>
@@ -31,14 +31,14 @@ struct compiler {
   const binary_cache& cache;
   const log_function& log;
 
-  // Compiles a kernel as a program, or takes it from the cache. The caller releases it.
+  // Compiles a kernel as a program, or loads it from the cache. The caller releases it.
   bitnet_status compile(const gpu::kernel_spec& spec, cl_program& out,
                         const sdk::reporter& report) const;
 
  private:
   bool from_cache(const std::string& key, const std::string& options, cl_program& out) const;
   void to_cache(const std::string& key, cl_program program) const;
-  // CL_SUCCESS, or what the driver answered; `errors` is its compiler's log then.
+  // CL_SUCCESS, or the driver's error; then `errors` is the compiler's log.
   cl_int from_source(const std::string& source, const std::string& options, cl_program& out,
                      std::string& errors) const;
 };

@@ -33,7 +33,7 @@ std::string text_of(const library& cl, cl_platform_id platform, cl_platform_info
   return trimmed(out.c_str());
 }
 
-// Zero where the driver does not know the question.
+// Zero if the driver does not know the query.
 template <class T>
 T value_of(const library& cl, cl_device_id device, cl_device_info what) {
   T out{};
@@ -83,7 +83,7 @@ std::string pci_of(const library& cl, cl_device_id device, const std::string& ex
   return out;
 }
 
-// Only an accelerated dot product is worth another form of a kernel.
+// Only an accelerated dot product justifies another form of a kernel.
 bool accelerates_dot(const library& cl, cl_device_id device, const std::string& extensions) {
   if (!has_extension(extensions, "cl_khr_integer_dot_product")) return false;
   const auto can =
@@ -170,7 +170,7 @@ device_facts facts_of(const library& cl, cl_platform_id platform, const std::str
 
 bool free_memory_of(const library& cl, const device_facts& device, uint64_t& bytes) {
   if (!device.reports_free_memory) return false;
-  size_t kib[2] = {};  // in all, and the largest block
+  size_t kib[2] = {};  // total, and the largest block
   size_t written = 0;
   const cl_int asked =
       cl.clGetDeviceInfo(device.id, CL_DEVICE_GLOBAL_FREE_MEMORY_AMD, sizeof kib, kib, &written);

@@ -1,5 +1,5 @@
 #pragma once
-// What OpenCL says about its devices, and which of them this backend can use.
+// Facts that OpenCL reports about its devices, and which of them this backend can use.
 
 #include <cstdint>
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace bitnet::opencl {
 
-// Facts that decide which form of a kernel is built. All false is what OpenCL 1.2 promises.
+// Facts that decide which form of a kernel is built. OpenCL 1.2 promises none of them.
 struct device_traits {
   bool doubles = false;         // cl_khr_fp64
   bool exact_division = false;  // / and sqrt of float are rounded correctly
@@ -18,7 +18,7 @@ struct device_traits {
   bool runs_on_cores = false;   // CL_DEVICE_TYPE_CPU: the items of a group run one after the other
   uint32_t max_group_items = 1;
   uint32_t local_bytes = 0;
-  std::string prelude;  // OpenCL C before each program: what tests give a driver that lacks it
+  std::string prelude;  // OpenCL C before each program; tests add functions that a driver lacks
 };
 
 struct device_facts {
@@ -28,15 +28,15 @@ struct device_facts {
   bool reports_free_memory = false;  // cl_amd_device_attribute_query
   device_traits traits;
   std::string platform_name;
-  std::string driver;   // platform, version and driver: another driver has another text
-  std::string refusal;  // not empty: this device cannot be used, and why
+  std::string driver;   // platform, version and driver; differs between drivers
+  std::string refusal;  // not empty: why this device cannot be used
 };
 
-// All devices of all platforms, in the loader's order. Platforms without devices are normal. `why`
-// says what the user can do when not one usable device is among them.
+// All devices of all platforms, in the loader's order. Platforms without devices are normal. If no
+// device is usable, `why` says what the user can do.
 std::vector<device_facts> list_devices(const library& cl, std::string& why);
 
-// Bytes that are free on a device now; false if its driver does not report it.
+// Bytes now free on a device; false if its driver does not report them.
 bool free_memory_of(const library& cl, const device_facts& device, uint64_t& bytes);
 
 // True if the space-separated list names `extension`.

@@ -1,6 +1,5 @@
 #pragma once
-// The OpenCL loader, opened when it is needed: a machine without one is an answer, not a plugin
-// that cannot be loaded.
+// The OpenCL loader, opened on first use, so that the plugin loads on a machine without one.
 
 #include <memory>
 #include <string>
@@ -9,7 +8,7 @@
 
 namespace bitnet::opencl {
 
-// Every call of OpenCL 1.2 that this backend makes; the only list of them.
+// The only list of the OpenCL 1.2 calls that this backend makes.
 #define BITNET_OPENCL_CALLS(X)   \
   X(clGetPlatformIDs)            \
   X(clGetPlatformInfo)           \
@@ -45,8 +44,8 @@ namespace bitnet::opencl {
   X(clSetEventCallback)          \
   X(clReleaseEvent)
 
-// The calls, once the loader is open. It stays open as long as the process runs: drivers start
-// threads whose code must not go away.
+// The calls of the open loader. It is never unloaded, because drivers start threads that run its
+// code.
 struct library {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): names of members
 #define BITNET_OPENCL_MEMBER(name) decltype(&::name) name = nullptr;
@@ -54,8 +53,8 @@ struct library {
 #undef BITNET_OPENCL_MEMBER
 };
 
-// Opens the loader of this file name. nullptr, and `why` says what the user can do, if it is not
-// there or older than OpenCL 1.2.
+// Opens the loader of this file name. If it is missing or older than OpenCL 1.2, it returns
+// nullptr, and `why` says what the user can do.
 std::unique_ptr<library> open_library(const char* file, std::string& why);
 
 // "CL_OUT_OF_RESOURCES (-5)".

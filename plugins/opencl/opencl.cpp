@@ -1,4 +1,4 @@
-// The opencl backend: gpu-common's table over the OpenCL driver.
+// The opencl backend: gpu-common with the OpenCL driver.
 
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
@@ -12,7 +12,7 @@ namespace {
 
 using bitnet::opencl::settings;
 
-// Setting "cache": the folder where compiled kernels are kept, or "off".
+// Setting "cache": the folder for compiled kernels, or "off".
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
@@ -33,7 +33,7 @@ bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::setting
 extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
-  // Drivers have threads and stay loaded: neither thread-free nor unloadable.
+  // Drivers start threads and stay loaded: the plugin is neither thread-free nor unloadable.
   static const bitnet::gpu::author author{
       "opencl", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
       "OpenCL", BITNET_LIFE_HOT_SWAP,   load};

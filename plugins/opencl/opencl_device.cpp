@@ -10,7 +10,7 @@
 namespace bitnet::opencl {
 namespace {
 
-// One function in a program of its own: what a driver keeps of it serves wherever it is needed.
+// Each function has a program of its own, so that a driver's cached binary is reusable.
 class kernel final : public gpu::kernel {
  public:
   kernel(const library& cl, const gpu::kernel_spec& s) noexcept : spec(s), cl_(cl) {}
@@ -25,8 +25,8 @@ class kernel final : public gpu::kernel {
   const library& cl_;
 };
 
-// Memory that OpenCL uses in place is aligned to its largest type, and ends on a page, which some
-// drivers need to take it without a copy.
+// Memory that OpenCL uses in place is aligned to its largest type, and its size to pages: some
+// drivers would copy it otherwise.
 constexpr uint64_t page_bytes = 4096;
 
 }  // namespace
@@ -45,16 +45,16 @@ gpu::facts common_facts(const device_facts& device) {
   out.compute_units = info.compute_units;
   out.max_allocation_bytes = info.max_allocation_bytes;
   out.max_binding_bytes = info.max_allocation_bytes;
-  out.binding_alignment = 4;  // kernels get the first word of a binding as a number
+  out.binding_alignment = 4;  // kernels get the first word of a binding as a parameter
   out.max_group_size = traits.max_group_items;
   out.shared_memory_bytes = traits.local_bytes;
   out.max_bindings = gpu::max_kernel_bindings;
   if (traits.runs_on_cores) {
-    // A core runs the items of a group one after the other and pays for every barrier; so one item,
-    // whose vectors the compiler finds, and a few groups to a core, each with its piece of the
-    // work.
+    // A core runs the items of a group one after the other and every barrier costs time. So a group
+    // has one item, which the compiler vectorises, and each core a few groups, each with its part
+    // of the work.
     out.group_size = 1;
-    out.max_kept = 1024;  // a head, in memory that is as near as registers
+    out.max_kept = 1024;  // elements of a head, in the first-level cache
     out.max_groups = std::max(1u, info.compute_units) * 8;
     out.max_repeated = 1024;  // PoCL: a command costs 2 us, an element 3 ns
   } else {
@@ -130,7 +130,7 @@ bitnet_status context::start_timing(const sdk::reporter& report) {
 device_buffer::~device_buffer() {
   if (is_mapped_) unmap();
   if (!handle_) return;
-  if (host_.data()) context_.cl.clFinish(context_.commands);  // its memory goes with it
+  if (host_.data()) context_.cl.clFinish(context_.commands);  // commands may still use the memory
   context_.cl.clReleaseMemObject(handle_);
 }
 
@@ -174,7 +174,7 @@ cl_int device_buffer::map(cl_event* done) {
                                                   done, &status);
   if (status != CL_SUCCESS) return status;
   is_mapped_ = true;
-  return at == host_.data() ? CL_SUCCESS : CL_MAP_FAILURE;  // it must be: CL_MEM_USE_HOST_PTR
+  return at == host_.data() ? CL_SUCCESS : CL_MAP_FAILURE;  // guaranteed by CL_MEM_USE_HOST_PTR
 }
 
 bitnet_status device::status(bitnet_device_status& out, const sdk::reporter&) const {

@@ -1,9 +1,9 @@
 #pragma once
-// A device: one context and one in-order queue, through which everything goes.
+// A device: one context and one in-order queue for all commands.
 //
-// Memory for the host is the host's own, used by OpenCL in place (CL_MEM_USE_HOST_PTR) and mapped
-// whenever no submission runs, so that its address stays. A submission unmaps what its commands
-// use, and maps it again behind them.
+// Host memory is allocated here and used by OpenCL in place (CL_MEM_USE_HOST_PTR). It is mapped
+// whenever no submission runs, so that its address stays. A submission unmaps the buffers that its
+// commands use, and maps them again after the commands.
 
 #include <memory>
 #include <vector>
@@ -16,17 +16,17 @@
 
 namespace bitnet::opencl {
 
-// What gpu-common has to know of a device.
+// The device's facts in gpu-common's form.
 gpu::facts common_facts(const device_facts& device);
 
-// What all objects of a device share.
+// State that all objects of a device share.
 struct context {
   const library& cl;
   const device_facts& facts;
   const log_function& log;
   cl_context handle = nullptr;
   cl_command_queue commands = nullptr;
-  bool timed = false;  // the queue measures
+  bool timed = false;  // the queue measures times
 
   context(const library& calls, const device_facts& device, const log_function& where)
       : cl(calls), facts(device), log(where) {}
@@ -35,9 +35,9 @@ struct context {
   context& operator=(const context&) = delete;
 
   bitnet_status open(const sdk::reporter& report);
-  // Replaces the queue by one that measures; the old one has come to its end before.
+  // Replaces the queue by one that measures times; the old queue finishes first.
   bitnet_status start_timing(const sdk::reporter& report);
-  // The contract's status for what the driver answered to `call`.
+  // Converts the driver's status of `call` to the contract's status.
   bitnet_status fail(const char* call, cl_int status, const sdk::reporter& report) const;
 };
 
@@ -51,7 +51,7 @@ class device_buffer final : public gpu::buffer {
   void* mapped() const noexcept override { return host_.data(); }
   cl_mem handle() const noexcept { return handle_; }
 
-  // Enqueued without waiting: the memory is OpenCL's between unmap and map.
+  // Enqueue only, without waiting. Between unmap and map OpenCL owns the memory.
   cl_int unmap();
   cl_int map(cl_event* done);
 

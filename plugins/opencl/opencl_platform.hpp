@@ -1,5 +1,5 @@
 #pragma once
-// The way in: OpenCL as one of gpu-common's platforms.
+// OpenCL as one of gpu-common's platforms.
 
 #include <memory>
 #include <string>
@@ -18,10 +18,10 @@ struct settings {
   log_function log;
 };
 
-// nullptr, and `why` says what the user can do, if no device can be used.
+// If no device can be used it returns nullptr, and `why` says what the user can do.
 std::unique_ptr<gpu::platform> open_platform(const char* loader, settings wanted, std::string& why);
 
-// For tests: forms of the kernels that a device has less of than it reports.
+// For tests: removes abilities that a device reports, to select other forms of kernels.
 using change_traits = void (*)(device_traits&);
 std::unique_ptr<gpu::platform> open_platform(const char* loader, settings wanted, std::string& why,
                                              change_traits change);

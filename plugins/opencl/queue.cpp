@@ -12,8 +12,8 @@ struct queue::timeline {
   std::mutex lock;
   std::condition_variable moved;
   uint64_t reached = 0, submitted = 0;
-  cl_int failure = CL_SUCCESS;  // of the first step that failed: none after it counts
-  uint32_t pending = 0;         // calls that the driver still has to make
+  cl_int failure = CL_SUCCESS;  // of the first failed step; later steps do not count
+  uint32_t pending = 0;         // callbacks that the driver has yet to make
 
   struct notice {
     std::shared_ptr<timeline> to;
@@ -74,7 +74,7 @@ bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::report
   const auto ready = [&] {
     return t.reached >= value || t.failure != CL_SUCCESS || t.submitted < value;
   };
-  // A year is for ever, and does not overflow the clock.
+  // A year is practically for ever, and does not overflow the clock.
   constexpr uint64_t year_ns = uint64_t{365} * 24 * 3600 * 1'000'000'000u;
   const auto until =
       std::chrono::steady_clock::now() +

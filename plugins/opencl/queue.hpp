@@ -1,6 +1,6 @@
 #pragma once
-// A timeline over the device's commands. The driver reports when one is done, from a thread of its
-// own, so that a wait does not hold the device's turn and can end in time.
+// A timeline over the device's commands. The driver reports a finished command from a thread of its
+// own, so a wait does not hold the device's lock and can time out.
 
 #include <memory>
 
@@ -18,7 +18,7 @@ class queue final : public gpu::queue {
   bitnet_status poll(uint64_t& value, const sdk::reporter& report) override;
 
  private:
-  struct timeline;  // also the driver's as long as it has to report something
+  struct timeline;  // shared with the driver while callbacks are pending
   context& context_;
   std::shared_ptr<timeline> timeline_;
 };

@@ -21,7 +21,7 @@ void recording::use(device_buffer* memory) {
     host_buffers_.push_back(memory);
 }
 
-// The interface hands buffers out as const, but what is written is the command's affair.
+// The interface passes buffers as const; commands may write their contents nevertheless.
 static device_buffer* memory_of(const gpu::binding& b) {
   return const_cast<device_buffer*>(static_cast<const device_buffer*>(b.memory));
 }
@@ -43,7 +43,7 @@ bitnet_status recording::add(const gpu::command& one, cl_program program, const 
   s.kernel = cl.clCreateKernel(program, name.c_str(), &status);
   if (status != CL_SUCCESS) return context_.fail("clCreateKernel", status, report);
   const cl_kernel kernel = s.kernel;
-  steps_.push_back(std::move(s));  // owned from here on
+  steps_.push_back(std::move(s));  // freed with the recording from here on
   size_t most = 0;
   status = cl.clGetKernelWorkGroupInfo(kernel, context_.facts.id, CL_KERNEL_WORK_GROUP_SIZE,
                                        sizeof most, &most, nullptr);
@@ -102,7 +102,7 @@ bitnet_status recording::enqueue(cl_event* done, const sdk::reporter& report) {
     if (failed != CL_SUCCESS) break;
     if (event) events_.push_back(event);
   }
-  // Also after a failure: the host's memory has to come back.
+  // Also after a failure: host memory must be mapped again.
   for (device_buffer* b : host_buffers_) {
     const cl_int status = b->map(nullptr);
     if (failed == CL_SUCCESS && status != CL_SUCCESS) failed = status;

@@ -23,7 +23,7 @@ class recording final : public gpu::recording {
 
   bool times(std::span<uint64_t> out) const noexcept override;
 
-  // Enqueues everything; *done is an event of the last command, which the caller releases.
+  // Enqueues all commands; *done is the event of the last one, which the caller releases.
   bitnet_status enqueue(cl_event* done, const sdk::reporter& report);
 
  private:
@@ -41,8 +41,8 @@ class recording final : public gpu::recording {
   context& context_;
   bool timed_;
   std::vector<step> steps_;
-  std::vector<device_buffer*> host_buffers_;  // that a command uses
-  std::vector<cl_event> events_;              // of each step, when timed
+  std::vector<device_buffer*> host_buffers_;  // used by commands
+  std::vector<cl_event> events_;              // by step, if timed
 };
 
 }  // namespace bitnet::opencl

@@ -36,13 +36,13 @@ class device final : public gpu::device {
   const device_functions& vk() const noexcept { return vk_; }
   VkDevice handle() const noexcept { return device_; }
   const physical& about() const noexcept { return mine_; }
-  // To the one queue that there is. The caller holds the device's lock.
+  // Submits to the device's only queue. The caller holds the device's lock.
   VkResult submit(const VkSubmitInfo& work, VkFence fence) const {
     return vk_.vkQueueSubmit(queue_, 1, &work, fence);
   }
 
  private:
-  // Done when it returns.
+  // Complete when it returns.
   bitnet_status copy(const gpu::buffer& from, gpu::buffer& to,
                      std::span<const gpu::copy_range> ranges, const sdk::reporter& report);
   // Records commands with record(VkCommandBuffer), runs them and waits.
@@ -55,7 +55,7 @@ class device final : public gpu::device {
   device_functions vk_;
   VkDevice device_ = VK_NULL_HANDLE;
   VkQueue queue_ = VK_NULL_HANDLE;
-  VkCommandPool pool_ = VK_NULL_HANDLE;  // of transfers
+  VkCommandPool pool_ = VK_NULL_HANDLE;  // for transfers
   VkCommandBuffer transfer_ = VK_NULL_HANDLE;
   VkFence transferred_ = VK_NULL_HANDLE;
   std::unique_ptr<gpu::buffer> staging_;

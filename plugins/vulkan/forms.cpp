@@ -5,7 +5,7 @@
 namespace bitnet::vulkan {
 namespace {
 
-// What a device answers to a struct that extends a query.
+// Queries a device for a struct of features.
 template <class Features>
 Features features_of(const instance_functions& vk, VkPhysicalDevice device, VkStructureType type) {
   Features out{};
@@ -28,8 +28,8 @@ Properties properties_of(const instance_functions& vk, VkPhysicalDevice device,
   return out;
 }
 
-// Kernels count threads through their subgroups, so all of those must be full and of a known size:
-// a device that cannot promise it runs the plain forms.
+// Kernels derive thread numbers from subgroups, so all subgroups must be full and of a known size.
+// A device that cannot guarantee it runs the plain forms.
 void find_subgroups(const instance_functions& vk, VkPhysicalDevice device, uint32_t most,
                     forms& out) {
   const auto can = features_of<VkPhysicalDeviceSubgroupSizeControlFeatures>(

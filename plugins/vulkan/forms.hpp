@@ -1,6 +1,6 @@
 #pragma once
-// Which forms of the kernels (kernels/common.glsl) a device can run: found out from what it
-// reports, before it is opened.
+// Finds which forms of the kernels (kernels/common.glsl) a device can run, from its reports, before
+// it is opened.
 
 #include <cstring>
 #include <vector>
@@ -9,16 +9,16 @@
 
 namespace bitnet::vulkan {
 
-// What the user asks for.
+// Settings of the user.
 struct wishes {
   bool timeline = true;   // false: as if no device had timeline semaphores
   bool subgroups = true;  // false: as if no device had subgroups
-  enum class dot : uint8_t { fast, never, always } dot_product = dot::fast;  // always: if it can
+  enum class dot : uint8_t { fast, never, always } dot_product = dot::fast;  // always: if supported
 };
 
 struct forms {
-  uint32_t subgroup = 1;     // threads of a subgroup that kernels count on; 1: they use none
-  bool fixed_size = false;   // the device has one size of subgroups, and none can be asked for
+  uint32_t subgroup = 1;     // threads of a subgroup that kernels rely on; 1: kernels use none
+  bool fixed_size = false;   // subgroups have one size, which cannot be requested
   bool dot_product = false;  // four products of bytes in one instruction
 };
 
@@ -33,7 +33,7 @@ forms forms_of(const instance_functions& vk, VkPhysicalDevice device,
                const std::vector<VkExtensionProperties>& extensions, const wishes& user,
                uint32_t most);
 
-// What vkCreateDevice gets of them. Lives until it has returned.
+// Feature structs for vkCreateDevice. Must live until that call has returned.
 class forms_request {
  public:
   forms_request(const forms& f, VkDeviceCreateInfo& info, std::vector<const char*>& names);

@@ -30,8 +30,8 @@ bitnet_status memory::allocate(uint64_t bytes, gpu::memory_place where,
   constexpr VkMemoryPropertyFlags seen =
       VK_MEMORY_PROPERTY_HOST_VISIBLE_BIT | VK_MEMORY_PROPERTY_HOST_COHERENT_BIT;
   const bool host = where == gpu::memory_place::host;
-  // The host reads logits: cached if possible. Weights go to the device's own memory, but rather
-  // elsewhere than nowhere.
+  // The host reads logits, so its memory is cached if possible. Weights go to the device's own
+  // memory, or else to any memory.
   const bool taken =
       host ? take(needs, seen | VK_MEMORY_PROPERTY_HOST_CACHED_BIT) || take(needs, seen)
            : take(needs, VK_MEMORY_PROPERTY_DEVICE_LOCAL_BIT) || take(needs, 0);

@@ -1,6 +1,6 @@
 #pragma once
-// A buffer with memory of its own. Small tensors share buffers already (plugins/gpu-common), so
-// that there are few of them.
+// A buffer with memory of its own. plugins/gpu-common already puts small tensors into shared
+// buffers, so there are few of them.
 
 #include "device.hpp"
 
@@ -23,7 +23,7 @@ class memory final : public gpu::buffer {
   }
 
  private:
-  // Tries the types that have `flags`; false if there is none with room.
+  // Tries the memory types that have `flags`; false if none has room.
   bool take(const VkMemoryRequirements& needs, VkMemoryPropertyFlags flags);
 
   const device& device_;

@@ -35,18 +35,18 @@ const char* kind_of(VkPhysicalDeviceType type) {
   }
 }
 
-// Threads of a work group. 64 is a wave or two everywhere; software renderers switch between the
-// vectors of a group at every barrier, so there it is one vector (llvmpipe of Mesa 22.3 on AVX2:
+// Threads of a work group. 64 is one or two waves everywhere. Software renderers switch between the
+// vectors of a group at every barrier, so their group is one vector (llvmpipe of Mesa 22.3 on AVX2:
 // twice the speed of 64).
 constexpr uint32_t hardware_group = 64, software_group = 8;
 
-// A command costs llvmpipe 20 to 60 us, an element to normalise and quantise 20 ns.
+// llvmpipe: a command costs 20 to 60 us, an element to normalise and quantise 20 ns.
 constexpr uint32_t software_repeated = 4096;
 
-// llvmpipe ends all loops of a thread after so many passes together, silently.
+// llvmpipe silently ends all loops of a thread after this number of passes together.
 constexpr uint32_t llvmpipe_passes = 65535;
 
-// One for computing only, if there is one: nothing else then waits behind a long step.
+// A queue for computing only, if there is one: nothing else then waits behind a long step.
 bool choose_queue(const seen_device& seen, physical& mine) {
   uint32_t n = 0;
   seen.vk.vkGetPhysicalDeviceQueueFamilyProperties(seen.handle, &n, nullptr);
@@ -79,7 +79,7 @@ void find_timeline(const seen_device& seen, const wishes& user, physical& mine) 
   mine.timeline = timeline.timelineSemaphore == VK_TRUE;
 }
 
-// Its identity: name, class, address, versions.
+// Fills in the identity: name, class, address, versions.
 void identify(const seen_device& seen, gpu::facts& about) {
   const VkPhysicalDeviceProperties& p = seen.properties.properties;
   about.name = p.deviceName;
@@ -123,7 +123,7 @@ void limit(const seen_device& seen, physical& mine, gpu::facts& about) {
   about.max_bindings = limits.maxPerStageDescriptorStorageBuffers;
 }
 
-// What suits it: the size of a group, the forms of kernels, how much a thread may do.
+// Fills in what suits the device: size of a group, forms of kernels, limits of a thread.
 void tune(const seen_device& seen, const wishes& user, physical& mine, gpu::facts& about) {
   const bool software = about.device_class == BITNET_DEVICE_CPU;
   about.group_size = software ? software_group : hardware_group;
@@ -134,7 +134,7 @@ void tune(const seen_device& seen, const wishes& user, physical& mine, gpu::fact
   if (seen.has_driver && seen.driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE)
     about.max_passes = llvmpipe_passes;
   if (software) about.max_repeated = software_repeated;
-  about.max_kept = software ? 64 : 16;  // of so small a group each keeps more
+  about.max_kept = software ? 64 : 16;  // a thread of a small group keeps more
 }
 
 }  // namespace
@@ -185,7 +185,7 @@ std::string describe(const seen_device& seen, const wishes& user, physical& mine
   return "";
 }
 
-// A budget is what this process may take of a heap, with what it has: other programs are counted.
+// The budget of a heap is what this process may use, present use included, beside other programs.
 void add_memory(const instance_functions& vk, const physical& device, bitnet_device_status& out) {
   if (!device.memory_budget || device.own_heap >= device.memory.memoryHeapCount) return;
   VkPhysicalDeviceMemoryBudgetPropertiesEXT budget{};
@@ -196,7 +196,7 @@ void add_memory(const instance_functions& vk, const physical& device, bitnet_dev
   vk.vkGetPhysicalDeviceMemoryProperties2(device.handle, &memory);
   const uint64_t may = budget.heapBudget[device.own_heap];
   const uint64_t has = budget.heapUsage[device.own_heap];
-  if (may == 0) return;  // of a driver that does not know: no heap is without any
+  if (may == 0) return;  // the driver does not know: no heap has size 0
   out.known |= BITNET_STATUS_MEMORY;
   out.memory_total_bytes = device.memory.memoryHeaps[device.own_heap].size;
   out.memory_free_bytes = std::min(may - std::min(may, has), out.memory_total_bytes);

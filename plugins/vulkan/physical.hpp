@@ -1,5 +1,5 @@
 #pragma once
-// What a Vulkan device can do, in the words of gpu-common.
+// A Vulkan device's abilities, in gpu-common's terms.
 
 #include <string>
 #include <vector>
@@ -10,7 +10,7 @@
 
 namespace bitnet::vulkan {
 
-// What only this plugin knows of a device.
+// Facts of a device that only this plugin uses.
 struct physical {
   VkPhysicalDevice handle = VK_NULL_HANDLE;
   uint32_t queue_family = 0;
@@ -21,10 +21,10 @@ struct physical {
   bool memory_budget = false;       // its driver reports how much memory is left
   forms kernels;
   VkPhysicalDeviceMemoryProperties memory{};
-  uint32_t own_heap = BITNET_NONE;  // the largest of its own memory
+  uint32_t own_heap = BITNET_NONE;  // the largest heap of its own memory
 };
 
-// The driver's answers about one device. They point to each other: not to be moved.
+// The driver's reports about one device. The structs point to each other, so it must not be moved.
 class seen_device {
  public:
   seen_device(const instance_functions& vk, VkPhysicalDevice device);
@@ -36,7 +36,7 @@ class seen_device {
   const instance_functions& vk;
   const VkPhysicalDevice handle;
   std::vector<VkExtensionProperties> extensions;
-  bool has_pci = false, has_driver = false;  // whether those two were filled in
+  bool has_pci = false, has_driver = false;  // whether the struct below was filled in
   VkPhysicalDevicePCIBusInfoPropertiesEXT pci{};
   VkPhysicalDeviceDriverProperties driver{};
   VkPhysicalDeviceMaintenance3Properties sizes{};
@@ -48,7 +48,7 @@ class seen_device {
 std::string describe(const seen_device& seen, const wishes& user, physical& mine,
                      gpu::facts& about);
 
-// Fills in the total and free bytes of its own memory, where its driver reports them.
+// Fills in total and free bytes of the device's own memory, if its driver reports them.
 void add_memory(const instance_functions& vk, const physical& device, bitnet_device_status& out);
 
 }  // namespace bitnet::vulkan

@@ -7,7 +7,7 @@ namespace {
 
 using sdk::failed;
 
-// Messages of driver and layers belong to the host's log, not on its screen.
+// Messages of the driver and layers go to the host's log, not to standard error.
 VKAPI_ATTR VkBool32 VKAPI_CALL pass_on(VkDebugUtilsMessageSeverityFlagBitsEXT severity,
                                        VkDebugUtilsMessageTypeFlagsEXT,
                                        const VkDebugUtilsMessengerCallbackDataEXT* data,

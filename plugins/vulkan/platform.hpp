@@ -29,7 +29,7 @@ class platform final : public gpu::platform {
   bitnet_status make_instance(const sdk::reporter& report);
   void listen();
   bitnet_status enumerate(const sdk::reporter& report);
-  // Adds the device, or says in the log why it is of no use.
+  // Adds the device, or logs why it cannot be used.
   void look_at(VkPhysicalDevice device);
 
   const sdk::host& services_;

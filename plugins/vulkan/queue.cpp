@@ -107,7 +107,7 @@ bitnet_status fence_queue::submit(gpu::recording& work, uint64_t value,
   }
   const VkFence fence = spare_.back();
   const VkCommandBuffer commands = static_cast<recording&>(work).handle();
-  pending_.push_back({value, fence});  // before anything runs: it may throw
+  pending_.push_back({value, fence});  // before submission, since it may throw
   if (bitnet_status s = check(device_.submit(submission(commands), fence), "vkQueueSubmit", report);
       failed(s)) {
     pending_.pop_back();
@@ -135,8 +135,8 @@ bitnet_status fence_queue::retire(const sdk::reporter& report) {
   return BITNET_OK;
 }
 
-// Another thread may wait for the same fence, or ask poll(), which would reset it: so the lock is
-// held in slices, in which the fence cannot go.
+// poll() and wait() of other threads reset fences that are done. So this waits in slices and holds
+// the lock in each, during which the fence cannot be reset.
 bitnet_status fence_queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::reporter& report) {
   constexpr uint64_t slice_ns = 1'000'000;
   for (uint64_t left = timeout_ns;;) {

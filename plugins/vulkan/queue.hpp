@@ -1,5 +1,5 @@
 #pragma once
-// Timelines: a timeline semaphore, or fences where the device has none.
+// Timelines: a timeline semaphore, or fences if the device has no such semaphores.
 
 #include <deque>
 #include <mutex>
@@ -42,7 +42,7 @@ class fence_queue final : public gpu::queue {
     uint64_t value;
     VkFence fence;
   };
-  // Takes off what is done. The lock is held.
+  // Removes finished submissions. The caller holds the lock.
   bitnet_status retire(const sdk::reporter& report);
 
   const device& device_;

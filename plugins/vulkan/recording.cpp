@@ -215,7 +215,7 @@ bitnet_status recording::record(std::span<const gpu::command> commands, bool tim
     all.dstAccessMask = used;
     vk.vkCmdPipelineBarrier(commands_, from, to, 0, 1, &all, 0, nullptr, 0, nullptr);
   };
-  // Kernels, or copies of KV blocks: what is in this recording, and what may have been before.
+  // Pipeline stages of this recording, and of earlier ones: kernels, or copies of KV blocks.
   const bool copies = std::ranges::any_of(commands, [](const gpu::command& c) { return !c.run; });
   constexpr VkPipelineStageFlags kernels = VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT;
   constexpr VkPipelineStageFlags either = kernels | VK_PIPELINE_STAGE_TRANSFER_BIT;
@@ -226,7 +226,7 @@ bitnet_status recording::record(std::span<const gpu::command> commands, bool tim
       (copies ? VK_ACCESS_TRANSFER_READ_BIT | VK_ACCESS_TRANSFER_WRITE_BIT : VkAccessFlags{0});
   wait(either, written, stages, both);
   for (uint32_t i = 0; i < count_; ++i) {
-    // A command alone can be timed; side by side they cannot.
+    // Only commands that run alone can be timed.
     if (i != 0 && (commands[i].after || queries_)) wait(stages, both & written, stages, both);
     if (queries_)
       vk.vkCmdWriteTimestamp(commands_, VK_PIPELINE_STAGE_COMPUTE_SHADER_BIT, queries_, 2 * i);

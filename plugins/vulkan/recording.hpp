@@ -47,7 +47,7 @@ class recording final : public gpu::recording {
   bitnet_status add(const gpu::command& c, const sdk::reporter& report);
 
   const device& device_;
-  VkDescriptorPool sets_ = VK_NULL_HANDLE;  // none where there are copies only
+  VkDescriptorPool sets_ = VK_NULL_HANDLE;  // none if there are only copies
   VkCommandPool pool_ = VK_NULL_HANDLE;
   VkCommandBuffer commands_ = VK_NULL_HANDLE;
   VkQueryPool queries_ = VK_NULL_HANDLE;  // two for each command, or none

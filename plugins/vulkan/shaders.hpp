@@ -10,7 +10,7 @@
 
 namespace bitnet::vulkan {
 
-// One form of a kernel: what it needs of a device.
+// One form of a kernel, and the abilities that it needs.
 struct shader {
   gpu::kernel_id id;
   bool subgroups, dot_product;
@@ -20,7 +20,7 @@ struct shader {
 // Every form of every kernel. Defined in code.cpp, which CMakeLists.txt writes.
 const std::vector<shader>& shaders();
 
-// The form that uses most of what the device can do; nullptr for what is no kernel.
+// The form that uses most of the device's abilities; nullptr for an unknown kernel.
 const shader* shader_of(gpu::kernel_id id, const forms& device);
 
 }  // namespace bitnet::vulkan

@@ -1,4 +1,4 @@
-# What is tested of this backend beside the suites that every backend runs (cmake/BitnetBackend.cmake).
+# Tests of this backend in addition to the suites of every backend (cmake/BitnetBackend.cmake).
 # Without a device they skip with the plugin's reason.
 foreach(subject IN ITEMS program hostile abi_ops)
   set(name parity.vulkan.${subject})
@@ -6,8 +6,8 @@ foreach(subject IN ITEMS program hostile abi_ops)
   target_sources(${target} PRIVATE vulkan_layers.cpp vulkan_leaks.cpp)
   target_include_directories(${target} SYSTEM PRIVATE ${BITNET_VULKAN_HEADERS})
 
-  # Once more under the API's own checks, of what is synchronised, too. Of the programs some that
-  # have every kind of command.
+  # The same tests with the API's validation layer, including checks of synchronisation. Of the
+  # programs, some that contain every kind of command.
   set(some)
   if(subject STREQUAL "program")
     set(some --gtest_filter=*copied*:*exported*:*sequences*:*output_rows*:*statistics*)
@@ -25,8 +25,8 @@ target_compile_definitions(test_parity_vulkan_own PRIVATE
 add_dependencies(test_parity_vulkan_own bitnet-backend-vulkan)
 set_property(TEST parity.vulkan.own APPEND PROPERTY ENVIRONMENT ${BITNET_vulkan_PINNED})
 
-# On a driver without 8-bit and 16-bit types, those that take seconds. cli_test.py fails where the driver
-# is there and does not work.
+# Tests that take seconds, on a driver without 8-bit and 16-bit types. cli_test.py fails if the
+# driver exists but does not work.
 if(NOT BITNET_SANITIZE AND NOT BITNET_COVERAGE)
   foreach(row IN ITEMS own "program --gtest_filter=*equals*:*copied*:*sequences*"
                        "abi_ops --gtest_filter=-*no_kernel_sees*")
@@ -45,7 +45,7 @@ bitnet_add_test(parity.vulkan.memory
   LINK bitnet_gpu_common ${CMAKE_DL_LIBS} LABELS parity vulkan)
 target_include_directories(test_parity_vulkan_memory SYSTEM PRIVATE ${BITNET_VULKAN_HEADERS})
 
-# Calls of several threads at once, and the queues behind them.
+# Concurrent calls of several threads, and the queues behind them.
 if(BITNET_SANITIZE STREQUAL "thread" AND TARGET bitnet-backend-conformance)
   foreach(fences IN ITEMS 0 1)
     set(name conformance.vulkan.threads.fences-${fences})
@@ -56,5 +56,5 @@ if(BITNET_SANITIZE STREQUAL "thread" AND TARGET bitnet-backend-conformance)
   endforeach()
 endif()
 
-# The program, on both drivers.
+# The program, with both drivers.
 bitnet_add_program_test(vulkan)

@@ -1,5 +1,5 @@
 #pragma once
-// The functions of libvulkan.so.1, opened at run time: a machine without it can load the plugin.
+// The functions of libvulkan.so.1, opened at run time, so that the plugin loads without it.
 
 #define VK_NO_PROTOTYPES
 #include <vulkan/vulkan_core.h>
@@ -96,8 +96,8 @@ struct device_functions {
 
 #undef BITNET_VK_DECLARE
 
-// BITNET_UNAVAILABLE, with the package to install, if there is no libvulkan.so.1. The library stays
-// open for good: drivers do not expect to be unloaded.
+// BITNET_UNAVAILABLE, with the package to install, if there is no libvulkan.so.1. The library is
+// never closed, because drivers do not expect to be unloaded.
 bitnet_status load(global_functions& out, const sdk::reporter& report);
 // BITNET_UNAVAILABLE if a function is missing.
 bitnet_status load(const global_functions& global, VkInstance instance, instance_functions& out,
@@ -105,14 +105,14 @@ bitnet_status load(const global_functions& global, VkInstance instance, instance
 bitnet_status load(const instance_functions& instance, VkDevice device, device_functions& out,
                    const sdk::reporter& report);
 
-// Pins the library that these functions lie in. The loader would unload the driver with the last
-// instance: its thread-local destructors would be left behind, and the next instance would load and
-// start it again.
+// Keeps the library of these functions loaded. The loader would unload the driver with the last
+// instance: its thread-local destructors would dangle, and the next instance would load and start
+// it again.
 void keep_loaded(const device_functions& of) noexcept;
 
 std::string name_of(VkResult result);
 
-// Fails, with `result` as the origin, unless it is VK_SUCCESS.
+// Fails unless `result` is VK_SUCCESS; the error carries `result`.
 bitnet_status check(VkResult result, const char* call, const sdk::reporter& report);
 
 }  // namespace bitnet::vulkan

@@ -1,4 +1,4 @@
-// The vulkan backend: what plugins/gpu-common makes of a Vulkan driver.
+// The vulkan backend: gpu-common with the Vulkan driver.
 
 #include <optional>
 
@@ -14,7 +14,7 @@ namespace {
 
 using bitnet::sdk::failed;
 
-// 0 or 1, nothing if the user did not say.
+// 0 or 1; nothing if the user did not set it.
 bitnet_status switch_of(const std::string& name, const std::string& value, std::optional<bool>& out,
                         const bitnet::sdk::reporter& report) {
   if (value.empty()) return BITNET_OK;
@@ -25,10 +25,10 @@ bitnet_status switch_of(const std::string& name, const std::string& value, std::
   return BITNET_OK;
 }
 
-// Settings: "fences", 1: waits for steps with fences, as on devices without timeline semaphores.
-// "subgroups", 0: kernels exchange values through memory. "dot_product", 0: kernels multiply bytes
-// one by one; 1: four at a time even where the device is not faster so. The results are the same.
-// "disable" names kernels that the host has found wrong here.
+// Settings: "fences" = 1: waits for steps with fences, as on devices without timeline semaphores.
+// "subgroups" = 0: kernels exchange values through memory. "dot_product" = 0: kernels multiply
+// bytes one by one; 1: four at a time even where that is not faster. The results are the same.
+// "disable" names kernels that the host found wrong here.
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
@@ -62,7 +62,7 @@ constexpr bitnet::gpu::author vulkan{
     .vendor = "org.bitnet",
     .license = "Apache-2.0",
     .driver = "Vulkan",
-    .life_flags = BITNET_LIFE_HOT_SWAP,  // drivers have threads of their own, and stay loaded
+    .life_flags = BITNET_LIFE_HOT_SWAP,  // drivers start threads and stay loaded
     .load = load,
 };
 

@@ -10,12 +10,12 @@
 namespace bitnet::webgpu {
 namespace {
 
-// Threads of a work group, as in the vulkan backend, whose drivers these are: 64 is a wave or two
-// everywhere, and renderers in software run a vector as one.
+// Threads of a work group, as in the vulkan backend, which has the same drivers: 64 is one or two
+// waves everywhere, and software renderers run a vector as one.
 constexpr uint32_t hardware_group = 64, software_group = 8;
-// A command costs llvmpipe 20 to 60 us, an element to normalise and quantise 20 ns.
+// llvmpipe: a command costs 20 to 60 us, an element to normalise and quantise 20 ns.
 constexpr uint32_t software_repeated = 4096;
-// llvmpipe ends all loops of a thread after so many passes together, silently.
+// llvmpipe silently ends all loops of a thread after this number of passes together.
 constexpr uint32_t llvmpipe_passes = 65535;
 
 void take_adapter(uint32_t status, adapter_handle found, string_view message, void* userdata,
@@ -94,7 +94,7 @@ void limit(const limits& most, gpu::facts& about) {
       std::min(most.maxComputeInvocationsPerWorkgroup, most.maxComputeWorkgroupSizeX);
   about.max_groups = most.maxComputeWorkgroupsPerDimension;
   about.shared_memory_bytes = most.maxComputeWorkgroupStorageSize;
-  // The header is no storage buffer here.
+  // The step header is a uniform here, not a storage buffer.
   about.max_bindings = most.maxStorageBuffersPerShaderStage + 1;
 }
 
@@ -106,7 +106,7 @@ void tune(gpu::facts& about) {
       about.driver_version.find("llvmpipe") != std::string::npos)
     about.max_passes = llvmpipe_passes;
   if (software) about.max_repeated = software_repeated;
-  about.max_kept = software ? 64 : 16;  // of so small a group each keeps more
+  about.max_kept = software ? 64 : 16;  // a thread of a small group keeps more
 }
 
 // "", or why the adapter cannot run the kernels.
@@ -123,7 +123,7 @@ std::string refusal_of(const adapter_info& info, const limits& most, const wishe
   return "";
 }
 
-// Fills in all but the handle. "", or why the adapter cannot be used.
+// Fills in all but the handle. Returns why the adapter cannot be used, or "".
 std::string describe(const runtime& on, const wishes& user, adapter& out) {
   const std::scoped_lock held(on.lock);
   adapter_info info;
@@ -139,8 +139,8 @@ std::string describe(const runtime& on, const wishes& user, adapter& out) {
   tune(out.about);
   out.language.subgroups =
       user.subgroups && on.wgpu.AdapterHasFeature(out.handle, feature_subgroups) != 0;
-  // wgpu-native aborts where it is asked for features of the language; its compiler, naga, has this
-  // one, and knows no "enable subgroups".
+  // wgpu-native aborts on queries for language features. Its compiler, naga, has this feature, and
+  // rejects "enable subgroups".
   const bool naga = !on.wgpu.version.empty();
   out.language.enables = !naga;
   out.language.packed_dot = user.packed_dot && (naga || on.wgpu.InstanceHasWGSLLanguageFeature(

@@ -1,5 +1,5 @@
 #pragma once
-// What the library says of an adapter, in the words of gpu-common.
+// An adapter's abilities, in gpu-common's terms.
 
 #include <optional>
 #include <string>
@@ -11,11 +11,11 @@
 
 namespace bitnet::webgpu {
 
-// What the user asks for.
+// Settings of the user.
 struct wishes {
   bool subgroups = true;   // false: as if no device had them
   bool packed_dot = true;  // false: as if the language had no dot4I8Packed
-  bool software = true;    // false: adapters that compute on the processor are left out
+  bool software = true;    // false: adapters that compute on the CPU are left out
 };
 
 struct adapter {
@@ -26,8 +26,8 @@ struct adapter {
   gpu::facts about;
 };
 
-// All that the standard lets be found: the fast one, the thrifty one, and the one in software, each
-// once. The lock is not held. The caller releases them.
+// Finds all adapters that the standard can request: high-performance, low-power and software, each
+// once. The caller does not hold the lock, and releases the adapters.
 std::vector<adapter> find_adapters(const runtime& on, const wishes& user,
                                    std::vector<std::string>& refusals);
 

@@ -13,7 +13,7 @@ namespace {
 
 using sdk::failed;
 
-// What is uploaded waits in the library's memory for the next submission.
+// The library buffers uploads until the next submission.
 constexpr uint64_t upload_bytes = uint64_t{8} << 20;
 constexpr uint64_t download_bytes = uint64_t{8} << 20;
 
@@ -104,7 +104,7 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<
                        "%s: work groups of %u threads; a power of two up to %u is expected",
                        adapter_.about.name.c_str(), threads, adapter_.about.max_group_size);
   auto made = std::make_unique<kernel>(connection_, adapter_.language, spec);
-  // The usual form now, so that a text that is refused is known here.
+  // Compiles the usual form now, so that a rejected text is reported here.
   const pipeline* usual = nullptr;
   if (bitnet_status s = made->form(none_shared, usual, report); failed(s)) return s;
   out = std::move(made);
@@ -113,7 +113,7 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<
 
 bitnet_status device::record(std::span<const gpu::command> commands, bool timed,
                              std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) {
-  // Timestamps are nanoseconds, as the standard says.
+  // Timestamps are in nanoseconds, as the standard requires.
   auto made = std::make_unique<recording>(connection_, adapter_.timestamps ? 1.0 : 0.0);
   if (bitnet_status s =
           made->make(commands, timed, adapter_.most.minUniformBufferOffsetAlignment, report);

@@ -1,5 +1,5 @@
 #pragma once
-// A device of an adapter, with all that the adapter offers.
+// A device of an adapter, with every feature and limit that the adapter offers.
 
 #include "adapter.hpp"
 #include "gpu-common/driver.hpp"

@@ -7,7 +7,7 @@
 namespace bitnet::webgpu {
 namespace {
 
-// Parts that a kernel is made of, beside common.wgsl.
+// Parts of a kernel's text, in addition to common.wgsl.
 enum part : uint8_t {
   codes = 1,
   reduce = 2,
@@ -19,20 +19,20 @@ enum part : uint8_t {
   runs = 128
 };
 
-// Of the kernels that every plugin brings, in the order of gpu::kernel_id.
+// Texts of the kernels that every plugin brings, in the order of gpu::kernel_id.
 constexpr const char* texts[] = {
 #define BITNET_KERNEL_TEXT(name, read, written) source::name,
     BITNET_GPU_KERNELS_OF_ALL(BITNET_KERNEL_TEXT)
 #undef BITNET_KERNEL_TEXT
 };
 
-// nullptr for what is no kernel here.
+// nullptr if this plugin has no such kernel.
 const char* own_text_of(gpu::kernel_id id) {
   if (id == known_answer) return source::known_answer;
   return id < gpu::kernel_id::every ? texts[static_cast<size_t>(id)] : nullptr;
 }
 
-// What a kernel's text needs; a part that is forgotten is an error of the compiler of WGSL.
+// The parts that a kernel needs. If one is missing here, the WGSL compiler reports it.
 uint32_t parts_of(gpu::kernel_id id) {
   using gpu::kernel_id;
   switch (id) {
@@ -72,7 +72,7 @@ bool in_word(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
 }
 
-// `text` with another name in place of every word `from`.
+// `text` with every word `from` replaced by `to`.
 std::string renamed(const std::string& text, const std::string& from, const std::string& to) {
   std::string out;
   size_t at = 0;
@@ -87,8 +87,8 @@ std::string renamed(const std::string& text, const std::string& from, const std:
   }
 }
 
-// Each line with the word EACH_KEPT, once for each number below `n`, in place of a loop: a driver
-// that ends loops after a number of passes does not count it.
+// Repeats each line with the word EACH_KEPT for each number below `n`, instead of a loop: drivers
+// with a limit of loop passes do not count it.
 std::string unrolled(const std::string& text, uint32_t n) {
   constexpr const char* each = "EACH_KEPT";
   std::string out;
@@ -105,7 +105,7 @@ std::string unrolled(const std::string& text, uint32_t n) {
   return out;
 }
 
-// The declaration of a binding of memory, and its name.
+// The declaration of a memory binding, and its name.
 struct declaration {
   size_t at = std::string::npos, bytes = 0;
   std::string name;

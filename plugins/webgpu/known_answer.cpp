@@ -15,7 +15,7 @@ uint32_t bits_of(float value) {
   return std::bit_cast<uint32_t>(value);
 }
 
-// A square that does not fit 24 bits, a number that takes most of it away, and one to round.
+// A square that needs more than 24 bits, a number that cancels most of it, and one to round.
 constexpr float long_square = 1.0f + 0x1p-12f, taken_away = -1.0f, to_round = 2.5f;
 
 struct expected {
@@ -28,7 +28,7 @@ struct expected {
 std::vector<expected> answers(uint32_t threads) {
   const uint32_t all = threads * (threads + 1) / 2;
   const volatile float square =
-      long_square * long_square;  // rounded, whatever this compiler would like
+      long_square * long_square;  // rounded, even if the compiler would fuse
   return {{"a product of packed bytes", static_cast<uint32_t>(1 * -1 + 2 * 3 - 128 * 127 + 4 * -5)},
           {"a product that is rounded before it is added to", bits_of(square + taken_away)},
           {"a half rounded to even", bits_of(2.0f)},
@@ -66,7 +66,7 @@ bitnet_status check_answers(device& d, const sdk::reporter& report) {
   const std::vector<expected> all = answers(threads);
   std::vector<uint32_t> given = {0x04800201u, 0xfb7f03ffu};
   for (uint32_t t = 1; t <= threads; ++t) given.push_back(bits_of(static_cast<float>(t)));
-  given.push_back(0x7fc00000u);  // no number
+  given.push_back(0x7fc00000u);  // NaN
   std::unique_ptr<gpu::buffer> header, in, out;
   const auto make = [&](std::unique_ptr<gpu::buffer>& one, uint64_t words) {
     return d.allocate(4 * words, gpu::memory_place::host, one, report);

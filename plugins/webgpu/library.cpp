@@ -5,17 +5,17 @@
 namespace bitnet::webgpu {
 namespace {
 
-// As their makers and distributions name them.
+// The names that makers and distributions use.
 constexpr const char* usual_names[] = {"libwgpu_native.so", "libwebgpu_dawn.so", "libwebgpu.so"};
 
-// webgpu.h as it is declared here came with this version of wgpu-native.
+// The first version of wgpu-native whose webgpu.h matches standard.hpp.
 constexpr uint32_t oldest_wgpu_native = 29;
 
-// RTLD_LOCAL: Dawn exports thousands of names of its own that must not meet those of others.
+// RTLD_LOCAL: Dawn exports thousands of symbols that must not collide with others.
 void* open_any(const std::string& file, std::string& opened, std::string& why) {
   if (!file.empty()) {
     opened = file;
-    if (file[0] != '/' && file.find('/') != std::string::npos) {  // of whatever folder this is
+    if (file[0] != '/' && file.find('/') != std::string::npos) {  // relative to the current folder
       why = "BITNET_WEBGPU_LIBRARY (or the setting webgpu.library) is '" + file +
             "'; expected a whole path, which begins with /, or a name that the linker finds";
       return nullptr;
@@ -43,7 +43,7 @@ std::string dotted(uint32_t version) {
          std::to_string(version >> 8 & 255) + "." + std::to_string(version & 255);
 }
 
-// Empty if the library speaks the header that standard.hpp declares.
+// Why the library's header differs from standard.hpp, or "".
 std::string refusal_of(void* opened, const char* missing, std::string& version) {
   using version_call = uint32_t (*)();
   if (const auto ask = reinterpret_cast<version_call>(dlsym(opened, "wgpuGetVersion"))) {

@@ -1,7 +1,7 @@
 #pragma once
-// A buffer of the device and, if it is the host's too, a copy of it in memory of the host: WebGPU
-// maps no buffer that kernels use. A submission carries over what its commands read, and what they
-// wrote comes back when it is done (recording.hpp).
+// A buffer of the device and, for host buffers, a copy in host memory: WebGPU maps no buffer that
+// kernels use. A submission first sends the host bytes that its commands read, and returns the
+// bytes that they wrote when it is done (recording.hpp).
 
 #include <vector>
 
@@ -16,9 +16,9 @@ struct extent {
   uint64_t end() const noexcept { return offset + bytes; }
 };
 
-// What is in `all`, in ascending order and without overlaps.
+// The union of `all`, in ascending order and without overlaps.
 std::vector<extent> united(std::vector<extent> all);
-// What of `one` is in none of `others`.
+// The parts of `one` that are in none of `others`.
 std::vector<extent> without(const extent& one, const std::vector<extent>& others);
 
 class memory final : public gpu::buffer {
@@ -35,9 +35,9 @@ class memory final : public gpu::buffer {
   void* mapped() const noexcept override { return copy_.data(); }
   buffer_handle handle() const noexcept { return handle_; }
 
-  // The rest is for recordings, under the runtime's lock.
+  // The members below are for recordings, under the runtime's lock.
 
-  // Carries an extent of the host's copy over; but not what running submissions write.
+  // Sends an extent of the host's copy to the device, except parts that running submissions write.
   void send(const extent& what) const;
   void begin_write(const extent& what) { written_.push_back(what); }
   void end_write(const extent& what, const void* data) noexcept;
@@ -47,10 +47,10 @@ class memory final : public gpu::buffer {
   uint64_t bytes_ = 0;
   buffer_handle handle_ = nullptr;
   sdk::memory copy_;
-  std::vector<extent> written_;  // by submissions that are not done
+  std::vector<extent> written_;  // by unfinished submissions
 };
 
-// The interface hands buffers out as const, but what is written is the command's affair.
+// The interface passes buffers as const; commands may write their contents nevertheless.
 inline memory& memory_of(const gpu::buffer& b) noexcept {
   return const_cast<memory&>(static_cast<const memory&>(b));
 }

@@ -48,7 +48,7 @@ void pipeline::make(const gpu::kernel_spec& spec, const std::string& text,
   code.nextInChain = &source.chain;
   code.label = {name_of(spec.id), SIZE_MAX};
   const shader_module_handle module = wgpu.DeviceCreateShaderModule(device_.device, &code);
-  if (!bindings_ || !module) return;  // the error scope says why
+  if (!bindings_ || !module) return;  // the error scope reports why
 
   pipeline_layout_descriptor sets;
   sets.bindGroupLayoutCount = 1;

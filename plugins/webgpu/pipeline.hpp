@@ -44,7 +44,7 @@ class kernel final : public gpu::kernel {
  private:
   const connection& device_;
   const dialect language_;
-  // Compiled when needed, which changes nothing of what the kernel is.
+  // Mutable: compiling on demand does not change the kernel's meaning.
   mutable std::vector<std::pair<shared_bindings, std::unique_ptr<pipeline>>> forms_;
 };
 

@@ -1,5 +1,5 @@
 #pragma once
-// The way in: a library of WebGPU as one of gpu-common's platforms.
+// A library of WebGPU as one of gpu-common's platforms.
 
 #include <string>
 #include <vector>
@@ -22,7 +22,7 @@ class platform final : public gpu::platform {
   platform(const platform&) = delete;
   platform& operator=(const platform&) = delete;
 
-  // Lists the adapters that compute what they should.
+  // Lists the adapters that pass the known-answer test.
   bitnet_status start(const sdk::reporter& report);
 
   const std::vector<gpu::facts>& devices() const noexcept override { return facts_; }

@@ -23,7 +23,7 @@ bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::rep
   const std::scoped_lock held(device_.on.lock);
   if (bitnet_status s = advance(report); failed(s)) return s;
   auto& mine = static_cast<recording&>(work);
-  pending_.push_back({value, &mine, std::make_shared<answer>()});  // before it runs: it may throw
+  pending_.push_back({value, &mine, std::make_shared<answer>()});  // first, since it may throw
   const bitnet_status s = mine.submit(pending_.back().done, report);
   if (failed(s)) pending_.pop_back();
   return s;
@@ -47,12 +47,12 @@ bitnet_status queue::advance(const sdk::reporter& report) {
   if (failure_.empty() && !pending_.empty())
     if (failed(device_.health(report))) failure_ = "the device is lost";
   if (failure_.empty()) return BITNET_OK;
-  pending_.clear();  // what they use may go
+  pending_.clear();  // frees what they use
   return report.fail(BITNET_DEVICE_LOST, "%s: a step failed: %s; open the device again",
                      device_.name.c_str(), failure_.c_str());
 }
 
-// Events are processed in turns, which get rarer: 1 us to 200 us apart.
+// Processes events at growing intervals, from 1 us to 200 us.
 bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::reporter& report) {
   using std::chrono::microseconds, std::chrono::steady_clock;
   const auto begin = steady_clock::now();

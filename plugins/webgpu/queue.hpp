@@ -1,6 +1,6 @@
 #pragma once
-// A timeline over a device's submissions: the library says when one is done, while the thread that
-// waits or asks processes its events.
+// A timeline over a device's submissions. The library reports a finished submission while a thread
+// that waits or polls processes its events.
 
 #include <deque>
 
@@ -25,14 +25,14 @@ class queue final : public gpu::queue {
     recording* work;
     std::shared_ptr<answer> done;
   };
-  // Takes off what is done. The runtime's lock is held.
+  // Removes finished submissions. The caller holds the runtime's lock.
   bitnet_status advance(const sdk::reporter& report);
 
   const connection& device_;
   // Under the runtime's lock:
   std::deque<pending> pending_;  // ascending
   uint64_t reached_ = 0;
-  std::string failure_;  // of the first step that failed: none after it counts
+  std::string failure_;  // of the first failed step; later steps do not count
 };
 
 }  // namespace bitnet::webgpu

@@ -8,9 +8,9 @@ namespace {
 
 using sdk::failed;
 
-// The parameters of a command, and the zero behind them.
+// The parameters of a command, and the zero after them.
 constexpr uint64_t parameter_bytes = 4 * (uint64_t{gpu::max_params} + 4);
-// WebGPU allows so many timestamps in one set.
+// The most timestamps that WebGPU allows in one set.
 constexpr uint32_t most_queries = 4096;
 
 extent extent_of(const gpu::binding& b) noexcept {
@@ -21,7 +21,7 @@ bool overlap(const gpu::binding& a, const gpu::binding& b) noexcept {
   return a.memory == b.memory && a.offset < extent_of(b).end() && b.offset < extent_of(a).end();
 }
 
-// Which bindings are the same memory. False if two meet that are not the same.
+// Finds bindings with the same memory. False if two bindings overlap without being equal.
 bool find_shared(const gpu::command& one, shared_bindings& same) {
   same = none_shared;
   for (size_t i = 1; i < one.bindings.size(); ++i) {
@@ -112,7 +112,7 @@ bitnet_status recording::add(const gpu::command& one, uint64_t params_at,
   return report.fail(BITNET_INTERNAL, "%s: no bindings", name_of(wanted.spec.id));
 }
 
-// Each byte once: several commands may read and write the same.
+// Merges extents, so that each byte is sent once even if several commands use it.
 void recording::settle_extents() {
   const auto settle = [](std::vector<carried>& all) {
     std::vector<carried> out;
@@ -131,7 +131,7 @@ void recording::settle_extents() {
   settle(returned_);
   for (carried& c : returned_) {
     c.staged = returned_bytes_;
-    returned_bytes_ += (c.what.bytes + 7) / 8 * 8;  // as offsets of maps are
+    returned_bytes_ += (c.what.bytes + 7) / 8 * 8;  // the alignment of mapped offsets
   }
 }
 
@@ -163,7 +163,7 @@ bitnet_status recording::make(std::span<const gpu::command> commands, bool timed
   const uint32_t slot =
       static_cast<uint32_t>((parameter_bytes + alignment - 1) / alignment) * alignment;
   uint32_t kernels = 0;
-  uint64_t bounced = 0;  // of copies within one buffer, which WebGPU does not make
+  uint64_t bounced = 0;  // bytes of copies within one buffer, which WebGPU does not support
   for (const gpu::command& c : commands) {
     if (c.run) {
       ++kernels;
@@ -200,7 +200,7 @@ bitnet_status recording::make(std::span<const gpu::command> commands, bool timed
                                           words.size());
       },
       report);
-  if (failed(checked)) return checked;  // says more than what came of it
+  if (failed(checked)) return checked;  // more specific than the error that it caused
   if (failed(added)) return added;
   settle_extents();
   const uint64_t staged = returned_bytes_ + (ticks_ ? ticks_->size() : 0);
@@ -258,7 +258,7 @@ command_buffer_handle recording::encode() const {
     pass = nullptr;
   };
   for (uint32_t i = 0; i < steps_.size(); ++i) {
-    if (!steps_[i].run || queries_) end_pass();  // what is timed has a pass for itself
+    if (!steps_[i].run || queries_) end_pass();  // a timed command has a pass of its own
     if (steps_[i].run)
       encode_kernel(to, steps_[i], i, pass);
     else

@@ -1,9 +1,9 @@
 #pragma once
 // Kernels with their bindings set, and copies, encoded anew for each submission: WebGPU has no
-// command buffer that can be submitted twice. Kernels of a pass see what those before them wrote.
+// command buffer that can be submitted twice. Kernels of a pass see the writes of earlier ones.
 //
-// Host memory  what commands read or write of it is sent over before them; what they wrote is
-//              copied behind them into a buffer that can be mapped, and from there to the host.
+// Host memory  the parts that commands use are sent before the commands; the parts that they
+//              wrote are then copied to a buffer that can be mapped, and from there to the host.
 
 #include <memory>
 #include <span>
@@ -22,12 +22,12 @@ class recording final : public gpu::recording {
   recording(const recording&) = delete;
   recording& operator=(const recording&) = delete;
 
-  // `alignment` of the offset of a uniform binding.
+  // `alignment` is that of a uniform binding's offset.
   bitnet_status make(std::span<const gpu::command> commands, bool timed, uint32_t alignment,
                      const sdk::reporter& report);
   bool times(std::span<uint64_t> out) const noexcept override;
 
-  // These are the queue's, under the runtime's lock. Once `done` is given, finish() may be called.
+  // The queue calls these under the runtime's lock. finish() may be called once `done` is given.
   bitnet_status submit(const std::shared_ptr<answer>& done, const sdk::reporter& report);
   bitnet_status finish(const sdk::reporter& report);
 
@@ -43,7 +43,7 @@ class recording final : public gpu::recording {
   struct carried {
     memory* of;
     extent what;
-    uint64_t staged;  // where it lies in the staging buffer; of what comes back
+    uint64_t staged;  // offset in the staging buffer, for returned parts
   };
 
   bitnet_status add(const gpu::command& one, uint64_t params_at, const sdk::reporter& report);

@@ -77,10 +77,10 @@ connection::~connection() {
   if (!device) return;
   wgpu().DeviceDestroy(device);
   wgpu().DeviceRelease(device);
-  wgpu().InstanceProcessEvents(on.instance);  // so that it says what it has to say
+  wgpu().InstanceProcessEvents(on.instance);  // to deliver pending callbacks
 }
 
-// A few bytes for each device opened, which stay known, so that they are no leak.
+// A few bytes for each opened device. They stay reachable, so they are no leak.
 connection::said& connection::made_for_ever() {
   static std::mutex lock;
   static auto& all = *new std::vector<std::unique_ptr<said>>;
@@ -156,7 +156,7 @@ bitnet_status connection::fail(const char* call, uint32_t type, const std::strin
 }
 
 namespace {
-// wgpu-native aborts where it is asked for internal errors: they come as any others, to complain().
+// wgpu-native aborts on a filter for internal errors. They arrive at complain() like all others.
 constexpr uint32_t filters[] = {filter_out_of_memory, filter_validation};
 }  // namespace
 

@@ -1,9 +1,9 @@
 #pragma once
-// An instance of the library, and how its answers are waited for: they come in callbacks, made
-// while events are processed.
+// An instance of the library, and waiting for its answers. They come in callbacks, which the
+// library calls while events are processed.
 //
-// Threads  libraries need not be safe for several threads: each call is made under `lock`. One
-//          thread may hold it several times, since objects release themselves under it.
+// Threads  libraries need not be thread-safe, so each call is made under `lock`. A thread may lock
+//          it recursively, since objects release themselves under it.
 
 #include <memory>
 #include <mutex>
@@ -14,14 +14,14 @@
 
 namespace bitnet::webgpu {
 
-// What a callback said. It lives until both sides are done with it.
+// The content of a callback. It lives until the caller and the library are done with it.
 struct answer {
   bool given = false;
   uint32_t status = 0, type = 0;
   void* handle = nullptr;
   std::string message;
 
-  // For userdata1 of a callback, which gives it back to take().
+  // Makes userdata1 of a callback; the callback passes it to take().
   static void* give(const std::shared_ptr<answer>& to) { return new std::shared_ptr<answer>(to); }
   static std::shared_ptr<answer> take(void* userdata) {
     const std::unique_ptr<std::shared_ptr<answer>> held(
@@ -30,7 +30,7 @@ struct answer {
   }
 };
 
-// Text of the library as one line, not longer than an error's message takes.
+// Text of the library as one line, cut to the length of an error's message.
 std::string line_of(string_view text);
 
 struct runtime {
@@ -44,11 +44,11 @@ struct runtime {
   runtime& operator=(const runtime&) = delete;
 
   bitnet_status start(const sdk::reporter& report);
-  // Until the answer is there; the lock is held only while events are processed. False after 60 s.
+  // Waits for the answer; the lock is held only while events are processed. False after 60 s.
   bool wait(const answer& to) const;
 };
 
-// A device of the library and its one queue, with what it has said of itself.
+// A device of the library with its one queue, and the errors that it reported.
 struct connection {
   const runtime& on;
   device_handle device = nullptr;
@@ -63,11 +63,11 @@ struct connection {
   const library& wgpu() const noexcept { return on.wgpu; }
   bitnet_status open(adapter_handle adapter, const limits& wanted, bool subgroups, bool timestamps,
                      const sdk::reporter& report);
-  // BITNET_DEVICE_LOST once the library has said so, or what else went wrong behind a call that
-  // reports nothing.
+  // BITNET_DEVICE_LOST once the library reported it, or the first error of a call that returns no
+  // status.
   bitnet_status health(const sdk::reporter& report) const;
 
-  // Calls make(), and turns the errors of what it calls into a status. The lock is held.
+  // Calls make() and turns WebGPU errors of its calls into a status. The caller holds the lock.
   template <class Make>
   bitnet_status checked(const char* call, Make&& make, const sdk::reporter& report) const {
     open_scopes();
@@ -76,7 +76,7 @@ struct connection {
   }
 
  private:
-  // The library may call back as long as it likes: what it calls back to stays for ever.
+  // The library may call back at any time, so this is never freed.
   struct said {
     std::mutex lock;
     bool lost = false;

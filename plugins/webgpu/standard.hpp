@@ -1,7 +1,7 @@
 #pragma once
-// The part of the standard C header webgpu.h that this plugin speaks, declared again so that
-// nothing of a library is needed to build it. Members have the names of the standard; types have
-// them without WGPU, in our letters.
+// The part of the standard C header webgpu.h that this plugin uses, declared again so that the
+// build needs no library. Members have the names of the standard; types too, without WGPU and in
+// snake_case.
 //
 // Source   https://github.com/webgpu-native/webgpu-headers, as of wgpu-native 29 (2026), with
 //          WGPUStringView, WGPUFuture and maxImmediateSize. tests/webgpu/standard_test.cpp compares
@@ -31,7 +31,7 @@ using compute_pass_encoder_handle = struct compute_pass_encoder_of_library*;
 using command_buffer_handle = struct command_buffer_of_library*;
 using query_set_handle = struct query_set_of_library*;
 
-// Numbers of enums.
+// Values of enums.
 inline constexpr uint32_t status_success = 1;        // of each kind of status
 inline constexpr uint32_t allow_process_events = 2;  // WGPUCallbackMode
 inline constexpr uint32_t backend_undefined = 0, backend_null = 1, backend_webgpu = 2,
@@ -72,14 +72,14 @@ struct instance_descriptor {
   const instance_limits* requiredLimits = nullptr;
 };
 
-// Not of the standard: wgpu-native reads it behind an instance_descriptor. Left to itself it also
-// opens OpenGL, whose devices are those of Vulkan again.
+// Not in the standard: wgpu-native reads it as a chained struct of instance_descriptor. By default
+// it also opens OpenGL, which lists Vulkan's devices again.
 inline constexpr uint32_t native_instance_extras_type = 0x00030004;
 inline constexpr flags native_primary = 1 | 4 | 8;  // Vulkan, Metal, Direct3D 12
 struct native_instance_extras {
   chained_struct chain{nullptr, native_instance_extras_type};
   flags backends = native_primary;
-  uint64_t others[32] = {};  // of which zero is the default; more than there are
+  uint64_t others[32] = {};  // default 0; larger than the library's struct
 };
 
 struct request_adapter_options {
@@ -177,7 +177,7 @@ struct buffer_map_callback_info {
   void* userdata1 = nullptr;
   void* userdata2 = nullptr;
 };
-// Also WGPUBufferMapCallback's twin for a queue: the same shape, another status.
+// Also for WGPUQueueWorkDoneCallback, which has the same shape and another status.
 using queue_work_done_callback_info = buffer_map_callback_info;
 struct pop_error_scope_callback_info {
   chained_struct* nextInChain = nullptr;
@@ -294,7 +294,7 @@ struct query_set_descriptor {
   uint32_t count = 0;
 };
 
-// Every call that this plugin makes: its name without wgpu, what it returns, what it takes.
+// Every call that this plugin makes: its name without wgpu, its result, its parameters.
 #define BITNET_WEBGPU_CALLS(X)                                                                   \
   X(CreateInstance, instance_handle, (const instance_descriptor*))                               \
   X(InstanceRelease, void, (instance_handle))                                                    \
@@ -360,8 +360,8 @@ struct query_set_descriptor {
   X(ComputePassEncoderEnd, void, (compute_pass_encoder_handle))                                  \
   X(ComputePassEncoderRelease, void, (compute_pass_encoder_handle))
 
-// Calls that are not made: libraries whose header is older than this one do not have them all, and
-// their structs have other shapes.
+// Calls that are only looked up: libraries with an older header lack some of them, and their
+// structs have other shapes.
 inline constexpr const char* marks_of_header[] = {"wgpuGetInstanceLimits",
                                                   "wgpuHasInstanceFeature"};
 

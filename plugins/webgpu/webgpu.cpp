@@ -1,4 +1,4 @@
-// The webgpu backend: what plugins/gpu-common makes of a library of WebGPU.
+// The webgpu backend: gpu-common with a WebGPU library.
 
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
@@ -12,7 +12,7 @@ namespace {
 
 using bitnet::sdk::failed;
 
-// 0 or 1; what is there if the user did not say.
+// 0 or 1; `out` stays if the user did not set it.
 bitnet_status switch_of(const char* key, const std::string& value, bool& out,
                         const bitnet::sdk::reporter& report) {
   if (value.empty()) return BITNET_OK;
@@ -23,9 +23,9 @@ bitnet_status switch_of(const char* key, const std::string& value, bool& out,
   return BITNET_OK;
 }
 
-// Settings: "library", the file that is opened. "subgroups", "dot_product", 0: as if the device, or
-// the language, had none; the results are the same. "software", 0: adapters that compute on the
-// processor are left out.
+// Settings: "library": the file to open. "subgroups", "dot_product" = 0: as if the device, or the
+// language, had none; the results are the same. "software" = 0: adapters that compute on the CPU
+// are left out.
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
@@ -59,7 +59,7 @@ constexpr bitnet::gpu::author webgpu{
     .vendor = "org.bitnet",
     .license = "Apache-2.0",
     .driver = "WebGPU",
-    .life_flags = BITNET_LIFE_HOT_SWAP,  // drivers have threads of their own, and stay loaded
+    .life_flags = BITNET_LIFE_HOT_SWAP,  // drivers start threads and stay loaded
     .load = load,
 };
 

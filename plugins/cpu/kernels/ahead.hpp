@@ -1,12 +1,12 @@
 #pragma once
-// How far ahead of their use weights are asked for.
+// Prefetch distance of weights.
 
 #include <cstdint>
 
 namespace bitnet::cpu {
 
-// Bytes, where nothing was measured (ops/tuning.hpp). Less than a page: from there on some
-// processors lose their own reading ahead, and a third of the memory's rate with it
+// Bytes, if nothing was measured (ops/tuning.hpp). It is below a page: from a page on the hardware
+// prefetcher of some processors stops, which costs a third of the memory's rate
 // (docs/explain/kernel-ladder.md, In the order of memory).
 inline constexpr uint32_t usual_ahead = 3072;
 

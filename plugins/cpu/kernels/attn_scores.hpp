@@ -1,10 +1,10 @@
 #pragma once
 // q . k of many queries and sixteen keys at a time: the scores of a prompt. A lane is a key, so no
-// sum crosses lanes, and what is read of the keys, and their way to f32, serves every query.
+// sum crosses lanes, and every query uses the same loaded and converted keys.
 //
-// Order    of a dot product in linear_dense.hpp: 16 partials, added in halves.
+// Order    as a dot product in linear_dense.hpp: 16 partials, added in halves.
 // Exact    every form returns those bits, except that a sum of zeros may be -0, whose exponential
-//          is that of 0: here a partial begins with its first product, there with 0.
+//          is that of 0: a partial begins with its first product here, with 0 there.
 // Needs    k a multiple of 16.
 
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace bitnet::cpu {
 inline constexpr uint64_t keys_at_once = 16;
 
 struct keys_tile {
-  kv_format format;                   // q8_0 and q4_0 of whole blocks
+  kv_format format;                   // q8_0 and q4_0 only in whole blocks
   const uint8_t* rows[keys_at_once];  // the keys; they may lie anywhere
   uint64_t k;
   float* turned;  // (k, keys_at_once)

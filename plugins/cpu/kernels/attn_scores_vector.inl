@@ -1,10 +1,10 @@
-// attn_scores.hpp for a machine with vectors: the one text behind the forms. Kernels only, no
-// shared inline functions; multiply and add stay apart.
+// attn_scores.hpp for a machine with vectors: the shared text of the forms. Kernels only, no shared
+// inline functions; multiply and add are not fused.
 //
 // Expects  BITNET_ISA, the suffix of the names; BITNET_LANES, floats in a vector register;
 //          BITNET_CONVERSIONS, the file with from_bytes() and from_halves(); BITNET_QUERIES_AT_ONCE
 //          and BITNET_VECTORS_AT_ONCE, of keys: each pair has a sum in five registers, one for each
-//          halving and one that is being added to.
+//          halving and one for the current partial.
 // Gives    `turn_keys` and `attn_scores` with that suffix.
 #include <cstring>
 #include <utility>
@@ -22,7 +22,7 @@ namespace {
 
 constexpr uint64_t vectors = BITNET_VECTORS_AT_ONCE;
 
-// Runs of N elements change places between two rows: a1 and b0 of a0 a1 and b0 b1.
+// Exchanges runs of N elements between two rows: a1 and b0 of a0 a1 and b0 b1.
 template <uint64_t N, std::size_t... I>
 inline void exchange(floats& a, floats& b, std::index_sequence<I...>) {
   const floats low =
@@ -31,7 +31,7 @@ inline void exchange(floats& a, floats& b, std::index_sequence<I...>) {
   a = low;
 }
 
-// Rows become columns.
+// Transposes rows to columns.
 template <uint64_t N = 1>
 inline void turn(floats (&rows)[lanes]) {
   for (uint64_t i = 0; i < lanes; ++i)

@@ -22,7 +22,7 @@ inline T load(const void* p) {
   return v;
 }
 
-// As many elements as there are lanes, 16 at most, from element i of a row, a multiple of that.
+// The elements from i on, as many as there are lanes (at most 16); i is a multiple of that number.
 template <uint32_t Format>
 inline floats decode(const uint8_t* row, uint64_t i) {
   if constexpr (Format == BITNET_FORMAT_Q8_0) {

@@ -1,6 +1,6 @@
 #pragma once
-// The types in which this backend keeps keys and values, once: the device's mask, the way from a
-// pool's type to a format, and every kernel's choice by format follow.
+// The list of types in which this backend keeps keys and values. The device's mask, the conversion
+// from a pool's type to a format, and every kernel's switch over formats are made of it.
 //
 // X(name, NAME): kv_format::name; a pool of BITNET_DTYPE_NAME has the bytes of BITNET_FORMAT_NAME.
 
@@ -18,8 +18,8 @@
 
 namespace bitnet::cpu {
 
-// What rows of keys and values are read as. A kernel has a case for each and none by default, so
-// that the compiler names a missing one.
+// The format in which rows of keys and values are read. A kernel has a case for each and no
+// default, so that the compiler names a missing one.
 enum class kv_format : uint8_t {
   none = 0,  // no format has this number; a kernel reads and writes nothing
 #define BITNET_CPU_KV_FORMAT(name, NAME) name = BITNET_FORMAT_##NAME,
@@ -27,14 +27,14 @@ enum class kv_format : uint8_t {
 #undef BITNET_CPU_KV_FORMAT
 };
 
-// bitnet_device_info::kv_dtypes: a pool of another type is refused when it is created.
+// bitnet_device_info::kv_dtypes: a pool of another type is rejected when it is created.
 inline constexpr uint32_t kv_dtypes = 0
 #define BITNET_CPU_KV_BIT(name, NAME) | 1u << BITNET_DTYPE_##NAME
     BITNET_CPU_KV_FORMATS(BITNET_CPU_KV_BIT)
 #undef BITNET_CPU_KV_BIT
     ;
 
-// The format of a pool's type; none for a type that no pool here has.
+// The format of a pool's type; none if this backend has no such pool.
 constexpr kv_format kv_format_of(uint32_t dtype) {
   switch (dtype) {
 #define BITNET_CPU_KV_CASE(name, NAME) \

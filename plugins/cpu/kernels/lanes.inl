@@ -1,13 +1,13 @@
-// A lane of four bytes is a row: four elements of as many rows as there are lanes are multiplied by
-// the same four activations. So no sum has to cross lanes, and a group's scales, sums and results
-// are registers of rows as well. A form includes this inside its anonymous namespace. Kernels only,
-// no shared inline functions.
+// A lane of four bytes is a row: four elements of each lane's row are multiplied by the same four
+// activations. So no sum crosses lanes, and scales, sums and results of groups are registers of
+// rows as well. A form includes this inside its anonymous namespace. Kernels only, no shared inline
+// functions.
 //
 // Expects
 //   lanes          of four bytes in a register: 4, 8 or 16
 //   vec            a register of bytes
-//   part           what products are added to, zero when value-initialised; it has room for 32
-//                  elements of a row, even of codes that break the format: 3 * -128 in each product
+//   part           the accumulator of products, zero when value-initialised; it has room for 32
+//                  elements of a row, even if codes break the format: 3 * -128 in each product
 //   vec quarters(rows, at)                 16 bytes of rows 0, 4, 8, 12 (as far as there are lanes)
 //   vec low_words(a, b), high_words(a, b)  in each 16 bytes: a0 b0 a1 b1, a2 b2 a3 b3
 //   vec low_pairs(a, b), high_pairs(a, b)  in each 16 bytes: a01 b01, a23 b23

@@ -23,11 +23,11 @@ struct dense_tile {
   uint64_t y_stride;  // elements between tokens
   uint64_t k, rows, tokens;
   const uint8_t* next = nullptr;  // rows without gaps that are read after these, if known
-  // (tokens, rows, 16): the partial sums go on from these and are left there, and y is not written,
-  // so that a long row can be cut at multiples of 16. nullptr: they begin at zero and end in y.
+  // (tokens, rows, 16): the partial sums continue from these and are left there, and y is not
+  // written, so a long row can be cut at multiples of 16. nullptr: they begin at zero and end in y.
   float* partials = nullptr;
-  // Rows of weights without gaps that are read later: while the first tokens meet the rows here,
-  // as many of those are asked for. nullptr: none.
+  // Rows of weights without gaps that are read later. While the first tokens are multiplied by the
+  // rows here, the same number of later rows is prefetched. nullptr: none.
   const uint8_t* later = nullptr;
   uint64_t later_row_bytes = 0;
 };

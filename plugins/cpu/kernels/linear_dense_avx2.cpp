@@ -12,14 +12,14 @@ namespace {
 
 #include "format_sizes.inl"
 
-// The scale that a block begins with.
+// The scale at the beginning of a block.
 __m256 scale_of(const uint8_t* block) {
   uint16_t d;
   std::memcpy(&d, block, sizeof d);
   return _mm256_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
 }
 
-// The int8 codes of bytes that hold two of Q4_0, from element i of a block.
+// The int8 codes in bytes with two Q4_0 codes each, from element i of a block.
 __m128i four_bits(__m128i pairs, uint64_t i) {
   const __m128i shift = _mm_cvtsi32_si128(i % 32 < 16 ? 0 : 4);
   const __m128i codes = _mm_and_si128(_mm_srl_epi16(pairs, shift), _mm_set1_epi8(15));

@@ -12,15 +12,15 @@ namespace {
 
 #include "format_sizes.inl"
 
-// The scale that a block begins with.
+// The scale at the beginning of a block.
 __m512 scale_of(const uint8_t* block) {
   uint16_t d;
   std::memcpy(&d, block, sizeof d);
   return _mm512_broadcastss_ps(_mm_cvtph_ps(_mm_cvtsi32_si128(d)));
 }
 
-// The sixteen values that a block of Q4_0 may have, in the order of their codes: decoding looks
-// them up by the low four bits of a lane.
+// The sixteen values of a Q4_0 block, in the order of their codes. Decoding looks them up by the
+// low four bits of a lane.
 __m512 values_of(const uint8_t* block) {
   const __m512 steps = _mm512_setr_ps(-8, -7, -6, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, 6, 7);
   return _mm512_mul_ps(scale_of(block), steps);
@@ -101,7 +101,7 @@ __m512 totals(const __m512 (&v)[16]) {
   return _mm512_add_ps(_mm512_shuffle_ps(p[0], p[1], 0x88), _mm512_shuffle_ps(p[0], p[1], 0xdd));
 }
 
-// Totals of a tile to where its first row of its first token belongs.
+// Writes a tile's totals to y, the place of its first row and first token.
 template <int Rows, int Tokens>
 void store(float* y, uint64_t y_stride, const __m512 (&sums)[Rows][Tokens]) {
   if constexpr (Rows == 4 && Tokens == 4) {
@@ -128,7 +128,7 @@ template <uint32_t Format, int Tokens>
   for (int j = 0; j < Tokens; ++j) sums[j] = _mm512_add_ps(sums[j], _mm512_mul_ps(v, xs[j]));
 }
 
-// The same of blocks of 32, from element k of all the rows.
+// Adds the products of blocks of 32, from element k of all the rows.
 template <uint32_t Format, int Rows, int Tokens>
 [[gnu::always_inline]] inline void add_block(__m512 (&sums)[Rows][Tokens], const dense_tile& a,
                                              const uint8_t* w, const float* x, uint64_t k) {

@@ -1,6 +1,6 @@
 #include <arm_neon.h>
 
-// Thirty-two registers.
+// For thirty-two registers.
 #define BITNET_ISA neon
 #define BITNET_CONVERSIONS "conversions_neon.inl"
 #define BITNET_ROWS_AT_ONCE 2

@@ -1,6 +1,6 @@
 #include <immintrin.h>
 
-// Sixteen registers: one row and two tokens, or two heads, leave enough for what is decoded.
+// For sixteen registers: one row and two tokens, or two heads, leave enough for decoding.
 #define BITNET_ISA sse41
 #define BITNET_CONVERSIONS "conversions_sse41.inl"
 #define BITNET_ROWS_AT_ONCE 1

@@ -1,6 +1,6 @@
-// linear_dense.hpp for a machine whose registers hold four floats: the one text behind the forms.
-// Kernels only, no shared inline functions; multiply and add stay apart, as the order in
-// linear_dense.hpp says.
+// linear_dense.hpp for a machine whose registers hold four floats: the shared text of the forms.
+// Kernels only, no shared inline functions; multiply and add are not fused, as the order in
+// linear_dense.hpp requires.
 //
 // Expects  BITNET_ISA, the suffix of the names; BITNET_CONVERSIONS, the file with from_bytes() and
 //          from_halves(); BITNET_ROWS_AT_ONCE, BITNET_TOKENS_AT_ONCE and BITNET_HEADS_AT_ONCE,
@@ -21,7 +21,7 @@ namespace {
 #include "elements.inl"
 #include "format_sizes.inl"
 
-// The partials: p[4 v + i] is element i of vector v.
+// Adds up the partials: p[4 v + i] is element i of vector v.
 inline float total(const floats (&p)[4]) {
   const floats by4 = (p[0] + p[2]) + (p[1] + p[3]);
   return (by4[0] + by4[2]) + (by4[1] + by4[3]);

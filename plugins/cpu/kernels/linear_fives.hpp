@@ -1,6 +1,6 @@
 #pragma once
-// sums = W q for ternary W of which five weights are in a byte: linear_ternary.hpp with a fifth
-// less to read. Such rows are made of others while these are read (row_copies.hpp).
+// sums = W q for ternary W with five weights in a byte: linear_ternary.hpp with a fifth less to
+// read. Such rows are copies, made while the original rows are read (row_copies.hpp).
 //
 // Packing  a line of 64 bytes has 320 weights: byte j of line i is the sum of 3^p (t + 1) over the
 //          five planes p, t being element 320 i + 64 p + j; behind the row t + 1 is 0.
@@ -18,7 +18,7 @@ constexpr uint64_t fives_row_bytes(uint64_t k) {
   return (k + fives_line - 1) / fives_line * 64;
 }
 
-// Rows of BITNET_FORMAT_TERNARY2 and where they go.
+// Rows of BITNET_FORMAT_TERNARY2 and the place of their copy.
 struct fives_rows {
   const uint8_t* from;
   uint64_t from_stride;  // bytes between rows
@@ -29,8 +29,8 @@ struct fives_rows {
 void linear_fives_scalar(const ternary_tile&);
 void linear_fives_avx512vbmi(const ternary_tile&);  // needs AVX-512 F, BW, VL, VNNI and VBMI
 
-// False where a code is no weight; what was written is then of no use.
+// False if a code is no weight; the copy is then invalid.
 bool code_fives_scalar(const fives_rows&);
-bool code_fives_avx512vbmi(const fives_rows&);  // the needs of its namesake
+bool code_fives_avx512vbmi(const fives_rows&);  // needs what its namesake needs
 
 }  // namespace bitnet::cpu

@@ -11,9 +11,9 @@ namespace {
 #include "products_avx512vnni.inl"
 
 constexpr uint64_t planes = 5;
-constexpr uint64_t most_lines = 24;  // that activations are arranged for at once
+constexpr uint64_t most_lines = 24;  // most whose activations are arranged at once
 
-// Of one token.
+// Activations of one token.
 struct activations {
   alignas(64) int8_t q[most_lines][planes][64];  // zeros behind the end
   int32_t sum;
@@ -32,7 +32,7 @@ void arrange(const int8_t* q, uint64_t n, activations& x) {
   x.sum = _mm512_reduce_add_epi32(sum);
 }
 
-// Of a number below 81 its four digits, the first in bits 7:6: a line of linear_ternary's.
+// The four digits of each number below 81, the first in bits 7:6: codes as in linear_ternary.
 struct digits {
   alignas(64) uint8_t of[128] = {};
   constexpr digits() {
@@ -42,10 +42,10 @@ struct digits {
 };
 constexpr digits table;
 
-// Lanes of a row's sums. The fifth digit stays in its byte, times 81, as the others do in the place
-// that the table gives them, times 1 to 64; the sums are divided at the end, without a rest.
+// The sums of a row by lane. The fifth digit stays in its byte, times 81; the others are where the
+// table puts them, times 1 to 64. The sums are divided at the end, without a remainder.
 __m512i add_row(const uint8_t* w, uint64_t lines, uint64_t ahead, const activations& x) {
-  constexpr uint64_t together = 4;  // lines are asked for so many at a time
+  constexpr uint64_t together = 4;  // lines prefetched at a time
   const __m512i fifth = _mm512_set1_epi8(81);
   const __m512i low = _mm512_load_si512(table.of), high = _mm512_load_si512(table.of + 64);
   __m512i sums[planes];
@@ -76,8 +76,8 @@ __m512i add_row(const uint8_t* w, uint64_t lines, uint64_t ahead, const activati
   return _mm512_add_epi32(out, _mm512_mullo_epi32(sums[4], by_81));
 }
 
-// One row after the other, so that the weights are one stream of memory; four meet for their
-// totals.
+// One row after the other, so that the weights are one stream of memory; the totals of four rows
+// are computed together.
 void token(const ternary_tile& a, const int8_t* q, int32_t* sums) {
   constexpr uint64_t rows_together = 4, most = most_lines * fives_line;
   activations x;

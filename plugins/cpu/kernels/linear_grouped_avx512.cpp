@@ -11,16 +11,16 @@ namespace {
 
 #include "registers_avx512.inl"
 
-constexpr bool in_place = false;  // a product of codes times 64 has no room in int16
+constexpr bool in_place = false;  // codes times 64 would overflow int16
 constexpr bool in_words = true;
-// int16: 32 times two products of 3 * 128 and the sum of 128 activations, which is taken off them.
+// int16 holds 32 times two products of 3 * 128, less the sum of 128 activations.
 using part = __m512i;
 
 inline part dot(part sums, vec codes, vec q) {
   return _mm512_add_epi16(sums, _mm512_maddubs_epi16(codes, q));
 }
 
-// The same; _mm512_add_epi16, of which g++ 12 copies the sums.
+// As dot. Inline assembly, because g++ 12 copies the sums with _mm512_add_epi16.
 [[gnu::always_inline]] inline void add(part& sums, vec codes, vec q) {
   asm("vpaddw %1, %0, %0" : "+v"(sums) : "v"(_mm512_maddubs_epi16(codes, q)));
 }

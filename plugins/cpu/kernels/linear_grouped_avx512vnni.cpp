@@ -18,7 +18,7 @@ inline part dot(part sums, vec codes, vec q) {
   return _mm512_dpbusd_epi32(sums, codes, q);
 }
 
-// The same; _mm512_dpbusd_epi32, of which g++ 12 copies the sums.
+// As dot. Inline assembly, because g++ 12 copies the sums with _mm512_dpbusd_epi32.
 [[gnu::always_inline]] inline void add(part& sums, vec codes, vec q) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "v"(q));
 }

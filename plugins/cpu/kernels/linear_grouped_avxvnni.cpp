@@ -18,7 +18,7 @@ inline part dot(part sums, vec codes, vec q) {
   return _mm256_dpbusd_avx_epi32(sums, codes, q);
 }
 
-// The same; _mm256_dpbusd_avx_epi32, of which g++ 12 copies the sums.
+// As dot. Inline assembly, because g++ 12 copies the sums with _mm256_dpbusd_avx_epi32.
 [[gnu::always_inline]] inline void add(part& sums, vec codes, vec q) {
   asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(codes), "x"(q));
 }

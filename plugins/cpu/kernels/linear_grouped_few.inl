@@ -1,23 +1,22 @@
 // The products of linear_grouped.hpp for a few tokens with tiles: a part of
-// linear_grouped_vector.inl. The activations of the tokens lie side by side, so that one register
-// points at all of them, and each sum is a register: the planes of a unit are written out one by
-// one.
+// linear_grouped_vector.inl. The activations of the tokens are interleaved, so that one pointer
+// serves all, and each sum is a register. The planes of a unit are unrolled by hand.
 //
-// Expects  what linear_grouped_vector.inl asks its form for, and what that file and those that it
-//          includes define before this one: of them `scaled`, `rows_together` and `lines_to_come`.
+// Expects  what linear_grouped_vector.inl expects of its form, and what that file and its includes
+//          define before this one, such as `scaled`, `rows_together` and `lines_to_come`.
 // Gives    `each_few`.
 
 constexpr uint64_t run = 32;  // elements of a plane
 
-// What a few tokens bring, in memory of the caller's.
+// The activations of a few tokens, in the caller's memory.
 struct side_by_side {
   const int8_t* q;        // (elements / 4, tokens, 4)
-  const int32_t* starts;  // (runs or units, tokens): what sums begin with
+  const int32_t* starts;  // (runs or units, tokens): initial values of sums
   const float* scales;    // (groups of activations, tokens)
-  uint64_t pass, passes;  // which one it is of those over the same rows
+  uint64_t pass, passes;  // number of this pass over the rows, and of all passes
 };
 
-// 16 bytes of some tokens at a time, turned as the weights of rows are.
+// Interleaves 16 bytes of some tokens at a time, as the weights of rows are.
 template <int Tokens>
 inline void put_side_by_side(const int8_t* q, uint64_t q_stride, uint64_t k, uint64_t used,
                              int8_t* to) {
@@ -43,8 +42,9 @@ inline void put_side_by_side(const int8_t* q, uint64_t q_stride, uint64_t k, uin
   }
 }
 
-// A code is one more than its weight, so the sum of the activations is one too much. Whole: of a
-// unit, else of a run. Where codes are used in place, of the plane that a sum begins with.
+// A code is one more than its weight, so sums begin with minus the sum of their activations. Whole:
+// one start for each unit, else for each run. With codes in place it has the factor of the plane
+// that the sum begins with.
 template <bool Whole, int Tokens>
 inline int32_t* put_starts(const int8_t* q, uint64_t k, int32_t* to) {
   constexpr uint64_t n = Tokens, at_once = n < lanes ? n : lanes;
@@ -64,7 +64,7 @@ inline int32_t* put_starts(const int8_t* q, uint64_t k, int32_t* to) {
       for (uint64_t i = 0; i < at_once; ++i) {
         int32_t sum = 0;
         for (uint64_t l = i; l < lanes; l += at_once) sum += all[l];
-        if constexpr (run * n < step)  // a token by itself
+        if constexpr (run * n < step)  // a single token
           for (uint64_t at = e; at < e + each; ++at) sum += q[at];
         to[first + i] = in_words ? -sum & 0xffff : -factor * sum;
       }
@@ -73,8 +73,8 @@ inline int32_t* put_starts(const int8_t* q, uint64_t k, int32_t* to) {
   return to;
 }
 
-// `used` tokens from t on; the last of them lies there again for those that are missing. Fills the
-// memory from `room` on, and returns where that ends.
+// Arranges `used` tokens from t on; the last one is repeated up to Tokens. Fills memory from `room`
+// on, and returns its end.
 template <bool Whole, int Tokens>
 uint8_t* put_together(const grouped_tile& a, uint64_t t, uint64_t used, uint8_t* room,
                       side_by_side& out) {
@@ -93,8 +93,9 @@ uint8_t* put_together(const grouped_tile& a, uint64_t t, uint64_t used, uint8_t*
   return reinterpret_cast<uint8_t*>(scales);
 }
 
-// Where codes are used in place, the sum of a plane is 64, 16, 4 or 1 times too much. Scales of
-// runs can be so much less, exactly, if none is nearly lost to f32 by that: then this does it.
+// With codes in place a plane's sum is too large by 64, 16, 4 or 1. Divides the scales of runs by
+// that factor, which is exact, unless a scale is so small that f32 would lose bits: then returns
+// false.
 template <int Tokens>
 bool take_factors(float* scales, const float* end) {
   constexpr float least = 0x1p-100f;
@@ -105,8 +106,8 @@ bool take_factors(float* scales, const float* end) {
   return true;
 }
 
-// Adds the products of plane P of a unit, or of one each, `apart` bytes from each other. The
-// activations lie side by side with those of Tokens tokens.
+// Adds the products of plane P of a unit, or of one unit for each register, `apart` bytes from each
+// other. The activations are interleaved with those of Tokens tokens.
 template <int P, int Tokens, int Registers, int Used>
 [[gnu::always_inline]] inline void add_plane(const uint8_t* codes, uint64_t apart, const int8_t* q,
                                              part (&sums)[Registers][Used]) {
@@ -138,7 +139,7 @@ template <int P>
   return sum;
 }
 
-// What has been found of registers of rows, and what is read next.
+// Results of registers of rows, and the next data to read.
 template <int Registers, int Used>
 struct few_rows {
   floats y[Registers][Used];
@@ -171,7 +172,7 @@ struct few_rows {
   static uint64_t at(const grouped_tile& a, int r, int t) {
     return static_cast<uint64_t>(t) * a.y_stride + static_cast<uint64_t>(r) * lanes;
   }
-  // Of several registers all lanes are.
+  // Bytes of the requested lanes. With more than one register, all lanes are stored.
   static uint64_t asked(const rows_together& tile) {
     return (Registers == 1 ? tile.last - tile.first : lanes) * sizeof(float);
   }
@@ -180,9 +181,9 @@ struct few_rows {
   }
 };
 
-// A plane of a unit by whose end its groups of weights end: y or, where activations have groups of
-// 32, what their scales make of it. The first of a group has nothing to be added to: y is never -0,
-// so that a +0 before it would change nothing.
+// Adds one plane of a unit at whose end its groups of weights end. Without Runs the sum continues
+// in `sums`; with Runs (activations in groups of 32) it is scaled and added to `inner`. The first
+// plane of a group sets `inner`: y is never -0, so starting from +0 would change nothing.
 template <int P, bool Runs, int Tokens, int Registers, int Used>
 [[gnu::always_inline]] inline void add_plane_of_unit(const uint8_t* codes, uint64_t apart,
                                                      few_rows<Registers, Used>& now,
@@ -198,7 +199,7 @@ template <int P, bool Runs, int Tokens, int Registers, int Used>
 #pragma GCC unroll 2
     for (int r = 0; r < Registers; ++r)
 #pragma GCC unroll 8
-      for (int t = 0; t < Used; ++t)  // so that this plane's codes have the same factor
+      for (int t = 0; t < Used; ++t)  // brings the sums to the factor of this plane's codes
         sums[r][t] = reinterpret_cast<part>(reinterpret_cast<wide>(sums[r][t]) >> 2);
   }
   add_plane<P, Tokens>(codes, apart, now.q, sums);
@@ -215,8 +216,8 @@ template <int P, bool Runs, int Tokens, int Registers, int Used>
   }
 }
 
-// Units are groups of weights, and those of activations if these have any; or, Runs, activations
-// have groups of 32.
+// For units that are groups of weights, and of activations if these have groups. Runs: the
+// activations have groups of 32.
 template <scaled Scaled, bool Runs, int Registers, int Tokens, int Used>
 void multiply_units(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
                     float* y) {
@@ -250,14 +251,14 @@ void multiply_units(const grouped_tile& a, const rows_together& tile, const side
   now.write(a, tile, y);
 }
 
-// What is known of groups of any length.
+// State of groups of any length.
 template <int Used>
 struct few_groups {
-  wide sums[Used];             // of the shorter group that is being read
-  floats inner[Used];          // of the longer one
-  uint64_t group = 0, left;      // which one, and runs that are left of it
-  uint64_t longer = 0, more;     // which one, and shorter groups that are left of it
-  const uint64_t runs, shorter;  // of a shorter group, and such groups of a longer one
+  wide sums[Used];             // of the current shorter group
+  floats inner[Used];          // of the current longer group
+  uint64_t group = 0, left;      // its number, and its remaining runs
+  uint64_t longer = 0, more;     // its number, and its remaining shorter groups
+  const uint64_t runs, shorter;  // in a shorter group, and shorter groups in a longer one
 
   explicit few_groups(const grouped_tile& a)
       : left(shorter_group(a) / run),
@@ -272,7 +273,7 @@ struct few_groups {
   }
 };
 
-// A plane of a unit, and the groups that end with it.
+// Adds a plane of a unit, and ends the groups that end with it.
 template <scaled Scaled, int P, int Tokens, int Used>
 [[gnu::always_inline]] inline void add_run(const rows_together& tile, const uint8_t* codes,
                                            few_rows<1, Used>& now, few_groups<Used>& of) {
@@ -314,7 +315,7 @@ template <scaled Scaled, int P, int Tokens, int Used>
   }
 }
 
-// Groups of any length.
+// For groups of any length.
 template <scaled Scaled, int Tokens, int Used>
 void multiply_runs(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
                    float* y) {
@@ -337,15 +338,15 @@ void multiply_runs(const grouped_tile& a, const rows_together& tile, const side_
 
 using few_kernel = void(const grouped_tile&, const rows_together&, const side_by_side&, float* y);
 
-// So many tokens of a call, and what multiplies them.
+// Some tokens of a call, and the kernels that multiply them.
 struct few_tokens {
   uint64_t t;
   side_by_side x;
   few_kernel* one;  // for a register of rows
-  few_kernel* two;  // for two, all of whose lanes are asked for; or nullptr
+  few_kernel* two;  // for two, if all their lanes are requested; or nullptr
 };
 
-// Used tokens from out.t on, side by side as Tokens. Sums: so many registers are for them.
+// Arranges Used tokens from out.t on, interleaved as Tokens. Sums: number of registers for sums.
 template <scaled Scaled, int Tokens, int Used, int Sums>
 uint8_t* take_together(const grouped_tile& a, uint8_t* room, few_tokens& out) {
   constexpr int most = Used > 1 && 2 * Used <= Sums ? 2 : 1;
@@ -367,7 +368,7 @@ uint8_t* take_together(const grouped_tile& a, uint8_t* room, few_tokens& out) {
   return end;
 }
 
-// n tokens, at most Used; those that share a register of activations are a power of two.
+// Arranges n tokens, at most Used. Those that share a register of activations are a power of two.
 template <scaled Scaled, int Tokens, int Used, int Sums>
 uint8_t* take_some(const grouped_tile& a, uint64_t n, uint8_t* room, few_tokens& out) {
   if constexpr (Used > 1)
@@ -377,8 +378,8 @@ uint8_t* take_some(const grouped_tile& a, uint64_t n, uint8_t* room, few_tokens&
   return take_together<Scaled, Tokens, Used, Sums>(a, room, out);
 }
 
-// All tokens go by two registers of rows before the next are read. Passes have nearly as many
-// tokens each, at most Tokens: one with a single token would read the rows again for it alone.
+// All tokens use two registers of rows before the next are read. Passes have nearly the same number
+// of tokens, at most Tokens: a pass with a single token would read the rows again for it alone.
 template <scaled Scaled, int Tokens, int Sums>
 void each_few(const grouped_tile& a) {
   few_tokens some[most_grouped_tokens / Tokens];
@@ -392,7 +393,7 @@ void each_few(const grouped_tile& a) {
   const uint64_t last = a.skipped + a.rows;
   for (uint64_t r = a.skipped / lanes * lanes; r < last;) {
     const rows_together tile(a, r);
-    const bool in_tile = lanes == rows_of_tile || r % (2 * lanes) == 0;  // or in two whole ones
+    const bool in_tile = lanes == rows_of_tile || r % (2 * lanes) == 0;  // or two whole tiles
     const bool two = tile.first == 0 && in_tile && r + 2 * lanes <= last;
     for (const few_tokens* f = some; f != some + passes; ++f) {
       float* y = a.y + r + tile.first - a.skipped + f->t * a.y_stride;

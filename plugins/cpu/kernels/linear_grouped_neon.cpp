@@ -7,14 +7,14 @@
 namespace bitnet::cpu {
 namespace {
 
-constexpr bool in_place = false;  // a product of codes times 64 has no room in int16
+constexpr bool in_place = false;  // codes times 64 would overflow int16
 
 #include "products_neon.inl"
 
 constexpr bool in_words = true;
 
 inline part begin_with(const int32_t* start) {
-  const int16x8_t both = vreinterpretq_s16_s64(vdupq_n_s64(*start));  // of a lane of each half
+  const int16x8_t both = vreinterpretq_s16_s64(vdupq_n_s64(*start));  // one lane of each half
   return {both, both};
 }
 

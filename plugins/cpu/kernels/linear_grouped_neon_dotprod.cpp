@@ -8,7 +8,7 @@
 namespace bitnet::cpu {
 namespace {
 
-constexpr bool in_place = false;  // its bytes of codes are signed
+constexpr bool in_place = false;  // its dot product takes codes as signed bytes
 
 #include "products_neon_dotprod.inl"
 

@@ -5,7 +5,7 @@
 namespace bitnet::cpu {
 namespace {
 
-// Where row r has its packed group of the element `at`, the bytes 4 i to 4 i + 3 of it.
+// Address of bytes 4 i to 4 i + 3 of the packed group of row r that contains element `at`.
 const uint8_t* codes_of(const grouped_tile& a, uint64_t r, uint64_t at, uint64_t i) {
   if (a.unit == 0) return a.w + r * a.w_stride + at / 128 * 32 + 4 * i;
   const uint64_t row = a.skipped + r;
@@ -39,7 +39,7 @@ void linear_grouped_scalar(const grouped_tile& a) {
       float inner = 0;
       for (uint64_t g = 0; g < a.groups * a.group / shorter; ++g) {
         int32_t sum = 0;
-        // 32 elements are one pair of bits of 32 bytes.
+        // 32 elements are the same pair of bits in 32 bytes.
         for (uint64_t at = g * shorter; at < (g + 1) * shorter; at += 32, q += 32) {
           const uint64_t shift = 6 - 2 * (at / 32 % 4);
           for (uint64_t i = 0; i < 32; i += 4) {

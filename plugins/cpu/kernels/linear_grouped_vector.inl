@@ -1,25 +1,24 @@
-// The products of linear_grouped.hpp for a machine with vectors: the one text behind the forms,
+// The products of linear_grouped.hpp for a machine with vectors: the shared text of the forms,
 // which include it inside their anonymous namespace. Kernels only, no shared inline functions.
 //
 // Expects  what lanes.inl asks for, and
-//   in_place       whether dot takes codes times 4, 16 and 64
-//   in_words       whether a part has sums of int16
+//   in_place       true if dot can take codes times 4, 16 and 64
+//   in_words       true if a part has sums of int16
 //   void add(part&, vec codes, vec q)      adds the products, as dot
-//   part begin_with(const int32_t* start)  a part whose sums begin with that
+//   part begin_with(const int32_t* start)  a part with these initial sums
 // Gives    `all`: a tile of linear_grouped.hpp.
 
 #include "ahead.inl"
 #include "lanes.inl"
 
-// Which groups have scales, and which of them are the shorter ones.
+// Which groups have scales, and which are the shorter ones.
 enum class scaled : uint8_t { weights, activations, shorter_activations, shorter_weights };
 
-// As many rows as there are lanes: what is found once, whatever the token. The lanes [first, last)
-// are asked for.
+// A row for each lane, with the data that all tokens share. The lanes [first, last) are requested.
 //
-// In rows, a tile at the end repeats its last one.
+// Rows of the packing in rows; a tile at the end repeats its last row.
 struct rows_apart {
-  static constexpr bool cheap = false;  // bringing codes into lanes
+  static constexpr bool cheap = false;  // to bring codes into lanes
   const uint8_t* w[lanes];
   uint64_t first, last, ahead;
   floats scales[most_groups];
@@ -27,7 +26,7 @@ struct rows_apart {
   rows_apart(const grouped_tile& a, uint64_t r) : first(0) {
     last = a.rows - r < lanes ? a.rows - r : lanes;
     for (uint64_t i = 0; i < lanes; ++i) w[i] = a.w + row(r, i) * a.w_stride;
-    // The same place of the rows that come next; in rows that are long, a later one of the same.
+    // Distance to the same place of the next rows; in long rows to a later place of the same rows.
     constexpr uint64_t most_ahead = 32768;
     ahead = lanes * a.w_stride < most_ahead ? lanes * a.w_stride : a.ahead;
     if (a.scales) load_scales(a, r);
@@ -36,7 +35,7 @@ struct rows_apart {
   void columns(uint64_t at, uint64_t half, vec (&out)[4]) const { load_columns(w, at + half, out); }
   floats scale(uint64_t g) const { return scales[g]; }
   void ask_ahead_for_scales(uint64_t) const {}
-  // Column i of 8, of 4 bytes. A line of each row is asked for in the columns of two groups.
+  // Column i of 8, 4 bytes each. The columns of two groups prefetch a line of each row.
   void ask_ahead(uint64_t at, uint64_t i) const {
     constexpr uint64_t each = 16 / lanes;
     if (i % each == 0) __builtin_prefetch(w[(at % 64 / 4 + i) / each] + at / 64 * 64 + ahead, 0, 3);
@@ -45,7 +44,7 @@ struct rows_apart {
  private:
   uint64_t row(uint64_t r, uint64_t i) const { return r + (i < last ? i : last - 1); }
   void load_scales(const grouped_tile& a, uint64_t r) {
-    // Those of the next rows come while these are multiplied.
+    // Prefetches the scales of the next rows while these are multiplied.
     const auto* next = reinterpret_cast<const uint8_t*>(a.scales + (r + lanes) * a.scales_stride);
     for (uint64_t at = 0; at < lanes * a.groups * sizeof(float); at += 64)
       __builtin_prefetch(next + at, 0, 2);
@@ -65,17 +64,17 @@ struct rows_apart {
   }
 };
 
-// In tiles, all is in lanes already.
+// Rows of the packing in tiles: codes are in lanes already.
 struct rows_together {
   static constexpr bool cheap = true;
-  const uint8_t* w;  // what lane 0 has
+  const uint8_t* w;  // bytes of lane 0
   uint64_t first, last, ahead;
-  uint64_t in_tile, stride;         // row of the tile that lane 0 is; bytes between tiles
-  uint64_t unit, codes;             // bytes of a unit, and of the scales that it begins with
+  uint64_t in_tile, stride;         // row of the tile in lane 0; bytes between tiles
+  uint64_t unit, codes;             // bytes of a unit, and of its scales
   uint64_t of_groups, more_groups;  // bytes between the units of two groups; groups of a unit - 1
-  int groups_bits;                  // their number's logarithm
+  int groups_bits;                  // the logarithm of their number
 
-  // r counts rows of tiles.
+  // r counts rows of all tiles.
   rows_together(const grouped_tile& a, uint64_t r)
       : w(a.w + r / rows_of_tile * a.w_stride + r % rows_of_tile * 4),
         first(a.skipped > r ? a.skipped - r : 0),
@@ -96,7 +95,7 @@ struct rows_together {
   floats scale(uint64_t g) const {
     return load<floats>(w + (g >> groups_bits) * of_groups + (g & more_groups) * tile_line);
   }
-  // Of a pass of some tokens over so many registers of rows.
+  // The lines to prefetch in a pass of some tokens over `registers` registers of rows.
   lines_to_come next(uint64_t registers, uint64_t pass, uint64_t passes) const {
     const uint64_t rows = registers * lanes, tiles = rows < rows_of_tile ? 1 : rows / rows_of_tile;
     const uint64_t skip = rows < rows_of_tile ? in_tile * stride / rows_of_tile : 0;
@@ -121,21 +120,21 @@ inline uint64_t longer_group(const grouped_tile& a) {
   return a.q_scales && a.q_group > a.group ? a.q_group : a.group;
 }
 
-// What a tile of tokens has found so far.
+// State of a tile of tokens.
 template <int Tokens>
 struct progress {
   const int8_t* q[Tokens];
-  const int32_t* q_sums[Tokens];  // of each shorter group, as sum_groups left them
+  const int32_t* q_sums[Tokens];  // by shorter group, from sum_groups
   const float* q_scales[Tokens];
-  wide sums[Tokens];  // of the shorter group that is being read
+  wide sums[Tokens];  // of the current shorter group
   floats inner[Tokens], y[Tokens];
-  uint64_t group = 0, left;   // which one, and runs of 32 elements that are left of it
-  uint64_t longer = 0, more;  // which one, and shorter groups that are left of it
-  uint64_t runs, shorter;     // of 32 elements in a shorter group, of those in a longer one
+  uint64_t group = 0, left;   // its number, and its remaining runs of 32 elements
+  uint64_t longer = 0, more;  // its number, and its remaining shorter groups
+  uint64_t runs, shorter;     // runs in a shorter group, shorter groups in a longer one
 };
 
-// The 32 elements of a plane are through: so may be a group. Each: so is one, whose activations are
-// off its sum already.
+// Ends a plane of 32 elements, and the groups that end with it. Each: a plane is a group, and
+// `sums` already exclude its activations.
 template <scaled Scaled, bool Each, class Tile, int Tokens>
 inline void end_plane(const Tile& tile, const wide (&sums)[Tokens], progress<Tokens>& now) {
   if constexpr (!Each) {
@@ -172,8 +171,8 @@ inline void end_plane(const Tile& tile, const wide (&sums)[Tokens], progress<Tok
   }
 }
 
-// The planes [First, Last) of 128 elements. Plane p is bits 7:6 of 32 bytes, 5:4, ... Each: a plane
-// is a group.
+// Adds the planes [First, Last) of 128 elements. Plane p is bits 7:6 of 32 bytes, 5:4, ... Each: a
+// plane is a group.
 template <scaled Scaled, bool Each, int First, int Last, class Tile, int Tokens>
 inline void add_planes(const Tile& tile, uint64_t at, progress<Tokens>& now) {
   part parts[Last - First][Tokens];
@@ -187,7 +186,7 @@ inline void add_planes(const Tile& tile, uint64_t at, progress<Tokens>& now) {
     vec columns[4];
     tile.columns(at, h, columns);
     for (uint64_t i = 0; i < 4; ++i) {
-      // In the order in which they lie: ahead.inl.
+      // Prefetches in the order of addresses: ahead.inl.
       if constexpr (Tokens == 1) tile.ask_ahead(at, h / 4 + i);
       for (int p = First; p < Last; ++p) {
         const int low_bit = 6 - 2 * p;
@@ -214,14 +213,14 @@ inline void add_planes(const Tile& tile, uint64_t at, progress<Tokens>& now) {
   }
 }
 
-// 128 elements, or the first Planes * 32 of them.
+// Adds 128 elements, or the first Planes * 32 of them.
 template <scaled Scaled, bool Each, int Planes, class Tile, int Tokens>
 inline void add_packed_group(const Tile& tile, uint64_t at, progress<Tokens>& now) {
   add_planes<Scaled, Each, 0, Planes>(tile, at, now);
   for (int t = 0; t < Tokens; ++t) now.q[t] += 128;
 }
 
-// y: of the first lane that is asked for.
+// y points to the first requested lane.
 template <scaled Scaled, bool Each, int Tokens, class Tile>
 void multiply(const grouped_tile& a, const Tile& tile, const int32_t* q_sums, uint64_t t,
               float* y) {
@@ -263,8 +262,8 @@ void multiply(const grouped_tile& a, const Tile& tile, const int32_t* q_sums, ui
     std::memcpy(y + static_cast<uint64_t>(j) * a.y_stride, lane(now.y[j]), asked);
 }
 
-// A code is one more than its weight, so the sum of the activations is one too much. Where planes
-// are groups and their codes are used in place, it is what their products begin with.
+// A code is one more than its weight, so products exceed the result by the sum of the activations.
+// If planes are groups and their codes are used in place, products begin with minus that sum.
 template <bool Each>
 inline void sum_groups(const grouped_tile& a, int32_t* sums) {
   const uint64_t group = shorter_group(a);
@@ -280,7 +279,7 @@ inline void sum_groups(const grouped_tile& a, int32_t* sums) {
   }
 }
 
-// Tokens that share the columns of a tile of rows: what the registers hold.
+// Tokens: the number for which the registers have room. They share the columns of a tile of rows.
 template <scaled Scaled, bool Each, int Tokens, class Tile>
 void each_tile(const grouped_tile& a) {
   int32_t q_sums[most_group_sums];
@@ -322,8 +321,8 @@ void of_scales(const grouped_tile& a) {
   of_kind<scaled::shorter_weights, Tokens, Tile, Sums>(a);
 }
 
-// Apart, Together: tokens that share what was read of weights in rows and in tiles. Sums: registers
-// that are for the sums of the latter.
+// Apart, Together: tokens that share weights read from rows and from tiles. Sums: registers for the
+// sums with tiles.
 template <int Apart, int Together, int Sums>
 void all(const grouped_tile& a) {
   if (a.unit == 0) return of_scales<Apart, rows_apart>(a);

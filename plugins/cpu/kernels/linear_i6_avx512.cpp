@@ -12,8 +12,8 @@ struct partial {
   __m512i sums;
 };
 
-// Pairs of products, int16: up to 2 * 63 * 127 with the high part, of which two fit, and
-// 2 * 63 * 64 with the low one, of which four do.
+// Pairs of products, int16: at most 2 * 63 * 127 with the high part, so two fit, and 2 * 63 * 64
+// with the low part, so four fit.
 [[gnu::always_inline]] inline __m512i pairs(__m512i codes, const int8_t* x) {
   return _mm512_maddubs_epi16(codes, _mm512_loadu_si512(x));
 }

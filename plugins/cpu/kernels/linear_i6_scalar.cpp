@@ -3,7 +3,7 @@
 namespace bitnet::cpu {
 namespace {
 
-// Element i of 256, from 0 to 63.
+// The code of element i of 256, from 0 to 63.
 int code(const uint8_t* w, uint64_t i) {
   if (i < 192) return w[i] & 63;
   const uint64_t j = i - 192;

@@ -1,17 +1,17 @@
-// The sums of linear_i6.hpp in registers of 64 bytes: the one text behind the forms, which include
-// it inside their anonymous namespace. A partial that is alone in the registers may have more of
-// them, so that no sum waits for the one before. Kernels only, no shared inline functions.
+// The sums of linear_i6.hpp in registers of 64 bytes: the shared text of the forms, which include
+// it inside their anonymous namespace. A single partial may use more registers, so that no sum
+// waits for the one before. Kernels only, no shared inline functions.
 //
 // Expects
 //   template <bool Alone> struct partial    of a row and an output; zero when value-initialised
 //   void add(partial (&)[Rows], const __m512i (&codes)[Rows][4], const int8_t* high,
 //            const int8_t* low)             of 256 elements of each row
-//   __m512i lanes(const partial&)           their sums, of the groups
+//   __m512i lanes(const partial&)           the sums by group
 // Gives    `all`: a tile of linear_i6.hpp.
 
 #include "ahead.inl"
 
-constexpr uint64_t outputs_at_once = 4;  // the sums of two rows with these fill the registers
+constexpr uint64_t outputs_at_once = 4;  // the sums of two rows with so many fill the registers
 
 inline __m512i load(const void* p) {
   return _mm512_loadu_si512(p);
@@ -30,7 +30,7 @@ inline __m512i load(const void* p) {
   codes[3] = _mm512_and_si512(last, six);
 }
 
-// Lanes times their multipliers, in eight sums.
+// Multiplies lanes by their multipliers, into eight sums.
 [[gnu::always_inline]] inline __m512i weighted(__m512i lanes, const uint8_t* multipliers) {
   const __m512i m =
       _mm512_cvtepu8_epi32(_mm_loadu_si128(reinterpret_cast<const __m128i*>(multipliers)));

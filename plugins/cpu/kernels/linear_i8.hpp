@@ -27,7 +27,7 @@ struct i8_tile {
   int64_t* sums;
   uint64_t sums_stride;  // elements between outputs
   uint64_t k, rows, outputs;
-  uint64_t ahead = usual_ahead;  // bytes: weights are asked for so early
+  uint64_t ahead = usual_ahead;  // bytes: prefetch distance
 };
 
 inline constexpr uint64_t max_i8_width = 8192;
@@ -39,9 +39,9 @@ void linear_i8_avxvnni(const i8_tile&);       // needs AVX2 and AVX-VNNI
 void linear_i8_avx512(const i8_tile&);        // needs AVX-512 F, BW and VL
 void linear_i8_avx512vnni(const i8_tile&);    // needs AVX-512 F, BW, VL and VNNI
 void linear_i8_neon(const i8_tile&);          // needs AArch64
-void linear_i8_neon_dotprod(const i8_tile&);  // needs its dot products
+void linear_i8_neon_dotprod(const i8_tile&);  // needs AArch64 with dot products
 
-void linear_i4_scalar(const i8_tile&);  // the needs of their namesakes
+void linear_i4_scalar(const i8_tile&);  // need what their namesakes need
 void linear_i4_sse41(const i8_tile&);
 void linear_i4_avx2(const i8_tile&);
 void linear_i4_avxvnni(const i8_tile&);

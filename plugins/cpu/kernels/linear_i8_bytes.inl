@@ -1,6 +1,6 @@
-// The sums of linear_i8.hpp where bytes are multiplied four at a time: the one text behind the
-// forms with dot products, which include it inside their anonymous namespace. Kernels only, no
-// shared inline functions.
+// The sums of linear_i8.hpp with products of four bytes: the shared text of the forms with dot
+// products, which include it inside their anonymous namespace. Kernels only, no shared inline
+// functions.
 //
 // Expects
 //   width                             bytes in a register
@@ -10,14 +10,14 @@
 //   vec codes(const uint8_t*)         weights and `offset`: c
 //   vec dot(vec sums, vec c, vec x)   int32 sums of four neighbours' c times x
 //   int32_t total(vec)
-//   rows_at_once, outputs_at_once     whose sums fill the registers, two for each pair
+//   rows_at_once, outputs_at_once     their sums fill the registers, two for each pair
 // Gives    `multiply`, and what linear_i8_outputs.inl gives.
 
 #include "ahead.inl"
 
 using octets = uint8_t __attribute__((vector_size(width)));
 
-// The products of a register of weights with those of each output, from element `at` on.
+// Adds the products of a register of weights with each output, from element `at` on.
 template <uint64_t Outputs>
 [[gnu::always_inline]] inline void add(vec (&high)[Outputs], vec (&low)[Outputs], vec c,
                                        const i8_tile& a, uint64_t o, uint64_t at) {
@@ -27,8 +27,8 @@ template <uint64_t Outputs>
   }
 }
 
-// sum((c - offset) x) = 128 sum(c high) + sum(c low) - offset sum(x). Of one row and output two
-// registers are asked for at a time and have sums of their own.
+// sum((c - offset) x) = 128 sum(c high) + sum(c low) - offset sum(x). A single row and output uses
+// two chains, each with sums of its own.
 template <bool FourBits, uint64_t Rows, uint64_t Outputs>
 void multiply(const i8_tile& a, uint64_t r, uint64_t o) {
   constexpr uint64_t chains = Rows * Outputs == 1 ? 2 : 1, all = chains * width;

@@ -1,7 +1,7 @@
-// All rows and outputs of linear_i8.hpp, in the namespace of the form that includes it. One output
-// takes one row after the other, so that the weights are one stream of memory (ahead.inl). More of
-// them share what is loaded of a few rows; the activations of those few outputs stay in the first
-// cache while all rows of the tile pass by, which the first outputs ask memory for.
+// All rows and outputs of linear_i8.hpp, in the namespace of the form that includes it. A single
+// output takes one row after the other, so that the weights are one stream of memory (ahead.inl).
+// Several outputs share the loads of a few rows; their activations stay in the first-level cache
+// while all rows of the tile pass by. The first outputs prefetch the rows.
 //
 // Expects
 //   multiply<FourBits, Rows, Outputs>(const i8_tile&, first row, first output)

@@ -1,17 +1,17 @@
-// The sums of linear_i8.hpp where int16 products are added in pairs: the one text behind the forms,
-// which include it inside their anonymous namespace. Kernels only, no shared inline functions.
+// The sums of linear_i8.hpp with int16 products added in pairs: the shared text of the forms, which
+// include it inside their anonymous namespace. Kernels only, no shared inline functions.
 //
 // Expects
-//   wide           a register of int32;  `lanes` how many
+//   wide           a register of `lanes` int32
 //   words          a register of as many bytes
 //   words codes(const uint8_t* w)           2 * lanes weights: w - 128
 //   wide madd(words q, const int16_t* x)    their products with x, in pairs
-//   rows_at_once, outputs_at_once           whose sums fill the registers
+//   rows_at_once, outputs_at_once           their sums fill the registers
 // Gives    `multiply`, and what linear_i8_outputs.inl gives.
 
 #include "ahead.inl"
 
-// A row of 8192 is shared by 8 lanes or more: 1024 * 127 * 16256 is less than 2^31.
+// At least 8 lanes share a row of 8192: 1024 * 127 * 16256 is less than 2^31.
 constexpr uint64_t parts = lanes < 8 ? 8 / lanes : 1;
 
 inline int64_t total(const wide (&sums)[parts]) {
@@ -23,7 +23,7 @@ inline int64_t total(const wide (&sums)[parts]) {
 
 using octets = uint8_t __attribute__((vector_size(16)));
 
-// 64 bytes of codes of 4 bits, made those of int8.
+// Converts 64 bytes of 4-bit codes to those of int8.
 inline void widen(const uint8_t* w, octets (&codes)[8]) {
   constexpr uint8_t low_half = 15, recentred = 128 - 8;
   for (uint64_t at = 0; at < 4; ++at) {
@@ -34,8 +34,8 @@ inline void widen(const uint8_t* w, octets (&codes)[8]) {
   }
 }
 
-// The products of n weights, a multiple of 64, of each row with those of each output, from element
-// k on.
+// Adds the products of n weights, a multiple of 64, of each row with each output, from element k
+// on.
 template <uint64_t Rows, uint64_t Outputs>
 [[gnu::always_inline]] inline void add(wide (&sums)[Rows][Outputs][parts], const uint8_t* w,
                                        uint64_t w_stride, uint64_t n, const i8_tile& a, uint64_t o,
@@ -50,8 +50,8 @@ template <uint64_t Rows, uint64_t Outputs>
       }
 }
 
-// The same of as many outputs as registers have room for, where the products take the time: g++ 12
-// keeps their sums in memory unless each loop over them is unrolled by name and no other is.
+// The same for outputs_at_once outputs, where products take most of the time: g++ 12 keeps the sums
+// in memory unless each loop over them is unrolled explicitly and no other loop is.
 template <uint64_t Rows>
 [[gnu::always_inline]] inline void add(wide (&sums)[Rows][outputs_at_once][parts], const uint8_t* w,
                                        uint64_t w_stride, uint64_t n, const i8_tile& a, uint64_t o,

@@ -1,17 +1,16 @@
 #pragma once
-// y = W x for ternary W and the tokens of a prompt: LINEAR_TERNARY and LINEAR_TERNARY_GROUPED, all
-// of them. One header, one definition of right.
+// y = W x for ternary W and the tokens of a prompt: every LINEAR_TERNARY and
+// LINEAR_TERNARY_GROUPED. One header, one definition of right.
 //
-// Panel    codes of a few rows are unpacked once, into a byte each, and serve every token. Beyond
-//          that it is the other kernels' arithmetic in their order, so all return the same bits.
-// Tables   integer sums of many tokens can be looked up instead (linear_panel_tables.inl), which
-//          changes no bit of a whole row's sum; ops/faster.hpp finds out which is faster.
-// Blocks   rows are as long as the caller likes: a call takes up to panel_size::k elements of them,
-//          goes on from what is in y and says whether the row ends there.
+// Panel    codes of a few rows are unpacked once, into a byte each, and serve every token. The rest
+//          is the other kernels' arithmetic in their order, so all return the same bits.
+// Tables   integer sums of many tokens can be looked up instead (linear_panel_tables.inl). A whole
+//          row's sum keeps its bits; ops/faster.hpp measures which is faster.
+// Blocks   rows may have any length: a call takes up to panel_size::k elements of them, continues
+//          from the value of y (goes_on), and finishes y if the row ends there (ends).
 // Shapes   W (rows, k) in {-1, 0, +1}, in rows or in tiles (linear_ternary.hpp,
-//          linear_grouped.hpp), from an element on that is a multiple of 128; q (tokens, k) int8;
-//          y (tokens, rows) f32, which between the blocks holds int32 sums where nothing has
-//          groups.
+//          linear_grouped.hpp), beginning at an element that is a multiple of 128; q (tokens, k)
+//          int8; y (tokens, rows) f32. Without groups y holds int32 sums between blocks.
 // Result   group, q_group 0:  the whole row's integer sum, made f32 and rounded, is divided by the
 //            token's scale and multiplied by the matrix's; or multiplied by the row's and divided.
 //          group only:        the sum across groups (linear_grouped.hpp, Order), divided by the
@@ -26,16 +25,16 @@
 
 namespace bitnet::cpu {
 
-// What a call may take.
+// Most that a call takes.
 struct panel_size {
   uint64_t k, tokens;  // elements of a row
 };
 inline constexpr panel_size usual_panel{2048, 128};
-// Where nothing has groups.
+// Without groups.
 inline constexpr panel_size rows_panel{4096, 128};
-// Of linear_panel_amx where nothing has groups: its processors have second caches of 2 MB.
+// For linear_panel_amx without groups: its processors have second-level caches of 2 MB.
 inline constexpr panel_size tiles_panel{4096, 256};
-// linear_tables takes rows of any length, so many tokens at once, and no fewer rows than pay.
+// linear_tables takes rows of any length. Tokens at once; fewest rows for which tables pay.
 inline constexpr uint64_t tables_tokens = 128, fewest_table_rows = 256;
 inline constexpr panel_size widest_panel = tiles_panel;
 
@@ -43,9 +42,9 @@ struct panel_tile {
   const uint8_t* w;
   uint64_t w_stride;    // bytes between rows, or between tiles
   uint64_t unit;        // bytes of a unit where w is in tiles; 0: it is in rows, and group is 0
-  uint64_t skipped;     // rows of the first tile that come before those asked for
+  uint64_t skipped;     // rows of the first tile before the requested ones
   uint64_t group;       // elements; 0: no groups of weights
-  const float* scales;  // group 0: of each row, or one of the matrix
+  const float* scales;  // group 0: one of each row, or one of the matrix
   bool one_scale;
   const int8_t* q;
   uint64_t q_stride;         // elements between tokens
@@ -56,13 +55,13 @@ struct panel_tile {
   uint64_t y_stride;  // elements between tokens
   uint64_t k, rows, tokens;
   bool goes_on, ends;
-  void* room;  // panel_room_bytes of the caller's, at a line: too much for the stack of a thread
+  void* room;  // the caller's panel_room_bytes, at a line: too large for the stack of a thread
 };
 
-// Of panel_tile::room: what tables need, which have the largest.
+// Size of panel_tile::room: tables need the most.
 inline constexpr uint64_t panel_room_bytes = uint64_t{563} << 10;
 
-// What LDTILECFG reads.
+// The operand of LDTILECFG.
 struct tile_shapes {
   uint8_t palette, start_row, reserved[14];
   uint16_t row_bytes[16];
@@ -74,11 +73,11 @@ void linear_panel_avx2(const panel_tile&);          // needs AVX2
 void linear_panel_avxvnni(const panel_tile&);       // needs AVX2 and AVX-VNNI
 void linear_panel_avx512(const panel_tile&);        // needs AVX-512 F, BW and VL
 void linear_panel_avx512vnni(const panel_tile&);    // needs AVX-512 F, BW, VL and VNNI
-void linear_panel_amx(const panel_tile&);           // these, AMX-INT8 and leave to use it
+void linear_panel_amx(const panel_tile&);           // these, AMX-INT8 and permission to use it
 void linear_panel_neon(const panel_tile&);          // needs AArch64
-void linear_panel_neon_dotprod(const panel_tile&);  // needs its dot products
+void linear_panel_neon_dotprod(const panel_tile&);  // needs AArch64 with dot products
 
-// The same with tables wherever those are for it, else panels; need what linear_panel does.
+// As linear_panel_*, but use tables where these apply. They need what linear_panel_* need.
 void linear_tables_avx2(const panel_tile&);
 void linear_tables_avxvnni(const panel_tile&);
 void linear_tables_avx512(const panel_tile&);

@@ -10,9 +10,9 @@
 namespace bitnet::cpu {
 namespace {
 
-// Inline assembly of our own: g++ 12's intrinsics do not declare what they read and write, and
-// clang keeps variables in tiles only where it may choose their shapes. Neither compiler uses tiles
-// otherwise, so the contents of a tile stay from one statement to the next.
+// Inline assembly: g++ 12's intrinsics do not declare what they read and write, and clang keeps
+// variables in tiles only if it may choose their shapes. Neither compiler uses tiles otherwise, so
+// the contents of a tile persist between statements.
 
 inline void configure(const tile_shapes* shapes) {
   asm volatile("ldtilecfg %0" : : "m"(*shapes));

@@ -14,7 +14,7 @@ namespace {
 // int16: 32 times two products of 3 * 128 at most.
 using part = __m256i;
 
-// _mm256_add_epi16, of which g++ 12 copies the sums.
+// Inline assembly, because g++ 12 copies the sums with _mm256_add_epi16.
 inline part dot(part sums, vec codes, vec q) {
   asm("vpaddw %1, %0, %0" : "+x"(sums) : "x"(_mm256_maddubs_epi16(codes, q)));
   return sums;

@@ -15,7 +15,7 @@ namespace {
 // int16: 32 times two products of 3 * 128 at most.
 using part = __m512i;
 
-// _mm512_add_epi16, of which g++ 12 copies the sums.
+// Inline assembly, because g++ 12 copies the sums with _mm512_add_epi16.
 inline part dot(part sums, vec codes, vec q) {
   asm("vpaddw %1, %0, %0" : "+v"(sums) : "v"(_mm512_maddubs_epi16(codes, q)));
   return sums;

@@ -14,7 +14,7 @@ namespace {
 
 using part = __m512i;  // int32
 
-// _mm512_dpbusd_epi32, of which g++ 12 copies the sums.
+// Inline assembly, because g++ 12 copies the sums with _mm512_dpbusd_epi32.
 inline part dot(part sums, vec codes, vec q) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "v"(q));
   return sums;

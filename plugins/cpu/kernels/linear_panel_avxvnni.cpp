@@ -14,7 +14,7 @@ namespace {
 
 using part = __m256i;  // int32
 
-// _mm256_dpbusd_avx_epi32, of which g++ 12 copies the sums.
+// Inline assembly, because g++ 12 copies the sums with _mm256_dpbusd_avx_epi32.
 inline part dot(part sums, vec codes, vec q) {
   asm("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sums) : "x"(codes), "x"(q));
   return sums;

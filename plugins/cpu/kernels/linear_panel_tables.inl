@@ -1,18 +1,19 @@
-// The products of linear_panel.hpp for many tokens and rows of one scale, looked up (the method of
-// four Russians). A form with AVX2 or AVX-512 includes this behind linear_panel_vector.inl.
+// The products of linear_panel.hpp for many tokens and rows of one scale, looked up in tables (the
+// method of four Russians). A form with AVX2 or AVX-512 includes this after
+// linear_panel_vector.inl.
 //
 // Expects  `load`, `packed_group`, `least` and `all` of that file and lanes.inl; panel_tile,
 //          panel_room_bytes and fewest_table_rows of linear_panel.hpp; <immintrin.h>, <cstring>.
 // Gives    `look_up_or_multiply`: a tile of linear_panel.hpp.
 //
-// Four weights have 81 values. So of four activations there are 81 sums, each needed by a row in
-// 81: they are made once, by one addition each, and then a row takes one addition where it had four
-// products. A lane is a token here: an entry of a table is a register, sums of 16 or 32 tokens in
-// int16. Tables of 32 elements stay in the first cache, or nearly, while all rows pass by, and what
-// they add to is in the second.
+// Four weights have 81 values, so four activations have 81 sums, and a row needs one of them. All
+// are computed once, by one addition each; then a row takes one addition instead of four products.
+// A lane is a token here: an entry of a table is a register, with the sums of 16 or 32 tokens in
+// int16. The tables of 32 elements stay (nearly) in the first-level cache while all rows pass by;
+// the sums are in the second-level cache.
 //
-// The four elements of a table are those of a byte of weights, 32 apart. A row knows its entries by
-// their offsets in bytes, made once for all tokens.
+// The four elements of a table are those of a byte of weights, 32 apart. A row finds its entries by
+// byte offsets, computed once for all tokens.
 //
 // Kernels only, no shared inline functions.
 
@@ -22,15 +23,14 @@ template <class Entry>
 constexpr uint64_t tokens_of = sizeof(Entry) / 2;
 
 constexpr uint64_t entries = 81, tables_at_once = 8;
-// Elements whose sum fits into int16, if not every activation is -128. Of half as many it always
-// does.
+// Elements whose sum fits int16, unless every activation is -128. Half as many always fit.
 constexpr uint64_t part_of_row = 256, passes_of_part = part_of_row / (4 * tables_at_once);
-// Rows and tokens at a time, tuned on Zen 4 (2026-11-25): 500 KB of what follows stay in the second
+// Rows and tokens at a time, tuned on Zen 4 (2026-11-25): the 500 KB below stay in the second-level
 // cache. Making tables costs as much as 90 rows.
 constexpr uint64_t rows_at_once = 1152, tokens_at_once = 64;
-// Rows between one that is read and one that is asked for: no processor guesses such steps.
+// Prefetch distance in rows: hardware prefetchers do not predict such strides.
 constexpr uint64_t rows_ahead = 48;
-// Fewer tokens of an entry do not pay.
+// With fewer tokens of an entry, tables do not pay.
 constexpr uint64_t fewest_of_entry = 8;
 
 template <class Entry>
@@ -38,13 +38,13 @@ struct table_room {
   alignas(64) Entry tables[tables_at_once][entries];
   Entry activations[part_of_row];
   Entry sums[rows_at_once];
-  // A line more, or the same rows of all passes would share their place in the first cache.
+  // One line more: else a row of all passes would map to one set of the first-level cache.
   uint16_t offsets[passes_of_part][rows_at_once + 4][tables_at_once];
   alignas(64) int32_t totals[tokens_at_once / tokens_of<Entry>][rows_at_once][tokens_of<Entry>];
 };
 
-// The offsets of 128 elements of a row, 8 to each of four passes. Returns what is not 0 in a code
-// that is 3.
+// The offsets of 128 elements of a row, 8 for each of four passes. Returns a value that is not 0 if
+// a code is 3.
 template <class Entry>
 [[gnu::always_inline]] inline __m256i find_offsets_of(const uint8_t* from, uint16_t* to,
                                                       __m256i high, __m256i low) {
@@ -55,7 +55,7 @@ template <class Entry>
   const __m256i at = _mm256_add_epi8(
       _mm256_shuffle_epi8(high, _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble)),
       _mm256_shuffle_epi8(low, _mm256_and_si256(codes, nibble)));
-  // Places times 256, in halves of each half.
+  // Entry numbers times 256, in the halves of each half.
   const __m256i even = _mm256_srli_epi16(_mm256_unpacklo_epi8(none, at), back);
   const __m256i odd = _mm256_srli_epi16(_mm256_unpackhi_epi8(none, at), back);
   constexpr uint64_t pass = sizeof(table_room<Entry>::offsets[0]) / sizeof(uint16_t);
@@ -66,8 +66,8 @@ template <class Entry>
   return _mm256_and_si256(codes, _mm256_srli_epi16(codes, 1));
 }
 
-// The offsets of n elements, a multiple of 128, of all rows. False: a code is 3, which no table
-// has.
+// The offsets of n elements, a multiple of 128, of all rows. Returns false if a code is 3, which
+// has no entry.
 template <class Entry>
 inline bool find_offsets(const uint8_t* w, uint64_t stride, uint64_t rows, uint64_t n,
                          table_room<Entry>& room) {
@@ -89,8 +89,8 @@ inline bool find_offsets(const uint8_t* w, uint64_t stride, uint64_t rows, uint6
   return _mm256_testz_si256(threes, _mm256_set1_epi8(0x55)) != 0;
 }
 
-// n activations of up to an entry's tokens, a token to a lane; 0 where there are none, up to a
-// multiple of 128.
+// Transposes n activations of at most an entry's tokens, a token to a lane; missing ones are 0, up
+// to a multiple of 128.
 template <class Entry>
 inline void turn_activations(const int8_t* q, uint64_t stride, uint64_t tokens, uint64_t n,
                              Entry* to) {
@@ -118,7 +118,7 @@ inline void turn_activations(const int8_t* q, uint64_t stride, uint64_t tokens, 
     }
 }
 
-// Of the activations of a pass: table j is of elements j, j + 32, j + 64 and j + 96.
+// Makes the tables of a pass: table j is of elements j, j + 32, j + 64 and j + 96.
 template <class Entry>
 inline void make_tables(const Entry* x, Entry (&tables)[tables_at_once][entries]) {
   for (uint64_t j = 0; j < tables_at_once; ++j) {
@@ -139,7 +139,7 @@ inline void make_tables(const Entry* x, Entry (&tables)[tables_at_once][entries]
   }
 }
 
-// `Begins`: whatever the totals are.
+// `Begins`: overwrites the totals.
 template <bool Begins>
 inline void add_to(int32_t* totals, entry_of_16 sum) {
   const auto all = reinterpret_cast<__m256i>(sum);
@@ -165,11 +165,11 @@ inline void add_to(int32_t* totals, entry_of_32 sum) {
 }
 #endif
 
-// Where the sums of a pass go: they wait for the next one, are what the totals begin with, or are
-// added to those.
+// Destination of a pass's sums: kept for the next pass, stored as new totals, or added to the
+// totals.
 enum class into : uint8_t { sums, new_totals, totals };
 
-// One pass of all rows. `First`: sums begin here. Inlined, g++ 12 makes it 5 % slower.
+// One pass over all rows. `First`: sums begin here. Inlined by g++ 12 it is 5 % slower.
 template <bool First, into To, class Entry>
 [[gnu::noinline]] void look_up(const table_room<Entry>& room,
                                const uint16_t (*offsets)[tables_at_once], uint64_t rows,
@@ -199,7 +199,7 @@ inline bool has_lowest(const Entry& x) {
   return _mm256_testz_si256(lowest, lowest) == 0;
 }
 
-// A part of all rows, n elements of up to an entry's tokens. `begins`: the totals do, too.
+// A part of all rows: n elements of at most an entry's tokens. `begins`: totals begin here, too.
 template <class Entry>
 inline void add_part_of_rows(table_room<Entry>& room, const int8_t* q, uint64_t stride,
                              uint64_t tokens, uint64_t n, uint64_t rows, bool begins,
@@ -223,7 +223,7 @@ inline void add_part_of_rows(table_room<Entry>& room, const int8_t* q, uint64_t 
 using eight_floats = float __attribute__((vector_size(32)));
 using eight_sums = int32_t __attribute__((vector_size(32)));
 
-// Eight rows of eight tokens become eight tokens of eight rows.
+// Transposes eight rows of eight tokens.
 inline void turn_floats(eight_floats (&x)[8]) {
   eight_floats a[8], b[8];
   for (uint64_t i = 0; i < 8; i += 2) {
@@ -241,7 +241,7 @@ inline void turn_floats(eight_floats (&x)[8]) {
   }
 }
 
-// n rows, up to 8, from `row` on, of up to eight tokens; `y` is where the first of both goes.
+// n rows, at most 8, from `row` on, of at most eight tokens; `y` is the place of the first of both.
 [[gnu::always_inline]] inline void write_eight_rows(const panel_tile& a, uint64_t row, uint64_t n,
                                                     uint64_t tokens, eight_floats scale,
                                                     const int32_t* totals, uint64_t stride,
@@ -260,13 +260,13 @@ inline void turn_floats(eight_floats (&x)[8]) {
     std::memcpy(y + i * a.y_stride, &out[i], n * sizeof(float));
 }
 
-// Rows of up to eight tokens from t on; `totals` are those of the first of them.
+// Rows of at most eight tokens from t on; `totals` begin at the first of them.
 inline void write_totals(const panel_tile& a, uint64_t row, uint64_t rows, uint64_t t,
                          uint64_t tokens, const int32_t* totals, uint64_t stride) {
   eight_floats scale = eight_floats{} + 1;
   for (uint64_t i = 0; i < tokens; ++i) scale[i] = a.q_scales[(t + i) * a.q_scales_stride];
   float* y = a.y + t * a.y_stride + row;
-  // Nearly all, by loops whose ends are known.
+  // Nearly all rows, in loops with constant bounds.
   for (; rows >= 8 && tokens == 8; rows -= 8, row += 8, totals += 8 * stride, y += 8)
     write_eight_rows(a, row, 8, 8, scale, totals, stride, y);
   for (; rows != 0; totals += 8 * stride, y += 8) {
@@ -276,7 +276,7 @@ inline void write_totals(const panel_tile& a, uint64_t row, uint64_t rows, uint6
   }
 }
 
-// Tokens [t0, end), up to tokens_at_once, and up to rows_at_once rows. False: a code is 3.
+// Tokens [t0, end), at most tokens_at_once, of at most rows_at_once rows. False: a code is 3.
 template <class Entry>
 inline bool look_up_rows(const panel_tile& a, uint64_t row, uint64_t rows, uint64_t t0,
                          uint64_t end, table_room<Entry>& room) {
@@ -296,7 +296,7 @@ inline bool look_up_rows(const panel_tile& a, uint64_t row, uint64_t rows, uint6
   return true;
 }
 
-// Tokens [from, end). False: a code is 3, and nothing of y is sure.
+// Tokens [from, end). False: a code is 3, and y is undefined.
 template <class Entry>
 [[gnu::noinline]] bool look_up_tokens(const panel_tile& a, uint64_t from, uint64_t end) {
   static_assert(sizeof(table_room<Entry>) <= panel_room_bytes);
@@ -310,8 +310,8 @@ template <class Entry>
   return true;
 }
 
-// How many of the tokens, from the first on, are done: what fills no entry by half is left to the
-// panels, and so is everything that tables are not for.
+// Returns how many tokens, from the first on, are done. Panels take tokens that fill less than half
+// an entry, and products that tables do not support.
 inline uint64_t tokens_looked_up(const panel_tile& a) {
   if (a.group != 0 || a.q_group != 0 || a.goes_on || !a.ends || a.rows < fewest_table_rows) return 0;
   uint64_t done = 0;

@@ -1,18 +1,18 @@
-// The products of linear_panel.hpp by matrix registers (tiles) of 16 rows of 64 bytes, eight of
-// them, beside AVX-512 VNNI. Activations as they lie are one operand, a row of it 64 elements of a
-// token; the panel as it lies is the other, a row of it four elements of 16 rows. Where nothing has
-// groups, 32 tokens and 32 rows have their sums in four tiles; where something has, 16 tokens and
-// 16 rows have those of four groups there. Tokens at the end that are fewer have lower tiles, and
-// elements that fill none are multiplied as linear_panel_avx512vnni.cpp does. Integers only: what
-// is done with floats, and in which order, is what linear_panel.hpp says.
+// The products of linear_panel.hpp with AMX: matrix registers (tiles) of 16 rows of 64 bytes, eight
+// of them, beside AVX-512 VNNI. One operand is the activations, unchanged: a tile row is 64
+// elements of a token. The other is the panel, unchanged: a tile row is four elements of 16 rows.
+// Without groups, four tiles hold the sums of 32 tokens and 32 rows; with groups, those of 16
+// tokens and 16 rows for four groups. The last tokens use tiles with fewer rows, and elements that
+// fill no tile are multiplied as in linear_panel_avx512vnni.cpp. Tiles hold integers only;
+// linear_panel.hpp defines the floating-point operations and their order.
 // A form includes this inside its anonymous namespace. Kernels only, no shared inline functions.
 //
 // Expects
 //   void configure(const tile_shapes*)     eight tiles, all zero; the struct is in linear_panel.hpp
-//   void release()                         none any more
+//   void release()                         frees the tiles
 //   void zero_tile<Tile>()
 //   void load_tile<Tile>(const void* from, uint64_t stride), store_tile<Tile>(void* to, stride)
-//                                          its rows, so many bytes apart
+//                                          its rows are `stride` bytes apart
 //   void add_tile_products<C, A, B>()      C += A B, of int8 and uint8
 //   void add_weight_products<C, A, B>()    the same of int8 and int8
 // Gives    `all_in_tiles`: a tile of linear_panel.hpp.
@@ -21,7 +21,7 @@
 
 using part = __m512i;  // int32
 
-// _mm512_dpbusd_epi32, of which g++ 12 copies the sums.
+// Inline assembly, because g++ 12 copies the sums with _mm512_dpbusd_epi32.
 inline part dot(part sums, vec codes, vec q) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "v"(q));
   return sums;
@@ -38,13 +38,13 @@ constexpr uint64_t registers = 2, at_once = 8, steps_of_part = 0;
 
 constexpr uint64_t tokens_of_tile = 16;
 
-// Sums of tokens and registers of rows, activations of tokens, codes of registers of rows.
+// Tile numbers: sums by tokens and registers of rows, activations by tokens, codes by registers.
 constexpr int sums_00 = 0, sums_01 = 1, sums_10 = 2, sums_11 = 3, q_0 = 4, q_1 = 5, codes_0 = 6,
               codes_1 = 7;
-// Where there are groups, of four of them at once.
+// With scale groups, tiles 0 to 3 hold the sums of four groups instead of sums_00 to sums_11.
 constexpr uint64_t groups_at_once = 4;
 
-// Fewer elements than a tile has, of which no real matrix has any at its end: token by token.
+// The last elements, fewer than a tile has, token by token. No real matrix has any.
 template <uint64_t Tokens>
 inline void add_rest(const uint8_t* codes, uint64_t steps, const int8_t* q, uint64_t stride,
                      uint64_t tokens, wide (&sums)[registers][Tokens]) {
@@ -56,7 +56,7 @@ inline void add_rest(const uint8_t* codes, uint64_t steps, const int8_t* q, uint
   }
 }
 
-// For so many tokens, up to two tiles of them; there is no second one where they fit into one.
+// Sets the shapes for `tokens` tokens, in one or two tiles.
 inline void shape_tiles(uint64_t tokens) {
   constexpr uint64_t steps = 16;  // times four elements of a row
   const uint64_t first = least(tokens, tokens_of_tile);
@@ -77,13 +77,13 @@ inline void shape_tiles(uint64_t tokens) {
   configure(&shapes);
 }
 
-// Where nothing has groups: what slices of a panel add to waits in memory, or in the tiles where
-// those have room for all tokens.
+// Without groups: the sums of slices of a panel are kept in memory, or in the tiles if those have
+// room for all tokens.
 struct tile_sums {
   alignas(64) wide of[widest_panel.tokens / (2 * tokens_of_tile)][registers][2 * tokens_of_tile];
 };
 
-// The slice that begins at `element`, for `tokens` of them from t on, up to two tiles.
+// Adds the slice that begins at `element`, for `tokens` tokens from t on, in one or two tiles.
 template <bool Two>
 inline void add_slice(const panel_tile& a, panel& w, uint64_t element, uint64_t n, uint64_t t,
                       uint64_t tokens, bool load, bool store,
@@ -175,8 +175,8 @@ void every_panel_in_tiles(const panel_tile& a) {
   }
 }
 
-// With groups a tile has the sums of one, of 16 tokens and a register of rows. The panel holds
-// weights, not codes, so that nothing has to be taken off them.
+// With groups a tile has the sums of one group, of 16 tokens and a register of rows. The panel
+// holds weights, not codes, so no correction is needed.
 inline void shape_group_tiles(uint64_t tokens, uint64_t each) {
   tile_shapes shapes{};
   shapes.palette = 1;
@@ -190,7 +190,7 @@ inline void shape_group_tiles(uint64_t tokens, uint64_t each) {
   configure(&shapes);
 }
 
-// sums = the products of group g, in tile G of theirs: its elements, `each` times four at a time.
+// sums = the products of group g, in tile G. The group has `each` times four elements.
 template <int G>
 inline void multiply_group(const panel_tile& a, const panel& w, uint64_t r, uint64_t t,
                            uint64_t group, uint64_t g, uint64_t each,
@@ -206,7 +206,7 @@ inline void multiply_group(const panel_tile& a, const panel& w, uint64_t r, uint
   store_tile<G>(sums, line);
 }
 
-// Four groups at once, or the rest of them.
+// Multiplies four groups at once, or the remaining ones.
 inline void multiply_groups(const panel_tile& a, const panel& w, uint64_t r, uint64_t t,
                             uint64_t group, uint64_t g, uint64_t n, uint64_t each,
                             wide (&sums)[groups_at_once][tokens_of_tile]) {
@@ -216,7 +216,7 @@ inline void multiply_groups(const panel_tile& a, const panel& w, uint64_t r, uin
   if (n > 3) multiply_group<3>(a, w, r, t, group, g + 3, each, sums[3]);
 }
 
-// What `n` shorter groups from g on add to `to`, of one token.
+// Adds `n` shorter groups from g on to `to`, for one token.
 template <bool ByWeights>
 inline floats add_groups(const panel& w, uint64_t r, uint64_t g, uint64_t n, const float* q_scales,
                          const wide (&sums)[groups_at_once][tokens_of_tile], uint64_t t,
@@ -232,15 +232,14 @@ inline floats add_groups(const panel& w, uint64_t r, uint64_t g, uint64_t n, con
   return to;
 }
 
-// Shorter groups that are multiplied at once, n from number `first` on, of the longer group l, as
-// they are counted.
+// Shorter groups that are multiplied at once: n from number `first` on, in the longer group l.
 struct batch {
   uint64_t first, n, l;
   bool begins, ends;  // the longer group
 };
 
-// Up to 16 tokens from t on, all groups of a register of rows. The next groups are multiplied
-// before the sums of these are used: the processor does both at once.
+// All groups of a register of rows for at most 16 tokens from t on. The next groups are multiplied
+// before the sums of these are used, so that the processor does both at once.
 template <grouped Groups>
 void grouped_tile_rows(const panel_tile& a, const panel& w, uint64_t r, uint64_t t0,
                        uint64_t tokens, uint64_t each, floats (&y)[tokens_of_tile]) {
@@ -284,7 +283,7 @@ void grouped_tile_rows(const panel_tile& a, const panel& w, uint64_t r, uint64_t
       }
     };
     if (now.n == groups_at_once && now.begins && now.ends)
-      use(groups_at_once, true, true);  // most matrices have no other: a loop without questions
+      use(groups_at_once, true, true);  // the usual case: a loop without branches
     else
       use(now.n, now.begins, now.ends);
     if (g == all_groups) return;
@@ -340,8 +339,8 @@ void every_grouped_panel(const panel_tile& a) {
   }
 }
 
-// Tiles are this thread's for the length of a call: where they are in use, the operating system
-// saves 8 KiB more of it whenever another has the core.
+// A thread has tiles only during a call: while they are in use, the operating system saves 8 KiB
+// more at each switch to another thread.
 void all_in_tiles(const panel_tile& a) {
   if (a.group == 0 && a.q_group == 0)
     every_panel_in_tiles(a);

@@ -1,27 +1,27 @@
-// The products of linear_panel.hpp for a machine with vectors: the one text behind the forms, which
+// The products of linear_panel.hpp for a machine with vectors: the shared text of the forms, which
 // include it inside their anonymous namespace. Kernels only, no shared inline functions.
 //
 // Expects  what lanes.inl asks for, and
-//   registers      of rows that a panel has side by side
-//   at_once        tokens whose sums stay in registers, with those of so many rows
-//   steps_of_part  times four elements that a part has room for: 8 or a multiple; 0: any number,
+//   registers      of rows, side by side in a panel
+//   at_once        tokens whose sums, with those of all registers, stay in registers
+//   steps_of_part  steps of four elements that a part has room for: a multiple of 8; 0: any number,
 //                  and a part is a register of int32 sums
 // Gives    `all`: a tile of linear_panel.hpp.
 
 #include "lanes.inl"
 
-// Sums are in registers only where each has a name of its own.
+// Sums stay in registers only if each has a name of its own.
 
 constexpr uint64_t panel_rows = registers * lanes, line = 4 * lanes;
 constexpr bool parts_are_sums = steps_of_part == 0;
-constexpr uint64_t steps_of_line = 32;  // times four elements after which lines are asked for
+constexpr uint64_t steps_of_line = 32;  // steps of four elements between prefetches
 
-// Which groups have scales, and which of them are the shorter ones.
+// Which groups have scales, and which are the shorter ones.
 enum class grouped : uint8_t { activations, weights, shorter_activations, shorter_weights };
 
-// The lines of the next panel's weights, asked for while this one is multiplied.
+// Prefetches the lines of the next panel's weights while this one is multiplied.
 struct lines_ahead {
-  const uint8_t* from;     // of a row or of a tile
+  const uint8_t* from;     // a row or a tile
   uint64_t stride, bytes;  // between those, and of each
   uint64_t left, at,
       some;  // how many there are yet; where in the first; lines to ask for at a time
@@ -38,12 +38,12 @@ struct lines_ahead {
   }
 };
 
-// Four elements of all rows after four elements of all rows.
+// Four elements of all rows, then the next four of all rows.
 struct panel {
   alignas(64) uint8_t codes[usual_panel.k / 4][registers][line];
-  floats scales[usual_panel.k / 32][registers];  // of groups of weights
+  floats scales[usual_panel.k / 32][registers];  // by group of weights
   floats row_scales[registers];
-  uint64_t first, last;  // the rows of it that are asked for
+  uint64_t first, last;  // the requested rows of it
   lines_ahead next;
 };
 
@@ -51,8 +51,8 @@ inline uint64_t least(uint64_t a, uint64_t b) {
   return a < b ? a : b;
 }
 
-// 128 elements of a register of rows. Plane p is bits 7:6 of 32 bytes, 5:4, ... Less: what is taken
-// off each code, so that with 1 it is the weight.
+// 128 elements of a register of rows. Plane p is bits 7:6 of 32 bytes, 5:4, ... Less is subtracted
+// from each code; with 1 the result is the weight.
 template <uint8_t Less = 0>
 inline void unpack(const vec (&columns)[8], uint64_t element, uint64_t r, panel& to) {
   for (uint64_t p = 0; p < 4; ++p)
@@ -63,8 +63,8 @@ inline void unpack(const vec (&columns)[8], uint64_t element, uint64_t r, panel&
     }
 }
 
-// Register r of the panel: n elements, from one on that is a multiple of 128, of the rows from
-// `row` on, the last one repeated.
+// Fills register r of the panel with n elements, from a multiple of 128 on, of the rows from `row`
+// on; the last row is repeated.
 template <uint8_t Less = 0>
 inline void fill_rows(const panel_tile& a, uint64_t row, uint64_t r, uint64_t element, uint64_t n,
                       panel& to) {
@@ -82,7 +82,7 @@ inline void fill_rows(const panel_tile& a, uint64_t row, uint64_t r, uint64_t el
   }
 }
 
-// The same of a tile, of which `row` counts all rows; behind the last tile, that one again.
+// As fill_rows, from tiles. `row` counts all rows; after the last tile, that one is repeated.
 template <uint8_t Less = 0>
 inline void fill_tiles(const panel_tile& a, uint64_t row, uint64_t r, panel& to) {
   const uint64_t tile = least(row, a.skipped + a.rows - 1) / rows_of_tile;
@@ -97,8 +97,8 @@ inline void fill_tiles(const panel_tile& a, uint64_t row, uint64_t r, panel& to)
   }
 }
 
-// What sums begin with: a code is one more than its weight, so a product of ones is too much, of
-// each run of `group` activations, a multiple of 32, or of all.
+// Initial values of sums. A code is one more than its weight, so products exceed the result by the
+// sum of the activations: of each run of `group` activations, a multiple of 32, or of all.
 inline void sum_groups(const panel_tile& a, uint64_t group, int32_t* sums) {
   for (uint64_t t = 0; t < a.tokens; ++t) {
     const int8_t* q = a.q + t * a.q_stride;
@@ -119,12 +119,12 @@ inline void sum_groups(const panel_tile& a, uint64_t group, int32_t* sums) {
   }
 }
 
-// What is there waits in memory: registers are for the sums that are being added to.
+// Makes the compiler keep this in memory, since registers are for the current sums.
 inline void in_memory(const void* there) {
   asm volatile("" : : "r"(there) : "memory");
 }
 
-// parts += the products of so many times four elements.
+// parts += the products of `steps` times four elements.
 template <uint64_t Tokens>
 inline void add_steps(const uint8_t* codes, uint64_t steps, const int8_t* q, uint64_t stride,
                       part (&parts)[registers][Tokens]) {
@@ -138,8 +138,8 @@ inline void add_steps(const uint8_t* codes, uint64_t steps, const int8_t* q, uin
   }
 }
 
-// sums += as many as a part has room for. Inlined into the loop over groups, g++ 12 keeps half of
-// the parts in memory: 1.3 to 1.8 times the time.
+// sums += products, as many as a part has room for. If this is inlined into the loop over groups,
+// g++ 12 keeps half of the parts in memory, which takes 1.3 to 1.8 times the time.
 template <uint64_t Tokens>
 [[gnu::noinline]] void add_part(const uint8_t* codes, uint64_t steps, const int8_t* q,
                                 uint64_t stride, wide (&sums)[registers][Tokens]) {
@@ -149,7 +149,7 @@ template <uint64_t Tokens>
     for (uint64_t t = 0; t < Tokens; ++t) sums[r][t] += widen(parts[r][t]);
 }
 
-// The same of any number of them.
+// sums += any number of products.
 template <uint64_t Tokens>
 inline void add_products(const uint8_t* codes, uint64_t steps, const int8_t* q, uint64_t stride,
                          wide (&sums)[registers][Tokens]) {
@@ -168,7 +168,7 @@ inline void add_products(const uint8_t* codes, uint64_t steps, const int8_t* q, 
   }
 }
 
-// The panel's rows in y that are asked for, of one token. `y` is where the first of them is.
+// Reads the requested rows of the panel from y, for one token. `y` points to the first of them.
 template <class Register>
 inline void read_rows(const panel& w, const float* y, Register (&out)[registers]) {
   if (w.last - w.first == panel_rows) return std::memcpy(out, y, sizeof out), void();
@@ -180,8 +180,8 @@ inline void write_rows(const panel& w, const Register (&rows)[registers], float*
   std::memcpy(y, reinterpret_cast<const uint8_t*>(rows) + 4 * w.first, 4 * (w.last - w.first));
 }
 
-// The sums of token t where nothing has groups, q_sum among them: as they are where the row goes
-// on, else what they are divided and multiplied into.
+// Writes the sums of token t without groups, after subtracting q_sum: unchanged if the row
+// continues, else divided and multiplied by the scales.
 inline void write_sums(const panel_tile& a, const panel& w, uint64_t t, wide (&row)[registers],
                        float* y) {
   if (!a.ends) return write_rows(w, row, y);
@@ -195,14 +195,14 @@ inline void write_sums(const panel_tile& a, const panel& w, uint64_t t, wide (&r
   write_rows(w, out, y);
 }
 
-// Where nothing has groups: so many elements of a panel, 16 KB of codes, stay in the first cache
-// while all tokens pass. What they add to waits in memory meanwhile.
+// Without groups: elements of a slice of a panel, 16 KB of codes. It stays in the first-level cache
+// while all tokens pass; the sums are kept in memory meanwhile.
 constexpr uint64_t slice = 16384 / panel_rows;
 struct waiting_sums {
   alignas(64) wide of[widest_panel.tokens][registers];
 };
 
-// n elements from `element` on. q_sums: of all elements, of each token.
+// n elements from `element` on. q_sums: by token, of all elements.
 template <uint64_t Tokens>
 void whole_rows(const panel_tile& a, panel& w, uint64_t element, uint64_t n, const int32_t* q_sums,
                 uint64_t t0, waiting_sums& waiting, float* y) {
@@ -232,7 +232,7 @@ void whole_rows(const panel_tile& a, panel& w, uint64_t element, uint64_t n, con
   }
 }
 
-// The tokens from t on, so many at a time, then half as many.
+// The tokens from t on, Tokens at a time, then half as many.
 template <uint64_t Tokens>
 inline void every_token_of_slice(const panel_tile& a, panel& w, uint64_t element, uint64_t n,
                                  const int32_t* q_sums, uint64_t t, waiting_sums& waiting,
@@ -243,7 +243,7 @@ inline void every_token_of_slice(const panel_tile& a, panel& w, uint64_t element
     every_token_of_slice<Tokens / 2>(a, w, element, n, q_sums, t, waiting, y);
 }
 
-// What the sums of a shorter group, number g, are multiplied by is added to `to`.
+// Scales the sums of shorter group number g and adds them to `to`.
 template <bool ByWeights, uint64_t Tokens>
 inline void add_group(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t0,
                       uint64_t group, uint64_t g, floats (&to)[registers][Tokens]) {
@@ -311,7 +311,7 @@ void grouped_rows(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t
   }
 }
 
-// The tokens from t on, so many at a time, then half as many.
+// The tokens from t on, Tokens at a time, then half as many.
 template <grouped Groups, uint64_t Tokens>
 inline void every_token(const panel_tile& a, panel& w, const int32_t* q_sums, uint64_t t,
                         float* y) {
@@ -320,7 +320,7 @@ inline void every_token(const panel_tile& a, panel& w, const int32_t* q_sums, ui
   if constexpr (Tokens > 1) every_token<Groups, Tokens / 2>(a, w, q_sums, t, y);
 }
 
-// What comes after the panel that ends before `row`, in as many pieces as it is multiplied in.
+// The weights after the panel that ends before `row`, in as many pieces as it is multiplied in.
 inline lines_ahead lines_of(const panel_tile& a, uint64_t row, uint64_t pieces) {
   const uint64_t each = a.unit == 0 ? 1 : rows_of_tile, end = a.skipped + a.rows;
   lines_ahead out{a.w + row / each * a.w_stride, a.w_stride, 0, 0, 0, 0};

@@ -23,7 +23,7 @@ struct ternary_tile {
   int32_t* sums;
   uint64_t sums_stride;  // elements between tokens
   uint64_t k, rows, tokens;
-  // Bytes: where few tokens stream, weights are asked for so early.
+  // Prefetch distance in bytes, for steps of few tokens.
   uint64_t ahead = usual_ahead;
 };
 
@@ -34,7 +34,7 @@ void linear_ternary_avxvnni(const ternary_tile&);       // needs AVX2 and AVX-VN
 void linear_ternary_avx512(const ternary_tile&);        // needs AVX-512 F, BW and VL
 void linear_ternary_avx512vnni(const ternary_tile&);    // needs AVX-512 F, BW, VL and VNNI
 void linear_ternary_neon(const ternary_tile&);          // needs AArch64
-void linear_ternary_neon_dotprod(const ternary_tile&);  // needs its dot products
-void linear_ternary_neon_i8mm(const ternary_tile&);  // needs its dot products and matrix products
+void linear_ternary_neon_dotprod(const ternary_tile&);  // needs AArch64 with dot products
+void linear_ternary_neon_i8mm(const ternary_tile&);     // needs dot products and matrix products
 
 }  // namespace bitnet::cpu

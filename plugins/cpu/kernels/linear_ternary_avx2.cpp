@@ -13,7 +13,7 @@ using part = __m256i;  // int16
 using wide = int32_t __attribute__((vector_size(32)));
 constexpr uint64_t width = 32;
 
-// A lane takes 4 planes of two products for each unit: 10 * 4 * 2 * 3 * 128 = 30720.
+// A lane adds 4 planes of two products per unit: 10 * 4 * 2 * 3 * 128 = 30720 < 32768.
 constexpr uint64_t run = 10;
 
 inline vec load(const void* p) {

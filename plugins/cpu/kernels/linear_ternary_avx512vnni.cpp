@@ -12,15 +12,15 @@ namespace {
 #include "ahead.inl"
 #include "products_avx512vnni.inl"
 
-// A line is 64 bytes of codes: plane p of it is 32 elements of one group, 32 of the next.
+// A line is 64 bytes of codes. Each plane of it has 32 elements of one group and 32 of the next.
 constexpr uint64_t line = 256, planes = 4;  // elements, planes
-constexpr uint64_t most_block = 8192;       // elements that activations are arranged for at once
+constexpr uint64_t most_block = 8192;       // elements whose activations are arranged at once
 
 inline __m256i half(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
 }
 
-// Plane by plane; zeros behind the end.
+// Activations plane by plane; zeros after the end.
 template <int Tokens>
 struct activations {
   alignas(64) int8_t q[most_block / line][planes][Tokens][64];
@@ -51,7 +51,7 @@ void arrange(const ternary_tile& a, uint64_t t, uint64_t from, uint64_t n, activ
   }
 }
 
-// Line i of a row, of which n elements are left behind it: half of the last one may be none.
+// Line i of a row. n elements remain from there: half of the last line may be missing.
 inline __m512i codes_of(const uint8_t* w, uint64_t i, uint64_t n) {
   const uint8_t* at = w + 64 * i;
   if (n > 128) return _mm512_loadu_si512(at);
@@ -60,13 +60,13 @@ inline __m512i codes_of(const uint8_t* w, uint64_t i, uint64_t n) {
 
 constexpr uint64_t rows_together = 4;
 
-// Lanes of a row's sums with a few tokens. Codes stay where they are in their byte, times 1, 4, 16
-// or 64: each plane has sums of its own, two of them so that none waits for the one before, and
-// they are shifted at the end.
+// The sums of a row with a few tokens, by lane. Codes keep their place in the byte, times 1, 4, 16
+// or 64. Each plane has its own sums, two of them so that none waits for the one before; they are
+// shifted at the end.
 template <int Tokens>
 void add_row(const uint8_t* w, uint64_t n, uint64_t ahead, const activations<Tokens>& x,
              __m512i (&out)[Tokens]) {
-  constexpr uint64_t chains = 2, together = 4;  // lines are asked for so many at a time
+  constexpr uint64_t chains = 2, together = 4;  // lines prefetched at a time
   __m512i sums[chains][planes][Tokens];
   for (auto& chain : sums)
     for (auto& plane : chain)
@@ -96,8 +96,7 @@ void add_row(const uint8_t* w, uint64_t n, uint64_t ahead, const activations<Tok
   }
 }
 
-// A line of four rows by some tokens: what is loaded of either serves as often. q: (planes, tokens,
-// 64).
+// A line of four rows by some tokens: each loaded register serves all. q: (planes, tokens, 64).
 template <int Tokens>
 [[gnu::always_inline]] inline void add_lines(__m512i (&codes)[rows_together],
                                              const int8_t (&q)[planes][Tokens][64],
@@ -118,8 +117,8 @@ template <int Tokens>
   }
 }
 
-// g++ 12 keeps sums in memory unless they are this function's own and each loop over them is
-// unrolled by name.
+// g++ 12 keeps sums in memory unless they are local to this function and each loop over them is
+// unrolled explicitly.
 template <int Tokens>
 void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, lines_to_come& to_come,
               const activations<Tokens>& x, __m512i (&out)[rows_together][Tokens]) {
@@ -143,8 +142,8 @@ void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, lines_to_com
     for (uint64_t j = 0; j < Tokens; ++j) out[r][j] = sums[r][j];
 }
 
-// One or two tokens take one row after the other, so that the weights are one stream of memory; of
-// more, or Shared, four rows go together. Four rows meet for their totals.
+// One or two tokens take one row after the other, so that the weights are one stream of memory.
+// With more tokens, or Shared, four rows go together. Totals are computed for four rows at once.
 template <int Tokens, bool Shared>
 void tokens(const ternary_tile& a, uint64_t t, uint64_t pass = 0, uint64_t passes = 1) {
   activations<Tokens> x;
@@ -154,7 +153,7 @@ void tokens(const ternary_tile& a, uint64_t t, uint64_t pass = 0, uint64_t passe
     arrange<Tokens>(a, t, from, n, x);
     for (uint64_t r = 0; r < a.rows; r += rows_together) {
       const uint64_t rows = a.rows - r < rows_together ? a.rows - r : rows_together;
-      const uint8_t* w[rows_together];  // the last one repeated
+      const uint8_t* w[rows_together];  // the last row is repeated
       for (uint64_t i = 0; i < rows_together; ++i)
         w[i] = a.w + (r + (i < rows ? i : rows - 1)) * a.w_stride + from / 4;
       __m512i sums[rows_together][Tokens] = {};
@@ -175,7 +174,7 @@ void tokens(const ternary_tile& a, uint64_t t, uint64_t pass = 0, uint64_t passe
 
 }  // namespace
 
-// Passes have nearly as many tokens each, so that none has a single one.
+// Passes have nearly the same number of tokens, so that none has a single one.
 void linear_ternary_avx512vnni(const ternary_tile& a) {
   constexpr uint64_t most = 4;
   if (a.tokens == 1) return tokens<1, false>(a, 0);

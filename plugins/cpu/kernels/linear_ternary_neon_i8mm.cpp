@@ -1,8 +1,8 @@
 // Built with +dotprod+i8mm: kernels only, nothing that runs before dispatch, no shared inline
 // functions.
 //
-// One instruction multiplies 8 elements of two rows by those of two tokens. What is left of rows
-// and tokens past whole tiles, a single token above all, is the dot products'.
+// One instruction multiplies 8 elements of two rows by 8 of two tokens. Rows and tokens outside
+// whole tiles, including a single token, use the dot products.
 #include <arm_neon.h>
 
 #include <cstring>
@@ -53,7 +53,7 @@ inline void add_group(const uint8_t* w, uint64_t stride, const int8_t* const* q,
 
 struct prepared {
   const int8_t* q[tile_tokens];
-  int8_t tail[tile_tokens][128];  // what is left of a token past whole groups, then zeros
+  int8_t tail[tile_tokens][128];  // the rest of a token after whole groups, then zeros
   int32_t sum[tile_tokens];
 };
 

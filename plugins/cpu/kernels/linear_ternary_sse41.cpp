@@ -13,7 +13,7 @@ using part = __m128i;  // int16
 using wide = int32_t __attribute__((vector_size(16)));
 constexpr uint64_t width = 16;
 
-// A lane takes 2 halves of 4 planes of two products for each unit: 5 * 2 * 4 * 2 * 3 * 128 = 30720.
+// A lane: 2 halves, 4 planes, two products per unit: 5 * 2 * 4 * 2 * 3 * 128 = 30720 < 32768.
 constexpr uint64_t run = 5;
 
 inline vec load(const void* p) {

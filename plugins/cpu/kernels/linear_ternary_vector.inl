@@ -1,12 +1,12 @@
-// The sums of linear_ternary.hpp for a machine with vectors: the one text behind the forms, which
+// The sums of linear_ternary.hpp for a machine with vectors: the shared text of the forms, which
 // include it inside their anonymous namespace. Kernels only, no shared inline functions.
 //
 // Expects
 //   width          bytes in a register: 16, 32 or 64
 //   vec            a register of bytes
-//   part           a register that products are added to, zero when value-initialised
+//   part           the accumulator of products, zero when value-initialised
 //   run            units of 32 bytes of codes (of 64 if width is 64) that a part has room for, even
-//                  of codes that break the format: 3 * -128 in each product
+//                  if codes break the format: 3 * -128 in each product
 //   wide           a register of int32
 //   vec load(const void*)
 //   vec activations(const int8_t* q)        the activations of one plane: 32 of a group, for a
@@ -37,7 +37,7 @@ inline void add_unit(const uint8_t* w, uint64_t stride, const int8_t* const* q,
 
 struct prepared {
   const int8_t* q[8];
-  int8_t tail[8][4 * unit];  // what is left of a token past whole units, then zeros
+  int8_t tail[8][4 * unit];  // the rest of a token after whole units, then zeros
   int32_t sum[8];
 };
 
@@ -77,7 +77,7 @@ void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t, line
           total(sums[i][j]) - x.sum[j];
 }
 
-// A row with a single token: each plane has a part, so that none waits for the one before.
+// A row with a single token: each plane has its own part, so that none waits for the one before.
 inline void add_unit(const uint8_t* w, const int8_t* q, part (&sums)[4]) {
   for (uint64_t h = 0; h < unit; h += width) {
     auto codes = reinterpret_cast<words>(load(w + h));
@@ -110,7 +110,7 @@ inline void row(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t
   a.sums[t * a.sums_stride + r] = total(sums) - x.sum[0];
 }
 
-// Units of activations as the products with codes of 1, of which a run has room too.
+// Sums units of activations as products with codes of 1. A run has room for these, too.
 inline wide sum_units(const int8_t* q, uint64_t units) {
   wide sum{};
   for (uint64_t n; units != 0; units -= n) {
@@ -154,8 +154,8 @@ void some_tokens(const ternary_tile& a, uint64_t t, uint64_t n, uint64_t pass, u
   tokens<Rows, Most>(a, t, pass, passes);
 }
 
-// A tile of Rows by Tokens is what the registers hold. Passes have nearly as many tokens each, as
-// one with a single token would unpack all codes for it alone.
+// Rows by Tokens: a tile that fits the registers. Passes have nearly the same number of tokens,
+// since a pass with a single token would unpack all codes for it alone.
 template <int Rows, int Tokens>
 void all(const ternary_tile& a) {
   const uint64_t passes = (a.tokens + Tokens - 1) / Tokens;

@@ -3,7 +3,7 @@
 // Expects  <immintrin.h>; no name of the form.
 // Gives    `add_products`, `totals`.
 
-// _mm512_dpbusd_epi32, of which g++ 12 copies the sums.
+// Inline assembly, because g++ 12 copies the sums with _mm512_dpbusd_epi32.
 [[gnu::always_inline]] inline void add_products(__m512i& sums, __m512i codes, __m512i q) {
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "v"(q));
 }
@@ -11,7 +11,7 @@
   asm("vpdpbusd %2, %1, %0" : "+v"(sums) : "v"(codes), "m"(q));
 }
 
-// Element i: all lanes of vector i.
+// Element i is the sum of all lanes of vector i.
 inline __m128i totals(__m512i a, __m512i b, __m512i c, __m512i d) {
   const auto pairs = [](__m512i x, __m512i y) {
     return _mm512_add_epi32(_mm512_unpacklo_epi32(x, y), _mm512_unpackhi_epi32(x, y));

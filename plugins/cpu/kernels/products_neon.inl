@@ -1,12 +1,12 @@
-// Products of bytes without an instruction for four of them, for lanes.inl.
+// Products of bytes for lanes.inl, on processors without dot products.
 //
 // Expects  <arm_neon.h>, <cstring>; no name of the form.
 // Gives    `part`, `dot` and `widen`, and what registers_neon.inl gives.
 
 #include "registers_neon.inl"
 
-// int16, of rows 0 and 1, and of rows 2 and 3. There is room for 42 products of 3 * 128 in them and
-// in what widen adds.
+// int16, of rows 0 and 1, and of rows 2 and 3. They, and the sums in widen, have room for 42
+// products of 3 * 128.
 struct part {
   int16x8_t low, high;
 };

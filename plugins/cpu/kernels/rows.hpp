@@ -1,28 +1,28 @@
 #pragma once
-// What happens to one row of activations between the matrices. One header, one definition of right.
+// Ops on one row of activations between the matrices. One header, one definition of right.
 //
 // Shapes  x, y, a, b, w (k) f32, contiguous; y may be x.
-// Sums    of a row have 16 partials: element i goes to partial i % 16, i ascending; the partials
-//         are then added in halves: p[j] += p[j + 8] for j < 8, then 4, 2 and 1.
+// Sums    of a row use 16 partials: element i goes to partial i % 16, i ascending; the partials are
+//         then added in halves: p[j] += p[j + 8] for j < 8, then 4, 2 and 1.
 // Exact   that order is the definition and nothing is fused: every form returns the same bits.
 //
 //   rms_norm   y = x * (1 / sqrt(mean(x^2) + eps)) * w; squares and their sum in double
 //   act_quant  s = 127 / max(|x|, 1e-5); q = round_half_even(x * s), clamped to [-128, 127]
 //   act_quant_groups  for each `group` elements, a multiple of 16: a = max(|x|, 1e-30);
 //              q = round_half_even(x * (127 / a)), clamped to [-127, 127]; d = a / 127
-//   hadamard   as ops.h says, `factors` in front or behind, or nullptr; y is not x
+//   hadamard   as ops.h says, `factors` first or last, or nullptr; y is not x
 //   gelu       as ops.h says: the product a + b * (x * x), then by -x, then the exponential
 //   sigmoid    1 / (1 + exp(-x))
 //   delta_rule one token of one head of DELTA_RULE, as ops.h says: v and y (d_v), state (d_k, d_v),
 //              columns side by side; decayed rows are formed twice, which gives the same bits
 //   softmax    x = exp(x * scale - max(x * scale)); returns the sum, at least 1
-//   rotate     pairs (a, b) of each head become (a c - b s, a s + b c): RoPE with the cosines and
-//              sines (pairs) given. neox: b stands `pairs` after a; else next to it. What is not
-//              turned is copied.
+//   rotate     pairs (a, b) of each head become (a c - b s, a s + b c): RoPE with given cosines and
+//              sines (pairs). neox: b stands `pairs` after a; else next to it. Other elements are
+//              copied.
 //   halves     y = x in f16, rounded half to even
-//   widen      y = x, which is in f16
+//   widen      y = x for x in f16
 //   quant_error  error = sum((w - d q)^2), size = sum((d q)^2), in f32
-//   from_q4_0, from_q4_k, from_q6_k   y = x, which is in whole blocks of that format
+//   from_q4_0, from_q4_k, from_q6_k   y = x for x in whole blocks of that format
 //   q8_0, q4_0 y = x in blocks of BITNET_DTYPE_Q8_0 or _Q4_0; k is a multiple of 32
 
 #include <cstdint>
@@ -38,12 +38,12 @@ struct rotation {
 
 struct delta_token {
   const float *q, *k, *v;
-  float q_factor, k_factor;  // by which q and k, each (d_k), are multiplied first
+  float q_factor, k_factor;  // factors of q and k, each (d_k)
   float decay, beta;
 };
 
 struct row_kernels {
-  const char* isa;  // that all of their names end with
+  const char* isa;  // the last part of their names
   void (*rms_norm)(const float* x, const float* w, float eps, uint64_t k, float* y);
   void (*act_quant)(const float* x, uint64_t k, int8_t* q, float* s);
   void (*act_quant_groups)(const float* x, uint64_t k, uint64_t group, int8_t* q, float* d);

@@ -1,21 +1,21 @@
-// Asking for rows before they are used, in the namespace of the form that includes it: blocks of KV
-// lie anywhere, so that the processor does not see them coming.
+// Prefetches rows, in the namespace of the form that includes it. KV blocks lie anywhere, so the
+// hardware prefetcher does not predict them.
 //
 // Expects  <cstdint>; no name of the form.
 // Gives    `rows_ahead`, `fetch`, `fetch_later`.
 
 constexpr uint64_t rows_ahead = 32;
 
-// Asks for n of `rows` from row r on, or, where they end, of those that are read next; no row is
-// followed by a gap.
+// Prefetches n of `rows` from row r on, or, after their end, of the rows that are read next. Rows
+// have no gaps between them.
 inline void fetch(const uint8_t* rows, const uint8_t* next, uint64_t count, uint64_t r, uint64_t n,
                   uint64_t row_bytes) {
   const uint8_t* from = r < count ? rows + r * row_bytes : next + (r - count) * row_bytes;
   for (uint64_t at = 0; at < n * row_bytes; at += 64) __builtin_prefetch(from + at, 0, 3);
 }
 
-// Step `step` of `steps` over n rows from row r on: its part of as many rows of `later`, for the
-// second cache.
+// Step `step` of `steps` over n rows from row r on: prefetches a part of the same number of rows of
+// `later` into the second-level cache.
 inline void fetch_later(const uint8_t* later, uint64_t row_bytes, uint64_t r, uint64_t n,
                         uint64_t step, uint64_t steps) {
   const uint64_t part = n * row_bytes / steps;

@@ -1,4 +1,4 @@
-// Blocks of formats: keys and values as they are kept, and rows of weights decoded. A part of
+// Blocks of formats: stores keys and values, and decodes rows of weights. A part of
 // rows_vector.inl, in its namespace.
 //
 // Expects  of that file BITNET_ROW, lanes, the types floats, integers, words, bytes and octets, and
@@ -53,7 +53,7 @@ void BITNET_ROW(q4_0)(const float* x, uint64_t k, uint8_t* y) {
     }
     float largest = 0, extreme = 0, d = 0;
     for (uint64_t i = 0; i < lanes; ++i) largest = most[i] > largest ? most[i] : largest;
-    for (uint64_t i = 0; largest > 0 && extreme == 0; ++i)  // the first of them says the sign
+    for (uint64_t i = 0; largest > 0 && extreme == 0; ++i)  // the first of them gives the sign
       extreme = __builtin_fabsf(x[i]) == largest ? x[i] : 0;
     float step = extreme / -8.0f;
     step = step > -65504.0f ? step : -65504.0f;

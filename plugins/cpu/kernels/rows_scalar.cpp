@@ -30,9 +30,9 @@ float power_of_two(uint32_t e) {
   return out;
 }
 
-// e^x within 2 units in the last place; NaN stays NaN. Below e^-80 it is 0: no sum that has a 1 in
-// it notices, and with denormal numbers, also those that a product of it would be, processors take
-// six times as long.
+// e^x within 2 units in the last place; NaN stays NaN. Below e^-80 the result is 0: that changes no
+// sum that contains a 1, and denormal numbers, also in later products, make processors six times
+// slower.
 // Source  Cephes, expf: x = n ln 2 + r, a polynomial for e^r, ln 2 in two parts.
 float exponential(float x) {
   constexpr float shift = 12582912.0f;  // 1.5 * 2^23: the low bits of x + shift are round(x)
@@ -67,13 +67,13 @@ void rms_norm_scalar(const float* x, const float* w, float eps, uint64_t k, floa
 }
 
 void act_quant_scalar(const float* x, uint64_t k, int8_t* q, float* s) {
-  float largest = 0;  // comparisons pass over NaN
+  float largest = 0;  // comparisons ignore NaN
   for (uint64_t i = 0; i < k; ++i) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
   const float scale = 127.0f / (largest > 1e-5f ? largest : 1e-5f);
   *s = scale;
   for (uint64_t i = 0; i < k; ++i) {
     float v = round_half_even(x[i] * scale);
-    v = v > -128.0f ? v : -128.0f;  // NaN becomes -128: any value will do, undefined behaviour not
+    v = v > -128.0f ? v : -128.0f;  // NaN becomes -128: converting NaN would be undefined
     v = v < 127.0f ? v : 127.0f;
     q[i] = static_cast<int8_t>(v);
   }
@@ -224,7 +224,7 @@ void quant_error_scalar(const float* w, const int8_t* q, float d, uint64_t k, fl
 
 void q8_0_scalar(const float* x, uint64_t k, uint8_t* y) {
   for (; k != 0; k -= 32, x += 32, y += 34) {
-    float largest = 0;  // comparisons pass over NaN
+    float largest = 0;  // comparisons ignore NaN
     for (int i = 0; i < 32; ++i) largest = std::fabs(x[i]) > largest ? std::fabs(x[i]) : largest;
     const float exact = largest / 127.0f;
     const uint16_t d = sdk::f32_to_f16(exact < 65504.0f ? exact : 65504.0f);
@@ -241,7 +241,7 @@ void q8_0_scalar(const float* x, uint64_t k, uint8_t* y) {
 
 void q4_0_scalar(const float* x, uint64_t k, uint8_t* y) {
   for (; k != 0; k -= 32, x += 32, y += 18) {
-    float extreme = 0;  // comparisons pass over NaN
+    float extreme = 0;  // comparisons ignore NaN
     for (int i = 0; i < 32; ++i) extreme = std::fabs(x[i]) > std::fabs(extreme) ? x[i] : extreme;
     float step = extreme / -8.0f;
     step = step > -65504.0f ? step : -65504.0f;

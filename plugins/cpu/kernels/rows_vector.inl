@@ -1,5 +1,5 @@
-// The rows of rows.hpp for a machine with vectors: the one text behind the forms. Kernels only, no
-// shared inline functions; multiply and add stay apart.
+// rows.hpp for a machine with vectors: the shared text of the forms. Kernels only, no shared inline
+// functions; multiply and add are not fused.
 //
 // Expects  BITNET_ISA, the suffix of the names; BITNET_LANES, floats in a vector register;
 //          BITNET_CONVERSIONS, the file with from_bytes(), to_bytes(), from_halves() and
@@ -58,12 +58,12 @@ inline float widened_half(const uint8_t* x) {
   std::memcpy(&h, x, sizeof h);
   return from_halves(halves{} + h)[0];
 }
-// Codes below 128.
+// Converts codes below 128.
 inline floats widened(octets codes) {
   return from_bytes(reinterpret_cast<bytes>(codes));
 }
 
-// The steps of exponential() in rows_scalar.cpp.
+// The same steps as exponential() in rows_scalar.cpp.
 inline floats exponential(floats x) {
   const floats shift = floats{} + 12582912.0f, low = floats{} - 80.0f, high = floats{} + 89.0f;
   const auto none = x < low;
@@ -85,7 +85,7 @@ inline floats exponential(floats x) {
   return none ? floats{} : y;
 }
 
-// Up to 16 floats, `fill` after the end.
+// Up to 16 floats, followed by `fill`.
 struct block {
   float x[16];
   block(const float* from, uint64_t n, float fill) {
@@ -181,7 +181,7 @@ void BITNET_ROW(act_quant_groups)(const float* x, uint64_t k, uint64_t group, in
   }
 }
 
-// Pairs of a distance below 16 meet within one small array, the others as vectors.
+// Pairs less than 16 apart are computed within a small array, the others as vectors.
 void BITNET_ROW(hadamard)(const float* x, const float* factors, bool first, uint64_t k,
                           uint64_t block, float* y) {
   if (factors && first) {
@@ -268,7 +268,7 @@ void BITNET_ROW(sigmoid)(const float* x, uint64_t k, float* y) {
   std::memcpy(y + i, rest.x, (k - i) * sizeof(float));
 }
 
-// So many vectors of columns from column j on: their sums stay in registers.
+// N vectors of columns from column j on: their sums stay in registers.
 namespace {
 template <uint64_t N>
 void delta_columns(const delta_token& t, uint64_t d_k, uint64_t d_v, uint64_t j, float* state,

@@ -1,7 +1,7 @@
 #pragma once
-// The instruction sets that there are kernels for: the only list. Selection, kernel ids and tests
-// read it. Kept out of the kernels' headers: files built with ISA flags include those, and must not
-// emit a copy of any inline function.
+// The list of instruction sets with kernels. Selection, kernel ids and tests read it. It is not in
+// the kernels' headers: files built with ISA flags include those, and must not emit a copy of any
+// inline function.
 
 #if defined(__x86_64__)
 #include <cpuid.h>
@@ -24,8 +24,8 @@
 
 namespace bitnet::cpu {
 
-// A kernel with the instruction set that its name ends with: ids say this one, so that they cannot
-// name another than runs.
+// A kernel with the instruction set that ends its name. Kernel ids use this name, so an id cannot
+// name a function that does not run.
 template <class Tile>
 struct tile_kernel {
   const char* isa = "";
@@ -34,7 +34,7 @@ struct tile_kernel {
 };
 #define BITNET_KERNEL(name, isa) {#isa, name##_##isa}
 
-// Scores of many tokens; the scalar form has none, where each token reads the keys by itself.
+// Scores of many tokens. The scalar form has none: there each token reads the keys by itself.
 struct score_kernels {
   const char* isa = "";
   void (*turn_keys)(const keys_tile&) = nullptr;
@@ -42,8 +42,8 @@ struct score_kernels {
 };
 #define BITNET_SCORES(isa) {#isa, turn_keys_##isa, attn_scores_##isa}
 
-// Of rows that are copied with five weights in a byte, for a token by itself; beyond the form's own
-// instruction set they need what supported() asks for.
+// Products with rows that are copied with five weights in a byte, for a single token. They also
+// need what supported() checks, beyond the form's instruction set.
 struct fives_kernels {
   bool (*supported)() = nullptr;  // nullptr: there are none
   void (*run)(const ternary_tile&) = nullptr;
@@ -51,21 +51,22 @@ struct fives_kernels {
 };
 #define BITNET_FIVES(isa) {has_##isa, linear_fives_##isa, code_fives_##isa}
 
-// What is chosen as one. Not every set of instructions has a form of every kernel: dot products of
-// bytes are no help with floats. What a row of isa_forms leaves out, its form does not have.
+// The kernels that are chosen together. Not every instruction set has a form of every kernel: dot
+// products of bytes do not help with floats. A form lacks the members that its row of isa_forms
+// leaves out.
 struct isa_form {
   const char* name = "";
   bool (*supported)() = nullptr;  // by this CPU and its operating system
-  // Asks the operating system to let this process use what the form needs beyond supported(). True:
-  // it does, until the process ends. nullptr: there is nothing to ask.
+  // Asks the operating system for permission to use what the form needs beyond supported(). True:
+  // granted until the process ends. nullptr: no permission is needed.
   bool (*ask)() = nullptr;
   tile_kernel<ternary_tile> ternary = {};
   tile_kernel<grouped_tile> grouped = {};
   tile_kernel<panel_tile> panel = {};   // both for many tokens; may be none
-  panel_size whole_panel = rows_panel;  // what `panel` takes at once where nothing has groups
-  // Panels of another instruction set serve as well, and ids name both: "avx512vnni+amx".
+  panel_size whole_panel = rows_panel;  // most that `panel` takes at once without groups
+  // Panels use another instruction set than the rest, and ids name both: "avx512vnni+amx".
   bool both_named = false;
-  // In place of panels of whole rows, where it is faster; may be none.
+  // Instead of panels of whole rows, where faster; may be none.
   tile_kernel<panel_tile> tables = {};
   fives_kernels fives = {};
   tile_kernel<dense_tile> dense = {};  // f32, f16, bf16, q8_0, q4_0
@@ -74,16 +75,16 @@ struct isa_form {
   row_kernels rows = {};
   tile_kernel<i8_tile> linear_i8 = {};
   tile_kernel<i8_tile> linear_i4 = {};
-  // In place of linear_i8, where it keeps up with the memory; may be none.
+  // Instead of linear_i8, where it keeps up with the memory; may be none.
   tile_kernel<i6_tile> linear_i6 = {};
 };
 
 #if defined(__x86_64__)
-// What the compilers' own test asks the operating system for counts: it must save the registers.
+// __builtin_cpu_supports also checks that the operating system saves the registers.
 inline bool has_avx2() {
   return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("f16c");
 }
-// g++ 12 has no name for it: leaf 7, subleaf 1, EAX bit 4. Its registers are those of AVX2.
+// g++ 12 has no name for AVX-VNNI: leaf 7, subleaf 1, EAX bit 4. Its registers are those of AVX2.
 inline bool has_avxvnni() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return has_avx2() && __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
@@ -98,8 +99,8 @@ inline bool has_avx512vnni() {
 inline bool has_avx512vbmi() {
   return has_avx512vnni() && __builtin_cpu_supports("avx512vbmi");
 }
-// Leaf 7, EDX: AMX-TILE and AMX-INT8. Linux says in XCR0 that it saves tiles, whether or not this
-// process has leave to use them: this asks for none.
+// Leaf 7, EDX: AMX-TILE and AMX-INT8. XCR0 says whether Linux saves tiles; it does not depend on
+// this process's permission, which is not requested here.
 inline bool has_amx() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   if (!has_avx512vnni() || __get_cpuid(1, &a, &b, &c, &d) == 0 || (c >> 27 & 1) == 0) return false;
@@ -107,9 +108,9 @@ inline bool has_amx() {
   asm volatile("xgetbv" : "=a"(a), "=d"(d) : "c"(0));
   return (a >> 17 & 3) == 3;
 }
-// Requests leave to use tiles for the whole process, for good. Call it only in a process that
-// computes: afterwards no thread can have a stack for signals that is too small for tiles, and if a
-// thread has one, the request is refused.
+// Requests permission to use tiles for the whole process, until it ends. Call it only in a process
+// that computes: afterwards signal stacks must be large enough for tiles, and if a thread already
+// has a smaller one, the request is refused.
 inline bool ask_for_tiles() {
   constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XTILEDATA
   return syscall(SYS_arch_prctl, request_permission, tile_data) == 0;

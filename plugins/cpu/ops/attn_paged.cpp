@@ -5,9 +5,9 @@
 namespace bitnet::cpu {
 namespace {
 
-// Calls f(index of the first among those seen, its slot, n, the first slot of the next run) for
-// each run of positions that token t sees within one block, ascending; after the last comes the
-// first. `window`: the op's own.
+// Calls f(index of the first position among those seen, its slot, n, the first slot of the next
+// run) for each run of positions that token t sees within one block, ascending. The next run of the
+// last run is the first. `window`: the op's own.
 template <class F>
 void each_run(const sdk::step_view& step, uint64_t t, int32_t window, F f) {
   const uint64_t block_tokens = step.kv.block_tokens;
@@ -38,8 +38,8 @@ void each_run(const sdk::step_view& step, uint64_t t, int32_t window, F f) {
 
 }  // namespace
 
-// score_j = (q . k_j) * scale; p_j = exp(score_j - max); y = sum_j(p_j v_j) / sum_j(p_j), j
-// ascending over the positions that are seen, and numbered so where a sum has partials.
+// score_j = (q . k_j) * scale; p_j = exp(score_j - max); y = sum_j(p_j v_j) / sum_j(p_j), for seen
+// positions j, ascending. Partials of sums are numbered by the index among them.
 void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t first_head,
                      uint64_t last_head, float* scores) {
   const sdk::step_view& step = *c.step;
@@ -80,16 +80,16 @@ void attention_heads(const isa_form& isa, const sdk::call& c, uint64_t t, uint64
 namespace {
 
 constexpr uint64_t widest_head = 256;    // elements
-constexpr uint64_t values_at_once = 32;  // in the first cache, with one row of q and of y
-constexpr uint64_t most_together = 32;   // tokens; turning keys then is 1 to 2 % of the time
-constexpr uint64_t fewest_together = 4;  // with fewer, it takes longer than it saves
-constexpr uint64_t cut_tokens = fewest_together;  // of a sequence, which shares are cut between
+constexpr uint64_t values_at_once = 32;  // in the first-level cache, with one row of q and of y
+constexpr uint64_t most_together = 32;   // tokens; turning keys then takes 1 to 2 % of the time
+constexpr uint64_t fewest_together = 4;  // with fewer, turning keys takes longer than it saves
+constexpr uint64_t cut_tokens = fewest_together;  // of a sequence; shares are cut at multiples
 constexpr uint64_t most_rows = 512;               // heads of tokens
 constexpr uint64_t most_heads = most_rows / fewest_together;  // of one KV head
 
 using sight = sdk::step_view::sight;
 
-// What token t sees. Where it is one range of positions, that is [first, end).
+// The positions that token t sees. If they are one range, it is [first, end).
 sight seen_by(const sdk::call& c, uint64_t t) {
   sight s = c.step->sees(t, c.ints[4]);
   const bool without_gap = s.kept == s.first;
@@ -104,7 +104,7 @@ struct attention_block {
   const isa_form& isa;
   const sdk::call& c;
   uint64_t kv_head, group, first, tokens;
-  float* scores;  // (tokens, group, stride): of a token, in the order of the positions that it sees
+  float* scores;  // (tokens, group, stride): in the order of the positions that the token sees
   uint64_t stride;
 
   const sdk::kv_storage& kv() const { return c.step->kv; }
@@ -119,7 +119,7 @@ struct attention_block {
   uint64_t at(uint64_t t) const { return (first + t) * c.k + kv_head * group * head_dim(); }
 };
 
-// The part of some positions that a token sees. `index`: the number of the part's first position
+// The part of some positions that a token sees. `index` is the number of the part's first position
 // among all positions that the token sees.
 struct seen_part {
   uint64_t from, end, index;
@@ -131,15 +131,15 @@ seen_part part_of(const sight& s, uint64_t from, uint64_t end) {
   return {begin, std::min(end, s.end), s.kept - s.kept_from + begin - s.first};
 }
 
-// Scores of the positions [from, end). Each of them is seen by some token; either all of them are
-// kept positions, or none is.
+// Scores of the positions [from, end). Every position is seen by some token; either all are kept
+// positions, or none is.
 void score(const attention_block& b, uint64_t from, uint64_t end) {
   alignas(64) float turned[widest_head * keys_at_once];
   float aside[most_heads * keys_at_once];
   keys_tile keys{kv_format_of(b.kv().dtype_k), {}, b.head_dim(), turned};
   const float* q = b.c.input<float>(0);
   for (uint64_t p = from; p < end; p += keys_at_once) {
-    for (uint64_t i = 0; i < keys_at_once; ++i)  // behind the last key, that key again
+    for (uint64_t i = 0; i < keys_at_once; ++i)  // the last key is repeated
       keys.rows[i] = b.kv().k(b.layer(), b.slot(std::min(p + i, end - 1)), b.kv_head);
     b.isa.attention.turn_keys(keys);
     for (uint64_t t = 0; t < b.tokens; ++t) {
@@ -147,7 +147,7 @@ void score(const attention_block& b, uint64_t from, uint64_t end) {
       if (seen.from >= seen.end) continue;
       float* y = b.scores_of(t) + seen.index;
       scores_tile tile{turned, q + b.at(t), b.head_dim(), y, b.stride, b.head_dim(), b.group};
-      if (seen.from == p) {  // what is behind the last one will be overwritten, or is not read
+      if (seen.from == p) {  // scores after the last position are overwritten later, or never read
         b.isa.attention.scores(tile);
         continue;
       }
@@ -161,8 +161,8 @@ void score(const attention_block& b, uint64_t from, uint64_t end) {
   }
 }
 
-// y += the values times their weights, of such positions as score() has. f16 is widened once for
-// all tokens.
+// y += the values times their weights, for positions as in score(). f16 is widened once for all
+// tokens.
 void add_values(const attention_block& b, uint64_t from, uint64_t end) {
   alignas(64) float wide[widest_head * values_at_once];
   const sdk::kv_storage& kv = b.kv();
@@ -192,7 +192,7 @@ void add_values(const attention_block& b, uint64_t from, uint64_t end) {
   }
 }
 
-// Computes what attention_heads() does, and each token's sums in the same order. Keys and values
+// Computes the same as attention_heads(), with each token's sums in the same order. Keys and values
 // are read once for all tokens.
 void attend(const attention_block& b) {
   const sight early = b.sees(0);
@@ -214,7 +214,7 @@ void attend(const attention_block& b) {
     for (uint64_t i = 0; i < width; ++i) y[b.at(t) + i] /= sums[t * b.group + i / b.head_dim()];
 }
 
-// How many tokens from t on, fewer than `most`, can be a block, and its stride; 0: none.
+// Number of tokens from t on, at most `most`, that can form a block, and its stride; 0: none.
 uint64_t block_from(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_t most,
                     uint64_t room, uint64_t& stride) {
   const sdk::step_view& step = *c.step;
@@ -231,7 +231,7 @@ uint64_t block_from(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_
     if (step.positions[t + n] != step.positions[t] + static_cast<int32_t>(n)) break;
     const sight seen = seen_by(c, t + n);
     if (seen.kept_from != early.kept_from || seen.kept != early.kept) break;
-    // Sixteen scores are written at a time, wherever they begin.
+    // Scores are written sixteen at a time, from any position.
     const uint64_t after = seen.first == 0 ? 0 : keys_at_once;
     const uint64_t needed = (seen.count() + keys_at_once - 1) / keys_at_once * keys_at_once + after;
     if ((n + 1) * group * std::max(stride, needed) > room) break;
@@ -240,14 +240,15 @@ uint64_t block_from(const isa_form& isa, const sdk::call& c, uint64_t t, uint64_
   return n < fewest_together ? 0 : n;
 }
 
-// Whether token t of the step goes on from the one before it, which is the same sequence's.
+// True if token t of the step continues the sequence of the token before it.
 bool follows(const sdk::step_view& step, uint64_t t) {
   return t != 0 && step.sequences[t] == step.sequences[t - 1] &&
          step.positions[t] == step.positions[t - 1] + 1;
 }
 
-// The first unit from `at` on, at most `end`, that shares may be cut before: a run of a sequence's
-// tokens stays in parts of cut_tokens, so that keys and values are read for several tokens at once.
+// The first unit from `at` on, at most `end`, where shares may be cut. A run of a sequence's tokens
+// is cut only into parts of cut_tokens, so that keys and values are read for several tokens at
+// once.
 uint64_t next_cut(const sdk::call& c, uint64_t at, uint64_t end) {
   uint64_t t = at % c.rows, run = 0;  // tokens of the run before t
   while (follows(*c.step, t - run)) ++run;

@@ -1,8 +1,8 @@
 #pragma once
-// Which of two kernels with the same results takes less time on this machine, found on the work
-// itself: both in turn until each was timed twice, then the faster one, and now and then the other.
-// What counts is nearly the least time of each, since other programs that compute only add to it;
-// nearly, so that one piece that had luck is forgotten.
+// Finds which of two kernels with the same results takes less time on this machine, by timing the
+// real work: both in turn until each was timed twice, then the faster one, and regularly the other.
+// It compares the least time of each, since other programs only add time. The least time grows
+// slowly, so a single lucky piece is forgotten.
 //
 // Threads  any, at once.
 
@@ -14,7 +14,7 @@ namespace bitnet::cpu {
 
 class faster {
  public:
-  // Runs one of the two for a piece of so much work.
+  // Runs one of the two for a piece of `work` units.
   template <class Usual, class Other>
   void run(uint64_t work, const Usual& usual, const Other& other) {
     const bool takes_other = is_other(pieces_.fetch_add(1, std::memory_order_relaxed));
@@ -27,19 +27,19 @@ class faster {
     note(takes_other, took.count() / static_cast<float>(work));
   }
 
-  // Whether piece number `piece`, from 0 on, is the other's.
+  // True if piece number `piece` (from 0) runs the other kernel.
   bool is_other(uint64_t piece) const {
     if (piece < 2 * timed) return piece % 2 == 1;
     return (piece % again == 0) != other_is_best();
   }
 
-  // As far as is known. The usual one stays where they differ by what timings differ by.
+  // By the times so far. The usual kernel stays if the difference is within the noise of timings.
   bool other_is_best() const {
     return least_[1].load(std::memory_order_relaxed) <
            least_[0].load(std::memory_order_relaxed) * worth;
   }
 
-  // Nanoseconds for a unit of work.
+  // Records nanoseconds for a unit of work.
   void note(bool of_other, float took) {
     auto& least = least_[of_other ? 1 : 0];
     const float before = least.load(std::memory_order_relaxed);
@@ -47,7 +47,7 @@ class faster {
   }
 
  private:
-  // Pieces; `again` is odd, as pieces of one kind may come regularly.
+  // Pieces; `again` is odd, since pieces of one kind may come at an even period.
   static constexpr uint64_t timed = 2, again = 31;
   static constexpr float worth = 0.97f, forgets = 1.02f;
   static constexpr float never = 1e30f;

@@ -26,7 +26,7 @@ uint64_t bytes_of(std::string_view text) {
   uint64_t n = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), n);
   const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  constexpr uint64_t most = uint64_t{1} << 32;  // of any unit: a size, not a hostile number
+  constexpr uint64_t most = uint64_t{1} << 32;  // of any unit; rejects absurd numbers
   if (error != std::errc() || n > most) return 0;
   return unit == "K"    ? n << 10
          : unit == "M"  ? n << 20

@@ -1,12 +1,12 @@
 #pragma once
-// How much the caches hold that are nearest to the memory.
+// The size of the last-level caches.
 
 #include <cstdint>
 
 namespace bitnet::cpu {
 
-// Bytes of all last-level caches of this machine together, as the system's folder of CPUs reports;
-// what the C library reports, or 32 MiB, where there is no such folder.
+// Bytes of all last-level caches of this machine together, from the system's folder of CPUs;
+// without that folder from the C library, else 32 MiB.
 uint64_t last_level_cache_bytes(const char* cpus = "/sys/devices/system/cpu");
 
 }  // namespace bitnet::cpu

@@ -1,5 +1,5 @@
-// LINEAR_DENSE: rows of K and 4-bit formats are decoded first, for many tokens those of f16 too,
-// long ones in parts; the sums have the same order, so the bits are those of the scalar form.
+// LINEAR_DENSE. Rows of K and 4-bit formats are decoded first; with many tokens, f16 as well; long
+// rows in parts. The sums keep their order, so the bits are those of the scalar form.
 
 #include <algorithm>
 #include <string_view>
@@ -9,14 +9,14 @@
 namespace bitnet::cpu {
 namespace {
 
-bool is_direct(uint32_t format) {  // what isa_form::dense reads
+bool is_direct(uint32_t format) {  // formats that isa_form::dense reads
   return format == BITNET_FORMAT_F32 || format == BITNET_FORMAT_F16 ||
          format == BITNET_FORMAT_BF16 || format == BITNET_FORMAT_Q8_0;
 }
 
-// From so many tokens on, f16 is widened once and not for each few of them. Measured in November
-// 2026 on an AMD EPYC (docs/explain/kernel-ladder.md); with AVX2 it is cheaper to widen again than
-// to read what is wide, and NEON is left at that.
+// Fewest tokens for which f16 is widened once, not for every few tokens. Measured in November 2026
+// on an AMD EPYC (docs/explain/kernel-ladder.md). With AVX2 widening again is cheaper than reading
+// widened rows; NEON does not widen once either.
 uint64_t fewest_to_widen(const isa_form& isa) {
   const std::string_view form = isa.dense.isa;
   return form == "avx512" ? 16 : form == "sse41" ? 4 : UINT64_MAX;
@@ -46,7 +46,7 @@ void decode_row(const isa_form& isa, const sdk::weight& w, uint64_t row, float* 
 
 namespace {
 
-constexpr uint64_t chunk = 4096;  // elements of a row that are decoded at a time
+constexpr uint64_t chunk = 4096;  // elements of a row, decoded at a time
 constexpr uint64_t tile_rows = 4;
 constexpr uint64_t tile_tokens = 64;
 constexpr uint64_t n_partials = 16;  // of a dot product, linear_dense.hpp
@@ -63,8 +63,8 @@ float total(float* p) {
   return p[0];
 }
 
-// Rows that are longer than a chunk, n of them: each chunk is multiplied with as many tokens as
-// there are partial sums for.
+// n rows longer than a chunk: each chunk is multiplied by as many tokens as there are partial sums
+// for.
 void multiply_long(const isa_form& isa, const sdk::weight& w, const float* x, uint64_t rows,
                    uint64_t r, uint64_t n, dense_room& room, float* y) {
   float *const decoded = room.decoded, *const partials = room.partials;

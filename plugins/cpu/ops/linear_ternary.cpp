@@ -1,4 +1,4 @@
-// LINEAR_TERNARY and LINEAR_TERNARY_GROUPED in the pieces that the kernels take.
+// LINEAR_TERNARY and LINEAR_TERNARY_GROUPED, cut to the sizes that the kernels take.
 
 #include <algorithm>
 #include <bit>
@@ -20,8 +20,8 @@ bool has_one_scale(const sdk::weight& w) {  // or one for each row
   return w.scale_group == 0 || w.scale_group == w.k;
 }
 
-// Where the rows are read. Steps that stream them soon copy what they have read; a copy in a code
-// serves one token only, so only steps of one token make it.
+// The rows to read. Steps that stream the rows also copy them after a while. A coded copy serves
+// one token only, so only steps of one token make it.
 const uint8_t* rows_read(const sdk::weight& w, uint64_t tokens, uint64_t first, uint64_t last) {
   if (w.copy == nullptr) return w.data;
   const bool coded = w.copy->coded();
@@ -30,7 +30,7 @@ const uint8_t* rows_read(const sdk::weight& w, uint64_t tokens, uint64_t first, 
   return w.data;
 }
 
-// All rows of a matrix as a kernel reads them.
+// All rows of a matrix in a form that a kernel reads.
 struct rows_in_memory {
   const uint8_t* data;
   uint64_t stride;  // bytes between rows
@@ -64,8 +64,8 @@ void multiply_rows(const rows_in_memory& all, const sdk::weight& w, const int8_t
   }
 }
 
-// A copy with five weights in a byte is for a token by itself: with more, products take longer than
-// the memory. The rows stay where they are, for those.
+// A copy with five weights in a byte is used for a single token: with more, products take longer
+// than the memory. The original rows stay for those.
 void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                    uint64_t rows, uint64_t first, uint64_t last, float* y) {
   const uint8_t* given = rows_read(w, rows, first, last);
@@ -76,18 +76,18 @@ void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, c
   w.copy->spare((last - first) * (w.row_bytes - w.copy->row_bytes()));
 }
 
-// Elements that the blocks of a row can be cut between, where groups have so many; 0: no groups.
+// Granularity in elements of cuts of a row with such groups; 0: no groups.
 uint64_t whole_groups(uint64_t group, uint64_t given) {
   return std::max(std::lcm(std::max(group, given), uint64_t{128}), uint64_t{128});
 }
 
-// What a call for panels takes, elements between which a row can be cut and tokens; k 0: other
-// kernels are for this product. `given`: elements of a group of activations, or 0.
+// The most that a call for panels takes: elements, at which a row can be cut, and tokens. k 0:
+// other kernels compute this product. `given`: elements of a group of activations, or 0.
 panel_size panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given, uint64_t tokens) {
   constexpr panel_size none{0, 0};
   if (isa.panel.run == nullptr || w.k % 4 != 0) return none;
   if (!has_one_scale(w) && !w.rows_dropped()) return none;
-  // Of an instruction set that the kernel's id names.
+  // Panels must have an instruction set that the kernel's id names.
   const bool rows = given == 0 && has_one_scale(w);
   if (isa.panel.isa != std::string_view(rows ? isa.ternary.isa : isa.grouped.isa)) {
     if (!isa.both_named) return none;
@@ -103,7 +103,7 @@ panel_size panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given
   return {(even + whole - 1) / whole * whole, size.tokens};
 }
 
-// `kernel` is for panels or tables. q_scales: of groups of `given` activations, or of each token.
+// `kernel`: panels or tables. q_scales: of groups of `given` activations, or of each token.
 void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w, const int8_t* q,
                      const float* q_scales, uint64_t given, uint64_t rows, uint64_t first,
                      uint64_t last, float* y, const panel_size& block, void* room) {
@@ -142,18 +142,19 @@ void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w
   }
 }
 
-// What is timed with what is alike: a few tokens fill the registers of tables less, and a few rows
-// pay less for making them. One instruction set computes in a process.
+// Similar products are timed together: few tokens fill the registers of tables less, and few rows
+// make them pay less. Only one instruction set computes in a process.
 using of_pieces = faster[2][3];
 faster& alike(of_pieces& known, uint64_t tokens, uint64_t rows) {
   return known[tokens < 32 ? 0 : 1][rows < 512 ? 0 : rows < 1024 ? 1 : 2];
 }
 
-// From so many tokens on rows are unpacked once; for fewer the faster way is found. With AVX-512
-// VNNI unpacking each time was 1.22 times as fast for 24 tokens, and about as fast for 48.
+// From this number of tokens on, rows are unpacked once; for fewer, the faster way is measured.
+// With AVX-512 VNNI unpacking each time was 1.22 times as fast for 24 tokens, and about as fast for
+// 48.
 constexpr uint64_t fewest_sure_tokens = 64;
 
-// By panels or by tables.
+// Uses panels or tables.
 void multiply_many(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
                    uint64_t rows, uint64_t first, uint64_t last, float* y, const panel_size& block,
                    void* room) {
@@ -188,12 +189,12 @@ grouped_tile groups_from(const sdk::weight& w, uint64_t first, uint64_t last, ui
   return out;
 }
 
-// What one call of a kernel takes, of shorter groups of so many elements.
+// Most that one call of a kernel takes, with shorter groups of `group` elements.
 struct call_size {
   uint64_t k, tokens;
 };
-// For a few tokens tiles are read from the first byte to the last; for many, the more share what is
-// read of them the better. `step` is what k has to be a multiple of if it is cut.
+// With few tokens, tiles are read from the first byte to the last; with many, as many tokens as
+// possible share each read. If k is cut, it is a multiple of `step`.
 call_size size_of_call(const sdk::weight& w, uint64_t tokens, uint64_t group, uint64_t step) {
   constexpr uint64_t few = 8;
   const bool shared = w.rows_dropped() && tokens > 1, whole = w.rows_dropped() && tokens <= few;
@@ -201,12 +202,12 @@ call_size size_of_call(const sdk::weight& w, uint64_t tokens, uint64_t group, ui
   uint64_t most = most_group_sums / at_once * group;
   if (shared) most = std::min(most, most_shared_elements / at_once);
   const uint64_t k = w.k <= most ? w.k : std::max(most / step, uint64_t{1}) * step;
-  // A power of two, so that kernels may take one for a few less.
+  // A power of two, because kernels pad a few tokens to a power of two.
   const auto fit = std::bit_floor(std::max(most_shared_elements / k, uint64_t{1}));
   return {k, shared ? std::min(fit, at_once) : at_once};
 }
 
-// A product where groups of weights, of activations or of both have scales.
+// A product with scales of groups of weights, of activations or of both.
 struct grouped_product {
   const sdk::weight& w;
   const int8_t* q;
@@ -214,12 +215,12 @@ struct grouped_product {
   float* y;
   uint64_t own;  // elements of a group of weights
   void* room;
-  const float* d = nullptr;  // (rows, w.k / given), or only weights have groups
+  const float* d = nullptr;  // (rows, w.k / given); nullptr: only weights have groups
   uint64_t given = 0;        // elements of a group of activations
 };
 
-// Tiles of tokens outside: what is read of the weights serves many of them. After each,
-// done(its first token, its tokens, its columns of the first).
+// The outer loop is over tiles of tokens, so that one read of the weights serves many. After each
+// tile it calls done(first token, number of tokens, y of its first token).
 template <class Done>
 void each_tile(const grouped_product& p, const tile_kernel<grouped_tile>& kernel,
                const Done& done) {

@@ -1,4 +1,4 @@
-// SHORT_CONV and DELTA_RULE: what works on the state of a sequence.
+// SHORT_CONV and DELTA_RULE: ops on the state of a sequence.
 
 #include <algorithm>
 #include <cmath>
@@ -13,7 +13,7 @@ namespace {
 namespace reference = sdk::reference;
 using heads_of = reference::kernels::delta_heads;
 
-// 1 / the length of a head: 16 sums in double, added in halves as rows.hpp has it.
+// 1 / the length of a head: 16 sums in double, added in halves as in rows.hpp.
 float inverse_length(const float* x, uint64_t n, float eps) noexcept {
   double sums[16] = {};
   uint64_t i = 0;
@@ -25,7 +25,7 @@ float inverse_length(const float* x, uint64_t n, float eps) noexcept {
   return 1.0f / std::sqrt(static_cast<float>(sums[0]) + eps);
 }
 
-// y = the sum over four rows, each times its own column of w (k, 4): what all known models have.
+// y = the sum of four rows, each times its column of w (k, 4): the shape of all known models.
 void four_rows(const float* const* rows, const float* w, uint64_t first, uint64_t last,
                float* y) noexcept {
   const float *a = rows[0], *b = rows[1], *c = rows[2], *d = rows[3];

@@ -6,7 +6,7 @@
 namespace bitnet::cpu {
 namespace {
 
-// Angles in double: position times frequency needs more than f32 beyond a few thousand tokens.
+// Angles in double: beyond a few thousand tokens f32 is too coarse for position * frequency.
 double frequency(const sdk::call& a, uint64_t pair) {
   const double f = static_cast<double>(a.floats[1]) *
                    std::pow(static_cast<double>(a.floats[0]),
@@ -19,7 +19,7 @@ void turn(double angle, float& cosine, float& sine) {
   sine = static_cast<float>(std::sin(angle));
 }
 
-// Heads with more pairs than a rope_angles holds: no model known has them.
+// For heads with more pairs than rope_angles holds. No known model has them.
 void rope_pair_by_pair(const float* x, int32_t position, const sdk::call& a, float* y) {
   const auto heads = static_cast<uint64_t>(a.ints[0]), head_dim = static_cast<uint64_t>(a.ints[1]);
   const uint64_t pairs = static_cast<uint64_t>(a.ints[2]) / 2;
@@ -49,7 +49,7 @@ void rope_row(const isa_form& isa, const float* x, uint64_t token, int32_t posit
                     known.scale == a.floats[1] && known.divisors == a.w;
   if (!same) {
     for (uint64_t i = 0; i < pairs; ++i) known.frequencies[i] = frequency(a, i);
-    if (++known.frequencies_known == 0) {  // after all numbers: none of the turns may seem known
+    if (++known.frequencies_known == 0) {  // wrapped around: no cached turn may seem current
       for (rope_angles::turn& t : known.of_token) t.of = 0;
       known.frequencies_known = 1;
     }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr float shift = 12582912.0f;  // 1.5 * 2^23: adding it rounds
 
-// Sums in this order by every instruction set.
+// Every instruction set sums in this order.
 struct sums16 {
   float parts[16] = {};
   float total() {
@@ -18,14 +18,14 @@ struct sums16 {
   }
 };
 
-// In steps of `step`; |r| and |d q| are squared.
+// Codes in steps of `step`; |r| and |d q| are returned squared.
 row_code code_i4(const float* w, uint64_t k, float step, int8_t* q) {
   const float inverse = 1.0f / step;
   sums16 ww, wq, qq;
   for (uint64_t i = 0; i < k; i += 16)
     for (uint64_t j = 0; j < 16; ++j) {
       const float v = w[i + j] * inverse;
-      const float low = v > -7.0f ? v : -7.0f;  // also where v is not a number
+      const float low = v > -7.0f ? v : -7.0f;  // also if v is NaN
       const float n = ((low < 7.0f ? low : 7.0f) + shift) - shift;
       q[i + j] = static_cast<int8_t>(n);
       ww.parts[j] += w[i + j] * w[i + j];
@@ -33,19 +33,19 @@ row_code code_i4(const float* w, uint64_t k, float step, int8_t* q) {
       qq.parts[j] += n * n;
     }
   const float sum_ww = ww.total(), sum_wq = wq.total(), sum_qq = qq.total();
-  // r = w - d q is orthogonal to w: a state along the row is not misjudged.
+  // r = w - d q is orthogonal to w, so an x along the row gets no error.
   if (!(sum_wq > 0)) return {0, sum_ww, 0};
   const float d = sum_ww / sum_wq;
   const float size = d * d * sum_qq;
-  // |w - d q|^2 with w r = 0; where that cancels, the row's own size is a bound.
+  // |w - d q|^2 with w r = 0; if that cancels, the row's own size is used as a bound.
   return {d, std::max(size - sum_ww, 1e-6f * sum_ww), size};
 }
 
-// Elements of a block: what is at the same place of each belongs together, four places to a group.
+// Elements of a block. The same place of all blocks has one sum; four places are a group.
 constexpr uint64_t block = 64, groups = i6_groups;
 using of_block = float[block];
 
-// The sum of what elements of a block add up, each times the square of its multiplier.
+// The sum over the places of a block, each times the square of its multiplier.
 float weighted(const of_block& squares, const uint8_t* multipliers) {
   float sum = 0;
   for (uint64_t g = 0; g < groups; ++g) {
@@ -56,7 +56,7 @@ float weighted(const of_block& squares, const uint8_t* multipliers) {
   return sum;
 }
 
-// A row without codes: all of it is r. The sum is none but where a weight is no number.
+// A row without codes: all of it is r. `none` is NaN if a weight is NaN or infinite, else 0.
 row_code without_codes(const float* row, uint64_t k, float largest, int8_t* q,
                        uint8_t* multipliers) {
   std::fill_n(q, k, int8_t{0});
@@ -88,7 +88,7 @@ row_code i4_codes(const float* row, uint64_t k, int8_t* q) {
     return {0, std::sqrt(size), 0};
   }
   int8_t codes[max_i8_width];
-  for (const float clipped : {1.0f, 0.8f, 0.65f}) {  // the last suits normal weights
+  for (const float clipped : {1.0f, 0.8f, 0.65f}) {  // the last one suits normal weights
     const row_code now = code_i4(row, k, clipped * largest / 7.0f, codes);
     if (clipped != 1.0f && !(now.error < best.error)) continue;
     best = now;
@@ -112,17 +112,17 @@ row_code i6_codes(const float* row, uint64_t k, int8_t* q, uint8_t* multipliers)
     multipliers[g] = static_cast<uint8_t>(m);
     std::fill_n(inverse + 4 * g, 4, 1.0f / (m * scale));
   }
-  of_block rr = {}, qq = {};  // in steps of the group
+  of_block rr = {}, qq = {};  // in units of the group's step
   for (uint64_t i = 0; i < k; i += block)
     for (uint64_t j = 0; j < block; ++j) {
       const float v = row[i + j] * inverse[j];
-      const float low = v > -top ? v : -top;  // also where v is not a number
+      const float low = v > -top ? v : -top;  // also if v is NaN
       const float n = ((low < top ? low : top) + shift) - shift;
       q[i + j] = static_cast<int8_t>(n);
       rr[j] += (v - n) * (v - n);
       qq[j] += n * n;
     }
-  // v, up to 31, is rounded three times: 31 * 3 * 2^-24 of a step that r may be larger.
+  // v, at most 31, is rounded three times, so r may be larger by 31 * 3 * 2^-24 of a step.
   constexpr float rounding = top * 3 * 0x1p-24f * finest;
   const float lost = rounding * std::sqrt(static_cast<float>(k));
   return {scale, scale * (std::sqrt(weighted(rr, multipliers)) + lost),

@@ -57,7 +57,7 @@ void row_of_tiles(const sdk::weight& w, uint64_t r, float* y) {
   for (uint64_t i = 0; i < w.k; ++i) {
     const uint8_t* at = from + i / packed_group * unit;
     float scale = 0;
-    const uint64_t of_group = i % packed_group / w.scale_group;  // 0 in groups that are longer
+    const uint64_t of_group = i % packed_group / w.scale_group;  // 0 for longer groups
     std::memcpy(&scale, at + of_group * tile_line, sizeof scale);
     const uint64_t byte = i % 32;
     const int code = at[codes + byte / 4 * tile_line + byte % 4] >> (6 - i % packed_group / 32 * 2);

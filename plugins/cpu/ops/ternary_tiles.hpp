@@ -1,7 +1,7 @@
 #pragma once
-// Ternary weights with scale groups as linear_grouped reads them fastest: sixteen rows together,
-// scales beside their codes, one stream from the first byte of a matrix to its last. What lies
-// where is defined in kernels/linear_grouped.hpp, Tiles.
+// Ternary weights with scale groups in the form that linear_grouped reads fastest: sixteen rows
+// together, scales beside their codes, one stream over the whole matrix.
+// kernels/linear_grouped.hpp, Tiles, defines the layout.
 
 #include <cstdint>
 
@@ -9,12 +9,12 @@
 
 namespace bitnet::cpu {
 
-// Bytes of a unit; 0: the weight is none of these.
+// Bytes of a unit; 0: the weight has no tiles.
 uint64_t unit_bytes(const sdk::weight& w);
-// Bytes of a tile; needs unit_bytes.
+// Bytes of a tile. Call it only if unit_bytes is not 0.
 uint64_t tile_bytes(const sdk::weight& w);
 
-// In place of the rows.
+// The packing that replaces the rows.
 sdk::packing in_tiles();
 
 // y (k) = row r of a packed weight.

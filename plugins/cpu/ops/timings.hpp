@@ -1,9 +1,9 @@
 #pragma once
-// What repeated timings of a few candidates say: which one to use, and whether that is reliable.
+// Judges repeated timings of a few candidates: which one to use, and whether that is reliable.
 //
-// A candidate is only taken in place of the usual one if it was faster: in its median, by some part
-// in the median of the rounds, and in most rounds (proof). In a round, each is timed beside the
-// other, so that noise does not choose one that is slower.
+// A candidate replaces the usual one only if it was faster in its median, faster by a given part in
+// the median of the rounds, and faster in most rounds (proof). In a round both are timed next to
+// each other, so noise does not select a slower one.
 
 #include <cstddef>
 #include <cstdint>
@@ -11,26 +11,26 @@
 
 namespace bitnet::cpu {
 
-// (candidates, rounds): nanoseconds; rounds of all candidates are equally many.
+// (candidates, rounds): nanoseconds; all candidates have the same number of rounds.
 using timings = std::vector<std::vector<uint64_t>>;
 
 uint64_t median(std::vector<uint64_t> x);  // 0 of none
-// How far the quartiles are apart, as a part of the median.
+// The distance of the quartiles, as a part of the median.
 double spread(std::vector<uint64_t> x);
 
-// What a candidate has to show beside the usual one, in parts of a thousand: of its time in the
-// median of the rounds at most this, and less than all of it in so many rounds.
+// Evidence that a candidate needs against the usual one, in thousandths: its time in the median of
+// the rounds is at most `time`, and it is faster in at least `rounds` of the rounds.
 struct proof {
   uint64_t time, rounds;
 };
 inline constexpr proof usual_proof{970, 750};
-// Where repetitions are so far apart that weaker evidence is not accepted.
+// Required if repetitions differ so much that weaker evidence is not accepted.
 inline constexpr proof strong_proof{900, 900};
 
 // The candidate to use.
 std::size_t best_of(const timings& all, std::size_t usual, const proof& asked = usual_proof);
 
-// Repetitions differ by less than this on an otherwise idle machine.
+// On an otherwise idle machine repetitions differ by less than this.
 inline constexpr double most_spread = 0.15;
 
 }  // namespace bitnet::cpu

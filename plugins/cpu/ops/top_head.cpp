@@ -16,7 +16,7 @@ constexpr float infinity = std::numeric_limits<float>::infinity();
 constexpr float rounded_up = 1.001f;  // norms and bounds are sums of rounded terms
 constexpr int32_t top_code = 16256;   // 127 * 128
 
-// Elements of a row with those that fill it up, which are zero.
+// Elements of a row with its zero padding.
 uint64_t padded(const sdk::weight& w, head_bits bits) {
   const uint64_t unit = bits == head_bits::four ? 128 : bits == head_bits::six ? i6_block : 64;
   return (w.k + unit - 1) / unit * unit;
@@ -43,7 +43,7 @@ void write_i4(const int8_t* q, uint64_t stride, uint8_t* out) {
   }
 }
 
-// A row of k elements, whose blocks are `step` bytes apart.
+// Packs a row of k elements; its blocks are `step` bytes apart.
 void write_i6(const int8_t* q, uint64_t k, uint64_t step, uint8_t* out) {
   constexpr uint64_t part = 64;
   uint8_t codes[i6_block];
@@ -60,7 +60,7 @@ void write_i6(const int8_t* q, uint64_t k, uint64_t step, uint8_t* out) {
 constexpr uint64_t most_rows = 256;                                   // of a tile
 constexpr uint64_t most_sums = uint64_t{64} * top_head::max_outputs;  // 16 KB on the stack
 
-// How many rows all outputs take before the next: what they read again stays in the second cache.
+// Rows of a tile. All outputs read them in turn, so they stay in the second-level cache.
 uint64_t tile_for(uint64_t outputs, uint64_t stride) {
   if (outputs == 1) return most_rows;
   constexpr uint64_t bytes = 131072, unit = 8;
@@ -68,7 +68,7 @@ uint64_t tile_for(uint64_t outputs, uint64_t stride) {
   return std::clamp(bytes / stride / unit * unit, unit, most);
 }
 
-// Keeps the `top` largest seen, as a heap whose front is the least of them.
+// Keeps the `top` largest candidates, as a heap with the least one in front.
 template <class Candidate>
 void keep(Candidate* largest, uint32_t top, const Candidate& one) {
   const auto above = [](const Candidate& a, const Candidate& b) { return a.value > b.value; };
@@ -77,12 +77,12 @@ void keep(Candidate* largest, uint32_t top, const Candidate& one) {
   std::push_heap(largest, largest + top, above);
 }
 
-// Rows that are computed again lie far apart: each is asked for while another is computed.
+// Recomputed rows lie far apart, so each is prefetched while another is computed.
 void ask_for_row(const sdk::weight& w, uint64_t row) {
   for (uint64_t at = 0; at < w.row_bytes; at += 64) __builtin_prefetch(w.row(row) + at, 0, 2);
 }
 
-// Workers list side by side; a row with more than there is room for is not listed.
+// Workers append concurrently. An output row with more logits than there is room for is not listed.
 void list(bitnet_largest& row, int32_t id, float logit) {
   const uint32_t at = std::atomic_ref(row.count).fetch_add(1, std::memory_order_relaxed);
   if (at >= BITNET_MOST_LARGEST) return;
@@ -93,10 +93,10 @@ void list(bitnet_largest& row, int32_t id, float logit) {
 }  // namespace
 
 bool top_head::fits(const sdk::weight& w) {
-  // Q8_0 is as small as the copy and as fast; smaller formats take longer to decode than the copy
-  // takes to read.
+  // Q8_0 is as small as the copy and as fast; decoding smaller formats takes longer than reading
+  // the copy.
   const bool gains = w.format != BITNET_FORMAT_Q8_0 && w.format != BITNET_FORMAT_TERNARY2;
-  return gains && w.k <= max_i8_width && w.m >= 1024;  // what is smaller stays in the caches
+  return gains && w.k <= max_i8_width && w.m >= 1024;  // smaller heads stay in the caches
 }
 
 uint64_t top_head::packed_bytes(const sdk::weight& w, head_bits bits) {
@@ -191,7 +191,7 @@ void top_head::take(uint64_t output, const float* x) {
   s.size = rounded_up * static_cast<float>(std::sqrt(size));
   s.error =
       rounded_up * static_cast<float>(std::sqrt(error)) + (k / 16.0f + 16.0f) * 0x1p-24f * s.size;
-  // The square of a residual below 2^-75 may be lost, and of a product what is below 2^-150.
+  // The square of a residual below 2^-75 may underflow, and so may a product below 2^-150.
   s.lost = std::sqrt(k) * 0x1p-74f * s.size + k * 0x1p-149f;
   if (bits_ == head_bits::six) set_apart(x, size, s);
 }
@@ -215,11 +215,11 @@ void top_head::set_apart(const float* x, double squares, state& s) const {
     squares = rest;
     if (same) break;
   }
-  s.size = rounded_up * static_cast<float>(std::sqrt(squares)) + 1e-6f * s.size;  // never lost
+  s.size = rounded_up * static_cast<float>(std::sqrt(squares)) + 1e-6f * s.size;  // stays above 0
   s.apart = rounded_up * 127.5f * static_cast<float>(apart);
 }
 
-// Rows [first, first + n) of all outputs, into sums (outputs, tile).
+// Multiplies rows [first, first + n) by all outputs, into sums (outputs, tile).
 void top_head::multiply(const isa_form& isa, const copied_rows& rows, uint64_t first, uint64_t n,
                         uint64_t outputs, uint64_t tile, int64_t* sums) const {
   const uint64_t k = padded(w_, bits_), ahead = current_tuning().ahead;
@@ -235,7 +235,7 @@ void top_head::multiply(const isa_form& isa, const copied_rows& rows, uint64_t f
 
 void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
                            uint64_t first, uint64_t last, float* y, bool streams) {
-  if (outputs == 0) return;  // a prompt's step, but for its last
+  if (outputs == 0) return;  // a step of a prompt, except its last
   const copied_rows rows = rows_of(w_, bits_);
   const uint64_t tile = tile_for(outputs, rows.stride);
   int64_t sums[most_sums];
@@ -245,7 +245,7 @@ void top_head::approximate(const isa_form& isa, uint32_t worker, uint64_t output
   for (uint64_t r = first; r < last; r += tile) {
     const uint64_t n = std::min(tile, last - r);
     if (copy && !copy->data()) copy->add(rows.codes, r, r + n);
-    // Those of an output that is not usual are those of an earlier one, and are not used.
+    // The sums of an output that is not usual are stale, and are not used.
     multiply(isa, rows, r, n, outputs, tile, sums);
     for (uint64_t o = 0; o < outputs; ++o) {
       const state& s = states_[o];
@@ -279,14 +279,14 @@ void top_head::settle(const isa_form& isa, uint32_t workers, uint64_t outputs, u
   if (!settles()) return;
   for (uint64_t o = 0; o < outputs; ++o) {
     if (!states_[o].usual) continue;
-    // The same for every worker, each of which has some of the rows.
+    // Every worker gets the same candidates, and computes those among its rows.
     candidate* const all = candidates_in(room);
     gather(workers, o, top, all);
     float *out = y + o * w_.m, *settled = settled_.get() + o * max_top;
     for (uint32_t i = 0; i < top; ++i) {
       const uint64_t r = all[i].row;
       if (r < first || r >= last) continue;
-      settled[i] = -infinity;  // of fewer rows than are asked for, and of what is not a number
+      settled[i] = -infinity;  // if rows are fewer than requested, or the logit is NaN
       if (all[i].value == -infinity) continue;
       linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out, room);
       if (out[r] > settled[i]) settled[i] = out[r];
@@ -317,7 +317,7 @@ uint64_t top_head::refine(const isa_form& isa, uint32_t workers, uint64_t output
       linear_dense(isa, w_, x + o * w_.k, 1, r, r + 1, out, room);
       if (largest) list(largest[o], static_cast<int32_t>(r), out[r]);
     };
-    uint64_t asked = last;  // the row that is computed when the next one is asked for
+    uint64_t asked = last;  // the row to compute after the next one is prefetched
     for (uint64_t r = first; r < last; ++r) {
       if (s.usual && out[r] + bound(rows, s, r) < below) {
         out[r] = -infinity;

@@ -20,24 +20,24 @@
 namespace bitnet::cpu {
 namespace {
 
-// They change independently, so that any mixture of old and new is a tuning.
+// They change independently, so every mixture of old and new values is valid.
 std::atomic<uint32_t> ahead{tuning{}.ahead};
 std::atomic<uint32_t> tile_rows{tuning{}.tile_rows};
 std::atomic<bool> fives{tuning{}.fives};
 
-// Five and four figures are what the text of a tuning has room for.
+// The text of a tuning has room for five and four figures.
 constexpr std::array<uint32_t, 5> distances = {2048, 3072, 4096, 8192, 16384};
 constexpr std::array<uint32_t, 4> tiles = {16, 32, 64, most_tile_rows};
 constexpr std::array<uint32_t, 2> without_and_with = {0, 1};
 
-// That three digits can say and still be read as more than nothing.
+// Limits of a figure: three digits can express it, and it is not read as 0.
 constexpr double least_figure = 0.01, most_figure = 99999;
 
-// What is known beside the settings.
+// Evidence for the settings.
 struct evidence {
   double stream = 0;         // GB/s, the best so far; 0: never measured
   int64_t unsettled = 0;     // seconds since 1970; 0: the settings are reliable
-  bool small_pages = false;  // of the memory that was measured
+  bool small_pages = false;  // the pages of the measured memory
   std::string table;         // words, each after a blank
 };
 std::mutex turn;
@@ -47,10 +47,10 @@ constexpr uint64_t width = 2560;  // of BitNet b1.58 2B
 constexpr uint64_t row_bytes = width / 4;
 constexpr uint64_t prompt_rows = 512, prompt_tokens = 12;
 static_assert(prompt_tokens < fewest_panel_tokens, "panels have no tiles of rows");
-constexpr uint64_t part_rows = 13'000;  // 8 MB that one timing streams
+constexpr uint64_t part_rows = 13'000;  // 8 MB; one timing streams them
 constexpr uint64_t least_streamed = uint64_t{96} << 20;
 constexpr double far_below = 0.75;     // of the best stream: another program was reading
-constexpr int64_t rest_seconds = 600;  // before an unreliable result is measured again
+constexpr int64_t rest_seconds = 600;  // wait before an unreliable result is measured again
 constexpr std::size_t most_rounds = 31, least_rounds = 5;
 
 template <class Number>
@@ -59,7 +59,7 @@ bool whole_number(std::string_view text, Number& out) {
   return error == std::errc() && end == text.data() + text.size();
 }
 
-// "name=123", the number being one of `allowed`.
+// Reads "name=123" if the number is one of `allowed`.
 template <std::size_t N>
 bool read(std::string_view text, std::string_view name, const std::array<uint32_t, N>& allowed,
           uint32_t& out) {
@@ -68,7 +68,7 @@ bool read(std::string_view text, std::string_view name, const std::array<uint32_
          std::ranges::find(allowed, out) != allowed.end();
 }
 
-// "ahead:4096=30.1~2"
+// True for a word such as "ahead:4096=30.1~2".
 template <std::size_t N>
 bool is_figure(std::string_view text, std::string_view name,
                const std::array<uint32_t, N>& allowed) {
@@ -102,7 +102,7 @@ bool read_evidence(std::string_view word, tuning& now, evidence& out) {
 
 // Three digits: "9.87", "31.2", "404".
 std::string three_digits(double x) {
-  // Not by printf: a process with a German locale would keep "31,2", which no later start takes.
+  // Not printf: in a German locale it would write "31,2", which no later start could read.
   char text[32];
   const auto end = std::to_chars(text, text + sizeof text, std::clamp(x, 0.0, most_figure),
                                  std::chars_format::fixed,
@@ -113,16 +113,16 @@ std::string three_digits(double x) {
   return {text, end};
 }
 
-// Times each candidate in turn, in as many rounds as there is time for.
+// Times each candidate in turn, for as many rounds as the time permits.
 template <std::size_t N, class Run>
 timings time_each(const std::array<uint32_t, N>& candidates, const sdk::host& host,
                   uint64_t budget_ns, uint64_t cancel_token, const Run& run) {
   timings all(N);
   const uint64_t start = host.now_ns();
-  run(candidates[0]);  // wakes the workers, and is not counted
+  run(candidates[0]);  // wakes the workers; not counted
   for (std::size_t round = 0; round < most_rounds; ++round) {
     for (std::size_t i = 0; i < N; ++i) {
-      const std::size_t at = (i + round) % N;  // no candidate is always the first
+      const std::size_t at = (i + round) % N;  // so that each candidate is first in some round
       const uint64_t before = host.now_ns();
       run(candidates[at]);
       all[at].push_back(host.now_ns() - before);
@@ -133,7 +133,7 @@ timings time_each(const std::array<uint32_t, N>& candidates, const sdk::host& ho
   return all;
 }
 
-// What each candidate reached: `work` (bytes, products) for each nanosecond.
+// The rate of each candidate: `work` (bytes, products) per nanosecond.
 template <std::size_t N>
 std::string table_of(const char* name, const std::array<uint32_t, N>& candidates,
                      const timings& all, uint64_t work) {
@@ -148,7 +148,7 @@ std::string table_of(const char* name, const std::array<uint32_t, N>& candidates
   return words;
 }
 
-// How many times as fast rows were with five weights in a byte.
+// The speed with five weights in a byte, relative to that without.
 std::string fives_word(const timings& codes) {
   const double gain = static_cast<double>(median(codes[0])) /
                       static_cast<double>(std::max<uint64_t>(median(codes[1]), 1));
@@ -165,8 +165,8 @@ std::string percent_text(double part) {
   return std::to_string(std::lround(part * 100)) + " %";
 }
 
-// Twice what the last caches hold, so that nothing is left of a byte when its turn comes again; 0
-// if that is more than a quarter of the memory that is free.
+// Twice the size of the last-level caches, so that no byte is still cached when it is read again; 0
+// if that exceeds a quarter of the free memory.
 uint64_t bytes_to_stream() {
   const uint64_t wanted = std::max(least_streamed, 2 * last_level_cache_bytes());
   const long pages = sysconf(_SC_AVPHYS_PAGES), page = sysconf(_SC_PAGESIZE);
@@ -174,7 +174,7 @@ uint64_t bytes_to_stream() {
   return wanted <= static_cast<uint64_t>(pages) * static_cast<uint64_t>(page) / 4 ? wanted : 0;
 }
 
-// The weights that are streamed and the activations of a prompt.
+// The weights to stream and the activations of a prompt.
 struct material {
   material(uint64_t bytes, uint32_t workers, bool large_pages)
       : rooms(workers * room_bytes),
@@ -206,15 +206,15 @@ struct material {
     (void)host.parallel(host.width(), share);
   }
 
-  sdk::memory rooms;  // of workers
-  sdk::budget lies;   // of any size
+  sdk::memory rooms;  // one for each worker
+  sdk::budget lies;   // without a bound
   sdk::memory weights;
   uint64_t rows;
   std::vector<int8_t> q;
   std::vector<float> s, y;
 };
 
-// One part of the memory after the other, as a token by itself reads it.
+// Streams one part of the memory after the other, as a step of one token does.
 class stream_of_parts {
  public:
   stream_of_parts(material& m, const isa_form& isa, const sdk::host& host)
@@ -232,7 +232,7 @@ class stream_of_parts {
   uint64_t at_ = 0;
 };
 
-// Why figures are unreliable, "" if they are not.
+// Why the figures are unreliable, or "".
 std::string doubt(const timings& streams, const timings& prompts, double stream, double best) {
   const auto usual_streams = streams[place_of(distances, tuning{}.ahead)];
   const auto usual_prompts = prompts[place_of(tiles, tuning{}.tile_rows)];
@@ -245,7 +245,7 @@ std::string doubt(const timings& streams, const timings& prompts, double stream,
   return "";
 }
 
-// Notes what was measured and uses what was found. Says why it is unreliable, "" if it is not.
+// Records the measurements and adopts the best settings. Returns why they are unreliable, or "".
 std::string take(const timings& streams, const timings& prompts, bool large_pages) {
   const tuning usual;
   uint64_t least = UINT64_MAX;
@@ -253,7 +253,7 @@ std::string take(const timings& streams, const timings& prompts, bool large_page
   const double stream = static_cast<double>(part_rows * row_bytes) /
                         static_cast<double>(std::max<uint64_t>(least, 1));
   const std::scoped_lock lock(turn);
-  if (known.small_pages == large_pages) known.stream = 0;  // says nothing of these pages
+  if (known.small_pages == large_pages) known.stream = 0;  // measured with other pages
   known.small_pages = !large_pages;
   std::string why = doubt(streams, prompts, stream, known.stream);
   known.stream = std::max(known.stream, stream);
@@ -327,7 +327,7 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
     return "there is no room for twice what the last caches hold";
   }
   material m(bytes, host.width(), large_pages);
-  // Pages that were never written are all one page: each worker touches those that it will read.
+  // Unwritten pages share one physical page, so each worker writes the pages that it will read.
   (void)host.parallel_for(bytes, [&](uint64_t first, uint64_t last) noexcept {
     std::fill(m.weights.data() + first, m.weights.data() + last, uint8_t{0x55});
   });

@@ -1,10 +1,9 @@
 #pragma once
-// Sizes that suit this machine, found by measuring: bitnet/abi/tuning.h. They belong to the
-// process, as the machine does. Results never depend on them.
-//A measurement is unreliable where its repetitions differ much, or where the memory gave far less
-// than it did at its best so far: another program was computing. Then the usual settings stay, but
-// for those that were far better in nearly every round, and ten minutes later it is time to measure
-// again.
+// Sizes that suit this machine, found by measuring: bitnet/abi/tuning.h. They hold for the whole
+// process. Results never depend on them.
+// A measurement is unreliable if its repetitions differ much, or if the memory was far slower than
+// its best so far: another program was computing. Then the usual settings stay, except where a
+// candidate was far better in nearly every round, and ten minutes later a new measurement is due.
 //
 // Threads  any; one at a time measures or adopts.
 
@@ -20,7 +19,7 @@ namespace bitnet::cpu {
 struct tuning {
   uint32_t ahead =
       usual_ahead;  // bytes between a weight that is asked for and the one that is used (ahead.inl)
-  uint32_t tile_rows = 64;  // rows of weights that stay in the first caches while a few tokens pass
+  uint32_t tile_rows = 64;  // rows of weights in the first-level cache while a few tokens pass
   bool fives = false;       // copies of ternary rows have five weights in a byte (linear_fives.hpp)
 
   bool operator==(const tuning&) const = default;
@@ -28,19 +27,19 @@ struct tuning {
 inline constexpr uint32_t most_tile_rows = 128;
 
 tuning current_tuning();
-// False, with nothing changed, unless it is the text of a tuning.
+// False, with nothing changed, unless `text` is valid.
 bool adopt_tuning(std::string_view text);
-// "ahead=3072 tile_rows=64 stream=31.2", "fives=1" where they are used, "pages=small" where they
-// were none that are large, then what was measured, as far as there is room: "ahead:4096=30.1~2" is
-// 30.1 GB/s with repetitions 2 % apart, "tile_rows:16=201~1" are 10^9 products a second,
-// "fives:1=1.08~2" is 1.08 times the speed without. `stream` is the best that the memory gave so
-// far, in GB/s; unsettled=SECONDS says since when a reliable measurement is due.
+// "ahead=3072 tile_rows=64 stream=31.2", "fives=1" if used, "pages=small" if there were no large
+// ones, then the measurements that fit: "ahead:4096=30.1~2" is 30.1 GB/s with repetitions 2 %
+// apart, "tile_rows:16=201~1" is 201 * 10^9 products a second, "fives:1=1.08~2" is 1.08 times the
+// speed without. `stream` is the best rate of the memory so far, in GB/s; unsettled=SECONDS is the
+// time since which a reliable measurement is due.
 std::string describe_tuning();
-// Whether what was adopted should be measured again, at a time in seconds since 1970.
+// True if the adopted settings should be measured again at time `now`, in seconds since 1970.
 bool tuning_is_due(int64_t now);
 
-// On all of the host's workers, for about budget_ns, from memory that lies as what a device holds
-// does. Says why the result is unreliable, else "". Throws std::bad_alloc.
+// Measures on all of the host's workers, for about budget_ns, in memory like a device's. Returns
+// why the result is unreliable, or "". Throws std::bad_alloc.
 std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t budget_ns,
                            uint64_t cancel_token = 0, bool large_pages = true);
 

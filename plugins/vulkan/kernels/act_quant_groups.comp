@@ -9,7 +9,7 @@ layout(push_constant) uniform params {
 };
 #include "row_ops.glsl"
 
-// The group from element x_at on; its codes go to the words from q_at on. Returns its factor.
+// Quantises the group from element x_at on into the words from q_at on. Returns its factor.
 float quantise(uint x_at, uint q_at) {
   float largest = 1e-30;
   for (uint i = 0; i < group; ++i) {
@@ -19,7 +19,7 @@ float quantise(uint x_at, uint q_at) {
   float scale = exact_quotient(127.0, largest);
   for (uint w = 0; w < group / 4; ++w) {
     uint word = 0;
-    // Not [[unroll]]ed: what is precise is so no more in the copies that SPIRV-Tools 2023.1 makes.
+    // Not [[unroll]]ed: SPIRV-Tools 2023.1 drops `precise` from the copies that it makes.
     for (uint b = 0; b < 4; ++b)
       word |= quantised(f32(x[x_at + 4 * w + b]), scale) << (8 * b);
     q[q_at + w] = word;

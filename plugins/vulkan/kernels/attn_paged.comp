@@ -57,7 +57,7 @@ void main() {
       uint count = min(threads(), seen - tile);
       bool mine = thread() < count;
       float score = -1.0 / 0.0;
-      barrier();  // the tile before is read
+      barrier();  // the previous tile is read
       if (mine) {
         uint n = tile + thread();
         uint position = n < early ? kept_from + n : first + (n - early);

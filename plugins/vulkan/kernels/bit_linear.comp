@@ -32,7 +32,7 @@ float element(uint i, float factor) {
   return NORM != 0 ? normed(X(i), factor, f32(weight[i])) : X(i);
 }
 
-// All of the row, by every group. Returns its scale.
+// Quantises the whole row in every group. Returns its scale.
 float quantise() {
   float factor = 1.0;
   if (NORM != 0) factor = norm_factor(k, eps);
@@ -42,7 +42,7 @@ float quantise() {
     largest = a > largest ? a : largest;
   }
   float scale = act_scale(group_max(largest));
-  barrier();  // the row before is read
+  barrier();  // the previous row is read
   for (uint w = thread(); w < WORDS; w += threads()) {
     uint word = 0;
     for (uint b = 0; b < 4; ++b)

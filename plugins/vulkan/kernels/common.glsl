@@ -1,5 +1,5 @@
-// What every kernel shares: gl_WorkGroupSize.x is constant 0, buffers are words. The contract is in
-// plugins/gpu-common/kernels.hpp.
+// Common to all kernels. gl_WorkGroupSize.x is constant 0; buffers are arrays of words. The
+// contract is in plugins/gpu-common/kernels.hpp.
 //
 // Forms  a kernel may be compiled several times (CMakeLists.txt), the same to the last bit:
 //          SUBGROUPS  threads of a subgroup exchange values without memory
@@ -28,12 +28,12 @@ const uint FORMAT_F32 = 1, FORMAT_F16 = 2, FORMAT_BF16 = 3, FORMAT_Q8_0 = 4, FOR
 const uint DTYPE_F32 = 1, DTYPE_F16 = 2, DTYPE_Q8_0 = 5, DTYPE_Q4_0 = 6;
 
 #ifdef SUBGROUPS
-// Threads of a subgroup, all of which are full: threads are counted through them.
+// Threads of a subgroup. All subgroups are full, because threads are numbered through them.
 layout(constant_id = 5) const uint SUBGROUP = 1;
 uint thread() {
   return gl_SubgroupID * SUBGROUP + gl_SubgroupInvocationID;
 }
-// x of the thread of the subgroup whose number differs in the bit d, or is n.
+// The x of another thread of the subgroup: the one whose number differs in bit d.
 #define ACROSS(x, d) subgroupShuffleXor(x, d)
 #define FROM(x, n) subgroupShuffle(x, n)
 #else
@@ -93,7 +93,7 @@ float exact_quotient(float a, float b) {
   return f32((uint(e) << 23) + q - 0x800000u);
 }
 
-// e^x within 2 units in the last place, by the steps of Cephes' expf; NaN stays NaN.
+// e^x within 2 units in the last place, as in Cephes' expf; NaN stays NaN.
 float exponential(float x) {
   x = x < -104.0 ? -104.0 : x;
   x = x > 89.0 ? 89.0 : x;
@@ -127,7 +127,7 @@ uint to_half(float value) {
   return sign | (rest + 0xfffu + (rest >> 13 & 1u) - (112u << 23)) >> 13;
 }
 
-// The same bits as unpackHalf2x16 where that keeps what is subnormal.
+// The bits of unpackHalf2x16; drivers may flush subnormals there.
 float from_half(uint h) {
   uint sign = (h & 0x8000u) << 16, rest = h & 0x7fffu;
   if (rest < 0x400u) {
@@ -141,7 +141,7 @@ float from_half(uint h) {
 uint byte_at(uint word, uint i) {
   return word >> (8 * i) & 255u;
 }
-// Element n of 32 codes of four bits, of which this is word n % 16 / 4.
+// Element n of 32 4-bit codes. `word` is word n % 16 / 4 of them.
 int four_bits(uint word, uint n) {
   uint both = byte_at(word, n % 4);
   return int(n < 16 ? both & 15 : both >> 4) - 8;

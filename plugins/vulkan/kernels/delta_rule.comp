@@ -39,7 +39,7 @@ void read_token(uint t, uint head) {
   float of_q = inverse_length();
   row_at = k_at;
   float of_k = inverse_length();
-  barrier();  // the token before is done with
+  barrier();  // the previous token is done
   for (uint i = thread(); i < D_K; i += threads()) {
     precise float q = f32(x[q_at + i]) * of_q;
     q = q * scale;
@@ -50,7 +50,7 @@ void read_token(uint t, uint head) {
   barrier();
 }
 
-// Column j of head `head`, which begins at word `at` of the state; nothing: it counts as zeros.
+// Column j of head `head`, from word `at` of the state on; nothing: the state counts as zeros.
 void update(uint t, uint head, uint j, uint at, bool nothing) {
   float decay = f32(gates[2 * t * n_v + head]), beta = f32(gates[2 * t * n_v + n_v + head]);
 #define DECAYED(i) ((nothing ? 0.0 : f32(state[at + (i) * d_v])) * decay)
@@ -82,7 +82,7 @@ void update(uint t, uint head, uint j, uint at, bool nothing) {
   y[(t * n_v + head) * d_v + j] = bits(out_);
 }
 
-// A group has a tile of the columns of a head, a thread its columns for itself.
+// A group takes a tile of the columns of a head; a thread has its own columns.
 void main() {
   uint end = min(header[rows], last);
   EACH_RUN(begin, after, end) {

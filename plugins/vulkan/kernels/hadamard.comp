@@ -12,7 +12,7 @@ layout(push_constant) uniform params {
 shared float tile[TILE];
 
 void main() {
-  // A tile is runs of neighbours, `from` elements of the row apart: one where that is 1.
+  // A tile is runs of neighbours, `from` elements of the row apart; a single run if from is 1.
   uint run = from == 1 ? TILE : TILE / (to / from);
   uint nearest = from == 1 ? 1 : run, apart = from == 1 ? TILE : from;
   uint side_by_side = apart / run, units = (k + TILE - 1) / TILE;
@@ -21,7 +21,7 @@ void main() {
        r += groups) {
     uint u = r % units, row_at = r / units * k;
     uint begin = u / side_by_side * (side_by_side * TILE) + u % side_by_side * run;
-    barrier();  // the tile before is written
+    barrier();  // the previous tile is written
     for (uint i = 0; i < TILE / run; ++i) {
       for (uint j = thread(); j < run; j += threads()) {
         uint at = begin + i * apart + j;

@@ -18,7 +18,7 @@ uint units_of(uint dtype) {
   return dtype == DTYPE_F32 ? head_dim : dtype == DTYPE_F16 ? (head_dim + 1) / 2 : head_dim / 32;
 }
 
-// Elements of the row of token t that begins at word `from`; those of k as rope turns them.
+// Bits of element i of the row of token t that begins at word `from`; k is turned as in rope.
 uint key(uint t, uint from, uint i) {
   if (TURNED == 0 || i >= 2 * pairs) return k[from + i];
   uint pair = neox != 0 ? i % pairs : i / 2;
@@ -33,7 +33,7 @@ uint value(uint t, uint from, uint i) {
   return v[from + i];
 }
 
-// A word or block `unit` of a row: FROM gives its elements, TO is an array, `to` its first word.
+// Stores word or block `unit` of a row. FROM gives its elements; TO is an array, `to` a row's word.
 #define STORE(FROM, TO)                                                                     \
   if (dtype == DTYPE_F32) {                                                                 \
     TO[to + unit] = FROM(t, from, unit);                                                    \
@@ -75,8 +75,8 @@ uint value(uint t, uint from, uint i) {
     }                                                                                       \
   }
 
-// min(m / 127, 65504) before it becomes f16. Below 2^-26 every f16 is 0, and exact_quotient would
-// meet subnormals.
+// min(m / 127, 65504), the factor before rounding to f16. Below 2^-26 every f16 is 0, and
+// exact_quotient would get subnormals.
 float q8_step(float m) {
   if (m < 127.0 * 1.4901161193847656e-08) return 0.0;
   return m < 127.0 * 65504.0 ? exact_quotient(m, 127.0) : 65504.0;
@@ -92,13 +92,13 @@ uint q8_code(float x, float inverse) {
   return uint(int(v)) & 255u;
 }
 
-// Of numbers as bits, so that the sign of the factor does not depend on what becomes of subnormals:
-// b if it is a number larger than a, whatever their signs.
+// Compares numbers as bits, so that the factor's sign does not depend on the handling of
+// subnormals. Returns b if it is a number with a larger magnitude than a.
 uint q4_extreme(uint a, uint b) {
   uint size = b & 0x7fffffffu;
   return size > (a & 0x7fffffffu) && size <= 0x7f800000u ? b : a;
 }
-// Of e / -8 without its sign: what is too small for f16 becomes 0.
+// |e / -8|; values too small for f16 become 0.
 float q4_step(uint extreme) {
   uint size = extreme & 0x7fffffffu;
   if (size < 0x01800000u) return 0.0;

@@ -14,7 +14,7 @@ layout(push_constant) uniform params {
 #include "matrix.glsl"
 shared float parts[gl_WorkGroupSize.x];
 
-// Of the threads that share a row; all of them get it.
+// The sum over the threads that share a row; every one of them gets it.
 float sum_of_lanes(float x) {
   precise float mine = x;
   if (LANES <= SUBGROUP) {
@@ -35,8 +35,8 @@ float sum_of_lanes(float x) {
   return parts[thread() - lane];
 }
 
-// Sums of the row at word `at` for TOKENS tokens from `t0` on. What is past the last token is
-// computed from the last one, and dropped.
+// Sums of the row at word `at` for TOKENS tokens from `t0` on. Places after the last token repeat
+// it, and are dropped.
 float sums[TOKENS];
 void add_product(uint t, float w, float value) {
   precise float product = w * value;
@@ -67,8 +67,8 @@ void sum_elements(uint at, uint t0, uint n) {
 }
 
 #ifdef SUBGROUPS
-// sum_halves for threads with a row each, which meet the same elements of x: each fetches two of
-// them, and all take them from there. Rows of whole fours of words.
+// sum_halves for threads with a row each, which use the same elements of x: each fetches two of
+// them, and all exchange them. For rows of whole fours of words.
 void sum_together(uint at, uint t0, uint n) {
   const uint SHARED = min(SUBGROUP, 8);  // words of a row, half as many as elements
   for (uint i = 0; i < row_words; i += SHARED) {

@@ -2,9 +2,9 @@
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
 layout(constant_id = 1) const uint LANES = 1;   // threads that share a row
-layout(constant_id = 2) const uint TOKENS = 1;  // that are taken together
+layout(constant_id = 2) const uint TOKENS = 1;  // taken together
 layout(constant_id = 3) const uint EACH = 4;    // rows of a thread
-layout(constant_id = 4) const uint GIVEN = 0;   // activations to a factor, or 0
+layout(constant_id = 4) const uint GIVEN = 0;   // activations that share a factor, or 0
 WORDS_IN(1, q);
 WORDS_IN(2, s);
 WORDS_IN(3, matrix);
@@ -49,7 +49,7 @@ void scaled_groups(uint t, uint r) {
   finish(t, r, out_);
 }
 
-// Element `at` of the factors of a row: those of the activations, or the scales.
+// Factor `at` of the activations of token t; own_factor() has the scales of weights.
 float given_factor(uint t, uint n, uint at) {
   return f32(s[min(t, n - 1) * (k / GIVEN) + at]);
 }
@@ -59,8 +59,7 @@ float own_factor(uint r, uint at) {
 }
 
 // Sums of shorter groups times their factors, and sums of those times the factors of longer ones,
-// for EACH rows and TOKENS tokens as in sum_rows. Quarters of 128 elements are what groups are made
-// of.
+// for EACH rows and TOKENS tokens as in sum_rows. Groups consist of quarters of 128 elements.
 void factored_groups(uint first, uint t0, uint n) {
   uint own = scale_group == 0 ? k : scale_group;
   uint shorter = min(GIVEN, own), longer = max(GIVEN, own);

@@ -1,9 +1,9 @@
-// Sums and maxima over a work group. Every thread calls; all get the result. The order is that of a
-// tree over the threads, whatever else runs and however values travel.
+// Sums and maxima over a work group. Every thread must call; all get the result. The order is that
+// of a tree over the threads, with and without subgroups.
 
 shared float reduced[gl_WorkGroupSize.x];
 
-// Steps of the tree between subgroups go through memory, those within one do not.
+// Steps of the tree between subgroups use memory; those within a subgroup do not.
 #define DEFINE_GROUP(NAME, STEP)                                            \
   float NAME(float x) {                                                     \
     precise float mine = x;                                                 \

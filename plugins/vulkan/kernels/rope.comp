@@ -9,7 +9,7 @@ layout(push_constant) uniform params {
 };
 
 void main() {
-  uint units = head_dim - pairs;  // of a head: its pairs, then what is copied
+  uint units = head_dim - pairs;  // of a head: its pairs, then the copied elements
   for (uint t = gl_WorkGroupID.y; t < header[rows]; t += gl_NumWorkGroups.y) {
     for (uint u = gl_GlobalInvocationID.x; u < heads * units;
          u += gl_NumWorkGroups.x * threads()) {

@@ -1,7 +1,7 @@
 // RMS_NORM and ACT_QUANT_I8 of one row by one work group, as parts of several kernels. The including
 // file defines X(i), the element i of the row that is read.
 
-// a * b and the exact rest of it: high + low = a * b, barring underflow.
+// a * a and its exact rounding error: high + low = a * a, barring underflow.
 // Source  T. J. Dekker, A floating-point technique for extending the available precision, 1971.
 void exact_square(float a, out float high, out float low) {
   precise float c = 4097.0 * a;
@@ -16,7 +16,7 @@ void exact_square(float a, out float high, out float low) {
   low = e;
 }
 
-// sum + x exactly as sum' + rest.
+// sum + x = sum' + error, exactly; the error is added to rest.
 // Source  D. E. Knuth, The art of computer programming, volume 2, theorem 4.2.2 B.
 void exact_add(inout float sum, float x, inout float rest) {
   precise float s = sum + x;
@@ -85,7 +85,7 @@ float normed(float x, float factor, float weight) {
   return y;
 }
 
-// 127 / max(a, 1e-5); comparisons pass over NaN.
+// 127 / max(a, 1e-5); comparisons ignore NaN.
 float act_scale(float largest) {
   return exact_quotient(127.0, largest > 1e-5 ? largest : 1e-5);
 }

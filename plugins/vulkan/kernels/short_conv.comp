@@ -1,7 +1,7 @@
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
-layout(constant_id = 1) const uint N = 4;  // rows that a sum is over
+layout(constant_id = 1) const uint N = 4;  // rows in a sum
 WORDS_IN(1, x);
 WORDS_IN(2, weight);
 WORDS_IN(3, positions);
@@ -14,14 +14,14 @@ layout(push_constant) uniform params {
 };
 #include "runs.glsl"
 
-// A thread has its columns for itself, in the state, too.
+// Each thread has its own columns, also of the state.
 void main() {
   uint end = min(header[rows], last);
   EACH_RUN(begin, after, end) {
     bool fresh = positions[begin] == 0;
     uint kept = states[sequences[begin]] * state_words + element;
     for (uint c = gl_GlobalInvocationID.x; c < k; c += gl_NumWorkGroups.x * threads()) {
-      uint past[N];  // the row of the token is the last
+      uint past[N];  // the last one is the token's row
       float factors[N];
       [[unroll]] for (uint i = 0; i < N; ++i) {
         factors[i] = f32(weight[c * N + i]);

@@ -1,17 +1,17 @@
-// Sums of products of ternary rows and int8 activations, by the threads of a group. The including file
-// declares the buffer matrix, and the same as matrix_fours; k, row_words, n_rows; constants LANES,
-// TOKENS, EACH; Q(i), word i of the activations, and Q_ROW, how many of them a token has.
+// Sums of products of ternary rows and int8 activations, by the threads of a group. The including
+// file declares the buffer matrix, also as matrix_fours; k, row_words, n_rows; constants LANES,
+// TOKENS, EACH; Q(i), word i of the activations, and Q_ROW, the number of words of a token.
 shared int parts[gl_WorkGroupSize.x];
 
-// A word of the matrix holds the codes of 16 activations, four words of q that are 8 words apart, the
-// first in its highest bits; a code is the weight + 1. PARTS words stand for those activations in
-// the way that products() wants them.
+// A word of the matrix has the codes of 16 activations: four words of q that are 8 words apart, the
+// first in the highest bits. A code is the weight + 1. products() takes these activations as PARTS
+// words.
 #ifdef DOT
 const uint PARTS = 4;
 spirv_instruction(extensions = ["SPV_KHR_integer_dot_product"], capabilities = [6018, 6019], id = 4450)
 int dot_bytes(uint a, uint b, spirv_literal int format);  // OpSDot; format 0: four to a word
 
-// The sum of the activations.
+// Loads activations into `a`. Returns their sum.
 int take(uint at, out uint a[PARTS]) {
   int all = 0;
   [[unroll]] for (uint j = 0; j < 4; ++j) {
@@ -28,9 +28,9 @@ int products(uint word, uint a[PARTS]) {
 #else
 const uint PARTS = 8;
 // Two products at once: with codes c0 + c1 * 2^16 and activations q1 + q0 * 2^16 (all modulo 2^32)
-// the upper half of the product is c0 q0 + c1 q1, plus a borrow from the lower half that is taken
-// back below. A word's 8 such products sum up to |upper| <= 8 * 2 * 2 * 128, |lower| <= 8 * 2 * 128,
-// which fits 16 bits.
+// the upper half of the product is c0 q0 + c1 q1, minus a borrow of the lower half that is
+// corrected below. The 8 such products of a word sum up to |upper| <= 8 * 2 * 2 * 128, |lower| <= 8
+// * 2 * 128, which fits 16 bits.
 uint pair_of(int low, int high) {
   return uint(low) + (uint(high) << 16);
 }
@@ -57,8 +57,8 @@ int products(uint word, uint a[PARTS]) {
 }
 #endif
 
-// The same for quarter c of 128 elements: eight words of q that follow one another, and the codes
-// that the eight words of the matrix have at bit 6 - 2 * c. Its 16 products sum up to twice as much.
+// The same for quarter c of 128 elements: eight adjacent words of q, and the codes at bit 6 - 2 * c
+// of eight words of the matrix. Its 16 products sum up to twice as much.
 #ifdef DOT
 const uint QUARTER = 8;
 int take_quarter(uint at, out uint a[QUARTER]) {
@@ -94,7 +94,7 @@ int quarter(uvec4 words[2], uint c, uint a[QUARTER]) {
 }
 #endif
 
-// Of the threads that share a row; all of them get it.
+// The sum over the threads that share a row; every one of them gets it.
 int sum_of_lanes(int x) {
   if (LANES <= SUBGROUP) {
     for (uint half_ = LANES / 2; half_ != 0; half_ /= 2) x += ACROSS(x, half_);
@@ -111,8 +111,8 @@ int sum_of_lanes(int x) {
   return parts[thread() - lane];
 }
 
-// Sums of EACH rows from `first` on, for TOKENS tokens from `t0` on. What is past the last row or
-// token is computed from the last one, and dropped.
+// Sums of EACH rows from `first` on, for TOKENS tokens from `t0` on. Places after the last row or
+// token repeat it, and are dropped.
 int sums[EACH * TOKENS];
 uint row_of(uint first, uint e) {
   return min(first + e, n_rows - 1) * row_words;
@@ -136,8 +136,8 @@ void sum_apart(uint first, uint t0, uint n) {
 }
 
 #ifdef SUBGROUPS
-// Threads with a row each meet the same activations: each fetches those of another word, and all
-// take them from there.
+// For threads with a row each, which use the same activations: each thread fetches another word,
+// and all exchange them.
 void sum_together(uint first, uint t0, uint n) {
   const uint SHARED = min(SUBGROUP, 8);
   int alls[TOKENS];

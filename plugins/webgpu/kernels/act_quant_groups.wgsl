@@ -9,7 +9,7 @@ struct parameters {
 }
 @group(0) @binding(8) var<uniform> p: parameters;
 
-// The group from element x_at on; its codes go to the words from q_at on. Returns its factor.
+// Quantises the group from element x_at on into the words from q_at on. Returns its factor.
 fn quantise(x_at: u32, q_at: u32) -> f32 {
   var largest = 1e-30;
   for (var i = 0u; i < p.unit; i += 1u) {

@@ -87,8 +87,8 @@ fn with_product(sum: f32, q_at: u32, at: u32, i: u32) -> f32 {
   return rounded(sum + rounded(number(q_in[q_at + i]) * key_at(at, i)));
 }
 
-// Of the thread's key. Eight elements in a pass: a driver that ends loops after a number of passes
-// permits longer contexts then (plugins/gpu-common/passes.cpp counts them).
+// The score of the thread's key. A pass takes eight elements: a driver that limits loop passes then
+// permits longer contexts (plugins/gpu-common/passes.cpp counts them).
 fn score_of(q_at: u32, row: u32) -> f32 {
   let at = row * words_of(DTYPE_OF_K);
   var sum = 0.0;
@@ -107,7 +107,7 @@ fn score_of(q_at: u32, row: u32) -> f32 {
   return rounded(sum * p.scale);
 }
 
-// Element d of y with position j of the tile, whose values begin at word `row`.
+// Adds position j of the tile to element d of y; its values begin at word `row`.
 fn with_value(sum: f32, j: u32, row: u32, d: u32) -> f32 {
   if (d >= p.head_dim) { return sum; }
   return rounded(sum + rounded(weights[j] * value_at(row, d)));
@@ -142,7 +142,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
       let count = min(T, seen - tile);
       let mine = thread < count;
       var score = number(0xff800000u);
-      workgroupBarrier();  // the tile before is read
+      workgroupBarrier();  // the previous tile is read
       if (mine) {
         let n = tile + thread;
         let position = select(first + (n - early), kept_from + n, n < early);

@@ -39,7 +39,7 @@ fn element(i: u32, factor: f32) -> f32 {
   return normed(x_at(i), factor, number(weight_in[i]));
 }
 
-// All of the row, by every group. Returns its scale.
+// Quantises the whole row in every group. Returns its scale.
 fn quantise() -> f32 {
   var factor = 1.0;
   if (NORM != 0u) { factor = norm_factor(p.k, p.eps); }
@@ -49,7 +49,7 @@ fn quantise() -> f32 {
     largest = select(largest, a, a > largest);
   }
   let scale = act_scale(group_max(largest));
-  workgroupBarrier();  // the row before is read
+  workgroupBarrier();  // the previous row is read
   for (var w = thread; w < WORDS; w += T) {
     var word = 0u;
     for (var b = 0u; b < 4u; b += 1u) {

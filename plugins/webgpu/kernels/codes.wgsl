@@ -1,6 +1,6 @@
-// How activations become int8 codes.
+// Conversion of activations to int8 codes.
 
-// 127 / max(a, 1e-5); comparisons pass over NaN.
+// 127 / max(a, 1e-5); comparisons ignore NaN.
 fn act_scale(largest: f32) -> f32 {
   return exact_quotient(127.0, select(1e-5, largest, largest > 1e-5));
 }

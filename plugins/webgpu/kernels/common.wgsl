@@ -1,12 +1,13 @@
-// What every kernel shares. The contract is in plugins/gpu-common/kernels.hpp: buffers are words, T is
-// constant 0, C1 to C4 are the others. Before this text stand those constants; behind it the kernel,
-// which declares its parameters `p`, their last member `zero`, and its buffers.
+// Common to all kernels. The contract is in plugins/gpu-common/kernels.hpp: buffers are arrays of
+// words, T is constant 0, C1 to C4 are the others. The text defines these constants first; after
+// this file comes the kernel, which declares its parameters `p`, their last member `zero`, and its
+// buffers.
 //
-// Rounded  WGSL lets a compiler fuse, and replace by what is "at least as accurate", any sum of
-//          products: (a + b) - a may become b. rounded() ends an expression: the bits pass through
-//          integers and a number that only the host knows to be zero.
-// Uniform  control flow around a barrier depends on uniform memory alone, or on what
-//          workgroupUniformLoad has read.
+// Rounded  WGSL permits a compiler to fuse, or to replace by anything "at least as accurate", any
+//          sum of products: (a + b) - a may become b. rounded() prevents this: the bits pass
+//          through integers and a number that only the host knows to be zero.
+// Uniform  control flow around a barrier depends only on uniform memory, or on results of
+//          workgroupUniformLoad.
 
 @group(0) @binding(0) var<uniform> header: array<vec4<u32>, 4>;
 const header_window = 2u;
@@ -79,7 +80,7 @@ fn exact_quotient(a: f32, b: f32) -> f32 {
   return number((u32(e) << 23u) + q - 0x800000u);
 }
 
-// e^x within 2 units in the last place, by the steps of Cephes' expf; NaN stays NaN.
+// e^x within 2 units in the last place, as in Cephes' expf; NaN stays NaN.
 fn exponential(value: f32) -> f32 {
   var x = value;
   if (x < -104.0) { x = -104.0; }
@@ -114,7 +115,7 @@ fn to_half(value: f32) -> u32 {
   return sign_ | ((rest + 0xfffu + ((rest >> 13u) & 1u) - (112u << 23u)) >> 13u);
 }
 
-// The same bits as unpack2x16float where that keeps what is subnormal, infinite or no number.
+// The bits of unpack2x16float, also for subnormals, infinities and NaN, which drivers may change.
 fn from_half(h: u32) -> f32 {
   let sign_ = (h & 0x8000u) << 16u;
   let rest = h & 0x7fffu;
@@ -129,7 +130,7 @@ fn from_half(h: u32) -> f32 {
 fn byte_at(word: u32, i: u32) -> u32 {
   return (word >> (8u * i)) & 255u;
 }
-// Element n of 32 codes of four bits, of which this is word n % 16 / 4.
+// Element n of 32 4-bit codes. `word` is word n % 16 / 4 of them.
 fn four_bits(word: u32, n: u32) -> i32 {
   let both = byte_at(word, n % 4u);
   return i32(select(both >> 4u, both & 15u, n < 16u)) - 8;

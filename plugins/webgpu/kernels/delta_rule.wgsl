@@ -47,7 +47,7 @@ fn read_token(t: u32, head: u32) {
   let of_q = inverse_length();
   row_at = k_at;
   let of_k = inverse_length();
-  workgroupBarrier();  // the token before is done with
+  workgroupBarrier();  // the previous token is done
   for (var i = thread; i < D_K; i += T) {
     queries[i] = rounded(rounded(number(x_in[q_at + i]) * of_q) * p.scale);
     keys[i] = rounded(number(x_in[k_at + i]) * of_k);
@@ -55,12 +55,12 @@ fn read_token(t: u32, head: u32) {
   workgroupBarrier();
 }
 
-// Element i of a column that begins at word `at` of the state; nothing: it counts as zeros.
+// Element i of a column from word `at` of the state on; nothing: the state counts as zeros.
 fn decayed(at: u32, i: u32, nothing: bool, decay: f32) -> f32 {
   return rounded(select(number(state_out[at + i * p.d_v]), 0.0, nothing) * decay);
 }
 
-// Column j of head `head`.
+// Updates column j of head `head`.
 fn update(t: u32, head: u32, j: u32, at: u32, nothing: bool) {
   let decay = number(gates_in[2u * t * p.n_v + head]);
   let beta = number(gates_in[2u * t * p.n_v + p.n_v + head]);
@@ -79,7 +79,7 @@ fn update(t: u32, head: u32, j: u32, at: u32, nothing: bool) {
   y_out[(t * p.n_v + head) * p.d_v + j] = bits_of(result);
 }
 
-// A group has a tile of the columns of a head, a thread its columns for itself.
+// A group takes a tile of the columns of a head; a thread has its own columns.
 @compute @workgroup_size(T)
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) index: u32) {

@@ -19,7 +19,7 @@ var<workgroup> tile: array<f32, TILE>;
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) index: u32) {
   thread = index;
-  // A tile is runs of neighbours, `start` elements of the row apart: one where that is 1.
+  // A tile is runs of neighbours, `start` elements of the row apart; a single run if start is 1.
   let times = p.end / p.start;
   var run = TILE;
   var nearest = 1u;
@@ -36,7 +36,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups
     let u = r % units;
     let row_at = r / units * p.k;
     let begin = u / side_by_side * (side_by_side * TILE) + u % side_by_side * run;
-    workgroupBarrier();  // the tile before is written
+    workgroupBarrier();  // the previous tile is written
     for (var i = 0u; i < TILE / run; i += 1u) {
       for (var j = thread; j < run; j += T) {
         let at = begin + i * apart + j;

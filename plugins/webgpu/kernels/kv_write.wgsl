@@ -35,7 +35,7 @@ fn words_of(dtype: u32) -> u32 {  // of a unit
   return select(select(1u, 5u, dtype == DTYPE_Q4_0), 9u, dtype == DTYPE_Q8_0);
 }
 
-// Bits of element i of the row of token t that begins at word `at`; those of k as rope turns them.
+// Bits of element i of the row of token t that begins at word `at`; k is turned as in rope.
 fn element(is_k: bool, t: u32, at: u32, i: u32) -> u32 {
   if (!is_k) { return v_in[at + i]; }
   if (TURNED == 0u || i >= 2u * p.pairs) { return k_in[at + i]; }
@@ -62,8 +62,8 @@ fn store(is_k: bool, at: u32, word: u32) {
   }
 }
 
-// min(m / 127, 65504) before it becomes f16. Below 2^-26 every f16 is 0, and exact_quotient would
-// meet subnormals.
+// min(m / 127, 65504), the factor before rounding to f16. Below 2^-26 every f16 is 0, and
+// exact_quotient would get subnormals.
 fn q8_step(m: f32) -> f32 {
   if (m < 1.8924474716186523e-6) { return 0.0; }  // 127 * 2^-26
   if (m < 8319008.0) { return exact_quotient(m, 127.0); }
@@ -75,7 +75,7 @@ fn q8_code(x: f32, inverse: f32) -> u32 {
   v = select(127.0, v, v < 127.0);
   return bitcast<u32>(i32(v)) & 255u;
 }
-// The block of 32 elements from `from` on of the row at word `x`.
+// Stores the block of 32 elements from `from` on of the row at word `x`.
 fn store_q8(is_k: bool, t: u32, x: u32, from_: u32, y: u32) {
   var largest = 0.0;
   for (var i = 0u; i < 32u; i += 1u) {
@@ -95,13 +95,13 @@ fn store_q8(is_k: bool, t: u32, x: u32, from_: u32, y: u32) {
   }
 }
 
-// Of numbers as bits, so that the sign of the factor does not depend on what becomes of subnormals:
-// b if it is a number larger than a, whatever their signs.
+// Compares numbers as bits, so that the factor's sign does not depend on the handling of
+// subnormals. Returns b if it is a number with a larger magnitude than a.
 fn q4_extreme(a: u32, b: u32) -> u32 {
   let size = b & 0x7fffffffu;
   return select(a, b, size > (a & 0x7fffffffu) && size <= 0x7f800000u);
 }
-// Of e / -8 without its sign: what is too small for f16 becomes 0.
+// |e / -8|; values too small for f16 become 0.
 fn q4_step(extreme: u32) -> f32 {
   let size = extreme & 0x7fffffffu;
   if (size < 0x01800000u) { return 0.0; }
@@ -135,7 +135,7 @@ fn store_q4(is_k: bool, t: u32, x: u32, from_: u32, y: u32) {
   }
 }
 
-// A word or block `unit` of the row at word `x`; its own row begins at word `y`.
+// Stores word or block `unit` of the row at word `x`; the stored row begins at word `y`.
 fn store_unit(dtype: u32, is_k: bool, t: u32, x: u32, y: u32, unit: u32) {
   switch dtype {
     case DTYPE_F32: {

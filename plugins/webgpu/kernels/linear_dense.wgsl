@@ -12,12 +12,12 @@ struct parameters {
 }
 @group(0) @binding(8) var<uniform> p: parameters;
 const LANES = C1;   // threads that share a row
-const TOKENS = C2;  // that are taken together
+const TOKENS = C2;  // taken together
 const FORMAT = C3;
 var<workgroup> parts: array<f32, T>;
 var<private> sums: array<f32, TOKENS>;
 
-// Of the threads that share a row; all of them get it.
+// The sum over the threads that share a row; every one of them gets it.
 fn sum_of_lanes(x: f32) -> f32 {
   if (LANES == 1u) { return x; }
   workgroupBarrier();
@@ -31,7 +31,7 @@ fn sum_of_lanes(x: f32) -> f32 {
   return parts[thread - lane];
 }
 
-// What is past the last token is computed from the last one, and dropped.
+// Places after the last token repeat it, and are dropped.
 fn add_products(w: f32, i: u32, t0: u32, n: u32) {
   for (var t = 0u; t < TOKENS; t += 1u) {
     sums[t] += rounded(w * number(x_in[min(t0 + t, n - 1u) * p.k + i]));

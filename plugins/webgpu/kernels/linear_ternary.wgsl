@@ -17,9 +17,9 @@ struct parameters {
 }
 @group(0) @binding(8) var<uniform> p: parameters;
 const LANES = C1;   // threads that share a row
-const TOKENS = C2;  // that are taken together
+const TOKENS = C2;  // taken together
 const EACH = C3;    // rows of a thread
-const GIVEN = C4;   // activations to a factor, or 0
+const GIVEN = C4;   // activations that share a factor, or 0
 
 fn q_word(i: u32) -> u32 {
   return q_in[i];
@@ -55,9 +55,9 @@ fn scaled_groups(t: u32, r: u32) {
   finish(t, r, total / number(s_in[t]));
 }
 
-// Element `at` of the factors of a row: those of the activations, or the scales.
+// Factor `at` of the activations of token t; own_factor() has the scales of weights.
 fn given_factor(t: u32, n: u32, at: u32) -> f32 {
-  return number(s_in[min(t, n - 1u) * (p.k / max(GIVEN, 1u)) + at]);  // of 0 this is not called
+  return number(s_in[min(t, n - 1u) * (p.k / max(GIVEN, 1u)) + at]);  // not called if GIVEN is 0
 }
 fn own_factor(r: u32, at: u32) -> f32 {
   if (p.scale_group == 0u) { return number(scales_in[0]); }
@@ -66,7 +66,7 @@ fn own_factor(r: u32, at: u32) -> f32 {
 }
 
 // Sums of shorter groups times their factors, and sums of those times the factors of longer ones.
-// Quarters of 128 elements are what groups are made of.
+// Groups consist of quarters of 128 elements.
 fn factored_groups(t: u32, r: u32, n: u32) {
   var own = p.scale_group;
   if (own == 0u) { own = p.k; }

@@ -41,7 +41,7 @@ fn q6_k_element(block: u32, i: u32) -> f32 {
   return rounded(step_ * f32(q));
 }
 
-// Without the scale of ternary rows.
+// An element without the scale of ternary rows.
 fn matrix_element(format: u32, at: u32, i: u32) -> f32 {
   switch format {
     case FORMAT_F32: {

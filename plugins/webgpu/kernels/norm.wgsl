@@ -1,10 +1,10 @@
-// RMS_NORM of one row by one work group, as a part of several kernels. The kernel has x_at(i), the
-// element i of the row that is read.
+// RMS_NORM of one row by one work group, as a part of several kernels. The kernel defines x_at(i),
+// element i of the row.
 
 var<workgroup> norm_sums: array<f32, T>;
 var<workgroup> norm_rests: array<f32, T>;
 
-// a * a and the exact rest of it: high + low = a * a, barring underflow.
+// a * a and its exact rounding error: high + low = a * a, barring underflow.
 // Source  T. J. Dekker, A floating-point technique for extending the available precision, 1971.
 fn exact_square(a: f32) -> vec2<f32> {
   let c = rounded(4097.0 * a);
@@ -18,7 +18,7 @@ fn exact_square(a: f32) -> vec2<f32> {
   return vec2<f32>(high, low);
 }
 
-// (sum, rest) after x is added: sum + x exactly as sum' + what comes to the rest.
+// (sum', rest') after adding x: sum + x = sum' + error, exactly; the error is added to rest.
 // Source  D. E. Knuth, The art of computer programming, volume 2, theorem 4.2.2 B.
 fn exact_add(sum: f32, x: f32, rest: f32) -> vec2<f32> {
   let s = rounded(sum + x);

@@ -1,10 +1,10 @@
-// Maxima and sums over a work group. Every thread calls; all get the result. The order is that of a
-// tree over the threads, whatever else runs.
+// Maxima and sums over a work group. Every thread must call; all get the result. The order is that
+// of a tree over the threads, on every device.
 
 var<workgroup> reduced: array<f32, T>;
 
 fn group_max(x: f32) -> f32 {
-  workgroupBarrier();  // what the last call left is read
+  workgroupBarrier();  // results of the last call are read
   reduced[thread] = x;
   workgroupBarrier();
   for (var d = T / 2u; d != 0u; d /= 2u) {

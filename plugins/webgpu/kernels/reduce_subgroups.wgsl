@@ -1,20 +1,20 @@
-// As reduce.wgsl, where threads of a subgroup exchange values without memory: maxima only, which do
-// not depend on an order, so that it does not matter which threads a subgroup has or how many.
+// reduce.wgsl for threads of a subgroup that exchange values without memory. Maxima only: they do
+// not depend on an order, so the number and the choice of a subgroup's threads do not matter.
 
 var<workgroup> reduced: array<f32, T>;
 var<workgroup> largest_bits: atomic<u32>;
 
-// Of numbers that are not less than 0, whose bits ascend with them, or -infinity; NaN counts as
-// either.
+// x is at least 0, so its bits ascend with it, or -infinity; NaN counts as either.
 fn group_max(x: f32) -> f32 {
-  workgroupBarrier();  // what the last call left is read
+  workgroupBarrier();  // results of the last call are read
   if (thread == 0u) { atomicStore(&largest_bits, 0u); }
   workgroupBarrier();
-  // Ascending for all numbers: what is negative is turned over, what is not comes behind it.
+  // Bits that ascend for all numbers: those of negative numbers are inverted, the others come
+  // after.
   let b = bits_of(x);
   let ordered = select(b | 0x80000000u, ~b, (b & 0x80000000u) != 0u);
   let most = subgroupMax(ordered);
-  if (ordered == most) { atomicMax(&largest_bits, most); }  // one of the subgroup, at least
+  if (ordered == most) { atomicMax(&largest_bits, most); }  // at least one thread of the subgroup
   workgroupBarrier();
   let all = atomicLoad(&largest_bits);
   return number(select(~all, all & 0x7fffffffu, (all & 0x80000000u) != 0u));

@@ -15,7 +15,7 @@ struct parameters {
 fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>,
         @builtin(local_invocation_index) index: u32) {
   thread = index;
-  let units = p.head_dim - p.pairs;  // of a head: its pairs, then what is copied
+  let units = p.head_dim - p.pairs;  // of a head: its pairs, then the copied elements
   for (var t = group.y; t < header_word(p.rows); t += groups.y) {
     for (var u = group.x * T + thread; u < p.heads * units; u += groups.x * T) {
       let at = (t * p.heads + u / units) * p.head_dim;

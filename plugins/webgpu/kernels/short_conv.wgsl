@@ -15,12 +15,12 @@ struct parameters {
   zero: u32,
 }
 @group(0) @binding(8) var<uniform> p: parameters;
-const N = C1;  // rows that a sum is over
+const N = C1;  // rows in a sum
 
-// A thread has its columns for itself, in the state, too.
+// Each thread has its own columns, also of the state.
 fn convolve(c: u32, begin: u32, after: u32, kept: u32) {
   let fresh = positions_in[begin] == 0u;
-  var past: array<u32, N>;  // the row of the token is the last
+  var past: array<u32, N>;  // the last one is the token's row
   for (var i = 0u; i + 1u < N; i += 1u) {
     past[i] = select(state_out[kept + i * p.k + c], 0u, fresh);
   }

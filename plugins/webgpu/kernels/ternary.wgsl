@@ -1,9 +1,9 @@
-// Sums of products of ternary rows and int8 activations, by the threads of a group. The kernel has
-// constants LANES, TOKENS and EACH, matrix_in, p.row_words, p.n_rows, q_word(i), word i of the
-// activations, and q_row(), how many of them a token has.
+// Sums of products of ternary rows and int8 activations, by the threads of a group. The kernel
+// defines constants LANES, TOKENS and EACH, matrix_in, p.row_words, p.n_rows, q_word(i), word i of
+// the activations, and q_row(), the number of words of a token.
 //
-// A word of the matrix holds the codes of 16 activations, four words of q that are 8 words apart,
-// the first in its highest bits; a code is the weight + 1.
+// A word of the matrix has the codes of 16 activations: four words of q that are 8 words apart, the
+// first in the highest bits. A code is the weight + 1.
 const SUMS = EACH * TOKENS;
 var<private> sums: array<i32, SUMS>;
 var<workgroup> parts: array<i32, T>;
@@ -15,7 +15,7 @@ fn q_of(t0: u32, t: u32, n: u32) -> u32 {
   return min(t0 + t, n - 1u) * q_row();
 }
 
-// Of the threads that share a row; all of them get it.
+// The sum over the threads that share a row; every one of them gets it.
 fn sum_of_lanes(x: i32) -> i32 {
   if (LANES == 1u) { return x; }
   workgroupBarrier();
@@ -29,8 +29,8 @@ fn sum_of_lanes(x: i32) -> i32 {
   return parts[thread - lane];
 }
 
-// Sums of EACH rows from `first` on, for TOKENS tokens from `t0` on. What is past the last row or
-// token is computed from the last one, and dropped.
+// Sums of EACH rows from `first` on, for TOKENS tokens from `t0` on. Places after the last row or
+// token repeat it, and are dropped.
 fn sum_rows(first: u32, t0: u32, n: u32) {
   for (var i = 0u; i < SUMS; i += 1u) { sums[i] = 0; }
   for (var i = thread % LANES; i < p.row_words; i += LANES) {

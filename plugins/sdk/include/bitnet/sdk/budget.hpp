@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// What a device may hold at once, bitnet_device_request::memory_bytes, and how it is to lie.
+// Most memory that a device may hold, bitnet_device_request::memory_bytes, and rules for its pages.
 //
 // Threads  any.
 
@@ -13,7 +13,7 @@
 
 namespace bitnet::sdk {
 
-// guard.hpp turns it into BITNET_OUT_OF_MEMORY and these numbers.
+// guard.hpp reports it as BITNET_OUT_OF_MEMORY, with these numbers.
 struct over_budget : std::bad_alloc {
   over_budget(uint64_t may, uint64_t has, uint64_t more) noexcept
       : most(may), used(has), wanted(more) {}
@@ -27,7 +27,7 @@ class budget {
   budget(const budget&) = delete;
   budget& operator=(const budget&) = delete;
 
-  // Throws over_budget, with nothing taken, if that would be more than there may be.
+  // Throws over_budget and takes nothing if the sum would exceed the bound.
   void take(uint64_t bytes) {
     uint64_t used = used_.load();
     do {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// Weight formats: how large a row is and what it means. Slow, obvious, exact.
+// Weight formats: the size of a row and the meaning of its bytes. Slow, obvious, exact.
 //
 // Source   the layouts are those of GGUF, and BITNET_FORMAT_TERNARY2 of bitnet/abi/tensor.h.
 
@@ -17,7 +17,7 @@ struct format {
   uint32_t id;       // BITNET_FORMAT_*
   uint32_t block;    // elements
   uint32_t block_bytes;
-  uint32_t alignment;  // bytes, that typed access needs
+  uint32_t alignment;  // bytes, for typed access
 };
 
 inline constexpr format formats[] = {

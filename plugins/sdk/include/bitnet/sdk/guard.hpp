@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// The edge between C++ and the C contract: nothing thrown gets past it, and every failure is said.
+// The edge between C++ and the C contract: it catches every exception and reports every failure.
 
 #include <cstdarg>
 #include <cstdint>
@@ -15,13 +15,13 @@
 
 namespace bitnet::sdk {
 
-// Where a call stands: the caller's error and the slot's name.
+// The context of a call: the caller's error and the slot's name.
 class reporter {
  public:
   reporter(bitnet_error* err, const char* where) noexcept : err_(err), where_(where) {}
 
-  // The same with a number that a driver or the system gave: from("vulkan", result).fail(...).
-  // `domain` outlives the reporter; what is longer than 15 bytes is cut.
+  // A copy that adds the number of a driver's or the system's error: from("vulkan",
+  // result).fail(...). `domain` outlives the reporter; it is cut after 15 bytes.
   reporter from(const char* domain, int64_t code) const noexcept {
     reporter out = *this;
     out.domain_ = domain;
@@ -55,7 +55,7 @@ class reporter {
   int64_t native_code_ = 0;
 };
 
-// The name of a category as errors give it: the numbers of these two are those of errno.
+// The name of a category in errors. Both standard categories use the numbers of errno.
 inline const char* domain_of(const std::error_category& category) noexcept {
   const bool is_errno = category == std::generic_category() || category == std::system_category();
   return is_errno ? "errno" : category.name();

@@ -17,11 +17,10 @@
 
 namespace bitnet::sdk {
 
-// Opaque handles are pointers to the plugin's own objects: `Handle` is the contract's name for one
-// `Object`.
+// Opaque handles point to the plugin's own objects: `Handle` is the contract's type for `Object`.
 template <class Handle, class Object>
 struct handle {
-  // The core owns the object from here on, until it gives it back through take().
+  // The core owns the object until it returns it through take().
   static Handle* give(std::unique_ptr<Object> object) noexcept {
     return reinterpret_cast<Handle*>(object.release());
   }
@@ -31,15 +30,15 @@ struct handle {
   static Object* get(Handle* h) noexcept { return reinterpret_cast<Object*>(h); }
 };
 
-// Zeroed host memory, aligned to 64 bytes unless it is to be more. Large blocks take no physical
-// page before first use, and then large pages where the system has them, unless the device's rules
-// say otherwise: getting and finding small ones would take longer than using them.
+// Zeroed host memory, aligned to 64 bytes or to `align`. Large blocks take no physical page before
+// first use, and then large pages if the system has them and the device's rules permit them:
+// allocating and finding small pages would take longer than using them.
 class memory {
  public:
   static constexpr uint64_t alignment = 64;
 
   memory() = default;
-  // `from`, if any, lends the bytes and outlives them.
+  // `from`, if any, accounts for the bytes and outlives this object.
   explicit memory(uint64_t bytes, budget* from = nullptr, uint64_t align = alignment)
       : size_(bytes) {
     if (bytes > SIZE_MAX / 2) throw std::bad_alloc();
@@ -68,14 +67,14 @@ class memory {
     return *this;
   }
   ~memory() {
-    // What the allocator gives to others next has no node.
+    // Removes the node policy, since the allocator reuses these pages for other purposes.
     if (placed_) nodes::bind(first_page(), end_of_pages(), nodes::usual, {});
     std::free(block_);
     if (from_) from_->give(size_);
   }
 
-  // On machines with several nodes, before first use: rows of a matrix lie where the workers are
-  // that read them (see parts_of). Nothing is done for what is small.
+  // Call it before first use. On machines with several nodes each row of a matrix is placed on the
+  // node of the worker that reads it (see parts_of). Small blocks stay as they are.
   void place_rows(uint64_t rows, uint64_t grain) {
     if (!worth_placing()) return;
     for (const node_part& p :
@@ -86,7 +85,7 @@ class memory {
     }
     placed_ = true;
   }
-  // The same for what all workers read: the nodes have a page each in turn.
+  // Places memory that all workers read: pages go to the nodes in turn.
   void spread() {
     if (!worth_placing()) return;
     nodes::mask all;
@@ -99,7 +98,7 @@ class memory {
   uint64_t size() const noexcept { return size_; }
 
  private:
-  static constexpr uint64_t least_placed = 256 << 10;  // bytes: smaller ones would be all borders
+  static constexpr uint64_t least_placed = 256 << 10;  // bytes: smaller ones have too few pages
   bool worth_placing() const noexcept {
     return from_ && !from_->rules().nodes.empty() && size_ >= least_placed;
   }

@@ -20,7 +20,7 @@ inline std::string_view to_view(bitnet_str s) noexcept {
 class host {
  public:
   explicit host(const bitnet_host_v0* services) noexcept : services_(services) {}
-  // The same services, for a device that may hold no more than `lent`.
+  // The same services, for a device that may hold at most `lent`.
   host(const host& other, budget& lent) noexcept : services_(other.services_), budget_(&lent) {}
 
   // False if a service that the contract requires is missing.
@@ -43,8 +43,8 @@ class host {
   uint64_t now_ns() const noexcept { return services_->now_ns(services_->self); }
   budget* lent() const noexcept { return budget_; }  // nullptr: no bound
 
-  // Runs work(worker, n_workers) on n_workers threads at the same time, the caller being worker 0.
-  // One alone is the host's too: it keeps workers to CPUs.
+  // Runs work(worker, n_workers) on n_workers threads concurrently; the caller is worker 0. The
+  // host also runs a single worker, because it pins workers to CPUs.
   template <class Work>
   bitnet_status parallel(uint32_t n_workers, Work& work) const noexcept {
     static_assert(std::is_nothrow_invocable_v<Work&, uint32_t, uint32_t>);

@@ -2,10 +2,9 @@
 #pragma once
 // Tier 0: a whole backend for an author of kernels on host memory.
 //
-// The author fills a `definition` (kernel.hpp) with primitive kernels and, if there are any, fused
-// ones; the interpreter provides every slot of the table: weights, buffers, KV pool, programs,
-// queue. Steps run on the host's threads inside queue_submit, so nothing is ever pending
-// afterwards.
+// The author fills a `definition` (kernel.hpp) with primitive kernels and, optionally, fused ones;
+// the interpreter provides every slot of the table: weights, buffers, KV pool, programs, queue.
+// Steps run on the host's threads inside queue_submit, so no work is pending afterwards.
 //
 //   bitnet_status BITNET_BACKEND_ENTRY(host, request, out, err) {
 //     return bitnet::sdk::open_interpreter(host, request, out, err, describe);
@@ -13,8 +12,8 @@
 //   void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) { ... }
 //
 // Threads  as the contract says; in addition, steps of one program wait for each other.
-// Errors   whatever comes over the edge is checked before it is used: a malformed graph, tensor or
-//          step is BITNET_INVALID_ARGUMENT, never undefined behaviour.
+// Errors   everything from the host is checked before use: a malformed graph, tensor or step is
+//          BITNET_INVALID_ARGUMENT, never undefined behaviour.
 
 #include <algorithm>
 #include <charconv>
@@ -35,8 +34,8 @@ using describe_backend = void (*)(const bitnet_open_request& request, definition
 
 namespace interpreter {
 
-// Takes away the kernels that the host's parameter "disable" names, so that the next row that fits
-// runs in their place: it has found them wrong.
+// Removes the kernels that the host found wrong (its parameter "disable"), so that the next row
+// that fits runs instead.
 inline void remove_disabled(const bitnet_open_request& request, definition& d) {
   for (uint32_t i = 0; i < request.n_params; ++i) {
     if (to_view(request.params[i].key) != "disable") continue;
@@ -82,8 +81,8 @@ inline void read_poll(const bitnet_open_request& request, definition& d) {
 
 }  // namespace interpreter
 
-// Answers the entry call for a backend that `describe` describes and that speaks these minors;
-// describe finds the one that was agreed on in definition::abi_minor.
+// Serves the entry call for the backend that `describe` fills in, if the host speaks one of these
+// minors. `describe` finds the agreed minor in definition::abi_minor.
 inline bitnet_status open_interpreter(const bitnet_host_v0* services,
                                       const bitnet_open_request* request, bitnet_backend_v0* out,
                                       bitnet_error* err, describe_backend describe,

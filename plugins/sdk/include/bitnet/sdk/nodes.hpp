@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// Which memory node (NUMA) holds which part of a matrix, on machines with several sockets. All of
-// it is a preference: where a node is full, or the system refuses, memory stays where it falls.
+// Places the parts of a matrix on memory nodes (NUMA), on machines with several sockets. Placement
+// is a preference: if a node is full or the system refuses, memory stays where it is.
 //
-// Linux is asked by system calls, without libnuma; elsewhere there is one node.
+// Linux uses system calls, without libnuma; other systems count as one node.
 
 #if defined(__linux__)
 #include <sys/syscall.h>
@@ -22,10 +22,10 @@ struct node_part {
   uint32_t node;
 };
 
-// A matrix of `bytes` at `address`, of `rows` that lie one after the other, each worker reading one
-// range of them cut at multiples of `grain`, as team::split() and host::parallel_for() cut it.
-// `nodes` has the node of each worker. Only whole pages are named, with a border where it is
-// nearest; a range that has none goes without.
+// Parts of a matrix of `bytes` at `address`, with `rows` one after the other. Each worker reads one
+// range of rows cut at multiples of `grain`, as team::split() and host::parallel_for() cut them.
+// `nodes` has the node of each worker. Parts are whole pages, cut at the page border nearest to a
+// range's border; a range without a whole page has no part.
 inline std::vector<node_part> parts_of(uint64_t address, uint64_t bytes, uint64_t rows,
                                        uint64_t grain, const std::vector<uint32_t>& nodes,
                                        uint64_t page) {
@@ -49,15 +49,15 @@ inline std::vector<node_part> parts_of(uint64_t address, uint64_t bytes, uint64_
   return out;
 }
 
-// How a device's memory is to lie.
+// Rules for the pages of a device's memory.
 struct memory_rules {
   bool large_pages = true;
-  std::vector<uint32_t> nodes{};  // of each worker of the host; empty: there is one node
+  std::vector<uint32_t> nodes{};  // by worker of the host; empty: one node
 };
 
 namespace nodes {
 
-// The kernel's numbers, which <linux/mempolicy.h> has and not every system installs.
+// Constants of <linux/mempolicy.h>, which not every system installs.
 constexpr int usual = 0, preferred = 1, interleaved = 3;
 constexpr unsigned long move = 2, allowed = 4;
 constexpr uint32_t most = 1024, in_word = 8 * sizeof(unsigned long);
@@ -69,8 +69,8 @@ struct mask {
   }
 };
 
-// Memory [first, last), of whole pages: what comes from now on and, but for the usual way, what is
-// there already.
+// Sets the policy of memory [first, last), of whole pages: for pages to come and, except with
+// `usual`, for present ones.
 inline void bind(uint64_t first, uint64_t last, int how, const mask& which) noexcept {
 #if defined(__linux__)
   if (first < last)  // a wish: its failure leaves memory where it is
@@ -81,7 +81,7 @@ inline void bind(uint64_t first, uint64_t last, int how, const mask& which) noex
 #endif
 }
 
-// Whether this process may have memory of more than one node.
+// True if this process may use memory of more than one node.
 inline bool are_several() noexcept {
   uint32_t n = 0;
 #if defined(__linux__)
@@ -101,8 +101,8 @@ inline uint32_t of_this_thread() noexcept {
   return node;
 }
 
-// Where the host's workers are, asked of themselves: it is the host that keeps them there. Empty
-// where all are on one node.
+// The node of each worker, found by running on it, because the host pins the workers. Empty if all
+// are on one node.
 template <class Host>
 std::vector<uint32_t> of_workers(const Host& host) {
   if (!are_several()) return {};

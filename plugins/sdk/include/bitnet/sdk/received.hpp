@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// What comes over the edge, in the form that this plugin was built with. What it does not know must
-// be 0: a host that means more by it gets BITNET_UNSUPPORTED, never half of what it asked for
+// Converts structs from the host to the form that this plugin was built with. Members that this
+// plugin does not know must be 0: else the request is BITNET_UNSUPPORTED, never half served
 // (base.h, Unknown).
 
 #include <algorithm>
@@ -20,7 +20,7 @@ inline bool is_zero(const void* data, uint64_t from, uint64_t to) noexcept {
   return from >= to || std::all_of(bytes + from, bytes + to, [](uint8_t b) { return b == 0; });
 }
 
-// Copies a struct of which the sender knows at least the first `least` bytes.
+// Copies a struct; the sender must know at least its first `least` bytes.
 template <class Struct>
 bitnet_status receive(const Struct* from, uint64_t least, Struct& out, const char* what,
                       const reporter& report) noexcept {
@@ -38,7 +38,7 @@ bitnet_status receive(const Struct* from, uint64_t least, Struct& out, const cha
   return BITNET_OK;
 }
 
-// Copies n structs of `size` bytes each, of which all members are needed.
+// Copies n structs of `size` bytes each; all members are required.
 template <class Struct>
 bitnet_status receive_array(const Struct* from, uint32_t size, uint32_t n, std::vector<Struct>& out,
                             const char* what, const reporter& report) {
@@ -57,7 +57,7 @@ bitnet_status receive_array(const Struct* from, uint32_t size, uint32_t n, std::
   return BITNET_OK;
 }
 
-// Flags of the half that must be understood.
+// True if every flag that must be understood is known.
 inline bool understood(uint32_t flags, uint32_t known) noexcept {
   return (flags & BITNET_FLAGS_MUST_UNDERSTAND & ~known) == 0;
 }

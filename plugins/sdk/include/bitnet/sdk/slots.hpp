@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// Every slot of the contract's table over objects of C++: what has to be checked before it is used,
-// the guard around the call, and ownership.
+// Every slot of the contract's table over C++ objects: checks of arguments, the guard around the
+// call, and ownership.
 //
 // Objects  names the classes behind the handles: backend, device, buffer, weights, kv_pool,
-//          program, binding and queue. Their members do the work; each has the name that its slot
-//          calls below. What destroying has to wait for is the business of their destructors.
-// Errors   the members fail through the reporter, which knows the slot's name.
+//          program, binding and queue. Their members do the work and have the names used below.
+//          Their destructors wait for running work.
+// Errors   members fail through the reporter, which knows the slot's name.
 // Threads  as the contract says of the slots; nothing is locked here.
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace bitnet::sdk {
 
-// Whether a device can report what it is doing.
+// True if the device can report its status.
 template <class Device>
 concept reports_status = requires(Device& d, bitnet_device_status& out, const reporter& report) {
   d.status(out, report);
@@ -41,7 +41,7 @@ struct slots {
   using bindings = handle<bitnet_binding, typename Objects::binding>;
   using queues = handle<bitnet_queue, typename Objects::queue>;
 
-  // All of them but `self` and query_interface.
+  // All slots except `self` and query_interface.
   static bitnet_backend_v0 table() noexcept {
     bitnet_backend_v0 out{};
     out.info = info;
@@ -88,7 +88,7 @@ struct slots {
     return report.fail(BITNET_INVALID_ARGUMENT, "out is NULL");
   }
 
-  // make(std::unique_ptr<Object>&) makes what the caller gets a handle of.
+  // make(std::unique_ptr<Object>&) makes the object; the caller gets a handle of it.
   template <class Handles, class Handle, class Make>
   static bitnet_status give(Handle** out, const reporter& report, const Make& make) {
     if (!out) return no_out(report);
@@ -103,7 +103,7 @@ struct slots {
     Handles::take(h).reset();
   }
 
-  // get(Struct&) fills what the caller may know a shorter form of.
+  // get(Struct&) fills a struct of which the caller may know a shorter form.
   template <class Struct, class Get>
   static bitnet_status answer(Struct* out, const reporter& report, const Get& get) {
     if (!out) return no_out(report);
@@ -114,8 +114,8 @@ struct slots {
     return BITNET_OK;
   }
 
-  // As many of `all` as the caller has room for, each in the form that the caller knows, with zeros
-  // behind what is known here; and how many there are.
+  // Copies as many of `all` as the caller has room for, in the caller's size of the struct; unknown
+  // members become 0. `count` gets the number of all.
   template <class Struct>
   static void hand_over_all(std::vector<Struct>& all, Struct* out, uint32_t out_size,
                             uint32_t* count) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// The entry call: agrees on a minor and fills the host's table, writing no more than it
-// understands.
+// The entry call: agrees on a minor and fills the host's table, up to the size that the host knows.
 
 #include <algorithm>
 #include <cstring>
@@ -12,16 +11,16 @@
 
 namespace bitnet::sdk {
 
-// The minors of major 0 that a plugin can speak; the same as its note and its manifest say. Without
-// a word of the author's, all that this SDK serves.
+// The minors of major 0 that a plugin speaks, as in its note and its manifest. The default is all
+// that this SDK serves.
 struct minors {
   uint32_t oldest = BITNET_ABI_OLDEST_MINOR;
   uint32_t newest = BITNET_ABI_MINOR;
 };
 
 // `slots` is the plugin's whole table; its head is filled in here. Slots that the host does not
-// know are dropped, slots that the plugin leaves NULL stay so. BITNET_INCOMPATIBLE, with
-// need_minor_* filled, when the ranges do not meet.
+// know are dropped; slots that the plugin leaves NULL stay NULL. BITNET_INCOMPATIBLE, with
+// need_minor_* filled, if the ranges do not overlap.
 inline bitnet_status fill_table(const bitnet_host_v0* host_services,
                                 const bitnet_open_request* request, bitnet_backend_v0* out,
                                 bitnet_backend_v0 slots, minors spoken,
@@ -64,7 +63,7 @@ inline bitnet_status fill_table(const bitnet_host_v0* host_services,
   return BITNET_OK;
 }
 
-// Copies a struct to a caller that may know a shorter form of it; keeps the caller's struct_size.
+// Copies a struct to a caller that may know a shorter form, and keeps the caller's struct_size.
 template <class Struct>
 void hand_over(const Struct& value, Struct* out) noexcept {
   const uint32_t room = out->struct_size;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// A graph of ops as a backend keeps it, and what a graph alone determines.
+// A graph of ops as a backend keeps it, with the properties that follow from the graph alone.
 
 #include <vector>
 
@@ -30,7 +30,7 @@ inline bool is_composite(const bitnet_op& op) noexcept {
   return op.op >= BITNET_PRIVATE ? op.body_count != 0 : op.op >= BITNET_OP_FIRST_COMPOSITE;
 }
 
-// Whether it is attention that asks for BITNET_ATTENTION_LAYER_WINDOW.
+// True if the op is attention with BITNET_ATTENTION_LAYER_WINDOW.
 inline bool has_own_window(const bitnet_op& op) noexcept {
   return op.op == BITNET_OP_ATTN_PAGED && op.ints[4] != 0;
 }
@@ -55,7 +55,7 @@ constexpr uint32_t role_bit(uint32_t role) noexcept {
   return 1u << role;
 }
 inline constexpr uint32_t known_roles = role_bit(BITNET_PORT_LARGEST + 1) - 2;
-// Those that stand for a value of the graph.
+// Roles whose ports stand for a value of the graph.
 inline constexpr uint32_t value_roles =
     role_bit(BITNET_PORT_VALUE_IN) | role_bit(BITNET_PORT_VALUE_OUT) | role_bit(BITNET_PORT_LOGITS);
 
@@ -63,7 +63,7 @@ struct graph {
   std::vector<bitnet_value> values;
   std::vector<bitnet_op> ops;
   std::vector<bitnet_port> ports;
-  std::vector<bool> external;        // of each value: it lies where a binding says
+  std::vector<bool> external;        // by value: the binding says where it lies
   uint32_t logits = BITNET_NONE;     // the value of BITNET_PORT_LOGITS
   uint32_t reads = 0;                // role_bit() of each port that an op reads
   uint64_t vocabulary = UINT64_MAX;  // rows of the smallest embedding: token ids are below it
@@ -74,12 +74,12 @@ struct graph {
   uint64_t kv_width = 0;        // n_kv_heads * head_dim, 0 = no KV
   uint32_t n_kv_heads = 0;      // 0 = nothing attends
   uint32_t head_group = 0;      // most query heads that share a KV head
-  uint64_t state_elements = 0;  // that its ops name; 0 = no states
+  uint64_t state_elements = 0;  // named by ops; 0 = no states
 };
 
 inline constexpr uint32_t most_in_graph = 1u << 20;  // values, ops, ports
 
-// A graph's own members, its counts within bounds.
+// Copies the struct of a graph and checks that its counts are within bounds.
 inline bitnet_status receive_graph(const bitnet_graph* g, bitnet_graph& out,
                                    const reporter& report) {
   if (bitnet_status s = receive(g, sizeof out, out, "graph", report); failed(s)) return s;
@@ -93,7 +93,7 @@ inline bitnet_status receive_graph(const bitnet_graph* g, bitnet_graph& out,
   return BITNET_OK;
 }
 
-// The ops of a graph that nothing else is known of yet.
+// Copies the ops of a graph without checking them.
 inline bitnet_status read_ops(const bitnet_graph* g, std::vector<bitnet_op>& out,
                               const reporter& report) {
   bitnet_graph known{};

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// A graph that came over the edge, copied and checked: whatever it said before, afterwards every
-// index is in range, every value has one writer that comes before its readers, every op's shapes
-// and element types fit its definition in ops.h, and every port that an op reads is there. What is
-// not known here is refused as BITNET_UNSUPPORTED.
+// Copies and checks a graph that came over the edge. Afterwards every index is in range, every
+// value has one writer that comes before its readers, every op's shapes and element types fit its
+// definition in ops.h, and every port that an op reads exists. Unknown parts are rejected as
+// BITNET_UNSUPPORTED.
 
 #include <algorithm>
 #include <bit>
@@ -20,7 +20,7 @@
 
 namespace bitnet::sdk {
 
-// `Weights` has size(), and at(i) with `sealed` and `view`, of which format, k and m are read.
+// `Weights` has size(), and at(i) with `sealed` and `view`; of views format, k and m are read.
 template <class Weights>
 class graph_reader {
  public:
@@ -47,7 +47,7 @@ class graph_reader {
     for (uint32_t i = 0; i < known.n_values; ++i)
       if (bitnet_status s = check_value(i); failed(s)) return s;
     if (bitnet_status s = read_ports(); failed(s)) return s;
-    std::vector<uint64_t> ends;  // of the bodies that the op is in
+    std::vector<uint64_t> ends;  // of the bodies that contain the op
     for (at_ = 0; at_ < out_.ops.size(); ++at_) {
       while (!ends.empty() && at_ == ends.back()) ends.pop_back();
       const bitnet_op& op = out_.ops[at_];
@@ -92,7 +92,7 @@ class graph_reader {
                         why);
   }
 
-  // Values that come in are there before any op; the others are looked at when all ops are known.
+  // Input values exist before any op; outputs are checked when all ops are known.
   bitnet_status read_ports() {
     for (uint64_t i = 0; i < out_.ports.size(); ++i) {
       const auto [role, value] = out_.ports[i];
@@ -132,8 +132,8 @@ class graph_reader {
     return BITNET_OK;
   }
 
-  // Composites are computed through their bodies, so only their indices need to be sane. An unknown
-  // id is fine for the same reason.
+  // Composites are computed through their bodies, so only their indices are checked. For the same
+  // reason an unknown id is accepted.
   bitnet_status check_composite(const bitnet_op& op) const {
     if (op.body_count == 0 || op.body_count > out_.ops.size() - at_ - 1)
       return refuse("its body reaches past the graph or is empty");
@@ -146,7 +146,7 @@ class graph_reader {
     }
     return BITNET_OK;
   }
-  // Beyond those that the op has.
+  // True if an attribute is set that the op does not have.
   static bool has_attributes(const bitnet_op& op, uint32_t ints, uint32_t floats) noexcept {
     return std::any_of(op.ints + ints, std::end(op.ints), [](int32_t i) { return i != 0; }) ||
            std::any_of(op.floats + floats, std::end(op.floats), [](float f) { return f != 0; });
@@ -288,7 +288,7 @@ class graph_reader {
     }
   }
 
-  // Of ops that have no weights and look at one element of each input at a time.
+  // Checks ops without weights that look at one element of each input at a time.
   const char* elements_misfit(const bitnet_op& op, int64_t rows, uint64_t k) const noexcept {
     const uint32_t* in = op.inputs;
     const uint32_t* out = op.outputs;
@@ -320,7 +320,7 @@ class graph_reader {
                 f32(op.outputs[0], rows, k));
   }
 
-  // `group` elements have a scale.
+  // Checks quantisers with one scale for each `group` elements.
   const char* quantiser_misfit(const bitnet_op& op, uint64_t group, int64_t rows,
                                uint64_t k) const noexcept {
     return fits(f32(op.inputs[0], rows, k) && shaped(op.outputs[0], BITNET_DTYPE_I8, rows, k) &&
@@ -429,7 +429,7 @@ class graph_reader {
     return state_misfit(op.ints[0], static_cast<uint64_t>(n_v * d_k) * static_cast<uint64_t>(d_v));
   }
 
-  // Notes the part of the state that an op works on.
+  // Records the part of the state that an op works on.
   const char* state_misfit(int32_t first, uint64_t elements) {
     if (first < 0 || elements > UINT32_MAX - static_cast<uint64_t>(first))
       return "its part of the state is out of range";

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// How KV blocks lie, and what is asked of them, checked.
+// The layout of KV blocks, and checks of requests for them.
 
 #include <algorithm>
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace bitnet::sdk {
 
-// The types of keys and values that the SDK stores, once: the reference's list of types, the bytes
-// of a head, and how a head is read follow.
+// The types of keys and values that the SDK stores. The reference's list of types, the bytes of a
+// head, and the reading of a head are made of this list.
 //
 // X(NAME, elements, bytes): BITNET_DTYPE_NAME, kept as BITNET_FORMAT_NAME, and its smallest unit.
 // clang-format off: columns.
@@ -24,8 +24,8 @@ namespace bitnet::sdk {
   X(Q4_0, BITNET_Q4_0_BLOCK, BITNET_Q4_0_BLOCK_BYTES)
 // clang-format on
 
-// KV storage. A block holds the canonical layout of kv_export: what a head of one layer keeps of
-// the tokens of a block is contiguous, token after token.
+// KV storage. A block holds the canonical layout of kv_export: one head of one layer has its tokens
+// of the block contiguous, token after token.
 struct kv_storage {
   uint8_t* data;
   uint32_t dtype_k, dtype_v;  // BITNET_DTYPE_*, of BITNET_SDK_KV_TYPES
@@ -37,7 +37,7 @@ struct kv_storage {
   uint64_t state_elements;  // f32, of one state
   uint64_t states_offset;   // bytes; the states lie behind the blocks
 
-  // Where block i lies and how many bytes it has; those from n_blocks on are the states.
+  // Offset and bytes of block i; numbers from n_blocks on are the states.
   uint64_t offset_of(uint64_t i) const noexcept {
     return i < n_blocks ? i * block_bytes : states_offset + (i - n_blocks) * bytes_of(i);
   }
@@ -62,8 +62,8 @@ struct kv_storage {
   }
 };
 
-// Bytes of one head of a token's keys or values, 0 if the type is unknown or a block would not end
-// with the head.
+// Bytes of one head of a token's keys or values. 0 if the type is unknown or head_dim is no whole
+// number of blocks.
 inline uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) noexcept {
   switch (dtype) {
 #define BITNET_HEAD_BYTES_OF(NAME, elements, bytes) \
@@ -80,7 +80,7 @@ inline uint32_t kv_dtypes_or_default(uint32_t kv_dtypes) noexcept {
   return kv_dtypes != 0 ? kv_dtypes : 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
 }
 
-// The states behind so many bytes of blocks, which then are those of both.
+// Places the states after `bytes` of blocks, and adds their size to `bytes`.
 inline bitnet_status describe_states(const bitnet_kv_config& config, kv_storage& out,
                                      uint64_t& bytes, const reporter& report) {
   if (config.n_states == 0 && config.state_elements == 0) return BITNET_OK;
@@ -102,8 +102,8 @@ inline bitnet_status describe_states(const bitnet_kv_config& config, kv_storage&
   return BITNET_OK;
 }
 
-// Checks a configuration; on success `out` says how blocks are laid out (without data) and `bytes`
-// how many all of them take. `kv_dtypes` as in bitnet_device_info.
+// Checks a configuration. On success `out` has the layout of blocks (without data) and `bytes` the
+// size of all of them. `kv_dtypes` as in bitnet_device_info.
 inline bitnet_status describe(const bitnet_kv_config* given, uint32_t kv_dtypes, kv_storage& out,
                               uint64_t& bytes, const reporter& report) {
   bitnet_kv_config known{};
@@ -154,7 +154,7 @@ inline bitnet_status describe(const bitnet_kv_config* given, uint32_t kv_dtypes,
   return describe_states(known, out, bytes, report);
 }
 
-// Whether the pool has all of these blocks, states among them; with `once`, each of them once.
+// Checks that the pool has all of these blocks or states; with `once`, that none is listed twice.
 inline bitnet_status check_blocks(const kv_storage& storage, const uint32_t* blocks, uint32_t n,
                                   bool once, const reporter& report) {
   if (n != 0 && !blocks) return report.fail(BITNET_INVALID_ARGUMENT, "no list of blocks is given");
@@ -170,7 +170,7 @@ inline bitnet_status check_blocks(const kv_storage& storage, const uint32_t* blo
   return report.fail(BITNET_INVALID_ARGUMENT, "block %u is written twice", *twice);
 }
 
-// Whether blocks can be exported to, or imported from, so many bytes.
+// Checks that the blocks can be exported to, or imported from, `bytes` of memory.
 inline bitnet_status check_moved(const kv_storage& storage, const uint32_t* blocks, uint32_t n,
                                  const void* data, uint64_t bytes, bool written,
                                  const reporter& report) {
@@ -187,7 +187,7 @@ inline bitnet_status check_moved(const kv_storage& storage, const uint32_t* bloc
   return BITNET_OK;
 }
 
-// Whether blocks from[i] can be copied to to[i], in any order.
+// Checks that blocks from[i] can be copied to to[i], in any order.
 inline bitnet_status check_copies(const kv_storage& storage, const uint32_t* from,
                                   const uint32_t* to, uint32_t n, const reporter& report) {
   if (bitnet_status s = check_blocks(storage, from, n, false, report); failed(s)) return s;

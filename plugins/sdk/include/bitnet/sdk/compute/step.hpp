@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// What the host says about a program and its steps, checked before it is used: afterwards every
-// token, position, slot and block is in range.
+// Checks the host's requests for a program and its steps before use: afterwards every token,
+// position, slot and block is in range.
 
 #include <algorithm>
 #include <iterator>
@@ -15,7 +15,7 @@
 
 namespace bitnet::sdk {
 
-// What a port stands for, as the host sees it.
+// The memory behind a port, as the host sees it.
 struct bound_memory {
   uint8_t* data = nullptr;
   uint64_t bytes = 0;
@@ -46,7 +46,7 @@ inline bitnet_status check_limits(const bitnet_program_options* options,
   return BITNET_OK;
 }
 
-// Whether the program runs steps of that size.
+// Checks that the program runs steps of that size.
 inline bitnet_status check_size(const bitnet_prepare_request& size,
                                 const bitnet_program_options& limits, const reporter& report) {
   if (size.n_tokens != 0 && size.n_tokens <= limits.max_tokens &&
@@ -59,7 +59,7 @@ inline bitnet_status check_size(const bitnet_prepare_request& size,
                      limits.max_outputs, limits.max_sequences);
 }
 
-// Bytes that a port takes at the bounds of a program; a size that cannot be counted is UINT64_MAX.
+// Most bytes of a port within the program's limits; UINT64_MAX if the size overflows.
 inline uint64_t bytes_of_port(const bitnet_port& port, const graph& g,
                               const bitnet_program_options& limits) noexcept {
   switch (port.role) {
@@ -87,8 +87,8 @@ inline uint64_t bytes_of_port(const bitnet_port& port, const graph& g,
   }
 }
 
-// Copies what a binding names: one part of a buffer for each port, large enough and where the
-// device can see it. `see` gives a buffer's memory, nothing for NULL.
+// Copies the list of a binding and checks it: for each port one part of a buffer, large enough and
+// visible to the device. `see` returns a buffer's memory, nothing for NULL.
 template <class See>
 bitnet_status check_bound(const bitnet_bind_request* request, const graph& g,
                           const bitnet_program_options& limits, uint64_t alignment,
@@ -127,7 +127,7 @@ bitnet_status check_bound(const bitnet_bind_request* request, const graph& g,
   return BITNET_OK;
 }
 
-// The facts of steps, where a binding has them.
+// The step buffers that a binding has.
 inline step_view view_of(const graph& g, const bitnet_program_options& limits,
                          const std::vector<bound_memory>& bound) {
   step_view out;
@@ -167,7 +167,7 @@ inline step_view view_of(const graph& g, const bitnet_program_options& limits,
   return out;
 }
 
-// Whether the pool of a binding, nullptr if it names none, is one for the program.
+// Checks that the binding's pool (nullptr: none) fits the program.
 inline bitnet_status check_pool(const graph& g, const bitnet_program_options& limits,
                                 const kv_storage* pool, const reporter& report) {
   if (g.kv_width == 0 && g.state_elements == 0) return BITNET_OK;
@@ -191,7 +191,7 @@ inline bitnet_status check_pool(const graph& g, const bitnet_program_options& li
 
 class step_checker {
  public:
-  // `seen` has what the ports say; `pool` is that of the binding.
+  // `seen` has the ports' contents; `pool` is the binding's.
   bitnet_status check(const bitnet_step& step, const bitnet_program_options& limits, const graph& g,
                       step_view seen, const kv_storage* pool, const reporter& report) {
     if (step.n_tokens == 0 || step.n_tokens > limits.max_tokens || step.n_sequences == 0 ||

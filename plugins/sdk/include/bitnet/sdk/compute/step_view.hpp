@@ -9,11 +9,11 @@
 
 namespace bitnet::sdk {
 
-// The step that runs: contents of the step buffers.
+// Contents of the step buffers of the running step.
 struct step_view {
   uint32_t n_tokens = 0, n_outputs = 0;
   uint32_t max_blocks = 0, block_tokens = 0;
-  uint32_t top_logits = 0;  // as in bitnet_step, and so is the window
+  uint32_t top_logits = 0;  // as in bitnet_step, like the window
   uint32_t window = 0, window_keep = 0;
   const int32_t* tokens = nullptr;
   const int32_t* positions = nullptr;
@@ -25,19 +25,19 @@ struct step_view {
   bitnet_largest* largest = nullptr;  // (n_outputs), where the graph has that port
   kv_storage kv{};
 
-  // What token t sees: positions [kept_from, kept) and [first, end), kept_from <= kept <= first.
+  // Positions that token t sees: [kept_from, kept) and [first, end), kept_from <= kept <= first.
   struct sight {
     uint64_t kept_from, kept, first, end;
     uint64_t count() const noexcept { return kept - kept_from + end - first; }
-    // The n-th of them, ascending.
+    // The n-th position seen, ascending.
     uint64_t position(uint64_t n) const noexcept {
       const uint64_t early = kept - kept_from;
       return n < early ? kept_from + n : first + (n - early);
     }
   };
-  // By the step's window alone.
+  // With the step's window alone.
   sight sees(uint64_t t) const noexcept { return sees(t, 0); }
-  // And by that of an ATTN_PAGED, its ints[4].
+  // With the window of an ATTN_PAGED as well: its ints[4].
   sight sees(uint64_t t, int32_t own_window) const noexcept {
     const uint64_t end = static_cast<uint64_t>(positions[t]) + 1;
     const auto own = static_cast<uint64_t>(own_window);
@@ -48,14 +48,14 @@ struct step_view {
     return {least < kept ? least : kept, kept, first, end};
   }
 
-  // What a run of tokens of one sequence works on: tokens [first, end), their state, and whether it
-  // counts as zeros.
+  // A run of adjacent tokens of one sequence: tokens [first, end), their state, and whether the
+  // state counts as zeros.
   struct stretch {
     uint64_t first, end;
     float* state;
     bool fresh;
   };
-  // That which begins with token t; of an op whose part of the state begins at `element`.
+  // The run that begins with token t, for an op whose part of the state begins at `element`.
   stretch stretch_from(uint64_t t, int32_t element) const noexcept {
     uint64_t end = t + 1;
     while (end < n_tokens && sequences[end] == sequences[t]) ++end;
@@ -63,8 +63,7 @@ struct step_view {
     return {t, end, kv.state(id) + element, positions[t] == 0};
   }
 
-  // The blocks of token t's sequence, in order of position; those that it does not see may be
-  // anything.
+  // The blocks of token t's sequence, in order of position; entries of unseen blocks are undefined.
   const int32_t* blocks_of(uint64_t t) const noexcept {
     return block_tables + static_cast<uint64_t>(sequences[t]) * max_blocks;
   }

@@ -15,7 +15,7 @@
 
 namespace bitnet::sdk {
 
-// 127 * k, and 3 * 128 * k for bytes that break the format, fit an int32 sum.
+// Sums of this width fit int32: 127 * k, and 3 * 128 * k if bytes break the format.
 inline constexpr int64_t max_ternary_width = int64_t{1} << 22;
 inline constexpr int64_t max_extent = int64_t{1} << 31;
 
@@ -32,7 +32,7 @@ struct tensor {
   bool widened() const noexcept { return desc.rank == 1 && desc.format != BITNET_FORMAT_F32; }
 };
 
-// Whether a description comes with its scales: where room is only planned, none are there yet.
+// Whether a description has its scales; a plan is made before they exist.
 enum class scales_are : uint8_t { given, to_come };
 
 // Checks a description; on success `out` knows its format and row size.
@@ -93,7 +93,7 @@ inline bitnet_status describe(const bitnet_tensor_desc* given, tensor& out, scal
   return BITNET_OK;
 }
 
-// The tensors of several sets, counted through.
+// The tensors of several sets, numbered across the sets.
 template <class Set>
 class weight_list {
  public:

@@ -20,10 +20,10 @@ struct weight {
   const float* scales;            // ternary only, (n_scales); nullptr where a packing holds them
   uint64_t scale_group;           // elements, 0 = one scale
   packed_form* packed = nullptr;  // nullptr: this weight has none
-  row_copy* copy = nullptr;       // of rows that are read; nullptr: not wanted
+  row_copy* copy = nullptr;       // of the rows that kernels read; nullptr: not wanted
 
   const uint8_t* row(uint64_t r) const noexcept { return data + r * row_bytes; }
-  // What a kernel's packing made of this weight; the kernel runs only where it is there.
+  // The packed form for a kernel; the kernel runs only if the form exists.
   const uint8_t* packed_data() const noexcept;
   bool rows_dropped() const noexcept;
   const float* f32() const noexcept { return reinterpret_cast<const float*>(data); }

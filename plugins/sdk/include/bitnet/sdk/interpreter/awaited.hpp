@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
 // A number that threads wait to see change: they spin for a while, then sleep in a futex.
-// Not std::atomic::wait: that of libstdc++ yields four times before it sleeps, and beside a busy
-// program each yield can cost a time slice.
+// std::atomic::wait is not used: in libstdc++ it yields four times before it sleeps, and beside a
+// busy program each yield can cost a time slice.
 
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -21,16 +21,16 @@ class awaited {
   uint32_t load() const noexcept { return value_.load(std::memory_order_acquire); }
   // How often a thread went to sleep.
   uint64_t sleeps() const noexcept { return sleeps_.load(std::memory_order_relaxed); }
-  // Only while no thread waits.
+  // Call it only while no thread waits.
   void reset(uint32_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
-  // Adds, and wakes the threads that sleep; the sum.
+  // Adds n, wakes sleeping threads and returns the sum.
   uint32_t add(uint32_t n) noexcept {
     const uint32_t sum = value_.fetch_add(n) + n;
     // Sequentially consistent on both sides: either the sleeper is seen here, or it sees the sum.
     if (sleepers_.load() != 0) wake();
     return sum;
   }
-  // The value once it differs from `old`; looks `spins` times before it sleeps.
+  // Returns the value once it differs from `old`; reads it `spins` times before it sleeps.
   uint32_t await_change(uint32_t old, uint32_t spins) noexcept {
     for (uint32_t i = 0; i < spins; ++i) {
       if (const uint32_t now = load(); now != old) return now;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// Recognises the bodies of composites, so that a fused kernel runs only where it means the same.
+// Recognises the bodies of composites, so that a fused kernel runs only where it computes the same.
 //
-// A fused kernel trusts nothing that the composite says about itself: it computes the body, whose
-// ops and wiring are compared here with the definition in ops.h. Whatever differs runs as its body.
+// A fused kernel trusts nothing that the composite claims: the ops and wiring of the body are
+// compared here with the definition in ops.h. A composite that differs runs as its body.
 
 #include <algorithm>
 #include <optional>
@@ -88,7 +88,7 @@ class composite_reader {
     return !made_here(other) && either(BITNET_OP_ADD, parts_.add, y, other);
   }
 
-  // The next op of the body is `op` and reads x first.
+  // True if the next op of the body is `op` and reads x first.
   bool next(uint32_t op, uint8_t& part, uint32_t x) noexcept {
     if (at_ == body_.size() || body_[at_].op != op) return false;
     const uint32_t read = body_[at_].inputs[0];

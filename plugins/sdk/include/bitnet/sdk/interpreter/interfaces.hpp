@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// The optional interfaces of tier 0: second forms of weights (bitnet/abi/packed.h) and settings
-// that measuring finds (bitnet/abi/tuning.h). A backend has them if its author filled them in.
+// The optional interfaces of tier 0: second forms of weights (bitnet/abi/packed.h) and measured
+// settings (bitnet/abi/tuning.h). A backend has them if its author filled them in.
 
 #include <algorithm>
 #include <cstring>
@@ -94,7 +94,7 @@ inline bitnet_status tuning_adopt(bitnet_device* device, bitnet_str settings, bi
 inline constexpr bitnet_tuning_v1 tuning{
     {sizeof(bitnet_tuning_v1), 1}, tuning_describe, tuning_measure, tuning_adopt};
 
-// Whether there are forms that the host can keep: not those that take the place of the rows.
+// True if the backend has forms that the host can keep. Forms that replace the rows do not count.
 inline bool has_second_forms(const definition& author) noexcept {
   const auto packs = [](const auto& row) { return row.packing.bytes && !row.packing.drops_rows; };
   return author.packing.bytes || std::ranges::any_of(author.primitives, packs) ||

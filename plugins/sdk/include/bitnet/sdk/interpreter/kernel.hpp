@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// What an author gives to the interpreter: kernels over plain host pointers and counts.
+// The author's input to the interpreter: kernels over plain host pointers and counts.
 //
 // A primitive kernel computes units [first, last) of one op. The interpreter cuts the units into
-// one range per worker, those of products into several, so a kernel must give the same bits however
-// they are cut. Everything in a call has been checked: indices, shapes, token ids, positions, slots
-// and blocks are in range.
+// one range per worker, or several for products, so a kernel must return the same bits for any cut.
+// A call is checked in full: indices, shapes, token ids, positions, slots and blocks are in range.
 //
 //   op                    unit               in                    out
 //   EMBED_GATHER          token              -                     f32 (rows, k)
@@ -53,14 +52,14 @@ namespace bitnet::sdk {
 
 struct packing;
 
-// A matrix in a form of the author's own (see packing below), once a kernel asked for it.
+// A matrix in a form of the author's own (see packing below), made when a kernel wants it.
 struct packed_form {
   const packing* how = nullptr;  // of the definition
   uint64_t bytes = 0;
   std::mutex making;
   std::atomic<const uint8_t*> data{nullptr};  // written once
   memory own;                                 // empty if the host gave the bytes
-  std::unique_ptr<row_copy> copy;             // of rows that the host gave; nullptr: not wanted
+  std::unique_ptr<row_copy> copy;             // of rows that the host provided; nullptr: not wanted
 };
 
 // One op of one step.
@@ -76,7 +75,7 @@ struct call {
   float floats[4];
   const step_view* step;
   const void* author_data;  // definition::author_data
-  void* prepared;           // what top_form::prepare kept, or nullptr; its run finds w->packed made
+  void* prepared;           // what top_form::prepare kept, or nullptr; in its run w->packed exists
 
   template <class T>
   const T* input(int i) const noexcept {
@@ -90,16 +89,16 @@ struct call {
 
 struct share {
   uint64_t first, last;  // units
-  float* scratch;        // this worker's own: (n_heads / n_kv_heads, context) for attention scores
-  void* keep;            // this worker's own: definition::worker_keep_bytes that outlive the call
-  uint64_t scratch_floats = 0;  // what scratch has; more than those if definition::most_scores asks
+  float* scratch;        // of this worker: (n_heads / n_kv_heads, context) for attention scores
+  void* keep;            // of this worker: definition::worker_keep_bytes that outlive the call
+  uint64_t scratch_floats = 0;  // size of scratch; larger if definition::most_scores asks for it
 };
 
 // Columns of a product that workers share are cut at multiples of this: a cache line of outputs.
 constexpr uint64_t column_grain = 16;
 static_assert(column_grain % row_copy::run == 0, "what a worker reads would end within a run");
 
-// Of a matrix with activations.
+// True for products of a matrix with activations.
 inline bool is_product(uint32_t op) noexcept {
   return op == BITNET_OP_LINEAR_TERNARY || op == BITNET_OP_LINEAR_TERNARY_GROUPED ||
          op == BITNET_OP_LINEAR_DENSE;
@@ -107,30 +106,30 @@ inline bool is_product(uint32_t op) noexcept {
 
 using primitive_kernel = void (*)(const call&, const share&) noexcept;
 
-// Whether a step of so many tokens streams its weights: they come from memory for few tokens, so
-// that where they lie shows in its time. With more tokens the products take most of the time.
+// True if a step of `tokens` streams its weights. With few tokens weights come from memory, so
+// their placement affects the time. With more tokens the products take most of the time.
 constexpr uint64_t most_streaming_tokens = 32;
 constexpr bool streams_weights(uint64_t tokens) noexcept {
   return tokens <= most_streaming_tokens;
 }
 
-// How long a worker looks before it sleeps, in rounds of one `pause`: 40 for each step of the
-// host's setting "poll", 0 to 100.
+// Rounds of one `pause` that a worker spins before it sleeps: 40 for each step of the host's
+// setting "poll", 0 to 100.
 constexpr uint32_t spins_of(uint32_t poll) noexcept {
   return 40 * (poll < 100 ? poll : 100);
 }
 
-// Where the workers of a step wait for each other: spins for a moment, then sleeps, so that a
-// worker that lost its core does not make the others burn theirs.
+// Workers of a step wait for each other here. They spin for a moment, then sleep, so that they do
+// not burn their cores while a worker that lost its core is stopped.
 class barrier {
  public:
-  // Spinning is for workers that have a core each.
+  // Workers spin only if each has a core.
   barrier(uint32_t size, uint32_t cores, uint32_t spins) noexcept
       : size_(size), spins_(size <= cores ? spins : 0) {}
   void wait() noexcept {
     wait([] {});
   }
-  // The worker that comes last calls `rest` while the others still wait.
+  // The last worker to arrive calls `rest` while the others still wait.
   template <class F>
   void wait(F rest) noexcept {
     if (size_ == 1) return rest();
@@ -143,7 +142,7 @@ class barrier {
     }
     generation_.await_change(generation, spins_);
   }
-  // Waits that took longer than the spinning.
+  // Number of waits that outlasted the spinning.
   uint64_t sleeps() const noexcept { return spins_ != 0 ? generation_.sleeps() : 0; }
 
  private:
@@ -153,16 +152,16 @@ class barrier {
   const uint32_t spins_;
 };
 
-// How many pieces of one worker's range are taken, by itself or by others. Results of pieces are
-// read behind a barrier only, so this counter orders no memory.
+// Counts the pieces of one worker's range that any worker has taken. Results of pieces are read
+// only after a barrier, so this counter orders no memory.
 class pieces {
  public:
   void forget() noexcept { taken_.store(0, std::memory_order_relaxed); }
-  // The next of n pieces of this deal, which are counted from 1; n if there is none left.
+  // Takes the next of n pieces of this deal; returns n if none is left. Deals count from 1.
   uint64_t take(uint64_t deal, uint64_t n) noexcept {
     uint64_t seen = taken_.load(std::memory_order_relaxed);
     for (;;) {
-      // Once workers are at a later deal, nothing is left of this one.
+      // Workers are at a later deal, so this one is finished.
       if (seen >> 32 > deal) return n;
       const uint64_t at = seen >> 32 == deal ? seen & UINT32_MAX : 0;
       if (at >= n) return n;
@@ -172,7 +171,7 @@ class pieces {
   }
 
  private:
-  alignas(64) std::atomic<uint64_t> taken_{0};  // the deal, and how many of it
+  alignas(64) std::atomic<uint64_t> taken_{0};  // the deal, and the pieces taken of it
 };
 
 struct roles;
@@ -180,11 +179,11 @@ class team;
 // Runs a whole composite. `body` are its ops; every value of the body has its own memory.
 using composite_kernel = void (*)(const call* body, const roles& parts, team& workers) noexcept;
 
-// One worker's place among those that run a composite together. Every worker runs the whole
-// composite kernel and must call sync(), deal() and leave_to_last() equally often.
+// One worker's view of the team that runs a composite. Every worker runs the whole composite kernel
+// and must call sync(), deal() and leave_to_last() equally often.
 class team {
  public:
-  // `dealt`: of each of `size` workers; nullptr for a team of one.
+  // `dealt` has one counter for each of `size` workers; nullptr for a team of one.
   team(uint32_t worker, uint32_t size, barrier& meeting, pieces* dealt, float* scratch, void* keep,
        uint64_t scratch_floats = 0) noexcept
       : worker_(worker),
@@ -200,9 +199,8 @@ class team {
     return range_of(worker_, units, grain);
   }
   // Calls f(share) for pieces of `units`, cut at multiples of `grain`: first those of split(), then
-  // pieces of other workers that these have not begun, since cores differ in speed and in load. A
-  // range is not cut into pieces of fewer than `fewest` units, unless the worker has no more from
-  // the beginning.
+  // pieces that other workers have not begun, since cores differ in speed and load. Pieces have at
+  // least `fewest` units, unless the worker's whole range is smaller.
   template <class F>
   void deal(uint64_t units, uint64_t grain, F f, uint64_t fewest = 0) noexcept {
     if (size_ == 1) return f(split(units, grain));
@@ -219,10 +217,10 @@ class team {
     }
   }
   void sync() noexcept { meeting_.wait(); }
-  // Small work that needs the results of all workers: the last worker to finish the item does it,
-  // in its own place, before any worker begins the next item. It is the last thing of the item.
+  // Registers small work that needs the results of all workers. The last worker to finish the item
+  // does it before any worker begins the next item. Call it at the end of the item.
   void leave_to_last(composite_kernel rest) noexcept { rest_ = rest; }
-  // The meeting behind an item.
+  // The barrier after an item.
   void end(const call* body, const roles& parts) noexcept {
     const composite_kernel rest = rest_;
     rest_ = nullptr;
@@ -234,8 +232,8 @@ class team {
   uint32_t size() const noexcept { return size_; }
 
  private:
-  // Each piece is half of the remaining range, the last one all of it. So work that each piece
-  // repeats, such as the sums of activations, is done a few times only, and the wait at the end is
+  // Each piece is half of the remaining range; the last one is all of it. So the work that every
+  // piece repeats, such as sums of activations, is done only a few times, and the final wait is
   // short.
   static constexpr uint64_t pieces_each = 4;
   static uint64_t cut_at(const share& all, uint64_t piece, uint64_t grain,
@@ -264,7 +262,7 @@ class team {
   uint64_t scratch_floats_;
 };
 
-// Which op of a composite's body plays which part; see composites.hpp. absent where there is none.
+// The role of each op of a composite's body; see composites.hpp. absent: the body has no such op.
 struct roles {
   static constexpr uint8_t absent = 0xff;
   uint8_t norm = absent, quant = absent;
@@ -276,33 +274,33 @@ struct roles {
   uint8_t gather = absent;
 };
 
-// A form of matrices that is the author's own.
+// A form of matrices that the author defines.
 //
-// Of a kernel (primitive::packing, composite::packing): what it reads in place of rows. Each matrix
-// is packed by the first kernel that wants it so, primitives before composites, and is then read by
-// all kernels that name the same layout_id.
+// A kernel's packing (primitive::packing, composite::packing) is read in place of rows. The first
+// kernel that wants a matrix packed, primitives before composites, packs it; all kernels with the
+// same layout_id read that form.
 //   If it drops the rows, `pack` runs when the weight is sealed, the plan reports layout_id and
-// bytes, and kernels without this packing do not get the weight. So a primitive of LINEAR_TERNARY
-// or LINEAR_DENSE must have this packing, or the matrix could not be multiplied.
+//   bytes, and kernels without this packing do not get the weight. So a primitive of LINEAR_TERNARY
+//   or LINEAR_DENSE must have this packing, or the matrix could not be multiplied.
 //   If not, `pack` runs when a program is built, the rows stay for all kernels, and the host may
-// keep the form and bring it the next time (bitnet/abi/packed.h).
-// Of a definition: a second form that the top forms read, made when a step first needs it.
+//   keep the form and bring it the next time (bitnet/abi/packed.h).
+// A definition's packing is a second form for the top forms, made when a step first needs it.
 //
-// `bytes` and a kernel's `fits` see format, shape and scale group only: they are asked before there
+// `bytes` and a kernel's `fits` see only format, shape and scale group, because they are called
+// before data and scales exist. `pack` sees all, and may be called by several workers at once.
 // is data or a scale. `pack` sees all, and may be called by several workers at once.
 struct packing {
   std::string layout_id;                       // the same id, the same bytes
   uint64_t (*bytes)(const weight&) = nullptr;  // 0: not this weight
-  // Rows [first, last) into the whole form, which is zero before; `first` is a multiple of
+  // Packs rows [first, last) into the whole form, which is zero before. `first` is a multiple of
   // row_grain, and so is `last` except at the end.
   void (*pack)(const weight&, const void* author_data, uint64_t first, uint64_t last,
                uint8_t* out) noexcept = nullptr;
-  bool drops_rows = false;  // of a kernel only: the rows are given back once they are packed
+  bool drops_rows = false;  // kernels only: the rows are freed once they are packed
   uint64_t row_grain = 1;
-  // The scales of groups too: kernels read none beside it, and they go with the rows.
+  // The form contains the scales of groups, which are freed with the rows.
   bool holds_scales = false;
-  // Where the form begins with its rows: the bytes of one, so that they can be copied
-  // (row_copies.hpp).
+  // Bytes of a row if the form begins with its rows, so that they can be copied (row_copies.hpp).
   uint64_t (*row_bytes)(const weight&) = nullptr;
 };
 
@@ -313,7 +311,7 @@ inline bool weight::rows_dropped() const noexcept {
   return packed && packed->how->drops_rows;
 }
 
-// Whether a kernel with this packing can read the weight as it is kept.
+// True if a kernel with this packing can read the weight as it is kept.
 inline bool reads(const packing& wanted, const weight& w) noexcept {
   if (!wanted.bytes) return !w.rows_dropped();
   return w.packed && w.packed->how->layout_id == wanted.layout_id;
@@ -326,11 +324,11 @@ struct primitive {
   uint32_t exact;   // BITNET_EXACT_*
   std::string id;
   primitive_kernel run;
-  bool (*fits)(const weight&) = nullptr;  // weights of that format that it is for; nullptr: all
-  sdk::packing packing{};                 // how its matrix lies; without `bytes`: in rows
+  bool (*fits)(const weight&) = nullptr;  // weights of that format that it takes; nullptr: all
+  sdk::packing packing{};                 // form of its matrix; without `bytes`: rows
 };
 
-// What a top form keeps between steps, and the bytes of weights that one call reads.
+// State of a top form between steps, and the bytes of weights that one call reads.
 struct top_state {
   std::shared_ptr<void> kept;  // nullptr: there is no such form for these weights
   uint64_t weight_bytes = 0;
@@ -352,56 +350,57 @@ struct composite {
   std::string id;
   composite_kernel run;
   top_form top{};
-  bool (*fits)(const weight&) = nullptr;  // asked of every matrix of the body; nullptr: all
+  bool (*fits)(const weight&) = nullptr;  // checked for every matrix of the body; nullptr: all
   sdk::packing packing{};                 // of every matrix of the body
 };
 
-// Settings that the author finds by measuring (bitnet/abi/tuning.h). All may throw.
+// Settings that the author measures (bitnet/abi/tuning.h). All functions may throw.
 struct tunable {
   std::string (*describe)() = nullptr;  // nullptr: there are none
-  // Says why its measurement is unreliable, "" if it is not. Ends early when it is cancelled:
-  // `adopt` then gets what `describe` gave before.
+  // Returns why the measurement is unreliable, or "". If it is cancelled it ends early, and `adopt`
+  // gets the text that `describe` returned before.
   std::string (*measure)(const void* author_data, const host& services, uint64_t budget_ns,
                          uint64_t cancel_token) = nullptr;
-  bool (*adopt)(std::string_view settings) = nullptr;  // false: it cannot read them
-  bool (*due)() = nullptr;  // what was adopted should be measured again; nullptr: never
+  bool (*adopt)(std::string_view settings) = nullptr;  // false: the text is invalid
+  bool (*due)() = nullptr;  // the adopted settings should be measured again; nullptr: never
 };
 
-// What an author says about a backend that computes on host memory: one device. device.kv_dtypes
-// says what KV_WRITE and ATTN_PAGED handle; pools of other types are refused. 0: f32 and f16.
-// Steps with a window reach only an ATTN_PAGED of a device with BITNET_ATTENTION_WINDOW, and one of
-// its own (ints[4]) an ATTN_PAGED of a device with BITNET_ATTENTION_LAYER_WINDOW.
+// The author's description of a backend with one device that computes on host memory.
+// device.kv_dtypes lists the types that KV_WRITE and ATTN_PAGED handle; pools of other types are
+// rejected. 0: f32 and f16. An ATTN_PAGED gets steps with a window only if the device has
+// BITNET_ATTENTION_WINDOW, and its own window (ints[4]) only if the device has
+// BITNET_ATTENTION_LAYER_WINDOW.
 struct definition {
   std::string name, version, vendor, license;
-  uint32_t abi_minor = BITNET_ABI_MINOR;  // open_interpreter sets it to what the host agreed on
+  uint32_t abi_minor = BITNET_ABI_MINOR;  // open_interpreter sets it to the agreed minor
   uint32_t life_flags = BITNET_LIFE_THREAD_FREE | BITNET_LIFE_USES_HOST_POOL;
   bitnet_device_info device{};
   std::vector<primitive> primitives;  // the first row that fits is used
   std::vector<composite> composites;
   sdk::packing packing;  // for top forms
   sdk::tunable tuning;
-  std::vector<bitnet_kernel_info> others;  // listed only: forms that another setting would choose
-  bool large_pages = true;                 // asked for by what a device holds; see memory
-  // Of ternary matrices in the caller's memory kernels may make copies of their own
-  // (row_copies.hpp), where this says that there is memory for so many bytes. nullptr: none.
+  std::vector<bitnet_kernel_info> others;  // listed only: kernels that another setting would choose
+  bool large_pages = true;                 // for what a device holds; see memory
+  // Kernels may copy ternary matrices in the caller's memory (row_copies.hpp) if this returns true:
+  // memory for so many bytes is free. nullptr: no copies.
   bool (*copies_rows)(uint64_t bytes) = nullptr;
-  copy_code copies_code;  // what they are written in, also of matrices in memory of our own
+  copy_code copies_code;  // code of these copies, and of copies of matrices in our own memory
   uint32_t poll = 50;     // open_interpreter sets it to the host's setting; see spins_of
   uint64_t worker_keep_bytes = 0;  // zeroed memory of each worker of a program; see share::keep
-  // Bytes of the same behind those, for each element of the widest row that is quantised.
+  // More bytes after those, for each element of the widest row that is quantised.
   uint64_t worker_row_bytes = 0;
-  // share::scratch has room for the scores of all tokens of a step, up to so many floats. A value
-  // below what one token needs changes nothing.
+  // Most floats of share::scratch for the scores of all tokens of a step. A value below what one
+  // token needs changes nothing.
   uint64_t most_scores = 0;
-  // Bytes that share::scratch has at least, in programs that multiply by weights: for what is too
-  // much for the stack of a thread.
+  // Least bytes of share::scratch in programs that multiply by weights, for buffers that are too
+  // large for the stack of a thread.
   uint64_t worker_room_bytes = 0;
-  const void* author_data = nullptr;  // for the author: arrives in every call; outlives the backend
-  // Fills what it knows of bitnet_device_status and names it in `known`; from any thread. It is
-  // called once as a device is opened, for what is counted from one call to the next. Empty: the
-  // backend has no device_status.
+  const void* author_data = nullptr;  // passed to every call; outlives the backend
+  // Fills the members of bitnet_device_status that it knows and sets their bits in `known`; called
+  // from any thread. It is called once when a device is opened, so that later calls can report
+  // differences. Empty: the backend has no device_status.
   std::function<void(bitnet_device_status& out)> status;
-  std::string why_unavailable;  // not empty: no device, and this is what the user can do
+  std::string why_unavailable;  // not empty: there is no device; says what the user can do
 };
 
 }  // namespace bitnet::sdk

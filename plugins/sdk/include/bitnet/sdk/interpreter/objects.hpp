@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// What stands behind the handles of tier 0, with the members that slots.hpp calls.
+// The classes behind the handles of tier 0, with the members that slots.hpp calls.
 
 #include <algorithm>
 #include <atomic>
@@ -17,7 +17,7 @@
 
 namespace bitnet::sdk::interpreter {
 
-// What it is given ends before the call returns.
+// A step ends before submit() returns.
 class queue {
  public:
   bitnet_status submit(const bitnet_step& step, binding& on, const reporter& report) {
@@ -65,7 +65,7 @@ class queue {
   std::atomic<uint64_t> timeline_{0};
 };
 
-// The only device of a backend, which outlives it.
+// The only device of a backend. The backend outlives it.
 class device {
  public:
   device(const definition& author, const host& services, uint64_t memory_bytes)
@@ -148,7 +148,7 @@ class device {
     return out->create(config, author_.device.kv_dtypes, host_.lent(), report);
   }
 
-  // Priorities are for devices that run several at a time.
+  // Priorities are ignored: the device runs one queue's step at a time.
   bitnet_status make_queue(const bitnet_queue_request&, std::unique_ptr<queue>& out,
                            const reporter&) const {
     out = std::make_unique<queue>();
@@ -217,7 +217,7 @@ struct backend {
     return BITNET_OK;
   }
 
-  // There are no threads, and nothing is pending.
+  // Nothing is pending: the device has no threads.
   bitnet_status quiesce(uint64_t, const reporter&) const { return BITNET_OK; }
 
   host host_services;

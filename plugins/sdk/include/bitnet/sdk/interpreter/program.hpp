@@ -27,8 +27,8 @@
 
 namespace bitnet::sdk {
 
-// The kernel that runs a primitive on this weight (nullptr: the op has none); nullptr if the author
-// has none.
+// The author's kernel that runs a primitive on this weight (nullptr: the op has no weight); nullptr
+// if there is none.
 inline const primitive* find_primitive(const definition& author, uint32_t op,
                                        const weight* w) noexcept {
   const uint32_t format = w ? w->format : BITNET_FORMAT_NONE;
@@ -41,7 +41,7 @@ inline const primitive* find_primitive(const definition& author, uint32_t op,
 
 class program;
 
-// What the ports of a program stand for. Owner: the program outlives it.
+// The memory of a program's ports. Owner: the program outlives it.
 class binding {
  public:
   explicit binding(program& of) noexcept : of_(of) {}
@@ -60,7 +60,7 @@ class binding {
   };
   program& of_;
   step_view step_;
-  std::vector<place> values_;  // of the graph that lie outside
+  std::vector<place> values_;  // values of the graph outside the arena
   const kv_pool* pool_ = nullptr;
 };
 
@@ -82,8 +82,8 @@ class program {
     return allocate(report);
   }
 
-  // What it would need, and the level of each op, without making any of it. Primitives that have no
-  // kernel here are levels of NONE; `bytes` is then 0.
+  // The bytes that the program would need, and the level of each op; nothing is allocated.
+  // Primitives without a kernel have level NONE; `bytes` is then 0.
   bitnet_status query(const bitnet_graph* g, const weights& all,
                       const bitnet_program_options* options, std::vector<uint32_t>& levels,
                       uint64_t& bytes, const reporter& report) {
@@ -101,7 +101,7 @@ class program {
 
   const bitnet_program_options& limits() const noexcept { return limits_; }
 
-  // `see` gives the memory of a buffer, `pool_of` the pool of a handle.
+  // `see` returns the memory of a buffer, `pool_of` the pool of a handle.
   template <class See, class PoolOf>
   bitnet_status bind(const bitnet_bind_request* request, binding& out, const See& see,
                      const PoolOf& pool_of, const reporter& report) const {
@@ -125,7 +125,7 @@ class program {
     return BITNET_OK;
   }
 
-  // Checks a step and what its ports say, then runs it to its end.
+  // Checks a step and the contents of its ports, then runs it to its end.
   bitnet_status run(const bitnet_step& step, const binding& on, const reporter& report) {
     const std::scoped_lock lock(running_);
     if (bitnet_status s = check(step, on, report); failed(s)) return s;
@@ -164,7 +164,7 @@ class program {
     return BITNET_OK;
   }
 
-  // For a binding that is destroyed, since another one may get its address.
+  // Called when a binding is destroyed, since another one may get its address.
   void forget(const binding& gone) noexcept {
     const std::scoped_lock lock(running_);
     if (bound_ == &gone) bound_ = nullptr;
@@ -195,7 +195,7 @@ class program {
     roles parts;
     uint64_t first_call = 0, n_calls = 1;
     uint64_t counter = 0, top_counter = 0;
-    uint64_t weight_bytes = 0;  // that one call reads
+    uint64_t weight_bytes = 0;  // read per call
     top_state top;
   };
   struct counter {
@@ -225,7 +225,7 @@ class program {
     return (author_.device.attention_flags & BITNET_ATTENTION_LAYER_WINDOW) != 0;
   }
 
-  // Of primitives what the author has for them; composites wait until the graph is known to be one.
+  // Fills in the levels of primitives; composites follow once the graph is checked.
   bitnet_status read_levels(const bitnet_graph* g, const weights& all,
                             std::vector<uint32_t>& levels, const reporter& report) {
     std::vector<bitnet_op> ops;
@@ -243,7 +243,7 @@ class program {
     ops_.swap(ops);
     return BITNET_OK;
   }
-  // The level of an op is unknown if its weight is not there.
+  // The level of an op is unknown if its weight is missing.
   bool lacks_primitive(const std::vector<uint32_t>& levels, const weights& all) const noexcept {
     for (uint64_t i = 0; i < levels.size(); ++i) {
       const uint32_t w = ops_[i].weights[0];
@@ -302,7 +302,7 @@ class program {
     return it.fused ? it.fused->packing : it.single->packing;
   }
 
-  // What a kernel reads has to be there before the first step; the host may have brought it.
+  // Packs the weights of an item before the first step, unless the host brought the packed form.
   bitnet_status pack_weights(const item& it, const reporter& report) const {
     if (!packing_of(it).bytes) return BITNET_OK;
     for (uint64_t c = it.first_call; c < it.first_call + it.n_calls; ++c)
@@ -312,7 +312,7 @@ class program {
     return BITNET_OK;
   }
 
-  // Matrices are read whole in every step, with the scales of their groups; of an embedding only
+  // Matrices are read whole in every step, with the scales of their groups; an embedding only at
   // the rows of the tokens.
   uint64_t weight_bytes(const item& it) const noexcept {
     uint64_t bytes = 0;
@@ -328,7 +328,7 @@ class program {
     return bytes;
   }
 
-  // Fewer bytes were read of matrices that have a copy in a code.
+  // Bytes that coded copies saved since the last call.
   uint64_t take_spared(const item& it) const noexcept {
     uint64_t bytes = 0;
     for (uint64_t c = it.first_call; c < it.first_call + it.n_calls; ++c)
@@ -375,8 +375,8 @@ class program {
     return nullptr;
   }
 
-  // True if the composite's result is the one value of its body that anything else reads: a fused
-  // kernel may leave out all others.
+  // True if only the composite's result is read outside its body, so that a fused kernel may leave
+  // out all other values.
   bool private_body(const bitnet_op& op, std::span<const bitnet_op> body,
                     const roles& parts) const {
     const uint32_t result = op.outputs[0];
@@ -434,7 +434,7 @@ class program {
                                         : static_cast<uint64_t>(rows);
   }
 
-  // The values of a fused item all live as long as the item runs.
+  // All values of a fused item live as long as the item runs.
   std::vector<lifetime> lifetimes(uint64_t tokens, uint64_t outputs) const {
     std::vector<lifetime> lives(graph_.values.size());
     for (uint64_t i = 0; i < items_.size(); ++i) {
@@ -528,7 +528,7 @@ class program {
     }
   }
 
-  // Products take most of the time: a worker that is free takes the next columns.
+  // Products take most of the time, so a worker that is free takes the next columns.
   void run_single(const primitive& kernel, const call& c, team& workers) const noexcept {
     const uint64_t all = units(c), grain = c.m == all ? column_grain : 1;
     if (is_product(c.op))
@@ -555,8 +555,8 @@ class program {
       } else {
         run_single(*it.single, c, workers);
       }
-      // Only the item's number says when to stop: a worker that is late must not see the verdict
-      // of the next item as its own.
+      // Compare the item's number, not a flag: a worker that is late must not take the verdict on
+      // the next item for its own.
       if (worker == 0 && host_.cancelled(cancel_token)) stop_after.store(i);
       workers.end(&c, it.parts);
       if (worker == 0) {
@@ -577,20 +577,20 @@ class program {
   bitnet_program_options limits_{};
   graph graph_;
   std::vector<call> calls_;
-  std::vector<bitnet_op> call_ops_;   // of each call, for its value indices
-  std::vector<uint32_t> row_values_;  // the value that says a call's rows
+  std::vector<bitnet_op> call_ops_;   // by call, for its value indices
+  std::vector<uint32_t> row_values_;  // by call: the value whose rows the call has
   std::vector<item> items_;
   std::vector<counter> counters_;
   memory arena_, scratch_, keep_;
-  std::vector<pieces> dealt_;  // of each worker
+  std::vector<pieces> dealt_;  // by worker
   team_size team_size_;        // under running_
   const uint32_t cores_ = std::thread::hardware_concurrency();
-  uint32_t width_ = 1;                            // workers that there is scratch for
+  uint32_t width_ = 1;                            // workers with scratch
   uint64_t scratch_floats_ = 0, keep_bytes_ = 0;  // per worker
   step_view step_;
   step_checker checker_;
   std::vector<bitnet_op> ops_;      // of a query
-  const binding* bound_ = nullptr;  // that the calls point to
+  const binding* bound_ = nullptr;  // the calls' current binding
   std::mutex running_;
 };
 
@@ -598,7 +598,7 @@ inline binding::~binding() {
   of_.forget(*this);
 }
 
-// Everything is ready after program_build; only the bounds are checked.
+// program_build prepared everything; only the bounds are checked.
 inline bitnet_status binding::prepare(const bitnet_prepare_request& request,
                                       const reporter& report) const {
   return check_size(request, of_.limits(), report);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// Copies of rows in large pages, or in a code of fewer bytes: made by the kernels that read these
-// rows anyway, so that no call waits for them.
+// Copies of rows in large pages, or in a code of fewer bytes. The kernels that read the rows make
+// them on the way, so no call waits for them.
 //
-// Why      a mapped file lies in small pages, and where each step reads hundreds of megabytes,
-//          finding these takes a part of its time; fewer bytes are read sooner.
+// Why      a mapped file lies in small pages. If a step reads hundreds of megabytes, page walks
+//          take a part of its time. A code of fewer bytes is read faster.
 // Owner    a weight set has the room, each of its aliased tensors a copy; both end with the set.
 // Threads  any; a run of rows is copied by one thread.
 
@@ -21,23 +21,23 @@
 
 namespace bitnet::sdk {
 
-// Where all copies of a set lie, one after the other: a matrix by itself would end in small pages.
+// One allocation for all copies of a set: a single matrix would end in small pages.
 class copy_room {
  public:
-  // `enough` says whether so many bytes more may be used; nullptr: nothing is copied.
+  // `enough` returns whether `bytes` more may be used; nullptr: nothing is copied.
   copy_room(budget* from, bool (*enough)(uint64_t bytes)) : from_(from), enough_(enough) {}
 
   [[nodiscard]] bool wanted() const noexcept { return enough_ != nullptr; }
-  // Where a copy of so many bytes begins.
+  // Reserves `bytes` for a copy; returns their offset.
   uint64_t reserve(uint64_t bytes) {
     const std::scoped_lock lock(turn_);
     const uint64_t at = bytes_;
     bytes_ += (bytes + memory::alignment - 1) / memory::alignment * memory::alignment;
     return at;
   }
-  // Of all that was reserved, once there was a place.
+  // Bytes of all reservations, once memory is allocated.
   [[nodiscard]] uint64_t bytes() const noexcept { return all_.size(); }
-  // nullptr if there is no room, as for what was reserved after others were given theirs.
+  // nullptr if there is no room, or if the reservation came after the allocation.
   uint8_t* place(uint64_t at, uint64_t bytes) noexcept {
     std::call_once(asked_, [this]() noexcept {
       const std::scoped_lock lock(turn_);
@@ -45,7 +45,7 @@ class copy_room {
         constexpr uint64_t large_page = uint64_t{2} << 20;
         if (enough_ && enough_(bytes_)) all_ = memory(bytes_, from_, large_page);
       } catch (const std::bad_alloc&) {
-        all_ = memory();  // all goes on as it was
+        all_ = memory();  // without copies all works as before
       }
     });
     return bytes <= all_.size() && at <= all_.size() - bytes ? all_.data() + at : nullptr;
@@ -55,25 +55,26 @@ class copy_room {
   budget* const from_;
   bool (*const enough_)(uint64_t bytes);
   std::mutex turn_;     // guards bytes_
-  uint64_t bytes_ = 0;  // of all that was reserved
+  uint64_t bytes_ = 0;  // of all reservations
   std::once_flag asked_;
   memory all_;
 };
 
-// How the rows of a copy are written where they are not those that are read.
+// The code of a copy whose rows are not those of the original.
 struct copy_code {
-  // Of a row; 0: not these, which are copied as they are.
+  // Bytes of a coded row; 0: this weight has no code, its rows are copied unchanged.
   uint64_t (*row_bytes)(const weight&) = nullptr;
-  // Rows [first, last), one after the other. False: the code cannot say them, and there is no copy.
+  // Writes rows [first, last), one after the other. False: the code cannot express them; no copy is
+  // made.
   bool (*write)(const weight&, const void* author_data, uint64_t first, uint64_t last,
                 uint8_t* out) noexcept = nullptr;
 };
 
 class row_copy {
  public:
-  static constexpr uint64_t run = 16;  // rows, what work is shared out in
-  // Steps until it is worth it, as a copy takes about what so many steps gain by it; and those that
-  // share the work.
+  static constexpr uint64_t run = 16;  // rows; unit in which work is shared out
+  // `patience`: reads before copying starts, since a copy costs about what so many steps gain.
+  // `parts`: number of steps that share the work of copying.
   static constexpr uint64_t patience = 32, parts = 8;
 
   row_copy(copy_room& room, uint64_t rows, uint64_t row_bytes)
@@ -91,20 +92,19 @@ class row_copy {
     author_data_ = author_data;
   }
 
-  // Whether its rows are in a code, not those of the caller.
+  // True if the copy's rows are in a code.
   [[nodiscard]] bool coded() const noexcept { return coded_ != nullptr; }
   [[nodiscard]] uint64_t row_bytes() const noexcept { return row_bytes_; }
-  // Rows were read from a copy that is coded, which spared so many bytes. The counter of bytes that
-  // were read subtracts the sum.
+  // Counts the bytes that reading a coded copy saved. The counter of read bytes subtracts the sum.
   void spare(uint64_t bytes) noexcept { spared_.fetch_add(bytes, std::memory_order_relaxed); }
   uint64_t take_spared() noexcept { return spared_.exchange(0, std::memory_order_relaxed); }
 
-  // All rows, once they are there; until then nullptr.
+  // All rows once they are copied; nullptr until then.
   [[nodiscard]] const uint8_t* data() const noexcept {
     return data_.load(std::memory_order_acquire);
   }
-  // Rows [first, last) of `from` are being read: what it is time to copy of them is, in whole runs,
-  // from the room's first page on: pages that are new cost more than what is copied into them.
+  // Called while rows [first, last) of `from` are read. Copies those whose turn has come, in whole
+  // runs, from the room's first page on, since new pages cost more than copying into them.
   void add(const uint8_t* from, uint64_t first, uint64_t last) noexcept {
     const uint64_t reads = first == 0 ? reads_.fetch_add(1, std::memory_order_relaxed) + 1
                                       : reads_.load(std::memory_order_relaxed);

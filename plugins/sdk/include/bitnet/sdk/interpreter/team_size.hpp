@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// How many workers share a step of one token. They wait for each other some 300 times in it, so a
-// worker whose core another process uses holds up all others for as long as it is stopped: then one
-// worker fewer can be faster. The number is found by the times of the steps themselves, once
-// workers wait so long that they go to sleep.
+// Number of workers that share a step of one token. They meet some 300 times in it, so a worker
+// whose core another process uses delays all others while it is stopped: then one worker fewer can
+// be faster. Once workers wait so long that they sleep, the number is found by timing the steps.
 //
 // Cost     none while no worker sleeps; else a few steps of every fifty use the other number.
 // Threads  one at a time.
@@ -14,7 +13,7 @@ namespace bitnet::sdk {
 
 class team_size {
  public:
-  // Workers for the next step, of at most so many.
+  // Workers for the next step, at most `most`.
   uint32_t next(uint32_t most) noexcept {
     if (most != most_) {
       *this = team_size();
@@ -23,7 +22,7 @@ class team_size {
     return tries_ == 0 ? size_ : tries_;
   }
 
-  // The step with as many workers took so long, and so many waits in it ended in sleep.
+  // Reports the time of the step, and the waits in it that ended in sleep.
   void took(uint64_t ns, uint64_t sleeps) noexcept {
     sum_ += ns;
     sleeps_ += sleeps;
@@ -42,12 +41,12 @@ class team_size {
   }
 
  private:
-  // Steps that are looked at together, and that pass after a trial.
+  // Steps that are averaged, and steps that pass after a trial.
   static constexpr uint64_t together = 4, rests = 48;
-  // Of a step. Undisturbed it has a few.
+  // Per step. An undisturbed step has a few.
   static constexpr uint64_t many_sleeps = 16;
 
-  // Ends a trial: at its last step, or at one that already says that it does not pay.
+  // Ends a trial at its last step, or as soon as a step is clearly slower.
   void compare(uint64_t ns) noexcept {
     if (steps_ < together && ns < mean_ + mean_ / 4) return;
     if (sum_ / steps_ < mean_ - mean_ / 16) size_ = tries_;
@@ -58,7 +57,7 @@ class team_size {
 
   uint32_t most_ = 0, size_ = 0;
   uint32_t tries_ = 0;  // 0: no trial
-  bool less_ = false;   // the last trial was of one less: the next is of one more
+  bool less_ = false;   // the last trial was of one fewer; the next is of one more
   uint64_t sum_ = 0, sleeps_ = 0, steps_ = 0, mean_ = 0, rest_ = 0;
 };
 

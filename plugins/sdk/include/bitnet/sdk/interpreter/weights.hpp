@@ -30,7 +30,7 @@ struct host_tensor : tensor {
   std::unique_ptr<row_copy> copy;
 };
 
-// What kernels know of a tensor, its bytes aside.
+// The view of a tensor for kernels, without its bytes.
 inline weight seen_by_kernels(const tensor& t) noexcept {
   weight out{};
   out.k = static_cast<uint64_t>(t.desc.ne[0]);
@@ -41,13 +41,13 @@ inline weight seen_by_kernels(const tensor& t) noexcept {
   return out;
 }
 
-// How the author's kernels want a tensor; nullptr: as it is.
+// The packing that the author's kernels want for a tensor; nullptr: rows.
 inline const packing* find_packing(const definition& author, const tensor& t) noexcept {
   if (t.desc.rank != 2) return nullptr;
   const weight w = seen_by_kernels(t);
   const bool ternary = w.format == BITNET_FORMAT_TERNARY2;
   const auto wants = [&](const auto& row) {
-    // Without its rows a matrix needs a kernel for the product itself, whatever else reads it.
+    // If the rows are dropped, the product itself needs a kernel for this packing.
     const bool product = is_product(row.op);
     return row.packing.bytes && (product || !row.packing.drops_rows) &&
            (row.format == BITNET_FORMAT_NONE || row.format == w.format) &&
@@ -76,7 +76,7 @@ inline void plan(const definition& author, const tensor& t, bitnet_weight_plan& 
   std::snprintf(out.layout_id, sizeof out.layout_id, "host/%s-rows/1", form);
 }
 
-// Makes the author's form unless it is there.
+// Makes the author's form unless it exists.
 inline bitnet_status make_packed(const definition& author, const host& services, const weight& w,
                                  const reporter& report) {
   packed_form& form = *w.packed;
@@ -98,7 +98,7 @@ inline bitnet_status make_packed(const definition& author, const host& services,
   return BITNET_OK;
 }
 
-// Says in the view how the author's kernels will find the tensor packed; nothing is packed yet.
+// Notes in the view how the tensor will be packed; nothing is packed yet.
 inline void promise_packed(const definition& author, host_tensor& t) {
   const packing* how = find_packing(author, t);
   if (!how) return;
@@ -117,7 +117,7 @@ class weight_set {
         cancel_token_(cancel_token),
         copies_(services.lent(), author.copies_rows) {}
 
-  // Of weights that are to come, what a graph asks of them is known at once.
+  // scales_are::to_come: graphs can be checked at once.
   bitnet_status create(const bitnet_tensor_desc* descs, uint32_t desc_size, uint32_t n,
                        scales_are scales_now, const reporter& report) {
     if (n != 0 && (!descs || desc_size < sizeof(bitnet_tensor_desc)))
@@ -144,7 +144,7 @@ class weight_set {
     return BITNET_OK;
   }
 
-  // Bytes in the device's own layout, less what can be the caller's memory.
+  // Bytes in the device's own layout, without those that can stay in the caller's memory.
   uint64_t planned_bytes() const {
     uint64_t sum = 0;
     for (const host_tensor& t : tensors_) {
@@ -281,7 +281,7 @@ class weight_set {
     return BITNET_OK;
   }
 
-  // Rows of our own lie in large pages already: of these only a code is worth a copy.
+  // Our own rows already lie in large pages, so only a coded copy is worth making.
   void promise_copy(host_tensor& t) {
     const copy_code& code = author_.copies_code;
     if (!t.view.rows_dropped() && code.row_bytes && code.row_bytes(t.view) != 0)

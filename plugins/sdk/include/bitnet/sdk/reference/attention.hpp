@@ -13,14 +13,14 @@
 
 namespace bitnet::sdk::reference {
 
-// The types of keys and values that are handled here, as in bitnet_device_info.
+// The types of keys and values that this file handles, as in bitnet_device_info.
 inline constexpr uint32_t kv_dtypes = 0
 #define BITNET_KV_BIT_OF(NAME, elements, bytes) | 1u << BITNET_DTYPE_##NAME
     BITNET_SDK_KV_TYPES(BITNET_KV_BIT_OF)
 #undef BITNET_KV_BIT_OF
     ;
 
-// One block of BITNET_DTYPE_Q8_0.
+// Writes one block of BITNET_DTYPE_Q8_0.
 inline void write_q8_0(const float* x, uint8_t* to) noexcept {
   float largest = 0;  // NaN is not larger than anything
   for (uint64_t i = 0; i < BITNET_Q8_0_BLOCK; ++i) largest = std::max(largest, std::fabs(x[i]));
@@ -35,7 +35,7 @@ inline void write_q8_0(const float* x, uint8_t* to) noexcept {
   }
 }
 
-// One block of BITNET_DTYPE_Q4_0.
+// Writes one block of BITNET_DTYPE_Q4_0.
 inline void write_q4_0(const float* x, uint8_t* to) noexcept {
   float extreme = 0;  // NaN is not larger than anything
   for (uint64_t i = 0; i < BITNET_Q4_0_BLOCK; ++i)
@@ -53,7 +53,7 @@ inline void write_q4_0(const float* x, uint8_t* to) noexcept {
     to[2 + i] = static_cast<uint8_t>(code(x[i]) | code(x[i + BITNET_Q4_0_BLOCK / 2]) << 4);
 }
 
-// n elements of a head as a pool of this type keeps them; of blocks n is a multiple of 32.
+// Stores n elements of a head in a pool's type; for block types n is a multiple of 32.
 inline void kv_write(const float* x, uint64_t n, uint32_t dtype, uint8_t* to) noexcept {
   if (dtype == BITNET_DTYPE_F32) {
     std::memcpy(to, x, n * sizeof *x);
@@ -71,7 +71,7 @@ inline void kv_write(const float* x, uint64_t n, uint32_t dtype, uint8_t* to) no
   }
 }
 
-// Elements [first, first + n) of a stored head; first is a multiple of 32.
+// Reads elements [first, first + n) of a stored head; first is a multiple of 32.
 inline void kv_read(const uint8_t* from, uint32_t dtype, uint64_t first, uint64_t n,
                     float* out) noexcept {
   switch (dtype) {
@@ -80,13 +80,14 @@ inline void kv_read(const uint8_t* from, uint32_t dtype, uint64_t first, uint64_
     return decode(BITNET_FORMAT_##NAME, from, first, n, out);
     BITNET_SDK_KV_TYPES(BITNET_DECODE_AS)
 #undef BITNET_DECODE_AS
-    default:  // no pool has another type: describe() refuses it
+    default:  // describe() rejects other types
       std::fill_n(out, n, 0.0f);
   }
 }
 
-// The heads of one token that share their keys and values: q and y (heads, head_dim). The token
-// sees `seen` positions, of which key(n) and value(n) give the stored rows; scores (heads, seen).
+// Attention of one token, for heads that share their keys and values: q and y (heads, head_dim).
+// The token sees `seen` positions; key(n) and value(n) return their stored rows; scores (heads,
+// seen).
 template <class Key, class Value>
 void attention(const float* q, uint64_t heads, uint64_t head_dim, float scale, uint64_t seen,
                const Key& key, uint32_t dtype_k, const Value& value, uint32_t dtype_v,

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// Every primitive op, ready to use: an author lists kernels of their own and takes the rest here.
+// Kernels of every primitive op: an author lists kernels of their own and takes the rest from here.
 //
 //   d.primitives = {my own};
 //   bitnet::sdk::reference::complete(d);
 //
-// The kernels are plain rather than fast. They share nothing with bitnet-backend-conformance, which
-// judges them as it judges all others.
+// The kernels are plain rather than fast. They share no code with bitnet-backend-conformance, which
+// tests them like all others.
 
 #include <cstdint>
 #include <utility>
@@ -20,7 +20,7 @@
 
 namespace bitnet::sdk::reference {
 
-// The functions beside this file as kernels of the interpreter.
+// Adapts the functions beside this file to kernels of the interpreter.
 namespace kernels {
 
 inline void embed_gather(const call& c, const share& s) noexcept {
@@ -156,7 +156,7 @@ inline void delta_gates(const call& c, const share& s) noexcept {
                            c.k, c.output<float>(0) + t * c.m);
 }
 
-// Where head h of values finds its queries, keys and values in a row.
+// The places of the queries, keys and values of value head h in a row.
 struct delta_heads {
   uint64_t n_k, n_v, d_k, d_v;
   bool blocks;
@@ -203,7 +203,7 @@ inline void gather_rows(const call& c, const share& s) noexcept {
 
 }  // namespace kernels
 
-// One row for each primitive, of any format.
+// One row for each primitive, for any format.
 inline std::vector<primitive> primitives() {
   constexpr uint32_t any = BITNET_FORMAT_NONE;
   constexpr uint32_t level = BITNET_LEVEL_REFERENCE;
@@ -241,9 +241,10 @@ inline std::vector<primitive> primitives() {
   };
 }
 
-// Adds them behind the author's own, which are looked at first; of a device whose keys, values and
-// attention are all from here it also says what these can do. Where the author drops the rows of
-// ternary weights, grouped products would find none: these and their quantiser are left out.
+// Adds the reference kernels after the author's own, which take precedence. If all KV kernels come
+// from here, it also sets what the device can do with keys, values and attention. If the author
+// drops the rows of ternary weights, grouped products could not read them, so these and their
+// quantiser are left out.
 inline void complete(definition& d) {
   bool own_kv = false, rows_dropped = false;
   for (const primitive& p : d.primitives) {

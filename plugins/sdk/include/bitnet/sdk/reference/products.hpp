@@ -2,8 +2,8 @@
 #pragma once
 // Products of a matrix with rows of activations, for the output columns [first, last): y (rows, m).
 //
-// A piece of a weight row is decoded once for a tile of tokens. What is computed for a token does
-// not depend on the tile that it is in, so that every cut gives the same bits.
+// A piece of a weight row is decoded once for a tile of tokens. The result of a token does not
+// depend on its tile, so every cut gives the same bits.
 
 #include <algorithm>
 #include <cstdint>
@@ -103,7 +103,7 @@ inline void linear_ternary_grouped(const weight& w, const int8_t* q, const float
   }
 }
 
-// x (rows, k). Sixteen sums run beside each other, so that a compiler can use its vectors.
+// x (rows, k). Sixteen independent sums, so that a compiler can use vectors.
 inline void linear_dense(const weight& w, const float* x, uint64_t rows, uint64_t first,
                          uint64_t last, float* y) noexcept {
   constexpr uint64_t lanes = 16;

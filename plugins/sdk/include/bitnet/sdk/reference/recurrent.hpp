@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// What works on the state of a sequence, as plainly as bitnet/abi/ops.h defines it.
+// Ops on the state of a sequence, as plainly as bitnet/abi/ops.h defines them.
 //
 // Source  Gated Delta Networks, arXiv:2412.06464
 
@@ -12,8 +12,8 @@
 
 namespace bitnet::sdk::reference {
 
-// Row t of a short convolution: x and y (rows, k), w (k, n), of columns [first, last). `past`
-// (n - 1, k) has the rows before the first one of x; nullptr: zeros.
+// Columns [first, last) of row t of a short convolution: x and y (rows, k), w (k, n). `past` (n -
+// 1, k) has the rows before x; nullptr: zeros.
 inline void short_conv(const float* x, const float* past, const float* w, uint64_t t, uint64_t k,
                        uint64_t n, uint64_t first, uint64_t last, float* y) noexcept {
   for (uint64_t c = first; c < last; ++c) {
@@ -29,11 +29,11 @@ inline void short_conv(const float* x, const float* past, const float* w, uint64
   }
 }
 
-// Leaves the last n - 1 of the rows `past` and x (rows, k) in `past`; fresh: it was zeros.
+// Stores the last n - 1 of the rows `past` and x (rows, k) in `past`; fresh: `past` was zeros.
 inline void short_conv_keep(const float* x, uint64_t rows, uint64_t k, uint64_t n, uint64_t first,
                             uint64_t last, bool fresh, float* past) noexcept {
   for (uint64_t i = 0; i < n - 1; ++i) {
-    const uint64_t row = rows + i;  // ascending: what is read lies behind what is written
+    const uint64_t row = rows + i;  // ascending, so rows are read before they are overwritten
     for (uint64_t c = first; c < last; ++c)
       past[i * k + c] = row >= n - 1 ? x[(row - (n - 1)) * k + c] : fresh ? 0 : past[row * k + c];
   }
@@ -58,7 +58,7 @@ inline float inverse_length(const float* x, uint64_t n, float eps) noexcept {
 }
 
 // One token of one head: q and k (d_k), v and y (d_v), state (d_k, d_v). Sums run over rows of the
-// state, so that columns stand side by side.
+// state, so columns are contiguous.
 inline void delta_rule(const float* q, const float* k, const float* v, float decay, float beta,
                        float scale, float eps, uint64_t d_k, uint64_t d_v, float* state,
                        float* y) noexcept {

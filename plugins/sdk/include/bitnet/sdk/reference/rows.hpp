@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0 OR MIT
 #pragma once
-// What works on one row of numbers, each as plainly as bitnet/abi/ops.h defines it.
+// Ops on one row of numbers, as plainly as bitnet/abi/ops.h defines them.
 
 #include <algorithm>
 #include <cmath>
@@ -31,7 +31,7 @@ inline void rms_norm(const float* x, const float* weights, float eps, uint64_t k
   for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor * weights[i];
 }
 
-// The codes of a row, and the scale that they were multiplied with.
+// Codes of a row, and the scale by which it was multiplied.
 inline void act_quant_i8(const float* x, uint64_t k, int8_t* q, float* scale) noexcept {
   float largest = 0;
   for (uint64_t i = 0; i < k; ++i) largest = std::max(largest, std::fabs(x[i]));
@@ -43,7 +43,7 @@ inline void act_quant_i8(const float* x, uint64_t k, int8_t* q, float* scale) no
   }
 }
 
-// The same for each group of a row.
+// Codes and factors of each group of a row.
 inline void act_quant_i8_grouped(const float* x, uint64_t k, uint64_t group, int8_t* q,
                                  float* d) noexcept {
   for (uint64_t at = 0; at < k; at += group, x += group, q += group) {
@@ -58,7 +58,7 @@ inline void act_quant_i8_grouped(const float* x, uint64_t k, uint64_t group, int
   }
 }
 
-// Each `block` of a row times the matrix of Hadamard; `factors` (k) may be nullptr.
+// Multiplies each `block` of a row by the Hadamard matrix; `factors` (k) may be nullptr.
 inline void hadamard(const float* x, const float* factors, int32_t place, uint64_t k,
                      uint64_t block, float* y) noexcept {
   const bool first = factors && place == BITNET_HADAMARD_FACTORS_FIRST;
@@ -121,7 +121,7 @@ inline void scale(const float* x, float factor, uint64_t k, float* y) noexcept {
   for (uint64_t i = 0; i < k; ++i) y[i] = x[i] * factor;
 }
 
-// Parts of a row, side by side; `ints` are COLUMNS'.
+// Copies parts of a row side by side; `ints` are COLUMNS'.
 inline void columns(const float* x, const int32_t* ints, float* y) noexcept {
   for (int64_t a = 0; a < ints[4]; ++a)
     for (int64_t b = 0; b < ints[2]; ++b)
