@@ -471,9 +471,10 @@ def test_too_many_wait(model):
     async def main():
         async with bitnet.AsyncEngine(model, n_context=512, max_sequences=1, max_waiting=2) as engine:
             work = [engine.generate(PROMPT, **ENDLESS) for _ in range(9)]
-            with pytest.raises(bitnet.Busy):
+            with pytest.raises(bitnet.Busy) as caught:
                 for one in work:
                     await one.__aenter__()
+            assert caught.value.retryable and not caught.value.user_fixable
 
     run(main())
 

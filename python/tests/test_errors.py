@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -26,6 +27,28 @@ def test_model_files(engine, tmp_path, make, kind, also, words):
     assert caught.value.where == "bitnet_model_open"
     with pytest.raises(bitnet.Error):
         bitnet.inspect(make(tmp_path))
+
+
+@pytest.mark.parametrize("call, kind, retryable, user_fixable", [
+    (lambda m: bitnet.Model("no-such.gguf"), bitnet.NotFound, False, True),
+    (lambda m: bitnet.Model(MODEL, device="no-such"), bitnet.Unavailable, False, True),
+    (lambda m: m.generate([10**6]), bitnet.InvalidArgument, False, False),
+    (lambda m: m.generate("Once " * 5000), bitnet.ContextFull, False, True),
+], ids=["file", "device", "argument", "context"])
+def test_what_helps(model, call, kind, retryable, user_fixable):
+    with pytest.raises(kind) as caught:
+        call(model)
+    assert (caught.value.retryable, caught.value.user_fixable) == (retryable, user_fixable)
+
+
+def test_classes_have_the_flags_of_their_status():
+    header = (TREE / "abi/include/bitnet/abi/base.h").read_text()
+    listed = header[header.index("Flags of an error"):header.index("#define BITNET_ERROR_RETRYABLE")]
+    retryable, user_fixable = listed[listed.index("retryable "):].split("user fixable")
+    for kind in bitnet.errors.BY_STATUS.values():
+        name = re.search(rf"^#define BITNET_(\w+) {kind.status}\b", header, re.MULTILINE)[1]
+        assert kind.retryable == (re.search(rf"\b{name}\b", retryable) is not None), name
+        assert kind.user_fixable == (re.search(rf"\b{name}\b", user_fixable) is not None), name
 
 
 def cut(folder):

@@ -28,6 +28,31 @@ void copy_text(char (&to)[N], std::string_view text) {
   std::fill(text.copy(to, n) + to, to + N, '\0');
 }
 
+// The BITNET_ERROR_* of a status, as bitnet/abi/base.h lists them. 0 for a plugin author's own
+// status, whose meaning only the plugin knows.
+constexpr uint32_t flags_of(bitnet_status status) noexcept {
+  switch (status) {
+    case BITNET_OUT_OF_MEMORY:
+    case BITNET_OUT_OF_DEVICE_MEMORY:
+      return BITNET_ERROR_RETRYABLE | BITNET_ERROR_USER_FIXABLE;
+    case BITNET_DEVICE_LOST:
+    case BITNET_TIMEOUT:
+    case BITNET_BUSY:
+      return BITNET_ERROR_RETRYABLE;
+    case BITNET_UNAVAILABLE:
+    case BITNET_INCOMPATIBLE:
+    case BITNET_BAD_DATA:
+    case BITNET_NOT_FOUND:
+    case BITNET_REJECTED:
+    case BITNET_CONTEXT_FULL:
+    case BITNET_IO:
+    case BITNET_FORBIDDEN:
+      return BITNET_ERROR_USER_FIXABLE;
+    default:
+      return 0;
+  }
+}
+
 // Allocates nothing, for when there is no memory.
 inline bitnet_status report_plainly(bitnet_error* err, const char* where, bitnet_status status,
                                     const char* message) noexcept {
@@ -35,6 +60,7 @@ inline bitnet_status report_plainly(bitnet_error* err, const char* where, bitnet
   *err = {};
   err->struct_size = sizeof *err;
   err->code = status;
+  err->flags = flags_of(status);
   copy_text(err->where, where);
   copy_text(err->message, message);
   return status;
@@ -51,6 +77,7 @@ inline bitnet_status report(bitnet_error* err, const char* where, const failure&
     *err = {};
     err->struct_size = sizeof *err;
     err->code = why.status;
+    err->flags = flags_of(why.status) | why.from.flags;
     copy_text(err->where, where);
     std::string line = why.message;
     std::replace(line.begin(), line.end(), '\n', ' ');
@@ -121,7 +148,7 @@ inline std::string_view view(bitnet_str text) {
 }
 
 inline result<void> missing(const char* what) {
-  return fail(BITNET_INVALID_ARGUMENT, fmt::format("{} is NULL", what));
+  return fail(BITNET_INVALID_ARGUMENT, fmt::format("{} is NULL; give a valid pointer", what));
 }
 
 // "logit_bias is NULL, with a count of 3", for a list of an option struct.

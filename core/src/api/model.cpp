@@ -8,33 +8,41 @@
 #include "inspect/inspect.hpp"
 #include "inspect/weights.hpp"
 
-using bitnet::say;
-using bitnet::word;
 using bitnet::api::copy_text;
 using bitnet::api::guarded;
 using bitnet::api::judge_of;
 using bitnet::api::load_options_of;
 using bitnet::api::missing;
 
+namespace {
+
+// An option whose value is none of `kinds`, which is a list as in "A, B or C".
+std::unexpected<bitnet::failure> of_no_kind(const std::string& option, const char* kinds,
+                                            uint32_t found) {
+  return bitnet::fail(
+      BITNET_INVALID_ARGUMENT,
+      fmt::format("{} must be {}, found {}; use a constant of bitnet.h", option, kinds, found));
+}
+
+}  // namespace
+
 bitnet::result<bitnet::model::load_options> bitnet::api::load_options_of(
     const bitnet_model_options& o) {
   bitnet::model::load_options out;
   out.vocabulary_only = o.vocabulary_only != 0;
   if (o.i2s_layout > BITNET_I2S_LAYOUT_QK256)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                        fmt::format("{} must be A, B, C or QK256", say(word::i2s_layout)));
+    return of_no_kind(say(word::i2s_layout), "A, B, C or QK256", o.i2s_layout);
   out.i2s_layout = o.i2s_layout;
   if (o.tl1_tiles > BITNET_TL1_TILES_PRETUNED)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                        fmt::format("{} must be GENERATED or PRETUNED", say(word::tl1_tiles)));
+    return of_no_kind(say(word::tl1_tiles), "GENERATED or PRETUNED", o.tl1_tiles);
   out.tl1_tiles = o.tl1_tiles == BITNET_TL1_TILES_PRETUNED ? bitnet::formats::tl1_tiles::pretuned
                                                            : bitnet::formats::tl1_tiles::generated;
   if (o.activations > BITNET_ACTIVATIONS_FLOAT)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                        "activations must be AUTO, ROW, GROUP_32, GROUP_64, GROUP_128 or FLOAT");
+    return of_no_kind("activations", "AUTO, ROW, GROUP_32, GROUP_64, GROUP_128 or FLOAT",
+                      o.activations);
   out.activations = static_cast<bitnet::model::activations>(o.activations);
   if (o.load_mode > BITNET_LOAD_COPIED)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT, "load_mode must be AUTO, MAPPED or COPIED");
+    return of_no_kind("load_mode", "AUTO, MAPPED or COPIED", o.load_mode);
   switch (o.activation) {
     case BITNET_ACTIVATION_AUTO:
       break;
@@ -45,7 +53,7 @@ bitnet::result<bitnet::model::load_options> bitnet::api::load_options_of(
       out.gate = bitnet::model::activation::silu;
       break;
     default:
-      return bitnet::fail(BITNET_INVALID_ARGUMENT, "activation must be AUTO, RELU2 or SILU");
+      return of_no_kind("activation", "AUTO, RELU2 or SILU", o.activation);
   }
   return out;
 }

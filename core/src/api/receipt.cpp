@@ -107,7 +107,10 @@ bitnet::result<bitnet::receipt::question> question_of(const bitnet_receipt_check
   auto signers = signers_of(c);
   if (!signers) return std::unexpected(std::move(signers.error()));
   if (!(c.require_fused >= 0 && c.require_fused <= 100))
-    return bitnet::fail(BITNET_INVALID_ARGUMENT, "require_fused: expected 0 to 100 per cent");
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        fmt::format("require_fused: expected 0 to 100 per cent, found {}; give 0 "
+                                    "to allow any share of fused kernels",
+                                    c.require_fused));
   bitnet::receipt::question out;
   out.allow_unsigned = c.allow_unsigned != 0;
   out.signers = *std::move(signers);

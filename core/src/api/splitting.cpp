@@ -16,7 +16,10 @@ bitnet::result<bitnet::engine::split_options> bitnet::api::split_options_of(
     const bitnet_model_options& o) {
   bitnet::engine::split_options out;
   if (o.gpu_layers > BITNET_GPU_LAYERS_COUNT)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT, "gpu_layers must be AUTO, ALL or COUNT");
+    return bitnet::fail(BITNET_INVALID_ARGUMENT,
+                        fmt::format("gpu_layers must be AUTO, ALL or COUNT, found {}; use a "
+                                    "constant of bitnet.h",
+                                    o.gpu_layers));
   if (o.gpu_layers != BITNET_GPU_LAYERS_COUNT && o.n_gpu_layers != 0)
     return bitnet::fail(BITNET_INVALID_ARGUMENT,
                         fmt::format("{} is {}, which counts with gpu_layers COUNT only",
@@ -24,8 +27,10 @@ bitnet::result<bitnet::engine::split_options> bitnet::api::split_options_of(
   if (o.gpu_layers == BITNET_GPU_LAYERS_ALL) out.n_layers = UINT32_MAX;
   if (o.gpu_layers == BITNET_GPU_LAYERS_COUNT) out.n_layers = o.n_gpu_layers;
   if (o.split_mode > BITNET_SPLIT_NONE)
-    return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                        fmt::format("{} must be LAYER or NONE", say(word::split_mode)));
+    return bitnet::fail(
+        BITNET_INVALID_ARGUMENT,
+        fmt::format("{} must be LAYER or NONE, found {}; use a constant of bitnet.h",
+                    say(word::split_mode), o.split_mode));
   out.whole_only = o.split_mode == BITNET_SPLIT_NONE;
   if (auto ok = listed(o.tensor_split, o.n_tensor_split, say(word::tensor_split).c_str()); !ok)
     return std::unexpected(ok.error());
@@ -90,7 +95,10 @@ bitnet::result<bitnet::engine::placement> bitnet_model::place(
                   c && c->device_index == index && c->backend->name() == wanted.backend->name())
                 return c;
             return bitnet::result<bitnet::select::choice>(
-                bitnet::fail(BITNET_UNAVAILABLE, "there is no such device"));
+                bitnet::fail(BITNET_UNAVAILABLE,
+                             fmt::format("backend {} has no device {} that can be used; {} to see "
+                                         "what there is",
+                                         wanted.backend->name(), index, say(word::probe_all))));
           },
       .may_leave = !strict && (general.text == "auto" || general.allow_fallback),
       .is_required = strict,

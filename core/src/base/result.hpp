@@ -17,6 +17,7 @@ namespace bitnet {
 struct origin {
   std::string domain;
   int64_t code = 0;
+  uint32_t flags = 0;  // BITNET_ERROR_* that a plugin set; the edge adds those of the status
 };
 
 struct failure {

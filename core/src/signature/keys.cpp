@@ -22,6 +22,7 @@
 #include "plugin/trust/hash.hpp"
 #include "plugin/trust/openssl.hpp"
 #include "receipt/envelope.hpp"
+#include "system/limits.hpp"
 
 namespace bitnet::signature {
 namespace {
@@ -107,10 +108,17 @@ std::string subject_of_certificate(X509* of) {
   return plugin::printable(text_in(out.get()), 400);
 }
 
+// OpenSSL gives no object where the memory is spent.
+std::unexpected<failure> no_room_for(const char* what) {
+  return fail(BITNET_OUT_OF_MEMORY,
+              fmt::format("out of memory for {}{}; end programs that use much memory", what,
+                          limits::of_memory()));
+}
+
 result<store_handle> trusted_in(const std::string& pem) {
   const bio in = reader_of(pem);
   store_handle store(X509_STORE_new());
-  if (!in || !store) return fail(BITNET_OUT_OF_MEMORY, "out of memory");
+  if (!in || !store) return no_room_for("the certificates of the signer's authority");
   std::size_t n = 0;
   while (const certificate_handle one{PEM_read_bio_X509(in.get(), nullptr, no_password, nullptr)}) {
     if (X509_STORE_add_cert(store.get(), one.get()) != 1) break;
@@ -144,7 +152,7 @@ result<stack_handle> chain_of(const bundle& of) {
       return refuse(fmt::format("{}[{}].rawBytes", chain_field, i),
                     "expected a certificate in DER, found something else");
     if (!out || sk_X509_push(out.get(), one.get()) == 0)
-      return fail(BITNET_OUT_OF_MEMORY, "out of memory");
+      return no_room_for("the signature's certificates");
     static_cast<void>(one.release());  // it is the stack's now
   }
   return out;
@@ -154,7 +162,7 @@ result<void> check_chain(X509* signing, STACK_OF(X509) * chain, X509_STORE* trus
   std::tm from{};
   const check_handle check(X509_STORE_CTX_new());
   if (!check || X509_STORE_CTX_init(check.get(), trusted, signing, chain) != 1)
-    return fail(BITNET_OUT_OF_MEMORY, "out of memory");
+    return no_room_for("a check of the signature's certificates");
   if (ASN1_TIME_to_tm(X509_get0_notBefore(signing), &from) != 1)
     return refuse(fmt::format("{}[0]", chain_field), "it does not say from when on it is valid");
   X509_STORE_CTX_set_time(check.get(), 0, ::timegm(&from));

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 
 class Error(Exception):
-    """A call failed. The message is the library's: what was expected, found, and what helps."""
+    """A call failed. The message is the library's: what was expected, found, and what helps.
+
+    `retryable` and `user_fixable` of a class are those of its status. An error that comes with flags of the library,
+    to which a backend may have added its own, has these.
+    """
 
     status: int = 0  #: BITNET_* of bitnet/abi/base.h; 0 where the library was not asked
     where: str = ""  #: the C function that failed
     domain: str = ""  #: whose number `native_code` is: "errno", "vulkan" ...
     native_code: int = 0
-    retryable: bool = False
-    user_fixable: bool = False
+    retryable: bool = False  #: the same call may succeed later, without a change
+    user_fixable: bool = False  #: a user can remove the cause: a file, a setting, a driver
 
 
 class InvalidArgument(Error, ValueError):
@@ -30,30 +34,36 @@ class Unavailable(Error):
     """No driver, device or backend here."""
 
     status = 3
+    user_fixable = True
 
 
 class Incompatible(Error):
     """A file or a backend of another generation."""
 
     status = 4
+    user_fixable = True
 
 
 class OutOfMemory(Error, MemoryError):
     status = 5
+    retryable = user_fixable = True
 
 
 class OutOfDeviceMemory(Error, MemoryError):
     status = 6
+    retryable = user_fixable = True
 
 
 class BadData(Error, ValueError):
     """A model or other outside data is malformed."""
 
     status = 7
+    user_fixable = True
 
 
 class DeviceLost(Error):
     status = 8
+    retryable = True
 
 
 class ContextPoisoned(Error):
@@ -68,10 +78,12 @@ class Cancelled(Error):
 
 class Timeout(Error, TimeoutError):
     status = 11
+    retryable = True
 
 
 class NotFound(Error, FileNotFoundError):
     status = 12
+    user_fixable = True
 
 
 class LeftOut(UserWarning):
@@ -86,12 +98,14 @@ class Rejected(Error):
     """A plugin broke the rules of inspection or trust."""
 
     status = 13
+    user_fixable = True
 
 
 class ContextFull(Error):
     """The tokens do not fit the context; the session is as it was."""
 
     status = 14
+    user_fixable = True
 
 
 class Internal(Error):
@@ -104,12 +118,14 @@ class FileError(Error, OSError):
     """A file cannot be written."""
 
     status = 16
+    user_fixable = True
 
 
 class Forbidden(Error, PermissionError):
     """The user's own rules do not allow it."""
 
     status = 17
+    user_fixable = True
 
 
 class Closed(Error, ValueError):
@@ -120,6 +136,7 @@ class Busy(Error, RuntimeError):
     """The session is at work for another call."""
 
     status = 18
+    retryable = True
 
 
 BY_STATUS = {kind.status: kind for kind in Error.__subclasses__() if kind.status}

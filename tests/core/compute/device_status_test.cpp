@@ -72,6 +72,7 @@ TEST(device_status, that_fails_gives_its_words) {
 TEST(trouble, hands_on_where_it_began) {
   const auto failed = call("queue_submit", [](bitnet_error* err) {
     err->native_code = -4;
+    err->flags = BITNET_ERROR_RETRYABLE | 0x80000004U;
     std::memset(err->domain, '\n', sizeof err->domain);  // no end, and not printable
     std::strcpy(err->message, "gone");
     return bitnet_status{BITNET_DEVICE_LOST};
@@ -85,6 +86,16 @@ TEST(trouble, hands_on_where_it_began) {
   EXPECT_EQ(f.from.domain, domain);
   EXPECT_EQ(f.message, "a step: gone (" + domain + " -4)");
   EXPECT_EQ(failure(f).within("outside").from.code, -4) << "context does not hide it";
+  EXPECT_EQ(failure(f).within("outside").from.flags, 1U) << "without bits that mean nothing";
+}
+
+TEST(trouble, keeps_flags_of_an_error_without_a_number) {
+  const auto failed = call("queue_submit", [](bitnet_error* err) {
+    err->flags = BITNET_ERROR_USER_FIXABLE;
+    return bitnet_status{BITNET_INTERNAL};
+  });
+  ASSERT_FALSE(failed.has_value());
+  EXPECT_EQ(in_words(failed.error(), "a step").from.flags, 2U);
 }
 
 }  // namespace

@@ -80,8 +80,14 @@ typedef int32_t bitnet_status;
 #define BITNET_PRIVATE 0x80000000u /* and above, less BITNET_NONE: an author's own ids */
 #define BITNET_FLAGS_MUST_UNDERSTAND 0xffff0000u /* of every word of flags */
 
-#define BITNET_ERROR_RETRYABLE 1u
-#define BITNET_ERROR_USER_FIXABLE 2u
+/* Flags of an error, of which several may be set. libbitnet sets those that belong to the status,
+ * and those that the plugin set where a plugin's call failed:
+ *            retryable    OUT_OF_MEMORY, OUT_OF_DEVICE_MEMORY, DEVICE_LOST, TIMEOUT, BUSY
+ *            user fixable UNAVAILABLE, INCOMPATIBLE, OUT_OF_MEMORY, OUT_OF_DEVICE_MEMORY, BAD_DATA,
+ *                         NOT_FOUND, REJECTED, CONTEXT_FULL, IO, FORBIDDEN
+ */
+#define BITNET_ERROR_RETRYABLE 1u    /* the same request may succeed later, without a change */
+#define BITNET_ERROR_USER_FIXABLE 2u /* a user can remove the cause: a file, a setting, a driver */
 
 /* Why a call failed. Owned by the caller, never allocated and without pointers, so it crosses a
  * library or process boundary and outlives the library that filled it. 512 bytes. */

@@ -18,12 +18,13 @@ namespace bitnet::plugin {
   return e;
 }
 
-// Number 0 if it says none: then its domain means nothing.
+// Number 0 if it says none: then its domain means nothing. Flags without a meaning yet are dropped.
 [[nodiscard]] inline origin origin_of(const bitnet_error& e) {
-  if (e.native_code == 0) return {};
+  const uint32_t flags = e.flags & (BITNET_ERROR_RETRYABLE | BITNET_ERROR_USER_FIXABLE);
+  if (e.native_code == 0) return {"", 0, flags};
   const std::string_view all(e.domain, sizeof e.domain);
   constexpr std::size_t escaped = 4 * sizeof e.domain;
-  return {printable(all.substr(0, all.find('\0')), escaped), e.native_code};
+  return {printable(all.substr(0, all.find('\0')), escaped), e.native_code, flags};
 }
 
 // "driver -4", "" without a number.
