@@ -1,7 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
 /* bitnet/bitnet.h - libbitnet for programs: load a ternary model, make text, know what ran.
  *
- * Errors     every call that can fail returns a bitnet_status and fills `err` (NULL is allowed).
+ * Errors     every call that can fail returns a bitnet_status and fills `err` (NULL is allowed). A
+ *            comment names the statuses that a call has for reasons of its own. Each call can also
+ *            give BITNET_INVALID_ARGUMENT (a NULL that it does not allow, a wrong struct_size, a
+ *            call from a log callback), BITNET_UNSUPPORTED (something that only a newer library
+ *            knows is set), BITNET_OUT_OF_MEMORY and BITNET_INTERNAL; a call that computes also
+ *            what the backend failed with, such as BITNET_DEVICE_LOST.
  * Ownership  handles belong to the caller and go back through their _close call; a model needs its
  *            runtime, a session its model. Strings are UTF-8; `const char*` ones are NUL
  *            terminated and borrowed for the call.
@@ -16,15 +21,21 @@
  *            set *needed to the full size; capacity 0 with out NULL asks for the size, and the
  *            same thread's next call with just that capacity gets the text that was measured.
  *            When the text does not fit they return BITNET_INVALID_ARGUMENT.
- * Threads    a runtime and a model may be used from any thread. A session and a trial belong to one
- *            call at a time, a second one is BITNET_BUSY; but their _length, _capacity and cancel
- *            calls may be made from any thread, bitnet_session_cancel from a signal handler too.
- *            A thread that calls needs 128 KB of stack, and so do those that the library starts:
- *            they have the process's default.
+ * Threads    each function has one of these tags:
+ *            [any thread] several threads may make such calls at once, on one handle, too, and
+ *            while a call of the next kind works on it;
+ *            [any thread, signal handlers too] the same, and it is async-signal-safe;
+ *            [one thread at a time for its X] one call of this kind at a time on one X, which is
+ *            a session, a trial, a request or an answer. On a session or a trial a second one is
+ *            BITNET_BUSY. A call that closes its X has this tag where no call at all, of another
+ *            thread or of the one that closes, may work on X meanwhile.
+ *            A handle is valid until its _close call, which no other call may follow. A thread that
+ *            calls needs 128 KB of stack, and so do those that the library starts: they have the
+ *            process's default.
  * Callbacks  a log or trace callback may not call the library. A progress callback may not reload
  *            a backend or close its runtime. In the text callback of bitnet_generate its own
- *            session may be asked for its length and report, be given a preference, be cancelled
- *            and be closed: then it ends with the call.
+ *            session may be asked for its length, report and program, be given a preference and a
+ *            shadow, be cancelled and be closed: then it ends with the call.
  */
 #ifndef BITNET_H
 #define BITNET_H
@@ -43,8 +54,10 @@ typedef struct bitnet_session bitnet_session; /* one conversation: tokens, KV ca
 
 typedef int32_t bitnet_token;
 
-/* "0.1.0" and a JSON object {version, abi_major, abi_minor, compiler, build_type, commit?}. */
+/* The library's version as in "0.1.0". The text is the library's and always valid. [any thread] */
 BITNET_API const char* bitnet_version(void);
+/* Gives a JSON object {version, abi_major, abi_minor, compiler, build_type, commit?}.
+ * [any thread] */
 BITNET_API bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_t* needed,
                                            bitnet_error* err);
 
@@ -54,9 +67,9 @@ BITNET_API bitnet_status bitnet_build_info(char* out, uint64_t capacity, uint64_
  * that a program's users read its own options in them: ("n_context", "--ctx-size") makes "use a
  * larger --ctx-size" of "use a larger n_context". docs/reference/wording.md lists the ids. `words`
  * is at most 100 bytes on one line and is copied; NULL is the library's own again. For the whole
- * process, so that only a program calls it, no library in between, and before its other calls:
- * what was put together before stays as it was. BITNET_NOT_FOUND for an id that this library has
- * no words for, which a program may ignore. [any thread] */
+ * process, so that only a program calls it, no library in between, and before its other calls: what
+ * was put together before stays as it was. BITNET_NOT_FOUND for an id that this library has no
+ * words for, which a program may ignore. [any thread] */
 BITNET_API bitnet_status bitnet_wording_set(const char* id, const char* words, bitnet_error* err);
 
 /* ---- runtime ------------------------------------------------------------------------------- */
@@ -64,7 +77,7 @@ BITNET_API bitnet_status bitnet_wording_set(const char* id, const char* words, b
 typedef void (*bitnet_log_callback)(void* user, uint32_t level, const char* message);
 
 /* What a session or scheduler of the runtime does, for a program that draws it. A span is what the
- * host measured, from begin_ns to end_ns by CLOCK_MONOTONIC. */
+ * host measured, from begin_ns to end_ns in nanoseconds of CLOCK_MONOTONIC. */
 #define BITNET_TRACE_STEP 1u   /* a step, until its rows are there; status says how it ended  */
 #define BITNET_TRACE_SUBMIT 2u /* of it: the call that hands it to a device, and may compute   */
 #define BITNET_TRACE_WAIT 3u   /* of it: from then on, until that device is done               */
@@ -109,12 +122,12 @@ typedef struct bitnet_runtime_options {
   uint32_t allow_fallback;  /* non-zero: when nothing requested works, choose as auto would      */
   const char* const* manifest_dirs; /* replaces the search path of manifests                    */
   uint32_t n_manifest_dirs;         /* 0 = the built-in search path                             */
-  uint32_t log_level;               /* BITNET_LOG_*; messages above it are dropped              */
+  uint32_t log_level;               /* BITNET_LOG_*; messages above it are dropped; default WARN */
   bitnet_log_callback log;          /* NULL: silent. From any thread, one at a time. It must not
                                        call the library: calls from within it are refused        */
   void* log_user;
-  uint32_t poll; /* how long an idle worker looks for work before it sleeps: 0 not at all, to 100;
-                    workers without a CPU each do not look at all */
+  uint32_t poll; /* how long an idle worker looks for work before it sleeps: 0 not at all, to 100,
+                    without a unit; default 50. Workers without a CPU each do not look at all */
   uint32_t reserved_0;
   const char* cpu_mask; /* hexadecimal, bit i is CPU i: workers run there, and so does a thread from
                            its first computing call on. NULL: where the system puts them */
@@ -123,16 +136,17 @@ typedef struct bitnet_runtime_options {
                                         does not know */
   uint32_t n_backend_params;
   uint32_t reserved_1;
-  const char*
-      allowed_backends;       /* comma list of NAME, or of NAME@ID for one file only: 64 hexadecimal
-                                 digits are its SHA-256, others its build id. NULL or "": all */
+  /* Comma list of NAME, or of NAME@ID for one file only: 64 hexadecimal digits are its SHA-256,
+   * others its build id. NULL or "": all. */
+  const char* allowed_backends;
   const char* trusted_keys;   /* folder of public keys; NULL: /etc/bitnet/trusted.d             */
   uint32_t require_signature; /* non-zero: only backends that one of those keys has signed      */
   uint32_t user_backends;  /* non-zero: also as root, look into the user's folder of manifests and
                               those of BITNET_BACKEND_PATH; with raised privileges never */
   const char* probe_cache; /* folder that remembers what backends answered; "": none; NULL: the
                               user's own ~/.cache/bitnet/probe, root's /var/cache/bitnet/probe */
-  uint32_t probe_wait_ms;  /* that a choice waits for slow backends when others would do */
+  uint32_t probe_wait_ms;  /* that a choice waits for slow backends when others would do; default
+                              3000 */
   uint32_t probe_fresh;    /* non-zero: ask every backend again, whatever is remembered */
   uint32_t allow_fake;  /* non-zero: BITNET_GPU_FAKE counts                                     */
   uint32_t strict_mode; /* non-zero, or BITNET_STRICT_MODE=1: no fakes, no fallback, and every
@@ -151,48 +165,54 @@ typedef struct bitnet_runtime_options {
   uint32_t reserved_3;
 } bitnet_runtime_options;
 
+/* Fills the first `size` bytes of *options with defaults: log_level is BITNET_LOG_WARN, poll 50,
+ * probe_wait_ms 3000, and the rest 0. [any thread] */
 BITNET_API void bitnet_runtime_defaults(bitnet_runtime_options* options, uint32_t size);
 
 /* Finds backends by their manifests; opens, inspects and loads only those that the request may
- * mean, when a model is opened or bitnet_runtime_select is called. Succeeds with no backend. */
+ * mean, when a model is opened or bitnet_runtime_select is called. Succeeds with no backend.
+ * BITNET_INVALID_ARGUMENT: an option has no meaning. BITNET_FORBIDDEN: the environment forbids what
+ * was asked for. BITNET_OUT_OF_MEMORY: the system does not make so many threads. [any thread] */
 BITNET_API bitnet_status bitnet_runtime_open(const bitnet_runtime_options* options,
                                              bitnet_runtime** out, bitnet_error* err);
+/* Frees the runtime. Its models, and other objects that were opened on it, are closed before it.
+ * NULL is allowed. [one thread at a time for its runtime] */
 BITNET_API void bitnet_runtime_close(bitnet_runtime* runtime);
 
 /* Probes the requested backends and chooses one; the choice then stays. BITNET_UNAVAILABLE when no
- * request can be met, BITNET_REJECTED when the only candidate is a plugin that broke a rule. */
+ * request can be met, BITNET_REJECTED when the only candidate is a plugin that broke a rule.
+ * [any thread] */
 BITNET_API bitnet_status bitnet_runtime_select(bitnet_runtime* runtime, bitnet_error* err);
 
 /* Asks every backend that was found, each in a process of its own, for listings: the report then
- * knows them all. */
+ * knows them all. A backend that fails is no error: the report has its reason. [any thread] */
 BITNET_API bitnet_status bitnet_runtime_probe(bitnet_runtime* runtime, bitnet_error* err);
 
 /* Waits until all backends that were asked have answered: one that is slower than probe_wait_ms
  * joins later, and until then the report says "probing" and BN-P-PENDING. Never changes the choice.
- * BITNET_TIMEOUT when some have not answered after timeout_ms. From any thread. */
+ * BITNET_TIMEOUT when some have not answered after timeout_ms. [any thread] */
 BITNET_API bitnet_status bitnet_runtime_wait_probes(bitnet_runtime* runtime, uint32_t timeout_ms,
                                                     bitnet_error* err);
 
-/* The line "requested=auto detected=[cpu] selected=cpu"; before a choice or when it failed
- * selected=none. */
+/* Gives the line "requested=auto detected=[cpu] selected=cpu"; before a choice or when it failed
+ * selected=none. [any thread] */
 BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out,
                                                        uint64_t capacity, uint64_t* needed,
                                                        bitnet_error* err);
 /* JSON: {requested, requested_by, detected[], selected, device?, backends[{name, stage, code,
  * reason, hint, manifest?, library?, library_named?, version?, vendor?, license?, build_id?, abi?,
- * environment[]?,
- * probe{stage, time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?, self_test?,
- * disabled_kernels[]?, output?, ...}?, devices[{..., status?}], kernels[{id, op, format, level}]?,
- * generations[{number, state, build_id?, reason?}]?}], searched[{directory, result}],
- * threads{count, wanted?, reason?, cpus, strict, places[{cpus, node}]?}}. `threads.wanted` and
- * `reason` are there where the system made fewer than that. `threads.places` says where each may
- * run, as the system has it now; it is there where they are kept to CPUs or nodes. `code` is
- * stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened for it. `status` is
- * what a device was doing: {asked: "now" | "probe", age_s?, refused?, memory_total_bytes?,
- * memory_free_bytes?, pool_bytes?, pool_used_bytes?, pool_peak_bytes?, pool_hits?, pool_misses?,
- * utilisation_percent?, temperature_millicelsius?, power_milliwatts?, clock_khz?,
- * memory_clock_khz?, throttled[]?, ecc_corrected?, ecc_uncorrected?, health?}, of devices that
- * models are open on asked now. */
+ * environment[]?, probe{stage, time_ms, cached, age_s?, retry_in_s?, quarantined?, sandbox?,
+ * self_test?, disabled_kernels[]?, output?, ...}?, devices[{..., status?}], kernels[{id, op,
+ * format, level}]?, generations[{number, state, build_id?, reason?}]?}], searched[{directory,
+ * result}], threads{count, wanted?, reason?, cpus, strict, places[{cpus, node}]?}}.
+ * `threads.wanted` and `reason` are there where the system made fewer than that. `threads.places`
+ * says where each may run, as the system has it now; it is there where they are kept to CPUs or
+ * nodes. `code` is stable, "BN-OK" when nothing is wrong. Says what is known; nothing is opened for
+ * it. `status` is what a device was doing: {asked: "now" | "probe", age_s?, refused?,
+ * memory_total_bytes?, memory_free_bytes?, pool_bytes?, pool_used_bytes?, pool_peak_bytes?,
+ * pool_hits?, pool_misses?, utilisation_percent?, temperature_millicelsius?, power_milliwatts?,
+ * clock_khz?, memory_clock_khz?, throttled[]?, ecc_corrected?, ecc_uncorrected?, health?}, of
+ * devices that models are open on asked now. [any thread] */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);
@@ -203,35 +223,37 @@ BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* ou
  * `manifest`, if not NULL, has the hash and the packages of missing libraries. `report` receives a
  * JSON text once: {file, bytes, name?, version?, vendor?, license?, abi?, build_id?, errors,
  * warnings, findings[{check, level: ok|warning|error, code, text, hint?}]}. BITNET_OK also with
- * errors; BITNET_NOT_FOUND when the file cannot be read. */
+ * errors; BITNET_NOT_FOUND when the file cannot be read. The calling thread calls `report`.
+ * [any thread] */
 BITNET_API bitnet_status bitnet_backend_lint(const char* file, const char* manifest,
                                              void (*report)(void* user, bitnet_str text),
                                              void* report_user, bitnet_error* err);
 
 /* Writes the detached ed25519 signature FILE.sig beside a plugin. `key_file` is a private key in
- * PEM without a password, readable by its owner only. */
+ * PEM without a password, readable by its owner only. BITNET_REJECTED: the plugin may not be
+ * trusted, others can read the key, or FILE.sig cannot be written. [any thread] */
 BITNET_API bitnet_status bitnet_backend_sign(const char* file, const char* key_file,
                                              bitnet_error* err);
-/* Does FILE.sig vouch for the file, by a key of the folder `trusted_keys` (NULL:
- * /etc/bitnet/trusted.d)? `report` receives {file, key, key_file} as JSON once, or nothing with
- * BITNET_REJECTED. */
+/* Checks that FILE.sig is a signature of the file by a key of the folder `trusted_keys` (NULL:
+ * /etc/bitnet/trusted.d). `report` receives {file, key, key_file} as JSON once, or nothing with
+ * BITNET_REJECTED. The calling thread calls `report`. [any thread] */
 BITNET_API bitnet_status bitnet_backend_verify(const char* file, const char* trusted_keys,
                                                void (*report)(void* user, bitnet_str text),
                                                void* report_user, bitnet_error* err);
 
-/* What a shared object is, of any kind and for any machine; nothing of it is executed. Names of its
- * symbols, defined or needed, are counted in four groups: "bitnet" (begins with bitnet_), "llama"
- * (llama_), "cuda" (contains cuda or __global__) and "quantization" (quants or i2_s), each in the
- * first that it fits. At most `n_names` of each group are listed. JSON: {file, bytes, format{bits,
- * byte_order, machine, for_this_machine, soname?, build_id?, stripped, symbols, exported},
- * groups{bitnet{count, defined, names[]}, llama, cuda, quantization}, inference, formats[],
- * accelerators[], backend?{name, version, vendor, license, class?, compiler?, abi, abi_spoken,
- * entry?, manifest?, manifest_license?}, needed[], present?[{name, needed_by?, file?, fault?}],
- * missing?[{name, needed_by?}], versions{GLIBC?, ...}, min_glibc?, cpu_baseline?, loadable,
- * problems[{code, text, hint}]}. `backend` is there for a plugin with an identity note; `present`
- * and `missing` for a file for this machine; problems say why it cannot be loaded here. BITNET_OK
- * also with problems; BITNET_BAD_DATA for what is no shared object, BITNET_NOT_FOUND when the file
- * cannot be read. */
+/* Says what a shared object is, of any kind and for any machine; nothing of it is executed. Names
+ * of its symbols, defined or needed, are counted in four groups: "bitnet" (begins with bitnet_),
+ * "llama" (llama_), "cuda" (contains cuda or __global__) and "quantization" (quants or i2_s), each
+ * in the first that it fits. At most `n_names` of each group are listed. JSON: {file, bytes,
+ * format{bits, byte_order, machine, for_this_machine, soname?, build_id?, stripped, symbols,
+ * exported}, groups{bitnet{count, defined, names[]}, llama, cuda, quantization}, inference,
+ * formats[], accelerators[], backend?{name, version, vendor, license, class?, compiler?, abi,
+ * abi_spoken, entry?, manifest?, manifest_license?}, needed[], present?[{name, needed_by?, file?,
+ * fault?}], missing?[{name, needed_by?}], versions{GLIBC?, ...}, min_glibc?, cpu_baseline?,
+ * loadable, problems[{code, text, hint}]}. `backend` is there for a plugin with an identity note;
+ * `present` and `missing` for a file for this machine; problems say why it cannot be loaded here.
+ * BITNET_OK also with problems; BITNET_BAD_DATA for what is no shared object, BITNET_NOT_FOUND when
+ * the file cannot be read. [any thread] */
 BITNET_API bitnet_status bitnet_analyze_library(const char* path, uint64_t n_names, char* out,
                                                 uint64_t capacity, uint64_t* needed,
                                                 bitnet_error* err);
@@ -333,20 +355,26 @@ typedef struct bitnet_model_options {
   const char* signature;
 } bitnet_model_options;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_model_defaults(bitnet_model_options* options, uint32_t size);
 
 /* Reads and checks a GGUF file (or the first shard of a split one), or the folder of a Hugging Face
  * checkpoint, and gives its weights to the selected backend. `runtime` may be NULL with
  * vocabulary_only. BITNET_BAD_DATA, BITNET_UNSUPPORTED or BITNET_NOT_FOUND when the file is at
- * fault. */
+ * fault. BITNET_OUT_OF_DEVICE_MEMORY, BITNET_OUT_OF_MEMORY: there is no room for the weights.
+ * BITNET_REJECTED: the signature is wrong. BITNET_CANCELLED: `progress` stopped it. Also fails as
+ * bitnet_runtime_select. [any thread] */
 BITNET_API bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
                                            const bitnet_model_options* options, bitnet_model** out,
                                            bitnet_error* err);
+/* Frees the model. Its sessions, schedulers and shadows are closed before it. NULL is allowed.
+ * [one thread at a time for its model] */
 BITNET_API void bitnet_model_close(bitnet_model* model);
 
 /* Reads metadata and tensor table of any GGUF file or checkpoint folder, no backend. The JSON names
  * what the file holds, what its bytes were taken for and why, and in `problems` why it would not
- * run, if so: docs/reference/formats.md lists its members. */
+ * run, if so: docs/reference/formats.md lists its members. BITNET_NOT_FOUND, BITNET_BAD_DATA: the
+ * file cannot be read, or is none of these. [any thread] */
 BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* options,
                                         char* out, uint64_t capacity, uint64_t* needed,
                                         bitnet_error* err);
@@ -356,7 +384,8 @@ BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_opt
  * bitnet-b1.58 models) or "generic". I2_S weights are checked in any case: no code 3, a finite
  * positive scale, a plausible share of zeros. JSON: {file, rules, checked, suspicious,
  * tensors[{name, kind: norm|projection|ternary, type, rms?, lowest?, highest?, scale?,
- * zero_fraction?, code_3?, status: ok|suspicious, why[]?}]}. BITNET_OK whatever it finds. */
+ * zero_fraction?, code_3?, status: ok|suspicious, why[]?}]}. BITNET_OK whatever it finds; otherwise
+ * fails as bitnet_inspect, and with BITNET_INVALID_ARGUMENT for other rules. [any thread] */
 BITNET_API bitnet_status bitnet_inspect_weights(const char* path,
                                                 const bitnet_model_options* options,
                                                 const char* rules, char* out, uint64_t capacity,
@@ -384,6 +413,7 @@ typedef struct bitnet_convert_options {
   uint32_t reserved_2;
 } bitnet_convert_options;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options, uint32_t size);
 
 /* Writes a model, a GGUF file or a Hugging Face checkpoint folder, as a GGUF file. `out` appears
@@ -393,7 +423,9 @@ BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options, uint32_
  * embedding or a head that "f16" would not hold, in their own type. left_out are tensors that
  * predict further tokens or see images, which bitnet does not, then the members of a folder's files
  * that are not used. BITNET_BAD_DATA for a weight that is no finite number, BITNET_UNSUPPORTED for
- * one that the type asked for does not hold, both by tensor and element. */
+ * one that the type asked for does not hold, both by tensor and element. BITNET_IO: `out` cannot be
+ * written. BITNET_CANCELLED: `progress` stopped it. The calling thread calls `report`.
+ * [any thread] */
 BITNET_API bitnet_status bitnet_convert(const char* in, const char* out,
                                         const bitnet_convert_options* options,
                                         void (*report)(void* user, bitnet_str text),
@@ -422,6 +454,7 @@ typedef struct bitnet_model_info {
   uint32_t fim_pre, fim_suf, fim_mid, fim_pad, fim_rep, fim_sep; /* token ids */
 } bitnet_model_info;
 
+/* Says what the model is: its sizes, its token ids, its name. [any thread] */
 BITNET_API bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet_model_info* out,
                                                bitnet_error* err);
 
@@ -432,18 +465,23 @@ BITNET_API bitnet_status bitnet_model_describe(const bitnet_model* model, bitnet
 #define BITNET_TOKENIZE_PARSE_SPECIAL 4u /* "<|eot_id|>" in the text becomes its id */
 #define BITNET_TOKENIZE_MODEL_EOS 8u     /* append eos if the model asks for it     */
 
-/* Writes at most capacity ids; *count is how many there are. Bytes that are not UTF-8 are an error
- * for BPE vocabularies and byte tokens for SPM ones. */
+/* Writes at most capacity ids; *count is how many there are. `flags` are BITNET_TOKENIZE_*. Bytes
+ * that are not UTF-8 become byte tokens with SPM vocabularies, and are an error with others.
+ * BITNET_INVALID_ARGUMENT: such bytes, more than 256 MiB of text, or ADD_BOS where the vocabulary
+ * has no bos. [any thread] */
 BITNET_API bitnet_status bitnet_tokenize(const bitnet_model* model, bitnet_str text, uint32_t flags,
                                          bitnet_token* out, uint64_t capacity, uint64_t* count,
                                          bitnet_error* err);
 
 #define BITNET_DETOKENIZE_SPECIAL 1u /* render control tokens as their text */
 
+/* Gives the text of n ids, which may begin or end within a UTF-8 character. `flags` are
+ * BITNET_DETOKENIZE_*. BITNET_INVALID_ARGUMENT: an id is not in the vocabulary, or the text does
+ * not fit. [any thread] */
 BITNET_API bitnet_status bitnet_detokenize(const bitnet_model* model, const bitnet_token* ids,
                                            uint64_t n, uint32_t flags, char* out, uint64_t capacity,
                                            uint64_t* needed, bitnet_error* err);
-/* 1 if generation ends with this token. */
+/* Returns 1 if generation ends with this token, else 0. [any thread] */
 BITNET_API int32_t bitnet_token_ends_generation(const bitnet_model* model, bitnet_token id);
 
 typedef struct bitnet_message {
@@ -454,9 +492,11 @@ typedef struct bitnet_message {
 /* Renders messages in the model's chat form, ending where the assistant's answer begins.
  * `template_name`: "bitnet", "llama3", "chatml", "falcon3", "instruct", "raw"; "model" for the
  * Jinja template that the file brings; NULL or "auto" for that one if it renders and fits the
- * vocabulary, else for the built-in one that seems to; the log says which, and why.
- * This is for people to read: what the tokens are only bitnet_chat_tokenize knows, as a message can
- * write the text of a control token. `message_size` is sizeof(bitnet_message). */
+ * vocabulary, else for the built-in one that seems to; the log says which, and why. This is for
+ * people to read: what the tokens are only bitnet_chat_tokenize knows, as a message can write the
+ * text of a control token. `message_size` is sizeof(bitnet_message). BITNET_INVALID_ARGUMENT: there
+ * is no template of that name, or it does not know a role. BITNET_UNSUPPORTED: the template cannot
+ * do what is asked. [any thread] */
 BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template_name,
                                             const bitnet_message* messages, uint32_t message_size,
                                             uint64_t n, char* out, uint64_t capacity,
@@ -466,20 +506,21 @@ typedef struct bitnet_chat_options {
   uint32_t struct_size;
   uint32_t parse_special;    /* non-zero: "<|eot_id|>" in a message becomes its id, as it did before
                                 there was this call; then messages can end and begin turns      */
-  const char* template_name; /* as above                                                        */
+  const char* template_name; /* as in bitnet_chat_format                                        */
   /* 0: no bound. Else tokens that the prompt shares with its answer: 64 of them, or an eighth where
    * that is less, stay free, and the oldest turns are left out until that is so. The system prompt,
-   * where it comes first, and the last message stay: BITNET_CONTEXT_FULL where they are too long.
-   */
+   * where it comes first, and the last message stay: BITNET_CONTEXT_FULL if they are long. */
   uint64_t n_context;
 } bitnet_chat_options;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_chat_defaults(bitnet_chat_options* options, uint32_t size);
 
-/* The tokens of that text, with the form's own bos. Control tokens are those of the template: what
- * looks like one in a message is text, so messages cannot begin or end turns. `options` NULL:
- * defaults. Writes at most capacity ids; *count is how many there are; *left_out, which may be
- * NULL, how many messages n_context left out. */
+/* Gives the tokens of bitnet_chat_format's text, with the form's own bos. Control tokens are those
+ * of the template: what looks like one in a message is text, so messages cannot begin or end turns.
+ * `options` NULL: defaults. Writes at most capacity ids; *count is how many there are; *left_out,
+ * which may be NULL, how many messages n_context left out. Otherwise fails as bitnet_chat_format.
+ * [any thread] */
 BITNET_API bitnet_status bitnet_chat_tokenize(const bitnet_model* model,
                                               const bitnet_chat_options* options,
                                               const bitnet_message* messages, uint32_t message_size,
@@ -497,13 +538,14 @@ typedef struct bitnet_answer bitnet_answer; /* an answer, while it comes        
 typedef struct bitnet_chat_request {
   uint32_t struct_size;
   uint32_t parse_special; /* as in bitnet_chat_options */
-  bitnet_str messages; /* JSON: a list of at least one message. Roles are system, developer, user,
-                             assistant and tool; content a text or a list of parts of the type text;
-                             name, tool_calls, tool_call_id and reasoning_content as they apply.
-                             Members that are not known are left alone */
-  bitnet_str tools;    /* JSON: a list of tools of the type function. Without size: none */
-  bitnet_str tool_choice; /* JSON: "auto", "none", "required" or {"type": "function", "function":
-                             {"name"}}. Without size: "auto" */
+  /* JSON: a list of at least one message. Roles are system, developer, user, assistant and tool;
+   * content a text or a list of parts of the type text; name, tool_calls, tool_call_id and
+   * reasoning_content as they apply. Members that are not known are left alone. */
+  bitnet_str messages;
+  bitnet_str tools; /* JSON: a list of tools of the type function. Without size: none */
+  /* JSON: "auto", "none", "required" or {"type": "function", "function": {"name"}}. Without size:
+   * "auto". */
+  bitnet_str tool_choice;
   bitnet_str template_arguments; /* JSON: an object, whose members the template gets as variables,
                                     such as enable_thinking. Without size: none */
   const char* template_name;     /* as in bitnet_chat_format */
@@ -538,6 +580,8 @@ typedef struct bitnet_chat_info {
   bitnet_str reasoning_begins; /* what begins the thinking, "<think>" */
 } bitnet_chat_info;
 
+/* Fills the first `size` bytes of *request with defaults: everything is 0, NULL or without size.
+ * [any thread] */
 BITNET_API void bitnet_chat_request_defaults(bitnet_chat_request* request, uint32_t size);
 /* Makes the prompt of a chat. Control tokens are those of the template, as in bitnet_chat_tokenize.
  * Tools that the model's template does not know are described in the system prompt. The template is
@@ -545,31 +589,39 @@ BITNET_API void bitnet_chat_request_defaults(bitnet_chat_request* request, uint3
  * names what is wrong: "messages[2].content: expected ..., found ...". BITNET_UNSUPPORTED: a call
  * is demanded and the dialect has none, or the template cannot do what is asked, or the schema of a
  * tool with "strict": true cannot be followed: "tools[1].function.parameters#/properties/a: ...".
- * BITNET_CONTEXT_FULL as bitnet_chat_tokenize. Any thread. */
+ * BITNET_CONTEXT_FULL as bitnet_chat_tokenize. [any thread] */
 BITNET_API bitnet_status bitnet_chat_open(const bitnet_model* model,
                                           const bitnet_chat_request* request, bitnet_chat** out,
                                           bitnet_error* err);
+/* Frees the chat; its answers stay valid. NULL is allowed. [one thread at a time for its chat] */
 BITNET_API void bitnet_chat_close(bitnet_chat* chat);
-/* What it consists of; valid until it is closed. Any thread. */
+/* Says what the chat consists of. Texts and tokens are the chat's, and valid until it is closed.
+ * [any thread] */
 BITNET_API bitnet_status bitnet_chat_describe(const bitnet_chat* chat, bitnet_chat_info* out,
                                               bitnet_error* err);
 
 typedef struct bitnet_answer_options {
   uint32_t struct_size;
   uint32_t in_reasoning; /* as in bitnet_chat_info */
-  bitnet_str tools;    /* JSON, as in bitnet_chat_request: values have the types of parameters, and
-                             values without a name the names. Without size: none */
-  const char* dialect; /* as in bitnet_chat_request; NULL: hermes */
-  const char*
-      call_ids; /* the id of a call is this and its index; NULL: "call_" and a random text */
+  /* JSON, as in bitnet_chat_request: values have the types of parameters, and values without a name
+   * the names. Without size: none. */
+  bitnet_str tools;
+  const char* dialect;  /* as in bitnet_chat_request; NULL: hermes */
+  const char* call_ids; /* the id of a call is this and its index; NULL: "call_", a random text */
 } bitnet_answer_options;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0, NULL or without size.
+ * [any thread] */
 BITNET_API void bitnet_answer_defaults(bitnet_answer_options* options, uint32_t size);
+/* Begins an answer without a chat. BITNET_INVALID_ARGUMENT: there is no dialect of that name, or
+ * `tools` are no JSON of tools; the message names what is wrong. [any thread] */
 BITNET_API bitnet_status bitnet_answer_open(const bitnet_answer_options* options,
                                             bitnet_answer** out, bitnet_error* err);
-/* The answer to this prompt, by its dialect and tools. `call_ids` as above. */
+/* Begins the answer to this prompt, by its dialect and tools. `call_ids` as in
+ * bitnet_answer_options. [any thread] */
 BITNET_API bitnet_status bitnet_chat_answer(const bitnet_chat* chat, const char* call_ids,
                                             bitnet_answer** out, bitnet_error* err);
+/* Frees the answer. NULL is allowed. [one thread at a time for its answer] */
 BITNET_API void bitnet_answer_close(bitnet_answer* answer);
 
 #define BITNET_ANSWER_REASONING_BEGIN 1u
@@ -578,12 +630,11 @@ BITNET_API void bitnet_answer_close(bitnet_answer* answer);
 #define BITNET_ANSWER_CONTENT 4u        /* text */
 #define BITNET_ANSWER_CALL_BEGIN 5u     /* call, id, name */
 #define BITNET_ANSWER_CALL_ARGUMENTS 6u /* call, text: a piece of a JSON text of an object */
-#define BITNET_ANSWER_CALL_END \
-  7u /* call; text: as the model wrote it, at the last call of a
-                                           block, else "" */
-#define BITNET_ANSWER_MALFORMED \
-  8u /* text: as the model wrote it, what began as a call and is
-                                           none; message: why. It counts as content */
+/* call; text: as the model wrote it, at the last call of a block, else "". */
+#define BITNET_ANSWER_CALL_END 7u
+/* text: as the model wrote it, what began as a call and is none. message: why. It
+ * counts as content. */
+#define BITNET_ANSWER_MALFORMED 8u
 
 typedef struct bitnet_answer_event {
   uint32_t struct_size;
@@ -596,20 +647,25 @@ typedef struct bitnet_answer_event {
   bitnet_str message;
 } bitnet_answer_event;
 
-/* An answer belongs to one call at a time. push() takes a piece of it, cut anywhere, and finish()
- * its end: what is not ended ends there. Events are the same however the text is cut, but for how
- * reasoning and content are. next() gives them in order; BITNET_NOT_FOUND: there are no more until
- * the next push. Nothing that a model writes is an error. */
+/* Takes a piece of the answer, cut anywhere. Events are the same however the text is cut, but for
+ * how reasoning and content are. Nothing that a model writes is an error. BITNET_INVALID_ARGUMENT:
+ * the answer was finished. [one thread at a time for its answer] */
 BITNET_API bitnet_status bitnet_answer_push(bitnet_answer* answer, bitnet_str text,
                                             bitnet_error* err);
+/* Takes the end of the answer: what is not ended ends there. A second call does nothing.
+ * [one thread at a time for its answer] */
 BITNET_API bitnet_status bitnet_answer_finish(bitnet_answer* answer, bitnet_error* err);
+/* Gives the next event, in order. BITNET_NOT_FOUND: there are no more until the next push, or none
+ * after finish. [one thread at a time for its answer] */
 BITNET_API bitnet_status bitnet_answer_next(bitnet_answer* answer, bitnet_answer_event* out,
                                             bitnet_error* err);
-/* 1 while what comes next would be thinking: what budgets for thinking count by. */
+/* Returns 1 while what comes next would be thinking, else 0, so that a program can count the tokens
+ * of thinking. [one thread at a time for its answer] */
 BITNET_API int32_t bitnet_answer_in_reasoning(const bitnet_answer* answer);
-/* JSON: the message so far, {role, content, reasoning_content?, tool_calls[{id, type,
+/* Gives the message so far as JSON, {role, content, reasoning_content?, tool_calls[{id, type,
  * function{name, arguments}}]?}, whose texts are those of the events joined; content is null where
- * there are calls alone. It can be a message of the next request. */
+ * there are calls alone. It can be a message of the next request.
+ * [one thread at a time for its answer] */
 BITNET_API bitnet_status bitnet_answer_message(const bitnet_answer* answer, char* out,
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);
@@ -628,15 +684,14 @@ BITNET_API bitnet_status bitnet_answer_message(const bitnet_answer* answer, char
 /* To what a backend may round the factors of float products, in steps of several tokens, where it
  * has kernels for that; sums stay f32. F16: to f16. BF16: to f16, or to bf16 where weights are. By
  * how much that moves a product: bitnet/abi/ops.h. Others stay f32; a session's report says which
- * kernels rounded. Deterministic sessions round nothing, as what a step rounds depends on its size.
- */
+ * kernels rounded. Deterministic sessions round nothing: what a step rounds depends on its size. */
 #define BITNET_PRODUCTS_F32 0u
 #define BITNET_PRODUCTS_F16 1u
 #define BITNET_PRODUCTS_BF16 2u
 
-/* What becomes of a text's hidden states. MODEL: what the file says under <architecture>.
- * pooling_type, and LAST where it says nothing. CLS is the state of the first token, which sees no
- * other. */
+/* What becomes of a text's hidden states. MODEL: what the file says under
+ * <architecture>.pooling_type, and LAST where it says nothing. CLS is the state of the first token,
+ * which sees no other. */
 #define BITNET_POOLING_MODEL 0u
 #define BITNET_POOLING_MEAN 1u
 #define BITNET_POOLING_CLS 2u
@@ -644,10 +699,11 @@ BITNET_API bitnet_status bitnet_answer_message(const bitnet_answer* answer, char
 
 typedef struct bitnet_session_options {
   uint32_t struct_size;
-  uint32_t n_context; /* 0 = the model's own, at most 4096 unless asked for more */
-  uint32_t n_batch;   /* tokens of one step; 0 = 512                             */
-  uint32_t kv_k;      /* BITNET_KV_*                                             */
-  uint32_t kv_v;
+  /* In tokens; 0 = as many as the model was trained for, and then at most 4096. */
+  uint32_t n_context;
+  uint32_t n_batch;       /* tokens of one step; 0 = 512                             */
+  uint32_t kv_k;          /* BITNET_KV_*                                             */
+  uint32_t kv_v;          /* BITNET_KV_*                                             */
   uint32_t deterministic; /* non-zero: same logits whatever the batch            */
   uint32_t profile;       /* non-zero: bitnet_session_report carries times       */
   uint32_t low_memory;    /* non-zero: less memory, slower: no second form of the output head */
@@ -663,38 +719,48 @@ typedef struct bitnet_session_options {
   uint32_t precision;  /* BITNET_PRODUCTS_*                                                   */
 } bitnet_session_options;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0. [any thread] */
 BITNET_API void bitnet_session_defaults(bitnet_session_options* options, uint32_t size);
+/* Opens a conversation that is empty. BITNET_INVALID_ARGUMENT: an option has no meaning, or the
+ * model was opened with vocabulary_only. BITNET_UNSUPPORTED: the backend cannot do what an option
+ * asks for. BITNET_OUT_OF_MEMORY, BITNET_OUT_OF_DEVICE_MEMORY: there is no room for keys and
+ * values. [any thread] */
 BITNET_API bitnet_status bitnet_session_open(bitnet_model* model,
                                              const bitnet_session_options* options,
                                              bitnet_session** out, bitnet_error* err);
-/* During a call of another thread: cancels it, and the session ends with it. */
+/* Frees the session. During a call of another thread it cancels that call, and the session ends
+ * with it. NULL is allowed. [any thread] */
 BITNET_API void bitnet_session_close(bitnet_session* session);
 
 /* Appends n tokens. `logits` receives float32 rows of n_vocab: the last position's row, also where
- * n is 0 and the session is not empty, or one row per token with all_rows; NULL = none. capacity in
- * floats. BITNET_CONTEXT_FULL leaves the session as it was. */
+ * n is 0 and the session is not empty, or one row per token with all_rows; NULL = none. `capacity`
+ * is in floats. BITNET_CONTEXT_FULL leaves the session as it was. BITNET_CANCELLED:
+ * bitnet_session_cancel was called. [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* ids,
                                              uint64_t n, uint32_t all_rows, float* logits,
                                              uint64_t capacity, bitnet_error* err);
-/* The embedding of n tokens: their hidden states behind the last norm, pooled, at length 1. `out`
- * receives n_embedding floats of bitnet_model_info; *needed, which may be NULL, is how many.
+/* Gives the embedding of n tokens: their hidden states behind the last norm, pooled, at length 1.
+ * `out` receives n_embedding floats of bitnet_model_info; *needed, which may be NULL, is how many.
  * capacity 0 with out NULL asks for that and computes nothing; else capacity is at least that many.
  * It depends on these tokens alone: the session holds none before and none after.
  * BITNET_INVALID_ARGUMENT for no tokens, and for a session that was not opened for embeddings;
  * BITNET_CONTEXT_FULL for more than the context has; BITNET_BAD_DATA where weights make it no
- * number. */
+ * number. [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_embed(bitnet_session* session, const bitnet_token* ids, uint64_t n,
                                       float* out, uint64_t capacity, uint64_t* needed,
                                       bitnet_error* err);
+/* Returns how many tokens the session holds; 0 for NULL. [any thread] */
 BITNET_API uint64_t bitnet_session_length(const bitnet_session* session);
+/* Returns how many tokens the session has room for; 0 for NULL. [any thread] */
 BITNET_API uint64_t bitnet_session_capacity(const bitnet_session* session);
-/* Forgets all but the first n tokens. */
+/* Forgets all but the first n tokens. BITNET_INVALID_ARGUMENT: the session has fewer.
+ * [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_session_truncate(bitnet_session* session, uint64_t n,
                                                  bitnet_error* err);
 /* Cancels the bitnet_generate, bitnet_session_eval or bitnet_embed that runs, or the next one, soon
- * after its begin, if none runs. It affects exactly one call. Async-signal-safe. */
+ * after its begin, if none runs. It affects exactly one call. [any thread, signal handlers too] */
 BITNET_API void bitnet_session_cancel(bitnet_session* session);
-/* Takes back a cancel that has not stopped a call yet. */
+/* Takes back a cancel that has not stopped a call yet. [any thread] */
 BITNET_API void bitnet_session_clear_cancel(bitnet_session* session);
 
 typedef struct bitnet_logit_bias {
@@ -708,40 +774,41 @@ typedef struct bitnet_logit_bias {
  * are off by default: then a seed gives the text that it gave without them. */
 typedef struct bitnet_sampling {
   uint32_t struct_size;
-  uint32_t seed;        /* same seed, same text on every platform           */
-  float temperature;    /* 0 = greedy                                       */
-  int32_t top_k;        /* 0 = off                                          */
-  float top_p;          /* 1 = off                                          */
-  float min_p;          /* 0 = off                                          */
-  float repeat_penalty; /* 1 = off                                          */
-  float presence_penalty;
-  float frequency_penalty;
-  int32_t repeat_last_n; /* tokens that the penalties look at; -1 = all     */
-  uint32_t ignore_eos;
+  uint32_t seed;           /* same seed, same text on every platform; default 0              */
+  float temperature;       /* default 0.8; 0 = greedy                                        */
+  int32_t top_k;           /* default 40; 0 = off                                            */
+  float top_p;             /* default 0.95; 1 = off                                          */
+  float min_p;             /* default 0.05; 0 = off                                          */
+  float repeat_penalty;    /* default 1 = off                                                */
+  float presence_penalty;  /* default 0 = off                                                */
+  float frequency_penalty; /* default 0 = off                                                */
+  int32_t repeat_last_n;   /* tokens that the penalties look at; default 64; -1 = all        */
+  uint32_t ignore_eos;     /* non-zero: tokens that end a generation never come               */
   uint32_t n_logit_bias;
   const bitnet_logit_bias* logit_bias;
-  uint32_t logit_bias_size; /* sizeof(bitnet_logit_bias) */
+  uint32_t logit_bias_size; /* sizeof(bitnet_logit_bias)                                      */
   uint32_t reserved_0;
-  float top_n_sigma;              /* standard deviations of the logits; 0 or less = off     */
-  float typical_p;                /* 1 = off                                                */
-  float xtc_probability;          /* 0 = off                                                */
-  float xtc_threshold;            /* above 0.5 = off                                        */
-  float dynatemp_range;           /* of the temperature, down and up; 0 = off               */
-  float dynatemp_exponent;        /* of the entropy                                         */
-  int32_t mirostat;               /* 1 or 2: in place of top-n-sigma to XTC, and without
-                                dynatemp; 0 = off                                      */
-  float mirostat_tau;             /* the surprise that it keeps, in bits                    */
-  float mirostat_eta;             /* how fast it learns                                     */
-  float dry_multiplier;           /* 0 = off                                                */
-  float dry_base;                 /* 1 or more                                              */
-  int32_t dry_allowed_length;     /* tokens that may be repeated; 1 or more                 */
-  int32_t dry_penalty_last_n;     /* tokens that DRY looks at; -1 = all                     */
-  uint32_t n_dry_breakers;        /* at most 32; 0 = none                                   */
-  const bitnet_str* dry_breakers; /* texts of 1 to 40 bytes that end a repetition      */
+  float top_n_sigma;       /* standard deviations of the logits; default -1; 0 or less = off */
+  float typical_p;         /* default 1 = off                                                */
+  float xtc_probability;   /* default 0 = off                                                */
+  float xtc_threshold;     /* default 0.1; above 0.5 = off                                   */
+  float dynatemp_range;    /* of the temperature, down and up; default 0 = off               */
+  float dynatemp_exponent; /* of the entropy; default 1                                      */
+  /* 1 or 2: in place of top-n-sigma to XTC, and without dynatemp; default 0 = off. */
+  int32_t mirostat;
+  float mirostat_tau;             /* the surprise that it keeps, in bits; default 5             */
+  float mirostat_eta;             /* how fast it learns; default 0.1                            */
+  float dry_multiplier;           /* default 0 = off                                            */
+  float dry_base;                 /* 1 or more; default 1.75                                    */
+  int32_t dry_allowed_length;     /* tokens that may be repeated; 1 or more; default 2          */
+  int32_t dry_penalty_last_n;     /* tokens that DRY looks at; default 64; -1 = all             */
+  uint32_t n_dry_breakers;        /* at most 32; 0 = none; default 4                            */
+  const bitnet_str* dry_breakers; /* texts of 1 to 40 bytes that end a repetition; default
+                                     "\n", ":", "\"" and "*", which are the library's           */
 } bitnet_sampling;
 
-/* llama.cpp's defaults: 0.8, 40, 0.95, 0.05, 1, 0, 0, 64; -1, 1, 0, 0.1, 0, 1, 0, 5, 0.1; and of
- * DRY 0, 1.75, 2, 64, with the breakers "\n", ":", "\"" and "*", which are the library's. */
+/* Fills the first `size` bytes of *sampling with llama.cpp's defaults, which stand beside the
+ * members. [any thread] */
 BITNET_API void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size);
 
 #define BITNET_STOP_LENGTH 1u    /* max_tokens reached          */
@@ -778,12 +845,13 @@ typedef struct bitnet_speculation {
   bitnet_model* draft;
 } bitnet_speculation;
 
-/* BITNET_SPECULATION_NONE. */
+/* Fills the first `size` bytes of *options with defaults: type is BITNET_SPECULATION_NONE, and the
+ * rest 0 or NULL. [any thread] */
 BITNET_API void bitnet_speculation_defaults(bitnet_speculation* options, uint32_t size);
 
 typedef struct bitnet_generation {
   uint32_t struct_size;
-  int32_t max_tokens;              /* -1 = until the model ends or the context is full */
+  int32_t max_tokens;              /* -1 = until the model ends or the context is full; default */
   const bitnet_sampling* sampling; /* NULL = defaults */
   const bitnet_str* stop_strings;
   uint32_t n_stop_strings;
@@ -791,9 +859,8 @@ typedef struct bitnet_generation {
   const bitnet_token* stop_tokens;
   bitnet_text_callback text;
   void* text_user;
-  bitnet_token*
-      out_tokens;        /* receives generated ids, including the one that ended it; may be NULL */
-  uint64_t out_capacity; /* in ids */
+  bitnet_token* out_tokens; /* receives new ids, including the one that ended it; may be NULL */
+  uint64_t out_capacity;    /* in ids */
   /* GBNF (docs/reference/grammars.md): each new text is the begin of one that its rule "root" has,
    * control tokens never come, and those that end a generation only where it is whole. Without
    * size: none. Checked before anything is evaluated: BITNET_INVALID_ARGUMENT with line and column,
@@ -831,18 +898,22 @@ typedef struct bitnet_generation_result {
   uint64_t n_accepted; /* of these: that are in the text */
 } bitnet_generation_result;
 
-/* max_tokens and reasoning_budget -1, nothing else. */
+/* Fills the first `size` bytes of *options with defaults: max_tokens and reasoning_budget are -1,
+ * and the rest 0, NULL or without size. [any thread] */
 BITNET_API void bitnet_generation_defaults(bitnet_generation* options, uint32_t size);
 
-/* Whether bitnet_generation takes this grammar; fails as bitnet_generate would. Any thread. */
+/* Checks that bitnet_generate takes this grammar; fails as bitnet_generate would. [any thread] */
 BITNET_API bitnet_status bitnet_grammar_check(bitnet_str grammar, bitnet_error* err);
 
-/* The same of a JSON Schema: BITNET_UNSUPPORTED for a keyword that cannot be followed exactly, or
- * past a bound. Any thread. */
+/* Checks the same of a JSON Schema: BITNET_UNSUPPORTED for a keyword that cannot be followed
+ * exactly, or past a bound. [any thread] */
 BITNET_API bitnet_status bitnet_json_schema_check(bitnet_str json_schema, bitnet_error* err);
 
 /* Appends the prompt (it may be empty if the session is not), then samples. The generated tokens
- * stay in the session; the last one may still wait to be evaluated. */
+ * stay in the session; the last one may still wait to be evaluated. A cancel is no failure:
+ * stop_reason has it. `text` is called on this thread. BITNET_INVALID_ARGUMENT: an option has no
+ * meaning, an id is not in the vocabulary, or prompt and session are empty. BITNET_CONTEXT_FULL:
+ * the prompt does not fit. [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* prompt,
                                          uint64_t n_prompt, const bitnet_generation* options,
                                          bitnet_generation_result* out, bitnet_error* err);
@@ -856,22 +927,23 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
  * ran in this session, counted where it ran, and the last 64 times that it changed its device or
  * the copy of its backend. kernels: each has a row for each device that ran it, and for each copy
  * of a backend; what the device did not list of it is left out. parts: what each device has of the
- * weights, counted when it was there, in the order in which a token goes through them;
- * mapped_bytes of it lie in the model's file. `device` is the one that was asked for. max_context:
- * tokens whose keys and values free memory had room for when the session was opened. speculation:
- * of all calls of bitnet_generate; step_ratio is what a step with a draft took, in steps without,
- * and why the last failure of a draft model. */
+ * weights, counted when it was there, in the order in which a token goes through them; mapped_bytes
+ * of it lie in the model's file. `device` is the one that was asked for. max_context: tokens whose
+ * keys and values free memory had room for when the session was opened. speculation: of all calls
+ * of bitnet_generate; step_ratio is what a step with a draft took, in steps without, and why the
+ * last failure of a draft model. The text callback may call it.
+ * [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);
 
-/* JSON: {parts[{backend, version, build_id, device, embedding, head, layers{first, count},
- * ops[{op, body?, layer?, level: none|reference|optimised|fused, formats[]?, weights[]?,
- * weight_bytes?}]}]}: the ops of the session's program on each device, in their order, before any
- * of them runs. `body` ops behind a composite are its definition, which runs where its level is
- * none. level is what the device answered for this program. weights are the model's, of a composite
- * those of its body; weight_bytes as the model has them. Kernels are counted where they run: see
- * bitnet_session_report. */
+/* JSON: {parts[{backend, version, build_id, device, embedding, head, layers{first, count}, ops[{op,
+ * body?, layer?, level: none|reference|optimised|fused, formats[]?, weights[]?, weight_bytes?}]}]}:
+ * the ops of the session's program on each device, in their order, before any of them runs. `body`
+ * ops behind a composite are its definition, which runs where its level is none. level is what the
+ * device answered for this program. weights are the model's, of a composite those of its body;
+ * weight_bytes as the model has them. Kernels are counted where they run: see
+ * bitnet_session_report. The text callback may call it. [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_session_program(bitnet_session* session, char* out,
                                                 uint64_t capacity, uint64_t* needed,
                                                 bitnet_error* err);
@@ -895,16 +967,21 @@ typedef struct bitnet_receipt_options {
   uint32_t reserved_0;
 } bitnet_receipt_options;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0, NULL or without size.
+ * [any thread] */
 BITNET_API void bitnet_receipt_defaults(bitnet_receipt_options* options, uint32_t size);
-/* Of the last answer of bitnet_generate, also of one that failed; counters are the session's. Reads
- * the model's files, once until they change, and those of the backends that computed.
- * BITNET_INVALID_ARGUMENT: the session has generated nothing, or `facts` is no object, or has a
- * member that the library writes. BITNET_REJECTED, BITNET_NOT_FOUND, BITNET_IO: for its key. */
+/* Gives the receipt of the last answer of bitnet_generate, also of one that failed; counters are
+ * the session's. Reads the model's files, once until they change, and those of the backends that
+ * computed. BITNET_INVALID_ARGUMENT: the session has generated nothing, or `facts` is no object, or
+ * has a member that the library writes. BITNET_REJECTED, BITNET_NOT_FOUND, BITNET_IO: for its key.
+ * [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_session_receipt(bitnet_session* session,
                                                 const bitnet_receipt_options* options, char* out,
                                                 uint64_t capacity, uint64_t* needed,
                                                 bitnet_error* err);
-/* Of a run that failed with this status and message before there was a session. */
+/* Gives the receipt of a run that failed with this status and message before there was a session.
+ * BITNET_INVALID_ARGUMENT: `status` is BITNET_OK. Otherwise fails as bitnet_session_receipt.
+ * [any thread] */
 BITNET_API bitnet_status bitnet_runtime_receipt(bitnet_runtime* runtime, bitnet_status status,
                                                 const char* message,
                                                 const bitnet_receipt_options* options, char* out,
@@ -915,21 +992,19 @@ typedef struct bitnet_receipt_check {
   uint32_t struct_size;
   uint32_t allow_unsigned; /* non-zero: it needs no signature                                     */
   const char* key_file; /* a key in PEM, public or private, that may sign; NULL: the user's own */
-  const char*
-      trusted_keys;      /* folder of public keys that may sign, too; NULL: none                 */
-  const char* model;     /* that it must be about: a file, or the folder of one; NULL: any       */
-  uint32_t skip_plugins; /* non-zero: the backends that it names are not looked at               */
-  uint32_t
-      require_gpu_kernels; /* non-zero: some kernel ran on a device of class gpu               */
-  float
-      require_fused; /* of calls of kernels, in per cent, that were of fused ones; 0 = any        */
+  const char* trusted_keys; /* folder of public keys that may sign, too; NULL: none             */
+  const char* model;        /* that it must be about: a file, or the folder of one; NULL: any   */
+  uint32_t skip_plugins;    /* non-zero: the backends that it names are not looked at           */
+  uint32_t require_gpu_kernels; /* non-zero: some kernel ran on a device of class gpu           */
+  float require_fused; /* of calls of kernels, in per cent, that were of fused ones; 0 = any     */
   uint32_t reserved_0;
 } bitnet_receipt_check;
 
+/* Fills the first `size` bytes of *check with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_receipt_check_defaults(bitnet_receipt_check* check, uint32_t size);
 /* Judges a receipt, offline. JSON: {valid, gates_passed, signed_by?, findings[{level: error|gate|
  * note, rule, field, text}], statement?}. BITNET_OK whatever it finds; BITNET_BAD_DATA for what is
- * no envelope, or too large. Any thread. */
+ * no envelope, or too large. BITNET_INVALID_ARGUMENT: an option has no meaning. [any thread] */
 BITNET_API bitnet_status bitnet_receipt_verify(bitnet_str receipt,
                                                const bitnet_receipt_check* check, char* out,
                                                uint64_t capacity, uint64_t* needed,
@@ -937,10 +1012,9 @@ BITNET_API bitnet_status bitnet_receipt_verify(bitnet_str receipt,
 
 /* ---- reload and change of device ------------------------------------------------------------ */
 
-#define BITNET_RELOAD_FINISH 0u  /* open sessions stay on the old copy until they are closed     */
-#define BITNET_RELOAD_MIGRATE 1u /* they take their keys and values to the new copy */
-#define BITNET_RELOAD_RECOMPUTE \
-  2u /* they evaluate their tokens again on the new copy             */
+#define BITNET_RELOAD_FINISH 0u    /* open sessions stay on the old copy until they are closed */
+#define BITNET_RELOAD_MIGRATE 1u   /* they take their keys and values to the new copy          */
+#define BITNET_RELOAD_RECOMPUTE 2u /* they evaluate their tokens again on the new copy         */
 
 typedef struct bitnet_reload_options {
   uint32_t struct_size;
@@ -960,6 +1034,7 @@ typedef struct bitnet_reload_options {
   uint32_t canary_wait_ms; /* that may pass until then; 0 = 60 000                                */
 } bitnet_reload_options;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t size);
 
 /* Loads a backend's file as it is now, beside the copy that serves: inspects and probes it, gives
@@ -968,9 +1043,9 @@ BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t 
  * the library that a manifest names. Open sessions follow by `policy` before their next token. On
  * failure nothing has changed: BITNET_REJECTED or BITNET_UNAVAILABLE with code, reason and advice,
  * or what kept the new copy from taking the weights. Needs room for a second set of weights, except
- * for those that the backend uses as they lie in the model file. Any thread, also while sessions
- * generate, but no log or progress callback; opening and closing of models waits for it. `report`
- * gets {backend, changed, reason?, build_id?, former_build_id?, version?, former_version?,
+ * for those that the backend uses as they lie in the model file. It may run while sessions
+ * generate, but not in a log or progress callback; opening and closing of models waits for it.
+ * `report` gets {backend, changed, reason?, build_id?, former_build_id?, version?, former_version?,
  * generation?, models?, sessions{moving, staying}?, compared{tokens, difference}?, canary{rows,
  * same_bytes, same_top, max_kl, difference}?, stale_libraries[]?}; changed is false, with the
  * reason, when the file is the one that is loaded or has its build id. BITNET_TIMEOUT when its
@@ -979,7 +1054,8 @@ BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t 
  * on the old one and have no shadow: BITNET_REJECTED as soon as a row differs by more, or is no
  * number, BITNET_TIMEOUT when too few rows were compared in canary_wait_ms, BITNET_UNAVAILABLE when
  * there is nothing to be the shadow of. Until it has ended, all that waits for a reload waits, and
- * a text whose device is lost. A text callback that reloads generates no row meanwhile. */
+ * a text whose device is lost. A text callback that reloads generates no row meanwhile.
+ * [any thread] */
 BITNET_API bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend,
                                                const bitnet_reload_options* options,
                                                bitnet_error* err);
@@ -991,7 +1067,8 @@ BITNET_API bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const ch
  * the runtime's request. Waits for backends that have not answered no longer than a choice does
  * (probe_wait_ms) where another of the list can be used, and 60 seconds where none can.
  * BITNET_TIMEOUT: one that comes before has not answered, and the session is where it was; the log
- * says so where it went to a later one of the list. */
+ * says so where it went to a later one of the list. The text callback may call it.
+ * [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_session_set_preference(bitnet_session* session,
                                                        const char* preference, bitnet_error* err);
 
@@ -1025,6 +1102,7 @@ typedef struct bitnet_shadow_options {
   float op_tolerance;
 } bitnet_shadow_options;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_shadow_defaults(bitnet_shadow_options* options, uint32_t size);
 /* A model needs its shadows to be closed before it. BITNET_TIMEOUT: a backend that comes first in
  * `device` has not answered yet. BITNET_UNAVAILABLE: no device of the list can be used. A reload
@@ -1033,7 +1111,7 @@ BITNET_API bitnet_status bitnet_shadow_open(bitnet_model* model,
                                             const bitnet_shadow_options* options,
                                             bitnet_shadow** out, bitnet_error* err);
 /* Ends the step that it computes, and waits for its thread. Sessions and schedulers that have it go
- * on without. When no other call works on it. */
+ * on without. NULL is allowed. [one thread at a time for its shadow] */
 BITNET_API void bitnet_shadow_close(bitnet_shadow* shadow);
 /* JSON: {state: running|failed, error?, device{requested, selected, backend, version, build_id},
  * share, rows{seen, offered, compared, dropped, waiting}, same_bytes, same_top, kl{mean, max,
@@ -1057,7 +1135,8 @@ BITNET_API bitnet_status bitnet_shadow_find_op(bitnet_shadow* shadow, bitnet_err
 /* From its next evaluation on the session offers rows to the shadow, also those that
  * bitnet_session_eval gives; NULL: to none. Several sessions and schedulers may have one shadow.
  * BITNET_INVALID_ARGUMENT: it is of another model, or its `sequences` differ in n_context, KV
- * types, precision, window or window_keep. */
+ * types, precision, window or window_keep. The text callback may call it.
+ * [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_session_set_shadow(bitnet_session* session, bitnet_shadow* shadow,
                                                    bitnet_error* err);
 
@@ -1079,6 +1158,7 @@ typedef struct bitnet_trial_options {
   uint64_t scale_group; /* inputs that share a scale of ternary weights; 0 = all of a matrix  */
 } bitnet_trial_options;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0. [any thread] */
 BITNET_API void bitnet_trial_defaults(bitnet_trial_options* options, uint32_t size);
 
 typedef struct bitnet_trial_result {
@@ -1093,12 +1173,15 @@ typedef struct bitnet_trial_result {
 
 /* Selects a backend if none is selected, and gives it a program of that op. The runtime must
  * outlive the trial. BITNET_UNSUPPORTED if the op cannot be tried or the backend cannot run it,
- * BITNET_INVALID_ARGUMENT if format and shape do not fit the op. One thread at a time. */
+ * BITNET_INVALID_ARGUMENT if format and shape do not fit the op. [any thread] */
 BITNET_API bitnet_status bitnet_trial_open(bitnet_runtime* runtime,
                                            const bitnet_trial_options* options, bitnet_trial** out,
                                            bitnet_error* err);
+/* Frees the trial. During a call of another thread the trial ends with it. NULL is allowed.
+ * [any thread] */
 BITNET_API void bitnet_trial_close(bitnet_trial* trial);
-/* Multiplies the tokens with every matrix once. */
+/* Multiplies the tokens with every matrix once. Fails as the backend's step does.
+ * [one thread at a time for its trial] */
 BITNET_API bitnet_status bitnet_trial_run(bitnet_trial* trial, bitnet_trial_result* out,
                                           bitnet_error* err);
 
@@ -1107,10 +1190,8 @@ BITNET_API bitnet_status bitnet_trial_run(bitnet_trial* trial, bitnet_trial_resu
  * A scheduler computes the requests of many clients together: each step reads the weights once for
  * all of them. A request is one prompt with one or several answers (choices). Its tokens do not
  * depend on the other requests. A scheduler whose sequences have `embeddings` set generates no
- * text: the END of a request has the embedding of its prompt, with the bits of bitnet_embed. All
- * calls may be made from any thread; of one request, one call at a time, but for
- * bitnet_request_cancel. Close a scheduler before its model, when no other call works on it; a
- * request may be closed later. */
+ * text: the END of a request has the embedding of its prompt, with the bits of bitnet_embed. Close
+ * a scheduler before its model; a request may be closed later. */
 
 typedef struct bitnet_scheduler bitnet_scheduler;
 typedef struct bitnet_request bitnet_request;
@@ -1133,12 +1214,15 @@ typedef struct bitnet_scheduler_options {
   uint32_t reserved_0;
 } bitnet_scheduler_options;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_scheduler_defaults(bitnet_scheduler_options* options, uint32_t size);
-/* With keys, values and a thread of its own. */
+/* Opens a scheduler with keys, values and a thread of its own. Fails as bitnet_session_open.
+ * BITNET_UNSUPPORTED: `sequences` has `profile` set. [any thread] */
 BITNET_API bitnet_status bitnet_scheduler_open(bitnet_model* model,
                                                const bitnet_scheduler_options* options,
                                                bitnet_scheduler** out, bitnet_error* err);
-/* What runs or waits is cancelled. Waits for the step that runs. */
+/* Cancels what runs or waits, waits for the step that runs, and frees the scheduler. NULL is
+ * allowed. [one thread at a time for its scheduler] */
 BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
 /* JSON, counted since it was opened: {backend, device, max_sequences, max_tokens, n_context,
  * kv{blocks, block_tokens, block_bytes, dtype_k, dtype_v, used, cached, reserved}, running, paused,
@@ -1156,7 +1240,7 @@ BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
  * request. state: "waiting" for room, "prompt", "decoding", or "paused" where the request's events
  * are not taken. prompt: its tokens; known of these were found, computed others so far; generated:
  * so far; remaining: that may still come, at most. Gauges and sequences are as the step that runs
- * began, or as the last one ended. */
+ * began, or as the last one ended. [any thread] */
 BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);
@@ -1167,41 +1251,43 @@ BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, ch
  * BITNET_UNSUPPORTED where its context would be smaller. Needs a second set of blocks until the
  * step has ended; the weights on the former device stay, for a way back. When the device is lost
  * later, its requests go to the next of the list. Waits for backends as
- * bitnet_session_set_preference does. */
+ * bitnet_session_set_preference does. [any thread] */
 BITNET_API bitnet_status bitnet_scheduler_set_preference(bitnet_scheduler* scheduler,
                                                          const char* preference, bitnet_error* err);
 /* As bitnet_session_set_shadow, behind the step that runs. A row of an embedding or of a prompt
- * whose log probabilities are asked for is not offered. */
+ * whose log probabilities are asked for is not offered. [any thread] */
 BITNET_API bitnet_status bitnet_scheduler_set_shadow(bitnet_scheduler* scheduler,
                                                      bitnet_shadow* shadow, bitnet_error* err);
-/* What a scheduler has computed of a prompt, for a later one: after a restart the prompt is known
- * as if a request had just had it, and n_cached of the next one says so. Its tokens have the bits
- * that they have without. save() writes what is known of the n tokens, from the first on: whole
- * blocks of 64 tokens, and the recurrent state behind them where the model has one; *n_saved, which
- * may be NULL, is how many tokens. The path is replaced whole or not at all; a new file is the
- * user's alone to read, as it holds the text. BITNET_NOT_FOUND: no whole block is known.
- * BITNET_INVALID_ARGUMENT, BITNET_IO: the path, or the disk, does not take the file.
- * restore() makes known as many of the file's tokens as there is room for, which drives out what
- * was used longest ago; *n_restored, which may be NULL, is how many. BITNET_NOT_FOUND: no file can
- * be opened there. BITNET_BAD_DATA: it is damaged, or no saved sequence. BITNET_INCOMPATIBLE: its
- * form is of another version. BITNET_UNSUPPORTED: it is of another model or backend, or of
- * sequences with other options. BITNET_OUT_OF_DEVICE_MEMORY: it has more blocks than the scheduler.
- * Both: BITNET_BUSY while requests have reserved all room. Both wait while the scheduler goes on
- * with requests; it moves at most 8 MiB, or one block, after each step. The first of them reads the
- * model's files once, to name the model. Restore only files that no other user could write: the
- * checksum detects damage, not forgery. */
+/* Writes to a file what the scheduler has computed of a prompt, for a later scheduler: after a
+ * restart the prompt is known as if a request had just had it, and n_cached of the next one says
+ * so. Its tokens have the bits that they have without. The file has what is known of the n tokens,
+ * from the first on: whole blocks of 64 tokens, and the recurrent state behind them where the model
+ * has one; *n_saved, which may be NULL, is how many tokens. The path is replaced whole or not at
+ * all; a new file is the user's alone to read, as it holds the text. BITNET_NOT_FOUND: no whole
+ * block is known. BITNET_INVALID_ARGUMENT, BITNET_IO: the path, or the disk, does not take the
+ * file. BITNET_BUSY: requests have reserved all room. Waits while the scheduler goes on with
+ * requests; it moves at most 8 MiB, or one block, after each step. The first call of save or
+ * restore reads the model's files once, to name the model. [any thread] */
 BITNET_API bitnet_status bitnet_scheduler_save(bitnet_scheduler* scheduler, const bitnet_token* ids,
                                                uint64_t n, const char* path, uint64_t* n_saved,
                                                bitnet_error* err);
+/* Makes known as many of the saved tokens as there is room for, which drives out what was used
+ * longest ago; *n_restored, which may be NULL, is how many. Waits as bitnet_scheduler_save does.
+ * Restore only files that no other user could write: the checksum detects damage, not forgery.
+ * BITNET_NOT_FOUND: no file can be opened there. BITNET_BAD_DATA: it is damaged, or no saved
+ * sequence. BITNET_INCOMPATIBLE: its form is of another version. BITNET_UNSUPPORTED: it is of
+ * another model or backend, or of sequences with other options. BITNET_OUT_OF_DEVICE_MEMORY: it has
+ * more blocks than the scheduler. BITNET_BUSY: requests have reserved all room. [any thread] */
 BITNET_API bitnet_status bitnet_scheduler_restore(bitnet_scheduler* scheduler, const char* path,
                                                   uint64_t* n_restored, bitnet_error* err);
-/* A descriptor that can be read from, by poll or epoll, while some request has events: for event
- * loops. A loop that leaves a request's events where they are would find it so each time: with
+/* Returns a file descriptor for event loops, which poll and epoll find readable while some request
+ * has events. A loop that leaves a request's events where they are would find it so each time: with
  * EPOLLET it is reported once for the requests that got events since the last
- * bitnet_scheduler_wait. It belongs to the scheduler; do not read from it. -1 without one. */
+ * bitnet_scheduler_wait. It belongs to the scheduler; do not read from it. -1: there is none.
+ * [any thread] */
 BITNET_API int32_t bitnet_scheduler_descriptor(const bitnet_scheduler* scheduler);
-/* A request with events that were not taken yet, in the order in which they became ready; waits for
- * one for at most timeout_ms. BITNET_TIMEOUT: there is none. */
+/* Gives a request with events that were not taken yet, in the order in which they became ready;
+ * waits for one for at most timeout_ms. BITNET_TIMEOUT: there is none. [any thread] */
 BITNET_API bitnet_status bitnet_scheduler_wait(bitnet_scheduler* scheduler, uint32_t timeout_ms,
                                                bitnet_request** out, bitnet_error* err);
 
@@ -1280,32 +1366,38 @@ typedef struct bitnet_event {
   uint64_t n_accepted; /* of these: that are in the text */
 } bitnet_event;
 
+/* Fills the first `size` bytes of *options with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_request_defaults(bitnet_request_options* options, uint32_t size);
 /* Puts a request into the queue. BITNET_BUSY: too many requests or tokens wait.
  * BITNET_CONTEXT_FULL: the prompt leaves no room for an answer, or one to embed is too long.
  * BITNET_OUT_OF_DEVICE_MEMORY: it needs more KV blocks than there are. Where the device is lost and
- * there is no other: the status of that loss. */
+ * there is no other: the status of that loss. BITNET_INVALID_ARGUMENT: there is no prompt, or an
+ * option has no meaning. [any thread] */
 BITNET_API bitnet_status bitnet_request_submit(bitnet_scheduler* scheduler,
                                                const bitnet_request_options* options,
                                                bitnet_request** out, bitnet_error* err);
-/* The next event; waits for it for at most timeout_ms. BITNET_TIMEOUT: there is none yet.
- * BITNET_NOT_FOUND: every choice has ended, and no event follows. */
+/* Gives the next event; waits for it for at most timeout_ms. BITNET_TIMEOUT: there is none yet.
+ * BITNET_NOT_FOUND: every choice has ended, and no event follows.
+ * [one thread at a time for its request] */
 BITNET_API bitnet_status bitnet_request_next(bitnet_request* request, uint32_t timeout_ms,
                                              bitnet_event* out, bitnet_error* err);
 /* Ends its choices with BITNET_STOP_CANCELLED, within one step. A step that no other request needs
- * ends early, where the device can; so it does when the deadlines of all its requests pass. */
+ * ends early, where the device can; so it does when the deadlines of all its requests pass.
+ * [any thread] */
 BITNET_API void bitnet_request_cancel(bitnet_request* request);
-/* The receipt of a choice whose END or FAILED event was taken, also of one that was cancelled; the
- * request was submitted with `receipt`. Its counters are of the steps in which the request had
- * tokens, and other requests may have had tokens in them: `batch` says how many were its own. Reads
- * files as bitnet_session_receipt does. BITNET_INVALID_ARGUMENT: `receipt` was 0, the choice has
- * not ended, its scheduler is closed, or `facts` is not as bitnet_session_receipt takes them.
- * BITNET_REJECTED, BITNET_NOT_FOUND, BITNET_IO: for its key. */
+/* Gives the receipt of a choice whose END or FAILED event was taken, also of one that was
+ * cancelled; the request was submitted with `receipt`. Its counters are of the steps in which the
+ * request had tokens, and other requests may have had tokens in them: `batch` says how many were
+ * its own. Reads files as bitnet_session_receipt does. BITNET_INVALID_ARGUMENT: `receipt` was 0,
+ * the choice has not ended, its scheduler is closed, or `facts` is not as bitnet_session_receipt
+ * takes them. BITNET_REJECTED, BITNET_NOT_FOUND, BITNET_IO: for its key.
+ * [one thread at a time for its request] */
 BITNET_API bitnet_status bitnet_request_receipt(bitnet_request* request, uint32_t choice,
                                                 const bitnet_receipt_options* options, char* out,
                                                 uint64_t capacity, uint64_t* needed,
                                                 bitnet_error* err);
-/* Cancels what has not ended, and forgets its events. */
+/* Cancels what has not ended, forgets its events, and frees the request. NULL is allowed.
+ * [one thread at a time for its request] */
 BITNET_API void bitnet_request_close(bitnet_request* request);
 
 #ifdef __cplusplus
