@@ -1,5 +1,5 @@
 #pragma once
-// An open file, closed by its owner's end.
+// The descriptor of an open file; the destructor closes it.
 
 #include <unistd.h>
 

@@ -49,7 +49,7 @@ std::expected<new_file, problem> new_file::open(place at, write_options how) {
 new_file::outcome new_file::open_in_place() {
   in_place_ = true;
   constexpr int flags = O_WRONLY | O_NOCTTY | O_CLOEXEC;
-  if (at_.nameless)  // perhaps a regular file, whose name may be gone or another's by now
+  if (at_.nameless)  // perhaps a regular file, whose name may be gone or belong to another file
     file_ = descriptor(::open(name_of(at_.nameless).c_str(), flags | O_TRUNC));
   else
     file_ = descriptor(::openat(at_.folder.get(), at_.name.c_str(), flags | O_NOFOLLOW));
@@ -63,12 +63,12 @@ new_file::outcome new_file::open_in_place() {
 new_file::outcome new_file::open_beside(mode_t mode) {
   const int folder = at_.folder.get();
   if (at_.found) {
-    // Renaming needs rights to the folder only; a user who may not write the old file shall not
+    // Renaming needs rights to the folder only. A user who may not write the old file must not
     // replace it.
     if (::faccessat(folder, at_.name.c_str(), W_OK, AT_EACCESS) != 0) return refuse(errno);
-    mode = S_IRUSR | S_IWUSR;  // until it gets the old one's
+    mode = S_IRUSR | S_IWUSR;  // until finish() copies the old file's mode
   }
-  // A file without a name gets one through /proc.
+  // A file without a name can only be named through /proc.
   const bool can_be_named = ::access("/proc/self/fd", X_OK) == 0;
   if (can_be_named) {
     const int nameless = ::openat(folder, ".", O_TMPFILE | O_WRONLY | O_CLOEXEC, mode);
@@ -87,7 +87,7 @@ new_file::outcome new_file::open_beside(mode_t mode) {
 
 std::string new_file::name_beside() const {
   static std::atomic<uint32_t> counter{0};
-  // A name may have 255 bytes.
+  // File names have at most 255 bytes.
   return at_.name.substr(0, 200) + "." + std::to_string(::getpid()) + "." +
          std::to_string(counter.fetch_add(1)) + ".part";
 }
@@ -131,9 +131,9 @@ new_file::outcome new_file::take_over_owner_and_mode() const {
   const struct stat& old = *at_.found;
   struct stat mine{};
   if (::fstat(file_.get(), &mine) != 0) return refuse(errno);
-  constexpr mode_t kept = 0777;  // no setuid or setgid bit outlives what it was given to
-  // The group first: the owner may be gone for us afterwards. Where neither is allowed, the file is
-  // ours, as with any program that replaces one.
+  constexpr mode_t kept = 0777;  // no setuid or setgid: the content is new
+  // The group first: after fchown of the owner this process may not change it. If neither is
+  // permitted, this user owns the file, as with any program that replaces one.
   if (mine.st_gid != old.st_gid && ::fchown(file_.get(), static_cast<uid_t>(-1), old.st_gid) != 0 &&
       errno != EPERM)
     return refuse(errno);
@@ -148,7 +148,8 @@ new_file::outcome new_file::give_name() {
   const int folder = at_.folder.get();
   const char* const name = at_.name.c_str();
   if (part_.empty()) {
-    // An unnamed file can be given a name, but not one that is taken: the name is moved then.
+    // An unnamed file cannot replace an existing name, so it gets another name first, which is then
+    // moved.
     const std::string own = name_of(file_);
     if (::linkat(AT_FDCWD, own.c_str(), folder, name, AT_SYMLINK_FOLLOW) == 0) return {};
     if (errno != EEXIST || !overwrite_) return refuse(errno);
@@ -169,7 +170,8 @@ new_file::outcome new_file::give_name() {
 
 new_file::outcome new_file::finish(flush to_disk) {
   if (in_place_) {
-    // A full disk or a quota may be found only now. Pipes and terminals know no fsync.
+    // A full disk or an exhausted quota may show only now. Pipes and terminals do not support
+    // fsync.
     if (to_disk == flush::yes && ::fsync(file_.get()) != 0 && errno != EINVAL && errno != EROFS &&
         errno != ENOTSUP)
       return refuse(errno);
@@ -180,7 +182,7 @@ new_file::outcome new_file::finish(flush to_disk) {
   if (auto fine = give_name(); !fine) return fine;
   discard();
   if (to_disk == flush::yes) {
-    // The name, too. A folder that cannot be read cannot be flushed, which is no failure.
+    // Flushes the folder, which has the name. A folder that cannot be opened is no failure.
     const descriptor folder(::openat(at_.folder.get(), ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     if (folder) (void)::fsync(folder.get());
   }

@@ -1,5 +1,5 @@
 #pragma once
-// The one way in which a file is written.
+// Writes a file. All code of this tree that writes files uses it.
 //
 // Regular  a new file beside the old one takes its name in finish(), with the old one's mode and,
 //          where that is allowed, its owner; without finish(), and after a kill, the old one stays
@@ -24,10 +24,10 @@
 namespace bitnet::files {
 
 struct write_options {
-  bool overwrite = true;  // else EEXIST where anything has that name
-  mode_t mode = 0666;     // of a file that did not exist, less the umask
-  // Of a cache: a pipe or a device that took the name is refused, in place of waiting for a reader
-  // or writing to whatever it is.
+  bool overwrite = true;  // else EEXIST if anything has that name
+  mode_t mode = 0666;     // of a new file, less the umask
+  // For caches: a pipe or device of that name is an error. Opening it would block until a reader
+  // comes, or write to a device.
   bool regular_only = false;
 };
 
@@ -35,10 +35,10 @@ class new_file {
  public:
   using outcome = std::expected<void, problem>;
 
-  // Opening a named pipe waits for its reader.
+  // Blocks on a named pipe until it has a reader.
   static std::expected<new_file, problem> create(const std::filesystem::path& path,
                                                  write_options how = {});
-  // A name in a folder that is held open, and was judged by the caller.
+  // `name` in the open folder `folder`, which the caller has checked.
   static std::expected<new_file, problem> create_in(int folder, const std::string& name,
                                                     write_options how = {});
   new_file(new_file&& other) noexcept;
@@ -47,12 +47,12 @@ class new_file {
 
   outcome write(std::span<const std::byte> bytes);
   outcome write(std::string_view text);
-  enum class flush : uint8_t { yes, no };  // no: a crash of the system may leave a damaged file
+  enum class flush : uint8_t { yes, no };  // no: a system crash may damage the file
   outcome finish(flush to_disk = flush::yes);
 
-  // Whether it is a file that takes its name at the end.
+  // Whether a new file takes the name in finish(); false for a pipe, a device or an open file.
   [[nodiscard]] bool is_regular() const { return !in_place_; }
-  // What was written, for reading, before it has its name. Only of a regular one.
+  // Opens what was written so far for reading, before finish(). Regular files only.
   [[nodiscard]] std::filesystem::path readable_path() const;
 
  private:
@@ -67,12 +67,12 @@ class new_file {
 
   place at_;
   descriptor file_;
-  std::string part_;  // the name of the new file meanwhile; "" while it has none
+  std::string part_;  // name of the temporary file; "" if it has none
   bool overwrite_ = true;
   bool in_place_ = false;
 };
 
-// Writes `text` as the whole of a file.
+// Writes a file whose whole content is `text`.
 [[nodiscard]] new_file::outcome write_file(const std::filesystem::path& path, std::string_view text,
                                            write_options how = {});
 

@@ -22,7 +22,7 @@ std::unexpected<problem> refuse(int error, std::string why) {
 
 namespace {
 
-constexpr int max_links = 40;  // as the kernel has it
+constexpr int max_links = 40;  // the kernel's limit
 
 class walk {
  public:
@@ -36,7 +36,7 @@ class walk {
       steps_.pop_back();
       if (auto fine = take(step, out); !fine) return std::unexpected(fine.error());
     }
-    // "", ".", "..", "/" and what ends in a slash are folders.
+    // "", ".", "..", "/" and paths that end in a slash are folders.
     if (!out.nameless && out.name.empty()) return refuse(EISDIR);
     if (own_link_ && !out.nameless) {
       struct stat s{};
@@ -61,7 +61,7 @@ class walk {
     return {};
   }
 
-  // Takes one step: into a folder, or, as the last one, to the file.
+  // Takes one step: into a folder, or, as the last step, to the file.
   std::expected<void, problem> take(const std::string& step, place& out) {
     if (step == "/") return enter(descriptor(::open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)));
     if (step.empty() || step == ".") return {};
@@ -98,7 +98,7 @@ class walk {
     return {};
   }
 
-  // The links of /proc/<pid>/fd do not name what they lead to, such as "pipe:[81]".
+  // The links in /proc/<pid>/fd of unnamed files have no real path as target: "pipe:[81]".
   static bool is_open_file(const descriptor& link, const std::string& target) {
     struct statfs system{};
     if (::fstatfs(link.get(), &system) != 0 || system.f_type != PROC_SUPER_MAGIC) return false;
@@ -116,8 +116,8 @@ class walk {
   }
 
   descriptor folder_;
-  std::vector<std::string> steps_;  // the next one last
-  bool own_link_ = false;           // one of the effective user's, not root's, was followed
+  std::vector<std::string> steps_;  // in reverse order
+  bool own_link_ = false;           // a link that the effective user owns was followed
   int links_ = 0;
 };
 

@@ -1,6 +1,6 @@
 #pragma once
-// The place to which a path for writing leads, held open, so that no other process can redirect the
-// path afterwards.
+// The folder and name that a path for writing leads to. The folder is held open, so that no other
+// process can redirect the path afterwards.
 //
 // Links   of root are followed, and those of the effective user as long as the file lies in a
 //         folder of root or of that user. Links of other users are not: the owner of a link would
@@ -17,7 +17,7 @@
 
 namespace bitnet::files {
 
-// Why a file cannot be written: `error` is an errno, `text` ends a sentence.
+// Why a file cannot be written: `error` is an errno, `text` the end of a message.
 struct problem {
   int error = 0;
   std::string text;
@@ -27,15 +27,15 @@ struct problem {
 
 struct place {
   descriptor folder;  // O_PATH
-  std::string name;   // in it; no link when it was looked at
-  // What has that name, if anything has.
+  std::string name;   // in `folder`; was no link when it was looked up
+  // The existing file of that name; nullopt: there is none.
   std::optional<struct stat> found;
-  // An open file that has no name that could be taken again, such as /dev/stdout of a pipe: O_PATH.
+  // O_PATH descriptor of an open file that has no name to open again: /dev/stdout of a pipe.
   descriptor nameless;
 };
 
 [[nodiscard]] std::expected<place, problem> find_place(const std::filesystem::path& path);
-// A name without '/' in a folder that is held open, and was judged by the caller.
+// Finds `name`, which has no '/', in an open folder that the caller has checked.
 [[nodiscard]] std::expected<place, problem> find_place(int folder, const std::string& name);
 
 }  // namespace bitnet::files

@@ -1,12 +1,12 @@
 #pragma once
-// Standard input, output and error, however the program was started.
+// Opens the standard descriptors 0, 1 and 2 if the program was started without them.
 
 namespace bitnet::files {
 
-// To be called before anything is opened: what the program opens else takes the number of a closed
-// one, and gets what was meant for it. A closed standard input is at its end, writing to a closed
-// standard output fails with EBADF, and what goes to a closed standard error is gone. False if that
-// cannot be had.
+// Call it before anything is opened: otherwise the next open file gets the number of a closed
+// standard descriptor, and its data. Afterwards a closed standard input is at its end, writing to a
+// closed standard output fails with EBADF, and a closed standard error discards. Returns false on
+// failure.
 [[nodiscard]] bool open_standard_descriptors();
 
 }  // namespace bitnet::files

@@ -1,5 +1,5 @@
 #pragma once
-// Every type that keys and values can be kept in, once: messages, reports and options follow.
+// Table of all types that keys and values can be kept in, for messages, reports and options.
 //
 // X(name, NAME, elements, bytes): "name" for users, BITNET_KV_NAME of bitnet.h, BITNET_DTYPE_NAME
 //   of the backend ABI, and the size of the smallest unit.

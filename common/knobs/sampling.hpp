@@ -1,9 +1,9 @@
 #pragma once
-// Every number that sampling is set by, once, in the order of the help. A row is a member of
-// bitnet_sampling (bitnet.h) and of sampling::parameters: its default, what the library accepts,
-// and the option of the program. The seed and the logit biases are no plain numbers and not here.
+// Table of all numeric sampling settings, in the order of the help. A row is a member of
+// bitnet_sampling (bitnet.h) and of sampling::parameters: its default, the accepted values, and the
+// program's option. The seed and the logit biases are not plain numbers and have no row.
 //
-// X(type, name, default, what is accepted of a value v, how a message says so,
+// X(type, name, default, condition that a value v must meet, the condition in words,
 //   option, its aliases, its metavar, lowest and highest on the command line, llama.cpp's variable,
 //   help)
 // clang-format off: the rows' own lines.

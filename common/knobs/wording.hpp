@@ -1,7 +1,7 @@
 #pragma once
-// What messages, hints and log lines call options and calls: each once, as bitnet.h has it, which
-// the library says, and as the program has it, which gives its words to the library
-// (bitnet_wording_set) before it does anything else.
+// Table of the names of options and calls in messages, hints and log lines. Each has two names: the
+// library's, as in bitnet.h, and the program's. The program sets its names (bitnet_wording_set)
+// before it does anything else.
 //
 // X(id, the library's words, the program's)
 // clang-format off: the rows' own lines.

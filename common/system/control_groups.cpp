@@ -8,11 +8,12 @@
 namespace bitnet {
 namespace {
 
-constexpr std::ptrdiff_t deepest = 64;       // folders on the way to one group
+constexpr std::ptrdiff_t deepest = 64;       // nested folders
 constexpr std::size_t most_groups = 1024;    // version 1 has some ten controllers
-constexpr std::size_t longest_line = 4'096;  // bytes, as a path has at most
+constexpr std::size_t longest_line = 4'096;  // bytes, the maximum of a path
 
-// libstdc++ 12 frees what it does not own where memory is short while an empty path is appended.
+// libstdc++ 12 frees memory that it does not own if allocation fails while it appends an empty
+// path.
 std::filesystem::path within(const std::filesystem::path& folder,
                              const std::filesystem::path& name) {
   return name.empty() ? folder : folder / name;
@@ -26,7 +27,7 @@ void add_groups(std::string_view line, const std::filesystem::path& root,
   if (first == std::string_view::npos || second == std::string_view::npos) return;
   if (line.size() > longest_line) return;
   const std::string_view controllers = line.substr(first + 1, second - first - 1);
-  // A name that began with a slash would lead out of the root.
+  // Without the leading slash: an absolute path would replace the root.
   const auto top =
       within(root / "sys/fs/cgroup", std::filesystem::path(controllers).relative_path());
   std::filesystem::path path = line.substr(second + 1);

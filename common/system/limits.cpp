@@ -18,7 +18,7 @@ using resource = decltype(RLIMIT_NOFILE);
 
 struct kind {
   resource of;
-  uint64_t unit;  // bytes, or 1, of what `ulimit` counts
+  uint64_t unit;  // bytes per unit of `ulimit`; 1 for counts
   const char* counted;
   const char* option;
 };

@@ -7,21 +7,21 @@
 
 namespace bitnet::limits {
 
-// What errno `error` means, with the limit of this process that it may come from:
-// "Too many open files; the limit is 20 (`ulimit -n`)".
+// The text of errno `error`, with the limit of this process that can cause it: "Too many open
+// files; the limit is 20 (`ulimit -n`)".
 [[nodiscard]] std::string reason(int error);
 
-// Of a thread or process that could not be started: all limits that are set for those.
+// The same if a thread or process could not be started: names all limits that can cause it.
 [[nodiscard]] std::string shortage(int error);
 
-// Of memory: "; the limit is 102400 KiB of addresses (`ulimit -v`)", or "" where none is set.
+// The limit on memory: "; the limit is 102400 KiB of addresses (`ulimit -v`)"; "" if none is set.
 [[nodiscard]] std::string of_memory();
 
-// "out of memory", with the limits on it that are set. Allocates nothing, for those who have caught
-// std::bad_alloc; `out` has room for `size` bytes and is terminated.
+// Writes "out of memory" and the limits on memory to `out`, which has `size` bytes, and terminates
+// it. Allocates nothing, so it can be called after std::bad_alloc.
 void out_of_memory(char* out, std::size_t size);
 
-// Lets this process open as many files as the system permits it. How many that are; 0: no limit.
+// Raises this process's limit of open files to the hard limit. Returns it; 0: unlimited.
 [[nodiscard]] std::size_t raise_open_files();
 
 }  // namespace bitnet::limits

@@ -1,6 +1,6 @@
 #pragma once
-// Letters, digits and blanks of ASCII, whatever the process's locale: the functions of <cctype> ask
-// it. docs/reference/environment.md#locales
+// Classes of ASCII characters. Unlike the functions of <cctype> they do not depend on the locale.
+// docs/reference/environment.md#locales
 
 #include <string>
 

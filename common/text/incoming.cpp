@@ -10,11 +10,11 @@ using namespace std::string_view_literals;
 
 constexpr std::string_view utf8_mark = "\xEF\xBB\xBF"sv;
 
-// "" for what may be UTF-8.
+// Name of a UTF-16 or UTF-32 form; "" if the text may be UTF-8.
 std::string_view wide_form(std::string_view bytes) {
   if (bytes.starts_with("\xFF\xFE\0\0"sv) || bytes.starts_with("\0\0\xFE\xFF"sv)) return "UTF-32";
   if (bytes.starts_with("\xFF\xFE"sv) || bytes.starts_with("\xFE\xFF"sv)) return "UTF-16";
-  // Without a mark: of the letters of Europe every other byte is 0.
+  // Without a mark: in UTF-16 of European letters every other byte is 0.
   constexpr std::size_t looked_at = 256;
   const std::string_view head = bytes.substr(0, looked_at);
   std::size_t zeros[2] = {};

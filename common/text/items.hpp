@@ -1,5 +1,5 @@
 #pragma once
-// Lists that a user writes in one text.
+// Splits a list that a user writes as one text.
 
 #include <string_view>
 #include <vector>
@@ -13,8 +13,8 @@ namespace bitnet::text {
   return text.substr(begin, text.find_last_not_of(blank) + 1 - begin);
 }
 
-// What stands between separators, without the blanks around it. A blank inside an item stays, so
-// that two words do not become one; an item may be empty, as the whole text may.
+// Splits at separators and trims blanks. Blanks inside an item stay, so that two words do not
+// become one. Items may be empty.
 [[nodiscard]] inline std::vector<std::string_view> items(std::string_view text,
                                                          char separator = ',') {
   std::vector<std::string_view> out;

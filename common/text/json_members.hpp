@@ -1,5 +1,6 @@
 #pragma once
-// Members of JSON objects from outside: what is missing or of another kind reads as absent.
+// Reads members of untrusted JSON objects: a missing member, or one of another type, reads as
+// absent.
 
 #include <nlohmann/json.hpp>
 #include <string>
@@ -9,13 +10,13 @@
 
 namespace bitnet::text {
 
-// Discarded if `text` is no JSON.
+// Returns a discarded value if `text` is no JSON.
 [[nodiscard]] inline nlohmann::json json_of(std::string_view text) {
   if (zero_byte(text)) return nlohmann::json(nlohmann::json::value_t::discarded);
   return nlohmann::json::parse(text, nullptr, false);
 }
 
-// null if `object` is no object, or has no such member.
+// Returns null if `object` is no object, or has no such member.
 [[nodiscard]] inline const nlohmann::json& at(const nlohmann::json& object, const char* key) {
   static const nlohmann::json nothing;
   if (!object.is_object()) return nothing;
@@ -23,7 +24,7 @@ namespace bitnet::text {
   return found == object.end() ? nothing : *found;
 }
 
-// "" if it is no text.
+// Returns "" if the member is no text.
 [[nodiscard]] inline std::string text_at(const nlohmann::json& object, const char* key) {
   const nlohmann::json& x = at(object, key);
   return x.is_string() ? x.get<std::string>() : "";

@@ -9,7 +9,7 @@ namespace {
 bool is_obeyed(std::string_view character) {
   const auto first = static_cast<unsigned char>(character[0]);
   if (character.size() == 1) return first < 0x20 || first == 0x7F;
-  // U+0080 to U+009F: some terminals take them as escape sequences.
+  // U+0080 to U+009F: some terminals interpret them as escape sequences.
   if (first == 0xC2) return static_cast<unsigned char>(character[1]) < 0xA0;
   // U+200E, U+200F, U+2028 to U+202E, U+2066 to U+2069: marks of direction, and line ends.
   if (character.size() != 3 || first != 0xE2) return false;

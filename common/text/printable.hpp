@@ -1,6 +1,6 @@
 #pragma once
-// Text from outside that ends in a message, a table or a log: of model files, manifests, plugins,
-// requests. The one function that makes it safe to show.
+// Escapes untrusted text for messages, tables and logs: text from model files, manifests, plugins
+// and requests.
 //
 // Escaped  control characters, those that turn the direction of writing around, and bytes that are
 //          no UTF-8: \n, \r, \t, else \xNN for each byte. No terminal obeys what is left, and it
@@ -14,7 +14,7 @@ namespace bitnet::text {
 
 inline constexpr std::size_t no_limit = static_cast<std::size_t>(-1);
 
-// On one line; at most `limit` bytes, then "...".
+// Escapes to one line; cuts after `limit` bytes and appends "...".
 [[nodiscard]] std::string printable(std::string_view text, std::size_t limit = no_limit);
 
 // The same for several lines: line ends and tabs stay.

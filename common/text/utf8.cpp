@@ -8,7 +8,8 @@ utf8_char first_utf8_char(std::string_view bytes) {
   if (lead < 0x80) return {utf8_state::complete, 1, lead};
   if (lead < 0xC2 || lead > 0xF4) return {utf8_state::broken, 1, 0};
   const uint8_t length = lead < 0xE0 ? 2 : lead < 0xF0 ? 3 : 4;
-  // Only the second byte has lead-dependent bounds: they exclude overlong forms and surrogates.
+  // Only the bounds of the second byte depend on the first: they exclude overlong forms and
+  // surrogates.
   unsigned char low = 0x80;
   unsigned char high = 0xBF;
   if (lead == 0xE0) low = 0xA0;

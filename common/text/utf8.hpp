@@ -14,14 +14,14 @@ enum class utf8_state : uint8_t { complete, truncated, broken };
 
 struct utf8_char {
   utf8_state state;
-  uint8_t length;  // bytes; of a broken or truncated one: its longest well-formed beginning, >= 1
-  char32_t code_point;  // 0 unless complete
+  uint8_t length;       // bytes; of an invalid character: its longest valid beginning, >= 1
+  char32_t code_point;  // 0 if the character is invalid
 };
 
-// The character that begins at bytes[0]; `bytes` must not be empty.
+// Decodes the character at bytes[0]; `bytes` is not empty.
 [[nodiscard]] utf8_char first_utf8_char(std::string_view bytes);
 
-// Offset of the first byte that is no part of a whole character.
+// Offset of the first byte that belongs to no valid character.
 [[nodiscard]] std::optional<size_t> first_invalid_utf8(std::string_view bytes);
 
 void append_utf8(std::string& out, char32_t code_point);

@@ -1,6 +1,6 @@
 #pragma once
-// nlohmann-json takes a zero byte for the end of a text, and leaves what stands behind it unread.
-// JSON has none anywhere, so readers of what comes from outside refuse it first.
+// nlohmann-json takes a zero byte for the end of a text and ignores the rest. Valid JSON has none,
+// so readers of untrusted JSON reject it first.
 
 #include <cstddef>
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace bitnet::text {
 
-// The place of the first one, from 0 on.
+// Offset of the first zero byte.
 [[nodiscard]] inline std::optional<std::size_t> zero_byte(std::string_view text) {
   const std::size_t found = text.find('\0');
   return found == std::string_view::npos ? std::nullopt : std::optional(found);

@@ -8,11 +8,11 @@
 namespace bitnet::answer {
 namespace {
 
-// What is left for other rules of the grammar, and for those of the tools that are not bound.
+// The rest is for other rules of the grammar, such as those of unbound tools.
 constexpr std::size_t most_bytes = grammar::longest_grammar / 2;
 constexpr std::size_t most_parts = grammar::most_elements / 2;
 
-// Numbers that a reader of JSON can hold, whatever follows them: those of json_rules().
+// The numbers of json_rules(), which all JSON readers can represent.
 constexpr std::string_view numbers = R"(-?\d{1,19}(\.\d{1,18})?([eE][-+]?\d{1,2})?)";
 
 struct spent {
@@ -40,7 +40,7 @@ result<std::string> rules_of(const dialect& form, const tool& one, std::size_t n
   return text;
 }
 
-// "the JSON schema, at #/properties/a: ..." is at a place of the tool's parameters.
+// Replaces "the JSON schema, at #/properties/a: ..." by the tool's path and that place.
 std::string placed(const tool& one, std::string_view message) {
   constexpr std::string_view begin = "the JSON schema, at ";
   if (message.starts_with(begin)) message.remove_prefix(begin.size());

@@ -1,5 +1,5 @@
 #pragma once
-// The forms in which calls are written between the marks of a dialect.
+// Readers and writers of the call notations that dialects use.
 
 #include "answer/dialect.hpp"
 
@@ -10,22 +10,25 @@ namespace bitnet::answer {
 // string, or missing.
 calls_or_reason read_json_calls(std::string_view body);
 
-// NAME(key=value, ...), one or several lines of them, or a list of them in brackets. Values are
-// Python's literals; values without a key are those of the tool's parameters, in order.
+// NAME(key=value, ...), on one or several lines, or a list of calls in brackets. Values are Python
+// literals; a value without a key belongs to the next parameter in the tool's order.
 calls_or_reason read_python_calls(std::string_view body, const tools& known);
 
 // <function=NAME>, <parameter=NAME> VALUE </parameter> for each argument, </function>, once or
-// several times. A value is of the type that the tool's description says; where that says nothing,
-// it is JSON if it parses as such, else a text.
+// several times. A value has the type from the tool's description; without one, it is JSON if it
+// parses, else a text.
 calls_or_reason read_tagged_calls(std::string_view body, const tools& known);
 
-// Without ``` lines around it, as in "```python\n...\n```".
+// Removes ``` lines around the body, as in "```python
+// ...
+// ```".
 std::string_view without_fence(std::string_view body);
 
-// How arguments of python_call() are written; `never`: what ends the call, wherever it stands.
+// The notation of python_call()'s arguments. `never`: a text that ends the call and so may not
+// occur.
 schema::notation python_notation(std::string_view never);
 
-// NAME(key=value, ...) with Python's literals.
+// Writes NAME(key=value, ...) with Python literals.
 std::string python_call(const call& one);
 
 }  // namespace bitnet::answer

@@ -9,7 +9,7 @@ extern const dialect hermes, tagged, llama3, minicpm, gemma, none, none_minicpm;
 
 namespace {
 
-// In the order in which a rendered call is tried.
+// In the order in which they are tried on a rendered call.
 constexpr std::array every_dialect = {&tagged, &hermes, &minicpm,     &gemma,
                                       &llama3, &none,   &none_minicpm};
 

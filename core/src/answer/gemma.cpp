@@ -1,5 +1,5 @@
-// Gemma 3, which has no tokens for tools: the prompt asks for a form, and the model answers with a
-// fence ```tool_code, or with a list of calls or a JSON object as the whole answer.
+// Gemma 3 has no tokens for tools: the prompt asks for a form, and the model answers with a fence
+// ```tool_code, or with a list of calls or a JSON object as the whole answer.
 // Source  ai.google.dev/gemma/docs/capabilities/function-calling
 #include <fmt/format.h>
 

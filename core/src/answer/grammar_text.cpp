@@ -29,7 +29,7 @@ std::string escaped(char c, bool in_class) {
   }
 }
 
-// How many bytes of `tag` a text ends with that is its first `matched` bytes and then `c`.
+// The state of the search for `tag` after `matched` of its bytes and then `c`.
 std::size_t next_state(std::string_view tag, std::size_t matched, char c) {
   const std::string text = std::string(tag.substr(0, matched)) + c;
   for (std::size_t n = std::min(text.size(), tag.size()); n > 0; --n)
@@ -46,7 +46,7 @@ std::string literal(std::string_view text) {
 }
 
 std::string until_rules(std::string_view rule, std::string_view tag) {
-  std::string letters;  // of the tag, each once
+  std::string letters;  // distinct letters of the tag
   for (const char c : tag)
     if (letters.find(c) == std::string::npos) letters += c;
   const auto state = [&](std::size_t n) {

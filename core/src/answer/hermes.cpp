@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::array frames = {frame{.begin = "<tool_call>", .end = "</tool_call>"}};
 
-// Tunings of one family write the form of another.
+// Fine-tuned models sometimes write the form of another family.
 calls_or_reason read(std::string_view body, const tools& known) {
   if (json::trimmed(body).starts_with("<function=")) return read_tagged_calls(body, known);
   return read_json_calls(body);

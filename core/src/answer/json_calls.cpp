@@ -11,7 +11,7 @@ std::unexpected<std::string> no_call(std::string_view why) {
   return std::unexpected(std::string(why));
 }
 
-// As a JSON text of an object; nothing where they are no object.
+// Returns the arguments as the JSON text of an object; nullopt if they are no object.
 std::optional<std::string> arguments_text(std::string_view raw) {
   if (raw.starts_with('{')) return std::string(raw);
   if (raw == "null" || raw.empty()) return "{}";

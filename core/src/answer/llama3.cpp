@@ -1,5 +1,5 @@
 // Llama 3.1 to 3.3, and BitNet on its tokens: the answer is a JSON object with "name" and
-// "parameters"; or it follows <|python_tag|>, as calls of functions that were built in do.
+// "parameters"; calls of built-in functions follow <|python_tag|>.
 // Source  the chat templates of these models, llama.com/docs/model-cards-and-prompt-formats
 #include <fmt/format.h>
 
@@ -18,7 +18,7 @@ constexpr std::array frames = {
     frame{.begin = "<|python_tag|>", .ends = ending::answer},
     frame{.begin = "{", .ends = ending::bracket, .leading = true, .kept = true}};
 
-// After <|python_tag|> several objects stand behind each other, with ';' or a line end between.
+// After <|python_tag|> there may be several objects, separated by ';' or a line end.
 calls_or_reason read(std::string_view body, const tools& known) {
   std::string_view rest = json::trimmed(body);
   if (!rest.starts_with('{')) return read_python_calls(rest, known);

@@ -1,5 +1,5 @@
 #pragma once
-// The parts of an answer as a message in OpenAI's form.
+// Collects the parts of an answer into a message in OpenAI's form.
 
 #include <span>
 #include <string>
@@ -12,9 +12,9 @@ namespace bitnet::answer {
 class message {
  public:
   void add(std::span<const part> more);
-  // {"role": "assistant", "content", "reasoning_content"?, "tool_calls"?}: each call is {"id",
-  // "type": "function", "function": {"name", "arguments"}}, the arguments a JSON text. Content is
-  // null where there are calls and no text. What is malformed is content.
+  // {"role": "assistant", "content", "reasoning_content"?, "tool_calls"?}. Each call is {"id",
+  // "type": "function", "function": {"name", "arguments"}} with arguments as a JSON text. Content
+  // is null if there are calls and no text. Malformed calls count as content.
   [[nodiscard]] json::value written() const;
 
  private:

@@ -1,4 +1,4 @@
-// Answers without calls: what looks like one is text.
+// Dialects without calls: text that looks like a call stays text.
 #include "answer/dialect.hpp"
 
 namespace bitnet::answer {
@@ -6,7 +6,7 @@ namespace bitnet::answer {
 extern const dialect none;
 const dialect none = {.name = "none"};
 
-// With the marks around thinking of MiniCPM 3 and 4.
+// For the thinking marks of MiniCPM 3 and 4.
 extern const dialect none_minicpm;
 const dialect none_minicpm = {.name = "none_minicpm",
                               .thinking_begins = "<|thought_start|>",

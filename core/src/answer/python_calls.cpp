@@ -10,7 +10,7 @@
 namespace bitnet::answer {
 namespace {
 
-constexpr std::size_t deepest = 32;  // of brackets: each takes some of the stack
+constexpr std::size_t deepest = 32;  // nested brackets: each level takes stack
 
 bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
@@ -21,8 +21,8 @@ bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
 
-// Reads literals and calls of Python, and writes JSON. Every function leaves the place behind what
-// it read; the first thing that is wrong stays noted, and then all answer "nothing".
+// Reads literals and calls of Python, and writes JSON. Each function advances behind what it read.
+// The first error is kept, and then all functions return "nothing".
 class python_reader {
  public:
   python_reader(std::string_view text, const tools& known) : text_(text), known_(known) {}
@@ -76,7 +76,7 @@ class python_reader {
   call one_call() {
     call out{word(), "{"};
     if (out.name.empty()) wrong("the name of a function");
-    // brave_search.call(...): how Llama 3 calls what its makers built in.
+    // brave_search.call(...): the form of Llama 3 for its built-in tools.
     constexpr std::string_view method = ".call";
     if (out.name.ends_with(method) && find(known_, out.name) == nullptr)
       out.name.resize(out.name.size() - method.size());
@@ -152,7 +152,7 @@ class python_reader {
     return out + "}";
   }
 
-  // Python's forms that JSON does not have: +1, .5, 1., 1_000.
+  // Python's number forms that JSON lacks: +1, .5, 1., 1_000.
   std::string number() {
     std::string out;
     if (!take('+') && take('-')) out = "-";
@@ -168,7 +168,7 @@ class python_reader {
     return out;
   }
 
-  // Neighbours are one text.
+  // Adjacent strings are one text.
   std::string strings() {
     std::string out;
     while (ok() && (now() == '"' || now() == '\'')) {
@@ -208,7 +208,7 @@ class python_reader {
       out += bytes[known];
     else if (c == 'x' || c == 'u' || c == 'U')
       code_point(out, c == 'x' ? 2 : c == 'u' ? 4 : 8);
-    else if (c != '\n')  // which continues the line
+    else if (c != '\n')  // a backslash before it continues the line
       out.append("\\").append(1, c);
   }
 
@@ -247,7 +247,7 @@ class python_reader {
   std::string wrong_;
 };
 
-// JSON's words as Python's; texts and numbers are the same in both.
+// Converts JSON to Python: words such as true differ, texts and numbers are the same.
 std::string python_literal(std::string_view json_text) {
   std::string out;
   bool in_string = false;

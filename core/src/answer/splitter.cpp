@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view blanks = " \t\r\n";
 constexpr std::string_view separators = " \t\r\n;,";  // between leading calls
 
-// Bytes at the end of `text` that the rest of `tag` may follow.
+// Length of the end of `text` that is a proper prefix of `tag`.
 std::size_t begun(std::string_view text, std::string_view tag) {
   for (std::size_t n = std::min(text.size(), tag.size() - 1); n > 0; --n)
     if (text.ends_with(tag.substr(0, n))) return n;
@@ -28,7 +28,7 @@ void splitter::add(part::kind what, std::string text) {
 
 void splitter::add_thinking(std::string_view text) {
   if (held_.empty() && !said_) text.remove_prefix(first_not_of(text, blanks));
-  const std::size_t known = text.find_last_not_of(blanks) + 1;  // 0 where there is none
+  const std::size_t known = text.find_last_not_of(blanks) + 1;  // 0 if there is none
   if (known > 0) {
     said_ = true;
     add(part::kind::thinking, std::exchange(held_, "") + std::string(text.substr(0, known)));
@@ -39,7 +39,7 @@ void splitter::add_thinking(std::string_view text) {
 void splitter::add_content(std::string_view text) {
   const std::size_t known = text.find_last_not_of(blanks) + 1;
   if (known > 0) {
-    if (behind_part_ && !said_) {  // nothing was said yet
+    if (behind_part_ && !said_) {  // no text yet
       held_.clear();
       const std::size_t first = text.find_first_not_of(blanks);
       add(part::kind::content, std::string(text.substr(first, known - first)));
@@ -52,7 +52,7 @@ void splitter::add_content(std::string_view text) {
   held_ += text.substr(known);
 }
 
-// Whether the answer begins with its thinking is known when its first word is.
+// The first word shows whether the answer begins with thinking.
 bool splitter::begin(bool at_end) {
   const std::string_view tag = how_.form->thinking_begins;
   const std::size_t first = first_not_of(pending_, blanks);
@@ -92,7 +92,7 @@ void splitter::begin_call(const frame& of, std::size_t tag_bytes) {
   now_ = state::calling;
 }
 
-// A call that begins what is said. False where more has to come first.
+// A call at the start of the content. Returns false if more text is needed.
 bool splitter::say_leading(bool at_end, bool& is_call) {
   const std::string_view rest = pending_;
   const std::size_t first = first_not_of(rest, n_calls_ > 0 ? separators : blanks);
@@ -142,7 +142,7 @@ bool splitter::say(bool at_end) {
   return true;
 }
 
-// Where what follows the call begins; the body ends there, or before the tag.
+// Offset behind the call's end; the body ends there, or before the end tag.
 std::optional<std::size_t> splitter::find_end(bool at_end) {
   const std::string_view text = pending_;
   if (frame_->ends == ending::answer) return at_end ? std::optional(text.size()) : std::nullopt;
@@ -177,7 +177,7 @@ bool splitter::call_on(bool at_end) {
 
 void splitter::end_call(std::string_view body, std::size_t bytes) {
   auto read = how_.form->read(body, how_.known);
-  // A beginning that promises nothing is a call where it names a tool.
+  // A beginning that is no clear mark counts as a call only if it names a known tool.
   const bool named = read && std::ranges::all_of(*read, [&](const call& one) {
                        return find(how_.known, one.name) != nullptr;
                      });
@@ -207,7 +207,7 @@ void splitter::end_call(std::string_view body, std::size_t bytes) {
   }
 }
 
-// Takes what is known; false where more has to come first.
+// Processes the text as far as it is unambiguous; false if more is needed.
 bool splitter::step(bool at_end) {
   switch (now_) {
     case state::start:
@@ -232,7 +232,7 @@ std::vector<part> splitter::take(std::string_view text) {
 std::vector<part> splitter::finish() {
   while (step(true)) {
   }
-  // White space at the end of a text is the model's; behind a part it is not.
+  // White space at the end of content is the model's; behind a call or thinking it is dropped.
   const bool is_text = now_ == state::saying && !behind_part_;
   if (is_text && !held_.empty()) add(part::kind::content, held_);
   held_.clear();

@@ -1,11 +1,11 @@
 #pragma once
-// An answer in its parts, while it comes: what the model thinks, what it says, what it calls.
+// Splits an answer, while it is generated, into thinking, content and calls.
 //
-// Rule    thinking counts where an answer begins, after white space at most, or from the first byte
-//         on where the prompt has opened it. Calls count in what is said, by the frames of the
-//         dialect. What is not ended ends with the answer.
-// Blanks  around thinking and calls are left out; else the text is as the model wrote it.
-// Exact   the parts do not depend on how the text is cut into pieces.
+// Rule    Thinking begins at the start of the answer (after white space), or at byte 0 if the
+//         prompt opened it. Calls are found in the content, by the dialect's frames. The end of the
+//         answer ends an open part.
+// Blanks  White space around thinking and calls is dropped; other text is kept as generated.
+// Exact   The parts do not depend on the pieces in which the text arrives.
 // Source  docs/reference/chat-json.md
 
 #include <cstdint>
@@ -27,8 +27,8 @@ struct part {
     content,      // text
     call_begins,  // index, id, name
     arguments,    // index, text: JSON of an object, whole
-    call_ends,    // index, text: the call as the model wrote it; empty but for a frame's last call
-    malformed     // text as the model wrote it, which is no call; why, in `name`
+    call_ends,    // index, text: the raw call, only with a frame's last call, else empty
+    malformed     // text: raw text that is no valid call; name: why
   };
   kind what;
   std::string text;
@@ -43,19 +43,19 @@ class splitter {
     const dialect* form = nullptr;
     tools known = {};
     bool thinks = false;         // the prompt has opened the thinking
-    std::string id_prefix = {};  // an id is this and the index
+    std::string id_prefix = {};  // an id is this prefix and the index
   };
   explicit splitter(options how) : how_(std::move(how)) {}
 
   [[nodiscard]] std::vector<part> take(std::string_view text);
-  // What might still have become something else, and a call that is not ended.
+  // Ends the answer: returns text that was held back, and an unfinished call.
   [[nodiscard]] std::vector<part> finish();
-  // Whether the next text would be thinking.
+  // Whether the next text continues the thinking.
   [[nodiscard]] bool thinks() const { return now_ == state::thinking; }
 
  private:
   enum class state : uint8_t { start, thinking, saying, calling };
-  // Where a call ends, looked for in the text that has come; goes on where it stopped.
+  // Search for the end of a call; resumes where it stopped.
   struct end_search {
     std::size_t at = 0;
     json::bracket_finder brackets{false};
@@ -77,12 +77,12 @@ class splitter {
 
   options how_;
   state now_ = state::start;
-  std::string pending_;  // not known yet; of `calling`, the whole call behind its tag
-  std::string held_;     // white space that belongs to what comes next, if anything does
+  std::string pending_;  // not yet classified; in `calling`, all of the call after its tag
+  std::string held_;     // white space that belongs to the next part; dropped at the end
   const frame* frame_ = nullptr;
   end_search search_;
-  bool leading_ = true;       // nothing but white space and leading calls was said
-  bool behind_part_ = false;  // thinking or a call came since text did, or before any
+  bool leading_ = true;       // so far only white space and leading calls
+  bool behind_part_ = false;  // no content since the last thinking or call
   bool said_ = false;
   uint32_t n_calls_ = 0;
   std::vector<part> out_;

@@ -14,7 +14,7 @@ namespace bitnet::answer {
 namespace tagged_form {
 namespace {
 
-// The outer tags are left out now and then.
+// Models sometimes omit `<tool_call>`, so `<function=` also begins a call.
 constexpr std::array frames = {frame{.begin = "<tool_call>", .end = "</tool_call>"},
                                frame{.begin = "<function=", .end = "</function>", .kept = true}};
 
@@ -31,8 +31,8 @@ std::string write(const call& one) {
   return out + "</function>\n</tool_call>";
 }
 
-// What the reader takes for JSON of one of the types, and more: a text that begins as a list, an
-// object or a string may be none. Texts of a parameter of the type string alone are texts.
+// Excludes texts that the reader takes for JSON of one of the types: those that begin as a list, an
+// object or a string. A parameter with only the type string is always a text.
 std::string misread(const tool& of, std::string_view name) {
   const parameter* described = of.find(name);
   const bool any = described == nullptr || described->types.empty();
@@ -63,7 +63,7 @@ schema::notation arguments(const tool& of) {
               .misread = [&of](std::string_view name) { return misread(of, name); }}};
 }
 
-// One rule for each function, so that a call has parameters of its own.
+// One rule per function, so that each call has its own parameters.
 std::string grammar(const call_choice& which) {
   std::string choice;
   std::string rules;

@@ -9,7 +9,8 @@
 namespace bitnet::answer {
 namespace {
 
-// What stands between `begins` and the next `ends`, taken from the front of `rest` with both.
+// Returns the text between `begins` and the next `ends`; removes all three from the front of
+// `rest`.
 std::optional<std::string_view> taken(std::string_view& rest, std::string_view begins,
                                       std::string_view ends) {
   if (!rest.starts_with(begins)) return std::nullopt;
@@ -20,7 +21,7 @@ std::optional<std::string_view> taken(std::string_view& rest, std::string_view b
   return found;
 }
 
-// Python's words for true, false and null, which templates write, too.
+// Converts Python's words for true, false and null, which templates write, too.
 std::string_view as_json_word(std::string_view text) {
   if (text == "True") return "true";
   if (text == "False") return "false";
@@ -45,7 +46,7 @@ std::string value_text(std::string_view raw, const parameter* described) {
                     (any || std::ranges::any_of(described->types, [&](const std::string& type) {
                        return has_type(text, type);
                      }));
-  // Without a description Python's words are texts: they are no JSON.
+  // Without a description Python's words are texts, since they are no JSON.
   if (fits && !(any && text != json::trimmed(raw))) return std::string(text);
   return json::quoted(raw);
 }

@@ -17,7 +17,7 @@ struct bitnet_answer {
   bitnet::answer::splitter splitter;
   bitnet::answer::message message;
   std::deque<bitnet::answer::part> waiting;
-  bitnet::answer::part given;  // what the last event points into
+  bitnet::answer::part given;  // the last event points into it
   bool finished = false;
 };
 

@@ -22,7 +22,7 @@ answer_record record_of(const bitnet_generation& asked, const generate::options&
   answer_record out;
   out.any = true;
   out.sampling = how.sampling;
-  // NULL, or of an earlier version: members that are missing have their defaults.
+  // `asked` may be NULL or of an earlier version: missing members get defaults.
   if (const auto s =
           take_options(asked.sampling, bitnet_sampling_defaults, "the options of sampling"))
     for (uint32_t i = 0; i < s->n_dry_breakers; ++i)

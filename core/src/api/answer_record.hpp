@@ -1,5 +1,5 @@
 #pragma once
-// What a session notes of its last call of bitnet_generate, for a receipt.
+// Data on a session's last call of bitnet_generate, for receipts.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 namespace bitnet::api {
 
 struct answer_record {
-  bool any = false;  // there was such a call
+  bool any = false;  // false: no call yet
   sampling::parameters sampling{};
   std::vector<std::string> dry_breakers{};
   bool ignore_eos = false;
@@ -26,13 +26,13 @@ struct answer_record {
   uint32_t stop_reason = 0;
   uint64_t n_evaluated = 0, prompt_ns = 0, generate_ns = 0, wall_ns = 0;
   bitnet_status status = BITNET_OK;
-  std::string message{};  // of a call that failed
+  std::string message{};  // the error, if the call failed
 };
 
-// Before the call computes: what it was asked, for the tokens `before` and `prompt`.
+// Made before the call computes: its options, `prompt`, and the tokens `before` it.
 answer_record record_of(const bitnet_generation& asked, const generate::options& how,
                         std::span<const int32_t> before, std::span<const int32_t> prompt);
-// What became of it.
+// Adds the result of the call.
 void note_answer(answer_record& to, const result<sequence::generated>& done, uint64_t wall_ns);
 
 }  // namespace bitnet::api

@@ -1,5 +1,5 @@
 #pragma once
-// Answers that a program has open.
+// The open answers (bitnet_answer) of programs.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace bitnet::api {
 
-// What ids of calls begin with; NULL: a random text.
+// The prefix of call ids; NULL: a random one.
 std::string call_ids_of(const char* given);
 bitnet_answer* make_answer(answer::splitter::options how);
 

@@ -41,7 +41,7 @@ std::string_view template_of(const bitnet_model& model, const char* name) {
   return model.chat.form;
 }
 
-// What a form knows of tools; of the file's own template it is found out once.
+// The form's support of tools; for the file's own template it is determined once.
 bitnet::chat::tool_support support_of(const bitnet_model& model, std::string_view form) {
   if (form != "model") return bitnet::chat::tool_support_of(form, source_of(model));
   std::call_once(model.chat_tools_once,
@@ -102,7 +102,7 @@ bitnet_status bitnet_chat_format(const bitnet_model* model, const char* template
     if (model == nullptr || (messages == nullptr && n != 0)) return missing("model or messages");
     const auto list = messages_of(messages, n, message_size);
     if (!list) return std::unexpected(list.error());
-    // A template may look at the clock.
+    // The text may differ between two calls, since a template may read the clock.
     const std::string_view form = template_of(*model, template_name);
     std::string of = fmt::format("chat {} {}", static_cast<const void*>(model), form);
     for (const auto& m : *list) of.append("\n").append(m.role).append("\n").append(m.content);

@@ -1,6 +1,6 @@
 #pragma once
-// The edge between C++ and the C API: nothing thrown gets past it, failures become bitnet_error
-// once.
+// The edge between C++ and the C API: it catches all exceptions, and turns failures into
+// bitnet_error.
 
 #include <fmt/core.h>
 
@@ -53,7 +53,7 @@ constexpr uint32_t flags_of(bitnet_status status) noexcept {
   }
 }
 
-// Allocates nothing, for when there is no memory.
+// Allocates nothing, so it works when memory is exhausted.
 inline bitnet_status report_plainly(bitnet_error* err, const char* where, bitnet_status status,
                                     const char* message) noexcept {
   if (err == nullptr || err->struct_size < sizeof(bitnet_error)) return status;
@@ -88,7 +88,7 @@ inline bitnet_status report(bitnet_error* err, const char* where, const failure&
   return why.status;
 }
 
-// Whether this thread is in a program's log callback, which is called under locks.
+// Whether this thread runs a log callback of the program. Callbacks run under locks.
 inline thread_local bool in_log_callback = false;
 
 // Runs body (which returns result<void>) for the C function `where`.
@@ -111,7 +111,7 @@ bitnet_status guarded(bitnet_error* err, const char* where, Body&& body) noexcep
   }
 }
 
-// The (out, capacity, needed) rule of bitnet.h.
+// Returns a text by the (out, capacity, needed) rule of bitnet.h.
 inline result<void> give_text(std::string_view text, char* out, uint64_t capacity,
                               uint64_t* needed) {
   if (needed != nullptr) *needed = text.size();
@@ -123,9 +123,9 @@ inline result<void> give_text(std::string_view text, char* out, uint64_t capacit
   return {};
 }
 
-// The same for a text that differs from call to call, such as one with the free memory. A caller
-// that asks for its size and then, on the same thread, for a text of that size, gets the text that
-// was measured. `make` gives result<std::string>.
+// The same for a text that changes between calls, such as a report with the free memory. If a
+// thread first asks for the size and then for a text of that size, it gets the text that was
+// measured. `make` returns result<std::string>.
 template <class Make>
 result<void> give_changing_text(const std::string& of, char* out, uint64_t capacity,
                                 uint64_t* needed, const Make& make) {
@@ -151,7 +151,7 @@ inline result<void> missing(const char* what) {
   return fail(BITNET_INVALID_ARGUMENT, fmt::format("{} is NULL; give a valid pointer", what));
 }
 
-// "logit_bias is NULL, with a count of 3", for a list of an option struct.
+// Checks a list of an option struct: "logit_bias is NULL, with a count of 3".
 template <class Element>
 result<void> listed(const Element* list, uint64_t n, const char* what) {
   if (list != nullptr || n == 0) return {};
@@ -160,7 +160,7 @@ result<void> listed(const Element* list, uint64_t n, const char* what) {
       fmt::format("{} is NULL, with a count of {}; give the list, or a count of 0", what, n));
 }
 
-// Nothing but zeros from byte `known` on, which is where this library's knowledge ends.
+// True if all bytes from `known` on, which a newer caller may have set, are 0.
 inline bool is_known(const void* thing, std::size_t size, std::size_t known) {
   const auto* bytes = static_cast<const unsigned char*>(thing);
   return size <= known || std::all_of(bytes + known, bytes + size, [](auto b) { return b == 0; });
@@ -173,10 +173,11 @@ inline std::unexpected<failure> newer(const char* what, std::size_t size, std::s
                           what, size, known, BITNET_VERSION));
 }
 
-// Detects structs that were not initialised: no version of one will be as large.
+// Detects uninitialised structs: no version of any struct is this large.
 constexpr uint32_t most_struct_bytes = 4096;
 
-// Of a caller's struct: all bytes that it has get this library's defaults, as far as they go.
+// Fills all bytes of a caller's struct with defaults; bytes that this library does not know become
+// 0.
 template <class Options>
 void give_defaults(Options ours, Options* to, uint32_t size) {
   if (to == nullptr || size < sizeof size) return;
@@ -185,8 +186,8 @@ void give_defaults(Options ours, Options* to, uint32_t size) {
   std::memcpy(static_cast<void*>(to), &ours, std::min<std::size_t>(size, sizeof ours));
 }
 
-// Members without a meaning yet are 0, so that they can have one later. A struct has them by these
-// names; tests/api/reserved.cmake holds this list against bitnet.h.
+// Reserved members must be 0, so that a later version can use them. Structs use these names;
+// tests/api/reserved.cmake compares the list with bitnet.h.
 template <class Options>
 result<void> check_reserved(const Options& o, const char* what) {
   const char* set = nullptr;
@@ -205,7 +206,7 @@ result<void> check_reserved(const Options& o, const char* what) {
                           set, what, BITNET_VERSION));
 }
 
-// Reads a caller's option struct of any size: what it does not cover keeps its default.
+// Reads a caller's option struct of any size; members past its end get defaults.
 template <class Options>
 result<Options> take_options(const Options* given, void (*defaults)(Options*, uint32_t),
                              const char* what = "the options") {

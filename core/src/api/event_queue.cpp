@@ -14,7 +14,7 @@
 namespace bitnet::api {
 namespace {
 
-// A wait of 0 ms would give up the CPU, which event loops have other work for.
+// A wait of 0 ms would yield the CPU, which an event loop can use for other work.
 void wait_for(std::condition_variable& changed, std::unique_lock<std::mutex>& lock,
               uint32_t timeout_ms, const auto& is_over) {
   if (timeout_ms != 0) changed.wait_for(lock, std::chrono::milliseconds(timeout_ms), is_over);
@@ -58,7 +58,7 @@ void* event_board::wait(uint32_t timeout_ms) {
   wait_for(changed_, lock, timeout_ms, [&] { return !ready_.empty(); });
   is_signalled_ = false;
   if (ready_.empty()) return nullptr;
-  // The others come first next time, whether or not this one is read.
+  // The other queues come first next time, whether or not this one is read.
   event_queue* const first = ready_.front();
   ready_.pop_front();
   ready_.push_back(first);
@@ -100,7 +100,7 @@ result<schedule::event> event_queue::next(uint32_t timeout_ms, bool& made_room) 
   schedule::event out = std::move(events_.front());
   events_.pop_front();
   if (events_.empty()) board_->remove(*this);
-  // Not at once: each wake of the scheduler is worth a few tokens.
+  // Only when half is empty: each wake of the scheduler costs as much as a few tokens.
   made_room = was_full_ && events_.size() <= capacity_ / 2;
   if (made_room) was_full_ = false;
   return out;

@@ -17,7 +17,7 @@
 
 namespace {
 
-// Texts that live as long as the library.
+// Default sequence breakers, valid as long as the library.
 const bitnet_str* library_breakers() {
   using bitnet::generate::default_breakers;
   static const auto all = [] {

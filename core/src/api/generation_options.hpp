@@ -1,5 +1,5 @@
 #pragma once
-// What callers say of a generation: its limits, its sampling, its grammar or JSON schema.
+// Reads a caller's options of a generation: limits, sampling, grammar or JSON schema.
 
 #include <memory>
 
@@ -10,21 +10,21 @@
 
 namespace bitnet::api {
 
-// Options of any size, as this library knows them; lists that they name are there.
+// A caller's options of any size as this library's structs; their lists are checked for NULL.
 struct taken_generation {
   bitnet_generation how;
   bitnet_sampling sampling;
 };
 result<taken_generation> take_generation(const bitnet_generation* given);
 
-// All but the grammar and the callback, for the vocabulary of the model.
+// All options except grammar and callback, checked for the model's vocabulary.
 result<generate::options> generation_options_of(bitnet_model& model, const taken_generation& o);
 
 inline bool has_form(const bitnet_generation& how) {
   return how.grammar.size != 0 || how.json_schema.size != 0;
 }
-// Of a grammar or a JSON schema, of which there is one, for the tokens of the model.
-// BITNET_INVALID_ARGUMENT with the place that is wrong, BITNET_UNSUPPORTED.
+// Compiles the caller's grammar or JSON schema for the tokens of the model. Errors:
+// BITNET_INVALID_ARGUMENT with the position, BITNET_UNSUPPORTED.
 result<std::unique_ptr<grammar::guide>> guide_of(bitnet_model& model, const bitnet_generation& how);
 
 }  // namespace bitnet::api

@@ -1,5 +1,5 @@
 #pragma once
-// The counters of kernels as reports and receipts have them.
+// Counters of kernels as JSON, for reports and receipts.
 
 #include <nlohmann/json_fwd.hpp>
 #include <vector>
@@ -8,8 +8,8 @@
 
 namespace bitnet::api {
 
-// A row for each kernel of each device: {id, op, backend, device, format?, level?, precision?,
-// calls, time_ns?, bytes?}. What the device did not list of a kernel is left out.
+// One row per kernel and device: {id, op, backend, device, format?, level?, precision?, calls,
+// time_ns?, bytes?}. A member that the device does not report is absent.
 nlohmann::ordered_json kernels_json(const std::vector<engine::device_use>& ran);
 
 }  // namespace bitnet::api

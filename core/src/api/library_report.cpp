@@ -19,7 +19,7 @@ bitnet::failure failure_of_file(const bitnet::plugin::defect& d) {
   return bitnet::plugin::failure_of_named(d, "name a shared object", BITNET_BAD_DATA);
 }
 
-// Without what is not known.
+// Leaves out unknown values.
 void put(ordered_json& to, const char* key, const std::string& text) {
   if (!text.empty()) to[key] = text;
 }

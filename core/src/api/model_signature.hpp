@@ -1,5 +1,5 @@
 #pragma once
-// Signatures of models, as options ask for them.
+// Verifies signatures of models if options ask for it.
 
 #include <memory>
 
@@ -9,12 +9,12 @@
 
 namespace bitnet::api {
 
-// What judges the files of the model at `path` while they are opened; nullptr: no key was given.
-// `options` outlive it. BITNET_REJECTED where the signature is no good, whatever the files are.
+// Makes the judge of the files of the model at `path`, called while they are opened; nullptr: no
+// key was given. `options` outlive it. BITNET_REJECTED for a bad signature.
 result<std::unique_ptr<signature::model_judge>> judge_of(const bitnet_model_options& options,
                                                          const char* path);
 
-// The options by which two calls differ, for give_changing_text().
+// A text that differs if the options differ, for give_changing_text().
 std::string signature_words(const bitnet_model_options& options);
 
 }  // namespace bitnet::api

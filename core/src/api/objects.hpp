@@ -44,15 +44,15 @@ namespace bitnet::api {
 result<model::load_options> load_options_of(const bitnet_model_options& o);
 // session.cpp
 result<engine::session_options> session_options_of(const bitnet_session_options& o);
-// `of_model`: what its file says.
+// `of_model`: the pooling that the model's file declares.
 result<sequence::pooling> pooling_for(const bitnet_session_options& o, uint32_t of_model);
 // splitting.cpp
 result<engine::split_options> split_options_of(const bitnet_model_options& o);
 
-// What plugins are given: the log, the threads, the clock and word of cancellations. Thread-safe.
+// What the runtime gives plugins: log, threads, clock and cancellation. Thread-safe.
 class services final : public plugin::host_services {
  public:
-  // `cpus` that the threads are kept to; empty: none are named.
+  // `cpus`: threads may run only on these; empty: anywhere.
   services(const bitnet_runtime_options& options, const threads::cpu_list& cpus);
   ~services() override;
 
@@ -66,20 +66,20 @@ class services final : public plugin::host_services {
   uint64_t now_ns() override;
   std::vector<std::pair<std::string, std::string>> params(std::string_view name) override;
 
-  // Why there are fewer threads than were asked for, or than are of use here.
+  // Why there are fewer threads than requested, or than this machine can use.
   const std::optional<failure>& shortage() const { return pool_.shortage(); }
   uint32_t wanted_threads() const { return width_; }
 
-  // Where its threads compute: the member `threads` of the report.
+  // The CPUs of its threads: member `threads` of the report.
   nlohmann::ordered_json describe_threads() const;
 
-  // Where workers may run.
+  // CPUs that workers may use.
   const threads::cpu_list& usable_cpus() const { return usable_; }
 
-  // Gets the events of steps.
+  // Receives the events of steps.
   const trace::listener& trace() const { return trace_; }
 
-  // By which a caller ends what is computed for it; plugins are given the token.
+  // A flag with which a caller cancels work; plugins get its token.
   cancel_flags::owned make_cancel_flag() { return cancel_flags_.make(); }
 
  private:
@@ -87,11 +87,11 @@ class services final : public plugin::host_services {
            const threads::cpu_list& usable);
 
   const bool strict_;
-  const threads::cpu_list usable_;  // by workers
-  const uint32_t width_;            // that is wanted
+  const threads::cpu_list usable_;  // CPUs that workers may use
+  const uint32_t width_;            // threads requested
   const uint32_t poll_;
   const std::vector<std::string> params_;            // "cpu.isa=avx2"
-  const std::vector<threads::worker_place> places_;  // empty: no thread is kept to CPUs
+  const std::vector<threads::worker_place> places_;  // empty: threads are not pinned
   threads::pool pool_;
   const uint32_t log_level_;
   const bitnet_log_callback log_;  // NULL: no callback
@@ -107,17 +107,17 @@ struct bitnet_runtime {
   bitnet_runtime(const bitnet_runtime_options& options, const bitnet::threads::cpu_list& cpus,
                  bitnet::plugin::policy rules);
 
-  // Chooses on the first call; later calls give the same answer, as far as no reload and no lost
+  // Chooses a device on the first call. Later calls return the same one, unless a reload or a lost
   // device changed it.
   bitnet::result<bitnet::select::choice> choose();
-  // Takes what slow backends have answered meanwhile into the report; with `turn` held.
+  // Adds answers of slow backends to the report. The caller holds `turn`.
   void catch_up();
-  // The first device of `wanted` that is none of `without`, loaded. `late` receives the backends
-  // that come before it and have not answered.
+  // Returns the first usable device of `wanted` outside `without`, loaded. `late` gets the backends
+  // before it that have not answered yet.
   bitnet::result<bitnet::select::choice> choose_other(const bitnet::select::request& wanted,
                                                       const std::set<std::string>& without,
                                                       std::vector<std::string>* late = nullptr);
-  // Where a session goes whose device is lost.
+  // Finds another device for a session whose device is lost.
   bitnet::result<bitnet::engine::engine_ptr> find_replacement(
       bitnet_model& model, const bitnet::select::request& wanted,
       const bitnet::engine::engine_ptr& from, const bitnet::failure& why);
@@ -127,44 +127,45 @@ struct bitnet_runtime {
   bitnet::reload::generations generations;
   bitnet::engine::lost_devices lost;
   const bitnet::receipt::remembered_sums sums;  // of files that receipts name
-  // Held alone by a reload, shared by what opens or closes models or moves sessions.
+  // A reload locks it exclusively; opening and closing models and moving sessions lock it shared.
   std::shared_mutex switching;
   std::mutex turn;  // guards what follows
   bitnet::select::registry registry;
   bitnet::select::report report;
   std::optional<bitnet::result<bitnet::select::choice>> choice;
-  bool all_answered = true;  // no probe is under way
+  bool all_answered = true;  // no probe is running
   std::vector<bitnet_model*> models;
 };
 
 struct bitnet_model {
   bitnet_model(bitnet::model::model m, bitnet_runtime* r) : model(std::move(m)), runtime(r) {}
   ~bitnet_model();
-  // Which devices have what of it when `wanted` is asked for.
+  // Divides the model among the devices of `wanted`.
   bitnet::result<bitnet::engine::placement> place(const bitnet::select::choice& wanted) const;
   bitnet::model::model model;
   bitnet_runtime* runtime;                               // NULL with vocabulary_only
-  std::optional<bitnet::signature::verified> signature;  // where its signature was asked for
+  std::optional<bitnet::signature::verified> signature;  // if verification was asked for
   bitnet::engine::split_options split;
   bitnet::engine::kv_budget budget;
-  bool copies = false;                                     // of weights: BITNET_LOAD_COPIED
-  std::unique_ptr<bitnet::engine::model_engines> engines;  // likewise; goes before model
-  // What "auto" is for it: found out and reported when it is first needed.
+  bool copies = false;                                     // BITNET_LOAD_COPIED
+  std::unique_ptr<bitnet::engine::model_engines> engines;  // likewise; destroyed before model
+  // The template that "auto" stands for; chosen and reported at first use.
   mutable std::once_flag chat_once;
   mutable bitnet::chat::choice chat;
-  // Its template, parsed once, and what that knows of tools.
+  // The parsed template, and its support of tools.
   mutable std::once_flag chat_source_once;
   mutable std::unique_ptr<const bitnet::chat::source> chat_source;
   mutable std::once_flag chat_tools_once;
   mutable bitnet::chat::tool_support chat_tools;
-  // Sums of its tokenizer and its template, for receipts: megabytes, which do not change.
+  // SHA-256 of tokenizer and template, for receipts. They have megabytes and do not change, so they
+  // are hashed once.
   mutable std::once_flag sums_once;
   mutable std::string tokenizer_sum, template_sum;  // the latter "" without a template
-  // Its vocabulary as grammars need it: made when the first one is given.
+  // The vocabulary in the form that grammars need; made for the first grammar.
   std::once_flag texts_once;
   std::shared_ptr<const bitnet::grammar::prefix_tree> texts;
-  bitnet::generate::known_breakers breakers;  // of DRY
-  bitnet::schema::known_forms forms;          // what texts are kept to
+  bitnet::generate::known_breakers breakers;  // sequence breakers of DRY
+  bitnet::schema::known_forms forms;          // compiled grammars and schemas
 };
 
 struct bitnet_session {
@@ -173,32 +174,32 @@ struct bitnet_session {
         request(m->runtime->request),
         cancelled(m->runtime->services.make_cancel_flag()) {}
   ~bitnet_session();
-  // What other threads may ask of it while it works. Called by the call that has the turn.
+  // Publishes the values that other threads may read while a call works.
   void publish();
   void at_end_of_call() { publish(); }
   bitnet::api::one_call calls;
   std::atomic<uint64_t> length{0}, capacity{0};
-  // The mark of the thread that is in this session's text callback, or NULL.
+  // Identifies the thread that runs this session's text callback, or NULL.
   std::atomic<const void*> text_thread{nullptr};
   bitnet_model* model;
-  bitnet::select::request request;  // where it may go when its device is lost
+  bitnet::select::request request;  // devices to try when its device is lost
   const bitnet::cancel_flags::owned cancelled;
   bitnet::sequence::pooling pooling = bitnet::sequence::pooling::last;  // of embeddings
   std::unique_ptr<bitnet::sequence::session> session;
-  bitnet_session_options asked{};     // as it was opened
-  bitnet::api::answer_record answer;  // of the last call of bitnet_generate
-  std::string grammar_text;  // of the last grammar or JSON schema, and what was learnt of it
+  bitnet_session_options asked{};     // options at opening
+  bitnet::api::answer_record answer;  // of the last bitnet_generate
+  std::string grammar_text;           // the last grammar or JSON schema, compiled in `grammar`
   bool grammar_is_schema = false;
   std::unique_ptr<bitnet::grammar::guide> grammar;
   bitnet::api::draft_models drafts;
-  std::string speculates;  // what drafted last; "": nothing has
+  std::string speculates;  // the last drafter; "": none yet
   bitnet::speculate::counts speculated;
-  std::string draft_failure;  // why the last draft model that failed did
+  std::string draft_failure;  // why the last draft model failed
 };
 
 namespace bitnet::api {
 
-// A turn for calls that the session's own text callback may make too: none is needed there.
+// Takes a turn, unless the session's own text callback calls: then the thread has it already.
 result<std::optional<turn_of<bitnet_session>>> turn_or_callback(bitnet_session& session);
 
 }  // namespace bitnet::api

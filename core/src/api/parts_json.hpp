@@ -1,5 +1,5 @@
 #pragma once
-// Where a model lies and how a sequence moved, as reports and receipts have it.
+// The placement of a model and the moves of a sequence as JSON, for reports and receipts.
 
 #include <deque>
 #include <nlohmann/json_fwd.hpp>
@@ -9,7 +9,7 @@
 
 namespace bitnet::api {
 
-// What each device has of the weights, in the order in which a token goes through them.
+// The weights of each device, in the order in which a token passes them.
 nlohmann::ordered_json parts_json(const engine::engine& e);
 nlohmann::ordered_json moves_json(const std::deque<sequence::move_record>& moves);
 

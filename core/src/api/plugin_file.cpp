@@ -14,7 +14,7 @@ using nlohmann::ordered_json;
 
 constexpr const char* level_names[] = {"ok", "warning", "error"};
 
-// Paths may hold bytes that are not UTF-8.
+// Replaces invalid UTF-8, which paths may contain.
 void hand_over(const ordered_json& text, void (*report)(void*, bitnet_str), void* user) {
   const std::string dumped = text.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
   if (report != nullptr) report(user, {dumped.data(), dumped.size()});

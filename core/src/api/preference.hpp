@@ -1,5 +1,5 @@
 #pragma once
-// Where something that computes on one device is to go by a list of devices that its caller gives.
+// Chooses a device from a caller's list for an object that may move there.
 
 #include <string>
 
@@ -8,14 +8,14 @@
 namespace bitnet::api {
 
 struct preference {
-  select::request wanted;  // where it may go when its device is lost, from now on
-  select::choice to;       // the first device of the list that can be used
-  bool stays = false;      // it is there
+  select::request wanted;  // devices to try when its device is lost, from now on
+  select::choice to;       // the first usable device of the list
+  bool stays = false;      // `to` is where it computes now
 };
 
-// `here`: where it computes. `function` of bitnet.h is the call, and `what` is a word for the
-// object: "session". A list whose first usable device comes behind one that has not answered is
-// BITNET_TIMEOUT where that means to stay, else a warning in the log. The caller holds the
+// `here`: where the object computes. `function`: the call of bitnet.h; `what`: the object in
+// messages, "session". If a backend before the first usable device has not answered yet:
+// BITNET_TIMEOUT if the object would stay, else a warning in the log. The caller holds the
 // runtime's backends steady.
 result<preference> find_preference(bitnet_runtime& runtime, const select::choice& here,
                                    const char* list, const char* function, const char* what);

@@ -1,4 +1,4 @@
-// What the programs of a session are made of, before they run.
+// Describes the programs of a session before they run.
 #include <fmt/format.h>
 
 #include <mutex>

@@ -37,7 +37,7 @@ bitnet::result<std::string> signing_key(const char* file) {
   return std::unexpected(bitnet::receipt::of_key(pem.error()));
 }
 
-// Members that a program may give although the library has an empty one.
+// Members that the program may fill in, since the library leaves them empty.
 bool is_programs(const std::string& name) {
   return name == "gates" || name == "gate_wall_time_ms" || name == "commit_sha";
 }
@@ -56,7 +56,7 @@ bitnet::result<void> add_program_facts(value& to, bitnet_str facts) {
   return {};
 }
 
-// The receipt of these facts, which have the right form by now.
+// Makes the receipt from facts of valid form.
 bitnet::result<std::string> receipt_text(value facts, const bitnet_receipt_options& o) {
   if (auto ok = add_program_facts(facts, o.facts); !ok)
     return std::unexpected(std::move(ok.error()));
@@ -67,7 +67,7 @@ bitnet::result<std::string> receipt_text(value facts, const bitnet_receipt_optio
                         fmt::format("facts.{}: {}", wrong[0].field, wrong[0].text));
   const value& model = bitnet::json::member(facts, "model");
   value statement = {{"_type", bitnet::receipt::statement_type}};
-  // A run without a model is about itself: in-toto asks for a subject with a digest.
+  // in-toto requires a subject with a digest: without a model, the run itself is the subject.
   statement["subject"] =
       model.is_object()
           ? bitnet::receipt::subject_of(model)

@@ -29,8 +29,8 @@ namespace {
 
 using json::value;
 
-// As a program that was given the number would write it: 0.8 and not 0.800000011920929. JSON has no
-// infinity, which the bias of a token that never comes is: null.
+// Writes the shortest decimal: 0.8, not 0.800000011920929. Infinity, the bias that forbids a token,
+// becomes null, since JSON has none.
 value short_number(float x) {
   if (!std::isfinite(x)) return nullptr;
   return value::parse(fmt::format("{}", x), nullptr, false);
@@ -102,7 +102,7 @@ value selection_json(const select::report& from) {
   return out;
 }
 
-// The members of every receipt, in their order; what is not known yet is empty.
+// The members of every receipt in order, still empty where unknown.
 value blank_facts(bitnet_runtime& runtime) {
   value out = {{"schema_version", "1.0.0"},
                {"receipt_id", receipt::random_digits(16)},
@@ -166,8 +166,8 @@ value device_json(const engine::device_use& on, uint64_t place, uint64_t plugin)
   return out;
 }
 
-// Devices, plugins, counters and what follows from them. A copy of a backend is one plugin,
-// whatever devices it has.
+// Adds devices, plugins, counters and derived facts. A loaded copy of a backend is one plugin,
+// however many devices it has.
 result<void> add_what_ran(value& out, const std::vector<engine::device_use>& ran,
                           const receipt::remembered_sums& sums) {
   std::vector<const plugin::trusted_file*> copies;
@@ -233,7 +233,7 @@ result<value> model_json(const model::model& m, const receipt::remembered_sums& 
   return out;
 }
 
-// Whose signature the model was held against when it was opened.
+// The signer against whose signature the model was verified.
 value signature_json(const signature::verified& of) {
   value out = {{"key", of.by.key}, {"digest", of.digest}};
   if (!of.by.certificate.empty()) out["certificate"] = of.by.certificate;
@@ -241,7 +241,8 @@ value signature_json(const signature::verified& of) {
   return out;
 }
 
-// Once for a model: each answer of a scheduler may have a receipt, and a tokenizer has megabytes.
+// Computed once per model: each answer of a scheduler may have a receipt, and a tokenizer has
+// megabytes.
 void find_sums(const bitnet_model& of) {
   std::call_once(of.sums_once, [&] {
     receipt::sha256 tokenizer;
@@ -322,7 +323,7 @@ void add_answer(value& out, const answer_record& of, bool with_tokens) {
                     {"wall_ms", ms(of.wall_ns)}};
 }
 
-// What the session, or the scheduler, was asked for.
+// Adds the options of the session or scheduler.
 void add_wishes(value& out, const bitnet_session_options& asked) {
   out["deterministic"] = asked.deterministic != 0;
   out["precision"] = asked.precision == BITNET_PRODUCTS_F16    ? "f16"
@@ -360,7 +361,7 @@ void add_session(value& out, bitnet_session& session, const sequence::session::u
   if (session.session->n_moves() != 0) out["moves"] = moves_json(session.session->moves());
 }
 
-// Steps are shared: what of them was this request's is beside what they had.
+// Requests share steps: lists the request's own part beside the totals of its steps.
 value batch_json(const serving::async_engine::facts& on, const serving::request_record::counts& n) {
   const double mean =
       n.steps == 0 ? 0 : static_cast<double>(n.sequences) / static_cast<double>(n.steps);
@@ -388,7 +389,7 @@ void add_scheduler(value& out, const serving::async_engine& engine, const reques
         {{"from", m.from}, {"to", m.to}, {"why", m.why}, {"method", "recompute"}});
 }
 
-// What each answer has: the model, what ran, tokens and times.
+// Facts of every answer: model, kernels, tokens and times.
 result<value> answer_facts(bitnet_model& of, const answer_record& answer,
                            const std::vector<engine::device_use>& ran, bool with_tokens) {
   bitnet_runtime& runtime = *of.runtime;
@@ -411,7 +412,7 @@ result<value> answer_facts(bitnet_model& of, const answer_record& answer,
   return out;
 }
 
-// The answer of one choice. What the prompt cost is what was not known of it, and was computed.
+// The record of one choice. Prompt tokens found in the cache cost nothing and are not counted.
 answer_record answer_of(const request_notes& notes, serving::request_record::choice&& one) {
   answer_record out = notes.asked;
   out.sampling.seed += one.number;

@@ -68,7 +68,7 @@ std::string json_of(const bitnet::reload::outcome& done) {
   return out.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// The engine of a session's next device; a device that was lost may be named again.
+// The engine on the session's next device; a device that was lost is permitted again.
 bitnet::result<void> prefer(bitnet_session& s, const char* list) {
   bitnet_runtime& runtime = *s.model->runtime;
   const bitnet::api::steady steady(runtime.switching);

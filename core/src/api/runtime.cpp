@@ -66,13 +66,13 @@ bitnet::probe::settings probing_of(const bitnet_runtime_options& options) {
   return s;
 }
 
-// Beside what is remembered of probes.
+// The cache of sums, beside that of probes.
 std::filesystem::path sums_in(const bitnet_runtime_options& options) {
   const std::filesystem::path probes = probing_of(options).cache;
   return probes.empty() ? probes : probes / "file-sums";
 }
 
-// What the fakes of the environment come to. BITNET_FORBIDDEN.
+// The fake backends from the environment. BITNET_FORBIDDEN.
 bitnet::result<std::vector<bitnet::select::fake_backend>> fakes_of(
     const bitnet_runtime_options& options, bool strict, bitnet::api::services& services) {
   const std::string text = bitnet::environment::fake_gpus();
@@ -91,8 +91,8 @@ bitnet::result<std::vector<bitnet::select::fake_backend>> fakes_of(
   return std::vector<bitnet::select::fake_backend>{};
 }
 
-// Threads that were asked for by number are an error where they are missing; else there are fewer,
-// and the log and the report say so.
+// If the caller requested a number of threads, missing ones are an error. Otherwise there are
+// fewer, and log and report say so.
 bitnet::result<void> enough_threads(const bitnet_runtime_options& options,
                                     bitnet::api::services& services) {
   const auto& why = services.shortage();
@@ -115,7 +115,7 @@ void add_generations(nlohmann::ordered_json& backend,
   }
 }
 
-// Devices that models are open on are asked now, in place of what the probe reported.
+// Devices with open models are asked for their status now; it replaces the probe's.
 void add_status(nlohmann::ordered_json& backend, const std::vector<bitnet_model*>& models) {
   for (const bitnet_model* m : models) {
     const auto engine = m->engines->current();
@@ -278,7 +278,7 @@ bitnet_status bitnet_runtime_wait_probes(bitnet_runtime* runtime, uint32_t timeo
                                          bitnet_error* err) {
   return guarded(err, "bitnet_runtime_wait_probes", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
-    // Without the lock: others may use the runtime meanwhile.
+    // Without the lock, so that other calls can use the runtime meanwhile.
     if (runtime->registry.wait(std::chrono::steady_clock::now() +
                                std::chrono::milliseconds(timeout_ms)))
       return {};

@@ -25,8 +25,7 @@ using bitnet::api::missing;
 
 constexpr uint32_t default_event_capacity = 256;
 
-// The options of the sequences of a scheduler, which receives them as they were asked for, and what
-// embeddings are made by.
+// Converts the options of a scheduler's sequences, and stores them and the kind of pooling in `to`.
 bitnet::result<bitnet::engine::session_options> sequences_of(const bitnet_scheduler_options& o,
                                                              uint32_t pooling_of_model,
                                                              bitnet_scheduler& to) {
@@ -85,7 +84,7 @@ bitnet::result<std::unique_ptr<bitnet_scheduler>> open(bitnet_model& model,
 
 // ---- a request ---------------------------------------------------------------------------------
 
-// The prompt, and whose it is.
+// The prompt and its owner.
 bitnet::result<bitnet::schedule::request> prompt_of(const bitnet_scheduler& to,
                                                     const bitnet_request_options& o) {
   if (o.n_prompt == 0 || o.prompt == nullptr)
@@ -124,7 +123,7 @@ bitnet::result<bitnet::schedule::request> embedding_of(const bitnet_scheduler& t
   return out;
 }
 
-// `notes` receives what a receipt needs, where one may be asked for.
+// `notes` gets the data for a receipt, if one can be asked for.
 bitnet::result<bitnet::schedule::request> request_of(
     bitnet_scheduler& to, const bitnet_request_options& o,
     std::optional<bitnet::api::request_notes>& notes) {
@@ -194,14 +193,14 @@ void describe_end(const bitnet::schedule::event& e, bitnet_event& out) {
   out.generate_ns = e.used.generate_ns;
 }
 
-// Which choice has ended by `r.last`, for a receipt of it.
+// Notes which choice ended with `r.last`, for its receipt.
 void note_end(bitnet_request& r) {
   const bitnet::schedule::event& e = r.last;
   if (r.notes && e.what != bitnet::schedule::event::kind::piece && e.place < r.notes->ended.size())
     r.notes->ended[e.place] = e.choice;
 }
 
-// What `r.last` is, for the caller; it points into `r`.
+// Converts `r.last` for the caller; the event points into `r`.
 bitnet_event event_of(bitnet_request& r) {
   using kind = bitnet::schedule::event::kind;
   const bitnet::schedule::event& e = r.last;
@@ -234,7 +233,7 @@ bitnet_event event_of(bitnet_request& r) {
 
 // ---- its device --------------------------------------------------------------------------------
 
-// A device that was lost may be named again. What runs goes on there behind the step that runs.
+// A lost device is permitted again. Running requests continue there after the current step.
 bitnet::result<void> move_requests(bitnet_scheduler& s, const char* list) {
   bitnet_runtime& runtime = *s.model->runtime;
   const std::lock_guard one(s.preferring);

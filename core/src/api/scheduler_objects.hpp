@@ -15,16 +15,17 @@
 #include "serving/async_engine.hpp"
 #include "serving/request_record.hpp"
 
-// The engine goes before what it delivers to; requests hold what they read from.
+// The engine is destroyed before the objects that it delivers to; requests hold what they read
+// from.
 struct bitnet_scheduler {
   bitnet_model* model = nullptr;
   std::mutex preferring;            // one change of device at a time
   std::mutex turn;                  // guards what follows
-  bitnet::select::request request;  // where it may go when its device is lost
+  bitnet::select::request request;  // devices to try when its device is lost
   // Fixed once it is open.
   uint32_t event_capacity = 0;
-  bitnet_session_options sequences{};               // as they were asked for; points to nothing
-  std::optional<bitnet::generate::pooling> embeds;  // its requests are texts to embed
+  bitnet_session_options sequences{};               // as asked for; its pointers are NULL
+  std::optional<bitnet::generate::pooling> embeds;  // set: its requests are texts to embed
   std::shared_ptr<bitnet::api::event_board> board;
   bitnet::api::draft_models drafts;
   std::shared_ptr<bitnet::serving::async_engine> engine;
@@ -32,13 +33,14 @@ struct bitnet_scheduler {
 
 namespace bitnet::api {
 
-// What a receipt of a request needs, beside what its engine knows.
+// Data for a request's receipt that its engine does not have.
 struct request_notes {
   bitnet_model* model;  // outlives the engine
   bitnet_session_options sequences;
-  answer_record asked;  // by each choice; the seed is that of the first
+  answer_record asked;  // of each choice; the seed is the first choice's
   std::shared_ptr<serving::request_record> computed;
-  // By what events call `choice`: which of those that were generated it is, once its end was taken.
+  // Indexed by the `choice` of events: the index among the generated ones, set when its end is
+  // read.
   std::vector<std::optional<uint32_t>> ended;
 };
 
@@ -48,7 +50,7 @@ struct bitnet_request {
   std::weak_ptr<bitnet::serving::async_engine> engine;
   std::shared_ptr<bitnet::api::event_queue> events;
   bitnet::schedule::ticket ticket = 0;
-  bitnet::schedule::event last;  // what the last bitnet_event points to
+  bitnet::schedule::event last;  // the last bitnet_event points into it
   std::vector<bitnet_logprob> top;
-  std::optional<bitnet::api::request_notes> notes;  // where a receipt may be asked for
+  std::optional<bitnet::api::request_notes> notes;  // set if a receipt can be made
 };

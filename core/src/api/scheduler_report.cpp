@@ -44,7 +44,7 @@ ordered_json kv_json(const serving::async_engine::facts& f, const schedule::stat
 void add_speculation(ordered_json& report, const schedule::statistics& s) {
   if (s.speculated.steps == 0 && s.drafters_failed == 0) return;
   ordered_json out = speculation_json(s.speculated);
-  const auto last = std::ranges::find(s.accepted_at, 0U);  // a place has at most what is before it
+  const auto last = std::ranges::find(s.accepted_at, 0U);  // counts never grow with the place
   out["accepted_at"] = std::vector<uint64_t>(s.accepted_at.begin(), last);
   if (s.drafters_failed != 0) {
     out["failed"] = s.drafters_failed;

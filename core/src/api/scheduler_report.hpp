@@ -1,5 +1,5 @@
 #pragma once
-// What bitnet_scheduler_report gives, but for `pooling`.
+// Makes the text of bitnet_scheduler_report, except its member `pooling`.
 
 #include <nlohmann/json_fwd.hpp>
 

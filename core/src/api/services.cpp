@@ -26,7 +26,7 @@ services::services(const bitnet_runtime_options& options, const threads::cpu_lis
     : strict_(options.cpu_strict != 0),
       usable_(usable),
       width_(options.n_threads != 0 ? options.n_threads : threads::available(usable)),
-      // A thread that looks while it has no CPU of its own keeps another from working.
+      // A spinning thread without a CPU of its own would keep another one from working.
       poll_(width_ <= usable.size() ? options.poll : 0),
       params_(options.backend_params, options.backend_params + options.n_backend_params),
       places_(threads::places_here(usable, width_, strict_)),
@@ -41,7 +41,7 @@ services::~services() = default;
 void services::log(uint32_t level, std::string_view component, std::string_view message) {
   if (log_ == nullptr || level > log_level_) return;
   const std::string line = text::printable(std::string(component).append(": ").append(message));
-  if (in_log_callback) return;  // closing something there may log
+  if (in_log_callback) return;  // closing an object there may log
   const std::lock_guard lock(log_turn_);
   in_log_callback = true;
   log_(log_user_, level, line.c_str());
@@ -55,7 +55,7 @@ uint64_t services::now_ns() {
 }
 
 std::vector<std::pair<std::string, std::string>> services::params(std::string_view name) {
-  // A key counts where it is given last.
+  // If a key is given twice, the last one counts.
   std::vector<std::pair<std::string, std::string>> out;
   if (const auto folder = environment::backend_cache(name); !folder.empty())
     out.emplace_back("cache", folder.string());
@@ -65,7 +65,7 @@ std::vector<std::pair<std::string, std::string>> services::params(std::string_vi
     if (one.substr(0, dot) == name || one.substr(0, dot) == "*")
       out.emplace_back(one.substr(dot + 1, equals - dot - 1), one.substr(equals + 1));
   }
-  out.emplace_back("poll", std::to_string(poll_));  // for those that wait by themselves
+  out.emplace_back("poll", std::to_string(poll_));  // for plugins with their own threads
   return out;
 }
 

@@ -80,7 +80,7 @@ void add_speculation(ordered_json& report, const bitnet_session& of) {
 
 // ---- the options of a session
 
-// That the session was opened for what it is asked for.
+// Checks that the session was opened for this use.
 bitnet::result<void> check_use(const bitnet_session& session, bool embeddings) {
   if (session.session->gives_embeddings() == embeddings) return {};
   return bitnet::fail(BITNET_INVALID_ARGUMENT,
@@ -92,20 +92,20 @@ bitnet::result<void> check_use(const bitnet_session& session, bool embeddings) {
 
 using session_turn = bitnet::api::turn_of<bitnet_session>;
 
-// Notes in the session what became of a call's speculation.
+// Stores the result of a call's speculation in the session.
 void note_speculation(bitnet_session& session, const bitnet::speculate::speculation& s) {
   session.speculates = s.name();
   session.speculated.add(s.counted());
   if (!s.failed().empty()) session.draft_failure = s.failed();
 }
 
-// Of this thread, while it lives.
+// An address that is unique to this thread while it lives.
 const void* thread_mark() {
   static thread_local const char mark = 0;
   return &mark;
 }
 
-// Marks that this thread is in a session's text callback, which may ask things of the session.
+// Marks that this thread runs a session's text callback, which may query the session.
 class in_text {
  public:
   explicit in_text(bitnet_session& of) : of_(of) {
@@ -120,7 +120,7 @@ class in_text {
   bitnet_session& of_;
 };
 
-// A cancel counts for one call.
+// Resets the cancel flag at the end: a cancel affects one call.
 class cancelled_once {
  public:
   explicit cancelled_once(bitnet_session& of) : of_(of) {}
@@ -132,7 +132,7 @@ class cancelled_once {
   bitnet_session& of_;
 };
 
-// NULL without a text. The session keeps the last one, with the masks that it has made.
+// NULL if no grammar is given. The session keeps the last one with its masks.
 bitnet::result<bitnet::grammar::guide*> grammar_of(bitnet_session& session,
                                                    const bitnet_generation& how) {
   if (!bitnet::api::has_form(how)) return nullptr;
@@ -148,7 +148,7 @@ bitnet::result<bitnet::grammar::guide*> grammar_of(bitnet_session& session,
   return session.grammar.get();
 }
 
-// By BITNET_PRODUCTS_*: what programs may round to.
+// The precisions to which programs may round, from BITNET_PRODUCTS_*.
 bitnet::result<uint32_t> precisions_of(uint32_t products) {
   constexpr uint32_t f16 = 1u << BITNET_PRECISION_F16, bf16 = 1u << BITNET_PRECISION_BF16;
   if (products == BITNET_PRODUCTS_F32) return 0u;
@@ -252,7 +252,7 @@ bitnet_status bitnet_session_open(bitnet_model* model, const bitnet_session_opti
 
 void bitnet_session_close(bitnet_session* session) {
   if (session == nullptr) return;
-  // A call that works ends soon then, and destroys the session; nothing is touched after close().
+  // A running call ends soon and then destroys the session, so nothing is touched after close().
   session->cancelled->store(true, std::memory_order_relaxed);
   if (session->calls.close()) delete session;
 }
@@ -364,7 +364,7 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
 
     const auto turn = session_turn::take(*session, "session");
     if (!turn) return std::unexpected(turn.error());
-    session->answer = {};  // what fails below leaves no answer, nor that of an earlier call
+    session->answer = {};  // a failure below leaves no answer, also not an earlier one
     auto g = bitnet::api::generation_options_of(*session->model, *taken);
     if (!g) return std::unexpected(g.error());
     if (o.text != nullptr)
@@ -391,7 +391,7 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     bitnet::api::note_answer(session->answer, done, static_cast<uint64_t>(took.count()));
     if (drafts) note_speculation(*session, *drafts);
     if (!done) {
-      session->grammar.reset();  // it may be what failed, and is of no use then
+      session->grammar.reset();  // it may be the cause, and is useless then
       return std::unexpected(done.error());
     }
     const auto& [stop_reason, stop_index, tokens] = done->outcome;

@@ -16,7 +16,7 @@
 struct bitnet_shadow {
   bitnet_model* model = nullptr;
   std::string requested;
-  bitnet_session_options sequences{};  // as they were asked for; points to nothing
+  bitnet_session_options sequences{};  // as asked for; its pointers are NULL
   std::shared_ptr<bitnet::shadow::shadow_run> run;
 };
 
@@ -26,7 +26,7 @@ using bitnet::api::guarded;
 using bitnet::api::missing;
 using nlohmann::ordered_json;
 
-// 0.1 of 0.1F: the shortest decimal number that is this float.
+// 0.1 for 0.1F: the shortest decimal number that is this float.
 double decimal_of(float x) {
   const std::string text = fmt::format("{}", x);
   double out = x;
@@ -34,7 +34,7 @@ double decimal_of(float x) {
   return out;
 }
 
-// The first device of the list that can be used; none in place of one that has not answered.
+// The first usable device of the list; an error if one before it has not answered.
 bitnet::result<bitnet::select::choice> device_of(bitnet_runtime& runtime, const char* list) {
   bitnet::select::request wanted = runtime.request;
   wanted.text = list;
@@ -143,7 +143,7 @@ ordered_json report_of(const bitnet_shadow& s) {
 
 // ---- sessions and schedulers -------------------------------------------------------------------
 
-// That rows of these sequences are the same arithmetic.
+// Checks that rows of both sequences use the same arithmetic.
 bitnet::result<void> check_fits(const bitnet_shadow& s, const bitnet_model* model,
                                 const bitnet_session_options& live, uint64_t n_context) {
   if (model != s.model)

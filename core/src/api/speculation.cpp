@@ -11,7 +11,7 @@
 namespace bitnet::api {
 namespace {
 
-// That both have the same tokens, by their numbers and texts.
+// Checks that both have the same tokens, by number and text.
 result<void> check_same_vocabulary(const tokenizer::tokenizer& of,
                                    const tokenizer::tokenizer& draft) {
   const auto refuse = [](std::string how) {
@@ -57,7 +57,7 @@ result<std::shared_ptr<sequence::draft_sessions>> draft_models::sessions(const b
                 "the draft model was opened with vocabulary_only: it cannot compute");
   if (auto ok = check_same_vocabulary(of.model.tokens(), draft.model.tokens()); !ok)
     return std::unexpected(std::move(ok.error()));
-  // Longer contexts than it was trained for are refused; the drafts end there.
+  // A context beyond the trained length is rejected, so drafts end there.
   const uint32_t most = std::min(n_context, draft.model.shape().n_context);
   sessions_ = std::make_shared<sequence::draft_sessions>(
       [&draft, most] { return open_draft(draft, most); },

@@ -1,5 +1,5 @@
 #pragma once
-// What callers say of a speculation, and what is reported of it.
+// Reads a caller's options of speculation, and reports on it.
 
 #include <memory>
 #include <mutex>
@@ -13,11 +13,11 @@
 
 namespace bitnet::api {
 
-// The sessions of the draft model that was asked for last. Threads any.
+// The sessions of the last draft model. Thread-safe.
 class draft_models {
  public:
-  // Of `draft`, whose vocabulary is that of `of`; with a context of `n_context` tokens, 0: as the
-  // draft model has.
+  // Sessions of `draft`, whose vocabulary must equal that of `of`. `n_context` in tokens; 0: the
+  // draft model's own.
   result<std::shared_ptr<sequence::draft_sessions>> sessions(const bitnet_model& of,
                                                              bitnet_model& draft,
                                                              uint32_t n_context);
@@ -29,14 +29,14 @@ class draft_models {
   std::shared_ptr<sequence::draft_sessions> sessions_;
 };
 
-// A speculation as it was asked for. Its drafters are made one for each sequence.
+// The options of a speculation. Each sequence makes its own drafter from them.
 struct taken_speculation {
   speculate::options how;
   std::shared_ptr<sequence::draft_sessions> draft;  // nullptr: look-up
   [[nodiscard]] std::unique_ptr<speculate::drafter> make_drafter() const;
 };
 
-// nullopt: none was asked for. `n_context`: of the main model's sequences.
+// nullopt: not asked for. `n_context`: tokens of the main model's sequences.
 result<std::optional<taken_speculation>> take_speculation(const bitnet_speculation* given,
                                                           const bitnet_model& of,
                                                           uint32_t n_context, draft_models& drafts);

@@ -1,4 +1,4 @@
-// The options that say which devices have what of a model, and the runtime's part in it.
+// Options that divide a model among devices, and the runtime's part of it.
 #include "engine/split.hpp"
 
 #include <fmt/core.h>
@@ -57,7 +57,7 @@ bitnet::result<bitnet::engine::split_options> bitnet::api::split_options_of(
 
 namespace {
 
-// Which device of a backend has which share is the option's to say, not the request's.
+// The split option, not the request, says which device of a backend has which share.
 bitnet::result<void> check_no_index(const request& wanted) {
   const auto wishes = bitnet::select::parse_request(wanted.text, wanted.requested_by);
   if (!wishes) return std::unexpected(wishes.error());
@@ -89,7 +89,7 @@ bitnet::result<bitnet::engine::placement> bitnet_model::place(
       .host = [&] { return choose("cpu"); },
       .of_backend =
           [&](uint32_t index) {
-            // Requests count devices from the best one on.
+            // Indices in requests count devices from the best one.
             for (uint32_t rank = 0; rank < bitnet::engine::most_split_devices; ++rank)
               if (auto c = choose(fmt::format("{}:{}", wanted.backend->name(), rank));
                   c && c->device_index == index && c->backend->name() == wanted.backend->name())

@@ -1,9 +1,9 @@
 #pragma once
-// Which call may use an object of bitnet.h now.
+// Guards the objects of bitnet.h against calls at the same time.
 //
 // A session and a trial belong to one call at a time: a second one, from another thread or from a
-// callback of the first, is refused in place of corrupting the object. A runtime is held steady by
-// calls that open or move something; one that replaces a backend waits for them.
+// callback of the first, is rejected. Calls that open or move something hold the runtime steady; a
+// call that replaces a backend waits for them.
 
 #include <algorithm>
 #include <atomic>
@@ -24,12 +24,12 @@ class one_call {
     state expected = state::idle;
     return at_.compare_exchange_strong(expected, state::working, std::memory_order_acquire);
   }
-  // False when the object was closed meanwhile: the caller destroys it.
+  // Returns false if the object was closed during the call: the caller then destroys it.
   [[nodiscard]] bool leave() noexcept {
     state expected = state::working;
     return at_.compare_exchange_strong(expected, state::idle, std::memory_order_release);
   }
-  // True: the caller destroys the object. False: the call that works will.
+  // Returns true if the caller destroys the object; false: the running call will.
   [[nodiscard]] bool close() noexcept {
     state expected = state::idle;
     while (!at_.compare_exchange_weak(expected,
@@ -69,8 +69,8 @@ class turn_of {
   Object* object_;
 };
 
-// Holds a runtime's lock shared, once for each thread: a callback of a call that holds it may make
-// calls that ask for it again, which a shared_mutex does not allow by itself.
+// Holds a runtime's lock shared, once per thread: a callback of such a call may make calls that
+// lock it again, which a shared_mutex does not allow.
 class steady {
  public:
   explicit steady(std::shared_mutex& lock) : lock_(lock), outer_(!held_here(lock)) {
@@ -86,7 +86,7 @@ class steady {
   steady(const steady&) = delete;
   steady& operator=(const steady&) = delete;
 
-  // Whether this thread is in a call that holds it.
+  // Whether a call on this thread holds it.
   [[nodiscard]] static bool held_here(const std::shared_mutex& lock) {
     return std::ranges::find(held(), &lock) != held().end();
   }

@@ -1,4 +1,4 @@
-// bitnet_wording_set: what messages call options.
+// bitnet_wording_set: sets the names of options in messages.
 #include "base/wording.hpp"
 
 #include "api/edge.hpp"

@@ -1,11 +1,10 @@
 #pragma once
-// Flags by which a caller ends work that a backend does, each with the token that the backend is
-// given for it. The token is the flag's address, so asking is two atomic loads, and a look at the
-// clock while the flag has a deadline.
+// Flags with which a caller cancels the work of a backend. The backend gets a token, which is the
+// flag's address. Asking costs two atomic loads, and with a deadline a look at the clock.
 //
-// Owner    the flags lie here until this goes, also those that were given back: asking with the
-//          token of work that has ended reads an unused flag, or that of later work, and no
-//          freed memory. A caller of is_set() passes only numbers that token_of() returned.
+// Owner    All flags, also released ones, are freed only with this object. So a late question with
+//          an old token reads an unused or reused flag, but no freed memory. A caller of is_set()
+//          passes only numbers from token_of().
 // Threads  any.
 
 #include <atomic>
@@ -31,7 +30,7 @@ class cancel_flags {
    private:
     cancel_flags* to_;
   };
-  // Goes before the cancel_flags that it is of.
+  // Must be destroyed before its cancel_flags.
   using owned = std::unique_ptr<flag, give_back>;
 
   cancel_flags() = default;
@@ -39,7 +38,7 @@ class cancel_flags {
   cancel_flags& operator=(const cancel_flags&) = delete;
   ~cancel_flags() = default;
 
-  // One that is not set.
+  // Makes a flag that is not set.
   [[nodiscard]] owned make() {
     const std::lock_guard lock(turn_);
     flag* out = free_;
@@ -52,12 +51,12 @@ class cancel_flags {
   [[nodiscard]] static uint64_t token_of(const flag& of) noexcept {
     return std::bit_cast<uint64_t>(&of);
   }
-  // From then on the flag counts as set; time_point::max(): it has no deadline, as when it was
-  // made. `of` is a flag that make() returned.
+  // From `at` on the flag counts as set; time_point::max(), the default: no deadline. `of` is a
+  // flag from make().
   static void set_deadline(flag& of, time_point at) noexcept {
     entry_of(&of).deadline.store(at, std::memory_order_relaxed);
   }
-  // Whether the flag of this token is set, or its deadline has passed; token 0 has none.
+  // Whether the flag of this token is set or its deadline has passed; false for token 0.
   [[nodiscard]] static bool is_set(uint64_t token) noexcept {
     if (token == 0) return false;
     const auto& of = *std::bit_cast<const entry*>(token);
@@ -70,7 +69,7 @@ class cancel_flags {
   struct entry {
     flag set{false};
     std::atomic<time_point> deadline{time_point::max()};
-    flag* next = nullptr;  // of those that were given back
+    flag* next = nullptr;  // the next in the list of released flags
   };
   // A flag is the first member of its entry.
   static entry& entry_of(flag* of) noexcept { return *reinterpret_cast<entry*>(of); }

@@ -1,8 +1,8 @@
 #pragma once
-// Every dense format of weights that goes from a model file to a backend unchanged, once.
+// Table of all dense weight formats that a backend gets as they are in the model file.
 //
-// X(name, NAME, scale, scale): gguf::type::name, "name" in messages, BITNET_FORMAT_NAME, and where
-//   in a block its f16 scales stand, bytes; -1 if none. Sizes of blocks: gguf/types.cpp.
+// X(name, NAME, scale, scale): gguf::type::name, "name" in messages, BITNET_FORMAT_NAME, and
+//   offsets (bytes) of the f16 scales in a block; -1: none. Sizes of blocks: gguf/types.cpp.
 // clang-format off: columns.
 #define BITNET_DENSE_FORMATS(X) \
   X(f32,  F32,   -1, -1)        \

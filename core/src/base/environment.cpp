@@ -36,7 +36,7 @@ result<bool> truth(const char* name) {
               fmt::format("{} is set to something else than 1 or 0; write one of them", name));
 }
 
-// The parts between the separators, without blanks around them and without empty ones.
+// Splits at separators, trims blanks, drops empty parts.
 std::vector<std::string> split(const std::string& text, char separator) {
   std::vector<std::string> out;
   for (std::size_t begin = 0; begin < text.size();) {
@@ -50,7 +50,7 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return out;
 }
 
-// The directory that this library lies in; empty where the system does not report it.
+// The directory of this library; "" if the system does not report it.
 std::filesystem::path own_directory() {
   Dl_info info{};
   if (dladdr(reinterpret_cast<const void*>(&backend_directories), &info) == 0 ||
@@ -60,7 +60,7 @@ std::filesystem::path own_directory() {
   return std::filesystem::canonical(info.dli_fname, ignored).parent_path();
 }
 
-// Where a folder of the installation lies, by its name in the build.
+// The place of a folder of the installation, by its name in the build.
 std::filesystem::path own(const std::filesystem::path& folder) {
   return place_of(folder, own_directory(), {BITNET_INSTALL_PREFIX, BITNET_LIB_DIR});
 }
@@ -81,7 +81,7 @@ std::optional<std::filesystem::path> without_end(std::filesystem::path directory
                                                  std::filesystem::path end) {
   if (end.is_absolute()) return std::nullopt;
   while (!end.empty()) {
-    if (end.has_filename()) {  // none behind a last '/'
+    if (end.has_filename()) {  // false behind a trailing '/'
       if (directory.filename() != end.filename()) return std::nullopt;
       directory = directory.parent_path();
     }
@@ -228,7 +228,7 @@ std::vector<std::string> declared_variables(const std::vector<std::string>& decl
 }
 
 std::vector<std::string> probe_variables(const std::vector<std::string>& declared) {
-  // What the dynamic linker and drivers need to act as they do in the process itself.
+  // Variables that the dynamic linker and drivers need to behave as in the process itself.
   std::vector<std::string> out = declared_variables({"HOME", "LANG", "LC_ALL", "PATH", "TMPDIR"});
   const std::string libraries = privileged() ? "" : variable("LD_LIBRARY_PATH");
   if (!libraries.empty()) out.push_back("LD_LIBRARY_PATH=" + libraries);
@@ -244,7 +244,7 @@ std::filesystem::path declared_folder(const std::string& name, const std::filesy
 
 std::vector<user_directory> user_manifest_directories() {
   std::vector<user_directory> out;
-  // Relative paths would mean the current directory, which never names code to load.
+  // A relative path would mean the current directory, and no code is loaded from there.
   const std::filesystem::path data_home = variable("XDG_DATA_HOME");
   const std::filesystem::path home = variable("HOME");
   if (data_home.is_absolute())
@@ -268,7 +268,7 @@ std::map<std::string, std::string> all_variables() {
 
 std::vector<std::pair<std::string, std::string>> backend_params(std::string_view backend_name) {
   std::vector<std::pair<std::string, std::string>> out;
-  if (privileged()) return out;  // they may name folders to write to
+  if (privileged()) return out;  // a variable may name a folder to write to
   const std::string start = "BITNET_" + variable_part(backend_name) + "_";
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view line = *entry;

@@ -1,8 +1,7 @@
 #pragma once
-// The only place where the library reads its environment. docs/reference/environment.md is its
-// page.
+// Only this file reads the library's environment variables. docs/reference/environment.md
 //
-// A privileged process does not listen to variables that could make it load other code: see
+// A privileged process ignores variables that could make it load other code: see
 // user_places_refused().
 
 #include <cstdint>
@@ -21,13 +20,13 @@ namespace bitnet::environment {
 // BITNET_DEVICE, "" if unset.
 std::string device();
 
-// The comma list of BITNET_BACKENDS, the only backends that may be used, and the patterns of
-// BITNET_BACKENDS_DISABLE, those that may not. They can only take backends away.
+// only_backends: the list BITNET_BACKENDS of backends that may be used. disabled_backends: the
+// patterns in BITNET_BACKENDS_DISABLE of those that may not. Neither can add a backend.
 std::vector<std::string> only_backends();
 std::vector<std::string> disabled_backends();
 
-// How long the library waits for one step of a device: BITNET_STEP_TIMEOUT seconds, or 600 if it is
-// unset or no number; the largest number if it is 0.
+// The time limit of one step of a device: BITNET_STEP_TIMEOUT in seconds; 600 if it is unset or no
+// number; unlimited (the largest number) if it is 0.
 uint64_t step_timeout_ns();
 
 // BITNET_GPU_FAKE, "" if unset.
@@ -41,24 +40,24 @@ result<bool> strict_no_fake_gpu();
 // /usr/local/share, /run, /etc.
 std::vector<std::filesystem::path> system_manifest_directories();
 
-// Those that a user decides on, after the others: $XDG_DATA_HOME's, then each of
-// BITNET_BACKEND_PATH, with the variable that named it.
+// The user's directories of manifests, searched after the system's: that in $XDG_DATA_HOME, then
+// each of BITNET_BACKEND_PATH, with the variable that named it.
 struct user_directory {
   std::filesystem::path path;
   std::string named_by;
 };
 std::vector<user_directory> user_manifest_directories();
 
-// Why the user's folders and variables do not decide which code runs in this process; "" if they
-// do. With raised privileges (AT_SECURE: setuid, setgid or file capabilities) never. As root,
-// because its variables are often another user's, only if the request says so: `wanted` comes from
-// the program's own code or command line, which no variable can reach.
+// Returns why folders and variables of the user may not decide which code this process loads; "" if
+// they may. With raised privileges (AT_SECURE: setuid, setgid or file capabilities) they never may.
+// For root they may only if `wanted`, since root's variables are often another user's; `wanted`
+// comes from the program's code or command line, which no variable can change.
 std::string user_places_refused(bool wanted);
-// The rule itself.
+// The rule, as a function of its inputs.
 std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid);
 
-// `directory` without `end`, the last folders of its path; nothing if it ends otherwise, or if
-// `end` is absolute.
+// Removes the folders `end` from the end of `directory`; nullopt if it does not end so, or if `end`
+// is absolute.
 std::optional<std::filesystem::path> without_end(std::filesystem::path directory,
                                                  std::filesystem::path end);
 
@@ -66,57 +65,57 @@ std::optional<std::filesystem::path> without_end(std::filesystem::path directory
 struct installation {
   std::filesystem::path prefix, library_directory;
 };
-// Where `folder` of an installation lies, which may have been moved: the library in
-// `own_directory` shows by how much. Of an absolute folder it takes the one that was moved along,
-// as in a build tree, or else the one that it names.
+// Finds `folder` of an installation that may have been moved; the place of the library,
+// `own_directory`, shows how far. For an absolute folder: the one that was moved along, as in a
+// build tree, or else the one that it names.
 std::filesystem::path place_of(const std::filesystem::path& folder,
                                const std::filesystem::path& own_directory, const installation& of);
 
-// Where a plugin that `manifest` names by a bare file name may lie, the likeliest first: folders of
-// the prefix under which the manifest itself is installed, if its place shows it (libraries may be
-// in another of the usual folders there), then that of the running libbitnet. Nothing here is a
-// reason to trust what lies there: plugin/trust.hpp is.
+// Folders that may have the plugin that `manifest` names by a bare file name, the likeliest first:
+// folders of the prefix of the manifest, if its place shows one (libraries may be in another of the
+// usual folders there), then the folder of the running libbitnet. The place proves no trust: see
+// plugin/trust.hpp.
 std::vector<std::filesystem::path> backend_directories(const std::filesystem::path& manifest);
 
-// The program that probes plugins, at its place in the installation of the running libbitnet. No
-// variable can name another one.
+// The program that probes plugins, in the installation of the running libbitnet. No variable can
+// replace it.
 std::filesystem::path probe_helper();
 
-// Whether this process keeps nothing on disk. It does not where the user that started it has other
-// rights than it has (setuid, setgid, file capabilities, or an effective user that is not the real
-// one), since that user could read or redirect what is written.
+// Whether this process writes no cache. True if the user that started it has other rights than the
+// process (setuid, setgid, file capabilities, or an effective user that is not the real one): that
+// user could read or redirect the files.
 bool caches_refused();
 
-// Where probes are remembered: root's /var/cache/bitnet/probe, a user's $XDG_CACHE_HOME (or
-// ~/.cache) and bitnet/probe in it; "" if there is no such place.
+// The folder of cached probes: /var/cache/bitnet/probe for root, else bitnet/probe in
+// $XDG_CACHE_HOME (or ~/.cache); "" if there is none.
 std::filesystem::path probe_cache();
 
-// Where the key lies that signs the receipts of a user: $XDG_DATA_HOME (or ~/.local/share) and
-// bitnet in it; "" if there is no such place. The code that opens it checks its owner.
+// The folder of the key that signs a user's receipts: bitnet in $XDG_DATA_HOME (or ~/.local/share);
+// "" if there is none. The code that opens the key checks its owner.
 std::filesystem::path receipt_keys();
 
-// Where files may lie that go when the process ends: TMPDIR if that is an absolute path, which a
-// process with raised privileges does not listen to, else /tmp.
+// The folder for files that are deleted when the process ends: TMPDIR if it is an absolute path and
+// the process has no raised privileges, else /tmp.
 std::filesystem::path temporary_directory();
-// The rule itself.
+// The rule, as a function of its input.
 std::filesystem::path temporary_directory(bool raised);
 
-// Where backend `name` may keep what it made, such as compiled kernels: backends/<name> beside the
-// folder of probe_cache(); "" if there is no such place.
+// The folder in which backend `name` may cache files such as compiled kernels: backends/<name>
+// beside the folder of probe_cache(); "" if there is none.
 std::filesystem::path backend_cache(std::string_view name);
 
-// "NAME=value" of the declared ones that are set. Names that control the dynamic loader or libc are
-// never among them, even where a manifest declares them.
+// Returns "NAME=value" for each declared variable that is set. Variables that control the dynamic
+// loader or libc are left out, even if a manifest declares them.
 std::vector<std::string> declared_variables(const std::vector<std::string>& declared);
 
-// What a probe's child may see: the names of a fixed list, and the declared ones as above.
+// The variables that a probe's child process gets: a fixed list, and the declared ones as above.
 std::vector<std::string> probe_variables(const std::vector<std::string>& declared);
 
-// The folder that a declared variable names, if it is an absolute one below "/", else the usual
-// one. Programs with more rights than their user have the usual one.
+// The folder that a declared variable names, if it is an absolute path below "/"; else `usual`. A
+// privileged process always gets `usual`.
 std::filesystem::path declared_folder(const std::string& name, const std::filesystem::path& usual);
 
-// Everything, by name: what a plugin under probe may not change.
+// All variables by name: a plugin under probe must not change them.
 std::map<std::string, std::string> all_variables();
 
 // Settings for one backend: BITNET_<NAME>_<KEY>=value, upper case, '-' and '.' as '_', become

@@ -20,14 +20,14 @@ inline float from_f16(uint16_t bits) {
   return sign != 0 ? -subnormal : subnormal;
 }
 
-// NaN stays NaN, quiet.
+// NaN becomes a quiet NaN.
 inline uint16_t to_bf16(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   if ((bits & 0x7fffffffU) > 0x7f800000U) return static_cast<uint16_t>(bits >> 16 | 0x40U);
   return static_cast<uint16_t>((bits + 0x7fffU + (bits >> 16 & 1U)) >> 16);
 }
 
-// What is too large becomes infinity, NaN a quiet NaN.
+// Numbers that are too large become infinity, NaN a quiet NaN.
 inline uint16_t to_f16(float x) {
   const auto bits = std::bit_cast<uint32_t>(x);
   const auto sign = static_cast<uint16_t>(bits >> 16 & 0x8000U);
@@ -35,7 +35,7 @@ inline uint16_t to_f16(float x) {
   if (size > 0x7f800000U) return sign | 0x7e00U;
   if (size >= 0x47800000U) return sign | 0x7c00U;  // 2^16 and more
   if (size < 0x38800000U) {                        // under 2^-14: subnormal
-    // Adding one half's worth of the unit 2^-24 lets the addition itself round.
+    // Adding half of the unit 2^-24 makes the addition itself round.
     const float shifted = std::bit_cast<float>(size) + 0.5F;
     return static_cast<uint16_t>(sign | (std::bit_cast<uint32_t>(shifted) - 0x3f000000U));
   }

@@ -1,5 +1,5 @@
 #pragma once
-// Work on memory that several threads read faster than one.
+// Runs work that reads memory on several threads, which together read faster than one.
 
 #include <algorithm>
 #include <atomic>
@@ -10,8 +10,8 @@
 
 namespace bitnet::base {
 
-// Runs visit(i), which may not throw, for each i below n: on the caller's thread and a few that are
-// made for it, as far as the system has any. One part is the caller's, at no cost.
+// Calls visit(i), which may not throw, for each i < n: on the caller's thread and on a few new
+// ones, if the system has some. With n = 1 no thread is started.
 template <class Visit>
 void for_each_part(uint64_t n, const Visit& visit) {
   if (n == 1) return visit(0);
@@ -20,7 +20,7 @@ void for_each_part(uint64_t n, const Visit& visit) {
     for (uint64_t i = next.fetch_add(1); i < n; i = next.fetch_add(1)) visit(i);
   };
   constexpr unsigned most_threads = 4;
-  // Asked once: the system reads a file for it.
+  // Cached: each query reads a file of the system.
   static const unsigned threads = std::clamp(std::thread::hardware_concurrency(), 1U, most_threads);
   std::vector<std::jthread> others;
   const auto add_thread = [&] {
@@ -28,7 +28,7 @@ void for_each_part(uint64_t n, const Visit& visit) {
       others.emplace_back(work);
       return true;
     } catch (const std::exception&) {
-      return false;  // none are to be had: those that there are do all of it
+      return false;  // no thread available: the existing ones do all the work
     }
   };
   for (unsigned t = 1; t < threads && t < n && add_thread();) ++t;

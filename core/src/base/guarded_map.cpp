@@ -10,7 +10,7 @@
 namespace bitnet {
 namespace {
 
-// The handler runs in the middle of anything: it may touch lock-free atomics and call the kernel.
+// The handler may interrupt any code: it uses only lock-free atomics and system calls.
 std::atomic<guarded_map::row*> rows{nullptr};
 std::atomic<uintptr_t> page_size{0};
 struct sigaction before{};
@@ -18,7 +18,8 @@ static_assert(std::atomic<uintptr_t>::is_always_lock_free);
 static_assert(std::atomic<guarded_map::row*>::is_always_lock_free);
 static_assert(std::atomic<bool>::is_always_lock_free);
 
-// Puts zeros in the place of what is missing: all behind it is missing, too. False: not ours.
+// Maps zeros from the missing page to the end, which is missing, too. Returns false if the address
+// is in none of the maps.
 bool fill(uintptr_t address) {
   for (guarded_map::row* r = rows.load(std::memory_order_acquire); r != nullptr; r = r->next) {
     const uintptr_t begin = r->begin.load(std::memory_order_acquire);
@@ -39,8 +40,8 @@ void hand_on(int signal, siginfo_t* info, void* context) {
     return before.sa_sigaction(signal, info, context);
   if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
     return before.sa_handler(signal);
-  // A fault cannot be ignored: it comes again when this returns, and ends the process as it would
-  // without us. A signal that was sent by a process does not come again.
+  // A fault cannot be ignored: it repeats when this returns, and then ends the process as it would
+  // without this handler. A signal that a process sent does not repeat.
   if (before.sa_handler == SIG_IGN && info->si_code <= 0) return;
   struct sigaction none{};
   none.sa_handler = SIG_DFL;
@@ -59,7 +60,7 @@ void install() {
   page_size.store(static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE)), std::memory_order_relaxed);
   struct sigaction ours{};
   ours.sa_sigaction = on_bus_error;
-  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;  // on the stack for signals of threads that have one
+  ours.sa_flags = SA_SIGINFO | SA_ONSTACK;  // on the thread's signal stack, if it has one
   sigemptyset(&ours.sa_mask);
   (void)::sigaction(SIGBUS, nullptr, &before);
   (void)::sigaction(SIGBUS, &ours, nullptr);

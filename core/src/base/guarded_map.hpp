@@ -1,13 +1,14 @@
 #pragma once
-// Bytes of a file, mapped read-only, that end no process when the file loses them: another process
-// cuts it short, or its disk fails. What is missing then reads as zeros, and is_lost() says so.
+// Maps a file read-only. If the file loses bytes, because another process truncates it or its disk
+// fails, the process survives: the missing bytes read as zeros, and is_lost() returns true.
 //
-// How      the first map installs a handler of SIGBUS for the process. It answers for addresses in
-//          such maps and hands every other fault to the handler that was there before. A program
-//          that installs its own later has to hand on what it does not know; one that does not, or
-//          a thread that blocks SIGBUS, ends as without us (docs/adr/0025-sigbus.md).
-// Use      read what you need, then check is_lost() before you use it.
-// Threads  the bytes, and is_lost(), from any thread.
+// How      The first map installs a handler of SIGBUS for the process. It handles addresses in
+//          these maps and passes other faults to the previous handler. A handler that a program
+//          installs later must pass on faults that it does not know; otherwise, or if a thread
+//          blocks SIGBUS, the process ends as it would without this class
+//          (docs/adr/0025-sigbus.md).
+// Use      Read the bytes, then check is_lost(), then use what you read.
+// Threads  Any thread may read the bytes and call is_lost().
 
 #include <atomic>
 #include <cstddef>
@@ -20,15 +21,15 @@ namespace bitnet {
 
 class guarded_map {
  public:
-  // The first `size` bytes of an open file, which may be closed afterwards. Nothing, with errno,
-  // where it cannot be mapped. No bytes at all are no error.
+  // Maps the first `size` bytes of an open file, which may be closed afterwards. nullopt and errno
+  // if that fails. A size of 0 is no error.
   static std::optional<guarded_map> open(int fd, std::size_t size);
 
   [[nodiscard]] std::span<const std::byte> bytes() const;
-  // Pages that lie wholly in a part of bytes() need not stay in memory; a later read gets them from
-  // the file. A hint to the kernel.
+  // Lets the kernel drop pages that lie wholly in `part` of bytes(); a later read gets them from
+  // the file.
   void give_back(std::span<const std::byte> part) const;
-  // Whether bytes were asked for that the file did not have any more.
+  // Whether the file lacked bytes that were read.
   [[nodiscard]] bool is_lost() const;
 
   // A row of the table that the handler reads. Rows are used again, never freed.

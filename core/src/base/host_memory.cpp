@@ -27,7 +27,7 @@ std::optional<uint64_t> number_at(const std::filesystem::path& file, std::string
   return std::nullopt;
 }
 
-// Of a file that holds nothing else; "max" is no number.
+// The number in a file without other content; "max" is no number.
 std::optional<uint64_t> number_in(const std::filesystem::path& file) {
   std::ifstream in(file);
   uint64_t out = 0;
@@ -35,8 +35,8 @@ std::optional<uint64_t> number_in(const std::filesystem::path& file) {
   return out;
 }
 
-// What the group may still take, if it has a limit. Pages of files that were not used lately are
-// reclaimed before the limit is reached.
+// Memory that the group may still allocate, if it has a limit. Pages of inactive files count as
+// free, since the kernel reclaims them at the limit.
 std::optional<uint64_t> left_in(const control_group& group) {
   const auto limit =
       number_in(group.folder / (group.unified ? "memory.max" : "memory.limit_in_bytes"));

@@ -1,18 +1,18 @@
 #pragma once
-// Memory of this machine, as far as this process may use it.
+// Memory of this machine that this process may use.
 
 #include <cstdint>
 #include <filesystem>
 
 namespace bitnet {
 
-// Bytes that this process could take now without anything being swapped out: what the kernel
-// estimates (MemAvailable), or less where a control group allows less. 0 if unknown. Files that are
-// mapped count as free, because their pages can be read again. `root` has proc and sys in it.
+// Bytes that this process could allocate now without swapping: the kernel's estimate
+// (MemAvailable), or less if a control group allows less. 0: unknown. Mapped files count as free,
+// because their pages can be read again. `root` contains proc and sys.
 [[nodiscard]] uint64_t free_host_memory(const std::filesystem::path& root = "/");
 
-// Hands memory that was freed back to the system, also from between what is still in use, where an
-// allocator keeps it for itself: a quarter of a gigabyte after loading a model of 27B.
+// Makes the allocator return freed memory to the system, also between used blocks: after loading a
+// model of 27B it keeps a quarter of a gigabyte.
 void give_back_freed_memory();
 
 }  // namespace bitnet

@@ -1,5 +1,5 @@
 #pragma once
-// A thread, or the reason why the system makes none.
+// Starts a thread, or returns why the system cannot.
 
 #include <cerrno>
 #include <filesystem>
@@ -13,10 +13,10 @@
 
 namespace bitnet {
 
-// What `error` of a call that starts a thread or a process means here, with the limits that can be
-// its cause. `root` has proc and sys in it.
+// Text for errno `error` of a call that starts a thread or process, with the limits that can cause
+// it. `root` contains proc and sys.
 [[nodiscard]] std::string shortage_text(int error, const std::filesystem::path& root = "/");
-// The same of a thread: BITNET_OUT_OF_MEMORY.
+// The same for a thread, as BITNET_OUT_OF_MEMORY.
 [[nodiscard]] failure thread_shortage(int error, const std::filesystem::path& root = "/");
 
 template <class Work>

@@ -26,7 +26,7 @@ void patterns::add(std::string_view text, uint32_t number) {
 }
 
 void patterns::finish() {
-  // By depth, so that what a node falls back to, which is shorter, is finished before.
+  // By depth: a node's fallback is shorter, so it is finished first.
   std::vector<state> order = {begin};
   order.reserve(nodes_.size());
   for (std::size_t i = 0; i < order.size(); ++i) {

@@ -10,7 +10,7 @@
 namespace bitnet {
 namespace {
 
-// Of the first processor: the list of all of a large machine is as long as a book.
+// Enough for the first processor; the list of a large machine is very long.
 constexpr std::size_t read_bytes = 4096;
 
 }  // namespace

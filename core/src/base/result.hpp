@@ -1,6 +1,5 @@
 #pragma once
-// A value or the reason there is none. Failures gain context on the way up and become a
-// bitnet_error exactly once, in api/.
+// A value or a failure. Failures gain context on the way up; api/ turns them into bitnet_error.
 
 #include <fmt/core.h>
 
@@ -13,7 +12,7 @@
 
 namespace bitnet {
 
-// Where a failure began, and its number there: {"driver", -4}, {"errno", 28}. Number 0: unknown.
+// Source of a failure and its code there: {"driver", -4}, {"errno", 28}. Code 0: unknown.
 struct origin {
   std::string domain;
   int64_t code = 0;
@@ -23,7 +22,7 @@ struct origin {
 struct failure {
   bitnet_status status = BITNET_INTERNAL;
   std::string message;  // expected what, found what, what to do
-  origin from{};        // the message has it in words
+  origin from{};        // also part of the message
 
   // Adds what the caller was doing: "opening x.gguf: tensor blk.0: bad shape".
   [[nodiscard]] failure within(const std::string& doing) && {

@@ -1,5 +1,5 @@
 #pragma once
-// UTF-8, under the core's names.
+// Names of common/text/utf8.hpp in the core's namespace.
 
 #include "text/utf8.hpp"
 

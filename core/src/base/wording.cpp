@@ -22,7 +22,7 @@ struct word_row {
 constexpr auto word_rows = std::to_array<word_row>({BITNET_WORDING(BITNET_WORD_ROW)});
 #undef BITNET_WORD_ROW
 
-// Of this process: a program says it once, before its other calls.
+// The process's names; the program sets them before its other calls.
 struct program_words {
   std::mutex changing;
   std::array<std::optional<std::string>, word_rows.size()> texts;

@@ -1,6 +1,6 @@
 #pragma once
-// Options and calls in messages, as the program calls them: no message has such a name in its text,
-// each asks for it here. fmt::format("use a larger {}", say(word::n_context)).
+// The program's names of options and calls, for messages. A message never contains such a name, but
+// asks here: fmt::format("use a larger {}", say(word::n_context)).
 
 #include <cstdint>
 #include <string>
@@ -15,14 +15,14 @@ namespace bitnet {
 enum class word : uint8_t { BITNET_WORDING(BITNET_WORD_ENUM) };
 #undef BITNET_WORD_ENUM
 
-// What bitnet.h calls it, until the program has set another. From any thread.
+// Returns the name in bitnet.h, or the one that the program has set. From any thread.
 [[nodiscard]] std::string say(word what);
 
-// `text` with what is said in place of each {id}: for texts that are constants of a table.
+// Replaces each {id} in `text` by its name: for constant texts of tables.
 [[nodiscard]] std::string say_in(std::string_view text);
 
-// For the whole process; nullptr is the library's own again. An id that is no word's is
-// BITNET_NOT_FOUND, words that no message has room for are BITNET_INVALID_ARGUMENT.
+// Sets a name for the whole process; nullptr: the library's. BITNET_NOT_FOUND for an unknown id,
+// BITNET_INVALID_ARGUMENT for a name that is too long for messages.
 result<void> set_wording(std::string_view id, const char* text);
 
 }  // namespace bitnet

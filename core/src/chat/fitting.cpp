@@ -11,8 +11,8 @@ constexpr uint64_t room_for_answer(uint64_t context) {
   return std::min<uint64_t>(64, context / 8);
 }
 
-// How many messages can be left out, ascending; the first is none. A result of a tool stays with
-// the turn that asked for it.
+// The numbers of messages that can be left out, ascending, from 0. A tool's result stays in the
+// turn that asked for it.
 std::vector<std::size_t> choices(std::span<const std::string_view> roles, std::size_t first) {
   std::vector<std::size_t> out{0};
   for (std::size_t i = first + 1; i < roles.size(); ++i)
@@ -41,7 +41,7 @@ result<prompt> fit(std::span<const std::string_view> roles, uint64_t context,
   auto whole = without(0);
   if (!whole || fits(*whole)) return whole;
 
-  // Steps that double, then halves: a long history is not rendered once for each of its turns.
+  // Doubles the step, then bisects, so that a long history is not rendered once per turn.
   const auto all = choices(roles, first);
   std::size_t too_little = 0;  // indices of `all`
   std::size_t step = 1;

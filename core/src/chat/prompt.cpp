@@ -70,7 +70,7 @@ result<chat_prompt> make_prompt(const source& from, const tool_support& given,
   tool_support knows = given;
   const auto form = dialect_for(knows, talk, how.dialect);
   if (!form) return std::unexpected(form.error());
-  // Another dialect than the model's own is asked for in words.
+  // A dialect other than the model's own is explained to the model in words.
   if (!how.dialect.empty() && how.dialect != "auto" && *form != given.form) {
     knows.form = *form;
     knows.tools = knows.calls = false;

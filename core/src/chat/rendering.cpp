@@ -85,7 +85,7 @@ std::string calls_as_text(const said_message& one, const answer::dialect& form) 
   return out;
 }
 
-// The messages as the form knows them: what it does not know of tools is in their texts.
+// The messages for the form: tool use that it does not support becomes text.
 std::vector<said_message> adapted(const conversation& talk, const rendering_options& how) {
   const tool_support& knows = *how.knows;
   std::vector<said_message> out;
@@ -155,7 +155,7 @@ result<marked_text> render_by_name(const source& from, const conversation& talk,
   return format(how.form, from, views, answer);
 }
 
-// The rendering up to the end of the last message's text, as it came from that message.
+// Cuts the rendering behind the text of the last message.
 result<marked_text> cut_behind_last(const marked_text& text, std::string_view content) {
   constexpr std::string_view blanks = " \t\r\n";
   const auto first = content.find_first_not_of(blanks);

@@ -11,7 +11,7 @@ namespace {
 using json::member;
 using json::refused;
 
-// Those that a template gets from elsewhere.
+// Variables that a template gets from elsewhere.
 constexpr std::array<std::string_view, 5> taken_names = {
     "messages", "tools", "add_generation_prompt", "bos_token", "eos_token"};
 
@@ -157,7 +157,7 @@ result<void> read_choice(std::string_view text, conversation& to) {
                 "tool_choice: expected 'auto' or 'none' where there are no tools; give the tools");
   if (!named) return {};
   const json::value& function = member(*given, "function");
-  // The flat form is that of OpenAI's responses.
+  // OpenAI's responses API uses the flat form.
   const json::value& name =
       function.is_object() ? member(function, "name") : member(*given, "name");
   if (!name.is_string()) return refused("tool_choice.function.name", "a name", name);

@@ -1,9 +1,8 @@
 #pragma once
-// A chat as callers describe it in JSON, in OpenAI's form: messages, tools, which of them to call,
-// and variables for the template.
+// Parses a chat in OpenAI's JSON form: messages, tools, tool choice and template variables.
 //
-// Errors  BITNET_INVALID_ARGUMENT with the path of what is wrong: "messages[2].content: expected
-//         ..., found ...". Members that are not known are left alone.
+// Errors  BITNET_INVALID_ARGUMENT with the path: "messages[2].content: expected ..., found ...".
+//         Unknown members are ignored.
 // Source  docs/reference/chat-json.md
 
 #include <optional>
@@ -25,10 +24,10 @@ struct said_call {
 
 struct said_message {
   std::string role;     // system, developer, user, assistant, tool
-  std::string content;  // parts of several texts are joined by line ends
+  std::string content;  // several text parts are joined by line ends
   std::string thinking;
   std::string name;
-  std::string call_id;  // of the role tool
+  std::string call_id;  // for the role tool
   std::vector<said_call> calls;
 };
 
@@ -43,7 +42,7 @@ struct conversation {
   json::value variables = json::value::object();  // for the template
 };
 
-// The JSON texts; "" is: not given.
+// The JSON texts; "": not given.
 struct conversation_text {
   std::string_view messages = {};
   std::string_view tools = {};

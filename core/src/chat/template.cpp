@@ -12,8 +12,7 @@
 namespace bitnet::chat {
 namespace {
 
-// How one form writes a conversation: begin, then per message before(role) content after(role),
-// then answer.
+// The text of a form: begin, then for each message before(role) content after(role), then answer.
 struct form {
   std::string_view name;
   std::string_view begin;
@@ -58,8 +57,8 @@ constexpr std::array forms = {
 using jinja::marked_text;
 using jinja::origin;
 
-// Templates make control tokens of these, <|user|> of user: so they are the template's own. Any
-// other role is text of the message that has it.
+// Templates make control tokens of these roles, <|user|> of user, so they count as the template's
+// text. Any other role is text of its message.
 constexpr std::array<std::string_view, 8> known_roles = {
     "system", "developer", "user", "assistant", "tool", "function", "ipython", "observation"};
 
@@ -69,8 +68,8 @@ result<jinja::chat_template> parsed(const tokenizer::tokenizer& tokens) {
               fmt::format("the model has no chat template of its own; choose one of {}", names()));
 }
 
-// What the model file brings: Jinja, with the variables that transformers gives. Tools and thinking
-// are left undefined, as they are there unless a caller asks for them.
+// Renders the model file's Jinja template with the variables of transformers. Tools and thinking
+// are undefined, as they are there by default.
 result<marked_text> own_form(const source& from, std::span<const message> messages, bool answer,
                              const jinja::limits& bounds = {}) {
   jinja::sequence list;
@@ -86,13 +85,13 @@ result<marked_text> own_form(const source& from, std::span<const message> messag
   return render_own(from, std::move(variables), bounds);
 }
 
-// Why the file's own template is not taken unasked; "" if it is.
+// Why "auto" does not choose the file's own template; "" if it does.
 std::string objection(const source& from) {
   const tokenizer::tokenizer& tokens = from.tokens();
   constexpr std::string_view first = "first question";
   constexpr std::string_view second = "second question";
   constexpr message probe[] = {{"user", first}, {"assistant", "answer"}, {"user", second}};
-  // Some hundred times what the templates of models take: this is done unasked.
+  // About a hundred times what usual templates need, since this runs without a request.
   constexpr jinja::limits bounds{.steps = 200'000, .made_bytes = uint64_t{8} << 20U};
   const auto text = own_form(from, probe, true, bounds);
   if (!text) return text.error().message;
@@ -119,8 +118,8 @@ std::string_view trimmed(std::string_view text) {
   return text;
 }
 
-// What an earlier answer says, without the thinking before it: no form here knows of it, and models
-// that think are not shown it again.
+// An earlier answer without its thinking: no form here supports it, and models that think do not
+// get it again.
 std::string_view said(std::string_view answer) {
   constexpr std::string_view begin = "<think>";
   constexpr std::string_view end = "</think>";
@@ -176,7 +175,7 @@ std::string_view guess(const tokenizer::tokenizer& tokens) {
   if (mentions("<|start_header_id|>")) return "llama3";
   if (mentions("<|assistant|>")) return "falcon3";
   if (mentions("BITNETAssistant") || mentions("<|eot_id|>")) return "bitnet";
-  // No template in the file: the vocabulary's own control tokens decide.
+  // The file has no template: control tokens of the vocabulary decide.
   if (tokens.find("<|im_start|>")) return "chatml";
   if (tokens.find("<|eot_id|>")) return tokens.find("<|start_header_id|>") ? "llama3" : "bitnet";
   if (tokens.find("<|assistant|>")) return "falcon3";

@@ -19,7 +19,7 @@ bool has(std::string_view text, std::string_view what) {
   return text.find(what) != std::string_view::npos;
 }
 
-// A tool, a question, a call and its result, each as far as it is asked for.
+// A test conversation: a tool, a question, a call and its result, each if wanted.
 result<conversation> probe(bool call, bool tool) {
   json::value list = {{{"role", "user"}, {"content", question}}};
   if (call) {
@@ -58,8 +58,7 @@ std::string rendered(const source& from, bool call, bool tool) {
   return text ? text->bytes() : "";
 }
 
-// Whether the dialect reads the probe's call from `text`, which begins where one of its frames
-// does.
+// Whether the dialect reads the test call from `text`, from a place where one of its frames begins.
 bool reads_call(const answer::dialect& form, std::string_view text, const answer::tools& known) {
   answer::splitter split({.form = &form, .known = known, .thinks = false, .id_prefix = ""});
   std::vector<answer::part> parts = split.take(text);
@@ -74,7 +73,7 @@ bool reads_call(const answer::dialect& form, std::string_view text, const answer
 }
 
 const answer::dialect* dialect_of(std::string_view text, const answer::tools& known) {
-  constexpr int most_tries = 32;  // of each frame
+  constexpr int most_tries = 32;  // per frame
   for (const answer::dialect* form : answer::dialects()) {
     if (!has(text, form->mark)) continue;
     for (const answer::frame& one : form->frames) {
@@ -88,7 +87,7 @@ const answer::dialect* dialect_of(std::string_view text, const answer::tools& kn
   return nullptr;
 }
 
-// By the words of a template that renders no calls, or of a form that is built in.
+// Guesses by words in a template that renders no calls, or by a built-in form.
 const answer::dialect* guessed_dialect(std::string_view form, std::string_view text) {
   struct word {
     std::string_view in_text, dialect;

@@ -23,7 +23,7 @@ activity device::status() const {
   attempt<void> asked;
   try {
     asked = call(slot, [&](bitnet_error* err) { return table_->device_status(get(), &s, err); });
-  } catch (...) {  // a report must not fail for what it could do without
+  } catch (...) {  // a report must not fail for an optional part
     asked = sane(slot, "lets an exception out");
   }
   if (!asked && asked.error().status == BITNET_UNSUPPORTED) return out;

@@ -1,7 +1,7 @@
 #pragma once
-// An opened device, its weights and what it says of a graph before there are any.
+// An open device, its weights, and its answers about a graph before both are compiled.
 //
-// Owner    the backend outlives all of it; children go before the device.
+// Owner    The backend outlives all objects here; children are destroyed before their device.
 // Threads  as the contract says of the slots; nothing is locked here.
 
 #include <optional>
@@ -14,16 +14,16 @@
 
 namespace bitnet::compute {
 
-// The status of a device. Neither member is set where the device reports none.
+// The status of a device. Neither member is set if the device reports none.
 struct activity {
   std::optional<bitnet_device_status> reported;
-  std::string refused;  // why its answer does not count: "device_status() reports ..."
+  std::string refused;  // why the answer is invalid: "device_status() reports ..."
 };
 
 class device {
  public:
   device() : device_(nullptr, nullptr) {}  // none
-  // `info` is what the backend says of device `index`.
+  // `info`: the backend's description of device `index`.
   static attempt<device> open(const bitnet_backend_v0& table, uint32_t index,
                               const bitnet_device_info& info);
 
@@ -31,14 +31,14 @@ class device {
   [[nodiscard]] bitnet_device* get() const { return device_.get(); }
   [[nodiscard]] uint32_t buffer_alignment_bytes() const { return buffer_alignment_bytes_; }
 
-  // Asks device_status. A wrong answer is refused, and nothing else comes of it. [any]
+  // Asks device_status. A wrong answer only sets `refused`. [any]
   [[nodiscard]] activity status() const;
 
-  // What graph_query answers.
+  // The answer of graph_query.
   struct support {
     std::vector<uint32_t> levels;  // of each op
     bitnet_graph_estimate needs{};
-    [[nodiscard]] bool complete(const graph& g) const;  // no primitive lacks a kernel
+    [[nodiscard]] bool complete(const graph& g) const;  // every primitive has a kernel
   };
   [[nodiscard]] attempt<support> query(const graph& g, std::span<const bitnet_tensor_desc> descs,
                                        const bitnet_program_options& options,
@@ -59,7 +59,7 @@ class device {
                                          const bitnet_program_options& options,
                                          const bitnet_kv_config* kv);
 
-// Weights on a device, from their descriptions to the last that is sealed.
+// Weights on a device, from their description until they are sealed.
 class weights {
  public:
   weights() : weights_(nullptr, nullptr) {}  // none
@@ -79,7 +79,7 @@ class weights {
   handle<bitnet_weights> weights_;
 };
 
-// How the device would store a tensor.
+// Asks the device how it would store a tensor.
 [[nodiscard]] attempt<bitnet_weight_plan> plan(const device& d, const bitnet_tensor_desc& desc);
 
 [[nodiscard]] attempt<handle<bitnet_kv_pool>> make_pool(const device& d,

@@ -1,5 +1,5 @@
 #pragma once
-// The element types that keys and values are kept in: names, sizes, and which of them a device has.
+// The element types of keys and values: names, sizes, and which of them a device supports.
 
 #include <cstdint>
 #include <string>
@@ -29,7 +29,7 @@ inline const kv_type* find_kv_type(uint32_t dtype) {
   return nullptr;
 }
 
-// Bytes of one head of one token; 0 if no whole number of blocks makes a head.
+// Bytes of one head of one token; 0 if a head is no whole number of blocks.
 inline uint64_t kv_head_bytes(const kv_type& t, uint64_t head_dim) {
   return head_dim % t.block == 0 ? head_dim / t.block * t.block_bytes : 0;
 }

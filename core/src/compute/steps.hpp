@@ -1,7 +1,8 @@
 #pragma once
-// A compiled graph, memory for its ports, and the queue that runs its steps.
+// A compiled program, memory for its ports, and the queue that runs its steps.
 //
-// Owner    device, weights and pool outlive all of it; a binding goes before its program.
+// Owner    Device, weights and pool outlive all objects here; a binding is destroyed before its
+//          program.
 // Threads  as the contract says of the slots; nothing is locked here.
 
 #include <cstdint>
@@ -20,7 +21,7 @@ class program {
                                 const bitnet_program_options& options, uint64_t cancel_token = 0);
 
   [[nodiscard]] bitnet_program* get() const { return program_.get(); }
-  // What its kernels did so far.
+  // Counters of its kernels so far.
   [[nodiscard]] attempt<std::vector<bitnet_kernel_stat>> stats() const;
 
  private:
@@ -31,7 +32,7 @@ class program {
   handle<bitnet_program> program_;
 };
 
-// Buffers of its own for every port, as large as the bounds of the program ask for.
+// Allocates a buffer for every port, as large as the program's bounds need.
 class binding {
  public:
   binding() : binding_(nullptr, nullptr) {}  // none
@@ -40,19 +41,19 @@ class binding {
                                const bitnet_program_options& bounds, bitnet_kv_pool* pool);
 
   [[nodiscard]] bitnet_binding* get() const { return binding_.get(); }
-  // Where the host writes or reads port `i` of the graph.
+  // Address at which the host writes or reads port `i` of the graph.
   template <class T>
   [[nodiscard]] T* port(std::size_t i) const {
     return static_cast<T*>(memory_[i].address);
   }
-  // The first port of that role; nullptr if there is none.
+  // Address of the first port of that role; nullptr if there is none.
   template <class T>
   [[nodiscard]] T* of(uint32_t role) const {
     for (const place& m : memory_)
       if (m.role == role) return static_cast<T*>(m.address);
     return nullptr;
   }
-  // For steps of up to so many tokens, of up to so many sequences.
+  // Prepares for steps of at most these numbers.
   attempt<void> prepare(uint32_t n_tokens, uint32_t n_outputs, uint32_t n_sequences,
                         uint64_t cancel_token = 0);
 
@@ -67,9 +68,9 @@ class binding {
   attempt<void> add_buffer(const device& d, uint32_t role, uint64_t bytes);
 
   const bitnet_backend_v0* table_ = nullptr;
-  std::vector<handle<bitnet_buffer>> buffers_;  // of each port
-  std::vector<place> memory_;                   // the same
-  handle<bitnet_binding> binding_;              // goes first
+  std::vector<handle<bitnet_buffer>> buffers_;  // one per port
+  std::vector<place> memory_;                   // one per port
+  handle<bitnet_binding> binding_;              // destroyed first
 };
 
 // Bytes of a port at the bounds of a program.
@@ -81,17 +82,17 @@ class queue {
   queue() : queue_(nullptr, nullptr) {}  // none
   static attempt<queue> make(const device& d, int32_t priority = 0);
 
-  // Starts a step, whose signal it fills in.
+  // Starts a step and fills in its signal.
   attempt<void> submit(bitnet_step step);
-  // Blocks, or states, from[i] to to[i].
+  // Copies KV blocks, or states, from[i] to to[i].
   attempt<void> copy(bitnet_kv_pool* pool, std::span<const uint32_t> from,
                      std::span<const uint32_t> to);
-  // Blocks in the canonical layout, one after the other; `memory` stays until they are there.
+  // Copies blocks to `memory` in the canonical layout; keep it until they have arrived.
   attempt<void> write_out(bitnet_kv_pool* pool, std::span<const uint32_t> blocks,
                           std::span<std::byte> memory);
   attempt<void> read_in(bitnet_kv_pool* pool, std::span<const uint32_t> blocks,
                         std::span<const std::byte> memory);
-  // Until all that it was given is done, and says so.
+  // Waits until all submitted work is done, or returns its error.
   attempt<void> wait(uint64_t timeout_ns);
 
  private:
@@ -100,7 +101,7 @@ class queue {
 
   const bitnet_backend_v0* table_ = nullptr;
   handle<bitnet_queue> queue_;
-  uint64_t timeline_ = 0;  // that the last call given to it reaches
+  uint64_t timeline_ = 0;  // the value that the last submitted call signals
 };
 
 }  // namespace bitnet::compute

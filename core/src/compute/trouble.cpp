@@ -13,10 +13,10 @@ namespace {
 
 struct table {
   std::mutex turn;                                          // guards what follows
-  std::set<std::pair<std::uintptr_t, std::uintptr_t>> out;  // the object and what takes it back
+  std::set<std::pair<std::uintptr_t, std::uintptr_t>> out;  // object and its destroy slot
 };
 
-// Never destroyed: handles may be given back as the process ends.
+// Never destroyed: handles may be destroyed while the process ends.
 table& all() {
   static table& one = *new table;
   return one;
@@ -39,7 +39,7 @@ void given_out::remove(const void* object, void (*destroy)()) noexcept {
 }
 
 failure in_words(trouble t, const std::string& doing) {
-  // A plugin knows what it has no room for, and not why.
+  // A plugin does not know which limit caused it.
   if (t.status == BITNET_OUT_OF_MEMORY && t.reason.find("ulimit") == std::string::npos)
     t.reason += limits::of_memory();
   if (t.status != BITNET_OK)

@@ -1,5 +1,5 @@
 #pragma once
-// Calls of a backend's slots, and what can be wrong with them.
+// Calls the slots of a backend and checks their answers.
 
 #include <expected>
 #include <memory>
@@ -14,8 +14,8 @@
 
 namespace bitnet::compute {
 
-// A call that failed, with what the plugin said. BITNET_OK: it succeeded with an answer that
-// bitnet/abi/answers.h calls wrong.
+// A failed call with the plugin's message. BITNET_OK: the call succeeded, but bitnet/abi/answers.h
+// calls the answer wrong.
 struct trouble {
   std::string slot;
   bitnet_status status = BITNET_OK;
@@ -26,11 +26,11 @@ struct trouble {
 template <class T>
 using attempt = std::expected<T, trouble>;
 
-// What plugins gave out and have not got back: one that they give twice is taken back once.
-// Thread-safe.
+// Registry of the handles that plugins have given out: a handle that is given twice is destroyed
+// only once. Thread-safe.
 class given_out {
  public:
-  // False if it is out already, as an object that `destroy` takes back.
+  // Returns false if the handle is already out, for the same `destroy`.
   [[nodiscard]] static bool add(const void* object, void (*destroy)());
   static void remove(const void* object, void (*destroy)()) noexcept;
 };
@@ -44,7 +44,7 @@ class give_back {
     given_out::remove(object, key(destroy_));
     destroy_(object);
   }
-  // Of objects of one kind, which may begin where those of another kind do.
+  // Key of a kind of objects: objects of two kinds may have the same address.
   static auto key(void (*destroy)(Object*)) { return reinterpret_cast<void (*)()>(destroy); }
 
  private:
@@ -55,7 +55,7 @@ class give_back {
 template <class Object>
 using handle = std::unique_ptr<Object, give_back<Object>>;
 
-// Makes the call: it gets the error to fill. What it costs when all is well is the call.
+// Calls the slot with an error to fill. The good path costs no more than the call.
 template <class Call>
 attempt<void> call(const char* slot, const Call& what) {
   bitnet_error err = plugin::blank_error();
@@ -69,13 +69,13 @@ attempt<void> call(const char* slot, const Call& what) {
   return std::unexpected(trouble{slot, status, std::move(reason), std::move(from)});
 }
 
-// `wrong` is what answers.h says of the answer of `slot`, NULL if nothing is.
+// `wrong`: the complaint of answers.h about the answer of `slot`; NULL: none.
 inline attempt<void> sane(const char* slot, const char* wrong) {
   if (wrong == nullptr) return {};
   return std::unexpected(trouble{slot, BITNET_OK, wrong});
 }
 
-// A call that gives a handle.
+// Calls a slot that gives a handle.
 template <class Object, class Make>
 attempt<handle<Object>> take(const char* slot, void (*destroy)(Object*), const Make& make) {
   Object* raw = nullptr;
@@ -84,7 +84,7 @@ attempt<handle<Object>> take(const char* slot, void (*destroy)(Object*), const M
   if (auto ok = sane(slot, bitnet_wrong_handle(raw)); !ok)
     return std::unexpected(std::move(ok.error()));
   handle<Object> out(raw, destroy);
-  // A device may be one object however often it is opened.
+  // A device may be the same object each time it is opened.
   if constexpr (!std::is_same_v<Object, bitnet_device>)
     if (!given_out::add(raw, give_back<Object>::key(destroy))) {
       (void)out.release();  // the caller that got it before gives it back
@@ -93,7 +93,7 @@ attempt<handle<Object>> take(const char* slot, void (*destroy)(Object*), const M
   return out;
 }
 
-// For people: what was being done, and why it did not work.
+// Message for users: what was being done, and why it failed.
 [[nodiscard]] failure in_words(trouble t, const std::string& doing);
 
 template <class T>

@@ -23,7 +23,7 @@ using json = nlohmann::ordered_json;
 
 constexpr uint64_t piece_bytes = uint64_t{4} << 20;
 
-// Hands pieces to the file and reports the progress.
+// Writes pieces to the file and reports progress.
 class output {
  public:
   output(gguf::file_writer& to, uint64_t total, const options& how)
@@ -44,11 +44,11 @@ class output {
   const options& how_;
 };
 
-// What one thread turns out at a time: a ternary tensor, whose rows may stand interleaved, or rows
-// of anything else.
+// The unit of work of a thread: a ternary tensor, whose rows may be interleaved, or some rows of
+// another one.
 struct piece {
   const job* of = nullptr;
-  uint64_t first = 0, rows = 0;  // of a copy: bytes
+  uint64_t first = 0, rows = 0;  // for a copy: bytes
   bool is_last = false;          // of its tensor
 };
 
@@ -68,8 +68,7 @@ std::vector<piece> pieces_of(const plan& p) {
   return out;
 }
 
-// A piece's bytes, of the source where it is copied, else in `made`; and what became of its
-// numbers.
+// The bytes of a piece: the source's if copied, else `made`; and the check of its numbers.
 struct product {
   std::vector<std::byte> made;
   std::span<const std::byte> bytes;
@@ -107,7 +106,7 @@ void make(const piece& one, product& out) {
   out.bytes = out.made;
 }
 
-// Of a tensor so far, or of all of it.
+// Checks a tensor so far, or a whole one.
 result<void> check_numbers(const job& j, const formats::fit& numbers, bool is_all) {
   if (!is_all && !numbers.first) return {};
   const bool dense = j.dense != nullptr;
@@ -123,7 +122,7 @@ result<void> write_tensors(const model::loaded& from, const plan& p, gguf::file_
   if (auto ok = file.write(gguf::header_of(p.metadata, table)); !ok) return ok;
   output to(file, p.bytes, how);
   const std::vector<piece> pieces = pieces_of(p);
-  // In turns: all threads make, then one writes. Two pieces for each thread even out their sizes.
+  // Alternates: all threads convert, then one writes. Two pieces per thread even out their sizes.
   const size_t turn = size_t{2} * by.width();
   std::vector<product> made(turn);
   formats::fit numbers;  // of the tensor that is being written
@@ -158,7 +157,7 @@ float scale_of(const std::vector<float>& scales, uint64_t group, uint64_t elemen
   return scales[group == 0 ? 0 : element / group];
 }
 
-// Ternary values are equal, scales up to the 16 bits of those forms that have no more.
+// Compares ternary values exactly, and scales as far as the form's 16 bits keep them.
 result<void> verify_ternary(const job& j, const model::loaded& back, uint32_t index) {
   const model::weight& w = back.weights[index];
   std::array<uint8_t, formats::group> ours{}, theirs{};
@@ -181,7 +180,7 @@ result<void> verify_ternary(const job& j, const model::loaded& back, uint32_t in
   return {};
 }
 
-// The error of a dense tensor, root of mean squares, as a share of its size.
+// The relative error of a dense tensor, by root mean squares.
 double dense_error(const job& j, const formats::source& theirs) {
   std::vector<float> a(j.source.k), b(j.source.k);
   double error = 0;
@@ -198,7 +197,7 @@ double dense_error(const job& j, const formats::source& theirs) {
   return size == 0 ? std::sqrt(error) : std::sqrt(error / size);
 }
 
-// The error of a dense tensor, 0 for others; a failure for what may not differ at all.
+// The error of a dense tensor, 0 for others; a failure if values differ that must be exact.
 result<double> verify_job(const job& j, const model::loaded& back,
                           const std::map<std::string_view, uint32_t>& by_name) {
   const formats::source* theirs = nullptr;
@@ -224,7 +223,7 @@ result<double> verify_job(const job& j, const model::loaded& back,
   return error;
 }
 
-// Opens it as a user would: no file gets its name that this program refuses.
+// Opens the file as a user would: a file that this program rejects gets no name.
 result<model::loaded> open_written(const gguf::file_writer& file, const options& how) {
   auto opened = gguf::file::open(file.readable_path());
   if (!opened) return std::unexpected(opened.error());
@@ -238,7 +237,7 @@ result<model::loaded> open_written(const gguf::file_writer& file, const options&
   return back;
 }
 
-// Answers the largest of those errors.
+// Returns the largest error.
 result<double> verify(const plan& p, const model::loaded& back, workers& by) {
   std::map<std::string_view, uint32_t> by_name;
   for (uint32_t i = 0; i < back.weights.size(); ++i) by_name.try_emplace(back.weights[i].name, i);
@@ -282,7 +281,7 @@ json report_of(const plan& p) {
   return report;
 }
 
-// Whether `out` is one of the files that the model consists of.
+// Whether `out` is one of the model's files.
 bool is_read(const std::filesystem::path& in, const model::loaded& from,
              const std::filesystem::path& out) {
   namespace fs = std::filesystem;
@@ -291,7 +290,7 @@ bool is_read(const std::filesystem::path& in, const model::loaded& from,
   if (std::ranges::any_of(from.file.mappings(),
                           [&](const gguf::mapping& m) { return m.is_file(out); }))
     return true;
-  // Of a checkpoint: its configuration and vocabulary, which may lie elsewhere behind links.
+  // For a checkpoint also its configuration and vocabulary, which may be links to elsewhere.
   for (fs::directory_iterator it(in, ignored), end; !ignored && it != end; it.increment(ignored)) {
     std::error_code other;
     if (fs::equivalent(it->path(), out, other)) return true;
@@ -327,7 +326,7 @@ result<std::string> convert(const std::filesystem::path& in, const std::filesyst
         fmt::format("{} cannot be read back, as it is no regular file; leave verification out",
                     quote(out.native())));
   auto written = write_tensors(*from, *p, *file, how, by);
-  // First, as whatever failed did so because of it.
+  // Check this first: if the source was cut short, that caused the other failure.
   if (auto ok = from->file.check_size(); !ok) return std::unexpected(ok.error());
   if (!written) return std::unexpected(written.error());
   json report = {{"file", out.native()}, {"bytes", file->written()}};

@@ -25,7 +25,7 @@ std::string names_of(Targets targets) {
   return out;
 }
 
-// One of both, or neither: as it is.
+// At most one is set; none: the tensor is copied.
 struct target {
   const formats::ternary_target* ternary = nullptr;
   const formats::dense_target* dense = nullptr;
@@ -73,7 +73,7 @@ bool is_float(uint32_t type) {
   return type == gguf::type::f32 || type == gguf::type::f16 || type == gguf::type::bf16;
 }
 
-// Kept as they are unless asked otherwise: what is small already, and F16.
+// Types that are kept by default: small ones, and F16.
 bool is_kept(uint32_t type) {
   if (type == gguf::type::f16) return true;
 #define BITNET_DENSE_KEPT(name, id, scale, ...) \
@@ -91,8 +91,8 @@ void hand_codes(job& j, const model::weight& w) {
   };
 }
 
-// The type whose bytes the reading gives, where that is a dense one: the source's, unless those
-// stand for values that no ternary format holds.
+// The dense type that the reading gives: the source's, unless a source with values that no ternary
+// format holds became a dense one.
 uint32_t given_type(const job& j) {
 #define BITNET_DENSE_TYPE(name, id, ...) \
   if (j.reading.format == BITNET_FORMAT_##id) return gguf::type::name;
@@ -101,7 +101,7 @@ uint32_t given_type(const job& j) {
   return j.source.type;
 }
 
-// A linear layer as ternary: what it is already, or made so.
+// Plans a linear layer as ternary: it is ternary, or made so.
 result<void> plan_ternary(job& j, const model::weight& w) {
   if (w.format != BITNET_FORMAT_TERNARY2) {
     const uint32_t type = j.source.type;
@@ -113,7 +113,7 @@ result<void> plan_ternary(job& j, const model::weight& w) {
                   fmt::format("has type {}, which has lost what ternary weights are made of; start "
                               "from F32, F16 or BF16",
                               gguf::type_name(type)));
-    // Weights that are ternary in groups keep them: a type without scales for these says so.
+    // Weights that are ternary in groups keep their scales; a type without such scales fails.
     if (!j.found) j.found = j.keeps_groups ? formats::ternary_already(j.source).value_or(0) : 0;
     const uint64_t group = *j.found != 0 ? *j.found : j.ternary->float_group;
     auto made = group != 0 ? formats::ternarise_groups(j.source, group)
@@ -150,22 +150,21 @@ bool same_type(const job& j) {
   return j.dense != nullptr && j.dense->type == j.source.type && !formats::is_rearranged(j.source);
 }
 
-// A few rows that say how long states last: ternary values would be too coarse, and fewer bits gain
-// nothing.
+// These few rows decide how long states last: ternary values would be too coarse, and smaller types
+// save nothing.
 bool stays_float(const model::weight& w) {
   return w.format != BITNET_FORMAT_TERNARY2 &&
          (w.name.ends_with(".ssm_alpha.weight") || w.name.ends_with(".ssm_beta.weight"));
 }
 
-// The target of the type that a weight has.
+// The target for the weight's own type.
 const formats::dense_target* target_of(uint32_t type) {
   const auto all = formats::dense_targets();
   const auto found = std::ranges::find(all, type, &formats::dense_target::type);
   return found == all.end() ? nullptr : &*found;
 }
 
-// An embedding or a head for which no type was requested: F16, unless its numbers need the type
-// that they have.
+// Plans an embedding or head without a requested type: F16, unless its numbers need their own type.
 result<void> plan_float_table(job& j) {
   const formats::dense_target* usual = formats::find_dense_target("f16");
   formats::fit all;
@@ -207,7 +206,7 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
   j.written.ne = {j.source.k};
   if (weight.rank == 2) j.written.ne.push_back(j.source.m);
   const bool is_embedding = j.index == from.token_embedding;
-  const bool is_output = j.index == from.output;  // and the embedding, when tied
+  const bool is_output = j.index == from.output;  // also the embedding, if tied
   const bool is_convolution = weight.rank == 2 && j.source.m != static_cast<uint64_t>(weight.ne[1]);
   if (is_convolution)
     j.written.ne = {static_cast<uint64_t>(weight.ne[0]), static_cast<uint64_t>(weight.ne[1])};
@@ -218,7 +217,7 @@ result<void> plan_weight(job& j, const model::loaded& from, const wanted& w) {
     if (is_output && !is_embedding) asked = w.output;
     j.ternary = asked.ternary;
     j.dense = asked.dense;
-    // A ternary head reads quantised activations: in floats it would answer differently.
+    // A ternary head reads quantised activations; a float head would answer differently.
     if (asked.is_none() && weight.format == BITNET_FORMAT_TERNARY2) j.ternary = w.linear.ternary;
     if (asked.is_none() && j.ternary == nullptr && !is_kept(j.source.type))
       if (auto ok = plan_float_table(j); !ok) return ok;
@@ -242,8 +241,8 @@ bool is_linear(const model::loaded& from, uint32_t i) {
   return is_matrix && i != from.token_embedding && i != from.output && !stays_float(w);
 }
 
-// The type that holds the scales of the linear layers. What was found of floats is kept: all of
-// them had to be looked at.
+// The type that can hold the scales of the linear layers. The findings on floats are stored, since
+// the search reads all of them.
 std::string_view fitting_type(const model::loaded& from, plan& p, workers& by) {
   std::vector<uint64_t> groups(p.jobs.size());
   by.each(groups.size(), [&](size_t n) {
@@ -276,7 +275,7 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
   const auto w =
       find_targets(how, how.type ? std::string_view(*how.type) : fitting_type(from, p, by));
   if (!w) return std::unexpected(w.error());
-  // Making floats ternary looks at each of them.
+  // On all threads: making floats ternary reads each of them.
   std::vector<result<void>> planned(p.jobs.size());
   by.each(p.jobs.size(), [&](size_t i) { planned[i] = plan_weight(*p.jobs[i], from, *w); });
   for (size_t i = 0; i < p.jobs.size(); ++i) {
@@ -296,8 +295,8 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
   for (const gguf::entry& e : metadata.entries()) {
     const bool ours = e.key == "general.file_type" || e.key == "general.quantization_version" ||
                       e.key == "general.alignment" || e.key.starts_with("split.") ||
-                      e.key == "oxibonsai.quant_format";  // which names the former type
-    // Blocks that predict further tokens are no weights of this model, and are not written.
+                      e.key == "oxibonsai.quant_format";  // it names the former type
+    // Blocks that predict further tokens are not part of this model and not written.
     const bool counts_blocks =
         from.shape.n_skipped != 0 &&
         (e.key.ends_with(".block_count") || e.key.ends_with(".nextn_predict_layers"));
@@ -308,7 +307,7 @@ result<plan> make_plan(const model::loaded& from, const options& how, workers& b
   const int64_t type =
       w->linear.ternary != nullptr ? w->linear.ternary->file_type : w->linear.dense->file_type;
   p.metadata.u32("general.file_type", static_cast<uint32_t>(type));
-  constexpr uint32_t quantization_version = 2;  // of ggml's block types
+  constexpr uint32_t quantization_version = 2;  // version of ggml's block types
   p.metadata.u32("general.quantization_version", quantization_version);
   return p;
 }

@@ -1,9 +1,9 @@
 #pragma once
-// Work on many tensors, or pieces of them, by all threads at once.
+// Runs work on many tensors, or pieces of them, on all threads.
 //
-// Threads  each(n, f) calls f(i) once for every i < n, in no order and on several threads, and
-//          returns when all are done. After the first exception, which it passes on, the rest is
-//          left out.
+// Threads  each(n, f) calls f(i) once for every i < n, in any order on several threads, and returns
+//          when all are done. The first exception is passed on, and the remaining calls are
+//          skipped.
 
 #include <atomic>
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace bitnet::convert {
 
 class workers {
  public:
-  // 0: as many as are of use on this machine.
+  // 0: as many as this machine can use.
   explicit workers(uint32_t n_threads)
       : pool_(n_threads == 0 ? threads::available() : n_threads, {.poll = 0, .cpus = {}}) {}
 
@@ -29,7 +29,7 @@ class workers {
       std::size_t n;
       std::atomic<std::size_t> next{0};
       std::atomic<bool> has_failed{false};
-      std::exception_ptr failed{};  // written by the first, read after all are done
+      std::exception_ptr failed{};  // written by the first failure, read after all are done
     } all{f, n};
     // Cannot fail: the width is the pool's own, and no task calls this.
     static_cast<void>(pool_.run(

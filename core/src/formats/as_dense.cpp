@@ -1,4 +1,4 @@
-// Ternary tensors given on as dense ones of the same values, row by row.
+// Converts ternary tensors to dense ones with the same values, row by row.
 
 #include <fmt/core.h>
 
@@ -14,7 +14,7 @@
 namespace bitnet::formats {
 namespace {
 
-// Q8_0 has a scale in f16 for each 32 elements.
+// Whether f16 scales for each 32 elements can hold the values.
 bool fits_q8_0(const source& from, const reading& ternary) {
   return from.k % q8_elements == 0 && ternary.scale_group % q8_elements == 0 &&
          std::ranges::all_of(ternary.scales, [](float s) { return from_f16(to_f16(s)) == s; });

@@ -1,4 +1,4 @@
-// Type 36 as BitNet-rs has it: 2-bit codes four to a byte, the first element lowest.
+// Type 36 as written by BitNet-rs: four 2-bit codes per byte, the first element lowest.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,13 +18,13 @@ namespace {
 
 constexpr uint64_t rs_block = 32;      // elements
 constexpr uint64_t code_bytes = 8;     // of a block
-constexpr uint64_t inline_bytes = 10;  // with an f16 scale behind them
+constexpr uint64_t inline_bytes = 10;  // the codes and an f16 scale behind them
 
 uint32_t field(std::byte packed, uint64_t index) {
   return std::to_integer<uint32_t>(packed) >> 2 * (index % 4) & 3U;
 }
 
-// A code stands for code - 2; 0 would be -2.
+// The value is code - 2; 0 would be -2.
 template <uint64_t BlockBytes>
 void block_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
   const uint64_t first = row * from.k + column;
@@ -32,7 +32,7 @@ void block_codes(const source& from, uint64_t row, uint64_t column, std::span<ui
     const uint64_t i = first + j;
     const std::byte packed = from.bytes[i / rs_block * BlockBytes + i % rs_block / 4];
     const uint32_t code = field(packed, i);
-    out[j] = static_cast<uint8_t>(code == 0 ? 1 : code - 1);  // 0: only where the scale is 0
+    out[j] = static_cast<uint8_t>(code == 0 ? 1 : code - 1);  // 0: only if the scale is 0
   }
 }
 

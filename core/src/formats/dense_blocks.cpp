@@ -29,7 +29,7 @@ uint32_t u8(std::byte b) {
   return std::to_integer<uint32_t>(b);
 }
 
-float largest_of(std::span<const float> x) {  // with its sign
+float largest_of(std::span<const float> x) {  // the sign is kept
   float most = 0;
   for (const float v : x)
     if (std::fabs(v) > std::fabs(most)) most = v;
@@ -45,7 +45,7 @@ int q6_level(float x, float step) {
   return step == 0 ? 0 : std::clamp(static_cast<int>(std::lround(x / step)), -32, 31);
 }
 
-// The step that fits best in the sense of squares, larger elements weighing more.
+// The step with the least squared error, weighted by the elements' size.
 float q6_step_in_range(std::span<const float> x, float most) {
   float best_step = 0;
   float best_fit = 0;
@@ -69,7 +69,7 @@ float q6_step_in_range(std::span<const float> x, float most) {
 float q6_step(std::span<const float> x) {
   const float most = largest_of(x);
   if (most == 0) return 0;
-  // Sixth powers of the numbers stay in float's range. Powers of two change nothing else.
+  // Scales by a power of two, which loses nothing, so that sixth powers stay in float's range.
   const int away = std::ilogb(most);
   if (std::abs(away) < 16) return q6_step_in_range(x, most);
   std::array<float, 16> nearer{};
@@ -77,7 +77,7 @@ float q6_step(std::span<const float> x) {
   return std::scalbn(q6_step_in_range(nearer, std::scalbn(most, -away)), away);
 }
 
-// 1 / step; 0 where that is more than float holds, as of a step that no f16 holds either.
+// 1 / step; 0 if it overflows: then no f16 holds the step either.
 float inverse_of(float step) {
   return std::fabs(step) < std::numeric_limits<float>::min() ? 0 : 1 / step;
 }
@@ -106,7 +106,7 @@ void q6_one(std::span<const float> x, std::span<std::byte> out) {
     }
 }
 
-// ---- to numbers: one block each -----------------------------------------------------------------
+// ---- decoding: one block each -------------------------------------------------------------------
 
 void from_q8_0(std::span<const std::byte> b, float* y) {
   const float d = f16_at(b);

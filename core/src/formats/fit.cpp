@@ -19,7 +19,7 @@ std::optional<fit::misfit> not_finite(std::span<const float> numbers, uint64_t f
   return fit::misfit{first + static_cast<uint64_t>(at - numbers.begin()), *at};
 }
 
-// In a block the largest number decides for all.
+// A block's largest number decides its scale, so the largest one is the misfit.
 fit::misfit largest_of_block(std::span<const float> numbers, uint64_t first, uint64_t at,
                              uint64_t block) {
   const auto all = numbers.subspan(at / block * block, block);

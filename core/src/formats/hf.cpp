@@ -1,5 +1,5 @@
-// Weights of Hugging Face checkpoints: four rows to a byte with a scale beside them, or the
-// floating-point weights that a model was trained with.
+// Weights of Hugging Face checkpoints: four rows per byte with a separate scale, or the
+// floating-point weights of the training.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ void for_each_real(const source& from, const Visit& visit) {
   for (uint64_t i = 0; i < n; ++i) visit(i, real_element(from.type, from.bytes, i));
 }
 
-// The same in the order that is wanted; stored_row says why it may differ.
+// Visits the elements in the result's order; stored_row() explains the difference.
 template <class Visit>
 void for_each_stored(const source& from, const Visit& visit) {
   for (uint64_t r = 0; r < from.m; ++r) {
@@ -46,7 +46,7 @@ void for_each_stored(const source& from, const Visit& visit) {
 struct survey {
   double sum = 0;        // of |w|
   float largest = 0;     // |w|
-  bool one_size = true;  // all |w| that are not 0 are equal
+  bool one_size = true;  // all |w| except 0 are equal
   std::optional<fit::misfit> not_finite;
 
   void add(uint64_t i, float x) {
@@ -68,7 +68,7 @@ codes_of by_product(float inverse) {
   return [inverse](const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
     const uint64_t start = stored_row(from, row) * from.k;
     for (uint64_t j = 0; j < out.size(); ++j) {
-      // Half goes to even, which is 0; what is larger than 1 is clamped to it.
+      // Rounds half to even, so 0.5 to 0; values above 1 are clamped.
       const uint64_t at = start + stored_column(from, column + j);
       const float x = real_element(from.type, from.bytes, at) * inverse;
       out[j] = static_cast<uint8_t>(1 + static_cast<int>(x > 0.5F) - static_cast<int>(x < -0.5F));
@@ -84,7 +84,7 @@ void by_sign(const source& from, uint64_t row, uint64_t column, std::span<uint8_
   }
 }
 
-// Half goes to even, which is 0.
+// Rounds half to even, so 0.5 to 0.
 codes_of by_group(uint64_t elements, std::vector<float> scales) {
   return [elements, scales = std::move(scales)](const source& from, uint64_t row, uint64_t column,
                                                 std::span<uint8_t> out) {
@@ -107,7 +107,7 @@ result<reading> ternarise(const source& from, rounding rule) {
                            "weights that are ternary already: all but zeros are of one size");
   const auto n = static_cast<double>(from.k * from.m);
   const float inverse = 1 / std::max(static_cast<float>(s.sum / n), 1e-5F);
-  // So the training that made master weights has it; of others nothing may vanish unseen.
+  // Training rounds master weights this way. Other weights must not silently become all zeros.
   if (rule == rounding::exact_or_absmean && s.largest * inverse <= 0.5F)
     return fail(
         BITNET_UNSUPPORTED,
@@ -133,7 +133,7 @@ result<reading> ternarise_groups(const source& from, uint64_t elements) {
   for_each_stored(from, [&](uint64_t i, float x) {
     s.add(i, x);
     if (i % elements != elements - 1) return;
-    // Smaller sizes have fewer bits in 16, and their mean serves as well.
+    // Smaller magnitudes lose bits in f16, and their mean serves as well.
     constexpr float least_exact = 0x1p-14F;
     const auto mean = static_cast<float>(s.sum / static_cast<double>(elements));
     scales.push_back(s.one_size && s.largest >= least_exact ? s.largest : from_f16(to_f16(mean)));
@@ -178,7 +178,7 @@ std::optional<uint64_t> ternary_already(const source& from) {
         one.holds = one.holds && one.s.one_size;
       }
     }
-    // Weights of any size are known after their first row.
+    // Weights without a common magnitude are known after their first row.
     if (std::ranges::none_of(all, &candidate::holds)) return std::nullopt;
   }
   return std::ranges::find_if(all, &candidate::holds)->elements;
@@ -222,7 +222,7 @@ result<reading> understand_hf_packed(const source& from) {
   const float scale = divides ? 1 / given : given;
   if (!std::isfinite(scale) || scale <= 0)
     return fail(BITNET_BAD_DATA, "weight_scale is not a finite number above zero");
-  // A mean of weights is well under 1, its inverse well over 5.
+  // A mean of weights is well below 1, its inverse well above 5.
   // docs/reference/weights.md#checkpoints
   constexpr float most_mean = 5;
   if (scale > most_mean)

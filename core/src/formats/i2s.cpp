@@ -16,10 +16,10 @@ constexpr uint64_t tail = 32;  // bytes behind the codes: the scale and padding
 
 uint8_t code_at(std::byte packed, uint64_t shift) {
   const auto code = static_cast<uint8_t>(std::to_integer<uint32_t>(packed) >> shift & 3U);
-  return code == 3 ? 1 : code;  // no writer makes it; zero does least harm
+  return code == 3 ? 1 : code;  // no writer uses 3; zero does the least harm
 }
 
-// Layouts A and B: four planes of `Plane` elements share as many bytes, over the flat tensor.
+// Layouts A and B: four planes of `Plane` elements share their bytes, over the flat tensor.
 template <uint64_t Plane>
 void planes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
   const std::byte* packed = from.bytes.data();
@@ -34,7 +34,7 @@ void planes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t
   }
 }
 
-// Layout C: four rows share the bytes of one.
+// Layout C: four rows share bytes.
 void four_rows(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
   const std::byte* packed = from.bytes.data() + row / 4 * from.k + column;
   for (uint64_t j = 0; j < out.size(); ++j) out[j] = code_at(packed[j], 6 - 2 * (row % 4));
@@ -42,13 +42,13 @@ void four_rows(const source& from, uint64_t row, uint64_t column, std::span<uint
 
 struct layout {
   const char* name;
-  uint64_t unit;  // elements that a tensor must be a multiple of
+  uint64_t unit;  // a tensor has a multiple of this many elements
   void (*codes)(const source&, uint64_t row, uint64_t column, std::span<uint8_t> out);
 };
-// By BITNET_I2S_LAYOUT_*.
+// Indexed by BITNET_I2S_LAYOUT_*.
 constexpr layout layouts[] = {{"A", 128, planes<32>}, {"B", 64, planes<16>}, {"C", 1, four_rows}};
 
-// bitnet.cpp's own.
+// The layouts of bitnet.cpp.
 result<reading> understand_planes(const source& from, uint64_t n) {
   const layout& l = layouts[from.i2s_layout];
   if (from.i2s_layout == BITNET_I2S_LAYOUT_C && from.m % 4 != 0)

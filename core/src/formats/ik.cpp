@@ -1,4 +1,4 @@
-// ik_llama.cpp's ternary rows: their own scale first, then blocks of 64 elements.
+// ik_llama.cpp's ternary rows: a scale per row, then blocks of 64 elements.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -12,7 +12,7 @@ namespace {
 
 constexpr uint64_t ik_block = 64;  // elements
 constexpr uint64_t iq1_block_bytes =
-    13;  // of a block: four groups of three bytes, and what is left
+    13;  // of a block: four groups of three bytes, and one byte for the remaining elements
 constexpr uint64_t iq2_block_bytes = 16;
 constexpr uint64_t iq1_meta = 2;  // bytes of a row's scale
 constexpr uint64_t iq2_meta = 4;
@@ -25,8 +25,8 @@ uint64_t iq2_row_bytes(const source& from) {
   return iq2_meta + from.k / ik_block * iq2_block_bytes;
 }
 
-// Elements 16 g + 5 b + j, the first being the least significant digit; the 16th of each group of
-// 16 stands in the last byte.
+// Byte b of group g has elements 16 g + 5 b + j, the first in the least significant digit; the last
+// byte has the 16th of each group.
 void iq1_block(std::span<const std::byte> packed, std::span<uint8_t> out) {
   for (uint32_t g = 0; g < 4; ++g) {
     for (uint32_t b = 0; b < 3; ++b)

@@ -36,8 +36,8 @@ uint8_t two_bits_at(std::span<const std::byte> packed, uint64_t j) {
   return static_cast<uint8_t>(std::to_integer<uint32_t>(packed[j / 4]) >> 2 * (j % 4) & 3U);
 }
 
-// Of each byte, four at a time: gigabytes go through here when a model is loaded. Without code 3
-// for +2, which is no code of the canonical form.
+// Codes of each byte, four at a time, since loading a model decodes gigabytes. Not for code 3 (+2),
+// which the canonical form lacks.
 constexpr auto codes_of_byte = [] {
   std::array<std::array<uint8_t, 4>, 256> out{};
   for (uint32_t byte = 0; byte < 256; ++byte)
@@ -60,9 +60,9 @@ codes_of two_bit_codes(const two_bit_block& b) {
   };
 }
 
-// ---- Values of -1, 0, +1 and +2, given on as Q8_0 -----------------------------------------------
+// ---- values -1, 0, +1 and +2, converted to Q8_0 -------------------------------------------------
 
-// Each block of 32 has the scale of its group, as the same 16 bits.
+// Each block of 32 gets the scale of its group, bit by bit.
 void q8_block(const source& from, const two_bit_block& b, uint64_t index,
               std::span<std::byte, q8_bytes> out) {
   const uint64_t first = index * q8_elements;
@@ -125,8 +125,8 @@ result<reading> understand_two_bits(const source& from, const two_bit_block& b, 
 // ---- STQ1_0: of four weights one is zero --------------------------------------------------------
 
 // Four weights that stand 16 apart share a nibble and a sign. Bits 2 and 3 of the nibble name the
-// one that is zero; of the others the first is +1, and the next two are if bits 0 and 1 are clear.
-// The sign turns them all.
+// one that is zero. Of the others the first is +1; the next two are +1 if bits 0 and 1 are clear.
+// The sign negates all.
 void stq_codes(const source& from, uint64_t row, uint64_t column, std::span<uint8_t> out) {
   const uint64_t first = row * from.k + column;
   const auto block = from.bytes.subspan(first / stq_block * stq_block_bytes, stq_block_bytes);
@@ -137,7 +137,7 @@ void stq_codes(const source& from, uint64_t row, uint64_t column, std::span<uint
     const uint32_t nibble = std::to_integer<uint32_t>(block[four / 2]) >> 4 * (four % 2) & 15U;
     const uint32_t zero = nibble >> 2;
     const uint32_t turned = std::to_integer<uint32_t>(block[32 + four / 8]) >> four % 8 & 1U;
-    const uint32_t place = lane - (lane > zero ? 1 : 0);  // among those that are not zero
+    const uint32_t place = lane - (lane > zero ? 1 : 0);  // index among the three that are not zero
     const uint32_t minus = (place == 0 ? 0 : nibble >> (place - 1) & 1U) ^ turned;
     out[j] = lane == zero ? 1 : minus != 0 ? 0 : 2;
   }

@@ -20,7 +20,7 @@ struct candidate {
   q2_layout id;
   std::string_view name;
   uint64_t elements, bytes;    // of a block
-  const two_bit_block* codes;  // nullptr: not of 2-bit codes
+  const two_bit_block* codes;  // nullptr: no 2-bit codes
 };
 constexpr std::array candidates = {
     candidate{q2_layout::groups_64, "Q2_0 in groups of 64, the scale first", 64, 18, &q2_block_64},
@@ -31,18 +31,18 @@ constexpr std::array candidates = {
     candidate{q2_layout::stq1_0, "STQ1_0 under the type of Q2_0", stq_block, stq_block_bytes,
               nullptr}};
 
-// The room of a tensor is its size, or that and the padding behind it.
+// The size of a tensor in the file is its exact size, or that with padding.
 bool fits(const q2_tensor& t, const candidate& l) {
   if (t.k % l.elements != 0) return false;
   const uint64_t size = t.elements / l.elements * l.bytes;
   return t.bytes.size() == size || gguf::checked_pad(size, t.alignment) == t.bytes.size();
 }
 
-// Of each tensor so many blocks are looked at: enough to be sure, few enough to be quick.
+// Blocks checked per tensor: enough to be sure, few enough to be fast.
 constexpr uint64_t most_blocks = 4096;
 
-// Blocks that no writer of this layout makes: codes taken for a scale and a scale taken for codes
-// seldom look right.
+// Counts blocks that no writer of this layout makes: read with a wrong offset, scales and codes
+// seldom look valid.
 uint64_t impossible_blocks(const q2_tensor& t, const candidate& l) {
   uint64_t found = 0;
   const uint64_t n = std::min(t.elements / l.elements, most_blocks);
@@ -110,13 +110,13 @@ uint64_t impossible_blocks(std::span<const q2_tensor> all, const candidate& l) {
   return sum;
 }
 
-// Whether a layout with `wrong` impossible blocks is clearly better than one that has `other`.
+// Whether `wrong` impossible blocks are clearly fewer than `other`.
 bool clearly_less(uint64_t wrong, uint64_t other) {
   constexpr uint64_t margin = 100;
   return other > 0 && other / margin >= wrong;
 }
 
-// The one whose blocks are wrong a hundred times less often than those of each other.
+// The layout with a hundred times fewer impossible blocks than each other one.
 result<q2_finding> recognise_by_blocks(std::span<const q2_tensor> all,
                                        const std::vector<const candidate*>& left) {
   std::vector<uint64_t> wrong;
@@ -142,8 +142,8 @@ const candidate& candidate_of(q2_layout id) {
   return *std::ranges::find(candidates, id, &candidate::id);
 }
 
-// A key that the blocks contradict was left over, or written by a program that means something else
-// by it: what it says of them would be garbage.
+// Rejects a key that the blocks contradict: it is left over, or another program means something
+// else by it. By that key the weights would be garbage.
 result<void> check_key(std::span<const q2_tensor> all) {
   const uint64_t last = impossible_blocks(all, candidate_of(q2_layout::groups_128_scale_last));
   const uint64_t first = impossible_blocks(all, candidate_of(q2_layout::groups_128));

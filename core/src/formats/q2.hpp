@@ -1,6 +1,6 @@
 #pragma once
-// Which of four layouts type 42 has in a file. Nothing that a program writes says so reliably, but
-// each takes another number of bytes, and the wrong reading of a block shows.
+// Finds which of four layouts type 42 has in a file. No writer declares it reliably, but each
+// layout has another size, and a wrong one gives implausible blocks.
 //
 // Source  docs/reference/weights.md#which-q2_0
 
@@ -31,8 +31,8 @@ struct q2_tensor {
   uint64_t alignment = 32;
 };
 
-// One answer for all tensors of a file, at least one. `scale_is_last`: a key of the file says of
-// groups of 128 that their scale is behind them.
+// One answer for all tensors of a file; there is at least one. `scale_is_last`: a key of the file
+// says that groups of 128 have their scale at the end.
 // Errors  BITNET_UNSUPPORTED where no layout, or more than one, fits all tensors, or
 //         their blocks contradict the key.
 result<q2_finding> find_q2_layout(std::span<const q2_tensor> all, bool scale_is_last);
@@ -42,12 +42,12 @@ std::string_view q2_layout_name(q2_layout layout);
 // "by the sizes of its tensors"
 std::string_view q2_evidence_name(q2_evidence by);
 
-// Where the parts of a block of 2-bit codes stand, bytes. A code is worth (code - 1) times the f16
+// Byte offsets of the parts of a block of 2-bit codes. Its values are (code - 1) times the f16
 // scale.
 struct two_bit_block {
   std::string_view name;
   uint64_t elements, bytes, codes, scale;
-  bool code_3_is_two;  // else zero, as its only writer has it
+  bool code_3_is_two;  // else code 3 is zero, as its only writer has it
 };
 inline constexpr two_bit_block q2_block_64{"Q2_0", 64, 18, 2, 0, true};
 inline constexpr two_bit_block q2_block_128{"Q2_0", 128, 34, 2, 0, true};

@@ -28,7 +28,7 @@ constexpr std::array all_forms = {BITNET_TERNARY_FORMS(BITNET_FORM)};
 struct dense {
   uint32_t type;
   uint32_t format;
-  std::array<int32_t, 2> scales;  // byte positions of f16 scales in a block, -1 if none
+  std::array<int32_t, 2> scales;  // offsets of f16 scales in a block, -1: none
 };
 
 #define BITNET_DENSE(name, id, scale, second) \
@@ -58,7 +58,7 @@ void dense_rows(const source& from, uint64_t offset, std::span<std::byte> out) {
     const uint64_t row = (offset + done) / row_bytes;
     uint64_t at = (offset + done) % row_bytes;
     uint64_t run = row_bytes - at;
-    if (from.turns.columns) {  // only floats have them: blocks of one element
+    if (from.turns.columns) {  // only float types, with blocks of one element, are reordered so
       const uint64_t column = at / size.bytes;
       at = stored_column(from, column) * size.bytes;
       run = columns_together(from, column) * size.bytes;
@@ -148,8 +148,8 @@ result<void> check_blocks(const source& from, uint64_t elements, uint64_t bytes,
 }
 
 bool has_code_3(std::span<const std::byte> packed) {
-  // Of a matrix; some formats ask block by block. Half of the time the system maps the pages of a
-  // file, for each thread by itself.
+  // For matrices; some formats are read block by block. Half of the time is page faults on the
+  // mapped file, which each thread takes by itself.
   constexpr size_t part_bytes = size_t{512} << 10;
   std::atomic<bool> found{false};
   base::for_each_part((packed.size() + part_bytes - 1) / part_bytes, [&](uint64_t i) {

@@ -1,10 +1,10 @@
 #pragma once
-// The ternary forms of weights: how each is recognised, checked and turned into codes. A code is
-// t + 1: 0, 1 or 2.
+// The ternary forms of weights: how each is recognised, checked and decoded. A code is t + 1: 0, 1
+// or 2.
 //
-// A form of a file's type has an understand_<form>: it checks the size and whatever could be wrong
-// with the content, collects the scales and says in `how` what made it take the bytes for this
-// form. BITNET_TERNARY_FORMS is the only list.
+// Each form has an understand_<form>. It checks the size and any content that could be wrong,
+// collects the scales, and says in `how` why it took the bytes for this form. BITNET_TERNARY_FORMS
+// is the only list.
 // Source  docs/reference/weights.md; the heading stands at each function.
 
 #include <array>
@@ -19,7 +19,7 @@
 
 namespace bitnet::formats {
 
-inline constexpr uint64_t tq_block = 256;  // elements of TQ1_0 and TQ2_0 that share a scale
+inline constexpr uint64_t tq_block = 256;  // elements of TQ1_0 and TQ2_0 per scale
 
 inline constexpr uint64_t q8_elements = 32, q8_bytes = 34;  // of a block of Q8_0
 inline constexpr uint64_t group = 128;                      // elements of a canonical group
@@ -30,7 +30,7 @@ struct form {
 };
 std::span<const form> forms();
 
-// X(type, form): by understand_<form>, which one of these files defines:
+// X(type, form): the type is read by understand_<form>, defined in one of these files:
 //   i2s.cpp        type 36, which four programs write with different contents
 //   bitnet_rs.cpp  those contents of it that BitNet-rs writes or expects, tried by i2s.cpp
 //   tl.cpp         the look-up-table layouts of bitnet.cpp
@@ -67,39 +67,39 @@ result<reading> understand_bitnet32(const source& from);
 result<reading> understand_split32(const source& from);
 result<reading> understand_qk256(const source& from);
 
-// How floating-point weights become ternary ones.
+// How floating-point weights are made ternary.
 enum class rounding : uint8_t {
   absmean,          // s = 1 / max(mean |w|, 1e-5), t = round(w s) clamped to [-1, 1], W = t / s
-  exact_or_absmean  // t = sign(w) where all |w| but 0 are equal, else absmean
+  exact_or_absmean  // t = sign(w) if all |w| except 0 are equal, else absmean
 };
-// F32, F16 or BF16 weights as ternary ones. docs/reference/weights.md#making-weights-ternary
+// Makes F32, F16 or BF16 weights ternary. docs/reference/weights.md#making-weights-ternary
 result<reading> ternarise(const source& from, rounding rule);
 // The same with a scale for each `group` elements of a row (K % group == 0, group a multiple of 64
-// up to 128): one that 16 bits hold, or the size of a group that is ternary already.
+// up to 128). The scale fits 16 bits, or is the magnitude of a group that is ternary already.
 result<reading> ternarise_groups(const source& from, uint64_t group);
 
-// How many elements of F32, F16 or BF16 weights share one size, but for zeros: 0, all of the
-// tensor; 128 or 64, each such group of a row; nothing where no groups do.
+// Finds the elements of F32, F16 or BF16 weights that share one magnitude, zeros aside: 0: the
+// whole tensor does; 128 or 64: each such group of a row; nullopt: none.
 std::optional<uint64_t> ternary_already(const source& from);
 
-// A reading of `from` as ternary, by `codes`, with `scales` of groups of `scale_group` elements.
-// Scales that are all equal, but for zeros, become one.
+// Makes a ternary reading of `from` with `codes` and `scales` of groups of `scale_group` elements.
+// If all scales except 0 are equal, they become one.
 reading ternary_reading(const source& from, codes_of codes, uint64_t scale_group,
                         std::vector<float> scales, std::string how);
 
-// The codes of [column, column + out.size()) of a row, zeros where the scale is 0.
+// Reads the codes of [column, column + out.size()) of a row, zeros where the scale is 0.
 void read_codes(const source& from, const reading& to, uint64_t row, uint64_t column,
                 std::span<uint8_t> out);
 
-// The size that a form must have exactly, give or take the padding behind a tensor.
+// Checks the exact size of a form, apart from padding behind the tensor.
 result<void> check_bytes(const source& from, uint64_t needed, std::string_view name);
 // The same for rows of whole blocks.
 result<void> check_blocks(const source& from, uint64_t elements, uint64_t bytes,
                           std::string_view name);
-// `how` for forms that the type alone decides.
+// The text `how` for forms that the type alone decides.
 std::string by_type(const source& from);
 
-// Whether one of the 2-bit fields is 3, which is no ternary value.
+// Whether a 2-bit field is 3, which is no ternary value.
 bool has_code_3(std::span<const std::byte> packed);
 // Bytes of the canonical form of K x M elements.
 uint64_t canonical_bytes(uint64_t k, uint64_t m);

@@ -17,8 +17,8 @@ struct tl1_row {
   uint64_t m, k;
   tl1_tile generated, pretuned;
 };
-// The parameters that bitnet.cpp's setup script hands to its code generator for the models it
-// knows, and those of its preset_kernels folder. docs/reference/weights.md#tl1
+// Parameters that bitnet.cpp's setup script passes to its code generator for the models it knows,
+// and those in its folder preset_kernels. docs/reference/weights.md#tl1
 constexpr tl1_row tl1_table[] = {
     {1536, 4096, {256, 128, 32}, {256, 128, 32}},  {1536, 1536, {128, 64, 64}, {128, 64, 64}},
     {4096, 1536, {256, 128, 32}, {256, 128, 32}},  {3200, 8640, {160, 64, 32}, {160, 64, 32}},
@@ -145,7 +145,8 @@ tl2_parts tl2_parts_of(const tl2_tile& t, uint64_t k, uint64_t m) {
   p.signs = m * p.k3 / 6;
   p.pairs = p.signs + m * p.k3 / 24;
   p.end = p.pairs + m * (k - p.k3) / 4;
-  // What the writer allocates, whatever it needs: divisions from left to right, as there.
+  // The size that the writer allocates, even if it needs less; divisions from left to right as
+  // there.
   const uint64_t allocated = (k - 256) * m / 3 * 5 / 8 + 256 * m / 2 * 4 / 8;
   p.scale = (allocated + 31) / 32 * 32;
   p.bytes = p.scale + 32;
@@ -205,7 +206,7 @@ result<reading> understand_tl1(const source& from) {
               : ""));
 }
 
-// Id 39 is MXFP4 in llama.cpp's newer files. docs/reference/weights.md#type-ids
+// In newer llama.cpp files id 39 is MXFP4. docs/reference/weights.md#type-ids
 result<reading> understand_tl2(const source& from) {
   if (from.file_type != gguf::file_type::tl2)
     return fail(BITNET_UNSUPPORTED,

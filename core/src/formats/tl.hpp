@@ -1,6 +1,6 @@
 #pragma once
-// TL1 and TL2: bitnet.cpp's layouts for table look-ups, cut into tiles whose sizes were compiled
-// into the program that wrote the file and are not in it.
+// TL1 and TL2: bitnet.cpp's layouts for table look-ups. They are cut into tiles. The tile sizes
+// were compiled into the program that wrote the file, and the file does not have them.
 //
 // Source  docs/reference/weights.md#tl1, docs/reference/weights.md#tl2
 
@@ -22,20 +22,20 @@ struct tl2_tile {
   uint64_t bm, bk;  // blocks are 32 rows of 6 columns
 };
 
-// Where element (r, c) is: its byte, and how far its nibble is shifted.
+// The place of element (r, c): its byte, and the shift of its nibble.
 struct nibble {
   uint64_t byte;
   uint32_t shift;
 };
 
-// Two columns (c even) share the nibble 3 t0 + t1 + 4.
+// The nibble 3 t0 + t1 + 4 of columns c and c + 1 (c even).
 nibble tl1_pair(const tl1_tile& tile, uint64_t k, uint64_t r, uint64_t c);
 
 // The parts of a TL2 tensor, in bytes from its start. The first `k3` columns of a row are kept as
 // triples, the others as pairs like those of TL1.
 struct tl2_parts {
-  uint64_t k3, signs, pairs, end;  // `end` of the codes; zeros up to the scale
-  uint64_t scale, bytes;           // where the f32 scale is, and the size of all
+  uint64_t k3, signs, pairs, end;  // `end` of the codes; zeros from there to the scale
+  uint64_t scale, bytes;           // offset of the f32 scale, and the size of all
 };
 // Needs k >= 256, k % bk a multiple of 32, m % bm == 0.
 tl2_parts tl2_parts_of(const tl2_tile& tile, uint64_t k, uint64_t m);
@@ -46,10 +46,10 @@ nibble tl2_sign(const tl2_tile& tile, const tl2_parts& parts, uint64_t r, uint64
 // The nibble of columns c and c + 1 (c even, c >= k3).
 nibble tl2_pair(const tl2_tile& tile, const tl2_parts& parts, uint64_t k, uint64_t r, uint64_t c);
 
-// From the published tables; what the failure says is why there is none.
+// Looks up the published tables; the failure says why there is no tile.
 result<tl1_tile> find_tl1_tile(tl1_tiles which, uint64_t k, uint64_t m);
 result<tl2_tile> find_tl2_tile(uint64_t k, uint64_t m);
-// Whether a TL1 file of this shape could have been written with either set of tiles.
+// Whether both sets of tiles have this shape, so that a TL1 file does not show which it uses.
 bool is_tl1_ambiguous(uint64_t k, uint64_t m);
 
 // Bytes of a whole TL1 tensor; the f32 scale stands 32 bytes before the end.

@@ -1,4 +1,4 @@
-// Base-3 digits and 2-bit planes with the scale behind them: TQ1_0, TQ2_0 and PTQ1_0.
+// Base-3 digits and 2-bit planes with a scale behind them: TQ1_0, TQ2_0 and PTQ1_0.
 #include <fmt/core.h>
 
 #include <cmath>
@@ -25,7 +25,7 @@ float scale_of(std::span<const std::byte> b) {
   return from_f16(gguf::load<uint16_t>(b.last(2)));
 }
 
-// One digit, the most significant being 0, of each of `packed`. Returns where the next elements go.
+// Decodes digit `index`, 0 the most significant, of each byte. Returns the end of the output.
 uint8_t* digits(std::span<const std::byte> packed, uint32_t index, uint8_t* to) {
   for (const std::byte b : packed) *to++ = base3_digit(b, index);
   return to;

@@ -28,7 +28,7 @@ std::byte bits(uint32_t x) {
   return static_cast<std::byte>(x);
 }
 
-// The codes of a whole row.
+// Reads the codes of a whole row.
 class row_reader {
  public:
   explicit row_reader(const ternary_weights& from) : from_(from), row_(from.k) {}
@@ -43,7 +43,7 @@ class row_reader {
   std::vector<uint8_t> row_;
 };
 
-// The type of messages that holds scales of such groups.
+// The name, for messages, of the type with scales for such groups.
 std::string_view type_for_scales(const ternary_weights& from) {
   if (from.scale_group == from.k) return "iq2_bn";
   if (from.scale_group % tq_block == 0) return "tq2_0";
@@ -51,8 +51,8 @@ std::string_view type_for_scales(const ternary_weights& from) {
   return from.scale_group % q2_block_64.elements == 0 ? "q2_0" : "f16";
 }
 
-// The scale of the elements [column, column + n) of a row, of which whole groups may hold nothing
-// but zeros under a scale of 0; nullopt: they have more than one.
+// The scale of elements [column, column + n) of a row, ignoring groups of zeros with scale 0;
+// nullopt: they have several.
 std::optional<float> scale_of(const ternary_weights& from, uint64_t row, uint64_t column,
                               uint64_t n) {
   if (from.scale_group == 0) return from.scales[0];
@@ -66,7 +66,7 @@ std::optional<float> scale_of(const ternary_weights& from, uint64_t row, uint64_
   return found;
 }
 
-// Whether blocks of so many elements have one scale each.
+// Checks that each block of so many elements has one scale.
 result<void> scales_fit(const ternary_weights& from, uint64_t block, std::string_view name) {
   if (from.scale_group % block == 0) return {};
   for (uint64_t r = 0; r < from.m; ++r)
@@ -80,7 +80,7 @@ result<void> scales_fit(const ternary_weights& from, uint64_t block, std::string
   return {};
 }
 
-// The f16 of a scale that other programs will read.
+// Checks that the f16 scales are in range for other programs.
 result<void> fits_f16(const ternary_weights& from, std::string_view name) {
   for (const float s : from.scales) {
     const float back = from_f16(to_f16(s));
@@ -94,7 +94,7 @@ result<void> fits_f16(const ternary_weights& from, std::string_view name) {
   return {};
 }
 
-// One scale that the readers of such forms take: no scale of theirs turns signs.
+// Checks for one scale that other readers accept: not negative.
 result<void> one_scale(const ternary_weights& from, const char* name) {
   if (from.scale_group == 0 && from.scales[0] >= 0) return {};
   if (from.scale_group == 0)
@@ -198,7 +198,7 @@ result<uint64_t> tq_bytes(const ternary_weights& from) {
   return from.k / tq_block * from.m * BlockBytes;
 }
 
-// `one` packs the codes of a block; the scale follows.
+// `one` packs the codes of a block; the scale is appended.
 template <uint64_t BlockBytes>
 void write_tq(const ternary_weights& from, std::span<std::byte> out,
               void (*one)(std::span<const uint8_t>, std::span<std::byte>)) {
@@ -213,14 +213,15 @@ void write_tq(const ternary_weights& from, std::span<std::byte> out,
   }
 }
 
-// Five base-3 digits, most significant first, as a fraction of 256 rounded up.
+// Packs five base-3 digits, most significant first, as a fraction of 256 rounded up.
 std::byte base3_byte(const std::array<uint32_t, 5>& digits) {
   uint32_t q = 0;
   for (const uint32_t d : digits) q = 3 * q + d;
   return bits((q * 256 + 242) / 243);
 }
 
-// `width` bytes of n digits each; those of a place are neighbours from codes[first] on.
+// Writes `width` bytes of n digits each; codes of the same digit are adjacent, from codes[first]
+// on.
 void base3_part(std::span<const uint8_t> codes, uint64_t first, uint64_t width, uint64_t n,
                 std::span<std::byte> out) {
   for (uint64_t j = 0; j < width; ++j) {
@@ -269,7 +270,7 @@ void write_iq2(const ternary_weights& from, std::span<std::byte> out) {
 
 // ---- Q1_0, Q2_0, PQ2_0, PTQ1_0 ------------------------------------------------------------------
 
-constexpr uint64_t group_of_128 = 128;  // elements of a block
+constexpr uint64_t group_of_128 = 128;  // elements per block
 constexpr uint64_t q1_block_bytes = 18;
 constexpr uint64_t ptq1_block_bytes = 28;
 
@@ -370,7 +371,7 @@ constexpr std::array all_ternary = {
                    write_ptq1},
 };
 
-// Of blocks: Q4_0 of Gaussian weights is at 0.09, of weights of one size at 0.12.
+// Block types: the error of Q4_0 is 0.09 for Gaussian weights, 0.12 for weights of equal magnitude.
 constexpr double block_error = 0.15;
 constexpr std::array all_dense = {
     dense_target{type::f32, "f32", gguf::file_type::f32, 1, 0, write_f32},

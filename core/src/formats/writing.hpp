@@ -1,10 +1,10 @@
 #pragma once
-// The forms in which weights can be written, each by its name on the command line.
+// The forms in which weights can be written, by their names on the command line.
 //
 // Shapes   K inputs, contiguous; M rows.
 // Ternary  codes t + 1 and scales, as a reading gives them.
-// Exact    ternary values are kept as they are; scales are rounded where the form has 16 bits for
-//          them, and refused where it has too few.
+// Exact    Ternary values are kept exactly; scales are rounded if the form has 16 bits for them,
+//          and rejected if it has fewer scales.
 // Source   docs/reference/weights.md
 
 #include <cstddef>
@@ -33,9 +33,8 @@ struct ternary_target {
   uint32_t type;          // GGUF id
   std::string_view name;  // "i2_s"
   int64_t file_type;      // general.file_type
-  uint64_t float_group;   // elements that get a scale of their own when floats become ternary; 0:
-                          // the tensor has one
-  // Bytes of the tensor; why not, for shapes and scales that the form cannot hold.
+  uint64_t float_group;   // elements per scale when floats become ternary; 0: one scale
+  // Bytes of the tensor; an error for shapes and scales that the form cannot hold.
   result<uint64_t> (*bytes)(const ternary_weights& from);
   void (*write)(const ternary_weights& from, std::span<std::byte> zeroed);
 };
@@ -44,22 +43,22 @@ struct dense_target {
   uint32_t type;
   std::string_view name;  // "f16"
   int64_t file_type;
-  uint64_t block;  // elements; K is a multiple
-  // Of the size of a tensor, by the root of mean squares: what its rounding may take where all
-  // numbers are in its range.
+  uint64_t block;  // elements; K is a multiple of it
+  // Largest relative loss by rounding (root of mean squares) of a tensor whose numbers are all in
+  // range.
   double most_error;
-  // A whole row, or any whole blocks of it; finite numbers.
+  // `from`: a whole row, or whole blocks of it; all numbers finite.
   void (*write)(std::span<const float> from, std::span<std::byte> out);
 };
 
 std::span<const ternary_target> ternary_targets();
 std::span<const dense_target> dense_targets();
-// By name in any case; nullptr: there is none.
+// Finds a target by name, in upper or lower case; nullptr: unknown.
 const ternary_target* find_ternary_target(std::string_view name);
 const dense_target* find_dense_target(std::string_view name);
 
-// Elements [first, first + out.size()) of a dense tensor of the type, as numbers; both multiples of
-// its block.
+// Reads elements [first, first + out.size()) of a dense tensor as floats; both are multiples of its
+// block.
 void read_dense(uint32_t type, std::span<const std::byte> bytes, uint64_t first,
                 std::span<float> out);
 

@@ -1,5 +1,5 @@
 #pragma once
-// Little-endian numbers out of unaligned bytes, and sums that notice when they wrap.
+// Reads little-endian numbers from unaligned bytes, and adds with a check for overflow.
 
 #include <bit>
 #include <cstddef>
@@ -33,7 +33,7 @@ inline std::optional<uint64_t> checked_add(uint64_t a, uint64_t b) {
   return out;
 }
 
-// The next multiple of a power of two.
+// Rounds up to a multiple of `alignment`, a power of two.
 inline std::optional<uint64_t> checked_pad(uint64_t size, uint64_t alignment) {
   const auto up = checked_add(size, alignment - 1);
   if (!up) return std::nullopt;

@@ -132,7 +132,7 @@ result<value> read_value(cursor& in, std::string_view key) {
   return v;
 }
 
-// Keys and tensor names end up in messages, tables and other programs' C strings.
+// Names appear in messages, tables and other programs' C strings.
 result<void> check_name(std::string_view name, std::string_view what, uint64_t longest) {
   if (name.empty()) return bad(fmt::format("a {} is empty; the file is damaged", what));
   if (name.size() > longest)
@@ -144,7 +144,7 @@ result<void> check_name(std::string_view name, std::string_view what, uint64_t l
   return {};
 }
 
-// Indices in the order of their names, or the first name that occurs twice.
+// Indices sorted by name, or the first duplicate name.
 template <class Range, class Name>
 result<std::vector<size_t>> sorted_by(const Range& items, Name name, std::string_view what) {
   std::vector<size_t> order(items.size());
@@ -187,7 +187,7 @@ result<tensor_info> read_tensor(cursor& in) {
   if (in.failed()) return in.why();
   if (t.type >= type::first_own)
     return wrong(fmt::format(" has type {}, which no program writes; the file is damaged", t.type));
-  // Signed 64 bit is what every other reader and the ABI count in.
+  // Other readers and the ABI count in signed 64 bits.
   constexpr uint64_t most = INT64_MAX;
   for (uint32_t d = 0; d < t.rank; ++d) {
     if (t.ne[d] == 0) return wrong(fmt::format(": dimension {} is 0; expected at least 1", d));
@@ -206,7 +206,7 @@ result<tensor_info> read_tensor(cursor& in) {
   return t;
 }
 
-// Turns offsets into positions in the file and cuts out each tensor's bytes.
+// Converts offsets to positions in the file and finds each tensor's bytes.
 result<void> place(std::vector<tensor_info>& tensors, std::span<const std::byte> file,
                    uint64_t table_end, uint64_t alignment) {
   if (tensors.empty()) return {};

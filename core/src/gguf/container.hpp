@@ -1,12 +1,12 @@
 #pragma once
-// The structure of one GGUF file, checked so that nothing behind it needs to be checked again:
-// every view lies inside the bytes, every tensor inside the data section and clear of the others.
+// Parses and checks the structure of one GGUF file, so that later code need not: every view lies
+// inside the bytes, every tensor inside the data section, and tensors do not overlap.
 //
 // Versions  2 and 3, little-endian.
 // Errors    BITNET_BAD_DATA for what no writer should write, BITNET_UNSUPPORTED for other versions
 //           and byte orders.
 // Owner     the caller of parse keeps `bytes` alive; keys, names and values are views of them.
-// Memory    grows with what was read, never with a count that the file merely claims.
+// Memory    Grows with the bytes read, never with a count that the file claims.
 // Source    docs/reference/gguf.md
 
 #include <array>
@@ -34,8 +34,8 @@ struct tensor_info {
   uint64_t elements = 1;                   // their product
   uint32_t type = 0;                       // GGUF id, possibly an unknown one
   uint64_t offset = 0;                     // from the start of the file
-  std::optional<uint64_t> exact_bytes;     // nullopt: not decided by type and shape
-  std::span<const std::byte> bytes;        // exact_bytes of them, else up to the next tensor
+  std::optional<uint64_t> exact_bytes;     // nullopt: type and shape do not decide it
+  std::span<const std::byte> bytes;        // exact_bytes of them, else all up to the next tensor
   uint64_t available = 0;                  // bytes up to the next tensor or the end of the file
 };
 
@@ -49,7 +49,7 @@ class container {
   [[nodiscard]] std::span<const tensor_info> tensors() const { return tensors_; }  // file order
   [[nodiscard]] const value* find(std::string_view key) const;  // nullptr: not there
 
-  // What a key holds: nullopt if it is not in the file, a failure if it is of another kind.
+  // The value of a key: nullopt if the file has no such key, a failure if it is of another kind.
   [[nodiscard]] result<std::optional<int64_t>> integer(std::string_view key) const;
   [[nodiscard]] result<std::optional<double>> real(std::string_view key) const;
   [[nodiscard]] result<std::optional<bool>> boolean(std::string_view key) const;

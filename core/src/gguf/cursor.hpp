@@ -1,6 +1,6 @@
 #pragma once
-// Reads a byte span from front to back. The first read past the end makes it fail for good: later
-// reads give zeros, so that a parser may check once per record instead of once per field.
+// Reads a byte span from front to back. After the first read past the end all reads fail and give
+// zeros, so that a parser may check once per record.
 
 #include <fmt/core.h>
 
@@ -29,7 +29,7 @@ class cursor {
                             missing_, position_, bytes_.size()));
   }
 
-  // `what` is named if the file ends here.
+  // `what`: the name of the bytes, for the message if the file ends here.
   std::span<const std::byte> take(uint64_t size, std::string_view what) {
     if (failed()) return {};
     if (size > remaining()) {
@@ -58,7 +58,7 @@ class cursor {
  private:
   std::span<const std::byte> bytes_;
   uint64_t position_ = 0;
-  std::string_view missing_;  // what the file ended in
+  std::string_view missing_;  // name of the bytes at which the file ended
 };
 
 }  // namespace bitnet::gguf

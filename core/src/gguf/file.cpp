@@ -102,7 +102,7 @@ result<file> file::compose(std::vector<std::byte> metadata, std::vector<mapping>
 
 result<void> file::add_shards(const split_keys& first) {
   const uint64_t count = first.count;
-  const std::filesystem::path path = mappings_.front().path();  // a copy: mappings_ will grow
+  const std::filesystem::path path = mappings_.front().path();  // a copy, since mappings_ grows
   const std::string name = path.filename().native();
   const std::string own = suffix(first.number, count);
   if (!name.ends_with(own))

@@ -1,9 +1,9 @@
 #pragma once
-// A model on disk: one GGUF file, or all shards of a split one, opened by its first.
+// Opens a model on disk: one GGUF file, or all shards of a split one by its first.
 //
-// Shards  named <stem>-00001-of-00003.gguf and so on, beside each other; the metadata is the first
-//         one's, each has tensors of its own.
-// Errors  those of mapping and container, and BITNET_NOT_FOUND for a missing shard; messages begin
+// Shards  Named <stem>-00001-of-00003.gguf and so on, in one folder. The first has the metadata,
+//         each has tensors.
+// Errors  Those of mapping and container, and BITNET_NOT_FOUND for a missing shard; messages begin
 //         with the file's path.
 // Source  docs/reference/gguf.md#split-files
 
@@ -28,20 +28,20 @@ struct split_keys {
   std::optional<int64_t> tensors;  // in all shards together
 };
 
-// Heads of `width` rows, or columns, behind `first` that stay. They stand group by group, and are
-// wanted in turn: the first of each group, the second of each, ...
+// Reorders heads of `width` rows or columns; the first `first` ones stay. The file stores them
+// group by group; the result has the first of each group, the second of each, ...
 struct head_turns {
-  uint64_t groups = 0;  // 0: all stays as it is
+  uint64_t groups = 0;  // 0: nothing is reordered
   uint64_t in_group = 0;
   uint64_t width = 0;
   uint64_t first = 0;
-  bool columns = false;  // of the rows' elements, not of rows
+  bool columns = false;  // reorders columns, not rows
 };
 
-// What lies beside the tensors of a composed file, and was not used.
+// A file, or a member of it, that a composed file does not use.
 struct left_out_member {
-  std::string file;    // of the folder
-  std::string member;  // of that file; "": all of it
+  std::string file;    // name in the folder
+  std::string member;  // "": the whole file
   std::string why;
 };
 
@@ -50,9 +50,9 @@ std::string name_of(const left_out_member& one);
 
 class file {
  public:
-  enum class shards : uint8_t { all, first };  // first: metadata is enough
+  enum class shards : uint8_t { all, first };  // first: for the metadata only
   static result<file> open(const std::filesystem::path& path, shards which = shards::all);
-  // A whole unsplit file in memory that the caller keeps alive.
+  // Views a whole unsplit file in memory, which the caller keeps alive.
   static result<file> view(std::span<const std::byte> bytes);
 
   struct placed_tensor {
@@ -61,7 +61,7 @@ class file {
     uint64_t rotated_heads = 0;  // see formats::source
     head_turns turns{};
   };
-  // Tensors from elsewhere with metadata in GGUF's form: what reads models then reads these too.
+  // A tensor of another file format. With metadata in GGUF's form it is read like a GGUF file's.
   struct foreign_tensor {
     std::string name;
     std::vector<uint64_t> ne;
@@ -71,7 +71,7 @@ class file {
     head_turns turns{};
     std::shared_ptr<const std::vector<float>> keeps = nullptr;  // numbers that no file has
   };
-  // `passed_over`: names of tensors that lie there too, and that no text needs.
+  // `passed_over`: names of tensors that are not needed for text.
   static result<file> compose(std::vector<std::byte> metadata, std::vector<mapping> mappings,
                               std::vector<foreign_tensor> tensors,
                               std::vector<std::string> passed_over,
@@ -82,18 +82,18 @@ class file {
   [[nodiscard]] std::span<const mapping> mappings() const { return mappings_; }  // empty for a view
   [[nodiscard]] std::span<const placed_tensor> tensors() const { return tensors_; }
   [[nodiscard]] const mapping* mapping_of(std::span<const std::byte> part) const;  // or nullptr
-  // Pages of a part need not stay in memory: guarded_map.
+  // Lets the kernel drop the pages of a part: guarded_map.
   void give_back(std::span<const std::byte> part) const;
   [[nodiscard]] const placed_tensor* find(std::string_view name) const;  // nullptr: not there
   [[nodiscard]] bool is_composed() const { return foreign_ != nullptr; }
   [[nodiscard]] std::span<const std::string> passed_over() const;   // of a composed file
   [[nodiscard]] std::span<const left_out_member> left_out() const;  // of a composed file
-  // Of a composed file, in GGUF's form; empty for one whose metadata is in its mapping.
+  // The GGUF metadata of a composed file; empty if it lies in a mapping.
   [[nodiscard]] std::span<const std::byte> composed_metadata() const;
   [[nodiscard]] uint64_t total_bytes() const;
-  // Whether every mapped file still has the size that was checked.
+  // Checks that every mapped file still has its size.
   [[nodiscard]] result<void> check_size() const;
-  // Whether all bytes that were asked for were there.
+  // Checks that no byte that was read was missing.
   [[nodiscard]] result<void> check_read() const;
 
  private:
@@ -108,7 +108,7 @@ class file {
     std::vector<left_out_member> left_out;
   };
 
-  std::unique_ptr<const foreign> foreign_;  // of a composed file: what its views point to
+  std::unique_ptr<const foreign> foreign_;  // of a composed file: owns what its views point to
   std::vector<mapping> mappings_;
   std::vector<container> containers_;
   std::vector<placed_tensor> tensors_;  // sorted by name

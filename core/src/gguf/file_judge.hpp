@@ -1,7 +1,7 @@
 #pragma once
-// Judges the files of a model while they are opened, before a byte of them is read as a model's.
+// Judges a model's files while they are opened, before their content is read as a model's.
 //
-// Threads  a scope is its thread's: what other threads map meanwhile is not judged by it.
+// Threads  A scope belongs to its thread: files that other threads map are not judged by it.
 
 #include "base/result.hpp"
 
@@ -12,12 +12,12 @@ class mapping;
 class file_judge {
  public:
   virtual ~file_judge() = default;
-  // Of each file that is mapped. A failure ends the opening.
+  // Called for each mapped file. A failure ends the opening.
   virtual result<void> admit(const mapping& file) = 0;
-  // Once all of them were opened.
+  // Called when all files are open.
   virtual result<void> conclude() = 0;
 
-  // While it lives, each file that this thread maps is judged by `judge`; nullptr: by none.
+  // While a scope lives, `judge` judges each file that this thread maps; nullptr: no judge.
   class scope {
    public:
     explicit scope(file_judge* judge);
@@ -28,7 +28,7 @@ class file_judge {
    private:
     file_judge* const before_;
   };
-  // Of this thread now, or nullptr.
+  // The judge of this thread, or nullptr.
   static file_judge* current();
 };
 

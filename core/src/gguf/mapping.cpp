@@ -24,7 +24,7 @@ std::string reason(int error) {
 }  // namespace
 
 result<mapping> mapping::open(const std::filesystem::path& path) {
-  // Without O_NONBLOCK a named pipe would make us wait for a writer.
+  // Without O_NONBLOCK, opening a named pipe blocks until it has a writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     const int error = errno;

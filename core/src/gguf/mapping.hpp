@@ -1,11 +1,11 @@
 #pragma once
 // A regular file, mapped read-only for as long as this object lives.
 //
-// Errors  BITNET_NOT_FOUND when it cannot be opened, BITNET_BAD_DATA when it is no regular file or
-//         is empty. That of the thread's file_judge where there is one.
+// Errors  BITNET_NOT_FOUND if it cannot be opened, BITNET_BAD_DATA if it is no regular file or is
+//         empty, and the error of the thread's file_judge.
 // Threads the bytes may be read from any thread.
-// Changes of a file that another program cuts short while it is mapped, the missing bytes read as
-//         zeros: what was read must not be used before check_size() agrees.
+// Changes If another program truncates the file while it is mapped, the missing bytes read as
+//         zeros: call check_size() before you use what was read.
 
 #include <cstddef>
 #include <filesystem>
@@ -20,7 +20,7 @@ namespace bitnet::gguf {
 class mapping {
  public:
   static result<mapping> open(const std::filesystem::path& path);
-  // Of a file that is open for reading, which it owns from now on; `path` is its name in messages.
+  // Maps an open file and takes its descriptor; `path` is its name in messages.
   static result<mapping> adopt(int descriptor, const std::filesystem::path& path);
   mapping(mapping&& other) noexcept;
   mapping& operator=(mapping&& other) noexcept;
@@ -30,18 +30,18 @@ class mapping {
   [[nodiscard]] bool holds(std::span<const std::byte> part) const {
     return part.data() >= bytes().data() && part.data() < bytes().data() + bytes().size();
   }
-  // Pages of a part need not stay in memory: guarded_map.
+  // Lets the kernel drop the pages of a part: guarded_map.
   void give_back(std::span<const std::byte> part) const { map_.give_back(part); }
   [[nodiscard]] const std::filesystem::path& path() const { return path_; }
-  // Changes with whatever changes the file: device, inode, size and times.
+  // Changes if the file changes: device, inode, size and times.
   [[nodiscard]] const std::string& identity() const { return identity_; }
-  // Whether `path` leads to this file now.
+  // Whether `path` still leads to this file.
   [[nodiscard]] bool is_file(const std::filesystem::path& path) const;
   [[nodiscard]] int descriptor() const { return descriptor_; }
-  // BITNET_BAD_DATA if the file has another size than when it was opened, or bytes of it could not
-  // be read.
+  // BITNET_BAD_DATA if the file's size has changed since it was opened, or bytes of it could not be
+  // read.
   [[nodiscard]] result<void> check_size() const;
-  // The latter only, which costs no system call: for every token.
+  // Only the second check. It needs no system call, so it can run for every token.
   [[nodiscard]] result<void> check_read() const;
 
  private:

@@ -13,7 +13,7 @@
 namespace bitnet::gguf {
 namespace {
 
-constexpr size_t longest_pointer = 1024;  // as Git LFS has it
+constexpr size_t longest_pointer = 1024;  // the limit of Git LFS
 
 std::optional<uint64_t> size_in(std::string_view pointer) {
   constexpr std::string_view key = "\nsize ";

@@ -1,5 +1,5 @@
 #pragma once
-// What lies in place of a file that was to be downloaded.
+// Detects a file that was downloaded in place of a model.
 
 #include <cstddef>
 #include <span>
@@ -7,8 +7,8 @@
 
 namespace bitnet::gguf {
 
-// What it is and what to do, to follow the file's name: "is a pointer of Git LFS ...". "": neither
-// a pointer of Git LFS nor a web page.
+// Describes it and what to do, as the continuation of the file's name: "is a pointer of Git LFS
+// ...". "": neither a pointer of Git LFS nor a web page.
 [[nodiscard]] std::string stand_in(std::span<const std::byte> bytes);
 
 }  // namespace bitnet::gguf

@@ -1,5 +1,5 @@
 #pragma once
-// Parts of sentences that come from hostile files.
+// Formats texts from untrusted files for messages.
 
 #include <string>
 #include <string_view>

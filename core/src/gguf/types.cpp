@@ -11,7 +11,7 @@ namespace {
 struct row {
   uint32_t id;
   std::string_view name;
-  type_size size;  // block 0: not decided by the id
+  type_size size;  // block 0: the id does not decide it
 };
 
 constexpr std::array rows = {

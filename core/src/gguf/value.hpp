@@ -1,5 +1,5 @@
 #pragma once
-// One metadata value: a checked view of its bytes in the file, and what it can be read as.
+// A metadata value: a checked view of its bytes in the file, and conversions.
 //
 // Owner  the file's bytes; a value is a view of them.
 
@@ -40,7 +40,7 @@ struct value {
   std::span<const std::byte> bytes{};   // number: itself; string: its text; array: its elements
 };
 
-// nullopt: the value is of another kind, or does not fit.
+// nullopt: the value has another kind, or does not fit.
 std::optional<int64_t> to_integer(const value& v);  // any integer width
 std::optional<double> to_real(const value& v);      // any float or integer width
 std::optional<bool> to_boolean(const value& v);

@@ -1,8 +1,8 @@
 #pragma once
-// Writing GGUF: metadata, the table of tensors, then their bytes in that order.
+// Writes GGUF: metadata, the table of tensors, then their bytes in the same order.
 //
-// Atomic   as files::new_file: a regular file appears under its name when finish() succeeds, whole
-//          or not at all.
+// Atomic   As files::new_file: finish() gives a regular file its name, so that it appears whole or
+//          not at all.
 // Version  3, little-endian, alignment 32.
 // Errors   BITNET_INVALID_ARGUMENT when the path cannot be written, BITNET_IO when the disk
 //          refuses.
@@ -25,7 +25,7 @@ namespace bitnet::gguf {
 
 inline constexpr uint64_t written_alignment = 32;
 
-// Key/value pairs in the file's own form.
+// Builds key/value pairs in GGUF's binary form.
 class metadata_builder {
  public:
   void text(std::string_view key, std::string_view x);
@@ -53,22 +53,22 @@ struct planned_tensor {
   uint64_t bytes = 0;
 };
 
-// Everything before the tensors' bytes. Offsets are the padded sums of sizes, in order.
+// Makes everything before the tensors' bytes. Offsets are the padded sums of sizes, in order.
 std::vector<std::byte> header_of(const metadata_builder& metadata,
                                  std::span<const planned_tensor> tensors);
 
 class file_writer {
  public:
-  // `overwrite`: whether a file of that name may be replaced at the end.
+  // `overwrite`: whether to replace an existing file of that name.
   static result<file_writer> create(const std::filesystem::path& path, bool overwrite);
 
   result<void> write(std::span<const std::byte> bytes);
-  // Zeros up to the next multiple of written_alignment.
+  // Writes zeros up to the next multiple of written_alignment.
   result<void> pad();
   // Gives the file its name.
   result<void> finish();
   [[nodiscard]] uint64_t written() const { return written_; }
-  // What was written, for reading, before it has its name; "" of a pipe or a device.
+  // Path for reading what was written, before it has its name; "" for a pipe or a device.
   [[nodiscard]] std::filesystem::path readable_path() const {
     return file_.is_regular() ? file_.readable_path() : std::filesystem::path();
   }

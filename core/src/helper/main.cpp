@@ -1,5 +1,5 @@
-// bitnet-backend-probe: looks at one plugin so that the program itself need not run it. Started by
-// libbitnet as a broker, and by a broker as the child that runs the plugin; both hand it a socket.
+// bitnet-backend-probe: probes a plugin in a process of its own. libbitnet starts it as a broker,
+// and the broker starts it as the child that runs the plugin; both pass it a socket.
 
 #include <cstdio>
 #include <string_view>
@@ -8,14 +8,14 @@
 #include "probe/child.hpp"
 
 #ifdef BITNET_SANITIZED
-// A plugin that crashes must look like one: by the signal, not by a sanitizer's exit status.
+// A crash of a plugin must show its signal, not a sanitizer's exit status.
 // NOLINTBEGIN(bugprone-reserved-identifier)
 #define BITNET_PLAIN_SIGNALS \
   "handle_segv=0:handle_sigbus=0:handle_abort=0:handle_sigfpe=0:handle_sigill=0"
 extern "C" const char* __asan_default_options() {
   return BITNET_PLAIN_SIGNALS ":detect_leaks=0";
 }
-// Nor may a process that looks symbols up be taken for one that the plugin left behind.
+// Without a symbolizer process, which would look like a process that the plugin left.
 extern "C" const char* __tsan_default_options() {
   return BITNET_PLAIN_SIGNALS ":symbolize=0:suppressions=" BITNET_TSAN_SUPPRESSIONS;
 }

@@ -30,7 +30,7 @@ result<std::string> text_of(const fs::path& folder, const std::string& name) {
   return text;
 }
 
-// The names of the files of additional_chat_templates.
+// Names of the files in additional_chat_templates.
 std::vector<std::string> additional(const fs::path& folder) {
   std::vector<std::string> names;
   std::error_code stop;
@@ -44,7 +44,7 @@ std::vector<std::string> additional(const fs::path& folder) {
   return names;
 }
 
-// A text, or [{"name": "default", "template": "..."}, ...].
+// Reads a text, or [{"name": "default", "template": "..."}, ...].
 result<std::string> template_in(const json& c, members_left_out& out) {
   const json& all = at(c, "chat_template");
   if (!all.is_array()) return text_at(c, "chat_template");

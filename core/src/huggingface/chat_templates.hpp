@@ -1,7 +1,7 @@
 #pragma once
-// Which chat template of a folder counts: additional_chat_templates/default.jinja before
-// chat_template.jinja before the member of tokenizer_config.json, as in transformers 5. Where there
-// is a file, the member does not count at all.
+// Finds the chat template of a folder: additional_chat_templates/default.jinja, else
+// chat_template.jinja, else the member of tokenizer_config.json, as transformers 5 does. If there
+// is a file, the member is ignored.
 
 #include <filesystem>
 #include <nlohmann/json_fwd.hpp>
@@ -12,7 +12,7 @@
 
 namespace bitnet::huggingface {
 
-// "": none. Templates that are not used are added to `out`.
+// Returns "" if there is none. Adds unused templates to `out`.
 [[nodiscard]] result<std::string> chat_template_of(const std::filesystem::path& folder,
                                                    const nlohmann::json& tokenizer_config,
                                                    members_left_out& out);

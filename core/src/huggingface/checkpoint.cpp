@@ -55,7 +55,7 @@ constexpr std::array common_names = {
 };
 
 struct place {
-  std::string name;  // of GGUF; "" for what is not needed
+  std::string name;  // GGUF's name; "": not needed
   bool linear = false, rotates = false;
 };
 
@@ -77,7 +77,7 @@ bool is_passed_over(std::string_view theirs, const config& c) {
                              [&](std::string_view with) { return theirs.starts_with(with); });
 }
 
-// A model that was saved without its head has names without what stands before them otherwise.
+// Adds the prefix that is missing in a model saved without its head.
 std::string whole_name(const std::string& theirs) {
   const bool bare = theirs == "embed_tokens.weight" || theirs == "norm.weight" ||
                     theirs.starts_with("layers.") || theirs.starts_with("rotary_emb.");
@@ -89,7 +89,7 @@ std::optional<place> place_of(const std::string& stored, const config& c) {
   if (theirs == "model.embed_tokens.weight") return place{"token_embd.weight"};
   if (theirs == "model.norm.weight") return place{"output_norm.weight"};
   if (theirs == "lm_head.weight") return place{"output.weight"};
-  if (theirs.ends_with("rotary_emb.inv_freq")) return place{""};  // follows from rope_theta
+  if (theirs.ends_with("rotary_emb.inv_freq")) return place{""};  // computed from rope_theta
   if (is_passed_over(theirs, c)) return place{""};
   constexpr std::string_view layers = "model.layers.";
   if (!theirs.starts_with(layers)) return std::nullopt;
@@ -113,7 +113,7 @@ uint32_t master_of(uint32_t real) {
   return real == gguf::type::f16 ? gguf::type::hf_master_f16 : gguf::type::hf_master_bf16;
 }
 
-// GGUF has the factors themselves.
+// GGUF stores the factors themselves, not minus 1.
 void add_one(gguf::file::foreign_tensor& norm) {
   std::vector<float> factors = numbers_of(norm);
   for (float& x : factors) x += 1;
@@ -166,7 +166,7 @@ result<std::optional<gguf::file::foreign_tensor>> take(const stored_tensor& t, c
 
 constexpr const char* index_name = "model.safetensors.index.json";
 
-// The files that hold tensors, by the index; none: one file holds all.
+// The files with tensors, by the index; empty: one file has all.
 result<std::vector<std::string>> files_by_index(const fs::path& folder, members_left_out& out) {
   constexpr const char* single = "model.safetensors";
   constexpr const char* index = index_name;
@@ -180,7 +180,7 @@ result<std::vector<std::string>> files_by_index(const fs::path& folder, members_
   if (auto ok = check_members(*content, index, "", out); !ok) return std::unexpected(ok.error());
   auto files = files_of_index(*content, index);
   if (!files || !is_there(single) || *files == std::vector<std::string>{single}) return files;
-  // As in transformers: the index is what an older conversion left.
+  // As transformers does: the index is left over from an older conversion.
   const std::string why = fmt::format("{} comes first", single);
   out.push_back({index, "", why});
   for (const std::string& name : *files)
@@ -211,13 +211,13 @@ result<std::vector<weight_file>> open_weight_files(const fs::path& folder, membe
   return out;
 }
 
-// What the folder's files beside the tensors say.
+// The contents of the folder's files beside the tensors.
 struct description {
   config about;
   gguf::metadata_builder metadata;
   std::vector<gguf::file::foreign_tensor> made;
   members_left_out left_out;
-  bool embeds = false;  // it says how embeddings are made
+  bool embeds = false;  // it describes the pooling of embeddings
 };
 
 result<json> read_checked(const fs::path& folder, const char* name, std::string_view type,
@@ -228,7 +228,7 @@ result<json> read_checked(const fs::path& folder, const char* name, std::string_
   return content;
 }
 
-// Answers the kind of the vocabulary.
+// Returns the kind of the vocabulary.
 result<std::string> describe_tokenizer(const fs::path& folder, const json& c,
                                        const std::string& type, description& to) {
   const char* names[] = {"tokenizer_config.json", "generation_config.json",
@@ -268,7 +268,7 @@ result<description> describe(const fs::path& folder, forms known) {
   if (const auto form = form_of(*c, known); !form) return std::unexpected(form.error());
   if (auto ok = check_members(*c, "config.json", type, to.left_out); !ok)
     return std::unexpected(ok.error());
-  // Before the tokenizer, which would be too large for a vocabulary of unknown size.
+  // Before the tokenizer: with an unknown size a vocabulary could be too large.
   if (const auto n = needed(*c, "vocab_size"); !n) return std::unexpected(n.error());
   const auto kind = describe_tokenizer(folder, *c, type, to);
   if (!kind) return std::unexpected(kind.error());
@@ -286,8 +286,8 @@ result<description> describe(const fs::path& folder, forms known) {
   return to;
 }
 
-// A head that is tied and there all the same is dropped where it is the embedding, and used where
-// it is not. Where the embedding is missing it stands for both, as in transformers.
+// A head in the file of a tied model is dropped if it equals the embedding, else used. If the
+// embedding is missing, the head serves as both, as in transformers.
 result<void> settle_head(std::vector<gguf::file::foreign_tensor>& tensors, description& d) {
   const auto find = [&](std::string_view name) {
     return std::ranges::find(tensors, name, &gguf::file::foreign_tensor::name);

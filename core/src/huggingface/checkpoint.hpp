@@ -1,10 +1,11 @@
 #pragma once
-// A Hugging Face checkpoint, a folder of config.json, tokenizer.json and safetensors files, in the
-// words of GGUF.
+// Reads a Hugging Face checkpoint, a folder of config.json, tokenizer.json and safetensors files,
+// with GGUF's names and keys.
 //
-// Weights  packed ternary ones in both conventions of scales, master weights of BitNet models (made
-//          ternary when read) and plain matrices; Q and K of the llama architecture are marked for
-//          the reordering of their rows. Nothing is copied: tensors are views of the mapped files.
+// Weights  Packed ternary ones in both conventions of scales, master weights of BitNet models (made
+//          ternary when read) and plain matrices. Q and K of the llama architecture are marked,
+//          since their rows are reordered. Nothing is copied: tensors are views of the mapped
+//          files.
 // Errors   BITNET_NOT_FOUND, BITNET_BAD_DATA or BITNET_UNSUPPORTED, naming the file of the folder.
 // Source   docs/reference/weights.md#checkpoints, docs/reference/models.md
 
@@ -19,7 +20,7 @@ namespace bitnet::huggingface {
 // Whether the path is a folder with a config.json.
 bool is_checkpoint(const std::filesystem::path& path);
 
-// By the form of its model_type among those that are known.
+// Opens a checkpoint whose model_type is in `known`.
 result<gguf::file> open(const std::filesystem::path& folder, forms known);
 
 }  // namespace bitnet::huggingface

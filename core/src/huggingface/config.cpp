@@ -28,9 +28,9 @@ std::vector<float> numbers_at(const json& object, const char* key) {
   return out.size() == list.size() ? out : std::vector<float>();
 }
 
-// Of layers that see everything, where others have a window and a base of their own.
+// The rope of layers with full attention; layers with a window may have another base.
 result<rope_config> read_rope(const json& c, uint32_t head_dim, const config& about) {
-  // Newer files keep all of it in rope_parameters.
+  // Newer files have everything in rope_parameters.
   const json& all = at(c, "rope_parameters");
   const std::string& member = about.rope_member;
   const json& parameters = member.empty() ? all : at(all, member.c_str());
@@ -78,13 +78,13 @@ result<rope_config> read_rope(const json& c, uint32_t head_dim, const config& ab
   return to;
 }
 
-// "<s>", or {"content": "<s>", ...}
+// Reads "<s>", or {"content": "<s>", ...}.
 std::string token_text(const json& object, const char* key) {
   const json& x = at(object, key);
   return x.is_string() ? x.get<std::string>() : text_at(x, "content");
 }
 
-// A number, or a list of them. -1 and the like stand for none.
+// Reads a number or a list of them; negative ones mean none.
 std::vector<uint32_t> token_ids(const json& object, const char* key) {
   const json& x = at(object, key);
   std::vector<uint32_t> out;
@@ -113,7 +113,7 @@ std::vector<std::pair<std::string, uint32_t>> expected_tokens(const tokenizer_fi
   return out;
 }
 
-// Sizes of the model, each under its key of GGUF. Returns the elements of a head.
+// Writes the sizes of the model under GGUF's keys. Returns the elements of a head.
 result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to,
                             gguf::metadata_builder& out) {
   const auto count = [&](const char* from, const char* key, uint64_t& into) -> result<void> {
@@ -204,7 +204,7 @@ std::string model_type_of(const json& c) {
 
 tokenizer_hints hints_of(const tokenizer_files& from) {
   const json &c = from.config, &t = from.tokenizer_config;
-  // Newer folders keep all of it in tokenizer_config.json.
+  // Newer folders have everything in tokenizer_config.json.
   const bool newer = at(t, "added_tokens_decoder").is_object();
   const auto named = [&](const char* key) {
     const std::string older = newer ? "" : token_text(from.special_tokens, key);
@@ -246,7 +246,7 @@ result<std::vector<std::string>> files_of_index(const json& index, const char* n
     return bad_data(fmt::format("{}: expected an object 'weight_map'", name));
   for (const json& one : map) {
     const std::string file = one.is_string() ? one.get<std::string>() : "";
-    // The system would read a name up to its first zero byte, which is another name.
+    // The system cuts a name at its first zero byte, which gives another name.
     constexpr std::string_view never("/\0", 2);
     if (file.empty() || file.find_first_of(never) != std::string::npos || file == "." ||
         file == "..")

@@ -58,7 +58,7 @@ result<linear_kind> linear_kind_of(const json& c, linear_kind usual) {
                             "and 'online'",
                             quote(mode)));
   if (mode != "online") return linear_kind::packed;
-  // Of others the tensors say what they are.
+  // Other layers show their kind by their tensors.
   if (const json& kept = at(q, "modules_to_not_convert"); kept.is_array())
     for (const json& one : kept)
       if (one != "lm_head" && one != "model.embed_tokens")

@@ -18,9 +18,9 @@ namespace {
 namespace fs = std::filesystem;
 using gguf::quote;
 
-constexpr std::size_t most_entries = 10000;  // that are looked at
+constexpr std::size_t most_entries = 10000;  // entries read at most
 
-// Names in the folder, in order; nullopt: it cannot be read, for the reason in `error`.
+// Names in the folder, sorted; nullopt: unreadable, with the reason in `error`.
 std::optional<std::vector<std::string>> names_in(const fs::path& folder, std::error_code& error) {
   std::vector<std::string> out;
   fs::directory_iterator it(folder, error), end;
@@ -35,14 +35,14 @@ bool has(const std::vector<std::string>& names, std::string_view name) {
   return std::ranges::find(names, name) != names.end();
 }
 
-// The first name that ends so; "": none.
+// The first name with this ending; "": none.
 std::string first_with_end(const std::vector<std::string>& names, std::string_view end) {
   const auto found =
       std::ranges::find_if(names, [&](const std::string& n) { return n.ends_with(end); });
   return found == names.end() ? "" : *found;
 }
 
-// Weights in forms that only their own programs read, and what to do.
+// Describes weights in other programs' forms, and what to do.
 std::string other_weights(const std::vector<std::string>& names) {
   for (const std::string_view end :
        {".bin.index.json", "pytorch_model.bin", ".pth", ".pt", ".ckpt", ".msgpack", ".h5", ".bin"})
@@ -54,7 +54,7 @@ std::string other_weights(const std::vector<std::string>& names) {
   return "";
 }
 
-// GGUF files of the folder, and which to name.
+// Lists the folder's GGUF files, and which one to name.
 std::string gguf_files(const std::vector<std::string>& names) {
   const auto is_gguf = [](const std::string& n) { return n.ends_with(".gguf"); };
   const auto count = std::ranges::count_if(names, is_gguf);
@@ -100,8 +100,8 @@ std::string without_config(const fs::path& folder, const std::vector<std::string
          "Face checkpoint";
 }
 
-// "tokenizer.json", or "'model-2.safetensors' (file 2 of 3 in the index)": that name is untrusted
-// input.
+// "tokenizer.json", or "'model-2.safetensors' (file 2 of 3 in the index)", since that name is
+// untrusted.
 std::string place_of(const std::string& name, const std::string& listed_as) {
   return listed_as.empty() ? name : fmt::format("{} ({})", quote(name), listed_as);
 }

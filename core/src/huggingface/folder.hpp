@@ -1,8 +1,8 @@
 #pragma once
-// The files of a checkpoint's folder, and what is said where one is not what it should be.
+// Opens the files of a checkpoint's folder, with messages for missing and wrong ones.
 //
-// Errors  BITNET_NOT_FOUND for what is not there or may not be read, BITNET_BAD_DATA for what is
-//         something else, BITNET_UNSUPPORTED for weights in a form that is not read.
+// Errors  BITNET_NOT_FOUND for files that are missing or not readable, BITNET_BAD_DATA for files of
+//         another kind, BITNET_UNSUPPORTED for weights in a form that bitnet does not read.
 
 #include <filesystem>
 #include <string>
@@ -12,17 +12,17 @@
 
 namespace bitnet::huggingface {
 
-// A file of the folder. The message names it; `listed_as`, if any, says which of a list it is.
+// Opens a file of the folder. Messages name it, and if set `listed_as`, its role in a list.
 result<gguf::mapping> open_member(const std::filesystem::path& folder, const std::string& name,
                                   const std::string& listed_as = "");
 
-// The same of the file with all weights: where it is not there, what is there instead.
+// Opens the file with all weights. If it is missing, the message says what the folder has instead.
 result<gguf::mapping> open_weights(const std::filesystem::path& folder);
 
-// The same of tokenizer.json.
+// Opens tokenizer.json, likewise.
 result<gguf::mapping> open_tokenizer(const std::filesystem::path& folder);
 
-// Why a folder without config.json is no model, by what it holds.
+// Explains why a folder without config.json is no model, by its contents.
 failure no_checkpoint(const std::filesystem::path& folder);
 
 }  // namespace bitnet::huggingface

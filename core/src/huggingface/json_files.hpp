@@ -1,5 +1,5 @@
 #pragma once
-// The JSON files of a checkpoint's folder.
+// Reads the JSON files of a checkpoint's folder.
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -8,11 +8,11 @@
 
 namespace bitnet::huggingface {
 
-// Of the type `wanted`, an object or an array.
+// Reads a file whose value must have the type `wanted`, object or array.
 result<nlohmann::json> read_json(const std::filesystem::path& folder, const char* name,
                                  nlohmann::json::value_t wanted = nlohmann::json::value_t::object);
 
-// A file that a checkpoint may do without: then null.
+// Reads an optional file; null if it is absent.
 result<nlohmann::json> read_optional(const std::filesystem::path& folder, const char* name);
 
 }  // namespace bitnet::huggingface

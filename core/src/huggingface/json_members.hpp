@@ -1,5 +1,5 @@
 #pragma once
-// Members of the JSON that a checkpoint brings.
+// Reads members of the JSON files of a checkpoint.
 
 #include "text/json_members.hpp"
 

@@ -1,4 +1,4 @@
-// The JSON of a checkpoint's files, and where it is none.
+// Parses the JSON of a checkpoint's files, with the position of errors.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -15,9 +15,9 @@ namespace {
 
 using nlohmann::json;
 
-// Takes everything, and keeps where it ended.
+// Accepts everything, and keeps the position of the first error.
 struct first_fault : nlohmann::json_sax<json> {
-  std::size_t position = 0;  // bytes read, those of the fault too
+  std::size_t position = 0;  // bytes read, including the faulty ones
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
   bool number_integer(number_integer_t) override { return true; }

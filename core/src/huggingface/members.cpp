@@ -20,7 +20,7 @@ using nlohmann::json;
 
 struct type_row {
   uint32_t bit;
-  std::string_view name;  // as "expected ..." has it
+  std::string_view name;  // for "expected ..."
 };
 constexpr type_row type_rows[] = {{types::count, "a count"},
                                   {types::integer, "a whole number"},
@@ -63,7 +63,7 @@ bool is_one_of(const json& x, uint32_t wanted) {
          is(types::texts, all([](const json& one) { return one.is_string(); }));
 }
 
-// Where the rows of an object's members stand: rope_parameters has those of rope_scaling.
+// The path whose rows apply to an object: rope_parameters has those of rope_scaling.
 std::string rows_of(const std::string& path) {
   for (const char* same :
        {"rope_parameters.full_attention", "rope_parameters.sliding_attention", "rope_parameters"})
@@ -95,7 +95,7 @@ const member_row* row_of(std::string_view file, const std::string& path, const s
   return own != nullptr ? own : at(rows_of(path));
 }
 
-// Whether the members of an object have rows of their own.
+// Whether members of an object have their own rows.
 bool is_walked(std::string_view file, const std::string& full) {
   const std::string beginning = rows_of(full) + ".";
   return std::ranges::any_of(member_rows(), [&](const member_row& r) {
@@ -138,7 +138,7 @@ struct walk {
   }
 };
 
-// Of a pattern with at most one '*' or, as of shards, two.
+// Matches a pattern with at most one '*', or two in names of shards.
 bool matches(std::string_view name, std::string_view pattern) {
   const size_t star = pattern.find('*');
   if (star == std::string_view::npos) return name == pattern;
@@ -168,7 +168,7 @@ result<void> check_members(const json& object, std::string_view file, std::strin
 }
 
 void name_files(const fs::path& folder, members_left_out& out) {
-  constexpr size_t most = 1000;  // of a folder that holds other things too
+  constexpr size_t most = 1000;  // a folder may hold many other files
   std::vector<std::string> names;
   std::error_code stop;
   for (fs::directory_iterator it(folder, stop), end; !stop && it != end && names.size() < most;

@@ -1,10 +1,10 @@
 #pragma once
-// What bitnet does with each member of the files of a checkpoint: the one table.
+// The table of what bitnet does with each member of the files of a checkpoint.
 //
-// Rule    a member that changes the text is used, or it is named as not used; one that is used has
-//         the type that it is read as, or the folder is refused. null counts as absent.
-// Judge   transformers 5.24 with the same folder.
-// Source  docs/reference/model-folder-members.md, which a test compares with the table.
+// Rule    A member that changes the text is used, or reported as not used. A used member must have
+//         the type that it is read as, else the folder is rejected. null counts as absent.
+// Judge   transformers 5.24, on the same folder, defines what is correct.
+// Source  docs/reference/model-folder-members.md; a test compares it with the table.
 
 #include <cstdint>
 #include <filesystem>
@@ -19,7 +19,7 @@
 
 namespace bitnet::huggingface {
 
-// Types that a value may have, as bits.
+// Types of values, as bits.
 namespace types {
 inline constexpr uint32_t count = 1;    // a whole number from 0 to 2^32 - 1
 inline constexpr uint32_t integer = 2;  // any whole number
@@ -36,21 +36,21 @@ inline constexpr uint32_t texts = 512;    // a list of texts
 enum class fate : uint8_t {
   used,
   harmless,  // cannot change a text
-  left_out   // could change one, and is named where it is there
+  left_out   // could change a text, and is reported if present
 };
 
 struct member_row {
   std::string_view file;
-  std::string_view name;  // "quantization_config.linear_class" of an object within
+  std::string_view name;  // "quantization_config.linear_class" for a nested member
   fate what;
-  uint32_t types;              // of one that is used; 0: the reader itself checks it
-  std::string_view why;        // what it does; of one that is left out, why or what to do
-  std::string_view only = "";  // the model types that have it, separated by blanks; "": all
+  uint32_t types;              // of a used member; 0: its reader checks it
+  std::string_view why;        // what it does; of a member left out: why, or what to do
+  std::string_view only = "";  // model types that have it, separated by blanks; "": all
 };
 std::span<const member_row> member_rows();
 
 struct file_row {
-  std::string_view name;  // with '*' for any text
+  std::string_view name;  // '*' stands for any text
   fate what;
   std::string_view why;
 };
@@ -58,14 +58,14 @@ std::span<const file_row> file_rows();
 
 using members_left_out = std::vector<gguf::left_out_member>;
 
-// Refuses what is used and of another type; adds what is not used to `out`. `type`: model_type.
+// Rejects used members of a wrong type; adds unused ones to `out`. `type`: model_type.
 result<void> check_members(const nlohmann::json& object, std::string_view file,
                            std::string_view type, members_left_out& out);
 
-// Adds the files of the folder that are not read.
+// Adds the files of the folder that are not read to `out`.
 void name_files(const std::filesystem::path& folder, members_left_out& out);
 
-// "a text", "a number", ...: what a value is, for messages.
+// The type of a value in messages: "a text", "a number", ...
 std::string type_of(const nlohmann::json& x);
 
 }  // namespace bitnet::huggingface

@@ -24,7 +24,7 @@ constexpr std::string_view of_gemma = "gemma3_text", of_qwen35 = "qwen3_5_text",
                            of_minicpm = "minicpm";
 
 constexpr auto all_members = std::to_array<member_row>({
-    // clang-format off: a row is a line
+    // clang-format off: one row per line
     {of_config, "model_type", used, types::text, "which model it is"},
     {of_config, "architectures", used, types::texts,
      "a llama that is a BitnetForCausalLM is a bitnet"},

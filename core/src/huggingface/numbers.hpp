@@ -1,5 +1,5 @@
 #pragma once
-// The numbers of a small tensor of a checkpoint, where GGUF wants others.
+// Replaces the numbers of a small tensor of a checkpoint, if GGUF stores others.
 
 #include <vector>
 
@@ -7,9 +7,9 @@
 
 namespace bitnet::huggingface {
 
-// Of F32, F16 or BF16.
+// `t` has the type F32, F16 or BF16.
 std::vector<float> numbers_of(const gguf::file::foreign_tensor& t);
-// F32 from then on, in memory that the tensor keeps.
+// Stores `numbers` as F32, in memory that the tensor owns.
 void replace(gguf::file::foreign_tensor& t, std::vector<float> numbers);
 
 }  // namespace bitnet::huggingface

@@ -31,7 +31,7 @@ result<void> put_token(std::optional<uint32_t>& into, const json& id, const std:
   return {};
 }
 
-// Of "single", as "pair" is for two texts.
+// Reads "single"; "pair" is for two texts.
 result<void> add_template(const json& part, framing& to) {
   const json& single = at(part, "single");
   if (!single.is_array()) return bad_data("tokenizer.json: post_processor has no list 'single'");
@@ -63,7 +63,7 @@ result<void> add_pair(const json& part, const char* key, std::optional<uint32_t>
 
 result<void> add_processor(const json& part, framing& to) {
   const std::string type = text_at(part, "type");
-  if (type == "ByteLevel") return {};  // of offsets
+  if (type == "ByteLevel") return {};  // changes offsets only
   if (type == "TemplateProcessing") return add_template(part, to);
   if (type == "BertProcessing" || type == "RobertaProcessing") {
     if (auto ok = add_pair(part, "cls", to.first); !ok) return ok;

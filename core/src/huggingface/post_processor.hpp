@@ -1,7 +1,7 @@
 #pragma once
-// What the post_processor of a tokenizer.json puts around a text.
+// Reads which tokens the post_processor of a tokenizer.json puts around a text.
 //
-// Errors  BITNET_UNSUPPORTED for anything but one token before and one behind; BITNET_BAD_DATA.
+// Errors  BITNET_UNSUPPORTED unless it is at most one token before and one behind; BITNET_BAD_DATA.
 // Source  tokenizers' TemplateProcessing, BertProcessing, RobertaProcessing and ByteLevel.
 
 #include <cstdint>

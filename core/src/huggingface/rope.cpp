@@ -40,13 +40,13 @@ std::unexpected<failure> lacks(const rope_config& c, const char* what) {
                                            quote(c.kind), what));
 }
 
-// x, or 0 where it is no number above zero.
+// x, or 0 if it is not above zero.
 float positive(std::optional<float> x) {
   const float given = x.value_or(0);
   return std::isfinite(given) && given > 0 ? given : 0;
 }
 
-// Long waves are stretched by all of factor, short ones stay, between them it is graded.
+// Long waves are scaled by all of factor, short ones not, those between partly.
 result<void> put_llama3(const rope_config& c, const output& to) {
   constexpr uint32_t most_dims = 65536;  // no model comes near
   if (c.head_dim > most_dims)
@@ -88,7 +88,7 @@ result<void> put_yarn(const rope_config& c, const output& to) {
   auto whole = c.attention_factor;
   const float one = positive(c.mscale), all = positive(c.mscale_all);
   if (!whole && one != 0 && all != 0) whole = growth(factor, one) / growth(factor, all);
-  // GGUF's factor comes on top of the growth that YaRN itself asks for.
+  // GGUF's factor multiplies the growth of YaRN itself.
   if (whole) to.number("rope.scaling.attn_factor", *whole / growth(factor, 1));
   return {};
 }
@@ -135,7 +135,7 @@ result<void> put_rope(const rope_config& c, const std::string& prefix,
     to.number("rope.scaling.factor", factor);
     return {};
   }
-  // Of no other program: those that do not know it compute the same up to the original length.
+  // A key of this program only: programs without it compute the same up to the original length.
   to.number("rope.scaling.dynamic_factor", factor);
   to.count("rope.scaling.original_context_length", c.original_context.value_or(c.longest_context));
   return {};

@@ -1,7 +1,7 @@
 #pragma once
-// The table of a safetensors file: names, types, shapes and where the bytes are, checked.
+// Parses and checks the table of a safetensors file: names, types, shapes and offsets.
 //
-// Errors  BITNET_BAD_DATA for what no writer should write, BITNET_UNSUPPORTED for other types.
+// Errors  BITNET_BAD_DATA for invalid files, BITNET_UNSUPPORTED for other types.
 // Owner   the caller keeps the file's bytes; the table views them.
 // Source  the format's README: u64 length of a JSON header, the header, then the data; offsets
 //         count from the data's start.

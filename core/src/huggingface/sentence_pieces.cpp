@@ -26,7 +26,7 @@ std::unexpected<failure> unknown_marks(const char* where, const std::string& wha
                           where, what));
 }
 
-// ▁ for each blank, and perhaps one before all.
+// Reads the normalizer: ▁ for each blank, and perhaps one in front.
 result<blank_before> normalizer_of(const json& file) {
   auto to = blank_before::never;
   for (const json& part : components_of(at(file, "normalizer"), "normalizers")) {

@@ -1,5 +1,5 @@
 #pragma once
-// How an embedding is made of what the model computes for tokens: modules.json and the
+// Reads how an embedding is pooled from the vectors of the tokens: modules.json and the
 // configuration of its module Pooling.
 //
 // Errors  BITNET_UNSUPPORTED for other modules and kinds of pooling, BITNET_BAD_DATA.
@@ -14,7 +14,7 @@
 
 namespace bitnet::huggingface {
 
-// As files number it under <architecture>.pooling_type; nullopt: the folder does not say.
+// The number of <architecture>.pooling_type in GGUF; nullopt: the folder has none.
 [[nodiscard]] result<std::optional<uint32_t>> pooling_of(const std::filesystem::path& folder,
                                                          members_left_out& out);
 

@@ -16,13 +16,14 @@ namespace {
 using gguf::quote;
 using nlohmann::json;
 
-// A component in one line: "Split Isolated <expression>", "Digits each", "ByteLevel words" ...
+// Spells a component on one line: "Split Isolated <expression>", "Digits each", "ByteLevel words"
+// ...
 std::string spelled(const json& part) {
   std::string type = text_at(part, "type");
   std::string behavior = text_at(part, "behavior");
   if (behavior.empty()) behavior = "Isolated";
   if (type == "Split") {
-    // "Everything but the matches goes": the same where the matches are everything.
+    // Removing everything but the matches is the same if the matches cover everything.
     if (behavior == "Removed" && true_at(part, "invert")) behavior = "Isolated";
     return fmt::format("Split {} {}", behavior, text_at(at(part, "pattern"), "Regex"));
   }
@@ -35,7 +36,7 @@ std::string spelled(const json& part) {
 
 struct known_rule {
   std::string_view pre;              // tokenizer.ggml.pre
-  std::string_view pre_whole_words;  // the same with ignore_merges; "" = no other name
+  std::string_view pre_whole_words;  // name with ignore_merges; "": the same
   std::vector<std::string_view> parts;
 };
 
@@ -97,7 +98,7 @@ result<std::string> splitting_rule(const json& file) {
                     "convert the model with the converter of llama.cpp, which knows more",
                     types));
   const json& whole_words = at(at(file, "model"), "ignore_merges");
-  // Llama 3 is older than the field, and takes whole words.
+  // Llama 3 is older than the key ignore_merges, and does ignore merges.
   const bool whole = whole_words.is_boolean() ? whole_words.get<bool>() : known->pre == "dbrx";
   return std::string(whole && !known->pre_whole_words.empty() ? known->pre_whole_words
                                                               : known->pre);

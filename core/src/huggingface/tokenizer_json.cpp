@@ -29,14 +29,14 @@ using nlohmann::json;
 
 constexpr uint64_t most_tokens = uint64_t{1} << 24;
 
-// tokenizer.ggml.token_type
+// Values of tokenizer.ggml.token_type.
 constexpr int32_t normal = 1, unknown = 2, control = 3, user_defined = 4, unused = 5, byte = 6;
 
 struct vocabulary {
-  std::vector<std::string> texts;  // "" where no token has the id
+  std::vector<std::string> texts;  // "" if no token has the id
   std::vector<int32_t> types;
   std::unordered_map<std::string, uint32_t> ids;
-  std::vector<int32_t> flags;  // pairs: a token that has some, and which
+  std::vector<int32_t> flags;  // pairs: a token and its flags
 
   result<void> add(const std::string& text, const json& id, int32_t type) {
     if (!id.is_number_unsigned() || id.get<uint64_t>() >= most_tokens)
@@ -80,7 +80,7 @@ result<vocabulary> read_tokens(const json& file) {
   return v;
 }
 
-// What would change how words become tokens.
+// Rejects options that change how words become tokens.
 result<void> check_model(const json& model) {
   for (const char* key : {"continuing_subword_prefix", "end_of_word_suffix"})
     if (const std::string affix = text_at(model, key); !affix.empty())
@@ -94,7 +94,7 @@ result<void> check_model(const json& model) {
   return {};
 }
 
-// Tokens of other files: transformers would add them.
+// Checks tokens of other files, which transformers would add.
 result<void> check_expected(const vocabulary& v, const tokenizer_hints& hints) {
   for (const auto& [text, id] : hints.expected)
     if (const auto found = v.ids.find(text); found == v.ids.end() || found->second != id)
@@ -109,7 +109,7 @@ result<void> check_expected(const vocabulary& v, const tokenizer_hints& hints) {
   return {};
 }
 
-// "a b", or ["a", "b"] in newer files.
+// Reads "a b", or ["a", "b"] in newer files.
 result<std::vector<std::string>> read_merges(const json& file) {
   const json& merges = at(at(file, "model"), "merges");
   if (!merges.is_array()) return bad_tokenizer("expected model.merges to be an array");
@@ -126,7 +126,8 @@ result<std::vector<std::string>> read_merges(const json& file) {
   return out;
 }
 
-// The piece that a merge makes: SentencePiece merges the pair whose piece has the best score.
+// Scores for SentencePiece, which merges the pair whose piece has the best score: by the rank of
+// the merge that makes it.
 std::vector<float> scores_of(const vocabulary& v, const std::vector<std::string>& merges) {
   std::vector<float> scores(v.texts.size(), 0);
   for (size_t i = 0; i < v.texts.size(); ++i)
@@ -141,14 +142,15 @@ std::vector<float> scores_of(const vocabulary& v, const std::vector<std::string>
   return scores;
 }
 
-// Whether scores make SentencePiece merge as the list does. It makes a piece of any two parts that
-// are pieces, as lists do that were made of scores; of a trained list it must be one pair.
+// Whether SentencePiece, with scores, merges as the list does. It joins any two pieces whose text
+// is a piece, as in lists that were made from scores; in a trained list each piece must have only
+// one such pair.
 bool scores_say_all(const vocabulary& v, const std::vector<std::string>& merges) {
   const std::unordered_set<std::string_view> listed(merges.begin(), merges.end());
   std::string pair;
   for (size_t i = 0; i < v.texts.size(); ++i) {
     const std::string_view text = v.texts[i];
-    // Longer ones would take time for a broken file only.
+    // Longer texts occur only in broken files and would take long.
     if (v.types[i] != normal || text.size() > 256) continue;
     for (size_t cut = 1; cut < text.size(); ++cut) {
       const auto left = v.ids.find(std::string(text.substr(0, cut)));
@@ -161,7 +163,7 @@ bool scores_say_all(const vocabulary& v, const std::vector<std::string>& merges)
   return true;
 }
 
-// Whether the components mark blanks and do nothing else.
+// Whether the components only mark blanks.
 bool only_marks_blanks(const json& file) {
   const json& normalizer = at(file, "normalizer");
   const json& split = at(file, "pre_tokenizer");
@@ -189,7 +191,7 @@ std::optional<uint32_t> id_of(const vocabulary& v, std::optional<uint32_t> given
   return found->second;
 }
 
-// Old files leave the type away; only BPE has merges.
+// Old files lack the type; only BPE has merges.
 result<void> check_type(const json& model) {
   const std::string type = text_at(model, "type");
   if (type == "BPE" || (type.empty() && model.contains("merges"))) return {};
@@ -198,7 +200,7 @@ result<void> check_type(const json& model) {
       fmt::format("tokenizer.json holds a tokenizer of type {}; expected BPE", quote(type)));
 }
 
-// A token for each row of the embedding.
+// Adds tokens up to one per row of the embedding.
 result<void> pad(vocabulary& v, uint64_t rows) {
   if (v.texts.size() > rows)
     return bad_tokenizer(
@@ -211,7 +213,7 @@ result<void> pad(vocabulary& v, uint64_t rows) {
   return {};
 }
 
-// As SentencePiece, whose merges are scores.
+// Writes it as SentencePiece, whose scores stand for merges.
 result<void> write_pieces(const json& file, const std::vector<std::string>& merges, vocabulary& v,
                           gguf::metadata_builder& out) {
   const auto has_inner_blanks = [&v] {
@@ -235,7 +237,7 @@ result<void> write_pieces(const json& file, const std::vector<std::string>& merg
   return {};
 }
 
-// As BPE over characters: docs/reference/tokenizers.md#bpe-over-characters
+// Writes it as BPE over characters: docs/reference/tokenizers.md#bpe-over-characters
 result<void> write_characters(const std::vector<std::string>& merges, vocabulary& v,
                               gguf::metadata_builder& out) {
   for (size_t i = 0; i < merges.size(); ++i) {
@@ -266,7 +268,7 @@ result<void> write_byte_level(const json& file, const std::vector<std::string>& 
   return {};
 }
 
-// What the post_processor puts is the token that GGUF knows by that name.
+// Checks that the post_processor adds the token that GGUF knows by that name.
 result<std::optional<uint32_t>> put_by(const char* what, std::optional<uint32_t> framed,
                                        std::optional<uint32_t> named,
                                        const tokenizer_hints& hints) {
@@ -279,7 +281,7 @@ result<std::optional<uint32_t>> put_by(const char* what, std::optional<uint32_t>
   return framed;
 }
 
-// All that end a text, where they are more than the one that GGUF has a key for.
+// Writes all tokens that end a text, if there are more than the one with a key of GGUF.
 void write_ends(std::optional<uint32_t> eos, std::optional<uint32_t> named,
                 const tokenizer_hints& hints, gguf::metadata_builder& out) {
   std::vector<int32_t> all;

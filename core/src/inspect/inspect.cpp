@@ -60,8 +60,8 @@ json describe(const gguf::value& v) {
   return {{"type", name_of(v.element)}, {"count", v.count}, {"first", std::move(first)}};
 }
 
-// An ordered object looks for each key that it is given in all that it has. These are known to be
-// different: the file was refused else.
+// An ordered object searches all its members on each insertion. These keys are distinct (else the
+// file was rejected), so append.
 json describe_metadata(const gguf::container& metadata) {
   json out = json::object();
   std::vector<std::pair<const std::string, json>>& members = out.get_ref<json::object_t&>();
@@ -192,12 +192,11 @@ json describe_model(const model::loaded& m) {
   return out;
 }
 
-// What the model would find on this machine: the context that fits beside its weights, with
-// f16 keys and values.
+// The context that fits into this machine's memory beside the weights, with f16 keys and values.
 json describe_room(const model::hyperparameters& h, uint64_t weight_bytes) {
   const uint64_t free = free_host_memory();
   if (free == 0) return {};
-  constexpr uint32_t block = 64;  // tokens; sessions take room for so many at a time
+  constexpr uint32_t block = 64;  // tokens; sessions allocate in such blocks
   const uint64_t token_bytes = uint64_t{h.n_attending()} * h.n_kv_heads * h.head_dim * 2 * 2;
   const uint64_t taken = weight_bytes + 2 * h.state_elements() * sizeof(float);
   const uint64_t room = free - std::min(free, taken);
@@ -205,7 +204,7 @@ json describe_room(const model::hyperparameters& h, uint64_t weight_bytes) {
           {"max_context", model::max_context(room, block * token_bytes, block)}};
 }
 
-// One line per tensor type that no weight can have.
+// Notes each tensor type that no weight can have, one line each.
 void note_types(const gguf::file& file, json& problems) {
   struct use {
     uint64_t count = 0;
@@ -223,7 +222,7 @@ void note_types(const gguf::file& file, json& problems) {
                                    gguf::type_name(type), gguf::quote(u.first)));
 }
 
-// What the tensors were taken for, and why: a line for each way of reading.
+// How the tensors were interpreted, and why: one line per reading.
 json describe_readings(const model::loaded& m) {
   struct use {
     uint64_t count = 0;
@@ -240,7 +239,7 @@ json describe_readings(const model::loaded& m) {
   return out;
 }
 
-// What holds for the whole file and decides how its weights are read, also where no weight is.
+// Notes facts on the whole file that decide how its weights are read, even if it has none.
 void note_whole_file(const gguf::file& file, json& report) {
   json& problems = report["problems"];
   const auto found = model::find_q2(file);
@@ -270,7 +269,7 @@ void note_tokens(const tokenizer::tokenizer& tokens, json& description, json& re
       {"form", std::string(chosen.form)}, {"why", chosen.why}, {"set_aside", chosen.set_aside}};
 }
 
-// Whether the model would load, and what it is if so.
+// Notes whether the model would load, and its properties.
 void note_model(gguf::file file, const model::load_options& options, json& report) {
   json& problems = report["problems"];
   auto m = model::read(std::move(file), options);

@@ -1,5 +1,5 @@
 #pragma once
-// What a GGUF file holds and whether it would run, as JSON.
+// Describes as JSON what a GGUF file holds and whether it would run.
 
 #include <filesystem>
 #include <string>

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::string_view weight = ".weight";
 
-// The names of checkpoints, which BitNet-rs has in its rules, beside those of GGUF.
+// GGUF's names, and those of checkpoints, which BitNet-rs has in its rules.
 constexpr auto norms_f16 = std::to_array<norm_rule>({
     {"ffn_sub_norm", {0.05, 2}},
     {"ffn_layernorm", {0.05, 2}},
@@ -23,7 +23,7 @@ constexpr auto norms_f16 = std::to_array<norm_rule>({
     {"post_attention_layernorm", {0.25, 2}},
     {"attn_norm", {0.35, 2}},
     {"input_layernorm", {0.35, 2}},
-    {"norm", {0.5, 2}},  // the last one, and others
+    {"norm", {0.5, 2}},  // the final norm, and others
 });
 constexpr auto norms_i2s = std::to_array<norm_rule>({
     {"attn_norm", {0.01, 2}},

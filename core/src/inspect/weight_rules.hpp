@@ -1,6 +1,6 @@
 #pragma once
-// How large norms and linear layers are in models that work, as BitNet-rs's inspector has it: a
-// root mean square beyond it is a sign of a wrong layout, a wrong scale or a bad conversion.
+// Usual sizes of norms and linear layers in working models, from BitNet-rs's inspector. A root mean
+// square outside is a sign of a wrong layout, a wrong scale or a bad conversion.
 // Source  docs/reference/weight-checks.md
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct bounds {
   double lowest = 0, highest = 0;
 };
 
-// Of a norm whose name ends in `ending`, before ".weight"; the first row that fits counts.
+// Bounds for norms whose name ends in `ending`, before ".weight"; the first matching row counts.
 struct norm_rule {
   std::string_view ending;
   bounds rms;
@@ -33,7 +33,7 @@ struct rule_set {
 // set's full name. BITNET_INVALID_ARGUMENT for other words.
 result<rule_set> choose_rules(std::string_view wanted, const gguf::container& metadata);
 
-// "blk.3.attn_norm.weight": a norm, and its bounds; nothing where the set has no rule for it.
+// For a norm such as "blk.3.attn_norm.weight": its bounds; nullopt if the set has no rule for it.
 [[nodiscard]] bool is_norm(std::string_view tensor);
 [[nodiscard]] std::optional<bounds> norm_bounds(const rule_set& rules, std::string_view tensor);
 // "blk.3.ffn_down.weight"

@@ -24,12 +24,12 @@ namespace {
 
 using json = nlohmann::ordered_json;
 
-constexpr uint64_t part_elements = uint64_t{1} << 18;  // that one thread reads at a time
+constexpr uint64_t part_elements = uint64_t{1} << 18;  // elements per task of a thread
 
-// Of I2_S. A mean size is never below 1e-5 when weights are made ternary, and the largest scale of
-// published models is below 10.
+// Scales of I2_S. The mean magnitude is at least 1e-5 when weights are made ternary, and the
+// largest scale of published models is below 10.
 constexpr bounds scales{1e-5, 1e3};
-// A normal distribution has 0.31 of its weights below half of its mean size.
+// A normal distribution has 0.31 of its weights below half of its mean magnitude.
 constexpr bounds zero_fractions{0.05, 0.95};
 
 struct tally {
@@ -38,10 +38,10 @@ struct tally {
 };
 
 bool is_within(double value, const bounds& of) {
-  return value >= of.lowest && value <= of.highest;  // false for what is no number
+  return value >= of.lowest && value <= of.highest;  // false for NaN
 }
 
-// A number of JSON: those that are none become texts.
+// A JSON number; NaN and infinity become texts.
 json shown(double value) {
   if (std::isfinite(value)) return value;
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
@@ -55,7 +55,7 @@ bool is_real(uint32_t type) {
   return type == gguf::type::f32 || type == gguf::type::f16 || type == gguf::type::bf16;
 }
 
-// The root of the mean square, by sums of parts in their order: the same on any machine.
+// The root mean square; partial sums are added in order, so it is the same on any machine.
 double rms_of(const gguf::tensor_info& t) {
   std::vector<double> sums((t.elements + part_elements - 1) / part_elements);
   base::for_each_part(sums.size(), [&](uint64_t part) {
@@ -108,7 +108,7 @@ void check_rms(const gguf::tensor_info& t, const char* kind, const std::optional
   add(std::move(row), faults, to);
 }
 
-// How often each code occurs, whatever the layout: all four codes of a byte are weights.
+// Counts each code, whatever the layout: all four codes of a byte are weights.
 std::array<uint64_t, 4> count_codes(std::span<const std::byte> packed) {
   using counts = std::array<uint64_t, 256>;
   std::vector<counts> parts((packed.size() + part_elements - 1) / part_elements);
@@ -124,7 +124,7 @@ std::array<uint64_t, 4> count_codes(std::span<const std::byte> packed) {
   return out;
 }
 
-// Of bitnet.cpp's contents: n / 4 bytes of codes, a scale, and padding.
+// Whether it has the size of bitnet.cpp's content: n / 4 bytes of codes, a scale, and padding.
 bool is_of_bitnet_cpp(const gguf::tensor_info& t, uint64_t alignment, uint32_t layout) {
   constexpr uint64_t tail = 32;
   if (t.type != gguf::type::i2_s || layout == BITNET_I2S_LAYOUT_QK256 || t.elements % 4 != 0)

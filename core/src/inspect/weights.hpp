@@ -1,5 +1,5 @@
 #pragma once
-// What the weights of a model file are like, and which of them look wrong, as JSON.
+// Describes as JSON the weights of a model file, and which of them look wrong.
 
 #include <filesystem>
 #include <string>
@@ -11,7 +11,7 @@
 namespace bitnet::inspect {
 
 // The JSON text of bitnet_inspect_weights (bitnet.h). Reads all norms, and all linear layers in
-// I2_S or floats. `rules` as in weight_rules.hpp.
+// I2_S or floats. `rules`: see weight_rules.hpp.
 result<std::string> inspect_weights(const std::filesystem::path& file,
                                     const model::load_options& options, std::string_view rules);
 

@@ -81,7 +81,7 @@ value repeated(rendering& at, const value& what, int64_t times) {
   constexpr uint64_t far_too_many = uint64_t{1} << 40U;
   const uint64_t all = size == 0 ? 0 : n > far_too_many / size ? far_too_many : n * size;
   if (is_text) {
-    // Copied in pieces of whole times.
+    // Copies pieces of whole repetitions.
     const uint64_t one = what.text().size();
     constexpr uint64_t some = 64 << 10;
     const uint64_t most = one == 0 || one > some ? one : some - some % one;
@@ -90,7 +90,7 @@ value repeated(rendering& at, const value& what, int64_t times) {
     marked_text out;
     out.reserve(bytes);
     if (bytes > 0) out.append(what.marked());
-    while (out.size() < bytes) {  // doubled, in the room that is there
+    while (out.size() < bytes) {  // doubles within the granted room
       const marked_text more =
           out.part(0, std::min<uint64_t>({out.size(), bytes - out.size(), most}));
       out.append(more);

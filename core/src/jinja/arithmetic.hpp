@@ -1,5 +1,5 @@
 #pragma once
-// Python's + - * / // % and ** on values. Where Python raises, so do these: by rendering::wrong.
+// Python's + - * / // % and ** on values. Errors of Python are reported by rendering::wrong.
 
 #include <string_view>
 
@@ -12,7 +12,7 @@ namespace bitnet::jinja {
 [[nodiscard]] value negative(rendering& at, const value& a);
 [[nodiscard]] value positive(rendering& at, const value& a);
 
-// An operator that does not know what it stands between.
+// Reports that the operator does not support these operands.
 value unsupported(rendering& at, std::string_view sign, const value& a, const value& b);
 
 }  // namespace bitnet::jinja

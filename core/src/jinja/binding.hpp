@@ -1,5 +1,5 @@
 #pragma once
-// The arguments of a call as the parameters of a built-in function.
+// Binds the arguments of a call to the parameters of a built-in function.
 
 #include <initializer_list>
 #include <string_view>
@@ -8,12 +8,12 @@
 
 namespace bitnet::jinja {
 
-// One value for each name, undefined where it is not given. Too many, unknown or doubled ones and
-// fewer than `needed` are wrong; then all are undefined.
+// Returns one value per name, undefined if it is not given. Too many, unknown or duplicate
+// arguments, or fewer than `needed`, are an error; then all are undefined.
 [[nodiscard]] sequence bind(rendering& at, std::string_view function, const arguments& given,
                             std::initializer_list<std::string_view> names, std::size_t needed = 0);
 
-// What stands for nothing.
+// None and undefined count as not given.
 [[nodiscard]] inline bool absent(const value& v) {
   return v.is(value::kind::undefined) || v.is(value::kind::none);
 }

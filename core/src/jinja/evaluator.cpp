@@ -94,7 +94,7 @@ class evaluator {
     return {};
   }
 
-  // Of `and` and `or`: the left side where it decides, and else the right one.
+  // The value of `and` or `or`: the left side if it decides, else the right one.
   value decided(const expression& e) {
     value left = get(*e.parts[0]);
     return truth(left) == (e.what == expression::kind::either) ? left : get(*e.parts[1]);
@@ -106,7 +106,7 @@ class evaluator {
     return out.text();
   }
 
-  // str(v), without a text of its own where it is one.
+  // Adds str(v); a text is added without a copy.
   void add_text(text_maker& to, const value& v) {
     if (v.is(kind::text))
       at_.step() && to.add(v.marked());
@@ -177,7 +177,7 @@ class evaluator {
   arguments arguments_of(const expression& e) {
     arguments out;
     list_maker positional(at_);
-    // With what a growing list takes.
+    // Includes the room for the growing list.
     const auto add_named = [&](std::string name, const value& v) {
       constexpr uint64_t of_name = 3 * (sizeof(std::string) + sizeof(value));
       if (at_.room(of_name + name.size())) out.named.emplace_back(std::move(name), v);
@@ -346,7 +346,7 @@ class evaluator {
     return flow::on;
   }
 
-  // The caller goes to the outermost call, not to those in its arguments.
+  // `caller` goes to the outermost call, not to calls in its arguments.
   value call_with_caller(const expression& e, const value& caller) {
     const value what = get(*e.parts[0]);
     arguments given = arguments_of(e);

@@ -1,5 +1,5 @@
 #pragma once
-// Runs the statements of a template.
+// Executes the statements of a template.
 
 #include <string>
 
@@ -8,7 +8,7 @@
 
 namespace bitnet::jinja {
 
-// What they write; rendering::trouble says whether it is all.
+// Returns the output; it is incomplete if rendering::trouble is set.
 [[nodiscard]] marked_text evaluate(rendering& at, const body& all, const dict& variables);
 
 }  // namespace bitnet::jinja

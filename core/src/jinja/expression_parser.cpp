@@ -188,7 +188,7 @@ expression_ptr expression_parser::name_or_constant() {
   return out;
 }
 
-// Several behind each other are one, as in Python.
+// Adjacent texts are one, as in Python.
 expression_ptr expression_parser::texts() {
   auto out = make(form::constant, now().line);
   std::string all = take().content;
@@ -320,7 +320,7 @@ expression_ptr expression_parser::subscript(expression_ptr of) {
 void expression_parser::call_arguments(expression& to) {
   expect_sign("(");
   using how = argument::kind;
-  bool behind = false;  // an argument that is not positional
+  bool behind = false;  // a named or unpacked argument came before
   while (ok() && !at_sign(")")) {
     argument one{how::positional, {}, {}};
     if (skip_sign("**")) {
@@ -348,7 +348,7 @@ expression_ptr expression_parser::filters_and_tests(expression_ptr of) {
       of = filter_chain(std::move(of));
     } else if (at_word("is")) {
       of = test(std::move(of));
-    } else if (at_sign("(")) {  // the call of what a filter gave
+    } else if (at_sign("(")) {  // calls the result of a filter
       of = call(std::move(of));
     } else {
       return of;

@@ -1,5 +1,5 @@
 #pragma once
-// Tokens to trees of expressions: what stands in {{ }} and behind the word of a tag.
+// Parses expressions: those in {{ }} and those of tags.
 
 #include <initializer_list>
 #include <string>
@@ -19,10 +19,10 @@ class expression_parser : protected token_reader {
  protected:
   using form = expression::kind;
 
-  expression_ptr conditional();  // any, without a comma
-  expression_ptr either();       // without an `if` behind it
+  expression_ptr conditional();  // any expression without a comma
+  expression_ptr either();       // the same without `x if y else z`
   expression_ptr unary(bool with_filters);
-  // One expression, or several with commas between. `closing` "" ends with the tag.
+  // One expression, or several separated by commas. `closing` "": it ends with the tag.
   expression_ptr tuple(bool may_be_empty, std::string_view closing = "");
   expression_ptr one_filter(expression_ptr of);
   expression_ptr filter_chain(expression_ptr of);
@@ -30,14 +30,14 @@ class expression_parser : protected token_reader {
   static expression_ptr make(form what, uint32_t line, std::string name = {});
   void add_part(expression& to, expression_ptr part);
 
-  // The macro whose body is read, or null: it learns which special names its body speaks of.
-  // Returns the one before.
+  // Sets the macro whose body is parsed (null: none) and returns the previous one. It records which
+  // special names its body uses.
   macro_syntax* enter(macro_syntax* macro) { return std::exchange(macro_, macro); }
 
  private:
   void deepen(expression& to, uint32_t below);
 
-  // In the order in which they bind.
+  // In the order of precedence, the weakest first.
   expression_ptr both();
   expression_ptr inversion();
   expression_ptr compare();

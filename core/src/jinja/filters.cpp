@@ -24,11 +24,11 @@ namespace {
 using kind = value::kind;
 using filter = value (*)(rendering&, const value&, arguments&);
 
-// "a.b.0" of an item, as the filters' `attribute` means it.
+// The member "a.b.0" of an item, for the filters' `attribute`.
 value member(rendering& at, value of, const value& path) {
   if (!path.is(kind::text)) return item(at, of, path);
   std::string_view rest = path.text();
-  // Each part is a text for a moment, and one of digits twice.
+  // Each part is copied once, and a number twice.
   const uint64_t for_parts = 3 * rest.size();
   if (!at.read(rest.size()) || !at.room(for_parts)) return {};
   at.give_back(for_parts);
@@ -56,7 +56,7 @@ value key_of(rendering& at, const value& one, const value& path, bool case_sensi
 
 using keyed = std::vector<std::pair<value, value>>;  // key and item
 
-// Room for pairs that are sorted: they, and as many in between.
+// Reserves room for pairs to sort: the pairs, and as many temporaries.
 bool room_for_pairs(rendering& at, keyed& all, std::size_t n) {
   if (!at.room(2 * n * sizeof(keyed::value_type) + 64)) return false;
   all.reserve(n);
@@ -165,7 +165,7 @@ value indent(rendering& at, const value& v, arguments& given) {
   bool first = true;
   for (std::string_view rest = whole.bytes(); !rest.empty() && at.step();) {
     const std::string_view line = take_line(rest, false);
-    // The line end has the mark of the one that stood there.
+    // The new line end has the mark of the old one.
     const auto begin = static_cast<std::size_t>(line.data() - whole.bytes().data());
     if (!first) out.add("\n", whole.at(begin - 1));
     if (first ? truth(a[1]) : truth(a[2]) || !line.empty()) out.add(by);
@@ -175,7 +175,7 @@ value indent(rendering& at, const value& v, arguments& given) {
   return out.text();
 }
 
-// Room and steps for a text that is read as a number: once more without its underscores.
+// Counts room and steps for parsing a number: one copy without underscores.
 bool may_be_read(rendering& at, const std::string& text) {
   if (!at.read(2 * text.size()) || !at.room(3 * text.size() + 32)) return false;
   at.give_back(3 * text.size() + 32);
@@ -241,14 +241,14 @@ value sum(rendering& at, const value& v, arguments& given) {
   return out;
 }
 
-// What stands behind the first `skip` arguments, for a filter or a test of each item.
+// The arguments after the first `skip`, for a filter or test of each item.
 arguments behind(rendering& at, const arguments& given, std::size_t skip) {
   const std::size_t n = given.positional.size() - skip;
   uint64_t names = 0;
   for (const auto& one : given.named) names += one.first.size() + sizeof(one);
   const uint64_t bytes = n * sizeof(value) + names;
   if (!at.step(bytes / 64) || !at.room(bytes)) return {};
-  at.give_back(bytes);  // they are gone before the next item
+  at.give_back(bytes);  // freed before the next item
   return {{given.positional.end() - static_cast<std::ptrdiff_t>(n), given.positional.end()},
           given.named};
 }
@@ -352,7 +352,7 @@ value end_of(rendering& at, const value& v, arguments&) {
   }
   if (v.is(kind::dict) && !v.entries().entries().empty())
     return Last ? v.entries().entries().back().first : v.entries().entries().front().first;
-  (void)items_of(at, v);  // which says where there can be none
+  (void)items_of(at, v);  // it reports an error if there are none
   return value::undefined(none);
 }
 

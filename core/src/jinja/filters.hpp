@@ -1,5 +1,5 @@
 #pragma once
-// What stands behind |.
+// The filters, which stand behind |.
 
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 namespace bitnet::jinja {
 namespace {
 
-// The library's search is faster for these and looks at each place at so many bytes at most.
+// For patterns up to this length std::string's search is faster and still bounded per position.
 constexpr std::size_t short_text = 8;
 
 char byte(std::string_view of, std::size_t k, bool back) {

@@ -1,6 +1,6 @@
 #pragma once
-// A text that is looked for in another one, in steps for what is looked at: linear in both,
-// whatever they are.
+// Searches a text for another one, and counts steps for the bytes read. The time is linear in both
+// texts.
 
 #include <string_view>
 #include <vector>
@@ -12,10 +12,10 @@ namespace bitnet::jinja {
 class text_finder {
  public:
   enum class way : uint8_t { forwards, backwards };
-  // `what` stays with the caller.
+  // The caller keeps `what` alive.
   text_finder(rendering& at, std::string_view what, way direction = way::forwards);
 
-  // Where the first one begins, or the last one where it looks backwards; npos if there is none.
+  // Position of the first match, or of the last one if it searches backwards; npos: none.
   [[nodiscard]] std::size_t in(std::string_view text);
 
  private:
@@ -24,8 +24,8 @@ class text_finder {
   rendering& at_;
   std::string_view what_;
   bool back_;
-  // By how many bytes of it fit, how many still do where the next one does not: D. E. Knuth,
-  // J. H. Morris, V. R. Pratt, Fast pattern matching in strings, 1977. Empty for short texts.
+  // Indexed by the number of matching bytes: how many remain after a mismatch. D. E. Knuth, J. H.
+  // Morris, V. R. Pratt, Fast pattern matching in strings, 1977. Empty for short texts.
   std::vector<uint32_t> fallback_;
 };
 

@@ -34,11 +34,11 @@ class name_space : public object {
   }
 
  private:
-  rendering& at_;  // which owns it
+  rendering& at_;  // owner
   std::map<std::string, value, std::less<>> values_;
 };
 
-// dict(...) and namespace(...): a dict, then names.
+// dict(...) and namespace(...): take a dict, then named arguments.
 value dict_of(rendering& at, arguments& given) {
   dict out;
   if (given.positional.size() > 1) return at.wrong("dict takes one dict and named values");
@@ -61,7 +61,7 @@ value new_namespace(rendering& at, arguments& given) {
 }
 
 value range(rendering& at, arguments& given) {
-  const auto a = bind(at, "range", given, {"", "", ""}, 1);  // none can be named
+  const auto a = bind(at, "range", given, {"", "", ""}, 1);  // positional only
   if (!at.ok()) return {};
   for (const value& one : given.positional)
     if (!one.is_whole()) return at.wrong("range needs integers");
@@ -70,7 +70,7 @@ value range(rendering& at, arguments& given) {
   const int64_t end = only ? a[0].whole() : a[1].whole();
   const int64_t by = a[2].is_whole() ? a[2].whole() : 1;
   if (by == 0) return at.wrong("the step of range cannot be 0");
-  constexpr std::size_t most = 100'000;  // as the sandbox of jinja2
+  constexpr std::size_t most = 100'000;  // the limit of jinja2's sandbox
   list_maker out(at);
   for (int64_t i = begin; by > 0 ? i < end : i > end;) {
     if (out.size() == most) return at.wrong(fmt::format("range gives {} numbers at most", most));
@@ -97,7 +97,7 @@ value strftime_now(rendering& at, arguments& given) {
   std::tm parts{};
   if (localtime_r(&now, &parts) == nullptr) return at.wrong("the time is unknown");
   std::array<char, 4096> buffer{};
-  // Names of days and months in English whatever language the process speaks: it is the model's
+  // Names of days and months are English whatever the process's locale, since they are the model's
   // text.
   static const locale_t plain = newlocale(LC_ALL_MASK, "C", nullptr);
   const std::size_t n =

@@ -1,5 +1,5 @@
 #pragma once
-// What a template can call by name, and the namespace that it can write to.
+// The global functions of templates, and the namespace object.
 
 #include <map>
 #include <string>

@@ -1,5 +1,5 @@
 #pragma once
-// Values as JSON, as Python's json.dumps writes it for the filter tojson of chat templates.
+// Writes values as JSON as Python's json.dumps does, for the filter tojson.
 
 #include <string>
 
@@ -14,7 +14,7 @@ struct json_form {
   std::string indent;  // of one level
 };
 
-// The template's own where all texts in it are and nothing else is written out.
+// The result has the origin `own` only if all texts in `v` have it and no other value is written.
 [[nodiscard]] marked_text json_text(rendering& at, const value& v, const json_form& form);
 
 }  // namespace bitnet::jinja

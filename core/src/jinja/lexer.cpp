@@ -95,7 +95,7 @@ class lexer {
     }
   }
 
-  // What stands before a tag, as the tag's sign and lstrip_blocks leave it.
+  // Adds the text before a tag, trimmed by the tag's sign and lstrip_blocks.
   void add_data(std::string_view text, char sign, bool before_variable) {
     std::string_view kept = text;
     if (sign == '-') {
@@ -110,7 +110,7 @@ class lexer {
     if (!kept.empty()) add(token::kind::data, std::string(kept));
   }
 
-  // Past the end of a tag, and past what the sign or trim_blocks take away behind it.
+  // Skips the end of a tag and the white space that its sign or trim_blocks removes.
   void close(std::size_t end_length, bool minus, bool trims) {
     advance(end_length);
     if (minus)
@@ -130,7 +130,7 @@ class lexer {
     close(2, sign == '-', sign != '+');
   }
 
-  // {% raw %} ... {% endraw %}; false where this is another tag.
+  // Reads {% raw %} ... {% endraw %}; false if this is another tag.
   bool raw() {
     const auto opened = tag_named(at_, "raw");
     if (!opened) return false;
@@ -156,7 +156,7 @@ class lexer {
     std::size_t end;
     bool minus, plus;
   };
-  // A tag of nothing but `name`, from behind its opening sign.
+  // Matches a tag that is only `name`, from behind its opening sign.
   [[nodiscard]] std::optional<tag_end> tag_named(std::size_t from, std::string_view name) const {
     std::string_view text = std::string_view(source_).substr(from);
     const std::size_t whole = text.size();
@@ -170,9 +170,9 @@ class lexer {
     return tag_end{from + whole - text.size() + 2, minus, plus};
   }
 
-  // The tokens of a tag, and its end.
+  // Reads the tokens of a tag and its end.
   void inside(std::string_view ending, token::kind end_kind) {
-    std::string open;  // brackets
+    std::string open;  // open brackets
     const uint32_t began = line_;
     for (;;) {
       skip_space();
@@ -235,7 +235,7 @@ class lexer {
     advance(found->size());
   }
 
-  // Digits with single underscores between them; 0 where there are none.
+  // Counts digits with single underscores between them; 0: none.
   static std::size_t digits(std::string_view text) {
     std::size_t n = 0;
     while (n < text.size() &&

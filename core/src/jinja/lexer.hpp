@@ -1,6 +1,6 @@
 #pragma once
-// A template's text as tokens, with white space cut as chat templates are rendered everywhere:
-// trim_blocks and lstrip_blocks are on, one newline at the end goes.
+// Splits a template into tokens. White space is trimmed as usual for chat templates: trim_blocks
+// and lstrip_blocks are on, and one newline at the end is removed.
 
 #include <array>
 #include <cstdint>
@@ -36,10 +36,10 @@ inline constexpr std::array<std::string_view, 26> all_signs = {
     "**", "//", "==", "!=", "<=", ">=", "+", "-", "*", "/", "%", "~", "<",
     ">",  "=",  "(",  ")",  "[",  "]",  "{", "}", ",", ":", ".", "|", ";"};
 
-// A published template has some thousands. What is parsed takes some 200 bytes for each.
+// Published templates have some thousands. The parser takes about 200 bytes per token.
 constexpr std::size_t most_tokens = 200'000;
 
-// Ends with a token `end`. Errors name the line.
+// The last token is `end`. Errors name the line.
 [[nodiscard]] result<std::vector<token>> split_template(std::string_view source);
 
 }  // namespace bitnet::jinja

@@ -1,6 +1,6 @@
 #pragma once
-// Texts and lists that grow piece by piece. Room is asked for before they take it, the room that
-// growing takes included; where there is none they stay as they are, and so does the trouble.
+// Builders of texts and lists. They ask the rendering for memory before they grow, including the
+// spare room. If it refuses, they stay as they are and the rendering has the error.
 
 #include <algorithm>
 #include <string>
@@ -46,9 +46,9 @@ class text_maker {
   bool fits(uint64_t n) {
     if (n <= room_ - out_.size()) return true;
     constexpr uint64_t least = 32;
-    if (n > at_.room_left()) return at_.room(n);  // which says so
+    if (n > at_.room_left()) return at_.room(n);  // which reports it
     const uint64_t size = std::max({out_.size() + n, 2 * room_, least});
-    // As much again for marks, which it has as soon as it is mixed.
+    // Twice: a mixed text has a mark for each byte.
     if (!at_.room(2 * size + 64)) return false;
     out_.reserve(size);
     room_ = size;
@@ -57,7 +57,7 @@ class text_maker {
 
   rendering& at_;
   marked_text out_;
-  uint64_t room_ = 0;  // bytes that were asked for
+  uint64_t room_ = 0;  // bytes granted by the rendering
 };
 
 class list_maker {

@@ -43,7 +43,7 @@ void marked_text::spell_marks() {
   marks_.assign(bytes_.size(), mark_of(all_));
 }
 
-// `marks`: one for each byte, or none, and then all have the origin `all`.
+// `marks`: one per byte; or empty, then all bytes have the origin `all`.
 void marked_text::append_marked(std::string_view bytes, std::string_view marks, origin all) {
   if (bytes.empty()) return;
   if (!marks.empty() && marks.find_first_not_of(marks.front()) == std::string_view::npos) {

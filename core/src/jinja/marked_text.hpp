@@ -1,8 +1,8 @@
 #pragma once
-// A text, and which of its bytes came from a message.
+// A text that records which of its bytes came from a message.
 //
-// Marks   a mark for each byte, beside the bytes; none where all have the same origin. So each
-//         operation cuts and joins both alike, and a mixed text takes twice its size.
+// Marks   One mark per byte, kept beside the bytes; no marks if all bytes have the same origin. So
+//         operations cut and join both alike, and a mixed text takes twice its size.
 // Source  docs/adr/0048-message-text-is-plain.md
 
 #include <cstddef>
@@ -13,8 +13,8 @@
 
 namespace bitnet::jinja {
 
-// `own`: of the template, or a token that the vocabulary names. `message`: all else, and what an
-// operation makes of both where no byte of it is one of theirs.
+// `own`: text of the template, or a token that the vocabulary names. `message`: all other text,
+// also a result of both that contains none of their bytes unchanged.
 enum class origin : char { own, message };
 
 struct byte_range {
@@ -35,7 +35,7 @@ class marked_text {
   [[nodiscard]] origin at(std::size_t i) const {
     return marks_.empty() ? all_ : static_cast<origin>(marks_[i]);
   }
-  // message where any of these bytes is.
+  // Returns message if any of these bytes has it.
   [[nodiscard]] origin at(std::size_t begin, std::size_t size) const;
   [[nodiscard]] origin all() const { return at(0, size()); }
   [[nodiscard]] uint64_t cost() const { return bytes_.size() + marks_.size(); }
@@ -44,17 +44,17 @@ class marked_text {
   // `piece` lies within bytes().
   [[nodiscard]] marked_text part(std::string_view piece) const;
 
-  // Room for so many bytes, and for their marks where there are some or will be.
+  // Reserves room for n bytes, and for marks if there are any or will be.
   void reserve(std::size_t n);
   marked_text& append(std::string_view bytes, origin of);
   marked_text& append(const marked_text& more);
   // `piece` lies within the bytes of `from`.
   marked_text& append(const marked_text& from, std::string_view piece);
 
-  // The same bytes, all of one origin.
+  // The same bytes, all with one origin.
   [[nodiscard]] marked_text with_origin(origin all) && { return {std::move(bytes_), all}; }
 
-  // Ascending, none touches the next.
+  // Ascending and not adjacent.
   [[nodiscard]] std::vector<byte_range> message_ranges() const;
 
  private:
@@ -63,11 +63,11 @@ class marked_text {
   void append_marked(std::string_view bytes, std::string_view marks, origin all);
 
   std::string bytes_;
-  std::string marks_;  // an origin for each byte; empty where all bytes have `all_`
+  std::string marks_;  // an origin per byte; empty if all bytes have `all_`
   origin all_ = origin::own;
 };
 
-// `changed` is `from` with other cases, by python_text.hpp: each character keeps its mark.
+// `changed` is `from` in another case, by python_text.hpp; each character keeps its mark.
 [[nodiscard]] marked_text with_marks_of(const marked_text& from, std::string changed);
 
 }  // namespace bitnet::jinja

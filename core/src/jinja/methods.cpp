@@ -21,7 +21,7 @@ using kind = value::kind;
 using own_method = value (*)(rendering&, const value& self, const arguments&);
 using table = std::map<std::string, own_method, std::less<>>;
 
-// The text of an argument that must be one; "" and a trouble where it is none.
+// Returns the argument's text; if it is no text, "" and an error.
 const std::string& need_text(rendering& at, const value& v) {
   static const std::string none;
   if (v.is(kind::text)) return v.text();
@@ -80,13 +80,13 @@ value split(rendering& at, const value& self, const arguments& given, bool from_
   return out.list();
 }
 
-// Where a method looks: from the character `first` on, all of `text`; or nowhere.
+// The part in which a method searches: `text`, which begins at character `first`; or nothing.
 struct place_to_look {
   int64_t first = 0;
   std::optional<std::string_view> text;
 };
 
-// start and end of a method, which are integers, or None, or not given.
+// Arguments start and end of a method: integers, None, or not given.
 place_to_look between(rendering& at, std::string_view text, const value& start, const value& end) {
   if (absent(start) && absent(end)) return {0, text};
   if ((!absent(start) && !start.is_whole()) || (!absent(end) && !end.is_whole())) {
@@ -149,7 +149,7 @@ value count_in_text(rendering& at, const value& self, const arguments& given) {
   return n;
 }
 
-// What stands before, at and behind the first or last place of a part.
+// Splits into the text before, at and behind the first or last match.
 value partition(rendering& at, const value& self, const arguments& given, bool last) {
   const auto a = bind(at, "partition", given, {""}, 1);
   const std::string& part = need_text(at, a[0]);
@@ -167,7 +167,7 @@ value partition(rendering& at, const value& self, const arguments& given, bool l
                    at.copy(self.marked(), all.substr(found + part.size()))});
 }
 
-// start and stop of list.index, which are integers or not given.
+// Arguments start and stop of list.index: integers or not given.
 value index_in_list(rendering& at, const value& self, const arguments& given) {
   const auto a = bind(at, "index", given, {"", "", ""}, 1);
   const sequence& all = self.items();

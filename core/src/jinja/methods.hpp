@@ -1,6 +1,6 @@
 #pragma once
-// What stands behind a dot: methods of texts, lists and dicts, members of objects. None changes
-// what it belongs to.
+// Names behind a dot: methods of texts, lists and dicts, members of objects. No method changes its
+// object.
 
 #include <optional>
 #include <string>
@@ -12,7 +12,7 @@ namespace bitnet::jinja {
 
 [[nodiscard]] std::optional<value> method(rendering& at, const value& of, const std::string& name);
 
-// All of texts, dicts and lists: "str.strip".
+// All methods of texts, dicts and lists: "str.strip".
 [[nodiscard]] std::vector<std::string> method_names();
 
 }  // namespace bitnet::jinja

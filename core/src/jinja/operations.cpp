@@ -16,7 +16,7 @@ namespace {
 
 using kind = value::kind;
 
-// Of str() and repr().
+// Writes str() and repr().
 class writer {
  public:
   explicit writer(rendering& at) : at_(at), out_(at) {}
@@ -118,7 +118,7 @@ bool orderable(const value& a, const value& b) {
          (a.is_sequence() && a.what() == b.what());
 }
 
-// The index of Python's `index`, from the end where it is negative; nothing past the ends.
+// Resolves a Python index, negative from the end; nullopt: out of range.
 std::optional<std::size_t> place(int64_t index, std::size_t size) {
   if (index < 0) index += static_cast<int64_t>(size);
   if (index < 0 || index >= static_cast<int64_t>(size)) return std::nullopt;
@@ -131,7 +131,7 @@ value not_there(rendering& at, const value& of, const std::string& name) {
   return at.undefined(fmt::format("{} has no attribute '{}'", type, name.substr(0, longest_quote)));
 }
 
-// The character at an index, counted from the end where it is negative.
+// The character at an index, negative from the end.
 std::optional<std::string_view> character_at(rendering& at, std::string_view text, int64_t index) {
   if (!at.read(std::min<uint64_t>(text.size(), 4 * static_cast<uint64_t>(std::abs(index / 2)))))
     return std::nullopt;
@@ -143,7 +143,7 @@ std::optional<std::string_view> character_at(rendering& at, std::string_view tex
   return text.substr(begin, first_character(text.substr(begin)).length);
 }
 
-// Of a text in the order of its characters: those from the k-th on, `count` of them.
+// The part of a text: `count` characters from the k-th on.
 value part_of(rendering& at, const marked_text& of, uint64_t k, uint64_t count) {
   if (count == 0) return at.copy("");
   std::string_view text = of.bytes();
@@ -386,7 +386,7 @@ value slice(rendering& at, const value& of, const value& from, const value& to, 
     if (i < 0) i = i < -size ? -1 : i + size;
     return std::clamp<int64_t>(i, by < 0 ? -1 : 0, by < 0 ? size - 1 : size);
   };
-  // Python clamps what lies before the first to 0, or to -1 where it goes backwards.
+  // Python clamps a bound before the start to 0, or to -1 for a negative step.
   const int64_t begin = clamped(from, by < 0 ? size - 1 : 0);
   const int64_t end = clamped(to, by < 0 ? -1 : size);
   const int64_t distance = by > 0 ? end - begin : begin - end;

@@ -1,6 +1,6 @@
 #pragma once
-// What Python's comparisons, subscripts and built-in functions do with values. Where Python raises,
-// so do these: by rendering::wrong.
+// Python's comparisons, subscripts and built-in functions. Errors of Python are reported by
+// rendering::wrong.
 
 #include <string>
 #include <string_view>
@@ -14,17 +14,17 @@ namespace bitnet::jinja {
 [[nodiscard]] bool equal(rendering& at, const value& a, const value& b);
 [[nodiscard]] bool less(rendering& at, const value& a, const value& b, std::string_view sign = "<");
 [[nodiscard]] bool contains(rendering& at, const value& all, const value& one);
-// a sign b, of == != < <= > >= in "not in".
+// a sign b, where sign is one of == != < <= > >= in "not in".
 [[nodiscard]] bool compare(rendering& at, const value& a, std::string_view sign, const value& b);
 
 [[nodiscard]] marked_text str(rendering& at, const value& v);
-// The template's own where all texts in it are and nothing else is written out.
+// The result has the origin `own` only if all texts in `v` have it and no other value is written.
 [[nodiscard]] marked_text repr(rendering& at, const value& v);
 [[nodiscard]] uint64_t length(rendering& at, const value& v);
-[[nodiscard]] sequence items_of(rendering& at, const value& v);  // as `for` meets them
+[[nodiscard]] sequence items_of(rendering& at, const value& v);  // in the order of `for`
 [[nodiscard]] value item(rendering& at, const value& of, const value& index);
 [[nodiscard]] value slice(rendering& at, const value& of, const value& from, const value& to,
-                          const value& step);  // undefined bounds: none given
+                          const value& step);  // undefined: not given
 [[nodiscard]] value attribute(rendering& at, const value& of, const std::string& name);
 [[nodiscard]] value call(rendering& at, const value& what, arguments& given);
 

@@ -12,7 +12,7 @@
 namespace bitnet::jinja {
 namespace {
 
-// Statements: text, what is written, and tags with their bodies.
+// Parses statements: text, output, and tags with their bodies.
 class parser : private expression_parser {
  public:
   using expression_parser::expression_parser;
@@ -28,8 +28,8 @@ class parser : private expression_parser {
     return std::ranges::any_of(words, [&](std::string_view w) { return is_word(t, w); });
   }
 
-  // Until a tag that begins with one of `ends`, which is then the current token; without any, until
-  // the end of the template.
+  // Parses until a tag that begins with one of `ends`, which becomes the current token; with none,
+  // to the end of the template.
   body statements(std::initializer_list<std::string_view> ends) {
     const level deeper(*this);
     body out;
@@ -98,7 +98,7 @@ class parser : private expression_parser {
     return out;
   }
 
-  // The body of a tag and its end.
+  // Parses the body of a tag and its end.
   void content(statement& of, std::string_view end) {
     expect(kind::block_end, "%}");
     of.bodies.push_back(statements({end}));
@@ -132,7 +132,7 @@ class parser : private expression_parser {
     if (is_word(take(), "else")) content(out, "endfor");
   }
 
-  // As tuple(), but an `if` is the loop's.
+  // Like tuple(), but `if` belongs to the loop.
   expression_ptr loop_source() {
     const uint32_t line = now().line;
     auto first = either();
@@ -248,7 +248,7 @@ class parser : private expression_parser {
     content(out, "endwith");
   }
 
-  uint32_t loops_ = 0;  // around the current tag, in this macro
+  uint32_t loops_ = 0;  // loops around the current tag in this macro
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
 #pragma once
-// Template text to trees, or why not. Bounded: hostile texts come in model files.
+// Parses a template into trees. Limits apply, since model files may be hostile.
 
 #include <string_view>
 

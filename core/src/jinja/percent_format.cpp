@@ -30,10 +30,10 @@ struct directive {
   }
 };
 
-// A number or a text before it is brought to its width: sign, then 0x, then the rest.
+// A converted value before padding: sign, then 0x, then the rest.
 struct written {
   std::string sign, prefix, rest;
-  marked_text text;  // instead of them, where it is no number
+  marked_text text;  // used instead for texts
 };
 
 std::string ascii_only(std::string_view text) {
@@ -54,7 +54,7 @@ class formatter {
  public:
   formatter(rendering& at, const marked_text& form, const value& values)
       : at_(at), form_(form), rest_(form.bytes()), values_(values), current_(values) {
-    // What Python can index by a key, but for texts and tuples. It need not be used up.
+    // Everything that Python can index by a key, except texts and tuples. It need not be used up.
     is_mapping_ = values.is(kind::dict) || values.is(kind::list) || values.is(kind::undefined);
     is_tuple_ = values.is(kind::tuple);
   }
@@ -84,7 +84,7 @@ class formatter {
   }
 
  private:
-  // The next character, 0 and a trouble where the text ends.
+  // Returns the next character; 0 and an error at the end.
   char take() {
     if (rest_.empty()) {
       at_.wrong("a place that begins with % has no end");
@@ -127,7 +127,7 @@ class formatter {
     next_ = 0;
   }
 
-  // Digits, or a * that takes a value; nothing where there is neither. Hands on what comes next.
+  // Reads digits, or a * that takes a value; nullopt if neither. Passes on the next character.
   std::optional<int64_t> number(char& c) {
     if (c == '*') {
       const value v = next_value();
@@ -216,7 +216,7 @@ class formatter {
   written text(const directive& d, const value& v) {
     marked_text out = d.type == 's' ? str(at_, v) : repr(at_, v);
     if (d.type == 'a') {
-      // A character of two bytes becomes six, in a text that grew to its length.
+      // A character of two bytes becomes six; the text may have grown to twice its length.
       if (!at_.read(out.size()) || !at_.room(8 * out.size() + 32)) return {};
       out = marked_text(ascii_only(out.bytes()), out.all());
     }
@@ -277,7 +277,7 @@ class formatter {
     }
     constexpr uint64_t most_digits_before_the_point = 310;
     const uint64_t digits = d.precision.value_or(6);
-    // In a buffer of the library, which grows, and then once more as a text.
+    // fmt's buffer, which grows, and then the text.
     if (!at_.room(4 * (digits + most_digits_before_the_point)) || !at_.step(8)) return {};
     const double x = v.number();
     const bool upper = d.type == 'E' || d.type == 'F' || d.type == 'G';
@@ -315,12 +315,12 @@ class formatter {
 
   rendering& at_;
   const marked_text& form_;
-  std::string_view rest_;  // of the form
+  std::string_view rest_;  // of the format
   const value& values_;
-  value current_;  // where there is no tuple
+  value current_;  // if the values are no tuple
   bool is_mapping_ = false;
   bool is_tuple_ = false;
-  std::size_t next_ = 0;  // values that were used
+  std::size_t next_ = 0;  // number of values used
 };
 
 }  // namespace

@@ -7,7 +7,7 @@
 
 namespace bitnet::jinja {
 
-// `values`: a tuple of them, a dict for %(name)s, or one. Integers have 64 bits, as everywhere.
+// `values`: a tuple, a dict for %(name)s, or one value. Integers have 64 bits.
 [[nodiscard]] value percent_formatted(rendering& at, const marked_text& form, const value& values);
 
 }  // namespace bitnet::jinja

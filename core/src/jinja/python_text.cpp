@@ -89,7 +89,8 @@ void append_lower(std::string& out, char32_t c, std::string_view bytes) {
   }
 }
 
-// What Python takes for a number but from_chars does not: underscores between digits, a plus.
+// Removes what Python accepts in numbers and from_chars does not: underscores between digits, a
+// plus.
 std::optional<std::string> plain_digits(std::string_view text) {
   text = stripped(text, side::both);
   if (text.starts_with('+')) {
@@ -134,7 +135,7 @@ std::string float_text(double d) {
     else if (c != '.')
       digits += c;
   }
-  // Python's repr: an exponent from 1e16 on and below 1e-4.
+  // Like Python's repr: with exponent from 1e16 on and below 1e-4.
   constexpr int most_digits = 16;
   constexpr int least_exponent = -4;
   const int count = static_cast<int>(digits.size());
@@ -190,12 +191,12 @@ std::optional<int64_t> parse_int(std::string_view text, int base) {
 std::optional<double> parse_float(std::string_view text) {
   auto digits = plain_digits(text);
   if (!digits || digits->empty()) return std::nullopt;
-  // from_chars takes "nan(...)", which Python does not.
+  // from_chars accepts "nan(...)", Python does not.
   if (digits->find('(') != std::string::npos) return std::nullopt;
   double out = 0;
   const auto [end, error] = std::from_chars(digits->data(), digits->data() + digits->size(), out);
   if (end != digits->data() + digits->size()) return std::nullopt;
-  if (error == std::errc::result_out_of_range) {  // Python says inf, or 0
+  if (error == std::errc::result_out_of_range) {  // in Python inf, or 0
     const bool small = digits->find("e-") != std::string::npos;
     const double huge = small ? 0.0 : HUGE_VAL;
     return digits->front() == '-' ? -huge : huge;
@@ -330,7 +331,7 @@ std::string capitalized(std::string_view text) {
 
 std::string titled(std::string_view text) {
   std::string out;
-  bool inside = false;  // a word
+  bool inside = false;  // in a word
   each_character(text, [&](char32_t c, std::string_view bytes) {
     const bool cased = is_upper(c) || is_lower(c) || category(c) == UTF8PROC_CATEGORY_LT;
     if (inside)

@@ -1,5 +1,5 @@
 #pragma once
-// Texts as Python writes, cuts and changes them: characters are code points, never bytes.
+// Python's operations on texts. Characters are code points, not bytes.
 
 #include <array>
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace bitnet::jinja {
 
 [[nodiscard]] std::string float_text(double d);  // repr(d)
-// repr(text), character by character: its quote, and what is not written as it is.
+// Parts of repr(text): its quote, and the characters that it escapes.
 [[nodiscard]] char quote_of(std::string_view text);
 [[nodiscard]] bool is_quoted_plainly(char32_t c, char quote);
 [[nodiscard]] std::string quoted_character(char32_t c);
@@ -24,12 +24,12 @@ namespace bitnet::jinja {
 [[nodiscard]] bool is_upper(char32_t c);
 [[nodiscard]] bool is_lower(char32_t c);
 
-// Where each of its `n` characters begins, and past the last one the length.
+// Offsets of the `n` characters, and at the end the length.
 [[nodiscard]] std::vector<std::size_t> borders(std::string_view text, std::size_t n);
 [[nodiscard]] uint64_t count_characters(std::string_view text);
-// Of the first n characters; npos where there are fewer.
+// Bytes of the first n characters; npos if the text has fewer.
 [[nodiscard]] std::size_t bytes_of(std::string_view text, uint64_t n);
-// The first character and its bytes; U+FFFD for a byte that is none. `text` must not be empty.
+// The first character and its size in bytes; U+FFFD for an invalid byte. `text` is not empty.
 struct character {
   char32_t code;
   std::size_t length;
@@ -37,7 +37,7 @@ struct character {
 [[nodiscard]] character first_character(std::string_view text);
 [[nodiscard]] character last_character(std::string_view text);
 
-// By simple mappings of one character to one, and ß to SS.
+// Simple one-to-one mappings, and ß to SS.
 [[nodiscard]] std::string to_upper(std::string_view text);
 [[nodiscard]] std::string to_lower(std::string_view text);
 [[nodiscard]] std::string capitalized(std::string_view text);
@@ -45,7 +45,7 @@ struct character {
 [[nodiscard]] std::string titled_by_filter(std::string_view text);  // the filter title
 
 enum class side : uint8_t { left = 1, right = 2, both = 3 };
-// The characters of a text, to look one up. Takes 4 bytes for each that is not ASCII.
+// A set of characters. Takes 4 bytes for each that is not ASCII.
 class character_set {
  public:
   explicit character_set(std::string_view of);
@@ -55,10 +55,10 @@ class character_set {
   std::array<bool, 128> ascii_{};
   std::vector<uint32_t> others_;
 };
-// `characters` nullptr: white space.
+// `characters` nullptr: strips white space.
 [[nodiscard]] std::string_view stripped(std::string_view text, side where,
                                         const character_set* characters = nullptr);
-// Takes the first line and its end; `rest` must not be empty.
+// Removes and returns the first line of `rest`, which is not empty.
 [[nodiscard]] std::string_view take_line(std::string_view& rest, bool keep_ends);
 
 }  // namespace bitnet::jinja

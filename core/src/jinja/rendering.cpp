@@ -63,7 +63,7 @@ value rendering::tuple(sequence items) {
 }
 
 bool rendering::put(dict& to, const value& key, value content) {
-  // In the list, which may just have grown, and in the index, where a text stands once more.
+  // Entry in the list, which may have just grown, and in the index, which copies the text.
   constexpr uint64_t of_entry = 3 * sizeof(dict::entry) + 112;
   const uint64_t text = key.is(value::kind::text) ? key.text().size() : 0;
   if (!look_up(to, key) || !room(of_entry + text)) return true;
@@ -81,7 +81,7 @@ value rendering::map(dict entries) {
 }
 
 value rendering::code(function f) {
-  constexpr uint64_t of_function = 192;  // with what it holds
+  constexpr uint64_t of_function = 192;  // including its captures
   return room(of_function) ? value(std::move(f)) : value();
 }
 

@@ -1,9 +1,8 @@
 #pragma once
-// What one rendering has spent and made, and the first thing that went wrong in it.
+// The resources that one rendering has used, and its first error.
 //
-// Errors stay: after the first, every operation answers an undefined value at once and every loop
-// ends, and the caller that began the rendering asks trouble(). So no step in between has to hand
-// the error on.
+// After the first error every operation returns an undefined value at once and every loop ends. The
+// caller that began the rendering asks trouble(), so no step in between passes the error on.
 
 #include <bit>
 #include <ctime>
@@ -17,12 +16,12 @@
 
 namespace bitnet::jinja {
 
-// Templates come in model files: none may take the machine's time or memory. A conversation of a
-// thousand messages takes some hundred thousand steps, and its text about ten times.
+// Templates come in model files, so their use of time and memory is limited. A conversation of a
+// thousand messages takes some hundred thousand steps, and about ten times its text in memory.
 struct limits {
-  uint64_t steps = 4'000'000;                  // a second or two
-  uint64_t made_bytes = uint64_t{256} << 20U;  // of all values and of the output, ever
-  uint32_t depth = 400;                        // calls of ours within each other
+  uint64_t steps = 4'000'000;                  // takes a second or two
+  uint64_t made_bytes = uint64_t{256} << 20U;  // total of all values and output ever made
+  uint32_t depth = 400;                        // recursion of the evaluator
   uint32_t value_depth = 100;                  // lists within lists
 };
 
@@ -32,40 +31,40 @@ class rendering {
 
   [[nodiscard]] bool ok() const { return !trouble_; }
   [[nodiscard]] const std::optional<failure>& trouble() const { return trouble_; }
-  // Remembers the first; answers undefined, for `return at.wrong(...)`.
+  // Keeps the first error; returns undefined, for `return at.wrong(...)`.
   value wrong(const std::string& message) { return wrong(BITNET_BAD_DATA, message); }
   value wrong(bitnet_status status, const std::string& message);
 
-  // False where nothing more may be done.
+  // Returns false if the limit is reached or an error occurred.
   bool step(uint64_t n = 1);
-  // Steps for a look at so many bytes: as comparing and copying do it, or character by character.
+  // Counts steps for reading that many bytes, as comparing and copying do, or by characters.
   bool scan(uint64_t bytes) { return step(bytes / 64); }
   bool read(uint64_t bytes) { return step(bytes / 16); }
-  // Steps for one look-up of a name or a key among n.
+  // Counts steps for one look-up among n names or keys.
   bool look_up(uint64_t key_bytes, uint64_t n) { return step(key_bytes * std::bit_width(n) / 64); }
   bool look_up(const dict& in, const value& key);
 
-  bool room(uint64_t bytes);  // asked before something of that size is made
+  bool room(uint64_t bytes);  // call it before making a value of that size
   [[nodiscard]] uint64_t room_left() const { return bounds_.made_bytes - bytes_; }
-  void give_back(uint64_t bytes) { bytes_ -= bytes; }  // of what is gone again
+  void give_back(uint64_t bytes) { bytes_ -= bytes; }  // for values that were freed
 
-  // Texts: one of a message, and a piece of one, which lies within it.
+  // A text from a message, and a part of such a text.
   value copy(std::string_view of_message);
   value copy(const marked_text& from, std::string_view piece);
   value list(sequence items);
   value tuple(sequence items);
-  // Of what room was asked for already, but for a few bytes each.
+  // A value from text whose room was granted before, except for a few bytes.
   value kept(marked_text content);
   value kept_list(sequence items) { return counted(value::list(std::move(items))); }
   value kept_tuple(sequence items) { return counted(value::tuple(std::move(items))); }
-  // False where the key cannot be one. A dict is made by this alone, and then by map().
+  // Returns false if the key is not hashable. Dicts are made only with this, then map().
   bool put(dict& to, const value& key, value content);
   bool put_all(dict& to, const dict& from);
   value map(dict entries);
   value code(function f);
   value undefined(std::string why);
   [[nodiscard]] uint64_t steps() const { return steps_; }
-  [[nodiscard]] uint64_t most_bytes() const { return most_bytes_; }  // at any time so far
+  [[nodiscard]] uint64_t most_bytes() const { return most_bytes_; }  // the peak so far
   template <class T, class... A>
   T* own(A&&... given) {
     room(object_bytes);

@@ -18,7 +18,7 @@ value replaced(rendering& at, const marked_text& whole, std::string_view old, co
     text.remove_prefix(found + old.size());
     --most;
     if (!old.empty()) continue;
-    if (text.empty()) break;  // nothing is found once behind each character
+    if (text.empty()) break;  // an empty pattern matches once behind each character
     const std::size_t n = first_character(text).length;
     out.add(whole, text.substr(0, n));
     text.remove_prefix(n);
@@ -34,7 +34,7 @@ value without_ends(rendering& at, const marked_text& whole, side where,
     const std::string_view kept = stripped(text, where);
     return at.read(text.size() - kept.size()) ? at.copy(whole, kept) : value();
   }
-  // Sorted, each character as 4 bytes in a list that grew.
+  // The set: 4 bytes per character in a list that grew.
   if (!at.read(2 * characters->size()) || !at.room(6 * characters->size() + 32)) return {};
   const character_set set(*characters);
   const std::string_view kept = stripped(text, where, &set);
@@ -42,8 +42,8 @@ value without_ends(rendering& at, const marked_text& whole, side where,
 }
 
 value changed(rendering& at, const marked_text& text, std::string (*change)(std::string_view)) {
-  // A letter may grow from two bytes to three, and the text with it to twice its room; so may one
-  // with marks beside it.
+  // A letter may grow from two bytes to three, and the text's buffer to twice its size; likewise
+  // its marks.
   if (!at.read(text.size()) || !at.room((text.mixed() ? 9 : 3) * text.size() + 96)) return {};
   return at.kept(with_marks_of(text, change(text.bytes())));
 }

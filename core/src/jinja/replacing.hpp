@@ -1,5 +1,5 @@
 #pragma once
-// Changes of a whole text that are methods as well as filters.
+// Changes of a text that exist as methods and as filters.
 
 #include <optional>
 #include <string>
@@ -13,11 +13,11 @@ namespace bitnet::jinja {
 [[nodiscard]] value replaced(rendering& at, const marked_text& text, std::string_view old,
                              const marked_text& by, int64_t most);  // negative: all
 
-// Without the characters at its ends: those of `characters`, or white space.
+// Strips `characters`, or white space, from its ends.
 [[nodiscard]] value without_ends(rendering& at, const marked_text& whole, side where,
                                  std::optional<std::string_view> characters);
 
-// By a function of python_text.hpp that changes letters.
+// Applies a function of python_text.hpp that changes letters.
 [[nodiscard]] value changed(rendering& at, const marked_text& text,
                             std::string (*change)(std::string_view));
 

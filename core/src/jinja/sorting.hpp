@@ -1,9 +1,8 @@
 #pragma once
-// Sorting that keeps the order of equal elements, and whatever an order says twice in two ways: NaN
-// among numbers, a comparison that failed.
+// A stable sort that accepts an inconsistent order: NaN among numbers, or a comparison that failed.
 //
-// std::sort may leave its range with such an order, and std::stable_sort of libstdc++ 12 calls what
-// C++23 deprecates.
+// With such an order std::sort may read out of range, and std::stable_sort of libstdc++ 12 calls
+// functions that C++23 deprecates.
 
 #include <algorithm>
 #include <cstddef>

@@ -1,5 +1,5 @@
 #pragma once
-// What a running template has beside values: the names of its blocks, its loops and its macros.
+// The state of a running template beside values: scopes, loops and macros.
 
 #include <cstdint>
 #include <map>
@@ -14,8 +14,8 @@
 
 namespace bitnet::jinja {
 
-// The names of a block; those of the blocks around it lie above. Its room is given back when it
-// goes: a loop makes one each time, and only a macro keeps one.
+// The names of a block; its parent has those of the enclosing blocks. Its memory is returned when
+// it ends: a loop makes one per round, and only a macro keeps one.
 class scope {
  public:
   scope(rendering& at, std::shared_ptr<scope> above) : above_(std::move(above)), at_(at) {
@@ -97,12 +97,12 @@ class loop_state : public object {
 
  private:
   sequence items_;
-  std::optional<value> last_;  // what `changed` was given
+  std::optional<value> last_;  // the last argument of `changed`
   std::size_t index_ = 0;
   uint32_t depth_;
 };
 
-// What a macro needs when it is called. Owned by the rendering, as it holds names that hold it.
+// The state of a macro. The rendering owns it, since scope and macro refer to each other.
 class macro_state : public object {
  public:
   macro_state(std::shared_ptr<const macro_syntax> syntax, scope_ptr around)

@@ -1,5 +1,5 @@
 #pragma once
-// What a template says, as trees.
+// The syntax trees of a template.
 
 #include <cstdint>
 #include <functional>
@@ -37,9 +37,9 @@ struct expression {
     arithmetic,   // name is the sign
     concat,       // a ~ b ~ ...
     compare,      // parts[0] words[0] parts[1] words[1] parts[2] ...
-    conditional,  // condition, then, else or null
+    conditional,  // condition, then, else (may be null)
     item,         // a[b]
-    slice,        // a[b:c:d], absent ones null
+    slice,        // a[b:c:d], missing ones null
     attribute,    // a.name
     filter,       // a|name(...); parts[0] null in a filter block
     test,         // a is name(...)
@@ -47,7 +47,7 @@ struct expression {
   };
   kind what;
   uint32_t line;
-  uint32_t depth = 1;  // of the tree below, this one included
+  uint32_t depth = 1;  // of this tree
   std::string name;
   value constant;
   std::vector<expression_ptr> parts;
@@ -58,7 +58,7 @@ struct expression {
 struct statement;
 using body = std::vector<statement>;
 
-// What a set or a for writes to: a name, an attribute of a namespace, or several.
+// Target of a set or a for: a name, an attribute of a namespace, or several.
 struct target {
   std::string name;
   std::string attribute;
@@ -67,15 +67,15 @@ struct target {
 
 struct parameter {
   std::string name;
-  expression_ptr otherwise;  // null: none
+  expression_ptr otherwise;  // null: no else
 };
 
 struct macro_syntax {
   std::string name;
   std::vector<parameter> parameters;
-  std::set<std::string, std::less<>> names;  // of the parameters
-  bool takes_list = false;                   // the body speaks of varargs
-  bool takes_dict = false;                   // ... of kwargs
+  std::set<std::string, std::less<>> names;  // names of the parameters
+  bool takes_list = false;                   // the body uses varargs
+  bool takes_dict = false;                   // the body uses kwargs
   bool takes_caller = false;
   std::unique_ptr<body> content;
 };
@@ -85,14 +85,15 @@ struct statement {
     text,
     output,
     branch,  // bodies[i] where conditions[i]; one more body: else
-    loop,    // main in expressions[0], if expressions[1]; bodies: content, else
+    loop,    // expressions[0] is the list, expressions[1] an optional condition; bodies: content,
+             // else
     assign,
-    assign_block,  // expressions[0]: a chain of filters, or null
+    assign_block,  // expressions[0]: a chain of filters, may be null
     define,
     call,    // expressions[0] is the call, macro its caller
     filter,  // expressions[0] the chain, bodies[0]
     with,    // targets and expressions, bodies[0]
-    scope,   // bodies[0], with names of its own
+    scope,   // bodies[0], with its own names
     leave,
     next
   };

@@ -1,11 +1,11 @@
 #pragma once
-// A chat template of a model file, in the part of Jinja that such templates use, rendered as
-// Python's jinja2 renders it in the immutable sandbox of transformers.
+// A chat template of a model file: the subset of Jinja that such templates use. It is rendered as
+// Python's jinja2 does in transformers' immutable sandbox.
 //
-// Marks   the text says which of its bytes came from the variables, as marked_text.hpp has it.
-// Errors  BITNET_BAD_DATA with the line; BITNET_INVALID_ARGUMENT where the template itself refuses
-//         the conversation (raise_exception); BITNET_UNSUPPORTED past the limits.
-// Threads a parsed template is never changed: any number may render it.
+// Marks   The text records which bytes came from the variables, see marked_text.hpp.
+// Errors  BITNET_BAD_DATA with the line; BITNET_INVALID_ARGUMENT if the template rejects the
+//         conversation (raise_exception); BITNET_UNSUPPORTED past the limits.
+// Threads A parsed template never changes; any number of threads may render it.
 // Source  jinja.palletsprojects.com 3.1; docs/adr/0030-own-jinja.md for what is left out.
 
 #include <ctime>

@@ -16,7 +16,7 @@ namespace {
 
 using kind = value::kind;
 
-// The signs that names of tests stand for.
+// Operators by the names of tests.
 const std::map<std::string_view, std::string_view>& comparisons() {
   static const std::map<std::string_view, std::string_view> all = {
       {"==", "=="},      {"eq", "=="}, {"equalto", "=="}, {"!=", "!="},

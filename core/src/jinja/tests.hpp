@@ -1,5 +1,5 @@
 #pragma once
-// What stands behind `is`.
+// The tests, which stand behind `is`.
 
 #include <string>
 #include <vector>

@@ -1,7 +1,7 @@
 #pragma once
-// Tokens one after the other, and the first thing that is wrong with them.
+// Reads tokens one after the other and keeps the first error.
 //
-// After it every look at the tokens sees the end, so that every loop over them ends.
+// After an error every read returns the end, so that all loops over tokens end.
 
 #include <cstdint>
 #include <optional>
@@ -15,11 +15,11 @@
 
 namespace bitnet::jinja {
 
-constexpr uint32_t deepest_syntax = 200;  // trees and brackets; each level is a call of ours
+constexpr uint32_t deepest_syntax = 200;  // trees and brackets; each level is a recursive call
 
 class token_reader {
  public:
-  // `tokens` end with a token `end`.
+  // The last of `tokens` is `end`.
   explicit token_reader(std::vector<token> tokens) : tokens_(std::move(tokens)) {}
 
  protected:

@@ -93,7 +93,7 @@ std::optional<std::string> hash_key(const value& key) {
     case value::kind::integer:
       return "i" + std::to_string(key.whole());
     case value::kind::real: {
-      constexpr double largest = 9e15;  // beyond it no int64 need be meant
+      constexpr double largest = 9e15;  // larger doubles are not exact integers
       const double d = key.number();
       if (d == std::floor(d) && std::abs(d) < largest)
         return "i" + std::to_string(static_cast<int64_t>(d));

@@ -1,9 +1,9 @@
 #pragma once
-// What a template computes with: Python's values, as far as chat templates use them.
+// The values of a template: Python's, as far as chat templates use them.
 //
-// Owner   texts, lists and dicts are shared and never change, so nothing can hold itself; objects,
-//         which do change, belong to the rendering that made them and die with it.
-// Needs   valid UTF-8 for what is counted in characters; a broken byte counts as one.
+// Owner   Texts, lists and dicts are shared and immutable, so there are no cycles; objects can
+//         change, and belong to the rendering that made them.
+// Needs   Valid UTF-8 where characters are counted; an invalid byte counts as one.
 
 #include <cstdint>
 #include <functional>
@@ -53,7 +53,7 @@ class value {
   value(int64_t i) : held_(i) {}
   value(double d) : held_(d) {}
   value(marked_text t) : held_(std::make_shared<const marked_text>(std::move(t))) {}
-  // Of a message, unless said otherwise.
+  // The text has the origin message.
   value(std::string s) : value(marked_text(std::move(s), origin::message)) {}
   value(const char* s) : value(std::string(s)) {}
   value(object* o) : held_(o) {}
@@ -64,7 +64,7 @@ class value {
     v.held_ = nothing{};
     return v;
   }
-  // `why` is what an error says where it is used: "'tools' is undefined".
+  // `why`: the text of the error when it is used: "'tools' is undefined".
   static value undefined(std::string why) {
     value v;
     v.held_ = missing{std::make_shared<const std::string>(std::move(why))};
@@ -82,7 +82,7 @@ class value {
   }
   [[nodiscard]] bool is_whole() const { return is(kind::integer) || is(kind::boolean); }
 
-  // Each needs the kind of its name.
+  // Each requires that the value has this kind.
   [[nodiscard]] bool boolean() const { return std::get<bool>(held_); }
   [[nodiscard]] const marked_text& marked() const { return *std::get<shared_text>(held_); }
   [[nodiscard]] const std::string& text() const { return marked().bytes(); }
@@ -90,16 +90,16 @@ class value {
   [[nodiscard]] const jinja::dict& entries() const { return *std::get<shared_dict>(held_); }
   [[nodiscard]] object& thing() const { return *std::get<object*>(held_); }
   [[nodiscard]] const function& code() const { return *std::get<shared_function>(held_); }
-  [[nodiscard]] int64_t whole() const {  // of an integer or a boolean
+  [[nodiscard]] int64_t whole() const {  // integer or boolean
     return is(kind::boolean) ? static_cast<int64_t>(boolean()) : std::get<int64_t>(held_);
   }
-  [[nodiscard]] double number() const {  // of any number
+  [[nodiscard]] double number() const {  // any number
     return is(kind::real) ? std::get<double>(held_) : static_cast<double>(whole());
   }
   [[nodiscard]] std::string why_undefined() const;
-  // The same object in memory, or the same None, bool or number.
+  // Whether both are the same object in memory, or the same None, bool or number.
   [[nodiscard]] bool same_as(const value& other) const;
-  // How many containers lie inside each other; bounds every recursion over values.
+  // Depth of nested containers; it bounds every recursion over values.
   [[nodiscard]] uint32_t depth() const;
 
  private:
@@ -126,7 +126,7 @@ class value {
 class dict {
  public:
   using entry = std::pair<value, value>;
-  // False where the key is one that Python does not hash, or a tuple, which is not known here.
+  // Returns false for a key that Python cannot hash, and for a tuple, which is not supported.
   bool set(const value& key, value content);
   [[nodiscard]] const value* find(const value& key) const;
   [[nodiscard]] const value* find(std::string_view key) const;
@@ -142,10 +142,10 @@ class dict {
 };
 
 [[nodiscard]] bool may_be_key(const value& v);
-// Equal for what Python takes for one key: 1, 1.0 and True. Nothing for what has no hash.
+// Equal for keys that are equal in Python: 1, 1.0 and True. nullopt for unhashable values.
 [[nodiscard]] std::optional<std::string> hash_key(const value& key);
 
-// What changes: a namespace, the loop, a cycler.
+// A mutable value: a namespace, the loop, a cycler.
 class object {
  public:
   object() = default;
@@ -153,9 +153,9 @@ class object {
   object& operator=(const object&) = delete;
   virtual ~object() = default;
   [[nodiscard]] virtual std::string_view type_name() const = 0;
-  // Nothing where there is none of that name.
+  // nullopt: there is no attribute of that name.
   [[nodiscard]] virtual std::optional<value> attribute(rendering& at, const std::string& name) = 0;
-  // False where this is no namespace.
+  // Returns false if the object is no namespace.
   virtual bool set(const std::string& /*name*/, const value& /*content*/) { return false; }
 };
 

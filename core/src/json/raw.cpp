@@ -29,8 +29,7 @@ bool is_shallow(std::string_view text) {
   return true;
 }
 
-// The text of the value at the front of `rest`, which is removed, up to one of `ends` outside of
-// it.
+// Removes the value at the front of `rest` and returns its text, up to one of `ends` outside of it.
 std::string_view take_value(std::string_view& rest, std::string_view ends) {
   std::size_t depth = 0;
   bool in_string = false;

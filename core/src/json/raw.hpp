@@ -1,6 +1,5 @@
 #pragma once
-// JSON texts cut into the texts of their parts, so that numbers and escapes stay as they were
-// written.
+// Splits JSON texts into the texts of their parts, so that numbers and escapes keep their spelling.
 
 #include <string>
 #include <string_view>
@@ -9,33 +8,32 @@
 
 namespace bitnet::json {
 
-// Whether it is one JSON value, with lists and objects 64 deep at most; white space around it may
-// be.
+// Whether it is exactly one JSON value, nested at most 64 deep; white space may surround it.
 bool is_whole(std::string_view text);
 
-// Of an object that is_whole(): names decoded, values as they stand, without white space around.
+// Members of an object, which is_whole(): names decoded, values as written, trimmed.
 std::vector<std::pair<std::string, std::string_view>> members_of(std::string_view object);
-// Of a list that is_whole().
+// Elements of a list, which is_whole().
 std::vector<std::string_view> elements_of(std::string_view list);
-// What a string that is_whole() says.
+// Decodes a string, which is_whole().
 std::string decoded(std::string_view string);
 
-std::string_view trimmed(std::string_view text);  // of JSON's white space
+std::string_view trimmed(std::string_view text);  // removes JSON's white space
 
-// Finds where a value that begins with a bracket ends, of JSON or, with `single_quotes`, of Python;
-// may be given the text piece by piece.
+// Finds the end of a value that begins with a bracket, in JSON or, with `single_quotes`, in Python.
+// The text may come in pieces.
 class bracket_finder {
  public:
   explicit bracket_finder(bool single_quotes = false) : single_quotes_(single_quotes) {}
-  // Whether the next byte is within a string.
+  // Whether the next byte is inside a string.
   [[nodiscard]] bool in_string() const { return quote_ != '\0'; }
-  // True once the bracket that came first is closed; then no byte may follow.
+  // Returns true when the first bracket is closed; take no byte after that.
   bool take(char c);
 
  private:
   bool single_quotes_;
   std::size_t depth_ = 0;
-  char quote_ = '\0';  // that the string which was begun ends with
+  char quote_ = '\0';  // the quote that ends the open string; '\0': none is open
   bool escaped_ = false;
 };
 

@@ -12,7 +12,7 @@ namespace {
 
 using event = value::parse_event_t;
 
-// Counts what is read; the first bound that is passed stays noted, and no more values are built.
+// Counts what is parsed. It keeps the first limit that is exceeded, and then builds no more values.
 class bounded {
  public:
   explicit bounded(const bounds& most) : most_(most) {}
@@ -32,7 +32,7 @@ class bounded {
       members_.resize(std::max(members_.size(), depth + 1));
       members_[depth] = 0;
     }
-    // A key is reported at the depth of its value.
+    // The parser reports a key at the depth of its value.
     if (what == event::key && depth > 0 && ++members_[depth - 1] > most_.members)
       passed_ = fmt::format("{} members of an object at most", most_.members);
     if ((begins || what == event::value) && ++values_ > most_.values)
@@ -40,13 +40,13 @@ class bounded {
   }
 
   const bounds& most_;
-  std::vector<std::size_t> members_;  // of the object at each depth
+  std::vector<std::size_t> members_;  // one per open object
   std::size_t values_ = 0;
   std::string passed_;
 };
 
-// "[json.exception.parse_error.101] parse error at line 1, column 3: syntax error ..." from the
-// place on.
+// Cuts "[json.exception.parse_error.101] parse error at line 1, column 3: syntax error ..." to the
+// part from the position on.
 std::string_view place_and_reason(std::string_view what) {
   constexpr std::string_view at = "at line ";
   const auto found = what.find(at);

@@ -1,8 +1,8 @@
 #pragma once
-// JSON texts of callers: read within bounds, and refused by the path of the value that is wrong.
+// Parses JSON texts of callers within limits; errors name the path of the wrong value.
 //
-// Bounds  bytes, depth, the number of values and of members of an object, so that a hostile text
-//         costs no more than its bounds. No value past a bound is built.
+// Bounds  On bytes, depth, values in total and members per object, so that the cost of a hostile
+//         text is limited. No value beyond a limit is built.
 // Errors  BITNET_INVALID_ARGUMENT, with the path: "messages[2].content: expected ..., found ...".
 
 #include <cstdint>
@@ -22,18 +22,18 @@ struct bounds {
   std::size_t members = 1024;    // of one object: they are looked up one by one
 };
 
-// `what` names the text in messages: "messages".
+// `what`: name of the text in messages, "messages".
 result<value> read(std::string_view text, std::string_view what, const bounds& most = {});
 
-// As a message says it: "a number", "an empty list", "the text 'abc'".
+// Describes a value for messages: "a number", "an empty list", "the text 'abc'".
 std::string described(const value& found);
 std::unexpected<failure> refused(std::string_view path, std::string_view expected,
                                  const value& found);
 
-// The member, or null where there is none; `object` is an object.
+// Returns the member, null if there is none; `object` is an object.
 const value& member(const value& object, const char* name);
 
-// As a JSON text; bytes that are no UTF-8 become U+FFFD.
+// Writes a JSON text; invalid UTF-8 becomes U+FFFD.
 std::string written(const value& of);
 std::string quoted(std::string_view text);
 

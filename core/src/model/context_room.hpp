@@ -1,5 +1,5 @@
 #pragma once
-// How long a context may be.
+// Computes how long a context may be.
 
 #include <algorithm>
 #include <cstdint>

@@ -16,7 +16,7 @@ using gguf::quote;
 
 constexpr std::string_view prefix = "prism.hadamard.";
 constexpr int64_t known_version = 1;
-constexpr int64_t largest_block = 65536;  // 64 times what is written; a bound for what reads it
+constexpr int64_t largest_block = 65536;  // 64 times the usual block; a limit for readers
 
 std::string key_of(std::string_view name) {
   return std::string(prefix) + std::string(name);
@@ -45,7 +45,7 @@ result<int64_t> number(const gguf::container& metadata, std::string_view name) {
   return *x;
 }
 
-// One of a few words.
+// Reads a key whose value is one of a few words.
 result<std::string> word(const gguf::container& metadata, std::string_view name,
                          std::initializer_list<std::string_view> known) {
   const auto found = metadata.text(key_of(name));
@@ -105,7 +105,7 @@ result<std::vector<int8_t>> read_signs(const gguf::container& metadata) {
   return out;
 }
 
-// The signs of all widths stand one behind the other.
+// The signs of all widths are stored one after the other.
 result<std::vector<hadamard::width>> read_widths(const gguf::container& metadata) {
   const auto from = array(metadata, "sign_widths");
   if (!from) return std::unexpected(from.error());
@@ -134,7 +134,7 @@ result<std::vector<hadamard::width>> read_widths(const gguf::container& metadata
   return out;
 }
 
-// Whether a rotation can be undone: whole blocks, and signs for rows of this length.
+// Checks that the rotation can be undone: whole blocks, and signs for rows of this length.
 result<void> check_tensor(const gguf::file& file, const hadamard& h, const std::string& name) {
   const auto* found = file.find(name);
   if (found == nullptr) found = file.find(name + ".weight");

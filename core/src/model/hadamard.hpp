@@ -1,10 +1,10 @@
 #pragma once
-// A file whose weights were rotated before they were rounded: what its keys say about it.
+// Reads the keys of a file whose weights were rotated before they were quantised.
 //
-// H        of `block` elements, a power of two: H[i][j] = (-1)^popcount(i & j) / sqrt(block). An
-//          input is multiplied by its signs, then each block of it by H.
+// H        The matrix of `block` rows, a power of two: H[i][j] = (-1)^popcount(i & j) /
+//          sqrt(block). An input is multiplied by its signs, then each block of it by H.
 // Errors   BITNET_BAD_DATA for keys that contradict themselves or the tensors, BITNET_UNSUPPORTED
-//          for versions, transforms and axes that are not known.
+//          for unknown versions, transforms and axes.
 // Source   docs/reference/models.md#rotated-weights
 
 #include <cstdint>
@@ -24,13 +24,13 @@ struct hadamard {
   };
   uint32_t block = 0;                // elements that are rotated together
   std::vector<width> widths;         // empty: all signs are +1
-  std::vector<std::string> weights;  // tensors W of which the layer is y = W H(s * x)
-  std::vector<std::string> tables;   // tensors of which a row r stands for s * H(r)
-  // Before the layers named ssm_out the heads of an input change places.
+  std::vector<std::string> weights;  // the layer of tensor W computes y = W H(s * x)
+  std::vector<std::string> tables;   // a row r of such a tensor stands for s * H(r)
+  // The heads of an input are reordered before the layers named ssm_out.
   bool heads_are_grouped = false;
 };
 
-// nullopt: nothing is rotated. The keys decide, not the types of the tensors.
+// nullopt: nothing is rotated. Only the keys decide, not the types of the tensors.
 result<std::optional<hadamard>> read_hadamard(const gguf::file& file);
 
 }  // namespace bitnet::model

@@ -14,7 +14,7 @@ namespace {
 
 using gguf::quote;
 
-// Keys of relatives of the llama graph that change what it computes, with the value that does not.
+// Keys of llama's relatives that change what it computes, with their neutral value.
 struct foreign_key {
   std::string_view name;
   double neutral;
@@ -63,7 +63,7 @@ stretch stretch_named(std::string_view kind, keys& in) {
                                                            {"linear", stretch::linear},
                                                            {"yarn", stretch::yarn},
                                                            {"longrope", stretch::longrope}});
-  // Without a name a factor means what it meant before there were names.
+  // A factor without a kind has the meaning from before kinds existed.
   if (kind.empty())
     return in.has("rope.scaling.dynamic_factor") ? stretch::dynamic : stretch::linear;
   for (const auto& [name, meaning] : names)
@@ -76,8 +76,8 @@ stretch stretch_named(std::string_view kind, keys& in) {
   return stretch::none;
 }
 
-// A number whose inverse is finite too: 1 where the key is absent or, as some writers put it for
-// "no scaling", 0.
+// A number whose inverse is finite; 1 if the key is absent or 0, which some writers use for "no
+// scaling".
 float factor_at(std::string_view key, keys& in) {
   if (!in.has(key) || in.is_zero(key)) return 1;
   const float factor = in.optional_positive(key).value_or(1);
@@ -119,7 +119,7 @@ rope_scaling read_scaling(uint32_t n_context, keys& in) {
     how.factor = factor_at("rope.scaling.dynamic_factor", in);
     return how;
   }
-  // The second is an older name of the first.
+  // The second key is the older name of the first.
   const bool older = !in.has("rope.scaling.factor") || in.is_zero("rope.scaling.factor");
   how.factor = factor_at(older ? "rope.scale_linear" : "rope.scaling.factor", in);
   if (how.kind == stretch::linear) return how;
@@ -202,7 +202,7 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
                                 static_cast<uint32_t>(std::min<uint64_t>(n_tokens, INT32_MAX)));
   h.rope_base = in.optional_positive("rope.freq_base").value_or(h.rope_base);
   h.rope_scaling = read_scaling(h.n_context, in);
-  // YaRN stretches each wave by its own divisor, the others all alike.
+  // YaRN scales each wave by its own divisor, the other kinds all waves alike.
   if (h.rope_scaling.kind != stretch::yarn && h.rope_scaling.kind != stretch::dynamic)
     h.rope_scale = 1 / h.rope_scaling.factor;
   h.rms_epsilon = in.positive("attention.layer_norm_rms_epsilon");

@@ -48,7 +48,7 @@ struct model::contents {
   bool scales_are_there = true;
   load_options read_by{};
   std::mutex fingerprint_turn{};  // guards what follows
-  std::string fingerprint{};      // "": not asked for yet
+  std::string fingerprint{};      // "": not computed yet
 };
 
 result<model> model::load(const std::filesystem::path& file, const load_options& options) {
@@ -158,7 +158,8 @@ std::string model::weight_identity(uint32_t index) const {
 
 namespace {
 
-// Not by the mapping: its pages would stay, beside what a backend has copied of them.
+// Reads the file, not the mapping: pages of the mapping would stay in memory beside a backend's
+// copy.
 result<void> add_file(const gguf::mapping& file, XXH3_state_t& hash) {
   std::vector<std::byte> piece(std::size_t{1} << 20);
   for (uint64_t at = 0; at < file.bytes().size();) {
@@ -233,7 +234,7 @@ result<void> model::check_read() const {
 result<void> model::stream_weight(uint32_t index, const sink& to) const {
   const loaded& m = contents_->data;
   auto streamed = stream(m, index, to);
-  // The receiver has the bytes now; the file's pages in memory are not read again.
+  // The receiver has copied the bytes, so the file's pages are not needed.
   m.file.give_back(m.sources[index].bytes);
   return streamed;
 }

@@ -21,7 +21,7 @@ using gguf::quote;
 
 constexpr uint64_t largest_piece = uint64_t{4} << 20;  // bytes, of model::stream_weight
 
-// The factors of decays, which are below 0, and what is added before: one weight of two rows.
+// One weight of two rows: factors of the decays, which are negative, and what is added before.
 result<uint32_t> read_decays(weight_builder& tensors, const std::string& block, const char* name,
                              uint64_t heads) {
   auto factors = tensors.numbers(block + "ssm_a", heads);
@@ -38,7 +38,7 @@ result<uint32_t> read_decays(weight_builder& tensors, const std::string& block, 
   return tensors.add_made(block + name, std::move(*factors), 2);
 }
 
-// A matrix, and the norm of its input where the model has such.
+// Reads a matrix and, if the model has it, the norm of its input.
 result<uint32_t> read_matrix(loaded& to, weight_builder& tensors, const std::string& name,
                              const part& p) {
   const auto index = tensors.linear(name, p.k, p.m);
@@ -73,7 +73,7 @@ bool has_input_norms(const gguf::file& file) {
 
 result<void> read_layers(loaded& to, weight_builder& tensors) {
   const hyperparameters& h = to.shape;
-  uint64_t fewest = to.file.tensors().size() + 1;  // of any layer
+  uint64_t fewest = to.file.tensors().size() + 1;  // least number of any layer
   for (uint32_t n = 0; n < h.n_layers; ++n)
     fewest = std::min<uint64_t>(fewest, h.row->parts(h, n).size());
   if (h.n_layers > to.file.tensors().size() / fewest)
@@ -110,8 +110,8 @@ result<void> read_ends(loaded& to, weight_builder& tensors) {
   return ok;
 }
 
-// Weights with scales of groups were made of a model that computed with floats, unless its
-// architecture is known for what it was trained on.
+// Weights with scales of groups come from a model that computed with floats, unless its
+// architecture is known to have been trained with int8.
 uint32_t wanted_group(const loaded& m, activations choice) {
   switch (choice) {
     case activations::row:
@@ -130,13 +130,13 @@ uint32_t wanted_group(const loaded& m, activations choice) {
     return w.scale_group != 0 && w.scale_group < static_cast<uint64_t>(w.ne[0]);
   });
   if (!grouped || m.shape.trained_on_i8) return 0;
-  // A rotation spreads what stands out over its block: longer groups lose little.
+  // A rotation spreads outliers over its block, so longer groups lose little.
   const bool rotated =
       std::ranges::any_of(m.weights, [](const weight& w) { return w.of_input.block != 0; });
   return rotated ? 128 : 32;
 }
 
-// Divisors are above zero in every file.
+// Rejects divisors that are not above zero.
 result<void> check_divisors(const loaded& m, uint32_t index) {
   const formats::source& from = m.sources[index];
   std::vector<std::byte> as_f32(m.weights[index].data_bytes);
@@ -179,9 +179,9 @@ result<void> read_divisors(loaded& to, weight_builder& tensors) {
   return check_divisors(to, *made);
 }
 
-// The factors of each width, as weights that are in no file.
+// Adds the signs of each width as weights that no file has.
 result<std::vector<transform>> read_signs(const hadamard& h, weight_builder& tensors) {
-  std::vector<transform> out;  // of h.widths, same index
+  std::vector<transform> out;  // one per h.widths
   for (const hadamard::width& w : h.widths) {
     const auto made = tensors.add_made(fmt::format("prism.hadamard.signs.{}", w.columns),
                                        {w.signs.begin(), w.signs.end()});
@@ -191,7 +191,7 @@ result<std::vector<transform>> read_signs(const hadamard& h, weight_builder& ten
   return out;
 }
 
-// Matrices of linear layers, and the embedding, learn what they were rotated by.
+// Sets the rotation of linear layers and of the embedding.
 result<void> read_rotation(loaded& to, const hadamard& h, weight_builder& tensors) {
   const auto of_widths = read_signs(h, tensors);
   if (!of_widths) return std::unexpected(of_widths.error());
@@ -201,7 +201,7 @@ result<void> read_rotation(loaded& to, const hadamard& h, weight_builder& tensor
     return width == h.widths.end() ? transform{h.block, no_weight}
                                    : (*of_widths)[static_cast<size_t>(width - h.widths.begin())];
   };
-  std::unordered_map<std::string_view, uint32_t> by_name;  // the file may name millions
+  std::unordered_map<std::string_view, uint32_t> by_name;  // the file may list millions
   for (uint32_t i = 0; i < to.weights.size(); ++i) by_name.emplace(to.weights[i].name, i);
   const auto index_of = [&](const std::string& name) {
     auto found = by_name.find(name);
@@ -230,13 +230,13 @@ result<void> read_rotation(loaded& to, const hadamard& h, weight_builder& tensor
   for (const std::string& name : h.tables) {
     if (index_of(name) != to.token_embedding) return refused(name, "an embedding");
     to.embedding_transform = undone_by(to.weights[to.token_embedding]);
-    // What is looked up is H of a row, and the head multiplies by the same rows.
+    // A looked-up row is rotated by H, and a tied head multiplies by the same rows.
     if (to.output == to.token_embedding) to.weights[to.output].of_input = to.embedding_transform;
   }
   return {};
 }
 
-// What reads activations as they are is a dense matrix.
+// Makes a matrix that reads unquantised activations dense.
 void make_dense(loaded& m) {
   for (std::size_t i = 0; i < m.weights.size(); ++i) {
     weight& w = m.weights[i];
@@ -251,7 +251,7 @@ void make_dense(loaded& m) {
   }
 }
 
-// Of groups of 128 only: the scale stands behind the codes.
+// For groups of 128: whether a key says that the scale is behind the codes.
 bool says_scale_is_last(const gguf::container& metadata) {
   const auto version = metadata.text("general.quantization_version").value_or(std::nullopt);
   return metadata.find("oxibonsai.quant_format") != nullptr ||
@@ -285,8 +285,8 @@ std::string ignored_of(const loaded& m) {
                      gguf::quote(names.front()), gguf::quote(names.back()));
 }
 
-// A GGUF has blocks that predict behind its layers. Nothing else of a file that is read has such a
-// name.
+// In a GGUF these are the blocks behind its layers that predict further tokens; no other tensor of
+// a readable file has such a name.
 std::vector<std::string> left_out_of(const loaded& m) {
   const std::span<const std::string> passed_over = m.file.passed_over();
   std::vector<std::string> out(passed_over.begin(), passed_over.end());
@@ -320,7 +320,7 @@ result<loaded> read(gguf::file file, const load_options& options) {
   auto shape = read_hyperparameters(m.file.metadata(), m.vocabulary.tokens.size(), options,
                                     has_input_norms(m.file));
   if (options.vocabulary_only) {
-    // Such files may carry nothing else; what they do carry is worth reporting.
+    // Such files may have only a vocabulary; report what they have.
     if (shape) m.shape = std::move(*shape);
     m.shape.architecture = m.vocabulary.architecture;
     m.shape.n_vocab = static_cast<uint32_t>(m.vocabulary.tokens.size());
@@ -372,7 +372,7 @@ result<void> stream(const loaded& from, uint32_t index, const model::sink& to) {
   const weight& w = from.weights[index];
   const formats::source& source = from.sources[index];
   const formats::reading& reading = from.readings[index];
-  std::vector<std::byte> piece;  // own memory per call: callers may be on several threads
+  std::vector<std::byte> piece;  // own buffer per call, since several threads may call
   if (!reading.verbatim) piece.resize(std::min(largest_piece, w.data_bytes));
   for (uint64_t offset = 0; offset < w.data_bytes;) {
     const uint64_t size = std::min(largest_piece, w.data_bytes - offset);

@@ -47,7 +47,7 @@ std::optional<float> to_float(const value& v) {
   return static_cast<float>(*wide);
 }
 
-// Moves what a reading found to where it belongs; remembers the first failure.
+// Stores what a read returned; keeps the first failure.
 struct collector {
   std::optional<failure> first;
   template <class From, class To>
@@ -90,7 +90,7 @@ result<tokenizer::vocabulary_data> read_vocabulary(const gguf::container& metada
   id("tokenizer.ggml.unknown_token_id", v.unknown);
   id("tokenizer.ggml.seperator_token_id", v.separator);  // the format's spelling
   id("tokenizer.ggml.padding_token_id", v.padding);
-  // Older files have the first three by other names.
+  // Older files name the first three differently.
   id("tokenizer.ggml.prefix_token_id", v.infill.pre);
   id("tokenizer.ggml.suffix_token_id", v.infill.suf);
   id("tokenizer.ggml.middle_token_id", v.infill.mid);

@@ -81,7 +81,7 @@ result<uint32_t> weight_builder::matrix(const std::string& name, uint64_t k, uin
 result<uint32_t> weight_builder::linear(const std::string& name, uint64_t k, uint64_t m) {
   auto index = matrix(name + ".weight", k, m);
   const std::string scale_name = name + ".scale";
-  // Already taken: not a factor, but the scales of blocks.
+  // If it is taken already, it is no factor but the scales of blocks.
   if (!index || !has(scale_name) || is_taken(scale_name)) return index;
   const auto from = take(scale_name, 1, 1);
   if (!from) return std::unexpected(from.error());
@@ -166,7 +166,7 @@ formats::companion weight_builder::scales_of(const std::string& name, uint64_t n
       const auto* found = to_.file.find(fmt::format("{}{}", base, suffix));
       if (found == nullptr) continue;
       const gguf::tensor_info& t = found->info;
-      const bool whole = base == name && t.elements == 1;  // stem.scale of one is a factor
+      const bool whole = base == name && t.elements == 1;  // a single stem.scale is a factor
       if (!whole && (t.elements == 1 || t.elements != (n + 31) / 32)) continue;
       if (gguf::size_of(t.type).value_or(gguf::type_size{}).block != 1) continue;
       taken_[static_cast<size_t>(found - to_.file.tensors().data())] = true;
@@ -193,7 +193,7 @@ result<uint32_t> weight_builder::add(const std::string& name, const formats::sou
   w.data_bytes = understood->data_bytes;
   w.scale_group = understood->scale_group;
   w.scales = std::move(understood->scales);
-  // All of it was looked at for them, and is read again one tensor after the other.
+  // Finding the scales read all of it, and it is read again tensor by tensor later.
   if (w.scale_group != 0) to_.file.give_back(from.bytes);
   w.source_type = from.type;
   if (understood->verbatim && reinterpret_cast<uintptr_t>(from.bytes.data()) % alias_alignment == 0)

@@ -1,5 +1,5 @@
 #pragma once
-// The weights of a model, each taken by name from the tensors of its file or made here.
+// Collects the weights of a model, by name from the tensors of its file, or computed.
 
 #include <cstdint>
 #include <optional>
@@ -13,8 +13,7 @@
 
 namespace bitnet::model {
 
-// Appends to the weights of `to` and answers their indices; knows at the end which tensors were not
-// used.
+// Appends weights to `to` and returns their indices; finds the tensors that were not used.
 class weight_builder {
  public:
   weight_builder(loaded& to, const load_options& options, formats::q2_finding q2);
@@ -25,24 +24,24 @@ class weight_builder {
   result<uint32_t> vector(const std::string& name, uint64_t k);
   // The factors of a short convolution: n for each of m columns, delivered as F32.
   result<uint32_t> factors(const std::string& name, uint64_t n, uint64_t m);
-  // A vector's numbers, where they are no weight by themselves.
+  // The numbers of a vector that is no weight by itself.
   result<std::vector<float>> numbers(const std::string& name, uint64_t k);
   // A matrix that may be ternary or dense.
   result<uint32_t> matrix(const std::string& name, uint64_t k, uint64_t m);
   // A linear layer: a matrix whose scales are multiplied by <name>.scale if the file has it.
   result<uint32_t> linear(const std::string& name, uint64_t k, uint64_t m);
-  // Numbers that follow from the metadata, or from tensors that are no weights by themselves.
+  // Adds numbers that are computed from metadata, or from tensors that are no weights themselves.
   result<uint32_t> add_made(const std::string& name, std::vector<float> made, uint32_t n_rows = 1);
 
-  // Lets the tensors of blocks [first, end) go.
+  // Marks the tensors of blocks [first, end) as not needed.
   void skip_blocks(uint32_t first, uint32_t end);
-  // An unused tensor would be part of a different computation.
+  // Rejects a file with an unused tensor: its model computes something else.
   [[nodiscard]] result<void> check_all_taken() const;
 
  private:
   [[nodiscard]] bool is_taken(const std::string& name) const;
   result<formats::source> take(const std::string& name, uint64_t k, uint64_t m);
-  // The scales that some forms keep in a tensor of their own: one, or one for 32 elements.
+  // The scales that some forms keep in another tensor: one, or one per 32 elements.
   formats::companion scales_of(const std::string& name, uint64_t n);
   static std::string shape_text(const gguf::tensor_info& t);
   result<uint32_t> add(const std::string& name, const formats::source& from,
@@ -51,7 +50,7 @@ class weight_builder {
   loaded& to_;
   const load_options& options_;
   formats::q2_finding q2_;
-  std::vector<bool> taken_;  // file.tensors(), same index
+  std::vector<bool> taken_;  // one per tensor of file.tensors()
   std::optional<int64_t> file_type_;
 };
 

@@ -33,11 +33,11 @@ namespace {
 namespace fs = std::filesystem;
 using clock = std::chrono::steady_clock;
 
-// The program that asked. It may hang up, and it may say that it no longer waits: then it closes
-// its way to us, and can still be answered.
+// The program that asked. It may hang up. It may also stop waiting: then it closes its sending
+// side, and can still get the answer.
 class asker final : public audience {
  public:
-  // `outlives`: the job goes on without it.
+  // `outlives`: the job continues without it.
   asker(int fd, bool outlives) : fd_(fd), outlives_(outlives) {}
 
   [[nodiscard]] pollfd wake() const override {
@@ -57,19 +57,19 @@ class asker final : public audience {
     for (std::size_t done = 0; !gone_ && done < bytes.size();) {
       const ssize_t n = send(fd_, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
-      if (n <= 0) return;  // it has gone; the answer is left all the same
+      if (n <= 0) return;  // it is gone; the answer is cached all the same
       done += static_cast<std::size_t>(n);
     }
   }
 
-  // Whether it is there, and still waits. Sleeps up to `ms` where neither changes.
+  // Checks whether it is there and still waits. Sleeps up to `ms` if neither changes.
   void look(int ms) {
     pollfd one = wake();
     if (poll(&one, 1, ms) != 1) return;
     gone_ = (one.revents & (POLLHUP | POLLERR)) != 0;
     if (hushed_) return;
     hushed_ = true;
-    be_idle();  // with the child, if there is one by now
+    be_idle();  // also the child, if it runs by now
   }
   [[nodiscard]] bool gone() const { return gone_; }
 
@@ -79,7 +79,7 @@ class asker final : public audience {
   bool hushed_ = false, gone_ = false;
 };
 
-// The folder that the child of one job may write to.
+// The folder that the child of one job can write to.
 class writable_folder {
  public:
   writable_folder(const job& j, bool remembers) {
@@ -91,7 +91,7 @@ class writable_folder {
   }
   [[nodiscard]] const fs::path& path() const { return passing_ ? passing_->path() : kept_; }
   [[nodiscard]] std::string problem() const { return passing_ ? passing_->problem() : ""; }
-  // Before the answer comes. What a crash left is not used.
+  // Call it before the answer is sent. Files that a crash left are not used.
   void settle(const outcome& f) {
     if (passing_) return passing_->remove();
     const bool broke = f.what.fault && (f.what.fault->code == plugin::code::probe_crash ||
@@ -133,21 +133,21 @@ std::optional<outcome> probe(const job& j, bool remembers, asker& who) {
   return out;
 }
 
-// Where the memory cannot be used: what is asked is answered all the same.
+// Probes without a cache if that cannot be used: the question is answered all the same.
 std::optional<outcome> probe_without_memory(const job& j, const std::string& problem, asker& who) {
   auto out = probe(j, false, who);
   if (out) out->notes.push_back(fmt::format("the answer is not remembered: {}", problem));
   return out;
 }
 
-// As one of many processes that may want the same answer: one of them asks the plugin. Nothing if
-// it is not up to us.
+// Of processes that want the same answer only one probes. nullopt: the program is gone, or it took
+// too long.
 std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& who) {
   std::string problem;
   constexpr int look_ms = 20;
   constexpr std::chrono::minutes longest{30};
   const auto end = clock::now() + longest;
-  // The holder of the build's lock goes on without us.
+  // The holder of the build's lock does not need this process.
   const auto build = turn::take(
       memory.lock_of(j.key),
       [&] {
@@ -174,7 +174,7 @@ std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& w
   }
   build->mark(true);
   auto out = probe(j, true, who);
-  // If the folder was removed meanwhile, no answer is wanted in it.
+  // If the folder was removed meanwhile, nobody wants the answer in it.
   std::error_code none;
   if (out && fs::exists(j.memory, none)) memory.remember(j.key, std::time(nullptr), j.fresh, *out);
   build->mark(false);
@@ -184,8 +184,8 @@ std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& w
 }  // namespace
 
 int serve_as_broker(int fd) {
-  // A limit for the size of files is as a full disk: what would be remembered is not written, and
-  // what was asked is answered.
+  // A limit for file sizes then acts like a full disk: the cache is not written, and the question
+  // is answered.
   std::signal(SIGXFSZ, SIG_IGN);
   const auto given = receive_job(fd);
   if (!given) return exit_no_task;

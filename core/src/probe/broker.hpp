@@ -1,16 +1,16 @@
 #pragma once
-// bitnet-backend-probe as a broker: takes one job, has it probed by a child when it is its turn,
-// and leaves the answer where the next start finds it.
+// bitnet-backend-probe as a broker: it takes one job, waits for its turn, lets a child probe, and
+// caches the answer for the next start.
 //
-// It runs none of the plugin's code, so that it may write what is remembered. It is idle-class, but
-// for a job that is needed, and goes on when the program that asked has ended.
+// It runs no code of the plugin, so that it may write the cache. It runs at idle priority unless
+// the job is needed, and continues when the program has ended.
 
 namespace bitnet::probe {
 
 // The helper's argument; no backend has such a name.
 constexpr const char* broker_argument = "--broker";
 
-// Carries out the job that comes from `fd`. The exit status of the helper.
+// Runs the job that is read from `fd`. Returns the helper's exit status.
 [[nodiscard]] int serve_as_broker(int fd);
 
 }  // namespace bitnet::probe

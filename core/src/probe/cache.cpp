@@ -52,15 +52,15 @@ bool is_crash(code c) {
   return c == code::probe_crash || c == code::probe_exit;
 }
 
-// What says nothing about the plugin is not worth keeping.
+// An outcome that does not depend on the plugin is not kept.
 bool is_worth_keeping(const outcome& f) {
   if (!f.what.fault) return true;
   const code c = f.what.fault->code;
   return c != code::probe_helper && c != code::trust_changed && c != code::trust_missing;
 }
 
-// Of the bytes of a plugin, "" if they cannot be read. Takes as long as reading them does: only for
-// files that crash.
+// Hash of a plugin's bytes, "" if they cannot be read. It reads the whole file, so only for files
+// that crash.
 std::string content_of(const std::filesystem::path& library) {
   constexpr uint64_t largest = uint64_t{1} << 30;
   const auto file = plugin::open_trusted(library);
@@ -69,8 +69,8 @@ std::string content_of(const std::filesystem::path& library) {
   return bytes ? plugin::sha256_of(std::as_bytes(std::span(*bytes))) : "";
 }
 
-// Whether it is not the file that crashed, though it may say that it is the same build: it may have
-// been repaired without a new build.
+// Whether this is not the file that crashed, even if the build id is equal: a repair may keep the
+// id.
 bool is_other_file(const std::string& crashed, const std::filesystem::path& library) {
   if (crashed.empty()) return false;
   const std::string now = content_of(library);
@@ -89,7 +89,7 @@ void quarantine(outcome& f, uint32_t strikes) {
 }  // namespace
 
 std::string write_entry(const cache_entry& e) {
-  // The outcome goes in as text, so that its own parser is the only one.
+  // The outcome is stored as text, so that only its own parser reads it.
   const std::string body = json({{"build_id", e.build_id},
                                  {"fingerprint", e.fingerprint},
                                  {"written_s", e.written_s},
@@ -133,7 +133,7 @@ plugin::checked<cache_entry> read_entry(std::string_view entry) {
   return out;
 }
 
-// A build has one file wherever it lies, so that a quarantine follows it.
+// One file per build, wherever the plugin lies, so that a quarantine follows it.
 std::filesystem::path cache::file_of(const cache_key& key, const char* extension) const {
   const bool named = !key.build_id.empty() && key.build_id.size() <= 128 &&
                      key.build_id.find_first_not_of("0123456789abcdef") == std::string::npos;
@@ -154,7 +154,7 @@ bool cache::prepare() const {
   return plugin::open_trusted_directory(folder_, plugin::missing_directory::make).has_value();
 }
 
-// Into the folder that was checked, wherever its name leads by now. "", or why it failed.
+// Writes into the checked folder, wherever its path leads by now. Returns "" or the error.
 std::string cache::write(const cache_key& key, const std::string& text) const {
   const auto folder = plugin::open_trusted_directory(folder_, plugin::missing_directory::make);
   if (!folder) return folder.error().reason;
@@ -164,7 +164,7 @@ std::string cache::write(const cache_key& key, const std::string& text) const {
                                            {.mode = 0600, .regular_only = true});
     if (!file) return std::unexpected(file.error());
     if (auto fine = file->write(text); !fine) return fine;
-    // What a crash of the system leaves unwritten is noticed by the checksum.
+    // If the system crashes before the data are written, the checksum detects it.
     return file->finish(files::new_file::flush::no);
   }();
   if (written) return "";
@@ -195,7 +195,7 @@ std::optional<cache_entry> cache::read(const cache_key& key,
 std::optional<outcome> cache::recall(const cache_key& key, int64_t now_s,
                                      std::vector<std::string>& notes) const {
   auto entry = read(key, notes);
-  if (!entry || entry->written_s > now_s) return std::nullopt;  // a clock that was set back
+  if (!entry || entry->written_s > now_s) return std::nullopt;  // the clock was set back
   outcome out = std::move(entry->what);
   out.cached = true;
   out.age_s = now_s - entry->written_s;
@@ -217,7 +217,7 @@ void cache::remember(const cache_key& key, int64_t now_s, bool fresh, outcome& f
   std::vector<std::string> ignored;
   auto before = fresh ? std::nullopt : read(key, ignored);
   if (before && before->strikes >= strikes_out && is_other_file(before->content, key.library))
-    before.reset();  // the strikes were another file's
+    before.reset();  // the strikes belong to another file
   cache_entry e;
   e.build_id = key.build_id;
   e.fingerprint = key.fingerprint;
@@ -250,7 +250,7 @@ void cache::forget(const cache_key& key) const {
   std::filesystem::remove_all(drivers_of(key), ignored);
 }
 
-// Each upgrade of a plugin is a build, and leaves what its drivers compiled.
+// Each upgrade of a plugin is a new build, and leaves the old one's driver cache.
 void cache::drop_old_builds(const cache_key& key, int64_t now_s) const {
   const std::string start = key.name + "-";
   const std::string mine = file_of(key, answer_file).filename().string();
@@ -259,7 +259,7 @@ void cache::drop_old_builds(const cache_key& key, int64_t now_s) const {
        at.increment(ignored)) {
     const std::string name = at->path().filename().string();
     struct stat facts{};
-    // A longer name that begins alike is another backend's, whose builds are as old.
+    // A longer name with the same start belongs to another backend; its builds are as old.
     if (!name.starts_with(start) || !name.ends_with(answer_file) || name == mine ||
         lstat(at->path().c_str(), &facts) != 0 || now_s - facts.st_mtim.tv_sec < old_build_s)
       continue;

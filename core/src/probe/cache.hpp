@@ -1,13 +1,13 @@
 #pragma once
-// What earlier probes brought: one file per plugin build, in a folder that only its owner may
+// Caches the answers of probes: one file per plugin build, in a folder that only its owner can
 // write.
 //
 // File     "bitnet probe cache 1 <XXH3 of the rest, 16 hex digits>\n", then JSON.
-// Worth    a good answer is a hint as long as the key is the same: loading the plugin compares.
-//          A fault is worth 1 minute, then twice as long each time, up to an hour. The second crash
-//          of a build is a quarantine, which ends with another build or a fresh probe.
-// Hostile  any bytes are safe to read: tests/fuzz/probe/cache_entry_fuzz.cpp. Damaged files are as
-//          good as none. Writing is atomic, and a folder that cannot be written is no error.
+// Worth    A good answer is a hint while the key is the same: loading the plugin compares. A fault
+//          is valid for 1 minute, then twice as long each time, up to an hour. The second crash of
+//          a build puts it into quarantine until the build changes or a fresh probe succeeds.
+// Hostile  Any bytes are safe to read: tests/fuzz/probe/cache_entry_fuzz.cpp. Damaged files are
+//          ignored. Writing is atomic, and a folder that cannot be written is no error.
 
 #include <cstdint>
 #include <ctime>
@@ -24,21 +24,21 @@ namespace bitnet::probe {
 struct cache_key {
   std::string name, build_id;
   std::filesystem::path library;  // absolute
-  std::string fingerprint;        // of all that the answer may depend on
+  std::string fingerprint;        // of everything that the answer depends on
 };
 
-// One file.
+// The content of one file.
 struct cache_entry {
   std::string build_id, fingerprint;
   int64_t written_s = 0;  // since the epoch
-  int64_t keep_s = 0;     // that a fault is worth
-  uint32_t strikes = 0;   // crashes of this build, one after the other
-  std::string content;    // hash of the file's bytes, once it is out; "" if it could not be read
+  int64_t keep_s = 0;     // how long a fault is valid
+  uint32_t strikes = 0;   // consecutive crashes of this build
+  std::string content;    // hash of the file's bytes in quarantine; "" if unreadable
   outcome what;
 };
 
 constexpr int64_t first_keep_s = 60, longest_keep_s = 3600;
-// After which the answer of another build of the same backend is no longer kept.
+// Age at which answers of other builds of the same backend are deleted.
 constexpr int64_t old_build_s = int64_t{30} * 24 * 3600;
 constexpr uint32_t strikes_out = 2;
 
@@ -52,19 +52,18 @@ class cache {
 
   [[nodiscard]] std::optional<outcome> recall(const cache_key& key, int64_t now_s,
                                               std::vector<std::string>& notes) const;
-  // `fresh` counts strikes and waiting times from the start.
+  // `fresh`: strikes and waiting times restart.
   void remember(const cache_key& key, int64_t now_s, bool fresh, outcome& f) const;
   void forget(const cache_key& key) const;
-  // What the last probe of this build brought, whatever has changed since: a hint at what the next
-  // one will bring.
+  // The last answer for this build, even if the key has changed: a hint at the next answer.
   [[nodiscard]] std::optional<outcome> last_of(const cache_key& key) const;
 
-  // Makes the folder. False if it cannot be made or others may write to it.
+  // Makes the folder. Returns false if it cannot be made or others can write to it.
   [[nodiscard]] bool prepare() const;
-  // Files beside a build's answer: the lock of its probe, and what its driver compiled.
+  // Files beside a build's answer: the lock of its probe, and the driver's cache.
   [[nodiscard]] std::filesystem::path lock_of(const cache_key& key) const;
   [[nodiscard]] std::filesystem::path drivers_of(const cache_key& key) const;
-  // Held by every process that probes.
+  // Locked by every process that probes.
   [[nodiscard]] std::filesystem::path common_lock() const { return folder_ / "probing.lock"; }
 
  private:

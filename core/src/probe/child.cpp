@@ -43,7 +43,7 @@ class speaker {
     for (std::size_t done = 0; done < bytes.size();) {
       const ssize_t n = send(fd_, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
-      // There is no other way to report this; no handler of the plugin's shall run on the way out.
+      // There is no other way to report this; no exit handler of the plugin may run.
       if (n <= 0) _exit(exit_cannot_speak);
       done += static_cast<std::size_t>(n);
     }
@@ -57,7 +57,7 @@ class speaker {
   int fd_;
 };
 
-// One worker, no cancelling; what the plugin logs travels to the core.
+// Services with one worker and without cancelling; the plugin's log goes to the core.
 class child_services final : public plugin::host_services {
  public:
   child_services(const speaker& out, const task& t) : out_(out), task_(t) {}
@@ -92,7 +92,7 @@ std::size_t threads() {
   return ignored ? 0 : static_cast<std::size_t>(std::distance(begin(all), end(all)));
 }
 
-// A thread that was asked to end may take a moment.
+// A thread that was asked to end may need a moment.
 bool threads_end(std::size_t baseline) {
   constexpr int tries = 50;
   for (int i = 0; i < tries && threads() > baseline; ++i)
@@ -105,7 +105,7 @@ bool has_children() {
   return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0 || errno != ECHILD;
 }
 
-// The most memory that this process ever held; 0 if the kernel does not report it.
+// Peak memory of this process; 0 if the kernel does not report it.
 uint64_t peak_bytes() {
   std::ifstream status("/proc/self/status");
   for (std::string line; std::getline(status, line);)
@@ -118,7 +118,7 @@ plugin::defect thrown(stage s, const std::string& what) {
           fmt::format("it let an exception out of a call in {}{}", stage_name(s), what), ""};
 }
 
-// Each part may throw, as a plugin that breaks that rule does.
+// Each stage may throw, if a plugin throws against the rules.
 class probe_run {
  public:
   probe_run(const task& t, const speaker& out, facts& f)
@@ -143,8 +143,8 @@ class probe_run {
     return {};
   }
 
-  // Takes wrong kernels away one after the other, until the rest is right or nothing is left. What
-  // else was wrong beside one may have been its doing, and is judged again without it.
+  // Disables wrong kernels one by one, until the rest is right or nothing is left. Another wrong
+  // result may have the same cause, so it is tested again.
   plugin::checked<void> self_test() {
     for (;;) {
       auto tested = run_self_test(*backend_, facts_.devices);
@@ -179,11 +179,12 @@ class probe_run {
     }
   }
 
-  // After a stage. A change is reported once, for the stage that made it.
+  // Checks the process's state after a stage. A change is reported once, for the stage that made
+  // it.
   plugin::checked<void> look_around(stage s) {
     process_state now = process_state::now();
     breaches found = compare(state_, now, s == stage::close);
-    now.descriptors.swap(state_.descriptors);  // those count from the beginning
+    now.descriptors.swap(state_.descriptors);  // descriptors are compared with the beginning
     state_ = std::move(now);
     for (std::string& one : found.remarks)
       if (facts_.remarks.size() < most_remarks) facts_.remarks.push_back(std::move(one));
@@ -208,7 +209,7 @@ class probe_run {
   }
 
  private:
-  // There is nothing behind the reference form of an op.
+  // A reference form has no fallback.
   [[nodiscard]] bool is_reference(const std::string& id) const {
     return std::ranges::any_of(facts_.devices, [&](const device_report& d) {
       return std::ranges::any_of(d.kernels, [&](const bitnet_kernel_info& k) {
@@ -217,8 +218,9 @@ class probe_run {
     });
   }
 
-  // The kernel to disable next, and what it computed: of the wrong result that the fewest kernels
-  // can have caused, as it is the most specific. Nothing if only reference forms can be the cause.
+  // Returns the kernel to disable next, and what it computed. It is one of the wrong result with
+  // the fewest possible causes, as the most specific. Empty if only reference forms can be the
+  // cause.
   [[nodiscard]] std::pair<std::string, std::string> most_suspect(
       const std::vector<wrong_result>& all) const {
     std::pair<std::string, std::string> out;
@@ -233,7 +235,7 @@ class probe_run {
     return out;
   }
 
-  // Is there more on some device than what brings numbers to other ops and takes them away?
+  // Whether a device does more than move numbers to and from other ops.
   [[nodiscard]] bool computes() const {
     return std::ranges::any_of(facts_.devices, [](const device_report& d) {
       return std::ranges::any_of(d.kernels, [](const bitnet_kernel_info& k) {
@@ -264,7 +266,7 @@ class probe_run {
   std::shared_ptr<plugin::backend> backend_;
 };
 
-// One part of the probe, announced and guarded; false if it is over.
+// Runs one stage, announced and guarded; returns false if the probe is over.
 template <class Part>
 bool run_part(stage s, const speaker& out, facts& f, probe_run& run, Part part) {
   out.begin(s);
@@ -283,7 +285,7 @@ bool run_part(stage s, const speaker& out, facts& f, probe_run& run, Part part) 
   return !f.fault;
 }
 
-// The only message that comes in.
+// Receives the task, the only incoming message.
 plugin::checked<task> receive_task(int fd) {
   frame_reader reader;
   for (std::array<std::byte, 4096> buffer{};;) {
@@ -306,14 +308,14 @@ int serve(int fd) {
   const speaker out(fd);
   facts f;
   f.sandbox = enter_sandbox(given->parent, given->scratch, given->late_nodes, given->pipes);
-  // Lives as long as the process: a backend that may not be closed is left alone.
+  // Never destroyed: a backend that must not be closed stays.
   auto& run = *new probe_run(*new task(*given), *new speaker(fd), f);
   const bool tested = run_part(stage::open, out, f, run, [&] { return run.open(); }) &&
                       run_part(stage::enumerate, out, f, run, [&] { return run.enumerate(); }) &&
                       run_part(stage::self_test, out, f, run, [&] { return run.self_test(); });
   if (tested) run_part(stage::close, out, f, run, [&] { return run.close(); });
   out.say(frame_kind::done, "");
-  if (tested) return 0;  // with the plugin's own exit handlers, as in a program that used it
+  if (tested) return 0;  // runs the plugin's exit handlers, as in a program
   _exit(0);
 }
 

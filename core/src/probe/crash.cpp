@@ -31,11 +31,11 @@ namespace bitnet::probe {
 namespace {
 
 struct named_function {
-  uint64_t address = 0, size = 0;  // as the file says
+  uint64_t address = 0, size = 0;  // as in the file
   std::string name;
 };
 
-// Written before a crash; the handler only reads.
+// Written before a crash; the handler only reads it.
 struct knowledge {
   int fd = -1;
   pid_t process = 0;
@@ -45,11 +45,11 @@ struct knowledge {
 };
 
 knowledge& crash_knowledge() {
-  static auto* const all = new knowledge;  // also for what crashes while the process ends
+  static auto* const all = new knowledge;  // never destroyed: the process may crash while it ends
   return *all;
 }
 
-// Text in memory of its own: a handler may not ask for any.
+// Text in preallocated memory: a signal handler must not allocate.
 class crash_text {
  public:
   crash_text& operator<<(std::string_view text) {
@@ -70,7 +70,7 @@ class crash_text {
   std::size_t size_ = 0;
 };
 
-// Where an address lies: the object, by the name that the linker has for it, and the place in it.
+// The object at an address, by the linker's name, and the offset in it.
 struct place {
   std::string_view object;
   uint64_t offset = 0;
@@ -116,13 +116,13 @@ void describe(crash_text& out, const place& p) {
 
 void send_frame(std::string_view text) {
   const auto header = encode_header(frame_kind::crash, text);
-  // One after the other, and no more: a process that ends does not wait for a reader.
+  // Header, then payload, without waiting for a reader: the process is ending.
   if (send(crash_knowledge().fd, header.data(), header.size(), MSG_NOSIGNAL) ==
       static_cast<ssize_t>(header.size()))
     send(crash_knowledge().fd, text.data(), text.size(), MSG_NOSIGNAL);
 }
 
-// `by` is the place in the plugin that led to a crash outside of it.
+// `by`: the place in the plugin that led to a crash outside of it.
 void report(int number, const siginfo_t& info, uint64_t at, std::optional<place> by) {
   crash_text out;
   if (const char* slot = plugin::running_slot; slot != nullptr) out << ", in " << slot << "()";
@@ -155,13 +155,13 @@ uint64_t instruction_of(const void* context) {
 
 // Stops at the first frame in the plugin.
 _Unwind_Reason_Code look_for_plugin(_Unwind_Context* frame, void* out) {
-  const auto p = place_of(_Unwind_GetIP(frame) - 1);  // the call, not what follows it
+  const auto p = place_of(_Unwind_GetIP(frame) - 1);  // the call, not the return address
   if (!p || !p->is_plugin()) return _URC_NO_REASON;
   *static_cast<std::optional<place>*>(out) = p;
   return _URC_END_OF_STACK;
 }
 
-// What crashes in here ends the process, after what was sent.
+// A crash in here ends the process after the parts already sent.
 void report_and_end(int number, siginfo_t* info, void* context) {
   std::signal(number, SIG_DFL);
   if (getpid() == crash_knowledge().process) {  // else a process that the plugin started
@@ -190,8 +190,8 @@ std::optional<T> part_at(std::span<const std::byte> file, uint64_t offset) {
   return out;
 }
 
-// Of its .symtab, which the linker does not need and stripping takes away. Bounds are checked; what
-// is damaged has no names.
+// Functions of .symtab, which the linker does not need and stripping removes. Bounds are checked;
+// damaged entries get no name.
 std::vector<named_function> functions_of(std::span<const std::byte> file) {
   constexpr uint64_t most = 100'000, most_demangled = 20'000;
   std::vector<named_function> out;
@@ -238,10 +238,10 @@ void report_crashes(int fd, const std::filesystem::path& library) {
   k.process = getpid();
   k.library = library.filename().string();
   plugin::notes_running_slot = true;
-  // The first walk loads what walking needs.
+  // The first unwind loads the libraries that it needs.
   std::optional<place> nowhere;
   _Unwind_Backtrace(look_for_plugin, &nowhere);
-  // A stack that is full has no room for a handler.
+  // A full stack has no room for a handler.
   static std::array<char, size_t{64} * 1024> room;
   const stack_t own{.ss_sp = room.data(), .ss_flags = 0, .ss_size = room.size()};
   sigaltstack(&own, nullptr);
@@ -250,7 +250,7 @@ void report_crashes(int fd, const std::filesystem::path& library) {
   how.sa_flags = static_cast<int>(SA_SIGINFO | SA_NODEFER | SA_ONSTACK);
   for (const int number : {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGABRT})
     sigaction(number, &how, nullptr);
-  // Behind them: what guards mappings hands on to the handler that it finds.
+  // After the handlers are set: the handler of mappings passes faults to the previous one.
   if (const auto file = plugin::open_any(library))
     if (const auto map = plugin::file_map::open(file->fd.get(), file->identity.size_bytes))
       k.functions = functions_of(map->bytes());

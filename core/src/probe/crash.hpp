@@ -1,17 +1,17 @@
 #pragma once
-// What the child reports of its own crash, from the handler of the signal that ends it: the slot
-// and the self-test that ran, the function of the plugin, the address.
+// The child's report of its own crash, from the signal handler: the slot and self-test that ran,
+// the function of the plugin, the address.
 //
-// Nothing here is needed to notice a crash, which its parent sees from the way in which it ended;
-// and a plugin that wrote where it should not may have damaged this as well.
+// The report is not needed to detect a crash, since the parent sees how the child ended. A plugin
+// that corrupts memory may corrupt the report.
 
 #include <filesystem>
 #include <string>
 
 namespace bitnet::probe {
 
-// What the self-test is about while this lives: "linear_ternary.ternary2 (kernel ...)". One at a
-// time.
+// Sets the name of the running self-test while it lives: "linear_ternary.ternary2 (kernel ...)".
+// One at a time.
 class running_test {
  public:
   explicit running_test(const std::string& what);
@@ -20,8 +20,8 @@ class running_test {
   running_test& operator=(const running_test&) = delete;
 };
 
-// From now on a crash of this process is reported to `fd` as a frame of kind crash, then ends it as
-// without us. The functions of `library` are named as far as its symbol table does.
+// From now on a crash sends a frame of kind crash to `fd`; then the process ends as without a
+// handler. Functions of `library` are named by its symbol table.
 void report_crashes(int fd, const std::filesystem::path& library);
 
 }  // namespace bitnet::probe

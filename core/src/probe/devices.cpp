@@ -35,7 +35,7 @@ void clean(char (&text)[N]) {
   std::fill(std::copy(copy.begin(), copy.end(), text), text + N, '\0');
 }
 
-// An array without its NUL; a host that reads it as a string reads on.
+// Rejects an array without its NUL, which a host would read past.
 template <std::size_t N>
 bool ends(const char (&text)[N]) {
   return std::memchr(text, 0, N) != nullptr;
@@ -57,7 +57,7 @@ plugin::checked<bitnet_device_info> read_info(const bitnet_backend_v0& t, uint32
   if (info.buffer_alignment_bytes != 0 && !std::has_single_bit(info.buffer_alignment_bytes))
     return impossible(fmt::format("device {} wants an alignment of {} bytes", index,
                                   info.buffer_alignment_bytes));
-  // Classes that a later minor adds rank like the last that we know.
+  // Classes of a later minor rank like the last known one.
   if (info.device_class < BITNET_DEVICE_CPU || info.device_class > BITNET_DEVICE_OTHER)
     info.device_class = BITNET_DEVICE_OTHER;
   clean(info.name);

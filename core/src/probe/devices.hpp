@@ -1,5 +1,5 @@
 #pragma once
-// What an open backend says about this machine, distrusted and copied.
+// Reads and checks what an open backend reports about this machine.
 
 #include <vector>
 
@@ -9,13 +9,13 @@
 
 namespace bitnet::probe {
 
-// More than any machine has; a plugin that claims more has lost its mind.
+// More than any machine has; a plugin that reports more is rejected.
 constexpr uint32_t max_devices = BITNET_MOST_DEVICES;
 constexpr uint32_t max_kernels = BITNET_MOST_KERNELS;  // of one device
 
-// Ternary products a second in programs of the self-test. 0: not measured.
+// Measured speed of the self-test: ternary products per second. 0: not measured.
 struct product_rates {
-  uint64_t small = 0;   // one token, 3 million products: most of a GPU's step is its launch
+  uint64_t small = 0;   // one token, 3 million products; on a GPU the launch dominates
   uint64_t token = 0;   // one token, 20 million products
   uint64_t prompt = 0;  // the same for 64 tokens at once
 
@@ -26,11 +26,11 @@ struct device_report {
   bitnet_device_info info{};
   std::vector<bitnet_kernel_info> kernels;
   product_rates rates;
-  compute::activity status;  // when it was opened: a fact of that moment only
+  compute::activity status;  // when it was opened; may be stale
 };
 
-// All devices with their kernels. BN-P-UNAVAILABLE and BN-P-NO-DEVICE (both BITNET_UNAVAILABLE),
-// BN-P-FAILED, BN-P-ANSWER.
+// Lists all devices with their kernels. BN-P-UNAVAILABLE and BN-P-NO-DEVICE (both
+// BITNET_UNAVAILABLE), BN-P-FAILED, BN-P-ANSWER.
 [[nodiscard]] plugin::checked<std::vector<device_report>> list_devices(const plugin::backend& b);
 
 }  // namespace bitnet::probe

@@ -14,14 +14,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of files, without following links.
+// Size of all files, without following links.
 uint64_t bytes_below(const fs::path& folder) {
   uint64_t out = 0;
   std::error_code ignored;
   for (fs::recursive_directory_iterator at(folder, ignored), end; !ignored && at != end;
        at.increment(ignored)) {
     struct stat facts{};
-    // What a file takes, not what it claims: holes cost nothing.
+    // The blocks in use, not the length: holes cost nothing.
     if (lstat(at->path().c_str(), &facts) == 0) out += static_cast<uint64_t>(facts.st_blocks) * 512;
   }
   return out;

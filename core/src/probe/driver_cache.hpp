@@ -1,9 +1,9 @@
 #pragma once
-// What drivers compile while one build of a plugin is probed, kept for its next probe: else a
-// driver that compiles longer than a start waits would begin from nothing each time.
+// Keeps the files that drivers compile during a probe for the next probe of the build. Otherwise a
+// driver that compiles longer than a start waits would begin from scratch each time.
 //
-// A folder beside the build's answer, which only its owner may enter. The child writes to it, and
-// to nothing else: only this build's probes use what lies in it.
+// The folder lies beside the build's answer, and only its owner may enter. The child can write only
+// there, and only probes of this build use it.
 
 #include <cstdint>
 #include <filesystem>
@@ -12,9 +12,9 @@ namespace bitnet::probe {
 
 constexpr uint64_t most_driver_cache_bytes = uint64_t{128} << 20;
 
-// Makes it if it is not there. "" if it cannot be used: then nothing is kept.
+// Makes the folder if it is missing. Returns "" if it cannot be used: then nothing is kept.
 [[nodiscard]] std::filesystem::path open_driver_cache(const std::filesystem::path& folder);
-// After a probe: a folder that grew beyond its bound is removed; with 0 any is.
+// After a probe: removes the folder if it exceeds its limit; a limit of 0 always removes it.
 void bound_driver_cache(const std::filesystem::path& folder,
                         uint64_t most_bytes = most_driver_cache_bytes);
 

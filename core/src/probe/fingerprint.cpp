@@ -35,7 +35,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is digested, one fact a line.
+// The text that is hashed, one fact per line.
 class facts_text {
  public:
   void add(std::string_view what, std::string_view value) {
@@ -44,7 +44,7 @@ class facts_text {
     text_ += value;
     text_ += '\n';
   }
-  // Everything that changes when a file is replaced, even by one of the same name and size.
+  // Adds everything that changes when a file is replaced, even by one of the same name and size.
   void add_file(const fs::path& file) {
     struct stat s{};
     if (stat(file.c_str(), &s) != 0) return;
@@ -57,7 +57,7 @@ class facts_text {
                   static_cast<unsigned long long>(s.st_rdev));
     add(file.string(), out.data());
   }
-  // Of a device node: not its times, which change when it is used.
+  // Adds a device node without its times, which change with use.
   void add_node(const fs::path& file) {
     struct stat s{};
     if (stat(file.c_str(), &s) != 0) return;
@@ -92,7 +92,7 @@ std::vector<fs::path> entries(const fs::path& folder) {
   return out;
 }
 
-// Where the dynamic linker looks, near enough to see that a library was replaced.
+// The dynamic linker's folders, close enough to notice a replaced library.
 std::vector<fs::path> library_places(const plugin::inspection& inspected, const fs::path& origin,
                                      const std::vector<std::string>& variables) {
   std::vector<fs::path> out;
@@ -129,7 +129,7 @@ std::vector<std::string> needed_by(const fs::path& file) {
   return out;
 }
 
-// The files of all libraries that these names bring in.
+// The files of these libraries and of all that they need.
 std::vector<fs::path> closure(std::vector<std::string> names, const std::vector<fs::path>& places) {
   constexpr std::size_t most = 256;
   std::vector<fs::path> out;
@@ -158,7 +158,7 @@ void add_module(facts_text& out, const std::string& module) {
     out.add_content(fs::path("/sys/module") / module / file);
 }
 
-// A single one counts where it is missing, too.
+// A single node is recorded even if it is missing.
 void add_nodes(facts_text& out, const fs::path& pattern) {
   if (!pattern.filename().string().contains('*')) return out.add_node(pattern);
   for (const fs::path& node : nodes_like("/", pattern)) out.add_node(node);
@@ -167,7 +167,7 @@ void add_nodes(facts_text& out, const fs::path& pattern) {
 void add_named(facts_text& out, const plugin::probe_facts& on,
                const std::vector<fs::path>& places) {
   for (const std::string& module : on.modules) add_module(out, module);
-  // What plugins open by name, wherever the linker would find it.
+  // Libraries that plugins open by name, found as the linker does.
   for (const std::string& name : on.libraries)
     for (const fs::path& place : places) out.add_file(place / name);
   for (const fs::path& folder : on.folders)
@@ -194,7 +194,7 @@ void add_processor(facts_text& out) {
   out.add("hwcap",
           std::to_string(getauxval(AT_HWCAP)) + "," + std::to_string(getauxval(AT_HWCAP2)));
 #if defined(__x86_64__)
-  // Leaf 1 less EBX, which names the core that asks.
+  // Leaf 1 without EBX, which contains the number of the current core.
   for (const unsigned leaf : {1U, 7U, 0x19U, 0x24U, 0x80000001U})
     for (unsigned sub = 0; sub < (leaf == 7 ? 2U : 1U); ++sub) {
       unsigned a = 0;
@@ -205,7 +205,7 @@ void add_processor(facts_text& out) {
       out.add("cpuid", fmt::format("{}.{}:{}:{}:{}:{}", leaf, sub, a, leaf == 1 ? 0 : b, c, d));
     }
 #endif
-  // The cgroup's cpuset and taskset's mask both end here.
+  // Includes the cgroup's cpuset and taskset's mask.
   cpu_set_t cpus;
   std::string allowed;
   if (sched_getaffinity(0, sizeof cpus, &cpus) == 0)

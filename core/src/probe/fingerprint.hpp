@@ -1,5 +1,5 @@
 #pragma once
-// All that a probe's answer may depend on, as one short text: another machine state, another text.
+// One short text that changes if anything that a probe's answer may depend on changes.
 
 #include <filesystem>
 #include <string>
@@ -12,11 +12,11 @@
 
 namespace bitnet::probe {
 
-// Of the plugin (path and file identity), the libraries that it needs, this core and its protocol,
-// the kernel, all that its manifest names (`on`; variables by their values), the processor's
-// features and the CPUs that we may use, and the settings. With `devices` also the display and
-// accelerator devices of the PCI bus, their drivers and the kernel's nodes for them: a CPU depends
-// on none. Reads a few small files, opens no device.
+// Covers the plugin (path and file identity), the libraries that it needs, this core and its
+// protocol, the kernel, all that its manifest names (`on`; variables by value), the processor's
+// features, the CPUs that this process may use, and the settings. With `devices` also the display
+// and accelerator devices of the PCI bus, their drivers and nodes; a CPU backend needs none of
+// these. Reads a few small files, opens no device.
 [[nodiscard]] std::string fingerprint(
     const std::filesystem::path& library, const plugin::file_identity& identity,
     const plugin::inspection& inspected, const plugin::probe_facts& on,

@@ -1,11 +1,11 @@
 #pragma once
-// How bitnet-backend-probe and the core talk: frames over a stream socket. A program sends a job to
-// a broker and receives stages and the answer; a broker sends a task to its child, and receives the
-// other kinds.
+// The protocol between bitnet-backend-probe and the core: frames over a stream socket. A program
+// sends a job to a broker, which sends back stages and the answer. The broker sends a task to its
+// child, which sends back the other kinds.
 //
-// Frame    "BNP1", kind u32, payload bytes u64, XXH3 of the payload u64, payload. Little-endian: it
-//          never leaves the machine.
-// Hostile  the plugin lives beside the helper and can write what it likes into this socket, so that
+// Frame    "BNP1", kind u32, payload bytes u64, XXH3 of the payload u64, payload. Little-endian:
+//          frames never leave the machine.
+// Hostile  The plugin runs in the helper's process and can write anything into this socket. So
 //          every byte is checked before use; tests/fuzz/probe/frame_fuzz.cpp.
 
 #include <array>
@@ -20,7 +20,7 @@
 
 namespace bitnet::probe {
 
-// Counts up with every change of what the frames hold.
+// Increased with every change of the frames' content.
 constexpr uint32_t protocol_version = 8;
 
 // NOLINTNEXTLINE(performance-enum-size): as wide as in a frame
@@ -44,15 +44,15 @@ constexpr uint64_t max_payload_bytes = uint64_t{16} << 20;
 
 [[nodiscard]] std::string encode(frame_kind kind, std::string_view payload);
 
-// What stands before the payload; takes no memory, as a handler of signals may not.
+// The bytes before the payload. It allocates nothing, since signal handlers make it.
 using frame_header = std::array<char, 24>;
 [[nodiscard]] frame_header encode_header(frame_kind kind, std::string_view payload);
 
-// Cuts a stream into frames.
+// Splits a stream into frames.
 class frame_reader {
  public:
   void feed(std::span<const std::byte> bytes);
-  // The next whole frame; nothing if there is none yet; BN-P-MESSAGE for what can never become one.
+  // The next complete frame; nullopt if there is none yet; BN-P-MESSAGE for an invalid one.
   [[nodiscard]] plugin::checked<std::optional<frame>> next();
 
  private:

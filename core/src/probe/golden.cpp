@@ -11,7 +11,7 @@ namespace bitnet::probe {
 namespace {
 
 constexpr uint32_t width = 384, n_rows = 44, n_timed_rows = 8192, n_large_rows = 2048;
-// As many as any later program has, so that a product that is wrong is found wrong here first.
+// As many as in any later program, so that this program is the first to show a wrong product.
 constexpr uint32_t n_ternary_rows = 404;
 constexpr uint32_t n_heads = 4, q_width = n_heads * golden_head_dim;
 constexpr uint32_t kv_width = golden_kv_heads * golden_head_dim, ff_width = 256;
@@ -23,7 +23,7 @@ int activation(uint32_t token, uint32_t k) {
   if (k == 13 * token) return 127;
   return static_cast<int>((token * 31 + k * 7 + k / 11) % 253) - 126;
 }
-// Without a pattern, so that each column has both for some token.
+// Without a pattern, so that each column has both signs among the tokens.
 int sign(uint32_t token, uint32_t k) {
   uint32_t mixed = token * 2654435761U + k * 2246822519U;
   mixed = (mixed ^ mixed >> 15) * 3266489917U;
@@ -32,7 +32,7 @@ int sign(uint32_t token, uint32_t k) {
 int trit(uint32_t row, uint32_t k) {
   return static_cast<int>((row * 5 + k * 3 + k / 7 + row * k / 5) % 3) - 1;
 }
-// Quickly made, for what is only timed.
+// Fast to make, for programs that are only timed.
 int diagonal(uint32_t row, uint32_t k) {
   return static_cast<int>((row + k) % 3) - 1;
 }
@@ -45,7 +45,7 @@ int norm_weight(uint32_t, uint32_t k) {
   return k == 1 ? 127 : static_cast<int>(k * 37 % 253) - 126;
 }
 
-// Rows that take one input each; the first of those for values takes the largest.
+// Rows that select one input each; the first row for values selects the largest.
 uint32_t value_column(uint32_t row) {
   return row == 0 ? 1 : row * 5 % width;
 }
@@ -82,7 +82,7 @@ std::string bytes_of(uint32_t format, uint32_t columns, uint32_t rows, element a
         put(value);
       else if (format == BITNET_FORMAT_BF16)
         put(static_cast<uint16_t>(bits >> 16));
-      else  // f16: the exponent moved, for 0 and whole numbers of few bits
+      else  // f16: only the exponent moves, for 0 and small integers
         put(static_cast<uint16_t>(
             value == 0 ? 0 : (bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - (112U << 10))));
     }
@@ -90,7 +90,7 @@ std::string bytes_of(uint32_t format, uint32_t columns, uint32_t rows, element a
   return out;
 }
 
-// Begins with the rows of `input`, one for each token.
+// Builds a program that begins with the rows of `input`, one per token.
 class builder {
  public:
   builder(std::string name, element input, uint32_t tokens = golden_tokens) {
@@ -115,7 +115,7 @@ class builder {
                   std::initializer_list<uint32_t> weights = {}) {
     return out_.graph.emit(id, in, out, weights);
   }
-  // With a composite before it, whose result is that of `body`.
+  // Adds a composite before its body; both have the result of `body`.
   template <class Body>
   uint32_t composite(uint32_t id, std::initializer_list<uint32_t> in, Body body) {
     const std::size_t at = out_.graph.begin();
@@ -126,7 +126,7 @@ class builder {
 
   uint32_t norm(uint32_t from, int64_t rows = all_tokens) {
     const uint32_t y = value(width, BITNET_DTYPE_F32, rows);
-    // Too small to change a mean square of 1.
+    // The epsilon is too small to change a mean square of 1.
     emit(BITNET_OP_RMS_NORM, {from}, {y}, {matrix(BITNET_FORMAT_F32, width, 1, norm_weight, 1)})
         .floats[0] = 1e-9F;
     return y;
@@ -252,7 +252,7 @@ golden_program rope() {
                     [](uint32_t t, uint32_t k) { return 1.0 * activation(t, k); });
 }
 
-// One layer's attention: with one score a head, each head gives its value.
+// One layer's attention: with one score per head, each head returns its value.
 golden_program attention(const char* name, bool fused) {
   builder b(name, sign);
   const auto query = [&] {
@@ -290,7 +290,7 @@ golden_program attention(const char* name, bool fused) {
   });
 }
 
-// The gate is 1 or -1, so that its squared ReLU is 1 or 0.
+// The gate is 1 or -1, so its squared ReLU is 1 or 0.
 golden_program feed_forward() {
   builder b("ffn_relu2_gated.ternary2", sign);
   const uint32_t y = b.composite(BITNET_OP_FFN_RELU2_GATED, {b.x}, [&] {

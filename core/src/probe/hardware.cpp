@@ -16,15 +16,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of character devices, by Linux' list of them (Documentation/admin-guide/devices.txt): memory,
-// terminals, virtual consoles, small ones of many kinds, input, sound, frame buffers, video, buses,
-// printers, links, pseudo-terminals, USB, MSR and CPUID, and serial lines.
+// Major numbers of character devices by Linux's list (Documentation/admin-guide/devices.txt):
+// memory, terminals, virtual consoles, misc devices, input, sound, frame buffers, video, buses,
+// printers, links, pseudo-terminals, USB, MSR and CPUID, serial lines.
 constexpr auto common_majors =
     std::to_array<unsigned>({1,   2,   3,   4,   5,   6,   7,   10,  13,  14,  21,  29,  81,  89,
                              90,  99,  108, 116, 128, 129, 130, 131, 132, 133, 134, 135, 136, 137,
                              138, 139, 140, 141, 142, 143, 166, 180, 188, 189, 202, 203, 204, 229});
-// From here on the kernel gives numbers as drivers come. Most are of buses, clocks and disks; what
-// computes has a folder in /dev or a place on the PCI bus.
+// From here on the kernel assigns numbers dynamically. Most belong to buses, clocks and disks;
+// computing devices have a folder in /dev or a place on the PCI bus.
 constexpr unsigned first_dynamic = 234;
 
 bool has_entries(const fs::path& folder, std::string_view start) {
@@ -62,7 +62,7 @@ bool shows_devices(const fs::path& root) {
        at.increment(ignored))
     if (is_computing_class(at->path())) return true;
   if (has_entries(root / "dev/dri", "render") || has_entries(root / "dev/accel", "")) return true;
-  if (has_entries(root / "dev", "dxg")) return true;  // the GPU of the system around this one: WSL
+  if (has_entries(root / "dev", "dxg")) return true;  // WSL's node for the GPU of its host
   ignored.clear();
   for (fs::directory_iterator at(root / "dev", ignored), end; !ignored && at != end;
        at.increment(ignored))

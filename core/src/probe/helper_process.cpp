@@ -18,7 +18,7 @@
 #include "probe/child.hpp"
 #include "system/limits.hpp"
 
-extern "C" {            // which this header of glibc 2.36 forgets
+extern "C" {            // this header of glibc 2.36 lacks it
 #include <sys/pidfd.h>  // NOLINT(llvm-include-order)
 }
 
@@ -57,14 +57,14 @@ class left_alone {
   std::vector<pid_t> pids_;
 };
 
-// A descriptor that is none of those that the helper's are copied onto.
+// Moves a descriptor above the numbers that the helper's descriptors get.
 file_descriptor above_standard(int fd) {
   constexpr int first = 10;
   const file_descriptor low(fd);
   return file_descriptor(fcntl(fd, F_DUPFD_CLOEXEC, first));
 }
 
-// The arguments of posix_spawn, freed at the end.
+// Owns the arguments of posix_spawn.
 class spawn_orders {
  public:
   spawn_orders(const helper_start& how, int socket, int output) {
@@ -78,7 +78,7 @@ class spawn_orders {
         posix_spawn_file_actions_addopen(&files_, stream, "/dev/null", O_WRONLY, 0);
     posix_spawn_file_actions_adddup2(&files_, socket, task_fd);
     posix_spawn_file_actions_addclosefrom_np(&files_, task_fd + 1);
-    // A process that outlives its starter must not keep the starter's folder busy.
+    // A process that outlives its starter must not block the starter's folder.
     if (how.own_session) posix_spawn_file_actions_addchdir_np(&files_, "/");
     sigset_t none;
     sigset_t all;
@@ -86,7 +86,7 @@ class spawn_orders {
     sigfillset(&all);
     posix_spawnattr_setsigmask(&attributes_, &none);
     posix_spawnattr_setsigdefault(&attributes_, &all);
-    posix_spawnattr_setpgroup(&attributes_, 0);  // whatever it starts ends with it
+    posix_spawnattr_setpgroup(&attributes_, 0);  // processes that it starts end with it
     const int place = how.own_session ? POSIX_SPAWN_SETSID : POSIX_SPAWN_SETPGROUP;
     posix_spawnattr_setflags(
         &attributes_, static_cast<short>(POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF | place));
@@ -105,7 +105,7 @@ class spawn_orders {
   posix_spawnattr_t attributes_{};
 };
 
-// 0, or what kept it from running.
+// Returns 0, or the errno of the failed start.
 int spawn(const std::filesystem::path& program, const helper_start& how, const spawn_orders& orders,
           pid_t& pid) {
   std::string name = how.helper.filename().string();
@@ -166,7 +166,7 @@ plugin::checked<helper_process> start_helper(const helper_start& how, std::strin
 
 void signal_all(const helper_process& p, int number) {
   pidfd_send_signal(p.process.get(), number, nullptr, 0);
-  // The group has its number until it is reaped.
+  // The group keeps its number until the process is reaped.
   kill(-p.pid, number);
 }
 

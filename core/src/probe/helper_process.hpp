@@ -1,6 +1,6 @@
 #pragma once
-// bitnet-backend-probe as a process: started by a program as a broker, and by a broker as the child
-// that runs a plugin.
+// Starts bitnet-backend-probe: programs start it as a broker, brokers as the child that runs a
+// plugin.
 
 #include <sys/types.h>
 
@@ -16,16 +16,16 @@ namespace bitnet::probe {
 
 struct helper_start {
   std::filesystem::path helper;          // absolute; checked like a plugin
-  std::string argument;                  // the only one
-  std::vector<std::string> environment;  // "NAME=value", all of it
-  bool own_session = false;              // outlives its starter; else a process group of its own
-  bool keep_output = false;              // what it prints comes back; else it goes nowhere
+  std::string argument;                  // its only argument
+  std::vector<std::string> environment;  // "NAME=value", complete
+  bool own_session = false;              // outlives its starter; else it gets its own process group
+  bool keep_output = false;              // capture what it prints; else it is discarded
 };
 
 struct helper_process {
   pid_t pid = -1;
-  plugin::file_descriptor socket;   // where it is at task_fd
-  plugin::file_descriptor output;   // of keep_output; does not block
+  plugin::file_descriptor socket;   // its other end is task_fd
+  plugin::file_descriptor output;   // with keep_output; non-blocking
   plugin::file_descriptor process;  // readable when it has ended
 };
 
@@ -36,11 +36,11 @@ struct helper_process {
 [[nodiscard]] plugin::checked<helper_process> start_helper(const helper_start& how,
                                                            std::string_view message);
 
-// The process and whatever it started in its group.
+// Sends a signal to the process and its group.
 void signal_all(const helper_process& p, int number);
 
-// Processes that did not die when they were killed, as in a driver that waits for its device, and
-// those that go on by themselves. They are reaped whenever there is another probe.
+// Takes over processes that survive a kill, as in a driver that waits for its device, and processes
+// that continue alone. They are reaped at later probes.
 void leave_alone(pid_t pid);
 void reap_left_alone();
 

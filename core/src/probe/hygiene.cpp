@@ -38,7 +38,7 @@ std::set<int> open_descriptors() {
   fs::directory_iterator all("/proc/self/fd", ignored);
   for (; !ignored && all != fs::directory_iterator(); all.increment(ignored)) {
     const int fd = std::atoi(all->path().filename().c_str());
-    // Not the one that reads the folder.
+    // Skips the descriptor of this directory scan.
     if (const auto target = fs::read_symlink(all->path(), ignored);
         target.string().ends_with("/fd"))
       continue;
@@ -51,7 +51,7 @@ const void* address_of(const struct sigaction& action) {
   return reinterpret_cast<const void*>(action.sa_handler);
 }
 
-// Whether it is one of the program's own, which its first use sets.
+// Whether it is the program's own handler.
 bool is_ours(const struct sigaction& action) {
   Dl_info of_it{}, of_us{};
   return dladdr(address_of(action), &of_it) != 0 &&
@@ -59,14 +59,14 @@ bool is_ours(const struct sigaction& action) {
          of_it.dli_fbase == of_us.dli_fbase;
 }
 
-// The library that a handler lies in, "" if that is the plugin or unknown.
+// The library of a handler; "" if it is the plugin or unknown.
 std::string library_of(const struct sigaction& action) {
   Dl_info info{};
   if (action.sa_handler == SIG_DFL || action.sa_handler == SIG_IGN ||
       dladdr(address_of(action), &info) == 0 || info.dli_fname == nullptr)
     return "";
   const std::string_view file = info.dli_fname;
-  // Plugins are opened by descriptor.
+  // Plugins are opened through a descriptor.
   if (file.starts_with("/proc/")) return "";
   return fs::path(file).filename().string();
 }
@@ -77,7 +77,7 @@ std::string name_of_signal(int number) {
 }
 
 void compare_signals(const process_state& before, const process_state& after, breaches& out) {
-  std::map<std::string, std::vector<std::string>> handled;  // signals, by library
+  std::map<std::string, std::vector<std::string>> handled;  // signals by library
   for (int number = 1; number < NSIG; ++number) {
     const auto& was = before.handlers[static_cast<std::size_t>(number)];
     const auto& is = after.handlers[static_cast<std::size_t>(number)];

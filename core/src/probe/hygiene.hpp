@@ -1,5 +1,5 @@
 #pragma once
-// What of a process a plugin may not change, and whether it did: BR-10.
+// Checks whether a plugin changed process state that it must not change: BR-10.
 
 #include <sys/resource.h>
 
@@ -13,7 +13,7 @@
 
 namespace bitnet::probe {
 
-// Of the calling thread where it is one's own.
+// Per-thread state is that of the calling thread.
 struct process_state {
   uint64_t floating_point_modes = 0;
   std::array<struct sigaction, NSIG> handlers{};
@@ -28,12 +28,12 @@ struct process_state {
 };
 
 struct breaches {
-  std::vector<std::string> wrong;    // that no plugin may do
-  std::vector<std::string> remarks;  // that its driver did, or may have done
+  std::vector<std::string> wrong;    // breaches of rules
+  std::vector<std::string> remarks;  // changes that drivers make, or may have made
 };
 
-// A handler in another library than the plugin, a variable that was not there before, and an open
-// descriptor are what drivers leave behind. `at_end`: nothing should be open any more.
+// Drivers may leave a handler in another library than the plugin, a new variable, or an open
+// descriptor. `at_end`: everything should be closed.
 [[nodiscard]] breaches compare(const process_state& before, const process_state& after,
                                bool at_end);
 

@@ -13,14 +13,14 @@ using nlohmann::json;
 using plugin::code;
 
 deadlines deadlines_for(uint32_t most_ms) {
-  // Measured on drivers. The start is our own program on a machine under load.
+  // Measured with drivers. The start takes long only on a machine under load.
   deadlines out = {
       {{5'000, 30'000}, {1'000, 5'000}, {5'000, 60'000}, {5'000, 60'000}, {2'000, 10'000}}};
   for (std::size_t i = 1; i < n_stages; ++i) {
     const bool is_work = i == static_cast<std::size_t>(stage::enumerate) ||
                          i == static_cast<std::size_t>(stage::self_test);
-    // A manifest may give everything less time, and drivers more; where that is very much, there is
-    // a reason that may lie in any stage, such as a debugger.
+    // A manifest may give all stages less time, and drivers more. A very long time has a reason
+    // that may affect any stage, such as a debugger.
     out[i].hard_ms = is_work ? most_ms : std::min(std::max(out[i].hard_ms, most_ms / 12), most_ms);
     out[i].soft_ms = std::min(out[i].soft_ms, out[i].hard_ms);
   }

@@ -1,5 +1,5 @@
 #pragma once
-// One probe as the program asks a broker for it, and the answer that comes back.
+// The job that a program sends to a broker, and the answer.
 
 #include <array>
 #include <cstdint>
@@ -15,12 +15,12 @@
 namespace bitnet::probe {
 
 struct deadline {
-  uint32_t soft_ms, hard_ms;  // reported as slow; ended
+  uint32_t soft_ms, hard_ms;  // time until reported as slow; time until killed
 };
 using deadlines = std::array<deadline, n_stages>;
 
-// The usual ones, the hard ones cut to `most_ms`, which is the manifest's, and not below a twelfth
-// of it; those of the stages in which drivers work are `most_ms`.
+// The default deadlines. Hard ones are at most `most_ms`, the manifest's, and at least a twelfth of
+// it; stages in which drivers work have `most_ms`.
 [[nodiscard]] deadlines deadlines_for(uint32_t most_ms);
 
 struct job {
@@ -28,18 +28,18 @@ struct job {
   deadlines limits{};
   std::vector<std::string> environment;  // "NAME=value"
   std::filesystem::path helper;          // bitnet-backend-probe, absolute
-  std::filesystem::path scratch;         // where a folder for its child may be made
-  std::filesystem::path memory;          // folder of the answers; "": none, and it ends with us
-  cache_key key;                         // of the answer
-  bool fresh = false;                    // ask, whatever is remembered
-  bool needed = false;                   // nothing else would do: at the asker's own priority
+  std::filesystem::path scratch;         // in which the child's own folder is made
+  std::filesystem::path memory;          // folder of cached answers; "": none, and it ends with us
+  cache_key key;                         // under which the answer is cached
+  bool fresh = false;                    // ignore cached answers
+  bool needed = false;                   // no other backend would do: run at the asker's priority
 };
 
 [[nodiscard]] std::string write_job(const job& j);
 // BN-P-HELPER.
 [[nodiscard]] plugin::checked<job> read_job(std::string_view text);
 
-// An outcome with what it has of the cache.
+// An outcome, including its cache members.
 [[nodiscard]] std::string write_answer(const outcome& f);
 // BN-P-MESSAGE.
 [[nodiscard]] plugin::checked<outcome> read_answer(std::string_view text);

@@ -1,5 +1,5 @@
 #pragma once
-// What every message of a probe does with JSON.
+// JSON conversions for all messages of a probe.
 
 #include <fmt/core.h>
 
@@ -11,8 +11,8 @@
 
 namespace bitnet::probe {
 
-// JSON's own conversion takes any number for any other, whatever is left of it, and one too large
-// for its type is undefined. Throws std::invalid_argument, which says what was found.
+// nlohmann's conversion silently converts any number to any other, and is undefined for numbers out
+// of range. This one throws std::invalid_argument, which says what was found.
 template <class Integer>
 [[nodiscard]] Integer integer_of(const nlohmann::json& x) {
   if (x.is_number_unsigned() && std::in_range<Integer>(x.get<uint64_t>()))
@@ -24,7 +24,7 @@ template <class Integer>
                   x.dump(-1, ' ', true, nlohmann::json::error_handler_t::replace)));
 }
 
-// On one line; what is no UTF-8 is replaced.
+// On one line; invalid UTF-8 is replaced.
 [[nodiscard]] inline std::string dump(const nlohmann::json& j) {
   return j.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }

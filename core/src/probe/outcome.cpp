@@ -27,7 +27,7 @@ std::unexpected<plugin::defect> senseless(const std::string& what) {
                         fmt::format("its probe's answer makes no sense: {}", what));
 }
 
-// Takes members of the expected type and remembers the first that has another.
+// Takes members of the expected type and keeps the first error.
 class members {
  public:
   explicit members(const json& from) : from_(from) {}
@@ -38,7 +38,7 @@ class members {
     if (!one->is_string()) return blame(key), std::string();
     return plugin::printable(one->get_ref<const std::string&>(), limit);
   }
-  // Lines are kept.
+  // Keeps line ends.
   std::string lines(const char* key, std::size_t limit) {
     const json* one = find(key);
     if (one == nullptr) return {};
@@ -68,7 +68,7 @@ class members {
     if (value > std::numeric_limits<Int>::max()) return blame(key), Int{0};
     return static_cast<Int>(value);
   }
-  // One that may be below 0.
+  // May be negative.
   int32_t whole(const char* key) {
     const json* one = find(key);
     if (one == nullptr) return 0;
@@ -131,7 +131,7 @@ json to_json(const compute::activity& a) {
           {"pool_misses", s.pool_misses}};
 }
 
-// Nothing if it is not well formed.
+// nullopt if it is malformed.
 std::optional<compute::activity> to_activity(const json& from) {
   members m(from);
   compute::activity out;
@@ -153,7 +153,7 @@ std::optional<compute::activity> to_activity(const json& from) {
     s.ecc_corrected = m.number<uint64_t>("ecc_corrected");
     s.ecc_uncorrected = m.number<uint64_t>("ecc_uncorrected");
     s.health = m.number<uint32_t>("health");
-    if ((s.known & BITNET_STATUS_POOL_USE) != 0) {  // what was remembered earlier has none of them
+    if ((s.known & BITNET_STATUS_POOL_USE) != 0) {  // answers cached by an older version have none
       s.pool_peak_bytes = m.number<uint64_t>("pool_peak_bytes");
       s.pool_hits = m.number<uint64_t>("pool_hits");
       s.pool_misses = m.number<uint64_t>("pool_misses");
@@ -307,7 +307,7 @@ plugin::checked<facts> to_facts(const json& from) {
   return out;
 }
 
-// Objects in objects in objects are never ours; deep nesting ends the parse.
+// Own messages never nest so deep; deep nesting ends the parse.
 std::optional<json> parse(std::string_view text) {
   if (text::zero_byte(text)) return std::nullopt;
   constexpr int deepest = 8;
@@ -317,7 +317,7 @@ std::optional<json> parse(std::string_view text) {
   return out;
 }
 
-// What makes a device the same device, and a kernel the same kernel.
+// The identity of a device, and of a kernel.
 std::string identity(const bitnet_device_info& i) {
   return fmt::format("{} {} {} {} {}", i.device_class, plugin::printable_array(i.name),
                      plugin::printable_array(i.uuid), plugin::printable_array(i.pci_address),

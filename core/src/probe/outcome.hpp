@@ -1,5 +1,5 @@
 #pragma once
-// What probing one plugin brought: the words of its child, or those that the cache kept.
+// The outcome of probing a plugin, from its child or from the cache.
 
 #include <array>
 #include <cstdint>
@@ -13,37 +13,36 @@
 
 namespace bitnet::probe {
 
-// The parts of a probe, each announced before it begins.
+// The stages of a probe; each is reported before it begins.
 enum class stage : uint8_t { start, open, enumerate, self_test, close };
 constexpr std::size_t n_stages = 5;
 
 [[nodiscard]] std::string stage_name(stage s);  // "S2 enumerate"
 
-// Everything that the child reports. None of it is trusted: selection loads the plugin and
-// compares.
+// The child's report. It is not trusted: selection loads the plugin and compares.
 struct facts {
   std::optional<plugin::defect> fault;
   std::string version;  // of the plugin
   uint32_t life_flags = 0;
   std::vector<device_report> devices;
-  std::vector<std::string> disabled;  // ids of kernels that gave a wrong answer in the self-test
-  std::vector<std::string> wrong_results;  // of each of those: what, "... row 0 is 136, not -136"
-  std::string self_test;                   // what was tested, in words
-  uint64_t peak_bytes = 0;                 // of the child's memory
-  bool unloads = false;              // the child unloaded it on trial, and nothing of it was left
-  std::string sandbox;               // what the child was kept from, in words
-  std::vector<std::string> remarks;  // remarkable, and no fault
+  std::vector<std::string> disabled;       // ids of kernels with a wrong result in the self-test
+  std::vector<std::string> wrong_results;  // one per id in `disabled`: "... row 0 is 136, not -136"
+  std::string self_test;                   // summary of the tests
+  uint64_t peak_bytes = 0;                 // the child's peak memory
+  bool unloads = false;                    // the child unloaded it on trial without residue
+  std::string sandbox;                     // the child's restrictions, as text
+  std::vector<std::string> remarks;        // noteworthy, but no fault
 };
 
 struct outcome {
   facts what;
-  stage reached = stage::start;  // the last one that began
+  stage reached = stage::start;  // the last stage that began
   std::array<uint32_t, n_stages> stage_ms{};
   std::string output;  // the end of what the child printed
   uint64_t output_bytes = 0;
-  std::vector<std::string> notes;  // remarkable, and no fault
+  std::vector<std::string> notes;  // noteworthy, but no fault
 
-  // Of the cache; 0 and false for what was probed just now.
+  // Set by the cache; 0 and false for a new probe.
   bool cached = false, quarantined = false;
   int64_t age_s = 0, retry_in_s = 0;
 };
@@ -51,14 +50,14 @@ struct outcome {
 // JSON; the parser checks everything: BN-P-MESSAGE. tests/fuzz/probe/outcome_fuzz.cpp.
 [[nodiscard]] std::string write_facts(const facts& f);
 [[nodiscard]] plugin::checked<facts> read_facts(std::string_view text);
-[[nodiscard]] std::string write_outcome(const outcome& f);  // all but what is of the cache
+[[nodiscard]] std::string write_outcome(const outcome& f);  // without the cache members
 [[nodiscard]] plugin::checked<outcome> read_outcome(std::string_view text);
 
-// "it gave a wrong result in the self-test: ...", of the kernel at that place of `disabled`.
+// The text for kernel `index` of `disabled`: "it gave a wrong result in the self-test: ...".
 [[nodiscard]] std::string why_disabled(const facts& f, std::size_t index);
 
-// Where two answers of one plugin differ, in words: version, devices by uuid, kernels by id. Empty
-// if they agree. What changes while a machine runs (free memory, clocks) is not looked at.
+// Differences between two answers of a plugin, as texts: version, devices by uuid, kernels by id.
+// Values that change while a machine runs (free memory, clocks) are ignored.
 [[nodiscard]] std::vector<std::string> differences(const std::string& version_a,
                                                    const std::vector<device_report>& a,
                                                    const std::string& version_b,

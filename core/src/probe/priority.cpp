@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 constexpr int nicest = 19;
 
 void lower(pid_t thread) {
-  // From linux/ioprio.h: of one thread, the idle class.
+  // From linux/ioprio.h: the idle class for one thread.
   constexpr int of_thread = 1;
   constexpr int idle_class = 3 << 13;
   syscall(SYS_ioprio_set, of_thread, thread, idle_class);
@@ -30,10 +30,10 @@ void lower(pid_t thread) {
   sched_setscheduler(thread, SCHED_IDLE, &none);
 }
 
-// A kernel with autogroups gives each session an equal share, whatever its threads' classes are.
+// A kernel with autogroups gives each session an equal share, whatever the classes of its threads.
 void lower_session() {
   if (getsid(0) != getpid()) return;
-  constexpr int tries = 30;  // one such change a tenth of a second is let through, system-wide
+  constexpr int tries = 30;  // the kernel permits one such change per 0.1 s, system-wide
   for (int i = 0; i < tries; ++i) {
     std::ofstream out("/proc/self/autogroup");
     if (!out) return;
@@ -53,7 +53,7 @@ void add_threads(pid_t process, std::vector<pid_t>& out, int deepest) {
   }
 }
 
-// The second number of schedstat: nanoseconds in which it could run and had no CPU.
+// The second number of schedstat: nanoseconds in which the thread was runnable without a CPU.
 uint64_t waited_ns(pid_t thread) {
   std::ifstream in("/proc/" + std::to_string(thread) + "/schedstat");
   uint64_t ran = 0;
@@ -77,7 +77,7 @@ void be_idle() {
 }
 
 void be_idle(pid_t process) {
-  // Twice: a thread may have started another one between being seen and being lowered.
+  // Twice, since a thread may start another one before it is lowered.
   for (int i = 0; i < 2; ++i)
     for (const pid_t thread : threads_below(process)) lower(thread);
 }

@@ -1,8 +1,8 @@
 #pragma once
-// Working only while no other process needs the machine.
+// Runs probes at idle priority.
 //
-// A probe may compile a driver's kernels for a minute on all CPUs. Programs that compute beside it
-// must not become slower; and a probe that waits for a CPU is not slow by itself.
+// A probe may compile a driver's kernels for a minute on all CPUs, and must not slow down programs
+// that compute. Time spent waiting for a CPU does not make a probe count as slow.
 
 #include <sys/types.h>
 
@@ -12,25 +12,25 @@
 
 namespace bitnet::probe {
 
-// All threads of a process and of the processes that it started.
+// All threads of a process and of its descendants.
 [[nodiscard]] std::vector<pid_t> threads_below(pid_t process);
 
-// The calling process, and what it starts from now on: SCHED_IDLE, nice 19, the idle class of disk
-// access. Where the kernel shares CPUs between sessions, its session too, if it leads one.
+// Gives the calling process and its later children SCHED_IDLE, nice 19 and the idle class of disk
+// access. If the kernel shares CPUs between sessions, also to its session if it leads one.
 void be_idle();
-// Another process of this user, as it is now, and all below it. There is no way back.
+// The same for another process of this user and its descendants. It cannot be undone.
 void be_idle(pid_t process);
 
-// How long a process was kept waiting for a CPU: the longest of its threads.
+// Measures how long a process waited for a CPU: the maximum over its threads.
 class waiting_for_cpu {
  public:
-  // Counts from now on.
+  // Starts counting.
   void begin(pid_t process);
-  // 0 where the kernel does not report it.
+  // 0 if the kernel does not report it.
   [[nodiscard]] uint64_t ms(pid_t process) const;
 
  private:
-  std::map<pid_t, uint64_t> before_ns_;  // of each thread that there was at the beginning
+  std::map<pid_t, uint64_t> before_ns_;  // of each thread at the beginning
 };
 
 }  // namespace bitnet::probe

@@ -33,19 +33,19 @@ namespace {
 using clock = std::chrono::steady_clock;
 using plugin::file_descriptor;
 
-// A broker that has not ended.
+// A broker that is running.
 struct broker {
   ticket id = 0;
-  bool outlives = false;  // it has a memory to leave its answer in
+  bool outlives = false;  // it has a cache for its answer
   helper_process process;
   frame_reader reader;
   stage reached = stage::start;
   std::optional<outcome> answer;
 
-  bool short_of_memory = false;  // so that its answer could not be read
+  bool short_of_memory = false;  // its answer could not be read for lack of memory
 
-  // Reads what is there. False at the end of the stream, after what makes no sense, and without
-  // memory for it.
+  // Reads available bytes. Returns false at the end of the stream, after invalid data, and if
+  // memory runs out.
   bool listen();
 
  private:
@@ -68,7 +68,7 @@ bool broker::listen() {
   }
 }
 
-// False after what makes no sense.
+// Returns false after invalid data.
 bool broker::read_frames(std::span<const std::byte> bytes) {
   reader.feed(bytes);
   for (;;) {
@@ -94,17 +94,17 @@ plugin::defect ended_early(bool short_of_memory) {
   if (short_of_memory)
     return no_helper("there is no memory for the answer of bitnet-backend-probe" +
                      limits::of_memory());
-  // Such as a helper without memory for its libraries: the linker ends it before it can answer.
+  // For instance without memory for its libraries: the linker ends it before it can answer.
   return no_helper("bitnet-backend-probe ended without an answer" + limits::of_memory());
 }
 
 constexpr std::size_t message_room = std::size_t{64} * 1024;  // bytes
 
-// Throws std::bad_alloc unless there is room for a message. Where memory is lacking, constructors
-// of nlohmann-json that are noexcept end the process; with this much free in the heap they do not.
+// Throws std::bad_alloc unless the heap has room for a message. When memory runs out, noexcept
+// constructors of nlohmann-json end the process; with this much room they do not.
 void check_room_for_message() {
   void* volatile room =
-      std::malloc(message_room);  // volatile: or the pair of calls could be left out
+      std::malloc(message_room);  // volatile, so that the pair of calls is not optimised away
   if (room == nullptr) throw std::bad_alloc();
   std::free(room);
 }
@@ -112,7 +112,7 @@ void check_room_for_message() {
 }  // namespace
 
 struct prober::contents {
-  // Given up where memory is lacking, so that this can be reported.
+  // Freed when memory runs out, so that this can be reported.
   std::unique_ptr<char[]> reserve = std::make_unique<char[]>(message_room);
   uint32_t most_children = 1;
   file_descriptor wake;
@@ -121,12 +121,12 @@ struct prober::contents {
   mutable std::condition_variable answered;
   ticket next = 1;
   std::deque<std::pair<ticket, job>> waiting;
-  std::map<ticket, outcome> running;  // how far they are; also those that wait
+  std::map<ticket, outcome> running;  // progress of running and waiting probes
   std::map<ticket, outcome> answers;
   std::set<ticket> to_calm;
   bool stop = false;
 
-  std::vector<std::unique_ptr<broker>> brokers;  // of the thread alone
+  std::vector<std::unique_ptr<broker>> brokers;  // used only by the thread
   std::jthread thread;
 
   void rouse() const {
@@ -150,10 +150,10 @@ void prober::contents::publish(ticket t, outcome f) {
   answered.notify_all();
 }
 
-// The first that may start now.
+// Takes the first job that may start now.
 bool prober::contents::take_next(std::pair<ticket, job>& out) {
   const bool full =
-      stop ||  // what leaves its answer is begun all the same
+      stop ||  // jobs with a cache start even then
       std::ranges::count_if(brokers, [](const auto& b) { return !b->outlives; }) >= most_children;
   const auto first = std::ranges::find_if(
       waiting, [&](const auto& one) { return !full || !one.second.memory.empty(); });
@@ -175,7 +175,7 @@ void prober::contents::start(ticket id, const job& what) {
   brokers.push_back(std::move(b));
 }
 
-// False when it is time to stop.
+// Returns false when it is time to stop.
 bool prober::contents::start_more() {
   for (;;) {
     std::pair<ticket, job> one;
@@ -183,7 +183,7 @@ bool prober::contents::start_more() {
       const std::scoped_lock lock(turn);
       if (!take_next(one)) return !stop;
     }
-    // Only this job fails: an exception would end the process.
+    // Only this job fails: an exception in a thread would end the process.
     try {
       start(one.first, one.second);
     } catch (const std::bad_alloc&) {
@@ -199,12 +199,12 @@ void prober::contents::calm_down() {
     const std::scoped_lock lock(turn);
     which.swap(to_calm);
   }
-  // The end of our stream reports it.
+  // The end of the stream reports it.
   for (const auto& b : brokers)
     if (which.contains(b->id)) shutdown(b->process.socket.get(), SHUT_WR);
 }
 
-// True when it is over.
+// Returns true when it has ended.
 bool prober::contents::attend(broker& b, bool said, bool ended) {
   if (b.process.socket.get() >= 0 && (said || ended)) {
     const stage before = b.reached;
@@ -225,7 +225,7 @@ bool prober::contents::attend(broker& b, bool said, bool ended) {
   return true;
 }
 
-// Those with a memory go on. The others end when they see that we have gone, with their children.
+// Brokers with a cache continue. Others notice the closed stream and end, with their children.
 void prober::contents::let_go() {
   constexpr int patience_ms = 5000;
   const auto end = clock::now() + std::chrono::milliseconds(patience_ms);
@@ -249,7 +249,7 @@ void prober::contents::work() {
       fds.push_back({b->process.socket.get(), POLLIN, 0});
       fds.push_back({b->process.process.get(), POLLIN, 0});
     }
-    // Not for ever, and not at once again where it fails: the program may have closed our
+    // Not forever, and without a busy loop if poll fails: the program may have closed these
     // descriptors.
     constexpr int longest_sleep_ms = 500;
     constexpr std::chrono::milliseconds breath{20};
@@ -287,7 +287,7 @@ ticket prober::start(job what) {
   contents& c = *contents_;
   const std::scoped_lock lock(c.turn);
   const ticket t = c.next++;
-  // A run without a single probe has no thread.
+  // Without any probe there is no thread.
   if (!c.thread.joinable()) {
     auto made = new_thread([&c] { c.work(); });
     if (!made) {
@@ -336,7 +336,7 @@ bool prober::wait_for_one(const std::vector<ticket>& of, clock::time_point end) 
   const auto has_answered = [&] {
     return !std::ranges::all_of(of, [&](ticket t) { return contents_->running.contains(t); });
   };
-  // The last time point of all is none that the system can wait for.
+  // The system cannot wait until time_point::max().
   if (end != clock::time_point::max())
     return contents_->answered.wait_until(lock, end, has_answered);
   contents_->answered.wait(lock, has_answered);

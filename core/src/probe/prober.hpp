@@ -1,9 +1,8 @@
 #pragma once
-// The program's side of probes: one broker for each, which does the work in processes of its own.
+// The program's side of probes: starts one broker process per probe.
 //
-// Threads  all calls from any thread. One thread of its own starts the brokers and listens to them.
-// Life     what can leave its answer in a memory goes on when this object or the program ends;
-//          anything else ends with it.
+// Threads  Any thread may call it. An own thread starts the brokers and reads their messages.
+// Life     A probe with a cache continues when this object or the program ends; others end with it.
 
 #include <chrono>
 #include <cstdint>
@@ -20,24 +19,24 @@ using ticket = uint64_t;
 
 class prober {
  public:
-  // Of those without a memory, at most so many run at a time; the others take turns by themselves.
+  // At most `most_children` probes without a cache run at a time; others take turns by locks.
   explicit prober(uint32_t most_children);
-  // Ends probes whose answer cannot be read any more; never waits for a child that does not die.
+  // Ends probes whose answer nobody can read; never waits for a child that does not die.
   ~prober();
   prober(const prober&) = delete;
   prober& operator=(const prober&) = delete;
 
-  // Its answer is a fault where the system has no thread to do it.
+  // If the system has no thread for it, the answer is a fault.
   [[nodiscard]] ticket start(job what);
-  // The answer, once; nothing while the probe runs.
+  // Returns the answer, once; nullopt while the probe runs.
   [[nodiscard]] std::optional<outcome> take(ticket t);
-  // How far a probe that still runs is.
+  // Progress of a running probe.
   [[nodiscard]] outcome peek(ticket t) const;
-  // No caller waits for it any more: it goes on idle-class.
+  // No caller waits for it any more: lowers it to idle priority.
   void calm(ticket t);
-  // Until all of them have answered, at most until `end`. True if all have.
+  // Waits for all answers, at most until `end`. Returns true if all have come.
   bool wait(const std::vector<ticket>& all, std::chrono::steady_clock::time_point end) const;
-  // Until one of them has answered, at most until `end`. True if one has.
+  // Waits for one answer, at most until `end`. Returns true if one has come.
   bool wait_for_one(const std::vector<ticket>& of, std::chrono::steady_clock::time_point end) const;
 
  private:

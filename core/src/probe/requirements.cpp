@@ -24,10 +24,10 @@ namespace {
 namespace fs = std::filesystem;
 using texts = std::vector<std::string>;
 
-// Of the first processor. Nothing: the kernel does not show them.
+// Features of the first processor; nullopt: the kernel does not list them.
 std::optional<std::set<std::string>> features_of(const fs::path& root) {
   std::ifstream in(root / "proc/cpuinfo");
-  constexpr int most_lines = 64;  // of one processor
+  constexpr int most_lines = 64;  // per processor
   std::string line;
   for (int i = 0; i < most_lines && std::getline(in, line); ++i) {
     const std::size_t colon = line.find(':');
@@ -44,7 +44,7 @@ std::optional<std::set<std::string>> features_of(const fs::path& root) {
   return std::nullopt;
 }
 
-// "0x10de" of one of the files of a PCI device, without "0x".
+// The number in a file of a PCI device, "0x10de", without "0x".
 std::string pci_number(const fs::path& file) {
   std::ifstream in(file);
   std::string text;
@@ -52,7 +52,7 @@ std::string pci_number(const fs::path& file) {
   return text.starts_with("0x") ? text.substr(2) : text;
 }
 
-// "10de:2b85:030000" of each device of the bus. Nothing: there is no bus to be seen.
+// "10de:2b85:030000" for each device on the bus; nullopt: no bus is visible.
 std::optional<texts> pci_devices(const fs::path& root) {
   std::error_code failed;
   fs::directory_iterator at(root / "sys/bus/pci/devices", failed);
@@ -99,7 +99,7 @@ void note_processor(const plugin::machine_needs& of, const machine& on, texts& m
     missing.push_back(fmt::format("a processor with {}", fmt::join(lacking, ", ")));
 }
 
-// Those that are missing.
+// Returns the missing ones.
 texts missing_libraries(const texts& names) {
   texts out;
   plugin::library_search search;

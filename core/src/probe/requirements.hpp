@@ -1,6 +1,6 @@
 #pragma once
-// Whether this machine has what a backend's manifest requires. Opens no device and runs nothing of
-// the plugin.
+// Checks that this machine has what a backend's manifest requires. Opens no device and runs no code
+// of the plugin.
 
 #include <filesystem>
 #include <map>
@@ -11,16 +11,16 @@
 
 namespace bitnet::probe {
 
-// BN-S-REQUIRES (BITNET_UNAVAILABLE) with all that is missing. `packages` is the manifest's map
-// from library to package. What cannot be found out, such as the features where /proc is not
-// mounted, is not missing.
+// BN-S-REQUIRES (BITNET_UNAVAILABLE) with everything that is missing. `packages`: the manifest's
+// map from library to package. Facts that cannot be read, such as features if /proc is not mounted,
+// do not count as missing.
 [[nodiscard]] plugin::checked<void> check_requirements(
     const plugin::machine_needs& of, const std::map<std::string, std::string>& packages);
 
-// A machine as files show it, for other roots than "/".
+// A machine as its files describe it, for other roots than "/".
 struct machine {
   std::filesystem::path root = "/";
-  std::string architecture;  // as `uname -m` names it
+  std::string architecture;  // as in `uname -m`
 };
 [[nodiscard]] plugin::checked<void> check_requirements(
     const plugin::machine_needs& of, const std::map<std::string, std::string>& packages,

@@ -30,7 +30,7 @@
 namespace bitnet::probe {
 namespace {
 
-// From linux/landlock.h, whose version on the building machine says nothing about the running one.
+// From linux/landlock.h: the header on the build machine may be older than the running kernel.
 constexpr long create_ruleset = 444, add_rule = 445, restrict_self = 446;
 constexpr uint32_t ask_version = 1, rule_path_beneath = 1;
 
@@ -47,12 +47,12 @@ struct __attribute__((packed)) path_beneath {
 constexpr uint64_t write_file = 1U << 1, remove_dir = 1U << 4, remove_file = 1U << 5,
                    make_all = 0x7FU << 6, refer = 1U << 13, truncate = 1U << 14;
 constexpr uint64_t tcp_bind = 1U << 0, tcp_connect = 1U << 1;
-constexpr uint64_t scope_signal = 1U << 1;  // none to a process outside
+constexpr uint64_t scope_signal = 1U << 1;  // no signals to processes outside
 constexpr long with_refer = 2, with_truncate = 3, with_network = 4, with_scope = 6;
 
 using nodes_of_modules = std::map<std::string, std::filesystem::path>;
 
-// The node that a loaded driver has yet to make, with a set-uid helper of its own; "" if none.
+// A node that a loaded driver will make with its set-uid helper and that is missing; "" if none.
 std::string missing_node(const nodes_of_modules& late_nodes) {
   std::error_code ignored;
   for (const auto& [module, node] : late_nodes)
@@ -70,7 +70,7 @@ std::string why(const char* call) {
   return fmt::format("none: {}: {}", call, std::generic_category().message(errno));
 }
 
-// Adds a rule for the folder and all in it. One that is not there needs none.
+// Adds a rule for the folder and everything in it. A missing folder needs no rule.
 bool allow(int rules, const std::filesystem::path& folder, uint64_t what) {
   const plugin::file_descriptor opened(open(folder.c_str(), O_PATH | O_CLOEXEC | O_DIRECTORY));
   if (opened.get() < 0) return true;
@@ -105,18 +105,18 @@ std::string enter_landlock(const std::filesystem::path& scratch, const nodes_of_
   return fmt::format("landlock {}", version);
 }
 
-// When memory runs out, the kernel ends a probe before the process that waits for it.
+// Makes the kernel end the probe before the waiting process when memory runs out.
 void be_first_to_go() {
   const plugin::file_descriptor score(open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC));
   constexpr std::string_view most = "1000";
   [[maybe_unused]] const ssize_t n = write(score.get(), most.data(), most.size());
 }
 
-// Of private memory that can be written to: drivers reserve far more addresses than they use. Half
-// of what the machine has, and what a driver that compiles may need.
+// Limits private writable memory, as drivers reserve far more addresses than they use. The limit is
+// half of the machine's memory, within bounds; a compiling driver needs `least`.
 std::string limit_memory() {
 #ifdef BITNET_SHADOW_MEMORY
-  return "";  // a sanitizer takes terabytes of addresses
+  return "";  // a sanitizer reserves terabytes of addresses
 #else
   constexpr uint64_t least = uint64_t{4} << 30, most = uint64_t{64} << 30;
   const uint64_t all =
@@ -135,15 +135,15 @@ std::string limit_memory() {
 std::string enter_sandbox(int parent, const std::filesystem::path& scratch,
                           const nodes_of_modules& late_nodes,
                           const std::vector<std::filesystem::path>& pipes) {
-  // 1, not 0: to a kernel that pipes core dumps into a program only this means none.
+  // 1, not 0: a kernel that pipes core dumps into a program takes only 1 for none.
   const rlimit no_core{1, 1};
   setrlimit(RLIMIT_CORE, &no_core);
   be_first_to_go();
   const std::string memory = limit_memory();
-  // Orphans come to us, so that what the plugin leaves behind can be seen.
+  // Orphans become children of this process, so that it sees what the plugin leaves behind.
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
-  if (getppid() != parent) _exit(1);  // it died before the line above
+  if (getppid() != parent) _exit(1);  // it died before the prctl above
   return enter_landlock(scratch, late_nodes, pipes) + memory;
 }
 

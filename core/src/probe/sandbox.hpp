@@ -1,5 +1,5 @@
 #pragma once
-// What the child that runs a plugin's code may not do.
+// Restricts the child that runs a plugin's code.
 
 #include <filesystem>
 #include <map>
@@ -8,13 +8,14 @@
 
 namespace bitnet::probe {
 
-// For the calling process and all that it starts, for good: no core dumps, death with the process
-// `parent`, before others when memory runs out, at most half of the machine's memory, and where the
-// kernel has Landlock a file system that is read-only but for /dev and the folder `scratch` ("":
-// none), no TCP, and (version 6) no signal to a process outside. What lies in the folders `pipes`
-// can be written to, and nothing is made or removed there. No Landlock where a driver has yet to
-// make one of `late_nodes` (by kernel module): it could not, and a sound device would look broken.
-// Says what is in force: "landlock 7, memory 8000 MiB", or "none: ..." with the reason.
+// Restricts the calling process and its children permanently: no core dumps, death with the process
+// `parent`, first choice of the kernel when memory runs out, private memory of half of the
+// machine's, but 4 to 64 GiB. With Landlock also: the file system is read-only except /dev and the
+// folder `scratch` ("": none), no TCP, and (version 6) no signal to a process outside. Files in the
+// folders `pipes` can be written, but not made or removed. Landlock is not used while a node of
+// `late_nodes` (by kernel module) is missing: the driver could not make it, and a working device
+// would look broken. Returns what is in force: "landlock 7, memory 8000 MiB", or "none: ..." with
+// the reason.
 [[nodiscard]] std::string enter_sandbox(
     int parent, const std::filesystem::path& scratch,
     const std::map<std::string, std::filesystem::path>& late_nodes,

@@ -56,7 +56,7 @@ void sweep_scratch_folders(const std::filesystem::path& place) {
     const std::string name = it->path().filename().string();
     if (!name.starts_with(prefix) || name.size() != prefix.size() + random_part) continue;
     const file_descriptor folder = open_folder(it->path());
-    // Locks end with their process. Where a file system has none, nothing is known and all stays.
+    // Locks end with their process. On a file system without locks all folders stay.
     if (folder.get() < 0 || !is_own(folder) || flock(folder.get(), LOCK_EX | LOCK_NB) != 0)
       continue;
     std::error_code refused;
@@ -70,7 +70,7 @@ scratch_folder::scratch_folder(const std::filesystem::path& place) {
         "no folder for what its driver writes can be made in {}: {}; TMPDIR can name another place",
         plugin::printable(place.string(), 400), limits::reason(error));
   };
-  // Another process may sweep between making and holding one: then once more.
+  // Another process may remove it before it is locked; then try again.
   constexpr int tries = 8;
   for (int i = 0; i < tries; ++i) {
     std::string name = (place / (std::string(prefix) + "XXXXXX")).string();

@@ -23,7 +23,7 @@ using table = bitnet_backend_v0;
 
 constexpr float unit_scale = 1;
 
-// One program on one device.
+// Runs one program on one device.
 class golden_run {
  public:
   golden_run(const compute::device& d, const device_report& report, const golden_program& program)
@@ -39,7 +39,7 @@ class golden_run {
     return done(queue_.submit(s)) && done(queue_.wait(forever));
   }
 
-  // The first wrong number in words, "" if all are right; nothing if a call failed.
+  // Describes the first wrong number; "" if all are right; nullopt if a call failed.
   std::optional<std::string> run(uint32_t tokens) {
     std::fill_n(logits_, std::size_t{golden_tokens} * golden_.columns,
                 std::numeric_limits<float>::quiet_NaN());
@@ -55,7 +55,7 @@ class golden_run {
     return "";
   }
 
-  // Ternary products in a second of the quickest step of so many tokens; 0 if one failed.
+  // Ternary products per second in the fastest step with so many tokens; 0 if a step failed.
   uint64_t products_per_s(uint32_t tokens, std::chrono::milliseconds enough) {
     using watch = std::chrono::steady_clock;
     constexpr int most_steps = 64;
@@ -76,7 +76,7 @@ class golden_run {
     return sum;
   }
 
-  // A kernel among these that this program computes with; "" if there is none.
+  // Returns one of these kernels that this program uses; "" if none.
   std::string computes_with(const std::vector<wrong_result>& some) {
     for (const bitnet_kernel_stat& one : counted()) {
       const std::string id = plugin::printable_array(one.id);
@@ -88,10 +88,10 @@ class golden_run {
     return "";
   }
 
-  // What the plugin counted for the tested op.
+  // Kernels that the plugin counted for the tested op.
   std::vector<std::string> ran() {
     const std::vector<bitnet_kernel_stat> stats = counted();
-    // Of the ops that the program is about; of those behind them where a plugin runs the body.
+    // Kernels of the tested ops; kernels of other ops, if a plugin runs the body.
     std::vector<std::string> of_them, others;
     for (const bitnet_kernel_stat& one : stats) {
       if (one.calls == 0) continue;
@@ -186,7 +186,7 @@ class golden_run {
            keep(queue_, compute::queue::make(device_));
   }
 
-  // Each token is the first of its own sequence, whose only block has its number.
+  // Each token is the first of its own sequence, which has one block of the same number.
   bool fill_facts() {
     const std::pair<uint32_t, int32_t> steps[] = {
         {BITNET_PORT_TOKENS, 1},       {BITNET_PORT_POSITIONS, 0},
@@ -203,7 +203,7 @@ class golden_run {
   const compute::device& device_;
   const device_report& report_;
   const golden_program& golden_;
-  // In this order: each goes before what it was made of.
+  // In this order: each is destroyed before the objects that it was made from.
   compute::weights weights_;
   compute::handle<bitnet_kv_pool> pool_{nullptr, device_.table().kv_pool_destroy};
   compute::program program_;
@@ -220,7 +220,7 @@ bool lists(const device_report& d, uint32_t op, uint32_t format) {
   });
 }
 
-// Does the device list all that the program needs? A composite stands for its body.
+// Whether the device lists all ops of the program. The body counts in place of a composite.
 bool is_claimed(const device_report& d, const golden_program& program) {
   for (std::size_t i = 0; i < program.graph.ops.size(); i += 1 + program.graph.ops[i].body_count) {
     const bitnet_op& o = program.graph.ops[i];
@@ -233,7 +233,7 @@ bool is_claimed(const device_report& d, const golden_program& program) {
   return true;
 }
 
-// Of an op that the program is about, the first in the list is the one that runs.
+// Of the kernels for the tested op, the first one listed runs.
 std::string tested_kernel(const device_report& d, const golden_program& program) {
   for (const bitnet_kernel_info& k : d.kernels)
     if (k.precision == BITNET_PRECISION_F32 &&
@@ -245,7 +245,7 @@ std::string tested_kernel(const device_report& d, const golden_program& program)
   return program.name;
 }
 
-// What a report to the maker of a driver needs: the shape, and the driver's version.
+// Facts for a report to the driver's maker: shape and driver version.
 std::string circumstances(const device_report& d, const golden_program& program) {
   const golden_weight& last = program.weights.back();
   const std::string driver = plugin::printable_array(d.info.driver_version);
@@ -263,8 +263,8 @@ plugin::defect failed(const std::string& where, const compute::trouble& t) {
           ""};
 }
 
-// Sizes and times are such that a processor takes a few milliseconds, and that what is not slower
-// takes at most a quarter of a second for a step.
+// Sizes and times are chosen so that a processor needs a few milliseconds, and a faster device at
+// most a quarter of a second per step.
 product_rates measure(const compute::device& device, const device_report& report) {
   using namespace std::chrono_literals;
   constexpr auto short_time = 2ms, long_time = 50ms;
@@ -274,7 +274,7 @@ product_rates measure(const compute::device& device, const device_report& report
   if (!is_claimed(report, small)) return out;
   if (golden_run one(device, report, small); one.prepare())
     out.small = one.products_per_s(1, short_time);
-  // Of devices of class cpu none counts as the same hardware, so more would compare nothing.
+  // CPU devices never count as the same hardware, so there is nothing to compare.
   if (out.small == 0 || report.info.device_class == BITNET_DEVICE_CPU) return out;
   if (static_cast<double>(large_timed_products * timed_tokens) >
       longest_step_s * static_cast<double>(out.small))
@@ -291,7 +291,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
                                   self_test_result& out) {
   const auto device = compute::device::open(t, index, report.info);
   if (!device) return std::unexpected(failed(fmt::format("device {}", index), device.error()));
-  out.status[index] = device->status();  // before the tests are what it does
+  out.status[index] = device->status();  // asked before the tests, which would show in it
   for (const golden_program& f : golden_programs()) {
     if (!is_claimed(report, f)) continue;
     const running_test now(tested_kernel(report, f));
@@ -307,7 +307,7 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
       out.summary += fmt::format("{}: not tested, {} says unsupported", head, one.failed().slot);
       continue;
     }
-    // Nothing can be said of the ops of a program that computes with another one's wrong kernel.
+    // A program that uses a wrong kernel of another op shows nothing about its own ops.
     if (const std::string known = wrong->empty() ? "" : one.computes_with(out.wrong);
         !known.empty()) {
       out.summary += fmt::format("{}: not judged, it computes with {}", head, known);

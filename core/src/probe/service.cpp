@@ -12,7 +12,7 @@
 namespace bitnet::probe {
 namespace {
 
-// Reads some files, once.
+// Reads some files on the first call.
 cache_key key_of(subject& s) {
   if (s.fingerprint.empty())
     s.fingerprint = fingerprint(s.library, s.identity, s.inspected, s.depends_on, s.params,
@@ -52,7 +52,7 @@ service::prospect service::expect(subject& s) {
     }
     out.slow = takes_ms > settings_.wait_ms;
   }
-  // Where no device is, a driver shows what runs on the processor.
+  // Without a device, a driver shows only what runs on the processor.
   if (!out.known) out.classes = {shows_devices() ? s.device_class : BITNET_DEVICE_CPU};
   return out;
 }

@@ -1,5 +1,5 @@
 #pragma once
-// Probing as selection sees it: what is remembered, else a broker.
+// Probing for selection: cached answers, else a broker.
 
 #include <chrono>
 #include <filesystem>
@@ -17,59 +17,59 @@ namespace bitnet::probe {
 
 struct settings {
   std::filesystem::path helper;            // bitnet-backend-probe
-  std::filesystem::path cache;             // folder; "": nothing is remembered
-  std::filesystem::path scratch = "/tmp";  // where children have a folder each
-  uint32_t wait_ms = 3000;  // that a selection waits for slow ones when another would do
-  // That a call waits for one which has no other choice, beside what serves already.
+  std::filesystem::path cache;             // folder; "": no cache
+  std::filesystem::path scratch = "/tmp";  // parent of the children's folders
+  uint32_t wait_ms = 3000;  // how long a selection waits for slow backends if another one would do
+  // How long a call waits for a backend if there is no other choice than the one in use.
   uint32_t longest_wait_ms = 60'000;
-  bool fresh = false;                 // ask again, whatever is remembered
-  uint32_t most_children = 1;         // at the same time, where nothing is remembered
-  bool always_needed = false;         // each probe at our own priority, for tests on busy machines
-  std::optional<bool> shows_devices;  // whether this machine does; found out if not given
-  uint32_t most_stage_ms = 600'000;   // cuts every deadline
+  bool fresh = false;                 // ignore cached answers
+  uint32_t most_children = 1;         // running at the same time, without a cache
+  bool always_needed = false;         // probe at normal priority, for tests on busy machines
+  std::optional<bool> shows_devices;  // whether this machine has devices; nullopt: detect it
+  uint32_t most_stage_ms = 600'000;   // upper limit of every deadline
 
-  // Those of the installation of the running libbitnet.
+  // The settings for the installation of the running libbitnet.
   [[nodiscard]] static settings usual();
 };
 
-// What is to be probed.
+// A backend to probe.
 struct subject {
   std::string name;
   std::filesystem::path library;
   plugin::file_identity identity;
   plugin::inspection inspected;
   uint32_t timeout_ms = 0;
-  uint32_t device_class = 0;       // BITNET_DEVICE_*, as the manifest says
-  plugin::probe_facts depends_on;  // as the manifest says
+  uint32_t device_class = 0;       // BITNET_DEVICE_*, from the manifest
+  plugin::probe_facts depends_on;  // from the manifest
   std::vector<std::pair<std::string, std::string>> params;
-  std::string fingerprint;  // of all that the answer may depend on, once it was needed
+  std::string fingerprint;  // of everything that the answer depends on; made when needed
 };
 
 class service {
  public:
   explicit service(settings s);
 
-  // What the cache knows and is still worth: nothing, a good answer, a fault that has not expired,
-  // or a quarantine. Notes are for the log: a damaged file, for instance.
+  // The cached answer if it is valid: a good answer, a fault that has not expired, or a quarantine.
+  // Notes for the log: a damaged file, for instance.
   [[nodiscard]] std::optional<outcome> recall(subject& s, std::vector<std::string>& notes);
 
-  // The result that a probe may have, as far as it is known without one.
+  // The expected result of a probe.
   struct prospect {
-    std::vector<uint32_t> classes;  // of devices that are to be expected
-    bool known = false;  // from an earlier probe of this build, though things have changed since
-    bool slow = false;   // it takes longer than a start waits, or does so right now
+    std::vector<uint32_t> classes;  // of the expected devices
+    bool known = false;             // from an earlier probe of this build, which may be stale
+    bool slow = false;              // it takes longer than a start waits, or is running that long
   };
   [[nodiscard]] prospect expect(subject& s);
-  // Is there anything on this machine that could be a GPU or an accelerator?
+  // Whether this machine has anything that could be a GPU or an accelerator.
   [[nodiscard]] bool shows_devices();
 
-  // `needed`: nothing else would do, so that it does not give way to others.
+  // `needed`: no other backend would do, so it runs at normal priority.
   [[nodiscard]] ticket start(subject& s, bool needed);
   [[nodiscard]] std::optional<outcome> take(ticket t) { return prober_.take(t); }
   [[nodiscard]] outcome peek(ticket t) const { return prober_.peek(t); }
   // No caller waits for it any more.
   void calm(ticket t) { prober_.calm(t); }
-  // What was remembered proved wrong.
+  // Deletes the cached answer, which proved wrong.
   void forget(subject& s);
   bool wait(const std::vector<ticket>& all, std::chrono::steady_clock::time_point end) const {
     return prober_.wait(all, end);

@@ -34,7 +34,7 @@ using plugin::file_descriptor;
 using std::chrono::milliseconds;
 
 constexpr milliseconds term_grace{1000}, kill_grace{2000};
-// A stage's clock stands still while the child has no CPU, but not for ever.
+// A stage's clock stops while the child waits for a CPU, but at most until this limit.
 constexpr std::chrono::minutes longest_stage{30};
 constexpr std::size_t kept_output = std::size_t{64} << 10;
 constexpr uint64_t most_output = uint64_t{1} << 20;
@@ -72,7 +72,7 @@ std::string clean_lines(const std::string& text) {
   return out;
 }
 
-// A child, and what is known of it so far.
+// A child and its outcome so far.
 class supervised {
  public:
   supervised(const job& j, helper_process p) : job_(j), process_(std::move(p)) {
@@ -87,11 +87,11 @@ class supervised {
   [[nodiscard]] const deadline& limit() const {
     return job_.limits[static_cast<std::size_t>(so_far_.reached)];
   }
-  // That the stage has taken, less what the child waited for a CPU.
+  // Duration of the stage, without the time that the child waited for a CPU.
   [[nodiscard]] uint32_t stage_ms() const;
   void begin(stage s);
   void finish_stage();
-  // The first fault is the cause; what follows may be its effect.
+  // Keeps the first fault as the cause; later ones may be its effects.
   void blame(plugin::defect d) {
     if (!so_far_.what.fault) so_far_.what.fault = std::move(d);
   }
@@ -113,7 +113,7 @@ class supervised {
   clock::time_point stage_begin_ = clock::now(), due_;
   ending end_ = ending::no;
   bool done_ = false, listening_ = true;
-  std::string crash_;  // what the child said of it: ", in queue_submit(), ..."
+  std::string crash_;  // the child's report: ", in queue_submit(), ..."
 };
 
 uint32_t supervised::stage_ms() const {
@@ -178,7 +178,7 @@ void supervised::understand(const frame& f) {
   }
 }
 
-// Reads what is there; false at the end of the stream.
+// Reads available bytes; returns false at the end of the stream.
 bool supervised::listen() {
   std::array<std::byte, 16384> buffer;
   for (;;) {
@@ -222,14 +222,14 @@ void supervised::read_all() {
   const bool had_fault = so_far_.what.fault.has_value();
   if (listening_ && !listen()) listening_ = false;
   if (process_.output.get() >= 0 && !read_output()) process_.output = file_descriptor();
-  // After a malformed message nothing more is read from the child.
+  // Nothing more is read from the child after a malformed message.
   if (!had_fault && so_far_.what.fault && so_far_.what.fault->code == code::probe_message) {
     end_ = ending::asked;
     due_ = clock::now();
   }
 }
 
-// What the way in which the process ended says.
+// Derives the fault from how the process ended.
 void supervised::judge_end(bool reaped, int status) {
   const std::string where = fmt::format(" in {}", stage_name(so_far_.reached));
   const bool started = so_far_.reached != stage::start;
@@ -255,7 +255,7 @@ void supervised::judge_end(bool reaped, int status) {
                                                  so_far_.output_bytes, last)));
 }
 
-// Asks it to end, then ends it; true if it is left alone, as it does not even die.
+// Asks it to end, then kills it; returns true if it does not die and is left alone.
 bool supervised::end_late() {
   const auto now = clock::now();
   if (now < due_) return false;
@@ -315,10 +315,10 @@ outcome supervised::run(audience& to, bool& left) {
     constexpr int64_t longest_sleep_ms = 1000;
     poll(fds, 4, static_cast<int>(std::clamp<int64_t>(until_due, 0, longest_sleep_ms)));
     const bool ended = fds[2].revents != 0;
-    read_all();  // at its end too: what it said before is in the sockets still
+    read_all();  // its last messages are still in the sockets
     if (so_far_.reached != reported) to.reached(reported = so_far_.reached);
     if (ended) {
-      kill(-process_.pid, SIGKILL);  // what it started
+      kill(-process_.pid, SIGKILL);  // processes that it started
       int status = 0;
       const bool reaped = waitpid(process_.pid, &status, 0) == process_.pid;
       judge_end(reaped, status);
@@ -350,8 +350,8 @@ std::vector<pid_t> own_children() {
   return out;
 }
 
-// Ends whatever the child started, in whatever group or session: as it has gone, they are ours.
-// False if some do not even die.
+// Kills all processes that the child left, in any group or session: they are this process's
+// children now. Returns false if some do not die.
 bool end_orphans() {
   const auto end = clock::now() + kill_grace;
   constexpr milliseconds pause{5};
@@ -364,7 +364,7 @@ bool end_orphans() {
   }
 }
 
-// The folder for what drivers write, in place of the user's.
+// Sets a folder for the drivers' caches in place of the user's.
 std::vector<std::string> with_cache_home(std::vector<std::string> variables,
                                          const std::filesystem::path& folder) {
   if (folder.empty()) return variables;
@@ -377,7 +377,7 @@ std::vector<std::string> with_cache_home(std::vector<std::string> variables,
 }  // namespace
 
 std::optional<outcome> supervise(job j, const std::filesystem::path& writable, audience& to) {
-  // What the child started and left comes to us when it ends.
+  // Processes that the child leaves become children of this process.
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   j.work.parent = getpid();
   j.work.scratch = writable;

@@ -1,5 +1,5 @@
 #pragma once
-// One child that runs a plugin, from its start to its end: listened to, and ended at its deadlines.
+// Runs one child that runs a plugin: starts it, reads its messages, and kills it at its deadlines.
 
 #include <poll.h>
 
@@ -11,22 +11,22 @@
 
 namespace bitnet::probe {
 
-// Receives the progress of a probe, and may end it.
+// Receives the progress of a probe and can end it.
 class audience {
  public:
   virtual ~audience() = default;
   audience() = default;
   audience(const audience&) = delete;
   audience& operator=(const audience&) = delete;
-  // What ends the supervision's sleep.
+  // A descriptor that wakes the supervision.
   [[nodiscard]] virtual pollfd wake() const = 0;
-  // After such a wake, and now and then. False: the answer is not wanted, the child is killed.
+  // Called after such a wake-up and periodically. False: the answer is not wanted, kill the child.
   [[nodiscard]] virtual bool attend() = 0;
   virtual void reached(stage s) = 0;
 };
 
-// Runs the child of the job; `writable` is the folder that it alone may write to, "" if there is
-// none. Nothing if the audience left.
+// Runs the child of the job; `writable` is the only folder that the child can write to, "" for
+// none. nullopt if the audience left.
 [[nodiscard]] std::optional<outcome> supervise(job j, const std::filesystem::path& writable,
                                                audience& to);
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the child is asked to do.
+// The task that a broker gives its child.
 
 #include <filesystem>
 #include <map>
@@ -16,12 +16,12 @@ namespace bitnet::probe {
 struct task {
   std::string name;  // of the backend
   std::filesystem::path library;
-  plugin::file_identity identity;  // of the file that was inspected
+  plugin::file_identity identity;  // of the inspected file
   std::vector<std::pair<std::string, std::string>> params;
   int parent = 0;                 // process id
-  bool unloadable = false;        // as its note says: closing ends with unloading it on trial
-  std::filesystem::path scratch;  // a folder that only this child may write to; "" if there is none
-  std::map<std::string, std::filesystem::path> late_nodes;  // as the manifest says; see sandbox.hpp
+  bool unloadable = false;        // from its note: unload it on trial after closing
+  std::filesystem::path scratch;  // a folder that only this child can write to; ""
+  std::map<std::string, std::filesystem::path> late_nodes;  // from the manifest; see sandbox.hpp
   std::vector<std::filesystem::path> pipes;                 // folders; see sandbox.hpp
 };
 

@@ -49,7 +49,7 @@ uint64_t under_way_ms(const std::filesystem::path& file) {
   const auto since =
       std::chrono::seconds(facts.st_mtim.tv_sec) + std::chrono::nanoseconds(facts.st_mtim.tv_nsec);
   const auto now = std::chrono::system_clock::now().time_since_epoch();
-  if (now < since) return 0;  // a clock that was set back
+  if (now < since) return 0;  // the clock was set back
   return static_cast<uint64_t>(
       std::chrono::duration_cast<std::chrono::milliseconds>(now - since).count());
 }

@@ -8,7 +8,7 @@
 namespace bitnet::receipt {
 
 [[nodiscard]] std::string to_base64(std::string_view bytes);
-// Nothing for text that to_base64() does not write: other characters, missing padding, bits behind
+// nullopt for text that to_base64() does not write: other characters, missing padding, bits behind
 // the last byte.
 [[nodiscard]] std::optional<std::string> from_base64(std::string_view text);
 

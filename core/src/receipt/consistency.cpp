@@ -15,7 +15,7 @@
 namespace bitnet::receipt {
 namespace {
 
-// Collects what does not agree, under the name of one rule.
+// Collects contradictions under the name of one rule.
 class agreement {
  public:
   agreement(const char* rule, findings& found) : rule_(rule), found_(found) {}
@@ -23,7 +23,7 @@ class agreement {
   void refuse(std::string field, std::string text) {
     found_.push_back({finding::level_type::error, rule_, std::move(field), std::move(text)});
   }
-  // The first rule that is broken of a kind speaks: a receipt of a thousand kernels would fill
+  // Reports only the first violation of each kind: a receipt of a thousand kernels would fill
   // pages.
   bool require(bool holds, std::string field, std::string text) {
     if (!holds) refuse(std::move(field), std::move(text));
@@ -49,7 +49,7 @@ double number_in(const json::value& object, const char* name) {
   return found.is_number() ? found.get<double>() : 0;
 }
 
-// Rates are quotients of times that were rounded when they were written.
+// Times are rounded when they are written, so rates computed from them differ slightly.
 bool is_near(double a, double b) {
   return std::abs(a - b) <= 1e-6 * std::max(std::abs(a), std::abs(b));
 }
@@ -98,8 +98,8 @@ void check_coverage(const json::value& predicate, agreement& a) {
       return;
 }
 
-// Devices that may have computed: the one that was selected, those of a cut model, and those that
-// the sequence moved to.
+// Devices that may have computed: the selected one, those of a split model, and those that the
+// sequence moved to.
 std::set<std::string> accounted_devices(const json::value& predicate) {
   std::set<std::string> out = {text_in(json::member(predicate, "selection"), "device")};
   for (const json::value& part : json::member(predicate, "parts"))
@@ -111,7 +111,8 @@ std::set<std::string> accounted_devices(const json::value& predicate) {
   return out;
 }
 
-// Of the last row of the selected device: a replaced copy of its backend has an earlier one.
+// The driver in the last row of the selected device; a replaced copy of its backend has an earlier
+// row.
 json::value driver_of_selected(const json::value& predicate) {
   json::value out;
   const std::string selected = text_in(json::member(predicate, "selection"), "device");
@@ -173,7 +174,7 @@ void check_rates(const json::value& predicate, agreement& a) {
             "timings.wall_ms", "less than its parts");
 }
 
-// Of a request of a scheduler, whose steps had tokens of others: what is its own is a part of them.
+// For a scheduler's request: its own part of its steps must not exceed their totals.
 void check_shares(const json::value& predicate, agreement& a) {
   const json::value& batch = json::member(predicate, "batch");
   if (!batch.contains("step_tokens") && !batch.contains("mean_sequences")) return;
@@ -248,7 +249,7 @@ void check_answer(const json::value& predicate, findings& found) {
   check_shares(predicate, a);
 }
 
-// "min-..." asks for at least its limit, and "max-..." for at most that.
+// "min-..." is a lower bound, "max-..." an upper one.
 void check_gates(const json::value& predicate, findings& found) {
   agreement a("gates", found);
   const json::value& gates = json::member(predicate, "gates");

@@ -19,7 +19,7 @@ bool is_mock(const std::string& id) {
   return lower_ascii(id).find("mock") != std::string::npos;
 }
 
-// Sums of counters of strangers stop at the largest number.
+// Saturates, since counters in a receipt may be invented.
 void count_up(uint64_t& to, uint64_t more) {
   to = more > std::numeric_limits<uint64_t>::max() - to ? std::numeric_limits<uint64_t>::max()
                                                         : to + more;

@@ -25,7 +25,7 @@ namespace {
 constexpr std::size_t digest_bytes = 32;
 constexpr std::string_view sum_begins = "bitnet file sum 1\n";
 constexpr uint64_t longest_sum_file = 4096;
-// Smaller files are read sooner than their sums are looked up.
+// Reading a smaller file is faster than a look-up of its sum.
 constexpr uint64_t smallest_remembered = uint64_t{1} << 20;
 
 std::string name_of(const open_file& file) {
@@ -40,7 +40,7 @@ std::string sum_text(const open_file& file, std::string_view sum) {
 
 }  // namespace
 
-// Fails only for want of memory: the algorithm is built in.
+// It can only fail if memory is exhausted: the algorithm is built in.
 struct sha256::state {
   openssl::digest_context context{EVP_MD_CTX_new()};
 };
@@ -73,7 +73,7 @@ std::string sha256::hex() {
   return plugin::hexadecimal_of(bytes());
 }
 
-// Not by a mapping: its pages would stay in memory.
+// Not with a mapping, whose pages would stay in memory.
 result<std::string> sha256_of(const open_file& file) {
   sha256 sum;
   std::vector<std::byte> piece(std::size_t{1} << 20);

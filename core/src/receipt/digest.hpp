@@ -1,5 +1,5 @@
 #pragma once
-// SHA-256, piece by piece, and of files whose sums are remembered.
+// SHA-256 of bytes in pieces, and of files with a cache.
 
 #include <cstddef>
 #include <cstdint>
@@ -22,9 +22,9 @@ class sha256 {
 
   void add(std::span<const std::byte> bytes);
   void add(std::string_view text);
-  // 64 hexadecimal digits, lower case. Nothing may be added afterwards.
+  // 64 hexadecimal digits, lower case. Add nothing afterwards.
   [[nodiscard]] std::string hex();
-  // The 32 bytes themselves, likewise.
+  // The 32 bytes, likewise.
   [[nodiscard]] std::string bytes();
 
  private:
@@ -32,22 +32,22 @@ class sha256 {
   std::unique_ptr<state> state_;
 };
 
-// A file that is open for reading.
+// An open file.
 struct open_file {
   int descriptor = -1;
   uint64_t size_bytes = 0;
-  std::string identity;  // changes with whatever changes the file; "": its sum is not remembered
+  std::string identity;  // changes if the file changes; "": its sum is not cached
   std::filesystem::path path;
 };
 
-// Of all its bytes. BITNET_BAD_DATA if it has fewer by now.
+// Hashes the whole file. BITNET_BAD_DATA if it has become shorter.
 [[nodiscard]] result<std::string> sha256_of(const open_file& file);
 
-// Sums of files that were read once, in a folder that only its owner may write: one small file for
-// each, named by the identity. A sum is believed as long as the identity is the same.
+// Cached sums of files, in a folder that only its owner can write: one small file each, named by
+// the identity. A sum is valid while the identity is the same.
 class remembered_sums {
  public:
-  // "": nothing is remembered.
+  // "": no cache.
   explicit remembered_sums(std::filesystem::path folder) : folder_(std::move(folder)) {}
   [[nodiscard]] result<std::string> of(const open_file& file) const;
 

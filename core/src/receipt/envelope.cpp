@@ -13,11 +13,10 @@
 namespace bitnet::receipt {
 namespace {
 
-// Ids of tokens, twice a context of half a million, are the most that a receipt lists.
+// Token ids are the longest list in a receipt: twice a context of half a million.
 constexpr json::bounds most{longest_receipt, 16, 1'200'000, 512};
 
-// The first name that an object of the text has twice, "" if none does. The text is JSON within
-// bounds.
+// The first duplicate member name in the text, "" if none. The text is JSON within bounds.
 std::string repeated_member(std::string_view text) {
   std::vector<std::set<std::string>> open;
   std::string repeated;

@@ -17,8 +17,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Of a file that is here, read now whatever is remembered. An empty text: there is none. One of
-// another size than `bytes` is not read: the receipt may name any file.
+// The sum of a local file, read now, not from the cache. "": no such file. A file of another size
+// than `bytes` is not read: the receipt may name any file.
 result<std::string> sum_here(const fs::path& path, uint64_t bytes) {
   const auto file = plugin::open_any(path);
   if (!file && file.error().code == plugin::code::trust_missing) return std::string();
@@ -34,7 +34,7 @@ std::string shown_path(const fs::path& path) {
 
 }  // namespace
 
-// A plugin that is not installed here proves nothing against the receipt: it says so.
+// A plugin that is not installed here is no fault of the receipt: only a note.
 void check_plugins(const json::value& predicate, findings& found) {
   const json::value& plugins = json::member(predicate, "plugins");
   for (std::size_t i = 0; i < plugins.size(); ++i) {
@@ -58,7 +58,7 @@ void check_plugins(const json::value& predicate, findings& found) {
   }
 }
 
-// A split model, or the folder of a checkpoint, is named by one of its files or by its folder.
+// A split model or a checkpoint is given by one of its files or by its folder.
 void check_model(const json::value& predicate, const fs::path& model, findings& found) {
   const json::value& of = json::member(predicate, "model");
   const json::value& files = json::member(of, "files");

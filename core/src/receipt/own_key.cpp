@@ -13,7 +13,7 @@
 namespace bitnet::receipt {
 namespace {
 
-// EEXIST is left to the caller.
+// The caller handles EEXIST.
 std::expected<void, files::problem> write_new(int folder, const std::filesystem::path& file,
                                               const std::string& text, mode_t mode) {
   files::write_options how;

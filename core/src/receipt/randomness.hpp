@@ -1,12 +1,12 @@
 #pragma once
-// Random numbers that cannot be guessed.
+// Cryptographic random numbers.
 
 #include <cstddef>
 #include <string>
 
 namespace bitnet::receipt {
 
-// So many random bytes, as hexadecimal digits.
+// Returns `bytes` random bytes as hexadecimal digits.
 [[nodiscard]] std::string random_digits(std::size_t bytes);
 
 }  // namespace bitnet::receipt

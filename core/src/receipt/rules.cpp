@@ -20,7 +20,7 @@ void refuse(findings& found, const char* rule, std::string field, std::string te
   found.push_back({level::error, rule, std::move(field), std::move(text)});
 }
 
-// One good signature of a trusted signer is enough; the complaint is about the first.
+// One valid signature of a trusted signer is enough; a failure describes the first signature.
 void check_signatures(const envelope& e, const question& asked, verdict& out) {
   if (e.signatures.empty()) {
     out.found.push_back({asked.allow_unsigned ? level::note : level::error, "signature",
@@ -49,7 +49,7 @@ void check_signatures(const envelope& e, const question& asked, verdict& out) {
                        asked.signers.size()));
 }
 
-// The frame of in-toto around the predicate; false where there is none to judge.
+// Checks in-toto's frame around the predicate; false if there is no predicate to judge.
 bool check_frame(const envelope& e, const json::value& statement, findings& found) {
   const auto expect = [&](const char* field, const std::string& is, std::string_view wanted) {
     if (is != wanted)
@@ -64,7 +64,7 @@ bool check_frame(const envelope& e, const json::value& statement, findings& foun
   return false;
 }
 
-// What the statement is about is what the predicate says.
+// Checks that the statement's subject is the predicate's model.
 void check_subject(const json::value& statement, const json::value& predicate, findings& found) {
   const json::value& model = json::member(predicate, "model");
   const json::value& subject = json::member(statement, "subject");

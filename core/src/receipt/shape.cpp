@@ -17,19 +17,19 @@ namespace {
 enum class kind : uint8_t {
   text,
   text_or_null,
-  word,   // one of the words, which '|' stands between
+  word,   // one of the words that '|' separates
   time,   // "2026-11-28T12:00:00Z"
   hex16,  // bytes in hexadecimal
   hex32,
-  count,  // a whole number that is not negative
+  count,  // an integer, not negative
   integer,
   number,  // not negative
   number_or_null,
   signed_,
   boolean,
-  list,  // of objects, which have rows of their own
+  list,  // of objects with their own rows
   texts,
-  ids,  // of tokens
+  ids,  // token ids
   object
 };
 enum class need : uint8_t { always, when_ran, optional };
@@ -42,7 +42,7 @@ struct shape_row {
   const char* words = "";
 };
 
-// clang-format off: a member a line.
+// clang-format off: one member per line.
 constexpr shape_row shape[] = {
     {"", "schema_version", kind::word, need::always, "1.0.0|1.0"},
     {"", "receipt_id", kind::hex16, need::always},
@@ -225,7 +225,7 @@ bool is_one_of(std::string_view words, std::string_view word) {
   return false;
 }
 
-// Digits where the pattern has 'd', else its own character.
+// 'd' in the pattern matches a digit, other characters themselves.
 bool is_time(std::string_view text) {
   constexpr std::string_view pattern = "dddd-dd-ddTdd:dd:ddZ";
   return text.size() == pattern.size() && std::ranges::equal(text, pattern, [](char c, char p) {

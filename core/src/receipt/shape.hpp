@@ -1,8 +1,9 @@
 #pragma once
-// The form of a receipt's predicate: the same members and kinds as docs/reference/
-// receipt.schema.json has, whose judgement tests/cli/test_receipts.py compares with this one.
+// Checks the form of a receipt's predicate, with the members and types of
+// docs/reference/receipt.schema.json. tests/cli/test_receipts.py compares this check with the
+// schema.
 //
-// Members that are not known are left alone: receipts only gain members.
+// Unknown members are ignored: later versions only add members.
 
 #include <cstdint>
 #include <string>
@@ -12,21 +13,21 @@
 
 namespace bitnet::receipt {
 
-// What is wrong with a receipt, or was found missing.
+// A fault or a gap in a receipt.
 struct finding {
   enum class level_type : uint8_t {
-    error,  // the receipt does not say the truth, or not the whole
-    gate,   // it does, and not what was asked for
-    note    // something could not be looked at
+    error,  // the receipt is wrong or incomplete
+    gate,   // it is right, but not as asked for
+    note    // something could not be checked
   };
   level_type level = level_type::error;
   std::string rule;   // "schema", "signature", "counters", ...
-  std::string field;  // "kernel_stats[2].device"; of the payload, but for "signatures"
+  std::string field;  // "kernel_stats[2].device"; path in the payload, but "signatures"
   std::string text;
 };
 using findings = std::vector<finding>;
 
-// Rows of the counters, and letters of a kernel's id, as 1.0.0 has them.
+// Limits of 1.0.0: rows of counters, and length of a kernel's id.
 inline constexpr std::size_t most_kernels = 10'000;
 inline constexpr std::size_t longest_kernel_id = 128;
 

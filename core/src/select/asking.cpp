@@ -1,12 +1,12 @@
-// Which backends are asked for their devices, and for which of them a start waits.
+// Decides which backends are probed, and for which of them a start waits.
 //
-// Known     what is remembered is taken; no probe is started.
-// Needed    the processor's own backends, which answer in a moment, and all that fit where nothing
-//           else would do: at our own priority.
-// Awaited   what could win: idle-class, and a start waits --probe-wait for it.
-// Behind    the same, of what is known to be slow; and what showed a driver in software only before
-//           something on this machine changed: no start waits.
-// None      what cannot win is left alone.
+// Known     Cached answers are used; no probe is started.
+// Needed    The processor's own backends, which answer at once, and all that fit if no other would
+//           do: normal priority.
+// Awaited   Backends that could win: idle priority, and a start waits --probe-wait for them.
+// Behind    The same, if known to be slow, or if they showed only software devices before something
+//           on this machine changed: no start waits.
+// None      Backends that cannot win are not probed.
 
 #include <algorithm>
 #include <chrono>
@@ -17,12 +17,12 @@
 namespace bitnet::select {
 namespace {
 
-// A backend of processors, by its manifest.
+// A backend for processors, by its manifest.
 bool is_native(const candidate& c) {
   return c.manifest_class() == BITNET_DEVICE_CPU;
 }
 
-// The first wish that may mean it; one more than there are if none does.
+// Index of the first wish that may mean it; the number of wishes if none does.
 std::size_t first_wish(const std::vector<wish>& wishes, const candidate& c) {
   const auto at = std::ranges::find_if(wishes, [&](const wish& w) { return matches(w, c); });
   return static_cast<std::size_t>(at - wishes.begin());
@@ -30,9 +30,9 @@ std::size_t first_wish(const std::vector<wish>& wishes, const candidate& c) {
 
 }  // namespace
 
-// Where in the order of a request something stands.
+// The position of a device in the order of a request.
 struct registry::contents::place {
-  std::size_t wish = 0;     // the first one is the most wanted
+  std::size_t wish = 0;     // index; the first is preferred
   uint32_t class_rank = 0;  // class_order(); higher is better
   bool software = false;
 
@@ -43,7 +43,7 @@ struct registry::contents::place {
   }
 };
 
-// Takes what has come; true if nothing is missing.
+// Takes the answers that have come; returns true if none is missing.
 bool registry::contents::collect() {
   std::vector<probe::ticket> still;
   for (candidate& c : candidates) {
@@ -55,7 +55,7 @@ bool registry::contents::collect() {
   return pending.empty();
 }
 
-// The best that can be used, or surely will be: the processor's own backend has no other device.
+// The best device that is usable, or will surely be: the processor's own backend has no other.
 std::optional<registry::contents::place> registry::contents::best_place(
     const std::vector<wish>& wishes) {
   std::optional<place> best;
@@ -74,7 +74,7 @@ std::optional<registry::contents::place> registry::contents::best_place(
   return best;
 }
 
-// Of one that is not known, beside what is.
+// The urgency of a backend without an answer, given the best known device.
 registry::contents::urgency registry::contents::urgency_of(candidate& c,
                                                            const std::vector<wish>& wishes,
                                                            const place& best) {
@@ -85,16 +85,16 @@ registry::contents::urgency registry::contents::urgency_of(candidate& c,
   for (const uint32_t one : expected.classes) {
     const place p{k, class_order(one), one == BITNET_DEVICE_CPU && !is_native(c)};
     const bool fits = meant.kind != wish::kind_type::device_class || meant.device_class == one;
-    // What the user names is wanted whatever it is; else what ties may be the better one.
+    // A named backend is always wanted; in a class a tie may turn out to be better.
     may_win = may_win || (fits && !best.is_before(p) && (p.is_before(best) || !p.software));
   }
   if (may_win) return expected.slow ? urgency::behind : urgency::awaited;
-  // Something has changed since it showed nothing better: perhaps that.
+  // The machine has changed since it showed nothing better, so it may show that now.
   return expected.known && k <= best.wish && probes.shows_devices() ? urgency::behind
                                                                     : urgency::none;
 }
 
-// Starts what is worth it; those that are to be waited for.
+// Starts the worthwhile probes; returns those to wait for.
 std::vector<probe::ticket> registry::contents::start_for(const std::vector<wish>& wishes) {
   std::vector<probe::ticket> awaited;
   const auto best = best_place(wishes);
@@ -115,8 +115,8 @@ std::vector<std::string> registry::contents::unanswered(const std::vector<wish>&
   return out;
 }
 
-// Asks what the request can use, and waits a while; if `patient` until one of them can be used, all
-// have answered or `end` has come.
+// Probes what the request can use, and waits a while; if `patient`, until one is usable, all have
+// answered or `end` has come.
 void registry::contents::ask_for(const std::vector<wish>& wishes, bool patient,
                                  clock::time_point end) {
   const auto soon =

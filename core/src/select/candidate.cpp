@@ -167,7 +167,7 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
     return nullptr;
   }
   const auto refuse = [&](plugin::defect d) -> std::shared_ptr<plugin::backend> {
-    // A stale memory is no fault of the plugin's: one more probe finds out.
+    // A stale cached answer is no fault of the plugin: probe once more.
     if (outcome_.cached && subject_) {
       probes.forget(*subject_);
       subject_.reset();
@@ -254,7 +254,7 @@ backend_report candidate::describe() const {
     out.license = manifest_->license;
     out.environment = environment::declared_variables(manifest_->depends_on.env);
   }
-  if (facts_) {  // the plugin knows better than its manifest
+  if (facts_) {  // the plugin overrides its manifest
     out.version = facts_->note.version;
     out.vendor = facts_->note.vendor;
     out.license = facts_->note.license;

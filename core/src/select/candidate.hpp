@@ -1,5 +1,5 @@
 #pragma once
-// One backend that was found, and all that is known about it so far.
+// A found backend and all that is known about it so far.
 
 #include <filesystem>
 #include <memory>
@@ -18,42 +18,42 @@ namespace bitnet::select {
 
 class candidate {
  public:
-  // Reads the manifest only; the file that it names is not opened before a request may mean it.
-  // `rules` outlive the candidate.
+  // Reads only the manifest. Its library is opened when a request may mean it. `rules` outlive the
+  // candidate.
   candidate(plugin::found_manifest found, const plugin::policy& rules);
 
-  // One that is only pretended.
+  // Makes a fake backend.
   candidate(const fake_backend& fake, const plugin::policy& rules);
 
-  // Never looks at it: it is left out for this reason.
+  // Excludes it without inspection, for this reason.
   void leave_out(plugin::defect why);
-  // Inspects the file; nothing of it is executed. Once; later calls do nothing.
+  // Inspects the file without executing it. Later calls do nothing.
   void inspect();
-  // Inspects it and takes what is remembered of its devices. Once; later calls do nothing.
+  // Inspects it and takes its devices from the cache. Later calls do nothing.
   void recall(probe::service& probes, plugin::host_services& host);
-  // Asks for its devices where nothing is remembered. Once; later calls do nothing.
+  // Starts a probe if the cache has no answer. Later calls do nothing.
   void start_probe(probe::service& probes, plugin::host_services& host, bool needed);
-  // What a probe may bring; of one that is not known.
+  // The expected result of a probe, if its devices are not known.
   [[nodiscard]] probe::service::prospect expect(probe::service& probes);
-  // Takes the answer of its probe if it is there.
+  // Takes the answer of its probe if it has come.
   void collect(probe::service& probes);
-  // Loads it to stay, unless it is loaded, and compares all that it says with what the probe saw.
-  // nullptr: there is a fault now, or what was remembered was wrong and it has to be probed again.
+  // Loads it permanently, once, and compares its answers with the probe's. nullptr: it has a fault
+  // now, or the cached answer was wrong and it must be probed again.
   [[nodiscard]] std::shared_ptr<plugin::backend> load(uint32_t index, probe::service& probes,
                                                       plugin::host_services& host);
-  // How far its probe is.
+  // Takes over the progress of its probe.
   void follow(const probe::service& probes);
 
   [[nodiscard]] const std::string& name() const { return name_; }
-  // By its name or one of its manifest's aliases.
+  // Whether this is its name or one of its manifest's aliases.
   [[nodiscard]] bool is_called(const std::string& name) const;
   [[nodiscard]] std::string shown_name() const { return fake_ ? name_ + "(fake)" : name_; }
   [[nodiscard]] bool is_fake() const { return fake_; }
-  // What strict mode does not let pass although it is usable.
+  // Reasons why strict mode rejects it although it is usable.
   [[nodiscard]] std::vector<std::string> doubts() const;
   [[nodiscard]] uint32_t manifest_class() const;  // 0 if the manifest cannot be read
   [[nodiscard]] int32_t priority() const;
-  [[nodiscard]] std::vector<std::string> conflicts() const;  // of its manifest
+  [[nodiscard]] std::vector<std::string> conflicts() const;  // from its manifest
   [[nodiscard]] const std::vector<std::string>& warnings() const;
   [[nodiscard]] const std::vector<device_report>& devices() const { return devices_; }
   [[nodiscard]] const std::optional<plugin::defect>& fault() const { return fault_; }
@@ -64,11 +64,11 @@ class candidate {
   [[nodiscard]] std::shared_ptr<plugin::backend> loaded() const { return loaded_.lock(); }
   [[nodiscard]] bool is_disabled() const;
   [[nodiscard]] bool is_usable() const { return probed_ && !fault_; }
-  // Sound as far as inspection shows, and not asked for its devices yet.
+  // Inspected without a fault, and not probed yet.
   [[nodiscard]] bool is_unasked() const { return subject_ && !asked_ && !fault_; }
   [[nodiscard]] const std::optional<probe::ticket>& running() const { return running_; }
 
-  // What the last selection made of it; shown unless there is a fault.
+  // Sets the verdict of the last selection; shown if it has no fault.
   void judge(plugin::code c, std::string why, bool selected = false);
 
   [[nodiscard]] backend_report describe() const;
@@ -83,17 +83,17 @@ class candidate {
   const plugin::policy* rules_;
   std::string name_;
   std::filesystem::path manifest_file_, library_;
-  std::filesystem::path named_;  // the library, through links that may be turned
+  std::filesystem::path named_;  // the manifest's library, before symbolic links are resolved
   std::optional<plugin::manifest> manifest_;
   std::optional<plugin::inspection> facts_;
-  std::optional<plugin::trusted_file> file_;  // what was inspected is what is loaded
+  std::optional<plugin::trusted_file> file_;  // the inspected file, which is the one that is loaded
   std::string stage_ = "found";
   std::optional<plugin::defect> fault_;
   std::optional<probe::subject> subject_;
   std::optional<probe::ticket> running_;
   probe::outcome outcome_;
   std::vector<device_report> devices_;
-  bool asked_ = false, doubted_ = false;  // doubted: what is remembered proved wrong
+  bool asked_ = false, doubted_ = false;  // doubted: the cached answer proved wrong
   std::weak_ptr<plugin::backend> loaded_;
   bool probed_ = false, selected_ = false, fake_ = false;
   plugin::code verdict_ = plugin::code::ok;

@@ -9,7 +9,7 @@ namespace bitnet::select {
 namespace {
 
 struct loaded_backend {
-  std::vector<std::string> conflicts;  // of all its manifests
+  std::vector<std::string> conflicts;  // from all its manifests
   uint32_t n_loads = 0;
 };
 

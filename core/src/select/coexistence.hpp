@@ -1,9 +1,9 @@
 #pragma once
-// Which backends this process has loaded, and which may not join them: two that each bring a
-// compiler (LLVM) of their own may abort the process that has both.
+// Tracks the backends that this process has loaded, and rejects conflicting ones: two that each
+// bring a compiler (LLVM) may abort a process that has both.
 //
-// A plugin stays mapped when it is retired (docs/adr/0004-retire-without-dlclose.md), so a backend
-// stays here from its first load to the end of the process, whichever runtime loaded it.
+// A retired plugin stays mapped (docs/adr/0004-retire-without-dlclose.md), so a backend stays here
+// from its first load to the end of the process, whichever runtime loaded it.
 //
 // Threads: any.
 
@@ -13,11 +13,11 @@
 
 namespace bitnet::select {
 
-// Notes that `name` is being loaded, whose manifest lists `conflicts`. Nothing: it may be. Else the
-// name of the loaded backend that it conflicts with, by either manifest; nothing is noted then.
+// Registers `name`, whose manifest lists `conflicts`, before it is loaded. If it conflicts with a
+// loaded backend, by either manifest, it returns that backend's name and registers nothing.
 [[nodiscard]] std::optional<std::string> join_loaded(const std::string& name,
                                                      const std::vector<std::string>& conflicts);
-// Forgets it, as its file could not be loaded. One that was noted before stays.
+// Unregisters it if its file could not be loaded, unless it was registered before.
 void leave_loaded(const std::string& name);
 
 }  // namespace bitnet::select

@@ -1,6 +1,6 @@
 #pragma once
-// What a registry holds, and what the files beside this one do with it: look for backends
-// (scan.cpp), ask them (asking.cpp), choose (registry.cpp) and explain (explaining.cpp).
+// The contents of a registry, for the files beside this one: they find backends (scan.cpp), probe
+// them (asking.cpp), choose (registry.cpp) and explain (explaining.cpp).
 
 #include <chrono>
 #include <filesystem>
@@ -18,9 +18,9 @@
 
 namespace bitnet::select {
 
-// Why a wish cannot be met.
+// Why no device matches a wish.
 struct refusal {
-  bool rejected = false;  // a plugin broke a rule, in contrast to not being there
+  bool rejected = false;  // a plugin broke a rule; false: it is absent
   std::string reason, hint;
   bool has_request = false;  // the hint names another request
 };
@@ -33,7 +33,7 @@ struct registry::contents {
   probe::service probes;
   mutable std::mutex turn;  // guards pending
   std::vector<probe::ticket> pending;
-  std::vector<std::filesystem::path> directories;  // to look into again; empty: the built-in ones
+  std::vector<std::filesystem::path> directories;  // searched on a reload; empty: the built-in ones
   std::vector<candidate> candidates;
   std::vector<plugin::searched_directory> searched;
 
@@ -45,11 +45,11 @@ struct registry::contents {
   // asking.cpp
   bool collect();
   void ask_all();
-  // Until `end`, if `patient`.
+  // Waits until `end` if `patient`.
   using clock = std::chrono::steady_clock;
   void ask_for(const std::vector<wish>& wishes, bool patient,
                clock::time_point end = clock::time_point::max());
-  // Those that may meet a wish and have not answered.
+  // Backends that may match a wish and have not answered.
   [[nodiscard]] std::vector<std::string> unanswered(const std::vector<wish>& wishes) const;
   void calm();
 

@@ -12,7 +12,7 @@ ordered_json throttling(uint32_t why) {
   ordered_json out = ordered_json::array();
   if ((why & BITNET_THROTTLED_POWER) != 0) out.push_back("power");
   if ((why & BITNET_THROTTLED_HEAT) != 0) out.push_back("heat");
-  // Reasons of a later minor are some reason, too.
+  // Reasons of a later minor are reported as "other".
   if ((why & ~(BITNET_THROTTLED_POWER | BITNET_THROTTLED_HEAT)) != 0) out.push_back("other");
   return out;
 }

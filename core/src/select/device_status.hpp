@@ -1,5 +1,5 @@
 #pragma once
-// What a device says that it is doing, as reports have it.
+// The status of a device as JSON for reports.
 
 #include <nlohmann/json_fwd.hpp>
 
@@ -7,8 +7,8 @@
 
 namespace bitnet::select {
 
-// Members that the device did not report are left out; null if it reports none. A refused status is
-// {"refused": why}. `asked` says when: "now", or "probe" with age_s.
+// Members that the device does not report are absent; null if it reports none. An invalid status is
+// {"refused": why}. `asked`: "now", or "probe" with age_s.
 [[nodiscard]] nlohmann::ordered_json asked_now(const compute::activity& a);
 [[nodiscard]] nlohmann::ordered_json asked_by_probe(const compute::activity& a, int64_t age_s);
 

@@ -1,4 +1,4 @@
-// Why a backend won or lost, and why a request cannot be met.
+// Explains why a backend won or lost, and why no device matches a request.
 
 #include <fmt/core.h>
 
@@ -42,7 +42,7 @@ std::string requesting(std::string_view device) {
   return fmt::format("{} {}", say(word::request_device), device);
 }
 
-// Only packages that exist are recommended.
+// Recommends only packages that exist.
 std::string install_hint(const wish& w) {
   if (w.kind == wish::kind_type::device_class)
     return fmt::format("install a backend for this {}, or {}", w.name, requesting("auto"));
@@ -52,7 +52,7 @@ std::string install_hint(const wish& w) {
                      backends_with_packages(), requesting("auto"));
 }
 
-// Of a name that no backend has and something is known of: a backend for the same devices.
+// For a known name without a backend: recommends a backend for the same devices.
 std::string hint_instead(const std::vector<std::string>& backends,
                          const std::vector<candidate>& here) {
   const auto is_here = [&](const std::string& name) {
@@ -65,7 +65,7 @@ std::string hint_instead(const std::vector<std::string>& backends,
                      requesting(backends.front()));
 }
 
-// The user's folder that has a manifest which a wish may mean, and which root does not search.
+// The user's folder with a manifest that a wish may mean and that root does not search.
 std::string passed_over(const std::vector<plugin::searched_directory>& searched, const wish& w) {
   for (const plugin::searched_directory& one : searched) {
     if (!one.passed_over) continue;
@@ -114,7 +114,7 @@ refusal registry::contents::explain(const wish& w) {
       absent = true;
       continue;
     }
-    if (!fault) {  // usable, but of another class than its manifest says
+    if (!fault) {  // usable, but not of its manifest's class
       reasons.push_back(fmt::format("{}it has no device of class {}", prefix, w.name));
       absent = true;
       continue;
@@ -138,8 +138,7 @@ refusal registry::contents::explain(const wish& w) {
                 ? fmt::format("no backend for devices of class {} is installed", w.name)
                 : "no backend of that name is installed",
             install_hint(w), true};
-  // What is merely absent weighs more: the machine may be fine with the rejected one repaired or
-  // not.
+  // An absent device takes precedence: repairing the rejected one may not help.
   out.rejected = out.rejected && !absent;
   out.reason = join(reasons, "; ");
   if (out.hint.empty()) {
@@ -149,7 +148,7 @@ refusal registry::contents::explain(const wish& w) {
   return out;
 }
 
-// What to do comes before the list of places, which may be longer than a bitnet_error.
+// The advice comes before the list of folders, which may not fit a bitnet_error.
 failure registry::contents::nothing_installed() const {
   std::vector<std::string> places;
   places.reserve(searched.size());
@@ -194,8 +193,8 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
     what = fmt::format("requested backend '{}{}", wishes.front().text,
                        rejected ? "' was rejected: " : "' is not available: ");
   const std::string rest = fmt::format("; detected: [{}]; try: {}", join(detected, ","), hint);
-  // The reasons give way, so that the advice is never what a bitnet_error cuts off; the report has
-  // them in full.
+  // Reasons are shortened, so that a bitnet_error never cuts the advice; the report has them in
+  // full.
   constexpr std::size_t room = sizeof(bitnet_error::message) - sizeof "...";
   const std::size_t fixed = std::min(room, what.size() + rest.size());
   return {rejected ? BITNET_REJECTED : BITNET_UNAVAILABLE,
@@ -203,7 +202,7 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
               rest};
 }
 
-// Gives every candidate the reason why it won or lost.
+// Sets for every candidate the reason why it won or lost.
 void registry::contents::judge(const std::vector<wish>& wishes, const option* winner,
                                bool fell_back) {
   for (candidate& c : candidates) {
@@ -224,7 +223,7 @@ void registry::contents::judge(const std::vector<wish>& wishes, const option* wi
   }
 }
 
-// Of a usable one where nothing was selected.
+// Judges a usable candidate if nothing was selected.
 void registry::contents::judge_unfit(candidate& c, const std::vector<wish>& wishes) {
   const auto lacks_index = [&](const wish& w) {
     return w.index &&
@@ -283,7 +282,7 @@ void registry::contents::write(report& out) {
     out.searched.push_back({path.string(), result});
 }
 
-// What strict mode does not let pass: anything that is wrong with what the request could mean.
+// Why strict mode rejects the request: any fault of a backend that it could mean.
 std::optional<failure> registry::contents::doubts(const std::vector<wish>& wishes) {
   std::vector<std::string> all;
   for (const candidate& c : candidates) {

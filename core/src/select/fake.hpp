@@ -1,9 +1,8 @@
 #pragma once
-// Backends that are only pretended, for trying out selection and what reads its report:
-// BITNET_GPU_FAKE.
+// Fake backends, to test selection and readers of its report: BITNET_GPU_FAKE.
 //
-// A fake is listed, ranked and can win, with "(fake)" behind its name wherever it appears. It
-// computes nothing: a request that ends at one is an error.
+// A fake is listed, ranked and can be selected; reports show "(fake)" behind its name. It computes
+// nothing: a request that selects one is an error.
 
 #include <cstdint>
 #include <string>
@@ -19,8 +18,8 @@ struct fake_backend {
   uint32_t n_devices = 1;  // of class gpu
 };
 
-// A comma list of NAME or NAME:N, N devices of the backend; "none" or "" for none. Case and blanks
-// do not matter. BITNET_INVALID_ARGUMENT.
+// Parses a comma list of NAME or NAME:N, N devices of the backend; "none" or "" for none. Case and
+// blanks do not matter. BITNET_INVALID_ARGUMENT.
 [[nodiscard]] result<std::vector<fake_backend>> parse_fakes(std::string_view text);
 
 }  // namespace bitnet::select

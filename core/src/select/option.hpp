@@ -1,5 +1,5 @@
 #pragma once
-// A device that could be chosen, and which wish it meets.
+// A device that can be chosen, and the wish that it matches.
 
 #include <string>
 #include <vector>
@@ -21,12 +21,13 @@ struct option {
 
 [[nodiscard]] score facts_of(const option& o);
 [[nodiscard]] contender contender_of(const option& o);
-// Best first.
+// Sorts, best first.
 [[nodiscard]] std::vector<option> in_order(const std::vector<option>& all);
-// What another backend shows as well, and shows better; "" if nothing does. `ranked` best first.
+// Device of another backend that is the same hardware and ranks higher; "": none. `ranked`: best
+// first.
 [[nodiscard]] std::string shown_better(const std::vector<option>& ranked, const option& o);
 
-// May the backend be meant, by its manifest?
+// Whether the wish may mean the backend, by its manifest.
 [[nodiscard]] bool matches(const wish& w, const candidate& c);
 [[nodiscard]] bool matches_any(const std::vector<wish>& wishes, const candidate& c);
 [[nodiscard]] bool matches(const wish& w, const option& o);

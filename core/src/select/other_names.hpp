@@ -1,5 +1,5 @@
 #pragma once
-// What is known of names that a request may have and no backend has. Data beside the backends
+// Names in requests that no backend has, and what to use instead. The data lie beside the backends
 // (plugins/other-names.txt), since the core names no vendor.
 
 #include <string>
@@ -10,15 +10,15 @@ namespace bitnet::select {
 
 struct other_name {
   std::string_view name, sentence;
-  std::string_view instead;  // backends for the same devices, the best first, with blanks between
+  std::string_view instead;  // backends for the same devices, best first, separated by blanks
 };
 
-// nullptr: nothing is known of it.
+// nullptr: unknown.
 const other_name* find_other_name(std::string_view name);
 
-// Whether bitnet-backend-NAME is a package of ours.
+// Whether this project has a package bitnet-backend-NAME.
 bool has_package(std::string_view backend);
-std::string backends_with_packages();  // with ", " between
+std::string backends_with_packages();  // separated by ", "
 
 std::vector<std::string> instead_of(const other_name& name);
 

@@ -26,7 +26,7 @@ std::string essence(std::string_view text) {
   return out.starts_with("gpu") ? out.substr(3) : out;
 }
 
-// With its domain, which some leave out when it is 0 and some write with eight digits.
+// With its domain: some backends omit domain 0, some write eight digits.
 std::string pci_address(const bitnet_device_info& d) {
   const std::string text = lower_ascii(plugin::printable_array(d.pci_address));
   const auto colons = std::ranges::count(text, ':');
@@ -41,8 +41,8 @@ std::string in_millions(uint64_t n) {
   return n == 0 ? "an unknown number of" : fmt::format("{} million", n / 1'000'000);
 }
 
-// How many times as fast as b: by the geometric mean of a token's rate and a prompt's, or by the
-// small step's where one of them was not measured with more. 1: not known.
+// How many times as fast as b: by the geometric mean of the rates for a token and a prompt, or by
+// the small step if one lacks these. 1: unknown.
 double times_as_fast(const probe::product_rates& a, const probe::product_rates& b) {
   const auto ratio = [](uint64_t x, uint64_t y) {
     return x == 0 || y == 0 ? 0 : static_cast<double>(x) / static_cast<double>(y);
@@ -53,7 +53,7 @@ double times_as_fast(const probe::product_rates& a, const probe::product_rates& 
   return small > 0 ? small : 1;
 }
 
-// By more than two measurements of one thing differ.
+// The difference is larger than that between two measurements of one device.
 bool is_clearly_faster(const probe::product_rates& a, const probe::product_rates& b) {
   constexpr double clearly = 1.1;
   return times_as_fast(a, b) > clearly;

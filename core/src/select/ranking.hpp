@@ -1,13 +1,12 @@
 #pragma once
-// Which of two devices is the better one: the core's judgement, from facts.
+// Ranks devices by facts about them.
 //
-// Order   the class (gpu, npu, cpu, other); a processor by its own backend before one that a driver
-//         of other devices shows; how much of a ternary model its kernels do in one go; its memory,
-//         in GiB; the priority that manifests give to a backend; where all that ties, how fast it
-//         was when it was probed, if that differs clearly; name and index, so that the order is
-//         total.
-// Same    Of backends that show the same hardware, one that was clearly faster when it was probed
-//         comes first, whatever the facts above say: a maker's own interface may be the slower one.
+// Order   Class (gpu, npu, cpu, other); a processor's own backend before one that shows it through
+//         a driver for other devices; how much of a ternary model its kernels fuse; memory in GiB;
+//         the manifest's priority; on a tie the measured speed, if it differs clearly; name and
+//         index, so that the order is total.
+// Same    Of backends for the same hardware, one that was clearly faster in the probe comes first,
+//         whatever the facts above: a maker's own interface may be the slower one.
 
 #include <cstdint>
 #include <memory>
@@ -25,16 +24,16 @@ namespace bitnet::select {
 struct score {
   uint32_t device_class = 0;  // BITNET_DEVICE_*
   uint32_t kernels = 0;       // BITNET_LEVEL_*: the best for ternary weights
-  uint64_t memory_gib = 0;    // 0: not known
+  uint64_t memory_gib = 0;    // 0: unknown
   int32_t priority = 0;
   probe::product_rates rates{};
-  bool software = false;  // the processor, shown by a driver of other devices
+  bool software = false;  // the processor, through a driver for other devices
 
-  // Measured speeds count in steps of a factor of 1.4, for no two measurements agree.
+  // Measured speed in steps of a factor of 1.4, since measurements vary.
   [[nodiscard]] uint32_t speed_step() const;
 };
 
-// `manifest_class` is what the backend says that it drives.
+// `manifest_class`: the device class in the manifest.
 [[nodiscard]] score score_of(const probe::device_report& device, int32_t priority,
                              uint32_t manifest_class = 0);
 // Higher is better.
@@ -42,29 +41,29 @@ struct score {
 // Higher is better.
 [[nodiscard]] std::tuple<uint32_t, bool, uint32_t, uint64_t, int32_t, uint32_t> order_of(
     const score& s);
-// Why the one with `low` came behind: "gpu comes before cpu".
+// Why `low` ranks lower: "gpu comes before cpu".
 [[nodiscard]] std::string why_behind(const score& high, const score& low);
 [[nodiscard]] const char* level_name(uint32_t level);  // "fused"
-// What a kernel rounds to, "f16"; nullptr where it does not.
+// The type that a kernel rounds to, "f16"; nullptr if it does not round.
 [[nodiscard]] const char* precision_name(uint32_t precision);
-// For whatever counts by them after the report is gone.
+// Shared, for counters that outlive the report.
 [[nodiscard]] std::shared_ptr<const std::vector<bitnet_kernel_info>> kernels_of(
     const probe::device_report& device);
 
-// Do two backends show the same device? By PCI address, else by UUID; never of CPUs.
+// Whether two backends show the same device: by PCI address, else by UUID; false for CPUs.
 [[nodiscard]] bool is_same_hardware(const bitnet_device_info& a, const bitnet_device_info& b);
 
-// A device among others, as a backend shows it.
+// One device as one backend shows it.
 struct contender {
   const bitnet_device_info* info;
   score facts;
   std::string_view backend;
   uint32_t index;
 };
-// Their numbers, best first.
+// Indices, best first.
 [[nodiscard]] std::vector<std::size_t> order(std::span<const contender> all);
-// Why order() put `low` behind `high`: "measured 2.1 times as fast on the same device: ...", or
-// what why_behind() says.
+// Why order() ranks `low` below `high`: "measured 2.1 times as fast on the same device: ...", or
+// the text of why_behind().
 [[nodiscard]] std::string why_lower(const contender& high, const contender& low);
 
 }  // namespace bitnet::select

@@ -1,4 +1,4 @@
-// Choosing: the devices that fit, the best of them, and the one that takes its place.
+// Chooses: the devices that match, the best of them, and a replacement.
 
 #include <fmt/core.h>
 
@@ -15,7 +15,7 @@ namespace bitnet::select {
 
 using plugin::join;
 
-// The devices that fit, best first; an index picks one of them.
+// The devices that match, best first; an index selects one.
 std::vector<option> registry::contents::options(const wish& w) {
   std::vector<option> out;
   for (candidate& c : candidates)
@@ -23,7 +23,7 @@ std::vector<option> registry::contents::options(const wish& w) {
       for (uint32_t i = 0; i < c.devices().size(); ++i)
         if (const option o{&c, i}; matches(w, o)) out.push_back(o);
   out = in_order(out);
-  // A device that several backends show counts once, unless one of them is asked for by name.
+  // A device that several backends show counts once, unless the wish names a backend.
   if (w.kind == wish::kind_type::name) return out;
   std::vector<option> once;
   for (const option& o : out)
@@ -44,7 +44,7 @@ std::vector<option> registry::contents::ranked() {
   return in_order(out);
 }
 
-// Loads the best device that fits and still works when loaded.
+// Loads the best device that matches and works when loaded.
 std::optional<choice> registry::contents::take_best(const wish& w, option& taken,
                                                     const std::set<std::string>& without,
                                                     clock::time_point end) {
@@ -63,7 +63,7 @@ std::optional<choice> registry::contents::take_best(const wish& w, option& taken
     if (auto loaded = taken.from->load(taken.index, probes, *host))
       return choice{std::move(loaded), taken.index, taken.info(), taken.from->facts().build_id,
                     kernels_of(taken.from->devices()[taken.index])};
-    // It has a fault now and is no option any more, or it is probed again.
+    // It has a fault now and is no option any more, or it is being probed again.
     ask_for({w}, true, end);
   }
 }
@@ -102,7 +102,7 @@ result<choice> registry::select(const request& wanted, report& out) {
                 fmt::format("strict mode allows no fallback; drop {} or BITNET_STRICT_MODE",
                             say(word::allow_fallback)));
   }
-  // Strictness wins over fallback: a request that insists on a device gets no other one.
+  // Strict requests have no fallback: a request that insists on a device gets no other one.
   if (wanted.require_first) wishes->resize(1);
   out.requested.clear();
   for (const wish& w : *wishes) out.requested += (out.requested.empty() ? "" : ",") + w.text;
@@ -113,7 +113,7 @@ result<choice> registry::select(const request& wanted, report& out) {
   for (const wish& w : *wishes)
     if (!chosen) chosen = c.take_best(w, winner);
   if (!chosen) {
-    // All that may help is asked now, either to choose from or to report what would work.
+    // Probes all that may help, to choose from or to report what would work.
     c.ask_for({wish{}}, wanted.allow_fallback && !wanted.require_first);
     if (wanted.allow_fallback && !wanted.require_first) chosen = c.take_best(wish{}, winner);
     out.fell_back = chosen.has_value();

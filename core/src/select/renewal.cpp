@@ -1,4 +1,4 @@
-// A backend as it is on disk now, beside the one that serves.
+// A backend as it is on disk now, beside the one in use.
 
 #include <fmt/core.h>
 
@@ -22,7 +22,7 @@ struct registry::renewal::contents {
   std::vector<plugin::searched_directory> searched;
   std::shared_ptr<plugin::backend> loaded;
 
-  // Until the child has answered, but not for longer than a caller may be kept.
+  // Waits for the child's answer, up to the longest wait of a call.
   plugin::checked<void> settle() {
     const auto most = std::chrono::milliseconds(probes->choices().longest_wait_ms);
     if (const auto asked = found.running())
@@ -51,7 +51,7 @@ plugin::file_identity registry::renewal::file() const {
 }
 
 plugin::checked<void> registry::renewal::probe() {
-  // The caller waits for it, and no other backend would do.
+  // Needed: the caller waits, and no other backend would do.
   contents_->found.start_probe(*contents_->probes, *contents_->host, true);
   if (auto answered = contents_->settle(); !answered) return answered;
   if (const auto& fault = contents_->found.fault()) return std::unexpected(*fault);
@@ -63,7 +63,7 @@ plugin::checked<choice> registry::renewal::load(uint32_t index) {
   if (index >= found.devices().size())
     return plugin::reject(code::probe_answer, fmt::format("it has {} devices; device {} is in use",
                                                           found.devices().size(), index));
-  // A second time if what was remembered of it was wrong and it was probed again.
+  // Twice, if the cached answer was wrong and it was probed again.
   for (int tries = 0; tries < 2 && !contents_->loaded && !found.fault(); ++tries) {
     contents_->loaded = found.load(index, *contents_->probes, *contents_->host);
     if (auto answered = contents_->settle(); !answered)

@@ -86,8 +86,8 @@ void add_standing(ordered_json& device, const backend_report& b, std::size_t i) 
   put(device, "same_as", s.same_as);
 }
 
-// What is free changes all the time, so it is asked now. Devices of class cpu compute in the host's
-// memory; others may report it in their status.
+// Free memory changes all the time, so it is asked now. CPU devices use the host's memory; others
+// may report theirs in their status.
 void add_free_memory(ordered_json& device, const bitnet_device_info& d) {
   if (d.device_class != BITNET_DEVICE_CPU) return;
   const uint64_t total = d.memory_total_bytes == 0 ? UINT64_MAX : d.memory_total_bytes;
@@ -113,7 +113,7 @@ ordered_json to_json(const backend_report& b) {
   for (const std::string& one : b.environment)
     out["environment"].push_back(plugin::printable(one, 1024));
   if (b.probed) {
-    // Else it has threads of its own, or none.
+    // false: it has threads of its own, or none
     out["host_threads"] = (b.probed->what.life_flags & BITNET_LIFE_USES_HOST_POOL) != 0;
     out["probe"] = to_json(*b.probed);
   }
@@ -161,7 +161,7 @@ std::string report::json() const {
   out["searched"] = ordered_json::array();
   for (const auto& [path, result] : searched)
     out["searched"].push_back({{"directory", path}, {"result", result}});
-  // Paths may hold bytes that are not UTF-8.
+  // Replaces invalid UTF-8, which paths may contain.
   return out.dump(-1, ' ', false, ordered_json::error_handler_t::replace);
 }
 

@@ -1,6 +1,6 @@
 #pragma once
-// What the user may write after --device: auto, cpu, gpu, npu, a backend's name, name:index, or a
-// comma list of these in order of preference.
+// Parses the value of --device: auto, cpu, gpu, npu, a backend's name, name:index, or a comma list
+// of these in order of preference.
 
 #include <cstdint>
 #include <optional>
@@ -21,8 +21,8 @@ struct wish {
   std::optional<uint32_t> index;
 };
 
-// Case and blanks around items do not matter; "" is auto; repeated items count once.
-// BITNET_INVALID_ARGUMENT says what is wrong and where the request came from.
+// Case and blanks around items do not matter; "" is auto; duplicates count once.
+// BITNET_INVALID_ARGUMENT with the fault and the source of the request.
 [[nodiscard]] result<std::vector<wish>> parse_request(const std::string& text,
                                                       const std::string& requested_by);
 

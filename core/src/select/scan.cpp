@@ -1,4 +1,4 @@
-// Looking for backends: the search path, and what the user takes away of it.
+// Finds backends in the search path, and excludes those that the user disables.
 
 #include <fmt/core.h>
 
@@ -17,8 +17,8 @@ namespace {
 using plugin::code;
 using plugin::join;
 
-// The search path, lowest precedence first: the user adds backends, and replaces none of the
-// system's. `refused` receives the folders that do not count.
+// The search path, lowest precedence first: a user adds backends and cannot replace the system's.
+// `refused` gets the ignored folders.
 std::vector<std::filesystem::path> usual_directories(
     bool user_places, plugin::host_services& host,
     std::vector<plugin::searched_directory>& refused) {
@@ -62,7 +62,7 @@ void registry::contents::find() {
       host->log(BITNET_LOG_WARN, "manifest", warning);
 }
 
-// What BITNET_BACKENDS and BITNET_BACKENDS_DISABLE take away.
+// Excludes backends by BITNET_BACKENDS and BITNET_BACKENDS_DISABLE.
 void registry::contents::leave_out_filtered() {
   const std::vector<std::string> only = environment::only_backends();
   const std::vector<std::string> disabled = environment::disabled_backends();

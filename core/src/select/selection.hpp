@@ -1,7 +1,7 @@
 #pragma once
-// Which backend computes, and why. The only place that decides it.
+// Selects the backend that computes, and explains why. No other code decides this.
 //
-// The report object made here travels down to the log line, --json and the C API.
+// The log line, --json and the C API use the report that is made here.
 
 #include <chrono>
 #include <cstdint>
@@ -31,16 +31,16 @@ struct request {
   std::string requested_by = "default";
   bool require_first = false;
   bool allow_fallback = false;
-  bool strict = false;  // every doubt about what it could mean is an error
+  bool strict = false;  // ambiguity is an error
 };
 
-// A backend and device that were loaded and opened. `backend` keeps the plugin alive.
+// A loaded backend and its open device. `backend` keeps the plugin alive.
 struct choice {
   std::shared_ptr<plugin::backend> backend;
   uint32_t device_index = 0;
   bitnet_device_info device{};
   std::string build_id;
-  // All that the device listed when it was chosen; nullptr: a fake's.
+  // All kernels that the device listed when it was chosen; nullptr for a fake.
   std::shared_ptr<const std::vector<bitnet_kernel_info>> kernels{};
 
   [[nodiscard]] std::string device_name() const;  // "cpu:0"
@@ -48,22 +48,22 @@ struct choice {
 
 using device_report = probe::device_report;
 
-// What became of one candidate. `stage` is the last one reached: found, inspected, probing, loaded,
+// The result for a candidate. `stage` is the last one reached: found, inspected, probing, loaded,
 // probed, selected.
 struct backend_report {
   std::string name, stage, code, reason, hint;
   std::string manifest, library, version, vendor, license, build_id, abi;
-  std::string named;                     // the library as the manifest names it, through links
-  std::vector<std::string> environment;  // "NAME=value" of the variables that change what it finds
+  std::string named;                     // the manifest's library, before links are resolved
+  std::vector<std::string> environment;  // "NAME=value" of variables that affect its devices
   std::vector<device_report> devices;
   struct standing {
     uint32_t rank = 0;  // among all usable devices, from 1; 0: not usable
     score facts;
-    std::string same_as;  // the device of a better backend that is the same hardware
+    std::string same_as;  // the same hardware in a better backend
   };
-  std::vector<standing> standings;  // of devices
+  std::vector<standing> standings;  // one per device
   bool fake = false;
-  std::optional<probe::outcome> probed;  // how its probe went; devices and fault are above
+  std::optional<probe::outcome> probed;  // its probe; devices and fault are above
 };
 
 struct report {
@@ -71,7 +71,7 @@ struct report {
   std::vector<std::string> detected;  // probed successfully on this machine, best first
   std::string selected;               // "" when none
   std::string selected_device;        // "cpu:0"
-  bool fell_back = false;             // the request names nothing that works, and allows anything
+  bool fell_back = false;             // nothing in the request works, but it allows any device
   std::vector<backend_report> backends;
   struct directory {
     std::string path, result;
@@ -82,50 +82,49 @@ struct report {
   [[nodiscard]] std::string json() const;
 };
 
-// Everything that was found: manifests are read. A plugin's file is opened, inspected and loaded
-// only when a request could mean it.
+// All backends found: manifests are read. A plugin's file is opened, inspected and loaded only when
+// a request may mean it.
 class registry {
  public:
-  // `directories` replaces the built-in search path when not empty.
+  // `directories` replaces the built-in search path unless empty.
   static registry scan(const std::vector<std::filesystem::path>& directories,
                        plugin::host_services& host, plugin::policy rules = {},
                        probe::settings probing = probe::settings::usual());
 
-  // Adds backends that are only pretended; a real one of the same name gives way.
+  // Adds fake backends; a fake replaces a real one of the same name.
   void pretend(const std::vector<fake_backend>& fakes);
 
-  // Probes what the request can use, each in a process of its own, chooses, loads, explains. Waits
-  // for slow ones only as long as there is nothing else to choose. On failure the report is filled
-  // just the same. BITNET_UNAVAILABLE, BITNET_REJECTED, BITNET_INVALID_ARGUMENT (malformed
-  // request).
+  // Probes the backends that the request can use, each in its own process; chooses, loads,
+  // explains. Waits for slow ones only if there is nothing else to choose. A failure fills the
+  // report, too. BITNET_UNAVAILABLE, BITNET_REJECTED, BITNET_INVALID_ARGUMENT (malformed request).
   result<choice> select(const request& wanted, report& out);
-  // Probes every backend, for `backends list|info|why`; slow ones go on behind.
+  // Probes every backend, for `backends list|info|why`; slow probes continue in the background.
   void probe_all(report& out);
-  // Takes what probes have brought meanwhile into the report. True if all have answered.
+  // Adds new answers of probes to the report. Returns true if all have come.
   bool collect(report& out);
-  // Until all probes have answered, at most until `end`; from any thread, also while others call
-  // what is above. Takes nothing: collect() does. True if all have answered.
+  // Waits until all probes have answered, at most until `end`; any thread, also during the calls
+  // above. Takes no answers: collect() does. Returns true if all have answered.
   [[nodiscard]] bool wait(std::chrono::steady_clock::time_point end) const;
-  // The first device that the request names, in its order, and that is none of `without`: devices
-  // ("mine:0") and whole backends ("mine"). What the report says of the first choice stays.
-  // BITNET_TIMEOUT where nothing can be used and some have not answered in longest_wait_ms.
+  // The first device of the request that is not in `without`: devices ("mine:0") and whole backends
+  // ("mine"). The report on the first choice stays. BITNET_TIMEOUT if no device can be used and
+  // some backends have not answered in longest_wait_ms.
   struct other_choice {
     choice taken;
-    std::vector<std::string> late;  // backends that come first, and have not answered
+    std::vector<std::string> late;  // backends before it that have not answered
   };
   result<other_choice> select_other(const request& wanted, const std::set<std::string>& without);
 
-  // What is loaded of a backend, and build id and version of its file. nullptr: nothing.
+  // The loaded copy of a backend, with build id and version of its file. nullptr: not loaded.
   struct loaded_copy {
     std::shared_ptr<plugin::backend> backend;
     std::string build_id, version;
   };
   [[nodiscard]] loaded_copy loaded(const std::string& name) const;
-  // Looks for the backend's manifest and file as if for the first time, and inspects what is there
-  // now. The registry stays as it is until adopt().
+  // Finds and inspects the backend's manifest and file again. The registry is unchanged until
+  // adopt().
   class renewal;
-  // The backend that a text means: its name or, with a '/' in it, the path of its library or of its
-  // manifest, through links too. Manifests are looked for anew.
+  // The backend that a text means: its name or, if it contains '/', the path of its library or
+  // manifest, also through links. Searches manifests again.
   [[nodiscard]] plugin::checked<std::string> meant_by(const std::string& text) const;
   [[nodiscard]] plugin::checked<renewal> renew(const std::string& name);
   void adopt(renewal fresh, report& out);
@@ -140,7 +139,7 @@ class registry {
   std::unique_ptr<contents> contents_;
 };
 
-// A backend as it is on disk now, beside the one that the registry knows.
+// A backend as it is on disk now, beside the one in the registry.
 class registry::renewal {
  public:
   renewal(renewal&&) noexcept;
@@ -149,10 +148,10 @@ class registry::renewal {
 
   [[nodiscard]] const plugin::inspection& facts() const;
   [[nodiscard]] plugin::file_identity file() const;
-  // Probes it. Needed before load() and adopt().
+  // Probes it. Required before load() and adopt().
   [[nodiscard]] plugin::checked<void> probe();
-  // Device `index` of a newly loaded copy: the same copy each time. BN-P-ANSWER if there is no such
-  // device any more.
+  // Device `index` of a newly loaded copy, which is the same in each call. BN-P-ANSWER if the
+  // device no longer exists.
   [[nodiscard]] plugin::checked<choice> load(uint32_t index);
 
  private:

@@ -62,7 +62,7 @@ result<void> add_certificates(const value& chain, bundle& to) {
   return {};
 }
 
-// Which key it was, by its hint or by certificates.
+// Adds the hint of the key, or the certificates.
 result<void> add_material(const value& from, bundle& to) {
   constexpr std::string_view field = "verificationMaterial";
   if (!from.is_object()) return unlike(field, "an object", from);

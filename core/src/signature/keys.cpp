@@ -48,7 +48,7 @@ std::string sha256_text(std::string_view bytes) {
   return plugin::sha256_of(std::as_bytes(std::span(bytes.data(), bytes.size())));
 }
 
-// The digest that goes with the key's curve, "" and nullptr for another kind of key.
+// The digest for the key's curve; "" and nullptr for other keys.
 struct curve_row {
   const char* group;
   const EVP_MD* (*digest)();
@@ -67,7 +67,7 @@ const EVP_MD* digest_for(const EVP_PKEY* key) {
   return nullptr;
 }
 
-// The name that the tools give a key. They write a point without compression, whatever they read.
+// The tools' id of a key. They write points uncompressed, whatever they read.
 std::string id_of(EVP_PKEY* key) {
   const bio out(BIO_new(BIO_s_mem()));
   if (!out ||
@@ -124,7 +124,7 @@ result<store_handle> trusted_in(const std::string& pem) {
     if (X509_STORE_add_cert(store.get(), one.get()) != 1) break;
     ++n;
   }
-  // What ends it is the end of the file, or a certificate that cannot be read.
+  // The loop ends at the end of the file, or at an unreadable certificate.
   if (n == 0 || ERR_GET_REASON(ERR_peek_last_error()) != PEM_R_NO_START_LINE)
     return fail(BITNET_INVALID_ARGUMENT,
                 fmt::format("{}: expected certificates in PEM, found {}", say(word::signature_ca),
@@ -132,7 +132,7 @@ result<store_handle> trusted_in(const std::string& pem) {
   return store;
 }
 
-// As the tools have it: of key usage or of extended key usage one allows to sign.
+// The tools' rule: key usage or extended key usage permits signing.
 bool may_sign(X509* certificate) {
   const uint32_t flags = X509_get_extension_flags(certificate);
   const bool by_usage =
@@ -153,7 +153,7 @@ result<stack_handle> chain_of(const bundle& of) {
                     "expected a certificate in DER, found something else");
     if (!out || sk_X509_push(out.get(), one.get()) == 0)
       return no_room_for("the signature's certificates");
-    static_cast<void>(one.release());  // it is the stack's now
+    static_cast<void>(one.release());  // the stack owns it now
   }
   return out;
 }

@@ -43,16 +43,16 @@ result<void> check_predicate_type(const value& found) {
   return not_as("predicateType", fmt::format("'{}'", predicate_type), found);
 }
 
-// How files were hashed.
+// The method of hashing.
 struct method {
   hash_kind hash = hash_kind::sha256;
-  uint64_t shard_size = 0;  // bytes; 0: each file whole
-  std::string algorithm;    // as each resource has it
+  uint64_t shard_size = 0;  // bytes; 0: whole files
+  std::string algorithm;    // each resource must have it
 };
 
-// A protobuf Struct, through which the tool writes it, has no integers: "shard_size": 4.0.
+// The tool writes a protobuf Struct, which has no integers: "shard_size": 4.0.
 std::optional<uint64_t> positive_integer(const value& found) {
-  constexpr double most = 9007199254740992.0;  // 2^53: every integer up to it is a double
+  constexpr double most = 9007199254740992.0;  // 2^53: all smaller integers are doubles
   if (found.is_number_unsigned() && found.get<uint64_t>() != 0) return found.get<uint64_t>();
   if (!found.is_number_float()) return std::nullopt;
   const auto real = found.get<double>();
@@ -94,7 +94,7 @@ result<method> read_method(const value& from) {
   return out;
 }
 
-// Below the folder, written in one way only.
+// Whether it is a path below the folder in normal form.
 bool is_path_below(const std::string& name) {
   if (name == ".") return true;
   const std::filesystem::path path(name);
@@ -112,7 +112,7 @@ std::optional<uint64_t> number_in(std::string_view text) {
   return out;
 }
 
-// "weights.bin:0:1000" -> "weights.bin" and its bounds.
+// Cuts "weights.bin:0:1000" to "weights.bin" and its bounds.
 std::optional<std::string> cut_bounds(const std::string& name, piece& to) {
   const std::size_t second = name.rfind(':');
   if (second == std::string::npos || second == 0) return std::nullopt;

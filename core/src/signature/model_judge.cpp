@@ -58,7 +58,7 @@ result<std::string> text_of(const fs::path& file, uint64_t most) {
   return *std::move(text);
 }
 
-// Where the signature is.
+// Finds the signature's file.
 result<fs::path> place_of(const request& asked) {
   if (!asked.signature.empty()) return asked.signature;
   const std::vector<fs::path> places = usual_places(asked.model);
@@ -82,7 +82,7 @@ result<signer> verify(const bundle& signed_by, const request& asked) {
   return by_key ? verify_by_key(signed_by, *pem) : verify_by_certificate(signed_by, *pem);
 }
 
-// A message of bitnet_error has no room for two digests.
+// A message of bitnet_error has no room for two full digests.
 std::string shortened(const std::string& digest) {
   constexpr std::size_t digits = 16;
   return digest.substr(0, digits) + "...";
@@ -113,7 +113,7 @@ result<std::unique_ptr<model_judge>> model_judge::make(const request& asked) {
   if (!signed_by) return out->within_signature(signed_by.error());
   auto by = verify(*signed_by, asked);
   if (!by) return out->within_signature(std::move(by.error()));
-  auto listed = read_manifest(signed_by->payload);  // not before it is known whose it is
+  auto listed = read_manifest(signed_by->payload);  // only after the signer is verified
   if (!listed) return out->within_signature(std::move(listed.error()));
   out->listed_ = *std::move(listed);
   out->outcome_ = {*std::move(by), out->listed_.digest, out->listed_.files.size()};
@@ -128,8 +128,8 @@ std::unexpected<failure> model_judge::within_signature(failure why) const {
       std::move(why).within(fmt::format("the signature {}", quoted_name(asked_.signature))));
 }
 
-// The nearest folder above the model below which the signature lists it: a repository is signed
-// whole, and the model may lie in a folder of it.
+// Finds the nearest folder above the model under which the signature lists it: a repository is
+// signed as a whole, and the model may lie in a subfolder.
 result<void> model_judge::find_root() {
   model_ = absolute_path(asked_.model);
   const bool folder = is_folder(model_);
@@ -223,7 +223,7 @@ result<void> model_judge::check_file(const std::string& name, int descriptor, ui
   return {};
 }
 
-// Not by a mapping: its pages would stay in memory.
+// Not with a mapping, whose pages would stay in memory.
 result<void> model_judge::check_piece(const std::string& name, const piece& one, int descriptor,
                                       uint64_t size) const {
   const openssl::digest_context sum(EVP_MD_CTX_new());

@@ -1,13 +1,13 @@
 #pragma once
-// Holds the files of a model against its signature: nothing of a file is read as a model's before
-// its digest is that of the signature.
+// Verifies a model's files against its signature: no content of a file is used before its digest
+// matches the signature.
 //
-// Files    those that are loaded must be in the signature; those in the signature must be there,
-//          and are hashed too. Others in the folder are left alone. Each file is hashed through the
-//          descriptor that its mapping is of, so that no other file can take its place.
-// Never    from remembered sums: docs/adr/0080.
-// Errors   BITNET_REJECTED, beginning with the signature's file and the field that is wrong;
-//          BITNET_INVALID_ARGUMENT for keys that cannot be used; BITNET_CANCELLED.
+// Files    Loaded files must be in the signature. Files in the signature must exist, and are hashed
+//          too. Other files in the folder are ignored. Each file is hashed through the descriptor
+//          of its mapping, so that it cannot be replaced.
+// Never    uses cached sums: docs/adr/0080.
+// Errors   BITNET_REJECTED, beginning with the signature's file and the wrong field;
+//          BITNET_INVALID_ARGUMENT for unusable keys; BITNET_CANCELLED.
 
 #include <cstdint>
 #include <filesystem>
@@ -26,32 +26,32 @@ namespace bitnet::signature {
 
 struct request {
   std::filesystem::path model;      // a GGUF file, the first of a split one, or a folder
-  std::filesystem::path signature;  // "": where it usually lies, see usual_places
-  std::filesystem::path key;        // PEM of a public key, or
-  std::filesystem::path ca;         // PEM of certificates; one of the two is not ""
-  // Between pieces of files; false cancels. `total` bytes are hashed at least.
+  std::filesystem::path signature;  // "": search usual_places
+  std::filesystem::path key;        // PEM of a public key; or set `ca`
+  std::filesystem::path ca;         // PEM of certificates; exactly one of both is set
+  // Called between pieces of files; false cancels. `total`: bytes to hash, at least.
   std::function<bool(uint64_t total)> goes_on = nullptr;
 };
 
-// What a signature vouched for.
+// The result of a verification.
 struct verified {
   signer by;
-  std::string digest;  // of the model, as the signature has it
+  std::string digest;  // the model's, from the signature
   std::size_t files = 0;
 };
 
-// FILE.sig, then model.sig in its folder; of a folder model.sig in it, then FOLDER.sig.
+// For a file FILE.sig, then model.sig in its folder; for a folder model.sig in it, then FOLDER.sig.
 [[nodiscard]] std::vector<std::filesystem::path> usual_places(const std::filesystem::path& model);
 
 class model_judge final : public gguf::file_judge {
  public:
-  // Verifies the signature, and that the files that it lists are there.
+  // Verifies the signature, and that the listed files exist.
   static result<std::unique_ptr<model_judge>> make(const request& asked);
 
   result<void> admit(const gguf::mapping& file) override;
   result<void> conclude() override;
 
-  // Of a model that is open: conclude() agreed.
+  // Valid after conclude() succeeded.
   [[nodiscard]] const verified& outcome() const { return outcome_; }
 
  private:
@@ -66,10 +66,10 @@ class model_judge final : public gguf::file_judge {
   [[nodiscard]] std::unexpected<failure> within_signature(failure why) const;
 
   request asked_;
-  std::filesystem::path model_, root_;  // absolute; root_ is the folder that names are below
+  std::filesystem::path model_, root_;  // absolute; names are relative to root_
   manifest listed_;
   uint64_t total_ = 0;            // bytes of all listed files
-  std::set<std::string> agreed_;  // names of files that were hashed
+  std::set<std::string> agreed_;  // files with a matching hash
   verified outcome_;
 };
 

@@ -14,8 +14,8 @@
 namespace bitnet::threads {
 namespace {
 
-// CPUs that "quota period" microseconds allow, rounded up; `none` when there is no limit, which is
-// "max" or -1.
+// CPUs that "quota period" in microseconds permits, rounded up; `none` without a limit, "max" or
+// -1.
 uint32_t cpus_of(const std::string& allowed, const std::string& of_period, uint32_t none) {
   int64_t quota = 0;
   int64_t period = 0;

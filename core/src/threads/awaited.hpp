@@ -1,9 +1,9 @@
 #pragma once
-// A number that threads wait to see change: they spin for a while, then sleep in a futex.
-// std::atomic::wait would do, but for libstdc++'s, which yields four times before it sleeps: to a
-// busy neighbour each of them can give a time slice away.
+// A number on whose change threads can wait: they spin for a while, then sleep in a futex.
+// libstdc++'s std::atomic::wait yields four times before it sleeps, and each may give a time slice
+// to a busy neighbour.
 //
-// The SDK has the same for plugins, which share no code with the core.
+// The SDK has a copy for plugins, which share no code with the core.
 
 #if defined(__linux__)
 #include <linux/futex.h>
@@ -20,16 +20,16 @@ namespace bitnet::threads {
 class awaited {
  public:
   [[nodiscard]] uint32_t load() const noexcept { return value_.load(std::memory_order_acquire); }
-  // Only while no thread waits.
+  // Call it only while no thread waits.
   void reset(uint32_t value) noexcept { value_.store(value, std::memory_order_relaxed); }
-  // Adds, and wakes the threads that sleep; the sum.
+  // Adds, wakes sleeping threads, and returns the sum.
   uint32_t add(uint32_t n) noexcept {
     const uint32_t sum = value_.fetch_add(n) + n;
-    // Sequentially consistent on both sides: either the sleeper is seen here, or it sees the sum.
+    // Sequentially consistent on both sides: this thread sees the sleeper, or the sleeper the sum.
     if (sleepers_.load() != 0) wake();
     return sum;
   }
-  // The value once it differs from `old`; looks `spins` times before it sleeps.
+  // Returns the value when it differs from `old`; reads it `spins` times before it sleeps.
   uint32_t await_change(uint32_t old, uint32_t spins) noexcept {
     for (uint32_t i = 0; i < spins; ++i) {
       if (const uint32_t now = load(); now != old) return now;
@@ -54,7 +54,7 @@ class awaited {
     syscall(SYS_futex, address(), FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
   }
   void wake() noexcept { syscall(SYS_futex, address(), FUTEX_WAKE_PRIVATE, INT_MAX); }
-  // The kernel reads the 32 bits themselves.
+  // The kernel reads these 32 bits.
   void* address() noexcept { return &value_; }
   static_assert(sizeof(std::atomic<uint32_t>) == sizeof(uint32_t));
 #else

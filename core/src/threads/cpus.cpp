@@ -1,4 +1,4 @@
-// Which CPUs this process may use, and which of them the options name.
+// Reads which CPUs this process may use, and which the options name.
 #include <fmt/core.h>
 
 #include <sched.h>

@@ -37,7 +37,7 @@ cpu_list cpus_of(pid_t thread) {
   return out;
 }
 
-// Keeps this thread to `place` as long as it lives, then puts it back to where it was, `before`.
+// Pins this thread to `place` while it lives, then restores `before`.
 class kept {
  public:
   kept(const cpu_set& place, cpu_set& before) : before_(before) {
@@ -71,7 +71,7 @@ pool::pool(uint32_t width, pool_options options)
   start();
 }
 
-// Nothing may be thrown here: the destructor, which stops the workers, would not run.
+// noexcept in effect: if this threw, the destructor, which stops the workers, would not run.
 void pool::start() {
   const uint32_t wanted = width_;
   for (uint32_t i = 1; i < wanted; ++i) {
@@ -91,7 +91,7 @@ pool::~pool() {
   generation_.add(1);
 }
 
-// Once for each thread; CPUs that were taken away since are no reason not to compute.
+// Once per thread; CPUs that were removed meanwhile are no reason to fail.
 void pool::move_this_thread() {
   if (cpus_.empty() || moved_for == id_) return;
   moved_for = id_;
@@ -153,7 +153,7 @@ void pool::work(uint32_t index) {
     seen = generation_.await_change(seen, spins_);
     if (stop_) return;
     if (index < n_) task_(arg_, index, n_);
-    // Also those without a share answer, so that no worker reads the next run's fields too early.
+    // Workers without a share answer, too, so that no worker reads the next run's fields too early.
     pending_.add(uint32_t{0} - 1);
   }
 }

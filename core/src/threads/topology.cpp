@@ -14,7 +14,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t most_bytes = 64 << 10;  // of a file: a list of every second CPU has 40 KB
-constexpr uint32_t most_caches = 16;          // of a CPU; there are 4 or 5
+constexpr uint32_t most_caches = 16;          // per CPU; usually 4 or 5
 
 std::optional<std::string> content(const fs::path& file) {
   std::ifstream in(file, std::ios::binary);
@@ -30,7 +30,7 @@ std::string_view without_line_break(std::string_view text) {
   return text;
 }
 
-// The number at the start of the text, which is taken off it.
+// Removes the number at the front of the text and returns it.
 std::optional<uint32_t> take_number(std::string_view& text) {
   uint32_t out = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), out);
@@ -52,14 +52,14 @@ std::optional<cpu_list> list_in(const fs::path& file) {
   return all ? read_cpu_list(*all) : std::nullopt;
 }
 
-// The first of those that the file says `cpu` belongs together with.
+// The first CPU in the file's list, if `cpu` is in it.
 std::optional<uint32_t> first_of(const fs::path& file, uint32_t cpu) {
   const auto list = list_in(file);
   if (!list || !std::ranges::binary_search(*list, cpu)) return std::nullopt;
   return list->front();
 }
 
-// The first CPU of those that share the last cache with this one.
+// The first CPU that shares the last-level cache with this one.
 std::optional<uint32_t> last_cache(const fs::path& of_cpu, uint32_t cpu) {
   uint32_t last_level = 0;
   std::optional<uint32_t> out;
@@ -116,7 +116,7 @@ uint32_t core_of(const fs::path& root, uint32_t cpu) {
 std::vector<cpu_facts> read_topology(const fs::path& root, const cpu_list& cpus) {
   const fs::path system = root / "sys/devices/system";
   const std::map<uint32_t, uint32_t> nodes = nodes_of_cpus(system);
-  // Hybrid processors have a list of the small cores, or a number for each CPU.
+  // Hybrid processors list the small cores, or have a number for each CPU.
   const cpu_list small = list_in(root / "sys/devices/cpu_atom/cpus").value_or(cpu_list());
   constexpr uint32_t fast = cpu_facts().speed;
   std::vector<cpu_facts> out;

@@ -1,5 +1,5 @@
 #pragma once
-// Where CPUs lie: which share a core, a last cache, a memory, as Linux reports it below /sys.
+// Reads which CPUs share a core, a last-level cache and a memory node, from Linux's /sys.
 
 #include <cstdint>
 #include <filesystem>
@@ -11,28 +11,28 @@
 
 namespace bitnet::threads {
 
-// Equal numbers are the same core, cache or node; they mean nothing else, but for that of the node.
+// Equal numbers mean the same core, cache or node. Only the node's number is the system's.
 struct cpu_facts {
   uint32_t cpu = 0;
-  uint32_t core = 0;      // its hardware threads share it
-  uint32_t cache = 0;     // of the last level
-  uint32_t node = 0;      // whose memory is near, the system's number
-  uint32_t speed = 1024;  // beside that of others; small cores of hybrid processors have less
+  uint32_t core = 0;      // shared by its hardware threads
+  uint32_t cache = 0;     // the last level
+  uint32_t node = 0;      // number of the memory node
+  uint32_t speed = 1024;  // relative; small cores of hybrid processors have less
 };
 
-// "0-3,8" as the files below /sys have it: numbers go up and are below most_cpus, a line break may
-// follow. Nothing for anything else; "" is the empty list.
+// Parses "0-3,8" of files below /sys: ascending numbers below most_cpus, perhaps a line break.
+// nullopt for other texts; "" is the empty list.
 std::optional<cpu_list> read_cpu_list(std::string_view text);
 
-// The first CPU of the physical core that `cpu` is a thread of; itself where sysfs does not say.
+// The first CPU on the physical core of `cpu`; `cpu` itself if sysfs does not report it.
 uint32_t core_of(const std::filesystem::path& root, uint32_t cpu);
 
-// Of each of `cpus`, in their order, what the folder sys/devices/system below `root` says. A file
-// that is missing or impossible (a core that its CPU is not part of) is ignored: then a CPU is a
-// core by itself, shares the last cache with its node, lies on node 0 and is fast.
+// One entry per CPU of `cpus`, from sys/devices/system below `root`. A file that is missing or
+// contradictory (a core without its CPU) is ignored: then a CPU is a core by itself, shares the
+// last cache with its node, lies on node 0 and has full speed.
 std::vector<cpu_facts> read_topology(const std::filesystem::path& root, const cpu_list& cpus);
 
-// Whether that folder names more than one node with memory or CPUs.
+// Whether the folder lists more than one node with memory or CPUs.
 bool has_several_nodes(const std::filesystem::path& root);
 
 }  // namespace bitnet::threads

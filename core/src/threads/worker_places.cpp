@@ -9,10 +9,10 @@ namespace {
 
 struct candidate {
   cpu_facts cpu;
-  uint32_t turn = 0;  // which hardware thread of its core, from 0
+  uint32_t turn = 0;  // index of the hardware thread on its core
 };
 
-// Those that get a worker first come first.
+// In the order in which they get workers.
 std::vector<candidate> in_turn(std::vector<cpu_facts> cpus) {
   std::ranges::sort(cpus, {}, &cpu_facts::cpu);
   std::map<uint32_t, uint32_t> of_core;
@@ -26,7 +26,7 @@ std::vector<candidate> in_turn(std::vector<cpu_facts> cpus) {
   return out;
 }
 
-// Takes n of the candidates, all of which are worth the same: nodes and caches by turns.
+// Takes n of equally good candidates, alternating between nodes and then caches.
 void take_some(std::vector<cpu_facts> from, uint32_t n, std::vector<cpu_facts>& out) {
   std::map<uint32_t, uint32_t> of_node;
   std::map<uint32_t, uint32_t> of_cache;
@@ -45,7 +45,7 @@ void take_some(std::vector<cpu_facts> from, uint32_t n, std::vector<cpu_facts>& 
   }
 }
 
-// A CPU for each of n workers, side by side.
+// One CPU for each of n workers; adjacent workers are close.
 std::vector<cpu_facts> seats(const std::vector<cpu_facts>& cpus, uint32_t n) {
   const std::vector<candidate> all = in_turn(cpus);
   std::vector<cpu_facts> out;

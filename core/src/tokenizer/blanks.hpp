@@ -1,15 +1,15 @@
 #pragma once
-// How SentencePiece writes blanks: U+2581 for each.
+// SentencePiece's spelling of blanks: U+2581.
 
 #include <string>
 #include <string_view>
 
 namespace bitnet::tokenizer {
 
-// Where a word begins: a blank in SentencePiece, a mark before words in WordPiece.
+// Begins a word: a blank in SentencePiece, a mark before words in WordPiece.
 inline constexpr std::string_view blank = "\xE2\x96\x81";  // U+2581
 
-// " abc" to "▁abc". `space_before`: as if a space stood before the text.
+// " abc" to "▁abc". `space_before`: adds a space in front.
 [[nodiscard]] std::string with_marked_blanks(std::string_view text, bool space_before);
 
 // "▁abc" to " abc".

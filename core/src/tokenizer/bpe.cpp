@@ -15,18 +15,18 @@
 namespace bitnet::tokenizer {
 namespace {
 
-constexpr uint32_t no_letter = 0;  // symbol of characters that no token and no merge has
+constexpr uint32_t no_letter = 0;  // symbol of characters in no token and no merge
 
-// The bytes that a text of the vocabulary stands for.
+// The bytes for a text of the vocabulary.
 std::optional<std::string> bytes_of(alphabet letters, std::string_view text) {
   if (letters == alphabet::bytes) return text_to_bytes(text);
   if (first_invalid_utf8(text)) return std::nullopt;
   return std::string(text);
 }
 
-// Whether text may become this token. Control tokens are never made from text, user-defined ones
-// are cut out of it before, and an unused one would decode to nothing. A byte token of characters
-// is no text: "<0x41>" is six letters.
+// Whether text may become this token. Control tokens never come from text, user-defined ones are
+// found before, and an unused one would decode to nothing. With characters a byte token is no text:
+// "<0x41>" is six letters.
 bool mergeable(alphabet letters, token_type type) {
   return type == token_type::normal || (type == token_type::byte && letters == alphabet::bytes);
 }
@@ -44,13 +44,13 @@ bool is_whole(whole_words which, std::string_view text) {
 
 }  // namespace
 
-// The numbers of symbols, while the tables are made.
+// Numbers of symbols while the tables are made.
 struct bpe::symbol_names {
   const vocabulary& v;
-  std::vector<int64_t> of_token;                      // by id; -1 = not met yet
-  std::unordered_map<std::string, uint32_t> of_text;  // of what is no token
+  std::vector<int64_t> of_token;                      // by id; -1: none yet
+  std::unordered_map<std::string, uint32_t> of_text;  // texts that are no token
   std::unordered_map<char32_t, uint32_t> of_character;
-  std::vector<token> ids = {-1};  // -1 if text may not become it; the first is no_letter
+  std::vector<token> ids = {-1};  // -1: text may not become it; the first is no_letter
   std::vector<bool> stand_for_text = {false};
 
   explicit symbol_names(const vocabulary& from) : v(from), of_token(from.texts.size(), -1) {}
@@ -89,10 +89,10 @@ result<void> bpe::add_merges(symbol_names& names, std::span<const std::string> m
     }
     const symbol left = names.number(text.substr(0, space));
     const symbol right = names.number(text.substr(space + 1));
-    // A part that stands for no text can never be met.
+    // A part that no text can produce never occurs.
     if (!names.stand_for_text[left] || !names.stand_for_text[right]) continue;
     joined.assign(text.substr(0, space)).append(text.substr(space + 1));
-    // Where a pair is listed twice the first rank counts.
+    // Of a duplicate pair the first rank counts.
     merges_.try_emplace(pair(left, right),
                         merge{static_cast<uint32_t>(rank), names.number(joined)});
   }
@@ -158,7 +158,7 @@ void bpe::merge_all(std::vector<link>& links) const {
     link& right = links[left.next];
     if (right.what != c.right_symbol) continue;
     left.what = merges_.find(pair(left.what, right.what))->second.product;
-    right.what = std::numeric_limits<symbol>::max();  // gone
+    right.what = std::numeric_limits<symbol>::max();  // removed
     left.next = right.next;
     if (left.next >= 0) links[left.next].previous = c.left;
     propose(left.previous);

@@ -1,10 +1,10 @@
 #pragma once
-// BPE: one word to token ids by ranked merges.
+// BPE: converts a word to token ids by ranked merges.
 //
-// Rule     a word begins as bytes or as characters, its letters. Among all adjacent pairs the one
-//          with the lowest rank is merged first, ties leftmost, until no pair has a rank. What is
-//          then no token of the vocabulary falls back to one token per byte; a letter that lacks
-//          one of those is one unknown token.
+// Rule     A word is first split into letters: bytes or characters. Among all adjacent pairs the
+//          one with the lowest rank is merged first, ties leftmost, until no pair has a rank. A
+//          result that is no token is split into one token per byte; a letter that lacks one of
+//          these becomes one unknown token.
 // Cost     O(n log n) for n bytes, no recursion.
 // Errors   BITNET_BAD_DATA for a merge that is not "left right", or a letter that has no token.
 // Source   docs/reference/tokenizers.md#byte-level-bpe, #bpe-over-characters
@@ -27,7 +27,7 @@ class bpe {
  public:
   static result<bpe> make(const vocabulary& v, std::span<const std::string> merges,
                           whole_words whole);
-  // Appends the ids of `word`: raw bytes, or valid UTF-8 where letters are characters.
+  // Appends the ids of `word`: raw bytes, or valid UTF-8 if letters are characters.
   [[nodiscard]] result<void> encode(std::string_view word, std::vector<token>& out) const;
 
  private:
@@ -45,7 +45,7 @@ class bpe {
   struct candidate {
     uint32_t rank;
     int32_t left;
-    symbol left_symbol;  // what the two were when the pair was seen: if they differ now, it is gone
+    symbol left_symbol;  // the two symbols when the pair was found; if they differ now, it is stale
     symbol right_symbol;
     bool operator>(const candidate& other) const {
       return rank != other.rank ? rank > other.rank : left > other.left;
@@ -63,10 +63,10 @@ class bpe {
   alphabet letters_ = alphabet::bytes;
   std::array<symbol, 256> byte_symbols_{};             // letters that are bytes
   std::unordered_map<char32_t, symbol> char_symbols_;  // letters that are characters
-  std::vector<token> symbols_;                         // -1: only a step on the way to a token
+  std::vector<token> symbols_;                         // -1: only an intermediate step
   std::array<token, 256> byte_tokens_{};               // -1 = none
   std::unordered_map<uint64_t, merge> merges_;
-  std::unordered_map<std::string, token> words_;  // by raw text; those that need no merges
+  std::unordered_map<std::string, token> words_;  // by raw text; words that need no merges
   size_t longest_word_ = 0;
   token unknown_ = -1;
 };

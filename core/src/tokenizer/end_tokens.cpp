@@ -3,12 +3,12 @@
 namespace bitnet::tokenizer {
 namespace {
 
-// In order of preference where a vocabulary has several.
+// In order of preference if a vocabulary has several.
 constexpr std::string_view turn_ends[] = {"<|eot_id|>",    "<|im_end|>",    "<|end|>",
                                           "<end_of_turn>", "<|endoftext|>", "<EOT>"};
 constexpr std::string_view message_end = "<|eom_id|>";
 
-// Of infilling: padding, repository and file separators, of which a vocabulary may have several.
+// For infilling: padding, repository and file separators; a vocabulary may have several.
 constexpr std::string_view infill[] = {"<|fim_pad|>",   "<fim-pad>",  "<PAD>",  "<|fim_repo|>",
                                        "<|repo_name|>", "<fim-repo>", "<REPO>", "<|file_sep|>"};
 
@@ -32,7 +32,7 @@ void find_end_tokens(vocabulary& v) {
   for (const std::string_view text : infill) {
     if (const auto id = v.find(text); id && v.type(*id) == token_type::control) v.ends.insert(*id);
   }
-  // A model that writes padding, a repository or a file where text is to be filled in is done.
+  // A model that generates padding, a repository or a file during infilling has finished.
   for (const auto& id : {v.eos, v.eot, v.eom, v.infill.pad, v.infill.rep, v.infill.sep}) {
     if (id) v.ends.insert(*id);
   }

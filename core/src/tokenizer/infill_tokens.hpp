@@ -1,11 +1,11 @@
 #pragma once
-// Which tokens of a vocabulary are for infilling. See docs/reference/tokenizers.md#infilling.
+// Finds the tokens for infilling. See docs/reference/tokenizers.md#infilling.
 
 #include "tokenizer/vocabulary.hpp"
 
 namespace bitnet::tokenizer {
 
-// Those that no key of the file named, by the texts of control tokens.
+// Finds tokens for which the file has no key, by the texts of control tokens.
 void find_infill_tokens(vocabulary& v);
 
 }  // namespace bitnet::tokenizer

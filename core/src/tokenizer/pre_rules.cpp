@@ -1,6 +1,5 @@
-// The one table of pre-tokenizer names; what each rule is, and its source:
-// docs/reference/tokenizers.md#splitting-rules
-// Expressions are the published ones but where a comment says otherwise.
+// The table of pre-tokenizer names; rules and sources: docs/reference/tokenizers.md#splitting-rules
+// Expressions are the published ones unless a comment says otherwise.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -32,8 +31,8 @@ constexpr std::string_view seed_coder =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1}| ?[^\s\p{L}\p{N}\r\n]+|\s*[\r\n]+|\s+(?!\S)|\s+)";
 constexpr std::string_view jais2 =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s{512}(?!\S)|\s{256}(?!\S)|\s{128}(?!\S)|\s{64}(?!\S)|\s{32}(?!\S)|\s{16}(?!\S)|\s{8}(?!\S)|\s{4}(?!\S)|\s{1,2}(?!\S)|\s{1})";
-// Published with `(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+`, which matches the same: what follows a letter
-// decides alone. Possessive, so that a long text needs no stack.
+// Published with `(?:\p{L}\p{M}*(?: \p{L}\p{M}*)*)+`, which matches the same: the character behind
+// a letter decides. Possessive, so that a long text needs no stack.
 constexpr std::string_view exaone_moe =
     R"((?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}\p{M}*+(?: ?\p{L}\p{M}*+)*+|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]?|\s*[\r\n]|\s+(?!\S)|\s+)";
 
@@ -45,7 +44,8 @@ constexpr std::string_view gpt_4o_single_digits =
 constexpr std::string_view tekken =
     R"([^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]*[\p{Ll}\p{Lm}\p{Lo}\p{M}]+|[^\r\n\p{L}\p{N}]?[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]+[\p{Ll}\p{Lm}\p{Lo}\p{M}]*|\p{N}| ?[^\s\p{L}\p{N}]+[\r\n/]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 // Published with the intersections [\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]] and
-// [\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]. PCRE2 has none, so each is written as what it leaves out.
+// [\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]. PCRE2 has no intersections, so each is written as a
+// negation.
 constexpr std::string_view kimi =
     R"(\p{sc:Han}+|[^\r\n\p{L}\p{N}]?[^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]*[^\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]+(?i:'s|'t|'re|'ve|'m|'ll|'d)?|[^\r\n\p{L}\p{N}]?[^\p{Ll}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]+[^\p{Lu}\p{Lt}\p{N}\p{P}\p{S}\p{Z}\p{C}\p{sc:Han}]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
@@ -58,11 +58,11 @@ constexpr std::string_view line_end = R"([\r\n])";
 constexpr std::string_view falcon_punctuation = R"([\p{P}\$\+<=>\^~\|`]+)";
 constexpr std::string_view punctuation = R"([\p{P}\$\+<=>\^~\|]+)";
 
-// The next three count digits from the end of a number. As published, each look ahead walks over
-// the whole rest of the number. Here only the first group of a number looks ahead; where one group
-// ended, the next three digits are the next one.
-// \d{1,3}(?=(?:\d{3})*\b), its \b as in Oniguruma, the engine of Hugging Face's tokenizers: to that
-// the numerals of Latin-1, such as U+00B2, belong to words too.
+// The next three count digits from the end of a number. As published, each look-ahead reads the
+// whole rest of the number. Here only the first group of a number looks ahead; behind a group the
+// next three digits are the next group.
+// \d{1,3}(?=(?:\d{3})*\b), with \b as in Oniguruma, the engine of Hugging Face's tokenizers: there
+// the numerals of Latin-1, such as U+00B2, are word characters, too.
 constexpr std::string_view thousands =
     R"(\G(?<=\p{Nd})\p{Nd}{3}|(?<!\p{Nd})\p{Nd}{1,3}(?=(?:\p{Nd}{3})*+(?![\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE}])))";
 // \p{N}{1,3}(?=(?:\p{N}{3})*(?!\p{N}))
@@ -101,7 +101,7 @@ constexpr std::string_view deepseek_letters =
     R"(]+)";
 constexpr std::string_view deepseek_signs =
     R"(\s?[!-/:-~\x{FF01}-\x{FF0F}\x{FF1A}-\x{FF5E}\x{2018}-\x{201F}\x{3000}-\x{3002}]+)";
-// \s+$, which walks over each run of blanks again from each blank in it.
+// Published as \s+$, which reads each run of blanks again from each blank in it.
 constexpr std::string_view blanks_at_the_end = R"((?<!\s)\s++\z)";
 constexpr std::string_view deepseek_han =
     R"([\x{4E00}-\x{9FA5}\x{800}-\x{4E00}\x{AC00}-\x{D7FF}]+)";
@@ -111,7 +111,9 @@ constexpr std::string_view afmoe_scripts =
     R"([\x{4E00}-\x{9FFF}\x{3400}-\x{4DBF}\x{F900}-\x{FAFF}\x{3040}-\x{309F}\x{30A0}-\x{30FF}\x{FF65}-\x{FF9F}\x{2F00}-\x{2FDF}\x{E40}-\x{E7F}\x{E80}-\x{EFF}\x{1780}-\x{17FF}\x{1000}-\x{109F}\x{AA60}-\x{AA7F}\x{A9E0}-\x{A9FF}\x{AC00}-\x{D7AF}\x{1100}-\x{11FF}]+)";
 constexpr std::string_view bloom =
     R"( ?[^(\s|.,!?\x{2026}\x{3002}\x{FF0C}\x{3001}\x{964}\x{6D4}\x{60C})]+)";
-// (?:\r?\n)+(?!\r?\n), whose look ahead never fails after the longest run.
+// Published as (?:\r?
+// )+(?!\r?
+// ), whose look-ahead never fails after the longest run.
 constexpr std::string_view line_ends = R"((?:\r?\n)++)";
 constexpr std::string_view line_feeds = R"(\n+)";
 
@@ -186,7 +188,7 @@ const std::vector<row>& rule_table() {
       {.names = {"whitespace"},
        .split = {{R"(\S+)", split_step::only_matches}},
        .letters = alphabet::characters},
-      // The last one is also for unknown names.
+      // Also for unknown names.
       {.names = {"default"}, .split = {punctuation, gpt2, digits, three_ascii_digits}},
   };
   return rows;
@@ -208,7 +210,7 @@ std::vector<std::string_view> pre_tokenizer_names() {
 }
 
 pre_rule pre_rule_for(std::string_view pre, std::string_view architecture) {
-  // The official BitNet file lacks the key; its text is wrong with any other rule.
+  // The official BitNet file lacks the key, and any other rule breaks its text.
   if (pre.empty() && architecture.starts_with("bitnet")) pre = "llama-bpe";
   const row* found = find_row(pre);
   const row& r = found != nullptr ? *found : rule_table().back();

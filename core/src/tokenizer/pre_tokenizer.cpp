@@ -16,7 +16,7 @@ namespace {
 constexpr std::string_view white_space =
     R"(\x09-\x0D\x20\x{85}\x{A0}\x{1680}\x{2000}-\x{200A}\x{2028}\x{2029}\x{202F}\x{205F}\x{3000})";
 
-// Writes \s and \S out.
+// Replaces \s and \S by this class.
 std::string expanded(std::string_view expression) {
   std::string out;
   bool in_class = false;
@@ -52,8 +52,7 @@ struct context_deleter {
   void operator()(pcre2_match_context* c) const noexcept { pcre2_match_context_free(c); }
 };
 
-// One search for the next match; falls back to the interpreter where the compiled code runs out of
-// its 32 KiB stack.
+// Finds the next match; uses the interpreter if the compiled code exceeds its 32 KiB stack.
 int next_match(const pcre2_code* code, std::string_view text, size_t from, pcre2_match_data* data,
                pcre2_match_context* context) {
   const auto* subject = reinterpret_cast<PCRE2_SPTR>(text.data());
@@ -87,7 +86,7 @@ result<pre_tokenizer> pre_tokenizer::make(const std::vector<split_step>& steps, 
                   fmt::format("pre-tokenizer expression, at {}: {}", offset, pcre2_message(error)));
     }
     out.steps_.push_back({std::unique_ptr<void, code_deleter>(code), s.where});
-    // Without it, or where the platform has none, matching interprets.
+    // Without it, or on platforms without a compiler, PCRE2 interprets.
     if (how == engine::compiled) (void)pcre2_jit_compile(code, PCRE2_JIT_COMPLETE);
   }
   return out;
@@ -98,8 +97,8 @@ result<std::vector<std::string_view>> pre_tokenizer::split(std::string_view text
   const std::unique_ptr<pcre2_match_context, context_deleter> context(
       pcre2_match_context_create(nullptr));
   if (!data || !context) throw std::bad_alloc();
-  // The expressions need a few steps per byte, so a limit linear in the text stops only what has
-  // gone wrong.
+  // The expressions need a few steps per byte, so a limit linear in the text stops only faulty
+  // ones.
   const size_t steps =
       std::min<size_t>(64 * text.size() + 100'000, std::numeric_limits<uint32_t>::max());
   pcre2_set_match_limit(context.get(), static_cast<uint32_t>(steps));
@@ -113,8 +112,8 @@ result<std::vector<std::string_view>> pre_tokenizer::split(std::string_view text
     std::vector<std::string_view> finer;
     finer.reserve(std::max(pieces.size(), text.size() / 4));
     for (const std::string_view piece : pieces) {
-      size_t cut = 0;   // where the piece that is not written yet begins
-      size_t done = 0;  // how far matches have come
+      size_t cut = 0;   // start of the piece that is not written yet
+      size_t done = 0;  // end of the last match
       const auto cut_at = [&](size_t at) {
         if (at > cut) finer.push_back(piece.substr(cut, at - cut));
         cut = at;

@@ -8,7 +8,7 @@
 namespace bitnet::tokenizer {
 namespace {
 
-// <|im_end|>, <\uff5cUser\uff5c>, <turn|> ...: what turns are made of, by the look of it.
+// Whether a text looks like a mark of turns: <|im_end|>, <\uff5cUser\uff5c>, <turn|> ...
 bool looks_like_a_mark(std::string_view text) {
   if (text == "<start_of_turn>" || text == "<end_of_turn>") return true;
   constexpr size_t shortest = 5;
@@ -23,14 +23,14 @@ bool marks_turns(const vocabulary& v, token id) {
          looks_like_a_mark(v.texts[static_cast<size_t>(id)]);
 }
 
-// How many bytes from `at` on lie in no plain range.
+// Number of bytes from `at` on that lie in no plain range.
 size_t trusted_from(std::span<const text_range> plain, size_t at, size_t size) {
   const auto next = std::ranges::upper_bound(plain, at, {}, &text_range::end);
   if (next == plain.end()) return size - at;
   return next->begin > at ? next->begin - at : 0;
 }
 
-// A token that may be cut out at a place.
+// A token found at a position.
 struct match {
   uint32_t at;
   uint32_t entry;
@@ -55,7 +55,7 @@ special_tokens::table special_tokens::made(const vocabulary& v, bool with_parsed
     by_length.push_back(number);
   }
   out.backwards.finish();
-  // The shorter ones first, since each stands on them.
+  // Shorter ones first, since longer ones link to them.
   std::ranges::sort(by_length, {}, [&](uint32_t n) { return out.entries[n].length; });
   for (const uint32_t number : by_length) {
     entry& e = out.entries[number];
@@ -72,7 +72,7 @@ special_tokens::table special_tokens::made(const vocabulary& v, bool with_parsed
   return out;
 }
 
-// Jumps whose lengths are those of a skew binary number: E. W. Myers, An applicative random access
+// Jump pointers with the lengths of skew binary numbers: E. W. Myers, An applicative random access
 // stack, 1983.
 void special_tokens::table::link(uint32_t number, uint32_t shorter, links entry::* which) {
   if (shorter == none) return;
@@ -107,10 +107,10 @@ std::vector<fragment> special_tokens::cut(std::string_view text, bool parse_spec
                                           std::span<const text_range> plain) const {
   const table& tokens = parse_special ? parsed_ : always_;
   if (text.empty()) return {};
-  // At most one candidate per position waits: its longest token that still fits. When a better
-  // token has taken part of that room, the candidate comes back with the next shorter one. What
-  // took it is at least as long as the candidate, so that the room at least halves from one such
-  // token to the next one: a position comes back O(log of its longest token) times.
+  // At most one candidate per position is queued: its longest token that still fits. If a better
+  // token has taken part of that room, the candidate is queued again with the next shorter token.
+  // The taken token is at least as long as the candidate, so the room at least halves from one such
+  // token to the next: a position is queued O(log of its longest token) times.
   const auto later = [&](const match& a, const match& b) {
     const entry &x = tokens.entries[a.entry], &y = tokens.entries[b.entry];
     if (x.length != y.length) return x.length < y.length;
@@ -137,8 +137,8 @@ std::vector<fragment> special_tokens::cut(std::string_view text, bool parse_spec
     const match m = waiting.top();
     waiting.pop();
     if (taken[m.at]) continue;
-    // Whatever was taken before is at least as long as m, so it covers m's end if it touches m at
-    // all and not its beginning.
+    // A token taken before is at least as long as m, so if it overlaps m but not m's beginning, it
+    // covers m's end.
     const uint32_t length = tokens.entries[m.entry].length;
     if (!taken[m.at + length - 1]) {
       std::fill_n(taken.begin() + static_cast<ptrdiff_t>(m.at), length, true);

@@ -11,7 +11,7 @@
 namespace bitnet::tokenizer {
 namespace {
 
-struct link {  // a symbol, in a doubly linked list; length 0 = gone
+struct link {  // a symbol in a doubly linked list; length 0: removed
   uint32_t begin;
   uint32_t length;
   int32_t previous;
@@ -22,7 +22,7 @@ struct candidate {
   float score;
   int32_t left;
   int32_t right;
-  uint32_t length;  // of both; a part that has changed since changes it
+  uint32_t length;  // of both when queued; if a part has changed, it differs
   bool operator<(const candidate& other) const {
     return score != other.score ? score < other.score : left > other.left;
   }
@@ -63,8 +63,8 @@ class word_merger {
   }
 
  private:
-  // A token that text may be merged to. User-defined ones are cut out of the text before; control,
-  // unknown and byte tokens never come from it.
+  // Whether merges may produce this token. User-defined ones are found in the text before; control,
+  // unknown and byte tokens never come from text.
   [[nodiscard]] std::optional<token> mergeable(std::string_view text) const {
     if (text.size() > v_.longest_text) return std::nullopt;
     const auto id = v_.find(text);
@@ -76,7 +76,7 @@ class word_merger {
   void cut_into_characters() {
     for (size_t i = 0; i < text_.size();) {
       const utf8_char c = first_utf8_char(text_.substr(i));
-      // Bytes that are no character stay apart: each will be a byte token.
+      // Invalid bytes stay separate: each becomes a byte token.
       const uint8_t length = c.state == utf8_state::complete ? c.length : 1;
       const auto at = static_cast<int32_t>(links_.size());
       links_.push_back({static_cast<uint32_t>(i), length, at - 1, at + 1});
@@ -138,7 +138,7 @@ class word_merger {
   std::string_view text_;
   std::vector<link> links_;
   std::priority_queue<candidate> queue_;
-  std::unordered_map<token, uint32_t> parts_;  // unused token to the length of its left part
+  std::unordered_map<token, uint32_t> parts_;  // unused token: length of its left part
 };
 
 }  // namespace

@@ -1,10 +1,9 @@
 #pragma once
-// SPM (SentencePiece BPE): text to token ids by scored merges.
+// SPM (SentencePiece BPE): converts text to token ids by scored merges.
 //
-// Rule     blanks are written U+2581; symbols begin as characters; among all adjacent pairs whose
-//          text is a token the one with the highest score is merged first, ties leftmost. In the
-//          end an unused token is taken apart again, and what is no token becomes one byte token
-//          per byte.
+// Rule     Blanks become U+2581; symbols begin as characters. Among all adjacent pairs whose text
+//          is a token, the one with the highest score is merged first, ties leftmost. At the end an
+//          unused token is split again, and text that is no token becomes one byte token per byte.
 // Cost     O(n log n) for n bytes, no recursion.
 // Errors   BITNET_BAD_DATA if a byte has neither a byte token nor an unknown token.
 // Source   docs/reference/tokenizers.md#sentencepiece
@@ -17,8 +16,8 @@
 
 namespace bitnet::tokenizer {
 
-// Appends the ids of `text`, raw bytes; `v` must be of kind spm. `space_before`: as if a space
-// stood before the text.
+// Appends the ids of `text`, raw bytes; `v` must be of kind spm. `space_before`: adds a space in
+// front.
 [[nodiscard]] result<void> encode_spm(const vocabulary& v, std::string_view text, bool space_before,
                                       std::vector<token>& out);
 

@@ -8,7 +8,7 @@ namespace bitnet::tokenizer {
 namespace {
 
 struct letter {
-  utf8proc_int32_t code = -1;  // -1: none, or no UTF-8
+  utf8proc_int32_t code = -1;  // -1: none, or invalid UTF-8
   size_t size = 1;
 };
 
@@ -31,7 +31,7 @@ letter last_of(std::string_view text) {
   return {};
 }
 
-// White_Space of Unicode.
+// Unicode White_Space.
 bool is_blank(const letter& l) {
   if (l.code < 0) return false;
   const auto category = utf8proc_category(l.code);
@@ -41,7 +41,7 @@ bool is_blank(const letter& l) {
          category == UTF8PROC_CATEGORY_ZP;
 }
 
-// What \w matches.
+// The characters that \w matches.
 bool is_word(const letter& l) {
   if (l.code < 0) return false;
   const auto category = utf8proc_category(l.code);
@@ -67,7 +67,7 @@ std::string_view without_blanks_at_begin(std::string_view text) {
   return text;
 }
 
-// Appends plain text; what touches the plain text before becomes one with it.
+// Appends plain text; joins it to plain text that ends where it begins.
 void add_plain(std::vector<fragment>& out, std::string_view text) {
   if (text.empty()) return;
   if (!out.empty() && out.back().id < 0 &&
@@ -91,7 +91,7 @@ std::vector<fragment> with_flags(const vocabulary& v, std::vector<fragment> part
     }
     const auto found = v.flags.find(part.id);
     const uint8_t flags = found == v.flags.end() ? uint8_t{0} : found->second;
-    // Neighbours as the text has them: the last letter before, the first one behind.
+    // Neighbours in the text: the last letter before and the first behind.
     if ((flags & token_flag::single_word) != 0) {
       const bool before = i > 0 && is_word(last_of(parts[i - 1].text));
       const bool behind = i + 1 < parts.size() && is_word(first_of(parts[i + 1].text));

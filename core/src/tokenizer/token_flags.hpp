@@ -1,6 +1,7 @@
 #pragma once
-// Special tokens that take blanks beside them, or count only between words, as added tokens of a
-// tokenizer.json do (lstrip, rstrip, single_word). No GGUF of others has them.
+// Applies the options lstrip, rstrip and single_word of added tokens in a tokenizer.json: such
+// tokens take adjacent blanks, or count only between words. Other programs' GGUF files have no such
+// flags.
 //
 // Source  docs/reference/tokenizers.md#special-tokens
 
@@ -12,7 +13,7 @@
 
 namespace bitnet::tokenizer {
 
-// `parts` are those of one text, in order.
+// `parts`: the parts of one text, in order.
 [[nodiscard]] std::vector<fragment> with_flags(const vocabulary& v, std::vector<fragment> parts);
 
 }  // namespace bitnet::tokenizer

@@ -33,9 +33,9 @@ struct tokenizer::contents {
   std::string model;
   vocabulary v;
   special_tokens specials;
-  std::optional<bpe_parts> by_bpe;  // of that kind only
-  bool compose = false;             // BPE: NFC first
-  bool lowercase = false;           // BPE: small letters first
+  std::optional<bpe_parts> by_bpe;  // BPE only
+  bool compose = false;             // BPE: normalise to NFC
+  bool lowercase = false;           // BPE: to lower case
   bert_options normal;              // WordPiece
   std::string chat_template;
   std::string note;
@@ -64,7 +64,7 @@ struct tokenizer::contents {
     return {};
   }
 
-  // Blanks separate words of WordPiece, and its special tokens are words.
+  // Blanks separate WordPiece words, and special tokens are words.
   [[nodiscard]] std::string special_text(const std::string& text) const {
     return v.kind == vocabulary_kind::wordpiece ? fmt::format(" {}", text) : text;
   }
@@ -96,7 +96,7 @@ struct tokenizer::contents {
     return text_to_bytes(text).value_or(text);
   }
 
-  // `first`: drops the space that encode put before a text.
+  // `first`: drops the space that encode adds before a text.
   [[nodiscard]] result<std::string> piece(token id, bool special, bool first) const {
     if (id < 0 || static_cast<size_t>(id) >= v.texts.size()) {
       return fail(
@@ -121,7 +121,7 @@ result<tokenizer> tokenizer::make(vocabulary_data data) {
   if (!kind) return std::unexpected(kind.error());
   const bool is_bpe = *kind == vocabulary_kind::bpe;
   pre_rule rule;
-  // Models of the other kinds of BPE have the one rule of their name, whatever `pre` says.
+  // Other kinds of BPE have one rule by name, whatever `pre` says.
   if (is_bpe) {
     rule = pre_rule_for(data.model == "gpt2" ? data.pre : data.model, data.architecture);
   }
@@ -203,7 +203,7 @@ result<std::string> tokenizer::decode(std::span<const token> ids, bool special) 
     auto bytes = contents_->piece(ids[i], special, first);
     if (!bytes) return pass_on(std::move(bytes), fmt::format("token {} of the text", i));
     out += *bytes;
-    // A word of WordPiece that shows nothing leaves the next one the first.
+    // After a WordPiece word without text the next one is still the first.
     first = contents_->v.kind == vocabulary_kind::wordpiece ? out.empty()
                                                             : contents_->spaced_after(ids[i]);
   }

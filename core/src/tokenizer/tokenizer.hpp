@@ -1,10 +1,10 @@
 #pragma once
-// Text to token ids and back, for the vocabulary kinds found in GGUF files.
+// Converts text to token ids and back, for the kinds of vocabularies in GGUF files.
 //
 // Kinds   BPE (tokenizer.ggml.model "gpt2", "gemma4" or "whitespace"), SPM ("llama") and WordPiece
-//         ("bert"); docs/reference/tokenizers.md. WordPiece forgets how a text was spaced and, by
+//         ("bert"); docs/reference/tokenizers.md. WordPiece loses the spacing of a text and, by
 //         default, its case and accents: decode gives plain words. The pre-tokenizer "whitespace"
-//         forgets white space.
+//         loses white space.
 // Errors  BITNET_BAD_DATA for a broken vocabulary; BITNET_INVALID_ARGUMENT for text that is not
 //         UTF-8 (SPM turns such bytes into byte tokens).
 // Threads immutable after make; every member may be called from any thread.
@@ -32,20 +32,20 @@ enum class token_type : uint8_t {
   byte = 6
 };
 
-// What a GGUF file says, before any check. Empty vectors and nullopt mean: not in the file.
-// Of special tokens.
+// Flags of special tokens.
 namespace token_flag {
-inline constexpr uint8_t lstrip = 1, rstrip = 2;  // takes the blanks before it, behind it
-inline constexpr uint8_t single_word = 4;         // counts only where no word touches it
+inline constexpr uint8_t lstrip = 1, rstrip = 2;  // takes the blanks before it; behind it
+inline constexpr uint8_t single_word = 4;         // only if no letter of a word touches it
 }  // namespace token_flag
 
-// Tokens between which a model fills in text: before what stands before the gap, behind it, and
-// before what fills it; then padding, and what begins a repository and each of its files.
+// Tokens for infilling: before the text that precedes the gap, before the text behind it, and
+// before the filling; then padding, and the begin of a repository and of each of its files.
 template <class Id>
 struct infill_tokens {
   std::optional<Id> pre, suf, mid, pad, rep, sep;
 };
 
+// A GGUF file's unchecked data. Empty vectors and nullopt: not in the file.
 struct vocabulary_data {
   std::string model;
   std::string pre;  // "" if absent
@@ -56,17 +56,17 @@ struct vocabulary_data {
   std::optional<int64_t> bos, eos, eot, eom, unknown, separator, padding;
   infill_tokens<int64_t> infill;
   std::optional<bool> add_bos, add_eos, add_space_prefix;
-  std::optional<bool> compose;        // BPE: text is brought to NFC first
+  std::optional<bool> compose;        // BPE: text is normalised to NFC
   std::optional<bool> lowercase;      // WordPiece, and BPE of the pre-tokenizer "whitespace"
-  std::optional<bool> strip_accents;  // WordPiece; follows the former
+  std::optional<bool> strip_accents;  // WordPiece; default: as lowercase
   std::string chat_template;
   std::vector<int32_t> ends;   // further tokens that end a text
-  std::vector<int32_t> flags;  // pairs: a token, and the sum of its token_flags
+  std::vector<int32_t> flags;  // pairs: a token and the sum of its token_flags
   std::string space_prefix;    // SPM: "", "unless-there" or "unless-there-at-beginning"
-  std::string architecture;    // for the rule that a bitnet* file without `pre` uses llama-bpe
+  std::string architecture;    // a bitnet* file without `pre` uses llama-bpe
 };
 
-// Bytes of a text.
+// A range of bytes in a text.
 struct text_range {
   std::size_t begin;
   std::size_t end;
@@ -75,9 +75,9 @@ struct text_range {
 struct encode_options {
   enum class bos : uint8_t { never, if_model_asks, always };
   bos add_bos = bos::never;
-  bool parse_special = false;  // control tokens written out in the text become their ids
-  // Where they do not all the same: ascending, none touches the next. A control token of which any
-  // byte lies in one is text, and so is a user-defined one that marks turns.
+  bool parse_special = false;  // control tokens written in the text become their ids
+  // Ranges in which special tokens are plain text: ascending and not adjacent. A control token that
+  // overlaps one is text, and so is a user-defined one that marks turns.
   std::span<const text_range> plain = {};
 };
 
@@ -91,7 +91,7 @@ class tokenizer {
   [[nodiscard]] result<std::vector<token>> encode(std::string_view text,
                                                   const encode_options& options) const;
   // Bytes of all ids together; may end inside a UTF-8 character. Unknown ids are an error.
-  // `special`: control tokens as their text instead of nothing.
+  // `special`: control tokens give their text, else nothing.
   [[nodiscard]] result<std::string> decode(std::span<const token> ids, bool special) const;
   // Bytes of one id, for streaming. `first`: at the start of a text (SPM drops one space there).
   [[nodiscard]] result<std::string> piece(token id, bool special, bool first) const;
@@ -107,8 +107,8 @@ class tokenizer {
   [[nodiscard]] std::optional<token> find(
       std::string_view token_text) const;  // raw vocabulary text
   [[nodiscard]] bool adds_bos() const;
-  [[nodiscard]] bool adds_eos() const;            // behind a text that is whole: encode() does not
-  [[nodiscard]] bool is_special(token id) const;  // a control token, or one that a user defined
+  [[nodiscard]] bool adds_eos() const;            // behind a whole text; encode() does not
+  [[nodiscard]] bool is_special(token id) const;  // a control or user-defined token
   // docs/reference/tokenizers.md#end-tokens
   [[nodiscard]] bool ends_generation(token id) const;
   [[nodiscard]] std::string_view kind() const;  // tokenizer.ggml.model
@@ -121,12 +121,12 @@ class tokenizer {
   std::unique_ptr<contents> contents_;
 };
 
-// Cuts a byte stream into whole UTF-8 characters: push returns what is complete, the rest waits.
-// Bytes that can never become a character are passed on as U+FFFD.
+// Splits a byte stream into complete UTF-8 characters: push returns complete ones and keeps the
+// rest. Invalid bytes become U+FFFD.
 class utf8_stream {
  public:
   std::string push(std::string_view bytes);
-  std::string finish();  // what is left, as U+FFFD if incomplete
+  std::string finish();  // the rest; U+FFFD if incomplete
 
  private:
   std::string pending_;

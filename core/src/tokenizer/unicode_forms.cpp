@@ -38,8 +38,8 @@ bool is_white_space(char32_t c) {
          kind == UTF8PROC_CATEGORY_ZP;
 }
 
-// What BERT's cleaning takes out: control and format characters, but for the ones that end lines
-// and tabs, and private ones.
+// Characters that BERT's cleaning removes: control and format characters, except line ends and
+// tabs, and private ones.
 bool is_dropped(char32_t c) {
   if (c == '\t' || c == '\n' || c == '\r') return false;
   if (c == 0xFFFD) return true;
@@ -56,8 +56,8 @@ bool is_punctuation(char32_t c) {
   return kind >= UTF8PROC_CATEGORY_PC && kind <= UTF8PROC_CATEGORY_PO;
 }
 
-// The blocks of BERT, with 0x2B920 where the block begins at 0x2B820: so it is in Hugging Face's
-// tokenizers, by which these models were trained and are run.
+// BERT's blocks, but with 0x2B920 where the block begins at 0x2B820. Hugging Face's tokenizers,
+// with which these models were trained and run, have it so.
 bool is_chinese(char32_t c) {
   return (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0x3400 && c <= 0x4DBF) ||
          (c >= 0x20000 && c <= 0x2A6DF) || (c >= 0x2A700 && c <= 0x2B73F) ||
@@ -89,16 +89,15 @@ constexpr auto together =
 void append_apart(std::vector<utf8proc_int32_t>& out, char32_t c) {
   constexpr utf8proc_ssize_t most_parts = 4;  // of the longest canonical decomposition
   std::array<utf8proc_int32_t, most_parts> parts{};
-  int kept = 0;  // for the library, of no use here
+  int kept = 0;  // output of the library, not used
   const auto n = utf8proc_decompose_char(static_cast<utf8proc_int32_t>(c), parts.data(), most_parts,
                                          apart, &kept);
   if (n < 0 || n > most_parts) throw std::bad_alloc();  // never with valid UTF-8
   out.insert(out.end(), parts.begin(), parts.begin() + n);
 }
 
-// The canonical order of marks, UAX 15: between two characters of class 0 by their class, equal
-// ones as they came. utf8proc_decompose sorts by exchanging neighbours, which takes the square of
-// their number.
+// The canonical order of marks, UAX 15: between two characters of class 0 they are sorted by class,
+// stably. utf8proc_decompose uses a sort with quadratic time.
 void order_marks(std::vector<utf8proc_int32_t>& text) {
   struct mark {
     utf8proc_propval_t order;
@@ -118,7 +117,7 @@ void order_marks(std::vector<utf8proc_int32_t>& text) {
       before = order;
       marks.push_back({order, text[i]});
     }
-    if (!sorted) {  // by counting, since classes are few
+    if (!sorted) {  // counting sort, since classes are few
       std::array<size_t, 257> at{};
       for (const mark& m : marks) ++at[static_cast<size_t>(m.order) + 1];
       for (size_t k = 1; k < at.size(); ++k) at[k] += at[k - 1];
@@ -136,7 +135,7 @@ std::vector<utf8proc_int32_t> taken_apart(const std::vector<char32_t>& text) {
   return out;
 }
 
-// Characters taken apart (NFD), without the marks that take no room of their own.
+// Decomposes characters (NFD) and drops the nonspacing marks.
 std::vector<char32_t> without_accents(const std::vector<char32_t>& text) {
   std::vector<char32_t> out;
   for (const utf8proc_int32_t part : taken_apart(text)) {
@@ -148,7 +147,7 @@ std::vector<char32_t> without_accents(const std::vector<char32_t>& text) {
 
 void append_lowercase(std::string& out, char32_t c) {
   append_utf8(out, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
-  // The one character whose small letter is two: i with a dot above.
+  // The one character whose lower case is two characters: i with a dot above.
   if (c == 0x130) append_utf8(out, 0x307);
 }
 
@@ -178,7 +177,7 @@ std::vector<std::string> bert_words(std::string_view text, const bert_options& o
   std::vector<char32_t> characters = cleaned(text);
   if (options.strip_accents) characters = without_accents(characters);
   std::vector<std::string> words;
-  bool open = false;  // whether the last word may go on
+  bool open = false;  // the last word may continue
   for (const char32_t c : characters) {
     if (c == ' ' || is_white_space(c)) {
       open = false;

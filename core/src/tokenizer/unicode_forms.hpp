@@ -1,8 +1,8 @@
 #pragma once
-// Forms of text: composed (NFC), in small letters, and the plain words of BERT.
+// Normalises text: NFC, lower case, and the plain words of BERT.
 //
 // Needs   valid UTF-8.
-// Cost    linear in the text; text that is ASCII is not looked up.
+// Cost    linear in the text; ASCII text needs no look-up.
 // Errors  std::bad_alloc, and nothing else.
 // Source  Unicode Standard Annex 15; docs/reference/tokenizers.md.
 
@@ -20,7 +20,8 @@ struct bert_options {
   bool strip_accents = true;
 };
 
-// Cuts at white space, which goes away; each punctuation mark and each Chinese character is a word.
+// Splits at white space, which is dropped; each punctuation mark and each Chinese character is a
+// word.
 [[nodiscard]] std::vector<std::string> bert_words(std::string_view text,
                                                   const bert_options& options);
 

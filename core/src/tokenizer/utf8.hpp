@@ -1,5 +1,5 @@
 #pragma once
-// Bytes of a text in messages.
+// Formats bytes of a text for messages.
 
 #include <string>
 #include <string_view>
@@ -8,7 +8,7 @@
 
 namespace bitnet::tokenizer {
 
-// In double quotes, at most 48 bytes, everything but printable ASCII as \xHH.
+// In double quotes, cut to 48 bytes, with everything but printable ASCII as \xHH.
 [[nodiscard]] std::string in_quotes(std::string_view bytes);
 [[nodiscard]] std::string hex_byte(unsigned char byte);  // "0x0a"
 

@@ -13,7 +13,7 @@
 namespace bitnet::tokenizer {
 namespace {
 
-// The longest in use is 256 bytes (runs of blanks); the bound keeps look-ups of hostile files
+// The longest in use has 256 bytes (runs of blanks); the limit keeps look-ups in hostile files
 // short.
 constexpr size_t longest_token_text = 4096;
 
@@ -44,8 +44,8 @@ result<void> check_texts(const vocabulary& v) {
   return {};
 }
 
-// Jina's Chinese vocabulary has a token for U+0000, which a converter that ends texts there wrote
-// empty.
+// Jina's Chinese vocabulary has a token for U+0000; a converter that ends texts at zero bytes wrote
+// it as an empty text.
 void name_empty_texts(vocabulary& v) {
   for (size_t i = 0; i < v.texts.size(); ++i) {
     if (v.texts[i].empty()) v.texts[i] = fmt::format("[EMPTY_{}]", i);
@@ -66,7 +66,7 @@ result<void> index_texts(vocabulary& v) {
   return {};
 }
 
-// The byte that "<0xHH>" stands for.
+// The byte of "<0xHH>".
 std::optional<unsigned char> byte_of(std::string_view text) {
   if (text.size() != 6 || !text.starts_with("<0x") || text[5] != '>') return std::nullopt;
   unsigned value = 0;
@@ -94,13 +94,13 @@ result<void> check_types(vocabulary& v, const std::vector<int32_t>& types) {
                   fmt::format("{} has the type {}; known are 1 (normal) to 6 (byte)", token_name(i),
                               types[i]));
     }
-    // 0 is "undefined" in files of some converters: nothing to be shown, nothing to be chosen.
+    // Some converters write 0 for "undefined": a token that is never shown or generated.
     v.types[i] = types[i] == 0 ? token_type::unused : static_cast<token_type>(types[i]);
   }
   return {};
 }
 
-// Where merges join characters, converters of llama.cpp write the bytes of some models as normal.
+// If merges join characters, llama.cpp's converters write byte tokens of some models as normal.
 result<void> check_byte_tokens(vocabulary& v, bool types_known) {
   v.byte_tokens.fill(-1);
   const bool may_be_normal = !types_known || v.kind == vocabulary_kind::bpe;
@@ -136,14 +136,14 @@ result<void> check_scores(vocabulary& v, std::vector<float> scores) {
 struct special_id {
   const char* key;
   std::optional<int64_t> given;
-  std::optional<token> fallback;  // for files that do not have the key
+  std::optional<token> fallback;  // if the file lacks the key
   std::optional<token>* out;
 };
 
 result<void> check_special_ids(vocabulary& v, const vocabulary_data& d) {
-  // What readers of these files have always assumed where the keys are missing;
+  // Defaults that readers of these files have always used;
   // docs/reference/tokenizers.md#special-tokens
-  // A WordPiece vocabulary knows its own by their texts.
+  // A WordPiece vocabulary finds its special tokens by text.
   struct by_kind {
     std::optional<token> bpe, spm;
     const char* wordpiece;
@@ -180,7 +180,7 @@ result<void> check_special_ids(vocabulary& v, const vocabulary_data& d) {
     }
     if (s.given) {
       *s.out = static_cast<token>(*s.given);
-      // A file without types still says through its keys which tokens are not text.
+      // A file without types still shows by its keys which tokens are no text.
       if (d.types.empty()) {
         v.types[static_cast<size_t>(*s.given)] =
             s.out == &v.unknown ? token_type::unknown : token_type::control;

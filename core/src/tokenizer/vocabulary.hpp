@@ -1,5 +1,5 @@
 #pragma once
-// A checked vocabulary: what the rest of the tokenizer may rely on without looking again.
+// A checked vocabulary: other code of the tokenizer relies on the checks.
 //
 // Holds   every text is 1..4096 bytes and unique, UTF-8 unless the kind is SPM; types and scores
 //         have one entry per token; special ids are inside the vocabulary.
@@ -32,7 +32,7 @@ struct vocabulary {
   std::array<token, 256> byte_tokens{};             // "<0xHH>" by byte; -1 = none
   std::optional<token> bos, eos, eot, eom, unknown, padding;
   infill_tokens<token> infill;
-  std::unordered_map<token, uint8_t> flags;  // token_flag; those that have some
+  std::unordered_map<token, uint8_t> flags;  // token_flag, if not 0
   std::unordered_set<token> ends;            // docs/reference/tokenizers.md#end-tokens
   bool add_bos = false;
   bool add_eos = false;
@@ -49,16 +49,16 @@ struct vocabulary {
 
   [[nodiscard]] std::optional<token> find(std::string_view text) const;
   [[nodiscard]] token_type type(token id) const { return types[static_cast<size_t>(id)]; }
-  // Tokens that are cut out of a text before anything else: control, unknown and user-defined.
+  // Whether the token is found in a text before others: control, unknown and user-defined tokens.
   [[nodiscard]] bool is_special(token id) const;
-  // Whether bytes are written "<0xHH>".
+  // Whether the vocabulary has tokens "<0xHH>" for bytes.
   [[nodiscard]] bool has_byte_tokens() const;
 };
 
-// Of tokenizer.ggml.model.
+// The kind for tokenizer.ggml.model.
 [[nodiscard]] result<vocabulary_kind> kind_of(std::string_view model);
 
-// Takes tokens, types and scores out of `data`; merges stay there for the BPE. `rule`: BPE only.
+// Moves tokens, types and scores out of `data`; merges stay there for BPE. `rule`: BPE only.
 [[nodiscard]] result<vocabulary> check_vocabulary(vocabulary_data& data, const pre_rule& rule);
 
 }  // namespace bitnet::tokenizer

@@ -16,7 +16,7 @@ bool begins_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
 }
 
-// The longest token at `rest`, of more than `least` bytes.
+// The longest token at `rest` with more than `least` bytes.
 std::optional<token> longest_token(const vocabulary& v, std::string_view rest, size_t least,
                                    size_t& length) {
   for (length = std::min(rest.size(), v.longest_text); length > least; --length) {
@@ -27,11 +27,11 @@ std::optional<token> longest_token(const vocabulary& v, std::string_view rest, s
   return std::nullopt;
 }
 
-// False if no tokens make up the word.
+// Returns false if no tokens make up the word.
 bool append_word(const vocabulary& v, std::string_view marked, std::vector<token>& out) {
   size_t least = blank.size();  // the mark alone begins no word
   for (size_t at = 0; at < marked.size(); least = 0) {
-    // The mark within a word is a character of the text; tokens that begin with it begin words.
+    // Within a word U+2581 is a character of the text; tokens that begin with it only begin words.
     if (at > 0 && marked.substr(at).starts_with(blank)) return false;
     size_t length = 0;
     const auto id = longest_token(v, marked.substr(at), least, length);

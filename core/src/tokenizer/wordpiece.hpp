@@ -1,9 +1,9 @@
 #pragma once
-// WordPiece: words to token ids by the longest token that fits, from the left.
+// WordPiece: converts words to token ids by the longest matching token, from the left.
 //
-// Rule     a word's first token is one that begins words (written U+2581 and its text), the others
-//          go on within words (written as they are). A word that no tokens make up, or of more than
-//          100 characters, is one unknown token.
+// Rule     The first token of a word is one that begins words (stored with U+2581 in front), the
+//          others continue words (stored as they are). A word that no tokens make up, or of more
+//          than 100 characters, becomes one unknown token.
 // Cost     O(n x longest token) for n bytes.
 // Errors   BITNET_BAD_DATA if an unknown token is needed and there is none.
 // Source   docs/reference/tokenizers.md.

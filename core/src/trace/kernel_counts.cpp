@@ -21,7 +21,7 @@ bool is_same_kernel(const bitnet_kernel_stat& a, const bitnet_kernel_stat& b) {
   return a.op == b.op && id_of(a) == id_of(b);
 }
 
-// A backend lists its kernels in one order, so the place is tried before the search.
+// A backend lists its kernels in a fixed order, so the same index is tried before a search.
 std::vector<bitnet_kernel_stat> since(std::span<const bitnet_kernel_stat> before,
                                       std::span<const bitnet_kernel_stat> now) {
   std::vector<bitnet_kernel_stat> out;

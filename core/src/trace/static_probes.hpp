@@ -2,8 +2,8 @@
 // Static probes of the library (USDT, provider "bitnet"), for gdb, bpftrace, perf and SystemTap.
 // docs/reference/trace.md#static-probes lists them with their arguments.
 //
-// Cost  a nop where nothing is attached. Arguments are values that lie ready, no calls.
-// Built  where sys/sdt.h was found (core/CMakeLists.txt); elsewhere they are nothing.
+// Cost  a nop if nothing is attached. Arguments are values at hand, no calls.
+// Built  if sys/sdt.h was found (core/CMakeLists.txt); otherwise the macros are empty.
 
 #ifdef BITNET_STATIC_PROBES
 #include <sys/sdt.h>

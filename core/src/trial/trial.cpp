@@ -17,17 +17,17 @@
 namespace bitnet::trial {
 namespace {
 
-// The body of BIT_LINEAR, by ops.h.
+// Whether BIT_LINEAR's body, by ops.h, contains the op.
 bool bit_linear_needs(uint32_t op) {
   return op == BITNET_OP_ACT_QUANT_I8 || op == BITNET_OP_LINEAR_TERNARY;
 }
 
-constexpr uint32_t n_vocab = 64;  // different tokens; a trial of more repeats them
+constexpr uint32_t n_vocab = 64;  // tokens; a longer trial repeats them
 
 constexpr uint64_t most_extent = 1U << 20;  // rows, inputs
 constexpr uint32_t most_tokens = 1U << 16, most_matrices = 1U << 16;
 
-// Elements and bytes of a block; {0, 0} for what is no format of matrices.
+// Elements and bytes of a block; {0, 0} for other formats than those of matrices.
 gguf::type_size block_of(uint32_t format) {
   namespace type = gguf::type;
 #define BITNET_DENSE_PAIR(name, id, ...) {BITNET_FORMAT_##id, type::name},
@@ -40,8 +40,8 @@ gguf::type_size block_of(uint32_t format) {
   return {0, 0};
 }
 
-// One row of random weights. Speed does not depend on their values, as long as none is infinite,
-// NaN or subnormal: bytes 0x30 to 0x3f and 0xb0 to 0xbf make none of those in any float format.
+// One row of random weights. Speed does not depend on the values unless one is infinite, NaN or
+// subnormal: bytes 0x30 to 0x3f and 0xb0 to 0xbf make none of these in any float format.
 void fill_dense(std::span<std::byte> row, std::mt19937& random) {
   for (std::byte& b : row)
     b = (static_cast<std::byte>(random() >> 24) & std::byte{0x8f}) | std::byte{0x30};
@@ -140,7 +140,7 @@ result<void> trial::open_device() {
   return {};
 }
 
-// embed, [quantise], every product, and their sum, so that no compiler may leave one out.
+// Ops: embed, [quantise], every product, and their sum, so that no compiler can drop a product.
 void trial::describe_graph() {
   const uint32_t op = options_.op;
   const auto inputs = static_cast<int64_t>(options_.inputs);
@@ -211,7 +211,7 @@ result<void> trial::upload() {
     const auto rows = static_cast<uint64_t>(d.ne[1]);
     row.resize(d.data_bytes / rows);
     for (uint64_t r = 0; r < rows; ++r) {
-      // Every 16th row is new: making random bytes must not take longer than measuring.
+      // Only each 16th row is new, since making random bytes must not take longer than measuring.
       if (r % 16 == 0) {
         if (d.format == BITNET_FORMAT_TERNARY2)
           fill_ternary(row, options_.inputs, random);
@@ -262,7 +262,7 @@ void trial::fill_facts() {
 result<bitnet_kernel_stat> trial::counted() const {
   auto stats = as_result(program_.stats(), "asking what ran");
   if (!stats) return std::unexpected(std::move(stats.error()));
-  // A product may have run as one with the quantisation before it.
+  // A product may have run fused with the quantisation before it.
   const auto is_mine = [&](const bitnet_kernel_stat& s) {
     return s.op == options_.op || (s.op == BITNET_OP_BIT_LINEAR && bit_linear_needs(options_.op));
   };

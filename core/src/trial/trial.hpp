@@ -1,6 +1,6 @@
 #pragma once
-// One matrix product alone on a device, to be measured: the smallest program around it, with random
-// weights. What the backend does with it is its own affair, so this works for any backend.
+// Measures one matrix product on a device: a minimal program around it, with random weights. It
+// works for any backend.
 //
 // Threads one at a time.
 
@@ -20,7 +20,7 @@ struct trial_options {
   uint32_t format = 0;       // BITNET_FORMAT_* of the weights
   uint64_t rows = 0;         // M
   uint64_t inputs = 0;       // K
-  uint64_t scale_group = 0;  // inputs that share a scale of ternary weights; 0: all of a matrix
+  uint64_t scale_group = 0;  // inputs per scale of ternary weights; 0: one scale per matrix
   uint32_t n_tokens = 1;
   uint32_t n_matrices = 1;
 };
@@ -32,7 +32,7 @@ class trial {
   trial(const trial&) = delete;
   trial& operator=(const trial&) = delete;
 
-  // What the kernel of the op did in one step, as the backend counted it.
+  // Counters of the op's kernel for one step, from the backend.
   struct measured {
     bitnet_kernel_stat kernel{};
     uint64_t step_ns = 0;  // from submission to the fence
@@ -55,8 +55,8 @@ class trial {
   const trial_options options_;
   compute::graph graph_;
   std::vector<bitnet_tensor_desc> weights_wanted_;  // the embedding, then the matrices
-  std::vector<float> scales_;                       // of each matrix the same
-  // In this order: each goes before what it was made of.
+  std::vector<float> scales_;                       // the same for each matrix
+  // In this order: each is destroyed before the objects that it was made from.
   compute::device device_;
   compute::weights weights_;
   compute::program program_;

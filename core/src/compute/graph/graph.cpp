@@ -14,7 +14,7 @@ constexpr uint32_t bit(uint32_t role) {
   return 1U << role;
 }
 
-// The facts of a step that an op reads, by ops.h.
+// The step facts that an op reads, by ops.h.
 uint32_t reads(uint32_t op) {
   switch (op) {
     case BITNET_OP_EMBED_GATHER:

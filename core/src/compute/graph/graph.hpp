@@ -1,6 +1,5 @@
 #pragma once
-// The ops of a program as they are put together, the one way to do it: values, ops in their order,
-// composites before their bodies, ports.
+// Builds the ops of a program: values, ops in order, composites before their bodies, ports.
 
 #include <cstdint>
 #include <initializer_list>
@@ -26,17 +25,17 @@ struct graph {
     return emit(op, std::span(inputs), std::span(outputs), std::span(weights));
   }
 
-  // A composite stands before its body: begin() keeps its place, end() fills it in. drop(): no
-  // composite after all.
+  // A composite stands before its body: begin() reserves its place, end() fills it in, drop()
+  // removes it.
   std::size_t begin();
   void end(std::size_t at, uint32_t op, std::initializer_list<uint32_t> inputs,
            std::initializer_list<uint32_t> outputs);
   void drop(std::size_t at);
 
-  // Adds a port for each fact of a step that an op reads.
+  // Adds a port for each step fact that an op reads.
   void add_facts();
   void add_port(uint32_t role, uint32_t value) { ports.push_back({role, value}); }
-  // The value of the port for the logits, BITNET_NONE without one.
+  // The value of the logits' port; BITNET_NONE if there is none.
   [[nodiscard]] uint32_t logits() const;
 
   [[nodiscard]] bitnet_graph view() const;  // borrows

@@ -1,5 +1,5 @@
 #pragma once
-// What a file's general.architecture means: keys, tensors, graph and checkpoint.
+// The meaning of a file's general.architecture: its keys, tensors, graph and checkpoint.
 //
 // Source  docs/reference/models.md#architectures
 
@@ -27,23 +27,23 @@ enum class gate_rule : uint8_t {
 inline void no_keys(hyperparameters& /*h*/, keys& /*in*/) {}
 
 struct architecture {
-  std::string_view name;    // as messages have it; case and punctuation do not count
-  std::string_view also{};  // another name that files have for it
+  std::string_view name;    // as in messages; comparison ignores case and punctuation
+  std::string_view also{};  // another name in files
   gate_rule gate = gate_rule::silu;
   bool rope_neox = true;       // pairs (i, i + dims / 2), else (2i, 2i + 1)
-  bool trained_on_i8 = false;  // activations had a scale for each row, whatever the weights' groups
-  // Files may have a norm of what each matrix of a layer reads, <matrix>_norm_in: for all or none.
+  bool trained_on_i8 = false;  // activations had one scale per row, even with weight groups
+  // Files may have a norm for the input of each matrix, <matrix>_norm_in: for all or for none.
   bool input_norms = false;
-  // Reads keys of its own, and says what the shape has beyond a llama's. Common keys are read by
-  // then, but for those of heads.
+  // Reads the architecture's own keys, and sets what differs from a llama's shape. It runs after
+  // the common keys, but before those of heads.
   void (*read)(hyperparameters& h, keys& in) = no_keys;
-  // The weights of layer n, in the order in which the model keeps them.
+  // Lists the weights of layer n, in the order in which the model keeps them.
   std::vector<part> (*parts)(const hyperparameters& h, uint32_t n) = llama_parts;
-  // Layer n of the graph: from its input x to its output.
+  // Adds layer n to the graph; returns its output.
   uint32_t (*layer)(graph_builder& to, uint32_t n, uint32_t x) = llama_layer;
-  // From what the last layer gives to the logits.
+  // Adds the ops from the last layer's output to the logits.
   uint32_t (*head)(graph_builder& to, uint32_t x) = llama_head;
-  // The checkpoints that are read as this, or as one of several with the same form; nullptr: none.
+  // Reads its checkpoints; several rows may share a form; nullptr: it has none.
   const huggingface::checkpoint_form* checkpoint = nullptr;
 };
 
@@ -53,11 +53,11 @@ BITNET_ARCHITECTURES(BITNET_ROW)
 #undef BITNET_ROW
 }  // namespace rows
 
-// nullptr: not one of ours.
+// Returns nullptr for an unknown name.
 const architecture* find_architecture(std::string_view spelled);
 // "bitnet, bitnet-25, ... and qwen35", for messages.
 std::string architecture_names();
-// Each once, in the order of the list.
+// Each form once, in the order of the list.
 std::vector<const huggingface::checkpoint_form*> checkpoint_forms();
 
 }  // namespace bitnet::model

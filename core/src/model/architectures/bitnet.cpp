@@ -1,5 +1,5 @@
-// BitNet b1.58: a llama with a norm before the last product of each part of a layer, trained with
-// rounded activations.
+// BitNet b1.58: a llama with a norm before the last matrix of attention and of the gated product,
+// trained with quantised activations.
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
@@ -35,7 +35,7 @@ result<hf::config> bitnet_checkpoint(const nlohmann::json& c, const std::string&
                               bits, wanted));
   to->usual_theta = 500000;
   to->usual_kv_heads = 5;
-  // Each name says the activation, given the tokenizer: docs/reference/models.md#gate
+  // The name and the tokenizer imply the activation: docs/reference/models.md#gate
   to->architecture = hf::text_at(c, "hidden_act") == "silu" ? "bitnet"
                      : tokenizer == "gpt2"                  ? "bitnet-b1.58"
                                                             : "bitnet-25";
@@ -56,7 +56,7 @@ constexpr architecture bitnet_row(std::string_view name, std::string_view also, 
 
 }  // namespace
 
-// bitnet-b1.58 names two kinds, of which only those with SiLU have an SPM vocabulary.
+// bitnet-b1.58 names two kinds of models; only those with SiLU have an SPM vocabulary.
 // docs/reference/models.md#gate
 constinit const architecture rows::bitnet = bitnet_row("bitnet", "", gate_rule::silu);
 constinit const architecture rows::bitnet_25 = bitnet_row("bitnet-25", "", gate_rule::relu2);

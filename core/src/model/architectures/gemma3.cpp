@@ -1,5 +1,5 @@
-// Gemma 3, its text model: norms behind what attention and the gated product add, and windows, with
-// a RoPE of their own, in most layers.
+// Gemma 3's text model: norms of the outputs of attention and gated product, and in most layers a
+// window and a RoPE of their own.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace hf = huggingface;
 using gguf::quote;
 using nlohmann::json;
 
-// Each n-th layer sees all, the others a window.
+// Each n-th layer has full attention, the others a window.
 std::vector<bool> read_windowed(uint32_t n_layers, keys& in) {
   constexpr std::string_view pattern = "attention.sliding_window_pattern";
   if (auto given = in.truths(pattern, n_layers)) return *std::move(given);
@@ -35,7 +35,7 @@ void read_gemma(hyperparameters& h, keys& in) {
   h.head_norms = true;
   h.post_norms = true;
   h.embedding_scale = std::sqrt(static_cast<float>(h.n_embedding));
-  // bitnet.cpp's converter writes no window for models with norms of inputs: then there is none.
+  // bitnet.cpp's converter writes no key for models with norms of inputs; they have no window.
   if (!h.input_norms || in.has("attention.sliding_window")) {
     h.window = in.count("attention.sliding_window", contexts);
     h.windowed = read_windowed(h.n_layers, in);
@@ -45,7 +45,7 @@ void read_gemma(hyperparameters& h, keys& in) {
   const uint32_t width = h.n_embedding / h.n_heads;
   if (in.has("attention.scale") && !in.is_zero("attention.scale"))
     h.attention_divisor = 1 / in.optional_positive("attention.scale").value_or(1);
-  else if (h.n_layers == layers_of_27b)  // the one of its kind, which nothing else in a file shows
+  else if (h.n_layers == layers_of_27b)  // the 27B model, which no key identifies
     h.attention_divisor = std::sqrt(static_cast<float>(width));
 }
 
@@ -58,7 +58,7 @@ std::vector<part> gemma_parts(const hyperparameters& h, uint32_t n) {
   return parts;
 }
 
-// No composite has the norms of what is added.
+// No composite includes the norms of the outputs.
 uint32_t gemma_layer(graph_builder& to, uint32_t n, uint32_t x) {
   const layer& l = to.layer_at(n);
   const uint32_t a = to.attend(queries(to, n, x), n);
@@ -120,7 +120,7 @@ result<void> put_windows(const json& c, const hf::config& about, uint32_t head_d
   const float scalar = hf::number_at(c, "query_pre_attn_scalar").value_or(256);
   if (!(scalar > 0))
     return bad_data("config.json: expected a number above zero under 'query_pre_attn_scalar'");
-  // 62 layers alone say another scale to readers of GGUF.
+  // For GGUF's readers 62 layers alone imply another scale.
   if (scalar != static_cast<float>(head_dim) || about.n_layers == 62)
     out.f32(prefix + "attention.scale", 1 / std::sqrt(scalar));
   return {};

@@ -94,7 +94,7 @@ uint32_t graph_builder::transformed(uint32_t x, const transform& by, int32_t pla
   return y;
 }
 
-// That all ternary readers can take; 0 if one of them cannot take groups.
+// The group size that all ternary readers support; 0 if one supports none.
 uint32_t graph_builder::group_for(std::span<const uint32_t> readers) const {
   uint32_t group = m_.shape.activation_group;
   for (const uint32_t w : readers)
@@ -173,7 +173,7 @@ uint32_t graph_builder::attend(uint32_t q, uint32_t n) {
   o.ints[2] = static_cast<int32_t>(h.n_kv_heads);
   o.ints[3] = static_cast<int32_t>(h.head_dim);
   if (windowed(n)) o.ints[4] = static_cast<int32_t>(h.window);
-  // Larger queries and keys are larger logits; the stored keys stay as they are.
+  // Scales the logits by its square, so that stored keys stay unscaled.
   const float magnitude = rotation_of(n).magnitude;
   o.floats[0] = magnitude * magnitude / h.attention_divisor;
   return a;

@@ -11,7 +11,7 @@ namespace {
 
 using gguf::quote;
 
-// The one number that an array with an element per layer repeats.
+// The number that an array with an element per layer repeats.
 std::optional<int64_t> common(const gguf::value& array, bool& same) {
   std::optional<int64_t> n;
   gguf::for_each_element(array, [&](const gguf::value& element) {

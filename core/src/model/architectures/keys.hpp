@@ -1,5 +1,5 @@
 #pragma once
-// The keys of a file under the name of its architecture.
+// Reads the keys of a file that begin with the name of its architecture.
 
 #include <cstdint>
 #include <functional>
@@ -17,9 +17,9 @@ namespace bitnet::model {
 
 inline constexpr int64_t exact_in_float = int64_t{1} << 24;  // positions are multiplied as float32
 inline constexpr int64_t exact_in_sum =
-    (int64_t{1} << 23) - 1;  // int8 products that an int32 sum can hold
+    (int64_t{1} << 23) - 1;  // an int32 sum can hold this many int8 products
 
-// What a count must lie between, and why it may not be more.
+// The bounds of a count, and the reason for the upper one.
 struct range {
   int64_t least, most;
   std::string_view because;
@@ -28,7 +28,7 @@ inline constexpr range contexts{1, exact_in_float, "positions beyond it are not 
 inline constexpr range widths{1, exact_in_sum, "longer rows could overflow an int32 sum"};
 inline constexpr range counts{1, 65535, "no model comes near"};
 
-// Reads <architecture>.<name> keys; after the first failure every answer is a zero or a default.
+// Reads <architecture>.<name> keys; after the first failure all reads return zero or the default.
 class keys {
  public:
   keys(const gguf::container& metadata, std::string_view architecture)
@@ -46,14 +46,14 @@ class keys {
 
   uint32_t count(std::string_view key, const range& within);
   uint32_t optional_count(std::string_view key, const range& within, uint32_t otherwise);
-  // A truth for each of n layers; nullopt: the key is no array of them.
+  // One bool per layer; nullopt: the key is no array of them.
   std::optional<std::vector<bool>> truths(std::string_view key, uint32_t n);
   // A finite number above zero, if the key is there.
   std::optional<float> optional_positive(std::string_view key);
   float positive(std::string_view key);
   std::string text(std::string_view key);
 
-  // Keeps the first failure; answers what a reader answers after one.
+  // Keeps the first failure; returns the value that reads return after one.
   uint32_t stop(std::string message, bitnet_status status = BITNET_BAD_DATA) {
     return stop(failure{status, std::move(message)});
   }
@@ -62,7 +62,7 @@ class keys {
     return 0;
   }
 
-  // Says that a key which no other architecture computes is computed by this one.
+  // Notes that this architecture supports a key that others do not.
   void computes(std::string_view key) { computed_.emplace(key); }
   [[nodiscard]] bool is_computed(std::string_view key) const { return computed_.contains(key); }
 

@@ -1,6 +1,6 @@
 #pragma once
-// The architectures that this program runs: the only list. A row is the name of an `architecture`
-// that a file beside this one defines. Messages name them in this order.
+// The list of all supported architectures. A row is the name of an `architecture` that a file
+// beside this one defines. Messages use this order.
 //
 // Source  docs/how-to/extend/architecture.md
 

@@ -1,4 +1,4 @@
-// Llama, and what is computed like it: Falcon3 and Falcon-E, TriLM.
+// Llama and models with the same graph: Falcon3 and Falcon-E, TriLM.
 #include "huggingface/config_reading.hpp"
 #include "model/architectures/architecture.hpp"
 

@@ -1,5 +1,5 @@
-// MiniCPM, and its ternary form BitCPM4: a llama that scales embeddings, what each part of a layer
-// adds, and the input of the head.
+// MiniCPM, and its ternary form BitCPM4: a llama that scales embeddings, the output of each part of
+// a layer, and the input of the head.
 #include <fmt/core.h>
 
 #include <array>
@@ -17,14 +17,14 @@ namespace hf = huggingface;
 using gguf::quote;
 using nlohmann::json;
 
-// Places in hyperparameters::own.
+// Indices in hyperparameters::own.
 constexpr std::size_t of_parts = 0, of_head = 1;
 
 void read_minicpm(hyperparameters& h, keys& in) {
   for (const char* key : {"embedding_scale", "residual_scale", "logit_scale"}) in.computes(key);
   h.embedding_scale = in.positive("embedding_scale");
   h.own[of_parts] = in.positive("residual_scale");
-  h.own[of_head] = 1 / in.positive("logit_scale");  // logits are divided by it
+  h.own[of_head] = 1 / in.positive("logit_scale");  // divides the logits
   if (in.outcome() && !std::isfinite(h.own[of_head]))
     in.stop(fmt::format("metadata key {} is so small that its inverse overflows",
                         quote(in.name("logit_scale"))));

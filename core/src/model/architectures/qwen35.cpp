@@ -1,6 +1,6 @@
-// Qwen3.5 and 3.6, their text model: most layers have a state in place of keys, a short convolution
-// and the gated delta rule; each n-th attends, with a gate behind. Blocks behind the layers predict
-// further tokens: no part of the graph.
+// The text model of Qwen3.5 and 3.6: most layers have a state in place of keys, with a short
+// convolution and the gated delta rule; each n-th has attention and then a gate. Blocks behind the
+// layers predict further tokens and are not in the graph.
 #include <fmt/core.h>
 
 #include <algorithm>
@@ -63,7 +63,7 @@ void read_qwen35(hyperparameters& h, keys& in) {
 
 std::vector<part> attending_parts(const hyperparameters& h) {
   std::vector<part> parts = attention_parts(h);
-  parts.front().m *= 2;  // beside each head its gate
+  parts.front().m *= 2;  // a gate beside each head
   return parts;
 }
 
@@ -84,7 +84,7 @@ std::vector<part> qwen35_parts(const hyperparameters& h, uint32_t n) {
   const bool attends = !h.is_recurrent(n);
   std::vector<part> parts = {{&layer::attn_norm, "attn_norm", part_kind::norm, h.n_embedding}};
   if (attends) append(parts, attending_parts(h));
-  // What others call ffn_norm.
+  // Other models call it ffn_norm.
   parts.push_back({&layer::ffn_norm, "post_attention_norm", part_kind::norm, h.n_embedding});
   append(parts, gated_parts(h));
   append(parts, attends ? head_norm_parts(h) : recurrent_parts(h));
@@ -109,8 +109,8 @@ uint32_t gated_attention(graph_builder& to, uint32_t n, uint32_t x) {
   return to.add(x, to.linear_of(gated, l.attn_output));
 }
 
-// A short convolution over queries, keys and values, then the delta rule; norms of heads and a gate
-// on the way out.
+// A short convolution over queries, keys and values, then the delta rule, then norms of heads and a
+// gate.
 uint32_t recurrent(graph_builder& to, uint32_t at, uint32_t x) {
   const layer& l = to.layer_at(at);
   const recurrence& r = to.shape().recurrence;
@@ -175,7 +175,7 @@ result<hf::config> qwen35_checkpoint(const json& c, const std::string& /*tokeniz
   for (const auto& [key, into] : counts) {
     const auto n = hf::needed(c, key);
     if (!n) return std::unexpected(n.error());
-    constexpr uint32_t most = 32768;  // no model comes near; products of two fit 32 bits
+    constexpr uint32_t most = 32768;  // more than any model; a product of two fits 32 bits
     if (*n == 0 || *n > most)
       return bad_data(fmt::format("config.json: {} is {}; expected 1 to {}", quote(key), *n, most));
     *into = *n;
@@ -188,7 +188,7 @@ result<hf::config> qwen35_checkpoint(const json& c, const std::string& /*tokeniz
   return to;
 }
 
-// Layers that keep a state, and the part of a head that rotates in the others.
+// Writes the keys of layers with a state, and the rotating part of a head in the others.
 result<void> put_states(const json& c, const hf::config& about, uint32_t head_dim,
                         const std::string& prefix, gguf::metadata_builder& out) {
   const auto taps = hf::needed(c, "linear_conv_kernel_dim");
@@ -216,7 +216,7 @@ result<void> put_states(const json& c, const hf::config& about, uint32_t head_di
         "config.json: partial_rotary_factor leaves {} of {} elements of a head to rotate", turning,
         head_dim));
   put("rope.dimension_count", static_cast<uint64_t>(turning));
-  // Other readers of GGUF need them. In a text the three positions that they part are equal.
+  // For other readers of GGUF. In a text the three positions of the sections are equal.
   std::array<int32_t, 4> sections = {11, 11, 10, 0};
   if (const json& said = hf::at(parameters, "mrope_section"); said.is_array()) {
     sections = {};
@@ -227,8 +227,8 @@ result<void> put_states(const json& c, const hf::config& about, uint32_t head_di
   return {};
 }
 
-// How the value heads in a tensor are to be reordered: GGUF has the first of each key head, then
-// the second of each, ... Groups of 0 if there are none in it.
+// How to reorder the value heads of a tensor: GGUF has the first of each key head, then the second
+// of each, ... Groups of 0 if the tensor has no value heads.
 gguf::head_turns turns_of(std::string_view ours, const hf::state_heads& h) {
   gguf::head_turns to{.groups = h.keys, .in_group = h.in_group, .width = 1};
   if (ours.ends_with(".ssm_alpha.weight") || ours.ends_with(".ssm_beta.weight") ||
@@ -243,7 +243,7 @@ gguf::head_turns turns_of(std::string_view ours, const hf::state_heads& h) {
   return ours.ends_with(".ssm_out.weight") ? to : gguf::head_turns{};
 }
 
-// Rows of a small tensor, or the elements of a vector, in the order that is wanted.
+// Reorders the rows of a small tensor, or the elements of a vector.
 std::vector<float> in_turn(const std::vector<float>& stored, const gguf::head_turns& t,
                            std::size_t row) {
   std::vector<float> out(stored.begin(), stored.begin() + static_cast<ptrdiff_t>(t.first * row));
@@ -275,7 +275,7 @@ result<void> turn_heads(gguf::file::foreign_tensor& t, const std::string& theirs
         "another model",
         quote(theirs), found, turns.columns ? "columns" : "rows", expected));
   if (is_matrix && !is_taps) {
-    t.turns = turns;  // too large for a copy
+    t.turns = turns;  // too large to copy
     return {};
   }
   std::vector<float> numbers = hf::numbers_of(t);
@@ -302,7 +302,7 @@ constexpr std::array qwen35_names = {
     hf::tensor_name{"linear_attn.norm.weight", "ssm_norm.weight", false, false},
 };
 
-// Layers that predict further tokens, and what sees images: no part of the graph of a text.
+// Prefixes of tensors that predict further tokens or see images: not in the graph of a text.
 constexpr std::array<std::string_view, 2> qwen35_ignored = {"mtp.", "model.visual."};
 
 constexpr hf::checkpoint_form qwen35_form = {.model_type = "qwen3_5_text",

@@ -7,7 +7,7 @@
 namespace bitnet::model {
 namespace {
 
-// The pair, as a real number, whose wave turns `turns` times in the original context.
+// The index, as a real number, of the pair whose wave makes `turns` turns in the original context.
 double pair_of(double turns, const rope_scaling& how, double base, uint32_t dims) {
   return dims * std::log(how.original_context / (turns * 2 * std::numbers::pi)) /
          (2 * std::log(base));

@@ -23,7 +23,7 @@ namespace {
 
 constexpr std::string_view entry_start = "bitnet_backend_abi";
 
-// Kinds of files that are mistaken for shared objects, by their first bytes, and what to do.
+// Kinds of files that users take for shared objects, by their first bytes, with advice.
 struct other_kind {
   std::string_view start, what, hint;
 };
@@ -54,7 +54,7 @@ std::unexpected<defect> no_library(std::span<const std::byte> file) {
                 "name a shared object such as libllama.so");
 }
 
-// Of an ELF file that is none, why.
+// Explains why an ELF file is no shared object.
 std::unexpected<defect> other_type(uint16_t type) {
   const std::string what = type == ET_REL    ? "an object file that is not linked yet"
                            : type == ET_EXEC ? "a program"
@@ -64,7 +64,7 @@ std::unexpected<defect> other_type(uint16_t type) {
                 "name a shared object such as libllama.so");
 }
 
-// "bitnet_backend_abi1" counts more than "bitnet_backend_abi0".
+// Keeps the entry of the newest major: "bitnet_backend_abi1" wins over "bitnet_backend_abi0".
 void note_entry(std::string_view name, library_analysis& out) {
   if (!name.starts_with(entry_start)) return;
   const std::string_view major = name.substr(entry_start.size());
@@ -97,7 +97,7 @@ std::vector<named_symbol> names_of(const any_elf& file, library_analysis& out) {
   return once;
 }
 
-// The levels of the x86-64 psABI, of the property GNU_PROPERTY_X86_ISA_1_NEEDED.
+// The x86-64 psABI level from the property GNU_PROPERTY_X86_ISA_1_NEEDED.
 std::string baseline_of(std::span<const std::byte> properties, bool wide, bool big_endian) {
   constexpr uint64_t needed = 0xc0008002;
   const uint64_t align = wide ? 8 : 4;
@@ -136,7 +136,7 @@ void read_notes(const any_elf& file, library_analysis& out) {
   }
 }
 
-// {2, 36} of "2.36"; empty if it is no list of numbers.
+// {2, 36} for "2.36"; empty if it is no list of numbers.
 std::vector<uint32_t> numbers_of(std::string_view text) {
   std::vector<uint32_t> out;
   while (!text.empty()) {
@@ -154,7 +154,7 @@ std::vector<uint32_t> numbers_of(std::string_view text) {
 }
 
 void read_versions(const any_elf& file, library_analysis& out) {
-  // By this name glibc 2.36 says that it relocates by DT_RELR.
+  // glibc 2.36 provides this version to show that it supports DT_RELR.
   constexpr std::pair relr{std::string_view("GLIBC_ABI_DT_RELR"), std::string_view("GLIBC_2.36")};
   for (std::string_view version : file.needed_versions()) {
     if (version == relr.first) version = relr.second;
@@ -168,7 +168,7 @@ void read_versions(const any_elf& file, library_analysis& out) {
   }
 }
 
-// "x" of "libx.so.12"
+// "x" for "libx.so.12"
 std::string_view stem_of(std::string_view library) {
   constexpr std::string_view start = "lib";
   const std::size_t end = library.find(".so");
@@ -183,7 +183,7 @@ void find_accelerators(library_analysis& out) {
       out.accelerators.push_back(name);
 }
 
-// What BitNet-rs calls the backend by its symbols alone, where they say enough.
+// BitNet-rs's text on the backend, if the symbols show it.
 std::string inference_of(const library_analysis& a) {
   const auto count = [&](symbol_group group) {
     return a.groups[static_cast<std::size_t>(group)].count;
@@ -202,7 +202,7 @@ std::string inference_of(const library_analysis& a) {
   return "no backend, by its symbols";
 }
 
-// What would keep any program of this machine from loading it.
+// Finds faults that prevent any program on this machine from loading it.
 void judge(std::span<const std::byte> file, library_analysis& out) {
   const auto image = elf_image::open(file);
   out.for_this_machine = image || image.error().code != code::inspect_machine;
@@ -247,11 +247,12 @@ void add_errors(const findings& found, library_analysis& out) {
     if (one.level == finding::level_type::error) out.problems.push_back(one.what);
 }
 
-// Of a plugin all that the loader would reject it for; another library must find what it needs.
+// For a plugin, all reasons why the loader would reject it; for other libraries, missing
+// dependencies.
 void judge_on_disk(const trusted_file& file, std::span<const std::byte> bytes,
                    library_analysis& out) {
   const auto image = elf_image::open(bytes);
-  if (!image) return;  // the problem is known
+  if (!image) return;  // the problem is listed already
   inspection facts;
   read_needs(*image, facts);
   std::error_code ignored;
@@ -266,7 +267,7 @@ void judge_on_disk(const trusted_file& file, std::span<const std::byte> bytes,
   }
   findings found;
   std::vector<needed_library> plain = out.libraries;
-  // Whether a library can be trusted matters to the loader of plugins only.
+  // Only the loader of plugins requires trusted libraries.
   for (needed_library& one : plain)
     if (one.fault && code_text(one.fault->code).starts_with("BN-T-")) one.fault.reset();
   examine_dependencies(plain, {}, {}, found);
@@ -274,7 +275,7 @@ void judge_on_disk(const trusted_file& file, std::span<const std::byte> bytes,
   add_errors(found, out);
 }
 
-// The installed manifest of the backend `name` that names this file.
+// Finds the installed manifest of backend `name` that names this file.
 void find_manifest(const std::filesystem::path& file, const std::string& name,
                    library_analysis& out) {
   auto folders = environment::system_manifest_directories();

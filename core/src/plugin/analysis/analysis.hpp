@@ -1,7 +1,7 @@
 #pragma once
-// What a shared object is, its author and purpose, and whether it could be loaded here: of our
-// plugins and of foreign libraries such as libllama.so, of this machine and of others. Nothing of
-// the file is executed.
+// Describes a shared object: kind, author, purpose, and whether it could be loaded here. Works for
+// plugins and for other libraries such as libllama.so, of any machine. No code of the file is
+// executed.
 
 #include <array>
 #include <cstddef>
@@ -27,37 +27,37 @@ struct library_analysis {
   std::string machine;  // "x86-64"
   bool for_this_machine = false;
   std::string soname, build_id;  // "" if it has none
-  bool stripped = false;         // without the table of all symbols
-  uint64_t symbols = 0;          // names, of both tables together
-  uint64_t exported = 0;         // names that other objects may use
+  bool stripped = false;         // has no table of all symbols
+  uint64_t symbols = 0;          // distinct names in both tables
+  uint64_t exported = 0;         // names visible to other objects
   std::array<grouped_symbols, n_symbol_groups> groups;
   std::vector<std::string> formats;
-  std::vector<std::string> accelerators;  // needed libraries that are interfaces of a GPU
+  std::vector<std::string> accelerators;  // needed libraries that belong to a GPU interface
   std::string inference;                  // one line of text
 
-  std::optional<identity> note;  // of a bitnet backend
-  std::string entry;             // its exported entry of the newest major, "" if none
+  std::optional<identity> note;  // if it is a bitnet backend
+  std::string entry;             // exported entry of the newest major, "" if none
   // The installed manifest that names this file, if one does.
   std::filesystem::path manifest;
   std::string manifest_license;
 
   std::vector<std::string> needed;        // DT_NEEDED
-  std::vector<needed_library> libraries;  // those and theirs; only of a file for this machine
-  bool libraries_known = false;           // they were looked for
+  std::vector<needed_library> libraries;  // direct and indirect; only for this machine
+  bool libraries_known = false;           // `libraries` was searched for
   // The newest version of each family that it needs: {"GLIBC", "2.34"}.
   std::map<std::string, std::string> versions;
-  std::string cpu_baseline;  // "x86-64-v3" as its linker noted it, "" if it did not
+  std::string cpu_baseline;  // "x86-64-v3", noted by its linker; "" if not
 
   // Why it cannot be loaded here; empty if it can.
   std::vector<defect> problems;
 };
 
-// All but what depends on other files. BN-I-FORMAT and BN-I-TRUNCATED for what is no shared
+// Analyses what does not depend on other files. BN-I-FORMAT and BN-I-TRUNCATED if it is no shared
 // object.
 [[nodiscard]] checked<library_analysis> analyze(std::span<const std::byte> file,
                                                 uint64_t most_names);
 
-// The same of a file on disk, with its dependencies and its manifest. BN-T-MISSING, BN-T-KIND.
+// The same for a file on disk, with its dependencies and its manifest. BN-T-MISSING, BN-T-KIND.
 [[nodiscard]] checked<library_analysis> analyze_file(const std::filesystem::path& file,
                                                      uint64_t most_names);
 

@@ -7,7 +7,7 @@
 
 #include "plugin/codes/text.hpp"
 
-// The place of a member in the struct of the file's class.
+// The offset of a member in the struct of the file's class.
 #define BITNET_ELF_MEMBER(type, name)                                       \
   (wide_ ? member{offsetof(Elf64_##type, name), sizeof(Elf64_##type::name)} \
          : member{offsetof(Elf32_##type, name), sizeof(Elf32_##type::name)})
@@ -16,12 +16,12 @@
 namespace bitnet::plugin {
 namespace {
 
-// Far above what any linker writes; keeps hostile counts from costing time.
+// Far more than any linker writes; limits the time for hostile counts.
 constexpr uint64_t most_segments = 128;
 constexpr uint64_t most_sections = 65536;
 constexpr uint64_t most_entries = 65536;
 constexpr uint64_t most_symbols = 1 << 22;
-constexpr uint64_t most_name_bytes = 1 << 28;  // of all symbols of a table together
+constexpr uint64_t most_name_bytes = 1 << 28;  // total of a symbol table
 constexpr std::size_t most_needed_versions = 65536;
 constexpr std::size_t most_notes = 4096;
 
@@ -184,13 +184,13 @@ uint64_t any_elf::count_by_gnu_hash(uint64_t address) const {
 }
 
 uint64_t any_elf::count_by_sysv_hash(uint64_t address) const {
-  // Of these two machines the table has numbers of 64 bits.
+  // On these two machines the table has 64-bit numbers.
   constexpr uint16_t alpha = 0x9026;
   const std::size_t word = wide_ && (machine_ == EM_S390 || machine_ == alpha) ? 8 : 4;
   return number_in(at(address, 2 * word), word, word, big_endian_);
 }
 
-// As the dynamic linker does, which uses no section headers; by them where no hash table says it.
+// As the dynamic linker counts, without section headers; by these if there is no hash table.
 uint64_t any_elf::count_dynamic() const {
   uint64_t out = 0;
   if (const auto hash = dynamic_value(DT_GNU_HASH)) out = count_by_gnu_hash(*hash);
@@ -204,7 +204,7 @@ uint64_t any_elf::count_dynamic() const {
 
 std::vector<any_elf::symbol> any_elf::read_symbols(std::span<const std::byte> entries,
                                                    std::string_view strings) const {
-  // With an end, so that no name is looked for beyond it again and again.
+  // Cut to end in a NUL, so that no search runs past the end again and again.
   strings = strings.substr(0, strings.rfind('\0') + 1);
   const std::size_t stride = BITNET_ELF_SIZE(Sym);
   const auto field = [&](uint64_t base, member of) {
@@ -248,7 +248,7 @@ std::optional<std::vector<any_elf::symbol>> any_elf::table_symbols() const {
                       as_text(slice(strings.offset, strings.bytes)));
 }
 
-// A list of lists, linked by distances; as distances are not negative, they cannot lead back. The
+// Walks a list of lists, linked by distances; these are not negative, so there are no cycles. The
 // structs are the same for both classes.
 std::vector<std::string_view> any_elf::needed_versions() const {
   std::vector<std::string_view> out;

@@ -1,7 +1,7 @@
 #pragma once
-// Bounds-checked reading of an ELF file of any machine, of 32 or 64 bits and either byte order, to
-// describe it. Nothing is rejected for what it says: what cannot be read is left out.
-// plugin/inspection/elf_image.hpp reads what may be loaded, and is strict.
+// Bounds-checked reading of an ELF file of any machine, word size and byte order, to describe it.
+// Nothing is rejected: parts that cannot be read are left out. plugin/inspection/elf_image.hpp
+// reads files that may be loaded, and is strict.
 
 #include <elf.h>
 
@@ -18,7 +18,7 @@ namespace bitnet::plugin {
 
 class any_elf {
  public:
-  // BN-I-FORMAT where there is no whole ELF header. `bytes` must outlive the object.
+  // BN-I-FORMAT if there is no whole ELF header. `bytes` must outlive the object.
   static checked<any_elf> open(std::span<const std::byte> bytes);
 
   [[nodiscard]] bool is_wide() const { return wide_; }  // 64-bit
@@ -34,28 +34,28 @@ class any_elf {
   [[nodiscard]] std::vector<note> notes() const;
 
   struct symbol {
-    std::string_view name;  // without a version behind '@'
+    std::string_view name;  // without the version behind '@'
     bool defined = false;
     bool exported = false;  // defined, and visible to other objects
   };
-  // Of functions and variables: no sections, no source files.
+  // Functions and variables; no sections, no source files.
   [[nodiscard]] std::vector<symbol> dynamic_symbols() const;
-  // Of the table that `strip` removes; nothing where there is none.
+  // Symbols of the table that `strip` removes; nullopt if there is none.
   [[nodiscard]] std::optional<std::vector<symbol>> table_symbols() const;
 
   // The strings of all entries with this tag, such as DT_NEEDED.
   [[nodiscard]] std::vector<std::string_view> dynamic_strings(int64_t tag) const;
   [[nodiscard]] std::optional<uint64_t> dynamic_value(int64_t tag) const;
 
-  // Versions of symbols that other libraries must have, without the weak ones.
+  // Versions of symbols that other libraries must have, except weak ones.
   [[nodiscard]] std::vector<std::string_view> needed_versions() const;
 
-  // A number of 1, 2, 4 or 8 bytes in the file's byte order; 0 where it is not there.
+  // A number of 1, 2, 4 or 8 bytes in the file's byte order; 0 if out of range.
   [[nodiscard]] static uint64_t number_in(std::span<const std::byte> part, uint64_t at,
                                           std::size_t size, bool big_endian);
 
  private:
-  // A member of a struct that has one form for 32 bits and one for 64.
+  // A struct member whose place differs between 32 and 64 bits.
   struct member {
     std::size_t at, bytes;
   };
@@ -76,7 +76,7 @@ class any_elf {
   void read_dynamic();
   [[nodiscard]] uint64_t number(uint64_t at, std::size_t size) const;
   [[nodiscard]] uint64_t get(uint64_t base, member of) const;
-  // What lies at an address in memory; empty if it is not all in one segment of the file.
+  // The bytes at a memory address; empty if they are not all in one segment of the file.
   [[nodiscard]] std::span<const std::byte> at(uint64_t address, uint64_t size) const;
   [[nodiscard]] std::span<const std::byte> slice(uint64_t offset, uint64_t size) const;
   [[nodiscard]] std::string_view dynamic_text(uint64_t index) const;

@@ -8,15 +8,15 @@
 namespace bitnet::plugin {
 namespace {
 
-constexpr std::size_t longest_name = 512;  // bytes of a name that are shown
+constexpr std::size_t longest_name = 512;  // bytes shown of a name
 
-// Ternary and binary formats, and those of llama.cpp that stand beside them in such libraries.
+// Ternary and binary formats, and formats of llama.cpp that such libraries contain, too.
 constexpr auto format_names = std::to_array<std::string_view>(
     {"bf16", "f16",  "i2_s", "iq1_bn", "iq2_bn", "pq2_0", "ptq1_0", "q1_0",
      "q2_0", "q2_k", "q3_k", "q4_0",   "q4_1",   "q4_k",  "q5_0",   "q5_1",
      "q5_k", "q6_k", "q8_0", "q8_k",   "tl1",    "tl2",   "tq1_0",  "tq2_0"});
 
-// Only such functions have a format in their name for what they compute.
+// Only functions with one of these words have the format they compute in their name.
 constexpr auto format_words = std::to_array<std::string_view>(
     {"quant", "vec_dot", "mul_mat", "matmul", "gemm", "gemv", "pack"});
 
@@ -33,8 +33,8 @@ bool is_letter(char c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
-// As a word of its own: "tq1_0" has no "q1_0". A mangled name has the length of a word before it
-// and types behind it.
+// Whether the name contains the format as a whole word: "tq1_0" does not contain "q1_0". A mangled
+// name has the word's length before it and types behind it.
 bool has_format(std::string_view name, std::string_view format, bool is_mangled) {
   for (std::size_t at = name.find(format); at != std::string_view::npos;
        at = name.find(format, at + 1)) {

@@ -1,6 +1,6 @@
 #pragma once
-// What the names of a library's symbols say of it: the four groups of BitNet-rs's analyze-library,
-// and the weight formats that occur in names.
+// Classifies the names of a library's symbols: by the four groups of BitNet-rs's analyze-library,
+// and by the weight formats that names mention.
 
 #include <array>
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace bitnet::plugin {
 
-// In the order of the rules: a name is in the first group whose rule it fits.
+// In the order of the rules: the first matching rule decides.
 enum class symbol_group : uint8_t {
   bitnet,        // begins with "bitnet_"
   llama,         // begins with "llama_"
@@ -28,23 +28,23 @@ inline constexpr std::array<std::string_view, n_symbol_groups> symbol_group_keys
 
 [[nodiscard]] symbol_group group_of(std::string_view name);
 
-// A name once, however many tables have it.
+// A distinct name of one or both tables.
 struct named_symbol {
   std::string_view name;
-  bool defined = false;   // in one of them
-  bool exported = false;  // other objects may use it
+  bool defined = false;   // in at least one table
+  bool exported = false;  // visible to other objects
 };
 
 struct grouped_symbols {
   uint64_t count = 0, defined = 0;
-  std::vector<std::string> names{};  // the first, by their bytes; printable
+  std::vector<std::string> names{};  // the first ones, sorted by bytes; printable
 };
 
-// `names` is sorted. Of each group at most `most_names` names are listed.
+// `names` is sorted. At most `most_names` names per group are listed.
 [[nodiscard]] std::array<grouped_symbols, n_symbol_groups> group_symbols(
     std::span<const named_symbol> names, uint64_t most_names);
 
-// The formats of weights that names speak of, such as "i2_s" of "quantize_i2_s": sorted.
+// The weight formats in names, such as "i2_s" of "quantize_i2_s", sorted.
 [[nodiscard]] std::vector<std::string> formats_in(std::span<const named_symbol> names);
 
 }  // namespace bitnet::plugin

@@ -1,9 +1,9 @@
 #pragma once
-// Why a backend is not used: stable codes for scripts and documentation, one row each.
+// Why a backend is rejected: stable codes for scripts and documentation, one row each.
 //
-// Letters: M manifest, T trust, I inspection, A ABI, P probe, S selection. A code is never reused;
-// its hint is what a person can do when the place that reports it knows nothing better; {id} is a
-// word of base/wording.hpp.
+// Letters: M manifest, T trust, I inspection, A ABI, P probe, S selection. A code is never reused.
+// Its hint is advice for the user, shown unless the reporting code has a better one; {id} is a word
+// of base/wording.hpp.
 
 #include <fmt/core.h>
 
@@ -112,13 +112,13 @@ enum class code : uint8_t { BITNET_CODES(BITNET_CODE_ENUM) };
 [[nodiscard]] std::string code_hint(code c);
 [[nodiscard]] std::optional<code> code_of(std::string_view text);  // of "BN-T-OWNER"
 
-// A failure with the code that the report carries. Becomes a plain failure outside the loader.
+// A failure with a code. Outside the loader it becomes a plain failure.
 struct defect {
   plugin::code code = code::ok;
   bitnet_status status = BITNET_REJECTED;
   std::string reason;
-  std::string hint;  // more precise than the code's own; "" = that one
-  origin from{};     // of what a call of the plugin failed with
+  std::string hint;  // more precise than the code's hint; "": use that
+  origin from{};     // the error of the plugin's call
 
   [[nodiscard]] std::string advice() const { return hint.empty() ? code_hint(code) : hint; }
   [[nodiscard]] failure as_failure() const {
@@ -135,8 +135,8 @@ using checked = std::expected<T, defect>;
   return std::unexpected(defect{c, BITNET_REJECTED, std::move(reason), std::move(hint)});
 }
 
-// Of a file that a user named and that need be no backend's: `advice` says what to name where it
-// is missing or no regular file, `otherwise` is the status of all but a missing one.
+// For a file that a user named and that may be no backend. `advice`: what to name if it is missing
+// or no regular file; `otherwise`: the status in all cases but a missing file.
 [[nodiscard]] inline failure failure_of_named(defect d, std::string_view advice,
                                               bitnet_status otherwise) {
   if (d.hint.empty() && (d.code == code::trust_missing || d.code == code::trust_kind))

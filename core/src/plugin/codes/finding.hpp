@@ -1,6 +1,6 @@
 #pragma once
-// What was looked at in a plugin file, and what came of it. The loader stops at the first error,
-// bitnet-backend-lint shows all of them.
+// The result of a check of a plugin file. The loader stops at the first error, bitnet-backend-lint
+// shows all results.
 
 #include <algorithm>
 #include <cstdint>
@@ -15,8 +15,8 @@ namespace bitnet::plugin {
 struct finding {
   enum class level_type : uint8_t { ok, warning, error };
   level_type level = level_type::ok;
-  std::string check;  // which rule: "exports"; docs/reference/lint.md has the list
-  defect what;        // code::ok where nothing is wrong
+  std::string check;  // the rule: "exports"; listed in docs/reference/lint.md
+  defect what;        // code::ok: nothing is wrong
 };
 
 class findings {
@@ -36,7 +36,7 @@ class findings {
   }
 
   [[nodiscard]] const std::vector<finding>& all() const { return all_; }
-  // nullptr if the loader may go on.
+  // nullptr: no error, the loader may continue.
   [[nodiscard]] const defect* first_error() const {
     const auto at = std::ranges::find(all_, finding::level_type::error, &finding::level);
     return at == all_.end() ? nullptr : &at->what;

@@ -1,5 +1,5 @@
 #pragma once
-// Text from outside that ends in a message, a terminal or a log.
+// Escapes untrusted text for messages, terminals and logs.
 
 #include <cstddef>
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace bitnet::plugin {
 
-// As text::printable, short.
+// Like text::printable, with a short limit.
 [[nodiscard]] inline std::string printable(std::string_view text, std::size_t limit = 200) {
   return text::printable(text, limit);
 }
 
-// A fixed array that should be NUL terminated but need not be.
+// The text of a fixed array that may lack its NUL.
 template <std::size_t N>
 [[nodiscard]] std::string printable_array(const char (&text)[N]) {
   const std::string_view all(text, N);

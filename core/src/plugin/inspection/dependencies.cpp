@@ -20,17 +20,17 @@
 namespace bitnet::plugin {
 namespace {
 
-// Libraries that one plugin may bring; keeps a hostile chain of them from costing time.
+// Maximum number of libraries of one plugin; limits the time for a hostile chain of them.
 constexpr std::size_t max_libraries = 1024;
 
-// A library that is still to be looked for, on behalf of `needed_by`.
+// A library to search for, on behalf of `needed_by`.
 struct request {
   std::string name, needed_by;
   library_search::folders before, after;  // see library_search::find()
 };
 
-// Where what an object needs is looked for. `inherited` is DT_RPATH of those that brought it, which
-// counts where it has no DT_RUNPATH of its own.
+// The folders to search for an object's libraries. `inherited`: DT_RPATH of the objects that need
+// it, used if it has no DT_RUNPATH.
 request request_of(const std::vector<std::string>& run_path, bool is_new_kind,
                    const std::string& origin, const library_search::folders& inherited) {
   request out;
@@ -46,7 +46,7 @@ defect named(const std::string& name, defect d) {
   return d;
 }
 
-// What a library that the linker would map brings in turn, or why it must not.
+// The needs of a library that the linker would map, or why it must not be mapped.
 checked<std::vector<request>> needs_of(const std::filesystem::path& file, const request& by) {
   const auto opened = open_any(file);
   if (!opened) return std::unexpected(opened.error());
@@ -78,7 +78,7 @@ checked<std::vector<request>> needs_of(const std::filesystem::path& file, const 
   return out;
 }
 
-// A file as the linker would map it: the hash of all its bytes, or why it has none.
+// The hash of a file that the linker would map, or why there is none.
 checked<std::string> hash_of(const std::filesystem::path& path) {
   const auto file = open_trusted(path);
   if (!file) return std::unexpected(file.error());
@@ -138,7 +138,7 @@ std::vector<needed_library> resolve_libraries(const inspection& plugin, const re
                            fmt::format("needs '{}', which {}", printable(one.name), fault), ""};
       continue;
     }
-    // A loaded library has all that it needs, and no other file can take its place.
+    // A loaded library has everything that it needs, and no other file can replace it.
     if (const auto file = loaded_file(one.name)) {
       found.file = *file;
       found.loaded = true;

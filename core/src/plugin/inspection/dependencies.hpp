@@ -1,7 +1,7 @@
 #pragma once
-// Which libraries a plugin needs, theirs included, where each lies and whether it can be trusted:
-// all that are missing at once, where the dynamic linker would stop at the first, and nothing that
-// another user could put there.
+// Finds the libraries that a plugin needs, directly and indirectly, and checks that each can be
+// trusted. It lists all missing ones, while the dynamic linker stops at the first, and rejects
+// libraries that another user could replace.
 
 #include <filesystem>
 #include <map>
@@ -18,29 +18,30 @@ namespace bitnet::plugin {
 struct needed_library {
   std::string name;            // "libc.so.6"
   std::string needed_by;       // the library that needs it; "" for the plugin itself
-  std::filesystem::path file;  // "" if it is not on this machine
-  bool loaded = false;         // this process has it already
-  std::vector<std::filesystem::path> variants{};  // that some processors would take instead
+  std::filesystem::path file;  // "" if not found
+  bool loaded = false;         // in this process already
+  std::vector<std::filesystem::path> variants{};  // files that some processors would load instead
   std::optional<defect> fault{};                  // why it must not be loaded
 };
 
-// How the libraries of a file are looked for, where it is no plugin.
+// Options for the libraries of a file that is no plugin.
 struct resolution {
-  std::string origin{};            // the folder that $ORIGIN means; a plugin has none
-  bool follows_untrusted = false;  // also what an untrusted library needs
+  std::string origin{};            // the folder for $ORIGIN; a plugin has none
+  bool follows_untrusted = false;  // also list what an untrusted library needs
 };
 
-// Looks where the dynamic linker does: what is loaded already, and library_search; libraries for
-// other machines do not count. Nothing where the linker does not report its search path.
+// Searches as the dynamic linker does: loaded libraries, then library_search; libraries for other
+// machines are skipped. Returns nothing if the linker does not report its search path.
 [[nodiscard]] std::vector<needed_library> resolve_libraries(const inspection& plugin,
                                                             const resolution& how = {});
 
-// The first library that must not be loaded. BN-I-FOREIGN, BN-I-RUN-PATH, BN-I-FORMAT, BN-T-*.
+// Rejects the first library that must not be loaded. BN-I-FOREIGN, BN-I-RUN-PATH, BN-I-FORMAT,
+// BN-T-*.
 [[nodiscard]] checked<void> check_libraries(const std::vector<needed_library>& libraries);
 
-// BN-I-DEPENDENCY (BITNET_UNAVAILABLE) with all that is missing and, by `packages`, what has it;
-// what check_libraries() finds. `hashes` are those that the manifest wants libraries to have:
-// BN-T-HASH.
+// Reports BN-I-DEPENDENCY (BITNET_UNAVAILABLE) with all missing libraries and, from `packages`,
+// their packages; the errors of check_libraries(); BN-T-HASH if a library differs from the
+// manifest's `hashes`.
 void examine_dependencies(const std::vector<needed_library>& libraries,
                           const std::map<std::string, std::string>& packages,
                           const std::map<std::string, std::string>& hashes, findings& found);

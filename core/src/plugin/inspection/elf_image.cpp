@@ -48,10 +48,10 @@ constexpr uint16_t this_machine = 258;
 constexpr unsigned char this_byte_order =
     std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
 
-// Far above what any linker writes; keeps hostile counts from costing time.
+// Far more than any linker writes; limits the time for hostile counts.
 constexpr std::size_t max_segments = 1024;
 constexpr std::size_t max_dynamic_entries = 65536;
-constexpr uint64_t max_versions = 65536;  // of all libraries together
+constexpr uint64_t max_versions = 65536;  // total of all libraries
 
 std::unexpected<defect> not_elf(const std::string& why) {
   return reject(code::inspect_not_elf, why);
@@ -92,7 +92,7 @@ checked<elf_image> elf_image::open(std::span<const std::byte> bytes) {
 }
 
 checked<void> elf_image::read_headers() {
-  const auto head = read<Elf64_Ehdr>(0).value_or(Elf64_Ehdr{});  // open() saw that it is there
+  const auto head = read<Elf64_Ehdr>(0).value_or(Elf64_Ehdr{});  // open() checked that it is there
   if (head.e_ident[EI_CLASS] != ELFCLASS64)
     return reject(code::inspect_machine,
                   fmt::format("is not a 64-bit object; this machine is 64-bit {}",
@@ -126,7 +126,7 @@ checked<void> elf_image::read_headers() {
 
 checked<void> elf_image::read_segments(const Elf64_Ehdr& head) {
   elf_version(EV_CURRENT);
-  // libelf only reads from the memory; its interface predates const.
+  // libelf only reads the memory, but its interface is not const.
   const std::unique_ptr<Elf, elf_closer> elf(
       elf_memory(const_cast<char*>(reinterpret_cast<const char*>(bytes_.data())), bytes_.size()));
   if (!elf || elf_kind(elf.get()) != ELF_K_ELF) return not_elf("has a damaged ELF header");
@@ -134,7 +134,7 @@ checked<void> elf_image::read_segments(const Elf64_Ehdr& head) {
     GElf_Phdr segment{};
     if (gelf_getphdr(elf.get(), i, &segment) == nullptr)
       return not_elf("has damaged program headers");
-    // libelf and the linker have the table at the same place, also where sections say otherwise.
+    // libelf and the linker must see the table at the same place, whatever sections say.
     const auto same =
         read<Elf64_Phdr>(head.e_phoff + static_cast<uint64_t>(i) * sizeof(Elf64_Phdr));
     if (!same || std::memcmp(&*same, &segment, sizeof segment) != 0)
@@ -146,8 +146,8 @@ checked<void> elf_image::read_segments(const Elf64_Ehdr& head) {
   return {};
 }
 
-// What each address holds must not depend on the order in which segments are mapped, nor on which
-// of two headers of a kind a reader takes.
+// The content of an address must not depend on the order in which segments are mapped, nor on which
+// of two equal headers a reader uses.
 checked<void> elf_image::check_segments() const {
   constexpr uint64_t highest = uint64_t{1} << 47;
   constexpr auto only_one = std::to_array<uint32_t>(
@@ -169,7 +169,7 @@ checked<void> elf_image::check_segments() const {
   return {};
 }
 
-// As the linker finds it: by its address, up to the entry that ends it.
+// Reads it as the linker does: by its address, up to DT_NULL.
 checked<void> elf_image::read_dynamic() {
   const auto segment = std::ranges::find(segments_, uint32_t{PT_DYNAMIC}, &Elf64_Phdr::p_type);
   if (segment == segments_.end()) return {};
@@ -196,7 +196,7 @@ checked<void> elf_image::check_dynamic() const {
   if (dynamic_.empty()) return {};
   std::map<int64_t, uint64_t> seen;
   for (const Elf64_Dyn& entry : dynamic_) {
-    // Of two the linker takes the last, other readers the first.
+    // Of duplicates the linker uses the last one, other readers the first.
     const auto [known, is_first] = seen.emplace(entry.d_tag, entry.d_un.d_val);
     if (!is_first && known->second != entry.d_un.d_val &&
         std::ranges::find(many, entry.d_tag) == many.end())
@@ -256,8 +256,8 @@ std::vector<std::string_view> elf_image::dynamic_strings(int64_t tag) const {
   return out;
 }
 
-// Both version tables are lists of lists, linked by distances; as distances are not negative, they
-// cannot lead back.
+// Both version tables are lists of lists, linked by distances; these are not negative, so there are
+// no cycles.
 checked<std::vector<elf_image::needed_version>> elf_image::read_needed_versions() const {
   const auto damaged = not_elf("has a damaged table of versions that it needs");
   std::vector<needed_version> out;
@@ -297,7 +297,7 @@ checked<std::vector<std::string_view>> elf_image::read_defined_versions() const 
   return out;
 }
 
-// open() has read both once.
+// open() has read both successfully.
 std::vector<elf_image::needed_version> elf_image::needed_versions() const {
   return read_needed_versions().value_or(std::vector<needed_version>());
 }

@@ -1,7 +1,7 @@
 #pragma once
-// Bounds-checked reading of a 64-bit ELF shared object of the host's byte order, as the dynamic
-// linker reads it: by addresses, which segments put there, and symbols by the hash table that it
-// uses. A file that another reader could understand otherwise is refused.
+// Bounds-checked reading of a 64-bit ELF shared object in the host's byte order. It reads as the
+// dynamic linker does: by addresses, through segments, and symbols by the hash table that the
+// linker uses. A file that another reader could interpret differently is rejected.
 // tests/core/plugin/elf_differential_test.cpp compares with the linker itself.
 
 #include <elf.h>
@@ -19,10 +19,10 @@
 
 namespace bitnet::plugin {
 
-// Does the dynamic linker of this process take files with this header? It passes over others.
+// Whether this process's dynamic linker takes files with this header. It skips others.
 [[nodiscard]] bool is_for_this_machine(const Elf64_Ehdr& head);
 
-// "x86-64"; "machine 999" for one without a name here.
+// "x86-64"; "machine 999" for an unknown one.
 [[nodiscard]] std::string machine_name(uint16_t machine);
 
 class elf_image {
@@ -43,28 +43,29 @@ class elf_image {
     uint8_t visibility = 0;  // STV_*
     bool defined = false;
   };
-  // BN-I-FORMAT when the dynamic section contradicts itself, or a symbol that looks exported is
-  // none to the linker.
+  // BN-I-FORMAT if the dynamic section contradicts itself, or if a symbol looks exported but the
+  // linker does not find it.
   [[nodiscard]] checked<std::vector<symbol>> symbols() const;
 
-  // Those of `names` that the linker would find no definition of here, whatever the version.
+  // The names in `names` that the linker would not find here, whatever the version.
   [[nodiscard]] std::vector<std::string_view> lacking(std::vector<std::string_view> names) const;
 
   // The strings of all entries with this tag, such as DT_NEEDED.
   [[nodiscard]] std::vector<std::string_view> dynamic_strings(int64_t tag) const;
-  // The entry with this tag, such as DT_FLAGS_1; only those that name libraries may be there twice.
+  // The entry with this tag, such as DT_FLAGS_1. Duplicates are allowed only for tags that name
+  // libraries.
   [[nodiscard]] std::optional<uint64_t> dynamic_value(int64_t tag) const;
 
-  // All entries before the end.
+  // All entries before DT_NULL.
   [[nodiscard]] std::span<const Elf64_Dyn> dynamic() const { return dynamic_; }
 
-  // Versions of symbols that it wants other libraries to have. A weak one may be missing.
+  // A version of symbols that another library must have. A weak one may be missing.
   struct needed_version {
     std::string_view library, version;
     bool weak = false;
   };
   [[nodiscard]] std::vector<needed_version> needed_versions() const;
-  // Versions of symbols that it has itself, such as GLIBC_2.36.
+  // Versions that its own symbols have, such as GLIBC_2.36.
   [[nodiscard]] std::vector<std::string_view> defined_versions() const;
 
   [[nodiscard]] std::span<const Elf64_Phdr> segments() const { return segments_; }
@@ -77,13 +78,13 @@ class elf_image {
   checked<void> read_dynamic();
   [[nodiscard]] checked<void> check_dynamic() const;
 
-  // The bytes of the file from `offset`; nothing if they are not all there.
+  // `size` bytes of the file from `offset`; nullopt if out of range.
   [[nodiscard]] std::optional<std::span<const std::byte>> slice(uint64_t offset,
                                                                 uint64_t size) const;
-  // What lies in memory from `address` on, as far as it comes from the file and from one segment.
+  // The bytes at a memory address, up to the end of the segment's file content.
   [[nodiscard]] std::optional<std::span<const std::byte>> at(uint64_t address, uint64_t size) const;
   [[nodiscard]] std::string_view strings() const;  // the dynamic string table; "" if there is none
-  // Of the dynamic string table; nothing if it does not end there.
+  // A text of the dynamic string table; nullopt if it has no end in the table.
   [[nodiscard]] std::optional<std::string_view> text_at(uint64_t index) const;
   [[nodiscard]] std::string_view string_at(uint64_t index) const {
     return text_at(index).value_or(std::string_view());

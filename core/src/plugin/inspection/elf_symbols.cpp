@@ -1,6 +1,6 @@
-// The dynamic symbols of a shared object, as the dynamic linker finds them: by DT_GNU_HASH where
-// there is one, else by DT_HASH. What a table of symbols lists and the hash table does not lead to
-// is no export to the linker, and the other way round; a file that leaves room for both is refused.
+// Reads the dynamic symbols of a shared object as the dynamic linker does: by DT_GNU_HASH if
+// present, else by DT_HASH. A symbol that the hash table does not reach is no export, whatever the
+// symbol table lists. A file whose tables disagree is rejected.
 
 #include <fmt/core.h>
 
@@ -14,7 +14,7 @@
 namespace bitnet::plugin {
 namespace {
 
-constexpr uint64_t max_symbols = 1 << 22;  // far above what any linker writes
+constexpr uint64_t max_symbols = 1 << 22;  // far more than any linker writes
 
 std::unexpected<defect> unreadable(const std::string& why = "") {
   return reject(code::inspect_not_elf, fmt::format("has no readable dynamic symbol table{}",
@@ -44,7 +44,7 @@ uint32_t number(std::span<const std::byte> table, uint64_t index) {
   return out;
 }
 
-// Would the linker take it, whatever its name leads to?
+// Whether the linker would take the symbol, if its name is found.
 bool is_visible(const Elf64_Sym& s) {
   constexpr auto types = std::to_array<uint8_t>(
       {STT_NOTYPE, STT_OBJECT, STT_FUNC, STT_COMMON, STT_TLS, STT_GNU_IFUNC});
@@ -62,7 +62,7 @@ struct elf_image::gnu_hash {
   uint64_t n_words = 0, n_buckets = 0, first = 0, count = 0;  // `count`: of symbols
   uint32_t shift = 0;
 
-  // The index of a symbol whose name `is_it`, 0 if there is none.
+  // The index of a symbol whose name satisfies `is_it`; 0: none.
   template <class Test>
   [[nodiscard]] uint64_t find(std::string_view name, const Test& is_it) const {
     const uint32_t h = gnu_hash_of(name);
@@ -94,7 +94,7 @@ struct elf_image::sysv_hash {
 };
 
 struct elf_image::symbol_table {
-  std::span<const std::byte> entries, versions;  // no versions where there are none
+  std::span<const std::byte> entries, versions;  // `versions` is empty if there are none
   uint64_t count = 0;
   std::optional<gnu_hash> gnu;
   std::optional<sysv_hash> sysv;
@@ -130,7 +130,7 @@ checked<elf_image::gnu_hash> elf_image::read_gnu_hash(uint64_t address) const {
     last = std::max(last, begin);
   }
   if (last == 0) return out;  // nothing is exported
-  // The chains end at the last symbol.
+  // The chains end with the last symbol.
   for (uint64_t i = last;; ++i) {
     const auto link =
         i < max_symbols ? read_at<uint32_t>(chains + (i - out.first) * 4) : std::nullopt;
@@ -154,8 +154,7 @@ checked<elf_image::sysv_hash> elf_image::read_sysv_hash(uint64_t address) const 
   const auto buckets = at(begin, uint64_t{head->n_buckets} * 4);
   const auto chains = at(begin + uint64_t{head->n_buckets} * 4, uint64_t{head->n_chains} * 4);
   if (!buckets || !chains) return unreadable("its DT_HASH is damaged");
-  // The linker follows numbers without looking how many symbols there are, or whether it was there
-  // before.
+  // The linker follows indices without checking their range or detecting cycles.
   std::vector<bool> seen(head->n_chains);
   for (uint64_t bucket = 0; bucket < head->n_buckets; ++bucket)
     for (uint32_t i = number(*buckets, bucket); i != 0; i = number(*chains, i)) {
@@ -176,7 +175,7 @@ checked<elf_image::symbol_table> elf_image::read_symbol_table() const {
   if (const auto address = dynamic_value(DT_HASH)) {
     auto hash = read_sysv_hash(*address);
     if (!hash) return std::unexpected(std::move(hash.error()));
-    // Where nothing is exported, DT_GNU_HASH does not know how many symbols there are.
+    // Without exports DT_GNU_HASH does not show the number of symbols.
     if (out.gnu && hash->count != out.count && !out.gnu->chains.empty())
       return unreadable(
           fmt::format("DT_HASH has {} symbols, DT_GNU_HASH has {}", hash->count, out.count));
@@ -196,7 +195,7 @@ checked<elf_image::symbol_table> elf_image::read_symbol_table() const {
   return out;
 }
 
-// Does the linker find what looks exported, by each table that there is?
+// Checks that the linker finds each symbol that looks exported, by each hash table.
 checked<void> elf_image::check_seen(const symbol_table& table, uint64_t index,
                                     const Elf64_Sym& entry, std::string_view name) const {
   const auto is_it = [&](uint64_t i) {
@@ -224,7 +223,7 @@ checked<std::vector<elf_image::symbol>> elf_image::symbols() const {
     const Elf64_Sym entry = table->entry(i);
     const auto name = text_at(entry.st_name);
     if (!name) return unreadable("a name lies outside of the string table");
-    // To the linker an undefined symbol with a value is one that others may use.
+    // The linker treats an undefined symbol with a value as an export.
     const symbol one{*name, static_cast<uint8_t>(ELF64_ST_BIND(entry.st_info)),
                      static_cast<uint8_t>(ELF64_ST_VISIBILITY(entry.st_other)),
                      entry.st_shndx != SHN_UNDEF || entry.st_value != 0};

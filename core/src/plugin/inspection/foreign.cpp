@@ -15,7 +15,7 @@
 namespace bitnet::plugin {
 namespace {
 
-// glibc looks at the low 31 bits of these three only, so that other numbers mean them too.
+// For these three tags glibc uses only the low 31 bits, so that other numbers mean them, too.
 constexpr uint64_t low_bits = 0x7fffffff;
 constexpr auto by_low_bits = std::to_array<std::pair<uint64_t, std::string_view>>({
     {DT_AUXILIARY, "DT_AUXILIARY"},
@@ -44,7 +44,7 @@ std::string name_fault(std::string_view name) {
     return "is a path, which the linker opens without looking where libraries lie";
   if (name.find('$') != std::string_view::npos)
     return "has a '$', where the linker puts other text";
-  // As with "7" in a run path of $ORIGIN alone: a plugin's is the folder of descriptors.
+  // Like "7" in a run path of $ORIGIN: the folder of a plugin's descriptors has such files.
   if (std::ranges::all_of(name, [](char c) { return c >= '0' && c <= '9'; }))
     return "is a number, as descriptors are";
   if (printable(name) != name) return "is not plain text";

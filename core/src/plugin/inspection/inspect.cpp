@@ -36,7 +36,7 @@ std::optional<uint32_t> decimal(std::string_view text) {
   return value;
 }
 
-// "0.1-4" into major, oldest and newest minor.
+// Parses "0.1-4" into major, oldest and newest minor.
 bool parse_range(std::string_view text, identity& out) {
   const std::size_t dot = text.find('.');
   const std::size_t dash = text.find('-');
@@ -51,7 +51,7 @@ bool parse_range(std::string_view text, identity& out) {
   return true;
 }
 
-// Among words separated by blanks or commas.
+// Whether `word` is one of the words, which blanks or commas separate.
 bool has_word(std::string_view text, std::string_view word) {
   while (!text.empty()) {
     const std::size_t end = std::min(text.find_first_of(" ,"), text.size());
@@ -65,7 +65,7 @@ std::unexpected<defect> bad_note(const std::string& why) {
   return reject(code::inspect_note, fmt::format("has a damaged identity note: {}", why));
 }
 
-// One note of ours; a second could say something else to another reader.
+// Finds the one bitnet note. A second one is rejected: another reader could use it instead.
 checked<identity> find_identity(const elf_image& image, std::string& build_id) {
   std::optional<identity> out;
   for (const elf_image::note& note : image.notes()) {
@@ -119,8 +119,8 @@ std::string some(std::vector<std::string> names) {
                      n > 5 ? ", ..." : "");
 }
 
-// A plugin may export one entry for each major that it speaks, and nothing else: whatever else it
-// exported could replace a symbol of the program or pin the library for ever.
+// A plugin may export one entry per supported major and nothing else: another export could replace
+// a symbol of the program or pin the library.
 void examine_exports(const elf_image& image, examination& out) {
   constexpr const char* check = "exports";
   auto symbols = image.symbols();
@@ -284,7 +284,7 @@ examination examine_file(const trusted_file& file,
     else
       out.found.ok("abi", out.facts.note.abi);
   }
-  // Reads the whole file, so only where a hash is asked for.
+  // It reads the whole file, so only if a hash is given.
   if (!sha256.empty()) examine_hash(bytes->bytes(), sha256, out.found);
   examine_run_path(out.facts, out.found);
   const std::vector<needed_library> libraries = resolve_libraries(out.facts);
@@ -307,7 +307,7 @@ checked<inspection> inspect_file(const trusted_file& file,
   const defect* bad = out.found.first_error();
   if (bad == nullptr) return std::move(out.facts);
   defect named = *bad;
-  // The texts about the ABI begin with the backend's name.
+  // Messages about the ABI already begin with the backend's name.
   if (!named.reason.starts_with("backend "))
     named.reason = fmt::format("{} {}", printable(file.path.string(), 400), named.reason);
   return std::unexpected(std::move(named));

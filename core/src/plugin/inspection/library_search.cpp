@@ -54,14 +54,14 @@ struct handle_closer {
 };
 using linker_handle = std::unique_ptr<void, handle_closer>;
 
-// The linker's search path for a library without a run path; empty if it does not say.
+// The linker's search path for a library without a run path; empty if it does not report it.
 std::vector<fs::path> search_path() {
   linker_handle some(dlopen("libc.so.6", RTLD_LAZY | RTLD_NOLOAD));
   if (!some) some.reset(dlopen(nullptr, RTLD_LAZY));
   std::vector<fs::path> out;
   Dl_serinfo size{};
   if (!some || dlinfo(some.get(), RTLD_DI_SERINFOSIZE, &size) != 0) return out;
-  // The list follows the header in one block whose size only the linker knows.
+  // The list follows the header in one block; only the linker knows its size.
   const std::unique_ptr<std::byte[]> block(new std::byte[size.dls_size]());
   auto* info = reinterpret_cast<Dl_serinfo*>(block.get());
   if (dlinfo(some.get(), RTLD_DI_SERINFOSIZE, info) != 0 ||
@@ -72,24 +72,25 @@ std::vector<fs::path> search_path() {
   return out;
 }
 
-// "/lib", "/usr/lib64", "/usr/lib/x86_64-linux-gnu": what stands last in the linker's search path.
+// Whether it is a system folder, last in the linker's search path: "/lib", "/usr/lib64",
+// "/usr/lib/x86_64-linux-gnu".
 bool is_systems_own(const fs::path& folder) {
   const std::string text = folder.lexically_normal().string();
   return text.starts_with("/lib") || text.starts_with("/usr/lib");
 }
 
-// A file as the linker meets it: it passes over what is for another machine, and what it cannot
-// open.
+// Whether the linker would take a file: it skips files that it cannot open and files for another
+// machine.
 bool would_be_taken(const fs::path& file) {
   const file_descriptor fd(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (fd.get() < 0) return false;
   Elf64_Ehdr head{};
-  if (::pread(fd.get(), &head, sizeof head, 0) != sizeof head) return true;  // and stops there
+  if (::pread(fd.get(), &head, sizeof head, 0) != sizeof head) return true;  // it stops there
   return std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || is_for_this_machine(head);
 }
 
-// In which glibc looks before the folder itself; those outside of glibc-hwcaps up to its version
-// 2.36, and one within the other.
+// Subfolders that glibc searches before the folder itself. Those outside of glibc-hwcaps: until
+// version 2.36, also nested.
 constexpr auto older_names = std::to_array<const char*>(
     {"tls", "haswell", "avx512_1", "xeon_phi", "x86_64", "aarch64", "atomics"});
 constexpr int max_subfolder_depth = 4;
@@ -126,7 +127,7 @@ std::vector<linker_line> parse_linker_lines(std::string_view text) {
     line = line.substr(0, line.find('#'));
     line.remove_prefix(std::min(line.find_first_not_of(blanks), line.size()));
     line = line.substr(0, line.find_last_not_of(blanks) + 1);
-    // The system reads a path up to its first zero byte, which would be another path.
+    // The system cuts a path at its first zero byte, which gives another path.
     if (line.find('\0') != std::string_view::npos) continue;
     if (line.starts_with('/')) out.push_back({false, std::string(line)});
     if (!line.starts_with(include)) continue;
@@ -152,7 +153,7 @@ std::optional<fs::path> loaded_file(const std::string& name) {
   return map->l_name != nullptr ? map->l_name : "";
 }
 
-// A missing file can be made by any user who may write to its folder, also to a sticky one.
+// Any user who can write to a folder, even a sticky one, can make a file that is missing there.
 checked<void> trust_place(const fs::path& folder) {
   std::error_code ignored;
   auto nearest = fs::absolute(folder, ignored);

@@ -1,5 +1,5 @@
 #pragma once
-// Where the dynamic linker would find a library, and whether another user could put one there.
+// Finds libraries as the dynamic linker does, and checks whether another user could put one there.
 
 #include <filesystem>
 #include <map>
@@ -13,8 +13,7 @@
 
 namespace bitnet::plugin {
 
-// A line of an ld.so.conf file that means something: an absolute folder, or a pattern of files to
-// include.
+// A line of an ld.so.conf file: an absolute folder, or a pattern of files to include.
 struct linker_line {
   bool includes = false;
   std::string text;
@@ -25,27 +24,26 @@ struct linker_line {
 [[nodiscard]] std::vector<std::filesystem::path> linker_directories(
     const std::filesystem::path& configuration);
 
-// Where a library lies that this process has loaded, by the linker; nothing if it has not.
+// The file of a library that this process has loaded, by the linker; nullopt if it is not loaded.
 [[nodiscard]] std::optional<std::filesystem::path> loaded_file(const std::string& name);
 
-// One search: what it learns of folders it keeps.
+// One search; it caches results about folders.
 class library_search {
  public:
   using folders = std::vector<std::filesystem::path>;
   library_search();
-  // False where the linker does not report its search path: then nothing is found.
+  // False if the linker does not report its search path: then nothing is found.
   [[nodiscard]] bool is_known() const { return !usual_.empty(); }
 
   struct answer {
-    std::filesystem::path file;  // that the linker would take; "" if there is none
-    // Others that it would take on some processors: in folders such as glibc-hwcaps/x86-64-v3.
+    std::filesystem::path file;  // the linker would take it; "": none
+    // Files that it would take on some processors, in folders such as glibc-hwcaps/x86-64-v3.
     folders variants;
-    // Why the file, a variant or a folder that is searched before cannot be trusted. BN-T-*.
+    // Why the file, a variant, or a folder searched before it, cannot be trusted. BN-T-*.
     std::optional<defect> fault;
   };
-  // As the linker does: `before`, LD_LIBRARY_PATH, `after`, the list of ldconfig, the system's own
-  // folders; on after a file for another machine. `before` is what DT_RPATH says, `after` what
-  // DT_RUNPATH does.
+  // Searches in the linker's order: `before` (DT_RPATH), LD_LIBRARY_PATH, `after` (DT_RUNPATH), the
+  // list of ldconfig, the system's folders; skips files for other machines.
   [[nodiscard]] answer find(const std::string& name, const folders& before, const folders& after);
 
  private:
@@ -56,13 +54,13 @@ class library_search {
   const checked<void>& judge_folder(const std::filesystem::path& folder);
 
   folders usual_;             // LD_LIBRARY_PATH's, then the system's own
-  std::size_t n_system_ = 0;  // of the system's own
+  std::size_t n_system_ = 0;  // number of the system's folders
   std::map<std::filesystem::path, checked<void>> judged_;
   std::map<std::filesystem::path, folders> subfolders_;
   std::optional<file_map> list_;
 };
 
-// May what lies in this folder, or will once, be trusted? BN-T-*.
+// Checks that files in this folder, now and later, can be trusted. BN-T-*.
 [[nodiscard]] checked<void> trust_place(const std::filesystem::path& folder);
 
 }  // namespace bitnet::plugin

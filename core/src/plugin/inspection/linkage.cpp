@@ -13,7 +13,8 @@
 namespace bitnet::plugin {
 namespace {
 
-// What outlives dlclose: the destructor of a thread's variable, of a thread key, a call at exit.
+// Imports that need the library after dlclose: destructors of thread variables and thread keys,
+// calls at exit.
 constexpr auto pinning_imports = std::to_array<std::pair<std::string_view, std::string_view>>({
     {"__cxa_thread_atexit", "a thread_local variable has a destructor"},
     {"__cxa_thread_atexit_impl", "a thread_local variable has a destructor"},
@@ -23,7 +24,7 @@ constexpr auto pinning_imports = std::to_array<std::pair<std::string_view, std::
     {"on_exit", "a call at the end of the process may be left"},
 });
 
-// Their threads stay.
+// Their threads are never stopped.
 constexpr auto openmp_libraries =
     std::to_array<std::string_view>({"libgomp.", "libomp.", "libiomp5."});
 
@@ -81,7 +82,7 @@ std::vector<std::string> list_pins(const elf_image& image) {
       if (library.starts_with(start))
         add(fmt::format("the threads of {} stay", printable(library)));
   const auto symbols = image.symbols();
-  if (!symbols) return pins;  // said where the exports are looked at
+  if (!symbols) return pins;  // the check of exports reports it
   for (const elf_image::symbol& symbol : *symbols) {
     if (symbol.defined && symbol.binding == STB_GNU_UNIQUE)
       add(fmt::format("it has the unique symbol {}", printable(symbol.name, 128)));
@@ -108,7 +109,7 @@ void examine_unloading(const elf_image& image, inspection& out, findings& found)
     found.ok("unloadable", fmt::format("no, because {}", join(out.pins, ", ")));
 }
 
-// Coverage of stack depth is a thread's variable, and always in that room.
+// Coverage of stack depth always uses a thread variable in static TLS.
 bool is_instrumented(const elf_image& image) {
   const auto symbols = image.symbols();
   return symbols && std::ranges::any_of(*symbols, [](const elf_image::symbol& s) {
@@ -119,7 +120,7 @@ bool is_instrumented(const elf_image& image) {
 }  // namespace
 
 void examine_linkage(const elf_image& image, inspection& out, findings& found) {
-  // Initial-exec TLS comes out of a small room that all libraries of the process share.
+  // Initial-exec TLS comes from a small area that all libraries of the process share.
   if (has_flag(image, DT_FLAGS, DF_STATIC_TLS) && is_instrumented(image))
     found.warning("static TLS", code::inspect_static_tls,
                   "used by the fuzzer's instrumentation; not for a release");

@@ -1,6 +1,5 @@
 #pragma once
-// How a plugin was linked: what would weaken the process that loads it, and what would pin it in
-// memory for ever.
+// Checks how a plugin was linked: properties that weaken the process, or prevent unloading.
 
 #include "plugin/codes/finding.hpp"
 #include "plugin/inspection/elf_image.hpp"
@@ -8,8 +7,8 @@
 
 namespace bitnet::plugin {
 
-// Static TLS, code that is written to, an executable stack, hardening, unloading. Fills
-// `out.pins`. BN-I-STATIC-TLS, BN-I-TEXTREL, BN-I-EXEC-STACK, BN-I-HARDENING, BN-I-PINNED.
+// Checks static TLS, writable code, an executable stack, hardening and unloading. Fills `out.pins`.
+// BN-I-STATIC-TLS, BN-I-TEXTREL, BN-I-EXEC-STACK, BN-I-HARDENING, BN-I-PINNED.
 void examine_linkage(const elf_image& image, inspection& out, findings& found);
 
 }  // namespace bitnet::plugin

@@ -7,10 +7,10 @@
 namespace bitnet::plugin {
 namespace {
 
-// As glibc writes it since 2.2 (sysdeps/generic/dl-cache.h); numbers in the byte order of the
-// machine, places counted from the header on.
+// The format that glibc writes since 2.2 (sysdeps/generic/dl-cache.h); numbers in the machine's
+// byte order, offsets relative to the header.
 struct header {
-  char magic[20];  // "glibc-ld.so.cache1.1", without a zero
+  char magic[20];  // "glibc-ld.so.cache1.1", without a NUL
   uint32_t entries, string_bytes;
   uint8_t flags, padding[3];
   uint32_t extension, unused[3];
@@ -19,7 +19,7 @@ static_assert(sizeof(header) == 48);
 struct entry {
   int32_t flags;
   uint32_t name, file, os_version;
-  uint64_t capabilities;  // of the processors that it is for; 0 for all
+  uint64_t capabilities;  // processor features that the library requires; 0: none
 };
 static_assert(sizeof(entry) == 24);
 
@@ -38,7 +38,7 @@ std::optional<std::string_view> text_at(std::string_view list, uint32_t offset) 
 std::vector<cached_library> find_in_linker_cache(std::span<const std::byte> list,
                                                  std::string_view name) {
   std::string_view text(reinterpret_cast<const char*>(list.data()), list.size());
-  // Behind a list of the earlier form, where ldconfig was asked to write both.
+  // ldconfig can write a list of the earlier form in front of it.
   const std::size_t begin = text.find(magic);
   if (begin == std::string_view::npos || text.size() - begin < sizeof(header)) return {};
   text.remove_prefix(begin);

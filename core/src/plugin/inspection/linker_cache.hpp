@@ -1,6 +1,6 @@
 #pragma once
-// The list in which the C library's linker looks libraries up: /etc/ld.so.cache, made by ldconfig.
-// Any bytes are safe to give: tests/fuzz/plugin/linker_cache_fuzz.cpp does.
+// Reads the list of libraries of the C library's linker: /etc/ld.so.cache, made by ldconfig. Any
+// input is safe: tests/fuzz/plugin/linker_cache_fuzz.cpp.
 
 #include <cstddef>
 #include <filesystem>
@@ -12,11 +12,10 @@ namespace bitnet::plugin {
 
 struct cached_library {
   std::filesystem::path file;
-  bool only_some = false;  // taken by some processors only
+  bool only_some = false;  // for some processors only
 };
 
-// All entries of this name, in the order of the list; those for other machines are among them.
-// Nothing for a list of another form.
+// All entries of this name in order, also those for other machines. Empty for an unknown format.
 [[nodiscard]] std::vector<cached_library> find_in_linker_cache(std::span<const std::byte> list,
                                                                std::string_view name);
 

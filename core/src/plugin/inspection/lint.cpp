@@ -37,7 +37,7 @@ void compare(const manifest& m, const inspection& facts, findings& found) {
                   "with another note");
   };
   for (const std::string& warning : m.warnings) found.warning(check, code::manifest_field, warning);
-  if (facts.note.name.empty()) return;  // its note cannot be read: said already
+  if (facts.note.name.empty()) return;  // the unreadable note is reported already
   const identity& note = facts.note;
   differs(code::inspect_name, "name", m.name, note.name);
   differs(code::manifest_field, "vendor", m.vendor, note.vendor);
@@ -48,7 +48,7 @@ void compare(const manifest& m, const inspection& facts, findings& found) {
   differs(code::manifest_field, "abi.max", std::to_string(m.abi_max), std::to_string(note.abi_max));
   if (!note.device_class.empty())
     differs(code::manifest_field, "class", class_name(m.device_class), note.device_class);
-  // Packages count repairs of their own: that the file is newer is only a note.
+  // Packages may have versions for repairs, so a newer file is only a note.
   if (m.version != note.version)
     found.warning(check, code::inspect_name, text("version", m.version, note.version));
 }
@@ -66,7 +66,7 @@ checked<lint_result> lint(const std::filesystem::path& file,
 
   examination e = examine_file(*opened, m.packages, m.sha256, m.dependencies);
   lint_result out{std::move(e.facts), std::move(e.found), opened->identity.size_bytes};
-  // The linker finds this out in the child that probes; here nothing is to run.
+  // In a probe the linker finds this in the child; here nothing is executed.
   if (const auto file_of = system_file::open(opened->path))
     examine_undefined(file_of->image(), resolve_libraries(out.facts), out.found);
   if (!read)

@@ -1,5 +1,5 @@
 #pragma once
-// All that is right and wrong with a plugin file, for its author.
+// Checks a plugin file for its author, and lists all results.
 
 #include <filesystem>
 
@@ -13,8 +13,8 @@ struct lint_result {
   uint64_t size_bytes = 0;
 };
 
-// `manifest` may be empty. A file whose owner or mode the loader would refuse is a warning only: it
-// is yet to be installed. BN-T-MISSING, BN-T-KIND where there is nothing to look at.
+// `manifest` may be empty. A wrong owner or mode is only a warning, since the file is not installed
+// yet. BN-T-MISSING, BN-T-KIND if there is no regular file.
 [[nodiscard]] checked<lint_result> lint(const std::filesystem::path& file,
                                         const std::filesystem::path& manifest);
 

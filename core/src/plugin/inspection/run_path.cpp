@@ -14,7 +14,7 @@ namespace {
 
 constexpr const char* check_name = "run path";
 
-// What follows $ORIGIN, with its '/'; nothing if the item does not begin with it.
+// The text behind $ORIGIN, including '/'; nullopt if the item does not begin with $ORIGIN.
 std::optional<std::string_view> behind_origin(std::string_view item) {
   for (const std::string_view word : {"${ORIGIN}", "$ORIGIN"}) {
     if (!item.starts_with(word)) continue;
@@ -24,8 +24,8 @@ std::optional<std::string_view> behind_origin(std::string_view item) {
   return std::nullopt;
 }
 
-// The linker takes /proc/<pid>/fd for the $ORIGIN of what is loaded through a descriptor. Numbers
-// lead from there to open files and folders, ".." to the current folder of the process.
+// For a library loaded through a descriptor the linker uses /proc/<pid>/fd as $ORIGIN. There
+// numbers are links to open files and folders, and ".." leads to the process's folder.
 bool leads_from_descriptors(std::string_view rest) {
   const auto is_number = [](const std::string& part) {
     return !part.empty() && std::ranges::all_of(part, [](char c) { return c >= '0' && c <= '9'; });
@@ -47,11 +47,11 @@ void split_run_path(std::string_view list, std::vector<std::string>& out) {
 }
 
 std::vector<std::string> run_path_of(const elf_image& image) {
-  // DT_RPATH only counts where there is no DT_RUNPATH.
+  // DT_RPATH is ignored if there is DT_RUNPATH.
   const auto lists = image.dynamic_strings(image.dynamic_value(DT_RUNPATH) ? DT_RUNPATH : DT_RPATH);
   std::vector<std::string> out;
   for (const std::string_view list : lists)
-    if (!list.empty()) split_run_path(list, out);  // the linker passes over an empty list
+    if (!list.empty()) split_run_path(list, out);  // the linker ignores an empty list
   return out;
 }
 

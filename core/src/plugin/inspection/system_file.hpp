@@ -1,5 +1,5 @@
 #pragma once
-// A library of the system, opened only to be read: what the dynamic linker would load.
+// A library of the system that the dynamic linker would load, opened for reading only.
 
 #include <filesystem>
 #include <optional>
@@ -11,14 +11,14 @@ namespace bitnet::plugin {
 
 class system_file {
  public:
-  // Nothing if it is no shared object for this machine.
+  // nullopt if it is no shared object for this machine.
   static std::optional<system_file> open(const std::filesystem::path& path);
   [[nodiscard]] const elf_image& image() const { return image_; }
 
  private:
   system_file(file_map map, elf_image image) : map_(std::move(map)), image_(std::move(image)) {}
   file_map map_;
-  elf_image image_;  // reads map_, whose bytes stay where they are when it moves
+  elf_image image_;  // views the bytes of map_, which keep their address when it moves
 };
 
 }  // namespace bitnet::plugin

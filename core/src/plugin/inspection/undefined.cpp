@@ -19,7 +19,7 @@
 namespace bitnet::plugin {
 namespace {
 
-// Run times that a compiler links into the program and not into what it loads.
+// Runtimes that a compiler links into programs and not into libraries.
 constexpr auto instrumentation =
     std::to_array<std::string_view>({"__asan_", "__hwasan_", "__lsan_", "__msan_", "__sancov_",
                                      "__sanitizer_", "__tsan_", "__ubsan_"});
@@ -29,11 +29,11 @@ bool is_instrumentation(std::string_view name) {
                              [&](std::string_view start) { return name.starts_with(start); });
 }
 
-// A weak one may stay without a definition.
+// A weak symbol may stay undefined.
 std::vector<std::string_view> wanted_by(const elf_image& image) {
   std::vector<std::string_view> out;
   const auto symbols = image.symbols();
-  if (!symbols) return out;  // said where the exports are looked at
+  if (!symbols) return out;  // the check of exports reports it
   for (const elf_image::symbol& s : *symbols)
     if (!s.defined && s.binding == STB_GLOBAL) out.push_back(s.name);
   return out;
@@ -63,7 +63,8 @@ void examine_undefined(const elf_image& image, const std::vector<needed_library>
     const auto library = system_file::open(scope[i]);
     if (!library) continue;
     left = library->image().lacking(std::move(left));
-    // What the process has already was not followed further: what that needs is loaded, too.
+    // The search does not follow libraries that are already in the process; what they need is
+    // loaded, too.
     for (const std::string_view name : library->image().dynamic_strings(DT_NEEDED))
       if (const auto file = loaded_file(std::string(name));
           file && std::ranges::find(scope, *file) == scope.end())

@@ -1,5 +1,5 @@
 #pragma once
-// The symbols that a plugin leaves to others: does anything that it brings define them?
+// Checks that the libraries of a plugin define all symbols that it needs.
 
 #include <vector>
 
@@ -9,9 +9,9 @@
 
 namespace bitnet::plugin {
 
-// BN-A-LOAD, as the dynamic linker would say when it binds them. What only the program that loads
-// the plugin may define does not count, as another program will not: a sanitizer's run time alone
-// is a warning. Says nothing where a library is missing, which is an error of its own.
+// BN-A-LOAD, as the dynamic linker would report. Symbols that only the program defines count as
+// undefined, since another program lacks them; for a sanitizer's run time it is a warning. No
+// result if a library is missing, which is an error of its own.
 void examine_undefined(const elf_image& image, const std::vector<needed_library>& libraries,
                        findings& found);
 

@@ -13,7 +13,7 @@
 namespace bitnet::plugin {
 namespace {
 
-// "GLIBC_" and {2, 36} of "GLIBC_2.36"; no numbers for "GLIBC_PRIVATE".
+// "GLIBC_2.36" as "GLIBC_" and {2, 36}; "GLIBC_PRIVATE" has no numbers.
 struct split_version {
   std::string_view family;
   std::vector<uint32_t> numbers;
@@ -47,7 +47,7 @@ std::string newest_like(std::string_view version, const std::vector<std::string_
   return printable(best);
 }
 
-// The strong needs of one library that `has` does not have, oldest first.
+// The strong needs of one library that are not in `has`, oldest first.
 std::vector<std::string> lacking(const inspection& plugin, const std::string& library,
                                  const std::vector<std::string_view>& has) {
   std::vector<std::string> out;
@@ -66,9 +66,9 @@ void examine_versions(const inspection& plugin, const std::vector<needed_library
   for (const needed_library& library : libraries) {
     if (!library.needed_by.empty() || library.file.empty()) continue;
     const auto file = system_file::open(library.file);
-    if (!file) continue;  // it was there a moment ago; the linker will say
+    if (!file) continue;  // it has just disappeared; the linker will report it
     const auto has = file->image().defined_versions();
-    if (has.empty()) continue;  // the linker takes a library without versions as it is
+    if (has.empty()) continue;  // the linker accepts a library without versions
     const auto lacks = lacking(plugin, library.name, has);
     if (lacks.empty()) continue;
     fine = false;

@@ -1,12 +1,12 @@
 #pragma once
-// The versions of symbols, such as GLIBC_2.38, that a plugin needs and this machine's libraries
-// may be too old to have.
+// Checks that this machine's libraries have the versions of symbols, such as GLIBC_2.38, that a
+// plugin needs.
 
 #include "plugin/inspection/dependencies.hpp"
 
 namespace bitnet::plugin {
 
-// BN-I-VERSION (BITNET_UNAVAILABLE), one for each library that is too old.
+// One BN-I-VERSION (BITNET_UNAVAILABLE) per library that is too old.
 void examine_versions(const inspection& plugin, const std::vector<needed_library>& libraries,
                       findings& found);
 

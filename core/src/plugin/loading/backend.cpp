@@ -26,8 +26,8 @@ namespace {
 constexpr unsigned char canary_byte = 0xC5;
 constexpr uint64_t quiesce_ns = 2'000'000'000;
 
-// What the plugin writes into: it learns the table's size, and the bytes behind show if it wrote
-// more. One table's worth of them: a plugin of a far newer minor hits them too.
+// The table that the plugin fills. Guard bytes behind it show if it wrote more than the given size.
+// They are as large as a table, so that a plugin of a far newer minor hits them.
 struct guarded_table {
   bitnet_backend_v0 table{};
   std::array<unsigned char, sizeof(bitnet_backend_v0)> canary;
@@ -56,7 +56,7 @@ std::string subject(const std::string& name) {
   return fmt::format("backend {}: ", name);
 }
 
-// No entry of our major: of another one, or no plugin at all?
+// No entry of this core's major: finds out whether it has another major or is no plugin.
 defect explain_missing_entry(const shared_library& library, const std::string& name) {
   constexpr uint32_t newest_known = 9;
   for (uint32_t major = 0; major <= newest_known; ++major)
@@ -83,7 +83,7 @@ checked<void> check_refusal(const std::string& name, bitnet_status status,
   return std::unexpected(std::move(d));
 }
 
-// Sizes, numbers and required slots; leaves a table without a null slot.
+// Checks sizes, numbers and required slots; returns a table without null slots.
 checked<bitnet_backend_v0> check_table(const std::string& name, const bitnet_backend_v0& filled) {
   if (filled.struct_size != sizeof(bitnet_backend_v0))
     return bad_table(name, fmt::format("it changed struct_size from {} to {}", sizeof filled,
@@ -128,7 +128,7 @@ checked<std::string> copy_text(const std::string& name, const char* what, bitnet
 }  // namespace
 
 struct backend::contents {
-  bitnet_host_v0 host{};  // the plugin keeps its address until close
+  bitnet_host_v0 host{};  // the plugin keeps this address until close
   bitnet_backend_v0 table{};
   std::string name, version;
   settings given;
@@ -153,7 +153,7 @@ backend::~backend() {
     contents_->table.close(contents_->table.self);
   }
   kept.reset();
-  // Code that may still run, or be called back, stays where it is.
+  // Code that may still run or be called stays mapped.
   if (quiet && contents_->may_unload && (contents_->life_flags & BITNET_LIFE_UNLOADABLE) != 0)
     contents_->library->release();
 }
@@ -207,7 +207,7 @@ checked<std::shared_ptr<backend>> backend::open(const std::filesystem::path& lib
   return open(std::move(*file), expected_name, purpose, host, extra, may_unload);
 }
 
-// What it says of itself, once open.
+// Checks what the open plugin says about itself.
 checked<void> backend::introduce(const std::string& expected_name) {
   bitnet_backend_info info{};
   info.struct_size = sizeof info;
@@ -278,7 +278,7 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
     const running_call now(BITNET_BACKEND_ENTRY_NAME);
     status = entry(&c->host, &request, &out->table, &error);
   }
-  // A table that broke a rule is never called, not even its close.
+  // Slots of a table that broke a rule are never called, not even close.
   if (!out->intact())
     return reject(code::abi_overrun,
                   fmt::format("{}it wrote behind the {} bytes that the host gave it",

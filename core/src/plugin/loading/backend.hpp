@@ -1,5 +1,5 @@
 #pragma once
-// From a shared object on disk to a backend that is safe to call: checked, copied, no slot null.
+// Loads a shared object as a backend that is safe to call: checked, copied, no slot null.
 
 #include <filesystem>
 #include <memory>
@@ -21,15 +21,15 @@ namespace bitnet::plugin {
 class backend {
  public:
   // Opens the inspected file (RTLD_NOW | RTLD_LOCAL), negotiates the ABI and checks the table.
-  // `expected_name` is the ELF note's. A plugin that declares BITNET_LIFE_UNLOADABLE is given back
-  // to the linker with its backend where it `may_unload`; others stay mapped for the life of the
+  // `expected_name`: from the ELF note. If it `may_unload`, a plugin that declares
+  // BITNET_LIFE_UNLOADABLE is unloaded with its backend; others stay mapped for the life of the
   // process.
   static result<std::shared_ptr<backend>> load(const std::filesystem::path& library,
                                                const std::string& expected_name, uint32_t purpose,
                                                host_services& host);
   using settings = std::vector<std::pair<std::string, std::string>>;
-  // The same, with the code of what is wrong (BN-A-*), for a file that was checked: what is loaded
-  // is what was opened. `extra` settings come after the host's.
+  // The same for a checked file, with the code of the error (BN-A-*): it loads exactly the open
+  // file. `extra` settings come after the host's.
   static checked<std::shared_ptr<backend>> open(trusted_file file, const std::string& expected_name,
                                                 uint32_t purpose, host_services& host,
                                                 const settings& extra = {}, bool may_unload = true);
@@ -46,15 +46,15 @@ class backend {
   [[nodiscard]] const bitnet_backend_v0& table() const;
   [[nodiscard]] const std::string& name() const;
   [[nodiscard]] const std::string& version() const;
-  // What it was given when it was opened; of a key that comes twice the last counts.
+  // The settings at opening; of a duplicate key the last one counts.
   [[nodiscard]] const settings& given() const;
-  // The file that it was loaded from, as it was when it was checked, and as the kernel lists it.
+  // Identity of the loaded file, from when it was checked, as the kernel lists it.
   [[nodiscard]] const file_identity& file() const;
-  // The same file, held open: its bytes stay readable when another file took its path.
+  // The same file, held open: readable even if another file has its path now.
   [[nodiscard]] const std::shared_ptr<const trusted_file>& opened_file() const;
   [[nodiscard]] mapped_identity mapped() const;
   [[nodiscard]] uint32_t life_flags() const;  // BITNET_LIFE_*
-  // Gets the breaches of rules that the host put right.
+  // Collects the plugin's breaches of rules, which the host has undone.
   [[nodiscard]] const std::shared_ptr<plugin::complaints>& complaints() const;
 
  private:

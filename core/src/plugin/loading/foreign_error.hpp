@@ -1,5 +1,5 @@
 #pragma once
-// Errors that a plugin fills in.
+// Reads the errors that plugins fill in.
 
 #include <fmt/core.h>
 
@@ -18,7 +18,7 @@ namespace bitnet::plugin {
   return e;
 }
 
-// Number 0 if it says none: then its domain means nothing. Flags without a meaning yet are dropped.
+// Code 0 if there is none: then its domain is ignored. Flags without a meaning yet are dropped.
 [[nodiscard]] inline origin origin_of(const bitnet_error& e) {
   const uint32_t flags = e.flags & (BITNET_ERROR_RETRYABLE | BITNET_ERROR_USER_FIXABLE);
   if (e.native_code == 0) return {"", 0, flags};
@@ -27,7 +27,7 @@ namespace bitnet::plugin {
   return {printable(all.substr(0, all.find('\0')), escaped), e.native_code, flags};
 }
 
-// "driver -4", "" without a number.
+// "driver -4"; "" if there is no code.
 [[nodiscard]] inline std::string in_words(const origin& o) {
   if (o.code == 0) return "";
   return fmt::format("{} {}", o.domain.empty() ? "code" : o.domain, o.code);

@@ -1,5 +1,5 @@
 #pragma once
-// What the core offers to plugins, before it becomes the table of bitnet/abi/host.h.
+// The services that the core offers to plugins; host_table.hpp turns them into a C table.
 
 #include <cstdint>
 #include <string>
@@ -12,7 +12,7 @@
 
 namespace bitnet::plugin {
 
-// What the core gives to plugins. One per runtime; outlives every backend. Made in api/.
+// One per runtime; outlives every backend. Made in api/.
 struct host_services {
   virtual ~host_services() = default;
   virtual void log(uint32_t level, std::string_view component, std::string_view message) = 0;

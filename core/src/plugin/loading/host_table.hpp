@@ -1,12 +1,12 @@
 #pragma once
-// host_services behind the C table that plugins see.
+// Makes the C table of host_services that plugins get.
 
 #include "bitnet/abi/host.h"
 #include "plugin/loading/backend.hpp"
 
 namespace bitnet::plugin {
 
-// Valid as long as `services`. Nothing that a service throws reaches the plugin.
+// Valid as long as `services`. Exceptions of a service do not reach the plugin.
 [[nodiscard]] bitnet_host_v0 make_host_table(host_services& services);
 
 }  // namespace bitnet::plugin

@@ -21,15 +21,15 @@ namespace bitnet::plugin {
 namespace {
 
 #if defined(__x86_64__)
-constexpr unsigned sse_flags = 0x3f;  // what happened, not how to compute
+constexpr unsigned sse_flags = 0x3f;  // exception flags, not modes
 #endif
 
 std::atomic<bool> state_left_alone{false};
 
-// Of /proc/self/status, as it can be read without changing it for other threads.
+// From /proc/self/status: umask() would change it for other threads, too.
 long mask_of_modes() {
   const file_descriptor fd(open("/proc/self/status", O_RDONLY | O_CLOEXEC));
-  std::array<char, 512> text{};  // it is the second line
+  std::array<char, 512> text{};  // the umask is on the second line
   if (fd.get() < 0 || ::read(fd.get(), text.data(), text.size() - 1) <= 0) return -1;
   const char* at = std::strstr(text.data(), "\nUmask:");
   return at == nullptr ? -1 : std::strtol(at + 7, nullptr, 8);

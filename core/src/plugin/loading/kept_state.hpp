@@ -1,12 +1,11 @@
 #pragma once
-// What a plugin's call must leave as it is. A change is undone, and reported once.
+// Restores state that a plugin's call must not change, and reports a change once.
 //
-// Of the calling thread: the floating-point control word and the blocked signals. They cost a few
-// instructions and two short calls of the kernel, so each step is guarded. Of the process: working
-// folder and mask of modes, which cost more calls; only what happens once per load or session is
-// guarded, and no longer than it takes: what another thread changes meanwhile cannot be
-// distinguished from it. What cannot be put back for others (handlers, environment, locale) the
-// probe looks at.
+// Of the thread: the floating-point control word and the blocked signals. They cost a few
+// instructions and two short system calls, so each step is guarded. Of the process: working folder
+// and umask, which cost more calls. So only calls that occur once per load or session are guarded,
+// and for a short time, since changes by other threads look the same. State that cannot be restored
+// safely (handlers, environment, locale) is checked by the probe.
 
 #include <csignal>
 #include <cstdint>
@@ -22,7 +21,7 @@
 
 namespace bitnet::plugin {
 
-// What a backend did that was undone. Each breach is reported once. Any thread.
+// The breaches of a backend. Each is reported once. Any thread.
 class complaints {
  public:
   // `host` outlives it.
@@ -37,10 +36,10 @@ class complaints {
   std::set<std::string> reported_;
 };
 
-// The child of a probe wants to see what was changed, so it puts nothing back. Any thread.
+// Lets changes stay, for the probe's child, which looks for them. Any thread.
 void leave_state_alone();
 
-// The control word of floating-point arithmetic of this thread, without what happened so far.
+// The floating-point control word of this thread, without its exception flags.
 [[nodiscard]] uint64_t floating_point_modes();
 void set_floating_point_modes(uint64_t modes);
 
@@ -69,10 +68,10 @@ class kept_process {
   const kept_thread thread_;
   file_descriptor folder_;
   uint64_t device_ = 0, inode_ = 0;  // of the folder
-  long mask_ = -1;                   // of modes; -1: the kernel does not report it
+  long mask_ = -1;                   // the umask; -1: the kernel does not report it
 };
 
-// A plugin's task as one of the host's own, on whose threads floating-point modes stay.
+// Wraps a plugin's task so that floating-point modes of the host's threads are kept.
 struct kept_task {
   bitnet_task task;
   void* arg;

@@ -20,7 +20,7 @@ std::optional<mapped_identity> identity_of(const std::filesystem::path& path) {
   return fd.get() < 0 ? std::nullopt : identity_when_mapped(fd.get());
 }
 
-// The library that was judged under the name of this object's file.
+// The judged library with the name of this object's file.
 const needed_library* judged_as(const loaded_object& object,
                                 const std::vector<needed_library>& judged) {
   const std::string name = std::filesystem::path(object.path).filename().string();
@@ -95,7 +95,7 @@ checked<void> check_loaded(const std::vector<loaded_object>& before, const mappe
   for (const loaded_object& object : loaded_objects()) {
     if (is_among(object, before)) continue;
     const auto mapped = mapped_at(object.begin);
-    if (mapped == plugin) continue;                                // what was asked for
+    if (mapped == plugin) continue;                                // the plugin itself
     if (!mapped && !is_among(object, loaded_objects())) continue;  // another thread's, gone again
     if (auto fine = check_object(object, mapped.value_or(mapped_identity{}), judged); !fine)
       return fine;

@@ -10,7 +10,8 @@
 namespace bitnet::plugin {
 namespace {
 
-// The number at the front of `text`, which loses it and the one character that must follow.
+// Removes a number and the required character behind it from the front of `text`; returns the
+// number.
 std::optional<uint64_t> take_number(std::string_view& text, int base, char after) {
   uint64_t value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value, base);
@@ -20,7 +21,7 @@ std::optional<uint64_t> take_number(std::string_view& text, int base, char after
   return value;
 }
 
-// "7f0e-7f10 r-xp 00002000 103:02 1185  /usr/lib/x.so (deleted)"
+// Parses "7f0e-7f10 r-xp 00002000 103:02 1185  /usr/lib/x.so (deleted)".
 std::optional<mapped_file> parse_line(std::string_view line) {
   mapped_file out;
   const auto begin = take_number(line, 16, '-');

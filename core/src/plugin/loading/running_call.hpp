@@ -1,12 +1,12 @@
 #pragma once
-// The slot of a plugin that runs. The child that probes calls one slot at a time, and its report of
-// a crash names that slot. Every other process only reads a flag here, which never changes.
+// The plugin slot that is running. The probe's child calls one slot at a time, and its report of a
+// crash names that slot. In other processes the flag below stays false.
 
 #include <atomic>
 
 namespace bitnet::plugin {
 
-// Set once, before the first call, by the child that probes.
+// The probe's child sets it before its first call.
 inline bool notes_running_slot = false;
 
 inline std::atomic<const char*> running_slot{nullptr};  // of static storage; nullptr: none

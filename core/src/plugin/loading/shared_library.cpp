@@ -35,25 +35,25 @@ checked<dll> load(const std::string& name, const std::string& shown) {
   boost::dll::fs::error_code error;
   library.load(name, error, boost::dll::load_mode::rtld_now | boost::dll::load_mode::rtld_local);
   if (!error) return library;
-  const char* message = dlerror();  // `error` is the same for every reason
+  const char* message = dlerror();  // boost's `error` is the same for every reason
   std::string why = message != nullptr ? message : error.message();
-  // The linker knows the file by its number only.
+  // The linker's message has only the descriptor's path; replaces it by the file's name.
   for (std::size_t at = 0; (at = why.find(name)) != std::string::npos;)
     why.replace(at, name.size(), shown);
   return reject(code::abi_load,
                 fmt::format("the dynamic linker cannot load {}: {}", shown, printable(why, 400)));
 }
 
-// The file that the library's dynamic section lies in. Boost.DLL does not ask that of the linker.
+// The file of the library's dynamic section, from the linker; Boost.DLL has no function for that.
 std::optional<mapped_identity> file_of(const dll& library) {
   const link_map* map = nullptr;
   if (dlinfo(library.native(), RTLD_DI_LINKMAP, static_cast<void*>(&map)) != 0) return std::nullopt;
   return mapped_at(reinterpret_cast<uintptr_t>(map->l_ld));
 }
 
-// A name that is new to the linker, whatever number the descriptor has: it would take a
-// number that is used again for the file that it once meant. With the process's own number and not
-// "self", so that a debugger finds the file under it, too.
+// A path for the descriptor that the linker has not seen: for a reused number it would return the
+// earlier library. It has the process's number in place of "self", so that a debugger finds the
+// file, too.
 std::string fresh_name(const file_descriptor& fd) {
   static std::atomic<uint64_t> names{0};
   std::error_code ignored;
@@ -63,8 +63,8 @@ std::string fresh_name(const file_descriptor& fd) {
   return out + std::to_string(fd.get());
 }
 
-// What stays mapped, once each. Never destroyed, so that no plugin is unmapped at exit while one of
-// its threads or destructors still runs.
+// Keeps libraries mapped, once each. Never destroyed, so that no plugin is unmapped at exit while
+// one of its threads or destructors still runs.
 void keep_for_ever(dll&& library) {
   static std::mutex mutex;
   static auto* const all = new std::map<void*, dll>;
@@ -73,10 +73,11 @@ void keep_for_ever(dll&& library) {
   all->try_emplace(handle, std::move(library));
 }
 
-// The files that were loaded, as they were then: one entry for each, while it is mapped.
+// The loaded files as they were at loading; one entry for each mapped file.
 class loaded_files {
  public:
-  // True if the file is mapped and was written to since: pages of both would be mixed.
+  // True if the file is mapped and has been written to since: pages of both versions would be
+  // mixed.
   bool was_written_to(const file_identity& now, const mapped_identity& mapped) {
     const std::scoped_lock lock(mutex_);
     const auto known = files_.find({now.device, now.inode});
@@ -89,7 +90,7 @@ class loaded_files {
     return false;
   }
 
-  // Without memory to find out, the file stays recorded: it is then refused if it was written to.
+  // If memory runs out, the file stays recorded; it is then rejected if it was written to.
   void forget_unless_mapped(const file_identity& file, const mapped_identity& mapped) noexcept try {
     const std::scoped_lock lock(mutex_);
     if (!is_mapped(mapped)) files_.erase({file.device, file.inode});
@@ -103,12 +104,12 @@ class loaded_files {
 };
 
 loaded_files& loaded() {
-  static auto* const all = new loaded_files;  // as those of keep_for_ever
+  static auto* const all = new loaded_files;  // never destroyed, as in keep_for_ever
   return *all;
 }
 
-// What the file needs, as it is here and now: in the child that probes other libraries may be
-// loaded than where the file was inspected.
+// Judges the needed libraries in this process: the probe's child may have loaded others than the
+// process that inspected the file.
 checked<std::vector<needed_library>> judge_needs(const trusted_file& file) {
   const auto map = file_map::open(file.fd.get(), file.identity.size_bytes);
   if (!map) return reject(code::abi_load, "cannot be mapped into memory");
@@ -142,7 +143,7 @@ shared_library::~shared_library() {
   try {
     keep_for_ever(std::move(contents_->library));
   } catch (const std::bad_alloc&) {
-    static_cast<void>(contents_.release());  // kept all the same, though not once for each handle
+    static_cast<void>(contents_.release());  // stays mapped, but is not stored once per handle
   }
 }
 

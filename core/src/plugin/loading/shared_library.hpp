@@ -1,5 +1,5 @@
 #pragma once
-// The one place that opens shared objects.
+// Opens shared objects; no other file does.
 
 #include <memory>
 
@@ -9,15 +9,15 @@
 
 namespace bitnet::plugin {
 
-// Stays mapped for the life of the process unless release() is called: code and data of a plugin
-// may be referred to after its backend is closed.
+// Stays mapped for the life of the process unless release() is called: pointers to a plugin's code
+// and data may outlive its backend.
 class shared_library {
  public:
-  // Loads exactly the file that was checked, through its descriptor, whatever its path leads to by
-  // now, under a name that is new to the linker; all symbols bound at once and visible to no other
-  // library. The libraries that it needs are checked before, and compared with what the linker
-  // mapped afterwards. BN-A-LOAD; BN-I-FOREIGN, BN-I-RUN-PATH, BN-T-*; BN-T-CHANGED if the file is
-  // mapped and was written to, or a library is another one than was judged.
+  // Loads exactly the checked file, through its descriptor and under a name that is new to the
+  // linker. All symbols are bound at once and visible to no other library. The needed libraries are
+  // checked before, and compared with what the linker mapped afterwards. BN-A-LOAD; BN-I-FOREIGN,
+  // BN-I-RUN-PATH, BN-T-*; BN-T-CHANGED if the file is mapped and was written to, or a library
+  // differs from the checked one.
   static checked<shared_library> open(trusted_file file);
 
   shared_library(shared_library&&) noexcept;
@@ -31,11 +31,11 @@ class shared_library {
   }
   [[nodiscard]] const file_identity& file() const;
   [[nodiscard]] const std::shared_ptr<const trusted_file>& opened() const;
-  // As the kernel lists it.
+  // Identity of the file in the kernel's list.
   [[nodiscard]] mapped_identity mapped() const;
 
-  // Gives the library back to the linker. It may go on being mapped: another copy of the handle, or
-  // a destructor of a thread, may hold it.
+  // Closes the handle. The library may stay mapped, if another handle or a thread's destructor
+  // holds it.
   void release() noexcept;
 
  private:

@@ -1,5 +1,5 @@
 #pragma once
-// The slots of bitnet_backend_v0, in its order: the only list of them outside the ABI header.
+// The slots of bitnet_backend_v0 in order; the only list outside the ABI header.
 
 #include <array>
 #include <cstddef>
@@ -29,7 +29,7 @@ struct slot {
 constexpr auto required_slots = std::to_array<slot>({BITNET_REQUIRED_SLOTS(BITNET_SLOT_ROW)});
 #undef BITNET_SLOT_ROW
 
-// Bytes that every plugin must fill: all up to the first optional slot.
+// Bytes that every plugin must fill: up to the first optional slot.
 constexpr std::size_t required_bytes = offsetof(bitnet_backend_v0, query_interface);
 
 static_assert(required_slots.front().offset + required_slots.size() * sizeof(void*) ==

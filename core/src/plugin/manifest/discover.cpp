@@ -35,7 +35,7 @@ checked<manifest> read(const std::filesystem::path& file, const std::string& exp
   return parsed;
 }
 
-// The files of one directory that end in .yaml, by name.
+// The *.yaml files of a directory, sorted by name.
 std::vector<std::filesystem::path> list(const std::filesystem::path& directory,
                                         std::string& result) {
   std::vector<std::filesystem::path> files;
@@ -53,7 +53,7 @@ std::vector<std::filesystem::path> list(const std::filesystem::path& directory,
   for (; !error && at != std::filesystem::directory_iterator(); at.increment(error)) {
     if (at->path().extension() == ".yaml") files.push_back(at->path());
     if (++entries <= most_directory_entries && files.size() <= most_manifests) continue;
-    // Which of them would count is not to depend on the order in which they were written.
+    // Uses none of them, since a choice would depend on the order of the directory.
     result = files.size() > most_manifests
                  ? fmt::format("not used: it has more than {} manifests", most_manifests)
                  : fmt::format("not used: it has more than {} entries", most_directory_entries);
@@ -79,7 +79,7 @@ discovery discover(const std::vector<std::filesystem::path>& directories) {
   const auto precedence = [&directories](const std::filesystem::path& file) {
     return std::ranges::find(directories, file.parent_path()) - directories.begin();
   };
-  std::map<std::string, std::size_t> winners;  // by backend: its place among those found
+  std::map<std::string, std::size_t> winners;  // by backend: index in `found`
   for (const auto& [file_name, file] : counting) {
     auto name = name_of_manifest(file);
     if (!name) {
@@ -95,7 +95,7 @@ discovery discover(const std::vector<std::filesystem::path>& directories) {
         continue;
       }
       found_manifest& other = out.found[at->second];
-      // Same directory: the higher number is the later one, and the map is in that order.
+      // In the same directory the higher number wins; the map has that order.
       const bool newer = precedence(file) >= precedence(other.file);
       if (newer) at->second = out.found.size();
       found_manifest& loser = newer ? other : entry;

@@ -33,8 +33,8 @@ std::string kind_of(const yaml_node& node) {
   return fmt::format("'{}'", printable(node.text, 64));
 }
 
-// Takes the members of one map, each at most once, and remembers what is wrong with the first bad
-// one: the callers stay a plain list of fields.
+// Takes each member of a map at most once and keeps the first error, so that callers are a plain
+// list of fields.
 class fields {
  public:
   fields(const yaml_node& map, std::string prefix, std::string where)
@@ -82,14 +82,14 @@ class fields {
     return nullptr;
   }
 
-  // Where a field stands, or the map that lacks it.
+  // The position of a field, or of the map that lacks it.
   [[nodiscard]] const yaml_node& node_of(std::string_view key) const {
     for (const yaml_member& member : map_.members)
       if (member.key == key) return member.value;
     return map_;
   }
 
-  // The line and column of each.
+  // Adds the line and column of each field.
   void list_places(std::map<std::string, std::string>& out) const {
     for (const yaml_member& member : map_.members)
       out.emplace(prefix_ + member.key,
@@ -196,7 +196,7 @@ bool is_node(std::string_view text) {
 }
 bool is_node_pattern(std::string_view text) {
   return is_absolute(text) && text.starts_with("/dev/") &&
-         text.find('*') > text.rfind('/') &&  // npos is beyond
+         text.find('*') > text.rfind('/') &&  // npos is larger
          text.find('*') == text.rfind('*');
 }
 
@@ -217,7 +217,7 @@ bool is_pci_pattern(std::string_view text) {
   return true;
 }
 
-// A list of texts, each of which is what `is_one` wants and `like` shows.
+// Reads a list of texts that each satisfy `is_one`; `like` is an example for messages.
 template <class Text>
 void read_list(fields& map, std::string_view key, bool (*is_one)(std::string_view),
                std::string_view like, std::vector<Text>& out) {
@@ -309,7 +309,7 @@ void read_probe(fields& top, const std::string& where, manifest& out) {
   top.adopt(probe, out.warnings);
 }
 
-// Further names; those that mean a class or any device stay what they are.
+// Reads further names; names of classes, "auto" and "none" are rejected.
 void read_aliases(fields& top, manifest& out) {
   const auto is_alias = [](std::string_view text) {
     return is_backend_name(std::string(text)) && text != "auto" && text != "none" &&
@@ -366,7 +366,7 @@ checked<manifest> parse_manifest(const std::string& text, const std::string& whe
                                                      located(where, *root), kind_of(*root)));
 
   fields top(*root, "", where);
-  // The schema decides what all the rest means, so it is judged alone.
+  // Checked first, since the schema decides the meaning of all else.
   if (root->members.empty() || root->members.front().key != "schema")
     return reject(code::manifest_schema,
                   fmt::format("{}the first field must be 'schema: 1'", located(where, *root)),
@@ -440,7 +440,7 @@ checked<std::filesystem::path> locate_library(const std::filesystem::path& libra
   auto file = plugin_directory / library;
   std::error_code absent;
   const auto target = std::filesystem::canonical(file, absent);
-  if (absent) return file;  // opening it will say why it cannot be
+  if (absent) return file;  // opening it will report why
   if (target.parent_path() != std::filesystem::canonical(plugin_directory, absent))
     return reject(
         code::manifest_outside,
@@ -455,7 +455,7 @@ checked<std::filesystem::path> locate_library(
   const bool bare = !library.has_root_path() && !library.has_parent_path();
   std::error_code ignored;
   for (const auto& directory : plugin_directories)
-    // A link counts wherever it leads: a fault there is reported, and no other file is taken.
+    // A link counts even if its target has a fault: that is reported, and no other file is used.
     if (bare &&
         std::filesystem::exists(std::filesystem::symlink_status(directory / library, ignored)))
       return locate_library(library, directory);

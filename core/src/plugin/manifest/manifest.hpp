@@ -1,5 +1,5 @@
 #pragma once
-// A manifest says that a backend exists: NN-<name>.yaml in one of the manifest directories.
+// A manifest declares a backend: NN-<name>.yaml in one of the manifest directories.
 //
 //   schema: 1                 first, always
 //   name: cpu                 [a-z0-9][a-z0-9._-]{0,31}, equal to the file name's
@@ -31,28 +31,28 @@ namespace bitnet::plugin {
 
 constexpr uint64_t max_manifest_bytes = uint64_t{64} * 1024;
 
-// What a backend's answer depends on beside its own file: a remembered probe counts no longer when
-// one of these changes. Only the author of the backend knows the names of its drivers.
+// What a backend's answer depends on beside its own file: if one of these changes, a cached probe
+// is stale. Only the author of the backend knows the names of its drivers.
 struct probe_facts {
-  std::vector<std::string> env{};                // variables; they are passed on, too
-  std::vector<std::string> modules{};            // of the kernel: their versions
-  std::vector<std::string> libraries{};          // opened by name, wherever the linker finds them
-  std::vector<std::filesystem::path> folders{};  // absolute; each file in them
+  std::vector<std::string> env{};                // variables; the probe gets them, too
+  std::vector<std::string> modules{};            // of the kernel, by version
+  std::vector<std::string> libraries{};          // found by the dynamic linker and opened by name
+  std::vector<std::filesystem::path> folders{};  // absolute; all their files
   std::vector<std::filesystem::path> nodes{};    // in /dev; '*' in the last part is any text
-  // Nodes that a driver makes when it is first used, by the driver's module. Where the module is
-  // loaded and the node is not there yet, a sandbox would keep it from that.
+  // By kernel module: nodes that a driver makes when it is first used. If the module is loaded and
+  // the node is missing, the probe runs without Landlock, which would prevent that.
   std::map<std::string, std::filesystem::path> late_nodes{};
-  // Folders with pipes of a service that the driver writes to, by the variable that names another
-  // one. Such a variable is among `env`, too.
+  // By variable: folders with pipes of a service that the driver writes to. The variable can name
+  // another folder; it must be among `env`, too.
   std::map<std::string, std::filesystem::path> pipes{};
 };
 
-// What a machine must have for the backend to work there. It is looked at before the plugin runs.
+// What a machine needs for the backend. It is checked before the plugin runs.
 struct machine_needs {
-  // All of these features of the processor, as /proc/cpuinfo names them, by its architecture, as
-  // `uname -m` does: a manifest is the same for all of them.
+  // By architecture, as in `uname -m`: required features of the processor, as in /proc/cpuinfo. So
+  // one manifest serves all architectures.
   std::map<std::string, std::vector<std::string>> cpu{};
-  std::vector<std::string> libraries{};  // all of them, where the linker finds them
+  std::vector<std::string> libraries{};  // all of them, found by the dynamic linker
   std::vector<std::filesystem::path>
       nodes{};                     // one of them, in /dev; '*' in the last part is any text
   std::vector<std::string> pci{};  // a device like one of them: "10de:*:03*"
@@ -61,11 +61,11 @@ struct machine_needs {
 struct manifest {
   std::string name, version, vendor, license, url;
   std::filesystem::path library;  // as written
-  std::string sha256;             // of the library; "" if the manifest does not say
+  std::string sha256;             // of the library; "" if not given
   uint32_t abi_major = 0, abi_min = 0, abi_max = 0;
   uint32_t device_class = 0;  // BITNET_DEVICE_*
   int32_t priority = 50;
-  uint32_t probe_timeout_ms = 60'000;  // of the listing and of the self-test, each
+  uint32_t probe_timeout_ms = 60'000;  // for listing and for self-test, each
   std::vector<std::string> aliases;
   std::vector<std::string> conflicts;
   machine_needs needs;
@@ -73,21 +73,21 @@ struct manifest {
   std::map<std::string, std::string> packages;
   std::map<std::string, std::string> dependencies;  // SHA-256 by library
   std::map<std::string, std::string> places;        // "50-cpu.yaml:3:10" by field, as "abi.min"
-  std::vector<std::string> warnings;                // keys that this core does not know
+  std::vector<std::string> warnings;                // unknown keys
 };
 
-// `where` is the file's name for messages: "50-cpu.yaml:3:10: ...". BN-M-*.
+// `where`: file name for messages, "50-cpu.yaml:3:10: ...". BN-M-*.
 [[nodiscard]] checked<manifest> parse_manifest(const std::string& text, const std::string& where);
 
-// "cpu" of "50-cpu.yaml"; BN-M-NAME if it is not of that form.
+// "cpu" of "50-cpu.yaml"; BN-M-NAME for another form.
 [[nodiscard]] checked<std::string> name_of_manifest(const std::filesystem::path& file);
 
-// The plugin file that `library` means: a bare name lies in `plugin_directory` and must not lead
+// The plugin file that `library` names: a bare name lies in `plugin_directory` and must not lead
 // out of it; otherwise an absolute path without "." and "..". BN-M-OUTSIDE.
 [[nodiscard]] checked<std::filesystem::path> locate_library(
     const std::filesystem::path& library, const std::filesystem::path& plugin_directory);
 
-// The same in the first of several that has such a file; in the last one if none does.
+// The same in the first of several directories that has the file; in the last one if none has it.
 [[nodiscard]] checked<std::filesystem::path> locate_library(
     const std::filesystem::path& library,
     const std::vector<std::filesystem::path>& plugin_directories);

@@ -14,7 +14,7 @@
 namespace bitnet::plugin {
 namespace {
 
-constexpr std::size_t max_depth = 8;  // our files need two levels
+constexpr std::size_t max_depth = 8;  // manifests need two levels
 
 [[noreturn]] void refuse(const YAML::Mark& mark, const std::string& why) {
   throw YAML::ParserException(mark, why);
@@ -65,12 +65,12 @@ class builder final : public YAML::EventHandler {
  private:
   struct frame {
     yaml_node node;
-    bool has_key = false;  // of a map: the value of the last member is still to come
+    bool has_key = false;  // for a map: the last member still lacks its value
   };
 
   static yaml_node begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
     if (anchor != 0) refuse(mark, "anchors (&name) are not allowed");
-    // "?" is a plain scalar or collection, "!" a quoted one; everything else was written out.
+    // "?" is a plain scalar or collection, "!" a quoted one; others are explicit tags.
     if (!tag.empty() && tag != "?" && tag != "!") refuse(mark, "tags (!name) are not allowed");
     yaml_node node;
     node.line = mark.line + 1;
@@ -114,7 +114,7 @@ class builder final : public YAML::EventHandler {
   std::vector<frame> open_;
 };
 
-// Control characters and other encodings than UTF-8 are refused before the parser sees them.
+// Rejects control characters and encodings other than UTF-8 before the parser sees them.
 std::expected<void, yaml_error> check_characters(const std::string& text) {
   int line = 1;
   int column = 1;

@@ -1,7 +1,7 @@
 #pragma once
-// YAML as people write it by hand: maps, lists and scalars. Anchors, aliases, tags, repeated keys,
-// several documents and deep nesting are errors, because files that decide which code runs must
-// mean one thing only. Built from the parser's events, so nothing is ever expanded.
+// A subset of YAML: maps, lists and scalars. Anchors, aliases, tags, duplicate keys, several
+// documents and deep nesting are errors, because files that decide which code runs must be
+// unambiguous. Built from the parser's events, so nothing is ever expanded.
 
 #include <cstdint>
 #include <expected>
@@ -17,7 +17,7 @@ struct yaml_node {
   enum class kind_type : uint8_t { scalar, list, map };
   kind_type kind = kind_type::scalar;
   bool quoted = false;  // "1" is text, 1 is a number
-  std::string text;     // of a scalar; "" for one that is not there
+  std::string text;     // of a scalar; "" if missing
   std::vector<yaml_node> items;
   std::vector<yaml_member> members;
   int line = 0, column = 0;  // from 1
@@ -34,7 +34,7 @@ struct yaml_error {
   std::string message;
 };
 
-// The only document of `text`. Never throws.
+// Parses `text`, which must be one document. Never throws.
 [[nodiscard]] std::expected<yaml_node, yaml_error> parse_strict_yaml(const std::string& text);
 
 }  // namespace bitnet::plugin

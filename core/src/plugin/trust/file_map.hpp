@@ -1,6 +1,6 @@
 #pragma once
-// A file in memory, read as far as it is looked at: a plugin may hold hundreds of megabytes of
-// device code. Bytes that it loses meanwhile read as zeros; check_unchanged() finds that out.
+// Maps a file, so that only the parts in use are read: a plugin may hold hundreds of megabytes of
+// device code. Bytes that the file loses meanwhile read as zeros; check_unchanged() detects that.
 
 #include <cstddef>
 #include <cstdint>
@@ -14,10 +14,9 @@ namespace bitnet::plugin {
 
 class file_map {
  public:
-  // The first bytes of an open file, which may be closed afterwards. Nothing where it cannot be
-  // mapped.
+  // Maps the first bytes of an open file, which may be closed afterwards. nullopt if that fails.
   static std::optional<file_map> open(int fd, uint64_t size_bytes);
-  // Valid as long as this lives; empty for an empty file.
+  // Valid while this object lives; empty for an empty file.
   [[nodiscard]] std::span<const std::byte> bytes() const { return map_.bytes(); }
 
  private:

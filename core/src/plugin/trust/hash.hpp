@@ -1,5 +1,5 @@
 #pragma once
-// SHA-256 of what a file holds, as text.
+// SHA-256 of a file's bytes, as text.
 
 #include <cstddef>
 #include <span>
@@ -17,7 +17,7 @@ namespace bitnet::plugin {
 
 [[nodiscard]] std::string hexadecimal(std::span<const std::byte> bytes);
 
-// Are these the bytes that the manifest means? BN-T-HASH.
+// Checks that the bytes have the manifest's hash. BN-T-HASH.
 void examine_hash(std::span<const std::byte> bytes, const std::string& expected, findings& found);
 
 }  // namespace bitnet::plugin

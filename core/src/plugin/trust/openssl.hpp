@@ -1,5 +1,5 @@
 #pragma once
-// Owners of OpenSSL's objects, and texts in its memory.
+// Owning pointers to OpenSSL's objects, and texts in its memory.
 
 #include <openssl/bio.h>
 #include <openssl/err.h>
@@ -22,7 +22,7 @@ using bio = std::unique_ptr<BIO, freed_by<BIO_free>>;
 using key_handle = std::unique_ptr<EVP_PKEY, freed_by<EVP_PKEY_free>>;
 using digest_context = std::unique_ptr<EVP_MD_CTX, freed_by<EVP_MD_CTX_free>>;
 
-// What OpenSSL complains about while this lives is not left in the queue of the thread, which
+// Removes the errors that OpenSSL reports while this object lives. The thread's queue of errors
 // belongs to the program.
 class own_errors {
  public:
@@ -41,12 +41,12 @@ inline const unsigned char* unsigned_bytes(std::string_view text) {
   return reinterpret_cast<const unsigned char*>(text.data());
 }
 
-// Of a text that outlives it; nullptr without memory.
+// Reads a text that outlives it; nullptr if memory is exhausted.
 inline bio reader_of(std::string_view text) {
   return bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// What was written to a BIO in memory.
+// The text that was written to a memory BIO.
 inline std::string text_in(BIO* of) {
   char* text = nullptr;
   const long size = BIO_get_mem_data(of, &text);

@@ -36,12 +36,13 @@ checked<void> check_id(const policy& rules, const file_claim& claim, const trust
   for (const allowed_backend& one : rules.allowed)
     if (one.name == claim.name) wanted.push_back(one.id);
   if (wanted.empty() || std::ranges::find(wanted, "") != wanted.end()) return {};
-  // The author of a file chooses its build id, also digits of a hash: it never stands for a hash.
+  // The author of a file chooses its build id and may choose digits of a hash, so a build id never
+  // matches a hash.
   if (!is_hash(claim.build_id) && std::ranges::find(wanted, claim.build_id) != wanted.end())
     return {};
   std::string is =
       fmt::format("the build id {}", claim.build_id.empty() ? "of none" : claim.build_id);
-  // Reading all of a big file takes a while: only where a rule names a hash.
+  // Hashing a big file takes a while, so only if a rule has a hash.
   if (std::ranges::any_of(wanted, is_hash)) {
     const std::string hash = sha256_of(file);
     if (std::ranges::find(wanted, hash) != wanted.end()) return {};

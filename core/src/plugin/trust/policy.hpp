@@ -1,5 +1,5 @@
 #pragma once
-// What the administrator or the user allows: which backends, and which signatures.
+// What the administrator or the user permits: backends and signatures.
 
 #include <filesystem>
 #include <string>
@@ -12,8 +12,8 @@
 
 namespace bitnet::plugin {
 
-// "cpu", or "cpu@<id>" for one file only: 64 hexadecimal digits are its SHA-256 and nothing else,
-// fewer its build id, which the author of a file may choose.
+// "cpu", or "cpu@<id>" for one file only. 64 hexadecimal digits are a SHA-256, fewer a build id,
+// which the author of a file can choose.
 struct allowed_backend {
   std::string name, id;
 };
@@ -22,21 +22,21 @@ struct policy {
   std::vector<allowed_backend> allowed;  // empty: every backend
   bool require_signature = false;
   std::filesystem::path trusted_keys = "/etc/bitnet/trusted.d";
-  bool user_places = false;  // as root, too: see environment::user_places_refused()
+  bool user_places = false;  // for root, too: see environment::user_places_refused()
 };
 
-// A comma list as in --allow-backends. BITNET_INVALID_ARGUMENT.
+// Parses the comma list of --allow-backends. BITNET_INVALID_ARGUMENT.
 [[nodiscard]] result<std::vector<allowed_backend>> parse_allowed(std::string_view text);
 
-// May a backend of this name be looked at? BN-T-NOT-ALLOWED (BITNET_UNAVAILABLE).
+// Checks that the policy permits a backend of this name. BN-T-NOT-ALLOWED (BITNET_UNAVAILABLE).
 [[nodiscard]] checked<void> check_allowed(const policy& rules, const std::string& name);
 
-// What a file says of itself, and its author may have made up.
+// What a file claims about itself; its author may have invented it.
 struct file_claim {
-  std::string name, build_id;  // build_id: hexadecimal, "" if it has none
+  std::string name, build_id;  // build_id: hexadecimal, "" if absent
 };
 
-// Is it a file that the policy allows? BN-T-NOT-ALLOWED, BN-T-HASH, BN-T-SIGNATURE, BN-T-KEY.
+// Checks that the policy permits the file. BN-T-NOT-ALLOWED, BN-T-HASH, BN-T-SIGNATURE, BN-T-KEY.
 [[nodiscard]] checked<void> check_file(const policy& rules, const file_claim& claim,
                                        const trusted_file& file);
 

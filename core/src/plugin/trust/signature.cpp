@@ -30,7 +30,7 @@ std::unexpected<defect> bad_key(const std::string& why) {
   return reject(code::trust_key, why);
 }
 
-// "sha256: ..." of exactly this many bytes, taken from the front.
+// Removes "sha256: ..." with exactly this many bytes from the front; returns the value.
 std::optional<std::string> take_line(std::string_view& text, std::string_view name,
                                      std::size_t bytes) {
   const std::size_t end = text.find('\n');
@@ -134,7 +134,7 @@ checked<std::vector<trusted_key>> read_trusted_keys(const std::filesystem::path&
 
 checked<trusted_key> verify_file(const trusted_file& library,
                                  const std::filesystem::path& key_folder) {
-  // Without a trusted key no signature helps: signing the file again would be the wrong advice.
+  // Without a trusted key, signing the file again would be the wrong advice.
   const std::string advice = fmt::format(
       "put the public keys of those who may sign, as *.pem, into {}, or name another "
       "folder in {}",

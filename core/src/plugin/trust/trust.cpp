@@ -41,7 +41,7 @@ file_identity identity_of(const struct stat& s) {
           s.st_ctim.tv_sec * second + s.st_ctim.tv_nsec};
 }
 
-// Owner and mode of one link of the chain.
+// Checks owner and mode of one step of the path.
 checked<void> check(const std::filesystem::path& path, const struct stat& s) {
   const std::string facts =
       fmt::format("{} (mode {}, owner uid {})", shown(path), octal(s.st_mode), s.st_uid);
@@ -50,7 +50,7 @@ checked<void> check(const std::filesystem::path& path, const struct stat& s) {
                   fmt::format("{} must belong to root or to the user that runs bitnet (uid {})",
                               facts, geteuid()),
                   fmt::format("chown root '{}'", shown(path)));
-  if (S_ISLNK(s.st_mode)) return {};  // its mode means nothing
+  if (S_ISLNK(s.st_mode)) return {};  // the mode of a link is not used
   const bool is_directory = S_ISDIR(s.st_mode);
   if ((s.st_mode & (S_IWGRP | S_IWOTH)) != 0 && !(is_directory && (s.st_mode & S_ISVTX) != 0))
     return reject(code::trust_mode,
@@ -76,14 +76,14 @@ file_descriptor::~file_descriptor() {
 
 namespace {
 
-// Where a walk has arrived: the folder, all folders above it, and its name. Each is held open, so
-// that what was checked is what the next step starts from.
+// The position of a walk: a folder and its parents, and a name in it. Each is held open, so that
+// the next step starts from what was checked.
 class walk {
  public:
   explicit walk(missing_directory what = missing_directory::is_an_error) : missing_(what) {}
 
-  // Goes to `path`, checking each step; links are followed, and must be trusted themselves, as the
-  // owner of a link decides where it leads. The last step is left to last().
+  // Walks to `path` and checks each step. Links are followed and must be trusted themselves, since
+  // their owner decides the target. last() takes the last step.
   checked<void> go(const std::filesystem::path& path) {
     asked_ = path;
     if (auto fine = enter_root(); !fine) return fine;
@@ -99,7 +99,7 @@ class walk {
   [[nodiscard]] const file_descriptor& place() const { return chain_.back().fd; }
   [[nodiscard]] const struct stat& seen() const { return chain_.back().seen; }
   [[nodiscard]] const std::filesystem::path& path() const { return chain_.back().path; }
-  // Opens what was found for reading, from the folder that holds it.
+  // Opens the found file for reading, from its folder.
   [[nodiscard]] file_descriptor reopen() const {
     if (chain_.size() < 2) return file_descriptor(::open("/", O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     return file_descriptor(::openat(chain_[chain_.size() - 2].fd.get(), path().filename().c_str(),
@@ -112,7 +112,7 @@ class walk {
     struct stat seen{};
     std::filesystem::path path;
   };
-  static constexpr int max_links = 40;  // as the kernel has it
+  static constexpr int max_links = 40;  // the kernel's limit
 
   checked<void> enter_root() {
     chain_.clear();
@@ -122,7 +122,7 @@ class walk {
   checked<void> enter(int fd, const std::filesystem::path& path) {
     link next{file_descriptor(fd), {}, path};
     if (fd < 0 || ::fstat(fd, &next.seen) != 0) return missing(asked_, reason_of(errno));
-    // First, as a device or a pipe is no plugin whatever its mode.
+    // First: a device or a pipe is no plugin, whatever its mode.
     if (const mode_t mode = next.seen.st_mode; !S_ISREG(mode) && !S_ISDIR(mode) && !S_ISLNK(mode))
       return reject(code::trust_kind, fmt::format("{} is not a regular file", shown(path)));
     if (auto fine = check(path, next.seen); !fine) return fine;
@@ -152,7 +152,7 @@ class walk {
     constexpr int flags = O_PATH | O_NOFOLLOW | O_CLOEXEC;
     const int fd = ::openat(place().get(), step.c_str(), flags);
     if (fd >= 0 || errno != ENOENT || missing_ != missing_directory::make) return fd;
-    // Another process may make it first: then it is judged as any other.
+    // Another process may make it first; it is then judged like any other.
     if (::mkdirat(place().get(), step.c_str(), S_IRWXU) != 0 && errno != EEXIST) return -1;
     return ::openat(place().get(), step.c_str(), flags);
   }
@@ -170,11 +170,11 @@ class walk {
   missing_directory missing_;
   std::filesystem::path asked_;
   std::vector<link> chain_;
-  std::vector<std::string> todo_;  // the next step last
+  std::vector<std::string> todo_;  // in reverse order
   int links_ = 0;
 };
 
-// As the user would write it, from the current directory on.
+// The path as the user would write it, relative to the current directory.
 std::filesystem::path from_here(const std::filesystem::path& path) {
   std::error_code ignored;
   return std::filesystem::absolute(path, ignored);
@@ -213,7 +213,7 @@ checked<trusted_file> open_trusted(const std::filesystem::path& file) {
   file_descriptor fd = way.reopen();
   struct stat opened{};
   if (fd.get() < 0 || ::fstat(fd.get(), &opened) != 0) return missing(path, reason_of(errno));
-  // Both are held open, so that no other file can have this number meanwhile.
+  // Both are held open, so no other file can have this inode number meanwhile.
   if (identity_of(way.seen()) != identity_of(opened))
     return reject(code::trust_changed,
                   fmt::format("{} changed while it was being opened", shown(path)));
@@ -227,7 +227,7 @@ trusted_file duplicate(const trusted_file& file) {
 checked<void> check_unchanged(const trusted_file& file) {
   struct stat s{};
   if (::fstat(file.fd.get(), &s) != 0) return missing(file.path, reason_of(errno));
-  // Not the time of change: it moves when a new file is renamed over this one, which does no harm.
+  // Not the change time: it changes when a new file is renamed over this one, which is harmless.
   const file_identity now = identity_of(s);
   if (now.size_bytes == file.identity.size_bytes && now.modified_ns == file.identity.modified_ns)
     return {};

@@ -1,11 +1,11 @@
 #pragma once
-// Checks that only root and the user who runs us could have put code into a file.
+// Checks that only root and the current user could have written a file.
 //
-// A plugin or manifest must be a regular file, and it and every directory above it must belong to
-// root or to the effective user, and be writable by no other user (a directory may if it is sticky,
-// like /tmp). So must the symbolic links on the way. Each step is taken from the descriptor of the
-// one before, so that what was checked is what was opened, and a plugin is loaded through the
-// descriptor that is kept here: nothing can be swapped in between.
+// A plugin or manifest must be a regular file. The file, the directories above it and the symbolic
+// links on the way must belong to root or to the effective user, and no other user may be able to
+// write to them (except to a sticky directory, like /tmp). Each step starts at the descriptor of
+// the previous one, so the checked file is the open file. A plugin is loaded through the descriptor
+// that is kept here, so nobody can replace it in between.
 
 #include <sys/stat.h>
 
@@ -33,7 +33,7 @@ class file_descriptor {
   int fd_;
 };
 
-// Identifies the file that was checked, so that a later one can be compared.
+// Identifies the checked file, to compare it with a later one.
 struct file_identity {
   uint64_t device = 0, inode = 0, size_bytes = 0;
   int64_t modified_ns = 0, changed_ns = 0;
@@ -46,31 +46,30 @@ struct trusted_file {
   file_identity identity;
 };
 
-// Opens a file that may be trusted. BN-T-MISSING (BITNET_UNAVAILABLE), BN-T-KIND, BN-T-OWNER,
+// Opens a file if it can be trusted. BN-T-MISSING (BITNET_UNAVAILABLE), BN-T-KIND, BN-T-OWNER,
 // BN-T-MODE.
 [[nodiscard]] checked<trusted_file> open_trusted(const std::filesystem::path& file);
 
-// The same open file again.
+// Duplicates the descriptor of the open file.
 [[nodiscard]] trusted_file duplicate(const trusted_file& file);
 
-// Does the file still hold the bytes that it held when it was opened? BN-T-CHANGED.
+// Checks that the file has not changed since it was opened. BN-T-CHANGED.
 [[nodiscard]] checked<void> check_unchanged(const trusted_file& file);
 
-// The same for any owner: to read a file and never to load it. BN-T-MISSING, BN-T-KIND.
+// Opens a file of any owner, for reading only, never for loading. BN-T-MISSING, BN-T-KIND.
 [[nodiscard]] checked<trusted_file> open_any(const std::filesystem::path& file);
 
-// The same rules for a directory and all above it.
+// Checks a directory and all directories above it by the same rules.
 [[nodiscard]] checked<void> trust_directory(const std::filesystem::path& directory);
 
-// The same, held open for reading, so that what is opened from it lies where it was checked. With
-// `make`, directories that are missing are made with mode 0700, each in one that was checked before
-// anything was made in it.
+// The same, and holds the directory open, so that files opened from it lie where it was checked.
+// With `make`, missing directories are made with mode 0700, each inside a checked one.
 enum class missing_directory : uint8_t { is_an_error, make };
 [[nodiscard]] checked<file_descriptor> open_trusted_directory(
     const std::filesystem::path& directory,
     missing_directory what = missing_directory::is_an_error);
 
-// All bytes of the file, at most `limit`; BN-M-SIZE beyond it.
+// Reads the whole file, at most `limit` bytes; BN-M-SIZE if it has more.
 [[nodiscard]] checked<std::string> read_all(const trusted_file& file, uint64_t limit);
 
 }  // namespace bitnet::plugin
