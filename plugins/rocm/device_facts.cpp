@@ -1,7 +1,6 @@
 #include "device_facts.hpp"
 
 #include <algorithm>
-#include <cctype>
 #include <cstdio>
 #include <cstring>
 
@@ -29,7 +28,9 @@ std::string name_of(const library& hip, int device) {
 std::string uuid_of(const library& hip, int device) {
   hipUUID id{};
   if (!hip.hipDeviceGetUuid || hip.hipDeviceGetUuid(&id, device) != hipSuccess) return "";
-  const auto is_hex = [](char c) { return std::isxdigit(static_cast<unsigned char>(c)) != 0; };
+  const auto is_hex = [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+  };
   if (std::all_of(std::begin(id.bytes), std::end(id.bytes), is_hex))
     return "GPU-" + std::string(std::begin(id.bytes), std::end(id.bytes));
   std::string out;
@@ -113,8 +114,8 @@ device_facts facts_of(const library& hip, int device) {
 std::string target_of(const std::string& architecture) {
   const std::string target = architecture.substr(0, architecture.find(':'));
   const bool named = target.size() >= 6 && target.compare(0, 3, "gfx") == 0 &&
-                     std::all_of(target.begin() + 3, target.end(), [](unsigned char c) {
-                       return std::isdigit(c) != 0 || (c >= 'a' && c <= 'f');
+                     std::all_of(target.begin() + 3, target.end(), [](char c) {
+                       return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f');
                      });
   return named ? target : "";
 }
