@@ -218,7 +218,7 @@ std::size_t model_table::contents::n_loaded() const {
 }
 
 // The least recently used model, an idle one before a busy one. use_count() is reliable here: a use
-// is copied only under the lock or by somebody who has one, so a count of 1 cannot grow.
+// is copied only under the lock or from a copy that exists, so a count of 1 cannot grow.
 model_table::contents::entry_ptr model_table::contents::victim() const {
   entry_ptr out;
   const auto order = [](const entry_ptr& one) {
