@@ -281,8 +281,9 @@ typedef struct bitnet_backend_v0 {
 } bitnet_backend_v0;
 
 /* The exported entry: negotiates the minor and fills the table. Pure and cheap, callable many times
- * per process: no thread, driver, signal handler or atexit hook. Returns BITNET_INCOMPATIBLE, with
- * need_minor_* filled, when the ranges do not meet. `host` stays valid until `close`. [any] */
+ * per process: no thread, driver, signal handler or atexit hook. `host` stays valid until `close`.
+ * Fails: BITNET_INCOMPATIBLE, with need_minor_* filled, when the ranges do not meet.
+ * [any] [instant] */
 typedef bitnet_status (*bitnet_backend_entry)(const bitnet_host_v0* host,
                                               const bitnet_open_request* request,
                                               bitnet_backend_v0* out, bitnet_error* err);

@@ -28,6 +28,7 @@
  * Tags       each function states its thread rule and its time class:
  *            [any] from any thread; [device] one call at a time per device; [queue] one call at a
  *            time per queue; [instant] < 1 ms; [short] < 100 ms; [long] reports cancellation.
+ *            bitnet.h has tags of its own, whose objects are those of the C API.
  *
  * Plain C11, valid C++17; 64-bit little- or big-endian targets; no enum-typed, bool, long or
  * size_t fields.

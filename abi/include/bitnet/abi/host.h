@@ -19,22 +19,27 @@ typedef struct bitnet_host_v0 {
   uint32_t reserved_0;
   void* self; /* first argument of every callback; owned by the host */
 
-  /* Never blocks; ignored after quiesce. Both strings are copied at once. [any] [instant] */
+  /* Never blocks; ignored after quiesce. Both strings are copied at once. Fails: cannot.
+   * [any] [instant] */
   void (*log)(void* self, uint32_t level, bitnet_str component, bitnet_str message);
 
-  /* How many workers parallel_run can run at the same time, at least 1. [any] [instant] */
+  /* How many workers parallel_run can run at the same time, at least 1. Fails: cannot.
+   * [any] [instant] */
   uint32_t (*parallel_width)(void* self);
 
   /* Runs task(arg, w, n) for every w < n_workers, all of them at the same time (so they may wait
-   * for each other), and returns when all have returned. The caller is worker 0. n_workers must
-   * be in [1, parallel_width]. Not re-entrant from inside a task. [any] */
+   * for each other), and returns when all have returned. The caller is worker 0. Calls from several
+   * threads take turns.
+   * Fails: BITNET_INVALID_ARGUMENT if n_workers is not in [1, parallel_width], and from inside a
+   * task. [any], as long as its tasks take */
   bitnet_status (*parallel_run)(void* self, uint32_t n_workers, bitnet_task task, void* arg);
 
-  /* Non-zero when the work that carries this token should stop soon. Token 0 never is. Asked with a
-   * token that the plugin was given, while the work runs that came with it. [any] [instant] */
+  /* Non-zero when the work that carries this token should stop soon; always 0 for token 0. A plugin
+   * passes a token that it was given, while the work runs that came with the token. Fails: cannot.
+   * [any] [instant] */
   uint32_t (*cancelled)(void* self, uint64_t token);
 
-  /* Monotonic clock, nanoseconds. [any] [instant] */
+  /* Monotonic clock, nanoseconds. Fails: cannot. [any] [instant] */
   uint64_t (*now_ns)(void* self);
 } bitnet_host_v0;
 

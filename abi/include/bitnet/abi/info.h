@@ -73,8 +73,8 @@ typedef struct bitnet_kernel_info {
   uint32_t format; /* BITNET_FORMAT_*, 0 where the op reads no weight */
   uint32_t level;  /* BITNET_LEVEL_*   */
   uint32_t exact;  /* BITNET_EXACT_*   */
-  uint32_t
-      precision; /* BITNET_PRECISION_*; other than f32 it runs only in programs that permit it */
+  /* BITNET_PRECISION_*; with another than f32 it runs only in programs that permit it. */
+  uint32_t precision;
   char id[64];
 } bitnet_kernel_info;
 
@@ -118,8 +118,8 @@ typedef struct bitnet_device_status {
   uint32_t health; /* BITNET_HEALTH_* */
   uint32_t reserved_0;
   uint64_t pool_peak_bytes; /* most that steps and activations had at once     */
-  uint64_t pool_hits;       /* buffers for them that were at hand              */
-  uint64_t pool_misses;     /* those that the driver had to make               */
+  uint64_t pool_hits;       /* requests for a buffer that the pool served      */
+  uint64_t pool_misses;     /* requests for which the driver allocated         */
 } bitnet_device_status;
 
 #endif /* BITNET_ABI_INFO_H */

@@ -14,25 +14,28 @@
 typedef struct bitnet_packed_info {
   uint32_t struct_size;
   uint32_t reserved_0;
-  uint64_t bytes;           /* 0: this weight has no such form                            */
-  uint64_t alignment_bytes; /* that adopted memory must have                              */
-  char layout_id[64];       /* the same weight and the same id give the same bytes, on any
-                               machine and in any version                                 */
+  uint64_t bytes;           /* 0: this weight has no such form */
+  uint64_t alignment_bytes; /* that adopted memory must have   */
+  /* The same weight and the same id give the same bytes, on any machine and in any version. */
+  char layout_id[64];
 } bitnet_packed_info;
 
 typedef struct bitnet_packed_weights_v1 {
   bitnet_interface_header header; /* version 1 */
 
-  /* Describes the form of sealed weight `index`. [any] [short] */
+  /* Describes the form of sealed weight `index`.
+   * Fails: BITNET_INVALID_ARGUMENT past the last weight or before its seal. [any] [short] */
   bitnet_status (*describe)(bitnet_weights* weights, uint32_t index, bitnet_packed_info* out,
                             bitnet_error* err);
-  /* Makes it unless it is there, and gives its address, valid until weights_destroy.
-   * BITNET_UNSUPPORTED if there is none. [device] [long] */
+  /* Makes the form unless it exists, and writes its address, which is valid until weights_destroy.
+   * Fails: as describe, BITNET_UNSUPPORTED if the weight has no such form, BITNET_CANCELLED.
+   * [device] [long] */
   bitnet_status (*pack)(bitnet_weights* weights, uint32_t index, const void** out,
                         bitnet_error* err);
-  /* Takes the caller's memory for it, which stays readable and unchanged until weights_destroy; the
-   * host answers for its content. BITNET_INVALID_ARGUMENT if the size or alignment is another, or
-   * the form is there already. [device] */
+  /* Takes the caller's memory as the form. It stays readable and unchanged until weights_destroy;
+   * the host answers for its content.
+   * Fails: as describe, BITNET_UNSUPPORTED if the weight has no such form, BITNET_INVALID_ARGUMENT
+   * for another size or alignment and if the form exists already. [device] [short] */
   bitnet_status (*adopt)(bitnet_weights* weights, uint32_t index, const void* data, uint64_t bytes,
                          bitnet_error* err);
 } bitnet_packed_weights_v1;

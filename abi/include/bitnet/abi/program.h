@@ -35,24 +35,31 @@ typedef struct bitnet_op {
 } bitnet_op;
 
 /* What lies outside of a graph: where the facts of a step are, what comes in, what goes out. Ops
- * say which facts they read (ops.h). */
-#define BITNET_PORT_TOKENS 1u /* i32 (max_tokens)                 token ids                     */
-#define BITNET_PORT_POSITIONS \
-  2u /* i32 (max_tokens)                 position in its sequence      */
-#define BITNET_PORT_SEQUENCES \
-  3u                         /* i32 (max_tokens)                 row of block tables, states   */
-#define BITNET_PORT_SLOTS 4u /* i32 (max_tokens)                 block * block_tokens + offset */
-#define BITNET_PORT_BLOCK_TABLES \
-  5u /* i32 (max_sequences, max_blocks)  block ids, in order           */
-#define BITNET_PORT_OUTPUT_ROWS \
-  6u                            /* i32 (max_outputs)                token rows that are wanted, in
-                                   any order; a row may be wanted twice                           */
-#define BITNET_PORT_VALUE_IN 7u /* a value that no op writes: it is there before the step         */
-#define BITNET_PORT_VALUE_OUT \
-  8u                            /* a value that an op writes: it is there after the step          */
-#define BITNET_PORT_LOGITS 9u   /* VALUE_OUT, f32 (outputs, n_vocab); at most one; see top_logits */
-#define BITNET_PORT_STATES 10u  /* i32 (max_sequences)              the state of each sequence    */
-#define BITNET_PORT_LARGEST 11u /* bitnet_largest (max_outputs)     beside LOGITS; see its type   */
+ * say which facts they read (ops.h).
+ *
+ *   TOKENS         i32 (max_tokens)                 token ids
+ *   POSITIONS      i32 (max_tokens)                 position in its sequence
+ *   SEQUENCES      i32 (max_tokens)                 row of block tables, states
+ *   SLOTS          i32 (max_tokens)                 block * block_tokens + offset
+ *   BLOCK_TABLES   i32 (max_sequences, max_blocks)  block ids, in order
+ *   OUTPUT_ROWS    i32 (max_outputs)                token rows that are wanted, in any order; a row
+ *                                                   may be wanted twice
+ *   VALUE_IN       a value that no op writes        it is there before the step
+ *   VALUE_OUT      a value that an op writes        it is there after the step
+ *   LOGITS         f32 (outputs, n_vocab)           a VALUE_OUT; at most one; see top_logits
+ *   STATES         i32 (max_sequences)              the state of each sequence
+ *   LARGEST        bitnet_largest (max_outputs)     beside LOGITS; see its type */
+#define BITNET_PORT_TOKENS 1u
+#define BITNET_PORT_POSITIONS 2u
+#define BITNET_PORT_SEQUENCES 3u
+#define BITNET_PORT_SLOTS 4u
+#define BITNET_PORT_BLOCK_TABLES 5u
+#define BITNET_PORT_OUTPUT_ROWS 6u
+#define BITNET_PORT_VALUE_IN 7u
+#define BITNET_PORT_VALUE_OUT 8u
+#define BITNET_PORT_LOGITS 9u
+#define BITNET_PORT_STATES 10u
+#define BITNET_PORT_LARGEST 11u
 
 typedef struct bitnet_port {
   uint32_t role;  /* BITNET_PORT_* */
@@ -93,8 +100,8 @@ typedef struct bitnet_graph {
 } bitnet_graph;
 
 #define BITNET_PROGRAM_PROFILE 1u /* measure time per kernel */
-#define BITNET_PROGRAM_DETERMINISTIC \
-  0x10000u /* fixed reduction order whatever the batch and threads */
+/* Fixed reduction order whatever the batch and threads. */
+#define BITNET_PROGRAM_DETERMINISTIC 0x10000u
 
 /* Upper bounds, all > 0, that the program must be able to run, and what it may do. */
 typedef struct bitnet_program_options {
