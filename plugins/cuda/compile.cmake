@@ -1,7 +1,6 @@
-# cmake -P compile.cmake: runs the compiler given as COMMAND, a list, which makes IMAGE, and keeps what
-# ptxas says of registers and memory beside it. A kernel whose registers do not suffice (a spill), whose
-# products wait for each other where they need not, or that takes more shared memory of fixed size than the
-# host code leaves for it, is an error.
+# cmake -P compile.cmake: runs the compiler, the list COMMAND, which makes IMAGE, and writes ptxas' report on
+# registers and memory beside it. It is an error if a kernel spills registers, if its products wait for each
+# other without need, or if it takes more shared memory of fixed size than the host code leaves for it.
 execute_process(COMMAND ${COMMAND} RESULT_VARIABLE failed OUTPUT_VARIABLE said ERROR_VARIABLE said)
 if(failed)
   file(REMOVE ${IMAGE})

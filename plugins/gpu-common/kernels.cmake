@@ -1,5 +1,5 @@
-# bitnet_gpu_kernels(<out>): the names of the kernels that every GPU plugin brings, in the order of
-# gpu::kernel_id, as kernel_list.hpp has them. A plugin whose kernels are one text each reads them by these.
+# bitnet_gpu_kernels(<out>): the names of the kernels that every GPU plugin has, in the order of gpu::kernel_id,
+# read from kernel_list.hpp. A plugin with one file per kernel finds its files by these names.
 set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${CMAKE_CURRENT_LIST_DIR}/kernel_list.hpp)
 function(bitnet_gpu_kernels out)
   file(READ ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/kernel_list.hpp text)
@@ -12,8 +12,7 @@ function(bitnet_gpu_kernels out)
   set(${out} ${names} PARENT_SCOPE)
 endfunction()
 
-# bitnet_gpu_text(<out> <file>): its text, with that of each file beside it that a line #include "..." names in the
-# place of that line.
+# bitnet_gpu_text(<out> <file>): the text of the file; a line #include "..." is replaced with the text of that file.
 function(bitnet_gpu_text out file)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
   cmake_path(GET file PARENT_PATH folder)
@@ -27,8 +26,8 @@ function(bitnet_gpu_text out file)
   set(${out} "${text}" PARENT_SCOPE)
 endfunction()
 
-# bitnet_gpu_texts(<out> <folder> <delimiter> <ending> <part>...): C++ constants of raw text, one for each part and
-# for each kernel that every plugin brings, of the files in <folder>; named as the files are.
+# bitnet_gpu_texts(<out> <folder> <delimiter> <ending> <part>...): C++ constants of raw text, with the names and
+# texts of files in <folder>, one for each part and for each kernel that every plugin has.
 function(bitnet_gpu_texts out folder delimiter ending)
   bitnet_gpu_kernels(kernels)
   set(sources)

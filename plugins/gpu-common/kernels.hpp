@@ -9,7 +9,7 @@
 //                                  four elements in a word, the first in the low byte; zeros past k
 //            step header           words: n_tokens, n_outputs, window, window_keep, top_logits,
 //                                  and 1 where the largest logits are listed
-//            i32 step buffers      as in bitnet_step_buffers
+//            i32 facts of a step   as BITNET_PORT_* in bitnet/abi/program.h
 //            matrix (m, k)         rows of whole words, one after another, see row_words(); a
 //                                  binding holds the rows [first_row, first_row + n_rows) of it
 //            ternary scales        f32, those of the whole matrix

@@ -1,9 +1,9 @@
-# The runtime that tests of this backend run on, also where there is a GPU: tests/rocm makes it, for this
-# machine. It switches stacks, which ThreadSanitizer does not follow.
+# The runtime for this backend's tests, even on machines with a GPU. tests/rocm builds it for this machine. It
+# switches stacks, which ThreadSanitizer does not follow.
 if(BITNET_CORE AND NOT CMAKE_CROSSCOMPILING AND NOT BITNET_SANITIZE STREQUAL "thread")
   set(BITNET_ROCM_STAND_IN ${PROJECT_BINARY_DIR}/tests/rocm/stand-in)
   set(BITNET_rocm_PINNED LD_LIBRARY_PATH=${BITNET_ROCM_STAND_IN})
-  if(BITNET_SANITIZE) # which otherwise keeps a second stack for each thread of a group
+  if(BITNET_SANITIZE) # otherwise it keeps a second stack for each thread of a group
     list(APPEND BITNET_rocm_PINNED ASAN_OPTIONS=detect_stack_use_after_return=0)
   endif()
 endif()

@@ -1,8 +1,8 @@
 # bitnet_rocm_targets(<out> <folder of device libraries>): the targets that kernels are compiled for, by
-# families, each a list with commas: what is compiled for the first of a family is the same for the others,
-# as LLVM's generic targets have it; tests/rocm/families_test.py looks. A target without a family here
-# is one of its own. Those before gfx8 are left out: their lanes cannot exchange values by ds_bpermute, and
-# ROCm's runtime does not run on them.
+# families, each a list with commas: code for the first of a family is the same for the others, as in LLVM's
+# generic targets; tests/rocm/families_test.py checks it. A target without a family here is one of its own.
+# Targets before gfx8 are left out: their lanes cannot exchange values by ds_bpermute, and ROCm's runtime does
+# not run on them.
 set(families gfx802,gfx805 gfx900,gfx902,gfx909,gfx90c gfx1010,gfx1013 gfx1011,gfx1012
   gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036)
 
@@ -50,7 +50,7 @@ function(bitnet_rocm_targets out folder)
   set(${out} ${all} PARENT_SCOPE)
 endfunction()
 
-# bitnet_rocm_instructions(<out> <target>): definitions for the products of bytes that a target has: LLVM's
+# bitnet_rocm_instructions(<out> <target>): definitions for the byte products that a target has: LLVM's
 # features dot1-insts (v_dot4_i32_i8), and dot8-insts (v_dot4_i32_iu8, of signed and unsigned bytes).
 function(bitnet_rocm_instructions out target)
   set(found)

@@ -1,5 +1,5 @@
-# What is tested of this backend beside the suites that every backend runs (cmake/BitnetBackend.cmake) and
-# tests/rocm. The runtime that these open is made by the latter. The second device has waves of 64 lanes.
+# Tests of this backend in addition to the suites of every backend (cmake/BitnetBackend.cmake) and tests/rocm,
+# which builds the runtime that they use. The second device has waves of 64 lanes.
 if(BITNET_ROCM_STAND_IN)
   foreach(subject IN ITEMS program hostile abi_ops)
     add_dependencies(test_parity_rocm_${subject} bitnet_rocm_stand_in)

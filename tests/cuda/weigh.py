@@ -10,8 +10,8 @@ import csv
 
 import ptx
 
-# By data sheets: multiprocessors, GHz (boost), GB/s, words that a multiprocessor issues in a clock, and those of whole
-# numbers among them.
+# From data sheets: multiprocessors, GHz (boost), GB/s, instructions that a multiprocessor issues in a clock, and how
+# many of them may be of integers.
 DEVICES = {"H200": (132, 1.98, 4800, 4, 2), "RTX 4090": (128, 2.52, 1008, 4, 2), "RTX 5060 Ti": (36, 2.57, 448, 4, 4), "T4": (40, 1.59, 320, 4, 2)}
 WHOLE = ("add", "sub", "and", "or", "xor", "not", "neg", "shl", "shr", "shf", "dp4a", "setp", "selp", "min", "max", "bfe", "bfi", "lop3", "prmt")
 COLUMNS = ("kernel", "shape", "words", "whole", "bytes")
@@ -56,7 +56,7 @@ CASES = (
     product("linear_ternary_factored", 4096, 4096, 128, 32, rows=4),
     dense("linear_dense_f16_1", 128256, 2560, 2), approximate(128256, 2560),
 )
-# Kernels that a token waits for, and devices on which they are known to need more than memory takes.
+# Kernels of a token, and devices on which they are known to need more time than their memory traffic.
 HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": ("H200",),
        "bit_linear": ("H200",)}
 

@@ -207,6 +207,8 @@ class attended {
 };
 
 class attention_forms : public each_form {};
+class score_forms : public each_form {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(score_forms);
 
 TEST_P(attention_forms, attention_of_tokens_equals_that_of_each_token) {
   for (const attending& s : cases()) {
@@ -243,8 +245,7 @@ cpu::isa_form counting(const cpu::isa_form& form) {
   return out;
 }
 
-TEST_P(attention_forms, tokens_with_windows_read_keys_together) {
-  if (GetParam()->attention.scores == nullptr) return;  // this form has none
+TEST_P(score_forms, tokens_with_windows_read_keys_together) {
   const struct {
     attending what;
     uint64_t tiles;  // 64 tokens in blocks of 32, all of which see 32 + 31 keys
@@ -261,9 +262,8 @@ TEST_P(attention_forms, tokens_with_windows_read_keys_together) {
   }
 }
 
-TEST_P(attention_forms, scores_equal_the_dense_product) {
+TEST_P(score_forms, scores_equal_the_dense_product) {
   const cpu::score_kernels& form = GetParam()->attention;
-  if (form.scores == nullptr) return;  // this form has none
   for (const uint32_t format :
        {BITNET_FORMAT_F32, BITNET_FORMAT_F16, BITNET_FORMAT_Q8_0, BITNET_FORMAT_Q4_0})
     for (const uint64_t k : {16u, 32u, 128u, 256u})
@@ -293,6 +293,8 @@ TEST_P(attention_forms, scores_equal_the_dense_product) {
 }
 
 INSTANTIATE_TEST_SUITE_P(variants, attention_forms, testing::ValuesIn(all_forms()), form_name);
+INSTANTIATE_TEST_SUITE_P(variants, score_forms,
+                         testing::ValuesIn(those_with(has_scores, all_forms())), form_name);
 
 }  // namespace
 }  // namespace bitnet::parity

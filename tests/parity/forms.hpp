@@ -22,6 +22,39 @@ inline std::vector<const cpu::isa_form*> all_forms() {
   return out;
 }
 
+// Optional kernels of a form; a form lacks those that its row of variants.hpp leaves out.
+constexpr bool has_panel(const cpu::isa_form& form) {
+  return form.panel.run != nullptr;
+}
+constexpr bool has_tables(const cpu::isa_form& form) {
+  return form.tables.run != nullptr;
+}
+constexpr bool has_scores(const cpu::isa_form& form) {
+  return form.attention.scores != nullptr && form.attention.turn_keys != nullptr;
+}
+constexpr bool has_linear_i6(const cpu::isa_form& form) {
+  return form.linear_i6.run != nullptr;
+}
+constexpr bool has_kernels_of_two_sets(const cpu::isa_form& form) {
+  return form.both_named;
+}
+#if defined(__x86_64__)
+static_assert(std::ranges::any_of(cpu::isa_forms, has_tables));
+static_assert(std::ranges::any_of(cpu::isa_forms, has_kernels_of_two_sets));
+#endif
+#if defined(__x86_64__) || defined(__aarch64__)
+static_assert(std::ranges::any_of(cpu::isa_forms, has_panel));
+static_assert(std::ranges::any_of(cpu::isa_forms, has_scores));
+#endif
+
+// The parameters of a suite whose tests are of an optional kernel. A processor may have no such
+// form: the suite then says GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST.
+inline std::vector<const cpu::isa_form*> those_with(bool (*has)(const cpu::isa_form&),
+                                                    std::vector<const cpu::isa_form*> forms) {
+  std::erase_if(forms, [&](const cpu::isa_form* form) { return !has(*form); });
+  return forms;
+}
+
 // Names of tests have letters, digits and '_' only.
 inline std::string test_name(std::string name) {
   std::replace(name.begin(), name.end(), '-', '_');

@@ -89,10 +89,12 @@ TEST(permitted, tiles_are_not_where_there_are_none) {
 }
 #endif
 
-// A probe was given leave, the program is not: it lists the same and runs what it may.
+#if defined(__x86_64__)
+// A probe was given leave, the program is not: it lists the same and runs what it may. Only a form
+// of two instruction sets has panels to withhold.
 TEST(withhold_panels, keeps_the_list_and_chooses_none_of_them) {
   const cpu::isa_form& form = cpu::isa_forms[0];
-  if (!form.both_named) return;  // as on aarch64
+  ASSERT_TRUE(form.both_named);
   sdk::definition given, refused;
   for (sdk::definition* d : {&given, &refused}) {
     cpu::add_primitives(form, *d);
@@ -116,6 +118,7 @@ TEST(withhold_panels, keeps_the_list_and_chooses_none_of_them) {
   compare(given.composites, refused.composites);
   EXPECT_EQ(withheld, 12u);
 }
+#endif
 
 // What the kernel says that this CPU can do: it was asked by another way than variants.hpp asks.
 std::set<std::string> flags_of_the_kernel() {

@@ -366,6 +366,12 @@ class kernel_ids : public each_form {
  protected:
   void SetUp() override { replace_functions(*GetParam()); }
 };
+class ids_with_tables : public kernel_ids {};
+class ids_with_fives : public kernel_ids {};
+class ids_of_two_sets : public kernel_ids {};
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ids_with_tables);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ids_with_fives);
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ids_of_two_sets);
 
 TEST_P(kernel_ids, of_ternary_products) {
   const struct {
@@ -393,8 +399,7 @@ TEST_P(kernel_ids, of_ternary_products) {
   }
 }
 
-TEST_P(kernel_ids, of_products_by_panels_and_tables_in_turn) {
-  if (original->tables.run == nullptr) return;
+TEST_P(ids_with_tables, of_products_by_panels_and_tables_in_turn) {
   std::set<function> both;
   for (int i = 0; i < 100; ++i) {  // more than the pieces after which the slower one is tried
     run(product(BITNET_FORMAT_TERNARY2, 128, 0, 0, 256));
@@ -408,8 +413,7 @@ TEST_P(kernel_ids, of_products_by_panels_and_tables_in_turn) {
 
 // Of copies with five weights in a byte less is read and counted; the id stays, as the instruction
 // set is the form's, but for one that looks bytes up.
-TEST_P(kernel_ids, of_products_from_copies_in_fewer_bytes) {
-  if (!cpu::has_fives(*original)) return;
+TEST_P(ids_with_fives, of_products_from_copies_in_fewer_bytes) {
   ASSERT_TRUE(cpu::adopt_tuning("ahead=3072 tile_rows=64 fives=1"));
   copies = true;
   const auto m = product(BITNET_FORMAT_TERNARY2, 640, 0);
@@ -441,8 +445,8 @@ TEST_P(kernel_ids, of_products_from_copies_in_fewer_bytes) {
   cpu::adopt_tuning("ahead=3072 tile_rows=64");
 }
 
-TEST_P(kernel_ids, of_products_that_no_panel_takes) {
-  if (!original->both_named) return;  // else one id is for both
+// A form of one instruction set has the same id for panels and for other products.
+TEST_P(ids_of_two_sets, of_products_that_no_panel_takes) {
   EXPECT_TRUE(
       run(product(BITNET_FORMAT_TERNARY2, 202, 0)).contains("linear_ternary.ternary2.avx512vnni"));
   EXPECT_TRUE(run(product(BITNET_FORMAT_TERNARY2, 8192, 4096))
@@ -534,6 +538,16 @@ TEST_P(kernel_ids, of_both_heads_that_look_for_the_largest) {
 }
 
 INSTANTIATE_TEST_SUITE_P(variants, kernel_ids, testing::ValuesIn(real_and_emulated_forms()),
+                         form_name);
+INSTANTIATE_TEST_SUITE_P(variants, ids_with_tables,
+                         testing::ValuesIn(those_with(has_tables, real_and_emulated_forms())),
+                         form_name);
+INSTANTIATE_TEST_SUITE_P(variants, ids_with_fives,
+                         testing::ValuesIn(those_with(cpu::has_fives, real_and_emulated_forms())),
+                         form_name);
+INSTANTIATE_TEST_SUITE_P(variants, ids_of_two_sets,
+                         testing::ValuesIn(those_with(has_kernels_of_two_sets,
+                                                      real_and_emulated_forms())),
                          form_name);
 
 }  // namespace

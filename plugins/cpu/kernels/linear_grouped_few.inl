@@ -2,16 +2,39 @@
 // linear_grouped_vector.inl. The activations of the tokens are interleaved, so that one pointer
 // serves all, and each sum is a register. The planes of a unit are unrolled by hand.
 //
+// Weights  tiles of linear_grouped.hpp: 16 rows, and a unit for each 128 elements of them.
+//            unit     | 64 bytes of scales for each group | line 0 | line 1 | .. | line 7 |
+//            line i   | row 0 | row 1 | .. | row 15 |        64 bytes: 4 of each row
+//            row r    | 4 i | 4 i + 1 | 4 i + 2 | 4 i + 3 |  of the 32 bytes of its packed group
+//            byte j   | j | j + 32 | j + 64 | j + 96 |       elements, from bits 7:6 to bits 1:0
+//          The 32 elements in the same two bits are a plane. A register holds 4, 8 or 16 rows of a
+//          line; a second register holds the next rows, of the same tile or of the next one.
+// Tokens   their activations are in slots of four elements.
+//            | slot 0: 0 to 3 | slot 1: 0 to 3 | .. | slot 0: 4 to 7 | slot 1: 4 to 7 | ..
+//          The codes of plane p in line i belong to the elements 32 p + 4 i to 32 p + 4 i + 3.
+//
+// Template parameters
+//   Scaled     which groups have scales, and which are the shorter ones
+//   Used       tokens of a pass; each of them has a sum for each register of rows
+//   Tokens     slots: the least power of two that is not below Used. Slots past Used (for 3, 5, 6
+//              and 7 tokens) repeat the last token and are not multiplied.
+//   Registers  registers of rows that are multiplied together: 1 or 2
+//   Sums       sums that the form keeps in registers: 2 * Used must fit for two registers of rows
+//   P          number of a plane: 0 is bits 7:6, 3 is bits 1:0
+//   Whole      a sum begins with each unit; if false, with each plane
+//   Planes     groups of activations are planes, so each plane's sum is scaled; if false, the
+//              sum of a unit is scaled
+//
 // Expects  what linear_grouped_vector.inl expects of its form, and what that file and its includes
 //          define before this one, such as `scaled`, `rows_together` and `lines_to_come`.
 // Gives    `each_few`.
 
-constexpr uint64_t run = 32;  // elements of a plane
+constexpr uint64_t of_plane = 32;  // elements
 
 // The activations of a few tokens, in the caller's memory.
 struct side_by_side {
   const int8_t* q;        // (elements / 4, tokens, 4)
-  const int32_t* starts;  // (runs or units, tokens): initial values of sums
+  const int32_t* starts;  // (planes or units, tokens): initial values of sums
   const float* scales;    // (groups of activations, tokens)
   uint64_t pass, passes;  // number of this pass over the rows, and of all passes
 };
@@ -43,28 +66,28 @@ inline void put_side_by_side(const int8_t* q, uint64_t q_stride, uint64_t k, uin
 }
 
 // A code is one more than its weight, so sums begin with minus the sum of their activations. Whole:
-// one start for each unit, else for each run. With codes in place it has the factor of the plane
+// one start for each unit, else for each plane. With codes in place it has the factor of the plane
 // that the sum begins with.
 template <bool Whole, int Tokens>
 inline int32_t* put_starts(const int8_t* q, uint64_t k, int32_t* to) {
   constexpr uint64_t n = Tokens, at_once = n < lanes ? n : lanes;
   constexpr uint64_t step = (n < lanes ? sizeof(vec) : 4 * n);  // bytes
-  constexpr uint64_t each = (Whole ? 4 : 1) * run;
+  constexpr uint64_t each = (Whole ? 4 : 1) * of_plane;
   const auto ones = reinterpret_cast<vec>(bytes{} + 1);
   for (uint64_t e = 0; e < k; e += each, to += n) {
-    const int factor = !in_place ? 1 : Whole ? 64 : 64 >> (2 * (e / run % 4));
+    const int factor = !in_place ? 1 : Whole ? 64 : 64 >> (2 * (e / of_plane % 4));
     for (uint64_t first = 0; first < n; first += at_once) {
       wide all{};
-      for (uint64_t p = 0; p < each; p += run) {
+      for (uint64_t p = 0; p < each; p += of_plane) {
         part sums{};
-        for (uint64_t at = 0; at + step <= run * n; at += step)
+        for (uint64_t at = 0; at + step <= of_plane * n; at += step)
           sums = dot(sums, ones, load<vec>(q + (e + p) * n + at + 4 * first));
         all += widen(sums);
       }
       for (uint64_t i = 0; i < at_once; ++i) {
         int32_t sum = 0;
         for (uint64_t l = i; l < lanes; l += at_once) sum += all[l];
-        if constexpr (run * n < step)  // a single token
+        if constexpr (of_plane * n < step)  // a single token
           for (uint64_t at = e; at < e + each; ++at) sum += q[at];
         to[first + i] = in_words ? -sum & 0xffff : -factor * sum;
       }
@@ -93,8 +116,8 @@ uint8_t* put_together(const grouped_tile& a, uint64_t t, uint64_t used, uint8_t*
   return reinterpret_cast<uint8_t*>(scales);
 }
 
-// With codes in place a plane's sum is too large by 64, 16, 4 or 1. Divides the scales of runs by
-// that factor, which is exact, unless a scale is so small that f32 would lose bits: then returns
+// With codes in place a plane's sum is too large by 64, 16, 4 or 1. Divides the scales of planes
+// by that factor, which is exact, unless a scale is so small that f32 would lose bits: then returns
 // false.
 template <int Tokens>
 bool take_factors(float* scales, const float* end) {
@@ -181,15 +204,15 @@ struct few_rows {
   }
 };
 
-// Adds one plane of a unit at whose end its groups of weights end. Without Runs the sum continues
-// in `sums`; with Runs (activations in groups of 32) it is scaled and added to `inner`. The first
+// Adds one plane of a unit at whose end its groups of weights end. Without Planes the sum continues
+// in `sums`; with Planes (activations in groups of 32) it is scaled and added to `inner`. The first
 // plane of a group sets `inner`: y is never -0, so starting from +0 would change nothing.
-template <int P, bool Runs, int Tokens, int Registers, int Used>
+template <int P, bool Planes, int Tokens, int Registers, int Used>
 [[gnu::always_inline]] inline void add_plane_of_unit(const uint8_t* codes, uint64_t apart,
                                                      few_rows<Registers, Used>& now,
                                                      part (&sums)[Registers][Used],
                                                      floats (&inner)[Registers][Used]) {
-  if constexpr (P == 0 || Runs) {
+  if constexpr (P == 0 || Planes) {
 #pragma GCC unroll 8
     for (int t = 0; t < Used; ++t)
 #pragma GCC unroll 2
@@ -203,8 +226,8 @@ template <int P, bool Runs, int Tokens, int Registers, int Used>
         sums[r][t] = reinterpret_cast<part>(reinterpret_cast<wide>(sums[r][t]) >> 2);
   }
   add_plane<P, Tokens>(codes, apart, now.q, sums);
-  now.q += Tokens * run;
-  if constexpr (Runs) {
+  now.q += Tokens * of_plane;
+  if constexpr (Planes) {
 #pragma GCC unroll 8
     for (int t = 0; t < Used; ++t)
 #pragma GCC unroll 2
@@ -216,9 +239,9 @@ template <int P, bool Runs, int Tokens, int Registers, int Used>
   }
 }
 
-// For units that are groups of weights, and of activations if these have groups. Runs: the
-// activations have groups of 32.
-template <scaled Scaled, bool Runs, int Registers, int Tokens, int Used>
+// For units that are groups of weights, and of activations if these have groups. Planes:
+// the activations have groups of 32.
+template <scaled Scaled, bool Planes, int Registers, int Tokens, int Used>
 void multiply_units(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
                     float* y) {
   few_rows<Registers, Used> now(a, tile, x, y);
@@ -228,25 +251,25 @@ void multiply_units(const grouped_tile& a, const rows_together& tile, const side
     part sums[Registers][Used];
     floats inner[Registers][Used];
     now.next.ask(Registers * lanes * tile.unit / rows_of_tile);
-    add_plane_of_unit<0, Runs, Tokens>(codes, apart, now, sums, inner);
-    add_plane_of_unit<1, Runs, Tokens>(codes, apart, now, sums, inner);
-    add_plane_of_unit<2, Runs, Tokens>(codes, apart, now, sums, inner);
-    add_plane_of_unit<3, Runs, Tokens>(codes, apart, now, sums, inner);
+    add_plane_of_unit<0, Planes, Tokens>(codes, apart, now, sums, inner);
+    add_plane_of_unit<1, Planes, Tokens>(codes, apart, now, sums, inner);
+    add_plane_of_unit<2, Planes, Tokens>(codes, apart, now, sums, inner);
+    add_plane_of_unit<3, Planes, Tokens>(codes, apart, now, sums, inner);
 #pragma GCC unroll 2
     for (uint64_t r = 0; r < Registers; ++r) {
       const auto scale = load<floats>(codes - tile.codes + r * apart);
 #pragma GCC unroll 8
       for (int t = 0; t < Used; ++t) {
         floats sum;
-        if constexpr (Runs)
+        if constexpr (Planes)
           sum = inner[r][t];
         else
           sum = __builtin_convertvector(sum_of_plane<3>(sums[r][t]), floats);
-        if constexpr (!Runs && Scaled != scaled::weights) sum = sum * now.scales[t];
+        if constexpr (!Planes && Scaled != scaled::weights) sum = sum * now.scales[t];
         now.y[r][t] += sum * scale;
       }
     }
-    if constexpr (!Runs && Scaled != scaled::weights) now.scales += Tokens;
+    if constexpr (!Planes && Scaled != scaled::weights) now.scales += Tokens;
   }
   now.write(a, tile, y);
 }
@@ -254,16 +277,16 @@ void multiply_units(const grouped_tile& a, const rows_together& tile, const side
 // State of groups of any length.
 template <int Used>
 struct few_groups {
-  wide sums[Used];             // of the current shorter group
-  floats inner[Used];          // of the current longer group
-  uint64_t group = 0, left;      // its number, and its remaining runs
-  uint64_t longer = 0, more;     // its number, and its remaining shorter groups
-  const uint64_t runs, shorter;  // in a shorter group, and shorter groups in a longer one
+  wide sums[Used];                 // of the current shorter group
+  floats inner[Used];              // of the current longer group
+  uint64_t group = 0, left;        // its number, and its remaining planes
+  uint64_t longer = 0, more;       // its number, and its remaining shorter groups
+  const uint64_t planes, shorter;  // in a shorter group, and shorter groups in a longer one
 
   explicit few_groups(const grouped_tile& a)
-      : left(shorter_group(a) / run),
+      : left(shorter_group(a) / of_plane),
         more(longer_group(a) / shorter_group(a)),
-        runs(left),
+        planes(left),
         shorter(more) {
 #pragma GCC unroll 8
     for (int t = 0; t < Used; ++t) {
@@ -275,19 +298,20 @@ struct few_groups {
 
 // Adds a plane of a unit, and ends the groups that end with it.
 template <scaled Scaled, int P, int Tokens, int Used>
-[[gnu::always_inline]] inline void add_run(const rows_together& tile, const uint8_t* codes,
-                                           few_rows<1, Used>& now, few_groups<Used>& of) {
+[[gnu::always_inline]] inline void add_plane_of_groups(const rows_together& tile,
+                                                       const uint8_t* codes, few_rows<1, Used>& now,
+                                                       few_groups<Used>& of) {
   constexpr bool by_weights = Scaled == scaled::weights || Scaled == scaled::shorter_weights;
   part sums[1][Used];
 #pragma GCC unroll 8
   for (int t = 0; t < Used; ++t) sums[0][t] = begin_with(now.starts + t);
   now.starts += Tokens;
   add_plane<P, Tokens>(codes, 0, now.q, sums);
-  now.q += Tokens * run;
+  now.q += Tokens * of_plane;
 #pragma GCC unroll 8
   for (int t = 0; t < Used; ++t) of.sums[t] += sum_of_plane<P>(sums[0][t]);
   if (--of.left != 0) return;
-  of.left = of.runs;
+  of.left = of.planes;
   floats scale{};
   if constexpr (by_weights) scale = tile.scale(of.group);
 #pragma GCC unroll 8
@@ -317,22 +341,22 @@ template <scaled Scaled, int P, int Tokens, int Used>
 
 // For groups of any length.
 template <scaled Scaled, int Tokens, int Used>
-void multiply_runs(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
-                   float* y) {
+void multiply_planes(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
+                     float* y) {
   few_rows<1, Used> now(a, tile, x, y);
   few_groups<Used> of(a);
   const uint8_t* codes = tile.w + tile.codes;
-  uint64_t left = a.groups * a.group / run;
+  uint64_t left = a.groups * a.group / of_plane;
   for (; left >= 4; left -= 4, codes += tile.unit) {
     now.next.ask(lanes * tile.unit / rows_of_tile);
-    add_run<Scaled, 0, Tokens>(tile, codes, now, of);
-    add_run<Scaled, 1, Tokens>(tile, codes, now, of);
-    add_run<Scaled, 2, Tokens>(tile, codes, now, of);
-    add_run<Scaled, 3, Tokens>(tile, codes, now, of);
+    add_plane_of_groups<Scaled, 0, Tokens>(tile, codes, now, of);
+    add_plane_of_groups<Scaled, 1, Tokens>(tile, codes, now, of);
+    add_plane_of_groups<Scaled, 2, Tokens>(tile, codes, now, of);
+    add_plane_of_groups<Scaled, 3, Tokens>(tile, codes, now, of);
   }
-  if (left > 0) add_run<Scaled, 0, Tokens>(tile, codes, now, of);
-  if (left > 1) add_run<Scaled, 1, Tokens>(tile, codes, now, of);
-  if (left > 2) add_run<Scaled, 2, Tokens>(tile, codes, now, of);
+  if (left > 0) add_plane_of_groups<Scaled, 0, Tokens>(tile, codes, now, of);
+  if (left > 1) add_plane_of_groups<Scaled, 1, Tokens>(tile, codes, now, of);
+  if (left > 2) add_plane_of_groups<Scaled, 2, Tokens>(tile, codes, now, of);
   now.write(a, tile, y);
 }
 
@@ -350,7 +374,7 @@ struct few_tokens {
 template <scaled Scaled, int Tokens, int Used, int Sums>
 uint8_t* take_together(const grouped_tile& a, uint8_t* room, few_tokens& out) {
   constexpr int most = Used > 1 && 2 * Used <= Sums ? 2 : 1;
-  const bool units = a.group == 4 * run;
+  const bool units = a.group == 4 * of_plane;
   if (units && Scaled != scaled::shorter_weights && (!a.q_scales || a.q_group == a.group)) {
     out.one = multiply_units<Scaled, false, 1, Tokens, Used>;
     if constexpr (most == 2) out.two = multiply_units<Scaled, false, 2, Tokens, Used>;
@@ -358,12 +382,12 @@ uint8_t* take_together(const grouped_tile& a, uint8_t* room, few_tokens& out) {
   }
   uint8_t* const end = put_together<false, Tokens>(a, out.t, Used, room, out.x);
   auto* const scales = reinterpret_cast<float*>(end);
-  if (units && Scaled == scaled::shorter_activations && a.q_group == run &&
+  if (units && Scaled == scaled::shorter_activations && a.q_group == of_plane &&
       (!in_place || take_factors<Tokens>(scales - 4 * a.groups * Tokens, scales))) {
     out.one = multiply_units<Scaled, true, 1, Tokens, Used>;
     if constexpr (most == 2) out.two = multiply_units<Scaled, true, 2, Tokens, Used>;
   } else {
-    out.one = multiply_runs<Scaled, Tokens, Used>;
+    out.one = multiply_planes<Scaled, Tokens, Used>;
   }
   return end;
 }

@@ -35,7 +35,7 @@ struct rows_apart {
   void columns(uint64_t at, uint64_t half, vec (&out)[4]) const { load_columns(w, at + half, out); }
   floats scale(uint64_t g) const { return scales[g]; }
   void ask_ahead_for_scales(uint64_t) const {}
-  // Column i of 8, 4 bytes each. The columns of two groups prefetch a line of each row.
+  // Column i of 8, 4 bytes each. The columns of two packed groups prefetch a line of each row.
   void ask_ahead(uint64_t at, uint64_t i) const {
     constexpr uint64_t each = 16 / lanes;
     if (i % each == 0) __builtin_prefetch(w[(at % 64 / 4 + i) / each] + at / 64 * 64 + ahead, 0, 3);
@@ -128,9 +128,9 @@ struct progress {
   const float* q_scales[Tokens];
   wide sums[Tokens];  // of the current shorter group
   floats inner[Tokens], y[Tokens];
-  uint64_t group = 0, left;   // its number, and its remaining runs of 32 elements
+  uint64_t group = 0, left;   // its number, and its remaining planes
   uint64_t longer = 0, more;  // its number, and its remaining shorter groups
-  uint64_t runs, shorter;     // runs in a shorter group, shorter groups in a longer one
+  uint64_t planes, shorter;   // planes in a shorter group, shorter groups in a longer one
 };
 
 // Ends a plane of 32 elements, and the groups that end with it. Each: a plane is a group, and
@@ -155,7 +155,7 @@ inline void end_plane(const Tile& tile, const wide (&sums)[Tokens], progress<Tok
     if constexpr (Scaled == scaled::shorter_activations)
       now.inner[t] += sum * now.q_scales[t][now.group];
   }
-  now.left = now.runs;
+  now.left = now.planes;
   ++now.group;
   if constexpr (Scaled == scaled::shorter_weights || Scaled == scaled::shorter_activations) {
     if (--now.more != 0) return;
@@ -225,7 +225,7 @@ template <scaled Scaled, bool Each, int Tokens, class Tile>
 void multiply(const grouped_tile& a, const Tile& tile, const int32_t* q_sums, uint64_t t,
               float* y) {
   progress<Tokens> now;
-  now.runs = now.left = shorter_group(a) / 32;
+  now.planes = now.left = shorter_group(a) / 32;
   now.shorter = now.more = longer_group(a) / shorter_group(a);
   const uint64_t asked = (tile.last - tile.first) * sizeof(float);
   const auto lane = [&](floats& v) { return reinterpret_cast<uint8_t*>(&v) + 4 * tile.first; };

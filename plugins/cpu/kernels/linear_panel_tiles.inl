@@ -5,6 +5,20 @@
 // tokens and 16 rows for four groups. The last tokens use tiles with fewer rows, and elements that
 // fill no tile are multiplied as in linear_panel_avx512vnni.cpp. Tiles hold integers only;
 // linear_panel.hpp defines the floating-point operations and their order.
+//
+// Tiles    without groups                    codes_0     codes_1      64 elements of 16 rows each
+//            q_0, of tokens 0-15               sums_00     sums_01
+//            q_1, of tokens 16-31              sums_10     sums_11
+//          with groups                       codes_0                  32 or 64 elements of 16 rows
+//            q_0, of tokens 0-15               one of tiles 0 to 3: each has the sums of one group
+//
+// Template parameters
+//   Two        there are more than 16 tokens: q_1, sums_10 and sums_11 are used
+//   G          number of the tile that has the sums of a group
+//   Groups     which groups have scales, and which are the shorter ones
+//   ByWeights  the shorter groups are those of weights
+//   Tokens     tokens that an array of sums has room for
+//
 // A form includes this inside its anonymous namespace. Kernels only, no shared inline functions.
 //
 // Expects

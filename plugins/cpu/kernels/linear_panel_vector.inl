@@ -98,7 +98,7 @@ inline void fill_tiles(const panel_tile& a, uint64_t row, uint64_t r, panel& to)
 }
 
 // Initial values of sums. A code is one more than its weight, so products exceed the result by the
-// sum of the activations: of each run of `group` activations, a multiple of 32, or of all.
+// sum of the activations: of each `group` activations, a multiple of 32, or of all.
 inline void sum_groups(const panel_tile& a, uint64_t group, int32_t* sums) {
   for (uint64_t t = 0; t < a.tokens; ++t) {
     const int8_t* q = a.q + t * a.q_stride;

@@ -12,9 +12,10 @@ namespace {
 #include "ahead.inl"
 #include "products_avx512vnni.inl"
 
-// A line is 64 bytes of codes. Each plane of it has 32 elements of one group and 32 of the next.
-constexpr uint64_t line = 256, planes = 4;  // elements, planes
-constexpr uint64_t most_block = 8192;       // elements whose activations are arranged at once
+// A line is 64 bytes of codes: each plane of it has 32 elements of one packed group, and 32 of the
+// next.
+constexpr uint64_t line_elements = 256, planes = 4;
+constexpr uint64_t most_block = 8192;  // elements whose activations are arranged at once
 
 inline __m256i half(const void* p) {
   return _mm256_loadu_si256(static_cast<const __m256i*>(p));
@@ -23,7 +24,7 @@ inline __m256i half(const void* p) {
 // Activations plane by plane; zeros after the end.
 template <int Tokens>
 struct activations {
-  alignas(64) int8_t q[most_block / line][planes][Tokens][64];
+  alignas(64) int8_t q[most_block / line_elements][planes][Tokens][64];
   int32_t sum[Tokens];
 };
 
@@ -33,17 +34,17 @@ void arrange(const ternary_tile& a, uint64_t t, uint64_t from, uint64_t n, activ
   for (uint64_t j = 0; j < Tokens; ++j) {
     const int8_t* q = a.q + (t + j) * a.q_stride + from;
     __m512i sum = _mm512_setzero_si512();
-    for (uint64_t e = 0; e < n; e += line) {
-      int8_t last[line] = {};
+    for (uint64_t e = 0; e < n; e += line_elements) {
+      int8_t last[line_elements] = {};
       const int8_t* at = q + e;
-      if (n - e < line) {
+      if (n - e < line_elements) {
         std::memcpy(last, at, n - e);
         at = last;
       }
       for (uint64_t p = 0; p < planes; ++p) {
         const __m512i both = _mm512_inserti64x4(_mm512_castsi256_si512(half(at + 32 * p)),
                                                 half(at + 128 + 32 * p), 1);
-        _mm512_store_si512(x.q[e / line][p][j], both);
+        _mm512_store_si512(x.q[e / line_elements][p][j], both);
         sum = _mm512_dpbusd_epi32(sum, ones, both);
       }
     }
@@ -79,14 +80,14 @@ void add_row(const uint8_t* w, uint64_t n, uint64_t ahead, const activations<Tok
     }
   };
   uint64_t i = 0;
-  for (; i + together <= n / line; i += together) {
+  for (; i + together <= n / line_elements; i += together) {
     ask_ahead<1, 64 * together>(w, i / together, ahead);
     for (uint64_t c = 0; c < together; ++c)
       add(_mm512_loadu_si512(w + 64 * (i + c)), i + c, sums[c % chains]);
   }
-  for (; i * line < n; ++i) {
+  for (; i * line_elements < n; ++i) {
     ask_ahead<1, 64>(w, i, ahead);
-    add(codes_of(w, i, n - i * line), i, sums[0]);
+    add(codes_of(w, i, n - i * line_elements), i, sums[0]);
   }
   for (int j = 0; j < Tokens; ++j) {
     out[j] = _mm512_setzero_si512();
@@ -129,9 +130,10 @@ void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, lines_to_com
 #pragma GCC unroll 4
     for (uint64_t j = 0; j < Tokens; ++j) sums[r][j] = _mm512_setzero_si512();
   __m512i codes[rows_together];
-  for (uint64_t i = 0; i * line < n; ++i) {
+  for (uint64_t i = 0; i * line_elements < n; ++i) {
 #pragma GCC unroll 4
-    for (uint64_t r = 0; r < rows_together; ++r) codes[r] = codes_of(w[r], i, n - i * line);
+    for (uint64_t r = 0; r < rows_together; ++r)
+      codes[r] = codes_of(w[r], i, n - i * line_elements);
     next.ask(64 * rows_together);
     add_lines<Tokens>(codes, x.q[i], sums);
   }

@@ -1,7 +1,7 @@
 #pragma once
-// What kernels need of CUDA beyond its language and what wave.cuh has: conversions, copies ahead,
-// launches that overlap, and what is sm_90's own. Tests compile the same kernels for the CPU, where
-// tests/simt/simt.hpp, which comes before each kernel then, has all of it.
+// What kernels need of CUDA besides its language and wave.cuh: conversions, copies ahead, launches
+// that overlap, and instructions of sm_90 alone. Tests compile the same kernels for the CPU: there
+// tests/simt/simt.hpp is included first and defines all of it.
 
 #include "launch.hpp"
 
@@ -11,12 +11,12 @@
 
 #include "wave.cuh"
 
-// Before a loop whose index chooses among registers.
+// In front of a loop whose index selects registers.
 #define BITNET_UNROLL _Pragma("unroll")
-// Before one that would take too many registers if it were unrolled.
+// In front of a loop that would need too many registers if it were unrolled.
 #define BITNET_NO_UNROLL _Pragma("unroll 1")
 
-// What lies at an address of the device.
+// A pointer to device memory.
 template <class T>
 __device__ T* memory_at(uint64_t address) {
   return reinterpret_cast<T*>(address);
@@ -35,13 +35,13 @@ __device__ inline uint32_t f32_to_f16(float x) {
   return out;
 }
 
-// What was computed of x before is not thought to be the same from here on.
+// Hides x from the optimiser: the compiler must not assume that x still has the value it computed.
 __device__ inline void forget(uint32_t& x) {
   asm volatile("" : "+r"(x));
 }
 
-// Copies 16 aligned bytes into memory of the group, past the first cache. They are there for the
-// thread once it has called wait_for_copies(), and for others behind a barrier after that.
+// Copies 16 aligned bytes to shared memory, past the L1 cache. The thread sees them after
+// wait_for_copies(), other threads after a barrier that follows it.
 __device__ inline void copy_ahead(uint4* to, const uint4* from) {
 #if __CUDA_ARCH__ >= 800
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
@@ -58,35 +58,36 @@ __device__ inline void wait_for_copies() {
 #endif
 }
 
-// Until kernels that this one was launched beside are through, and what they wrote is seen. Where
-// it was launched behind them there is nothing to wait for, and before sm_90 it always is.
+// Waits until the kernels that were launched before this one, and may run beside it, are done; what
+// they wrote is then visible. Before sm_90 no kernel runs beside another.
 __device__ inline void wait_for_kernels_before() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.wait;" ::: "memory");
 #endif
 }
-// Kernels that may be launched beside this one are, once all of its groups have come here.
+// Kernels that may run beside this one begin when all of its work groups have called this.
 __device__ inline void let_kernels_behind_begin() {
 #if __CUDA_ARCH__ >= 900
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
 
-// What follows is sm_90's own: neither older nor newer devices have it (sm_90a).
+// The rest is instructions of sm_90a, which neither older nor newer devices have: for other devices
+// BITNET_SM90(...) is empty.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
 #define BITNET_SM90(...) __VA_ARGS__
 #else
 #define BITNET_SM90(...)
 #endif
 
-// A barrier in memory of the group (mbarrier). A phase of it ends when so many have arrived, and
-// the bytes that they expect, if any, were copied. Phases differ by their parity; the first
-// is 0.
+// A barrier in shared memory (mbarrier). A phase ends when `arrivals` threads have arrived and the
+// bytes that they expect, if any, are copied. The parity of phases alternates; the first has 0.
 using phase_barrier = uint64_t;
 __device__ inline uint32_t shared_address([[maybe_unused]] const void* p) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(p));
 }
-// By one thread, which then calls show_barriers(); others use them behind a barrier after that.
+// Called by one thread, which then calls show_barriers(). Other threads use the barrier after a
+// __syncthreads() that follows.
 __device__ inline void begin_barrier([[maybe_unused]] phase_barrier* b,
                                      [[maybe_unused]] uint32_t arrivals) {
   BITNET_SM90(asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" : : "r"(shared_address(b)),
@@ -99,15 +100,15 @@ __device__ inline void arrive([[maybe_unused]] phase_barrier* b) {
   BITNET_SM90(asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" : : "r"(
       shared_address(b)) : "memory");)
 }
-// The phase ends no sooner than `bytes` more were copied.
+// Arrives; the phase does not end before `bytes` more are copied.
 __device__ inline void arrive_expecting([[maybe_unused]] phase_barrier* b,
                                         [[maybe_unused]] uint32_t bytes) {
   BITNET_SM90(asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" : : "r"(
                                shared_address(b)),
                            "r"(bytes) : "memory");)
 }
-// Whether the phase of that parity has ended; a thread may sleep a little before it says no. What
-// was copied for it is seen then.
+// Whether the phase of that parity has ended: then the bytes that were copied for it are visible.
+// The thread may sleep a little before the answer is false.
 __device__ inline bool has_ended([[maybe_unused]] phase_barrier* b,
                                  [[maybe_unused]] uint32_t parity) {
   uint32_t out = 1;
@@ -119,14 +120,14 @@ __device__ inline bool has_ended([[maybe_unused]] phase_barrier* b,
                            "r"(parity) : "memory");)
   return out != 0;
 }
-// Until it has. False: it had not at so many looks; 0: there is no limit.
+// Waits until it has ended. False: it had not after most_looks looks; 0 means no limit.
 __device__ inline bool wait_for_phase(phase_barrier* b, uint32_t parity, uint32_t most_looks) {
   for (uint32_t looks = 1; !has_ended(b, parity); ++looks)
     if (looks == most_looks) return false;
   return true;
 }
-// One thread has the engine copy the box of `map` that begins at byte x of row y; what lies past
-// the matrix is zeros. Its bytes count for the barrier's phase.
+// Starts the copy of the box of `map` that begins at byte x of row y, by the device's copy engine;
+// past the matrix it writes zeros. Called by one thread. The bytes count for the barrier's phase.
 __device__ inline void copy_box([[maybe_unused]] void* to,
                                 [[maybe_unused]] const bitnet::kernels::tensor_map& map,
                                 [[maybe_unused]] uint32_t x, [[maybe_unused]] uint32_t y,
@@ -137,12 +138,14 @@ __device__ inline void copy_box([[maybe_unused]] void* to,
                    "l"(&map), "r"(x), "r"(y), "r"(shared_address(b)) : "memory");)
 }
 
-// Products of 64 rows of a, 16 to a warp of a warp group (four warps, the first a multiple of
-// four), by N columns of b, 32 bytes with a sign each, added to c (wgmma). A lane has of a what it
-// has in multiply_16x8x32, and of c four elements for every eight columns as there. Column n of b
-// is 32 bytes in memory of the group, in rows of 128 bytes of which each eight are turned as the
-// copying engine does (128-byte swizzle): `b` is where they begin. All warps of the group call it
-// together; between begin_batch() and the end of wait_for_batches() no thread touches a or c.
+// c += a b (wgmma): 64 rows of a by N columns of b, of 32 signed bytes each. A warp group is four
+// adjacent warps, of which the first has a number that is a multiple of four; each has 16 rows. All
+// of them call it together. Between begin_batch() and the end of wait_for_batches() no thread
+// touches a or c.
+//   a  a lane has what it has in multiply_16x8x32
+//   c  a lane has four elements for every eight columns, as in multiply_16x8x32
+//   b  columns_at() of the columns: column n is 32 bytes in shared memory, in rows of 128 bytes
+//      with the 128-byte swizzle, as copy_box() writes them
 template <uint32_t N>
 __device__ void multiply_warp_group(int (&c)[N / 2], const uint32_t (&a)[4], uint64_t b);
 
@@ -177,7 +180,7 @@ __device__ inline void multiply_warp_group<128>([[maybe_unused]] int (&c)[64],
 #undef BITNET_SUMS_16
 #undef BITNET_SUMS_4
 
-// How many registers a thread has from here on, called by all of a warp group: a multiple of eight.
+// Sets the number of registers of each thread, a multiple of eight. All of a warp group call it.
 template <uint32_t count>
 __device__ void give_registers_back() {
   BITNET_SM90(asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" : : "n"(count));)
@@ -187,37 +190,37 @@ __device__ void take_registers() {
   BITNET_SM90(asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" : : "n"(count));)
 }
 
-// In front of products, behind what wrote a and c.
+// Called before products and after the last write to a and c.
 __device__ inline void begin_batch() {
   BITNET_SM90(asm volatile("wgmma.fence.sync.aligned;" :: : "memory");)
 }
-// Products since the last batch are one.
+// Makes a batch of the products since the last one.
 __device__ inline void end_batch() {
   BITNET_SM90(asm volatile("wgmma.commit_group.sync.aligned;" :: : "memory");)
 }
-// Until all batches but the last `left` are done.
+// Waits until all batches but the last `left` are done.
 template <uint32_t left>
 __device__ void wait_for_batches() {
   BITNET_SM90(asm volatile("wgmma.wait_group.sync.aligned %0;" : : "n"(left) : "memory");)
 }
-// What a fragment is made of has been computed by now.
+// The compiler computes the fragment before this point.
 __device__ inline void keep_before([[maybe_unused]] uint32_t (&a)[4]) {
   asm volatile("" : "+r"(a[0]), "+r"(a[1]), "+r"(a[2]), "+r"(a[3])::"memory");
 }
-// Nothing that reads c moves to before this.
+// The compiler moves no read of c to before this point.
 template <uint32_t count>
 __device__ void keep_behind([[maybe_unused]] int (&c)[count]) {
   BITNET_UNROLL
   for (uint32_t i = 0; i < count; ++i) asm volatile("" : "+r"(c[i])::"memory");
 }
-// PTX, "Matrix descriptor format" of wgmma: the address, in 16 bytes; 1024 bytes from eight columns
-// to the next; 128-byte swizzle.
+// The descriptor of the columns at p (PTX, "Matrix descriptor format" of wgmma): the address in
+// units of 16 bytes; 1024 bytes from eight columns to the next; 128-byte swizzle.
 __device__ inline uint64_t columns_at(const void* p) {
   return (shared_address(p) & 0x3ffffu) >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
          uint64_t{1} << 62;
 }
 
-// Memory of the group whose size the launch says.
+// Shared memory of the work group; the launch sets its size.
 extern __shared__ uint4 dynamic_shared[];
 __device__ inline void* shared_memory() {
   return dynamic_shared;

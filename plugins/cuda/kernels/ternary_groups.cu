@@ -94,7 +94,7 @@ __device__ void few(const ternary_product& of, const factor_groups& f, uint32_t 
                     uint64_t first, uint32_t& turn) {
   const uint32_t upper = r + row_of(0), lower = r + row_of(2), blocks = of.p.row_words / 8;
   const uint32_t* const row[2] = {of.row(upper), of.row(lower)};
-  const uint32_t* const q[1] = {of.codes_of(first + lane() / 4)};
+  const uint32_t* const q[1] = {of.activations_of(first + lane() / 4)};
   const float* const factors[2] = {
       f.rows_first ? f.row(of, upper) : f.token(of, first + token_of(0)),
       f.rows_first ? f.row(of, lower) : f.token(of, first + token_of(1))};
@@ -181,7 +181,7 @@ __device__ void many(const ternary_product& of, const factor_groups& f, uint32_t
     factors.row[n] = f.row(of, r + 8 * n + lane() / 4);
   }
   for (uint32_t t = 0; t < token_tiles; ++t) {
-    q[t] = of.codes_of(first + 8 * t + lane() / 4);
+    q[t] = of.activations_of(first + 8 * t + lane() / 4);
     for (uint32_t e = 0; e < 2; ++e)
       factors.token[2 * t + e] = f.token(of, first + 8 * t + token_of(e));
   }

@@ -1,7 +1,7 @@
-// linear_ternary with factors of groups for one token at a time, bit for bit. The shorter groups
-// have 32, 64, 128, 256, 512 or 1024 elements.
+// linear_ternary with factors of scale groups for one token at a time, bit for bit. The shorter
+// groups have 32, 64, 128, 256, 512 or 1024 elements.
 //
-// A group of threads takes 16 rows of the matrix, and its four warps blocks of 128 elements of
+// A work group takes 16 rows of the matrix, and its four warps blocks of 128 elements of
 // them: eight blocks on end each, in turns. A lane takes one block, four rows of it, so that what
 // it reads of the token serves four products. The token's blocks lie in shared memory of the warp,
 // padded so that eight lanes read from different banks. What lanes find goes through shared memory
@@ -23,7 +23,7 @@ static_assert(form.rows == rows_each * (warp / of_warp) && form.tokens == 1);
 
 // A block of the token.
 struct block_of_token {
-  uint4 codes[8];
+  uint4 q[8];
   uint4 less;  // of each quarter: what codes give too much, where they stand in their bytes; < 0
 };
 // What one warp keeps of the token: its blocks of this turn.
@@ -53,7 +53,7 @@ struct lane_block {
 };
 // What a lane brings of the token: a quarter of a block, and its factor.
 struct quarter_of_token {
-  uint4 codes[2];
+  uint4 q[2];
   float factor;
 };
 
@@ -126,7 +126,7 @@ class one_token {
       rows.codes[i] = row * (of_.p.row_words / 4);
       rows.factors[i] = (of_.p.first_row + row) * f_.of_row;
     }
-    const auto* q = reinterpret_cast<const uint4*>(of_.codes_of(t));
+    const auto* q = reinterpret_cast<const uint4*>(of_.activations_of(t));
     const float* of_token = f_.token(of_, t);
     adding sum = {0, 0, f_.longer, f_.row(of_, r + smaller(lane(), form.rows - 1))};
     lane_block<quarters> blocks[rows_each] = {};
@@ -174,18 +174,18 @@ class one_token {
                                quarter_of_token& out) const {
     const uint32_t block = at + warp_of_group() * of_warp + lane() / 4, quarter = lane() % 4;
     if (block >= blocks_) return;
-    out.codes[0] = q[8 * block + 2 * quarter];
-    out.codes[1] = q[8 * block + 2 * quarter + 1];
+    out.q[0] = q[8 * block + 2 * quarter];
+    out.q[1] = q[8 * block + 2 * quarter + 1];
     const uint32_t element = 128 * block + 32 * quarter;
     if (given_ != 0 && element < of_.p.k) out.factor = of_token[element >> given_shift_];
   }
   // Behind what lanes of the warp did with the turn before, and seen by all of them.
   __device__ static void keep(const quarter_of_token& one, warp_memory& mine) {
     const uint32_t block = lane() / 4, quarter = lane() % 4;
-    const int too_much = sum16(one.codes[1], sum16(one.codes[0], 0));
+    const int too_much = sum16(one.q[1], sum16(one.q[0], 0));
     meet_lanes();
-    mine.blocks[block].codes[2 * quarter] = one.codes[0];
-    mine.blocks[block].codes[2 * quarter + 1] = one.codes[1];
+    mine.blocks[block].q[2 * quarter] = one.q[0];
+    mine.blocks[block].q[2 * quarter + 1] = one.q[1];
     put_word(mine.blocks[block].less, quarter, -too_much * (64 >> (2 * quarter)));
     put_word(mine.factors[block], quarter, one.factor);
     meet_lanes();
@@ -217,8 +217,8 @@ class one_token {
     for (uint32_t quarter = 0; quarter < 4; ++quarter) {
       const uint32_t shift = 6 - 2 * quarter, mask = codes_mask << shift;
       const int less = static_cast<int>(word_of(token.less, quarter));
-      const int half = dot16_in_place(block.codes[0], mask, token.codes[2 * quarter], less);
-      sum += dot16_in_place(block.codes[1], mask, token.codes[2 * quarter + 1], half) >> shift;
+      const int half = dot16_in_place(block.codes[0], mask, token.q[2 * quarter], less);
+      sum += dot16_in_place(block.codes[1], mask, token.q[2 * quarter + 1], half) >> shift;
       if ((quarter + 1) % quarters != 0) continue;
       if (quarters == 4) sum = joined(sum);
       const uint32_t group = quarter / quarters;

@@ -40,7 +40,7 @@ __device__ void add_share(const ternary_product& of, const uint4* const (&row)[2
   const uint32_t halves = of.p.row_words / 4;
   const uint4* q[Tiles];
   for (uint32_t t = 0; t < Tiles; ++t)
-    q[t] = reinterpret_cast<const uint4*>(of.codes_of(first + 8 * t + lane() / 4));
+    q[t] = reinterpret_cast<const uint4*>(of.activations_of(first + 8 * t + lane() / 4));
   int too_much[Tiles][4] = {};
   uint32_t i = warp_of_group() * 4 + lane() % 4;
   half_blocks<1> next;
@@ -128,7 +128,7 @@ __device__ void copy_stage(const ternary_product& of, uint64_t first, uint32_t s
     const uint32_t token = i / of_stage, from = stage * of_stage + i % of_stage;
     if (from < of.stride / 4)
       copy_ahead(to + place(token, i % of_stage),
-                 reinterpret_cast<const uint4*>(of.codes_of(first + token)) + from);
+                 reinterpret_cast<const uint4*>(of.activations_of(first + token)) + from);
   }
 }
 

@@ -1,10 +1,10 @@
 #pragma once
-// What threads do together that differs between makers of GPUs: exchanges between the lanes of a
-// warp (which others call a wave), products of four bytes, and products of small matrices whose
-// fragments lie in the lanes. Kernels have it from here alone, so that the same texts can be
-// compiled for another maker's device; tests/cuda/waves_test.py holds them to it.
+// The instructions for which GPUs of other makers have other words: exchanges between the lanes of
+// a warp (elsewhere called a wave), products of four bytes, and products of small matrices whose
+// fragments lie in the lanes. Kernels use them through these functions only, so that the same text
+// compiles for another maker's device; tests/cuda/waves_test.py checks this.
 //
-// All lanes of a warp call together what says "lanes".
+// All lanes of a warp call a function together if its comment mentions lanes.
 
 #ifndef BITNET_SIMT  // tests/simt/simt.hpp has the same
 
@@ -19,36 +19,36 @@ using lane_set = uint32_t;
 using lane_set = uint64_t;
 #endif
 
-// What lane `from` brings.
+// The value of `mine` in lane `from`; all lanes call it.
 template <class T>
 __device__ T shuffle(T mine, uint32_t from) {
   return __shfl_sync(0xffffffffu, mine, from);
 }
-// What the lane brings whose number differs in these bits.
+// The value of `mine` in the lane whose number differs in these bits; all lanes call it.
 template <class T>
 __device__ T shuffle_xor(T mine, uint32_t bits) {
   return __shfl_xor_sync(0xffffffffu, mine, bits);
 }
-// The lanes that say yes.
+// Bit i: `mine` is true in lane i.
 __device__ inline lane_set lanes_with(bool mine) {
   return __ballot_sync(0xffffffffu, mine);
 }
-// Lanes wait for each other, and see what the others wrote.
+// Lanes wait for each other; each then sees what the others wrote.
 __device__ inline void meet_lanes() {
   __syncwarp();
 }
 
-// Before the highest bit that is set; 32 of 0.
+// Zero bits above the highest set bit; 32 if x is 0.
 __device__ inline uint32_t leading_zeros(uint32_t x) {
   return static_cast<uint32_t>(__clz(static_cast<int>(x)));
 }
 
-// Products of four bytes with a sign each, added to c.
+// c plus the products of four signed bytes of a and of b.
 __device__ inline int dot4(int a, int b, int c) {
   return __dp4a(a, b, c);
 }
-// Products of four bytes without a sign and four with one, added to c. If not all bits of those
-// without a sign may be set, the highest one is clear.
+// c plus the products of four unsigned bytes of a with four signed bytes of b. Unless
+// takes_all_bits, bit 7 of each byte of a must be clear.
 inline constexpr bool takes_all_bits = true;
 __device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
   int out;
@@ -56,7 +56,8 @@ __device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
   return out;
 }
 
-// What sm_75 does not have: the larger of the tiles below, and copies that no thread waits for.
+// Whether the device has the larger tiles below and copies that no thread waits for: sm_75 has
+// neither.
 __device__ constexpr bool from_sm80() {
 #if __CUDA_ARCH__ >= 800
   return true;
@@ -65,10 +66,12 @@ __device__ constexpr bool from_sm80() {
 #endif
 }
 
-// Adds to c, in fragments of a warp, the products of 16 rows of a by 8 columns of b, 32 bytes with
-// a sign each. Lane i has of a the words i % 4 and i % 4 + 4 of rows i / 4 and i / 4 + 8 (in the
-// order row, row + 8, row, row + 8), of b the same words of column i / 4, and of c columns i % 4 *
-// 2 and the next of rows i / 4 and i / 4 + 8.
+// c += a b in fragments, by all lanes of a warp: 16 rows of a by 8 columns of b, of 32 signed bytes
+// each. Lane i has
+//   a  words i % 4 and i % 4 + 4 of rows i / 4 and i / 4 + 8, in this order: the first word of both
+//      rows, then the second word of both
+//   b  the same words of column i / 4
+//   c  columns i % 4 * 2 and the next one, of rows i / 4 and i / 4 + 8
 __device__ inline void multiply_16x8x32([[maybe_unused]] int (&c)[4],
                                         [[maybe_unused]] const uint32_t (&a)[4],
                                         [[maybe_unused]] const uint32_t (&b)[2]) {
@@ -80,15 +83,16 @@ __device__ inline void multiply_16x8x32([[maybe_unused]] int (&c)[4],
       : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
 #endif
 }
-// The same of 8 rows by 8 columns, 16 bytes each: word i % 4 of row and column i / 4.
+// The same of 8 rows by 8 columns, of 16 bytes each: lane i has word i % 4 of row i / 4 and of
+// column i / 4, and of c what c[0] and c[1] are above.
 __device__ inline void multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b) {
   asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
                : "+r"(c0), "+r"(c1)
                : "r"(a), "r"(b));
 }
 
-// The same of 16 rows by 8 columns of 16 f16 each, two to a word, added to f32: words lie as in
-// multiply_16x8x32. sm_75 takes half as many at once.
+// The same of 16 rows by 8 columns of 16 f16 each, two to a word, and f32 sums: words lie as in
+// multiply_16x8x32. sm_75 multiplies 8 of the 16 at a time.
 __device__ inline void multiply_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
 #if __CUDA_ARCH__ >= 800
   asm volatile(
@@ -105,7 +109,7 @@ __device__ inline void multiply_f16(float (&c)[4], const uint32_t (&a)[4], const
         : "r"(a[2 * half]), "r"(a[2 * half + 1]), "r"(b[half]));
 #endif
 }
-// Of bf16, which sm_75 does not have.
+// The same of bf16, which sm_75 does not have.
 __device__ inline void multiply_bf16([[maybe_unused]] float (&c)[4],
                                      [[maybe_unused]] const uint32_t (&a)[4],
                                      [[maybe_unused]] const uint32_t (&b)[2]) {

@@ -66,7 +66,7 @@ BITNET_KERNEL_JOINED(linear_ternary_1, 4) {
     const uint4* row[rows_each];
     find_rows(of.matrix, of.p.row_words, r, of.p.n_rows, row);
     each_y(of.tokens, [&](uint32_t t) {
-      const auto* q = reinterpret_cast<const uint4*>(of.codes_of(t));
+      const auto* q = reinterpret_cast<const uint4*>(of.activations_of(t));
       const int sum = dot_rows(row, q, of.p.row_words / 4);
       if (lane() % lanes_each == 0) of.put_sum(t, r + lane() / lanes_each, sum);
     });
@@ -125,8 +125,8 @@ BITNET_KERNEL(linear_ternary_factored) {
     if (r >= of.p.n_rows) return;  // all of a warp
     each_y(of.tokens, [&](uint32_t t) {
       const float *of_row = f.row(of, r), *of_token = f.token(of, t);
-      float value = factored(of.row(r), of.codes_of(t), of.p.k, f, f.rows_first ? of_row : of_token,
-                             f.rows_first ? of_token : of_row);
+      float value = factored(of.row(r), of.activations_of(t), of.p.k, f,
+                             f.rows_first ? of_row : of_token, f.rows_first ? of_token : of_row);
       if (given == 0) value /= of.s[t];
       if (lane() == 0) of.put(t, r, value);
     });

@@ -49,7 +49,7 @@ struct ternary_product {
     return matrix + uint64_t{smaller(r, p.n_rows - 1)} * p.row_words;
   }
   __device__ uint64_t token(uint64_t t) const { return t < tokens ? t : tokens - 1; }
-  __device__ const uint32_t* codes_of(uint64_t t) const { return q + token(t) * stride; }
+  __device__ const uint32_t* activations_of(uint64_t t) const { return q + token(t) * stride; }
   // Row r of token t.
   __device__ void put(uint64_t t, uint32_t r, float value) const {
     if (t >= tokens || r >= p.n_rows) return;

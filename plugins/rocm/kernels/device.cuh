@@ -1,10 +1,10 @@
 #pragma once
 // What kernels need of AMD's devices: the words of the language, exchanges between the lanes of a
-// wave, products of four bytes. By clang's own builtins and the functions of the device libraries,
-// so that no header of HIP is needed. Tests compile the same kernels for the CPU, where
-// tests/simt/simt.hpp, which comes before each kernel then, has all of it.
+// wave, products of four bytes. It uses clang's builtins and the device libraries, and no header of
+// HIP. Tests compile the same kernels for the CPU: there tests/simt/simt.hpp is
+// included first and defines all of it.
 //
-// All lanes of a wave call together what says "lanes".
+// All lanes of a wave call a function together if its comment mentions lanes.
 
 #ifndef BITNET_SIMT
 #define BITNET_WARP_LANES __AMDGCN_WAVEFRONT_SIZE
@@ -12,12 +12,13 @@
 
 #include "launch.hpp"
 
-// Code is for many architectures: attention has one kernel for all formats of keys and values.
+// The plugin has code for many architectures, so attention has one kernel for all formats of keys
+// and values.
 #define BITNET_ATTENTION_OF_GIVEN_FORMATS
-// A thread has 256 registers at most.
+// A thread has at most 256 registers.
 #define BITNET_SMALL_STATES
 
-// Before a loop of products. Where each is many instructions there would be too many of them.
+// In front of a loop of products. It is not unrolled where a product is many instructions.
 #ifdef BITNET_SIMT
 #define BITNET_UNROLL_DOTS
 #elif defined(BITNET_ROCM_DOTS)
@@ -38,7 +39,7 @@
 #define __shared__ __attribute__((shared))
 #define __forceinline__ inline __attribute__((always_inline))
 #define __grid_constant__
-// How many groups a multiprocessor has at once is the compiler's to choose.
+// `groups` is not used: the compiler chooses how many work groups share a compute unit.
 #define __launch_bounds__(threads, groups) \
   __attribute__((amdgpu_flat_work_group_size(threads, threads)))
 #define BITNET_UNROLL _Pragma("unroll")
@@ -69,7 +70,7 @@ __device__ inline index_of_launch index_of_thread() {
 __device__ inline index_of_launch index_of_group() {
   return {__builtin_amdgcn_workgroup_id_x(), __builtin_amdgcn_workgroup_id_y()};
 }
-// A launch says how many threads there are in all.
+// grid_size is the number of all threads of the launch.
 __device__ inline index_of_launch count_of_groups() {
   return {__builtin_amdgcn_grid_size_x() / bitnet::kernels::group_threads,
           __builtin_amdgcn_grid_size_y()};
@@ -91,7 +92,7 @@ __device__ inline uint32_t atomicAdd(uint32_t* to, uint32_t more) {
 }
 // NOLINTEND(bugprone-reserved-identifier)
 
-// Of the device libraries. Square roots of the compiler's own are not rounded correctly.
+// From the device libraries. The compiler's own square roots are not rounded correctly.
 extern "C" __device__ float __ocml_sqrt_f32(float);
 extern "C" __device__ double __ocml_sqrt_f64(double);
 extern "C" __device__ float __ocml_exp_f32(float);
@@ -124,8 +125,8 @@ __device__ inline double sqrt(double x) {
   return __ocml_sqrt_f64(x);
 }
 
-// What lies at an address of the device. Of a pointer that is known to be of global memory loads
-// are made that do not look first where it points.
+// A pointer to device memory. The cast marks it as global, so that the compiler emits global loads;
+// flat loads first find the address space.
 template <class T>
 __device__ T* memory_at(uint64_t address) {
   return (T*)(__attribute__((address_space(1))) T*)address;  // no cast with a name does this
@@ -141,12 +142,12 @@ __device__ inline uint32_t f32_to_f16(float x) {
   return __builtin_bit_cast(uint16_t, static_cast<_Float16>(x));
 }
 
-// What was computed of x before is not thought to be the same from here on.
+// Hides x from the optimiser: the compiler must not assume that x still has the value it computed.
 __device__ inline void forget(uint32_t& x) {
   asm volatile("" : "+v"(x));
 }
 
-// A queue of the device runs one kernel after the other.
+// A queue of the device runs one kernel after the other, so there is nothing to wait for.
 __device__ inline void wait_for_kernels_before() {}
 __device__ inline void let_kernels_behind_begin() {}
 
@@ -157,7 +158,7 @@ using lane_set = uint32_t;
 using lane_set = uint64_t;
 #endif
 
-// What lane `from` brings.
+// The value of `mine` in lane `from`; all lanes call it.
 template <class T>
 __device__ T shuffle(T mine, uint32_t from) {
   static_assert(sizeof(T) % 4 == 0);
@@ -167,28 +168,28 @@ __device__ T shuffle(T mine, uint32_t from) {
   __builtin_memcpy(&mine, words, sizeof mine);
   return mine;
 }
-// What the lane brings whose number differs in these bits.
+// The value of `mine` in the lane whose number differs in these bits; all lanes call it.
 template <class T>
 __device__ T shuffle_xor(T mine, uint32_t bits) {
   return shuffle(mine, (__builtin_amdgcn_workitem_id_x() % BITNET_WARP_LANES) ^ bits);
 }
-// The lanes that say yes.
+// Bit i: `mine` is true in lane i.
 __device__ inline lane_set lanes_with(bool mine) {
   constexpr int not_equal = 33;  // llvm::CmpInst::ICMP_NE
   return static_cast<lane_set>(__builtin_amdgcn_uicmp(mine ? 1u : 0u, 0u, not_equal));
 }
-// Lanes go on together; each sees what the others wrote.
+// Lanes wait for each other; each then sees what the others wrote.
 __device__ inline void meet_lanes() {
   __builtin_amdgcn_fence(__ATOMIC_ACQ_REL, "wavefront");
   __builtin_amdgcn_wave_barrier();
 }
 
-// Before the highest bit that is set; 32 of 0.
+// Zero bits above the highest set bit; 32 if x is 0.
 __device__ inline uint32_t leading_zeros(uint32_t x) {
   return x == 0 ? 32 : static_cast<uint32_t>(__builtin_clz(x));
 }
 
-// Products of four bytes with a sign each, added to c: v_dot4 where the device has it.
+// c plus the products of four signed bytes of a and of b: v_dot4 where the device has it.
 __device__ inline int dot4(int a, int b, int c) {
 #if __has_builtin(__builtin_amdgcn_sudot4) && defined(BITNET_ROCM_MIXED_DOTS)
   return __builtin_amdgcn_sudot4(true, a, true, b, c, false);
@@ -203,8 +204,8 @@ __device__ inline int dot4(int a, int b, int c) {
   return c;
 #endif
 }
-// Products of four bytes without a sign and four with one, added to c. If not all bits of those
-// without a sign may be set, the highest one is clear.
+// c plus the products of four unsigned bytes of a with four signed bytes of b. Unless
+// takes_all_bits, bit 7 of each byte of a must be clear.
 #ifdef BITNET_ROCM_MIXED_DOTS
 inline constexpr bool takes_all_bits = true;
 __device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
@@ -217,7 +218,7 @@ __device__ inline int dot4_of_unsigned(uint32_t a, uint32_t b, int c) {
 }
 #endif
 
-// Memory of the group whose size the launch says.
+// Shared memory of the work group; the launch sets its size.
 extern __shared__ uint4 dynamic_shared[];
 __device__ inline void* shared_memory() {
   return dynamic_shared;

@@ -66,7 +66,7 @@ BITNET_KERNEL(linear_ternary_dots) {
          first += uint64_t{gridDim.y} * tokens_each) {
       const uint4* q[tokens_each];
       for (uint32_t t = 0; t < tokens_each; ++t)
-        q[t] = reinterpret_cast<const uint4*>(of.codes_of(first + t));
+        q[t] = reinterpret_cast<const uint4*>(of.activations_of(first + t));
       const int sum = dot_tile(row, q, of.p.row_words / 4);
       constexpr uint32_t lanes_each = warp / values;
       const uint32_t value = lane() / lanes_each;

@@ -1,3 +1,14 @@
+// ATTN_PAGED; attn_paged_params in plugins/gpu-common/kernels.hpp defines bindings and order. A work
+// group computes a head (x) of a token (y), by tiles of positions, one for each thread. The largest
+// score so far may grow with a tile; then the sums and their total so far are multiplied by
+// `shrink`.
+//
+// The positions that a token sees, `seen` of them: the `early` ones, then those of the window.
+//
+//   0          kept_from      kept            first              end
+//   |             |############|                |#################|   the last one is the token's
+//
+// Words of GLSL have an underscore behind them where they are names here: dot_, out_.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"
@@ -41,6 +52,8 @@ void main() {
   uint words_k = row_words(DTYPE_K), words_v = row_words(DTYPE_V);
   for (uint t = gl_WorkGroupID.y; t < header[rows]; t += gl_NumWorkGroups.y) {
     uint table = sequences[t] * max_blocks;
+    // The window of the step leaves [first, end) and the positions that it keeps, [0, kept). The
+    // layer's own window hides all before `least`. A window of 0 hides none.
     uint end = positions[t] + 1, window = header[header_window];
     uint first = window == 0 || end <= window ? 0 : end - window;
     uint kept = min(header[header_window_keep], first);

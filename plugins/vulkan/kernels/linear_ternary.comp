@@ -1,3 +1,16 @@
+// LINEAR_TERNARY and LINEAR_TERNARY_GROUPED; linear_ternary_params in plugins/gpu-common/kernels.hpp
+// defines bindings, constants and the order of sums. A work group is teams of LANES threads: a team
+// takes EACH rows of the matrix, and all teams the same TOKENS tokens.
+//
+//   rows    | team 0: EACH | team 1: EACH | ..     r0 is the first row, `first` that of the team
+//   tokens  | t0: TOKENS |
+//
+// main() has three cases
+//   GIVEN != 0        the activations have factors: factored_groups()
+//   scale_group != 0  only the weights have them: scaled_groups()
+//   else              one scale for the matrix: sum_rows() of ternary.glsl
+//
+// out_ is named so because `out` is a word of GLSL.
 #version 450
 #extension GL_GOOGLE_include_directive : require
 #include "common.glsl"

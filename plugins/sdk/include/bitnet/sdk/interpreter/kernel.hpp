@@ -288,7 +288,6 @@ struct roles {
 //
 // `bytes` and a kernel's `fits` see only format, shape and scale group, because they are called
 // before data and scales exist. `pack` sees all, and may be called by several workers at once.
-// is data or a scale. `pack` sees all, and may be called by several workers at once.
 struct packing {
   std::string layout_id;                       // the same id, the same bytes
   uint64_t (*bytes)(const weight&) = nullptr;  // 0: not this weight
