@@ -1,5 +1,5 @@
-# Asks the program for its manual pages and completions: cmake -DPROGRAM=... -DTO=folder -P pages.cmake
-# TO becomes what share/ of an installation gets; the program's own list says which pages there are.
+# Makes the program print its manual pages and completions: cmake -DPROGRAM=... -DTO=folder -P pages.cmake
+# TO gets the files of share/ of an installation; the program lists the pages.
 function(keep file)
   execute_process(COMMAND ${PROGRAM} ${ARGN} OUTPUT_FILE ${TO}/${file} RESULT_VARIABLE failed)
   if(failed)

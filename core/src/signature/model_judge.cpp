@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <openssl/err.h>
 #include <openssl/evp.h>
 #include <unistd.h>
 
@@ -56,6 +57,18 @@ result<std::string> text_of(const fs::path& file, uint64_t most) {
   auto text = plugin::read_all(*opened, most);
   if (!text) return fail(BITNET_BAD_DATA, text.error().reason);
   return *std::move(text);
+}
+
+// Why OpenSSL computed no digest; lack of memory is thrown. Providers of FIPS, for example, have no
+// BLAKE2b.
+std::unexpected<failure> no_digest(const char* of) {
+  const unsigned long code = ERR_peek_last_error();
+  if (ERR_GET_REASON(code) == ERR_R_MALLOC_FAILURE) throw std::bad_alloc();
+  const char* const reason = ERR_reason_error_string(code);
+  return fail(BITNET_UNSUPPORTED,
+              fmt::format("expected that OpenSSL computes {}, which the signature uses, found: {}; "
+                          "enable a provider of OpenSSL that has this hash",
+                          of, reason != nullptr ? reason : "a failure without a reason"));
 }
 
 // Finds the signature's file.
@@ -226,9 +239,12 @@ result<void> model_judge::check_file(const std::string& name, int descriptor, ui
 // Not with a mapping, whose pages would stay in memory.
 result<void> model_judge::check_piece(const std::string& name, const piece& one, int descriptor,
                                       uint64_t size) const {
+  const openssl::own_errors errors;
   const openssl::digest_context sum(EVP_MD_CTX_new());
-  const EVP_MD* const kind = listed_.hash == hash_kind::sha256 ? EVP_sha256() : EVP_blake2b512();
-  if (!sum || EVP_DigestInit_ex(sum.get(), kind, nullptr) != 1) throw std::bad_alloc();
+  if (!sum) throw std::bad_alloc();
+  const char* const hash = listed_.hash == hash_kind::sha256 ? "SHA2-256" : "BLAKE2B-512";
+  const openssl::digest_kind kind(EVP_MD_fetch(nullptr, hash, nullptr));
+  if (!kind || EVP_DigestInit_ex(sum.get(), kind.get(), nullptr) != 1) return no_digest(hash);
   std::vector<std::byte> bytes(piece_bytes);
   const uint64_t end = std::min(one.end, size);
   for (uint64_t at = one.begin; at < end;) {
@@ -241,14 +257,14 @@ result<void> model_judge::check_piece(const std::string& name, const piece& one,
       return bad_data(fmt::format("{}: expected {} bytes, found {}: {}", quoted_name(name), end, at,
                                   n < 0 ? limits::reason(errno) : "the file was changed"));
     if (EVP_DigestUpdate(sum.get(), bytes.data(), static_cast<std::size_t>(n)) != 1)
-      throw std::bad_alloc();
+      return no_digest(hash);
     at += static_cast<uint64_t>(n);
   }
   std::array<std::byte, EVP_MAX_MD_SIZE> digest{};
   unsigned digest_bytes = 0;
   if (EVP_DigestFinal_ex(sum.get(), reinterpret_cast<unsigned char*>(digest.data()),
                          &digest_bytes) != 1)
-    throw std::bad_alloc();
+    return no_digest(hash);
   const std::string is = plugin::hexadecimal(std::span(digest).first(digest_bytes));
   if (is == one.digest) return {};
   return refuse(

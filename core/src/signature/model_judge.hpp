@@ -7,7 +7,8 @@
 //          of its mapping, so that it cannot be replaced.
 // Never    uses cached sums: docs/adr/0080.
 // Errors   BITNET_REJECTED, beginning with the signature's file and the wrong field;
-//          BITNET_INVALID_ARGUMENT for unusable keys; BITNET_CANCELLED.
+//          BITNET_INVALID_ARGUMENT for unusable keys; BITNET_UNSUPPORTED if OpenSSL lacks the hash
+//          of the signature; BITNET_CANCELLED.
 
 #include <cstdint>
 #include <filesystem>

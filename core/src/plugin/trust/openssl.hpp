@@ -21,6 +21,7 @@ struct freed_by {
 using bio = std::unique_ptr<BIO, freed_by<BIO_free>>;
 using key_handle = std::unique_ptr<EVP_PKEY, freed_by<EVP_PKEY_free>>;
 using digest_context = std::unique_ptr<EVP_MD_CTX, freed_by<EVP_MD_CTX_free>>;
+using digest_kind = std::unique_ptr<EVP_MD, freed_by<EVP_MD_free>>;
 
 // Removes the errors that OpenSSL reports while this object lives. The thread's queue of errors
 // belongs to the program.
