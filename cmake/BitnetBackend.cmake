@@ -9,18 +9,18 @@
 # share/bitnet/backends.d, at the same places as when installed.
 #
 # VERSION is the backend's own, whatever the version of bitnet: sources see it as the text
-# BITNET_BACKEND_VERSION, and the manifest as @BITNET_BACKEND_VERSION@. A manifest that says another one
-# is an error. Without VERSION both are the author's to write.
+# BITNET_BACKEND_VERSION, and the manifest as @BITNET_BACKEND_VERSION@. A manifest with another version
+# is an error. Without VERSION the author writes the version in both.
 #
-# In this tree it also has the backend tested: the ctest conformance.<name> asks for LEVEL, bronze
-# unless said, and knows what <name>.conformance excuses; parity.<name>.{program,hostile,abi_ops} are
-# made unless the backend has OWN_PARITY. LEVEL none is for one without any device. Sanitizers watch
-# conformance.<name> only of a backend that computes ON_HOST, without a driver. Two more files
-# beside the CMakeLists are read by tests/ if they exist: drivers.cmake, before all tests, for
+# In this tree it also adds tests: the ctest conformance.<name> requires LEVEL, by default bronze, and
+# reads what <name>.conformance excuses; parity.<name>.{program,hostile,abi_ops} are added unless the
+# backend has OWN_PARITY. LEVEL none is for a backend without a device. Builds with sanitizers run
+# conformance.<name> only for a backend that computes ON_HOST, without a driver. tests/ reads two more
+# files beside the CMakeLists if they exist: drivers.cmake, before all tests, for
 #
-#   BITNET_<name>_PINNED              the environment of its tests, which chooses their driver
-#   BITNET_<name>_PARITY_ENVIRONMENT  more of it, of parity.<name>.* only
-#   BITNET_<name>_SETTINGS            key=value..., that conformance.<name> starts it with
+#   BITNET_<name>_PINNED              the environment of its tests, which selects their driver
+#   BITNET_<name>_PARITY_ENVIRONMENT  additional variables of parity.<name>.*
+#   BITNET_<name>_SETTINGS            key=value..., settings of it in conformance.<name>
 #   BITNET_<name>_FUZZED              the library that tests/fuzz/<name> is linked with
 #
 # and tests.cmake, after the suites, in the scope of tests/parity, for tests of its own. An
@@ -49,11 +49,11 @@ function(bitnet_add_backend name)
   endif()
   target_compile_features(${target} PRIVATE cxx_std_20)
   target_link_libraries(${target} PRIVATE bitnet::abi ${arg_LINK}
-    $<TARGET_NAME_IF_EXISTS:bitnet::sdk>) # wherever in the scan the folder sdk comes
-  # ops.h says which sums are exact: a product that is not rounded before it is added gives others.
+    $<TARGET_NAME_IF_EXISTS:bitnet::sdk>) # the scan may add the folder sdk later
+  # ops.h defines the sums: a product that is not rounded before it is added gives other bits.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANGUAGE:C,CXX>:-ffp-contract=off>)
   # Hidden visibility alone still exports vague-linkage symbols and makes some unique, which would
-  # pin the library for ever; the version script is what leaves one symbol.
+  # pin the library for ever; the version script leaves one symbol.
   target_compile_options(${target} PRIVATE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-fno-gnu-unique>)
   target_link_options(${target} PRIVATE
     -Wl,--version-script=${BITNET_BACKEND_CMAKE_DIR}/bitnet-backend.map
@@ -67,7 +67,7 @@ function(bitnet_add_backend name)
     LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/${BITNET_BACKEND_DIR}
     SKIP_BUILD_RPATH ON)
   if(DEFINED arg_VERSION)
-    set(BITNET_BACKEND_VERSION ${arg_VERSION}) # of the manifest
+    set(BITNET_BACKEND_VERSION ${arg_VERSION}) # the manifest's @...@
     target_compile_definitions(${target} PRIVATE BITNET_BACKEND_VERSION="${arg_VERSION}")
     set_target_properties(${target} PROPERTIES BITNET_VERSION ${arg_VERSION})
   endif()
@@ -94,8 +94,8 @@ function(bitnet_add_backend name)
   endif()
 endfunction()
 
-# bitnet_skip_backend(<name> <reason>): says that the backend is not built since something is missing, and
-# the caller returns. Where a list of backends asks for it by name that is an error.
+# bitnet_skip_backend(<name> <reason>): prints why the backend is not built; the caller then returns. It is an
+# error if BITNET_BACKENDS names the backend.
 function(bitnet_skip_backend name reason)
   if(name IN_LIST BITNET_BACKENDS_NAMED)
     message(FATAL_ERROR "Backend ${name} was asked for by name and cannot be built: ${reason}. Install what is "

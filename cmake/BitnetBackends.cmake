@@ -1,12 +1,12 @@
 # Which backends of plugins/ are built: BITNET_BACKENDS.
 #
 # A backend is a folder with its manifest, plugins/<name>/<name>.yaml: adding or deleting one edits no file.
-# Folders without a manifest are what backends share (sdk, gpu-common).
+# Folders without a manifest are shared by backends (sdk, gpu-common).
 set(BITNET_BACKENDS all CACHE STRING
     "Backends that are built: names such as cpu;vulkan, gpu (every backend for GPUs), all or none")
 
-# bitnet_known_backends(<names> <for GPUs>): what plugins/ has. metal is asked for by its own name only, as
-# bitnet-rs has it (its ADR-006): a request for GPU backends means those of every system.
+# bitnet_known_backends(<names> <for GPUs>): the backends in plugins/. The list for GPUs leaves metal out, as
+# bitnet-rs does (its ADR-006): only its own name selects it.
 function(bitnet_known_backends all gpu)
   file(GLOB files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/plugins/*/CMakeLists.txt)
   set(names)
@@ -27,8 +27,8 @@ function(bitnet_known_backends all gpu)
   set(${gpu} ${of_gpus} PARENT_SCOPE)
 endfunction()
 
-# bitnet_wanted_backends(<wanted> <named>): those that BITNET_BACKENDS asks for, and of these the ones that it
-# asks for by their own names, which must be buildable.
+# bitnet_wanted_backends(<wanted> <named>): the backends that BITNET_BACKENDS selects, and those among them that
+# it selects by name, which must be buildable.
 function(bitnet_wanted_backends wanted named)
   bitnet_known_backends(all gpu)
   if(BITNET_BACKENDS STREQUAL "")
@@ -53,7 +53,7 @@ function(bitnet_wanted_backends wanted named)
   set(${named} ${by_name} PARENT_SCOPE)
 endfunction()
 
-# Adds what backends share and the wanted backends.
+# Adds the folders that backends share, and the wanted backends.
 function(bitnet_add_plugins)
   bitnet_wanted_backends(wanted BITNET_BACKENDS_NAMED)
   bitnet_known_backends(all gpu)
@@ -68,7 +68,7 @@ function(bitnet_add_plugins)
     endif()
     add_subdirectory(${folder})
   endforeach()
-  # What an earlier choice left in this build's folders would go on being found and used there.
+  # Otherwise the loader would still find and use backends of an earlier choice in this build's folders.
   foreach(name IN LISTS all)
     if(NOT TARGET bitnet-backend-${name})
       file(REMOVE ${PROJECT_BINARY_DIR}/${BITNET_BACKEND_DIR}/libbitnet-backend-${name}.so
@@ -77,8 +77,8 @@ function(bitnet_add_plugins)
   endforeach()
 endfunction()
 
-# bitnet_write_names(<file>): rows of C++ of plugins/other-names.txt, in which blanks around | mean nothing, and
-# which of bitnet's own backends have a package.
+# bitnet_write_names(<file>): writes rows of C++ for plugins/other-names.txt, in which blanks around | mean
+# nothing, and for bitnet's own backends that have a package.
 function(bitnet_write_names file)
   set(source ${PROJECT_SOURCE_DIR}/plugins/other-names.txt)
   set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${source})

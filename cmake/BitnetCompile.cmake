@@ -13,17 +13,17 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 # Speed of our own builds; packagers leave all of them off.
 option(BITNET_CCACHE "Compile through ccache where it is installed" OFF)
 option(BITNET_FAST_LINKER "Link with mold or lld where installed" OFF)
-# Two thirds of the time of compiling go into reading the same headers again for each file.
+# Reading the same headers again for each file takes two thirds of the compile time.
 option(BITNET_UNITY "Compile the files of a library together, a few at a time" OFF)
-set(CMAKE_UNITY_BUILD ${BITNET_UNITY}) # until a folder says otherwise
+set(CMAKE_UNITY_BUILD ${BITNET_UNITY}) # folders may override it
 set(CMAKE_UNITY_BUILD_BATCH_SIZE 30)
 if(BITNET_CCACHE)
   find_program(BITNET_CCACHE_PROGRAM ccache)
   if(BITNET_CCACHE_PROGRAM)
     set(CMAKE_C_COMPILER_LAUNCHER ${BITNET_CCACHE_PROGRAM})
     set(CMAKE_CXX_COMPILER_LAUNCHER ${BITNET_CCACHE_PROGRAM})
-    # CMake writes the place of the tree into files that are compiled together. Only a comparison of what
-    # the preprocessor makes of them finds the object of another clone, and that needs no dependency mode.
+    # CMake writes the path of the tree into unity files. The cache finds the object of another clone only if
+    # it compares preprocessed text, which excludes its dependency mode.
     if(BITNET_UNITY)
       set(CMAKE_CXX_COMPILER_LAUNCHER env -u CCACHE_DEPEND ${BITNET_CCACHE_PROGRAM})
     endif()
@@ -42,12 +42,12 @@ endif()
 add_library(bitnet_compile INTERFACE)
 target_compile_options(bitnet_compile INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow
-  # GCC 12 sees an overlap in every optimised "literal" + std::string() (GCC bug 105651).
+  # GCC 12 warns of an overlap in every optimised "literal" + std::string() (GCC bug 105651).
   $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<CONFIG:Release,RelWithDebInfo>>:-Wno-restrict>
   $<$<BOOL:${BITNET_WERROR}>:-Werror>
   # The same bits from every compiler and instruction set: no fused multiply-add behind our back.
   -ffp-contract=off)
-if(BITNET_UNITY) # a file's own types and names lie beside those of its neighbours, then
+if(BITNET_UNITY) # types and names of a file are in one unit with those of its neighbours
   target_compile_options(bitnet_compile INTERFACE
     $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-subobject-linkage>
     $<$<COMPILE_LANG_AND_ID:CXX,Clang>:-Wno-shadow>)
@@ -57,12 +57,12 @@ if(BITNET_SANITIZE)
   target_compile_options(bitnet_compile INTERFACE ${sanitize})
   target_link_options(bitnet_compile INTERFACE ${sanitize})
 endif()
-if(BITNET_FUZZ) # counts where a fuzzer came; none comes into what is BITNET_UNFUZZED
+if(BITNET_FUZZ) # adds coverage counters for libFuzzer, except in targets marked BITNET_UNFUZZED
   target_compile_options(bitnet_compile INTERFACE
     $<$<NOT:$<BOOL:$<TARGET_PROPERTY:BITNET_UNFUZZED>>>:-fsanitize=fuzzer-no-link>)
 endif()
 
-# Lines of TARGET are counted in a coverage build; lines of anything else are not.
+# A coverage build counts lines of TARGET only if this is called for it.
 function(bitnet_count_lines target)
   if(BITNET_COVERAGE)
     target_compile_options(${target} PRIVATE --coverage)
@@ -74,8 +74,8 @@ function(bitnet_compile_options target)
   target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:bitnet_compile>)
 endfunction()
 
-# Code that runs once per run, most of it on JSON, paths and words: making machine code of it takes
-# g++ 12 twice as long with -O3. Kernels and what works per token or per weight keep that.
+# For code that runs once per run, most of it on JSON, paths and words: g++ 12 takes twice as long to compile it
+# with -O3. Kernels, and code that runs per token or per weight, keep -O3.
 function(bitnet_optimise_lightly target)
   target_compile_options(${target} PRIVATE $<$<CONFIG:Release,RelWithDebInfo>:-O1>)
 endfunction()

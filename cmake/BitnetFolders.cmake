@@ -12,7 +12,7 @@ foreach(kind IN ITEMS BIN SBIN LIB LIBEXEC INCLUDE SYSCONF LOCALSTATE RUNSTATE D
   endif()
 endforeach()
 
-# bitnet_build_folder(<variable> <folder>): where the build tree has what goes to `folder`.
+# bitnet_build_folder(<variable> <folder>): the folder of the build tree for files that are installed in `folder`.
 function(bitnet_build_folder variable folder)
   cmake_path(GET folder RELATIVE_PART inner)
   set(${variable} ${PROJECT_BINARY_DIR}/${inner} PARENT_SCOPE)
@@ -27,8 +27,8 @@ function(bitnet_from_prefix variable folder)
   endif()
 endfunction()
 
-# bitnet_origin_to(<variable> <from> <to>): the path of a run path from one folder to another. Both
-# may lie anywhere; what is moved together stays together.
+# bitnet_origin_to(<variable> <from> <to>): a run path from one folder to another, which may be anywhere. It
+# stays valid if both are moved together.
 function(bitnet_origin_to variable from to)
   set(base "${CMAKE_INSTALL_PREFIX}")
   cmake_path(ABSOLUTE_PATH from BASE_DIRECTORY "${base}" NORMALIZE)

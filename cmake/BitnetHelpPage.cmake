@@ -2,7 +2,7 @@
 # installed with that component.
 set(BITNET_HELP_PAGE ${CMAKE_CURRENT_LIST_DIR}/help_page.cmake)
 function(bitnet_help_page program component what)
-  if(CMAKE_CROSSCOMPILING) # it cannot be asked
+  if(CMAKE_CROSSCOMPILING) # the program does not run here
     return()
   endif()
   set(page ${CMAKE_CURRENT_BINARY_DIR}/${program}.1)

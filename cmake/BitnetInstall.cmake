@@ -1,4 +1,4 @@
-# What others build against. Two packages, since an author of a backend needs no library of ours:
+# Packages that other projects build against. There are two, because a backend needs no library of ours:
 #
 #   find_package(BitnetBackend)  component sdk: bitnet::abi, bitnet::sdk, bitnet_add_backend()
 #   find_package(Bitnet)         component dev: the same and bitnet::bitnet
@@ -7,10 +7,10 @@
 # their own place, so that an installed tree may be moved.
 #
 # The other components: core, the library and the program that probes; cli, what users start; lint;
-# conformance, the kit for authors; model; and a backend-<name> for each backend.
+# conformance, the kit for authors; model; and backend-<name> for each backend.
 include(CMakePackageConfigHelpers)
 
-# The header is where the ABI's version is written.
+# The header contains the ABI's version.
 foreach(part IN ITEMS MAJOR MINOR OLDEST_MINOR)
   file(STRINGS ${PROJECT_SOURCE_DIR}/abi/include/bitnet/abi/base.h line
     REGEX "^#define BITNET_ABI_${part} ")
@@ -21,7 +21,7 @@ set(templates ${PROJECT_SOURCE_DIR}/cmake/package)
 set(made ${PROJECT_BINARY_DIR}/package)
 set(config_dir ${CMAKE_INSTALL_LIBDIR}/cmake)
 set(pkgconfig_dir ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
-# From lib/<triplet>/pkgconfig up to the prefix; from outside of the prefix there is no such way.
+# The relative path from lib/<triplet>/pkgconfig to the prefix; a folder outside of the prefix has none.
 set(BITNET_PC_PREFIX ${CMAKE_INSTALL_PREFIX})
 if(NOT IS_ABSOLUTE "${pkgconfig_dir}")
   file(RELATIVE_PATH up /prefix/${pkgconfig_dir} /prefix)
@@ -60,7 +60,7 @@ install(TARGETS ${sdk_targets} EXPORT BitnetBackendTargets)
 bitnet_install_package(BitnetBackend sdk
   FILES ${PROJECT_SOURCE_DIR}/cmake/BitnetBackend.cmake
         ${PROJECT_SOURCE_DIR}/cmake/bitnet-backend.map)
-# What an author begins with.
+# The files that an author of a backend starts from.
 set(sdk_data ${CMAKE_INSTALL_DATADIR}/bitnet/sdk)
 bitnet_from_prefix(BITNET_PC_TEMPLATES "${sdk_data}")
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/docs/tutorials/write-a-backend DESTINATION ${sdk_data}
@@ -80,7 +80,7 @@ bitnet_install_package(Bitnet dev)
 configure_file(${templates}/bitnet.pc.in ${made}/bitnet.pc @ONLY)
 install(FILES ${made}/bitnet.pc DESTINATION ${pkgconfig_dir} COMPONENT dev)
 
-# Packages of a distribution carry the licence their own way; a plain installation needs it too.
+# Packages of a distribution install the licence in their own way; a plain installation needs it, too.
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE ${PROJECT_SOURCE_DIR}/packaging/licences/NOTICES
   DESTINATION ${CMAKE_INSTALL_DOCDIR} COMPONENT core)
 install(FILES ${PROJECT_SOURCE_DIR}/LICENSE-MIT DESTINATION ${CMAKE_INSTALL_DOCDIR}

@@ -3,14 +3,14 @@
 # libFuzzer target fuzz_<parser> with BITNET_FUZZ, and otherwise the ctest fuzz.<parser> that replays
 # its corpus tests/fuzz/<module>/corpus/<parser>/.
 
-# Conformance data beside the checkout; tests skip with a reason where it is not.
+# Conformance data beside the checkout; without it tests skip with a reason.
 set(BITNET_SHARED_DATA ${PROJECT_SOURCE_DIR}/../shared/data CACHE PATH "Conformance data, optional")
 
-# Ends a test that hangs: ten times what the longest take, which a busy machine does not reach either.
+# Limit that ends a test that hangs: ten times the longest tests, which they do not reach on a busy machine.
 set(BITNET_TEST_SECONDS 1500)
 
-# Sets <variable> to the Python that has tests/reference/requirements.txt, which scripts/setup makes, or else
-# to any: tests then skip what they miss.
+# Sets <variable> to the Python of scripts/setup, which has the packages of tests/reference/requirements.txt, or
+# else to any Python: tests then skip if a package is missing.
 function(bitnet_find_python variable)
   find_package(Python3 REQUIRED COMPONENTS Interpreter)
   set(python ${PROJECT_SOURCE_DIR}/build/venv/bin/python)
@@ -20,7 +20,7 @@ function(bitnet_find_python variable)
   set(${variable} ${python} PARENT_SCOPE)
 endfunction()
 
-# One build target per label, tests-<label>, makes all that the tests of this label run.
+# Build target tests-<label> builds everything that the tests of this label run.
 function(bitnet_label_target label)
   if(NOT TARGET tests-${label})
     add_custom_target(tests-${label})
@@ -29,13 +29,13 @@ function(bitnet_label_target label)
     add_dependencies(tests-${label} ${ARGN})
   endif()
 endfunction()
-# Those that scripts/test builds, also where no test has the label.
+# scripts/test builds these targets, even if no test has the label.
 foreach(label IN ITEMS core parity cli concurrent threads session select plugin probe reload fuzz)
   bitnet_label_target(${label})
 endforeach()
 
-# Reading GoogleTest and the C++ library takes compilers half of their time on a test: what is read is
-# kept once for all tests that are compiled alike.
+# Reading GoogleTest and the C++ library takes half of a test's compile time: tests with the same options share
+# one precompiled header.
 function(bitnet_read_headers_once target)
   if(NOT BITNET_UNITY)
     return()
@@ -55,8 +55,8 @@ endfunction()
 
 # bitnet_add_test(<ctest name> SOURCES ... LINK ... [LABELS ...] [COMPUTES])
 #
-# Optimising what a test says takes compilers two thirds of their time on it, more with sanitizers, and
-# most tests run for milliseconds. Those that work out figures themselves say that they COMPUTES.
+# Optimising a test takes two thirds of its compile time, more with sanitizers, and most tests run for
+# milliseconds. COMPUTES: the test computes figures itself and is optimised.
 function(bitnet_add_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "COMPUTES" "" "SOURCES;LINK;LABELS")
   string(REPLACE "." "_" target test_${name})
@@ -93,6 +93,6 @@ function(bitnet_add_fuzzer parser source module library)
     target_link_libraries(fuzz_${parser} PRIVATE fuzz_replay)
     target_compile_options(fuzz_${parser} PRIVATE -O0)
     add_test(NAME fuzz.${parser} COMMAND fuzz_${parser} ${corpus})
-    set_tests_properties(fuzz.${parser} PROPERTIES LABELS "fuzz" TIMEOUT ${BITNET_TEST_SECONDS} SKIP_RETURN_CODE 77)
+    set_tests_properties(fuzz.${parser} PROPERTIES LABELS "fuzz" TIMEOUT ${BITNET_TEST_SECONDS})
   endif()
 endfunction()

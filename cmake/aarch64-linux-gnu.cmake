@@ -1,5 +1,5 @@
-# Cross compiling for aarch64 with Debian's g++-aarch64-linux-gnu; what was built runs in qemu-user.
-# QEMU_CPU names the processor it shall be, without it one that has everything qemu knows.
+# Cross compiling for aarch64 with Debian's g++-aarch64-linux-gnu; the programs run in qemu-user. QEMU_CPU
+# selects the emulated processor; by default it has every feature that qemu implements.
 # Libraries come from the folder that scripts/aarch64-libraries makes; without it core and program
 # cannot be built.
 set(libraries ${CMAKE_CURRENT_LIST_DIR}/../build/aarch64-libraries)
@@ -19,6 +19,6 @@ set(CMAKE_FIND_ROOT_PATH_MODE_PACKAGE ONLY)
 set(ENV{PKG_CONFIG_LIBDIR}
     ${libraries}/usr/lib/aarch64-linux-gnu/pkgconfig:${libraries}/usr/share/pkgconfig)
 set(ENV{PKG_CONFIG_SYSROOT_DIR} ${libraries})
-# Libraries that libraries need.
+# Libraries that other libraries link.
 add_link_options(-Wl,-rpath-link,${libraries}/usr/lib/aarch64-linux-gnu
                  -Wl,-rpath-link,${libraries}/lib/aarch64-linux-gnu)

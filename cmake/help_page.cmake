@@ -1,4 +1,4 @@
-# A manual page that is what a program says of itself:
+# Makes a manual page of a program's --help:
 # cmake -DPROGRAM=... -DNAME=... -DWHAT=... -DTO=file -P help_page.cmake
 execute_process(COMMAND ${PROGRAM} --help OUTPUT_VARIABLE text RESULT_VARIABLE failed)
 if(failed)

@@ -1,2 +1,2 @@
-# Of the cpu backend: the kit judges what was built, by the level that it is tested for upstream.
+# The conformance kit tests the plugin for the level that upstream tests it for.
 judge = bitnet-backend-conformance --level gold "$(plugin)"

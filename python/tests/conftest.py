@@ -6,13 +6,13 @@ import pytest
 
 import bitnet
 
-# Drivers in software, which a machine may have for others' tests, take a minute to say what they can.
+# Software drivers, which other tests may need on this machine, take a minute to report their abilities.
 os.environ["BITNET_BACKENDS"] = "cpu"
-os.environ["OPENBLAS_NUM_THREADS"] = "1"  # of NumPy's in the processes that tests start: they spin
+os.environ["OPENBLAS_NUM_THREADS"] = "1"  # NumPy's threads in processes that tests start: they spin
 TREE = pathlib.Path(__file__).resolve().parents[2]
 MODEL = next(TREE.glob("models/*.gguf"))
 PROMPT = "Once upon a time"
-# What the README shows, as far as the tests generate.
+# The begin of the README's text that the tests generate.
 STORY = ", there was a small rabbit named Ella. Ella lived in a green park."
 
 

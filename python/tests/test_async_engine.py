@@ -88,7 +88,9 @@ def test_twenty_at_once_get_what_they_get_alone(model, many):
         await idle(many)
         return done
 
-    for (prompt, how), done in zip(asked, run(main())):
+    all_done = run(main())
+    assert len(all_done) == len(asked)
+    for (prompt, how), done in zip(asked, all_done):
         wanted = alone(model, prompt, **how)
         assert (done.tokens, done.text, done.stop_reason) == (wanted.tokens, wanted.text, wanted.stop_reason)
         assert done.seed == how["seed"]
@@ -107,7 +109,7 @@ def test_why_it_ended(model, many, how, reason, stop):
     done = run(many.complete(PROMPT, temperature=0, **how))
     assert (done.stop_reason, done.stop) == (reason, comma if stop == "comma" else stop)
     wanted = alone(model, PROMPT, temperature=0, **how)
-    # The last token of a full context has no place in it: a session says it nevertheless.
+    # The last token of a full context has no place in it: a session returns it nevertheless.
     assert done.tokens == wanted.tokens[:len(done.tokens)] and len(wanted.tokens) - len(done.tokens) <= 1
     assert reason == "context" or done.text == wanted.text
 

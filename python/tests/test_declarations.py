@@ -2,6 +2,8 @@
 
 import re
 
+import pytest
+
 from bitnet import _native, errors
 from conftest import TREE
 
@@ -59,8 +61,11 @@ def test_every_function_is_in_the_library():
 
 
 def test_the_headers_of_a_wheel_are_those_of_the_tree():
-    own = _native._NATIVE / "include"  # from the tree there are no others
-    for header in own.rglob("*.h"):
+    own = _native._NATIVE / "include"
+    headers = list(own.rglob("*.h"))
+    if not headers:
+        pytest.skip("the package of the tree has no headers of its own")
+    for header in headers:
         assert header.read_bytes() == (TREE / "abi/include" / header.relative_to(own)).read_bytes()
 
 

@@ -33,5 +33,7 @@ def test_the_package(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("page", [TREE / "python/README.md", PAGE])
 def test_names_exist(page):
-    for name in re.findall(r"\bbitnet\.([A-Z]\w+)", page.read_text(encoding="utf-8")):
+    names = re.findall(r"\bbitnet\.([A-Z]\w+)", page.read_text(encoding="utf-8"))
+    assert names
+    for name in names:
         assert hasattr(bitnet, name)

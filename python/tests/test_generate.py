@@ -128,7 +128,7 @@ def test_a_stream_that_is_left(large, endless):
         with pytest.raises(bitnet.Busy):
             session.report()
     assert stream.result.stop_reason == "cancelled"
-    # The cancel is spent. How far the stream came decides what is in front, and whether the text would end here.
+    # The cancel is used up. The length of the stream decides which tokens precede, and whether the text would end here.
     assert session.generate(".", max_tokens=3, ignore_eos=True).stop_reason == "length"
 
 
@@ -143,7 +143,7 @@ def test_cancel_from_another_thread(large, endless):
     began = time.monotonic()
     threading.Timer(0.05, session.cancel).start()
     assert session.generate(PROMPT, **endless).stop_reason == "cancelled"
-    session.cancel()  # nothing runs: of no effect
+    session.cancel()  # nothing runs: no effect
     session.truncate(0)
     assert session.generate(PROMPT, max_tokens=2, ignore_eos=True).stop_reason == "length"
     assert time.monotonic() - began < 30
@@ -291,7 +291,7 @@ def test_a_chat_remembers(model):
         n = len(chat.session)
         second = chat.send("And then?", max_tokens=20, temperature=0)
         assert [one["role"] for one in chat.messages] == ["system", "user", "assistant", "user", "assistant"]
-        assert second.n_prompt < n  # what was said before is not evaluated again
+        assert second.n_prompt < n  # earlier messages are not evaluated again
         whole = model.generate(chat.messages[:-1], max_tokens=20, temperature=0)
         assert second.text == whole.text and first.text != ""
         pieces = list(chat.stream("More", max_tokens=5, temperature=0))

@@ -195,7 +195,7 @@ print(session.generate('Once upon a time', max_tokens=2, temperature=0))
             process.send_signal(signal.SIGINT)
             out, err = process.communicate(timeout=300)
         finally:
-            process.kill()  # or leaving would wait for one that goes on
+            process.kill()  # otherwise the exit would wait for a running call
     assert (process.returncode, out) == (0, "interrupted True\n, there\n"), err
 
 

@@ -24,7 +24,7 @@ from starlette.responses import JSONResponse, StreamingResponse
 PR_SET_PDEATHSIG = 1
 START_S = 600  # a large model takes minutes
 TRIES = 5
-# Of one connection; the server in front writes its own.
+# Headers of one connection, which the server in front replaces.
 HOP_FIELDS = {"connection", "keep-alive", "transfer-encoding", "content-length", "host", "te", "upgrade"}
 
 
@@ -49,7 +49,7 @@ class Bitnet:
             end, n_starts = time.monotonic() + START_S, 0
             while time.monotonic() < end:
                 if self.process is None or self.process.poll() is not None:
-                    # One that ends by itself before it is ready cannot run; one that is killed gets another try.
+                    # A process that ends before it is ready cannot run; one that was killed is started again.
                     if n_starts > 0 and (self.process.returncode >= 0 or n_starts == TRIES):
                         break
                     self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, preexec_fn=end_with_parent)
@@ -76,7 +76,7 @@ class Bitnet:
                 answer = await self.client.request(request.method, "http://bitnet" + path, data=body, headers=fields)
                 first = await answer.content.readany()
             except aiohttp.ClientError:
-                continue  # nothing of an answer came: it can be asked for again
+                continue  # no byte of the answer came, so the request can be sent again
             return StreamingResponse(self.pieces(answer, first), answer.status,
                                      {x: y for x, y in answer.headers.items() if x.lower() not in HOP_FIELDS})
         return JSONResponse({"error": {"message": "the server does not answer; try again", "type": "unavailable_error",
@@ -91,7 +91,7 @@ class Bitnet:
 
     def __del__(self):
         if self.process is not None and self.process.poll() is None:
-            self.process.terminate()  # what runs is answered
+            self.process.terminate()  # it answers running requests first
             self.process.wait()
 
 

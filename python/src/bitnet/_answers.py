@@ -31,23 +31,23 @@ class ToolCall:
 
 @dataclass(frozen=True)
 class AnswerPart:
-    """A part of an answer, as bitnet_answer_event has it."""
+    """A part of an answer: a bitnet_answer_event."""
 
     kind: str  #: reasoning_begin, reasoning, reasoning_end, content, call_begin, call_arguments, call_end, malformed
     text: str
-    call: int  #: of call_*: its number in the answer
+    call: int  #: of call_*: the index of the call in the answer
     id: str
     name: str
-    message: str  #: of malformed: why it is no call
+    message: str  #: of malformed: why it is not a call
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a model answered, in its parts."""
+    """A model's answer, in its parts."""
 
-    message: dict[str, Any]  #: in OpenAI's form; it can be one of the next messages
+    message: dict[str, Any]  #: in OpenAI's form; it can be appended to the messages
     generation: Generation
-    dialect: str  #: in which its calls were read
+    dialect: str  #: the form in which its calls were read
 
     @property
     def content(self) -> str:
@@ -143,7 +143,7 @@ class AnswerStream(Iterator[AnswerPart]):
                           _native.piece_of(event.id), _native.piece_of(event.name), _native.piece_of(event.message))
 
     def finish(self) -> Answer:
-        """Reads the rest; the whole answer."""
+        """Reads the rest and returns the whole answer."""
         for _ in self:
             pass
         message = _native.json_from(lib.bitnet_answer_message, self._chat.answer)

@@ -1,4 +1,4 @@
-"""What a caller asks for: how to generate, and from which prompt, as the library takes it."""
+"""Options of generation and prompts of a caller, converted to the library's structs."""
 
 from __future__ import annotations
 
@@ -22,18 +22,17 @@ _STOPS = {number: name.removeprefix("BITNET_STOP_").lower() for name, number in 
 class Generating(TypedDict, total=False):
     """How to generate: bitnet_generation and bitnet_sampling, with their defaults.
 
-    Without a seed one is drawn, which the Generation has. `stop` are texts that end the answer and
-    are not in it, `stop_tokens` ids that do. `grammar` is GBNF (docs/reference/grammars.md): each text is
-    the begin of one that its rule root has. `json_schema` is a JSON Schema (docs/reference/json-schema.md), as a
-    text or as what json.loads gives: each text is the begin of a JSON text that is valid by it.
-    `dry_breakers` are texts that end a repetition, in place of the library's; [] leaves none
-    (docs/reference/sampling.md). `speculation` is "none", "ngram", "draft" or "auto": what drafts tokens, which does
-    not change the text; `draft` is the model that does, of the same vocabulary, and is open until the session or
-    engine is closed. `draft_max`, `draft_min` and `ngram_size` are tokens. `template` and `parse_special_in_messages`
-    are for messages, as in
-    Model.tokenize_chat(). `reasoning_budget` is how many tokens of thinking may come before its end is written; the
-    thinking is between `reasoning_begins` and `reasoning_ends`, "<think>" and "</think>" unless they are given, and
-    `in_reasoning` says that the prompt has opened it, as is known of messages.
+    Without `seed` a random one is drawn; the Generation has it. `stop` are texts that end the answer and are
+    not in it; `stop_tokens` are ids that end it. `grammar` is GBNF (docs/reference/grammars.md): each answer is the
+    begin of a text that the rule root allows. `json_schema` is a JSON Schema (docs/reference/json-schema.md), as a
+    text or as the value that json.loads returns: each answer is the begin of a JSON text that is valid by it.
+    `dry_breakers` are texts that end a repetition and replace the library's; [] means none
+    (docs/reference/sampling.md). `speculation` is "none", "ngram", "draft" or "auto": the source of draft tokens, which
+    do not change the text. `draft` is a model with the same vocabulary that drafts; it stays open until the session
+    or engine is closed. `draft_max`, `draft_min` and `ngram_size` count tokens. `template` and
+    `parse_special_in_messages` are for messages, as in Model.tokenize_chat(). `reasoning_budget` limits the tokens of
+    thinking, whose end is then written. Thinking is between `reasoning_begins` and `reasoning_ends`, by default
+    "<think>" and "</think>"; `in_reasoning`: the prompt ends within it, which messages determine themselves.
     """
 
     max_tokens: int
@@ -80,7 +79,7 @@ class Generating(TypedDict, total=False):
 
 
 def check_grammar(grammar: str) -> None:
-    """Raises InvalidArgument, with line and column, where it is no grammar that generate() takes."""
+    """Raises InvalidArgument, with line and column, if generate() would reject the grammar."""
     encoded = _native.utf8("grammar", grammar)
     _native.call(lib.bitnet_grammar_check, {"data": ffi.from_buffer(encoded), "size": len(encoded)})
 
@@ -90,8 +89,8 @@ def _schema_text(json_schema: str | bool | Mapping[str, Any]) -> str:
 
 
 def check_json_schema(json_schema: str | bool | Mapping[str, Any]) -> None:
-    """Raises InvalidArgument for what is no schema, Unsupported for what generate() cannot keep to; the message has
-    the place, as a JSON pointer."""
+    """Raises InvalidArgument if the schema is malformed, and Unsupported if generate() cannot enforce it. The message
+    has the place, as a JSON pointer."""
     encoded = _native.utf8("json_schema", _schema_text(json_schema))
     _native.call(lib.bitnet_json_schema_check, {"data": ffi.from_buffer(encoded), "size": len(encoded)})
 
@@ -109,7 +108,7 @@ def _speculation(name: str | None, draft: ModelFile | None) -> int:
 
 
 class Asked:
-    """bitnet_generation, with the structs that it points to, of Generating less what is for messages."""
+    """bitnet_generation, and the structs that it points to, from Generating without the members for messages."""
 
     def __init__(self, how: dict[str, Any]):
         how = dict(how)
@@ -154,7 +153,7 @@ class Asked:
         self.options.struct.sampling = self._sampling.struct
 
     def drafts_for(self, owner: Any) -> None:
-        """Before the call: `owner`, the handle of a session or scheduler, keeps the draft model open from now on."""
+        """From now on the handle `owner`, of a session or scheduler, keeps the draft model open."""
         if self.draft is None:
             return
         assert self.draft._handle is not None
@@ -173,7 +172,7 @@ class Asked:
     def _give_texts(self, grammar: str | None, json_schema: str | bool | Mapping[str, Any] | None) -> None:
         self.options.give_list("stop_strings", "bitnet_str", self._views(self.options, "stop", self._stops))
         if grammar is not None:
-            check_grammar(grammar)  # now, and not when the text is asked for
+            check_grammar(grammar)  # an error is raised now, not when the text is read
             encoded = self.options.keep(ffi.from_buffer(_native.utf8("grammar", grammar)))
             self.options.struct.grammar = {"data": encoded, "size": len(encoded)}
         if json_schema is not None:
@@ -182,14 +181,14 @@ class Asked:
             self.options.struct.json_schema = {"data": encoded, "size": len(encoded)}
 
     def ending(self, reason: int, index: int) -> tuple[str, str | int | None]:
-        """The name of BITNET_STOP_*, and the text or token that ended it."""
+        """The name of BITNET_STOP_*, and the text or token that ended the answer."""
         name = _STOPS.get(reason, "unknown")
         stops: Any = {"string": self._stops, "token": self._stop_tokens}.get(name, [])
         return name, stops[index] if index < len(stops) else None
 
 
 def ids_or_messages(prompt: Prompt) -> tuple[Any, list[Any]]:
-    """Of a prompt that is no text: its ids, or its messages; the other is empty."""
+    """The ids or the messages of a prompt that is not a text; the other one is empty."""
     if isinstance(prompt, (bytes, Mapping)):
         raise TypeError(f"a prompt is a text, a list of ids or a list of messages, not {prompt!r}")
     parts: list[Any] = list(prompt)
@@ -199,6 +198,6 @@ def ids_or_messages(prompt: Prompt) -> tuple[Any, list[Any]]:
 
 
 def begun_answer(model: Any, messages: Sequence[Message], template: str | None) -> str:
-    """What the form of a chat begins the answer with."""
+    """The text with which the chat's template begins the answer."""
     text = format_chat(model, messages, template)
     return _THINKING + "\n" if text.rstrip(" \t\r\n").endswith(_THINKING) else ""

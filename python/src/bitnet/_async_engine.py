@@ -23,12 +23,12 @@ if TYPE_CHECKING:
 
     from ._model import Model
 
-# Texts of one embed() that wait or are computed: the library takes a bounded number.
+# Texts of one embed() that are queued or computed at a time: the library accepts a bounded number.
 _TEXTS_AT_ONCE = 128
 
 
 class _SequenceOptions(TypedDict, total=False):
-    """Of each sequence, as SessionOptions; n_batch is the tokens of a step of all of them."""
+    """Options of each sequence, as in SessionOptions; n_batch is the most tokens of a step, of all sequences."""
 
     n_context: int
     n_batch: int
@@ -53,8 +53,8 @@ class _SchedulerOptions(TypedDict, total=False):
 
 
 class AsyncEngineOptions(_SequenceOptions, _SchedulerOptions, total=False):
-    """bitnet_scheduler_options, and of bitnet_session_options what its sequences have. With `embeddings`, and
-    perhaps `pooling`, it is for embed() alone."""
+    """bitnet_scheduler_options, and members of bitnet_session_options for its sequences. With `embeddings`, and
+    perhaps `pooling`, the engine has embed() only."""
 
 
 class _RequestingOne(Generating, total=False):
@@ -71,21 +71,22 @@ class _RequestingOne(Generating, total=False):
 class Requesting(_RequestingOne, total=False):
     """How to generate, and bitnet_request_options.
 
-    `n` are answers to the prompt, which is computed once; answer i has `seed` + i. Clients share what there is:
-    `client` is any number. Of those that wait, a higher `priority` goes first. After `timeout` seconds the request
-    fails with Timeout. `logprobs`: pieces have the log probability of their token, and `top_logprobs` of so many of
-    the most probable, at most 20. `best_of` answers are generated, and the `n` with the highest mean log probability
-    come, the best first and once all have ended. `prompt_logprobs`: the Completion has those of the prompt's tokens, and
-    `top_prompt_logprobs` of so many beside each; the whole prompt is computed then, whatever is known of it.
+    `n` is the number of answers to the prompt, which is computed once; answer i has `seed` + i. `client` is any
+    number: clients get equal shares of the steps. Of the queued requests, those with a higher `priority` start first.
+    After `timeout` seconds the request fails with Timeout. `logprobs`: pieces have the log probability of their token,
+    and those of the `top_logprobs` most probable tokens, at most 20. `best_of` answers are generated, and the `n` with
+    the highest mean log probability are returned, the best first, once all have ended. `prompt_logprobs`: the
+    Completion has those of the prompt's tokens, and of the `top_prompt_logprobs` most probable tokens at each; the
+    whole prompt is then computed, even if its begin is cached.
     """
 
     n: int
 
 
 class AsyncRequest:
-    """The pieces of a request's answers as they come: `async for piece in request`. It is submitted when the first
-    one is asked for, or where an `async with` block begins; leaving that, or forgetting it, cancels what has not
-    ended."""
+    """The pieces of a request's answers as they are generated: `async for piece in request`. The request is submitted
+    when the first piece is read, or when an `async with` block begins. The end of the block cancels answers that have
+    not ended, and so does dropping the last reference."""
 
     def __init__(self, engine: "AsyncEngine", prompt: Prompt, how: dict[str, Any]):
         check_names(how, Requesting)
@@ -120,7 +121,7 @@ class AsyncRequest:
         return request.take()
 
     async def finish(self) -> Completion:
-        """Waits for the end, without the pieces; the first answer."""
+        """Waits for the end, drops the pieces, and returns the first answer."""
         request = self._start()
         request.drop_pieces()
         while not request.ended:
@@ -129,24 +130,24 @@ class AsyncRequest:
 
     @property
     def results(self) -> list[Completion]:
-        """All answers, once they have ended."""
+        """All answers, after they have ended."""
         if self._request is None or not self._request.ended:
             raise RuntimeError("the request has not ended; finish() waits for it")
         return self._request.results()
 
     @property
     def result(self) -> Completion:
-        """The first answer, once all have ended."""
+        """The first answer, after all have ended."""
         return self.results[0]
 
     def cancel(self) -> None:
-        """Ends it within one step; what is there can still be read. From any thread."""
+        """Ends the request within one step; pieces that exist can still be read. From any thread."""
         self._stopped = True
         if self._request is not None:
             self._request.cancel()
 
     async def aclose(self) -> None:
-        """Cancels it, and waits for its end."""
+        """Cancels the request and waits for its end."""
         self.cancel()
         request = self._request
         if request is None:
@@ -173,10 +174,10 @@ class AsyncRequest:
 
 
 class AsyncEngine(Owner):
-    """Answers many requests at once, for asyncio: each step reads the weights once for all of them. What a request
-    gets does not depend on the others. `bitnet_scheduler` in bitnet.h; options: see AsyncEngineOptions.
+    """Answers many requests at once, for asyncio: each step reads the weights once for all of them. The answer to a
+    request does not depend on other requests. It is `bitnet_scheduler` in bitnet.h; options: see AsyncEngineOptions.
 
-    One event loop at a time uses it; report() and close() are for any thread."""
+    Only one event loop at a time may use it; report() and close() may be called from any thread."""
 
     def __init__(self, model: "Model", **options: "Unpack[AsyncEngineOptions]"):
         if not isinstance(model, ModelFile):
@@ -208,7 +209,7 @@ class AsyncEngine(Owner):
         return self._model
 
     def generate(self, prompt: Prompt, **how: "Unpack[Requesting]") -> AsyncRequest:
-        """Pieces of the answers to a text, ids or messages, as they come."""
+        """Pieces of the answers to a text, ids or messages, as they are generated."""
         return AsyncRequest(self, prompt, dict(how))
 
     @overload
@@ -220,14 +221,14 @@ class AsyncEngine(Owner):
 
     async def complete(self, prompt: Prompt, *, n: int | None = None,
                        **how: "Unpack[_RequestingOne]") -> Completion | list[Completion]:
-        """The whole answer; with `n` the list of all of them. A task that is cancelled ends it."""
+        """The whole answer; with `n` a list of all answers. Cancelling the task ends the request."""
         async with AsyncRequest(self, prompt, {**how, "n": n}) as request:
             first = await request.finish()
             return first if n is None else request.results
 
     async def embed(self, texts: str | Sequence[str]) -> "npt.NDArray[np.float32]":
         """The embedding of a text (n_embedding), or of each of several (n, n_embedding), with the bits of
-        Model.embed(): computed in common steps, with those of other tasks. Of an engine with `embeddings`."""
+        Model.embed(). Texts of all tasks are computed in common steps. Only for an engine with `embeddings`."""
         import numpy as np
         several = [texts] if isinstance(texts, str) else list(texts)
         out = np.empty((len(several), self._model.info.n_embedding), np.float32)
@@ -248,10 +249,10 @@ class AsyncEngine(Owner):
 
     async def save(self, prompt: Prompt, path: str | os.PathLike[str], *, template: str | None = None,
                    parse_special_in_messages: bool = False) -> int:
-        """Writes what is computed of a prompt to a file, for restore() after a restart: `bitnet_scheduler_save`. How
-        many tokens, in whole blocks of 64; NotFound where no block is. The prompt is a text, ids or messages, as
-        generate() has it; with the ids of an answer behind it, a conversation so far. Other tasks and requests go on
-        meanwhile. A task that is cancelled does not wait for the file, which is written all the same."""
+        """Writes the computed state of a prompt to a file, for restore() after a restart: `bitnet_scheduler_save`.
+        Returns the number of saved tokens, a multiple of 64. Raises NotFound if no whole block is known. The prompt is
+        a text, ids or messages, as in generate(); ids of a prompt and its answer are a conversation so far. Other
+        tasks and requests go on meanwhile. A cancelled task does not wait for the file, which is still written."""
         assert self._handle is not None
         with self._handle.used():
             how = {"template": template, "parse_special_in_messages": parse_special_in_messages}
@@ -261,22 +262,22 @@ class AsyncEngine(Owner):
             lib.bitnet_scheduler_save, scheduler, ids, len(ids), file, n))
 
     async def restore(self, path: str | os.PathLike[str]) -> int:
-        """Makes the prompt in a file known, as if a request had just had it: `bitnet_scheduler_restore`. How many
-        tokens. Unsupported where its model, backend, version, window or types of keys and values are others, BadData
-        where it is damaged. Restore only files that no other user could write: the text is what answers go on
-        from."""
+        """Loads the state of a prompt from a file, as if a request had just computed it: `bitnet_scheduler_restore`.
+        Returns the number of tokens. Raises Unsupported if the model, backend, version, window or types of keys and
+        values differ, and BadData if the file is damaged. Restore only files that no other user could write: answers
+        continue from their text."""
         file = _native.path("the file of a prompt", path)
         return await self._move(lambda scheduler, n: _native.call(lib.bitnet_scheduler_restore, scheduler, file, n))
 
     async def set_preference(self, device: str) -> None:
-        """Lets its requests go on with the first device of the list that can be used, such as "cuda,cpu":
-        `bitnet_scheduler_set_preference`. Their texts go on; what they have is computed again there. Unavailable where
-        no device of it can be used, and nothing has changed then."""
+        """Moves the requests to the first usable device of the list, such as "cuda,cpu":
+        `bitnet_scheduler_set_preference`. Their texts go on; their tokens are computed again on the new device. Raises
+        Unavailable, with nothing changed, if no device of the list can be used."""
         wanted = _native.word("device", device)
         await self._move(lambda scheduler, _: _native.call(lib.bitnet_scheduler_set_preference, scheduler, wanted))
 
     async def _move(self, work: Callable[[Any, Any], None]) -> int:
-        """Runs it on a thread, since it may take long; the number of tokens that it has counted, where it counts."""
+        """Runs `work` on a thread, since it may take long. Returns the number of tokens, if it counts any."""
         handle = self._handle
         assert handle is not None
 
@@ -289,7 +290,7 @@ class AsyncEngine(Owner):
         return await asyncio.get_running_loop().run_in_executor(None, run)
 
     def report(self) -> dict[str, Any]:
-        """What waits and runs, and was counted since it was opened: the JSON of bitnet_scheduler_report."""
+        """Queued and running requests, and counters since it was opened: the JSON of bitnet_scheduler_report."""
         assert self._handle is not None
         with self._handle.used() as scheduler:
             report: dict[str, Any] = _native.json_from(lib.bitnet_scheduler_report, scheduler)
@@ -298,13 +299,13 @@ class AsyncEngine(Owner):
     # ---- ends
 
     def close(self) -> None:
-        """Ends all requests, whose readers meet Cancelled, and waits for the step that runs. Again does nothing."""
+        """Ends all requests with Cancelled, and waits for the running step. A second call does nothing."""
         if hasattr(self, "_reader"):
             self._reader.shut()
         super().close()
 
     async def aclose(self) -> None:
-        """close(), while other tasks run."""
+        """As close(), but other tasks run meanwhile."""
         self._reader.shut()
         await asyncio.get_running_loop().run_in_executor(None, self.close)
 
@@ -321,7 +322,7 @@ class AsyncEngine(Owner):
     # ---- requests
 
     def _prompt(self, prompt: Prompt, how: dict[str, Any]) -> tuple[Any, str]:
-        """Its ids, and what the answer begins with."""
+        """The prompt's ids, and the text with which its answer begins."""
         template, parse_special = how.pop("template", None), how.pop("parse_special_in_messages", False)
         if isinstance(prompt, str):
             return tokenize(self._model_pointer, prompt, None, True), ""
@@ -359,7 +360,7 @@ class AsyncEngine(Owner):
 
     @contextlib.contextmanager
     def _held(self) -> Iterator[Any]:
-        """The scheduler, held for the request that the block submits; an error in the block lets it go."""
+        """Holds the scheduler for the request that the block submits; an error in the block releases it."""
         assert self._handle is not None
         scheduler = self._handle.hold()
         try:
@@ -382,7 +383,7 @@ def _begin(scheduler: Any, options: _native.Options, ids: Any) -> Any:
 
 
 def _request_options(how: dict[str, Any]) -> _native.Options:
-    """Of what it takes out of Requesting: all but how to generate."""
+    """bitnet_request_options; removes its members from `how`, which keeps those of generation."""
     n, top, best_of = how.pop("n", None), how.pop("top_logprobs", None), how.pop("best_of", None)
     top_of_prompt = how.pop("top_prompt_logprobs", None)
     if n == 0:

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class _Turn:
-    """One question: what is asked, and what becomes of the messages once there is an answer."""
+    """One question, and the update of the messages after its answer."""
 
     def __init__(self, chat: "Chat", text: str, how: Generating):
         self.how = how
@@ -30,11 +30,11 @@ class _Turn:
 
 
 class Chat:
-    """A conversation: send() says something and returns the answer; both are remembered.
+    """A conversation: send() appends a message and its answer to the messages, and returns the answer.
 
-    Where the context is full, the oldest turns are left out, of the messages too, with a warning (LeftOut):
-    never the system prompt nor what is said. ContextFull is raised where these alone are too long. A call
-    that raises leaves the messages as they were; a stream that is closed early has said what it said.
+    If the context is full, the oldest turns are removed, from the messages, too, with a warning (LeftOut), but
+    never the system prompt or the new message. ContextFull is raised if these two alone are too long. A call that
+    raises leaves the messages unchanged; a stream that is closed early appends the text that it has.
     """
 
     def __init__(self, model: "Model", system: str | None = None, *, template: str | None = None,

@@ -16,7 +16,7 @@ from ._native import ffi, lib
 if TYPE_CHECKING:
     from ._model import Model
 
-open_model_of: Callable[..., "Model"]  # given by _model, which lies above
+open_model_of: Callable[..., "Model"]  # set by _model, which imports this module
 
 logger = logging.getLogger("bitnet")
 logger.addHandler(logging.NullHandler())
@@ -28,10 +28,10 @@ _LEVELS = {_native.numbers["BITNET_LOG_ERROR"]: logging.ERROR,
 
 @dataclass(frozen=True)
 class Backend:
-    """A way to compute that was found, and what is known of it."""
+    """A backend that was found, and its state."""
 
     name: str
-    stage: str  #: how far it came
+    stage: str  #: the last stage of loading that it reached
     code: str  #: stable: "BN-OK", or why it is not used
     reason: str
     hint: str
@@ -39,12 +39,12 @@ class Backend:
 
 
 class Owner:
-    """What has a handle and goes with it."""
+    """An object that owns a handle and closes it."""
 
     _handle: _handles.Handle | None = None
 
     def close(self) -> None:
-        """Frees it, once nothing that needs it is open or at work any more. Again does nothing."""
+        """Frees the object after everything that uses it is closed. A second call does nothing."""
         if self._handle is not None:
             self._handle.close()
 
@@ -69,11 +69,11 @@ def _logging(log: Callable[[int, str], object] | None) -> Any:
             try:
                 record = _LEVELS.get(level, logging.DEBUG), _native.text_of(message)
                 log(*record) if log is not None else logger.log(*record)
-            except Exception:  # not the library's to know
+            except Exception:  # an error here must not reach the library
                 logger.exception("the log callback of an Engine failed")
 
     def on_interrupt(kind: Any, error: Any, trace: Any) -> None:
-        _thread.interrupt_main()  # it arrived here, and is meant for the caller of the library
+        _thread.interrupt_main()  # raised in the callback, meant for the caller
 
     return ffi.callback("bitnet_log_callback", on_log, onerror=on_interrupt)
 
@@ -81,9 +81,9 @@ def _logging(log: Callable[[int, str], object] | None) -> Any:
 class Engine(Owner):
     """The backends of this machine and the choice between them, `bitnet_runtime` in bitnet.h.
 
-    Arguments are those of bitnet_runtime_options, by the same names. What the library logs goes to
-    `log`, as a level of `logging` and a text, or to the logger "bitnet"; from any thread, and no
-    object of bitnet can be used in there.
+    Arguments are those of bitnet_runtime_options, by the same names. `log` is called with a level of
+    `logging` and a text for each message of the library, from any thread; it must not use objects of
+    bitnet. Without it messages go to the logger "bitnet".
     """
 
     def __init__(self, device: str | None = None, *, n_threads: int | None = None,
@@ -135,7 +135,7 @@ class Engine(Owner):
         return self._handle.used()
 
     def _call(self, function: Callable[..., int], *arguments: Any) -> None:
-        """What may take long; a second Ctrl-C leaves it to itself."""
+        """Runs a call that may take long; after a second Ctrl-C it is no longer waited for."""
         def work() -> None:
             with self._used() as runtime:
                 _native.call(function, runtime, *arguments)
@@ -143,18 +143,18 @@ class Engine(Owner):
         interruptible(work)
 
     def select(self) -> None:
-        """Probes the requested backends and chooses one; the choice then stays."""
+        """Probes the requested backends and selects one; the selection then stays."""
         self._call(lib.bitnet_runtime_select)
 
     def probe(self) -> None:
-        """Asks every backend that was found, so that backends() knows them all."""
+        """Probes every backend that was found, so that backends() reports all of them."""
         self._call(lib.bitnet_runtime_probe)
 
     def wait_probes(self, timeout_ms: int = 60_000) -> None:
-        """Until slow backends have answered, too; Timeout when some have not."""
+        """Waits until slow backends have answered, too; raises Timeout if some have not."""
         ends = time.monotonic() + timeout_ms / 1000
         with self._used() as runtime:
-            while True:  # Ctrl-C is seen in between
+            while True:  # Ctrl-C is handled in between
                 left = max(0, round(1000 * (ends - time.monotonic())))
                 try:
                     return _native.call(lib.bitnet_runtime_wait_probes, runtime, min(left, 200))
@@ -169,7 +169,7 @@ class Engine(Owner):
             return _native.text_from(lib.bitnet_runtime_selection_line, runtime)
 
     def report(self) -> dict[str, Any]:
-        """The JSON of bitnet_runtime_report. Says what is known; nothing is opened for it."""
+        """The JSON of bitnet_runtime_report: the facts that are known; it opens no backend."""
         with self._used() as runtime:
             report: dict[str, Any] = _native.json_from(lib.bitnet_runtime_report, runtime)
             return report
@@ -208,11 +208,11 @@ class Engine(Owner):
 
 def interruptible(work: Callable[[], Any], stop: Callable[[], None] = lambda: None,
                   discard: Callable[[Any], None] = lambda made: None) -> Any:
-    """work(), on another thread if this is the one that gets signals: Ctrl-C then calls stop(), and is
-    raised once work() has ended. What work() made nevertheless is for discard().
+    """Runs work(), on another thread if this one gets signals: Ctrl-C then calls stop(), and is raised
+    after work() has ended. discard() gets the result that work() returned nevertheless.
 
-    An interrupt may come between any two instructions of this thread, and none comes on the other: what
-    has to be given back is taken there."""
+    An interrupt may come between any two instructions of this thread, and never on the other one, which
+    therefore acquires whatever must be released."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     ended = _handles.Flag()
@@ -247,8 +247,8 @@ def interruptible(work: Callable[[], Any], stop: Callable[[], None] = lambda: No
 
 
 def wait_for(ended: _handles.Flag, stop: Callable[[], None]) -> BaseException | None:
-    """Until it is set. An interrupt calls stop(), and is what this returns; a second one is raised at
-    once, as a device may hang."""
+    """Waits until `ended` is set. An interrupt calls stop() and is returned; a second one is raised at
+    once, because a device may hang."""
     interrupted: BaseException | None = None
     while not ended.is_set:
         try:

@@ -19,17 +19,17 @@ T = TypeVar("T")
 
 
 def first_turn(messages: Sequence[Message]) -> int:
-    """Where the turns begin: behind a system prompt."""
+    """Index of the first turn: behind a system prompt."""
     return 1 if messages and messages[0]["role"] == "system" else 0
 
 
 class Conversation(List[Message]):
-    """Messages of which the oldest turns are left out where they do not fit the context."""
+    """Messages whose oldest turns are left out if they do not fit the context."""
 
     left_out = 0
 
     def leave_out(self, n: int) -> list[Message]:
-        """What stays without the n oldest. Before anything is generated: a warning that raises ends the turn."""
+        """The messages without the n oldest. Called before the generation: a warning that raises ends the turn."""
         if n:
             warnings.warn(f"the context is full: the {n} oldest messages were left out", errors.LeftOut)
         self.left_out = n
@@ -39,11 +39,11 @@ class Conversation(List[Message]):
 
 @dataclass(frozen=True)
 class Generation:
-    """What was generated, and why it ended."""
+    """A generated text, and why it ended."""
 
     text: str
-    tokens: list[int]  #: with the one that ended it
-    stop_reason: str  #: length, eos, string, token, context, cancelled or grammar: whole, and nothing may follow
+    tokens: list[int]  #: includes the token that ended it
+    stop_reason: str  #: length, eos, string, token, context, cancelled, or grammar: it allows no further text
     stop: str | int | None  #: the text or token of `stop` or `stop_tokens` that ended it
     seed: int
     n_prompt: int  #: tokens that were evaluated before the first new one
@@ -51,16 +51,16 @@ class Generation:
     generate_seconds: float
     left_out: int = 0  #: oldest messages that did not fit the context, of a Chat
     n_drafted: int = 0  #: tokens of drafts that were computed
-    n_accepted: int = 0  #: of these: that are in the text
+    n_accepted: int = 0  #: of these: tokens that are in the text
 
     def __str__(self) -> str:
         return self.text
 
 
 class _Run:
-    """One bitnet_generate, on a thread of its own: Ctrl-C and the reader reach it at any time.
+    """One bitnet_generate, on a thread of its own, so that Ctrl-C and the reader can end it at any time.
 
-    `deliver` takes each piece of text, False from it ending the run, and None at the end.
+    `deliver` is called with each piece of text, and with None at the end; if it returns False, the run ends.
     """
 
     def __init__(self, session: Session, prompt: Prompt, how: Generating, deliver: Callable[[str | None], object],
@@ -76,7 +76,7 @@ class _Run:
         self._refused: BaseException | None = None
 
     def start(self) -> "_Run":
-        """Begins, or raises why it cannot."""
+        """Starts the run, or raises the reason why it cannot start."""
         try:
             _handles.start(self._work)
             interrupted = wait_for(self._begun, self.stop)
@@ -119,7 +119,7 @@ class _Run:
 
     def _on_text(self, user: Any, text: Any) -> int:
         try:
-            if self._first:  # what the form of the chat has begun
+            if self._first:  # the text with which the chat's template begins the answer
                 self._say(self._first)
                 self._first = ""
             self._say(_native.piece_of(text))
@@ -143,7 +143,7 @@ class _Run:
                     self.stop()
                 self._generate()
             finally:
-                self._callback = None  # which holds this
+                self._callback = None  # it refers to this object
                 self.session._end(self)
         except BaseException as why:
             if self._begun.is_set:
@@ -178,7 +178,7 @@ class _Run:
 
 
 class Stream(Iterator[str]):
-    """Pieces of text as they are generated, each of whole characters. Generation goes on while they are
+    """Pieces of text as they are generated, each of whole characters. Generation goes on while pieces are
     read; close(), or the end of a `with` block, ends it."""
 
     def __init__(self, session: Session, prompt: Prompt, how: Generating, own: bool = False,
@@ -237,8 +237,8 @@ class Stream(Iterator[str]):
 
 
 async def _awake(waiting: Awaitable[T]) -> T:
-    """Awaits it. Meanwhile the loop looks around twice a second: Ctrl-C does not always wake one that has
-    nothing to do, and is seen when it does something."""
+    """Awaits `work`. The loop wakes twice a second meanwhile: Ctrl-C does not always wake an idle loop, and
+    is handled at its next step."""
     loop = asyncio.get_running_loop()
     ticking: asyncio.TimerHandle
 
@@ -262,7 +262,7 @@ class AsyncStream:
         self._what = session, prompt, how, own, at_end, quiet
         self._pieces: "asyncio.Queue[str | None] | None" = None
         self._run: _Run | None = None
-        self._beginning: _Run | None = None  # the same from before it has begun: a cancel reaches it
+        self._beginning: _Run | None = None  # created before the start, so that a cancel reaches it
         self._stopped = self._ended = False
 
     async def _start(self) -> "asyncio.Queue[str | None]":

@@ -1,7 +1,7 @@
-"""Handles of the library: closed in whatever order, by whatever thread, each after all that need it.
+"""Handles of the library: closed in any order, by any thread, each after everything that uses it.
 
-A handle is held by the object that it is of, by the handles that were opened from it, and by each
-call that runs with it. The last holder that releases it closes it.
+A handle is held by the object that owns it, by the handles that were opened from it, and by each
+call that uses it. The last holder that releases it closes it.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from typing import Any, Callable, Iterator
 
 from . import errors
 
-# Held while counts change, never while the library is called. Reentrant: the garbage collector may
-# close something while this thread holds it.
+# Locked while counts change, never while the library is called. Reentrant: the garbage collector may
+# close an object while this thread has the lock.
 _counts = threading.RLock()
 _all: "weakref.WeakSet[Handle]" = weakref.WeakSet()
-_running: "dict[Flag, Flag]" = {}  # when each thread ends: whether it has begun
+_running: "dict[Flag, Flag]" = {}  # per thread: the event of its end, and whether it has begun
 _here = threading.local()
 _ending = False
-# Let go inside of a callback of the library, which holds locks there: closed at the next call.
+# Handles released inside a callback of the library, which holds locks then; the next call closes them.
 _waiting: "collections.deque[Handle]" = collections.deque()
 
 
@@ -38,11 +38,11 @@ class Handle:
         self._close = close
         self._parent = parent
         self._keep = keep  # what the library points to
-        self._needed: list[Handle] = []  # beside the parent
+        self._needed: list[Handle] = []  # in addition to the parent
         self._holds = 1
         self._closed = False
         self._forked = False
-        self.stop: Callable[[], None] = lambda: None  # ends what runs with it, soon
+        self.stop: Callable[[], None] = lambda: None  # ends calls that use it, soon
         _all.add(self)
 
     @property
@@ -96,7 +96,7 @@ class Handle:
             self.let_go()
 
     def close(self) -> None:
-        """By its owner. What runs with it ends soon; then it is closed."""
+        """Called by the owner. Calls that use the handle end soon; then it is closed."""
         with _counts:
             if self._closed:
                 return
@@ -118,7 +118,7 @@ def in_callback() -> bool:
 
 @contextlib.contextmanager
 def callback() -> Iterator[None]:
-    """Around what runs inside of a callback in which the library must not be called."""
+    """Surrounds code in a callback of the library, in which the library must not be called."""
     _here.depth = getattr(_here, "depth", 0) + 1
     try:
         yield
@@ -127,8 +127,8 @@ def callback() -> Iterator[None]:
 
 
 class Flag:
-    """Set once. What threading has is of Python, in which an interrupt may come between any two
-    instructions; this waits in one of C."""
+    """A flag that is set once. threading.Event is written in Python, where an interrupt may come between
+    any two instructions; this one waits in a single instruction of C."""
 
     def __init__(self) -> None:
         self.is_set = False
@@ -143,12 +143,12 @@ class Flag:
     def wait(self, at_most: float = threading.TIMEOUT_MAX) -> None:
         ends = time.monotonic() + at_most
         while not self.is_set and time.monotonic() < ends:
-            # Another thread that waits sees is_set a second later.
+            # Other waiting threads see is_set at most a second later.
             self._lock.acquire(timeout=min(1.0, at_most))
 
 
 def start(work: Callable[[], None]) -> None:
-    """Runs it on a thread of its own, which the end of the process waits for, after it has asked to stop."""
+    """Runs `work` on a thread of its own. The end of the process asks it to stop, then waits for it."""
     begun, ended = Flag(), Flag()
 
     def run() -> None:
@@ -164,7 +164,7 @@ def start(work: Callable[[], None]) -> None:
         raise errors.Closed("the process is ending")
     try:
         _thread.start_new_thread(run, ())
-    except RuntimeError as why:  # the end of the process waits for none that never was
+    except RuntimeError as why:  # otherwise the end of the process would wait for a thread that never started
         _running.pop(ended, None)
         raise errors.OutOfMemory(f"the system makes no further thread ({why}); raise its limit (`ulimit -u`, or pids.max"
                                  " of a control group), or end other processes") from None
@@ -172,7 +172,7 @@ def start(work: Callable[[], None]) -> None:
 
 @atexit.register
 def _at_exit() -> None:
-    # Callbacks must not come into an interpreter that is going.
+    # No callback may run in an interpreter that shuts down.
     global _ending
     _ending = True
     for handle in list(_all):
@@ -188,7 +188,7 @@ def _at_exit() -> None:
 
 
 def _in_child() -> None:
-    """Nothing of the library's threads came along, so nothing of its objects can be used or closed."""
+    """The library's threads do not exist in the child, so its objects can be neither used nor closed."""
     global _counts
     _counts = threading.RLock()
     for handle in list(_all):

@@ -1,4 +1,4 @@
-"""The highest layer but for engines with many requests: what a model file is used for."""
+"""The highest layer except AsyncEngine: sessions, chats, texts and embeddings of a model file."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 class Model(ModelFile):
     """A model file, read-only; from any thread.
 
-    Without an engine it has one of its own, on `device`. `progress` is called with the bytes that
-    are in place and their total, and ends the opening by raising. The other arguments are those of
+    Without an engine it has one of its own, on `device`. `progress` is called with the loaded bytes
+    and their total; an exception that it raises ends the opening. The other arguments are those of
     bitnet_model_options.
     """
 
@@ -33,9 +33,9 @@ class Model(ModelFile):
 
     def embed(self, texts: str | Sequence[str], *, pooling: str = "model",
               **options: "Unpack[SessionOptions]") -> "npt.NDArray[np.float32]":
-        """The embedding of a text (n_embedding), or of each of several (n, n_embedding): of length
-        1, so that the product of two is how near their texts are. Each is made in a session of
-        these options, and depends on its own text alone."""
+        """The embedding of a text (n_embedding), or of each of several (n, n_embedding). Its length is
+        1, so the dot product of two is the similarity of their texts. Each is computed in a session
+        with these options, and depends only on its own text."""
         import numpy as np
         several = [texts] if isinstance(texts, str) else list(texts)
         ids = [self.tokenize(text, eos=True) for text in several]
@@ -54,16 +54,16 @@ class Model(ModelFile):
 
     def chat(self, system: str | None = None, *, template: str | None = None,
              **options: "Unpack[SessionOptions]") -> Chat:
-        """A conversation that remembers what was said."""
+        """A conversation that keeps its messages."""
         return Chat(self, system, template=template, **options)
 
     def answer(self, messages: Sequence[Mapping[str, Any]], *, tools: Sequence[Mapping[str, Any]] | None = None,
                tool_choice: str | Mapping[str, Any] | None = None,
                template_arguments: Mapping[str, Any] | None = None, template: str | None = None,
                dialect: str | None = None, **how: "Unpack[Generating]") -> Answer:
-        """The answer to messages in OpenAI's form, in its parts: what the model says, what it thinks, which of the
-        `tools` it calls. `tool_choice` is auto, none, required, or names one. InvalidArgument names what is
-        wrong by its path. The rest is docs/reference/chat-json.md."""
+        """The answer to messages in OpenAI's form, in its parts: text, thinking, and calls of `tools`. `tool_choice`
+        is auto, none, required, or names a tool. InvalidArgument names the wrong member by its path. See
+        docs/reference/chat-json.md."""
         return self.stream_answer(messages, tools=tools, tool_choice=tool_choice, template=template, dialect=dialect,
                                   template_arguments=template_arguments, **how).finish()
 
@@ -72,7 +72,7 @@ class Model(ModelFile):
                       tool_choice: str | Mapping[str, Any] | None = None,
                       template_arguments: Mapping[str, Any] | None = None, template: str | None = None,
                       dialect: str | None = None, **how: "Unpack[Generating]") -> AnswerStream:
-        """The same while it comes: its parts, one after the other."""
+        """The parts of the same answer, while it is generated."""
         return AnswerStream(self, {"messages": messages, "tools": tools, "tool_choice": tool_choice,
                                    "template_arguments": template_arguments},
                             {"template_name": template, "dialect": dialect}, how)

@@ -15,12 +15,12 @@ from ._text import Message, format_chat, token_array, tokenize, tokenize_chat
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """bitnet_model_info; a token that the model does not have is None."""
+    """bitnet_model_info; None for a token that the model does not have."""
 
     name: str
     architecture: str
     n_vocab: int
-    n_context: int  #: that the model was trained for
+    n_context: int  #: tokens; the context that the model was trained for
     n_layers: int
     n_embedding: int
     n_heads: int
@@ -35,7 +35,7 @@ class ModelInfo:
     eot: int | None
     unknown: int | None
     padding: int | None
-    fim_pre: int | None  #: of infilling, as the five below
+    fim_pre: int | None  #: for infilling, like the five below
     fim_suf: int | None
     fim_mid: int | None
     fim_pad: int | None
@@ -60,7 +60,7 @@ def _layers(n: int | str) -> dict[str, int]:
 
 
 class _Progress:
-    """A callback, and what it raised."""
+    """A callback, and the exception that it raised."""
 
     def __init__(self, function: Callable[[int, int], object] | None):
         if function is not None and not callable(function):
@@ -93,10 +93,10 @@ class _Progress:
 
 
 class ModelFile(Owner):
-    """A model file, read-only; from any thread. What bitnet.Model has but for sessions, which are made of it.
+    """A model file, read-only; from any thread. bitnet.Model without sessions.
 
-    Without an engine it has one of its own, on `device`. `progress` is called with the bytes that
-    are in place and their total, and ends the opening by raising. The other arguments are those of
+    Without an engine it has one of its own, on `device`. `progress` is called with the loaded bytes
+    and their total; an exception that it raises ends the opening. The other arguments are those of
     bitnet_model_options.
     """
 
@@ -198,27 +198,28 @@ class ModelFile(Owner):
             return tokenize(model, text, bos, special, eos)
 
     def detokenize(self, tokens: Sequence[int], *, special: bool = False) -> str:
-        """Text of ids; what is no whole character in it is U+FFFD. `special`: also of control tokens."""
+        """The text of ids; an incomplete character becomes U+FFFD. `special`: with the text of control tokens."""
         ids = token_array(tokens)
         flags = numbers["BITNET_DETOKENIZE_SPECIAL"] if special else 0
         with self._used() as model:
             return _native.text_from(lib.bitnet_detokenize, model, ids, len(ids), flags)
 
     def ends_generation(self, token: int) -> bool:
-        """Whether a text ends with it."""
+        """True if the token ends a text."""
         with self._used() as model:
             return bool(lib.bitnet_token_ends_generation(model, token))
 
     def format_chat(self, messages: Sequence[Message], *, template: str | None = None) -> str:
-        """Messages, each with "role" and "content", in the form that the model knows, ending where the
+        """The text of messages, each with "role" and "content", in the model's chat format; it ends where the
         answer begins. `template`: a name of the C API; None: the model's own."""
         with self._used() as model:
             return format_chat(model, messages, template)
 
     def tokenize_chat(self, messages: Sequence[Message], *, template: str | None = None,
                       parse_special_in_messages: bool = False) -> list[int]:
-        """Ids of that text, as generate() has them for messages. Control tokens are those of the template: what
-        looks like one in a message is text, unless `parse_special_in_messages`; then messages can end turns."""
+        """Ids of the text of format_chat(), as generate() evaluates them for messages. Only the template's control
+        tokens are control tokens: in a message their names are text, unless `parse_special_in_messages`; messages
+        could then end turns."""
         with self._used() as model:
             return tokenize_chat(model, messages, template, parse_special_in_messages)[0]
 
@@ -236,7 +237,7 @@ def convert(source: str | os.PathLike[str], to: str | os.PathLike[str], *, type:
             embedding_type: str | None = None, output_type: str | None = None, overwrite: bool = False,
             verify: bool = False, n_threads: int | None = None,
             progress: Callable[[int, int], object] | None = None) -> dict[str, Any]:
-    """Writes a model as a GGUF file, which appears whole or not at all; what it consists of."""
+    """Writes a model as a GGUF file, which appears whole or not at all. Returns its metadata and tensors."""
     reporter = _Progress(progress)
     reports: list[str] = []
     on_report = ffi.callback("void(void*, bitnet_str)",

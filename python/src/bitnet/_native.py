@@ -1,5 +1,5 @@
-"""libbitnet through cffi. What it is declared as is the text of bitnet.h itself, read when this is
-imported, so that there is no second list of functions, fields and numbers."""
+"""libbitnet through cffi. The declarations are the text of bitnet.h, read when this module is imported,
+so that there is no second list of functions, fields and numbers."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ import cffi
 from . import errors
 
 _NATIVE = Path(__file__).parent / "native"
-# In a wheel; in a checkout, its own headers.
+# The headers of a wheel, or in a checkout those of the tree.
 _HEADERS = (_NATIVE / "include", Path(__file__).parents[3] / "abi" / "include")
 _LIBRARY = "libbitnet.so.0"
 
 
 def read_headers(folder: Path) -> tuple[str, dict[str, int]]:
-    """The declarations of bitnet.h, as cffi wants them, and its numbers by name."""
+    """The declarations of bitnet.h in the form that cffi reads, and its constants by name."""
     text = "".join((folder / "bitnet" / name).read_text(encoding="utf-8")
                    for name in ("abi/base.h", "bitnet.h"))
-    # Levels of log messages are all that it takes from elsewhere.
+    # Of other headers only the levels of log messages are used.
     levels = re.findall(r"^#define BITNET_LOG_\w+ .*\n",
                         (folder / "bitnet/abi/host.h").read_text(encoding="utf-8"), re.MULTILINE)
     text = re.sub(r"/\*.*?\*/", " ", text + "".join(levels), flags=re.DOTALL).replace("\\\n", " ")
@@ -42,7 +42,7 @@ def _open() -> tuple[Any, Any, dict[str, int]]:
     ffi.cdef(declarations)
     own = _NATIVE / "lib" / _LIBRARY
     try:
-        # Without one of its own, that of the system.
+        # If the package has no library, the system's is loaded.
         return ffi, ffi.dlopen(str(own) if own.exists() else _LIBRARY, ffi.RTLD_NOW), numbers
     except OSError as why:
         raise ImportError(
@@ -59,7 +59,7 @@ def text_of(data: Any) -> str:
 
 
 def piece_of(text: Any) -> str:
-    """Of a bitnet_str."""
+    """The text of a bitnet_str."""
     return bytes(ffi.buffer(text.data, text.size)).decode("utf-8", "replace") if text.size else ""
 
 
@@ -81,7 +81,7 @@ def new_error() -> Any:
 
 
 def call(function: Callable[..., int], *arguments: Any) -> None:
-    """Raises what the call failed with. It runs without the GIL."""
+    """Calls the function, without the GIL, and raises its error."""
     err = new_error()
     status = function(*arguments, err)
     if status:
@@ -89,7 +89,7 @@ def call(function: Callable[..., int], *arguments: Any) -> None:
 
 
 def text_from(function: Callable[..., int], *arguments: Any) -> str:
-    """Of a call with (out, capacity, needed)."""
+    """The text that a function with (out, capacity, needed) writes."""
     needed = ffi.new("uint64_t*")
     call(function, *arguments, ffi.NULL, 0, needed)
     while True:
@@ -100,7 +100,7 @@ def text_from(function: Callable[..., int], *arguments: Any) -> str:
         except errors.InvalidArgument:
             if needed[0] <= room:
                 raise
-            continue  # it has grown
+            continue  # the text has grown
         return bytes(ffi.buffer(out, needed[0])).decode("utf-8", "replace")
 
 
@@ -118,7 +118,7 @@ def utf8(what: str, text: str) -> bytes:
 
 
 def word(what: str, text: str) -> bytes:
-    """Of a C string."""
+    """The bytes of a text that is passed as a C string."""
     encoded = utf8(what, text)
     if b"\0" in encoded:
         raise ValueError(f"{what} has a NUL character in it")
@@ -136,7 +136,7 @@ def path(what: str, value: str | os.PathLike[str]) -> bytes:
 
 
 class Options:
-    """A struct of options: the library's defaults, and what was given. Keeps what it points to."""
+    """A struct of options: the library's defaults and the given values. Owns the memory that it points to."""
 
     def __init__(self, name: str):
         size = ffi.sizeof(name)
@@ -149,7 +149,7 @@ class Options:
         return data
 
     def give(self, **fields: Any) -> "Options":
-        """Sets each field that is not None; texts are UTF-8, paths as the system has them."""
+        """Sets each field that is not None; texts are UTF-8, paths are in the system's encoding."""
         for name, value in fields.items():
             if value is None:
                 continue
@@ -159,7 +159,7 @@ class Options:
                 encoded = path(name, value) if isinstance(value, os.PathLike) else word(name, value)
                 value = self.keep(ffi.new("char[]", encoded))
             elif isinstance(value, ffi.CData):
-                self.keep(value)  # a callback, which cffi frees with its last name
+                self.keep(value)  # cffi frees a callback with its last reference
             try:
                 setattr(self.struct, name, int(value) if isinstance(value, bool) else value)
             except (TypeError, OverflowError) as why:

@@ -1,4 +1,4 @@
-"""Receipts of answers: signed statements of what made them (docs/reference/receipts.md)."""
+"""Receipts of answers: signed statements of how they were computed (docs/reference/receipts.md)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from ._native import ffi, lib
 
 def receipt_options(sign: bool, key_file: str | os.PathLike[str] | None, with_tokens: bool,
                     facts: Mapping[str, Any] | None) -> _native.Options:
-    """bitnet_receipt_options. Without `sign` there is no signature, and `key_file` has to be None."""
+    """bitnet_receipt_options. Without `sign` there is no signature, and `key_file` must be None."""
     if not sign and key_file is not None:
         raise ValueError("a receipt that is not signed takes no key_file")
     options = _native.Options("bitnet_receipt_options").give(
@@ -28,11 +28,12 @@ def verify_receipt(receipt: str | bytes, *, allow_unsigned: bool = False,
                    trusted_keys: str | os.PathLike[str] | None = None,
                    model: str | os.PathLike[str] | None = None, skip_plugins: bool = False,
                    require_gpu_kernels: bool = False, require_fused: float = 0.0) -> dict[str, Any]:
-    """Judges a receipt, offline: the JSON of bitnet_receipt_verify, whose `valid` is the verdict and whose `findings`
-    say what is wrong, with the field. BadData is raised for what is no receipt at all.
+    """Verifies a receipt, offline: the JSON of bitnet_receipt_verify, whose `valid` is the verdict and whose `findings`
+    list each fault with its field. Raises BadData if the text is not a receipt.
 
-    `key_file` may sign in place of the user's own key, and the public keys in the folder `trusted_keys` may, too. `model`
-    is a file, or the folder of one, that the receipt must be about. `require_fused` is in per cent of calls."""
+    Accepted signatures are by `key_file`, in place of the user's own key, and by the public keys in the folder
+    `trusted_keys`. The receipt must be for `model`, a file or the folder of one. `require_fused` is in per cent of
+    calls."""
     text = receipt.encode("utf-8", "surrogatepass") if isinstance(receipt, str) else bytes(receipt)
     how = _native.Options("bitnet_receipt_check").give(
         allow_unsigned=allow_unsigned, key_file=key_file, trusted_keys=trusted_keys, model=model,

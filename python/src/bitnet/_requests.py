@@ -18,10 +18,10 @@ from ._asked import Asked
 from ._generation import Generation
 from ._native import ffi, lib, numbers
 
-# Pieces that a request keeps here for its reader. The library queues those that follow, and pauses the
-# request when its queue is full.
+# Pieces that a request keeps here for its reader. The library queues later ones, and pauses the request
+# when its queue is full.
 READ_AHEAD = 64
-# Events that are read before other tasks have their turn.
+# Events that are read before other tasks run.
 PER_WAKE = 256
 _TIMEOUT = numbers["BITNET_TIMEOUT"]
 _TEXT, _FAILED = numbers["BITNET_EVENT_TEXT"], numbers["BITNET_EVENT_FAILED"]
@@ -30,26 +30,26 @@ _PROMPT = numbers["BITNET_EVENT_PROMPT"]
 
 class Logprob(NamedTuple):
     token: int
-    logprob: float  #: natural logarithm, of the logits as the model gave them
+    logprob: float  #: natural logarithm, from the model's logits without the sampler's changes
 
 
 class PromptToken(NamedTuple):
-    """A token of a prompt, with what the model gave it."""
+    """A token of a prompt, with its log probability."""
 
     token: int
-    text: str  #: whole characters: that of a token may come with a later one
-    logprob: float | None  #: None for the first, which nothing comes before
+    text: str  #: whole characters: a later token may complete the text of this one
+    logprob: float | None  #: None for the first token, which has no context
     top_logprobs: tuple[Logprob, ...] = ()
 
 
 @dataclass(frozen=True)
 class Piece:
-    """A token of an answer and the text that it let out: whole characters, or none yet."""
+    """A token of an answer, and the text that it completes: whole characters, or none."""
 
     text: str
-    token: int | None  #: None where text comes alone: it was held back, or a chat's form begins with it
-    choice: int = 0  #: which of the answers to the prompt
-    logprob: float | None = None  #: where `logprobs` were asked for
+    token: int | None  #: None if the text has no token: it was held back, or the chat's template begins with it
+    choice: int = 0  #: index of the answer to the prompt
+    logprob: float | None = None  #: if `logprobs` were requested
     top_logprobs: tuple[Logprob, ...] = ()
 
     def __str__(self) -> str:
@@ -58,24 +58,24 @@ class Piece:
 
 @dataclass(frozen=True)
 class Completion(Generation):
-    """An answer of an AsyncEngine. `n_prompt` are all tokens of its prompt."""
+    """An answer of an AsyncEngine. `n_prompt` counts all tokens of its prompt."""
 
     choice: int = 0
-    n_cached: int = 0  #: of the prompt: known from an earlier request, and not computed
-    n_recomputed: int = 0  #: computed once more, after a preemption or a change of device
+    n_cached: int = 0  #: tokens of the prompt that an earlier request had computed
+    n_recomputed: int = 0  #: tokens computed again after a preemption or a change of device
     preemptions: int = 0
-    queue_seconds: float = 0.0  #: that it waited
-    logprobs: list[float] | None = None  #: of each token, where they were asked for
+    queue_seconds: float = 0.0  #: time in the queue
+    logprobs: list[float] | None = None  #: of each token, if requested
     top_logprobs: list[tuple[Logprob, ...]] | None = None
-    mean_logprob: float | None = None  #: of its tokens, where `logprobs` or `best_of` was asked for
-    prompt_logprobs: list[PromptToken] | None = None  #: the tokens of the prompt, where `prompt_logprobs` were asked for
+    mean_logprob: float | None = None  #: of its tokens, if `logprobs` or `best_of` was requested
+    prompt_logprobs: list[PromptToken] | None = None  #: the tokens of the prompt, if `prompt_logprobs` were requested
 
 
 class _Choice:
-    """What has come of one answer."""
+    """The part of one answer that has arrived."""
 
     def __init__(self, begun: str):
-        self.begun = begun  # text of the chat's form that is to be said first
+        self.begun = begun  # text of the chat's template that comes first
         self.texts: list[str] = []
         self.tokens: list[int] = []
         self.logprobs: list[float] = []
@@ -96,14 +96,14 @@ def _top_of(event: Any) -> tuple[Logprob, ...]:
 
 
 class Request:
-    """One bitnet_request. Its loop's thread reads it; cancel() and abandon() are for any thread."""
+    """One bitnet_request. The thread of its loop reads it; cancel() and abandon() may be called from any thread."""
 
     def __init__(self, reader: "Reader", handle: _handles.Handle, pointer: Any, asked: Asked, n: int, begun: str,
                  has_logprobs: bool, has_mean: bool = False):
         self.pointer = pointer
         self.pieces: "collections.deque[Piece]" = collections.deque()
-        self.is_quiet = False  # only the results are wanted
-        self.is_left = False  # events that found no room here wait in the library
+        self.is_quiet = False  # only the results are requested
+        self.is_left = False  # the library queues events for which there is no room here
         self.ended = False
         self.failed: BaseException | None = None
         self._reader, self._handle, self._asked, self._has_logprobs = reader, handle, asked, has_logprobs
@@ -122,10 +122,10 @@ class Request:
             lib.bitnet_request_cancel(self.pointer)
 
     def abandon(self) -> None:
-        """It will not be read any more."""
+        """The request will not be read any more."""
         if not self.ended:
             self.ended = True
-            self._reader.forget(self)  # before another one can lie where it lay
+            self._reader.forget(self)  # before another request can get the same address
             self._handle.close()
 
     def fail(self, why: BaseException) -> None:
@@ -134,7 +134,7 @@ class Request:
         self._wake()
 
     async def news(self) -> None:
-        """Until it has a piece or has ended."""
+        """Waits until a piece arrives or the request ends."""
         loop = asyncio.get_running_loop()
         self._reader.check(loop)
         waiting = loop.create_future()
@@ -154,7 +154,7 @@ class Request:
             self._reader.read(self)
 
     def read(self, event: Any, err: Any, most: int) -> int:
-        """At most so many events, until none is there or there is no room; how many."""
+        """Reads up to `most` events, until none is queued or there is no room. Returns how many."""
         n = 0
         try:
             self._handle.hold()
@@ -223,7 +223,7 @@ class Request:
             prompt_logprobs=self._prompt or None)
 
     async def finish(self) -> None:
-        """Until it has ended."""
+        """Waits until the request has ended."""
         while not self.ended:
             await self.news()
 
@@ -236,7 +236,7 @@ class Request:
 
 
 class EmbeddingRequest(Request):
-    """Of an engine of embeddings: its one event has the vector."""
+    """A request for an embedding: its only event has the vector."""
 
     def __init__(self, reader: "Reader", handle: _handles.Handle, pointer: Any):
         super().__init__(reader, handle, pointer, Asked({}), 1, "", False)
@@ -256,14 +256,14 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
 
 
 class Reader:
-    """The requests of one scheduler, and the loop that reads them: one at a time, another one when it has none."""
+    """The requests of one scheduler, and the event loop that reads them; it may change while there are none."""
 
     def __init__(self, handle: _handles.Handle, descriptor: int):
         self._handle = handle
         self._loop: asyncio.AbstractEventLoop | None = None
         self._requests: dict[Any, Request] = {}
         self._is_watching = self._is_due = self._is_shut = False
-        self.is_ending = False  # what comes now comes of that, and is not read: all requests fail soon
+        self.is_ending = False  # later events are caused by the end and are not read: all requests fail soon
         self._ticking: asyncio.TimerHandle | None = None
         self._event = ffi.new("bitnet_event*", {"struct_size": ffi.sizeof("bitnet_event")})
         self._err = _native.new_error()
@@ -279,7 +279,7 @@ class Reader:
             raise errors.Busy("the engine is at work for requests of another event loop; open an engine for each loop")
 
     def bind(self) -> None:
-        """To the loop that runs."""
+        """Binds the reader to the running loop."""
         loop = asyncio.get_running_loop()
         if self._loop is not None and self._loop.is_closed():
             self._fail_all(errors.Cancelled("the event loop of the request was closed before it had ended"))
@@ -305,12 +305,12 @@ class Reader:
             request.cancel()
 
     def shut(self) -> None:
-        """Ends all requests, for good."""
+        """Ends all requests and the reader."""
         self.is_ending = True
         self._in_loop(self._shut)
 
     def read(self, request: Request) -> None:
-        """What is left of one that has room again."""
+        """Reads queued events of a request that has room again."""
         if request.read(self._event, self._err, PER_WAKE) == PER_WAKE:
             self._again()
 
@@ -348,7 +348,7 @@ class Reader:
             request.fail(why)
 
     def _tick(self) -> None:
-        """Twice a second: Ctrl-C does not always wake a loop that has nothing to do, and is seen when it has."""
+        """Runs twice a second: Ctrl-C does not always wake an idle loop, and is handled at its next step."""
         assert self._loop is not None
         self._ticking = self._loop.call_later(0.5, self._tick)
 
@@ -375,7 +375,7 @@ class Reader:
             self._again()
 
     def _read_ready(self, scheduler: Any) -> bool:
-        """Whether what is not read has no room. The library names the requests that have events in turn."""
+        """Reads ready requests, which the library names in turn; returns True when nothing readable is left."""
         left = PER_WAKE
         passed: set[Any] = set()
         while left > 0:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 
 
 class SessionOptions(TypedDict, total=False):
-    """bitnet_session_options. `kv_k` and `kv_v` are "f16", "f32", "q8_0" or "q4_0", `pooling` of a session for
-    embeddings "model" (what the file says, else "last"), "mean", "last" or "cls", `precision` "f32", "f16" or "bf16"."""
+    """bitnet_session_options. `kv_k` and `kv_v` are "f16", "f32", "q8_0" or "q4_0"; `precision` is "f32", "f16" or
+    "bf16"; `pooling`, for embeddings, is "model" (the file's value, or "last" without one), "mean", "last" or "cls"."""
 
     n_context: int
     n_batch: int
@@ -42,7 +42,7 @@ class SessionOptions(TypedDict, total=False):
 
 
 def session_options(given: Mapping[str, Any], known: type, of: str) -> _native.Options:
-    """bitnet_session_options of what was given by the names that `known` has."""
+    """Builds bitnet_session_options from `given`, whose keys must be fields of `known`."""
     unknown = set(given) - set(known.__annotations__)
     if unknown:
         raise TypeError(f"there is no option of {of} called {', '.join(sorted(unknown))}")
@@ -54,8 +54,8 @@ def session_options(given: Mapping[str, Any], known: type, of: str) -> _native.O
 
 
 class Session(Owner):
-    """Tokens, their keys and values, and what follows them; by one thread at a time, others meet Busy.
-    cancel() is for any thread."""
+    """Tokens, their keys and values, and their continuation. One thread at a time may use it; others get Busy.
+    cancel() may be called from any thread."""
 
     def __init__(self, model: "Model", **options: "Unpack[SessionOptions]"):
         if not isinstance(model, ModelFile):
@@ -90,12 +90,12 @@ class Session(Owner):
 
     @property
     def capacity(self) -> int:
-        """Of the context, in tokens."""
+        """The size of the context, in tokens."""
         return self._capacity
 
     @property
     def tokens(self) -> list[int]:
-        """What it consists of; what is generated joins when that has ended."""
+        """The ids of its tokens; generated ones are added when the generation has ended."""
         return list(self._tokens)
 
     def __len__(self) -> int:
@@ -104,7 +104,7 @@ class Session(Owner):
     def __bool__(self) -> bool:
         return True
 
-    # ---- turns: which call works with it
+    # ---- turns: the call that uses the session
 
     def _begin(self, who: object) -> Any:
         assert self._handle is not None
@@ -112,7 +112,7 @@ class Session(Owner):
         try:
             ends = time.monotonic() + 60
             while not self._turn.acquire(timeout=0 if self._turns.at_work else 0.05):
-                # A call that was cancelled, such as a stream that was left, is waited for.
+                # Waits for a call that was cancelled, such as an abandoned stream.
                 if self._turns.at_work or time.monotonic() > ends:
                     raise errors.Busy("the session is at work; wait for it, cancel it, or open another one")
         except BaseException:
@@ -131,7 +131,7 @@ class Session(Owner):
         self._turns.cancel(who)
 
     def _in_turn(self, work: Callable[[Any], Any]) -> Any:
-        """work(pointer), in a turn of its own."""
+        """Runs work(pointer) in a turn of its own."""
         turn = _Turn(self)
 
         def run() -> Any:
@@ -146,12 +146,12 @@ class Session(Owner):
         return interruptible(run, turn.stop)
 
     def _appended(self, pointer: Any, tokens: list[int]) -> None:
-        """After a call that appends; where it failed it may have appended some of them, or none."""
+        """Called after a call that appends, which may have appended some tokens or none if it failed."""
         self._tokens = [*self._tokens, *tokens][:lib.bitnet_session_length(pointer)]
 
     def _prompt(self, pointer: Any, prompt: Prompt, template: str | None,
                 parse_special: bool) -> tuple[list[int], str]:
-        """Ids to append, and what the answer begins with."""
+        """The ids to append, and the text with which the answer begins."""
         if isinstance(prompt, str):
             return tokenize(self._model_pointer, prompt, False if self._tokens else None, True), ""
         plain, parts = ids_or_messages(prompt)
@@ -163,7 +163,7 @@ class Session(Owner):
         if conversation is not None:
             parts = conversation.leave_out(left_out)
         begun = begun_answer(self._model_pointer, parts, template)
-        # What the session has of it already stays; at least one token is to be evaluated.
+        # Tokens that the session has already stay; at least one token must be evaluated.
         same = next((i for i, (old, new) in enumerate(zip(self._tokens, ids)) if old != new),
                     min(len(self._tokens), len(ids)))
         same = max(min(same, len(ids) - 1), 0)
@@ -179,9 +179,9 @@ class Session(Owner):
 
     def eval(self, tokens: Sequence[int], *, all_rows: bool = False,
              out: "npt.NDArray[np.float32] | None" = None) -> "npt.NDArray[np.float32]":
-        """Appends tokens; the logits behind the last one (n_vocab), or behind each (n, n_vocab).
+        """Appends tokens and returns the logits after the last one (n_vocab), or after each (n, n_vocab).
 
-        The library writes into the array that this returns, or into `out`, of that shape."""
+        The library writes into a new array, or into `out`, which must have that shape."""
         ids = token_array(tokens)
         n_vocab = self._model.info.n_vocab
         shape = (len(ids), n_vocab) if all_rows else (n_vocab,)
@@ -208,7 +208,7 @@ class Session(Owner):
 
     def embed(self, tokens: Sequence[int]) -> "npt.NDArray[np.float32]":
         """The embedding of tokens (n_embedding), of length 1, in a session opened with embeddings=True.
-        It depends on these tokens alone: the session holds none before and none after."""
+        It depends only on these tokens: the session has none before and none after the call."""
         ids = token_array(tokens)
         out = np.empty(self._model.info.n_embedding, np.float32)
         room = ffi.cast("float*", out.ctypes.data)
@@ -223,19 +223,19 @@ class Session(Owner):
         self._in_turn(lambda pointer: self._truncate(pointer, n))
 
     def generate(self, prompt: Prompt = "", **how: "Unpack[Generating]") -> Generation:
-        """Appends the prompt, then what the model makes of it.
+        """Appends the prompt, then the text that the model generates.
 
-        A prompt is a text, ids, or the messages of a whole conversation, of which only what the session
-        does not have yet is evaluated. Without one it goes on from what the session has. In a text the names
-        of control tokens are read as those tokens: what strangers say belongs into messages."""
+        A prompt is a text, ids, or the messages of a whole conversation; tokens that the session has already
+        are not evaluated again. Without a prompt the session's text goes on. In a text the names of control tokens
+        become those tokens, so put text from untrusted users into messages."""
         return Stream(self, prompt, how, quiet=True).finish()
 
     def stream(self, prompt: Prompt = "", **how: "Unpack[Generating]") -> Stream:
-        """The same, piece by piece."""
+        """As generate(), piece by piece."""
         return Stream(self, prompt, how)
 
     async def agenerate(self, prompt: Prompt = "", **how: "Unpack[Generating]") -> Generation:
-        """generate() for asyncio: a task that is cancelled ends it."""
+        """generate() for asyncio; cancelling the task ends it."""
         async with AsyncStream(lambda: self, prompt, how, quiet=True) as stream:
             return await stream.finish()
 
@@ -244,34 +244,34 @@ class Session(Owner):
         return AsyncStream(lambda: self, prompt, how)
 
     def cancel(self) -> None:
-        """Ends what runs, if something does: generate() returns what it has, eval() raises Cancelled."""
+        """Ends the running call, if any: generate() returns the text so far, eval() raises Cancelled."""
         self._turns.cancel()
 
     def report(self) -> dict[str, Any]:
-        """What ran in this session: the JSON of bitnet_session_report."""
+        """The kernels and counts of this session: the JSON of bitnet_session_report."""
         report: dict[str, Any] = self._in_turn(
             lambda pointer: _native.json_from(lib.bitnet_session_report, pointer))
         return report
 
     def receipt(self, *, sign: bool = True, key_file: str | os.PathLike[str] | None = None, with_tokens: bool = False,
                 facts: Mapping[str, Any] | None = None) -> str:
-        """A receipt of the last answer, as one line of JSON: what verify_receipt() judges.
+        """A receipt of the last answer, as one line of JSON for verify_receipt().
 
-        It is signed by the key in `key_file`, or by the user's own, which is made at its first use. `with_tokens` puts
-        the ids of prompt and answer into it, which a replay needs; `facts` are members of your own, such as
+        It is signed by the key in `key_file`, or by the user's own key, which is made at its first use. `with_tokens`
+        adds the ids of prompt and answer, which a replay needs; `facts` are members of your own, such as
         {"program": {...}}."""
         options = receipt_options(sign, key_file, with_tokens, facts)
         return self._in_turn(
             lambda pointer: _native.text_from(lib.bitnet_session_receipt, pointer, options.struct))
 
     def set_preference(self, device: str) -> None:
-        """Moves to the first device of the request that can be used, with what it has."""
+        """Moves the session, with its tokens, to the first usable device of the list."""
         request = _native.word("device", device)
         self._in_turn(lambda pointer: _native.call(lib.bitnet_session_set_preference, pointer, request))
 
 
 class _Turn:
-    """A call that is not a generation."""
+    """A call other than a generation."""
 
     def __init__(self, session: Session):
         self.session, self.stopped = session, False
@@ -282,21 +282,21 @@ class _Turn:
 
 
 class _Turns:
-    """Whose turn it is. A cancel reaches the call that runs and none after it."""
+    """The call that uses the session. A cancel reaches the running call and no later one."""
 
     def __init__(self, pointer: Any):
         self.who: object = None
         self._pointer = pointer
-        self._lock = threading.RLock()  # the garbage collector may come in between
+        self._lock = threading.RLock()  # the garbage collector may call it while it is locked
 
     @property
     def at_work(self) -> bool:
-        """Whether a call works with it that was not cancelled; none does while a turn begins or ends."""
+        """True while a call that was not cancelled uses the session; False while a turn begins or ends."""
         who = self.who
         return who is not None and not getattr(who, "stopped", False)
 
     def cancel(self, who: object = None) -> None:
-        with self._lock:  # while a call runs, the pointer is held
+        with self._lock:  # a running call holds the pointer
             if self.who is not None and who in (None, self.who):
                 lib.bitnet_session_cancel(self._pointer)
 

@@ -1,4 +1,4 @@
-"""Texts and messages to tokens and back, of a model's handle, which a session has when its Model is closed."""
+"""Converts texts and messages to tokens and back, by a model's handle, which a session keeps if its Model is closed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ Message = Mapping[str, str]
 
 
 def tokenize(model: Any, text: str, bos: bool | None, special: bool, eos: bool = False) -> list[int]:
-    """Model.tokenize() of a handle, which a session has when its Model is closed."""
+    """Model.tokenize() by a handle, which a session keeps if its Model is closed."""
     encoded = _native.utf8("a text", text)
     flags = {None: numbers["BITNET_TOKENIZE_MODEL_BOS"], True: numbers["BITNET_TOKENIZE_ADD_BOS"],
              False: 0}[bos if bos is None else bool(bos)]
@@ -37,7 +37,7 @@ def _ids(room: int, write: Callable[[Any, int, Any], Any]) -> list[int]:
 
 
 class _Messages:
-    """bitnet_message[] of messages, and what their texts lie in."""
+    """bitnet_message[] of messages, and the memory of their texts."""
 
     def __init__(self, messages: Sequence[Message]):
         self._kept, self.views = _views(messages)
@@ -63,7 +63,7 @@ def _views(messages: Sequence[Message]) -> tuple[list[Any], list[Any]]:
 
 
 def format_chat(model: Any, messages: Sequence[Message], template: str | None) -> str:
-    """Model.format_chat() of a handle."""
+    """Model.format_chat() by a handle."""
     said = _Messages(messages)
     name = ffi.NULL if template is None else _native.word("template", template)
     return _native.text_from(lib.bitnet_chat_format, model, name, *said.arguments)
@@ -71,7 +71,7 @@ def format_chat(model: Any, messages: Sequence[Message], template: str | None) -
 
 def tokenize_chat(model: Any, messages: Sequence[Message], template: str | None, parse_special: bool,
                   n_context: int = 0) -> tuple[list[int], int]:
-    """Model.tokenize_chat() of a handle, and how many of the oldest messages were left out so that it fits."""
+    """Model.tokenize_chat() by a handle, and the number of oldest messages that were left out to fit."""
     said = _Messages(messages)
     options = _native.Options("bitnet_chat_options").give(
         parse_special=bool(parse_special), template_name=template, n_context=n_context)

@@ -1,18 +1,18 @@
-"""What a call of the library failed with: one class for each status of bitnet/abi/base.h."""
+"""Errors of the library's calls: one class for each status of bitnet/abi/base.h."""
 
 from __future__ import annotations
 
 
 class Error(Exception):
-    """A call failed. The message is the library's: what was expected, found, and what helps.
+    """A call failed. The message is the library's: what was expected, what was found, what to do.
 
-    `retryable` and `user_fixable` of a class are those of its status. An error that comes with flags of the library,
-    to which a backend may have added its own, has these.
+    A class has the `retryable` and `user_fixable` of its status. An error of the library has those of the error's
+    flags, to which a backend may have added its own.
     """
 
-    status: int = 0  #: BITNET_* of bitnet/abi/base.h; 0 where the library was not asked
+    status: int = 0  #: BITNET_* of bitnet/abi/base.h; 0 if the library was not called
     where: str = ""  #: the C function that failed
-    domain: str = ""  #: whose number `native_code` is: "errno", "vulkan" ...
+    domain: str = ""  #: the domain of `native_code`: "errno", "vulkan" ...
     native_code: int = 0
     retryable: bool = False  #: the same call may succeed later, without a change
     user_fixable: bool = False  #: a user can remove the cause: a file, a setting, a driver
@@ -38,7 +38,7 @@ class Unavailable(Error):
 
 
 class Incompatible(Error):
-    """A file or a backend of another generation."""
+    """A file or a backend of an incompatible version."""
 
     status = 4
     user_fixable = True
@@ -91,7 +91,7 @@ class LeftOut(UserWarning):
 
 
 class Unbound(UserWarning):
-    """A warning: a tool has a schema that its demanded call does not follow, and may have any arguments."""
+    """A warning: the library cannot enforce a tool's schema, so a required call may have any arguments."""
 
 
 class Rejected(Error):
@@ -129,11 +129,11 @@ class Forbidden(Error, PermissionError):
 
 
 class Closed(Error, ValueError):
-    """The object was closed, or was opened before this process was forked."""
+    """The object is closed, or was opened before this process was forked."""
 
 
 class Busy(Error, RuntimeError):
-    """The session is at work for another call."""
+    """Another call uses the session."""
 
     status = 18
     retryable = True

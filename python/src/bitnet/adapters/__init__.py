@@ -1,1 +1,1 @@
-"""bitnet in the frameworks of others, each of which is imported only with its module here."""
+"""Adapters for other frameworks; each module here imports its framework."""

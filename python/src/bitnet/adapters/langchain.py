@@ -1,4 +1,4 @@
-"""Models for LangChain, of langchain-core.
+"""Models for LangChain (langchain-core).
 
 >>> chat = ChatBitnet(model=bitnet.Model("model.gguf"), generating={"max_tokens": 60})  # doctest: +SKIP
 """
@@ -42,7 +42,7 @@ def _usage(done: bitnet.Generation) -> dict[str, int]:
 
 
 class _OfModel(BaseModel):
-    """What both kinds have: a model, and how it generates."""
+    """Base of both classes: a model and its options of generation."""
 
     model_config = ConfigDict(arbitrary_types_allowed=True)
 
@@ -62,7 +62,7 @@ class _OfModel(BaseModel):
 
 
 class ChatBitnet(_OfModel, BaseChatModel):
-    """Each call is a conversation of its own, in a new session of the model."""
+    """A chat model. Each call is a separate conversation, in a new session of the model."""
 
     def _result(self, done: bitnet.Generation) -> ChatResult:
         message = AIMessage(done.text, response_metadata=_metadata(done), usage_metadata=_usage(done))
@@ -104,7 +104,7 @@ def _last(done: bitnet.Generation) -> ChatGenerationChunk:
 
 
 class Bitnet(_OfModel, LLM):
-    """The same for texts to be continued."""
+    """A model that continues texts. Each call has a new session."""
 
     def _call(self, prompt: str, stop: list[str] | None = None,
               run_manager: CallbackManagerForLLMRun | None = None, **kwargs: Any) -> str:

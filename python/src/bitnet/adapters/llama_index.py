@@ -1,4 +1,4 @@
-"""A model for LlamaIndex, of llama-index-core."""
+"""A model for LlamaIndex (llama-index-core)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def messages_of(messages: Sequence[ChatMessage]) -> list[dict[str, str]]:
 
 
 class BitnetLLM(CustomLLM):
-    """Each call is in a new session of the model. `generating`: see bitnet.Generating."""
+    """Each call has a new session of the model. `generating`: see bitnet.Generating."""
 
     generating: dict[str, Any] = Field(default_factory=dict)
     _model: bitnet.Model = PrivateAttr()
@@ -42,7 +42,7 @@ class BitnetLLM(CustomLLM):
     @property
     def metadata(self) -> LLMMetadata:
         info = self._model.info
-        # What a session has unless it is asked for more.
+        # The default context of a session.
         return LLMMetadata(context_window=min(info.n_context, 4096), is_chat_model=True,
                            num_output=self.generating.get("max_tokens", 256), model_name=info.name)
 

@@ -1,4 +1,4 @@
-"""A model for lm-evaluation-harness; `python -m bitnet.adapters.lm_eval` is `lm_eval` that knows it:
+"""A model for lm-evaluation-harness; `python -m bitnet.adapters.lm_eval` is `lm_eval` with this model:
 
     python -m bitnet.adapters.lm_eval run --model bitnet --model_args path=model.gguf --tasks ...
 """
@@ -19,14 +19,14 @@ import bitnet
 
 @register_model("bitnet")
 class BitnetLM(TemplateLM):
-    """Requests one after the other, in one session: what begins alike is evaluated once."""
+    """Requests one after the other, in one session: a common begin is evaluated once."""
 
     def __init__(self, path: str = "", *, model: bitnet.Model | None = None, request: str | None = None,
                  max_length: int | str | None = None, max_gen_toks: int | str = 256, add_bos: bool | None = None,
                  template: str | None = None, batch_size: int | str | None = None,
                  max_batch_size: int | str | None = None, device: str | None = None):
-        """`path`, on the backend of `request`, or an open `model`. The last three are what the harness hands
-        to every model, the device "cuda:0" unless it is given another; they are not used."""
+        """Opens `path` on the backend of `request`, or uses an open `model`. The harness passes the last three to
+        every model, with the device "cuda:0" by default; they are not used."""
         super().__init__()
         self.model = bitnet.Model(path, device=request) if model is None else model
         self.session = self.model.session(n_context=int(max_length or 0))
@@ -59,7 +59,7 @@ class BitnetLM(TemplateLM):
     def tok_encode(self, string: str, add_special_tokens: bool | None = None, **kwargs: Any) -> list[int]:
         bos = self.add_bos if add_special_tokens is None else (None if add_special_tokens else False)
         ids = self.model.tokenize(string, bos=bos, special=True)
-        # A chat's form may begin with it already.
+        # A chat's template may begin with it already.
         if len(ids) > 1 and ids[0] == ids[1] == self.model.info.bos:
             del ids[0]
         return ids
@@ -75,7 +75,7 @@ class BitnetLM(TemplateLM):
     # ---- requests
 
     def _rows(self, ids: list[int], first: int) -> "np.ndarray[Any, np.dtype[np.float32]]":
-        """Logits behind ids[first:]; what the session has of ids before stays."""
+        """Logits after ids[first:]; tokens of ids that the session has already stay."""
         have = self.session.tokens
         same = next((i for i, (old, new) in enumerate(zip(have, ids)) if old != new), min(len(have), len(ids)))
         same = min(same, first)
@@ -83,7 +83,7 @@ class BitnetLM(TemplateLM):
         return self.session.eval(ids[same:], all_rows=True)[first - same:]
 
     def _score(self, context: list[int], continuation: list[int]) -> tuple[float, bool]:
-        """Log-likelihood of the continuation, and whether it is what greedy decoding gives."""
+        """Log-likelihood of the continuation, and whether greedy decoding would generate it."""
         whole = (context + continuation)[-(self.max_length + 1):]
         n = min(len(continuation), len(whole) - 1)
         if n < len(continuation):
@@ -97,7 +97,7 @@ class BitnetLM(TemplateLM):
     def _loglikelihood_tokens(self, requests: list[tuple[tuple[str, str], list[int], list[int]]],
                               disable_tqdm: bool = False, **kwargs: Any) -> list[tuple[float, bool]]:
         results: list[tuple[float, bool]] = [(0.0, False)] * len(requests)
-        # Those that begin alike beside each other.
+        # Sorted, so that requests with a common begin are neighbours.
         order = sorted(range(len(requests)), key=lambda i: requests[i][1] + requests[i][2])
         for i in tqdm(order, disable=disable_tqdm, desc="bitnet"):
             key, context, continuation = requests[i]
@@ -128,7 +128,7 @@ class BitnetLM(TemplateLM):
         return results
 
     def _generating(self, given: dict[str, Any]) -> Iterator[tuple[str, Any]]:
-        """The harness's words for how to generate, which are transformers', in bitnet's."""
+        """bitnet's options of generation from the harness's, which are those of transformers."""
         given = dict(given)
         sampled = given.pop("do_sample", None)
         temperature = given.pop("temperature", None)
