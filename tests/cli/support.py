@@ -74,7 +74,7 @@ def environment(home, extra=None):
     env.update(HOME=home, XDG_CONFIG_HOME=home + "/config", XDG_DATA_HOME=home + "/data",
                XDG_STATE_HOME=home + "/state", XDG_CACHE_HOME=home + "/cache",
                BITNET_PROBE_CACHE=home + "/cache/probe",
-               # To probe them takes seconds in each new home.
+               # Probing them takes seconds in each new home.
                OCL_ICD_VENDORS=home + "/no-drivers/", VK_DRIVER_FILES=home + "/no-driver.json",
                VK_ICD_FILENAMES=home + "/no-driver.json",
                LANG="C.UTF-8")

@@ -13,7 +13,7 @@ import sys
 
 import support
 
-# The rules, written a second time: the first that fits.
+# The rules, written a second time: the first match counts.
 RULES = [("bitnet", lambda n: n.startswith("bitnet_")), ("llama", lambda n: n.startswith("llama_")),
          ("cuda", lambda n: "cuda" in n or "__global__" in n),
          ("quantization", lambda n: "quants" in n or "i2_s" in n)]
@@ -77,7 +77,7 @@ class AnalyzeLibrary(support.Case):
     def compiled(self, name, source, *flags, compiler=COMPILER):
         source_file = self.path(name + ".c", source)
         out = self.path(name)
-        # -g0: no files of counts, whatever the build around the test asks for.
+        # -g0: no files of counts, whatever the options of the build.
         subprocess.run([compiler, "-shared", "-fPIC", "-g0", "-O0", "-o", out, source_file, *flags], check=True,
                        capture_output=True)
         return out

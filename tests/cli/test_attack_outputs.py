@@ -133,7 +133,7 @@ class Conversations(Outputs):
 
         def no_room():
             signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-            # Less than the conversation, more than what a probe writes down of a backend.
+            # Less than the conversation, more than a probe's cache file of a backend.
             resource.setrlimit(resource.RLIMIT_FSIZE, (60000, 60000))
 
         done = subprocess.run(

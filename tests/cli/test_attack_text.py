@@ -97,7 +97,7 @@ class Work(support.Case):
                     key = f"some.longer.key.of.the.file.{i:08}".encode()
                     f.write(struct.pack("<Q", len(key)) + key + struct.pack("<IB", 0, 1))
             done, spent = cpu_seconds(["inspect", path, "--json"], self.environment())
-            self.assertEqual(done.returncode, 3, done.stderr)  # it is no model, and its metadata are printed
+            self.assertEqual(done.returncode, 3, done.stderr)  # the file is not a model, but its metadata are printed
             self.assertEqual(len(json.loads(done.stdout)["metadata"]), n)
             seconds.append(spent)
         self.assertLess(seconds[1], 8 * seconds[0] + 1, seconds)

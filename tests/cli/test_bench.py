@@ -46,7 +46,7 @@ class Bench(support.Case):
         tensors = {t["name"]: t for t in self.ok("inspect", "--json").json["tensors"]}
         embedding = tensors["token_embd.weight"]
         weights = sum(t["bytes"] for t in tensors.values()) - 32 * sum(
-            t["type"] == "I2_S" for t in tensors.values())  # which carry their scale
+            t["type"] == "I2_S" for t in tensors.values())  # these types contain their scale
         row = embedding["bytes"] // embedding["shape"][1]
         head = "output.weight" in tensors
         gen = self.rows("-p", "0", "--head", "full")[0]
@@ -152,7 +152,7 @@ class Bench(support.Case):
             used, = [r for r in rows if r["setting"] == setting and r["used"]]
             usual, = [r for r in rows if r["setting"] == setting and r["value"] in ("3072", "64")]
             self.assertGreater(used["figure"], 0)
-            # Never slower than the usual one, but for the rounding of what is printed.
+            # Never slower than the default one, except for the rounding of printed figures.
             self.assertGreaterEqual(used["figure"] * 1.01, usual["figure"])
 
     def test_kernel_forms_of_output(self):
@@ -263,7 +263,7 @@ class Bench(support.Case):
             for what in ("first_token", "between_tokens"):
                 p50, p95, p99 = (row[f"{what}_ms_{p}"] for p in ("p50", "p95", "p99"))
                 self.assertTrue(0 <= p50 <= p95 <= p99 <= max(row["samples_ns"]) / 1e6, row)
-            # Alone each token has a step of its own, and so has the end of the prompt.
+            # Alone, each token has a step of its own, and so has the end of the prompt.
             self.assertGreaterEqual(row["steps"], 2 * 4)
             self.assertLessEqual(row["steps_ns"], sum(row["samples_ns"]))
             self.assertGreater(row["bytes_per_step"], 0)
@@ -286,7 +286,7 @@ class Bench(support.Case):
     def test_prompts_are_new_each_time(self):
         row, = self.rows("--parallel", "2", "-p", "130", "-n", "1")
         self.assertEqual((row["test"], row["cached_tokens"]), ("pp130+tg1", 0))
-        self.assertNotIn("between_tokens_ms_p50", row)  # one token has none before it
+        self.assertNotIn("between_tokens_ms_p50", row)  # a single token has no time since the last one
         self.assertNotIn("median_decode_ts", row)
         self.assertNotIn("gbps", row)
         row, = self.rows("--parallel", "2", "-p", "64", "--shared-prefix", "64", "-n", "1", "--no-warmup", "-r", "1")

@@ -9,7 +9,7 @@ import support
 
 QUICK = ("-p", "8", "-n", "4", "-r", "2", "--ceiling-mb", "8", "-d", "0,16,32")
 
-# Texts of charts that stand out of their drawing, in its own units.
+# Texts of charts that extend beyond the drawing, in its own units.
 CUT_OFF = """[...document.querySelectorAll('svg')].flatMap(svg => {
   const {width, height} = svg.viewBox.baseVal;
   return [...svg.querySelectorAll('text')].filter(text => {

@@ -11,7 +11,7 @@ import support
 
 QUICK = ("-p", "8", "-n", "4", "-r", "2", "--ceiling-mb", "0")
 
-# As llama-bench writes them, in its order. What has no meaning here is left out.
+# Fields of llama-bench, in its order, without those that have no meaning here.
 LLAMA = ["cpu_info", "gpu_info", "backends", "model_filename", "model_type", "model_size", "model_n_params", "n_batch",
          "n_ubatch", "n_threads", "cpu_mask", "cpu_strict", "poll", "type_k", "type_v", "n_gpu_layers", "split_mode",
          "tensor_split", "use_mmap", "embeddings", "n_prompt", "n_gen", "n_depth", "test_time", "avg_ns", "stddev_ns",

@@ -11,7 +11,7 @@ import support
 from support import needs_backend
 
 RUN = ("run", "-p", "Once", "-n", "2", "--temp", "0")
-SECONDS = 120  # that a run may take: a pipe in its way would take for ever
+SECONDS = 120  # limit of a run: one that opened a pipe would never end
 
 
 def pipe(path):
@@ -33,7 +33,7 @@ def a_socket(path):
 
 
 def dangling(path):
-    os.symlink("/proc/nowhere/at/all", path)  # where root, too, makes no folder
+    os.symlink("/proc/nowhere/at/all", path)  # even root cannot make a folder there
 
 
 def device(path):
@@ -84,7 +84,7 @@ class Files(support.Case):
             for kind in KINDS:
                 with self.subTest(place=os.path.basename(place), kind=kind.__name__):
                     self.put(kind, place)
-                    for _ in range(2):  # the second start meets what the first one left
+                    for _ in range(2):  # the second start finds the files of the first
                         self.assertEqual(self.answer().stdout, expected)
                     if place.endswith(".probe") and kind in (pipe, a_socket):
                         self.assertIn("is not a regular file", self.answer().stderr)
@@ -116,7 +116,7 @@ class Files(support.Case):
         os.makedirs(self.path("config/bitnet"))
         for kind in KINDS:
             if kind in (huge, noise) or (kind is unreadable and os.geteuid() == 0):
-                continue  # those are read, and refused for what they say
+                continue  # these are read, and rejected for their content
             with self.subTest(kind=kind.__name__):
                 self.put(kind, self.path("config/bitnet/bitnet.yaml"))
                 result = self.answer()

@@ -54,7 +54,7 @@ class Embed(support.Case):
 
     def test_lines_are_texts(self):
         texts = ["a fox", TEXT, "a fox", "a cake"]
-        # What ends a line is no part of it, and the last one may have none.
+        # The line end is not part of a line, and the last line may have none.
         got = self.embed(stdin="\n".join(texts).replace("fox\n", "fox\r\n", 1).encode())
         self.assertEqual([one["index"] for one in got], [0, 1, 2, 3])
         self.assertEqual(got[0]["embedding"], got[2]["embedding"])

@@ -253,9 +253,10 @@ class Lists(support.Case):
         self.assertEqual(self.ok(*words, env={"BITNET_STOP_ID": " ".join(ids)}).text, by_flags)
 
     def test_folders_in_variables(self):
+        if os.geteuid() == 0:
+            self.skipTest("root does not search folders of a variable")
         found = self.bitnet("backends", "dir", env={"BITNET_BACKEND_DIR": "/no/a b:/no/c"}).text.split("\n")
-        if os.geteuid() != 0:  # root does not listen to it
-            self.assertEqual(found[:2], ["/no/a b", "/no/c"])
+        self.assertEqual(found[:2], ["/no/a b", "/no/c"])
 
 
 if __name__ == "__main__":

@@ -65,7 +65,7 @@ class Generated(support.Case):
             self.skipTest("there is no zsh; scripts/setup installs it")
         script = self.script("zsh")
         subprocess.run(["zsh", "-n", script], check=True)
-        # _arguments itself needs a terminal; here it says what it was given.
+        # _arguments itself needs a terminal; this one prints its arguments.
         answer = subprocess.run(
             ["zsh", "-fc", f"compdef() {{ :; }}; _describe() {{ print -l ${{(P)2}}; }}; "
              f"_arguments() {{ print -l -- $@; }}; source '{script}'; "
@@ -99,7 +99,7 @@ class Generated(support.Case):
                 page = self.ok("man", *words).stdout
                 done = subprocess.run([mandoc, "-T", "lint", "-W", "warning"], input=page,
                                       capture_output=True, timeout=60)
-                # A page that is made for every version has no date.
+                # A page that is generated for every version has no date.
                 complaints = [l for l in done.stdout.decode().splitlines() if "missing date" not in l]
                 self.assertEqual(complaints, [])
                 if words and words != ["bitnet.yaml"]:

@@ -8,7 +8,7 @@ import threading
 import support
 
 PROMPT = "Once upon a time"
-# Of a grammar whose file takes the place of {0}, what is said.
+# Error messages for grammars; {0} stands for the grammar's file.
 WRONG = [
     ("root ::= [a-z", "line 1, column 10: the class that begins here has no end"),
     ("root ::= \"a\"\nroot ::= \"b\"", "line 2, column 1: the rule 'root' is defined on line 1 already"),
@@ -52,7 +52,7 @@ class Grammars(support.Case):
         for seed in ("1", "2", "3"):
             got = json.loads(self.written("--grammar-file", os.path.join(folder, "fox.gbnf"), "-s", seed))
             self.assertEqual(list(got), ["animal", "name", "age"])
-        # json.gbnf says what begins an object: with ends of the kind that it lacks it is one.
+        # json.gbnf begins a text with an object, which 20 tokens need not complete.
         text = self.written("--grammar-file", os.path.join(folder, "json.gbnf"), "-n", "20", "-s", "4")
         self.assertTrue(text.startswith("{"))
 

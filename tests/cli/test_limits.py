@@ -20,7 +20,7 @@ COMMANDS = {
     "inspect": ("inspect",),
     "convert": ("convert", "MODEL", "out.gguf", "--type", "i2_s"),
 }
-# What a message says of a limit that was met; `ulimit -s` is the size of stacks, which are there.
+# Messages for an exceeded limit; `ulimit -s` is the size of stacks, which exist already.
 NAMED = {
     resource.RLIMIT_NOFILE: "ulimit -n",
     resource.RLIMIT_FSIZE: "ulimit -f",

@@ -125,8 +125,10 @@ class Lint(Asking):
 
     def test_manifests_of_this_tree(self):
         """What packages bring together says the same."""
-        for library in glob.glob(os.path.join(BIN, "../lib*/**/libbitnet-backend-*.so"),
-                                 recursive=True):
+        libraries = glob.glob(os.path.join(BIN, "../lib*/**/libbitnet-backend-*.so"), recursive=True)
+        if not libraries:
+            self.skipTest("no backend was built")
+        for library in libraries:
             name = os.path.basename(library)[len("libbitnet-backend-"):-len(".so")]
             with self.subTest(name):
                 beside = os.path.join(BIN, "../share/bitnet/backends.d", f"50-{name}.yaml")

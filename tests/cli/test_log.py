@@ -13,8 +13,8 @@ import support
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z"
 TEXT = re.compile(rf"^{TIME} (error|warning|info|debug|trace) +\[\d+\] \S.*$")
 
-# What stands in for the journal: /run is an empty folder of this process and its children, with the
-# socket to which libsystemd sends, if it is asked for. Prints the exit code, stderr and datagrams.
+# A stand-in for the journal: /run is an empty folder of this process and its children, and has the socket
+# to which libsystemd sends if the test requests it. Prints the exit code, stderr and datagrams.
 JOURNAL = """
 import json, os, socket, subprocess, sys
 listens, program, *words = sys.argv[1:]

@@ -75,7 +75,7 @@ class Logits(Greedy):
         one, two = self.greedy("-t", "1"), self.greedy("-t", "2")
         self.assertEqual(one, two)
         ids = " ".join(map(str, one[0]))
-        for batch in ("512", "1"):  # as a prompt is computed, and as a token is
+        for batch in ("512", "1"):  # computed as a prompt, and token by token
             with self.subTest(batch=batch):
                 self.assertEqual(self.logits("--ids", ids, "--all", "-t", "1", "-b", batch),
                                  self.logits("--ids", ids, "--all", "-t", "2", "-b", batch))
@@ -130,7 +130,7 @@ class InstructionSets(Greedy):
         def info(form):
             return str(self.ok("backends", "info", "cpu", "--json", env={"BITNET_CPU_ISA": form}).json)
 
-        # A name that is no form's makes the report list those that there are.
+        # An unknown name of a form makes the report list the existing ones.
         named = re.search(r"set BITNET_CPU_ISA to one of: ([a-z0-9, -]*[a-z0-9])", info("none"))
         forms = [form for form in named.group(1).split(", ") if "BN-OK" in info(form)]
         if len(forms) < 2:

@@ -9,10 +9,10 @@ import gguf_bytes
 import support
 
 
-# Fields, those of their extremes that are legal (None: each), and how a run with them ends. Every
-# other field at every other extreme makes the file damaged, impossible or unsupported.
+# Fields, their legal extremes (None: all), and the result of a run with them. Every other field at every
+# other extreme makes the file damaged, impossible or unsupported.
 LEGAL = [
-    (r"general\.(quantization_version|file_type)", None, 0),  # words for people: nothing depends on them
+    (r"general\.(quantization_version|file_type)", None, 0),  # texts for people: nothing depends on them
     (r"[^ ]*\.context_length", (1,), 1),  # which holds no prompt
     (r"[^ ]*\.(attention\.layer_norm_rms_epsilon|rope\.freq_base)", (3.0e38,), 0),  # positive, finite
     (r"tokenizer\.ggml\.(bos|eos|eot)_token_id", None, 0),  # 0 and 1 are tokens, 2^32 - 1 is none
@@ -75,7 +75,7 @@ class ModelFiles(support.Case):
         seed = 20261120
         chance = random.Random(seed)
         ends = {chance.randrange(len(self.model)) for _ in range(40)}
-        # Most bytes are weights: the header gets its share too.
+        # Most bytes are weights, so the header is damaged separately.
         ends |= {chance.randrange(self.layout.data) for _ in range(8)} | {3, 23}
         for end in sorted(ends):
             with self.subTest(end=end, seed=seed):

@@ -110,7 +110,7 @@ class Files(Signed):
         if os.geteuid() != 0:
             self.refused(22, "expected a signature", *words, env=asked)
             return
-        # Root's models are not those of a user's key, and none is loaded as if nothing had been asked.
+        # Root ignores a user's key; the run fails instead of loading the model without verification.
         self.refused(2, "'model-key' of BITNET_MODEL_KEY is ignored, as root does not let", *words, env=asked)
         self.refused(22, "expected a signature", *words, *self.key, env=asked)
 

@@ -7,7 +7,7 @@ import unittest
 
 import support
 
-# Libraries of drivers, by how they begin, and files that are no devices.
+# Prefixes of driver libraries, and files in /dev that are not devices of a backend.
 VENDOR = re.compile(r"/lib(cuda|cudart|nvidia|nvrtc|cublas|amdhip64|hsa|rocm|OpenCL|ze_loader|ze_intel|"
                     r"vulkan|MoltenVK|webgpu|dawn|mkl|sycl)[^/]*\.so")
 PLAIN_DEVICES = {"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}

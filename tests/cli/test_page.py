@@ -513,7 +513,7 @@ class Chats(Browsing):
 class Sources(unittest.TestCase):
     """What holds of the page's files by their text."""
 
-    # What parses a text as HTML, as a program or as a style.
+    # Calls that parse a text as HTML, as a program or as a style.
     UNSAFE = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|srcdoc"
                         r"|\beval\b|new Function|javascript:|setAttribute\(\"(?:on|style)|cssText|\bimport\(")
 

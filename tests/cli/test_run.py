@@ -198,11 +198,15 @@ class Run(support.Case):
         self.assertIn(f"threads: 2, kept to CPUs {cpus[-1]}, {cpus[-1]} in this order",
                       self.ok(*words, "-C", mask, "--cpu-strict", "on").stderr)
 
+    def test_verbose_prints_large_pages(self):
+        words = ("run", "-p", PROMPT, "-n", "1", *GREEDY, "--verbose", "-t", "2")
+
         def pages(text):
             return re.search(r"large pages: (\d+) MB of memory, \d+ MB of files", text)
         if not pages(self.ok(*words).stderr):
-            return  # the system counts none, and so nothing is said
+            self.skipTest("the system counts no large pages")
         small = pages(self.ok(*words, "--device", "cpu", "--hugepages", "off").stderr)
+        self.assertIsNotNone(small)
         with open("/sys/kernel/mm/transparent_hugepage/enabled", encoding="ascii") as file:
             if "[madvise]" in file.read():  # nothing else in the process asks for any
                 self.assertEqual(small[1], "0")

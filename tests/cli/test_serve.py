@@ -217,7 +217,9 @@ class Streams(Serving):
             self.assertIsNone(chunk["choices"][0]["finish_reason"])
 
     def test_have_no_usage_that_was_not_asked_for(self):
-        for chunk in self.server.chunks("/v1/completions", prompt=PROMPT, **GREEDY):
+        chunks = self.server.chunks("/v1/completions", prompt=PROMPT, **GREEDY)
+        self.assertTrue(chunks)
+        for chunk in chunks:
             self.assertNotIn("usage", chunk)
             self.assertEqual(len(chunk["choices"]), 1)
 

@@ -47,6 +47,7 @@ class Thinking(test_serve.Serving):
     def test_choices_are_bounded_each(self):
         out = self.server.post("/v1/chat/completions", messages=OPEN, n=3, seed=3, temperature=1, max_tokens=MOST,
                                reasoning_budget=BUDGET, logprobs=True)
+        self.assertEqual(len(out["choices"]), 3)
         for choice in out["choices"]:
             text = "".join(x["token"] for x in choice["logprobs"]["content"])
             self.assertEqual(text.count("</think>"), 1, text)

@@ -66,6 +66,7 @@ class OpenAi(Client):
 
     def test_embeddings(self):
         got = self.client.embeddings.create(model="tales", input=["the fox", "a cat"])  # the package asks for base64
+        self.assertEqual(len(got.data), 2)
         for one, text in zip(got.data, ("the fox", "a cat")):
             self.assert_vector(one.embedding, text)
 

@@ -40,7 +40,7 @@ class Demo(unittest.TestCase):
         self.prefix = pathlib.Path(self.folder.name) / "installed"
         subprocess.run(["cmake", "--install", os.environ["BITNET_BUILD"], "--prefix", self.prefix],
                        check=True, stdout=subprocess.DEVNULL)
-        # The kernel cannot start what probes; a script in its place can.
+        # The kernel cannot start the emulated probe; a script in its place starts the emulator.
         helper = self.prefix / os.environ["BITNET_HELPER"]
         emulated = helper.with_name(helper.name + ".emulated")
         helper.rename(emulated)
@@ -56,7 +56,7 @@ class Demo(unittest.TestCase):
 
     def test_story(self):
         story, selection = story_of_readme()
-        # The running program is the loader, beside which there is no model.
+        # The running program is the loader, and there is no model beside it.
         model = next(self.prefix.glob("share/bitnet/models/*.gguf"))
         done = self.bitnet("run", "-m", model, "-p", "Once upon a time", "-n", "200", "--temp", "0", "--probe-wait", "300000")
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -46,7 +46,7 @@ def calls(n, temperature):
         lines = trace.read().splitlines()
     begin, end = (next(i for i, line in enumerate(lines) if f"decode_cost: {mark}" in line)
                   for mark in ("begin", "end"))
-    # What another thread interrupts is on two lines, of which the second has no "name(".
+    # A call that another thread interrupts is on two lines; the second has no "name(".
     named = [(at, *match.groups()) for at, line in enumerate(lines)
              if (match := re.match(r"(\d+) +(\w+)\(", line))]
     watchers = {thread for _, thread, name in named if name == "poll"} - {lines[begin].split()[0]}
@@ -82,11 +82,11 @@ class DecodeCost(unittest.TestCase):
         (one, one_watching), (two, two_watching) = calls(N, 0), calls(2 * N, 0)
         more, watching = difference(one, two), difference(one_watching, two_watching)
         print(f"{N} more tokens made these calls more: {more}, where children are watched: {watching}")
-        more.pop("futex", None)  # of workers that sleep: strace makes them late
+        more.pop("futex", None)  # workers that sleep: strace delays them
         # The signals that a step leaves blocked are read before it and after it (kept_state.hpp).
         self.assertLessEqual(more.pop("rt_sigprocmask", 0), 2 * N)
         self.assertEqual(more, {})
-        # They look around twice a second, or when a child answers: by the clock, not by tokens.
+        # These threads wake twice a second, or when a child answers: independent of tokens.
         self.assertLess(sum(abs(n) for n in watching.values()), N / 2)
 
 

@@ -23,7 +23,7 @@ import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
 FOSSILS = sorted(HERE.glob("abi-*"))
-OLDEST = (0, 1)  # that today's core speaks: docs/adr/0001
+OLDEST = (0, 1)  # oldest minor that today's core supports: docs/adr/0001
 SPOKEN = [f for f in FOSSILS if tuple(int(n) for n in f.name[4:].split(".")) >= OLDEST]
 PROGRAMS = sorted(HERE.glob("program-*"))
 PLUGINS = {"null": "0 devices", "plain-c": "relu2 right"}  # of a fossil, and what a core sees of them
@@ -53,7 +53,7 @@ class Fossils(unittest.TestCase):
         self.env = clean | {"HOME": str(self.folder), "LC_ALL": "C.UTF-8"}
 
     def bitnet(self, *words):
-        # Answers of its own: root's are the machine's, and others' probes would come first.
+        # A cache of its own: root's is the machine's, and cached probes of others would be used.
         return run(binary / "bin/bitnet", *words, "--probe-cache", self.folder / "answers",
                    env=self.env, cwd=self.folder)
 
@@ -148,7 +148,7 @@ class Fossils(unittest.TestCase):
                 listed = self.bitnet("backends", "--backend-dir", place, "--json")
                 self.assertIn(f"speaks ABI {minor}, this core speaks 0.1", listed.stdout + listed.stderr)
                 self.assertIn("build it again with the SDK of this bitnet", listed.stdout + listed.stderr)
-            # An old core cannot load plugins with sanitizers, to be refused by them.
+            # An old core cannot even load plugins with sanitizers.
             for name, file in ({} if sanitized else self.todays()).items():
                 with self.subTest(f"{fossil.name} {name}"):
                     done = run(self.runnable(fossil), file)

@@ -32,8 +32,8 @@ from device import PROMPT, PROMPTS, SHAPES, TREE, Failed, Lane, Yard, must, part
 import divergence  # of tests/cli
 
 MOST_KL = 1e-5  # of one token, where no activation is rounded to a code
-# Of the token where two texts part, if both of its largest logits were near each other. Activations on the edge between
-# two codes cost up to 2e-4, a wrong kernel 1e-2 or more (tests/cli/divergence.py).
+# Limit at the first different token, if its two largest logits are close. Activations between two codes cost up to
+# 2e-4, a wrong kernel 1e-2 or more (tests/cli/divergence.py).
 MOST_KL_OF_TIE = 1e-3
 SKIP = 77
 
@@ -159,7 +159,7 @@ def growth(seen):
 
 def soak(lane):
     """One session for many steps, which sees a window of its text; nothing grows."""
-    # Threads come and go; the allocator and the driver round up. One leaked in each of five pieces is seen.
+    # Threads start and end; the allocator and the driver round up. A leak in each of five pieces is detected.
     yard, pieces, room = Yard(lane), 10, {"descriptors": 0, "threads": 1, "resident": 16 << 20, "device": 1 << 20}
     each = lane.sizes.soak // pieces
     options = {"n_context": lane.sizes.soak + 64, "window": 16, "window_keep": 2}
@@ -285,7 +285,7 @@ def sanitizer(lane):
             "no error")
 
 
-# What a backend can do without.
+# Variables that switch off optional parts of a backend.
 SWITCHES = {"cuda": ("BITNET_CUDA_WARP_GROUPS", "BITNET_CUDA_OVERLAP")}
 
 

@@ -414,6 +414,7 @@ TEST(openai_answer, begins_with_the_prompt_that_was_echoed) {
   asked.to = endpoint::completions;
   asked.how.logprobs = asked.how.echo = true;
   const json out = response_of(asked, both, {{}, nullptr, "\u00e9a", ""});
+  ASSERT_EQ(out["choices"].size(), 2U);
   for (const json& choice : out["choices"]) {
     EXPECT_EQ(choice["text"], "\u00e9ab");
     const json& scores = choice["logprobs"];

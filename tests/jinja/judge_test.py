@@ -59,7 +59,7 @@ PYTHON.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(f
 def judge(template, variables):
     try:
         return {"text": PYTHON.from_string(template).render(**variables)}
-    except Exception as why:  # whatever Python raises, we must refuse
+    except Exception as why:  # if Python raises, we must reject
         return {"error": f"{type(why).__name__}: {why}"}
 
 

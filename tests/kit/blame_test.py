@@ -28,14 +28,14 @@ class Kit(unittest.TestCase):
         return kit.report("--set", f"fault={fault}", *words, kit.SABOTEUR)[1]
 
     def test_products_and_codes(self):
-        # What shows the codes of the quantiser is the product, and what the product reads are such codes.
+        # Only the product shows the quantiser's codes, and only such codes are the product's input.
         for fault, blamed in [("linear_ternary:rows:3", "ops.linear_ternary_ternary2"),
                               ("linear_ternary:tokens:2", "ops.linear_ternary_ternary2"),
                               ("act_quant_i8:tokens:2", "ops.act_quant_i8"),
                               ("gather_rows:outputs:2", "ops.gather_rows")]:
             content = self.report(fault, "--suite", "ops")
             self.assertEqual(kit.by_status(content, "failed"), {blamed}, fault)
-            # Nor is a composite whose body it is: that is not judged.
+            # A composite with it as its body is not blamed either, since it is not tested.
             self.assertIn("ops.qkv_rope_kv", kit.by_status(content, "skipped"), fault)
 
     def test_programs_name_the_op(self):
@@ -60,7 +60,7 @@ class SelfTest(unittest.TestCase):
         manifest.chmod(0o644)
 
     def test_kernels(self):
-        # 100 and 383 are rows that the program for the product alone once did not have.
+        # An earlier program for the product alone lacked rows 100 and 383.
         for fault, blamed in [("linear_ternary:rows:100", "linear_ternary.ternary2.reference"),
                               ("linear_ternary:rows:383", "linear_ternary.ternary2.reference"),
                               ("rope:tokens:3", "rope.reference")]:

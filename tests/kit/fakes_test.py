@@ -8,7 +8,7 @@ import unittest
 
 import kit
 
-# What a backend that computes nothing fails anyway: it lists a kernel that graph_query denies, and has
+# Tests that every backend that computes nothing fails: it lists a kernel that graph_query denies, and has
 # no buffers.
 COMPUTES_NOTHING = {"ops", "robustness"}
 
@@ -16,11 +16,11 @@ COMPUTES_NOTHING = {"ops", "robustness"}
 ROWS = [
     ("good", 1, COMPUTES_NOTHING, "ops.lists_and_answers_agree"),
     ("computes", 0, set(), ""),
-    # Nothing to compute on.
+    # Backends without a device.
     ("zero", 77, set(), ""),
     ("unavailable", 77, set(), "libfake.so.1 is not installed"),
     ("entry-unavailable", 77, set(), "not today"),
-    # The loader would not take them.
+    # Backends that the loader rejects.
     ("no-entry", 22, {"lint"}, "BN-I-NO-ENTRY"),
     ("other-major", 22, {"lint"}, "BN-A-MAJOR"),
     ("no-note", 22, {"lint"}, "BN-I-NO-NOTE"),
@@ -47,7 +47,7 @@ ROWS = [
     ("null-close", 1, {"abi"}, "is NULL"),
     ("garbage-reserved", 1, {"abi"} | COMPUTES_NOTHING, "abi.table_is_filled_as_the_contract_says"),
     ("features", 1, {"abi"} | COMPUTES_NOTHING, "abi.table_is_filled_as_the_contract_says"),
-    # Answers.
+    # Wrong answers.
     ("info-fails", 1, {"abi"}, "lost my papers"),
     ("info-null", 1, {"abi"} | COMPUTES_NOTHING, "abi.info_names_the_backend"),
     ("info-name", 1, {"abi"} | COMPUTES_NOTHING, "abi.info_names_the_backend"),
@@ -77,7 +77,7 @@ ROWS = [
     ("hang-self-test", 1, {"abi"}, "did not end within 1 s in device_open"),
     ("hang-close", 1, {"abi"}, "did not end within 1 s in close"),
     ("stubborn", 1, {"abi", "hygiene"}, "it called signal in device_count"),
-    # What leaves a call besides its return value.
+    # Side effects of a call.
     ("aborts", 1, {"hygiene"}, "it called abort in device_count"),
     ("exits", 1, {"hygiene"}, "it called exit in device_count"),
     ("throws-entry", 1, {"hygiene"}, "hygiene.throws"),
@@ -90,7 +90,7 @@ ROWS = [
     ("leaves-folder", 1, {"hygiene"} | COMPUTES_NOTHING, "it called chdir"),
     ("rounds-up", 1, {"hygiene"} | COMPUTES_NOTHING, "hygiene.floating_point_modes_stay"),
     ("handles-signal", 1, {"hygiene"} | COMPUTES_NOTHING, "handler of signal 10"),
-    # What it leaves behind.
+    # State that a call leaves behind.
     ("forks", 1, {"lifecycle"} | COMPUTES_NOTHING, "left a process running"),
     ("thread", 1, {"lifecycle"} | COMPUTES_NOTHING, "lifecycle.close_ends_every_thread"),
     ("leaks", 1, {"lifecycle"} | COMPUTES_NOTHING, "resident bytes grew"),
@@ -98,7 +98,7 @@ ROWS = [
      "lifecycle.two_hundred_openings_leave_nothing"),
     # Allowed: a destructor of a thread in a plugin that does not declare itself unloadable.
     ("tls", 1, COMPUTES_NOTHING, ""),
-    # Sums and claims.
+    # Wrong sums and claims.
     ("wrong-kernel", 1, {"ops", "sizes"}, "ops.linear_ternary_ternary2"),
     ("wrong-reference", 1, {"ops", "sizes"}, "ops.linear_ternary_ternary2"),
     ("boasts", 1, {"ops", "sizes"}, "is claimed to be optimised, and what ran is embed.plain (reference)"),
@@ -108,7 +108,7 @@ ROWS = [
 def judge(row):
     """What is not as the row says."""
     name, status, suites, word = row
-    # Those that hang wait to the end; no other one comes near its deadline.
+    # Backends that hang wait to the end; no other one needs most of its time.
     slow = name.startswith("hang") or name == "stubborn"
     found, content = kit.report("--timeout", 1 if slow else 120, kit.fake(name))
     reported = str([r for r in content["tests"] if r["status"] == "failed"]) + str(

@@ -28,13 +28,13 @@ STRUCTURE = re.compile(r"^\| `([a-z0-9-]+)` \| .* \| ([A-Z_]+) \| `(sequences\.[
 # fault, slot, test
 SLOT = re.compile(r"^\| `([a-z0-9-]+)` \| .* \| `([a-z_]+)` \| `([a-z]+\.[a-z0-9_]+)` \|$", re.MULTILINE)
 SLOTS = re.compile(r"\b(?:kv_(?:import|export|copy)|queue_(?:submit|wait|poll)|program_(?:bind|build))\b")
-# What looks the same from outside of a backend: rows that come from another place, or go there.
+# Ops with equal faults as seen from outside of a backend: rows are read from, or written to, another place.
 TWINS = {"embed_gather": "gather_rows", "gather_rows": "embed_gather"}
-# Sequences in a step, beyond which a fault of a structure is there.
+# A structure's fault appears in steps with more sequences than this.
 BEYOND = [1, 2, 5, 6, 33, 60, 64, 100, 129, 250]
 THRESHOLDS = [1, 2, 5, 16, 31, 33, 64, 100, 129, 256, 300, 500, 700, 1024, 2047, 2560, 4000, 6000, 10000, 65536,
               100000]
-# As they once passed.
+# Mutants that passed the kit in earlier versions.
 PASSED_ONCE = [("linear_ternary", "rows", 700), ("linear_ternary", "tokens", 31), ("linear_dense", "rows", 300),
                ("attn_paged", "positions", 500)]
 
@@ -52,7 +52,7 @@ def op_of(test, text):
     suite, name = test.split(".", 1)
     if suite == "sequences":
         found = re.search(r"\b([A-Z]{2,}(?:_[A-Z0-9]+)+)\b", text)
-        return found[1].lower() if found else None  # a whole model, which names none
+        return found[1].lower() if found else None  # a whole model: the test names no op
     fitting = [op for op in {r[0] for r in ROWS} if name == op or name.startswith(op + "_")]
     return max(fitting, key=len, default=name)
 

@@ -93,9 +93,11 @@ class Program(unittest.TestCase):
         self.assertIn("copied: host/ternary2-rows/1", kept["ops.linear_ternary_ternary2"])
         self.assertIn("in place: host/ternary2-rows/1",
                       kept["program.weights_in_place_give_the_same"])
+
+    def test_the_report_says_how_a_second_form_was_packed(self):
         cpu = kit.PLUGINS / "libbitnet-backend-cpu.so"
         if not cpu.exists():
-            return
+            self.skipTest("no cpu backend")
         _, content = kit.report("--test", "program.packed_weights*", cpu)
         # Of 6 bits where the instruction set has a kernel for them.
         packed = "second form packed by the plugin: cpu/"

@@ -12,8 +12,8 @@ SCRIPT = ROOT / "scripts/compatibility"
 BACKENDS = sorted(file.parent.name for file in ROOT.glob("plugins/*/*.yaml")
                   if file.parent.name != "null")
 
-# What answers as `bitnet` does, from a file beside it.
-# With BITNET_<NAME>_ISA as a backend with kernels of several instruction sets does.
+# A stand-in for `bitnet`, whose answers are in a file beside it. With BITNET_<NAME>_ISA it answers like a
+# backend with kernels for several instruction sets.
 PROGRAM = """#!{python}
 import json, os, pathlib, sys
 answers = json.loads(pathlib.Path(__file__).with_name("answers.json").read_text())

@@ -8,7 +8,7 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
-# Where the names of the two worlds differ.
+# Names that differ between Debian and RPM.
 NAMES = {"libbitnet0": "bitnet-libs", "libbitnet-dev": "bitnet-devel", "bitnet-backend-dev": "bitnet-backend-devel"}
 
 
@@ -23,7 +23,7 @@ def plain(words):
 
 
 BACKENDS = sorted(file.stem for file in (ROOT / "packaging/backend").glob("*.control"))
-# Their toolkit is of Debian's main archive, too.
+# Backends whose toolkit is in Debian's main archive.
 FREE = [name for name in BACKENDS if "\nSection: contrib/" not in text(f"packaging/backend/{name}.control")]
 
 
@@ -63,7 +63,7 @@ def of_rpm():
 class Split(unittest.TestCase):
     def setUp(self):
         self.debian, self.rpm = of_debian(), of_rpm()
-        # Of one whose compiler is not free there is no RPM package.
+        # A backend whose compiler is not free has no RPM package.
         for name in set(BACKENDS) - set(FREE):
             del self.debian[f"bitnet-backend-{name}"]
 

@@ -12,7 +12,7 @@ VERSIONS = '''case $* in
   --list) echo "bitnet 1.2.0"; echo "cpu 1.2.0"; echo "cuda 1.1.7"; echo "vulkan 1.2.1" ;;
   *cuda) echo 1.1.7 ;; *vulkan) echo 1.2.1 ;; *bitnet) echo 1.2.0 ;; *) exit 2 ;;
 esac'''
-# deb-core and rpm make more than is of one component.
+# deb-core and rpm make packages of several components.
 PACKAGE = '''if [ "$1" = deb-backend ]; then name=$2; shift; fi
 mkdir -p "$3"; echo "$1 $name" >> ../packaged
 case $1 in
@@ -101,7 +101,7 @@ class Release(unittest.TestCase):
             "bitnet-backend-dev_1.2.0-1_amd64.deb", "bitnet-backend-devel-1.2.0-1.x86_64.rpm", "bitnet-backend-gpu_1.2.0-1_all.deb",
             "bitnet_runtime-1.2.0-py3-none-any.whl", "parts.spdx.json", "CHANGES.md", "SHA256SUMS", "SHA256SUMS.sig"})
         self.assertEqual((folder / "CHANGES.md").read_text(encoding="utf-8"), "- It does more.\n")
-        # As docs/how-to/release.md has users do it.
+        # As users do it by docs/how-to/release.md.
         check = ("openssl", "pkeyutl", "-verify", "-rawin", "-pubin", "-inkey", self.folder / "release.pem",
                  "-in", "SHA256SUMS", "-sigfile", "SHA256SUMS.sig")
         self.assertEqual(run(*check, cwd=folder).returncode, 0)

@@ -10,7 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# Each fake notes its call, and fails if FAIL names it and, where there is one, its first word.
+# Each fake records its call, and fails if FAIL names it, and its first argument if FAIL has one.
 HEAD = """#!/bin/bash
 me=${0##*/}
 echo "$me $*" >>"$FAKES/calls"
@@ -63,7 +63,7 @@ touch "$3"/usr/lib/chromium/{libvk_swiftshader.so,vk_swiftshader_icd.json}
 done
 """,
 }
-# Real ones, which fail only where it is planted.
+# Real tools, which fail only where a fault is planted.
 for tool in ("cp", "mkdir", "mktemp", "mv", "awk", "tee", "rm"):
     FAKES[tool] = f'exec {shutil.which(tool)} "$@"\n'
 
@@ -181,7 +181,7 @@ class Setup(unittest.TestCase):
                 self.assertIn(words, done.stderr)
                 if not fail.startswith("no"):
                     self.assertIn("planted", done.stderr)
-                # What to do comes last.
+                # The advice comes last.
                 last = done.stderr.splitlines()[-1]
                 self.assertRegex(last, "^setup: .*(start|check|all that it said)")
                 self.assertEqual(re.findall("<<|syntax error", done.stderr), [])

@@ -9,7 +9,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
-# What ctest keeps, and what a reader of it must get.
+# Logs of ctest, and the skips that must be found in them.
 LOG = """1/9 Testing: core.a
 1/9 Test: core.a
 [ RUN      ] A.b

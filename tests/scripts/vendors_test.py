@@ -6,8 +6,8 @@ import re
 import unittest
 
 CORE = pathlib.Path(__file__).resolve().parents[2] / "core"
-# What `bitnet analyze-library` searches for in libraries of others. Other files of the core that need such a
-# name take it from there.
+# Names that `bitnet analyze-library` searches for in other libraries. Other files of the core use them from
+# there.
 EXEMPT = CORE / "src/plugin/analysis/foreign_names.hpp"
 NAMES = ("adreno amd amdgpu amdxdna apple arc ascend cann cuda cudnn geforce habana hexagon hip hsa i915 icd "
          "intel kfd lavapipe llvmpipe mali mesa moltenvk musa nouveau npuw nvidia nvml nvrtc oneapi opencl "

@@ -25,9 +25,9 @@ except ImportError as missing:
 
 MIXED = 3000  # texts for each rule
 GPT2 = r"'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
-# The library's rule sees letters that stand for bytes; what readers of GGUF files have in its place.
+# The library's rule is for letters that stand for bytes; this is the rule of readers of GGUF files.
 FALCON = [r"[\p{P}\$\+<=>\^~\|`]+", GPT2, r"[0-9][0-9][0-9]"]
-# Where a number ends, the library's engine does not see a numeral of Latin-1 as the end.
+# The library's engine does not end a number at a numeral of Latin-1.
 THOUSANDS = r"\d{1,3}(?=(?:\d{3})*(?![\w\xb2\xb3\xb9\xbc-\xbe]))"
 
 

@@ -224,7 +224,12 @@ TEST(abi, structs_of_an_older_host_are_not_overrun) {
   attempt([&](bitnet_error* e) { return t.info(t.self, &room.info, e); });
   EXPECT_EQ(room.info.driver.data, nullptr) << "written behind the host's struct_size";
   EXPECT_EQ(room.info.driver.size, 0u) << "written behind the host's struct_size";
-  if (device_count(t) == 0) return;
+}
+
+TEST(abi, device_info_of_an_older_host_is_not_overrun) {
+  const opened one;
+  const bitnet_backend_v0& t = one.table();
+  if (device_count(t) == 0) GTEST_SKIP() << "there is no device";
   bitnet_device_info d{};
   d.struct_size = offsetof(bitnet_device_info, kv_dtypes);
   d.kv_dtypes = d.attention_flags = 0x5a5a5a5a;
@@ -239,6 +244,7 @@ TEST(abi, devices_are_possible_and_stay_the_same) {
   const uint32_t n = device_count(t);
   ASSERT_LE(n, most_devices);
   EXPECT_EQ(device_count(t), n);
+  if (n == 0) GTEST_SKIP() << "there is no device";
   for (uint32_t i = 0; i < n; ++i) {
     SCOPED_TRACE(i);
     const bitnet_device_info d = device_info(t, i);
@@ -261,7 +267,6 @@ TEST(abi, devices_are_possible_and_stay_the_same) {
     EXPECT_STREQ(d.arch, again.arch);
     EXPECT_EQ(d.device_class, again.device_class);
   }
-  if (n == 0) return;
   bitnet_device_info d{};
   d.struct_size = sizeof d;
   const outcome o = attempt([&](bitnet_error* e) { return t.device_info(t.self, n, &d, e); });

@@ -136,8 +136,13 @@ TEST(lifecycle, exported_blocks_go_on_elsewhere) {
   const tiny_model m({});
   if (const std::string missing = missing_ops(from, m); !missing.empty())
     GTEST_SKIP() << "graph_query answers none for " << missing;
-  for (const kv_type& type : all_kv_types)
-    if (keeps(from.info().kv_dtypes, type.dtype)) move_on(from, to, m, type.dtype);
+  uint64_t moved = 0;
+  for (const kv_type& type : all_kv_types) {
+    if (!keeps(from.info().kv_dtypes, type.dtype)) continue;
+    move_on(from, to, m, type.dtype);
+    ++moved;
+  }
+  if (moved == 0) GTEST_SKIP() << "the device has no such KV pools";
 }
 
 TEST(lifecycle, two_generations_serve_side_by_side) {

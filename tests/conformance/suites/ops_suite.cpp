@@ -132,8 +132,10 @@ TEST(ops, lists_and_answers_agree) {
 // Kernels that round run in programs that permit it only, and then stay within the bound of ops.h.
 TEST(ops, rounding_is_asked_for) {
   opened_device device;
+  uint64_t rounding = 0;
   for (const bitnet_kernel_info& k : device.kernels()) {
     if (k.precision == BITNET_PRECISION_F32 || k.op != BITNET_OP_LINEAR_DENSE) continue;
+    ++rounding;
     const std::string id(k.id, strnlen(k.id, sizeof k.id));
     SCOPED_TRACE(id);
     bool ran = false;
@@ -151,6 +153,7 @@ TEST(ops, rounding_is_asked_for) {
     }
     EXPECT_TRUE(ran) << "it is listed, and no step of up to 70 tokens runs it";
   }
+  if (rounding == 0) GTEST_SKIP() << "it lists no kernel that rounds";
 }
 
 // A model with one kind of composite, and the same as bodies only.

@@ -187,6 +187,7 @@ TEST_F(selecting, shows_log_probabilities_where_they_were_asked_for) {
   o.n_logprobs = 3;
   const auto got = submit(w, some_tokens(20, 1), o, 4, 2);
   w.run();
+  EXPECT_EQ(got->n_ends(), 2U);
   double sum = 0;
   std::size_t n = 0;
   for (const event& e : got->all) {

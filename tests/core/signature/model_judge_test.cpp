@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <openssl/evp.h>
+
 #include <filesystem>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -74,6 +76,22 @@ TEST(golden_signatures, of_a_certificate_are_good) {
   ASSERT_TRUE(by.has_value()) << by.error().message;
   EXPECT_EQ(by->by.subject, "CN=Signer,O=Example");
   EXPECT_EQ(by->by.certificate.size(), 64U);
+}
+
+// A provider of FIPS has no BLAKE2b; here OpenSSL finds no provider.
+TEST(golden_signatures, whose_hash_openssl_lacks_are_unsupported) {
+  const auto judge = model_judge::make({.model = golden / "model",
+                                        .signature = golden / "shards.sig",
+                                        .key = golden / "p521.pem",
+                                        .ca = ""});
+  ASSERT_TRUE(judge.has_value()) << judge.error().message;
+  ASSERT_EQ(EVP_set_default_properties(nullptr, "provider=none"), 1);
+  const auto concluded = (*judge)->conclude();
+  EXPECT_EQ(EVP_set_default_properties(nullptr, ""), 1);
+  ASSERT_FALSE(concluded.has_value());
+  EXPECT_EQ(concluded.error().status, BITNET_UNSUPPORTED);
+  EXPECT_NE(concluded.error().message.find("OpenSSL computes BLAKE2B-512"), std::string::npos)
+      << concluded.error().message;
 }
 
 TEST(golden_signatures, of_others_are_refused_by_the_field) {
