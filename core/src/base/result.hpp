@@ -30,6 +30,12 @@ struct failure {
   }
 };
 
+// Whether a failed call means that the device hangs or is lost, with all that it held.
+constexpr bool is_loss(bitnet_status status) {
+  return status == BITNET_DEVICE_LOST || status == BITNET_CONTEXT_POISONED ||
+         status == BITNET_TIMEOUT;
+}
+
 template <class T>
 using result = std::expected<T, failure>;
 

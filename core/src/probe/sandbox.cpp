@@ -113,7 +113,8 @@ void be_first_to_go() {
 }
 
 // Limits private writable memory, as drivers reserve far more addresses than they use. The limit is
-// half of the machine's memory, within bounds; a compiling driver needs `least`.
+// half of the machine's memory, within bounds; a compiling driver needs `least`, even where the
+// machine has no more (be_first_to_go() then protects the waiting process).
 std::string limit_memory() {
 #ifdef BITNET_SHADOW_MEMORY
   return "";  // a sanitizer reserves terabytes of addresses

@@ -35,12 +35,6 @@ struct step_limits {
   uint32_t window = 0, window_keep = 0;
 };
 
-// Whether a failed call means that the device hangs or is lost, with all that it held.
-constexpr bool is_loss(bitnet_status status) {
-  return status == BITNET_DEVICE_LOST || status == BITNET_CONTEXT_POISONED ||
-         status == BITNET_TIMEOUT;
-}
-
 // What moves between the pool and the host's memory.
 enum class cargo : uint8_t { keys, states };
 

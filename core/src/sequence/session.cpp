@@ -24,12 +24,6 @@ double ms_since(clock::time_point start) {
   return std::chrono::duration<double, std::milli>(clock::now() - start).count();
 }
 
-// Whether the device hangs or is lost, with all that it held.
-bool is_loss(const failure& why) {
-  return why.status == BITNET_DEVICE_LOST || why.status == BITNET_CONTEXT_POISONED ||
-         why.status == BITNET_TIMEOUT;
-}
-
 // Fails unless `ids` fit into the context behind `before` tokens.
 result<void> check_room(uint64_t before, uint64_t n_context, std::span<const int32_t> ids) {
   if (before + ids.size() <= n_context) return {};
@@ -187,7 +181,7 @@ result<void> session::eval(const evaluation& what, const runner::session_runner:
   if (has_offer_.load(std::memory_order_acquire)) take_offer();
   auto start = clock::now();
   auto done = evaluate(what, out);
-  while (!done && is_loss(done.error()) && options_.on_loss) {
+  while (!done && is_loss(done.error().status) && options_.on_loss) {
     if (auto safe = recover(std::move(done.error())); !safe) return safe;
     start = clock::now();
     done = evaluate(what, out);
@@ -444,7 +438,7 @@ result<void> session::recover(failure why) {
     auto other = options_.on_loss(lost, why);
     if (!other) return std::unexpected(std::move(other.error()));
     auto moved = move(*other, engine::moving::recompute, why.message);
-    if (moved || !is_loss(moved.error())) return moved;
+    if (moved || !is_loss(moved.error().status)) return moved;
     lost = std::move(*other);
     why = std::move(moved.error());
   }
