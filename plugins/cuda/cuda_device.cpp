@@ -6,8 +6,8 @@
 #include "bitnet/abi/host.h"
 #include "form_check.hpp"
 #include "host_memory.hpp"
-#include "queue.hpp"
 #include "recording.hpp"
+#include "stream.hpp"
 
 namespace bitnet::cuda {
 namespace {
@@ -309,9 +309,9 @@ bitnet_status device::record(std::span<const gpu::command> commands, bool timed,
 bitnet_status device::make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) {
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
-  auto made = std::make_unique<queue>(context_);
-  if (bitnet_status s = made->start(report); sdk::failed(s)) return s;
-  out = std::move(made);
+  auto made = std::make_unique<stream>(context_);
+  if (bitnet_status s = made->create(report); sdk::failed(s)) return s;
+  out = std::make_unique<gpu::event_queue<stream>>(std::move(made));
   return BITNET_OK;
 }
 

@@ -5,19 +5,15 @@
 // itself. So memory of the host that the commands only read is gathered when the step is launched,
 // copied to the device by one command, and they read the copy.
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "cuda_device.hpp"
+#include "gpu-common/event_queue.hpp"
 
 namespace bitnet::cuda {
-
-// How long a recording took when it was waited for last, in nanoseconds; 0: not known. From any
-// thread.
-using step_time = std::atomic<int64_t>;
 
 class recording final : public gpu::recording {
  public:
@@ -30,8 +26,7 @@ class recording final : public gpu::recording {
   bitnet_status launch_on(CUstream stream, const sdk::reporter& report);
 
   bool times(std::span<uint64_t> out) const noexcept override;
-  // It outlives the recording where a wait still runs.
-  const std::shared_ptr<step_time>& took() const noexcept { return took_; }
+  const std::shared_ptr<gpu::step_time>& took() const noexcept { return took_; }
 
  private:
   void clear() noexcept;
@@ -64,7 +59,7 @@ class recording final : public gpu::recording {
   const context& context_;
   const bool timed_;
   overlap& of_device_;
-  const std::shared_ptr<step_time> took_ = std::make_shared<step_time>(0);
+  const std::shared_ptr<gpu::step_time> took_ = std::make_shared<gpu::step_time>(0);
   bool overlap_ = false;  // kernels may be launched while those before them compute
   bool beside_ = false;   // some are
   CUresult refused_ = CUDA_SUCCESS;

@@ -5,19 +5,15 @@
 // itself. So memory of the host that the commands only read is gathered when the step is launched,
 // copied to the device by one command, and they read the copy.
 
-#include <atomic>
 #include <map>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "device.hpp"
+#include "gpu-common/event_queue.hpp"
 
 namespace bitnet::rocm {
-
-// How long a recording took when it was waited for last, in nanoseconds; 0: not known. From any
-// thread.
-using step_time = std::atomic<int64_t>;
 
 class recording final : public gpu::recording {
  public:
@@ -28,8 +24,7 @@ class recording final : public gpu::recording {
   bitnet_status launch_on(hipStream_t stream, const sdk::reporter& report);
 
   bool times(std::span<uint64_t> out) const noexcept override;
-  // It outlives the recording where a wait still runs.
-  const std::shared_ptr<step_time>& took() const noexcept { return took_; }
+  const std::shared_ptr<gpu::step_time>& took() const noexcept { return took_; }
 
  private:
   // A launch of a kernel, or of several as one, or a copy where there is no function.
@@ -57,7 +52,7 @@ class recording final : public gpu::recording {
 
   const context& context_;
   const bool timed_;
-  const std::shared_ptr<step_time> took_ = std::make_shared<step_time>(0);
+  const std::shared_ptr<gpu::step_time> took_ = std::make_shared<gpu::step_time>(0);
   std::vector<step> steps_;
   // So many bytes of memory are gathered, and lie there in the two that follow: of the host, of the
   // device.
