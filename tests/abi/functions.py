@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """Each function of bitnet.h has a comment of its own, which states one of the header's thread rules.
 
-No comment has made the formatter break a declaration, and each default of bitnet_sampling that the header states is
-the one that the library gives.
+No comment has made the formatter break a declaration, each default of bitnet_sampling that the header states is
+the one that the library gives, and the list of contents has the headings in their order.
 
 Usage: functions.py bitnet.h common/knobs/sampling.hpp
 """
@@ -16,6 +16,8 @@ FUNCTION = re.compile(r"(/\*(?:(?!\*/).)*\*/\n)?^BITNET_API [^;(]*?\b(bitnet_\w+
 OBJECTS = "session|trial|request|answer|runtime|model|chat|scheduler|shadow"
 TAG = re.compile(rf"\[(any thread|any thread, signal handlers too|one thread at a time for its ({OBJECTS}))\]")
 LIKE_A_TAG = re.compile(r"\[[^\]]*thread[^\]]*\]|\b(?:any|one) thread\b", re.IGNORECASE)
+HEADING = re.compile(r"^/\* ---- ([\w ]+?) -+", re.MULTILINE)
+MOST_CONTENTS = 20
 BROKEN = re.compile(r"^(#define BITNET_\w+) \\$|^  (?:const )?\w+\*?\n +(\w+); ", re.MULTILINE)
 KNOB = re.compile(r"^  X\(\w+, (\w+), ([^,]+),", re.MULTILINE)
 
@@ -54,9 +56,17 @@ def problems_of_defaults(text, knobs):
             yield f"bitnet_sampling.{name}: the comment says {said and said[0]}, the library has {value}"
 
 
+def problems_of_contents(text):
+    contents = text[text.index(" * Contents "):].split("\n *\n")[0].splitlines()[1:]
+    listed = [re.match(r" \*            (.+?)  ", line)[1] for line in contents]
+    headings = HEADING.findall(text)
+    if listed != headings or len(listed) > MOST_CONTENTS or len(listed) < 10:
+        yield f"the contents are {listed}, expected the headings, at most {MOST_CONTENTS}: {headings}"
+
+
 def main():
     header, knobs = (pathlib.Path(name).read_text(encoding="utf-8") for name in sys.argv[1:])
-    problems = [*problems_of_functions(header), *problems_of_defaults(header, knobs)]
+    problems = [*problems_of_functions(header), *problems_of_defaults(header, knobs), *problems_of_contents(header)]
     problems += [f"{a or b} is broken by its comment; put the comment above it" for a, b in BROKEN.findall(header)]
     print("\n".join(problems) or f"{len(FUNCTION.findall(header))} functions")
     return 1 if problems else 0

@@ -42,7 +42,7 @@ def functions_of_c(lines):
     while number < len(lines):
         line = re.sub(r"(?:^|\s)//.*", "", lines[number]).rstrip()
         number += 1
-        if not line.endswith("{"):
+        if not line.endswith("{") or line.startswith(" * "):  # also of an example in a comment
             if not line or line.endswith((";", "}", ":", ">")) or line.lstrip().startswith(("#", "*", "/*")):
                 begin = number
             continue
