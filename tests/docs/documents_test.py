@@ -31,6 +31,7 @@ WRITERS = {
 }
 # {"member", value}, of["member"], put(..., "member", value); a list of texts is none of these.
 WRITTEN = re.compile(r'\{\s*"(\w+)",\s+(?!")|\["(\w+)"\]|\bput\(\s*(?:\w+, )?"(\w+)",')
+COMMENTED = re.compile(r"(/\*(?:(?!\*/).)*\*/)\n^BITNET_API [^;(]*?\b(bitnet_\w+)\(", re.DOTALL | re.MULTILINE)
 # A group of symbols is named by a constant of another file.
 ELSEWHERE = {"bitnet_analyze_library": {"cuda"}}
 # A long array of metadata, which is in a map.
@@ -50,6 +51,22 @@ def words_of(paths):
 class Documents(unittest.TestCase):
     def test_all_are_listed(self):
         self.assertEqual(set(tables.index()), set(WRITERS))
+
+    def test_header_names_the_pages(self):
+        """The comment of a function in bitnet.h has the page, and of documents.md the heading."""
+        header = (ROOT / "abi/include/bitnet/bitnet.h").read_text(encoding="utf-8")
+        named = {}
+        for comment, function in COMMENTED.findall(header):
+            text = re.sub(r"\n \* ?", " ", comment)
+            if link := re.search(r'Document: docs/reference/([\w.-]+\.md)(?:, "([^"]+)")?\. ', text):
+                named[function] = (link[1], link[2] and tables.slug(link[2]))
+        self.assertGreater(len(named), 15)
+        for function, (page, anchor) in tables.index().items():
+            with self.subTest(function):
+                self.assertEqual(named[function][0], page)
+                self.assertIn(named[function][1], (anchor, None if page != "documents.md" else anchor))
+        receipts = {name for name in named if name.endswith("_receipt")}
+        self.assertEqual(set(named) - set(tables.index()), receipts)
 
     def test_members_are_those_of_the_code(self):
         on_pages = {name: words_of(tables.rows(*place)) for name, place in tables.index().items()}

@@ -126,6 +126,7 @@ BITNET_API bitnet_status bitnet_wording_set(const char* id, const char* words, b
 
 /* ---- runtime ------------------------------------------------------------------------------- */
 
+/* `level` is BITNET_LOG_* of bitnet/abi/host.h. `message` is valid during the call. */
 typedef void (*bitnet_log_callback)(void* user, uint32_t level, const char* message);
 
 /* Events of a trace: docs/reference/trace.md. The host measures a span from begin_ns to end_ns, in
@@ -245,8 +246,7 @@ BITNET_API void bitnet_runtime_close(bitnet_runtime* runtime);
  * plugin that broke a rule. [any thread] */
 BITNET_API bitnet_status bitnet_runtime_select(bitnet_runtime* runtime, bitnet_error* err);
 
-/* Probes every backend that was found, each in a process of its own, so that the report lists them
- * all.
+/* Probes every backend that was found, each in its own process; the report then lists them all.
  * A backend that fails is no error: the report has the reason. [any thread] */
 BITNET_API bitnet_status bitnet_runtime_probe(bitnet_runtime* runtime, bitnet_error* err);
 
@@ -262,8 +262,8 @@ BITNET_API bitnet_status bitnet_runtime_wait_probes(bitnet_runtime* runtime, uin
 BITNET_API bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out,
                                                        uint64_t capacity, uint64_t* needed,
                                                        bitnet_error* err);
-/* Returns what is known of backends, devices, the choice and the threads. Opens nothing, but asks
- * the devices of open models for their status.
+/* Returns what is known of backends, devices, the choice and the threads.
+ * Opens nothing, but asks the devices of open models for their status.
  * Document: docs/reference/documents.md, "A runtime". [any thread] */
 BITNET_API bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out,
                                                uint64_t capacity, uint64_t* needed,
@@ -338,7 +338,7 @@ BITNET_API bitnet_status bitnet_analyze_library(const char* path, uint64_t n_nam
 #define BITNET_EVICT_FIFO 1u /* the one that has held blocks the longest */
 #define BITNET_EVICT_LFU 2u  /* the one that was used the fewest times   */
 
-/* `done` of `total` bytes of weights are processed. To return non-zero cancels the call:
+/* `done` of `total` bytes of weights are processed. A return value that is not 0 stops the call:
  * BITNET_CANCELLED. */
 typedef int32_t (*bitnet_progress_callback)(void* user, uint64_t done, uint64_t total);
 
@@ -389,8 +389,9 @@ typedef struct bitnet_model_options {
   uint32_t n_gpu_layers; /* with COUNT          */
   uint32_t split_mode;   /* BITNET_SPLIT_*      */
   uint32_t n_tensor_split;
-  /* Shares of the layers of each device of the selected backend, by the index of the device; 0: the
-   * device has none. NULL: the selected device has all. The request must not have an index then. */
+  /* How the layers are divided among the devices of the selected backend: a share for each device,
+   * by its index; 0: it has none. The request must not have an index then. NULL: the selected
+   * device has all of them. */
   const float* tensor_split;
   /* Room is reserved for a session with these options; NULL: with the defaults. */
   const struct bitnet_session_options* planned;
@@ -422,8 +423,9 @@ BITNET_API bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* 
  * [one thread at a time for its model] */
 BITNET_API void bitnet_model_close(bitnet_model* model);
 
-/* Describes a GGUF file or checkpoint folder: its metadata and tensors, how they are read, and why
- * the model would not run. Uses no backend.
+/* Describes a model file, without a backend.
+ * `path` is as in bitnet_model_open. The document has metadata and tensors, how they are read, and
+ * why the model would not run.
  * Document: docs/reference/formats.md.
  * BITNET_NOT_FOUND, BITNET_BAD_DATA: the file cannot be read, or is no model. [any thread] */
 BITNET_API bitnet_status bitnet_inspect(const char* path, const bitnet_model_options* options,
@@ -468,9 +470,9 @@ typedef struct bitnet_convert_options {
 /* Fills the first `size` bytes of *options with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_convert_defaults(bitnet_convert_options* options, uint32_t size);
 
-/* Writes a model as a GGUF file. `in` is as `path` of bitnet_model_open; `out` appears whole or
- * not at all.
- * The calling thread calls `report` once, at the end; it may be NULL.
+/* Writes a model as a GGUF file, which appears whole or not at all.
+ * `in` is as `path` of bitnet_model_open. The calling thread calls `report` once, at the end; it
+ * may be NULL.
  * Document: docs/reference/documents.md, "A conversion".
  * BITNET_BAD_DATA: a weight is no finite number. BITNET_UNSUPPORTED: the requested type cannot
  * hold a weight. Both messages name tensor and element. BITNET_IO: `out` cannot be written.
@@ -527,8 +529,7 @@ BITNET_API bitnet_status bitnet_tokenize(const bitnet_model* model, bitnet_str t
 
 /* Returns the text of n ids. It may begin or end within a UTF-8 character.
  * `flags` are BITNET_DETOKENIZE_*.
- * BITNET_INVALID_ARGUMENT: an id is not in the vocabulary, or the text does not fit. [any thread]
- */
+ * BITNET_INVALID_ARGUMENT: the vocabulary lacks an id, or the text does not fit. [any thread] */
 BITNET_API bitnet_status bitnet_detokenize(const bitnet_model* model, const bitnet_token* ids,
                                            uint64_t n, uint32_t flags, char* out, uint64_t capacity,
                                            uint64_t* needed, bitnet_error* err);
@@ -540,10 +541,9 @@ typedef struct bitnet_message {
   bitnet_str content;
 } bitnet_message;
 
-/* Returns the messages in the model's chat form, as text for people to read. It ends where the
- * assistant's answer begins.
- * Only bitnet_chat_tokenize gives the right tokens, because a message can contain the text of a
- * control token.
+/* Returns the messages in the model's chat form, as text for people to read.
+ * It ends where the assistant's answer begins. Only bitnet_chat_tokenize gives the right tokens,
+ * because a message can contain the text of a control token.
  * `template_name` is "bitnet", "llama3", "chatml", "falcon3", "instruct" or "raw", or "model" for
  * the Jinja template of the file. NULL or "auto" takes the file's template if it renders and fits
  * the vocabulary, otherwise the built-in one that fits best; the log has the choice and the
@@ -557,8 +557,7 @@ BITNET_API bitnet_status bitnet_chat_format(const bitnet_model* model, const cha
 
 typedef struct bitnet_chat_options {
   uint32_t struct_size;
-  /* Non-zero: "<|eot_id|>" in a message becomes its id, so that messages can end and begin turns.
-   */
+  /* Non-zero: "<|eot_id|>" in a message becomes its id, so messages can end and begin turns. */
   uint32_t parse_special;
   const char* template_name; /* as in bitnet_chat_format */
   /* 0: no bound. Otherwise the tokens of prompt and answer together. The oldest turns are left out
@@ -632,10 +631,10 @@ typedef struct bitnet_chat_info {
 /* Fills the first `size` bytes of *request with defaults: everything is 0, NULL or of size 0.
  * [any thread] */
 BITNET_API void bitnet_chat_request_defaults(bitnet_chat_request* request, uint32_t size);
-/* Makes the prompt of a chat. Its control tokens are those of the template, as in
- * bitnet_chat_tokenize.
- * If the model's template does not know tools, the library describes them in the system prompt.
- * The template is parsed once for each model.
+/* Makes the prompt of a chat.
+ * Control tokens are those of the template, as in bitnet_chat_tokenize. If the model's template
+ * does not know tools, the library describes them in the system prompt. The template is parsed
+ * once for each model.
  * BITNET_INVALID_ARGUMENT: a JSON text is wrong; the message has the place: "messages[2].content:
  * expected ..., found ...". BITNET_UNSUPPORTED: a call is demanded and the dialect has none, the
  * template cannot render this chat, or the schema of a tool with "strict": true is not supported:
@@ -724,6 +723,7 @@ BITNET_API bitnet_status bitnet_answer_message(const bitnet_answer* answer, char
 
 /* ---- session ------------------------------------------------------------------------------- */
 
+/* Types of keys and values. */
 #define BITNET_KV_F16 0u
 #define BITNET_KV_F32 1u
 /* int8 with a scale for each 32 elements: 17/32 of the bytes of f16. The head size must be a
@@ -780,8 +780,9 @@ BITNET_API void bitnet_session_defaults(bitnet_session_options* options, uint32_
 BITNET_API bitnet_status bitnet_session_open(bitnet_model* model,
                                              const bitnet_session_options* options,
                                              bitnet_session** out, bitnet_error* err);
-/* Frees the session. If another thread is in a call on it, cancels that call, and the session is
- * freed at the end of the call. NULL is allowed. [any thread] */
+/* Frees the session. NULL is allowed.
+ * If another thread is in a call on it, that call is cancelled, and the session is freed at its
+ * end. [any thread] */
 BITNET_API void bitnet_session_close(bitnet_session* session);
 
 /* Appends n tokens and computes their logits.
@@ -793,8 +794,7 @@ BITNET_API void bitnet_session_close(bitnet_session* session);
 BITNET_API bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* ids,
                                              uint64_t n, uint32_t all_rows, float* logits,
                                              uint64_t capacity, bitnet_error* err);
-/* Returns the embedding of n tokens: their hidden states behind the last norm, pooled, with length
- * 1.
+/* Returns the embedding of n tokens: the pooled hidden states behind the last norm, of length 1.
  * `out` receives n_embedding floats (see bitnet_model_info); *needed, which may be NULL, is that
  * number. With capacity 0 and `out` NULL it only returns the number; otherwise `capacity` is at
  * least that number. The result depends on these tokens only: the session has no tokens before or
@@ -832,7 +832,7 @@ typedef struct bitnet_logit_bias {
  * the text of a seed. */
 typedef struct bitnet_sampling {
   uint32_t struct_size;
-  uint32_t seed;           /* the same seed gives the same text on all platforms; default 0 */
+  uint32_t seed;           /* the same seed gives the same text on all platforms; default 0  */
   float temperature;       /* default 0.8; 0 = greedy                                        */
   int32_t top_k;           /* default 40; 0 = off                                            */
   float top_p;             /* default 0.95; 1 = off                                          */
@@ -869,6 +869,7 @@ typedef struct bitnet_sampling {
  * comments state. [any thread] */
 BITNET_API void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size);
 
+/* Why a generation ended. */
 #define BITNET_STOP_LENGTH 1u    /* max_tokens reached          */
 #define BITNET_STOP_EOS 2u       /* an end-of-generation token  */
 #define BITNET_STOP_STRING 3u    /* a stop string               */
@@ -877,8 +878,8 @@ BITNET_API void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t siz
 #define BITNET_STOP_CANCELLED 6u /* cancel or the callback     */
 #define BITNET_STOP_GRAMMAR 7u   /* the grammar allows no further token */
 
-/* Receives a piece of the text: whole UTF-8 characters, never a part of a stop string. To return
- * non-zero stops the generation. */
+/* Receives a piece of the text: whole UTF-8 characters, never a part of a stop string. A return
+ * value that is not 0 stops the generation. */
 typedef int32_t (*bitnet_text_callback)(void* user, bitnet_str text);
 
 /* Speculation: a step computes the last token and a draft of the next ones, and keeps the tokens
@@ -967,8 +968,7 @@ BITNET_API bitnet_status bitnet_grammar_check(bitnet_str grammar, bitnet_error* 
  * BITNET_UNSUPPORTED: a keyword cannot be followed exactly, or a bound is exceeded. [any thread] */
 BITNET_API bitnet_status bitnet_json_schema_check(bitnet_str json_schema, bitnet_error* err);
 
-/* Appends the prompt, then samples tokens until the generation ends; out->stop_reason has the
- * cause.
+/* Appends the prompt, then samples tokens until one of BITNET_STOP_* applies.
  * The prompt may be empty if the session is not. The new tokens stay in the session; the last one
  * may not be evaluated yet. `text` is called on this thread. A cancel is no failure.
  * BITNET_INVALID_ARGUMENT: an option has no meaning, an id is not in the vocabulary, or prompt and
@@ -978,16 +978,14 @@ BITNET_API bitnet_status bitnet_generate(bitnet_session* session, const bitnet_t
                                          uint64_t n_prompt, const bitnet_generation* options,
                                          bitnet_generation_result* out, bitnet_error* err);
 
-/* Returns what ran in this session: kernels, steps, memory, drafts and moves, counted where they
- * ran.
+/* Returns what ran in this session: kernels, steps, memory, drafts and moves.
  * The text callback may call it.
  * Document: docs/reference/documents.md, "A session". [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_session_report(bitnet_session* session, char* out,
                                                uint64_t capacity, uint64_t* needed,
                                                bitnet_error* err);
 
-/* Returns the ops of the session's program on each device, in their order, before any of them
- * runs.
+/* Returns the ops of the session's program on each device, in order, before any of them runs.
  * The text callback may call it. Which kernels ran is in bitnet_session_report.
  * Document: docs/reference/documents.md, "The ops of a session".
  * [one thread at a time for its session] */
@@ -1017,9 +1015,10 @@ typedef struct bitnet_receipt_options {
 /* Fills the first `size` bytes of *options with defaults: everything is 0, NULL or of size 0.
  * [any thread] */
 BITNET_API void bitnet_receipt_defaults(bitnet_receipt_options* options, uint32_t size);
-/* Returns the receipt of the last answer of bitnet_generate, also of one that failed. Its counters
- * are those of the session.
- * Reads the files of the model, once until they change, and those of the backends that computed.
+/* Returns the receipt of the last answer of bitnet_generate, also of one that failed.
+ * Its counters are those of the session. Reads the files of the model, once until they change, and
+ * those of the backends that computed.
+ * Document: docs/reference/receipts.md.
  * BITNET_INVALID_ARGUMENT: the session has generated nothing, `facts` is no object, or it has a
  * member that the library writes. BITNET_REJECTED, BITNET_NOT_FOUND, BITNET_IO: the key cannot be
  * used. [one thread at a time for its session] */
@@ -1027,8 +1026,9 @@ BITNET_API bitnet_status bitnet_session_receipt(bitnet_session* session,
                                                 const bitnet_receipt_options* options, char* out,
                                                 uint64_t capacity, uint64_t* needed,
                                                 bitnet_error* err);
-/* Returns the receipt of a run that failed with this status and message before there was a
- * session.
+/* Returns the receipt of a run that failed before there was a session.
+ * `status` and `message` are those of the failure.
+ * Document: docs/reference/receipts.md.
  * BITNET_INVALID_ARGUMENT: `status` is BITNET_OK. Otherwise fails as bitnet_session_receipt does.
  * [any thread] */
 BITNET_API bitnet_status bitnet_runtime_receipt(bitnet_runtime* runtime, bitnet_status status,
@@ -1088,13 +1088,14 @@ typedef struct bitnet_reload_options {
 /* Fills the first `size` bytes of *options with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_reload_defaults(bitnet_reload_options* options, uint32_t size);
 
-/* Loads the file of a backend again, beside the loaded copy; new sessions use the new copy once it
- * has passed all checks. docs/reference/reload.md has the steps.
- * `backend` is its name or, with a '/' in it, the path of its manifest or of the library that a
- * manifest names. Open sessions follow by `policy` before their next token. On failure nothing has
- * changed. The new copy needs room for a second set of weights, except for those that the backend
- * uses in the pages of the model file. Sessions may generate meanwhile; calls that open or close
- * models wait. A log or progress callback may not call it. The calling thread calls `report` once.
+/* Loads the file of a backend again, beside the loaded copy.
+ * New sessions use the new copy once it has passed all checks: docs/reference/reload.md has the
+ * steps. `backend` is its name or, with a '/' in it, the path of its manifest or of the library
+ * that a manifest names. Open sessions follow by `policy` before their next token. On failure
+ * nothing has changed. The new copy needs room for a second set of weights, except for those that
+ * the backend uses in the pages of the model file. Sessions may generate meanwhile; calls that
+ * open or close models wait. A log or progress callback may not call it. The calling thread calls
+ * `report` once.
  * Canary: with canary_rows, the new copy first is the shadow (see "shadow runs") of the sessions
  * and schedulers on the old copy that have none. Everything that waits for a reload also waits for
  * this, and so does a text whose device is lost. A text callback that reloads generates no row
@@ -1109,13 +1110,12 @@ BITNET_API bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const ch
                                                const bitnet_reload_options* options,
                                                bitnet_error* err);
 
-/* Moves the session to the first device of the list that can be used. The list is as `device` of
- * bitnet_runtime_options.
- * Keys and values are copied if both sides can do that, otherwise the tokens are evaluated again.
- * If the device is lost later, the session moves to the next one of the list and its call
- * continues; a session without a list uses the runtime's request. Waits for probes at most
- * probe_wait_ms if another device of the list can be used, and at most 60 seconds if none can. The
- * text callback may call it.
+/* Moves the session to the first device of a list that can be used.
+ * The list is as `device` of bitnet_runtime_options. Keys and values are copied if both sides can
+ * do that, otherwise the tokens are evaluated again. If the device is lost later, the session
+ * moves to the next one of the list and its call continues; a session without a list uses the
+ * runtime's request. Waits for probes at most probe_wait_ms if another device of the list can be
+ * used, and at most 60 seconds if none can. The text callback may call it.
  * On failure the session stays on its device. BITNET_TIMEOUT: a device that comes first has not
  * answered. If the session moved to a later one of the list, the log says so.
  * [one thread at a time for its session] */
@@ -1145,8 +1145,8 @@ typedef struct bitnet_shadow_options {
 
 /* Fills the first `size` bytes of *options with defaults: everything is 0 or NULL. [any thread] */
 BITNET_API void bitnet_shadow_defaults(bitnet_shadow_options* options, uint32_t size);
-/* Opens a shadow. Close it before its model. A reload does not move it to the new copy of its
- * backend.
+/* Opens a shadow; close it before its model.
+ * A reload does not move it to the new copy of its backend.
  * BITNET_TIMEOUT: a backend that comes first in `device` has not answered yet. BITNET_UNAVAILABLE:
  * no device of the list can be used. [any thread] */
 BITNET_API bitnet_status bitnet_shadow_open(bitnet_model* model,
@@ -1159,17 +1159,17 @@ BITNET_API void bitnet_shadow_close(bitnet_shadow* shadow);
  * Document: docs/reference/shadow.md, "The report". [any thread] */
 BITNET_API bitnet_status bitnet_shadow_report(bitnet_shadow* shadow, char* out, uint64_t capacity,
                                               uint64_t* needed, bitnet_error* err);
-/* Finds the first op whose output differs by more than op_tolerance; `first_op` of the report has
- * the result.
- * It bisects the model's list of ops over the tokens of the worst row, at most 512, with f16 keys
- * and without a window, whatever `sequences` has. It also computes on the device of new sessions
- * and compiles about ten programs on each of the two devices, so texts are slower meanwhile.
+/* Finds the first op whose output differs by more than op_tolerance.
+ * `first_op` of the report has the result. The call bisects the model's list of ops over the
+ * tokens of the worst row, at most 512, with f16 keys and without a window, whatever `sequences`
+ * has. It also computes on the device of new sessions and compiles about ten programs on each of
+ * the two devices, so texts are slower meanwhile.
  * BITNET_NOT_FOUND: no row differs so far. BITNET_INVALID_ARGUMENT: the model is on several
  * devices on one of the two sides, or the lists of ops are not the same. [any thread] */
 BITNET_API bitnet_status bitnet_shadow_find_op(bitnet_shadow* shadow, bitnet_error* err);
-/* Gives the session a shadow; it offers rows from the next evaluation on, also those of
- * bitnet_session_eval. NULL: none.
- * Several sessions and schedulers may have the same shadow. The text callback may call it.
+/* Gives the session a shadow, or takes it away with NULL.
+ * Rows are offered from the next evaluation on, also those of bitnet_session_eval. Several
+ * sessions and schedulers may have the same shadow. The text callback may call it.
  * BITNET_INVALID_ARGUMENT: the shadow is of another model, or its `sequences` differ in n_context,
  * KV types, precision, window or window_keep. [one thread at a time for its session] */
 BITNET_API bitnet_status bitnet_session_set_shadow(bitnet_session* session, bitnet_shadow* shadow,
@@ -1264,13 +1264,12 @@ BITNET_API void bitnet_scheduler_close(bitnet_scheduler* scheduler);
 BITNET_API bitnet_status bitnet_scheduler_report(bitnet_scheduler* scheduler, char* out,
                                                  uint64_t capacity, uint64_t* needed,
                                                  bitnet_error* err);
-/* Moves the scheduler, after the running step, to the first device of the list that can be used.
- * The list is as `device` of bitnet_runtime_options.
- * Requests continue there: their tokens so far are computed again, and their texts go on. Prompts
- * that were known on the former device are not known on the new one. It needs a second set of
- * blocks until the step has ended; the weights stay on the former device, for a way back. If the
- * device is lost later, the requests move to the next one of the list. Waits for probes as
- * bitnet_session_set_preference does.
+/* Moves the scheduler, after the running step, to the first device of a list that can be used.
+ * The list is as `device` of bitnet_runtime_options. Requests continue there: their tokens so far
+ * are computed again, and their texts go on. Prompts that were known on the former device are not
+ * known on the new one. It needs a second set of blocks until the step has ended; the weights stay
+ * on the former device, for a way back. If the device is lost later, the requests move to the next
+ * one of the list. Waits for probes as bitnet_session_set_preference does.
  * On failure nothing has changed. BITNET_UNAVAILABLE: no device of the list can be used.
  * BITNET_UNSUPPORTED: the context would be smaller there. [any thread] */
 BITNET_API bitnet_status bitnet_scheduler_set_preference(bitnet_scheduler* scheduler,
@@ -1294,23 +1293,23 @@ BITNET_API bitnet_status bitnet_scheduler_set_shadow(bitnet_scheduler* scheduler
 BITNET_API bitnet_status bitnet_scheduler_save(bitnet_scheduler* scheduler, const bitnet_token* ids,
                                                uint64_t n, const char* path, uint64_t* n_saved,
                                                bitnet_error* err);
-/* Makes saved tokens known, as many as there is room for; prompts that were used longest ago give
- * up their blocks.
- * *n_restored, which may be NULL, is their number. Waits as bitnet_scheduler_save does. Restore
- * only files that no other user can write: the checksum detects damage, not forgery.
+/* Makes as many saved tokens known as there is room for.
+ * Blocks of prompts that were used longest ago are given up. *n_restored, which may be NULL, is
+ * the number of tokens. Waits as bitnet_scheduler_save does. Restore only files that no other user
+ * can write: the checksum detects damage, not forgery.
  * BITNET_NOT_FOUND: the file cannot be opened. BITNET_BAD_DATA: it is damaged, or no saved
  * sequence. BITNET_INCOMPATIBLE: its format has another version. BITNET_UNSUPPORTED: it is of
  * another model or backend, or of sequences with other options. BITNET_OUT_OF_DEVICE_MEMORY: it
  * has more blocks than the scheduler. BITNET_BUSY: requests have reserved all room. [any thread] */
 BITNET_API bitnet_status bitnet_scheduler_restore(bitnet_scheduler* scheduler, const char* path,
                                                   uint64_t* n_restored, bitnet_error* err);
-/* Returns a file descriptor for event loops: it is readable while a request has events that were
- * not taken; -1 if there is none.
- * With EPOLLET it is reported once for all requests that got events since the last
- * bitnet_scheduler_wait; otherwise a loop that leaves events with their request would get it again
- * each time. The scheduler owns it; do not read from it. [any thread] */
+/* Returns a file descriptor for event loops; -1 if there is none.
+ * It is readable while a request has events that were not taken. With EPOLLET it is reported once
+ * for all requests that got events since the last bitnet_scheduler_wait; otherwise a loop that
+ * leaves events with their request would get it again each time. The scheduler owns it; do not
+ * read from it. [any thread] */
 BITNET_API int32_t bitnet_scheduler_descriptor(const bitnet_scheduler* scheduler);
-/* Returns a request with events that were not taken, in the order in which requests became ready.
+/* Returns a request with events that were not taken, in the order in which they became ready.
  * Waits at most timeout_ms milliseconds.
  * BITNET_TIMEOUT: there is none. [any thread] */
 BITNET_API bitnet_status bitnet_scheduler_wait(bitnet_scheduler* scheduler, uint32_t timeout_ms,
@@ -1336,8 +1335,7 @@ typedef struct bitnet_request_options {
    * is cancelled, or its deadline passes, before that, its choices end without text. */
   uint32_t best_of;
   /* Non-zero: before the first new token, a PROMPT event with log probabilities comes for each
-   * token of the prompt. The whole prompt is computed, also what is known of it. 0 for embeddings.
-   */
+   * token of the prompt. The whole prompt is computed, also known tokens. 0 for embeddings. */
   uint32_t prompt_logprobs;
   uint32_t n_top_prompt_logprobs; /* and those of so many most probable tokens, at most 20 */
   uint32_t receipt; /* non-zero: keep what bitnet_request_receipt needs. 0 for embeddings */
@@ -1409,10 +1407,11 @@ BITNET_API bitnet_status bitnet_request_next(bitnet_request* request, uint32_t t
  * If no other request needs the step, and the device can do that, the step ends early. The same
  * happens when the deadlines of all requests of a step pass. [any thread] */
 BITNET_API void bitnet_request_cancel(bitnet_request* request);
-/* Returns the receipt of a choice, also of one that was cancelled. Take its END or FAILED event
- * first, and submit the request with `receipt`.
- * Its counters are those of the steps in which the request had tokens. Other requests may have had
+/* Returns the receipt of a choice, also of one that was cancelled.
+ * Submit the request with `receipt`, and take the END or FAILED event of the choice first. Its
+ * counters are those of the steps in which the request had tokens. Other requests may have had
  * tokens in them; `batch` has the request's own share. Reads files as bitnet_session_receipt does.
+ * Document: docs/reference/receipts.md.
  * BITNET_INVALID_ARGUMENT: `receipt` was 0, the choice has not ended, the scheduler is closed, or
  * `facts` is wrong as in bitnet_session_receipt. BITNET_REJECTED, BITNET_NOT_FOUND, BITNET_IO: the
  * key cannot be used. [one thread at a time for its request] */
