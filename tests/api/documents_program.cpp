@@ -1,6 +1,6 @@
 // The JSON documents of bitnet.h, as the library gives them for the demo model: documents_program
 // BACKEND_FILE FOLDER prints one line for each, the name of the function, a tab and the document.
-// FOLDER is for the files that it writes. documents.py compares them with docs/reference.
+// documents.py compares them with docs/reference; it has put a plugin and keys into FOLDER.
 
 #include <atomic>
 #include <chrono>
@@ -288,7 +288,7 @@ void of_reload(const opened& on) {
   bitnet_session_close(session);
 }
 
-// A request that cannot be met: cpu is chosen in its place, and without a choice if a fake is there.
+// A request that cannot be met: another device is chosen in its place, or none if there are fakes.
 void of_fallback(const char* fakes) {
   setenv("BITNET_GPU_FAKE", fakes, 1);
   bitnet_runtime_options options;
@@ -310,6 +310,10 @@ void of_files(const std::string& model, const char* plugin, const std::string& f
   std::string document;
   check(bitnet_backend_lint(plugin, nullptr, take, &document, &error), "lint");
   print("bitnet_backend_lint", document);
+  const std::string copy = folder + "/plugin.so", trusted = folder + "/trusted.d";
+  check(bitnet_backend_sign(copy.c_str(), (folder + "/secret.pem").c_str(), &error), "sign");
+  check(bitnet_backend_verify(copy.c_str(), trusted.c_str(), take, &document, &error), "verify");
+  print("bitnet_backend_verify", document);
   print_text("bitnet_analyze_library", [&](char* out, uint64_t capacity, uint64_t* needed) {
     return bitnet_analyze_library(plugin, 3, out, capacity, needed, &error);
   });
@@ -350,6 +354,47 @@ void of_answer() {
   bitnet_answer_close(answer);
 }
 
+bitnet_str part_of(const std::string& text) {
+  return {text.data(), text.size()};
+}
+
+// Prints the request if the library makes a prompt of it.
+void print_chat(const opened& on, const std::string& messages, const std::string& tools,
+                const std::string& choice, const std::string& arguments) {
+  bitnet_chat_request request;
+  bitnet_chat_request_defaults(&request, sizeof request);
+  request.messages = part_of(messages);
+  request.tools = part_of(tools);
+  request.tool_choice = part_of(choice);
+  request.template_arguments = part_of(arguments);
+  request.dialect = "hermes";
+  bitnet_chat* chat = nullptr;
+  check(bitnet_chat_open(on.model, &request, &chat, &error), "chat");
+  bitnet_chat_close(chat);
+  std::string all = "{\"messages\": " + messages;
+  if (!tools.empty()) all += ", \"tools\": " + tools;
+  if (!choice.empty()) all += ", \"tool_choice\": " + choice;
+  if (!arguments.empty()) all += ", \"template_arguments\": " + arguments;
+  print("bitnet_chat_open", all + "}");
+}
+
+void of_chats(const opened& on) {
+  print_chat(
+      on,
+      R"([{"role": "user", "content": [{"type": "text", "text": "Hello"}], "name": "Ella"},)"
+      R"( {"role": "assistant", "content": null, "reasoning_content": "Hm.", "tool_calls": [{"id": "1",)"
+      R"( "type": "function", "function": {"name": "f", "arguments": {"x": 1}}}]},)"
+      R"( {"role": "tool", "content": "2", "tool_call_id": "1"}])",
+      R"([{"type": "function", "function": {"name": "f", "description": "It adds 1.", "strict": true,)"
+      R"( "parameters": {"type": "object", "properties": {"x": {"type": "integer"}}}}}])",
+      R"({"type": "function", "function": {"name": "f"}})", R"({"enable_thinking": false})");
+  print_chat(on,
+             R"([{"role": "assistant", "tool_calls": [{"function": {"name": "f"}}]},)"
+             R"( {"role": "user", "content": "Hello"}])",
+             R"([{"function": {"name": "f"}}])", R"({"function": {"name": "f"}})", "");
+  print_chat(on, R"([{"role": "user", "content": "Hello"}])", "", "", "");
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -371,5 +416,6 @@ int main(int argc, char** argv) {
   of_fallback("fake:1");
   of_files(on.file, argv[1], argv[2]);
   of_answer();
+  of_chats(on);
   return 0;
 }

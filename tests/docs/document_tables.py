@@ -75,8 +75,10 @@ def rows(page, anchor):
 
 def is_of(value, kind):
     """Whether a value is of a type of the tables."""
-    if kind.endswith(" or null"):
-        return value is None or is_of(value, kind.removesuffix(" or null"))
+    if " or " in kind:
+        return any(is_of(value, one) for one in kind.split(" or "))
+    if kind == "null":
+        return value is None
     if kind.startswith("list of "):
         return isinstance(value, list) and all(is_of(one, kind.removeprefix("list of ").removesuffix("s")) for one in value)
     if kind == "map of texts":
@@ -98,6 +100,8 @@ def differences(value, table, seen, path=""):
             if isinstance(one, dict):
                 yield from differences(one, table, seen, path + "[]")
         return
+    if not isinstance(value, dict):
+        return
     inner = f"{path}." if path else ""
     for name, (_, left_out) in table.items():
         if not left_out and name.startswith(inner) and name[len(inner):].isidentifier() and name[len(inner):] not in value:
@@ -112,5 +116,5 @@ def differences(value, table, seen, path=""):
         elif name not in containers(table):
             yield f"{name} has no row"
             continue
-        if kind is None or kind in ("object", "list of objects"):
+        if kind is None or {"object", "list of objects"} & set(kind.split(" or ")):
             yield from differences(below, table, seen, name)
