@@ -9,20 +9,20 @@
 #include <string>
 #include <vector>
 
+#include "basic/output.hpp"
 #include "bitnet/bitnet.h"
 #include "commands/commands.hpp"
 #include "commands/gated.hpp"
 #include "crossval/foreign.hpp"
 #include "files/standard_descriptors.hpp"
-#include "interrupt.hpp"
-#include "library/planning.hpp"
 #include "library/wording.hpp"
 #include "log/log_queue.hpp"
-#include "orderly_end.hpp"
+#include "process/interrupt.hpp"
+#include "process/orderly_end.hpp"
+#include "session/planning.hpp"
 #include "settings/help.hpp"
 #include "system/limits.hpp"
 #include "terminal/console.hpp"
-#include "terminal/output.hpp"
 #include "timeline/timeline.hpp"
 
 namespace bitnet::host {

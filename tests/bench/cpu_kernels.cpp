@@ -19,7 +19,7 @@
 #include <string>
 #include <vector>
 
-#include "memory_ceiling.hpp"
+#include "measure/memory_ceiling.hpp"
 #include "ops/ops.hpp"
 #include "ops/ternary_tiles.hpp"
 #include "ops/top_head.hpp"

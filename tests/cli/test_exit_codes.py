@@ -159,7 +159,7 @@ class ExitCodes(support.Case):
 
     def test_the_page_has_every_code(self):
         """The program's own list of codes, and the page's."""
-        with open(os.path.join(support.SOURCE, "host/src/result.hpp"), encoding="utf-8") as file:
+        with open(os.path.join(support.SOURCE, "host/src/basic/result.hpp"), encoding="utf-8") as file:
             ours = re.findall(r"inline constexpr int \w+ = (\d+);", file.read())
         self.assertEqual(re.findall(r"^\| (\d+) \|", DOCUMENTED, re.MULTILINE), ours)
 

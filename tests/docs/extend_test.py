@@ -16,7 +16,7 @@ FOLDERS = "abi/ cmake/ common/ core/ docs/ host/ plugins/ scripts/ tests/".split
 
 HELLO = """
 #include "commands/commands.hpp"
-#include "terminal/output.hpp"
+#include "basic/output.hpp"
 
 namespace bitnet::host {
 
@@ -120,7 +120,7 @@ class Examples(unittest.TestCase):
         settings = [ROOT / f"host/src/settings/{name}.cpp"
                     for name in ("option_table", "option_names", "help", "completion", "suggest")]
         self.assertEqual(run(*compiler, "-o", self.folder / "show", changed / "show.cpp", *settings,
-                             ROOT / "host/src/result.cpp", "-lfmt"), (0, ""))
+                             ROOT / "host/src/basic/result.cpp", "-lfmt"), (0, ""))
         code, shown = run(self.folder / "show")
         self.assertEqual(code, 0)
         for part in ("\n  hello  ", "Usage: bitnet hello [NAME]", "Greets NAME.", "'hello:greets'"):

@@ -93,7 +93,7 @@ class Facts(unittest.TestCase):
             self.assertEqual(said, set(), f"{file}: say(word::...) in place of the name")
 
     def test_exit_codes(self):
-        in_code = set(re.findall(r"inline constexpr int \w+ = (\d+);", text("host/src/result.hpp")))
+        in_code = set(re.findall(r"inline constexpr int \w+ = (\d+);", text("host/src/basic/result.hpp")))
         on_page = set(re.findall(r"^\| (\d+) \|", page("exit-codes"), re.MULTILINE))
         self.assertGreater(len(in_code), 5)
         self.assertEqual(in_code, on_page)

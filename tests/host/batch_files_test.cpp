@@ -10,10 +10,10 @@
 
 #include "../scratch_folder.hpp"
 #include "batch/batch_line.hpp"
-#include "batch/fingerprint.hpp"
 #include "batch/id_set.hpp"
 #include "batch/line_reader.hpp"
 #include "batch/output_file.hpp"
+#include "model_files/fingerprint.hpp"
 
 namespace bitnet::host::batch {
 namespace {

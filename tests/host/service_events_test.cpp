@@ -9,7 +9,7 @@
 #include <string>
 
 #include "../api/many_requests.hpp"
-#include "library/json.hpp"
+#include "basic/json.hpp"
 #include "service/metrics.hpp"
 
 namespace bitnet::host {

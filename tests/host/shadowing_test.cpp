@@ -1,5 +1,5 @@
 // What --shadow accepts, and what a report of a shadow is in a line.
-#include "library/shadowing.hpp"
+#include "session/shadowing.hpp"
 
 #include <gtest/gtest.h>
 

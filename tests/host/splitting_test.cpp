@@ -1,5 +1,5 @@
 // What --n-gpu-layers and --tensor-split accept, and how the layers of devices are printed.
-#include "library/splitting.hpp"
+#include "session/splitting.hpp"
 
 #include <gtest/gtest.h>
 

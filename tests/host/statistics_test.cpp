@@ -1,4 +1,4 @@
-#include "library/statistics.hpp"
+#include "judge/statistics.hpp"
 
 #include <gtest/gtest.h>
 

@@ -1,4 +1,4 @@
-#include "library/token_times.hpp"
+#include "measure/token_times.hpp"
 
 #include <gtest/gtest.h>
 

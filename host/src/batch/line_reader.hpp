@@ -5,8 +5,8 @@
 #include <optional>
 #include <string>
 
+#include "basic/result.hpp"
 #include "files/descriptor.hpp"
-#include "result.hpp"
 #include "text/incoming.hpp"
 
 namespace bitnet::host::batch {

@@ -7,9 +7,9 @@
 #include <string_view>
 #include <unordered_set>
 
+#include "basic/result.hpp"
 #include "batch/id_set.hpp"
 #include "batch/line_file.hpp"
-#include "result.hpp"
 
 namespace bitnet::host::batch {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <string_view>
 
+#include "basic/result.hpp"
 #include "batch/id_set.hpp"
 #include "batch/line_file.hpp"
-#include "result.hpp"
 
 namespace bitnet::host::batch {
 

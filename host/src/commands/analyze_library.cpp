@@ -7,9 +7,9 @@
 #include <string_view>
 #include <utility>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
-#include "library/json.hpp"
-#include "terminal/output.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "library/json.hpp"
-#include "terminal/output.hpp"
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "basic/result.hpp"
 #include "commands/chat_format.hpp"
-#include "result.hpp"
 #include "terminal/console.hpp"
 
 namespace bitnet::host {

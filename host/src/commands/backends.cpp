@@ -3,13 +3,13 @@
 
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
-#include "interrupt.hpp"
 #include "library/conformance_report.hpp"
-#include "library/json.hpp"
-#include "library/kernel_aliases.hpp"
 #include "library/placing.hpp"
-#include "terminal/output.hpp"
+#include "plan/kernel_aliases.hpp"
+#include "process/interrupt.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

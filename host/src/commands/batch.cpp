@@ -6,16 +6,16 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
-#include "batch/fingerprint.hpp"
 #include "commands/batch_runner.hpp"
 #include "commands/commands.hpp"
 #include "commands/gated.hpp"
 #include "commands/request_defaults.hpp"
-#include "interrupt.hpp"
-#include "library/generation.hpp"
-#include "library/receipts.hpp"
-#include "library/shadow.hpp"
-#include "model_files.hpp"
+#include "model_files/find_model.hpp"
+#include "model_files/fingerprint.hpp"
+#include "process/interrupt.hpp"
+#include "receipts/receipts.hpp"
+#include "session/generation.hpp"
+#include "session/shadow.hpp"
 #include "text/json_members.hpp"
 
 namespace bitnet::host {
@@ -107,7 +107,7 @@ result<int> batch_command(const invocation& in) {
   const auto file = find_model(in.set.text("model"), in.variables);
   if (!file) return std::unexpected(file.error());
   plan->model_name = std::filesystem::path(*file).stem().string();
-  plan->fingerprint = batch::fingerprint_of(*file);
+  plan->fingerprint = fingerprint_of(*file);
 
   interrupt::take_termination();
   auto from = batch::line_reader::open(in.positionals[0]);

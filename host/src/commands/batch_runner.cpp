@@ -9,10 +9,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "interrupt.hpp"
-#include "library/generation.hpp"
-#include "library/receipts.hpp"
-#include "library/shadow.hpp"
+#include "process/interrupt.hpp"
+#include "receipts/receipts.hpp"
+#include "session/generation.hpp"
+#include "session/shadow.hpp"
 #include "terminal/progress.hpp"
 
 namespace bitnet::host {

@@ -15,8 +15,8 @@
 #include "batch/line_reader.hpp"
 #include "batch/output_file.hpp"
 #include "batch/receipts_file.hpp"
-#include "library/engine.hpp"
 #include "openai/answer.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 

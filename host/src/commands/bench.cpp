@@ -10,17 +10,17 @@
 #include <random>
 #include <span>
 
+#include "basic/output.hpp"
 #include "commands/bench_results.hpp"
 #include "commands/bench_targets.hpp"
 #include "commands/commands.hpp"
 #include "commands/gated.hpp"
-#include "interrupt.hpp"
-#include "library/generation.hpp"
-#include "library/receipts.hpp"
 #include "measure/energy.hpp"
 #include "measure/number_list.hpp"
-#include "model_files.hpp"
-#include "terminal/output.hpp"
+#include "model_files/find_model.hpp"
+#include "process/interrupt.hpp"
+#include "receipts/receipts.hpp"
+#include "session/generation.hpp"
 
 namespace bitnet::host {
 namespace {

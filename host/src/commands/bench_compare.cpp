@@ -2,11 +2,11 @@
 // and measures nothing.
 #include <fmt/format.h>
 
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
 #include "commands/figures.hpp"
 #include "commands/prompt.hpp"
 #include "judge/bench_results.hpp"
-#include "terminal/output.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "library/json.hpp"
-#include "library/splitting.hpp"
-#include "model_files.hpp"
+#include "basic/json.hpp"
+#include "model_files/find_model.hpp"
+#include "session/splitting.hpp"
 #include "settings/value.hpp"
 
 namespace bitnet::host {

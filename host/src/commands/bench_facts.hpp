@@ -9,9 +9,9 @@
 #include <string>
 
 #include "commands/figures.hpp"
-#include "library/engine.hpp"
 #include "library/placing.hpp"
 #include "measure/machine_load.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 

@@ -4,11 +4,11 @@
 #include <algorithm>
 #include <cmath>
 
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
 #include "commands/figures.hpp"
-#include "interrupt.hpp"
-#include "library/kernel_aliases.hpp"
-#include "terminal/output.hpp"
+#include "plan/kernel_aliases.hpp"
+#include "process/interrupt.hpp"
 #include "text/items.hpp"
 #include "text/printable.hpp"
 

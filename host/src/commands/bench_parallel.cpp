@@ -6,12 +6,12 @@
 #include <thread>
 #include <unordered_map>
 
+#include "basic/output.hpp"
 #include "commands/bench_facts.hpp"
 #include "commands/commands.hpp"
 #include "commands/gated.hpp"
-#include "interrupt.hpp"
-#include "library/token_times.hpp"
-#include "terminal/output.hpp"
+#include "measure/token_times.hpp"
+#include "process/interrupt.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

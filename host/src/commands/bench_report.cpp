@@ -4,7 +4,7 @@
 #include "commands/figures.hpp"
 #include "files/new_file.hpp"
 #include "measure/report_page.hpp"
-#include "model_files.hpp"
+#include "model_files/find_model.hpp"
 
 namespace bitnet::host {
 

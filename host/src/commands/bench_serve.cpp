@@ -6,15 +6,15 @@
 #include <random>
 #include <system_error>
 
+#include "basic/output.hpp"
+#include "basic/text_input.hpp"
 #include "commands/bench_facts.hpp"
 #include "commands/commands.hpp"
 #include "commands/gated.hpp"
-#include "interrupt.hpp"
 #include "load/load_run.hpp"
 #include "load/server_address.hpp"
-#include "terminal/output.hpp"
+#include "process/interrupt.hpp"
 #include "text/printable.hpp"
-#include "text_input.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
 #include "commands/commands.hpp"
-#include "library/json.hpp"
 #include "text/items.hpp"
 
 namespace bitnet::host {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "library/engine.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 

@@ -4,10 +4,10 @@
 #include <algorithm>
 #include <sstream>
 
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
 #include "commands/figures.hpp"
-#include "model_files.hpp"
-#include "terminal/output.hpp"
+#include "model_files/find_model.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

@@ -5,22 +5,22 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
+#include "basic/text_input.hpp"
 #include "commands/answer_printer.hpp"
 #include "commands/commands.hpp"
 #include "commands/conversation.hpp"
 #include "commands/prompt.hpp"
 #include "files/new_file.hpp"
-#include "interrupt.hpp"
 #include "knobs/sampling.hpp"
-#include "library/json.hpp"
-#include "library/receipts.hpp"
-#include "library/reloading.hpp"
-#include "library/shadow.hpp"
-#include "model_files.hpp"
+#include "model_files/find_model.hpp"
+#include "process/interrupt.hpp"
+#include "receipts/receipts.hpp"
+#include "session/reloading.hpp"
+#include "session/shadow.hpp"
 #include "terminal/line_reader.hpp"
-#include "terminal/output.hpp"
 #include "text/incoming.hpp"
-#include "text_input.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
+#include "basic/text_input.hpp"
 #include "text/utf8.hpp"
-#include "text_input.hpp"
 
 namespace bitnet::host {
 namespace {

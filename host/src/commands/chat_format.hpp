@@ -5,8 +5,8 @@
 #include <span>
 #include <string>
 
-#include "library/engine.hpp"
-#include "library/saved_chat.hpp"
+#include "session/engine.hpp"
+#include "session/saved_chat.hpp"
 
 namespace bitnet::host {
 

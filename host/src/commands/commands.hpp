@@ -3,9 +3,9 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "basic/result.hpp"
 #include "gates/gates.hpp"
-#include "library/engine.hpp"
-#include "result.hpp"
+#include "session/engine.hpp"
 #include "settings/command_list.hpp"
 
 namespace bitnet::host {

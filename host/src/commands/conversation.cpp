@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "library/json.hpp"
-#include "library/saved_chat.hpp"
+#include "basic/json.hpp"
+#include "session/saved_chat.hpp"
 
 namespace bitnet::host {
 

@@ -7,7 +7,7 @@
 
 #include "commands/answer_printer.hpp"
 #include "commands/chat_format.hpp"
-#include "library/generation.hpp"
+#include "session/generation.hpp"
 
 namespace bitnet::host {
 

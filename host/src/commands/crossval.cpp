@@ -9,6 +9,8 @@
 #include <ranges>
 #include <span>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/bench_facts.hpp"
 #include "commands/commands.hpp"
 #include "commands/crossval_report.hpp"
@@ -17,11 +19,9 @@
 #include "crossval/discovery.hpp"
 #include "crossval/foreign.hpp"
 #include "crossval/process.hpp"
-#include "interrupt.hpp"
-#include "library/json.hpp"
-#include "library/receipts.hpp"
-#include "model_files.hpp"
-#include "terminal/output.hpp"
+#include "model_files/find_model.hpp"
+#include "process/interrupt.hpp"
+#include "receipts/receipts.hpp"
 #include "terminal/progress.hpp"
 
 namespace bitnet::host {

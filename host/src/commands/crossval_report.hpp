@@ -8,7 +8,7 @@
 #include "crossval/compare.hpp"
 #include "crossval/discovery.hpp"
 #include "crossval/stream.hpp"
-#include "library/engine.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "library/json.hpp"
+#include "basic/json.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -2,7 +2,7 @@
 // Finds the build of another engine that a command's options and variables point to.
 
 #include "commands/crossval_report.hpp"
-#include "library/engine.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 

@@ -7,14 +7,14 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
+#include "basic/text_input.hpp"
 #include "commands/commands.hpp"
 #include "commands/crossval_search.hpp"
 #include "doctor/report.hpp"
-#include "interrupt.hpp"
-#include "library/json.hpp"
-#include "terminal/output.hpp"
+#include "process/interrupt.hpp"
 #include "text/printable.hpp"
-#include "text_input.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -8,13 +8,13 @@
 #include <span>
 #include <utility>
 
+#include "basic/npy.hpp"
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
 #include "commands/prompt.hpp"
-#include "interrupt.hpp"
-#include "library/generation.hpp"
-#include "model_files.hpp"
-#include "npy.hpp"
-#include "terminal/output.hpp"
+#include "model_files/find_model.hpp"
+#include "process/interrupt.hpp"
+#include "session/generation.hpp"
 
 namespace bitnet::host {
 namespace {

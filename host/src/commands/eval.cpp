@@ -3,9 +3,9 @@
 
 #include <filesystem>
 
+#include "basic/json.hpp"
 #include "commands/commands.hpp"
 #include "commands/eval_commands.hpp"
-#include "library/json.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <cmath>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "batch/line_reader.hpp"
 #include "commands/eval_commands.hpp"
 #include "commands/figures.hpp"
 #include "eval/choices.hpp"
-#include "interrupt.hpp"
-#include "library/json.hpp"
-#include "model_files.hpp"
-#include "terminal/output.hpp"
+#include "model_files/find_model.hpp"
+#include "process/interrupt.hpp"
 #include "terminal/progress.hpp"
 
 namespace bitnet::host {

@@ -4,7 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "library/engine.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 

@@ -3,14 +3,14 @@
 
 #include <filesystem>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/eval_commands.hpp"
 #include "commands/eval_text.hpp"
 #include "eval/divergence.hpp"
 #include "eval/logits_file.hpp"
-#include "interrupt.hpp"
-#include "library/json.hpp"
-#include "model_files.hpp"
-#include "terminal/output.hpp"
+#include "model_files/find_model.hpp"
+#include "process/interrupt.hpp"
 #include "terminal/progress.hpp"
 
 namespace bitnet::host {

@@ -1,11 +1,11 @@
 // bitnet eval ppl: perplexity of a text, and its bits per byte.
 #include <fmt/format.h>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/eval_commands.hpp"
 #include "commands/eval_text.hpp"
-#include "interrupt.hpp"
-#include "library/json.hpp"
-#include "terminal/output.hpp"
+#include "process/interrupt.hpp"
 #include "terminal/progress.hpp"
 
 namespace bitnet::host {

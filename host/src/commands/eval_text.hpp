@@ -6,7 +6,7 @@
 #include <span>
 
 #include "eval/likelihood.hpp"
-#include "library/engine.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 

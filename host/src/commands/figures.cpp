@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <system_error>
 
-#include "library/json.hpp"
+#include "basic/json.hpp"
 #include "measure/number_list.hpp"
 #include "measure/sql_rows.hpp"
 

@@ -9,10 +9,10 @@
 #include <string_view>
 #include <vector>
 
-#include "library/engine.hpp"
-#include "library/statistics.hpp"
-#include "memory_ceiling.hpp"
-#include "result.hpp"
+#include "basic/result.hpp"
+#include "judge/statistics.hpp"
+#include "measure/memory_ceiling.hpp"
+#include "session/engine.hpp"
 #include "settings/settings.hpp"
 
 namespace bitnet::host {

@@ -7,7 +7,7 @@
 
 #include "commands/bench_facts.hpp"
 #include "gates/repeats.hpp"
-#include "interrupt.hpp"
+#include "process/interrupt.hpp"
 
 namespace bitnet::host {
 namespace {

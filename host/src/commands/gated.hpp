@@ -2,7 +2,7 @@
 // Shared by commands with gates, and by commands that --skip-if-missing may skip.
 
 #include "gates/gates.hpp"
-#include "library/generation.hpp"
+#include "session/generation.hpp"
 
 namespace bitnet::host {
 

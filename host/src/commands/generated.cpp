@@ -1,11 +1,11 @@
 // bitnet completion, bitnet man: generate text for shells and man from the option table.
 #include <fmt/format.h>
 
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
 #include "settings/completion.hpp"
 #include "settings/man_page.hpp"
 #include "settings/suggest.hpp"
-#include "terminal/output.hpp"
 
 namespace bitnet::host {
 namespace {

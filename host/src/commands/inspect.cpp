@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
-#include "library/json.hpp"
 #include "library/left_out.hpp"
 #include "library/weight_checks.hpp"
-#include "model_files.hpp"
-#include "terminal/output.hpp"
+#include "model_files/find_model.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

@@ -6,12 +6,12 @@
 #include <optional>
 #include <span>
 
+#include "basic/npy.hpp"
 #include "commands/commands.hpp"
 #include "commands/prompt.hpp"
-#include "interrupt.hpp"
-#include "library/generation.hpp"
-#include "model_files.hpp"
-#include "npy.hpp"
+#include "model_files/find_model.hpp"
+#include "process/interrupt.hpp"
+#include "session/generation.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -5,11 +5,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
-#include "interrupt.hpp"
-#include "library/json.hpp"
-#include "library/run_program.hpp"
-#include "terminal/output.hpp"
+#include "process/interrupt.hpp"
+#include "process/run_program.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

@@ -4,14 +4,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
 #include "files/new_file.hpp"
-#include "library/json.hpp"
-#include "library/planning.hpp"
-#include "model_files.hpp"
+#include "model_files/find_model.hpp"
 #include "plan/file.hpp"
 #include "plan/making.hpp"
-#include "terminal/output.hpp"
+#include "session/planning.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

@@ -6,9 +6,9 @@
 
 #include <cerrno>
 
+#include "basic/text_input.hpp"
 #include "commands/commands.hpp"
-#include "library/generation.hpp"
-#include "text_input.hpp"
+#include "session/generation.hpp"
 
 namespace bitnet::host {
 

@@ -3,7 +3,7 @@
 
 #include <optional>
 
-#include "library/engine.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 

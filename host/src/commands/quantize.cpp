@@ -5,12 +5,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
-#include "interrupt.hpp"
-#include "library/json.hpp"
 #include "library/left_out.hpp"
-#include "model_files.hpp"
-#include "terminal/output.hpp"
+#include "model_files/find_model.hpp"
+#include "process/interrupt.hpp"
 #include "terminal/progress.hpp"
 #include "text/printable.hpp"
 

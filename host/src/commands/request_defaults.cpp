@@ -4,8 +4,8 @@
 
 #include <charconv>
 
-#include "library/engine.hpp"
-#include "library/generation.hpp"
+#include "session/engine.hpp"
+#include "session/generation.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
+#include "basic/result.hpp"
 #include "openai/generation_fields.hpp"
-#include "result.hpp"
 #include "settings/settings.hpp"
 
 namespace bitnet::host {

@@ -4,18 +4,18 @@
 
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
+#include "basic/text_input.hpp"
 #include "commands/answer_printer.hpp"
 #include "commands/chat_format.hpp"
 #include "commands/commands.hpp"
 #include "commands/gated.hpp"
 #include "commands/prompt.hpp"
-#include "library/generation.hpp"
-#include "library/json.hpp"
-#include "library/receipts.hpp"
-#include "library/reloading.hpp"
-#include "library/shadow.hpp"
-#include "terminal/output.hpp"
-#include "text_input.hpp"
+#include "receipts/receipts.hpp"
+#include "session/generation.hpp"
+#include "session/reloading.hpp"
+#include "session/shadow.hpp"
 
 namespace bitnet::host {
 namespace {

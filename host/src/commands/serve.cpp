@@ -12,7 +12,7 @@
 #include "commands/serve_models.hpp"
 #include "http/access_log.hpp"
 #include "http/server.hpp"
-#include "interrupt.hpp"
+#include "process/interrupt.hpp"
 #include "serve/serve_routes.hpp"
 #include "service/supervisor.hpp"
 #include "system/limits.hpp"

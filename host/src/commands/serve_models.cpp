@@ -8,14 +8,14 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "batch/fingerprint.hpp"
+#include "basic/json.hpp"
 #include "commands/commands.hpp"
-#include "library/json.hpp"
 #include "library/kv_types.hpp"
-#include "library/shadow.hpp"
-#include "model_files.hpp"
+#include "model_files/find_model.hpp"
+#include "model_files/fingerprint.hpp"
 #include "models/model_folder.hpp"
 #include "serve/served_model.hpp"
+#include "session/shadow.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -131,7 +131,7 @@ result<model_facts> facts_of(const invocation& in, bitnet_runtime* runtime,
   out.draft = *std::move(draft);
   out.info = describe(out.model.get());
   out.name = source.name;
-  out.fingerprint = batch::fingerprint_of(source.file);
+  out.fingerprint = fingerprint_of(source.file);
   out.created =
       std::chrono::duration_cast<std::chrono::seconds>(system_clock::now().time_since_epoch())
           .count();

@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "commands/request_defaults.hpp"
-#include "library/engine.hpp"
 #include "models/model_table.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 

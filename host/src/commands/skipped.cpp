@@ -3,9 +3,9 @@
 
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/gated.hpp"
-#include "library/json.hpp"
-#include "terminal/output.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

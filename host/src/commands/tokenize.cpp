@@ -5,12 +5,12 @@
 
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
 #include "commands/prompt.hpp"
-#include "library/generation.hpp"
-#include "library/json.hpp"
-#include "model_files.hpp"
-#include "terminal/output.hpp"
+#include "model_files/find_model.hpp"
+#include "session/generation.hpp"
 
 namespace bitnet::host {
 namespace {

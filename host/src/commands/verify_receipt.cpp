@@ -8,17 +8,17 @@
 #include <string_view>
 #include <utility>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
+#include "basic/text_input.hpp"
 #include "batch/line_reader.hpp"
 #include "commands/commands.hpp"
 #include "commands/prompt.hpp"
-#include "library/json.hpp"
-#include "library/receipts.hpp"
-#include "library/replay.hpp"
-#include "model_files.hpp"
-#include "terminal/output.hpp"
+#include "model_files/find_model.hpp"
+#include "receipts/receipts.hpp"
+#include "receipts/replay.hpp"
 #include "text/json_members.hpp"
 #include "text/printable.hpp"
-#include "text_input.hpp"
 
 namespace bitnet::host {
 namespace {

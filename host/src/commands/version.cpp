@@ -3,11 +3,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
+#include "basic/output.hpp"
 #include "commands/commands.hpp"
-#include "library/json.hpp"
 #include "settings/help.hpp"
 #include "settings/suggest.hpp"
-#include "terminal/output.hpp"
 
 namespace bitnet::host {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "result.hpp"
+#include "basic/result.hpp"
 
 namespace bitnet::host::crossval {
 

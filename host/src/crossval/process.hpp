@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
+#include "basic/result.hpp"
 #include "files/descriptor.hpp"
-#include "result.hpp"
 
 namespace bitnet::host::crossval {
 

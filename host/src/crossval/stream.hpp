@@ -15,7 +15,7 @@
 #include <string_view>
 #include <vector>
 
-#include "result.hpp"
+#include "basic/result.hpp"
 
 namespace bitnet::host::crossval {
 

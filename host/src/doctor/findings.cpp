@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "library/json.hpp"
+#include "basic/json.hpp"
 
 namespace bitnet::host::doctor {
 namespace {

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "basic/result.hpp"
 #include "doctor/pci.hpp"
-#include "result.hpp"
 
 namespace bitnet::host::doctor {
 

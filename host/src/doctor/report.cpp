@@ -4,11 +4,11 @@
 
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
 #include "doctor/findings.hpp"
 #include "doctor/machine.hpp"
 #include "doctor/nodes.hpp"
 #include "doctor/verdicts.hpp"
-#include "library/json.hpp"
 #include "text/items.hpp"
 
 namespace bitnet::host::doctor {

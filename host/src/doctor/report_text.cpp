@@ -3,8 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
 #include "doctor/report.hpp"
-#include "library/json.hpp"
 
 namespace bitnet::host::doctor {
 namespace {

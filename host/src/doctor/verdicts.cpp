@@ -7,7 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "library/json.hpp"
+#include "basic/json.hpp"
 
 namespace bitnet::host::doctor {
 namespace {

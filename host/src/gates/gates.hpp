@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "result.hpp"
+#include "basic/result.hpp"
 #include "settings/settings.hpp"
 
 namespace bitnet::host {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "basic/result.hpp"
 #include "bitnet/bitnet.h"
-#include "result.hpp"
 
 namespace bitnet::host {
 

@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "basic/result.hpp"
 #include "http/request.hpp"
-#include "result.hpp"
 
 namespace bitnet::host::http {
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
+#include "basic/result.hpp"
 #include "http/connection.hpp"
 #include "http/policy.hpp"
-#include "result.hpp"
 
 namespace bitnet::host::http {
 

@@ -7,7 +7,7 @@
 #include <iterator>
 #include <optional>
 
-#include "library/statistics.hpp"
+#include "judge/statistics.hpp"
 #include "text/json_members.hpp"
 #include "text/printable.hpp"
 

@@ -7,7 +7,7 @@
 #include <numeric>
 #include <vector>
 
-#include "library/statistics.hpp"
+#include "judge/statistics.hpp"
 
 namespace bitnet::host::judge {
 namespace {

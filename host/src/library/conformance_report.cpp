@@ -7,9 +7,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "library/json.hpp"
+#include "basic/json.hpp"
+#include "basic/text_input.hpp"
 #include "text/json_members.hpp"
-#include "text_input.hpp"
 
 namespace bitnet::host {
 namespace {

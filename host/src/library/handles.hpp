@@ -7,9 +7,9 @@
 #include <string_view>
 #include <vector>
 
+#include "basic/result.hpp"
 #include "bitnet/bitnet.h"
-#include "orderly_end.hpp"
-#include "result.hpp"
+#include "process/orderly_end.hpp"
 
 namespace bitnet::host {
 

@@ -9,7 +9,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
-#include "library/json.hpp"
+#include "basic/json.hpp"
 
 namespace bitnet::host {
 namespace {

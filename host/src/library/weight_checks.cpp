@@ -4,8 +4,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "basic/json.hpp"
 #include "library/handles.hpp"
-#include "library/json.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

@@ -4,8 +4,8 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "basic/result.hpp"
 #include "bitnet/bitnet.h"
-#include "result.hpp"
 
 namespace bitnet::host {
 

@@ -20,9 +20,9 @@
 #include <utility>
 #include <vector>
 
+#include "basic/output.hpp"
 #include "log/journal_stream.hpp"
 #include "log/log_queue.hpp"
-#include "terminal/output.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

@@ -11,9 +11,9 @@
 #include <string>
 #include <string_view>
 
+#include "basic/result.hpp"
 #include "log/log_line.hpp"
 #include "log/log_options.hpp"
-#include "result.hpp"
 
 namespace bitnet::host {
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "result.hpp"
+#include "basic/result.hpp"
 #include "settings/settings.hpp"
 
 namespace bitnet::host {

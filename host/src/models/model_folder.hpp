@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "basic/result.hpp"
 #include "models/model_source.hpp"
-#include "result.hpp"
 
 namespace bitnet::host {
 

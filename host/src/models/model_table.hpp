@@ -19,8 +19,8 @@
 #include <string_view>
 #include <vector>
 
+#include "basic/result.hpp"
 #include "models/model_source.hpp"
-#include "result.hpp"
 
 namespace bitnet::host {
 

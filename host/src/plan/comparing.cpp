@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <iterator>
 
-#include "library/kernel_aliases.hpp"
+#include "plan/kernel_aliases.hpp"
 #include "plan/pins.hpp"
 #include "text/items.hpp"
 

@@ -4,8 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "basic/result.hpp"
 #include "plan/plan.hpp"
-#include "result.hpp"
 
 namespace bitnet::host::plans {
 

@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "library/json.hpp"
+#include "basic/json.hpp"
 
 namespace bitnet::host::plans {
 namespace {

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <array>
 
-#include "library/kernel_aliases.hpp"
+#include "plan/kernel_aliases.hpp"
 #include "settings/value.hpp"
 #include "text/items.hpp"
 

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "basic/result.hpp"
 #include "plan/plan.hpp"
-#include "result.hpp"
 
 namespace bitnet::host::plans {
 

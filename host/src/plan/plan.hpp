@@ -41,7 +41,7 @@ struct identity {
   std::string name = {}, architecture = {};
   uint32_t n_layers = 0;
   uint64_t n_parameters = 0;
-  std::string fingerprint = {};  // "fp_...", see batch/fingerprint.hpp
+  std::string fingerprint = {};  // "fp_...", see model_files/fingerprint.hpp
 };
 
 struct plan {

@@ -7,8 +7,8 @@
 #include <initializer_list>
 #include <sstream>
 
-#include "library/kernel_aliases.hpp"
 #include "plan/file.hpp"
+#include "plan/kernel_aliases.hpp"
 #include "plan/pins.hpp"
 #include "settings/value.hpp"
 #include "text/printable.hpp"

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "library/engine.hpp"
 #include "library/handles.hpp"
-#include "library/shadow.hpp"
+#include "session/engine.hpp"
+#include "session/shadow.hpp"
 
 namespace bitnet::host {
 namespace {

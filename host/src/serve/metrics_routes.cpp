@@ -3,12 +3,12 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "library/engine.hpp"
-#include "library/json.hpp"
+#include "basic/json.hpp"
 #include "log/log_queue.hpp"
 #include "service/metrics_text.hpp"
 #include "service/process_metrics.hpp"
 #include "service/runtime_metrics.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 namespace {

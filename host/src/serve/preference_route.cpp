@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "library/engine.hpp"
 #include "library/handles.hpp"
 #include "serve/backend_routes.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -12,7 +12,7 @@
 #include <utility>
 
 #include "files/new_file.hpp"
-#include "library/receipts.hpp"
+#include "receipts/receipts.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -13,9 +13,9 @@
 #include <memory>
 #include <string>
 
-#include "library/engine.hpp"
 #include "serve/served_model.hpp"
 #include "service/worker.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 

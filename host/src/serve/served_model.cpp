@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "library/engine.hpp"
-#include "library/shadow.hpp"
+#include "session/engine.hpp"
+#include "session/shadow.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -7,10 +7,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
-#include "library/engine.hpp"
-#include "library/shadow.hpp"
 #include "serve/error_answers.hpp"
 #include "serve/live_request.hpp"
+#include "session/engine.hpp"
+#include "session/shadow.hpp"
 
 namespace bitnet::host {
 namespace asio = boost::asio;

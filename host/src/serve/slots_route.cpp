@@ -6,7 +6,7 @@
 #include <tuple>
 #include <vector>
 
-#include "library/engine.hpp"
+#include "session/engine.hpp"
 
 namespace bitnet::host {
 namespace {

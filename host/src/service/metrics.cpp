@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
-#include "library/json.hpp"
+#include "basic/json.hpp"
 
 namespace bitnet::host {
 namespace {

@@ -8,8 +8,8 @@
 #include <cstddef>
 #include <memory>
 
+#include "basic/result.hpp"
 #include "library/handles.hpp"
-#include "result.hpp"
 
 namespace bitnet::host {
 

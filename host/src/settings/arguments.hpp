@@ -5,7 +5,7 @@
 #include <utility>
 #include <vector>
 
-#include "result.hpp"
+#include "basic/result.hpp"
 #include "settings/option.hpp"
 
 namespace bitnet::host {

@@ -14,7 +14,7 @@
 #include <string_view>
 #include <vector>
 
-#include "result.hpp"
+#include "basic/result.hpp"
 #include "settings/value.hpp"
 
 namespace bitnet::host {

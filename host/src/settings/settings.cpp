@@ -7,9 +7,9 @@
 #include <stdexcept>
 #include <utility>
 
+#include "basic/text_input.hpp"
 #include "settings/config_file.hpp"
 #include "text/items.hpp"
-#include "text_input.hpp"
 
 namespace bitnet::host {
 namespace {

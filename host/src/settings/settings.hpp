@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "result.hpp"
+#include "basic/result.hpp"
 #include "settings/arguments.hpp"
 #include "settings/environment.hpp"
 #include "settings/option.hpp"

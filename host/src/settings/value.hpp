@@ -8,7 +8,7 @@
 #include <variant>
 #include <vector>
 
-#include "result.hpp"
+#include "basic/result.hpp"
 #include "settings/option.hpp"
 
 namespace bitnet::host {

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "basic/output.hpp"
 #include "log/journal_stream.hpp"
-#include "terminal/output.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {

@@ -15,7 +15,7 @@
 #include <filesystem>
 
 #include "files/new_file.hpp"
-#include "interrupt.hpp"
+#include "process/interrupt.hpp"
 
 namespace bitnet::host {
 namespace {

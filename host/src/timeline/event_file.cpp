@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <utility>
 
+#include "basic/output.hpp"
 #include "files/place.hpp"
 #include "system/limits.hpp"
-#include "terminal/output.hpp"
 #include "timeline/clock.hpp"
 
 namespace bitnet::host::timeline {

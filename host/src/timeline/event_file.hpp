@@ -16,8 +16,8 @@
 #include <string>
 #include <string_view>
 
+#include "basic/result.hpp"
 #include "files/descriptor.hpp"
-#include "result.hpp"
 
 namespace bitnet::host::timeline {
 

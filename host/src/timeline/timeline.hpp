@@ -16,8 +16,8 @@
 #include <string_view>
 #include <utility>
 
+#include "basic/result.hpp"
 #include "bitnet/bitnet.h"
-#include "result.hpp"
 #include "timeline/event_file.hpp"
 
 namespace bitnet::host::timeline {

@@ -5,8 +5,8 @@
 #include <string>
 #include <string_view>
 
+#include "basic/result.hpp"
 #include "client/http_url.hpp"
-#include "result.hpp"
 #include "trace/span.hpp"
 
 namespace bitnet::host::trace {
