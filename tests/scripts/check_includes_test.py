@@ -34,7 +34,20 @@ bitnet_core_module(plugin/loading DEPENDS plugin/trust)
     "plugins/cuda/kernels/gemv.hpp": "",
     "plugins/gpu-common/driver.hpp": '#include "bitnet/sdk/guard.hpp"',
     "core/src/api/handles.hpp": "",
-    "host/src/main.cpp": '#include "bitnet/bitnet.h"',
+    "host/CMakeLists.txt": """
+bitnet_host_module(basic LINK Threads::Threads)
+bitnet_host_module(settings DEPENDS basic PRIVATE yaml-cpp)
+bitnet_host_module(log DEPENDS settings   # a comment with DEPENDS commands
+  PRIVATE spdlog)
+bitnet_host_module(commands DEPENDS log
+  ALONE serve.cpp)
+""",
+    "host/src/basic/json.hpp": "#include <string>",
+    "host/src/settings/option.hpp": '#include "basic/json.hpp"',
+    "host/src/log/log.hpp": '#include "settings/option.hpp"',
+    "host/src/commands/commands.hpp": '#include "log/log.hpp"',
+    "host/src/main.cpp": '#include "bitnet/bitnet.h"\n#include "commands/commands.hpp"',
+    "host/src/main.hpp": "",
     "tests/conformance/kit.hpp": "",
 }
 
@@ -80,6 +93,18 @@ ROWS = [
     ("common/files/a.cpp", '"bitnet/abi/base.h"', False, "nor of the contract"),
     ("plugins/cpu/a.cpp", '"files/new_file.hpp"', False, "and is not for plugins"),
     ("host/src/a.cpp", '"base/result.hpp"', False, "the host is a stranger to core"),
+    ("host/src/commands/a.cpp", '"basic/json.hpp"', True, "dependencies are transitive here, too"),
+    ("host/src/log/a.cpp", '"log.hpp"', True, "a folder of the program includes itself"),
+    ("host/src/log/a.cpp", '"bitnet/bitnet.h"', True, "and the public contract"),
+    ("host/src/log/a.cpp", '"files/new_file.hpp"', True, "and what the library does alike"),
+    ("host/src/a.cpp", '"basic/json.hpp"', True, "what is beside main.cpp includes all folders"),
+    ("host/src/log/a.cpp", '"../main.hpp"', False, "and no folder includes it"),
+    ("host/src/settings/a.cpp", '"log/log.hpp"', False, "a higher folder"),
+    ("host/src/settings/a.cpp", '"../log/log.hpp"', False, "by a relative path"),
+    ("host/src/log/a.cpp", '"commands/commands.hpp"', False, "DEPENDS in a comment of host"),
+    ("host/src/log/a.cpp", '"engine/engine.hpp"', False, "no folder of the program includes core"),
+    ("host/lint/main.cpp", '"basic/json.hpp"', False, "another program"),
+    ("core/src/engine/a.cpp", '"basic/json.hpp"', False, "core knows no program"),
     ("docs/how-to/a.c", '"base/result.hpp"', False, "so is an example"),
     ("docs/tutorials/a/b.cpp", '"bitnet/sdk/guard.hpp"', True, "of which some show the SDK"),
     ("tests/conformance/a.cpp", '"kit.hpp"', True, "the kit's own header"),
@@ -120,13 +145,28 @@ class Arrows(unittest.TestCase):
                     self.assertIn(f"{file}:1: ", done.stdout)
 
     def test_circle(self):
-        with tempfile.TemporaryDirectory() as root:
-            plant(root, TREE)
-            plant(root, {"core/CMakeLists.txt": "bitnet_core_module(a DEPENDS b)\n"
-                                                "bitnet_core_module(b DEPENDS a)"})
-            done = run(root)
-            self.assertNotEqual(done.returncode, 0)
-            self.assertIn("circle", done.stderr)
+        for part in ("core", "host"):
+            with self.subTest(part), tempfile.TemporaryDirectory() as root:
+                plant(root, TREE)
+                plant(root, {f"{part}/CMakeLists.txt": f"bitnet_{part}_module(a DEPENDS b)\n"
+                                                       f"bitnet_{part}_module(b DEPENDS a)"})
+                done = run(root)
+                self.assertNotEqual(done.returncode, 0)
+                self.assertIn(f"modules of {part} depend in a circle: a -> b -> a", done.stderr)
+
+    def test_wrong_rows_of_the_program(self):
+        rows = TREE["host/CMakeLists.txt"]
+        for changed, extra, message in (
+                (rows.replace("commands DEPENDS log", "commands DEPENDS log basic"), {},
+                 "commands DEPENDS basic, but includes no file of it"),
+                (rows + "bitnet_host_module(serve DEPENDS log)", {}, "serve: there is no host/src/serve"),
+                (rows, {"host/src/serve/a.cpp": "#include <string>"}, "host/src/serve has no row")):
+            with self.subTest(message), tempfile.TemporaryDirectory() as root:
+                plant(root, TREE)
+                plant(root, {"host/CMakeLists.txt": changed, **extra})
+                done = run(root)
+                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+                self.assertIn("host/CMakeLists.txt: " + message, done.stdout)
 
 
 if __name__ == "__main__":
