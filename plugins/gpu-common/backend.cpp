@@ -20,9 +20,6 @@ using sdk::failed;
 using sdk::guarded;
 using sdk::reporter;
 
-constexpr uint32_t kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16 |
-                               1u << BITNET_DTYPE_Q8_0 | 1u << BITNET_DTYPE_Q4_0;
-
 template <uint64_t N>
 void put(char (&to)[N], const std::string& text) {
   std::snprintf(to, N, "%s", text.c_str());
@@ -187,7 +184,7 @@ class device_object {
   bitnet_status make_pool(const bitnet_kv_config* config, std::unique_ptr<kv_pool>& out,
                           const reporter& report) {
     out = std::make_unique<kv_pool>(open_);
-    return out->create(config, kv_dtypes, report);
+    return out->create(config, report);
   }
   // Drivers have one queue for all, so a priority would change nothing.
   bitnet_status make_queue(const bitnet_queue_request&, std::unique_ptr<queue_object>& out,
@@ -349,7 +346,7 @@ bitnet_status device_object::query(const bitnet_query_request& request,
   one.n_states = one.n_states != 0;
   kv_pool pool(open_);
   std::vector<uint64_t> sizes;
-  if (bitnet_status s = pool.plan(&one, kv_dtypes, sizes, report); failed(s)) return s;
+  if (bitnet_status s = pool.plan(&one, sizes, report); failed(s)) return s;
   out.kv_block_bytes = pool.block_bytes();
   out.state_bytes = pool.state_bytes();
   return BITNET_OK;

@@ -392,13 +392,35 @@ constexpr uint64_t row_words(uint32_t format, uint64_t k) noexcept {
   }
 }
 
-// Keys and values of this type lie as rows of a matrix of the returned format.
+// Keys and values of this type lie as rows of a matrix of the returned format. Kernels compute it in
+// each group, so the last type takes no comparison.
 constexpr uint32_t kv_format(uint32_t dtype) noexcept {
   return dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
          : dtype == BITNET_DTYPE_F16  ? BITNET_FORMAT_F16
          : dtype == BITNET_DTYPE_Q8_0 ? BITNET_FORMAT_Q8_0
                                       : BITNET_FORMAT_Q4_0;
 }
+
+// The types in which GPU plugins keep keys and values. The device's mask is made of this list, and
+// kv_format() and row_words() are compared with it. Every plugin's kv_write and attn_paged have each
+// type.
+//
+// X(NAME): keys and values of BITNET_DTYPE_NAME lie as rows of a matrix of BITNET_FORMAT_NAME.
+#define BITNET_GPU_KV_TYPES(X) X(F32) X(F16) X(Q8_0) X(Q4_0)
+
+#define BITNET_GPU_KV_ROWS(NAME)                                        \
+  static_assert(kv_format(BITNET_DTYPE_##NAME) == BITNET_FORMAT_##NAME, \
+                "kv_format() lacks this type");                         \
+  static_assert(row_words(BITNET_FORMAT_##NAME, 256) != 0, "row_words() lacks this type");
+BITNET_GPU_KV_TYPES(BITNET_GPU_KV_ROWS)
+#undef BITNET_GPU_KV_ROWS
+
+// bitnet_device_info::kv_dtypes: a pool of another type is rejected when it is created.
+inline constexpr uint32_t kv_dtypes = 0
+#define BITNET_GPU_KV_BIT(NAME) | 1u << BITNET_DTYPE_##NAME
+    BITNET_GPU_KV_TYPES(BITNET_GPU_KV_BIT)
+#undef BITNET_GPU_KV_BIT
+    ;
 
 // Words of one token's keys or values of one head on the device.
 constexpr uint64_t kv_row_words(uint32_t dtype, uint64_t head_dim) noexcept {

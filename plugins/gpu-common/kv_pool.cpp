@@ -8,8 +8,15 @@ namespace bitnet::gpu {
 
 using sdk::failed;
 
-bitnet_status kv_pool::plan(const bitnet_kv_config* config, uint32_t kv_dtypes,
-                            std::vector<uint64_t>& sizes, const sdk::reporter& report) {
+// A pool's layout comes from the SDK, which must keep the same types in the same formats.
+#define BITNET_GPU_KV_KEPT(NAME)                                                \
+  static_assert(sdk::kv_format_of(BITNET_DTYPE_##NAME) == BITNET_FORMAT_##NAME, \
+                "BITNET_SDK_KV_TYPES lacks a type of BITNET_GPU_KV_TYPES");
+BITNET_GPU_KV_TYPES(BITNET_GPU_KV_KEPT)
+#undef BITNET_GPU_KV_KEPT
+
+bitnet_status kv_pool::plan(const bitnet_kv_config* config, std::vector<uint64_t>& sizes,
+                            const sdk::reporter& report) {
   uint64_t canonical = 0;
   if (bitnet_status s = sdk::describe(config, kv_dtypes, storage_, canonical, report); failed(s))
     return s;
@@ -53,10 +60,9 @@ bitnet_status kv_pool::add(const region& made, uint64_t n, std::vector<uint64_t>
   return BITNET_OK;
 }
 
-bitnet_status kv_pool::create(const bitnet_kv_config* config, uint32_t kv_dtypes,
-                              const sdk::reporter& report) {
+bitnet_status kv_pool::create(const bitnet_kv_config* config, const sdk::reporter& report) {
   std::vector<uint64_t> sizes;
-  if (bitnet_status s = plan(config, kv_dtypes, sizes, report); failed(s)) return s;
+  if (bitnet_status s = plan(config, sizes, report); failed(s)) return s;
   buffers_.resize(sizes.size());
   const std::scoped_lock lock(device_.lock);
   for (uint64_t i = 0; i < sizes.size(); ++i) {

@@ -22,8 +22,7 @@ class kv_pool {
   kv_pool(const kv_pool&) = delete;
   kv_pool& operator=(const kv_pool&) = delete;
 
-  bitnet_status create(const bitnet_kv_config* config, uint32_t kv_dtypes,
-                       const sdk::reporter& report);
+  bitnet_status create(const bitnet_kv_config* config, const sdk::reporter& report);
   // Each call takes its turn on the queue, whose timeline then reaches `signal`.
   bitnet_status copy(running& queue, const uint32_t* from, const uint32_t* to, uint32_t n,
                      uint64_t signal, const sdk::reporter& report);
@@ -44,8 +43,8 @@ class kv_pool {
   }
 
   // Lays out the pool: the sizes of its buffers. Allocates nothing.
-  bitnet_status plan(const bitnet_kv_config* config, uint32_t kv_dtypes,
-                     std::vector<uint64_t>& sizes, const sdk::reporter& report);
+  bitnet_status plan(const bitnet_kv_config* config, std::vector<uint64_t>& sizes,
+                     const sdk::reporter& report);
 
  private:
   struct region {  // keys or values of a layer, or the states

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bitnet/abi/program.h"
+#include "bitnet/sdk/formats.hpp"
 #include "bitnet/sdk/guard.hpp"
 #include "bitnet/sdk/received.hpp"
 
@@ -15,14 +16,22 @@ namespace bitnet::sdk {
 // The types of keys and values that the SDK stores. The reference's list of types, the bytes of a
 // head, and the reading of a head are made of this list.
 //
-// X(NAME, elements, bytes): BITNET_DTYPE_NAME, kept as BITNET_FORMAT_NAME, and its smallest unit.
-// clang-format off: columns.
-#define BITNET_SDK_KV_TYPES(X)                              \
-  X(F32,  1,                 4)                             \
-  X(F16,  1,                 2)                             \
-  X(Q8_0, BITNET_Q8_0_BLOCK, BITNET_Q8_0_BLOCK_BYTES)       \
-  X(Q4_0, BITNET_Q4_0_BLOCK, BITNET_Q4_0_BLOCK_BYTES)
-// clang-format on
+// X(NAME): BITNET_DTYPE_NAME, kept as BITNET_FORMAT_NAME, whose row of `formats` has the size of a
+//   block and the name for messages.
+#define BITNET_SDK_KV_TYPES(X) X(F32) X(F16) X(Q8_0) X(Q4_0)
+
+// BITNET_FORMAT_* of a KV type; BITNET_FORMAT_NONE if it is not in the list.
+constexpr uint32_t kv_format_of(uint32_t dtype) noexcept {
+  switch (dtype) {
+#define BITNET_KV_FORMAT_OF(NAME) \
+  case BITNET_DTYPE_##NAME:       \
+    return BITNET_FORMAT_##NAME;
+    BITNET_SDK_KV_TYPES(BITNET_KV_FORMAT_OF)
+#undef BITNET_KV_FORMAT_OF
+    default:
+      return BITNET_FORMAT_NONE;
+  }
+}
 
 // KV storage. A block holds the canonical layout of kv_export: one head of one layer has its tokens
 // of the block contiguous, token after token.
@@ -65,15 +74,8 @@ struct kv_storage {
 // Bytes of one head of a token's keys or values. 0 if the type is unknown or head_dim is no whole
 // number of blocks.
 inline uint64_t kv_head_bytes(uint32_t dtype, uint64_t head_dim) noexcept {
-  switch (dtype) {
-#define BITNET_HEAD_BYTES_OF(NAME, elements, bytes) \
-  case BITNET_DTYPE_##NAME:                         \
-    return head_dim % (elements) == 0 ? head_dim / (elements) * (bytes) : 0;
-    BITNET_SDK_KV_TYPES(BITNET_HEAD_BYTES_OF)
-#undef BITNET_HEAD_BYTES_OF
-    default:
-      return 0;
-  }
+  const format* kept = find_format(kv_format_of(dtype));
+  return kept ? row_bytes(*kept, head_dim) : 0;
 }
 
 inline uint32_t kv_dtypes_or_default(uint32_t kv_dtypes) noexcept {
@@ -116,13 +118,14 @@ inline bitnet_status describe(const bitnet_kv_config* given, uint32_t kv_dtypes,
     return report.fail(BITNET_UNSUPPORTED, "keys of %u elements beside values of %u",
                        known.head_dim_k, known.head_dim_v);
   for (const uint32_t dtype : {config->dtype_k, config->dtype_v}) {
-    if (dtype >= 32 || (kv_dtypes_or_default(kv_dtypes) >> dtype & 1) == 0)
+    const format* kept = find_format(kv_format_of(dtype));
+    if (!kept || (kv_dtypes_or_default(kv_dtypes) >> dtype & 1) == 0)
       return report.fail(BITNET_UNSUPPORTED, "KV elements of type %u are not among mine (%#x)",
                          dtype, kv_dtypes_or_default(kv_dtypes));
-    if (config->head_dim_k != 0 && kv_head_bytes(dtype, config->head_dim_k) == 0)
+    if (config->head_dim_k % kept->block != 0)
       return report.fail(BITNET_UNSUPPORTED,
-                         "%s needs heads of a multiple of 32 elements, not of %u; use f16",
-                         dtype == BITNET_DTYPE_Q4_0 ? "q4_0" : "q8_0", config->head_dim_k);
+                         "%s needs heads of a multiple of %u elements, not of %u; use f16",
+                         kept->name, kept->block, config->head_dim_k);
   }
   const uint64_t k_bytes = kv_head_bytes(config->dtype_k, config->head_dim_k);
   const uint64_t v_bytes = kv_head_bytes(config->dtype_v, config->head_dim_k);

@@ -15,7 +15,7 @@ namespace bitnet::sdk::reference {
 
 // The types of keys and values that this file handles, as in bitnet_device_info.
 inline constexpr uint32_t kv_dtypes = 0
-#define BITNET_KV_BIT_OF(NAME, elements, bytes) | 1u << BITNET_DTYPE_##NAME
+#define BITNET_KV_BIT_OF(NAME) | 1u << BITNET_DTYPE_##NAME
     BITNET_SDK_KV_TYPES(BITNET_KV_BIT_OF)
 #undef BITNET_KV_BIT_OF
     ;
@@ -75,8 +75,8 @@ inline void kv_write(const float* x, uint64_t n, uint32_t dtype, uint8_t* to) no
 inline void kv_read(const uint8_t* from, uint32_t dtype, uint64_t first, uint64_t n,
                     float* out) noexcept {
   switch (dtype) {
-#define BITNET_DECODE_AS(NAME, elements, bytes) \
-  case BITNET_DTYPE_##NAME:                     \
+#define BITNET_DECODE_AS(NAME) \
+  case BITNET_DTYPE_##NAME:    \
     return decode(BITNET_FORMAT_##NAME, from, first, n, out);
     BITNET_SDK_KV_TYPES(BITNET_DECODE_AS)
 #undef BITNET_DECODE_AS
