@@ -1,6 +1,7 @@
 """Lists that stand in the code and in the documentation say the same."""
 
 import ast
+import json
 import pathlib
 import re
 import unittest
@@ -44,6 +45,12 @@ def knobs_of_sampling():
 def options_of_sampling():
     """{option: its default} of the same rows."""
     return {option: initial for _, _, initial, option in knobs_of_sampling()}
+
+
+def rows_of(path, table):
+    """The upper-case names of the rows of a list X(...)."""
+    rows = re.search(rf"#define {table}\(X\)((?:.*\\\n)*.*)", text(path))[1]
+    return set(re.findall(r"X\((?:\w+, *)?([A-Z][A-Z0-9_]*)\b", rows))
 
 
 def variables_of_options():
@@ -113,6 +120,45 @@ class Facts(unittest.TestCase):
         self.assertGreater(len(in_code), 20)
         self.assertEqual(in_code, on_page)
 
+    def test_commands(self):
+        """The page has each command, and a test of the program runs it."""
+        commands = {name.replace("_", "-") for name in re.findall(
+            r"^  X\((\w+),", text("host/src/settings/command_list.hpp"), re.MULTILINE)}
+        self.assertGreater(len(commands), 20)
+        self.assertEqual(commands, set(re.findall(r"^\| `([a-z][a-z-]*)`", page("cli"), re.MULTILINE)))
+        code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "host/src/commands").glob("*.cpp"))
+        defined = re.findall(r"^result<int> (\w+)_command\(const invocation& \w+\) \{", code, re.MULTILINE)
+        self.assertEqual(commands, {name.replace("_", "-") for name in defined}, "functions in host/src/commands")
+        tests = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests/cli").glob("test_*.py"))
+        self.assertEqual({name for name in commands if f'"{name}"' not in tests}, set(), "no file of tests/cli runs it")
+
+    def test_routes(self):
+        """The page has each route of the server with the key that it needs. Its answer has a schema, and a test asks it."""
+        # From one `.method` to the next, so that `.access` and `.answer` are those of the same row.
+        rows = [row for file in (ROOT / "host/src").rglob("*rout*.cpp")
+                for row in re.split(r"\.method = ", file.read_text(encoding="utf-8"))[1:] if ".paths = {" in row]
+        self.assertGreater(len(rows), 20)
+        declared = {name for file in (ROOT / "host/src/serve").glob("*.hpp")
+                    for name in re.findall(r"^void (add_\w+)\(http::route_table&", file.read_text(encoding="utf-8"), re.MULTILINE)}
+        called = set(re.findall(r"^  (add_\w+)\(out, with\);", text("host/src/serve/serve_routes.cpp"), re.MULTILINE))
+        self.assertEqual(declared - called, set(), "serve_routes() does not call it")
+        on_page = {}
+        for method, names, key in re.findall(r"^\| (GET|POST) (`/.*?`) \|.*\| ?(\w*) \|$", page("http"), re.MULTILINE):
+            on_page |= {(method, name): key for name in re.findall(r"`([^`]+)`", names)}
+        schemas = {name for file in (ROOT / "host/src").rglob("schemas.json")
+                   for name in json.loads(file.read_text(encoding="utf-8"))}
+        tests = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests/cli").glob("test_*.py"))
+        for row in rows:
+            method = re.match(r'"(\w+)"', row)[1]
+            paths = re.findall(r'"([^"]+)"', row.split(".paths = {")[1].split("},")[0])
+            access = re.search(r"access_level::(\w+)", row)
+            with self.subTest(f"{method} {paths[0]}"):
+                keys = [on_page[one] for path in paths if (one := (method, re.sub(r"\{\w+\}", "NAME", path))) in on_page]
+                self.assertEqual(keys[:1], [{"open": "", "key": "needed", "admin": "admin"}[access[1] if access else "key"]],
+                                 "the row of reference/http.md, and its column of keys")
+                self.assertEqual(set(re.findall(r'\.(?:answer|event|conflict) = "(\w+)"', row)) - schemas, set(), "schemas.json")
+                self.assertTrue(any(re.sub(r"\{.*", "", path) in tests for path in paths), "no file of tests/cli asks it")
+
     def test_knobs_of_python(self):
         """Python's Generating has each knob of sampling, with the type of its row."""
         tree = ast.parse(text("python/src/bitnet/_asked.py"))
@@ -127,6 +173,23 @@ class Facts(unittest.TestCase):
         rows = re.findall(r"^\| (`.*?) \| texts \|", text("docs/how-to/answer-many.md"), re.MULTILINE)
         on_page = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
         self.assertEqual({name for _, name, _, _ in knobs_of_sampling()} - on_page, set())
+
+    def test_stages_of_sampling(self):
+        """The page defines each knob, and the judge in NumPy has its default and a case with it."""
+        knobs, options = {name for _, name, _, _ in knobs_of_sampling()}, set(options_of_sampling())
+        self.assertEqual(options - set(re.findall(r"`--([a-z-]+)", page("sampling"))), set(), "reference/sampling.md")
+        defaults = re.search(r"^DEFAULTS = dict\((.*?)\)$", text("tests/reference/sampling.py"), re.MULTILINE | re.DOTALL)
+        self.assertEqual(knobs - set(re.findall(r"(\w+)=", defaults[1])), set(), "tests/reference/sampling.py")
+        judged = re.search(r"^OFF = (.*?^\})$", text("tests/reference/sampling_test.py"), re.MULTILINE | re.DOTALL)
+        self.assertEqual(knobs - set(re.findall(r"(\w+)=", judged[1])), set(), "tests/reference/sampling_test.py")
+
+    def test_order_of_stages(self):
+        """Each place that lists the stages has the order of the page."""
+        order = re.search(r"^what a grammar forbids → (.*) → draw$", page("sampling"), re.MULTILINE)[1].split(" → ")
+        self.assertGreater(len(order), 8)
+        for path in ("core/src/sampling/sampler.hpp", "docs/explain/how-a-token-is-made.md"):
+            words = " ".join(re.sub(r"^//", "", text(path), flags=re.MULTILINE).replace(" and ", ", ").split())
+            self.assertTrue(", ".join(order) in words, f"{path} lists other stages, or another order")
 
     def test_variables(self):
         read, on_page = variables_read(), variables_on_page()
@@ -191,6 +254,103 @@ class Facts(unittest.TestCase):
         sets = re.search(r"^- \*\*Instruction sets\*\*: (.*?)^- ", text("plugins/cpu/kernels/README.md"), re.MULTILINE | re.DOTALL).group(1)
         self.assertEqual(suffixes, set(re.findall(r"`_(\w+)`", sets)), "plugins/cpu/kernels/README.md")
 
+    def test_forms_of_kernels(self):
+        """variants.hpp has each form of a kernel that is compiled. A form that no row names never runs."""
+        if not (ROOT / "plugins/cpu").is_dir():
+            self.skipTest("plugins/cpu is not in this tree")
+        rules = text("plugins/cpu/CMakeLists.txt")
+        every = re.search(r"set\(every_kernel (.*?)\)", rules)[1]
+        compiled = {(kernel, isa)
+                    for isa, kernels in re.findall(r"^ +bitnet_isa\((\w+)[^)]*?KERNELS ([^)]*)\)", rules, re.MULTILINE)
+                    for kernel in kernels.replace("${every_kernel}", every).split()}
+        self.assertGreater(len(compiled), 40)
+        table = text("plugins/cpu/kernels/variants.hpp").split("isa_forms[] = {")[1]
+        named = set(re.findall(r"BITNET_KERNEL\((\w+), (\w+)\)", table))
+        # BITNET_ROWS(avx2) names the functions of rows_avx2.cpp, BITNET_SCORES(avx2) those of attn_scores_avx2.cpp.
+        of_files = re.findall(r"BITNET_(?!KERNEL)([A-Z]+)\((\w+)\)", table)
+        unused = {(kernel, isa) for kernel, isa in compiled - named
+                  if not any(kernel.endswith(macro.lower()) and isa == of for macro, of in of_files)}
+        self.assertEqual(unused, set(), "compiled, and in no row of isa_forms")
+
+    def test_kv_types(self):
+        """Each list of KV types has all of them, and so have the pages."""
+        types = rows_of("common/knobs/kv_types.hpp", "BITNET_KV_TYPES")
+        self.assertGreater(len(types), 3)
+        self.assertEqual(types, rows_of("plugins/sdk/include/bitnet/sdk/compute/kv_storage.hpp", "BITNET_SDK_KV_TYPES"))
+        kit = text("tests/conformance/model/kv_types.hpp").split("all_kv_types[] = {")[1].split("};")[0]
+        self.assertEqual(types, set(re.findall(r"BITNET_DTYPE_(\w+)", kit)), "all_kv_types of the kit")
+        for name in ("kv_store", "attn_paged", "kv_write"):
+            tried = set(re.findall(r"BITNET_DTYPE_(\w+)", text(f"tests/conformance/reference/{name}.cpp")))
+            self.assertEqual(types - tried, set(), f"tests/conformance/reference/{name}.cpp")
+        spoken = {name.lower() for name in types}
+        row = re.search(r"^\| \*KV type\* \|.*$", page("glossary"), re.MULTILINE)[0]
+        self.assertEqual(spoken - set(re.findall(r"\w+", row)), set(), "reference/glossary.md")
+        for path in ("docs/how-to/long-texts.md", "docs/reference/models.md"):
+            smaller = spoken - {"f32", "f16"}
+            self.assertEqual(smaller - set(re.findall(r"`(\w+)`", text(path))), set(), path)
+
+    def test_kv_types_of_gpus(self):
+        """Each GPU backend names all types of the mask that they share, with the numbers of the contract."""
+        if not (ROOT / "plugins/gpu-common").is_dir():
+            self.skipTest("plugins/gpu-common is not in this tree")
+        types = rows_of("plugins/gpu-common/kernels.hpp", "BITNET_GPU_KV_TYPES")
+        self.assertGreater(len(types), 3)
+        numbers = dict(re.findall(r"^#define BITNET_DTYPE_(\w+) (\d+)u$", text("abi/include/bitnet/abi/tensor.h"), re.MULTILINE))
+        for path, form in (("vulkan/kernels/common.glsl", r"\bDTYPE_{} = {}\b"),
+                           ("webgpu/kernels/common.wgsl", r"\bconst DTYPE_{} = {}u;"),
+                           ("gpu-common/opencl-c/common.cl", r"#define DTYPE_{} {}\n"),
+                           ("level-zero/forms.cmake", r"foreach\(keys IN ITEMS[^#]* {1}[) ].*# BITNET_DTYPE_"),
+                           ("level-zero/forms.cmake", r"foreach\(values IN ITEMS[^#]* {1}[) ]"),
+                           ("cuda/kernel_table.cpp", r"\bBITNET_DTYPE_{}\b"),
+                           ("rocm/kernel_table.cpp", r"\bBITNET_DTYPE_{}\b")):
+            if not (ROOT / "plugins" / path).is_file():
+                continue  # a backend that was taken out of the tree
+            for name in types:
+                with self.subTest(f"plugins/{path}: {name}"):
+                    found = re.search(form.format(name, numbers[name]), text(f"plugins/{path}"))
+                    self.assertTrue(found, "a type of BITNET_GPU_KV_TYPES that it lacks")
+
+    def test_dense_formats(self):
+        """Each list of weight formats has all of them, and so have the tests that read them and the page."""
+        formats = set(re.findall(r"^#define BITNET_FORMAT_(\w+) \d+u$", text("abi/include/bitnet/abi/tensor.h"), re.MULTILINE)) - {"NONE"}
+        self.assertGreater(len(formats), 7)
+        self.assertEqual(formats - {"TERNARY2"}, rows_of("core/src/base/dense_formats.hpp", "BITNET_DENSE_FORMATS"))
+        for path, begin, end in (("plugins/sdk/include/bitnet/sdk/formats.hpp", "formats[] = {", "};"),
+                                 ("tests/conformance/model/formats.cpp", "all_formats() {", "return rows;")):
+            listed = text(path).split(begin)[1].split(end)[0]
+            self.assertEqual(formats, set(re.findall(r"BITNET_FORMAT_(\w+)", listed)), path)
+        on_page = {name.upper() for name in re.findall(r"^\| \d+ \| (\w+)", page("weights"), re.MULTILINE)}
+        self.assertEqual(formats - on_page, {"TERNARY2"}, "reference/weights.md")
+        for path in ("tests/conformance/reference/linear_dense.cpp", "tests/core/formats/dense_test.cpp"):
+            self.assertEqual(formats - set(re.findall(r"BITNET_FORMAT_(\w+)", text(path))) - {"TERNARY2"}, set(), path)
+
+    def test_gpu_kernels(self):
+        """Plans use each kernel of the list, and a test compares each that all backends bring with the reference."""
+        if not (ROOT / "plugins/gpu-common").is_dir():
+            self.skipTest("plugins/gpu-common is not in this tree")
+        listed = text("plugins/gpu-common/kernel_list.hpp")
+        of_all, of_some = (re.findall(r"X\((\w+), \d+, \d+\)", part) for part in listed.split("_OF_SOME(X) ", 1))
+        self.assertGreater(len(of_all), 15)
+        def used(folder):
+            code = "".join(file.read_text(encoding="utf-8") for file in sorted((ROOT / folder).glob("*.[ch]pp")))
+            return set(re.findall(r"kernel_id::(\w+)", code))
+        self.assertEqual({*of_all, *of_some} - used("plugins/gpu-common"), set(), "no plan has it")
+        self.assertEqual(set(of_all) - used("tests/opencl"), set(), "no test in tests/opencl runs it alone")
+
+    def test_numbers_of_the_contract(self):
+        """Kernels in the languages of GPUs, which cannot include the contract, have its numbers."""
+        contract = text("abi/include/bitnet/abi/tensor.h") + text("abi/include/bitnet/abi/ops.h")
+        numbers = dict(re.findall(r"^#define BITNET_((?:DTYPE|FORMAT)_\w+) (\d+)u$", contract, re.MULTILINE))
+        numbers |= {"OP_" + name: number for name, number in re.findall(r"^  X\((\w+), (\d+),", contract, re.MULTILINE)}
+        named = 0
+        for file in [*(ROOT / "plugins").glob("*/kernels/*l"), *(ROOT / "plugins").glob("*/opencl-c/*.cl"),
+                     *(ROOT / "plugins").glob("*/kernels/*.comp")]:
+            for name, number in re.findall(r"\b((?:DTYPE|FORMAT|OP)_[A-Z]\w*)(?: = | )(\d+)u?\b", file.read_text(encoding="utf-8")):
+                if name in numbers:
+                    named += 1
+                    self.assertEqual(number, numbers[name], f"{file.relative_to(ROOT)}: {name}")
+        self.assertTrue(named > 30 or not (ROOT / "plugins/gpu-common").is_dir(), named)
+
     def test_pre_tokenizers(self):
         rows = re.findall(r"\.names = \{(.*?)\}", text("core/src/tokenizer/pre_rules.cpp"), re.DOTALL)
         in_code = {name for row in rows for name in re.findall(r'"([^"]+)"', row)}
@@ -205,6 +365,10 @@ class Facts(unittest.TestCase):
         code = "".join(file.read_text(encoding="utf-8") for file in sorted(folder.glob("*.cpp")))
         names = dict(re.findall(r'rows::(\w+) =\s*(?:\w+\(|\{\s*\.name = )"([^"]+)"', code))
         self.assertEqual(set(names), set(rows), "rows of list.hpp, and files that define one")
+        for path in ("tests/reference/reference.py", "tests/reference/make_models.py"):
+            quoted = {word.replace("-", "").replace(".", "") for word in re.findall(r'"([\w.-]+)"', text(path))}
+            missing = {name for name in names.values() if name.replace("-", "").replace(".", "") not in quoted}
+            self.assertEqual(missing, set(), path)
         table = page("models").split("## Architectures")[1].split("\n## ")[0]
         self.assertEqual(set(names.values()) - set(re.findall(r"`([^`]+)`", table)), set(), "not on the page")
 
