@@ -140,8 +140,8 @@ void describe(const bitnet_open_request&, bitnet::sdk::definition& d) {
   d.device.device_class = BITNET_DEVICE_CPU;
   std::snprintf(d.device.name, sizeof d.device.name, "tier 0");
   d.device.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
-  d.device.kv_dtypes = 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
-  if (!tier0.few_types) d.device.kv_dtypes |= 1u << BITNET_DTYPE_Q8_0 | 1u << BITNET_DTYPE_Q4_0;
+  d.device.kv_dtypes = tier0.few_types ? 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16
+                                       : bitnet::sdk::reference::kv_dtypes;
   const auto row = [&](uint32_t op, const char* id, bitnet::sdk::primitive_kernel run) {
     d.primitives.push_back({op, BITNET_FORMAT_NONE, BITNET_LEVEL_REFERENCE,
                             BITNET_EXACT_BATCH | BITNET_EXACT_RUN, id, run});
