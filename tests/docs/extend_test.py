@@ -52,7 +52,7 @@ class Pages(unittest.TestCase):
     def test_there_is_one_for_each_kind(self):
         self.assertEqual([page.stem for page in PAGES],
                          ["architecture", "backend", "command", "cpu-kernel", "dense-format", "gpu-driver", "gpu-kernel",
-                          "kv-type", "op", "pre-tokenizer", "sampler-stage", "ternary-format"])
+                          "kv-type", "op", "pre-tokenizer", "route", "sampler-stage", "ternary-format"])
 
     def test_what_they_name_exists(self):
         for page in PAGES:
@@ -89,6 +89,9 @@ class Pages(unittest.TestCase):
                 ("op", "plugins/gpu-common/names.cpp", ("newest_primitive",)),
                 ("kv-type", "common/knobs/kv_types.hpp", ("BITNET_KV_TYPES(X)",)),
                 ("kv-type", "tests/conformance/model/kv_types.hpp", ("all_kv_types[]",)),
+                ("kv-type", "plugins/gpu-common/kernels.hpp", ("BITNET_GPU_KV_TYPES(X)",)),
+                ("route", "host/src/serve/serve_routes.cpp", ("serve_routes(",)),
+                ("route", "host/src/serve/serving.hpp", ("answer_by(", "answer_with_model(", "administer(", "answer_of(")),
                 ("pre-tokenizer", "tests/reference/tokenizers_test.py", ("RULES = {",))):
             with self.subTest(f"{page}: {file}"):
                 self.assertIn(f"`{file}`", (ROOT / f"docs/how-to/extend/{page}.md").read_text(encoding="utf-8"))

@@ -377,6 +377,10 @@ class Facts(unittest.TestCase):
                          re.DOTALL).group(1)
         forms = re.findall(r"X\((\w+), (\w+)\)", rows)
         self.assertGreater(len(forms), 12)
+        code = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "core/src/formats").glob("*.[ch]pp"))
+        readers = re.findall(r"^result<reading> understand_(\w+)\(const source& from\) \{", code, re.MULTILINE)
+        self.assertEqual([one for one in readers if one not in {reader for _, reader in forms}
+                          and code.count(f"understand_{one}(") == 1], [], "defined, and in no row of BITNET_TERNARY_FORMS")
         named = text("core/src/gguf/types.cpp")
         tested = "".join(text(f"tests/core/formats/{name}_test.cpp") for name in ("ternary", "ternary_groups"))
         for name, reader in forms:
