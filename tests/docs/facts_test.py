@@ -271,6 +271,17 @@ class Facts(unittest.TestCase):
         unused = {(kernel, isa) for kernel, isa in compiled - named
                   if not any(kernel.endswith(macro.lower()) and isa == of for macro, of in of_files)}
         self.assertEqual(unused, set(), "compiled, and in no row of isa_forms")
+        # Rows are best first: none has a slower form of a kernel than a row below it.
+        rows = re.split(r"\{\.name = ", table)[1:]
+        order = [re.match(r'"([\w-]+)"', row)[1].replace("-", "_") for row in rows]
+        lowest = {}
+        for row, name in zip(reversed(rows), reversed(order), strict=True):
+            for member, arguments in re.findall(r"\.(\w+) = BITNET_\w+\(([^)]*)\)", row):
+                form = arguments.split(", ")[-1]
+                if form in order and name != "scalar":
+                    self.assertLessEqual(order.index(form), lowest.get(member, len(order)),
+                                         f"the row {name} has {form} as {member}, a row below it has a faster form")
+                    lowest[member] = order.index(form)
 
     def test_kv_types(self):
         """Each list of KV types has all of them, and so have the pages."""
