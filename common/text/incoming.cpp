@@ -16,10 +16,10 @@ std::string_view wide_form(std::string_view bytes) {
   if (bytes.starts_with("\xFF\xFE"sv) || bytes.starts_with("\xFE\xFF"sv)) return "UTF-16";
   // Without a mark: in UTF-16 of European letters every other byte is 0.
   constexpr std::size_t looked_at = 256;
-  const std::string_view head = bytes.substr(0, looked_at);
+  const std::string_view start = bytes.substr(0, looked_at);
   std::size_t zeros[2] = {};
-  for (std::size_t i = 0; i < head.size(); ++i) zeros[i % 2] += head[i] == '\0' ? 1 : 0;
-  const std::size_t half = head.size() / 2;
+  for (std::size_t i = 0; i < start.size(); ++i) zeros[i % 2] += start[i] == '\0' ? 1 : 0;
+  const std::size_t half = start.size() / 2;
   const bool one_side = (zeros[0] == 0) != (zeros[1] == 0);
   return half > 0 && one_side && std::max(zeros[0], zeros[1]) * 2 > half ? "UTF-16" : "";
 }

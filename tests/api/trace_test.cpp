@@ -39,7 +39,7 @@ class trace : public testing::Test {
     options.n_threads = 2;
     options.trace = [](void* self, const bitnet_trace_event* e) {
       auto& here = *static_cast<trace*>(self);
-      const std::lock_guard lock(here.turn_);
+      const std::lock_guard lock(here.mutex_);
       here.all_.push_back({*e, text_of(e->device), text_of(e->kernel), text_of(e->op)});
     };
     options.trace_user = this;
@@ -80,7 +80,7 @@ class trace : public testing::Test {
     return json::parse(text);
   }
 
-  std::mutex turn_;
+  std::mutex mutex_;
   std::vector<heard> all_;
   bitnet_runtime* runtime_ = nullptr;
   bitnet_model* model_ = nullptr;

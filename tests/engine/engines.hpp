@@ -74,8 +74,10 @@ class engines : public testing::Test {
     for (std::size_t i = 0; i <= at.size(); ++i) {
       const bool last = i == at.size();
       auto p = need(engine::part::open(cpu_, *model_));
-      p->take(
-          {.first = first, .last = last ? n_layers() : at[i], .embedding = i == 0, .head = last});
+      p->take({.first = first,
+               .last = last ? n_layers() : at[i],
+               .embedding = i == 0,
+               .lm_head = last});
       out.parts.push_back(std::move(p));
       if (!last) first = at[i];
     }

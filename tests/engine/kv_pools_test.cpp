@@ -28,7 +28,7 @@ class pools : public test::hybrid_engines {
     return kv;
   }
   static result<std::shared_ptr<const kv_pools>> make(const engine& e, const bitnet_kv_config& kv) {
-    const std::lock_guard turn(e.device_turn());
+    const std::lock_guard device_lock(e.device_mutex());
     return kv_pools::make(e, kv);
   }
 };

@@ -38,7 +38,7 @@ class steps : public test::hybrid_engines {
     kv.n_states = 4;
     std::shared_ptr<const engine::kv_pools> pools;
     {
-      const std::lock_guard turn(e->device_turn());
+      const std::lock_guard device_lock(e->device_mutex());
       pools = need(engine::kv_pools::make(*e, kv));
     }
     return need(model_runner::open(e, o, most, 4, std::move(pools), token_));
@@ -48,20 +48,20 @@ class steps : public test::hybrid_engines {
     static const std::vector<uint32_t> blocks = {7, 3, 1, 12, 0, 9, 4, 15};
     return {of, first, std::span(blocks).subspan(n * 4, 4), n, 1};
   }
-  static floats row_of(const std::vector<generate::row>& rows) {
+  static floats row_of(const std::vector<generate::logits_row>& rows) {
     return {rows.at(0).logits.begin(), rows.at(0).logits.end()};
   }
   // Of a step with the first tokens of an unused sequence.
   floats step(model_runner& r) {
     const ids tokens = many(5);
     const schedule::slice one = slice(tokens, 0, 1);
-    std::vector<generate::row> rows;
+    std::vector<generate::logits_row> rows;
     need(r.run({&one, 1}, 0, rows));
     return row_of(rows);
   }
   // The same step fails.
   static failure failed_step(model_runner& r, const schedule::slice& one) {
-    std::vector<generate::row> rows(3);
+    std::vector<generate::logits_row> rows(3);
     const auto ok = r.run({&one, 1}, 0, rows);
     EXPECT_FALSE(ok);
     EXPECT_TRUE(rows.empty()) << "no row is left of the step before";
@@ -84,7 +84,7 @@ TEST_F(steps, say_to_each_part_what_it_computes) {
   schedule::slice both[] = {slice(first), slice(second, 0, 1)};
   both[1].n_outputs = 2;
   std::vector<bitnet_step> said;
-  std::vector<generate::row> rows;
+  std::vector<generate::logits_row> rows;
   {
     submits watched(*cpu_.backend, [&](auto* queue, const auto* s, auto* err) {
       said.push_back(*s);
@@ -301,13 +301,13 @@ TEST_F(steps, of_several_sequences_are_longer_than_a_context) {
   const std::vector<uint32_t> blocks = {5, 2, 11};
   for (uint32_t i = 0; i < 3; ++i)
     slices.push_back({tokens, 0, std::span(blocks).subspan(i, 1), i, 1});
-  std::vector<generate::row> rows;
+  std::vector<generate::logits_row> rows;
   need(r->run(slices, 0, rows));
   const auto alone = open(e);
   floats row(alone->row_floats());
   need(alone->eval(tokens, false, row));
   ASSERT_EQ(rows.size(), 3U);
-  for (const generate::row& one : rows) EXPECT_TRUE(std::ranges::equal(one.logits, row));
+  for (const generate::logits_row& one : rows) EXPECT_TRUE(std::ranges::equal(one.logits, row));
 }
 
 }  // namespace

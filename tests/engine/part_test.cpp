@@ -35,7 +35,7 @@ class parts : public test::hybrid_engines {
     return p.load(report, nullptr, false, need(model_->hold_scales()));
   }
   [[nodiscard]] model::section of(uint32_t first, uint32_t last) const {
-    return {.first = first, .last = last, .embedding = first == 0, .head = last == n_layers()};
+    return {.first = first, .last = last, .embedding = first == 0, .lm_head = last == n_layers()};
   }
 };
 
@@ -182,7 +182,7 @@ TEST_F(parts, need_what_the_device_estimates) {
   EXPECT_EQ(all.steps, 200U);
   EXPECT_EQ(all.kv, 30U * pool.n_blocks + 7U * pool.n_states);
   EXPECT_EQ(all.all(), all.weights + all.steps + all.kv);
-  p->take({.first = 4, .last = 4, .embedding = false, .head = true});
+  p->take({.first = 4, .last = 4, .embedding = false, .lm_head = true});
   EXPECT_EQ(need(p->needs(wanted(), most, pool)).kv, 0U) << "no layer keeps anything";
   EXPECT_EQ(asked, nullptr);
 }

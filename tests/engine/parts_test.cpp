@@ -211,7 +211,7 @@ class fitting : public parts {
   select::choice gpu_;
   std::string log_;
   engine::split_keeper keeper_{
-      .host = [this]() -> result<select::choice> { return cpu_; },
+      .cpu = [this]() -> result<select::choice> { return cpu_; },
       .of_backend = [this](uint32_t i) -> result<select::choice> {
         if (i > 2) return fail(BITNET_UNAVAILABLE, "there is none");
         select::choice c = gpu_;
@@ -290,10 +290,10 @@ TEST_F(fitting, a_number_of_layers_is_taken_at_its_word) {
   EXPECT_EQ(need(split_as({.n_layers = 0})).parts[0]->choice().backend, cpu_.backend);
   keeper_.is_required = true;
   EXPECT_FALSE(split_as({.n_layers = 0}));
-  keeper_.host = [this]() -> result<select::choice> { return gpu_; };
+  keeper_.cpu = [this]() -> result<select::choice> { return gpu_; };
   EXPECT_EQ(layers_of(need(split_as({.n_layers = 2}))), "0-4") << "one device is not cut";
   EXPECT_NE(log_.find("cuts nothing"), log_.npos) << log_;
-  keeper_.host = []() -> result<select::choice> { return fail(BITNET_UNAVAILABLE, "no cpu"); };
+  keeper_.cpu = []() -> result<select::choice> { return fail(BITNET_UNAVAILABLE, "no cpu"); };
   EXPECT_FALSE(split_as({.n_layers = 2}));
 }
 

@@ -34,7 +34,7 @@ class runner : public engines {
     if (kv.n_states != 0) kv.n_states = n_sequences + 1;
     std::shared_ptr<const engine::kv_pools> pools;
     {
-      const std::lock_guard turn(e->device_turn());
+      const std::lock_guard device_lock(e->device_mutex());
       pools = need(engine::kv_pools::make(*e, kv));
     }
     return need(model_runner::open(e, o, most, most_sequences, std::move(pools), 0));
@@ -90,7 +90,7 @@ class runner : public engines {
       outputs_left -= n_outputs;
     }
     if (slices.empty()) return any;
-    std::vector<generate::row> rows;
+    std::vector<generate::logits_row> rows;
     need(r.run(slices, 0, rows));
     EXPECT_EQ(rows.size(), wanted_rows.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -124,7 +124,7 @@ class runner : public engines {
       sequence& parent =
           *std::ranges::max_element(all, {}, [](auto& s) { return s.tokens.size(); });
       ASSERT_GT(parent.tokens.size(), 64U);
-      std::vector<generate::row> rows;
+      std::vector<generate::logits_row> rows;
       for (std::size_t first = 0; first < 64; first += 32) {
         const schedule::slice part{std::span(parent.tokens).subspan(first, 32), first,
                                    parent.blocks, parent.state, 0};
@@ -246,7 +246,7 @@ TEST_F(runner, lists_the_largest_logits_of_each_row) {
       slices.push_back({std::span(s.tokens).first(n), 0, s.blocks, s.state, 1});
       if (slices.size() == r->limits().max_tokens) break;
     }
-    std::vector<generate::row> rows;
+    std::vector<generate::logits_row> rows;
     need(r->run(slices, 3, rows));
     ASSERT_EQ(rows.size(), slices.size());
     for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -282,7 +282,7 @@ TEST_F(runner, refuses_a_step_beyond_its_limits) {
       {"no token", {slice(0, 0, 0, 0)}},
       {"more outputs than tokens", {slice(2, 0, 3, 0)}},
       {"behind its blocks", {slice(3, 126, 1, 0)}}};
-  std::vector<generate::row> out;
+  std::vector<generate::logits_row> out;
   for (const auto& [what, slices] : rows) {
     const auto ran = r->run(slices, 0, out);
     ASSERT_FALSE(ran) << what;

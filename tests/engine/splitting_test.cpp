@@ -67,7 +67,7 @@ class splitting : public test::engines {
   select::choice gpu_;
   std::string log_;
   uint32_t n_queries_ = 0, fails_at_ = 0;
-  split_keeper keeper_{.host = [this]() -> result<select::choice> { return cpu_; },
+  split_keeper keeper_{.cpu = [this]() -> result<select::choice> { return cpu_; },
                        .of_backend = [this](uint32_t) -> result<select::choice> { return gpu_; },
                        .log = [this](uint32_t, const std::string& text) { log_ += text + "\n"; }};
 };
@@ -92,7 +92,7 @@ TEST_F(splitting, passes_on_what_its_device_fails_with) {
 }
 
 TEST_F(splitting, says_why_the_rest_has_no_place) {
-  keeper_.host = []() -> result<select::choice> { return fail(BITNET_UNAVAILABLE, "no cpu here"); };
+  keeper_.cpu = []() -> result<select::choice> { return fail(BITNET_UNAVAILABLE, "no cpu here"); };
   const auto where = split_as({}, 2500);
   ASSERT_FALSE(where);
   EXPECT_EQ(where.error().status, BITNET_OUT_OF_DEVICE_MEMORY);

@@ -94,13 +94,13 @@ class talkers {
         if (text != undisturbed_[who]) ++wrong_;
         noted = note(c->report(), noted);
         {
-          const std::scoped_lock lock(turn_);
+          const std::scoped_lock lock(mutex_);
           token_.ms.push_back(static_cast<double>(c->result.generate_ns) / 1e6 / length);
         }
         if (who % 2 == 1) c.reset();
       } catch (const failed_call& e) {
         ++failed_;
-        const std::scoped_lock lock(turn_);
+        const std::scoped_lock lock(mutex_);
         if (first_failure_.empty()) first_failure_ = e.what();
         c.reset();
       }
@@ -108,7 +108,7 @@ class talkers {
 
   // The moves of a session from number `from` on; returns how many there are.
   uint64_t note(const nlohmann::json& report, uint64_t from) {
-    const std::scoped_lock lock(turn_);
+    const std::scoped_lock lock(mutex_);
     if (!report.contains("moves")) return 0;
     const auto& moves = report["moves"];
     const uint64_t before = report.value("moves_before", uint64_t{0});
@@ -124,7 +124,7 @@ class talkers {
   std::array<std::string, prompts.size()> undisturbed_;
   std::atomic<bool> stop_{false};
   std::atomic<uint64_t> texts_{0}, wrong_{0}, failed_{0};
-  std::mutex turn_;  // guards what follows
+  std::mutex mutex_;  // guards what follows
   figures token_, copies_, recomputations_, migrations_;
   std::string first_failure_;
   std::vector<std::jthread> threads_;

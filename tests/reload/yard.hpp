@@ -118,7 +118,7 @@ class program {
     o.log_user = this;
     o.log = [](void* self, uint32_t, const char* line) {
       auto& p = *static_cast<program*>(self);
-      const std::scoped_lock lock(p.turn_);
+      const std::scoped_lock lock(p.mutex_);
       p.log_ += std::string(line) + "\n";
     };
     bitnet_error e = blank();
@@ -136,12 +136,12 @@ class program {
   }
 
   [[nodiscard]] std::string log() {
-    const std::scoped_lock lock(turn_);
+    const std::scoped_lock lock(mutex_);
     return log_;
   }
 
   void forget_log() {
-    const std::scoped_lock lock(turn_);
+    const std::scoped_lock lock(mutex_);
     log_ = {};
   }
 
@@ -188,7 +188,7 @@ class program {
   bitnet_model* model = nullptr;
 
  private:
-  std::mutex turn_;
+  std::mutex mutex_;
   std::string log_;
 };
 

@@ -20,9 +20,8 @@ struct spent {
   std::size_t bytes = 0, parts = 0;
 };
 
-result<std::string> rules_of(const dialect& form, const tool& one, std::size_t number,
-                             spent& so_far) {
-  schema::notation how = form.arguments(one);
+result<std::string> rules_of(const dialect& d, const tool& one, std::size_t number, spent& so_far) {
+  schema::notation how = d.arguments(one);
   how.numbers = numbers;
   const auto rules = schema::compile_arguments(one.schema, how, so_far.work);
   if (!rules) return std::unexpected(rules.error());
@@ -49,15 +48,15 @@ std::string placed(const tool& one, std::string_view message) {
 
 }  // namespace
 
-result<bound_calls> bind_arguments(const dialect& form, const call_choice& which) {
+result<bound_calls> bind_arguments(const dialect& d, const call_choice& which) {
   bound_calls out;
   out.rules.resize(which.all->size());
-  if (form.arguments == nullptr) return out;
+  if (d.arguments == nullptr) return out;
   spent so_far;
   for (std::size_t i = 0; i < which.all->size(); ++i) {
     const tool& one = (*which.all)[i];
     if (one.schema.empty() || (!which.only.empty() && one.name != which.only)) continue;
-    auto rules = rules_of(form, one, i, so_far);
+    auto rules = rules_of(d, one, i, so_far);
     if (rules) {
       out.rules[i] = *std::move(rules);
       continue;

@@ -17,9 +17,9 @@ struct bound_calls {
   std::string unbound;
 };
 
-// Binds the tools of `which` in the notation of `form`. The limits of one grammar and of one schema
+// Binds the tools of `which` in the notation of `d`. The limits of one grammar and of one schema
 // apply to all schemas together; a tool that exceeds them is not bound.
 // Errors  those of schema::compile(), with the path, for a tool with strict: true.
-result<bound_calls> bind_arguments(const dialect& form, const call_choice& which);
+result<bound_calls> bind_arguments(const dialect& d, const call_choice& which);
 
 }  // namespace bitnet::answer

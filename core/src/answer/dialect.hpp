@@ -77,8 +77,8 @@ const dialect* find_dialect(std::string_view name);
 std::string dialect_names();  // "hermes, ..." for messages
 // A dialect without calls; thinking stands between <think> and </think>.
 const dialect& plain_dialect();
-// A dialect without calls; thinking stands between the marks of `form`.
-const dialect& without_calls(const dialect& form);
+// A dialect without calls; thinking stands between the marks of `d`.
+const dialect& without_calls(const dialect& d);
 
 // All tags by which the splitter finds the parts of an answer, of all dialects. Where they are
 // control tokens of a vocabulary, the detokenizer still writes them as text.

@@ -35,9 +35,9 @@ const dialect& plain_dialect() {
   return none;
 }
 
-const dialect& without_calls(const dialect& form) {
+const dialect& without_calls(const dialect& d) {
   const auto found = std::ranges::find_if(every_dialect, [&](const dialect* one) {
-    return one->frames.empty() && one->thinking_begins == form.thinking_begins;
+    return one->frames.empty() && one->thinking_begins == d.thinking_begins;
   });
   return found == every_dialect.end() ? none : **found;
 }

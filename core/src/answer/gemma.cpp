@@ -10,7 +10,7 @@
 #include "json/raw.hpp"
 
 namespace bitnet::answer {
-namespace gemma_form {
+namespace gemma_dialect {
 namespace {
 
 constexpr std::array frames = {
@@ -38,17 +38,17 @@ schema::notation arguments(const tool&) {
 }
 
 }  // namespace
-}  // namespace gemma_form
+}  // namespace gemma_dialect
 
 extern const dialect gemma;
 const dialect gemma = {
     .name = "gemma",
-    .frames = gemma_form::frames,
+    .frames = gemma_dialect::frames,
     .mark = "```tool_code",
-    .read = gemma_form::read,
-    .write = gemma_form::write,
-    .grammar = gemma_form::grammar,
-    .arguments = gemma_form::arguments,
+    .read = gemma_dialect::read,
+    .write = gemma_dialect::write,
+    .grammar = gemma_dialect::grammar,
+    .arguments = gemma_dialect::arguments,
     .instructions =
         "To call a function, write the call in Python, each argument by its name, in a "
         "block of its own:\n```tool_code\nNAME(PARAMETER=VALUE)\n```",

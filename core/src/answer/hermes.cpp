@@ -10,7 +10,7 @@
 #include "json/reading.hpp"
 
 namespace bitnet::answer {
-namespace hermes_form {
+namespace hermes_dialect {
 namespace {
 
 constexpr std::array frames = {frame{.begin = "<tool_call>", .end = "</tool_call>"}};
@@ -37,17 +37,17 @@ schema::notation arguments(const tool&) {
 }
 
 }  // namespace
-}  // namespace hermes_form
+}  // namespace hermes_dialect
 
 extern const dialect hermes;
 const dialect hermes = {
     .name = "hermes",
-    .frames = hermes_form::frames,
+    .frames = hermes_dialect::frames,
     .mark = "<tool_call>",
-    .read = hermes_form::read,
-    .write = hermes_form::write,
-    .grammar = hermes_form::grammar,
-    .arguments = hermes_form::arguments,
+    .read = hermes_dialect::read,
+    .write = hermes_dialect::write,
+    .grammar = hermes_dialect::grammar,
+    .arguments = hermes_dialect::arguments,
     .instructions =
         "To call a function, answer with a JSON object that has its name and its arguments, within "
         "<tool_call> and </tool_call>:\n<tool_call>\n{\"name\": \"NAME\", \"arguments\": "

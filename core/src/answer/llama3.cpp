@@ -11,7 +11,7 @@
 #include "json/reading.hpp"
 
 namespace bitnet::answer {
-namespace llama3_form {
+namespace llama3_dialect {
 namespace {
 
 constexpr std::array frames = {
@@ -50,17 +50,17 @@ schema::notation arguments(const tool&) {
 }
 
 }  // namespace
-}  // namespace llama3_form
+}  // namespace llama3_dialect
 
 extern const dialect llama3;
 const dialect llama3 = {
     .name = "llama3",
-    .frames = llama3_form::frames,
+    .frames = llama3_dialect::frames,
     .mark = "\"parameters\"",
-    .read = llama3_form::read,
-    .write = llama3_form::write,
-    .grammar = llama3_form::grammar,
-    .arguments = llama3_form::arguments,
+    .read = llama3_dialect::read,
+    .write = llama3_dialect::write,
+    .grammar = llama3_dialect::grammar,
+    .arguments = llama3_dialect::arguments,
     .between_calls = "; ",
     .instructions =
         "To call a function, answer with nothing but a JSON object that has its name and its "

@@ -10,7 +10,7 @@
 #include "json/raw.hpp"
 
 namespace bitnet::answer {
-namespace minicpm_form {
+namespace minicpm_dialect {
 namespace {
 
 constexpr std::array frames = {frame{.begin = "<|tool_call_start|>", .end = "<|tool_call_end|>"}};
@@ -37,19 +37,19 @@ schema::notation arguments(const tool&) {
 }
 
 }  // namespace
-}  // namespace minicpm_form
+}  // namespace minicpm_dialect
 
 extern const dialect minicpm;
 const dialect minicpm = {
     .name = "minicpm",
-    .frames = minicpm_form::frames,
+    .frames = minicpm_dialect::frames,
     .mark = "<|tool_call_start|>",
     .thinking_begins = "<|thought_start|>",
     .thinking_ends = "<|thought_end|>",
-    .read = minicpm_form::read,
-    .write = minicpm_form::write,
-    .grammar = minicpm_form::grammar,
-    .arguments = minicpm_form::arguments,
+    .read = minicpm_dialect::read,
+    .write = minicpm_dialect::write,
+    .grammar = minicpm_dialect::grammar,
+    .arguments = minicpm_dialect::arguments,
     .instructions =
         "To call a function, write the call in Python, each argument by its name:\n"
         "<|tool_call_start|>\n```python\nNAME(PARAMETER=VALUE)\n```\n"

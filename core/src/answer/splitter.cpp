@@ -54,7 +54,7 @@ void splitter::add_content(std::string_view text) {
 
 // The first word shows whether the answer begins with thinking.
 bool splitter::begin(bool at_end) {
-  const std::string_view tag = how_.form->thinking_begins;
+  const std::string_view tag = how_.dialect->thinking_begins;
   const std::size_t first = first_not_of(pending_, blanks);
   const std::string_view word = std::string_view(pending_).substr(first);
   const bool opens = word.starts_with(tag);
@@ -66,7 +66,7 @@ bool splitter::begin(bool at_end) {
 }
 
 bool splitter::think(bool at_end) {
-  const std::string_view tag = how_.form->thinking_ends;
+  const std::string_view tag = how_.dialect->thinking_ends;
   const auto found = pending_.find(tag);
   if (found == std::string::npos) {
     const std::size_t known = pending_.size() - (at_end ? 0 : begun(pending_, tag));
@@ -97,7 +97,7 @@ bool splitter::say_leading(bool at_end, bool& is_call) {
   const std::string_view rest = pending_;
   const std::size_t first = first_not_of(rest, n_calls_ > 0 ? separators : blanks);
   const std::string_view word = rest.substr(first);
-  for (const frame& one : how_.form->frames) {
+  for (const frame& one : how_.dialect->frames) {
     if (!one.leading) continue;
     if (word.starts_with(one.begin)) {
       if (n_calls_ == 0) add_content(rest.substr(0, first));
@@ -113,7 +113,7 @@ bool splitter::say_leading(bool at_end, bool& is_call) {
 }
 
 bool splitter::say(bool at_end) {
-  const auto frames = how_.form->frames;
+  const auto frames = how_.dialect->frames;
   if (leading_ && std::ranges::any_of(frames, &frame::leading)) {
     bool is_call = false;
     if (!say_leading(at_end, is_call)) return false;
@@ -176,7 +176,7 @@ bool splitter::call_on(bool at_end) {
 }
 
 void splitter::end_call(std::string_view body, std::size_t bytes) {
-  auto read = how_.form->read(body, how_.known);
+  auto read = how_.dialect->read(body, how_.known);
   // A beginning that is no clear mark counts as a call only if it names a known tool.
   const bool named = read && std::ranges::all_of(*read, [&](const call& one) {
                        return find(how_.known, one.name) != nullptr;

@@ -40,7 +40,7 @@ struct part {
 class splitter {
  public:
   struct options {
-    const dialect* form = nullptr;
+    const answer::dialect* dialect = nullptr;
     tools known = {};
     bool thinks = false;         // the prompt has opened the thinking
     std::string id_prefix = {};  // an id is this prefix and the index

@@ -11,7 +11,7 @@
 #include "json/reading.hpp"
 
 namespace bitnet::answer {
-namespace tagged_form {
+namespace tagged_dialect {
 namespace {
 
 // Models sometimes omit `<tool_call>`, so `<function=` also begins a call.
@@ -91,17 +91,17 @@ std::string grammar(const call_choice& which) {
 }
 
 }  // namespace
-}  // namespace tagged_form
+}  // namespace tagged_dialect
 
 extern const dialect tagged;
 const dialect tagged = {
     .name = "tagged",
-    .frames = tagged_form::frames,
+    .frames = tagged_dialect::frames,
     .mark = "<function=",
-    .read = tagged_form::read,
-    .write = tagged_form::write,
-    .grammar = tagged_form::grammar,
-    .arguments = tagged_form::arguments,
+    .read = tagged_dialect::read,
+    .write = tagged_dialect::write,
+    .grammar = tagged_dialect::grammar,
+    .arguments = tagged_dialect::arguments,
     .instructions =
         "To call a function, write its name and its arguments like this, and nothing behind "
         "it:\n<tool_call>\n<function=NAME>\n<parameter=PARAMETER>\nVALUE\n</parameter>\n"

@@ -5,8 +5,8 @@
 
 #include "answer/message.hpp"
 #include "api/answers.hpp"
+#include "api/call_guard.hpp"
 #include "api/edge.hpp"
-#include "api/turns.hpp"
 
 struct bitnet_answer {
   explicit bitnet_answer(bitnet::answer::splitter::options how) : splitter(std::move(how)) {}
@@ -91,14 +91,14 @@ bitnet_status bitnet_answer_open(const bitnet_answer_options* options, bitnet_an
     const auto taken = bitnet::api::take_options(options, bitnet_answer_defaults);
     if (!taken) return std::unexpected(taken.error());
     const std::string_view name = taken->dialect == nullptr ? "hermes" : taken->dialect;
-    const bitnet::answer::dialect* form = bitnet::answer::find_dialect(name);
-    if (form == nullptr)
+    const bitnet::answer::dialect* dialect = bitnet::answer::find_dialect(name);
+    if (dialect == nullptr)
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
                           fmt::format("dialect: expected one of {}, found '{}'",
                                       bitnet::answer::dialect_names(), name));
     auto tools = bitnet::answer::parse_tools(bitnet::api::view(taken->tools), "tools");
     if (!tools) return std::unexpected(tools.error());
-    *out = bitnet::api::make_answer({.form = form,
+    *out = bitnet::api::make_answer({.dialect = dialect,
                                      .known = *std::move(tools),
                                      .thinks = taken->in_reasoning != 0,
                                      .id_prefix = bitnet::api::call_ids_of(taken->call_ids)});

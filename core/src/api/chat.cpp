@@ -175,7 +175,7 @@ bitnet_status bitnet_chat_answer(const bitnet_chat* chat, const char* call_ids, 
                                  bitnet_error* err) {
   return guarded(err, "bitnet_chat_answer", [&]() -> bitnet::result<void> {
     if (chat == nullptr || out == nullptr) return missing("chat or out");
-    *out = bitnet::api::make_answer({.form = chat->prompt.dialect,
+    *out = bitnet::api::make_answer({.dialect = chat->prompt.dialect,
                                      .known = chat->tools,
                                      .thinks = chat->prompt.thinks,
                                      .id_prefix = bitnet::api::call_ids_of(call_ids)});

@@ -35,7 +35,7 @@ event_board::~event_board() {
 }
 
 void event_board::add(event_queue& q) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   ready_.push_back(&q);
   if (!is_signalled_) {
     const uint64_t one = 1;
@@ -46,7 +46,7 @@ void event_board::add(event_queue& q) {
 }
 
 void event_board::remove(event_queue& q) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (std::erase(ready_, &q) == 0 || !ready_.empty()) return;
   uint64_t ignored = 0;
   [[maybe_unused]] const ssize_t n = ::read(fd_, &ignored, sizeof ignored);
@@ -54,7 +54,7 @@ void event_board::remove(event_queue& q) {
 }
 
 void* event_board::wait(uint32_t timeout_ms) {
-  std::unique_lock lock(turn_);
+  std::unique_lock lock(mutex_);
   wait_for(changed_, lock, timeout_ms, [&] { return !ready_.empty(); });
   is_signalled_ = false;
   if (ready_.empty()) return nullptr;
@@ -74,7 +74,7 @@ event_queue::~event_queue() {
 }
 
 bool event_queue::offer(schedule::event&& e) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   const bool is_end = e.what != schedule::event::kind::piece;
   if (is_end && open_choices_ > 0) --open_choices_;
   if (closed_) return true;
@@ -89,7 +89,7 @@ bool event_queue::offer(schedule::event&& e) {
 }
 
 result<schedule::event> event_queue::next(uint32_t timeout_ms, bool& made_room) {
-  std::unique_lock lock(turn_);
+  std::unique_lock lock(mutex_);
   wait_for(changed_, lock, timeout_ms,
            [&] { return !events_.empty() || open_choices_ == 0 || closed_; });
   if (events_.empty()) {
@@ -107,7 +107,7 @@ result<schedule::event> event_queue::next(uint32_t timeout_ms, bool& made_room) 
 }
 
 void event_queue::close() {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (closed_) return;
   closed_ = true;
   if (!events_.empty()) board_->remove(*this);

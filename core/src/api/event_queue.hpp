@@ -37,8 +37,8 @@ class event_board {
   void add(event_queue& q);
   void remove(event_queue& q);
 
-  const int fd_;     // an eventfd; not 0 while `ready_` has an element
-  std::mutex turn_;  // guards what follows
+  const int fd_;      // an eventfd; not 0 while `ready_` has an element
+  std::mutex mutex_;  // guards what follows
   std::condition_variable changed_;
   std::deque<event_queue*> ready_;
   // The eventfd was written since the last wait(). The next event after that writes it again, so a
@@ -68,7 +68,7 @@ class event_queue final : public schedule::sink {
   const std::shared_ptr<event_board> board_;
   const std::size_t capacity_;
   void* const owner_;
-  std::mutex turn_;  // guards what follows; lock it before the board's
+  std::mutex mutex_;  // guards what follows; lock it before the board's
   std::condition_variable changed_;
   std::deque<schedule::event> events_;
   uint32_t open_choices_;

@@ -149,7 +149,7 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
       auto engine = m->engines->on(*choice, progress);
       if (!engine) return std::unexpected(engine.error());
       m->engines->set_current(std::move(*engine));
-      const std::lock_guard lock(runtime->turn);
+      const std::lock_guard lock(runtime->mutex);
       runtime->models.push_back(m.get());
     }
     *out = m.release();
@@ -160,7 +160,7 @@ bitnet_status bitnet_model_open(bitnet_runtime* runtime, const char* path,
 bitnet_model::~bitnet_model() {
   if (!engines) return;
   const bitnet::api::steady steady(runtime->switching);
-  const std::lock_guard lock(runtime->turn);
+  const std::lock_guard lock(runtime->mutex);
   std::erase(runtime->models, this);
 }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What the opaque handles of bitnet.h point to.
+// The types behind the opaque handles of bitnet.h.
 
 #include <atomic>
 #include <cstdint>
@@ -13,8 +13,8 @@
 #include <vector>
 
 #include "api/answer_record.hpp"
+#include "api/call_guard.hpp"
 #include "api/speculation.hpp"
-#include "api/turns.hpp"
 #include "base/cancel_flags.hpp"
 #include "bitnet/bitnet.h"
 #include "chat/tool_support.hpp"
@@ -27,7 +27,7 @@
 #include "model/model.hpp"
 #include "plugin/loading/backend.hpp"
 #include "receipt/digest.hpp"
-#include "reload/generations.hpp"
+#include "reload/backend_copies.hpp"
 #include "schema/known_forms.hpp"
 #include "select/selection.hpp"
 #include "sequence/embedding.hpp"
@@ -49,7 +49,7 @@ result<sequence::pooling> pooling_for(const bitnet_session_options& o, uint32_t 
 // splitting.cpp
 result<engine::split_options> split_options_of(const bitnet_model_options& o);
 
-// What the runtime gives plugins: log, threads, clock and cancellation. Thread-safe.
+// The services of the runtime for plugins: log, threads, clock and cancellation. Thread-safe.
 class services final : public plugin::host_services {
  public:
   // `cpus`: threads may run only on these; empty: anywhere.
@@ -97,7 +97,7 @@ class services final : public plugin::host_services {
   const bitnet_log_callback log_;  // NULL: no callback
   void* const log_user_;
   const trace::listener trace_;
-  std::mutex log_turn_;
+  std::mutex log_mutex_;
   cancel_flags cancel_flags_;
 };
 
@@ -110,7 +110,7 @@ struct bitnet_runtime {
   // Chooses a device on the first call. Later calls return the same one, unless a reload or a lost
   // device changed it.
   bitnet::result<bitnet::select::choice> choose();
-  // Adds answers of slow backends to the report. The caller holds `turn`.
+  // Adds answers of slow backends to the report. The caller holds `mutex`.
   void catch_up();
   // Returns the first usable device of `wanted` outside `without`, loaded. `late` gets the backends
   // before it that have not answered yet.
@@ -124,12 +124,12 @@ struct bitnet_runtime {
 
   bitnet::api::services services;
   bitnet::select::request request;
-  bitnet::reload::generations generations;
+  bitnet::reload::backend_copies copies;
   bitnet::engine::lost_devices lost;
   const bitnet::receipt::remembered_sums sums;  // of files that receipts name
   // A reload locks it exclusively; opening and closing models and moving sessions lock it shared.
   std::shared_mutex switching;
-  std::mutex turn;  // guards what follows
+  std::mutex mutex;  // guards what follows
   bitnet::select::registry registry;
   bitnet::select::report report;
   std::optional<bitnet::result<bitnet::select::choice>> choice;
@@ -199,8 +199,9 @@ struct bitnet_session {
 
 namespace bitnet::api {
 
-// Takes a turn, unless the session's own text callback calls: then the thread has it already.
-result<std::optional<turn_of<bitnet_session>>> turn_or_callback(bitnet_session& session);
+// Takes the call guard of the session. Returns nullopt if the caller is the session's own text
+// callback, whose thread holds the guard already.
+result<std::optional<call_guard<bitnet_session>>> guard_or_callback(bitnet_session& session);
 
 }  // namespace bitnet::api
 

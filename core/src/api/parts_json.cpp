@@ -13,11 +13,11 @@ ordered_json parts_json(const engine::engine& e) {
     const auto& has = p->has();
     ordered_json one = {{"device", p->choice().device_name()},
                         {"embedding", what.embedding},
-                        {"head", what.head},
+                        {"head", what.lm_head},
                         {"layers", {{"first", what.first}, {"count", what.last - what.first}}},
                         {"layer_bytes", has.layers}};
     if (what.embedding) one["embedding_bytes"] = has.embedding;
-    if (what.head) one["head_bytes"] = has.head;
+    if (what.lm_head) one["head_bytes"] = has.lm_head;
     one["weight_bytes"] = has.all();
     one["mapped_bytes"] = has.mapped;
     out.push_back(std::move(one));

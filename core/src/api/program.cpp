@@ -39,7 +39,7 @@ bitnet::result<ordered_json> part_json(const bitnet::engine::part& on,
                       {"build_id", by.build_id},
                       {"device", by.device_name()},
                       {"embedding", what.embedding},
-                      {"head", what.head},
+                      {"head", what.lm_head},
                       {"layers", {{"first", what.first}, {"count", what.last - what.first}}},
                       {"ops", ordered_json::array()}};
   for (const auto& one : *ops) out["ops"].push_back(op_json(one));
@@ -52,11 +52,11 @@ bitnet_status bitnet_session_program(bitnet_session* session, char* out, uint64_
                                      uint64_t* needed, bitnet_error* err) {
   return bitnet::api::guarded(err, "bitnet_session_program", [&]() -> bitnet::result<void> {
     if (session == nullptr) return bitnet::api::missing("session");
-    const auto turn = bitnet::api::turn_or_callback(*session);
-    if (!turn) return std::unexpected(turn.error());
+    const auto guard = bitnet::api::guard_or_callback(*session);
+    if (!guard) return std::unexpected(guard.error());
     const auto make = [&]() -> bitnet::result<std::string> {
       const auto& engine = session->session->owner();
-      const std::lock_guard devices(engine.device_turn());
+      const std::lock_guard devices(engine.device_mutex());
       ordered_json report = {{"parts", ordered_json::array()}};
       for (const auto& p : engine.parts()) {
         auto part = part_json(*p, *session->session);

@@ -150,8 +150,8 @@ bitnet_status bitnet_session_receipt(bitnet_session* session, const bitnet_recei
     if (session == nullptr) return missing("session");
     const auto taken = bitnet::api::take_options(options, bitnet_receipt_defaults);
     if (!taken) return std::unexpected(taken.error());
-    const auto turn = bitnet::api::turn_of<bitnet_session>::take(*session, "session");
-    if (!turn) return std::unexpected(turn.error());
+    const auto guard = bitnet::api::call_guard<bitnet_session>::take(*session, "session");
+    if (!guard) return std::unexpected(guard.error());
     return bitnet::api::give_changing_text(
         fmt::format("receipt of session {}", static_cast<const void*>(session)), out, capacity,
         needed, [&]() -> bitnet::result<std::string> {

@@ -110,7 +110,7 @@ value blank_facts(bitnet_runtime& runtime) {
                {"status", "ok"},
                {"compute_path", "none"}};
   {
-    const std::lock_guard lock(runtime.turn);
+    const std::lock_guard lock(runtime.mutex);
     runtime.catch_up();
     out["backend"] = runtime.report.selected.empty() ? "none" : runtime.report.selected;
     out["backend_summary"] = runtime.report.line();

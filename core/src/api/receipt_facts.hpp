@@ -13,7 +13,8 @@ namespace bitnet::api {
 json::value failed_facts(bitnet_runtime& runtime, const failure& why);
 
 // Facts of a session's last answer. `with_tokens`: also the tokens of prompt and answer. Reads
-// whole files whose sums are not cached. The caller has the session's turn.
+// whole files whose sums are not cached. The caller holds the session's call
+// guard.
 result<json::value> session_facts(bitnet_session& session, bool with_tokens);
 
 // Facts of a choice of an ended request, `choice` as in events. Reads files like session_facts().

@@ -95,13 +95,13 @@ bitnet::result<bitnet::engine::engine_ptr> bitnet_runtime::find_replacement(
     bitnet_model& model, const bitnet::select::request& wanted,
     const bitnet::engine::engine_ptr& from, const bitnet::failure& why) {
   const bitnet::api::steady steady(switching);
-  generations.lose(*from->failed_part().choice().backend, why.message);
+  copies.lose(*from->failed_part().choice().backend, why.message);
   return lost.find_replacement(
       *model.engines, from, why, wanted, request,
       {.choose = [&](const auto& wish, const auto& without) { return choose_other(wish, without); },
        .settle =
            [&](const bitnet::select::choice& next) {
-             const std::lock_guard lock(turn);
+             const std::lock_guard lock(mutex);
              choice = next;
            },
        .log = [&](uint32_t level,
@@ -134,13 +134,13 @@ bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend
     bitnet::reload::house house{
         runtime->registry,
         runtime->report,
-        runtime->turn,
+        runtime->mutex,
         selected,
-        runtime->generations,
+        runtime->copies,
         {},
         [&](const std::string& text) { runtime->services.log(BITNET_LOG_WARN, "reload", text); }};
     {
-      const std::lock_guard lock(runtime->turn);
+      const std::lock_guard lock(runtime->mutex);
       if (runtime->choice && *runtime->choice) selected = **runtime->choice;
       for (bitnet_model* m : runtime->models) house.models.push_back(m->engines.get());
     }
@@ -150,7 +150,7 @@ bitnet_status bitnet_backend_reload(bitnet_runtime* runtime, const char* backend
       return std::unexpected(std::move(done.error()));
     }
     if (done->changed) {
-      const std::lock_guard lock(runtime->turn);
+      const std::lock_guard lock(runtime->mutex);
       if (selected) runtime->choice = *selected;
     }
     if (done->changed) runtime->lost.was_replaced(done->backend);
@@ -166,8 +166,8 @@ bitnet_status bitnet_session_set_preference(bitnet_session* session, const char*
                                             bitnet_error* err) {
   return guarded(err, "bitnet_session_set_preference", [&]() -> bitnet::result<void> {
     if (session == nullptr || preference == nullptr) return missing("session or preference");
-    const auto turn = bitnet::api::turn_or_callback(*session);
-    if (!turn) return std::unexpected(turn.error());
+    const auto guard = bitnet::api::guard_or_callback(*session);
+    if (!guard) return std::unexpected(guard.error());
     return prefer(*session, preference);
   });
 }

@@ -104,8 +104,8 @@ bitnet::result<void> enough_threads(const bitnet_runtime_options& options,
   return {};
 }
 
-void add_generations(nlohmann::ordered_json& backend,
-                     const std::vector<bitnet::reload::generation>& all) {
+void add_copies(nlohmann::ordered_json& backend,
+                const std::vector<bitnet::reload::backend_copy>& all) {
   for (const auto& g : all) {
     if (backend["name"] != g.backend) continue;
     nlohmann::ordered_json one = {{"number", g.number}, {"state", g.state}};
@@ -144,12 +144,12 @@ bitnet_runtime::bitnet_runtime(const bitnet_runtime_options& options,
 }
 
 bitnet::result<bitnet::select::choice> bitnet_runtime::choose() {
-  const std::lock_guard lock(turn);
+  const std::lock_guard lock(mutex);
   if (!choice) {
     choice = registry.select(request, report);
     all_answered = false;
   }
-  if (*choice) generations.serve(**choice);
+  if (*choice) copies.serve(**choice);
   return *choice;
 }
 
@@ -160,11 +160,11 @@ void bitnet_runtime::catch_up() {
 bitnet::result<bitnet::select::choice> bitnet_runtime::choose_other(
     const bitnet::select::request& wanted, const std::set<std::string>& without,
     std::vector<std::string>* late) {
-  const std::lock_guard lock(turn);
+  const std::lock_guard lock(mutex);
   auto other = registry.select_other(wanted, without);
   all_answered = false;
   if (!other) return std::unexpected(std::move(other.error()));
-  generations.serve(other->taken);
+  copies.serve(other->taken);
   if (late != nullptr) *late = std::move(other->late);
   return std::move(other->taken);
 }
@@ -267,7 +267,7 @@ bitnet_status bitnet_runtime_select(bitnet_runtime* runtime, bitnet_error* err) 
 bitnet_status bitnet_runtime_probe(bitnet_runtime* runtime, bitnet_error* err) {
   return guarded(err, "bitnet_runtime_probe", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
-    const std::lock_guard lock(runtime->turn);
+    const std::lock_guard lock(runtime->mutex);
     runtime->registry.probe_all(runtime->report);
     runtime->all_answered = false;
     return {};
@@ -293,7 +293,7 @@ bitnet_status bitnet_runtime_selection_line(bitnet_runtime* runtime, char* out, 
                                             uint64_t* needed, bitnet_error* err) {
   return guarded(err, "bitnet_runtime_selection_line", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
-    const std::lock_guard lock(runtime->turn);
+    const std::lock_guard lock(runtime->mutex);
     runtime->catch_up();
     return bitnet::api::give_text(runtime->report.line(), out, capacity, needed);
   });
@@ -304,11 +304,11 @@ bitnet_status bitnet_runtime_report(bitnet_runtime* runtime, char* out, uint64_t
   return guarded(err, "bitnet_runtime_report", [&]() -> bitnet::result<void> {
     if (runtime == nullptr) return missing("runtime");
     const auto make = [&]() -> bitnet::result<std::string> {
-      const std::lock_guard lock(runtime->turn);
+      const std::lock_guard lock(runtime->mutex);
       runtime->catch_up();
       auto report = nlohmann::ordered_json::parse(runtime->report.json());
       for (auto& b : report["backends"]) {
-        add_generations(b, runtime->generations.all());
+        add_copies(b, runtime->copies.all());
         add_status(b, runtime->models);
       }
       report["threads"] = runtime->services.describe_threads();

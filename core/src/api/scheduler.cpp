@@ -44,7 +44,7 @@ bitnet::result<bitnet::engine::session_options> sequences_of(const bitnet_schedu
 }
 
 bitnet::select::request wish_of(bitnet_scheduler& s) {
-  const std::lock_guard lock(s.turn);
+  const std::lock_guard lock(s.mutex);
   return s.request;
 }
 
@@ -196,8 +196,9 @@ void describe_end(const bitnet::schedule::event& e, bitnet_event& out) {
 // Notes which choice ended with `r.last`, for its receipt.
 void note_end(bitnet_request& r) {
   const bitnet::schedule::event& e = r.last;
-  if (r.notes && e.what != bitnet::schedule::event::kind::piece && e.place < r.notes->ended.size())
-    r.notes->ended[e.place] = e.choice;
+  if (r.notes && e.what != bitnet::schedule::event::kind::piece &&
+      e.delivered_index < r.notes->ended.size())
+    r.notes->ended[e.delivered_index] = e.choice;
 }
 
 // Converts `r.last` for the caller; the event points into `r`.
@@ -205,7 +206,7 @@ bitnet_event event_of(bitnet_request& r) {
   using kind = bitnet::schedule::event::kind;
   const bitnet::schedule::event& e = r.last;
   bitnet_event out{};
-  out.choice = e.place;
+  out.choice = e.delivered_index;
   out.candidate = e.choice;
   out.token = -1;
   out.stop_index = BITNET_NONE;
@@ -256,7 +257,7 @@ bitnet::result<void> move_requests(bitnet_scheduler& s, const char* list) {
                                      bitnet::plugin::printable(wish->wanted.text, 200),
                                      wish->to.device_name(), here->choice().device_name()));
   }
-  const std::lock_guard lock(s.turn);
+  const std::lock_guard lock(s.mutex);
   s.request = std::move(wish->wanted);
   return {};
 }

@@ -1,5 +1,5 @@
 #pragma once
-// What the opaque handles of schedulers and their requests point to.
+// The types behind the opaque handles of schedulers and their requests.
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +20,7 @@
 struct bitnet_scheduler {
   bitnet_model* model = nullptr;
   std::mutex preferring;            // one change of device at a time
-  std::mutex turn;                  // guards what follows
+  std::mutex mutex;                 // guards what follows
   bitnet::select::request request;  // devices to try when its device is lost
   // Fixed once it is open.
   uint32_t event_capacity = 0;

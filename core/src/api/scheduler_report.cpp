@@ -84,7 +84,8 @@ ordered_json counts_json(const serving::async_engine::facts& f, const schedule::
                           {"preempted", s.waiting_preempted},
                           {"paused", s.waiting_paused},
                           {"tokens", s.waiting_tokens}};
-  if (s.head != schedule::blocked_by::nothing) waiting["reason"] = word_of(s.head);
+  if (s.first_waiting != schedule::blocked_by::nothing)
+    waiting["reason"] = word_of(s.first_waiting);
   ordered_json choices = named(ended, ends);
   choices["failed"] = s.failed;
   choices["expired"] = s.expired;

@@ -42,7 +42,7 @@ void services::log(uint32_t level, std::string_view component, std::string_view 
   if (log_ == nullptr || level > log_level_) return;
   const std::string line = text::printable(std::string(component).append(": ").append(message));
   if (in_log_callback) return;  // closing an object there may log
-  const std::lock_guard lock(log_turn_);
+  const std::lock_guard lock(log_mutex_);
   in_log_callback = true;
   log_(log_user_, level, line.c_str());
   in_log_callback = false;

@@ -90,7 +90,7 @@ bitnet::result<void> check_use(const bitnet_session& session, bool embeddings) {
                                    "open another one to generate or evaluate");
 }
 
-using session_turn = bitnet::api::turn_of<bitnet_session>;
+using session_guard = bitnet::api::call_guard<bitnet_session>;
 
 // Stores the result of a call's speculation in the session.
 void note_speculation(bitnet_session& session, const bitnet::speculate::speculation& s) {
@@ -160,11 +160,12 @@ bitnet::result<uint32_t> precisions_of(uint32_t products) {
 
 }  // namespace
 
-bitnet::result<std::optional<session_turn>> bitnet::api::turn_or_callback(bitnet_session& session) {
+bitnet::result<std::optional<session_guard>> bitnet::api::guard_or_callback(
+    bitnet_session& session) {
   if (session.text_thread.load(std::memory_order_relaxed) == thread_mark()) return std::nullopt;
-  auto turn = session_turn::take(session, "session");
-  if (!turn) return std::unexpected(turn.error());
-  return std::optional(*std::move(turn));
+  auto guard = session_guard::take(session, "session");
+  if (!guard) return std::unexpected(guard.error());
+  return std::optional(*std::move(guard));
 }
 
 bitnet::result<bitnet::sequence::pooling> bitnet::api::pooling_for(const bitnet_session_options& o,
@@ -263,8 +264,8 @@ bitnet_status bitnet_session_eval(bitnet_session* session, const bitnet_token* i
   return guarded(err, "bitnet_session_eval", [&]() -> bitnet::result<void> {
     if (session == nullptr || (ids == nullptr && n != 0)) return missing("session or ids");
     if (auto ok = check_use(*session, false); !ok) return ok;
-    const auto turn = session_turn::take(*session, "session");
-    if (!turn) return std::unexpected(turn.error());
+    const auto guard = session_guard::take(*session, "session");
+    if (!guard) return std::unexpected(guard.error());
     const cancelled_once once(*session);
     return session->session->eval({ids, n}, all_rows != 0,
                                   {logits, logits == nullptr ? 0 : capacity});
@@ -283,8 +284,8 @@ bitnet_status bitnet_embed(bitnet_session* session, const bitnet_token* ids, uin
       return bitnet::fail(
           BITNET_INVALID_ARGUMENT,
           fmt::format("room for {} numbers, but an embedding has {}", capacity, width));
-    const auto turn = session_turn::take(*session, "session");
-    if (!turn) return std::unexpected(turn.error());
+    const auto guard = session_guard::take(*session, "session");
+    if (!guard) return std::unexpected(guard.error());
     const cancelled_once once(*session);
     return bitnet::sequence::embed(*session->session, {ids, n}, session->pooling, {out, width});
   });
@@ -301,8 +302,8 @@ uint64_t bitnet_session_capacity(const bitnet_session* session) {
 bitnet_status bitnet_session_truncate(bitnet_session* session, uint64_t n, bitnet_error* err) {
   return guarded(err, "bitnet_session_truncate", [&]() -> bitnet::result<void> {
     if (session == nullptr) return missing("session");
-    const auto turn = session_turn::take(*session, "session");
-    if (!turn) return std::unexpected(turn.error());
+    const auto guard = session_guard::take(*session, "session");
+    if (!guard) return std::unexpected(guard.error());
     return session->session->truncate(n);
   });
 }
@@ -319,8 +320,8 @@ bitnet_status bitnet_session_report(bitnet_session* session, char* out, uint64_t
                                     uint64_t* needed, bitnet_error* err) {
   return guarded(err, "bitnet_session_report", [&]() -> bitnet::result<void> {
     if (session == nullptr) return missing("session");
-    const auto turn = bitnet::api::turn_or_callback(*session);
-    if (!turn) return std::unexpected(turn.error());
+    const auto guard = bitnet::api::guard_or_callback(*session);
+    if (!guard) return std::unexpected(guard.error());
     const auto make = [&]() -> bitnet::result<std::string> {
       auto usage = session->session->report();
       if (!usage) return std::unexpected(usage.error());
@@ -362,8 +363,8 @@ bitnet_status bitnet_generate(bitnet_session* session, const bitnet_token* promp
     if (!taken) return std::unexpected(taken.error());
     const bitnet_generation& o = taken->how;
 
-    const auto turn = session_turn::take(*session, "session");
-    if (!turn) return std::unexpected(turn.error());
+    const auto guard = session_guard::take(*session, "session");
+    if (!guard) return std::unexpected(guard.error());
     session->answer = {};  // a failure below leaves no answer, also not an earlier one
     auto g = bitnet::api::generation_options_of(*session->model, *taken);
     if (!g) return std::unexpected(g.error());

@@ -221,8 +221,8 @@ bitnet_status bitnet_session_set_shadow(bitnet_session* session, bitnet_shadow* 
                                         bitnet_error* err) {
   return guarded(err, "bitnet_session_set_shadow", [&]() -> bitnet::result<void> {
     if (session == nullptr) return missing("session");
-    const auto turn = bitnet::api::turn_or_callback(*session);
-    if (!turn) return std::unexpected(turn.error());
+    const auto guard = bitnet::api::guard_or_callback(*session);
+    if (!guard) return std::unexpected(guard.error());
     if (shadow != nullptr)
       if (auto ok =
               check_fits(*shadow, session->model, session->asked, session->session->capacity());

@@ -50,7 +50,7 @@ result<std::unique_ptr<sequence::session>> open_draft(bitnet_model& of, uint32_t
 result<std::shared_ptr<sequence::draft_sessions>> draft_models::sessions(const bitnet_model& of,
                                                                          bitnet_model& draft,
                                                                          uint32_t n_context) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (last_ == &draft && n_context_ == n_context) return sessions_;
   if (!draft.engines)
     return fail(BITNET_INVALID_ARGUMENT,

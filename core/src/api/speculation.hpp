@@ -23,7 +23,7 @@ class draft_models {
                                                              uint32_t n_context);
 
  private:
-  std::mutex turn_;
+  std::mutex mutex_;
   const bitnet_model* last_ = nullptr;
   uint32_t n_context_ = 0;
   std::shared_ptr<sequence::draft_sessions> sessions_;

@@ -86,7 +86,7 @@ bitnet::result<bitnet::engine::placement> bitnet_model::place(
   const request& general = runtime->request;
   const bool strict = general.require_first || general.strict;
   const bitnet::engine::split_keeper keeper = {
-      .host = [&] { return choose("cpu"); },
+      .cpu = [&] { return choose("cpu"); },
       .of_backend =
           [&](uint32_t index) {
             // Indices in requests count devices from the best one.

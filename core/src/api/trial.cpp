@@ -42,8 +42,8 @@ void bitnet_trial_close(bitnet_trial* trial) {
 bitnet_status bitnet_trial_run(bitnet_trial* trial, bitnet_trial_result* out, bitnet_error* err) {
   return guarded(err, "bitnet_trial_run", [&]() -> bitnet::result<void> {
     if (trial == nullptr || out == nullptr) return missing("trial or out");
-    const auto turn = bitnet::api::turn_of<bitnet_trial>::take(*trial, "trial");
-    if (!turn) return std::unexpected(turn.error());
+    const auto guard = bitnet::api::call_guard<bitnet_trial>::take(*trial, "trial");
+    if (!guard) return std::unexpected(guard.error());
     auto ran = trial->trial->run();
     if (!ran) return std::unexpected(ran.error());
     const bitnet_kernel_stat& kernel = ran->kernel;

@@ -40,7 +40,7 @@ class cancel_flags {
 
   // Makes a flag that is not set.
   [[nodiscard]] owned make() {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     flag* out = free_;
     if (out == nullptr) return owned(&all_.emplace_back().set, give_back(this));
     free_ = entry_of(out).next;
@@ -75,14 +75,14 @@ class cancel_flags {
   static entry& entry_of(flag* of) noexcept { return *reinterpret_cast<entry*>(of); }
 
   void take_back(flag* given) noexcept {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     given->store(false, std::memory_order_relaxed);
     set_deadline(*given, time_point::max());
     entry_of(given).next = free_;
     free_ = given;
   }
 
-  std::mutex turn_;  // guards what follows
+  std::mutex mutex_;  // guards what follows
   std::deque<entry> all_;
   flag* free_ = nullptr;
 };

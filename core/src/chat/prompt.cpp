@@ -22,43 +22,43 @@ result<const answer::dialect*> dialect_for(const tool_support& knows, const conv
                                                      answer::dialect_names(), name));
   }
   const bool calls = !talk.tools.empty() && talk.choice != calling::none;
-  return calls ? knows.form : &answer::without_calls(*knows.form);
+  return calls ? knows.dialect : &answer::without_calls(*knows.dialect);
 }
 
-bool begins_thinking(std::string_view text, const conversation& talk, const answer::dialect& form,
-                     const prompt_options& how) {
+bool begins_thinking(std::string_view text, const conversation& talk,
+                     const answer::dialect& dialect, const prompt_options& how) {
   if (how.continues) {
     const std::string_view said = talk.messages.back().content;
-    return said.starts_with(form.thinking_begins) &&
-           said.find(form.thinking_ends) == std::string_view::npos;
+    return said.starts_with(dialect.thinking_begins) &&
+           said.find(dialect.thinking_ends) == std::string_view::npos;
   }
-  return how.answer && trimmed_end(text).ends_with(form.thinking_begins);
+  return how.answer && trimmed_end(text).ends_with(dialect.thinking_begins);
 }
 
 // Sets `grammar` and `unbound`.
 result<void> add_grammar(const conversation& talk, const tool_support& knows,
                          const prompt_options& how, chat_prompt& made) {
   if (talk.choice != calling::required && talk.choice != calling::named) return {};
-  const answer::dialect& form = *made.dialect;
-  if (form.grammar == nullptr)
+  const answer::dialect& dialect = *made.dialect;
+  if (dialect.grammar == nullptr)
     return fail(BITNET_UNSUPPORTED,
                 fmt::format("tool_choice: the dialect '{}' has no calls; choose another of {}",
-                            form.name, answer::dialect_names()));
+                            dialect.name, answer::dialect_names()));
   std::string root = "call";
   if (talk.choice == calling::required && !how.one_call)
-    root = fmt::format("call ({} call)*", answer::literal(form.between_calls));
+    root = fmt::format("call ({} call)*", answer::literal(dialect.between_calls));
   std::string thought;
-  const bool thought_ended = trimmed_end(made.text).ends_with(form.thinking_ends);
+  const bool thought_ended = trimmed_end(made.text).ends_with(dialect.thinking_ends);
   if (made.thinks || (knows.thinks && !thought_ended)) {
-    thought = answer::until_rules("thought", form.thinking_ends);
+    thought = answer::until_rules("thought", dialect.thinking_ends);
     root = (made.thinks ? std::string("thought")
-                        : fmt::format("({} thought)?", answer::literal(form.thinking_begins))) +
+                        : fmt::format("({} thought)?", answer::literal(dialect.thinking_begins))) +
            " \"\\n\"{0,2} " + root;
   }
-  auto bound = answer::bind_arguments(form, {&talk.tools, talk.tool});
+  auto bound = answer::bind_arguments(dialect, {&talk.tools, talk.tool});
   if (!bound) return std::unexpected(bound.error());
   made.grammar = fmt::format("root ::= {}\n{}{}", root, thought,
-                             form.grammar({&talk.tools, talk.tool, bound->rules}));
+                             dialect.grammar({&talk.tools, talk.tool, bound->rules}));
   made.unbound = std::move(bound->unbound);
   return {};
 }
@@ -68,15 +68,15 @@ result<void> add_grammar(const conversation& talk, const tool_support& knows,
 result<chat_prompt> make_prompt(const source& from, const tool_support& given,
                                 const conversation& talk, const prompt_options& how) {
   tool_support knows = given;
-  const auto form = dialect_for(knows, talk, how.dialect);
-  if (!form) return std::unexpected(form.error());
+  const auto dialect = dialect_for(knows, talk, how.dialect);
+  if (!dialect) return std::unexpected(dialect.error());
   // A dialect other than the model's own is explained to the model in words.
-  if (!how.dialect.empty() && how.dialect != "auto" && *form != given.form) {
-    knows.form = *form;
+  if (!how.dialect.empty() && how.dialect != "auto" && *dialect != given.dialect) {
+    knows.dialect = *dialect;
     knows.tools = knows.calls = false;
   }
   chat_prompt out;
-  out.dialect = *form;
+  out.dialect = *dialect;
   std::vector<std::string_view> roles;
   for (const said_message& one : talk.messages) roles.push_back(one.role);
   std::size_t rendered = 0;  // messages that were left out of `text`

@@ -66,21 +66,21 @@ jinja::value as_jinja(const said_message& one) {
   return {std::move(out)};
 }
 
-std::string tool_description(const conversation& talk, const answer::dialect& form) {
+std::string tool_description(const conversation& talk, const answer::dialect& dialect) {
   std::string out = "You can call these functions, which are described by JSON Schemas:\n";
   for (const json::value& one : talk.tool_texts) out += json::written(one) + "\n";
-  return out + std::string(form.instructions) +
+  return out + std::string(dialect.instructions) +
          "\nThe results come in the next message. Call a function only where it helps.";
 }
 
-std::string calls_as_text(const said_message& one, const answer::dialect& form) {
+std::string calls_as_text(const said_message& one, const answer::dialect& dialect) {
   std::string out = one.content;
   for (std::size_t i = 0; i < one.calls.size(); ++i) {
     if (i > 0)
-      out += form.between_calls;
+      out += dialect.between_calls;
     else if (!out.empty())
       out += "\n";
-    out += form.write({one.calls[i].name, json::written(one.calls[i].arguments)});
+    out += dialect.write({one.calls[i].name, json::written(one.calls[i].arguments)});
   }
   return out;
 }
@@ -97,8 +97,8 @@ std::vector<said_message> adapted(const conversation& talk, const rendering_opti
     if (i >= first && i < first + how.left_out) continue;
     said_message one = talk.messages[i];
     if (one.role == "developer" && !knows.developer) one.role = "system";
-    if (!knows.calls && !one.calls.empty() && knows.form->write != nullptr) {
-      one.content = calls_as_text(one, *knows.form);
+    if (!knows.calls && !one.calls.empty() && knows.dialect->write != nullptr) {
+      one.content = calls_as_text(one, *knows.dialect);
       one.calls.clear();
     }
     const bool is_result = one.role == "tool" && !knows.results;
@@ -114,8 +114,8 @@ std::vector<said_message> adapted(const conversation& talk, const rendering_opti
     out.push_back(std::move(one));
   }
   const bool describes = !talk.tools.empty() && talk.choice != calling::none && !knows.tools;
-  if (!describes || knows.form->instructions.empty()) return out;
-  const std::string text = tool_description(talk, *knows.form);
+  if (!describes || knows.dialect->instructions.empty()) return out;
+  const std::string text = tool_description(talk, *knows.dialect);
   if (out.front().role == "system") {
     out.front().content += "\n\n" + text;
     return out;

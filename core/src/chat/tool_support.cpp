@@ -49,7 +49,7 @@ result<conversation> probe(bool call, bool tool) {
 std::string rendered(const source& from, bool call, bool tool) {
   const auto talk = probe(call, tool);
   if (!talk) return "";
-  const tool_support all{.form = &answer::plain_dialect(),
+  const tool_support all{.dialect = &answer::plain_dialect(),
                          .tools = true,
                          .calls = true,
                          .results = true,
@@ -59,8 +59,8 @@ std::string rendered(const source& from, bool call, bool tool) {
 }
 
 // Whether the dialect reads the test call from `text`, from a place where one of its frames begins.
-bool reads_call(const answer::dialect& form, std::string_view text, const answer::tools& known) {
-  answer::splitter split({.form = &form, .known = known, .thinks = false, .id_prefix = ""});
+bool reads_call(const answer::dialect& dialect, std::string_view text, const answer::tools& known) {
+  answer::splitter split({.dialect = &dialect, .known = known, .thinks = false, .id_prefix = ""});
   std::vector<answer::part> parts = split.take(text);
   const std::vector<answer::part> rest = split.finish();
   parts.insert(parts.end(), rest.begin(), rest.end());
@@ -74,12 +74,12 @@ bool reads_call(const answer::dialect& form, std::string_view text, const answer
 
 const answer::dialect* dialect_of(std::string_view text, const answer::tools& known) {
   constexpr int most_tries = 32;  // per frame
-  for (const answer::dialect* form : answer::dialects()) {
-    if (!has(text, form->mark)) continue;
-    for (const answer::frame& one : form->frames) {
+  for (const answer::dialect* dialect : answer::dialects()) {
+    if (!has(text, dialect->mark)) continue;
+    for (const answer::frame& one : dialect->frames) {
       std::size_t at = text.find(one.begin);
       for (int tries = 0; at != std::string_view::npos && tries < most_tries; ++tries) {
-        if (reads_call(*form, text.substr(at), known)) return form;
+        if (reads_call(*dialect, text.substr(at), known)) return dialect;
         at = text.find(one.begin, at + 1);
       }
     }
@@ -117,14 +117,15 @@ tool_support tool_support_of(std::string_view name, const source& from) {
     if (talk && asked != std::string::npos) {
       const auto found = with_call.find(outcome, asked);
       out.results = found != std::string::npos;
-      out.form = dialect_of(std::string_view(with_call).substr(asked, found - asked), talk->tools);
-      out.calls = out.form != nullptr;
+      out.dialect =
+          dialect_of(std::string_view(with_call).substr(asked, found - asked), talk->tools);
+      out.calls = out.dialect != nullptr;
     }
     out.tools = has(rendered(from, false, true), tool_name);
     out.developer = has(jinja, "developer");
   }
-  if (out.form == nullptr) out.form = guessed_dialect(name, jinja);
-  out.thinks = has(jinja, out.form->thinking_begins) || has(jinja, out.form->thinking_ends);
+  if (out.dialect == nullptr) out.dialect = guessed_dialect(name, jinja);
+  out.thinks = has(jinja, out.dialect->thinking_begins) || has(jinja, out.dialect->thinking_ends);
   return out;
 }
 

@@ -9,7 +9,7 @@ namespace bitnet::chat {
 // Parts that a form does not support are written into messages: descriptions into the system
 // prompt, calls into the assistant's text, results into a message of the user.
 struct tool_support {
-  const answer::dialect* form = nullptr;  // in which calls are written
+  const answer::dialect* dialect = nullptr;  // in which calls are written
   bool tools = false;
   bool calls = false;
   bool results = false;

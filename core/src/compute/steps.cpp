@@ -91,7 +91,7 @@ attempt<void> binding::add_buffer(const device& d, uint32_t role, uint64_t bytes
         !ok)
       return ok;
   const char* wrong = bitnet_wrong_mapping(mapped, again, bytes, d.buffer_alignment_bytes());
-  for (const place& other : memory_)
+  for (const port_memory& other : memory_)
     if (wrong == nullptr) wrong = bitnet_wrong_overlap(other.address, other.bytes, mapped, bytes);
   if (auto ok = sane("buffer_map", wrong); !ok) return ok;
   memory_.push_back({role, mapped, bytes});

@@ -49,7 +49,7 @@ class binding {
   // Address of the first port of that role; nullptr if there is none.
   template <class T>
   [[nodiscard]] T* of(uint32_t role) const {
-    for (const place& m : memory_)
+    for (const port_memory& m : memory_)
       if (m.role == role) return static_cast<T*>(m.address);
     return nullptr;
   }
@@ -58,7 +58,7 @@ class binding {
                         uint64_t cancel_token = 0);
 
  private:
-  struct place {
+  struct port_memory {
     uint32_t role;
     void* address;
     uint64_t bytes;
@@ -69,7 +69,7 @@ class binding {
 
   const bitnet_backend_v0* table_ = nullptr;
   std::vector<handle<bitnet_buffer>> buffers_;  // one per port
-  std::vector<place> memory_;                   // one per port
+  std::vector<port_memory> memory_;             // one per port
   handle<bitnet_binding> binding_;              // destroyed first
 };
 

@@ -12,7 +12,7 @@ namespace bitnet::compute {
 namespace {
 
 struct table {
-  std::mutex turn;                                          // guards what follows
+  std::mutex mutex;                                         // guards what follows
   std::set<std::pair<std::uintptr_t, std::uintptr_t>> out;  // object and its destroy slot
 };
 
@@ -29,12 +29,12 @@ std::pair<std::uintptr_t, std::uintptr_t> entry_of(const void* object, void (*de
 }  // namespace
 
 bool given_out::add(const void* object, void (*destroy)()) {
-  const std::lock_guard lock(all().turn);
+  const std::lock_guard lock(all().mutex);
   return all().out.insert(entry_of(object, destroy)).second;
 }
 
 void given_out::remove(const void* object, void (*destroy)()) noexcept {
-  const std::lock_guard lock(all().turn);
+  const std::lock_guard lock(all().mutex);
   all().out.erase(entry_of(object, destroy));
 }
 

@@ -123,12 +123,12 @@ result<void> write_tensors(const model::loaded& from, const plan& p, gguf::file_
   output to(file, p.bytes, how);
   const std::vector<piece> pieces = pieces_of(p);
   // Alternates: all threads convert, then one writes. Two pieces per thread even out their sizes.
-  const size_t turn = size_t{2} * by.width();
-  std::vector<product> made(turn);
+  const size_t at_once = size_t{2} * by.width();
+  std::vector<product> made(at_once);
   formats::fit numbers;  // of the tensor that is being written
-  for (size_t at = 0; at < pieces.size(); at += turn) {
+  for (size_t at = 0; at < pieces.size(); at += at_once) {
     if (auto ok = from.file.check_size(); !ok) return ok;
-    const size_t n = std::min(turn, pieces.size() - at);
+    const size_t n = std::min(at_once, pieces.size() - at);
     by.each(n, [&](size_t i) { make(pieces[at + i], made[i]); });
     for (size_t i = 0; i < n; ++i) {
       const piece& one = pieces[at + i];

@@ -3,7 +3,7 @@
 // one part.
 //
 // Owner   the model must outlive the engine.
-// Threads [device] slots are called under device_turn().
+// Threads [device] slots are called under device_mutex().
 
 #include <atomic>
 #include <memory>
@@ -52,7 +52,7 @@ class engine {
   [[nodiscard]] const select::choice& choice() const { return main().choice(); }
   [[nodiscard]] const std::string& backend_name() const { return main().backend_name(); }
   [[nodiscard]] const model::model& model() const { return model_; }
-  [[nodiscard]] std::mutex& device_turn() const { return device_turn_; }
+  [[nodiscard]] std::mutex& device_mutex() const { return device_mutex_; }
   // Whether a part of the engine is on this copy of a backend.
   [[nodiscard]] bool is_on(const plugin::backend* copy) const;
 
@@ -70,7 +70,7 @@ class engine {
 
   [[nodiscard]] const kv_budget& budget() const { return budget_; }
   // Blocks that the sessions of this model share, made by the first of them; `config` says the
-  // types. Under device_turn().
+  // types. Under device_mutex().
   result<std::shared_ptr<kv_store>> shared_kv(bitnet_kv_config config);
 
  private:
@@ -80,7 +80,7 @@ class engine {
   const model::model& model_;
   const kv_budget budget_;
   std::weak_ptr<kv_store> shared_kv_;
-  mutable std::mutex device_turn_;
+  mutable std::mutex device_mutex_;
   const std::vector<std::unique_ptr<part>> parts_;
   const std::size_t main_;
   mutable std::atomic<std::size_t> failed_part_;

@@ -2,7 +2,7 @@
 // KV blocks, and states, in a pool on each device of an engine. A block or a state has the same
 // number in all of them.
 //
-// Owner   a model_runner or a kv_store, which destroys them under device_turn().
+// Owner   a model_runner or a kv_store, which destroys them under device_mutex().
 // Threads as the contract says of the slots.
 
 #include <cstdint>
@@ -17,7 +17,7 @@ namespace bitnet::engine {
 
 class kv_pools {
  public:
-  // Under device_turn(). `config` says types and number of blocks, for all layers.
+  // Under device_mutex(). `config` says types and number of blocks, for all layers.
   static result<std::shared_ptr<const kv_pools>> make(const engine& e,
                                                       const bitnet_kv_config& config);
 

@@ -19,13 +19,13 @@ result<std::shared_ptr<kv_store>> kv_store::make(const engine& e, const bitnet_k
 }
 
 void kv_store::join(holding& h) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   h.id_ = ++last_id_;
   holdings_.push_back(&h);
 }
 
 void kv_store::leave(holding& h) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   take_all(h);
   std::erase(holdings_, &h);
   changed_.notify_all();
@@ -57,7 +57,7 @@ bool kv_store::has_states(holding& h, uint64_t need) {
 }
 
 result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool()>& stop) {
-  std::unique_lock lock(turn_);
+  std::unique_lock lock(mutex_);
   for (;;) {
     while (h.blocks() < need && h.spare.take_one(free_)) {
     }
@@ -87,14 +87,14 @@ result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool
 }
 
 void kv_store::end(holding& h) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   free_.take(h.spare);
   h.busy_ = false;
   changed_.notify_all();
 }
 
 kv_store::usage kv_store::of(const holding& h) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   return {h.blocks(), h.evictions};
 }
 

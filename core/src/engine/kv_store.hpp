@@ -1,10 +1,10 @@
 #pragma once
-// Which session holds which blocks and states of pools. One session has pools of its own, or the
-// sessions of a model share them within a budget: when it is spent, a session that is not
-// evaluating loses its blocks and evaluates its tokens again at its next turn.
+// Assigns the blocks and states of pools to sessions. A session has pools of its own, or the
+// sessions of a model share them within a budget. When the budget is spent, an idle session loses
+// its blocks; it evaluates its tokens again in its next turn.
 //
-// Threads any, each holding from one thread at a time.
-// Owner   sessions share it; the last one destroys it, under device_turn().
+// Threads any; one thread at a time for each holding.
+// Owner   sessions share it; the last one destroys it, under device_mutex().
 
 #include <condition_variable>
 #include <cstdint>
@@ -23,16 +23,16 @@ namespace bitnet::engine {
 
 class kv_store {
  public:
-  // Under device_turn(). `config` says types and number of blocks, for all layers.
+  // Under device_mutex(). `config` says types and number of blocks, for all layers.
   static result<std::shared_ptr<kv_store>> make(const engine& e, const bitnet_kv_config& config,
                                                 kv::eviction policy);
 
-  // What one sequence holds. Between begin and end only its owner touches it; at other times the
-  // store may take everything away.
+  // The blocks and states of one session. Between begin() and end() only the session uses them; at
+  // other times the store may take all of them.
   struct holding {
     std::vector<uint32_t> table;  // in order of position
     kv::kv_blocks spare{0};       // for the steps to come, until the turn ends
-    bool lost = false;            // all was taken away; the owner resets it
+    bool lost = false;            // the store took all blocks; the session resets this
     // For a model with states: the sequence's state, and a copy of an earlier one; no_block: none.
     uint32_t state = kv::no_block, kept_state = kv::no_block;
     uint64_t evictions = 0;
@@ -51,7 +51,7 @@ class kv_store {
   void join(holding& h);
   void leave(holding& h);
 
-  // Begins a turn in which `h` has `need` blocks, at most n_blocks(), in its table or spare, and
+  // Begins a turn, in which `h` has `need` blocks, at most n_blocks(), in its table or spare, and
   // states unless `need` is 0. Takes them from idle holdings, by the policy; waits while all are
   // busy. `stop` is polled, and ends the waiting with BITNET_CANCELLED.
   result<void> begin(holding& h, uint64_t need, const std::function<bool()>& stop);
@@ -73,7 +73,7 @@ class kv_store {
   bool has_states(holding& h, uint64_t need);
 
   const std::shared_ptr<const kv_pools> pools_;
-  std::mutex turn_;  // guards the members below
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   kv::kv_blocks free_;
   std::vector<uint32_t> free_states_;

@@ -7,7 +7,7 @@
 namespace bitnet::engine {
 
 lost_devices::names lost_devices::add(const engine& lost, const failure& why) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   // A poisoned context belongs to the process: no other device of the backend works either.
   const part& which = lost.failed_part();
   names_.insert(why.status == BITNET_CONTEXT_POISONED ? which.backend_name()
@@ -51,17 +51,17 @@ result<engine_ptr> lost_devices::find_replacement(model_engines& engines, const 
 }
 
 lost_devices::names lost_devices::all() const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   return names_;
 }
 
 void lost_devices::works_again(const std::string& device) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   names_.erase(device);
 }
 
 void lost_devices::was_replaced(const std::string& backend) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   std::erase_if(names_, [&](const std::string& one) { return one.starts_with(backend + ":"); });
 }
 

@@ -44,7 +44,7 @@ class lost_devices {
  private:
   names add(const engine& lost, const failure& why);
 
-  mutable std::mutex turn_;
+  mutable std::mutex mutex_;
   names names_;  // devices, and backends whose context is poisoned: "mine:0", "mine"
 };
 

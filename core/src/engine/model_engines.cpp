@@ -6,7 +6,7 @@
 namespace bitnet::engine {
 
 engine_ptr model_engines::find(const select::choice& c) const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   for (const auto& known : engines_)
     if (auto e = known.lock();
         e && e->choice().backend == c.backend && e->choice().device_index == c.device_index)
@@ -46,24 +46,24 @@ result<engine_ptr> model_engines::on(const select::choice& c, const engine::prog
   if (auto known = find(where->parts[where->main]->choice())) return known;
   auto made = make(std::move(*where), report);
   if (!made) return made;
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   std::erase_if(engines_, [](const auto& known) { return known.expired(); });
   engines_.push_back(*made);
   return made;
 }
 
 engine_ptr model_engines::current() const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   return current_;
 }
 
 void model_engines::set_current(engine_ptr e) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   current_.swap(e);
 }
 
 std::vector<engine_ptr> model_engines::of(const plugin::backend* copy) const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   std::vector<engine_ptr> out;
   for (const auto& known : engines_)
     if (auto e = known.lock(); e && e->is_on(copy)) out.push_back(std::move(e));
@@ -71,7 +71,7 @@ std::vector<engine_ptr> model_engines::of(const plugin::backend* copy) const {
 }
 
 void model_engines::forget(const engine& lost) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   std::erase_if(engines_, [&](const auto& known) {
     const auto e = known.lock();
     return !e || e.get() == &lost;
@@ -91,7 +91,7 @@ result<void> offer(tenant& t, const engine_ptr& to, moving how, const std::strin
 model_engines::moved model_engines::replace(
     const engine_ptr& old, const engine_ptr& fresh, std::optional<moving> how,
     const std::string& why, const std::function<void(const std::string&)>& on_failure) {
-  std::unique_lock lock(turn_);
+  std::unique_lock lock(mutex_);
   std::erase_if(engines_, [](const auto& known) { return known.expired(); });
   engines_.push_back(fresh);
   if (current_ == old) current_ = fresh;
@@ -118,19 +118,19 @@ model_engines::moved model_engines::replace(
 }
 
 bool model_engines::join(tenant& t, const engine_ptr& on) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (current_ != on) return false;
   tenants_.push_back(&t);
   return true;
 }
 
 void model_engines::for_each(const std::function<void(tenant&)>& what) const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   for (tenant* t : tenants_) what(*t);
 }
 
 void model_engines::leave(const tenant& t) {
-  std::unique_lock lock(turn_);
+  std::unique_lock lock(mutex_);
   offered_.wait(lock, [&] { return offering_ != &t; });
   std::erase(tenants_, &t);
 }

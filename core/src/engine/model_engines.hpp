@@ -26,7 +26,7 @@ using engine_ptr = std::shared_ptr<engine>;
 
 class model_engines {
  public:
-  // Decides which devices get which parts when one device is asked for.
+  // Decides which device gets which part of the model when the caller requests a device.
   using placing = std::function<result<placement>(const select::choice&)>;
 
   model_engines(const model::model& m, std::optional<pack_cache> cache, const kv_budget& budget,
@@ -91,7 +91,7 @@ class model_engines {
   std::atomic<bool> tune_now_;  // by the first engine that is made
   const bool copies_;           // every engine copies the weights
   std::mutex making_;           // one engine at a time, so that two callers share one
-  mutable std::mutex turn_;     // guards the members below
+  mutable std::mutex mutex_;    // guards the members below
   engine_ptr current_;
   std::vector<std::weak_ptr<engine>> engines_;
   std::vector<tenant*> tenants_;

@@ -177,7 +177,7 @@ result<void> part::load(const progress& report, const pack_cache* cache, bool tu
   tuning_ = tune(choice_, device_.get(), worthwhile || tune_now ? cache : nullptr, tune_now);
   auto ready = upload(descs, report, std::move(scales));
   give_back_freed_memory();
-  if (ready && cache != nullptr && what_.head) ready = use_packed_head(*cache);
+  if (ready && cache != nullptr && what_.lm_head) ready = use_packed_lm_head(*cache);
   return ready;
 }
 
@@ -243,16 +243,16 @@ void part::count() {
     return bytes;
   };
   for (uint32_t n = what_.first; n < what_.last; ++n)
-    has_.layers.push_back(
-        take_from(read_by(model_, {.first = n, .last = n + 1, .embedding = false, .head = false})));
+    has_.layers.push_back(take_from(
+        read_by(model_, {.first = n, .last = n + 1, .embedding = false, .lm_head = false})));
   if (what_.embedding)
     has_.embedding =
-        take_from(read_by(model_, {.first = 0, .last = 0, .embedding = true, .head = false}));
-  has_.head = take_from(open);
+        take_from(read_by(model_, {.first = 0, .last = 0, .embedding = true, .lm_head = false}));
+  has_.lm_head = take_from(open);
 }
 
 uint64_t part::uploaded::all() const {
-  uint64_t bytes = embedding + head;
+  uint64_t bytes = embedding + lm_head;
   for (const uint64_t n : layers) bytes += n;
   return bytes;
 }
@@ -278,14 +278,14 @@ result<void> part::upload_one(uint32_t index, const bitnet_weight_plan& plan,
 }
 
 // The output head is the largest matrix, and every answer needs its second form.
-result<void> part::use_packed_head(const pack_cache& cache) {
+result<void> part::use_packed_lm_head(const pack_cache& cache) {
   constexpr std::string_view name = BITNET_INTERFACE_PACKED_WEIGHTS;
   const auto* offered = table().query_interface(table().self, {name.data(), name.size()}, 1);
   if (offered == nullptr) return {};
   const auto& packed = *reinterpret_cast<const bitnet_packed_weights_v1*>(offered);
-  const model::weight& head = model_.weights()[model_.output()];
+  const model::weight& lm_head = model_.weights()[model_.output()];
   const uint32_t index = here_[model_.output()];
-  const std::string doing = fmt::format("tensor {}", head.name);
+  const std::string doing = fmt::format("tensor {}", lm_head.name);
   if (auto ok = as_result(compute::sane("query_interface", bitnet_wrong_packed_interface(&packed)),
                           doing);
       !ok)
@@ -300,7 +300,7 @@ result<void> part::use_packed_head(const pack_cache& cache) {
       !ok)
     return ok;
   const char* wrong = bitnet_wrong_packed_info(
-      &info, static_cast<uint64_t>(head.ne[0]) * static_cast<uint64_t>(head.ne[1]));
+      &info, static_cast<uint64_t>(lm_head.ne[0]) * static_cast<uint64_t>(lm_head.ne[1]));
   if (auto ok = as_result(compute::sane("describe", wrong), doing); !ok) return ok;
   if (info.bytes < cache.least_bytes()) return {};
   const std::string identity = model_.weight_identity(model_.output());

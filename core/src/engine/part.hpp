@@ -4,7 +4,7 @@
 // each.
 //
 // Owner   holds the backend alive; the model must outlive the part (weights may alias its file).
-// Threads [device] slots are called under the engine's device_turn(); open() and load() by one.
+// Threads [device] slots are called under the engine's device_mutex(); open() and load() by one.
 
 #include <functional>
 #include <memory>
@@ -72,7 +72,7 @@ class part {
   // embedding, and for the weights behind the layers. Known once all weights are sealed.
   struct uploaded {
     std::vector<uint64_t> layers;
-    uint64_t embedding = 0, head = 0;
+    uint64_t embedding = 0, lm_head = 0;
     uint64_t mapped = 0;  // of all these: used in place, from the file
     [[nodiscard]] uint64_t all() const;
   };
@@ -95,7 +95,7 @@ class part {
   result<void> upload_one(uint32_t index, const bitnet_weight_plan& plan,
                           const std::function<result<void>(uint64_t)>& wrote);
   void count();
-  result<void> use_packed_head(const pack_cache& cache);
+  result<void> use_packed_lm_head(const pack_cache& cache);
 
   select::choice choice_;
   const model::model& model_;

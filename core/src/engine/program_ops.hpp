@@ -23,7 +23,7 @@ struct program_op {
   std::vector<std::string> weights;  // their names
 };
 
-// The ops in their order, composites before their bodies. The caller has device_turn().
+// The ops in their order, composites before their bodies. The caller has device_mutex().
 [[nodiscard]] result<std::vector<program_op>> program_ops(const part& on,
                                                           const session_options& options,
                                                           const limits& most);

@@ -96,17 +96,17 @@ class splitter {
   }
 
   result<void> open_host() {
-    if (host_) return {};
-    auto chosen = by_.host();
+    if (cpu_) return {};
+    auto chosen = by_.cpu();
     if (!chosen) return std::unexpected(std::move(chosen.error()));
     auto opened = part::open(std::move(*chosen), model_, copies_);
     if (!opened) return std::unexpected(std::move(opened.error()));
-    host_ = std::move(*opened);
+    cpu_ = std::move(*opened);
     return {};
   }
 
   // Cuts sections for the last `n` layers on the devices; n_layers_ + 1: the embedding, too. The
-  // host gets the other layers.
+  // CPU gets the other layers.
   void cut(uint32_t n) {
     const uint32_t first = n > n_layers_ ? 0 : n_layers_ - n;
     const std::vector<uint32_t> at = share_out(first, n_layers_, shares_);
@@ -117,9 +117,9 @@ class splitter {
       devices_[i]->take({.first = at[i],
                          .last = at[i + 1],
                          .embedding = i == used_.front() && n > n_layers_,
-                         .head = i == used_.back()});
-    if (host_ && n <= n_layers_)
-      host_->take({.first = 0, .last = first, .embedding = true, .head = false});
+                         .lm_head = i == used_.back()});
+    if (cpu_ && n <= n_layers_)
+      cpu_->take({.first = 0, .last = first, .embedding = true, .lm_head = false});
   }
 
   // The shortfall of the first device without room for its section, as far as devices report it.
@@ -128,7 +128,7 @@ class splitter {
       const part& p = *devices_[i];
       auto needs = p.needs(planned_, most_, pool_);
       if (!needs) return std::unexpected(std::move(needs.error()));
-      // Keys and values that were not written yet take no memory of the host.
+      // Keys and values that were not written yet take no memory of the CPU.
       if (p.on_host()) needs->kv = 0;
       const auto room = p.room();
       if (room && needs->all() > *room)
@@ -149,16 +149,16 @@ class splitter {
                   fmt::format("{} is required, and {} 0 leaves it nothing; require the cpu, or "
                               "give it layers",
                               devices_.front()->choice().device_name(), say(word::n_gpu_layers)));
-    if (n == 0) return on_host_alone();
+    if (n == 0) return on_cpu_alone();
     if (n <= n_layers_) {
       if (auto ok = open_host(); !ok)
         return pass_on(std::move(ok), fmt::format("{} layers are left for the cpu",
                                                   n_layers_ - std::min(n, n_layers_)));
-      if (is_same(host_->choice(), devices_.front()->choice())) {
+      if (is_same(cpu_->choice(), devices_.front()->choice())) {
         n = n_layers_ + 1;
         by_.log(BITNET_LOG_INFO,
                 fmt::format("{} cuts nothing: {} has the other layers, too",
-                            say(word::n_gpu_layers), host_->choice().device_name()));
+                            say(word::n_gpu_layers), cpu_->choice().device_name()));
       }
     }
     cut(n);
@@ -190,7 +190,7 @@ class splitter {
       if (!lacks->any()) {
         by_.log(BITNET_LOG_WARN,
                 fmt::format("{}; so {} of {} layers are there, the others on {}", whole->in_words(),
-                            n, n_layers_, host_->choice().device_name()));
+                            n, n_layers_, cpu_->choice().device_name()));
         return done(n, {});
       }
       last = *lacks;
@@ -198,15 +198,15 @@ class splitter {
     if (!by_.may_leave)
       return refuse(last, "not even its last layer does; " + say(word::request_another));
     by_.log(BITNET_LOG_WARN, fmt::format("not one layer fits: {}; all are on {}", last.in_words(),
-                                         host_->choice().device_name()));
-    return on_host_alone();
+                                         cpu_->choice().device_name()));
+    return on_cpu_alone();
   }
 
-  result<placement> on_host_alone() {
+  result<placement> on_cpu_alone() {
     if (auto ok = open_host(); !ok) return std::unexpected(std::move(ok.error()));
-    host_->take(model_.shape().whole());
+    cpu_->take(model_.shape().whole());
     placement out;
-    out.parts.push_back(std::move(host_));
+    out.parts.push_back(std::move(cpu_));
     return out;
   }
 
@@ -215,7 +215,7 @@ class splitter {
       by_.log(BITNET_LOG_WARN,
               fmt::format("{}; the system may swap, or end the program", of_host.in_words()));
     placement out;
-    if (n <= n_layers_) out.parts.push_back(std::move(host_));
+    if (n <= n_layers_) out.parts.push_back(std::move(cpu_));
     out.main = out.parts.size();
     for (const std::size_t i : used_) out.parts.push_back(std::move(devices_[i]));
     return out;
@@ -232,7 +232,7 @@ class splitter {
   std::vector<std::unique_ptr<part>> devices_;
   std::vector<float> shares_;      // of devices_
   std::vector<std::size_t> used_;  // devices that have layers
-  std::unique_ptr<part> host_;     // once it is needed
+  std::unique_ptr<part> cpu_;      // once it is needed
 };
 
 }  // namespace

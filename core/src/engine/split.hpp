@@ -1,5 +1,5 @@
 #pragma once
-// Divides a model over devices: all of it on one, or the last layers, with the others on the host.
+// Divides a model over devices: all of it on one, or the last layers, with the others on the CPU.
 //
 // Source  docs/adr/0040-a-model-is-cut-between-layers.md
 
@@ -17,22 +17,24 @@ namespace bitnet::engine {
 inline constexpr uint32_t most_split_devices = 64;
 
 struct split_options {
-  // How many layers go to the devices that were asked for, from the last one on, with the head. The
-  // model's number: all but the embedding; more: all of it. nullopt: as many as fit.
+  // Number of last layers, with the output head, that are placed on the requested devices. The
+  // model's number of layers: all but the embedding; more: the whole model. nullopt: as many as
+  // fit.
   std::optional<uint32_t> n_layers{};
   bool whole_only = false;  // an error if the model does not fit
-  // How the layers are shared out over the devices of the backend, in their order; empty: one.
+  // Shares of the layers for the backend's devices, in their order; empty: one device has all.
   std::vector<float> shares{};
-  session_options planned{};  // the session that must have room when all is loaded
+  session_options planned{};  // the session that must fit beside the loaded weights
 };
 
 // Provides the devices for split(), and receives its messages.
 struct split_keeper {
-  std::function<result<select::choice>()> host;                      // the best CPU
+  std::function<result<select::choice>()> cpu;                       // the best CPU
   std::function<result<select::choice>(uint32_t index)> of_backend;  // the device of this index
-  // Whether split() may use the host alone if not one layer fits.
+  // Whether split() may use only the CPU if no layer fits on a device.
   bool may_leave = false;
-  // Whether the device was required: the host alone will not do, even if nothing else is asked for.
+  // Whether the device was required: the CPU alone does not suffice, even if nothing else is asked
+  // for.
   bool is_required = false;
   std::function<void(uint32_t level, const std::string& text)> log;  // BITNET_LOG_*
 };
@@ -44,7 +46,7 @@ result<void> check_shares(const std::vector<float>& shares);
 std::vector<uint32_t> share_out(uint32_t first, uint32_t last, const std::vector<float>& shares);
 
 // Opens the devices and gives each its section. If the model does not fit,
-// BITNET_OUT_OF_DEVICE_MEMORY, or _OUT_OF_MEMORY for the host; the message says what is needed,
+// BITNET_OUT_OF_DEVICE_MEMORY, or _OUT_OF_MEMORY for the CPU; the message says what is needed,
 // what is free and what to do.
 result<placement> split(const select::choice& wanted, const model::model& m,
                         const split_options& how, const kv_budget& budget, bool copies,

@@ -44,7 +44,7 @@ std::string readable_types() {
   return out.substr(0, out.size() - 2);
 }
 
-uint64_t before_turns(const gguf::head_turns& t, uint64_t index) {
+uint64_t before_reordering(const gguf::head_reordering& t, uint64_t index) {
   if (index < t.first) return index;
   const uint64_t head = (index - t.first) / t.width;
   const uint64_t stored = head % t.groups * t.in_group + head / t.groups;
@@ -58,7 +58,8 @@ void dense_rows(const source& from, uint64_t offset, std::span<std::byte> out) {
     const uint64_t row = (offset + done) / row_bytes;
     uint64_t at = (offset + done) % row_bytes;
     uint64_t run = row_bytes - at;
-    if (from.turns.columns) {  // only float types, with blocks of one element, are reordered so
+    if (from.head_order
+            .columns) {  // only float types, with blocks of one element, are reordered so
       const uint64_t column = at / size.bytes;
       at = stored_column(from, column) * size.bytes;
       run = columns_together(from, column) * size.bytes;
@@ -197,7 +198,8 @@ void read_codes(const source& from, const reading& to, uint64_t row, uint64_t co
 }
 
 uint64_t stored_row(const source& from, uint64_t row) {
-  if (from.turns.groups != 0 && !from.turns.columns) return before_turns(from.turns, row);
+  if (from.head_order.groups != 0 && !from.head_order.columns)
+    return before_reordering(from.head_order, row);
   if (from.rotated_heads == 0) return row;
   const uint64_t head = from.m / from.rotated_heads;
   const uint64_t at = row % head;
@@ -205,17 +207,17 @@ uint64_t stored_row(const source& from, uint64_t row) {
 }
 
 uint64_t stored_column(const source& from, uint64_t column) {
-  return from.turns.columns ? before_turns(from.turns, column) : column;
+  return from.head_order.columns ? before_reordering(from.head_order, column) : column;
 }
 
 uint64_t columns_together(const source& from, uint64_t column) {
-  const gguf::head_turns& t = from.turns;
+  const gguf::head_reordering& t = from.head_order;
   if (!t.columns) return from.k - column;
   return column < t.first ? t.first - column : t.width - (column - t.first) % t.width;
 }
 
 bool is_rearranged(const source& from) {
-  return from.rotated_heads != 0 || from.turns.groups != 0;
+  return from.rotated_heads != 0 || from.head_order.groups != 0;
 }
 
 bool is_readable(uint32_t type) {

@@ -50,7 +50,7 @@ struct source {
   // Heads that the rows form, if the file stores the halves of a rotated pair half a head apart;
   // the result has them side by side (docs/reference/models.md#rotation). 0: rows keep their order.
   uint64_t rotated_heads = 0;
-  gguf::head_turns turns{};  // order of heads in the rows or columns behind its `first`
+  gguf::head_reordering head_order{};  // order of heads in the rows or columns behind its `first`
 };
 
 // Codes of the elements [column, column + out.size()) of a row; column % 128 == 0, at most 128.

@@ -75,7 +75,7 @@ result<std::shared_ptr<const sampling::breakers>> find_breakers(
 result<std::shared_ptr<const sampling::breakers>> known_breakers::find(
     const tokenizer::tokenizer& tokens, const std::vector<std::string>& texts) {
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     const auto at = std::ranges::find(all_, texts, [](const auto& one) { return one.first; });
     if (at != all_.end()) {
       std::rotate(at, at + 1, all_.end());
@@ -84,7 +84,7 @@ result<std::shared_ptr<const sampling::breakers>> known_breakers::find(
   }
   auto made = find_breakers(tokens, texts);  // without the lock, so that others do not wait
   if (!made) return made;
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (all_.size() == most) all_.erase(all_.begin());
   all_.emplace_back(texts, *made);
   return made;

@@ -38,7 +38,7 @@ class known_breakers {
 
  private:
   static constexpr std::size_t most = 8;
-  std::mutex turn_;  // guards the members below
+  std::mutex mutex_;  // guards the members below
   // The list that was used last is the last.
   std::vector<std::pair<std::vector<std::string>, std::shared_ptr<const sampling::breakers>>> all_;
 };

@@ -115,7 +115,7 @@ result<generation::wish> generation::wants() {
   return wish{!ended(), needed_logits()};
 }
 
-result<int32_t> generation::take(const row& r) {
+result<int32_t> generation::take(const logits_row& r) {
   if (!wished_) return fail(BITNET_INTERNAL, "a row of logits came that no generation wished for");
   const auto id = sample(r);
   if (!id) return id;
@@ -143,7 +143,7 @@ std::string generation::finish() {
   return rest;
 }
 
-result<int32_t> generation::sample(const row& r) {
+result<int32_t> generation::sample(const logits_row& r) {
   if (options_.logprobs && !r.ids.empty())
     return fail(BITNET_INTERNAL,
                 "log probabilities need all logits, but a row has only the largest");

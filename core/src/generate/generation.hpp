@@ -26,8 +26,8 @@
 
 #include "base/result.hpp"
 #include "bitnet/bitnet.h"
+#include "generate/logits_row.hpp"
 #include "generate/logprobs.hpp"
-#include "generate/row.hpp"
 #include "generate/text_stream.hpp"
 #include "generate/thinking_bound.hpp"
 #include "grammar/guide.hpp"
@@ -88,7 +88,7 @@ class generation {
 
   // Samples from the row that wants() asked for, and returns the token. May end the generation: by
   // a token or a stop string, or because options.text returned false.
-  result<int32_t> take(const row& r);
+  result<int32_t> take(const logits_row& r);
   // The result of the last take(), until the next.
   [[nodiscard]] const taken& last() const { return last_; }
 
@@ -109,7 +109,7 @@ class generation {
   result<void> ask_grammar();
   [[nodiscard]] uint32_t needed_logits() const;
   [[nodiscard]] bool is_long_enough() const;
-  [[nodiscard]] result<int32_t> sample(const row& r);
+  [[nodiscard]] result<int32_t> sample(const logits_row& r);
   bool find_end(int32_t id);
   result<void> push_text(int32_t id);
   [[nodiscard]] bool show(std::string_view text) const;

@@ -28,7 +28,7 @@ result<void> check(std::span<const float> logits, uint64_t at) {
 }  // namespace
 
 result<scored> prompt_scores::take(const tokenizer::tokenizer& tokens,
-                                   std::span<const int32_t> prompt, const row* before) {
+                                   std::span<const int32_t> prompt, const logits_row* before) {
   scored out;
   out.token = prompt[next_];
   if (before != nullptr) {

@@ -9,8 +9,8 @@
 #include <string>
 
 #include "base/result.hpp"
+#include "generate/logits_row.hpp"
 #include "generate/logprobs.hpp"
-#include "generate/row.hpp"
 #include "tokenizer/tokenizer.hpp"
 
 namespace bitnet::generate {
@@ -33,7 +33,7 @@ class prompt_scores {
   // Scores the next token. `before` is the row of the token before it, with all logits, and nullptr
   // for the first. BITNET_INTERNAL if a logit is NaN or infinite, or none is finite.
   result<scored> take(const tokenizer::tokenizer& tokens, std::span<const int32_t> prompt,
-                      const row* before);
+                      const logits_row* before);
 
  private:
   uint32_t n_top_;

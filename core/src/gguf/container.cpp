@@ -265,11 +265,11 @@ result<container> container::parse(std::span<const std::byte> bytes) {
   if (const std::string what = stand_in(bytes); !what.empty())
     return bad(fmt::format("is no GGUF model: it {}", what));
   cursor in(bytes);
-  const auto head = read_header(in);
-  if (!head) return std::unexpected(head.error());
-  c.version_ = head->version;
+  const auto header = read_header(in);
+  if (!header) return std::unexpected(header.error());
+  c.version_ = header->version;
 
-  for (uint64_t i = 0; i < head->n_entries; ++i) {
+  for (uint64_t i = 0; i < header->n_entries; ++i) {
     entry e;
     e.key = in.string("a metadata key");
     if (in.failed()) return in.why();
@@ -288,7 +288,7 @@ result<container> container::parse(std::span<const std::byte> bytes) {
   if (!alignment) return std::unexpected(alignment.error());
   c.alignment_ = *alignment;
 
-  for (uint64_t i = 0; i < head->n_tensors; ++i) {
+  for (uint64_t i = 0; i < header->n_tensors; ++i) {
     auto t = read_tensor(in);
     if (!t) return std::unexpected(t.error());
     c.tensors_.push_back(*t);

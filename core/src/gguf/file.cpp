@@ -93,7 +93,7 @@ result<file> file::compose(std::vector<std::byte> metadata, std::vector<mapping>
     placed.info.bytes = t.bytes;
     placed.info.available = t.bytes.size();
     placed.rotated_heads = t.rotated_heads;
-    placed.turns = t.turns;
+    placed.head_order = t.head_order;
     f.tensors_.push_back(placed);
   }
   if (auto ok = f.sort(); !ok) return std::unexpected(ok.error());

@@ -30,7 +30,7 @@ struct split_keys {
 
 // Reorders heads of `width` rows or columns; the first `first` ones stay. The file stores them
 // group by group; the result has the first of each group, the second of each, ...
-struct head_turns {
+struct head_reordering {
   uint64_t groups = 0;  // 0: nothing is reordered
   uint64_t in_group = 0;
   uint64_t width = 0;
@@ -59,7 +59,7 @@ class file {
     tensor_info info;
     uint32_t shard = 0;          // index of containers()
     uint64_t rotated_heads = 0;  // see formats::source
-    head_turns turns{};
+    head_reordering head_order{};
   };
   // A tensor of another file format. With metadata in GGUF's form it is read like a GGUF file's.
   struct foreign_tensor {
@@ -68,7 +68,7 @@ class file {
     uint32_t type = 0;
     std::span<const std::byte> bytes;  // in one of `mappings`, or of `keeps`
     uint64_t rotated_heads = 0;
-    head_turns turns{};
+    head_reordering head_order{};
     std::shared_ptr<const std::vector<float>> keeps = nullptr;  // numbers that no file has
   };
   // `passed_over`: names of tensors that are not needed for text.

@@ -40,12 +40,12 @@ class parser {
   struct definition_of {
     uint32_t rule;
     bool is_defined;
-    place where;  // of the definition, or of the first use
+    text_position where;  // of the definition, or of the first use
   };
 
   // name ::= alternatives, to the end of the line.
   void definition() {
-    const place begin = in_.where();
+    const text_position begin = in_.where();
     std::string name = in_.take_name();
     if (name.empty()) return in_.wrong("expected the name of a rule, found " + in_.found());
     in_.skip_blank(false);
@@ -105,7 +105,7 @@ class parser {
     } else if (in_.at('(')) {
       group(one, depth);
     } else {
-      const place begin = in_.where();
+      const text_position begin = in_.where();
       const std::string name = in_.take_name();
       if (name.empty()) return false;
       one.push_back({element::kind::rule, named(name, begin).rule});
@@ -123,7 +123,7 @@ class parser {
   }
 
   void literal(sequence& to) {
-    const place begin = in_.where();
+    const text_position begin = in_.where();
     in_.take();
     while (!in_.at('"')) {
       if (in_.at_line_end())
@@ -137,7 +137,7 @@ class parser {
   }
 
   character_class class_in_brackets() {
-    const place begin = in_.where();
+    const text_position begin = in_.where();
     in_.take();
     const bool negated = in_.skip('^');
     character_class ranges;
@@ -149,7 +149,7 @@ class parser {
       return in_.at('\\') ? in_.take_escape(true) : in_.take();
     };
     while (!in_.at(']') && !in_.trouble()) {
-      const place at = in_.where();
+      const text_position at = in_.where();
       const char32_t first = next();
       char32_t last = first;
       const text_reader before = in_;
@@ -173,7 +173,7 @@ class parser {
   }
 
   void group(sequence& to, uint32_t depth) {
-    const place begin = in_.where();
+    const text_position begin = in_.where();
     in_.take();
     if (depth == deepest_groups)
       return in_.wrong(begin,
@@ -191,7 +191,7 @@ class parser {
 
   // Reads the repetition behind an item, and writes it out in the item's place.
   bool repetition(sequence& of) {
-    const place begin = in_.where();
+    const text_position begin = in_.where();
     uint32_t least = 0;
     uint32_t most = no_end;
     if (in_.skip('+')) {
@@ -209,7 +209,7 @@ class parser {
 
   // {m}, {m,} or {m,n}
   void counts(uint32_t& least, uint32_t& most) {
-    const place begin = in_.where();
+    const text_position begin = in_.where();
     in_.take();
     const auto number = [&] {
       in_.skip_blank(false);
@@ -238,7 +238,7 @@ class parser {
                 BITNET_UNSUPPORTED);
   }
 
-  void repeat(sequence& of, uint32_t least, uint32_t most, place where) {
+  void repeat(sequence& of, uint32_t least, uint32_t most, text_position where) {
     if (of.empty()) return;  // nothing, however often
     element one = of.front();
     if (of.size() > 1) {
@@ -267,7 +267,7 @@ class parser {
     of.insert(of.end(), rest.begin(), rest.end());
   }
 
-  bool has_room(uint64_t n, place where) {
+  bool has_room(uint64_t n, text_position where) {
     if (out_.elements.size() + out_.rules.size() + waiting_ + n <= most_elements) return true;
     in_.wrong(where,
               fmt::format("the grammar has more than {} parts up to here, repetitions written "
@@ -289,7 +289,7 @@ class parser {
     return static_cast<uint32_t>(out_.rules.size() - 1);
   }
 
-  definition_of& named(const std::string& name, place where) {
+  definition_of& named(const std::string& name, text_position where) {
     const auto number = static_cast<uint32_t>(out_.rules.size());
     const auto [at, is_new] = names_.try_emplace(name, definition_of{number, false, where});
     if (is_new) out_.rules.push_back({.name = name, .named_by = number, .where = where});

@@ -18,7 +18,7 @@ struct code_range {
 // Sorted, with a gap between any two, without surrogates; never empty.
 using character_class = std::vector<code_range>;
 
-struct place {
+struct text_position {
   uint32_t line = 1;
   uint32_t column = 1;  // in characters
 };
@@ -32,7 +32,7 @@ struct element {
 struct rule {
   std::string name;   // "" if a group or a repetition became this rule
   uint32_t named_by;  // the rule that has the name: itself, or the one around it
-  place where;
+  text_position where;
   std::vector<uint32_t> starts = {};  // of its alternatives, in `elements`
   bool can_be_empty = false;
   uint32_t rank = 0;  // lower than that of every rule that it can begin with

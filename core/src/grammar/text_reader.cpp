@@ -29,12 +29,12 @@ std::string shown_name(const std::string& name) {
   return text::printable(name, longest);
 }
 
-failure wrong_at(place where, const std::string& what, bitnet_status status) {
+failure wrong_at(text_position where, const std::string& what, bitnet_status status) {
   return {status,
           fmt::format("the grammar, line {}, column {}: {}", where.line, where.column, what)};
 }
 
-void text_reader::wrong(place where, const std::string& what, bitnet_status status) {
+void text_reader::wrong(text_position where, const std::string& what, bitnet_status status) {
   if (!trouble_) trouble_ = wrong_at(where, what, status);
   at_ = text_.size();
 }
@@ -91,7 +91,7 @@ std::optional<uint32_t> text_reader::take_number() {
   return static_cast<uint32_t>(number);
 }
 
-char32_t text_reader::take_hex(int digits, place begin) {
+char32_t text_reader::take_hex(int digits, text_position begin) {
   char32_t value = 0;
   for (int i = 0; i < digits; ++i) {
     const int digit = at_end() ? -1 : hex_value(text_[at_]);
@@ -110,7 +110,7 @@ char32_t text_reader::take_hex(int digits, place begin) {
 }
 
 char32_t text_reader::take_escape(bool in_class) {
-  const place begin = where_;
+  const text_position begin = where_;
   take();  // the backslash
   if (skip('n')) return '\n';
   if (skip('t')) return '\t';

@@ -54,20 +54,21 @@ constexpr std::array common_names = {
     tensor_name{"mlp.ffn_layernorm.weight", "ffn_sub_norm.weight", false, false},  // 1bitLLM
 };
 
-struct place {
+struct target_tensor {
   std::string name;  // GGUF's name; "": not needed
   bool linear = false, rotates = false;
 };
 
-std::optional<place> place_in(std::span<const tensor_name> all, std::string_view number,
-                              std::string_view rest) {
+std::optional<target_tensor> target_in(std::span<const tensor_name> all, std::string_view number,
+                                       std::string_view rest) {
   for (const tensor_name& p : all) {
-    if (!p.linear && rest == p.theirs) return place{fmt::format("blk.{}.{}", number, p.ours)};
+    if (!p.linear && rest == p.theirs)
+      return target_tensor{fmt::format("blk.{}.{}", number, p.ours)};
     if (p.linear && rest.starts_with(p.theirs))
       if (const auto tail = rest.substr(p.theirs.size());
           tail == ".weight" || tail == ".weight_scale")
-        return place{fmt::format("blk.{}.{}{}", number, p.ours, tail), tail == ".weight",
-                     p.rotates};
+        return target_tensor{fmt::format("blk.{}.{}{}", number, p.ours, tail), tail == ".weight",
+                             p.rotates};
   }
   return std::nullopt;
 }
@@ -84,21 +85,22 @@ std::string whole_name(const std::string& theirs) {
   return bare ? "model." + theirs : theirs;
 }
 
-std::optional<place> place_of(const std::string& stored, const config& c) {
+std::optional<target_tensor> target_of(const std::string& stored, const config& c) {
   const std::string theirs = whole_name(stored);
-  if (theirs == "model.embed_tokens.weight") return place{"token_embd.weight"};
-  if (theirs == "model.norm.weight") return place{"output_norm.weight"};
-  if (theirs == "lm_head.weight") return place{"output.weight"};
-  if (theirs.ends_with("rotary_emb.inv_freq")) return place{""};  // computed from rope_theta
-  if (is_passed_over(theirs, c)) return place{""};
+  if (theirs == "model.embed_tokens.weight") return target_tensor{"token_embd.weight"};
+  if (theirs == "model.norm.weight") return target_tensor{"output_norm.weight"};
+  if (theirs == "lm_head.weight") return target_tensor{"output.weight"};
+  if (theirs.ends_with("rotary_emb.inv_freq"))
+    return target_tensor{""};  // computed from rope_theta
+  if (is_passed_over(theirs, c)) return target_tensor{""};
   constexpr std::string_view layers = "model.layers.";
   if (!theirs.starts_with(layers)) return std::nullopt;
   const size_t dot = theirs.find('.', layers.size());
   if (dot == std::string::npos) return std::nullopt;
   const std::string number = theirs.substr(layers.size(), dot - layers.size());
   const std::string_view rest = std::string_view(theirs).substr(dot + 1);
-  const auto own = place_in(c.form->names, number, rest);
-  return own ? own : place_in(common_names, number, rest);
+  const auto own = target_in(c.form->names, number, rest);
+  return own ? own : target_in(common_names, number, rest);
 }
 
 std::optional<uint32_t> real_type(const std::string& dtype) {
@@ -121,7 +123,7 @@ void add_one(gguf::file::foreign_tensor& norm) {
 }
 
 result<std::optional<gguf::file::foreign_tensor>> take(const stored_tensor& t, const config& c) {
-  const auto where = place_of(t.name, c);
+  const auto where = target_of(t.name, c);
   if (!where)
     return fail(BITNET_UNSUPPORTED, fmt::format("tensor {} has no place in the graph of a {} "
                                                 "model; computing without it would give wrong text",
@@ -288,12 +290,12 @@ result<description> describe(const fs::path& folder, forms known) {
 
 // A head in the file of a tied model is dropped if it equals the embedding, else used. If the
 // embedding is missing, the head serves as both, as in transformers.
-result<void> settle_head(std::vector<gguf::file::foreign_tensor>& tensors, description& d) {
+result<void> settle_lm_head(std::vector<gguf::file::foreign_tensor>& tensors, description& d) {
   const auto find = [&](std::string_view name) {
     return std::ranges::find(tensors, name, &gguf::file::foreign_tensor::name);
   };
-  const auto head = find("output.weight"), embedding = find("token_embd.weight");
-  if (head == tensors.end()) {
+  const auto lm_head = find("output.weight"), embedding = find("token_embd.weight");
+  if (lm_head == tensors.end()) {
     if (d.about.tied || d.embeds) return {};
     return bad_data(
         "config.json: tie_word_embeddings is false, but no file has the tensor 'lm_head.weight'; "
@@ -301,10 +303,10 @@ result<void> settle_head(std::vector<gguf::file::foreign_tensor>& tensors, descr
   }
   if (!d.about.tied) return {};
   if (embedding == tensors.end()) {
-    head->name = "token_embd.weight";
-  } else if (head->type == embedding->type && head->ne == embedding->ne &&
-             std::ranges::equal(head->bytes, embedding->bytes)) {
-    tensors.erase(head);
+    lm_head->name = "token_embd.weight";
+  } else if (lm_head->type == embedding->type && lm_head->ne == embedding->ne &&
+             std::ranges::equal(lm_head->bytes, embedding->bytes)) {
+    tensors.erase(lm_head);
   } else {
     d.left_out.push_back({"config.json", "tie_word_embeddings",
                           "lm_head.weight is there and differs from the embedding, so it is used"});
@@ -332,7 +334,7 @@ result<gguf::file> open_folder(const fs::path& folder, forms known) {
     }
     mappings.push_back(std::move(content));
   }
-  if (auto ok = settle_head(tensors, *d); !ok) return std::unexpected(ok.error());
+  if (auto ok = settle_lm_head(tensors, *d); !ok) return std::unexpected(ok.error());
   name_files(folder, d->left_out);
   std::ranges::sort(passed_over);
   return gguf::file::compose(gguf::header_of(d->metadata, {}), std::move(mappings),

@@ -136,14 +136,14 @@ result<uint32_t> read_sizes(const json& c, const std::string& prefix, config& to
     if (!ok) return std::unexpected(ok.error());
   if (to.n_kv_heads == 0) to.n_kv_heads = to.n_heads;
   out.u32(prefix + "attention.head_count_kv", static_cast<uint32_t>(to.n_kv_heads));
-  auto head = count_at(c, "head_dim");
-  if (!head && to.usual_head_dim != 0) head = to.usual_head_dim;
-  if (head) {
-    out.u32(prefix + "attention.key_length", *head);
-    out.u32(prefix + "attention.value_length", *head);
-    if (!to.rotates_parts) out.u32(prefix + "rope.dimension_count", *head);
+  auto head_dim = count_at(c, "head_dim");
+  if (!head_dim && to.usual_head_dim != 0) head_dim = to.usual_head_dim;
+  if (head_dim) {
+    out.u32(prefix + "attention.key_length", *head_dim);
+    out.u32(prefix + "attention.value_length", *head_dim);
+    if (!to.rotates_parts) out.u32(prefix + "rope.dimension_count", *head_dim);
   }
-  return static_cast<uint32_t>(head.value_or(to.n_heads == 0 ? 0 : n_embedding / to.n_heads));
+  return static_cast<uint32_t>(head_dim.value_or(to.n_heads == 0 ? 0 : n_embedding / to.n_heads));
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ result<hyperparameters> read_hyperparameters(const gguf::container& metadata, ui
     return fail(BITNET_UNSUPPORTED, fmt::format("architecture {}; this program runs {}",
                                                 quote(spelled), architecture_names()));
   hyperparameters h;
-  h.row = row;
+  h.arch = row;
   h.architecture = spelled;
   h.name = name->value_or("");
   h.input_norms = row->input_norms && input_norms;

@@ -43,12 +43,12 @@ result<gguf::file> open_file(const std::filesystem::path& path, gguf::file_judge
 struct model::contents {
   loaded data;
   tokenizer::tokenizer tokens;
-  std::mutex scales_turn{};  // guards what follows, and weight::scales
+  std::mutex scales_mutex{};  // guards what follows, and weight::scales
   uint32_t scales_held = 0;
   bool scales_are_there = true;
   load_options read_by{};
-  std::mutex fingerprint_turn{};  // guards what follows
-  std::string fingerprint{};      // "": not computed yet
+  std::mutex fingerprint_mutex{};  // guards what follows
+  std::string fingerprint{};       // "": not computed yet
 };
 
 result<model> model::load(const std::filesystem::path& file, const load_options& options) {
@@ -112,13 +112,13 @@ rotation model::local_rotation() const {
 
 result<model::scales_hold> model::hold_scales() const {
   contents& c = *contents_;
-  const std::lock_guard lock(c.scales_turn);
+  const std::lock_guard lock(c.scales_mutex);
   if (!c.scales_are_there)
     if (auto ok = recall_scales(c.data); !ok) return std::unexpected(std::move(ok.error()));
   c.scales_are_there = true;
   ++c.scales_held;
   return scales_hold(&c, [&c](const void*) {
-    const std::lock_guard last(c.scales_turn);
+    const std::lock_guard last(c.scales_mutex);
     if (--c.scales_held != 0) return;
     // Assigning {} would keep the capacity.
     for (weight& w : c.data.weights) std::vector<float>().swap(w.scales);
@@ -181,7 +181,7 @@ result<void> add_file(const gguf::mapping& file, XXH3_state_t& hash) {
 
 result<std::string> model::fingerprint() const {
   contents& c = *contents_;
-  const std::lock_guard lock(c.fingerprint_turn);
+  const std::lock_guard lock(c.fingerprint_mutex);
   if (!c.fingerprint.empty()) return c.fingerprint;
   XXH3_state_t hash;
   XXH3_128bits_reset(&hash);

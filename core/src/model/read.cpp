@@ -40,7 +40,7 @@ result<uint32_t> read_decays(weight_builder& tensors, const std::string& block, 
 
 // Reads a matrix and, if the model has it, the norm of its input.
 result<uint32_t> read_matrix(loaded& to, weight_builder& tensors, const std::string& name,
-                             const part& p) {
+                             const layer_weight& p) {
   const auto index = tensors.linear(name, p.k, p.m);
   if (!index || !to.shape.input_norms) return index;
   const auto norm = tensors.vector(name + "_norm_in.weight", p.k);
@@ -49,17 +49,17 @@ result<uint32_t> read_matrix(loaded& to, weight_builder& tensors, const std::str
   return index;
 }
 
-result<uint32_t> read_part(loaded& to, weight_builder& tensors, const std::string& block,
-                           const part& p) {
+result<uint32_t> read_layer_weight(loaded& to, weight_builder& tensors, const std::string& block,
+                                   const layer_weight& p) {
   const std::string name = block + p.name;
   switch (p.kind) {
-    case part_kind::norm:
+    case weight_kind::norm:
       return tensors.vector(name + ".weight", p.k);
-    case part_kind::convolution:
+    case weight_kind::convolution:
       return tensors.factors(name + ".weight", p.k, p.m);
-    case part_kind::decays:
+    case weight_kind::decays:
       return read_decays(tensors, block, p.name, p.k);
-    case part_kind::matrix:
+    case weight_kind::matrix:
       break;
   }
   return read_matrix(to, tensors, name, p);
@@ -75,7 +75,7 @@ result<void> read_layers(loaded& to, weight_builder& tensors) {
   const hyperparameters& h = to.shape;
   uint64_t fewest = to.file.tensors().size() + 1;  // least number of any layer
   for (uint32_t n = 0; n < h.n_layers; ++n)
-    fewest = std::min<uint64_t>(fewest, h.row->parts(h, n).size());
+    fewest = std::min<uint64_t>(fewest, h.arch->weights(h, n).size());
   if (h.n_layers > to.file.tensors().size() / fewest)
     return bad_data(
         fmt::format("the metadata asks for {} layers of {} tensors, the file has {} tensors in all",
@@ -83,8 +83,8 @@ result<void> read_layers(loaded& to, weight_builder& tensors) {
   for (uint32_t n = 0; n < h.n_layers; ++n) {
     layer l{};
     const std::string block = fmt::format("blk.{}.", n);
-    for (const part& p : h.row->parts(h, n)) {
-      const auto index = read_part(to, tensors, block, p);
+    for (const layer_weight& p : h.arch->weights(h, n)) {
+      const auto index = read_layer_weight(to, tensors, block, p);
       if (!index) return std::unexpected(index.error());
       l.*p.index = *index;
     }
@@ -216,8 +216,8 @@ result<void> read_rotation(loaded& to, const hadamard& h, weight_builder& tensor
   };
   std::vector<uint32_t> linear = {to.output};
   for (uint32_t n = 0; n < to.shape.n_layers; ++n)
-    for (const part& p : to.shape.row->parts(to.shape, n))
-      if (p.kind == part_kind::matrix) linear.push_back(to.layers[n].*p.index);
+    for (const layer_weight& p : to.shape.arch->weights(to.shape, n))
+      if (p.kind == weight_kind::matrix) linear.push_back(to.layers[n].*p.index);
   std::ranges::sort(linear);
   to.shape.recurrence.regrouped = h.heads_are_grouped;
   for (const std::string& name : h.weights) {

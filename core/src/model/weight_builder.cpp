@@ -155,7 +155,7 @@ result<formats::source> weight_builder::take(const std::string& name, uint64_t k
                          .file_type = file_type_,
                          .tiles = options_.tl1_tiles,
                          .rotated_heads = found->rotated_heads,
-                         .turns = found->turns};
+                         .head_order = found->head_order};
 }
 
 formats::companion weight_builder::scales_of(const std::string& name, uint64_t n) {

@@ -23,9 +23,9 @@
 #include "probe/frame.hpp"
 #include "probe/job.hpp"
 #include "probe/priority.hpp"
+#include "probe/probe_lock.hpp"
 #include "probe/scratch.hpp"
 #include "probe/supervise.hpp"
-#include "probe/turns.hpp"
 
 namespace bitnet::probe {
 namespace {
@@ -140,15 +140,15 @@ std::optional<outcome> probe_without_memory(const job& j, const std::string& pro
   return out;
 }
 
-// Of processes that want the same answer only one probes. nullopt: the program is gone, or it took
-// too long.
-std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& who) {
+// Lets one process probe when several want the same answer. Returns nullopt if the program has
+// ended or the wait took too long.
+std::optional<outcome> probe_under_lock(const job& j, const cache& memory, asker& who) {
   std::string problem;
   constexpr int look_ms = 20;
   constexpr std::chrono::minutes longest{30};
   const auto end = clock::now() + longest;
   // The holder of the build's lock does not need this process.
-  const auto build = turn::take(
+  const auto build = probe_lock::take(
       memory.lock_of(j.key),
       [&] {
         who.look(look_ms);
@@ -160,9 +160,9 @@ std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& w
   std::vector<std::string> ignored;
   if (!j.fresh)
     if (auto known = memory.recall(j.key, std::time(nullptr), ignored)) return known;
-  std::optional<turn> common;
+  std::optional<probe_lock> common;
   if (!j.needed) {
-    common = turn::take(
+    common = probe_lock::take(
         memory.common_lock(),
         [&] {
           who.look(look_ms);
@@ -174,7 +174,7 @@ std::optional<outcome> probe_in_turn(const job& j, const cache& memory, asker& w
   }
   build->mark(true);
   auto out = probe(j, true, who);
-  // If the folder was removed meanwhile, nobody wants the answer in it.
+  // Does not store the answer if the cache folder was removed meanwhile.
   std::error_code none;
   if (out && fs::exists(j.memory, none)) memory.remember(j.key, std::time(nullptr), j.fresh, *out);
   build->mark(false);
@@ -194,7 +194,7 @@ int serve_as_broker(int fd) {
   const bool remembers = !j.memory.empty() && memory.prepare();
   asker who(fd, remembers);
   if (!j.needed) be_idle();
-  const auto out = remembers ? probe_in_turn(j, memory, who) : probe(j, false, who);
+  const auto out = remembers ? probe_under_lock(j, memory, who) : probe(j, false, who);
   if (out) who.say(frame_kind::answer, write_answer(*out));
   return 0;
 }

@@ -71,7 +71,7 @@ class crash_text {
 };
 
 // The object at an address, by the linker's name, and the offset in it.
-struct place {
+struct code_location {
   std::string_view object;
   uint64_t offset = 0;
 
@@ -81,12 +81,12 @@ struct place {
   }
 };
 
-std::optional<place> place_of(uint64_t address) {
+std::optional<code_location> location_of(uint64_t address) {
   dl_find_object found{};
   // NOLINTNEXTLINE(performance-no-int-to-ptr): from a register
   if (_dl_find_object(reinterpret_cast<void*>(address), &found) != 0) return std::nullopt;
   const link_map* map = found.dlfo_link_map;
-  return place{map->l_name == nullptr ? "" : map->l_name, address - map->l_addr};
+  return code_location{map->l_name == nullptr ? "" : map->l_name, address - map->l_addr};
 }
 
 const named_function* function_at(uint64_t offset) {
@@ -97,7 +97,7 @@ const named_function* function_at(uint64_t offset) {
   return offset - f.address < std::max<uint64_t>(f.size, 1) ? &f : nullptr;
 }
 
-void describe(crash_text& out, const place& p) {
+void describe(crash_text& out, const code_location& p) {
   if (p.is_plugin()) {
     if (const named_function* f = function_at(p.offset); f != nullptr) {
       out << f->name << "+";
@@ -123,11 +123,11 @@ void send_frame(std::string_view text) {
 }
 
 // `by`: the place in the plugin that led to a crash outside of it.
-void report(int number, const siginfo_t& info, uint64_t at, std::optional<place> by) {
+void report(int number, const siginfo_t& info, uint64_t at, std::optional<code_location> by) {
   crash_text out;
   if (const char* slot = plugin::running_slot; slot != nullptr) out << ", in " << slot << "()";
   if (crash_knowledge().test[0] != 0) out << ", testing " << crash_knowledge().test.data();
-  if (const auto p = place_of(at)) {
+  if (const auto p = location_of(at)) {
     out << ", at ";
     describe(out, *p);
   }
@@ -155,9 +155,9 @@ uint64_t instruction_of(const void* context) {
 
 // Stops at the first frame in the plugin.
 _Unwind_Reason_Code look_for_plugin(_Unwind_Context* frame, void* out) {
-  const auto p = place_of(_Unwind_GetIP(frame) - 1);  // the call, not the return address
+  const auto p = location_of(_Unwind_GetIP(frame) - 1);  // the call, not the return address
   if (!p || !p->is_plugin()) return _URC_NO_REASON;
-  *static_cast<std::optional<place>*>(out) = p;
+  *static_cast<std::optional<code_location>*>(out) = p;
   return _URC_END_OF_STACK;
 }
 
@@ -167,8 +167,8 @@ void report_and_end(int number, siginfo_t* info, void* context) {
   if (getpid() == crash_knowledge().process) {  // else a process that the plugin started
     const uint64_t at = instruction_of(context);
     report(number, *info, at, std::nullopt);
-    const auto p = place_of(at);
-    std::optional<place> by;
+    const auto p = location_of(at);
+    std::optional<code_location> by;
     if (!p || !p->is_plugin()) _Unwind_Backtrace(look_for_plugin, &by);
     if (by) report(number, *info, at, by);
   }
@@ -195,13 +195,13 @@ std::optional<T> part_at(std::span<const std::byte> file, uint64_t offset) {
 std::vector<named_function> functions_of(std::span<const std::byte> file) {
   constexpr uint64_t most = 100'000, most_demangled = 20'000;
   std::vector<named_function> out;
-  const auto head = part_at<Elf64_Ehdr>(file, 0);
-  if (!head || std::memcmp(head->e_ident, ELFMAG, SELFMAG) != 0) return out;
+  const auto header = part_at<Elf64_Ehdr>(file, 0);
+  if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0) return out;
   const auto section = [&](uint64_t i) {
-    return i < head->e_shnum ? part_at<Elf64_Shdr>(file, head->e_shoff + i * sizeof(Elf64_Shdr))
-                             : std::nullopt;
+    return i < header->e_shnum ? part_at<Elf64_Shdr>(file, header->e_shoff + i * sizeof(Elf64_Shdr))
+                               : std::nullopt;
   };
-  for (uint64_t i = 0; i < head->e_shnum; ++i) {
+  for (uint64_t i = 0; i < header->e_shnum; ++i) {
     const auto table = section(i);
     if (!table || table->sh_type != SHT_SYMTAB) continue;
     const auto names = section(table->sh_link);
@@ -239,7 +239,7 @@ void report_crashes(int fd, const std::filesystem::path& library) {
   k.library = library.filename().string();
   plugin::notes_running_slot = true;
   // The first unwind loads the libraries that it needs.
-  std::optional<place> nowhere;
+  std::optional<code_location> nowhere;
   _Unwind_Backtrace(look_for_plugin, &nowhere);
   // A full stack has no room for a handler.
   static std::array<char, size_t{64} * 1024> room;

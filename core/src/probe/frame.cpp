@@ -47,8 +47,8 @@ frame_header encode_header(frame_kind kind, std::string_view payload) {
 }
 
 std::string encode(frame_kind kind, std::string_view payload) {
-  const frame_header head = encode_header(kind, payload);
-  std::string out(head.begin(), head.end());
+  const frame_header header = encode_header(kind, payload);
+  std::string out(header.begin(), header.end());
   out += payload;
   return out;
 }

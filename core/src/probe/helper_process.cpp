@@ -44,16 +44,16 @@ class left_alone {
     return one;
   }
   void add(pid_t pid) {
-    const std::scoped_lock lock(turn_);
+    const std::scoped_lock lock(mutex_);
     pids_.push_back(pid);
   }
   void reap() {
-    const std::scoped_lock lock(turn_);
+    const std::scoped_lock lock(mutex_);
     std::erase_if(pids_, [](pid_t pid) { return waitpid(pid, nullptr, WNOHANG) != 0; });
   }
 
  private:
-  std::mutex turn_;  // guards pids_
+  std::mutex mutex_;  // guards pids_
   std::vector<pid_t> pids_;
 };
 

@@ -117,7 +117,7 @@ struct prober::contents {
   uint32_t most_children = 1;
   file_descriptor wake;
 
-  mutable std::mutex turn;  // guards what follows
+  mutable std::mutex mutex;  // guards what follows
   mutable std::condition_variable answered;
   ticket next = 1;
   std::deque<std::pair<ticket, job>> waiting;
@@ -144,7 +144,7 @@ struct prober::contents {
 };
 
 void prober::contents::publish(ticket t, outcome f) {
-  const std::scoped_lock lock(turn);
+  const std::scoped_lock lock(mutex);
   running.erase(t);
   answers.emplace(t, std::move(f));
   answered.notify_all();
@@ -180,7 +180,7 @@ bool prober::contents::start_more() {
   for (;;) {
     std::pair<ticket, job> one;
     {
-      const std::scoped_lock lock(turn);
+      const std::scoped_lock lock(mutex);
       if (!take_next(one)) return !stop;
     }
     // Only this job fails: an exception in a thread would end the process.
@@ -196,7 +196,7 @@ bool prober::contents::start_more() {
 void prober::contents::calm_down() {
   std::set<ticket> which;
   {
-    const std::scoped_lock lock(turn);
+    const std::scoped_lock lock(mutex);
     which.swap(to_calm);
   }
   // The end of the stream reports it.
@@ -210,7 +210,7 @@ bool prober::contents::attend(broker& b, bool said, bool ended) {
     const stage before = b.reached;
     const bool more = b.listen();
     if (b.reached != before) {
-      const std::scoped_lock lock(turn);
+      const std::scoped_lock lock(mutex);
       if (const auto at = running.find(b.id); at != running.end()) at->second.reached = b.reached;
     }
     if (b.answer || !more) {
@@ -249,8 +249,8 @@ void prober::contents::work() {
       fds.push_back({b->process.socket.get(), POLLIN, 0});
       fds.push_back({b->process.process.get(), POLLIN, 0});
     }
-    // Not forever, and without a busy loop if poll fails: the program may have closed these
-    // descriptors.
+    // Sleeps for a limited time, and also if poll() fails: the program may have closed these
+    // descriptors, and then poll() would return at once each time.
     constexpr int longest_sleep_ms = 500;
     constexpr std::chrono::milliseconds breath{20};
     if (poll(fds.data(), fds.size(), longest_sleep_ms) < 0) std::this_thread::sleep_for(breath);
@@ -276,7 +276,7 @@ prober::prober(uint32_t most_children) : contents_(std::make_unique<contents>())
 
 prober::~prober() {
   {
-    const std::scoped_lock lock(contents_->turn);
+    const std::scoped_lock lock(contents_->mutex);
     contents_->stop = true;
   }
   contents_->rouse();
@@ -285,7 +285,7 @@ prober::~prober() {
 
 ticket prober::start(job what) {
   contents& c = *contents_;
-  const std::scoped_lock lock(c.turn);
+  const std::scoped_lock lock(c.mutex);
   const ticket t = c.next++;
   // Without any probe there is no thread.
   if (!c.thread.joinable()) {
@@ -305,34 +305,34 @@ ticket prober::start(job what) {
 }
 
 std::optional<outcome> prober::take(ticket t) {
-  const std::scoped_lock lock(contents_->turn);
+  const std::scoped_lock lock(contents_->mutex);
   auto node = contents_->answers.extract(t);
   if (node.empty()) return std::nullopt;
   return std::move(node.mapped());
 }
 
 outcome prober::peek(ticket t) const {
-  const std::scoped_lock lock(contents_->turn);
+  const std::scoped_lock lock(contents_->mutex);
   const auto at = contents_->running.find(t);
   return at == contents_->running.end() ? outcome{} : at->second;
 }
 
 void prober::calm(ticket t) {
-  const std::scoped_lock lock(contents_->turn);
+  const std::scoped_lock lock(contents_->mutex);
   if (!contents_->running.contains(t)) return;
   contents_->to_calm.insert(t);
   contents_->rouse();
 }
 
 bool prober::wait(const std::vector<ticket>& all, clock::time_point end) const {
-  std::unique_lock lock(contents_->turn);
+  std::unique_lock lock(contents_->mutex);
   return contents_->answered.wait_until(lock, end, [&] {
     return std::ranges::none_of(all, [&](ticket t) { return contents_->running.contains(t); });
   });
 }
 
 bool prober::wait_for_one(const std::vector<ticket>& of, clock::time_point end) const {
-  std::unique_lock lock(contents_->turn);
+  std::unique_lock lock(contents_->mutex);
   const auto has_answered = [&] {
     return !std::ranges::all_of(of, [&](ticket t) { return contents_->running.contains(t); });
   };

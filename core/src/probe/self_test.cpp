@@ -300,20 +300,20 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
     if (one.prepare())
       for (const uint32_t tokens : golden_steps)
         if (wrong = one.run(tokens); !wrong || !wrong->empty()) break;
-    const std::string head = fmt::format("{}{}", out.summary.empty() ? "" : "; ", f.name);
+    const std::string label = fmt::format("{}{}", out.summary.empty() ? "" : "; ", f.name);
     if (!wrong) {
       if (one.failed().status != BITNET_UNSUPPORTED)
         return std::unexpected(failed(f.name, one.failed()));
-      out.summary += fmt::format("{}: not tested, {} says unsupported", head, one.failed().slot);
+      out.summary += fmt::format("{}: not tested, {} says unsupported", label, one.failed().slot);
       continue;
     }
     // A program that uses a wrong kernel of another op shows nothing about its own ops.
     if (const std::string known = wrong->empty() ? "" : one.computes_with(out.wrong);
         !known.empty()) {
-      out.summary += fmt::format("{}: not judged, it computes with {}", head, known);
+      out.summary += fmt::format("{}: not judged, it computes with {}", label, known);
       continue;
     }
-    out.summary += fmt::format("{}: {}", head, wrong->empty() ? "right" : *wrong);
+    out.summary += fmt::format("{}: {}", label, wrong->empty() ? "right" : *wrong);
     if (wrong->empty()) continue;
     const std::string what = fmt::format("{} ({})", *wrong, circumstances(report, f));
     const auto blamed = one.ran();

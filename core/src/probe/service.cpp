@@ -7,7 +7,7 @@
 #include "bitnet/abi/info.h"
 #include "probe/fingerprint.hpp"
 #include "probe/hardware.hpp"
-#include "probe/turns.hpp"
+#include "probe/probe_lock.hpp"
 
 namespace bitnet::probe {
 namespace {

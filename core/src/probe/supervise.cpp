@@ -207,7 +207,7 @@ bool supervised::listen() {
 
 bool supervised::read_output() {
   std::array<char, 16384> buffer;
-  for (int turns = 0; turns < 64; ++turns) {
+  for (int reads = 0; reads < 64; ++reads) {
     const ssize_t n = read(process_.output.get(), buffer.data(), buffer.size());
     if (n < 0 && errno == EINTR) continue;
     if (n < 0) return errno == EAGAIN;

@@ -52,7 +52,7 @@ class procedure {
  private:
   // Inspects the file as it is now. Sets out_.reason if there is nothing to do.
   result<select::registry::renewal> inspect() {
-    const std::lock_guard lock(house_.turn);
+    const std::lock_guard lock(house_.mutex);
     auto name = house_.registry.meant_by(backend_);
     if (!name) return std::unexpected(as_failure(name.error()));
     out_.backend = backend_ = std::move(*name);
@@ -154,7 +154,7 @@ class procedure {
 
   void commit(select::registry::renewal fresh) {
     {
-      const std::lock_guard lock(house_.turn);
+      const std::lock_guard lock(house_.mutex);
       house_.registry.adopt(std::move(fresh), house_.report);
     }
     out_.changed = true;

@@ -18,8 +18,8 @@
 
 #include "base/result.hpp"
 #include "engine/model_engines.hpp"
+#include "reload/backend_copies.hpp"
 #include "reload/canary.hpp"
-#include "reload/generations.hpp"
 #include "reload/verify.hpp"
 #include "select/selection.hpp"
 
@@ -55,9 +55,9 @@ struct outcome {
 struct house {
   select::registry& registry;
   select::report& report;
-  std::mutex& turn;                         // guards registry and report
+  std::mutex& mutex;                        // guards registry and report
   std::optional<select::choice>& selected;  // of the runtime, if it has chosen
-  generations& copies;
+  backend_copies& copies;
   std::vector<engine::model_engines*> models;
   std::function<void(const std::string&)> note;
 };

@@ -49,8 +49,8 @@ result<std::unique_ptr<model_runner>> model_runner::open(
   std::unique_ptr<model_runner> out(
       new model_runner(std::move(e), options, most, max_sequences, std::move(pools), cancel_token));
   const engine::engine& on = *out->engine_;
-  const std::lock_guard turn(on.device_turn());
-  out->places_.reserve(on.parts().size());
+  const std::lock_guard device_lock(on.device_mutex());
+  out->part_programs_.reserve(on.parts().size());
   for (std::size_t i = 0; i < on.parts().size(); ++i) {
     const plugin::kept_process kept(on.parts()[i]->choice().backend->complaints());
     if (auto ok = out->build(options, most, i); !ok)
@@ -60,12 +60,12 @@ result<std::unique_ptr<model_runner>> model_runner::open(
 }
 
 model_runner::~model_runner() {
-  const std::lock_guard turn(engine_->device_turn());
+  const std::lock_guard device_lock(engine_->device_mutex());
   if (hung_) {
     leave_behind();
     return;
   }
-  for (place& p : places_) {
+  for (part_program& p : part_programs_) {
     const plugin::kept_thread kept(*p.on->choice().backend->complaints());
     p.queue = {};
     p.binding = {};
@@ -80,19 +80,19 @@ void model_runner::leave_behind() {
   struct left {
     std::shared_ptr<engine::engine> on;
     std::shared_ptr<const engine::kv_pools> pools;
-    std::vector<place> places;
+    std::vector<part_program> programs;
   };
   // Never freed, for that reason.
   [[maybe_unused]] static std::vector<left*>& all = *new std::vector<left*>;
-  static std::mutex turn;
-  const std::lock_guard lock(turn);
-  all.push_back(new left{engine_, pools_, std::move(places_)});
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
+  all.push_back(new left{engine_, pools_, std::move(part_programs_)});
 }
 
 result<void> model_runner::build(const engine::session_options& options, const engine::limits& most,
                                  std::size_t index) {
   const engine::part& on = *engine_->parts()[index];
-  place& at = places_.emplace_back(place{.on = &on});
+  part_program& at = part_programs_.emplace_back(part_program{.on = &on});
   const engine::program_bounds bounds(options, most, limits_.max_sequences);
   const compute::graph described =
       on.graph(most.n_context, embeddings_ ? model::ending::hidden : model::ending::logits);
@@ -132,10 +132,11 @@ result<void> model_runner::build(const engine::session_options& options, const e
 
 // Prepares the steps that run most, of one token for each sequence, so that the first request does
 // not wait for the plugin to compile them.
-result<void> model_runner::prepare_decoding(place& at, const bitnet_program_options& bounds) {
+result<void> model_runner::prepare_decoding(part_program& at,
+                                            const bitnet_program_options& bounds) {
   for (const uint32_t n : std::span(bounds.buckets, bounds.n_buckets)) {
     if (n >= 2 * bounds.max_sequences) break;  // size of a prompt's step
-    const uint32_t n_outputs = at.on->what().head ? std::min(n, bounds.max_outputs) : 0;
+    const uint32_t n_outputs = at.on->what().lm_head ? std::min(n, bounds.max_outputs) : 0;
     if (auto ready = as_result(at.binding.prepare(n, n_outputs, std::min(n, bounds.max_sequences)),
                                fmt::format("preparing the step of {}",
                                            n == 1 ? "one token" : fmt::format("{} tokens", n)));
@@ -147,7 +148,7 @@ result<void> model_runner::prepare_decoding(place& at, const bitnet_program_opti
 
 uint64_t model_runner::block_bytes() const {
   uint64_t out = 0;
-  for (std::size_t i = 0; i < places_.size(); ++i) out += pools_->of_part(i).block_bytes();
+  for (std::size_t i = 0; i < part_programs_.size(); ++i) out += pools_->of_part(i).block_bytes();
   return out;
 }
 
@@ -163,7 +164,7 @@ bitnet_status status_of(const result<void>& done) {
 
 // Waits for the step that was submitted last, for as long as a step may take.
 template <class Doing>
-result<void> model_runner::await(place& at, const Doing& doing) {
+result<void> model_runner::await(part_program& at, const Doing& doing) {
   using clock = std::chrono::steady_clock;
   const auto begin = clock::now();
   auto waited = at.queue.wait(step_timeout_ns_);
@@ -182,7 +183,8 @@ result<void> model_runner::await(place& at, const Doing& doing) {
 
 // Hands a step to the device, and waits for it.
 template <class Doing>
-result<void> model_runner::compute_on(place& at, const bitnet_step& step, const Doing& doing) {
+result<void> model_runner::compute_on(part_program& at, const bitnet_step& step,
+                                      const Doing& doing) {
   using clock = trace::recorder::clock;
   const bool traced = recorder_ != nullptr;
   const auto begin = traced ? clock::now() : clock::time_point{};
@@ -194,7 +196,7 @@ result<void> model_runner::compute_on(place& at, const bitnet_step& step, const 
 }
 
 // Counters that cannot be read are left out.
-void model_runner::trace_part(place& at, trace::recorder::clock::time_point begin,
+void model_runner::trace_part(part_program& at, trace::recorder::clock::time_point begin,
                               trace::recorder::clock::time_point submitted,
                               bitnet_status status) const {
   recorder_->ran_on(at.name, begin, submitted, status);
@@ -230,7 +232,7 @@ result<model_runner::batch> model_runner::count(std::span<const schedule::slice>
 
 // Writes the facts of a slice that the part reads; its first token is number `at_token` of the
 // step.
-void model_runner::note_slice(const place& at, const schedule::slice& s, uint32_t sequence,
+void model_runner::note_slice(const part_program& at, const schedule::slice& s, uint32_t sequence,
                               uint32_t at_token, uint32_t& at_output) const {
   const auto& m = at.memory;
   const auto n = static_cast<uint32_t>(s.tokens.size());
@@ -255,7 +257,7 @@ void model_runner::note_slice(const place& at, const schedule::slice& s, uint32_
     if (m.output_rows != nullptr) m.output_rows[at_output] = static_cast<int32_t>(at_token + i);
 }
 
-void model_runner::note_facts(const place& at, const batch& b) const {
+void model_runner::note_facts(const part_program& at, const batch& b) const {
   uint32_t sequence = 0, token = 0, output = 0;
   for (const schedule::slice& s : b.slices) {
     note_slice(at, s, sequence++, token, output);
@@ -264,7 +266,7 @@ void model_runner::note_facts(const place& at, const batch& b) const {
 }
 
 result<void> model_runner::run(std::span<const schedule::slice> slices, uint32_t top_logits,
-                               std::vector<generate::row>& rows) {
+                               std::vector<generate::logits_row>& rows) {
   rows.clear();
   const auto b = count(slices, top_logits);
   if (!b) return std::unexpected(b.error());
@@ -278,10 +280,10 @@ result<void> model_runner::run(std::span<const schedule::slice> slices, uint32_t
   return ok;
 }
 
-result<void> model_runner::run_parts(const batch& b, std::vector<generate::row>& rows) {
-  for (std::size_t i = 0; i < places_.size(); ++i) {
+result<void> model_runner::run_parts(const batch& b, std::vector<generate::logits_row>& rows) {
+  for (std::size_t i = 0; i < part_programs_.size(); ++i) {
     auto ok = run_part(i, b);
-    if (ok && i + 1 == places_.size()) ok = take_rows(places_[i], b, rows);
+    if (ok && i + 1 == part_programs_.size()) ok = take_rows(part_programs_[i], b, rows);
     if (ok) continue;
     engine_->note_failure(i);
     rows.clear();
@@ -302,8 +304,8 @@ bool is_unwritten(float value) {
 
 // Runs the step on one part. All rows go from part to part; the last part outputs the wanted ones.
 result<void> model_runner::run_part(std::size_t index, const batch& b) {
-  place& at = places_[index];
-  const bool is_last = index + 1 == places_.size();
+  part_program& at = part_programs_[index];
+  const bool is_last = index + 1 == part_programs_.size();
   note_facts(at, b);
   bitnet_step s{};
   s.struct_size = sizeof s;
@@ -331,13 +333,13 @@ result<void> model_runner::run_part(std::size_t index, const batch& b) {
     if (is_unwritten(at.memory.out[r * width]) || is_unwritten(at.memory.out[(r + 1) * width - 1]))
       return as_result(compute::sane("queue_wait", "succeeds and writes no hidden states"),
                        doing());
-  std::copy_n(at.memory.out, n_rows * width, places_[index + 1].memory.in);
+  std::copy_n(at.memory.out, n_rows * width, part_programs_[index + 1].memory.in);
   return {};
 }
 
 // After the step: returns whether the device listed the row.
-result<bool> model_runner::take_listed(const place& at, const batch& b, uint32_t output,
-                                       generate::row& to) const {
+result<bool> model_runner::take_listed(const part_program& at, const batch& b, uint32_t output,
+                                       generate::logits_row& to) const {
   if (at.memory.largest == nullptr || b.top_logits == 0) return false;
   const bitnet_largest& row = at.memory.largest[output];
   if (row.count > BITNET_MOST_LARGEST) return false;
@@ -352,10 +354,10 @@ result<bool> model_runner::take_listed(const place& at, const batch& b, uint32_t
   return true;
 }
 
-result<void> model_runner::take_rows(const place& at, const batch& b,
-                                     std::vector<generate::row>& rows) const {
+result<void> model_runner::take_rows(const part_program& at, const batch& b,
+                                     std::vector<generate::logits_row>& rows) const {
   for (uint32_t output = 0; output < b.n_outputs; ++output) {
-    generate::row one{{at.memory.out + output * row_floats_, row_floats_}, {}, {}};
+    generate::logits_row one{{at.memory.out + output * row_floats_, row_floats_}, {}, {}};
     const auto listed = take_listed(at, b, output, one);
     if (!listed) return std::unexpected(listed.error());
     if (!*listed && (is_unwritten(one.logits.front()) || is_unwritten(one.logits.back())))
@@ -371,7 +373,7 @@ result<void> model_runner::take_rows(const place& at, const batch& b,
 
 result<std::vector<engine::device_use>> model_runner::ran() const {
   std::vector<engine::device_use> all;
-  for (const place& p : places_) {
+  for (const part_program& p : part_programs_) {
     auto stats = as_result(p.program.stats(), "asking what ran");
     if (!stats) return pass_on(std::move(stats), fmt::format("backend {}", p.on->backend_name()));
     engine::add(all, {engine::use_of(*p.on, *std::move(stats))});
@@ -383,7 +385,7 @@ result<std::vector<engine::device_use>> model_runner::ran() const {
 
 // Each part has the blocks of its own layers; blocks and states that it has none of are skipped.
 result<void> model_runner::copy(std::span<const uint32_t> from, std::span<const uint32_t> to) {
-  for (std::size_t i = 0; i < places_.size(); ++i) {
+  for (std::size_t i = 0; i < part_programs_.size(); ++i) {
     const engine::kv_pools::pool& pool = pools_->of_part(i);
     std::vector<uint32_t> there, here;
     for (std::size_t k = 0; k < from.size(); ++k) {
@@ -393,9 +395,9 @@ result<void> model_runner::copy(std::span<const uint32_t> from, std::span<const 
       here.push_back(is_state ? pool.as_block(to[k] - limits_.n_blocks) : to[k]);
     }
     if (there.empty()) continue;
-    const engine::part& on = *places_[i].on;
+    const engine::part& on = *part_programs_[i].on;
     const plugin::kept_thread kept(*on.choice().backend->complaints());
-    if (auto ok = as_result(places_[i].queue.copy(pool.made.get(), there, here),
+    if (auto ok = as_result(part_programs_[i].queue.copy(pool.made.get(), there, here),
                             fmt::format("backend {}: copying KV blocks", on.backend_name()));
         !ok)
       return ok;
@@ -411,8 +413,8 @@ result<void> model_runner::for_pools(std::span<const uint32_t> which, cargo what
                                      const char* doing, const Begin& begin, const End& end) {
   uint64_t offset = 0;
   std::vector<std::byte> memory;
-  for (std::size_t i = 0; i < places_.size(); ++i) {
-    place& at = places_[i];
+  for (std::size_t i = 0; i < part_programs_.size(); ++i) {
+    part_program& at = part_programs_[i];
     const engine::kv_pools::pool& pool = pools_->of_part(i);
     const uint64_t bytes = what == cargo::keys ? pool.block_bytes()
                            : pool.has_states() ? engine::state_bytes(pool.config)

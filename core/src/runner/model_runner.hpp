@@ -27,7 +27,7 @@ namespace bitnet::runner {
 class model_runner final : public schedule::step_runner {
  public:
   // Opens it for `max_sequences` at a time, within what limits_of() gave for `options`. Takes
-  // device_turn(), here and at its end. `cancel_token`: the plugin calls host->cancelled with it;
+  // device_mutex(), here and at its end. `cancel_token`: the plugin calls host->cancelled with it;
   // 0: nothing cancels.
   static result<std::unique_ptr<model_runner>> open(std::shared_ptr<engine::engine> e,
                                                     const engine::session_options& options,
@@ -44,7 +44,7 @@ class model_runner final : public schedule::step_runner {
 
   result<void> copy(std::span<const uint32_t> from, std::span<const uint32_t> to) override;
   result<void> run(std::span<const schedule::slice> slices, uint32_t top_logits,
-                   std::vector<generate::row>& rows) override;
+                   std::vector<generate::logits_row>& rows) override;
 
   // The bytes of all parts, in the layout of a whole model.
   using cargo = schedule::cargo;
@@ -69,7 +69,7 @@ class model_runner final : public schedule::step_runner {
   void leave_behind();
 
   // One part of the engine, with its program.
-  struct place {
+  struct part_program {
     const engine::part* on;
     struct step_memory {  // nullptr: no op of the part reads it
       int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows, *states;
@@ -86,7 +86,7 @@ class model_runner final : public schedule::step_runner {
   };
   result<void> build(const engine::session_options& options, const engine::limits& most,
                      std::size_t index);
-  static result<void> prepare_decoding(place& at, const bitnet_program_options& bounds);
+  static result<void> prepare_decoding(part_program& at, const bitnet_program_options& bounds);
   // A step with the sums over its slices.
   struct batch {
     std::span<const schedule::slice> slices;
@@ -94,21 +94,22 @@ class model_runner final : public schedule::step_runner {
   };
   [[nodiscard]] result<batch> count(std::span<const schedule::slice> slices,
                                     uint32_t top_logits) const;
-  void note_facts(const place& at, const batch& b) const;
-  void note_slice(const place& at, const schedule::slice& s, uint32_t sequence, uint32_t at_token,
-                  uint32_t& at_output) const;
-  result<void> run_parts(const batch& b, std::vector<generate::row>& rows);
+  void note_facts(const part_program& at, const batch& b) const;
+  void note_slice(const part_program& at, const schedule::slice& s, uint32_t sequence,
+                  uint32_t at_token, uint32_t& at_output) const;
+  result<void> run_parts(const batch& b, std::vector<generate::logits_row>& rows);
   result<void> run_part(std::size_t index, const batch& b);
   template <class Doing>
-  result<void> compute_on(place& at, const bitnet_step& step, const Doing& doing);
-  void trace_part(place& at, trace::recorder::clock::time_point begin,
+  result<void> compute_on(part_program& at, const bitnet_step& step, const Doing& doing);
+  void trace_part(part_program& at, trace::recorder::clock::time_point begin,
                   trace::recorder::clock::time_point submitted, bitnet_status status) const;
-  result<void> take_rows(const place& at, const batch& b, std::vector<generate::row>& rows) const;
-  result<bool> take_listed(const place& at, const batch& b, uint32_t output,
-                           generate::row& to) const;
+  result<void> take_rows(const part_program& at, const batch& b,
+                         std::vector<generate::logits_row>& rows) const;
+  result<bool> take_listed(const part_program& at, const batch& b, uint32_t output,
+                           generate::logits_row& to) const;
   // `doing()` describes the step in words.
   template <class Doing>
-  result<void> await(place& at, const Doing& doing);
+  result<void> await(part_program& at, const Doing& doing);
   // The bytes that a part has of each block, or state, of a whole model.
   struct portion {
     std::vector<uint32_t> blocks;  // as the part's pool names them
@@ -131,7 +132,7 @@ class model_runner final : public schedule::step_runner {
   bool hung_ = false;                                // a step did not end within step_timeout_ns_
   const std::unique_ptr<trace::recorder> recorder_;  // nullptr: steps are not traced
 
-  std::vector<place> places_;
+  std::vector<part_program> part_programs_;
 };
 
 }  // namespace bitnet::runner

@@ -16,7 +16,7 @@ result<std::unique_ptr<session_runner>> session_runner::open(std::shared_ptr<eng
                                                              uint64_t cancel_token) {
   std::unique_ptr<session_runner> s(new session_runner(std::move(e)));
   {
-    const std::lock_guard turn(s->engine_->device_turn());
+    const std::lock_guard device_lock(s->engine_->device_mutex());
     auto ready = s->measure(options);
     if (ready) ready = s->take_store(options);
     if (!ready) return std::unexpected(std::move(ready.error()));
@@ -36,7 +36,7 @@ session_runner::~session_runner() {
     kv_.state = kv_.kept_state = kv::no_block;
   }
   runner_.reset();
-  const std::lock_guard turn(engine_->device_turn());
+  const std::lock_guard device_lock(engine_->device_mutex());
   const plugin::kept_thread kept(*engine_->choice().backend->complaints());
   if (store_) store_->leave(kv_);
   store_.reset();
@@ -99,7 +99,7 @@ result<void> session_runner::step(uint64_t first, std::span<const int32_t> ids,
     return {};
   }
   for (std::size_t i = 0; i < rows_.size(); ++i) {
-    const generate::row& row = rows_[i];
+    const generate::logits_row& row = rows_[i];
     if (row.ids.empty() || out.largest == nullptr) {
       std::ranges::copy(row.logits,
                         out.rows.begin() + static_cast<std::ptrdiff_t>(i * row.logits.size()));

@@ -50,7 +50,7 @@ class session_runner {
     std::span<float> rows;
     uint32_t top_logits = 0;  // 0: all
     listed_logits* largest = nullptr;
-    std::vector<generate::row>* uncopied = nullptr;
+    std::vector<generate::logits_row>* uncopied = nullptr;
   };
   // Runs `ids` at positions from `first` on, for which kv() has the blocks. The tokens from
   // first_output on have output rows.
@@ -80,7 +80,7 @@ class session_runner {
   std::shared_ptr<engine::kv_store> store_;
   engine::kv_store::holding kv_;
   std::unique_ptr<model_runner> runner_;
-  std::vector<generate::row> rows_;  // of the last step
+  std::vector<generate::logits_row> rows_;  // of the last step
 };
 
 }  // namespace bitnet::runner

@@ -20,7 +20,7 @@ bool scheduler::contents::admit() {
   if (runner_ == nullptr || queue_.all().empty()) return false;
   if (!room_changed_ && now() < look_again_) return false;
   bool did = false;
-  counts_.head = blocked_by::nothing;
+  counts_.first_waiting = blocked_by::nothing;
   while (const waiter* first = queue_.first(now())) {
     const waiter w = *first;  // the queue changes
     if (w.who->of->is_paused()) {
@@ -60,7 +60,7 @@ bool scheduler::contents::could_run(sequence& s) {
 bool scheduler::contents::start(const waiter& w) {
   const int64_t rank = queue_.rank_of(w, now());
   const auto try_again = [&](blocked_by lacks) {
-    counts_.head = lacks;
+    counts_.first_waiting = lacks;
     return make_room(w, lacks);
   };
   while (running_.size() >= max_running_)
@@ -172,7 +172,7 @@ void scheduler::contents::take_runner(std::unique_ptr<step_runner> next) {
   if (options_.max_running > 0) max_running_ = std::min(max_running_, options_.max_running);
   slots_.reset(max_running_);
   cost_ = cost_model(options_.max_stretch);
-  counts_.head = blocked_by::nothing;
+  counts_.first_waiting = blocked_by::nothing;
   room_changed_ = true;
   in_.set_runner(most);
 }
@@ -191,7 +191,7 @@ void scheduler::contents::lose_runner(const failure& why) {
   }
   in_.set_lost(reason);
   lost_ = reason;
-  counts_.head = blocked_by::no_runner;
+  counts_.first_waiting = blocked_by::no_runner;
   end_all(reason);
   evictions_before_ += memory_->pool().stats().evicted_blocks;
   memory_.reset();

@@ -1,14 +1,14 @@
 #pragma once
-// What a scheduler is made of. Its work is in seven files:
+// The members of a scheduler. Their definitions are in seven files:
 //   scheduler.cpp      requests that come in, and their time limits
 //   admitting.cpp      which requests run
 //   stepping.cpp       the steps
 //   sampling_rows.cpp  tokens, embeddings and scores from the rows of a step
-//   transferring.cpp   sequences that go to the host's memory or come from there
+//   transferring.cpp   sequences that move to host memory or back
 //   following.cpp      calls of the observers of requests
 //   listing.cpp        sequences in a report
 //
-// Threads  the one that ticks; in_ any.
+// Threads  the scheduler's thread; in_: any.
 
 #include <cstdint>
 #include <memory>
@@ -66,7 +66,7 @@ struct scheduler::contents {
   // Takes the ended `s` out of the queue and of steps. Its end is still to be delivered.
   void withdraw(sequence& s, bitnet_status status);
   void take_runner(std::unique_ptr<step_runner> next);
-  // Goes on with the runner that on_loss returns, or else ends all requests.
+  // Continues with the runner that on_loss returns, or fails all requests if it returns none.
   void lose_runner(const failure& why);
 
   // --- stepping.cpp: one step ---
@@ -98,13 +98,13 @@ struct scheduler::contents {
   void leave_steps();
 
   // --- sampling_rows.cpp: tokens, embeddings and scores from the rows of a step ---
-  void embed(sequence& s, std::span<const generate::row> rows);
+  void embed(sequence& s, std::span<const generate::logits_row> rows);
   // Scores one token of the prompt for each row, and the first one without. False: `s` failed.
-  bool score(sequence& s, std::span<const generate::row> rows);
-  void sample(sequence& s, const generate::row& row);
-  void verify(sequence& s, uint32_t n_tokens, std::span<const generate::row> rows);
-  void fork_choices(sequence& leader, const generate::row& row);
-  bool take(sequence& s, const generate::row& row);
+  bool score(sequence& s, std::span<const generate::logits_row> rows);
+  void sample(sequence& s, const generate::logits_row& row);
+  void verify(sequence& s, uint32_t n_tokens, std::span<const generate::logits_row> rows);
+  void fork_choices(sequence& leader, const generate::logits_row& row);
+  bool take(sequence& s, const generate::logits_row& row);
   void end(sequence& s);
   void fail(sequence& s, const failure& why);
   void deliver_last(sequence& s, const failure* why);
@@ -159,7 +159,7 @@ struct scheduler::contents {
   std::vector<share> shares_;
   std::vector<slice> slices_;
   std::vector<step_member> members_;
-  std::vector<generate::row> rows_;
+  std::vector<generate::logits_row> rows_;
   std::vector<job*> taking_part_;  // jobs in the step that have an observer
   uint32_t n_decodes_ = 0;
   uint32_t n_extra_ = 0;        // of a step: tokens of decodes beyond one each

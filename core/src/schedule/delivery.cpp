@@ -26,7 +26,7 @@ event of(const sequence& s, event::kind what) {
   e.what = what;
   e.request = s.of->id;
   e.choice = s.choice;
-  e.place = s.place;
+  e.delivered_index = s.delivered_index;
   return e;
 }
 
@@ -89,7 +89,7 @@ void delivery::end(sequence& s, event&& e, time_point now) {
     hand_over(j, std::move(e), now);
   } else if (best->end(std::move(e))) {
     for (event& one : best->take()) {
-      j.choices[one.choice].place = one.place;
+      j.choices[one.choice].delivered_index = one.delivered_index;
       hand_over(j, std::move(one), now);
     }
   }
@@ -98,7 +98,7 @@ void delivery::end(sequence& s, event&& e, time_point now) {
 // An end is counted when it is offered to the sink; the end of an undelivered choice at once.
 void delivery::hand_over(job& j, event&& e, time_point now) {
   if (!j.is_paused()) count(e);
-  if (e.place != event::not_delivered) deliver(j, std::move(e), now);
+  if (e.delivered_index != event::not_delivered) deliver(j, std::move(e), now);
 }
 
 void delivery::count(const event& e) {
@@ -131,7 +131,7 @@ uint32_t delivery::close(job& j, const failure* why, time_point now) {
     best->give_up();
     for (sequence& s : j.choices) {
       s.end_is_queued = false;
-      s.place = best->place_of(s.choice);
+      s.delivered_index = best->delivered_index_of(s.choice);
     }
   }
   const auto lost_text = [&](uint32_t choice) {

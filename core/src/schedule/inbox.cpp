@@ -22,7 +22,7 @@ std::optional<refusal> inbox::find_closed() const {
 }
 
 std::unexpected<refusal> inbox::count(refusal why) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   ++counted_.refused[static_cast<std::size_t>(why.why)];
   return std::unexpected(std::move(why));
 }
@@ -33,7 +33,7 @@ std::expected<step_limits, refusal> inbox::check(const request& r) {
   uint64_t n_waiting = 0;
   uint64_t tokens_waiting = 0;
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     by = gate_;
     fault = find_closed();
     n_waiting = n_waiting_;
@@ -49,7 +49,7 @@ std::expected<ticket, refusal> inbox::add(std::unique_ptr<job> j) {
   std::optional<refusal> fault;
   ticket given = 0;
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     fault = find_closed();
     if (!fault) fault = find_overload(j->n_prompt, n_waiting_, tokens_waiting_, gate_);
     if (!fault) {
@@ -68,7 +68,7 @@ std::expected<ticket, refusal> inbox::add(std::unique_ptr<job> j) {
 
 void inbox::add(command::kind what, ticket of) {
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     in_.commands.push_back({what, of, nullptr});
     changed_ = true;
     if (what == command::kind::cancel) step_.cancel(of);
@@ -78,7 +78,7 @@ void inbox::add(command::kind what, ticket of) {
 
 result<void> inbox::add(std::shared_ptr<transfer> t) {
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     if (auto fault = find_closed()) return std::unexpected(std::move(fault->what));
     in_.transfers.push_back(std::move(t));
     changed_ = true;
@@ -89,7 +89,7 @@ result<void> inbox::add(std::shared_ptr<transfer> t) {
 
 void inbox::replace(std::unique_ptr<step_runner> runner) {
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     std::swap(in_.runner, runner);  // a former one is destroyed after the lock is released
     changed_ = true;
   }
@@ -98,7 +98,7 @@ void inbox::replace(std::unique_ptr<step_runner> runner) {
 
 void inbox::set_listener(std::shared_ptr<generate::row_listener> l) {
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     if (!in_.listener) in_.listener.emplace();
     in_.listener->swap(l);  // a former one is destroyed after the lock is released
     changed_ = true;
@@ -108,7 +108,7 @@ void inbox::set_listener(std::shared_ptr<generate::row_listener> l) {
 
 void inbox::close() {
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     in_.closed = true;
     changed_ = true;
   }
@@ -117,7 +117,7 @@ void inbox::close() {
 
 void inbox::stop() {
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     in_.closed = in_.stopped = true;
     changed_ = true;
     step_.cancel_all();
@@ -126,12 +126,12 @@ void inbox::stop() {
 }
 
 statistics inbox::counted() const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   return counted_;
 }
 
 bool inbox::take(contents& into) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (!changed_) return false;
   changed_ = false;
   std::swap(into.commands, in_.commands);
@@ -144,7 +144,7 @@ bool inbox::take(contents& into) {
 }
 
 void inbox::settle(uint64_t n_left, uint64_t tokens_left, const statistics& now) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   n_waiting_ -= n_left;
   tokens_waiting_ -= tokens_left;
   const auto refused = counted_.refused;
@@ -156,7 +156,7 @@ void inbox::settle(uint64_t n_left, uint64_t tokens_left, const statistics& now)
 }
 
 void inbox::begin_step(std::span<const step_member> members) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   step_.begin(members);
   for (const command& c : in_.commands)
     if (c.what == command::kind::cancel) step_.cancel(c.of);
@@ -164,23 +164,23 @@ void inbox::begin_step(std::span<const step_member> members) {
 }
 
 bool inbox::end_step() {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   return step_.end();
 }
 
 void inbox::set_runner(const step_limits& most) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   gate_.most = most;
   lost_.reset();
 }
 
 void inbox::set_lost(const failure& why) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   lost_ = why;
 }
 
 void inbox::wait(std::optional<time_point> until) {
-  std::unique_lock lock(turn_);
+  std::unique_lock lock(mutex_);
   const auto is_there = [&] { return changed_; };
   if (until)
     came_.wait_until(lock, *until, is_there);

@@ -1,9 +1,9 @@
 #pragma once
-// Commands of other threads to the one that ticks, and the facts by which their requests are
-// refused.
+// Queues the commands of other threads for the scheduler's thread, and has the facts by which new
+// requests are rejected.
 //
-// Threads  any; take(), settle(), begin_step(), end_step(), set_runner(), set_lost() and wait() are
-//          the ticking one's. The lock is held no longer than it takes to move what came.
+// Threads  any; only the scheduler's thread calls take(), settle(), begin_step(), end_step(),
+//          set_runner(), set_lost() and wait(). The mutex is locked only while commands are moved.
 
 #include <condition_variable>
 #include <cstdint>
@@ -78,7 +78,7 @@ class inbox {
  private:
   std::optional<refusal> find_closed() const;  // the lock is held
 
-  mutable std::mutex turn_;
+  mutable std::mutex mutex_;
   std::condition_variable came_;
   gate gate_;
   contents in_;

@@ -50,10 +50,11 @@ struct event {
     failed  // as end, but with `why` instead of a stop_reason
   };
   kind what = kind::piece;
-  static constexpr uint32_t not_delivered = UINT32_MAX;  // a `place`: the choice is not delivered
+  // A `delivered_index` of a choice that is not delivered.
+  static constexpr uint32_t not_delivered = UINT32_MAX;
   ticket request = 0;
   uint32_t choice = 0;
-  uint32_t place = 0;  // of the choice among those that are delivered; see request::n_best
+  uint32_t delivered_index = 0;  // of the choice among the delivered ones; see request::n_best
   // piece
   int32_t token = -1;
   bool is_end_token = false;          // the token ends the text, and has no text itself

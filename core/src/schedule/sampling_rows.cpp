@@ -11,9 +11,9 @@
 
 namespace bitnet::schedule {
 
-void scheduler::contents::embed(sequence& s, std::span<const generate::row> rows) {
+void scheduler::contents::embed(sequence& s, std::span<const generate::logits_row> rows) {
   if (!s.rows) return;
-  for (const generate::row& row : rows) s.rows->add(row.logits);
+  for (const generate::logits_row& row : rows) s.rows->add(row.logits);
   if (s.left() != 0) return;
   s.embedding.resize(rows.back().logits.size());
   if (auto ok = s.rows->finish(s.embedding); !ok) {
@@ -24,24 +24,24 @@ void scheduler::contents::embed(sequence& s, std::span<const generate::row> rows
   end(s);
 }
 
-bool scheduler::contents::score(sequence& s, std::span<const generate::row> rows) {
+bool scheduler::contents::score(sequence& s, std::span<const generate::logits_row> rows) {
   if (!s.scores) return true;
   generate::prompt_scores& scores = *s.scores;
   const std::span prompt(s.tokens.data(), s.of->n_prompt);
-  const auto deliver_next = [&](const generate::row* before) {
+  const auto deliver_next = [&](const generate::logits_row* before) {
     auto one = scores.take(tokens_, prompt, before);
     if (!one) return fail(s, one.error()), false;
     delivery::deliver_prompt(s, *std::move(one), now());
     return true;
   };
   if (scores.next() == 0 && !deliver_next(nullptr)) return false;
-  for (const generate::row& row : rows)
+  for (const generate::logits_row& row : rows)
     if (!deliver_next(&row)) return false;
   note_bound(*s.of);
   return true;
 }
 
-void scheduler::contents::sample(sequence& s, const generate::row& row) {
+void scheduler::contents::sample(sequence& s, const generate::logits_row& row) {
   if (s.of->find_pending() != nullptr)
     fork_choices(s, row);
   else
@@ -52,7 +52,7 @@ void scheduler::contents::sample(sequence& s, const generate::row& row) {
 // step, as long as each sampled token is the drafted one. Without states, the keys of accepted
 // tokens stay valid. A state is that behind the whole draft or that before the step.
 void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
-                                 std::span<const generate::row> rows) {
+                                 std::span<const generate::logits_row> rows) {
   const auto n_draft = static_cast<uint32_t>(s.n_drafted());
   speculate::verification seen(s.ahead->draft(), top_logits_);
   s.ahead->begin_verification();
@@ -78,7 +78,7 @@ void scheduler::contents::verify(sequence& s, uint32_t n_tokens,
 
 // All choices begin with the row behind the prompt. Choices without room wait for it; the prompt is
 // known then.
-void scheduler::contents::fork_choices(sequence& leader, const generate::row& row) {
+void scheduler::contents::fork_choices(sequence& leader, const generate::logits_row& row) {
   const uint64_t n_prompt = leader.tokens.size();
   leader.note_time(now());
   for (sequence& s : leader.of->choices) {
@@ -104,7 +104,7 @@ void scheduler::contents::fork_choices(sequence& leader, const generate::row& ro
 }
 
 // Returns whether the sequence goes on.
-bool scheduler::contents::take(sequence& s, const generate::row& row) {
+bool scheduler::contents::take(sequence& s, const generate::logits_row& row) {
   s.wish.reset();
   if (!s.has_begun()) s.note_time(now());
   const auto token = s.generation.take(row);

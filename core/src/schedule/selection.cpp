@@ -45,24 +45,24 @@ std::vector<event> selection::take() {
   is_over_ = true;
   const std::vector<uint32_t> ranked = ended_by_rank();
   std::vector<event> out;
-  for (uint32_t place = n_best_; place < ranked.size(); ++place) {
-    out.push_back(*std::move(all_[ranked[place]].last));
-    out.back().place = event::not_delivered;
+  for (uint32_t rank = n_best_; rank < ranked.size(); ++rank) {
+    out.push_back(*std::move(all_[ranked[rank]].last));
+    out.back().delivered_index = event::not_delivered;
   }
-  for (uint32_t place = 0; place < n_best_; ++place) {
-    candidate& one = all_[ranked[place]];
+  for (uint32_t rank = 0; rank < n_best_; ++rank) {
+    candidate& one = all_[ranked[rank]];
     for (piece& p : one.pieces) {
       event& e = out.emplace_back();
       e.request = one.last->request;
-      e.choice = ranked[place];
-      e.place = place;
+      e.choice = ranked[rank];
+      e.delivered_index = rank;
       e.token = p.token;
       e.is_end_token = p.is_end_token;
       e.text = std::move(p.text);
       e.logprobs = std::move(p.logprobs);
     }
     out.push_back(*std::move(one.last));
-    out.back().place = place;
+    out.back().delivered_index = rank;
   }
   all_.clear();
   return out;

@@ -28,14 +28,14 @@ class selection {
   // last.
   bool end(event&& last);
   // To be called once all have ended. Returns the ends of choices that are not delivered, with
-  // `place` not_delivered, then all events of the best, in the order of their places. Of equals the
-  // lower choice is better; failed choices come behind the others.
+  // `delivered_index` not_delivered, then all events of the best, in the order of their ranks. Of
+  // equals the lower choice is better; failed choices come behind the others.
   std::vector<event> take();
   // The request ends before all choices have. From now on only ends are delivered, of n_best
   // choices.
   void give_up();
-  // The place of a choice after give_up().
-  [[nodiscard]] uint32_t place_of(uint32_t choice) const {
+  // The delivered_index of a choice after give_up().
+  [[nodiscard]] uint32_t delivered_index_of(uint32_t choice) const {
     return choice < n_best_ ? choice : event::not_delivered;
   }
 

@@ -1,11 +1,11 @@
 #pragma once
-// A choice of a request on its way: its tokens, its blocks, its generation, and how far it is.
+// The state of a choice of a request: its tokens, its blocks, its generation and its progress.
 //
-// A request begins with one choice that waits. The others are pending until that one has computed
-// the prompt; then they run, or wait for a place. A running one waits again when it is preempted.
+// A request begins with one choice, which waits. Its other choices are pending until the first one
+// has computed the prompt; then they run, or wait for a slot. A preempted choice waits again.
 //
-// Owner    its job, at the same address as long as that lives.
-// Threads  made by any; then the scheduler's.
+// Owner    its job, which keeps it at the same address.
+// Threads  any thread makes it; afterwards only the scheduler's thread uses it.
 
 #include <algorithm>
 #include <cstdint>
@@ -30,11 +30,11 @@ enum class phase : uint8_t { pending, waiting, running, ended };
 
 struct sequence {
   sequence(job& of_job, uint32_t index, generate::generation g)
-      : of(&of_job), choice(index), place(index), generation(std::move(g)) {}
+      : of(&of_job), choice(index), delivered_index(index), generation(std::move(g)) {}
 
   job* of;
   uint32_t choice;
-  uint32_t place;  // see event::place
+  uint32_t delivered_index;  // see event::delivered_index
   generate::generation generation;
   std::vector<int32_t> tokens;   // the prompt, and what was sampled; empty while it is pending
   kv::table table;               // of the pool, while it runs

@@ -16,18 +16,18 @@ namespace bitnet::schedule {
 inline constexpr std::array<uint32_t, 13> step_token_bounds = {
     1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384};
 
-// What the first in the queue waits for.
+// The reason why the first sequence of the queue does not run.
 enum class blocked_by : uint8_t { nothing, sequences, blocks, states, no_runner };
 
 struct statistics {
   // Gauges. A sequence is a choice, or a request whose choices have not begun.
   uint32_t running = 0;
-  uint32_t running_paused = 0;     // of those: the sink is full
+  uint32_t running_paused = 0;     // running ones whose sink is full
   uint32_t waiting_new = 0;        // never ran
   uint32_t waiting_preempted = 0;  // ran, and goes on when there is room
   uint32_t waiting_paused = 0;     // could go on, but the sink is full
   uint64_t waiting_tokens = 0;     // of prompts that never ran
-  blocked_by head = blocked_by::nothing;
+  blocked_by first_waiting = blocked_by::nothing;
   uint32_t blocks = 0, blocks_used = 0, blocks_cached = 0, blocks_reserved = 0;  // of the pool
   uint32_t states = 0, states_used = 0;
   uint32_t clients = 0;  // that were served lately
@@ -40,12 +40,12 @@ struct statistics {
   uint64_t accepted = 0;                       // requests
   std::array<uint64_t, 8> ended{};             // choices, by BITNET_STOP_*
   uint64_t failed = 0;                         // choices
-  uint64_t expired = 0;                        // of those: by their deadline
-  uint64_t stalled = 0;                        // of those: the sink was full for too long
+  uint64_t expired = 0;                        // failed choices whose deadline passed
+  uint64_t stalled = 0;                        // failed choices whose sink was full for too long
   uint64_t preemptions = 0;
   uint64_t steps = 0, failed_steps = 0, runners_lost = 0, runners_replaced = 0;
   std::array<uint64_t, step_token_bounds.size() + 1> steps_by_tokens{};  // of `steps`
-  uint64_t step_tokens = 0;                                              // of these together
+  uint64_t step_tokens = 0;                                              // of all steps together
   uint64_t cancelled_steps = 0;    // ended early, since no request needed them any more
   uint64_t prompt_tokens = 0;      // computed or found
   uint64_t generated_tokens = 0;   // sampled
@@ -58,7 +58,7 @@ struct statistics {
   speculate::counts speculated;
   std::array<uint64_t, speculate::most_drafted> accepted_at{};  // by the place in the draft
   uint64_t drafters_failed = 0;
-  std::string drafter_failure;  // why the last one of them did
+  std::string drafter_failure;  // of the drafter that failed last
 };
 
 }  // namespace bitnet::schedule

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "generate/row.hpp"
+#include "generate/logits_row.hpp"
 #include "kv/blocks.hpp"
 #include "kv/saved_sequence.hpp"
 #include "trace/recorder.hpp"
@@ -59,7 +59,7 @@ class step_runner {
   // blocks of all slices have undefined contents from `first` on, and their states are undefined.
   // BITNET_CANCELLED: options::step_flag was set, and the step ended early.
   virtual result<void> run(std::span<const slice> slices, uint32_t top_logits,
-                           std::vector<generate::row>& rows) = 0;
+                           std::vector<generate::logits_row>& rows) = 0;
 
   // The form of its blocks and states, as write_out() writes them.
   [[nodiscard]] virtual const kv::saved_form& form() const = 0;

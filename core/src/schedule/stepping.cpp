@@ -83,9 +83,10 @@ uint64_t scheduler::contents::most_scored() const {
   return std::max<uint64_t>((all - std::min(all, others)) / n, 1);
 }
 
-// Prompts share the rest of a step by rank and by what their clients were served lately, so that a
-// long prompt does not keep out short ones of others. In every second step the one that was
-// admitted first goes first, so that those do not keep it out either.
+// Orders the prompts that share the rest of a step: by rank, then clients that were served less
+// lately first, so that a long prompt does not delay short prompts of other clients. In every
+// second step the order of admission decides, so that short prompts do not delay a long one without
+// limit.
 void scheduler::contents::order_prompts() {
   order_.clear();
   for (uint32_t i = 0; i < work_.size(); ++i)
@@ -353,7 +354,7 @@ void scheduler::contents::finish_step(nanoseconds took) {
     if (n_draft == 0 || !memory_->has_states()) note_computed(s, one.n_tokens - n_draft);
   }
   const trace::sampling_span sampling(runner_->recorder());
-  std::span<const generate::row> rows = rows_;
+  std::span<const generate::logits_row> rows = rows_;
   for (std::size_t i = 0; i < shares_.size(); ++i) {
     const auto own = rows.first(slices_[i].n_outputs);
     rows = rows.subspan(own.size());

@@ -8,7 +8,7 @@
 
 namespace bitnet::schema {
 
-// Moves what it finds to the end. Called with turn_ locked.
+// Moves what it finds to the end. Called with mutex_ locked.
 std::shared_ptr<const grammar::rule_set> known_forms::look_up(language written_in,
                                                               std::string_view text) {
   const auto at = std::ranges::find_if(
@@ -21,13 +21,13 @@ std::shared_ptr<const grammar::rule_set> known_forms::look_up(language written_i
 result<std::shared_ptr<const grammar::rule_set>> known_forms::find(language written_in,
                                                                    std::string_view text) {
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     if (auto known = look_up(written_in, text)) return known;
   }
   auto rules = written_in == language::json_schema ? compile(text) : grammar::parse_gbnf(text);
   if (!rules) return std::unexpected(std::move(rules.error()));
   auto made = std::make_shared<const grammar::rule_set>(*std::move(rules));
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   ++n_compiled_;
   if (auto known = look_up(written_in, text)) return known;  // another thread was faster
   if (all_.size() == most) all_.erase(all_.begin());
@@ -36,7 +36,7 @@ result<std::shared_ptr<const grammar::rule_set>> known_forms::find(language writ
 }
 
 uint64_t known_forms::n_compiled() const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   return n_compiled_;
 }
 

@@ -25,7 +25,7 @@ class known_forms {
   static constexpr std::size_t most = 8;
 
   result<std::shared_ptr<const grammar::rule_set>> find(language written_in, std::string_view text);
-  // How many texts were compiled since the beginning.
+  // Number of texts that were compiled since construction.
   [[nodiscard]] uint64_t n_compiled() const;
 
  private:
@@ -36,8 +36,8 @@ class known_forms {
   };
   std::shared_ptr<const grammar::rule_set> look_up(language written_in, std::string_view text);
 
-  mutable std::mutex turn_;  // guards the members below; not held while a text is compiled
-  std::vector<entry> all_;   // the one that was used last is the last
+  mutable std::mutex mutex_;  // guards the members below; not held while a text is compiled
+  std::vector<entry> all_;    // least recently used first
   uint64_t n_compiled_ = 0;
 };
 

@@ -31,12 +31,12 @@ std::size_t first_wish(const std::vector<wish>& wishes, const candidate& c) {
 }  // namespace
 
 // The position of a device in the order of a request.
-struct registry::contents::place {
+struct registry::contents::preference {
   std::size_t wish = 0;     // index; the first is preferred
   uint32_t class_rank = 0;  // class_order(); higher is better
   bool software = false;
 
-  [[nodiscard]] bool is_before(const place& other) const {
+  [[nodiscard]] bool is_before(const preference& other) const {
     if (wish != other.wish) return wish < other.wish;
     if (class_rank != other.class_rank) return class_rank > other.class_rank;
     return software < other.software;
@@ -50,16 +50,16 @@ bool registry::contents::collect() {
     c.collect(probes);
     if (const auto& t = c.running(); t) still.push_back(*t);
   }
-  const std::scoped_lock lock(turn);
+  const std::scoped_lock lock(mutex);
   pending = std::move(still);
   return pending.empty();
 }
 
 // The best device that is usable, or will surely be: the processor's own backend has no other.
-std::optional<registry::contents::place> registry::contents::best_place(
+std::optional<registry::contents::preference> registry::contents::best_preference(
     const std::vector<wish>& wishes) {
-  std::optional<place> best;
-  const auto consider = [&](const place& p) {
+  std::optional<preference> best;
+  const auto consider = [&](const preference& p) {
     if (!best || p.is_before(*best)) best = p;
   };
   for (std::size_t k = 0; k < wishes.size(); ++k)
@@ -77,13 +77,13 @@ std::optional<registry::contents::place> registry::contents::best_place(
 // The urgency of a backend without an answer, given the best known device.
 registry::contents::urgency registry::contents::urgency_of(candidate& c,
                                                            const std::vector<wish>& wishes,
-                                                           const place& best) {
+                                                           const preference& best) {
   const auto expected = c.expect(probes);
   const std::size_t k = first_wish(wishes, c);
   const wish& meant = wishes[k];
   bool may_win = false;
   for (const uint32_t one : expected.classes) {
-    const place p{k, class_order(one), one == BITNET_DEVICE_CPU && !is_native(c)};
+    const preference p{k, class_order(one), one == BITNET_DEVICE_CPU && !is_native(c)};
     const bool fits = meant.kind != wish::kind_type::device_class || meant.device_class == one;
     // A named backend is always wanted; in a class a tie may turn out to be better.
     may_win = may_win || (fits && !best.is_before(p) && (p.is_before(best) || !p.software));
@@ -97,7 +97,7 @@ registry::contents::urgency registry::contents::urgency_of(candidate& c,
 // Starts the worthwhile probes; returns those to wait for.
 std::vector<probe::ticket> registry::contents::start_for(const std::vector<wish>& wishes) {
   std::vector<probe::ticket> awaited;
-  const auto best = best_place(wishes);
+  const auto best = best_preference(wishes);
   for (candidate& c : candidates) {
     if (!matches_any(wishes, c) || (!c.is_unasked() && !c.running())) continue;
     const bool needed = is_native(c) || !best;

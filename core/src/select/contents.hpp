@@ -31,7 +31,7 @@ struct registry::contents {
   plugin::host_services* host = nullptr;
   plugin::policy rules;
   probe::service probes;
-  mutable std::mutex turn;  // guards pending
+  mutable std::mutex mutex;  // guards pending
   std::vector<probe::ticket> pending;
   std::vector<std::filesystem::path> directories;  // searched on a reload; empty: the built-in ones
   std::vector<candidate> candidates;
@@ -74,10 +74,10 @@ struct registry::contents {
 
  private:
   enum class urgency : uint8_t { none, behind, awaited };
-  struct place;
-  [[nodiscard]] std::optional<place> best_place(const std::vector<wish>& wishes);
+  struct preference;
+  [[nodiscard]] std::optional<preference> best_preference(const std::vector<wish>& wishes);
   [[nodiscard]] urgency urgency_of(candidate& c, const std::vector<wish>& wishes,
-                                   const place& best);
+                                   const preference& best);
   [[nodiscard]] std::vector<probe::ticket> start_for(const std::vector<wish>& wishes);
 };
 

@@ -44,14 +44,14 @@ void add(ordered_json& out, const bitnet_device_status& s) {
   put(BITNET_STATUS_HEALTH, "health", health_name(s.health));
 }
 
-ordered_json members(const compute::activity& a, ordered_json head) {
+ordered_json members(const compute::activity& a, ordered_json report) {
   if (!a.refused.empty()) {
-    head["refused"] = a.refused;
-    return head;
+    report["refused"] = a.refused;
+    return report;
   }
-  const std::size_t before = head.size();
-  if (a.reported) add(head, *a.reported);
-  return head.size() == before ? ordered_json() : head;
+  const std::size_t before = report.size();
+  if (a.reported) add(report, *a.reported);
+  return report.size() == before ? ordered_json() : report;
 }
 
 }  // namespace

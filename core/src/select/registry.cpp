@@ -161,7 +161,7 @@ bool registry::collect(report& out) {
 bool registry::wait(std::chrono::steady_clock::time_point end) const {
   std::vector<probe::ticket> all;
   {
-    const std::scoped_lock lock(contents_->turn);
+    const std::scoped_lock lock(contents_->mutex);
     all = contents_->pending;
   }
   return contents_->probes.wait(all, end);

@@ -168,8 +168,8 @@ class text_run {
   generate::generation generation_;
   const setting how_;
   std::vector<float> logits_;
-  runner::listed_logits largest_;    // used in place of logits_, unless it is empty
-  std::vector<generate::row> rows_;  // of the last step
+  runner::listed_logits largest_;           // used in place of logits_, unless it is empty
+  std::vector<generate::logits_row> rows_;  // of the last step
   speculate::verification verified_;
   bool step_cancelled_ = false;  // within a step, which then has no effect
   // The last step behind a token, until it is noted.

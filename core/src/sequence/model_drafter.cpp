@@ -18,7 +18,7 @@ draft_sessions::~draft_sessions() {
 
 result<std::unique_ptr<session>> draft_sessions::take() {
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     if (!free_.empty()) {
       auto last = std::move(free_.back());
       free_.pop_back();
@@ -29,7 +29,7 @@ result<std::unique_ptr<session>> draft_sessions::take() {
 }
 
 void draft_sessions::give_back(std::unique_ptr<session> s) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   free_.push_back(std::move(s));
 }
 

@@ -34,7 +34,7 @@ class draft_sessions {
  private:
   const opener open_;
   const closer close_;
-  std::mutex turn_;
+  std::mutex mutex_;
   std::vector<std::unique_ptr<session>> free_;
 };
 

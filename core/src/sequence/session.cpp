@@ -70,8 +70,8 @@ result<void> session::append(int32_t id) {
   return {};
 }
 
-// While it lives, this sequence's blocks are not evicted. Begins with as many blocks as needed; 0:
-// those that it has. Tokens whose blocks were lost meanwhile are evaluated again.
+// Protects the session's blocks from eviction for its lifetime. begin() provides `blocks` blocks;
+// 0: only the blocks that the session has. Tokens whose blocks were evicted are evaluated again.
 class session::hold {
  public:
   static result<hold> begin(session& s, uint64_t blocks) {
@@ -131,8 +131,8 @@ uint64_t session::settle_state(uint64_t evaluated) {
   return kept_at_;
 }
 
-// Keeps the state before steps of several tokens, with which a turn of a conversation begins: most
-// often such a turn is what is taken back.
+// Keeps a copy of the state before a step of several tokens. Such a step usually begins a turn of a
+// chat, and callers usually take back whole turns.
 result<void> session::keep_state() {
   if (!has_state() || evaluated_ == 0 || tokens_.size() - evaluated_ < 2) return {};
   if (kept_at_ == evaluated_) return {};  // it is kept already
@@ -263,7 +263,7 @@ uint64_t session::room_ahead() const {
 }
 
 result<void> session::eval_ahead(std::span<const int32_t> draft, uint32_t top,
-                                 std::vector<generate::row>& rows) {
+                                 std::vector<generate::logits_row>& rows) {
   if (tokens_.size() == evaluated_ || draft.size() > room_ahead())
     return fail(BITNET_INTERNAL, fmt::format("a draft of {} tokens where {} have room, or behind "
                                              "no token that waits",
@@ -310,12 +310,12 @@ result<std::unique_ptr<runner::session_runner>> session::runner_on(
     std::shared_ptr<engine::engine> e) const {
   engine::session_options same = options_;
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     same.n_context = limits().n_context;  // the rotation of moved keys may depend on it
   }
   auto place = runner::session_runner::open(std::move(e), same, cancel_token_);
   if (!place) return place;
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if ((*place)->most().n_context < limits().n_context)
     return fail(BITNET_UNSUPPORTED,
                 fmt::format("backend {}: it has room for {} tokens, the session for {}",
@@ -330,7 +330,7 @@ result<void> session::move(std::shared_ptr<engine::engine> to, engine::moving ho
   if (!place) return std::unexpected(std::move(place.error()));
   std::optional<offered> late;  // an offer from before this call
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     late.swap(offer_);
   }
   switch_to(std::move(*place), how, why);
@@ -342,20 +342,20 @@ result<void> session::offer(std::shared_ptr<engine::engine> to, engine::moving h
   auto place = runner_on(std::move(to));
   if (!place) return std::unexpected(std::move(place.error()));
   std::optional<offered> made(offered{std::move(*place), how, why});
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   offer_.swap(made);
   has_offer_.store(true, std::memory_order_release);
   return {};
 }
 
 std::shared_ptr<engine::engine> session::headed_for() const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   return offer_ ? offer_->place->on() : runner_->on();
 }
 
 void session::set_listener(std::shared_ptr<generate::row_listener> l) {
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     listener_next_ = l;
   }
   listener_ = std::move(l);
@@ -364,13 +364,13 @@ void session::set_listener(std::shared_ptr<generate::row_listener> l) {
 std::optional<engine::session_options> session::sequences() const {
   if (options_.embeddings) return std::nullopt;
   engine::session_options out = options_;
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   out.n_context = limits().n_context;
   return out;
 }
 
 bool session::lend_rows(const std::shared_ptr<generate::row_listener>& l) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (listener_next_ != nullptr) return false;
   listener_next_ = l;
   has_offer_.store(true, std::memory_order_release);
@@ -378,7 +378,7 @@ bool session::lend_rows(const std::shared_ptr<generate::row_listener>& l) {
 }
 
 void session::take_back_rows(const std::shared_ptr<generate::row_listener>& l) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (listener_next_ != l) return;
   listener_next_ = nullptr;
   has_offer_.store(true, std::memory_order_release);
@@ -387,7 +387,7 @@ void session::take_back_rows(const std::shared_ptr<generate::row_listener>& l) {
 void session::take_offer() {
   std::optional<offered> taken;
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     taken.swap(offer_);
     listener_ = listener_next_;
     has_offer_.store(false, std::memory_order_release);
@@ -405,7 +405,7 @@ void session::switch_to(std::unique_ptr<runner::session_runner> to, engine::movi
   kept_at_ = 0;
   catching_up_ = !copied;
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     runner_.swap(to);
   }
   move_record record{to->on()->choice().device_name(), owner().choice().device_name(), why,

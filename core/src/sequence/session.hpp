@@ -53,7 +53,7 @@ class session final : public engine::tenant {
   // are appended next, in their order, are evaluated already. A draft has at most room_ahead()
   // tokens.
   result<void> eval_ahead(std::span<const int32_t> draft, uint32_t top,
-                          std::vector<generate::row>& rows);
+                          std::vector<generate::logits_row>& rows);
   // The most draft tokens that a step takes now.
   [[nodiscard]] uint64_t room_ahead() const;
 
@@ -163,7 +163,7 @@ class session final : public engine::tenant {
     std::string why;
   };
   std::atomic<bool> has_offer_{false};  // also set if listener_next_ changed
-  mutable std::mutex turn_;  // guards the members below; runner_ only against other threads
+  mutable std::mutex mutex_;  // guards the members below; runner_ only against other threads
   std::shared_ptr<generate::row_listener> listener_next_;
   std::optional<offered> offer_;
   std::unique_ptr<runner::session_runner> runner_;  // never nullptr

@@ -106,7 +106,7 @@ result<std::unique_ptr<runner::model_runner>> async_engine::runner_on(
   if (!most) return std::unexpected(std::move(most.error()));
   result<std::shared_ptr<const engine::kv_pools>> pools(nullptr);
   {
-    const std::lock_guard turn(e->device_turn());
+    const std::lock_guard device_lock(e->device_mutex());
     pools = engine::kv_pools::make(*e, pool_for(*e, options_, *most));
   }
   if (!pools) return std::unexpected(std::move(pools.error()));
@@ -121,7 +121,7 @@ result<std::unique_ptr<runner::model_runner>> async_engine::runner_on(
 // Notes that the engine of `r` is current, unless an offer moved it away from `left`.
 void async_engine::move_to(const runner::model_runner& r, const std::string& why,
                            const engine::engine* left) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (left != nullptr && on_.get() != left) return;
   if (on_) {
     ++facts_.moves;
@@ -165,7 +165,7 @@ result<std::unique_ptr<schedule::step_runner>> async_engine::recover(const failu
 }
 
 std::shared_ptr<engine::engine> async_engine::headed_for() const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   return on_;
 }
 
@@ -185,7 +185,7 @@ result<void> async_engine::offer(std::shared_ptr<engine::engine> to, engine::mov
 }
 
 void async_engine::set_listener(std::shared_ptr<generate::row_listener> l) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   listener_ = l;
   scheduler_->set_listener(std::move(l));
 }
@@ -198,7 +198,7 @@ std::optional<engine::session_options> async_engine::sequences() const {
 }
 
 bool async_engine::lend_rows(const std::shared_ptr<generate::row_listener>& l) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (listener_ != nullptr) return false;
   listener_ = l;
   scheduler_->set_listener(l);
@@ -206,23 +206,23 @@ bool async_engine::lend_rows(const std::shared_ptr<generate::row_listener>& l) {
 }
 
 void async_engine::take_back_rows(const std::shared_ptr<generate::row_listener>& l) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (listener_ != l) return;
   listener_ = nullptr;
   scheduler_->set_listener(nullptr);
 }
 
 bool async_engine::is_lost() const {
-  return scheduler_->counted().head == schedule::blocked_by::no_runner;
+  return scheduler_->counted().first_waiting == schedule::blocked_by::no_runner;
 }
 
 std::vector<async_engine::move> async_engine::last_moves() const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   return last_moves_;
 }
 
 async_engine::facts async_engine::describe() const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   return facts_;
 }
 

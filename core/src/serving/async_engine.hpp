@@ -81,7 +81,7 @@ class async_engine final : public engine::tenant {
                const engine::engine* left = nullptr);
 
   engine_options options_;
-  mutable std::mutex turn_;  // guards the members below
+  mutable std::mutex mutex_;  // guards the members below
   std::shared_ptr<engine::engine> on_;
   facts facts_;
   std::vector<move> last_moves_;

@@ -21,7 +21,7 @@ std::optional<std::vector<engine::device_use>> counters_of(const schedule::step_
 }  // namespace
 
 std::optional<request_record::choice> request_record::ended(uint32_t number) const {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   const auto at = std::ranges::find(ended_, number, &choice::number);
   if (at == ended_.end()) return std::nullopt;
   return *at;
@@ -56,7 +56,7 @@ void request_record::end(const schedule::event& e, std::span<const int32_t> toke
              .why = {BITNET_OK, {}},
              .counted = counts_};
   if (e.what == schedule::event::kind::failed) one.why = e.why;
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   std::erase_if(ended_, [&](const choice& known) { return known.number == e.choice; });
   ended_.push_back(std::move(one));
 }

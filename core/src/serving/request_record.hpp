@@ -51,7 +51,7 @@ class request_record final : public schedule::step_observer {
   std::optional<std::vector<engine::device_use>> before_;  // the counters when it entered
   counts counts_;
 
-  mutable std::mutex turn_;  // guards the members below
+  mutable std::mutex mutex_;  // guards the members below
   std::vector<choice> ended_;
 };
 

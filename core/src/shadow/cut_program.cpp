@@ -108,14 +108,14 @@ cut_program cut_behind(const compute::graph& whole, const op_range& at, bool qua
 result<std::unique_ptr<cut_runner>> cut_runner::open(std::shared_ptr<engine::engine> e,
                                                      std::size_t n_tokens) {
   std::unique_ptr<cut_runner> out(new cut_runner(std::move(e)));
-  const std::lock_guard turn(out->engine_->device_turn());
+  const std::lock_guard device_lock(out->engine_->device_mutex());
   if (auto ok = out->prepare(n_tokens); !ok)
     return pass_on(std::move(ok), fmt::format("backend {}", out->on().backend_name()));
   return out;
 }
 
 cut_runner::~cut_runner() {
-  const std::lock_guard turn(engine_->device_turn());
+  const std::lock_guard device_lock(engine_->device_mutex());
   const plugin::kept_thread kept(*on().choice().backend->complaints());
   pools_.reset();
 }
@@ -255,14 +255,14 @@ void cut_runner::leave_behind(built with) {
     built with;
   };
   [[maybe_unused]] static std::vector<left*>& all = *new std::vector<left*>;
-  static std::mutex turn;
-  const std::lock_guard lock(turn);
+  static std::mutex mutex;
+  const std::lock_guard lock(mutex);
   all.push_back(new left{engine_, std::move(pools_), std::move(with)});
 }
 
 result<std::vector<contents>> cut_runner::run(const cut_program& at,
                                               std::span<const std::span<const int32_t>> steps) {
-  const std::lock_guard turn(engine_->device_turn());
+  const std::lock_guard device_lock(engine_->device_mutex());
   const plugin::kept_thread kept(*on().choice().backend->complaints());
   const auto doing = fmt::format("backend {}", on().backend_name());
   auto made = build(at);

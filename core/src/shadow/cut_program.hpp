@@ -2,7 +2,7 @@
 // The op list of a model, cut behind one of its ops and run on an engine, to read the values there.
 //
 // Owner   a cut_runner keeps its engine alive.
-// Threads one at a time. open(), run() and the end take device_turn().
+// Threads one at a time. open(), run() and the end take device_mutex().
 
 #include <cstddef>
 #include <cstdint>

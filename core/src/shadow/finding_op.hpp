@@ -17,7 +17,7 @@
 //
 // Each cut compiles a program, so about ten programs are compiled on each engine.
 //
-// Threads  any, beside steps and sessions of both engines; takes device_turn() of one after the
+// Threads  any, beside steps and sessions of both engines; takes device_mutex() of one after the
 //          other for each run.
 
 #include <cstddef>

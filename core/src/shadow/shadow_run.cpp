@@ -136,7 +136,7 @@ void shadow_run::work() {
   }
   if (ended || over_.exchange(true, std::memory_order_relaxed)) return;
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     why_ = ended.error();
   }
   if (options_.on_failure) options_.on_failure(ended.error());
@@ -168,7 +168,7 @@ result<void> shadow_run::compare_one(const waiting_rows::row& live) {
     if (auto ok = session_->truncate(same); !ok) return ok;
   if (auto ok = session_->eval(tokens.subspan(same), false, row_); !ok) return ok;
   const row_difference apart = compare(live.logits, row_);
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   compared_.add(apart, live.at, tokens);
   return {};
 }
@@ -177,7 +177,7 @@ result<void> shadow_run::find_op(const engine::engine_ptr& live) {
   search found;
   std::vector<int32_t> tokens;
   {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     if (compared_.rows == compared_.same_bytes)
       return fail(BITNET_NOT_FOUND,
                   fmt::format("none of the {} rows that were compared differs, so that there is no "
@@ -193,7 +193,7 @@ result<void> shadow_run::find_op(const engine::engine_ptr& live) {
   auto first = first_op_that_differs(live, engine_, tokens, options_.op_tolerance);
   if (!first) return std::unexpected(std::move(first.error()));
   found.first = *std::move(first);
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   searched_ = std::move(found);
   return {};
 }
@@ -208,7 +208,7 @@ shadow_run::facts shadow_run::describe() const {
   out.waiting = waiting_.size();
   out.offer_ns = offer_ns_.load(std::memory_order_relaxed);
   out.longest_offer_ns = longest_offer_ns_.load(std::memory_order_relaxed);
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   out.compared = compared_;
   out.why = why_;
   out.searched = searched_;

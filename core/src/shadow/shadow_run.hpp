@@ -52,7 +52,7 @@ class shadow_run final : public std::enable_shared_from_this<shadow_run> {
 
   // Returns a listener for the rows of one session or scheduler. It shares this object.
   std::shared_ptr<generate::row_listener> attach();
-  // Compares no more rows, waits for the thread, and lets go of the engine. Once.
+  // Ends the comparison, waits for the thread, and releases the engine. Call it once.
   void end();
 
   // Looks for the first op whose output differs, on the tokens of the row that differs most, at
@@ -97,7 +97,7 @@ class shadow_run final : public std::enable_shared_from_this<shadow_run> {
   std::atomic<uint64_t> sources_{0}, seen_{0}, offered_{0}, dropped_{0};
   std::atomic<uint64_t> offer_ns_{0}, longest_offer_ns_{0};
 
-  mutable std::mutex turn_;  // guards the members below; no thread that generates takes it
+  mutable std::mutex mutex_;  // guards the members below; no thread that generates takes it
   totals compared_;
   std::optional<failure> why_;
   std::optional<search> searched_;

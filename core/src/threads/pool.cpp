@@ -88,7 +88,7 @@ void pool::start() {
 
 pool::~pool() {
   stop_ = true;
-  generation_.add(1);
+  runs_begun_.add(1);
 }
 
 // Once per thread; CPUs that were removed meanwhile are no reason to fail.
@@ -100,7 +100,7 @@ void pool::move_this_thread() {
 
 bitnet_status pool::run(uint32_t n, bitnet_task task, void* arg) {
   if (n == 0 || n > width_ || task == nullptr || inside_task) return BITNET_INVALID_ARGUMENT;
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   move_this_thread();
   if (places_.empty()) {
     compute(n, task, arg);
@@ -123,7 +123,7 @@ void pool::compute(uint32_t n, bitnet_task task, void* arg) {
   arg_ = arg;
   n_ = n;
   pending_.reset(width_ - 1);
-  generation_.add(1);
+  runs_begun_.add(1);
 
   task(arg, 0, n);
   inside_task = false;
@@ -150,7 +150,7 @@ void pool::work(uint32_t index) {
   inside_task = true;
   uint32_t seen = 0;
   while (true) {
-    seen = generation_.await_change(seen, spins_);
+    seen = runs_begun_.await_change(seen, spins_);
     if (stop_) return;
     if (index < n_) task_(arg_, index, n_);
     // Workers without a share answer, too, so that no worker reads the next run's fields too early.

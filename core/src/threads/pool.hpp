@@ -81,18 +81,18 @@ class pool {
   const std::vector<cpu_list> places_;
   const cpu_set caller_place_;               // the first of places_
   const uint64_t id_;                        // unique among all pools of the process
-  std::mutex turn_;                          // one run at a time
+  std::mutex mutex_;                         // one run at a time
   cpu_set caller_before_;                    // its CPUs before the run
   std::atomic<bool> caller_refused_{false};  // the system refused to pin it
   std::vector<int32_t> ids_;                 // of workers in the system; 0 for the caller
   mutable std::latch settled_;               // workers that have moved and stored their ids
-  // run writes it before it changes generation_; workers read it after that.
+  // run writes it before it changes runs_begun_; workers read it after that.
   bitnet_task task_ = nullptr;
   void* arg_ = nullptr;
   uint32_t n_ = 0;
   bool stop_ = false;
-  alignas(64) awaited generation_;
-  alignas(64) awaited pending_;  // workers that have not finished this generation
+  alignas(64) awaited runs_begun_;
+  alignas(64) awaited pending_;  // workers that have not finished this run
   std::vector<std::jthread> workers_;
 };
 

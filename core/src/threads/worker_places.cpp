@@ -9,18 +9,18 @@ namespace {
 
 struct candidate {
   cpu_facts cpu;
-  uint32_t turn = 0;  // index of the hardware thread on its core
+  uint32_t thread_of_core = 0;  // index of the hardware thread on its core
 };
 
 // In the order in which they get workers.
-std::vector<candidate> in_turn(std::vector<cpu_facts> cpus) {
+std::vector<candidate> in_order_of_use(std::vector<cpu_facts> cpus) {
   std::ranges::sort(cpus, {}, &cpu_facts::cpu);
   std::map<uint32_t, uint32_t> of_core;
   std::vector<candidate> out;
   out.reserve(cpus.size());
   for (const cpu_facts& one : cpus) out.push_back({one, of_core[one.core]++});
   std::ranges::sort(out, [](const candidate& a, const candidate& b) {
-    if (a.turn != b.turn) return a.turn < b.turn;
+    if (a.thread_of_core != b.thread_of_core) return a.thread_of_core < b.thread_of_core;
     return a.cpu.speed != b.cpu.speed ? a.cpu.speed > b.cpu.speed : a.cpu.cpu < b.cpu.cpu;
   });
   return out;
@@ -47,12 +47,12 @@ void take_some(std::vector<cpu_facts> from, uint32_t n, std::vector<cpu_facts>& 
 
 // One CPU for each of n workers; adjacent workers are close.
 std::vector<cpu_facts> seats(const std::vector<cpu_facts>& cpus, uint32_t n) {
-  const std::vector<candidate> all = in_turn(cpus);
+  const std::vector<candidate> all = in_order_of_use(cpus);
   std::vector<cpu_facts> out;
   for (std::size_t first = 0; out.size() < n; first = first == all.size() ? 0 : first) {
     std::vector<cpu_facts> alike;
     std::size_t last = first;
-    for (; last < all.size() && all[last].turn == all[first].turn &&
+    for (; last < all.size() && all[last].thread_of_core == all[first].thread_of_core &&
            all[last].cpu.speed == all[first].cpu.speed;
          ++last)
       alike.push_back(all[last].cpu);

@@ -59,7 +59,7 @@ struct how {
 };
 
 splitter opened(const how& asked) {
-  return splitter({.form = find_dialect(asked.dialect),
+  return splitter({.dialect = find_dialect(asked.dialect),
                    .known = known_tools(),
                    .thinks = asked.thinks,
                    .id_prefix = "c"});
@@ -383,17 +383,17 @@ TEST(dialects, read_what_they_write) {
   const call one{
       "get_weather",
       R"({"city": "Bonn \"</x>\" é", "days": 3, "exact": true, "near": null, "list": [1, "a"]})"};
-  for (const dialect* form : dialects()) {
-    if (form->write == nullptr) continue;
+  for (const dialect* used : dialects()) {
+    if (used->write == nullptr) continue;
     const std::string text =
-        form->write(one) + std::string(form->between_calls) + form->write({"get_time", "{}"});
-    splitter split({.form = form, .known = known_tools(), .thinks = false, .id_prefix = ""});
+        used->write(one) + std::string(used->between_calls) + used->write({"get_time", "{}"});
+    splitter split({.dialect = used, .known = known_tools(), .thinks = false, .id_prefix = ""});
     std::vector<part> parts = split.take(text);
     for (part& more : split.finish()) parts.push_back(std::move(more));
-    ASSERT_EQ(parts.size(), 6U) << form->name << ": " << text << " -> " << written(parts);
-    EXPECT_EQ(parts[0].name, one.name) << form->name;
-    EXPECT_EQ(json::value::parse(parts[1].text), json::value::parse(one.arguments)) << form->name;
-    EXPECT_EQ(parts[3].name, "get_time") << form->name;
+    ASSERT_EQ(parts.size(), 6U) << used->name << ": " << text << " -> " << written(parts);
+    EXPECT_EQ(parts[0].name, one.name) << used->name;
+    EXPECT_EQ(json::value::parse(parts[1].text), json::value::parse(one.arguments)) << used->name;
+    EXPECT_EQ(parts[3].name, "get_time") << used->name;
   }
 }
 

@@ -48,7 +48,7 @@ bool takes(grammar::automaton& states, std::string_view text) {
 // The one call of an answer, as the program gets it; nothing for text, or what is malformed.
 std::optional<answer::call> call_of(std::string_view dialect, const std::string& tools,
                                     std::string_view text) {
-  answer::splitter split({.form = answer::find_dialect(dialect),
+  answer::splitter split({.dialect = answer::find_dialect(dialect),
                           .known = *answer::parse_tools(tools, "tools"),
                           .thinks = false,
                           .id_prefix = ""});

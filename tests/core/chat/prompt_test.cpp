@@ -55,7 +55,7 @@ constexpr std::string_view with_call = R"([
   {"role": "tool", "tool_call_id": "c0", "content": "12 degrees"}])";
 
 json::value read_back(const chat_prompt& prompt, const conversation& talk, std::string_view text) {
-  answer::splitter split({.form = prompt.dialect, .known = talk.tools, .id_prefix = "c"});
+  answer::splitter split({.dialect = prompt.dialect, .known = talk.tools, .id_prefix = "c"});
   answer::message all;
   all.add(split.take(text));
   all.add(split.finish());

@@ -78,7 +78,7 @@ class kv_holdings : public testing::Test {
   }
   std::shared_ptr<kv_store> make(uint32_t n_blocks, uint32_t n_states = 0,
                                  kv::eviction policy = kv::eviction::lru) {
-    const std::lock_guard turn(engine_->device_turn());
+    const std::lock_guard device_lock(engine_->device_mutex());
     return test::need(kv_store::make(*engine_, config(n_blocks, n_states), policy));
   }
 
@@ -215,7 +215,7 @@ TEST_F(kv_holdings, what_a_session_had_is_free_when_it_leaves) {
 TEST_F(kv_holdings, are_shared_by_sessions_that_keep_them_in_the_same_types) {
   bitnet_kv_config c = config(4);
   c.dtype_k = c.dtype_v = BITNET_DTYPE_F16;
-  const std::lock_guard turn(engine_->device_turn());
+  const std::lock_guard device_lock(engine_->device_mutex());
   auto one = test::need(engine_->shared_kv(c));
   c.n_blocks = 9;  // what the first said holds
   EXPECT_EQ(test::need(engine_->shared_kv(c)), one);

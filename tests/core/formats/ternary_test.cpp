@@ -471,21 +471,21 @@ TEST(ternary, rotated_rows_are_reordered) {
   }
 }
 
-TEST(ternary, heads_of_groups_take_turns) {
+TEST(ternary, heads_of_groups_are_reordered) {
   // Three groups of two heads, two rows each, behind one that stays.
-  const gguf::head_turns turns{.groups = 3, .in_group = 2, .width = 2, .first = 1};
+  const gguf::head_reordering head_order{.groups = 3, .in_group = 2, .width = 2, .first = 1};
   const uint64_t stored[] = {0, 1, 2, 5, 6, 9, 10, 3, 4, 7, 8, 11, 12};
   bytes plain;
   for (uint16_t r = 0; r < 13; ++r)
     for (uint16_t c = 0; c < 4; ++c) tests::put(plain, static_cast<uint16_t>(100 * r + c));
-  const source rows{.type = type::f16, .k = 4, .m = 13, .bytes = plain, .turns = turns};
+  const source rows{.type = type::f16, .k = 4, .m = 13, .bytes = plain, .head_order = head_order};
   const auto by_rows = understand(rows);
   ASSERT_TRUE(by_rows);
   EXPECT_FALSE(by_rows->verbatim);
-  const bytes in_turn = canonical(rows, *by_rows);
+  const bytes reordered = canonical(rows, *by_rows);
   for (uint64_t r = 0; r < 13; ++r)
     for (uint64_t c = 0; c < 4; ++c)
-      EXPECT_EQ(gguf::load<uint16_t>(std::span(in_turn).subspan(2 * (4 * r + c))),
+      EXPECT_EQ(gguf::load<uint16_t>(std::span(reordered).subspan(2 * (4 * r + c))),
                 100 * stored[r] + c);
 
   // The same of columns, of values that are ternary already.
@@ -493,8 +493,8 @@ TEST(ternary, heads_of_groups_take_turns) {
   for (uint64_t r = 0; r < 8; ++r)
     for (uint64_t c = 0; c < 13; ++c)
       tests::put(sizes, 0.5F * static_cast<float>(static_cast<int>((r + c * c) % 3) - 1));
-  source columns{.type = type::f32, .k = 13, .m = 8, .bytes = sizes, .turns = turns};
-  columns.turns.columns = true;
+  source columns{.type = type::f32, .k = 13, .m = 8, .bytes = sizes, .head_order = head_order};
+  columns.head_order.columns = true;
   const auto dense = understand(columns);
   ASSERT_TRUE(dense);
   EXPECT_FALSE(dense->verbatim);

@@ -240,7 +240,7 @@ TEST(generation, passes_on_what_is_wrong_with_a_row) {
   const struct {
     const char* why;
     bool logprobs;
-    row r;
+    logits_row r;
     const char* message;
   } rows[] = {
       {"too short", false, {std::span(whole).first(3), {}, {}}, "logits, got 3"},

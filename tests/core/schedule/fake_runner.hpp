@@ -97,7 +97,7 @@ class fake_runner final : public step_runner {
   }
 
   result<void> run(std::span<const slice> slices, uint32_t top_logits,
-                   std::vector<generate::row>& rows) override {
+                   std::vector<generate::logits_row>& rows) override {
     clock_.now += base;
     if (does_nothing) return give_same_row(slices, rows);
     check(slices);
@@ -240,7 +240,7 @@ class fake_runner final : public step_runner {
   }
 
   void give_rows(std::span<const slice> slices, uint32_t top_logits,
-                 std::vector<generate::row>& rows) {
+                 std::vector<generate::logits_row>& rows) {
     std::size_t n = 0;
     for (const slice& s : slices) n += s.n_outputs;
     logits_.assign(n * most_.n_vocab, 0);
@@ -269,7 +269,8 @@ class fake_runner final : public step_runner {
     std::ranges::fill(row, -1e9F);
   }
 
-  result<void> give_same_row(std::span<const slice> slices, std::vector<generate::row>& rows) {
+  result<void> give_same_row(std::span<const slice> slices,
+                             std::vector<generate::logits_row>& rows) {
     if (logits_.empty()) {
       logits_.resize(most_.n_vocab);
       fill_row(1, logits_);

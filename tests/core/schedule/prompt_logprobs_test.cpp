@@ -158,7 +158,7 @@ TEST(prompt_logprobs, of_rows_that_are_no_numbers_fail) {
   ASSERT_TRUE(scores.take(words(), prompt, nullptr));
   std::vector<float> row(words().size());
   row[4] = std::numeric_limits<float>::quiet_NaN();
-  const generate::row bad{row, {}, {}};
+  const generate::logits_row bad{row, {}, {}};
   const auto got = scores.take(words(), prompt, &bad);
   ASSERT_FALSE(got);
   EXPECT_EQ(got.error().status, BITNET_INTERNAL);

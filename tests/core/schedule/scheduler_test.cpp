@@ -291,7 +291,7 @@ TEST(scheduler, no_request_is_preempted_for_the_equal_or_in_vain) {
     w.engine->tick();
   }
   EXPECT_EQ(w.engine->counted().preemptions, 0U);
-  EXPECT_EQ(w.engine->counted().head, blocked_by::blocks);
+  EXPECT_EQ(w.engine->counted().first_waiting, blocked_by::blocks);
   EXPECT_EQ(w.engine->counted().waiting_new, 2U);
 }
 
@@ -337,7 +337,7 @@ TEST(scheduler, a_request_in_the_queue_is_cancelled_as_well) {
   w.engine->tick();
   EXPECT_EQ(w.engine->counted().waiting_new, 1U);
   EXPECT_EQ(w.engine->counted().waiting_tokens, 10U);
-  EXPECT_EQ(w.engine->counted().head, blocked_by::sequences);
+  EXPECT_EQ(w.engine->counted().first_waiting, blocked_by::sequences);
   w.engine->cancel(second.id);
   w.engine->tick();
   EXPECT_TRUE(second.got->is_over()) << "all three choices";

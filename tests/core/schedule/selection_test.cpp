@@ -109,7 +109,7 @@ class selecting : public ::testing::Test {
       std::string text;
       while (at != got.all.end() && at->what == event::kind::piece) {
         EXPECT_EQ(at->choice, one.choice);
-        EXPECT_EQ(at->place, place);
+        EXPECT_EQ(at->delivered_index, place);
         if (at->token >= 0) tokens.push_back(at->token);
         text += at->text;
         ++at;
@@ -117,7 +117,7 @@ class selecting : public ::testing::Test {
       ASSERT_NE(at, got.all.end());
       EXPECT_EQ(at->what, event::kind::end);
       EXPECT_EQ(at->choice, one.choice);
-      EXPECT_EQ(at->place, place);
+      EXPECT_EQ(at->delivered_index, place);
       EXPECT_EQ(tokens, one.what.tokens);
       EXPECT_EQ(text, one.what.text);
       EXPECT_EQ(at->stop_reason, one.what.stop_reason);
@@ -236,10 +236,10 @@ TEST_F(selecting, fails_what_a_reader_did_not_take) {
   const auto first_end = std::ranges::find_if_not(
       got->all, [](const event& e) { return e.what == event::kind::piece; });
   EXPECT_EQ(first_end->what, event::kind::end);
-  EXPECT_EQ(first_end->place, 0U);
+  EXPECT_EQ(first_end->delivered_index, 0U);
   EXPECT_EQ(got->all.back().what, event::kind::failed);
   EXPECT_EQ(got->all.back().why.status, BITNET_TIMEOUT);
-  EXPECT_EQ(got->all.back().place, 1U);
+  EXPECT_EQ(got->all.back().delivered_index, 1U);
   const statistics c = w.engine->counted();
   EXPECT_EQ(std::accumulate(c.ended.begin(), c.ended.end(), uint64_t{0}) + c.failed, 4U);
   w.expect_empty();
@@ -277,7 +277,7 @@ TEST_F(selecting, that_is_ended_before_gives_ends_alone) {
       ASSERT_EQ(got->all.size(), 2U) << "one end for each that would have been delivered";
       for (uint32_t i = 0; i < 2; ++i) {
         const event& e = got->all[i];
-        EXPECT_EQ(e.place, i);
+        EXPECT_EQ(e.delivered_index, i);
         EXPECT_EQ(e.what, row.failed == BITNET_OK ? event::kind::end : event::kind::failed);
         if (row.failed == BITNET_OK) {
           EXPECT_EQ(e.stop_reason, BITNET_STOP_CANCELLED);
@@ -317,7 +317,7 @@ TEST_F(selecting, delivers_failures_last) {
         EXPECT_EQ(e.token, static_cast<int32_t>(e.choice));
         continue;
       }
-      (e.place == event::not_delivered ? dropped : order).push_back(e.choice);
+      (e.delivered_index == event::not_delivered ? dropped : order).push_back(e.choice);
     }
     const std::vector<uint32_t> ranked = {3, 1, 2, 0};
     EXPECT_EQ(order, (std::vector<uint32_t>(ranked.begin(), ranked.begin() + n_best)));

@@ -198,7 +198,7 @@ TEST(trouble, without_another_device_each_gets_an_error_and_none_is_taken) {
     const auto refused = w.engine->submit(world::ask(some_tokens(5, 1), 3));
     ASSERT_FALSE(refused);
     EXPECT_EQ(refused.error().why, reason::no_runner);
-    EXPECT_EQ(w.engine->counted().head, blocked_by::no_runner);
+    EXPECT_EQ(w.engine->counted().first_waiting, blocked_by::no_runner);
 
     w.engine->replace(w.new_runner());
     w.run();

@@ -80,23 +80,23 @@ TEST_F(probing, others_may_wait_while_one_selects_and_reports) {
   how.wait_ms = 0;
   registry all = scan();
   report out;
-  std::mutex turn;  // as the runtime has one
+  std::mutex mutex;  // as the runtime has one
   std::atomic<bool> done{false};
   std::thread waiter([&] {
     while (!done) (void)all.wait(clock::now() + std::chrono::milliseconds(5));
   });
   std::thread reader([&] {
     while (!done) {
-      const std::scoped_lock lock(turn);
+      const std::scoped_lock lock(mutex);
       all.collect(out);
     }
   });
   {
-    const std::scoped_lock lock(turn);
+    const std::scoped_lock lock(mutex);
     EXPECT_TRUE(all.select({}, out));
   }
   for (bool complete = false; !complete;) {
-    const std::scoped_lock lock(turn);
+    const std::scoped_lock lock(mutex);
     complete = all.collect(out);
   }
   done = true;

@@ -18,7 +18,7 @@ constexpr const char* tools_text = R"([{"name": "f", "parameters": {"properties"
 // Parts as they are, with neighbours of text joined.
 std::string parts_of(const dialect& form, const tools& known, bool thinks, std::string_view text,
                      std::size_t step) {
-  splitter split({.form = &form, .known = known, .thinks = thinks, .id_prefix = "c"});
+  splitter split({.dialect = &form, .known = known, .thinks = thinks, .id_prefix = "c"});
   std::string out;
   message all;
   auto last = part::kind::call_ends;

@@ -11,8 +11,8 @@
 #include "huggingface/config.hpp"
 #include "model/architectures/graph_builder.hpp"
 #include "model/architectures/keys.hpp"
+#include "model/architectures/layer_weights.hpp"
 #include "model/architectures/list.hpp"
-#include "model/architectures/parts.hpp"
 #include "model/shape/shape.hpp"
 
 namespace bitnet::model {
@@ -38,11 +38,11 @@ struct architecture {
   // the common keys, but before those of heads.
   void (*read)(hyperparameters& h, keys& in) = no_keys;
   // Lists the weights of layer n, in the order in which the model keeps them.
-  std::vector<part> (*parts)(const hyperparameters& h, uint32_t n) = llama_parts;
+  std::vector<layer_weight> (*weights)(const hyperparameters& h, uint32_t n) = llama_weights;
   // Adds layer n to the graph; returns its output.
   uint32_t (*layer)(graph_builder& to, uint32_t n, uint32_t x) = llama_layer;
   // Adds the ops from the last layer's output to the logits.
-  uint32_t (*head)(graph_builder& to, uint32_t x) = llama_head;
+  uint32_t (*lm_head)(graph_builder& to, uint32_t x) = llama_lm_head;
   // Reads its checkpoints; several rows may share a form; nullptr: it has none.
   const huggingface::checkpoint_form* checkpoint = nullptr;
 };

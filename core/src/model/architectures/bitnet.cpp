@@ -17,12 +17,12 @@ void read_bitnet(hyperparameters& h, keys& /*in*/) {
   h.sub_norms = true;
 }
 
-std::vector<part> bitnet_parts(const hyperparameters& h, uint32_t n) {
-  std::vector<part> parts = llama_parts(h, n);
-  append(parts, {{&layer::attn_sub_norm, "attn_sub_norm", part_kind::norm,
-                  uint64_t{h.n_heads} * h.head_dim},
-                 {&layer::ffn_sub_norm, "ffn_sub_norm", part_kind::norm, h.n_feed_forward}});
-  return parts;
+std::vector<layer_weight> bitnet_weights(const hyperparameters& h, uint32_t n) {
+  std::vector<layer_weight> weights = llama_weights(h, n);
+  append(weights, {{&layer::attn_sub_norm, "attn_sub_norm", weight_kind::norm,
+                    uint64_t{h.n_heads} * h.head_dim},
+                   {&layer::ffn_sub_norm, "ffn_sub_norm", weight_kind::norm, h.n_feed_forward}});
+  return weights;
 }
 
 result<hf::config> bitnet_checkpoint(const nlohmann::json& c, const std::string& tokenizer) {
@@ -50,7 +50,7 @@ constexpr architecture bitnet_row(std::string_view name, std::string_view also, 
           .gate = gate,
           .trained_on_i8 = true,
           .read = read_bitnet,
-          .parts = bitnet_parts,
+          .weights = bitnet_weights,
           .checkpoint = &bitnet_form};
 }
 

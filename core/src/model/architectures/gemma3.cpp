@@ -49,16 +49,16 @@ void read_gemma(hyperparameters& h, keys& in) {
     h.attention_divisor = std::sqrt(static_cast<float>(width));
 }
 
-std::vector<part> gemma_parts(const hyperparameters& h, uint32_t n) {
-  std::vector<part> parts = llama_parts(h, n);
-  append(parts, head_norm_parts(h));
-  append(parts,
-         {{&layer::post_attention_norm, "post_attention_norm", part_kind::norm, h.n_embedding},
-          {&layer::post_ffw_norm, "post_ffw_norm", part_kind::norm, h.n_embedding}});
-  return parts;
+std::vector<layer_weight> gemma_weights(const hyperparameters& h, uint32_t n) {
+  std::vector<layer_weight> weights = llama_weights(h, n);
+  append(weights, head_norm_weights(h));
+  append(weights,
+         {{&layer::post_attention_norm, "post_attention_norm", weight_kind::norm, h.n_embedding},
+          {&layer::post_ffw_norm, "post_ffw_norm", weight_kind::norm, h.n_embedding}});
+  return weights;
 }
 
-// No composite includes the norms of the outputs.
+// Emits primitives for the outputs: no composite includes the norms behind them.
 uint32_t gemma_layer(graph_builder& to, uint32_t n, uint32_t x) {
   const layer& l = to.layer_at(n);
   const uint32_t a = to.attend(queries(to, n, x), n);
@@ -143,7 +143,7 @@ constinit const architecture rows::gemma3 = {.name = "gemma3",
                                              .gate = gate_rule::gelu,
                                              .input_norms = true,
                                              .read = read_gemma,
-                                             .parts = gemma_parts,
+                                             .weights = gemma_weights,
                                              .layer = gemma_layer,
                                              .checkpoint = &gemma_form};
 

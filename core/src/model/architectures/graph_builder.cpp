@@ -17,9 +17,10 @@ compute::graph graph_builder::build(ending what, const section& of) && {
     x = transformed(x, m_.embedding_transform, BITNET_HADAMARD_FACTORS_LAST);
     x = scaled(x, m_.shape.embedding_scale);
   }
-  for (uint32_t n = of.first; n < of.last; ++n) x = m_.shape.row->layer(*this, n, x);
-  const bool hidden = what == ending::hidden || !of.head;
-  if (of.head) x = hidden ? norm(asked_rows(x), m_.output_norm) : m_.shape.row->head(*this, x);
+  for (uint32_t n = of.first; n < of.last; ++n) x = m_.shape.arch->layer(*this, n, x);
+  const bool hidden = what == ending::hidden || !of.lm_head;
+  if (of.lm_head)
+    x = hidden ? norm(asked_rows(x), m_.output_norm) : m_.shape.arch->lm_head(*this, x);
   out_.add_facts();
   if (!of.embedding) out_.add_port(BITNET_PORT_VALUE_IN, first);
   out_.add_port(hidden ? BITNET_PORT_VALUE_OUT : BITNET_PORT_LOGITS, x);
@@ -257,7 +258,7 @@ uint32_t llama_layer(graph_builder& to, uint32_t n, uint32_t x) {
   return llama_feed_forward(to, n, llama_attention(to, n, x));
 }
 
-uint32_t llama_head(graph_builder& to, uint32_t x) {
+uint32_t llama_lm_head(graph_builder& to, uint32_t x) {
   const described& m = to.about();
   const std::size_t at = to.begin();
   const uint32_t logits = to.linear_of(to.norm(to.asked_rows(x), m.output_norm), m.output);

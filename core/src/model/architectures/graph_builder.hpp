@@ -150,6 +150,6 @@ uint32_t gated_product(graph_builder& to, uint32_t n, uint32_t x);
 uint32_t llama_attention(graph_builder& to, uint32_t n, uint32_t x);
 uint32_t llama_feed_forward(graph_builder& to, uint32_t n, uint32_t x);
 uint32_t llama_layer(graph_builder& to, uint32_t n, uint32_t x);
-uint32_t llama_head(graph_builder& to, uint32_t x);
+uint32_t llama_lm_head(graph_builder& to, uint32_t x);
 
 }  // namespace bitnet::model

@@ -18,30 +18,30 @@ using gguf::quote;
 using nlohmann::json;
 
 // Indices in hyperparameters::own.
-constexpr std::size_t of_parts = 0, of_head = 1;
+constexpr std::size_t of_residuals = 0, of_lm_head = 1;
 
 void read_minicpm(hyperparameters& h, keys& in) {
   for (const char* key : {"embedding_scale", "residual_scale", "logit_scale"}) in.computes(key);
   h.embedding_scale = in.positive("embedding_scale");
-  h.own[of_parts] = in.positive("residual_scale");
-  h.own[of_head] = 1 / in.positive("logit_scale");  // divides the logits
-  if (in.outcome() && !std::isfinite(h.own[of_head]))
+  h.own[of_residuals] = in.positive("residual_scale");
+  h.own[of_lm_head] = 1 / in.positive("logit_scale");  // divides the logits
+  if (in.outcome() && !std::isfinite(h.own[of_lm_head]))
     in.stop(fmt::format("metadata key {} is so small that its inverse overflows",
                         quote(in.name("logit_scale"))));
 }
 
 uint32_t minicpm_layer(graph_builder& to, uint32_t n, uint32_t x) {
   const layer& l = to.layer_at(n);
-  const float scale = to.shape().own[of_parts];
+  const float scale = to.shape().own[of_residuals];
   const uint32_t a = to.attend(queries(to, n, x), n);
   x = to.add(x, to.scaled(to.linear_of(a, l.attn_output), scale));
   const uint32_t g = gated_product(to, n, x);
   return to.add(x, to.scaled(to.linear_of(g, l.ffn_down), scale));
 }
 
-uint32_t minicpm_head(graph_builder& to, uint32_t x) {
+uint32_t minicpm_lm_head(graph_builder& to, uint32_t x) {
   const uint32_t h = to.norm(to.asked_rows(x), to.about().output_norm);
-  return to.linear_of(to.scaled(h, to.shape().own[of_head]), to.about().output);
+  return to.linear_of(to.scaled(h, to.shape().own[of_lm_head]), to.about().output);
 }
 
 result<hf::config> minicpm_checkpoint(const json& c, const std::string& /*tokenizer*/) {
@@ -82,7 +82,7 @@ constinit const architecture rows::minicpm = {.name = "minicpm",
                                               .rope_neox = false,
                                               .read = read_minicpm,
                                               .layer = minicpm_layer,
-                                              .head = minicpm_head,
+                                              .lm_head = minicpm_lm_head,
                                               .checkpoint = &minicpm_form};
 
 }  // namespace bitnet::model

@@ -11,10 +11,10 @@ void read_qwen3(hyperparameters& h, keys& /*in*/) {
   h.head_norms = true;
 }
 
-std::vector<part> qwen3_parts(const hyperparameters& h, uint32_t n) {
-  std::vector<part> parts = llama_parts(h, n);
-  append(parts, head_norm_parts(h));
-  return parts;
+std::vector<layer_weight> qwen3_weights(const hyperparameters& h, uint32_t n) {
+  std::vector<layer_weight> weights = llama_weights(h, n);
+  append(weights, head_norm_weights(h));
+  return weights;
 }
 
 result<hf::config> qwen3_checkpoint(const nlohmann::json& c, const std::string& /*tokenizer*/) {
@@ -33,7 +33,7 @@ constexpr hf::checkpoint_form qwen3_form = {.model_type = "qwen3", .read = qwen3
 constinit const architecture rows::qwen3 = {.name = "qwen3",
                                             .input_norms = true,
                                             .read = read_qwen3,
-                                            .parts = qwen3_parts,
+                                            .weights = qwen3_weights,
                                             .checkpoint = &qwen3_form};
 
 }  // namespace bitnet::model

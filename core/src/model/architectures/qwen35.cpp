@@ -61,34 +61,35 @@ void read_qwen35(hyperparameters& h, keys& in) {
             BITNET_UNSUPPORTED);
 }
 
-std::vector<part> attending_parts(const hyperparameters& h) {
-  std::vector<part> parts = attention_parts(h);
-  parts.front().m *= 2;  // a gate beside each head
-  return parts;
+std::vector<layer_weight> attending_weights(const hyperparameters& h) {
+  std::vector<layer_weight> weights = attention_weights(h);
+  weights.front().m *= 2;  // a gate beside each head
+  return weights;
 }
 
-std::vector<part> recurrent_parts(const hyperparameters& h) {
-  constexpr part_kind matrix = part_kind::matrix;
+std::vector<layer_weight> recurrent_weights(const hyperparameters& h) {
+  constexpr weight_kind matrix = weight_kind::matrix;
   const recurrence& r = h.recurrence;
   return {{&layer::attn_qkv, "attn_qkv", matrix, h.n_embedding, r.channels()},
           {&layer::attn_gate, "attn_gate", matrix, h.n_embedding, r.values()},
           {&layer::ssm_alpha, "ssm_alpha", matrix, h.n_embedding, r.value_heads},
           {&layer::ssm_beta, "ssm_beta", matrix, h.n_embedding, r.value_heads},
-          {&layer::ssm_conv, "ssm_conv1d", part_kind::convolution, r.taps, r.channels()},
-          {&layer::ssm_norm, "ssm_norm", part_kind::norm, r.value_dim},
+          {&layer::ssm_conv, "ssm_conv1d", weight_kind::convolution, r.taps, r.channels()},
+          {&layer::ssm_norm, "ssm_norm", weight_kind::norm, r.value_dim},
           {&layer::ssm_out, "ssm_out", matrix, r.values(), h.n_embedding},
-          {&layer::ssm_gates, "ssm_gates", part_kind::decays, r.value_heads}};
+          {&layer::ssm_gates, "ssm_gates", weight_kind::decays, r.value_heads}};
 }
 
-std::vector<part> qwen35_parts(const hyperparameters& h, uint32_t n) {
+std::vector<layer_weight> qwen35_weights(const hyperparameters& h, uint32_t n) {
   const bool attends = !h.is_recurrent(n);
-  std::vector<part> parts = {{&layer::attn_norm, "attn_norm", part_kind::norm, h.n_embedding}};
-  if (attends) append(parts, attending_parts(h));
+  std::vector<layer_weight> weights = {
+      {&layer::attn_norm, "attn_norm", weight_kind::norm, h.n_embedding}};
+  if (attends) append(weights, attending_weights(h));
   // Other models call it ffn_norm.
-  parts.push_back({&layer::ffn_norm, "post_attention_norm", part_kind::norm, h.n_embedding});
-  append(parts, gated_parts(h));
-  append(parts, attends ? head_norm_parts(h) : recurrent_parts(h));
-  return parts;
+  weights.push_back({&layer::ffn_norm, "post_attention_norm", weight_kind::norm, h.n_embedding});
+  append(weights, gated_weights(h));
+  append(weights, attends ? head_norm_weights(h) : recurrent_weights(h));
+  return weights;
 }
 
 uint32_t gated_attention(graph_builder& to, uint32_t n, uint32_t x) {
@@ -229,8 +230,8 @@ result<void> put_states(const json& c, const hf::config& about, uint32_t head_di
 
 // How to reorder the value heads of a tensor: GGUF has the first of each key head, then the second
 // of each, ... Groups of 0 if the tensor has no value heads.
-gguf::head_turns turns_of(std::string_view ours, const hf::state_heads& h) {
-  gguf::head_turns to{.groups = h.keys, .in_group = h.in_group, .width = 1};
+gguf::head_reordering head_order_of(std::string_view ours, const hf::state_heads& h) {
+  gguf::head_reordering to{.groups = h.keys, .in_group = h.in_group, .width = 1};
   if (ours.ends_with(".ssm_alpha.weight") || ours.ends_with(".ssm_beta.weight") ||
       ours.ends_with(".ssm_a") || ours.ends_with(".ssm_dt.bias"))
     return to;
@@ -240,12 +241,12 @@ gguf::head_turns turns_of(std::string_view ours, const hf::state_heads& h) {
   if (ours.ends_with(".attn_qkv.weight") || ours.ends_with(".ssm_conv1d.weight")) return to;
   to.first = 0;
   to.columns = true;
-  return ours.ends_with(".ssm_out.weight") ? to : gguf::head_turns{};
+  return ours.ends_with(".ssm_out.weight") ? to : gguf::head_reordering{};
 }
 
 // Reorders the rows of a small tensor, or the elements of a vector.
-std::vector<float> in_turn(const std::vector<float>& stored, const gguf::head_turns& t,
-                           std::size_t row) {
+std::vector<float> reordered(const std::vector<float>& stored, const gguf::head_reordering& t,
+                             std::size_t row) {
   std::vector<float> out(stored.begin(), stored.begin() + static_cast<ptrdiff_t>(t.first * row));
   for (uint64_t n = 0; n < t.in_group; ++n)
     for (uint64_t group = 0; group < t.groups; ++group) {
@@ -258,8 +259,8 @@ std::vector<float> in_turn(const std::vector<float>& stored, const gguf::head_tu
 
 result<void> turn_heads(gguf::file::foreign_tensor& t, const std::string& theirs,
                         const hf::config& about) {
-  const gguf::head_turns turns = turns_of(t.name, about.states);
-  if (turns.groups == 0) return {};
+  const gguf::head_reordering head_order = head_order_of(t.name, about.states);
+  if (head_order.groups == 0) return {};
   const bool is_taps = t.name.ends_with(".ssm_conv1d.weight");
   if (is_taps && t.ne.size() == 3 && t.ne[1] == 1) t.ne.erase(t.ne.begin() + 1);
   const bool is_matrix = is_taps || t.name.ends_with(".weight");
@@ -267,15 +268,16 @@ result<void> turn_heads(gguf::file::foreign_tensor& t, const std::string& theirs
   if (t.ne.size() != rank)
     return bad_data(
         fmt::format("tensor {} has {} dimensions; expected {}", quote(theirs), t.ne.size(), rank));
-  const uint64_t found = turns.columns || !is_matrix ? t.ne[0] : t.ne[1];
-  const uint64_t expected = turns.first + turns.groups * turns.in_group * turns.width;
+  const uint64_t found = head_order.columns || !is_matrix ? t.ne[0] : t.ne[1];
+  const uint64_t expected =
+      head_order.first + head_order.groups * head_order.in_group * head_order.width;
   if (found != expected)
     return bad_data(fmt::format(
         "tensor {} has {} {}, but the heads in config.json ask for {}; the file is damaged or of "
         "another model",
-        quote(theirs), found, turns.columns ? "columns" : "rows", expected));
+        quote(theirs), found, head_order.columns ? "columns" : "rows", expected));
   if (is_matrix && !is_taps) {
-    t.turns = turns;  // too large to copy
+    t.head_order = head_order;  // too large to copy
     return {};
   }
   std::vector<float> numbers = hf::numbers_of(t);
@@ -285,7 +287,7 @@ result<void> turn_heads(gguf::file::foreign_tensor& t, const std::string& theirs
                                 numbers.size(), found * row));
   if (t.name.ends_with(".ssm_a"))
     for (float& x : numbers) x = -std::exp(x);
-  hf::replace(t, in_turn(numbers, turns, row));
+  hf::replace(t, reordered(numbers, head_order, row));
   return {};
 }
 
@@ -316,7 +318,7 @@ constexpr hf::checkpoint_form qwen35_form = {.model_type = "qwen3_5_text",
 
 constinit const architecture rows::qwen35 = {.name = "qwen35",
                                              .read = read_qwen35,
-                                             .parts = qwen35_parts,
+                                             .weights = qwen35_weights,
                                              .layer = qwen35_layer,
                                              .checkpoint = &qwen35_form};
 

@@ -37,15 +37,15 @@ struct architecture;
 // or embeddings behind them.
 struct section {
   uint32_t first = 0, last = 0;
-  bool embedding = true, head = true;
+  bool embedding = true, lm_head = true;
 
   bool operator==(const section&) const = default;
 };
 
 struct hyperparameters {
-  const model::architecture* row = nullptr;  // nullptr: only the vocabulary is known
-  std::string architecture;                  // as the file spells it
-  std::string name;                          // general.name, may be empty
+  const model::architecture* arch = nullptr;  // nullptr: only the vocabulary is known
+  std::string architecture;                   // as the file spells it
+  std::string name;                           // general.name, may be empty
   uint32_t n_vocab = 0;
   uint32_t n_context = 0;  // trained length
   uint32_t n_layers = 0;

@@ -70,11 +70,11 @@ checked<any_elf> any_elf::open(std::span<const std::byte> bytes) {
         fmt::format("has a damaged ELF header: class {}, byte order {}", of_class, of_order));
   out.wide_ = of_class == ELFCLASS64;
   out.big_endian_ = of_order == ELFDATA2MSB;
-  const std::size_t head_bytes = out.wide_ ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
-  if (bytes.size() < head_bytes)
+  const std::size_t header_bytes = out.wide_ ? sizeof(Elf64_Ehdr) : sizeof(Elf32_Ehdr);
+  if (bytes.size() < header_bytes)
     return reject(code::inspect_truncated,
-                  fmt::format("is cut off: an ELF header has {} bytes, the file has {}", head_bytes,
-                              bytes.size()));
+                  fmt::format("is cut off: an ELF header has {} bytes, the file has {}",
+                              header_bytes, bytes.size()));
   out.type_ = static_cast<uint16_t>(out.number(offsetof(Elf64_Ehdr, e_type), 2));
   out.machine_ = static_cast<uint16_t>(out.number(offsetof(Elf64_Ehdr, e_machine), 2));
   out.read_segments();
@@ -164,10 +164,10 @@ std::vector<std::string_view> any_elf::dynamic_strings(int64_t tag) const {
 }
 
 uint64_t any_elf::count_by_gnu_hash(uint64_t address) const {
-  const auto head = at(address, 16);
-  const uint64_t n_buckets = number_in(head, 0, 4, big_endian_);
-  const uint64_t first = number_in(head, 4, 4, big_endian_);
-  const uint64_t n_words = number_in(head, 8, 4, big_endian_);
+  const auto table = at(address, 16);
+  const uint64_t n_buckets = number_in(table, 0, 4, big_endian_);
+  const uint64_t first = number_in(table, 4, 4, big_endian_);
+  const uint64_t n_words = number_in(table, 8, 4, big_endian_);
   const uint64_t buckets = address + 16 + n_words * (wide_ ? 8 : 4);
   const auto lists = at(buckets, n_buckets * 4);
   uint64_t last = 0;
@@ -258,9 +258,9 @@ std::vector<std::string_view> any_elf::needed_versions() const {
   };
   uint64_t steps = 0;
   for (uint64_t library = address.value_or(0); address && steps < most_needed_versions;) {
-    const auto head = at(library, sizeof(Elf64_Verneed));
-    if (head.empty()) break;
-    for (uint64_t next = library + field(head, offsetof(Elf64_Verneed, vn_aux), 4);
+    const auto needed = at(library, sizeof(Elf64_Verneed));
+    if (needed.empty()) break;
+    for (uint64_t next = library + field(needed, offsetof(Elf64_Verneed, vn_aux), 4);
          ++steps < most_needed_versions;) {
       const auto one = at(next, sizeof(Elf64_Vernaux));
       if (one.empty()) break;
@@ -271,7 +271,7 @@ std::vector<std::string_view> any_elf::needed_versions() const {
       if (distance == 0) break;
       next += distance;
     }
-    const uint64_t distance = field(head, offsetof(Elf64_Verneed, vn_next), 4);
+    const uint64_t distance = field(needed, offsetof(Elf64_Verneed, vn_next), 4);
     if (distance == 0) break;
     library += distance;
   }

@@ -74,9 +74,9 @@ std::string machine_name(uint16_t machine) {
   return fmt::format("machine {}", machine);
 }
 
-bool is_for_this_machine(const Elf64_Ehdr& head) {
-  return head.e_ident[EI_CLASS] == ELFCLASS64 && head.e_ident[EI_DATA] == this_byte_order &&
-         head.e_machine == this_machine;
+bool is_for_this_machine(const Elf64_Ehdr& header) {
+  return header.e_ident[EI_CLASS] == ELFCLASS64 && header.e_ident[EI_DATA] == this_byte_order &&
+         header.e_machine == this_machine;
 }
 
 checked<elf_image> elf_image::open(std::span<const std::byte> bytes) {
@@ -92,30 +92,33 @@ checked<elf_image> elf_image::open(std::span<const std::byte> bytes) {
 }
 
 checked<void> elf_image::read_headers() {
-  const auto head = read<Elf64_Ehdr>(0).value_or(Elf64_Ehdr{});  // open() checked that it is there
-  if (head.e_ident[EI_CLASS] != ELFCLASS64)
+  const auto header =
+      read<Elf64_Ehdr>(0).value_or(Elf64_Ehdr{});  // open() checked that it is there
+  if (header.e_ident[EI_CLASS] != ELFCLASS64)
     return reject(code::inspect_machine,
                   fmt::format("is not a 64-bit object; this machine is 64-bit {}",
                               machine_name(this_machine)));
-  if (head.e_ident[EI_DATA] != this_byte_order)
+  if (header.e_ident[EI_DATA] != this_byte_order)
     return reject(code::inspect_machine,
                   fmt::format("has another byte order than this machine, which is {}",
                               machine_name(this_machine)));
-  if (head.e_machine != this_machine)
+  if (header.e_machine != this_machine)
     return reject(code::inspect_machine,
-                  fmt::format("was built for {}, this machine is {}", machine_name(head.e_machine),
-                              machine_name(this_machine)));
-  if (head.e_type != ET_DYN)
-    return not_elf(fmt::format("is an ELF file but not a shared object (type {})", head.e_type));
-  if (head.e_phentsize != sizeof(Elf64_Phdr) || head.e_phnum == 0 || head.e_phnum > max_segments)
+                  fmt::format("was built for {}, this machine is {}",
+                              machine_name(header.e_machine), machine_name(this_machine)));
+  if (header.e_type != ET_DYN)
+    return not_elf(fmt::format("is an ELF file but not a shared object (type {})", header.e_type));
+  if (header.e_phentsize != sizeof(Elf64_Phdr) || header.e_phnum == 0 ||
+      header.e_phnum > max_segments)
     return not_elf("has no usable program headers");
-  const uint64_t table_bytes = uint64_t{head.e_phnum} * sizeof(Elf64_Phdr);
-  if (!slice(head.e_phoff, table_bytes)) return cut_off(head.e_phoff + table_bytes, bytes_.size());
-  const uint64_t section_bytes = uint64_t{head.e_shnum} * head.e_shentsize;
-  if (head.e_shoff != 0 && !slice(head.e_shoff, section_bytes))
-    return cut_off(head.e_shoff + section_bytes, bytes_.size());
+  const uint64_t table_bytes = uint64_t{header.e_phnum} * sizeof(Elf64_Phdr);
+  if (!slice(header.e_phoff, table_bytes))
+    return cut_off(header.e_phoff + table_bytes, bytes_.size());
+  const uint64_t section_bytes = uint64_t{header.e_shnum} * header.e_shentsize;
+  if (header.e_shoff != 0 && !slice(header.e_shoff, section_bytes))
+    return cut_off(header.e_shoff + section_bytes, bytes_.size());
 
-  if (auto fine = read_segments(head); !fine) return fine;
+  if (auto fine = read_segments(header); !fine) return fine;
   if (auto fine = check_segments(); !fine) return fine;
   if (auto fine = read_dynamic(); !fine) return fine;
   if (auto fine = check_dynamic(); !fine) return fine;
@@ -124,19 +127,19 @@ checked<void> elf_image::read_headers() {
   return {};
 }
 
-checked<void> elf_image::read_segments(const Elf64_Ehdr& head) {
+checked<void> elf_image::read_segments(const Elf64_Ehdr& header) {
   elf_version(EV_CURRENT);
   // libelf only reads the memory, but its interface is not const.
   const std::unique_ptr<Elf, elf_closer> elf(
       elf_memory(const_cast<char*>(reinterpret_cast<const char*>(bytes_.data())), bytes_.size()));
   if (!elf || elf_kind(elf.get()) != ELF_K_ELF) return not_elf("has a damaged ELF header");
-  for (int i = 0; i < head.e_phnum; ++i) {
+  for (int i = 0; i < header.e_phnum; ++i) {
     GElf_Phdr segment{};
     if (gelf_getphdr(elf.get(), i, &segment) == nullptr)
       return not_elf("has damaged program headers");
     // libelf and the linker must see the table at the same place, whatever sections say.
     const auto same =
-        read<Elf64_Phdr>(head.e_phoff + static_cast<uint64_t>(i) * sizeof(Elf64_Phdr));
+        read<Elf64_Phdr>(header.e_phoff + static_cast<uint64_t>(i) * sizeof(Elf64_Phdr));
     if (!same || std::memcmp(&*same, &segment, sizeof segment) != 0)
       return not_elf("has program headers that can be read in two ways");
     if (!slice(segment.p_offset, segment.p_filesz) && segment.p_type == PT_LOAD)
@@ -315,14 +318,14 @@ std::vector<elf_image::note> elf_image::notes() const {
     const uint64_t align = segment.p_align == 8 ? 8 : 4;
     const auto padded = [align](uint64_t n) { return (n + align - 1) & ~(align - 1); };
     for (uint64_t at = 0; at + sizeof(Elf64_Nhdr) <= part->size();) {
-      const auto head = read<Elf64_Nhdr>(segment.p_offset + at).value_or(Elf64_Nhdr{});
-      const uint64_t owner = at + sizeof head;
-      const uint64_t description = padded(owner + head.n_namesz);
-      if (description + head.n_descsz > part->size()) break;
-      std::string_view name(reinterpret_cast<const char*>(part->data()) + owner, head.n_namesz);
+      const auto header = read<Elf64_Nhdr>(segment.p_offset + at).value_or(Elf64_Nhdr{});
+      const uint64_t owner = at + sizeof header;
+      const uint64_t description = padded(owner + header.n_namesz);
+      if (description + header.n_descsz > part->size()) break;
+      std::string_view name(reinterpret_cast<const char*>(part->data()) + owner, header.n_namesz);
       if (name.ends_with('\0')) name.remove_suffix(1);
-      out.push_back({name, head.n_type, part->subspan(description, head.n_descsz)});
-      at = padded(description + head.n_descsz);
+      out.push_back({name, header.n_type, part->subspan(description, header.n_descsz)});
+      at = padded(description + header.n_descsz);
     }
   }
   return out;

@@ -20,7 +20,7 @@
 namespace bitnet::plugin {
 
 // Whether this process's dynamic linker takes files with this header. It skips others.
-[[nodiscard]] bool is_for_this_machine(const Elf64_Ehdr& head);
+[[nodiscard]] bool is_for_this_machine(const Elf64_Ehdr& header);
 
 // "x86-64"; "machine 999" for an unknown one.
 [[nodiscard]] std::string machine_name(uint16_t machine);
@@ -73,7 +73,7 @@ class elf_image {
  private:
   explicit elf_image(std::span<const std::byte> bytes) : bytes_(bytes) {}
   checked<void> read_headers();
-  checked<void> read_segments(const Elf64_Ehdr& head);
+  checked<void> read_segments(const Elf64_Ehdr& header);
   [[nodiscard]] checked<void> check_segments() const;
   checked<void> read_dynamic();
   [[nodiscard]] checked<void> check_dynamic() const;

@@ -110,12 +110,13 @@ checked<elf_image::gnu_hash> elf_image::read_gnu_hash(uint64_t address) const {
   struct header {
     uint32_t n_buckets, first, n_words, shift;
   };
-  const auto head = read_at<header>(address);
-  if (!head || !std::has_single_bit(head->n_words) || head->n_buckets == 0 || head->first == 0 ||
-      head->shift >= 32)
+  const auto table = read_at<header>(address);
+  if (!table || !std::has_single_bit(table->n_words) || table->n_buckets == 0 ||
+      table->first == 0 || table->shift >= 32)
     return unreadable("its DT_GNU_HASH is damaged");
-  gnu_hash out{{}, {}, {}, head->n_words, head->n_buckets, head->first, head->first, head->shift};
-  const uint64_t words = address + sizeof *head;
+  gnu_hash out{{},           {},           {},          table->n_words, table->n_buckets,
+               table->first, table->first, table->shift};
+  const uint64_t words = address + sizeof *table;
   const uint64_t buckets = words + out.n_words * 8;
   const uint64_t chains = buckets + out.n_buckets * 4;
   const auto bloom = at(words, out.n_words * 8);
@@ -148,20 +149,20 @@ checked<elf_image::sysv_hash> elf_image::read_sysv_hash(uint64_t address) const 
   struct header {
     uint32_t n_buckets, n_chains;
   };
-  const auto head = read_at<header>(address);
-  if (!head || head->n_chains > max_symbols) return unreadable("its DT_HASH is damaged");
-  const uint64_t begin = address + sizeof *head;
-  const auto buckets = at(begin, uint64_t{head->n_buckets} * 4);
-  const auto chains = at(begin + uint64_t{head->n_buckets} * 4, uint64_t{head->n_chains} * 4);
+  const auto table = read_at<header>(address);
+  if (!table || table->n_chains > max_symbols) return unreadable("its DT_HASH is damaged");
+  const uint64_t begin = address + sizeof *table;
+  const auto buckets = at(begin, uint64_t{table->n_buckets} * 4);
+  const auto chains = at(begin + uint64_t{table->n_buckets} * 4, uint64_t{table->n_chains} * 4);
   if (!buckets || !chains) return unreadable("its DT_HASH is damaged");
   // The linker follows indices without checking their range or detecting cycles.
-  std::vector<bool> seen(head->n_chains);
-  for (uint64_t bucket = 0; bucket < head->n_buckets; ++bucket)
+  std::vector<bool> seen(table->n_chains);
+  for (uint64_t bucket = 0; bucket < table->n_buckets; ++bucket)
     for (uint32_t i = number(*buckets, bucket); i != 0; i = number(*chains, i)) {
-      if (i >= head->n_chains || seen[i]) return unreadable("its DT_HASH is damaged");
+      if (i >= table->n_chains || seen[i]) return unreadable("its DT_HASH is damaged");
       seen[i] = true;
     }
-  return sysv_hash{*buckets, *chains, head->n_buckets, head->n_chains};
+  return sysv_hash{*buckets, *chains, table->n_buckets, table->n_chains};
 }
 
 checked<elf_image::symbol_table> elf_image::read_symbol_table() const {

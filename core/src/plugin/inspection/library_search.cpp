@@ -84,9 +84,9 @@ bool is_systems_own(const fs::path& folder) {
 bool would_be_taken(const fs::path& file) {
   const file_descriptor fd(::open(file.c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (fd.get() < 0) return false;
-  Elf64_Ehdr head{};
-  if (::pread(fd.get(), &head, sizeof head, 0) != sizeof head) return true;  // it stops there
-  return std::memcmp(head.e_ident, ELFMAG, SELFMAG) != 0 || is_for_this_machine(head);
+  Elf64_Ehdr header{};
+  if (::pread(fd.get(), &header, sizeof header, 0) != sizeof header) return true;  // it stops there
+  return std::memcmp(header.e_ident, ELFMAG, SELFMAG) != 0 || is_for_this_machine(header);
 }
 
 // Subfolders that glibc searches before the folder itself. Those outside of glibc-hwcaps: until

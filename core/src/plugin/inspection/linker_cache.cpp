@@ -42,13 +42,13 @@ std::vector<cached_library> find_in_linker_cache(std::span<const std::byte> list
   const std::size_t begin = text.find(magic);
   if (begin == std::string_view::npos || text.size() - begin < sizeof(header)) return {};
   text.remove_prefix(begin);
-  header head{};
-  std::memcpy(&head, text.data(), sizeof head);
-  const uint64_t most = (text.size() - sizeof head) / sizeof(entry);
+  header start{};
+  std::memcpy(&start, text.data(), sizeof start);
+  const uint64_t most = (text.size() - sizeof start) / sizeof(entry);
   std::vector<cached_library> out;
-  for (uint64_t i = 0; i < head.entries && i < most; ++i) {
+  for (uint64_t i = 0; i < start.entries && i < most; ++i) {
     entry one{};
-    std::memcpy(&one, text.data() + sizeof head + i * sizeof one, sizeof one);
+    std::memcpy(&one, text.data() + sizeof start + i * sizeof one, sizeof one);
     if (text_at(text, one.name) != name) continue;
     const auto file = text_at(text, one.file);
     if (file && file->starts_with('/')) out.push_back({*file, one.capabilities != 0});

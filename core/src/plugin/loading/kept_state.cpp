@@ -71,7 +71,7 @@ void set_floating_point_modes(uint64_t modes) {
 
 void complaints::note(const char* what) {
   {
-    const std::scoped_lock lock(turn_);
+    const std::scoped_lock lock(mutex_);
     if (!reported_.insert(what).second) return;
   }
   host_.log(

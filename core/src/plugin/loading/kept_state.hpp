@@ -1,11 +1,12 @@
 #pragma once
 // Restores state that a plugin's call must not change, and reports a change once.
 //
-// Of the thread: the floating-point control word and the blocked signals. They cost a few
-// instructions and two short system calls, so each step is guarded. Of the process: working folder
-// and umask, which cost more calls. So only calls that occur once per load or session are guarded,
-// and for a short time, since changes by other threads look the same. State that cannot be restored
-// safely (handlers, environment, locale) is checked by the probe.
+// Thread   the floating-point control word and the blocked signals. Guarding them takes a few
+//          instructions and two short system calls, so every step is guarded.
+// Process  working folder and umask. Guarding them takes more system calls, and a change by another
+//          thread of the program would look like one by the plugin. So only short calls that occur
+//          once per load or session are guarded.
+// Probe    checks the state that cannot be restored safely: handlers, environment, locale.
 
 #include <csignal>
 #include <cstdint>
@@ -24,15 +25,15 @@ namespace bitnet::plugin {
 // The breaches of a backend. Each is reported once. Any thread.
 class complaints {
  public:
-  // `host` outlives it.
+  // `host` outlives this object.
   complaints(host_services& host, std::string name) : host_(host), name_(std::move(name)) {}
-  // "changed the working folder"
+  // Reports a breach such as "changed the working folder", once.
   void note(const char* what);
 
  private:
   host_services& host_;
   const std::string name_;
-  std::mutex turn_;  // guards reported_
+  std::mutex mutex_;  // guards reported_
   std::set<std::string> reported_;
 };
 

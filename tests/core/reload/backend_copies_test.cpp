@@ -1,6 +1,6 @@
 // The report on the copies of a plugin, from the one that serves to those that are gone.
 
-#include "reload/generations.hpp"
+#include "reload/backend_copies.hpp"
 
 #include <gtest/gtest.h>
 
@@ -29,13 +29,14 @@ class copies : public testing::Test {
   }
   std::vector<std::string> states() {
     std::vector<std::string> out;
-    for (const generation& g : all_.all()) out.push_back(std::to_string(g.number) + " " + g.state);
+    for (const backend_copy& g : all_.all())
+      out.push_back(std::to_string(g.number) + " " + g.state);
     return out;
   }
 
   folder folder_;
   recording_host host_;
-  generations all_;
+  backend_copies all_;
   int serial_ = 0;
 };
 
@@ -78,7 +79,8 @@ TEST_F(copies, of_the_past_are_forgotten) {
   EXPECT_LT(all_.all().size(), 12u);
   EXPECT_EQ(all_.old_copies("unloadable"), 0u);
   bool active = false;
-  for (const generation& g : all_.all()) active |= g.state == "active" && g.build_id == "build 40";
+  for (const backend_copy& g : all_.all())
+    active |= g.state == "active" && g.build_id == "build 40";
   EXPECT_TRUE(active);
 }
 

@@ -6,7 +6,7 @@
 
 namespace bitnet::generate {
 
-struct row {
+struct logits_row {
   std::span<const float> logits;  // (n_vocab); may be anything where `ids` is not empty
   std::span<const int32_t> ids;   // of the largest logits, in any order
   std::span<const float> listed;  // the logits of `ids`

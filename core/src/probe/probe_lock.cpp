@@ -1,4 +1,4 @@
-#include "probe/turns.hpp"
+#include "probe/probe_lock.hpp"
 
 #include <fmt/core.h>
 
@@ -18,8 +18,9 @@ namespace bitnet::probe {
 
 using plugin::file_descriptor;
 
-std::optional<turn> turn::take(const std::filesystem::path& file,
-                               const std::function<bool()>& give_up, std::string* problem) {
+std::optional<probe_lock> probe_lock::take(const std::filesystem::path& file,
+                                           const std::function<bool()>& give_up,
+                                           std::string* problem) {
   file_descriptor held(
       open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   struct stat facts{};
@@ -34,10 +35,10 @@ std::optional<turn> turn::take(const std::filesystem::path& file,
     if (errno != EWOULDBLOCK && errno != EINTR) return unusable(limits::reason(errno));
     if (give_up()) return std::nullopt;
   }
-  return turn(std::move(held));
+  return probe_lock(std::move(held));
 }
 
-void turn::mark(bool under_way) const {
+void probe_lock::mark(bool under_way) const {
   if (ftruncate(held_.get(), 0) != 0 || !under_way) return;
   const char word = '1';
   [[maybe_unused]] const ssize_t n = pwrite(held_.get(), &word, 1, 0);

@@ -20,12 +20,12 @@
 
 namespace bitnet::reload {
 
-struct generation {
+struct backend_copy {
   uint32_t number = 0;  // of this backend, from 1
   std::string backend, build_id, state, reason;
 };
 
-class generations {
+class backend_copies {
  public:
   // Returns the number of a copy that serves from now on; adds it if it is not known.
   uint32_t serve(const select::choice& c);
@@ -33,7 +33,7 @@ class generations {
   void refuse(const std::string& backend, const std::string& build_id, const std::string& reason);
   void lose(const plugin::backend& copy, const std::string& reason);
 
-  [[nodiscard]] std::vector<generation> all() const;
+  [[nodiscard]] std::vector<backend_copy> all() const;
   // Replaced copies of a backend that still take memory: draining or retired.
   [[nodiscard]] uint32_t old_copies(const std::string& backend) const;
 
@@ -51,7 +51,7 @@ class generations {
   void forget();
   uint32_t next_number(const std::string& backend) const;
 
-  mutable std::mutex turn_;
+  mutable std::mutex mutex_;
   std::vector<record> records_;  // oldest first
 };
 

@@ -2,8 +2,8 @@
 // Guards the objects of bitnet.h against calls at the same time.
 //
 // A session and a trial belong to one call at a time: a second one, from another thread or from a
-// callback of the first, is rejected. Calls that open or move something hold the runtime steady; a
-// call that replaces a backend waits for them.
+// callback of the first, is rejected. A call that opens or moves an object locks the runtime shared
+// (class steady); a call that replaces a backend waits until no such lock is held.
 
 #include <algorithm>
 #include <atomic>
@@ -44,28 +44,28 @@ class one_call {
   std::atomic<state> at_{state::idle};
 };
 
-// A call's turn with an object that has a member `calls`, a one_call.
+// Keeps an object for one call. The object has a member `calls`, a one_call.
 template <class Object>
-class turn_of {
+class call_guard {
  public:
-  static result<turn_of> take(Object& object, const char* what) {
-    if (object.calls.enter()) return turn_of(&object);
+  static result<call_guard> take(Object& object, const char* what) {
+    if (object.calls.enter()) return call_guard(&object);
     return fail(BITNET_BUSY,
                 fmt::format("the {0} is at work for another call, of another thread or of the one "
                             "whose callback this is; wait until that has returned, or open "
                             "another {0}",
                             what));
   }
-  turn_of(turn_of&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
-  turn_of& operator=(turn_of&&) = delete;
-  ~turn_of() {
+  call_guard(call_guard&& other) noexcept : object_(std::exchange(other.object_, nullptr)) {}
+  call_guard& operator=(call_guard&&) = delete;
+  ~call_guard() {
     if (object_ == nullptr) return;
     object_->at_end_of_call();
     if (!object_->calls.leave()) delete object_;
   }
 
  private:
-  explicit turn_of(Object* object) : object_(object) {}
+  explicit call_guard(Object* object) : object_(object) {}
   Object* object_;
 };
 

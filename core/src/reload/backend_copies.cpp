@@ -1,4 +1,4 @@
-#include "reload/generations.hpp"
+#include "reload/backend_copies.hpp"
 
 #include <algorithm>
 
@@ -10,8 +10,8 @@ constexpr std::size_t most_past_kept = 8;
 
 }  // namespace
 
-uint32_t generations::serve(const select::choice& c) {
-  const std::lock_guard lock(turn_);
+uint32_t backend_copies::serve(const select::choice& c) {
+  const std::lock_guard lock(mutex_);
   const std::string& name = c.backend->name();
   for (const record& r : records_)
     if (r.copy.lock() == c.backend) return r.number;
@@ -24,16 +24,16 @@ uint32_t generations::serve(const select::choice& c) {
   return number;
 }
 
-void generations::refuse(const std::string& backend, const std::string& build_id,
-                         const std::string& reason) {
-  const std::lock_guard lock(turn_);
+void backend_copies::refuse(const std::string& backend, const std::string& build_id,
+                            const std::string& reason) {
+  const std::lock_guard lock(mutex_);
   records_.push_back(
       {next_number(backend), backend, build_id, reason, nullptr, {}, {}, false, true});
   forget();
 }
 
-void generations::lose(const plugin::backend& copy, const std::string& reason) {
-  const std::lock_guard lock(turn_);
+void backend_copies::lose(const plugin::backend& copy, const std::string& reason) {
+  const std::lock_guard lock(mutex_);
   for (record& r : records_)
     if (r.address == &copy && !r.copy.expired()) {
       r.failed = true;
@@ -43,29 +43,29 @@ void generations::lose(const plugin::backend& copy, const std::string& reason) {
 
 // Whether a closed copy is still in memory. A mapped file keeps its inode: if a younger copy has
 // the same one, either the old file is gone or both are one mapping.
-bool generations::is_mapped(const record& r) const {
+bool backend_copies::is_mapped(const record& r) const {
   const bool taken_over = std::ranges::any_of(
       records_, [&](const record& other) { return &other > &r && other.file == r.file; });
   return !taken_over && plugin::is_mapped(r.file);
 }
 
-std::string generations::state_of(const record& r) const {
+std::string backend_copies::state_of(const record& r) const {
   if (r.failed) return "failed";
   if (!r.copy.expired()) return r.current ? "active" : "draining";
   return is_mapped(r) ? "retired" : "unloaded";
 }
 
-std::vector<generation> generations::all() const {
-  const std::lock_guard lock(turn_);
-  std::vector<generation> out;
+std::vector<backend_copy> backend_copies::all() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<backend_copy> out;
   out.reserve(records_.size());
   for (const record& r : records_)
     out.push_back({r.number, r.backend, r.build_id, state_of(r), r.reason});
   return out;
 }
 
-uint32_t generations::old_copies(const std::string& backend) const {
-  const std::lock_guard lock(turn_);
+uint32_t backend_copies::old_copies(const std::string& backend) const {
+  const std::lock_guard lock(mutex_);
   return static_cast<uint32_t>(std::ranges::count_if(records_, [&](const record& r) {
     if (r.backend != backend || r.current || r.address == nullptr) return false;
     return !r.copy.expired() || is_mapped(r);
@@ -73,7 +73,7 @@ uint32_t generations::old_copies(const std::string& backend) const {
 }
 
 // Drops the oldest records of past copies, so that a thousand reloads leave no thousand records.
-void generations::forget() {
+void backend_copies::forget() {
   const auto is_past = [&](const record& r) {
     return r.address == nullptr || (r.copy.expired() && !is_mapped(r));
   };
@@ -88,7 +88,7 @@ void generations::forget() {
   records_ = std::move(kept);
 }
 
-uint32_t generations::next_number(const std::string& backend) const {
+uint32_t backend_copies::next_number(const std::string& backend) const {
   uint32_t last = 0;
   for (const record& r : records_)
     if (r.backend == backend) last = std::max(last, r.number);

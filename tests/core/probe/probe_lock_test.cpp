@@ -1,6 +1,6 @@
-// Whose turn it is, and since when.
+// Which process holds a probe lock, and since when.
 
-#include "probe/turns.hpp"
+#include "probe/probe_lock.hpp"
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
@@ -15,32 +15,32 @@ namespace {
 
 const auto at_once = [] { return true; };
 
-TEST(turns, one_holds_it) {
+TEST(probe_lock, one_holds_it) {
   const test::folder files;
   const auto file = files.path() / "a.lock";
   {
-    const auto mine = turn::take(file, at_once);
+    const auto mine = probe_lock::take(file, at_once);
     ASSERT_TRUE(mine);
-    EXPECT_FALSE(turn::take(file, at_once)) << "another holds it";
+    EXPECT_FALSE(probe_lock::take(file, at_once)) << "another holds it";
     int looks = 0;
-    EXPECT_FALSE(turn::take(file, [&] { return ++looks == 3; }));
+    EXPECT_FALSE(probe_lock::take(file, [&] { return ++looks == 3; }));
     EXPECT_EQ(looks, 3);
   }
-  EXPECT_TRUE(turn::take(file, at_once));
-  EXPECT_FALSE(turn::take(files.path() / "no/folder", at_once));
+  EXPECT_TRUE(probe_lock::take(file, at_once));
+  EXPECT_FALSE(probe_lock::take(files.path() / "no/folder", at_once));
   std::filesystem::create_symlink(file, files.path() / "link");
-  EXPECT_FALSE(turn::take(files.path() / "link", at_once)) << "a link could lead anywhere";
+  EXPECT_FALSE(probe_lock::take(files.path() / "link", at_once)) << "a link could lead anywhere";
   std::string problem;
   ASSERT_EQ(mkfifo((files.path() / "pipe").c_str(), 0600), 0);
-  EXPECT_FALSE(turn::take(files.path() / "pipe", at_once, &problem));
+  EXPECT_FALSE(probe_lock::take(files.path() / "pipe", at_once, &problem));
   EXPECT_NE(problem.find("it is no regular file; remove it"), std::string::npos) << problem;
 }
 
-TEST(turns, report_for_how_long_a_probe_is_under_way) {
+TEST(probe_lock, report_for_how_long_a_probe_is_under_way) {
   const test::folder files;
   const auto file = files.path() / "a.lock";
   EXPECT_EQ(under_way_ms(file), 0U);
-  const auto mine = turn::take(file, at_once);
+  const auto mine = probe_lock::take(file, at_once);
   ASSERT_TRUE(mine);
   EXPECT_EQ(under_way_ms(file), 0U) << "not begun";
   mine->mark(true);
