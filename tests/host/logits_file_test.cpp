@@ -72,11 +72,11 @@ class LogitsFile : public testing::Test {
 TEST_F(LogitsFile, what_was_written_is_read) {
   auto from = logits_reader::open(write("good"));
   ASSERT_TRUE(from);
-  EXPECT_EQ(from->head().model, "a model");
-  EXPECT_EQ(from->head().n_vocab, n_vocab);
-  EXPECT_EQ(from->head().n_context, n_context);
-  EXPECT_EQ(from->head().n_chunks, n_chunks);
-  EXPECT_EQ(from->head().tokens, (std::vector<bitnet_token>{0, 1, 2, 0, 1, 2, 1, 0, 2, 1}));
+  EXPECT_EQ(from->header().model, "a model");
+  EXPECT_EQ(from->header().n_vocab, n_vocab);
+  EXPECT_EQ(from->header().n_context, n_context);
+  EXPECT_EQ(from->header().n_chunks, n_chunks);
+  EXPECT_EQ(from->header().tokens, (std::vector<bitnet_token>{0, 1, 2, 0, 1, 2, 1, 0, 2, 1}));
   for (uint32_t i = 0; i < n_chunks; ++i) {
     std::vector<float> rows(2 * n_vocab);
     ASSERT_TRUE(from->read(rows));

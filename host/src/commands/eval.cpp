@@ -53,8 +53,8 @@ result<int> eval_command(const invocation& in) {
   return (*which)->run(in, model);
 }
 
-nlohmann::ordered_json eval_head(const char* measure, const std::string& file,
-                                 bitnet_runtime* runtime, const bitnet_model* model) {
+nlohmann::ordered_json eval_report(const char* measure, const std::string& file,
+                                   bitnet_runtime* runtime, const bitnet_model* model) {
   const bitnet_model_info info = describe(model);
   nlohmann::ordered_json out = {{"measure", measure},
                                 {"model_filename", std::filesystem::path(file).filename().string()},

@@ -270,7 +270,7 @@ result<int> eval_choice(const invocation& in, const std::string& wanted) {
   if (!scores) return std::unexpected(scores.error());
   const auto summary = eval::summary_of(*items, *scores);
   const std::string out =
-      in.set.flag("json") ? choice_json(eval_head("choice", *file, runtime->get(), model->get()),
+      in.set.flag("json") ? choice_json(eval_report("choice", *file, runtime->get(), model->get()),
                                         summary, *items, *scores)
                           : choice_text(summary, items->size());
   if (auto done = print(out); !done) return std::unexpected(done.error());

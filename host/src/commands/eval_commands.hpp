@@ -13,8 +13,9 @@ namespace bitnet::host {
 [[nodiscard]] result<int> eval_choice(const invocation& in, const std::string& wanted);
 
 // The first members of each JSON result: the measure, the model, and the device.
-[[nodiscard]] nlohmann::ordered_json eval_head(const char* measure, const std::string& file,
-                                               bitnet_runtime* runtime, const bitnet_model* model);
+[[nodiscard]] nlohmann::ordered_json eval_report(const char* measure, const std::string& file,
+                                                 bitnet_runtime* runtime,
+                                                 const bitnet_model* model);
 // A result as one line; bytes that are not UTF-8, as a model's name may have, become U+FFFD.
 [[nodiscard]] std::string eval_line(const nlohmann::ordered_json& content);
 

@@ -73,7 +73,7 @@ result<int> save_base(const invocation& in, const std::string& wanted) {
     return std::unexpected(done.error());
   std::string out = tally_lines(tally, *chunks);
   if (in.set.flag("json")) {
-    ordered_json content = eval_head("ppl", all->file, all->runtime.get(), all->model.get());
+    ordered_json content = eval_report("ppl", all->file, all->runtime.get(), all->model.get());
     add_tally(content, tally, *chunks);
     out = eval_line(content);
   }
@@ -91,7 +91,7 @@ result<void> compare_chunks(const invocation& in, const engine& all, eval::logit
                             const text_chunks& chunks, eval::divergence& to) {
   const std::string& file = in.set.text("compare");
   const interrupt::scope until_compared(all.session.get());
-  const uint32_t n_vocab = base.head().n_vocab;
+  const uint32_t n_vocab = base.header().n_vocab;
   std::vector<float> saved;
   progress_bar bar(in.out, "comparing");
   for (uint64_t i = 0; i < chunks.n_chunks; ++i) {
@@ -164,12 +164,12 @@ std::string as_text(const eval::divergence_summary& s, const std::string& base) 
 }
 
 // The file's chunks, at most --chunks of them.
-text_chunks chunks_in(const eval::logits_head& head, int64_t most) {
+text_chunks chunks_in(const eval::logits_header& header, int64_t most) {
   text_chunks out;
-  out.rule.n_context = head.n_context;
-  out.n_tokens = head.tokens.size();
+  out.rule.n_context = header.n_context;
+  out.n_tokens = header.tokens.size();
   out.n_chunks = out.rule.n_chunks(out.n_tokens, most);
-  out.tokens = head.tokens;
+  out.tokens = header.tokens;
   return out;
 }
 
@@ -181,23 +181,23 @@ result<int> compare_with_base(const invocation& in, const std::string& wanted) {
                   fmt::format("--compare takes its text from {}: leave --{}", file, other));
   auto base = eval::logits_reader::open(file);
   if (!base) return unreadable(file, base.error());
-  const text_chunks chunks = chunks_in(base->head(), in.set.integer("chunks"));
-  const auto all = open_eval(in, wanted, base->head().n_context);
+  const text_chunks chunks = chunks_in(base->header(), in.set.integer("chunks"));
+  const auto all = open_eval(in, wanted, base->header().n_context);
   if (!all) return std::unexpected(all.error());
   const uint32_t n_vocab = describe(all->model.get()).n_vocab;
-  if (n_vocab != base->head().n_vocab)
+  if (n_vocab != base->header().n_vocab)
     return fail(exit_code::usage,
                 fmt::format("{} has logits of {} tokens, the model has {}: they have different "
                             "vocabularies",
-                            file, base->head().n_vocab, n_vocab));
+                            file, base->header().n_vocab, n_vocab));
   eval::divergence found;
   if (auto done = compare_chunks(in, *all, *base, chunks, found); !done)
     return std::unexpected(done.error());
   const eval::divergence_summary summary = found.summary();
-  std::string out = as_text(summary, base->head().model);
+  std::string out = as_text(summary, base->header().model);
   if (in.set.flag("json")) {
-    ordered_json content = eval_head("kld", all->file, all->runtime.get(), all->model.get());
-    content["base"] = base->head().model;
+    ordered_json content = eval_report("kld", all->file, all->runtime.get(), all->model.get());
+    content["base"] = base->header().model;
     content["n_ctx"] = chunks.rule.n_context;
     content["n_chunks"] = chunks.n_chunks;
     add_summary(content, summary);

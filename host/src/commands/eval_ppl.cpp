@@ -52,7 +52,7 @@ result<int> eval_ppl(const invocation& in, const std::string& wanted) {
 
   std::string out = tally_lines(tally, *chunks);
   if (in.set.flag("json")) {
-    auto content = eval_head("ppl", all->file, all->runtime.get(), all->model.get());
+    auto content = eval_report("ppl", all->file, all->runtime.get(), all->model.get());
     add_tally(content, tally, *chunks);
     content["ppl_after_chunk"] = *so_far;
     out = eval_line(content);

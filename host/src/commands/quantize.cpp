@@ -62,12 +62,12 @@ result<int> write_model(const invocation& in, const std::string& from, const std
   if (!file) return std::unexpected(file.error());
   const bitnet_model_options model = model_options(in.set);
   const std::string& embedding = in.set.text("token-embedding-type");
-  const std::string& head = in.set.text("output-tensor-type");
+  const std::string& output_type = in.set.text("output-tensor-type");
   bitnet_convert_options options{};
   bitnet_convert_defaults(&options, sizeof options);
   options.type = type;
   if (!embedding.empty()) options.embedding_type = embedding.c_str();
-  if (!head.empty()) options.output_type = head.c_str();
+  if (!output_type.empty()) options.output_type = output_type.c_str();
   options.overwrite = in.set.flag("force") ? 1 : 0;
   options.verify = in.set.flag("verify") ? 1 : 0;
   options.lossy = in.set.flag("lossy") ? 1 : 0;

@@ -77,7 +77,7 @@ result<void> perform_foreign(int to, const foreign_task& task) {
   if (!engine) return std::unexpected(engine.error());
   const std::string version = engine->version();
   if (auto done = put(to, record::library,
-                      fmt::format("{}{}{}", words_of(engine->generation()),
+                      fmt::format("{}{}{}", words_of(engine->api_year()),
                                   version.empty() ? "" : ", ", version));
       !done)
     return done;

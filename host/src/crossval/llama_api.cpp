@@ -51,8 +51,8 @@ int offset_of_context(const llama_block& params) {
 
 }  // namespace
 
-std::string_view words_of(llama_generation which) {
-  return which == llama_generation::y2024 ? "API of 2024" : "API since 2025";
+std::string_view words_of(llama_api_year which) {
+  return which == llama_api_year::y2024 ? "API of 2024" : "API since 2025";
 }
 
 template <class F>
@@ -81,7 +81,7 @@ result<void> llama_api::find_functions() {
   n_vocab_ = symbol<int32_t (*)(const void*)>("llama_vocab_n_tokens");
   const bool is_new = load_model_ != nullptr && new_context_ != nullptr && n_vocab_ != nullptr &&
                       ::dlsym(library_, "llama_model_get_vocab") != nullptr;
-  generation_ = is_new ? llama_generation::y2025 : llama_generation::y2024;
+  api_year_ = is_new ? llama_api_year::y2025 : llama_api_year::y2024;
   if (!is_new) {
     load_model_ = symbol<load_function>("llama_load_model_from_file");
     new_context_ = symbol<context_function>("llama_new_context_with_model");
@@ -158,7 +158,7 @@ result<void> llama_api::open_model(const std::string& file) {
 }
 
 const void* llama_api::vocabulary() const {
-  if (generation_ == llama_generation::y2024) return model_;
+  if (api_year_ == llama_api_year::y2024) return model_;
   return symbol<const void* (*)(const void*)>("llama_model_get_vocab")(model_);
 }
 

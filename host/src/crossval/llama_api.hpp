@@ -21,11 +21,11 @@ struct alignas(8) llama_block {
   unsigned char bytes[1024];
 };
 
-enum class llama_generation : uint8_t {
+enum class llama_api_year : uint8_t {
   y2024,  // February to December 2024, and bitnet.cpp: llama_load_model_from_file, llama_n_vocab
   y2025,  // since January 2025: llama_model_load_from_file, llama_vocab_n_tokens
 };
-[[nodiscard]] std::string_view words_of(llama_generation which);
+[[nodiscard]] std::string_view words_of(llama_api_year which);
 
 class llama_api {
  public:
@@ -34,7 +34,7 @@ class llama_api {
   [[nodiscard]] static result<llama_api> load(const std::string& library,
                                               const std::vector<std::string>& folders);
 
-  [[nodiscard]] llama_generation generation() const { return generation_; }
+  [[nodiscard]] llama_api_year api_year() const { return api_year_; }
   // "ggml 0.9.4"; "" if the version cannot be asked for.
   [[nodiscard]] std::string version() const;
 
@@ -71,7 +71,7 @@ class llama_api {
   [[nodiscard]] const void* vocabulary() const;  // the argument of the token functions
 
   void* library_ = nullptr;
-  llama_generation generation_ = llama_generation::y2025;
+  llama_api_year api_year_ = llama_api_year::y2025;
   load_function load_model_ = nullptr;
   context_function new_context_ = nullptr;
   batch_function batch_ = nullptr;

@@ -14,7 +14,7 @@
 namespace bitnet::host::crossval {
 namespace {
 
-struct record_head {
+struct record_header {
   uint32_t kind, bytes;
 };
 constexpr std::string_view names[] = {"", "library", "model", "tokens", "row", "done", "failed"};
@@ -98,8 +98,8 @@ result<std::vector<asked_prompt>> read_request(std::string_view text) {
   return out;
 }
 
-result<uint32_t> stream_reader::head(record wanted) {
-  record_head found{};
+result<uint32_t> stream_reader::header(record wanted) {
+  record_header found{};
   if (auto done = from_(std::as_writable_bytes(std::span(&found, 1))); !done)
     return std::unexpected(done.error());
   if (found.kind == std::to_underlying(record::failed)) {
@@ -123,12 +123,12 @@ result<std::string> stream_reader::text(uint32_t bytes) {
 }
 
 result<std::string> stream_reader::library() {
-  const auto bytes = head(record::library);
+  const auto bytes = header(record::library);
   return bytes ? text(*bytes) : std::unexpected(bytes.error());
 }
 
 result<model_facts> stream_reader::model() {
-  const auto bytes = head(record::model);
+  const auto bytes = header(record::model);
   if (!bytes) return std::unexpected(bytes.error());
   uint32_t n_vocab = 0;
   if (*bytes < sizeof n_vocab) return not_ours(fmt::format("a record 'model' of {} bytes", *bytes));
@@ -143,7 +143,7 @@ result<model_facts> stream_reader::model() {
 }
 
 result<std::vector<int32_t>> stream_reader::tokens() {
-  const auto bytes = head(record::tokens);
+  const auto bytes = header(record::tokens);
   if (!bytes) return std::unexpected(bytes.error());
   if (*bytes % sizeof(int32_t) != 0 || *bytes > sizeof(int32_t) * most_tokens)
     return not_ours(fmt::format("a record 'tokens' of {} bytes", *bytes));
@@ -154,7 +154,7 @@ result<std::vector<int32_t>> stream_reader::tokens() {
 }
 
 result<void> stream_reader::row(std::span<float> logits) {
-  const auto bytes = head(record::row);
+  const auto bytes = header(record::row);
   if (!bytes) return std::unexpected(bytes.error());
   if (logits.size() != n_vocab_ || *bytes != sizeof(float) * n_vocab_)
     return not_ours(fmt::format("a row of {} bytes, where {} tokens have {}", *bytes, n_vocab_,
@@ -163,15 +163,15 @@ result<void> stream_reader::row(std::span<float> logits) {
 }
 
 result<void> stream_reader::done() {
-  const auto bytes = head(record::done);
+  const auto bytes = header(record::done);
   if (!bytes) return std::unexpected(bytes.error());
   if (*bytes != 0) return not_ours(fmt::format("a record 'done' of {} bytes", *bytes));
   return {};
 }
 
 bool write_record(int to, record kind, std::span<const std::byte> body) {
-  const record_head head{std::to_underlying(kind), static_cast<uint32_t>(body.size())};
-  return write_all(to, &head, sizeof head) && write_all(to, body.data(), body.size());
+  const record_header header{std::to_underlying(kind), static_cast<uint32_t>(body.size())};
+  return write_all(to, &header, sizeof header) && write_all(to, body.data(), body.size());
 }
 
 bool write_record(int to, record kind, std::string_view body) {

@@ -1,7 +1,7 @@
 #pragma once
 // The protocol between this program and the child that runs the other engine.
 //
-// Form   records of a head {uint32 kind, uint32 bytes} and a body, in the machine's byte order:
+// Form   records of a header {uint32 kind, uint32 bytes} and a body, in the machine's byte order:
 //        `library` (text), `model` (uint32 n_vocab, text), then per prompt `tokens` (int32 ids) and
 //        a `row` (n_vocab float32) after each token of the prefix that both engines share; then
 //        `done`. `failed` (text) may come anywhere and is the last record.
@@ -62,7 +62,7 @@ class stream_reader {
  private:
   // Returns the body size of a record of this kind; a failure that the child sent becomes the
   // reader's.
-  result<uint32_t> head(record wanted);
+  result<uint32_t> header(record wanted);
   result<std::string> text(uint32_t bytes);
 
   byte_source from_;

@@ -25,7 +25,7 @@ constexpr std::array<char, 8> magic{'B', 'N', 'L', 'O', 'G', 'I', 'T', 'S'};
 constexpr uint32_t longest_name = 256;
 constexpr uint32_t most = 1 << 24;  // tokens in a vocabulary or chunk, and chunks
 
-struct raw_head {
+struct raw_header {
   std::array<char, 8> magic;
   uint32_t version;
   uint32_t n_vocab;
@@ -34,7 +34,7 @@ struct raw_head {
   uint32_t name_bytes;
   uint32_t reserved;  // 0
 };
-static_assert(sizeof(raw_head) == 32);
+static_assert(sizeof(raw_header) == 32);
 
 using outcome = std::expected<void, std::string>;
 
@@ -53,28 +53,28 @@ uint64_t hash_of_rows(std::span<const float> rows, uint32_t n_vocab, uint64_t se
   return seed;
 }
 
-uint64_t hash_of_head(const raw_head& raw, const logits_head& head) {
+uint64_t hash_of_header(const raw_header& raw, const logits_header& header) {
   const uint64_t begin = hash_of({reinterpret_cast<const char*>(&raw), sizeof raw}, 0);
-  return hash_of(bytes_of(head.tokens), hash_of(head.model, begin));
+  return hash_of(bytes_of(header.tokens), hash_of(header.model, begin));
 }
 
-raw_head raw_of(const logits_head& head) {
+raw_header raw_of(const logits_header& header) {
   return {magic,
           logits_version,
-          head.n_vocab,
-          head.n_context,
-          head.n_chunks,
-          static_cast<uint32_t>(head.model.size()),
+          header.n_vocab,
+          header.n_context,
+          header.n_chunks,
+          static_cast<uint32_t>(header.model.size()),
           0};
 }
 
 // The sizes have passed check_sizes(), so the result is below 2^80.
-double bytes_behind_head(const raw_head& raw) {
+double bytes_behind_header(const raw_header& raw) {
   const double chunk = 4.0 * raw.n_vocab * chunk_rule{raw.n_context}.n_scored() + 8;
   return raw.name_bytes + 4.0 * raw.n_chunks * raw.n_context + 8 + raw.n_chunks * chunk;
 }
 
-outcome check_sizes(const raw_head& raw) {
+outcome check_sizes(const raw_header& raw) {
   if (raw.magic != magic)
     return std::unexpected("it is no file of `bitnet eval kld --save-logits`");
   if (raw.version != logits_version)
@@ -86,7 +86,7 @@ outcome check_sizes(const raw_head& raw) {
   if (!fits(raw.n_vocab, 1) || !fits(raw.n_context, 4) || !fits(raw.n_chunks, 1) ||
       raw.name_bytes > longest_name || raw.reserved != 0)
     return std::unexpected(
-        fmt::format("its head is damaged: {} tokens in the vocabulary, {} chunks of {} tokens, a "
+        fmt::format("its header is damaged: {} tokens in the vocabulary, {} chunks of {} tokens, a "
                     "name of {} bytes",
                     raw.n_vocab, raw.n_chunks, raw.n_context, raw.name_bytes));
   return {};
@@ -97,14 +97,14 @@ outcome check_sizes(const raw_head& raw) {
 // ---- writing -----------------------------------------------------------------------------------
 
 std::expected<logits_writer, std::string> logits_writer::create(const std::string& path,
-                                                                const logits_head& head) {
+                                                                const logits_header& header) {
   auto file = files::new_file::create(path);
   if (!file) return std::unexpected(file.error().text);
-  logits_writer out(*std::move(file), head.n_vocab);
-  logits_head named = head;
+  logits_writer out(*std::move(file), header.n_vocab);
+  logits_header named = header;
   named.model.resize(std::min<std::size_t>(named.model.size(), longest_name));
-  const raw_head raw = raw_of(named);
-  const std::array hash{hash_of_head(raw, named)};
+  const raw_header raw = raw_of(named);
+  const std::array hash{hash_of_header(raw, named)};
   for (const std::string_view part :
        {std::string_view(reinterpret_cast<const char*>(&raw), sizeof raw),
         std::string_view(named.model), bytes_of(named.tokens), bytes_of(hash)})
@@ -143,7 +143,7 @@ std::expected<logits_reader, std::string> logits_reader::open(const std::string&
     return std::unexpected(fmt::format("cannot be read: {}", std::strerror(errno)));
   if (!S_ISREG(about.st_mode)) return std::unexpected("it is no regular file");
   logits_reader out(std::move(file));
-  if (auto done = out.read_head(static_cast<uint64_t>(about.st_size)); !done)
+  if (auto done = out.read_header(static_cast<uint64_t>(about.st_size)); !done)
     return std::unexpected(done.error());
   return out;
 }
@@ -159,34 +159,34 @@ outcome logits_reader::get(std::span<std::byte> bytes) {
   return {};
 }
 
-outcome logits_reader::read_head(uint64_t file_bytes) {
-  raw_head raw{};
+outcome logits_reader::read_header(uint64_t file_bytes) {
+  raw_header raw{};
   if (file_bytes < sizeof raw)
     return std::unexpected("it is no file of `bitnet eval kld --save-logits`");
   if (auto done = get(std::as_writable_bytes(std::span(&raw, 1))); !done) return done;
   if (auto done = check_sizes(raw); !done) return done;
-  const double wanted = sizeof raw + bytes_behind_head(raw);
+  const double wanted = sizeof raw + bytes_behind_header(raw);
   if (wanted != static_cast<double>(file_bytes))
     return std::unexpected(fmt::format(
-        "its head asks for {:.0f} bytes, it has {}: it was cut or damaged", wanted, file_bytes));
-  head_.n_vocab = raw.n_vocab;
-  head_.n_context = raw.n_context;
-  head_.n_chunks = raw.n_chunks;
-  head_.model.resize(raw.name_bytes);
-  head_.tokens.resize(std::size_t{raw.n_chunks} * raw.n_context);  // at most the file's size
+        "its header asks for {:.0f} bytes, it has {}: it was cut or damaged", wanted, file_bytes));
+  header_.n_vocab = raw.n_vocab;
+  header_.n_context = raw.n_context;
+  header_.n_chunks = raw.n_chunks;
+  header_.model.resize(raw.name_bytes);
+  header_.tokens.resize(std::size_t{raw.n_chunks} * raw.n_context);  // at most the file's size
   std::array<uint64_t, 1> hash{};
-  if (auto done = get(std::as_writable_bytes(std::span(head_.model))); !done) return done;
-  if (auto done = get(std::as_writable_bytes(std::span(head_.tokens))); !done) return done;
+  if (auto done = get(std::as_writable_bytes(std::span(header_.model))); !done) return done;
+  if (auto done = get(std::as_writable_bytes(std::span(header_.tokens))); !done) return done;
   if (auto done = get(std::as_writable_bytes(std::span(hash))); !done) return done;
-  if (hash[0] != hash_of_head(raw, head_))
-    return std::unexpected("the checksum of its head and tokens is wrong: it was damaged");
-  const auto bad = std::ranges::find_if(head_.tokens, [&](bitnet_token id) {
+  if (hash[0] != hash_of_header(raw, header_))
+    return std::unexpected("the checksum of its header and tokens is wrong: it was damaged");
+  const auto bad = std::ranges::find_if(header_.tokens, [&](bitnet_token id) {
     return id < 0 || static_cast<uint32_t>(id) >= raw.n_vocab;
   });
-  if (bad != head_.tokens.end())
+  if (bad != header_.tokens.end())
     return std::unexpected(
         fmt::format("token id {} is not in its vocabulary of {} tokens", *bad, raw.n_vocab));
-  head_.model = text::printable(head_.model);
+  header_.model = text::printable(header_.model);
   return {};
 }
 
@@ -195,7 +195,7 @@ outcome logits_reader::read(std::span<float> rows) {
   if (!std::ranges::all_of(rows, [](float x) { return std::isfinite(x); }))
     return std::unexpected(
         fmt::format("a logit of chunk {} is no finite number: it was damaged", chunk_ + 1));
-  hash_ = hash_of_rows(rows, head_.n_vocab, hash_);
+  hash_ = hash_of_rows(rows, header_.n_vocab, hash_);
   return {};
 }
 

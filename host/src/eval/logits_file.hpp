@@ -1,10 +1,10 @@
 #pragma once
 // Logits of a base model, saved for later comparisons: docs/reference/logits-file.md.
 //
-// Form   little-endian. A head of 32 bytes, the model's name, the tokens, their checksum; then, for
-//        each chunk, rows of float32 logits, and a checksum of chunk number and rows.
-// Trust  none: a reader checks that the head's sizes give the file's exact size, that token ids are
-//        in the vocabulary, that logits are finite, and all checksums.
+// Form   little-endian. A header of 32 bytes, the model's name, the tokens, their checksum; then,
+//        for each chunk, rows of float32 logits, and a checksum of chunk number and rows.
+// Trust  none: a reader checks that the header's sizes give the file's exact size, that token ids
+//        are in the vocabulary, that logits are finite, and all checksums.
 
 #include <cstdint>
 #include <expected>
@@ -22,7 +22,7 @@ namespace bitnet::host::eval {
 
 inline constexpr uint32_t logits_version = 1;
 
-struct logits_head {
+struct logits_header {
   std::string model;  // shown to people, at most 256 bytes
   uint32_t n_vocab = 0;
   uint32_t n_context = 0;  // tokens per chunk
@@ -34,7 +34,7 @@ struct logits_head {
 class logits_writer {
  public:
   static std::expected<logits_writer, std::string> create(const std::string& path,
-                                                          const logits_head& head);
+                                                          const logits_header& header);
   // Appends any number of whole rows, in order.
   std::expected<void, std::string> write(std::span<const float> rows);
   std::expected<void, std::string> end_chunk();
@@ -56,7 +56,7 @@ class logits_reader {
   // The message has no file name; the caller puts it in front.
   static std::expected<logits_reader, std::string> open(const std::string& path);
 
-  [[nodiscard]] const logits_head& head() const { return head_; }
+  [[nodiscard]] const logits_header& header() const { return header_; }
   // Reads the next rows.size() / n_vocab rows of the chunk.
   std::expected<void, std::string> read(std::span<float> rows);
   // Call it after all rows of a chunk: verifies their checksum.
@@ -64,11 +64,11 @@ class logits_reader {
 
  private:
   explicit logits_reader(files::descriptor file) : file_(std::move(file)) {}
-  std::expected<void, std::string> read_head(uint64_t file_bytes);
+  std::expected<void, std::string> read_header(uint64_t file_bytes);
   std::expected<void, std::string> get(std::span<std::byte> bytes);
 
   files::descriptor file_;
-  logits_head head_;
+  logits_header header_;
   uint64_t hash_ = 0;
   uint32_t chunk_ = 0;
 };

@@ -6,17 +6,17 @@
 namespace bitnet::host::http {
 namespace asio = boost::asio;
 
-connection::connection(connection_host& host, std::unique_ptr<transport> io, std::string peer,
+connection::connection(connection_owner& owner, std::unique_ptr<transport> io, std::string peer,
                        stream_socket::executor_type executor)
-    : host_(host),
+    : owner_(owner),
       io_(std::move(io)),
       peer_(std::move(peer)),
       executor_(std::move(executor)),
-      reader_(host.rules().bounds) {}
+      reader_(owner.rules().bounds) {}
 
 void connection::begin() {
   waits_since_ = clock::now();
-  deadline_ = waits_since_ + host_.rules().bounds.head_time;
+  deadline_ = waits_since_ + owner_.rules().bounds.head_time;
   io_->handshake([self = shared_from_this()](const transport::error_code& ec) {
     if (self->stage_ == stage::closed) return;
     if (ec) return self->close();
@@ -54,7 +54,7 @@ void connection::has_read(const transport::error_code& ec, std::size_t n) {
 // them and closes the connection after the answer; it does not stop reading, since it would then
 // not notice that the client left.
 void connection::keep_ahead(std::string_view bytes) {
-  if (has_dropped_ || in_.size() + bytes.size() > host_.rules().bounds.ahead_bytes) {
+  if (has_dropped_ || in_.size() + bytes.size() > owner_.rules().bounds.ahead_bytes) {
     has_dropped_ = true;
     keeps_alive_ = false;
     return;
@@ -77,7 +77,7 @@ bool connection::step() {
   const bool had_begun = reader_.has_begun();
   const std::size_t used = reader_.take(in_);
   in_.erase(0, used);
-  if (!had_begun && reader_.has_begun()) deadline_ = clock::now() + host_.rules().bounds.head_time;
+  if (!had_begun && reader_.has_begun()) deadline_ = clock::now() + owner_.rules().bounds.head_time;
   switch (reader_.at()) {
     case request_reader::state::decide:
       decide_head();
@@ -96,8 +96,8 @@ bool connection::step() {
 
 void connection::decide_head() {
   const request& asked = reader_.read();
-  decision_ = decide(host_.rules(), asked);
-  keeps_alive_ = reader_.keeps_alive() && !end_when_idle_ && !host_.is_draining();
+  decision_ = decide(owner_.rules(), asked);
+  keeps_alive_ = reader_.keeps_alive() && !end_when_idle_ && !owner_.is_draining();
   if (reader_.has_body() && !decision_.at_once && decision_.body_bytes == 0)
     decision_.at_once = error_answer({.status = 400, .message = "this request has no body"});
   if (decision_.at_once && reader_.has_body()) {
@@ -108,7 +108,7 @@ void connection::decide_head() {
   reader_.go_on(decision_.body_bytes);
   if (reader_.at() == request_reader::state::refused) return;
   stage_ = stage::body;
-  deadline_ = clock::now() + host_.rules().bounds.body_time;
+  deadline_ = clock::now() + owner_.rules().bounds.body_time;
   if (reader_.expects_continue() && in_.empty()) send("HTTP/1.1 100 Continue\r\n\r\n");
 }
 
@@ -117,7 +117,7 @@ void connection::decide_head() {
 bool connection::count_body() {
   const std::size_t now = reader_.body_size();
   if (now <= n_body_) return true;
-  if (host_.take_body_bytes(now - n_body_)) {
+  if (owner_.take_body_bytes(now - n_body_)) {
     n_body_ = now;
     return true;
   }
@@ -132,15 +132,15 @@ bool connection::count_body() {
 
 void connection::dispatch(request asked) {
   const decision how = std::exchange(decision_, {});
-  host_.give_body_bytes(std::exchange(n_body_, 0));
+  owner_.give_body_bytes(std::exchange(n_body_, 0));
   asked.peer = peer_;
   asked.id = how.id;
   asked.path_values = how.path_values;
-  const bool is_head = asked.method == "HEAD";
+  const bool is_head_method = asked.method == "HEAD";
   stage_ = stage::answer;
   exchange_ = std::make_shared<exchange>(std::move(asked),
                                          exchange::facts{.keeps_alive = keeps_alive_,
-                                                         .is_head = is_head,
+                                                         .is_head_method = is_head_method,
                                                          .fields = how.fields,
                                                          .errors = how.errors},
                                          weak_from_this());
@@ -148,13 +148,13 @@ void connection::dispatch(request asked) {
   if (how.at_once)
     given->reply(*how.at_once);
   else
-    host_.handle(*how.row, given);
+    owner_.handle(*how.row, given);
 }
 
 // Rejects bytes that are not a request; nothing after them can be read.
 void connection::refuse(const refusal& why) {
   keeps_alive_ = false;
-  if (decision_.id.empty()) decision_ = decide_refusal(host_.rules(), reader_.read());
+  if (decision_.id.empty()) decision_ = decide_refusal(owner_.rules(), reader_.read());
   decision_.at_once = error_answer({.status = why.status, .message = why.message});
   dispatch({.method = reader_.read().method, .path = reader_.read().path});
 }
@@ -175,7 +175,7 @@ void connection::next_request() {
   if (end_when_idle_ || !keeps_alive_) return begin_linger();
   stage_ = stage::head;
   waits_since_ = clock::now();
-  deadline_ = waits_since_ + host_.rules().bounds.idle_time;
+  deadline_ = waits_since_ + owner_.rules().bounds.idle_time;
   if (in_.empty() || is_processing_) return;
   asio::post(executor_, [self = shared_from_this()] { self->process(); });
 }
@@ -185,13 +185,13 @@ void connection::next_request() {
 void connection::begin_linger() {
   stage_ = stage::linger;
   in_.clear();
-  deadline_ = clock::now() + host_.rules().bounds.linger_time;
+  deadline_ = clock::now() + owner_.rules().bounds.linger_time;
   if (!is_writing_ && pending_.empty()) shut_down();
 }
 
 void connection::shut_down() {
   if (std::exchange(is_shut_, true)) return;
-  deadline_ = clock::now() + host_.rules().bounds.linger_time;
+  deadline_ = clock::now() + owner_.rules().bounds.linger_time;
   io_->shut_down([weak = weak_from_this()] {
     if (const auto self = weak.lock()) self->close();
   });
@@ -205,13 +205,13 @@ void connection::break_off() {
 }
 
 void connection::log(const exchange& ended, bool is_whole) {
-  host_.log({.asked = ended.asked(),
-             .status = ended.status(),
-             .body_bytes = ended.body_bytes(),
-             .took = clock::now() - ended.began(),
-             .is_whole = is_whole,
-             .model = ended.model(),
-             .measured = ended.measured()});
+  owner_.log({.asked = ended.asked(),
+              .status = ended.status(),
+              .body_bytes = ended.body_bytes(),
+              .took = clock::now() - ended.began(),
+              .is_whole = is_whole,
+              .model = ended.model(),
+              .measured = ended.measured()});
 }
 
 // ---- writing -----------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ void connection::send(std::string_view bytes) {
 }
 
 bool connection::has_room() const {
-  return pending_.size() + writing_.size() - n_written_ < host_.rules().bounds.output_bytes;
+  return pending_.size() + writing_.size() - n_written_ < owner_.rules().bounds.output_bytes;
 }
 
 void connection::write() {
@@ -237,7 +237,7 @@ void connection::write() {
 void connection::write_rest() {
   is_writing_ = true;
   last_sent_ = clock::now();
-  write_deadline_ = last_sent_ + host_.rules().bounds.write_time;
+  write_deadline_ = last_sent_ + owner_.rules().bounds.write_time;
   io_->write_some(asio::buffer(writing_.data() + n_written_, writing_.size() - n_written_),
                   [self = shared_from_this()](const transport::error_code& ec, std::size_t n) {
                     self->has_written(ec, n);
@@ -267,7 +267,7 @@ void connection::has_written(const transport::error_code& ec, std::size_t n) {
 void connection::look_at_clock(clock::time_point now) {
   if (is_writing_ && now >= write_deadline_) return close();
   if (stage_ == stage::answer && exchange_) {
-    if (now - last_sent_ >= host_.rules().bounds.ping_time) exchange_->ping();
+    if (now - last_sent_ >= owner_.rules().bounds.ping_time) exchange_->ping();
     return;
   }
   const bool sends_its_last = stage_ == stage::linger && !is_shut_;
@@ -289,7 +289,7 @@ void connection::end_when_idle() {
   if (stage_ == stage::head && !reader_.has_begun()) begin_linger();
 }
 
-// From here on `host_` is not used: it may be destroyed before the last handlers run.
+// From here on `owner_` is not used: it may be destroyed before the last handlers run.
 void connection::close() {
   if (stage_ == stage::closed) return;
   stage_ = stage::closed;
@@ -298,8 +298,8 @@ void connection::close() {
     unanswered->client_is_gone();
   }
   io_->close();
-  host_.give_body_bytes(std::exchange(n_body_, 0));
-  host_.forget(*this);
+  owner_.give_body_bytes(std::exchange(n_body_, 0));
+  owner_.forget(*this);
 }
 
 }  // namespace bitnet::host::http

@@ -36,9 +36,9 @@ struct access_line {
 };
 
 // What all connections share; the server implements it.
-class connection_host {
+class connection_owner {
  public:
-  virtual ~connection_host() = default;
+  virtual ~connection_owner() = default;
   [[nodiscard]] virtual const policy& rules() const = 0;
   virtual void handle(const route& row, const exchange_ptr& given) = 0;
   virtual void log(const access_line& line) = 0;
@@ -54,7 +54,7 @@ class connection final : public answer_sink, public std::enable_shared_from_this
   using clock = std::chrono::steady_clock;
 
   // `host` outlives the connection. Continuations of a request are posted to `executor`.
-  connection(connection_host& host, std::unique_ptr<transport> io, std::string peer,
+  connection(connection_owner& owner, std::unique_ptr<transport> io, std::string peer,
              stream_socket::executor_type executor);
 
   void begin();
@@ -99,7 +99,7 @@ class connection final : public answer_sink, public std::enable_shared_from_this
   void log(const exchange& ended, bool is_whole);
   [[nodiscard]] bool count_body();
 
-  connection_host& host_;
+  connection_owner& owner_;
   std::unique_ptr<transport> io_;
   std::string peer_;
   stream_socket::executor_type executor_;

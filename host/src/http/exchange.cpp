@@ -23,7 +23,7 @@ void exchange::reply(const answer& whole) {
     return reply(formed);
   }
   status_ = whole.status;
-  body_bytes_ = how_.is_head ? 0 : whole.body.size();
+  body_bytes_ = how_.is_head_method ? 0 : whole.body.size();
   std::vector<field> fields = whole.fields;
   fields.insert(fields.end(), how_.fields.begin(), how_.fields.end());
   std::string bytes = head_text({.status = whole.status,
@@ -34,7 +34,7 @@ void exchange::reply(const answer& whole) {
                                  .is_1_1 = asked_.is_1_1,
                                  .id = asked_.id},
                                 fields);
-  if (!how_.is_head) bytes += whole.body;
+  if (!how_.is_head_method) bytes += whole.body;
   to->send(bytes);
   end();
 }
@@ -55,7 +55,7 @@ void exchange::begin_stream(const answer& head) {
                       .is_1_1 = asked_.is_1_1,
                       .id = asked_.id},
                      fields));
-  if (how_.is_head) return end();
+  if (how_.is_head_method) return end();
   stage_ = stage::streaming;
 }
 

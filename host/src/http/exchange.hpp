@@ -34,7 +34,7 @@ class exchange {
  public:
   struct facts {
     bool keeps_alive = true;             // the connection stays open afterwards
-    bool is_head = false;                // HEAD: the answer has no body
+    bool is_head_method = false;         // HEAD: the answer has no body
     std::vector<field> fields = {};      // added to each answer, such as those of CORS
     const error_form* errors = nullptr;  // nullptr: errors stay in OpenAI's form
   };

@@ -17,11 +17,11 @@ namespace bitnet::host::http {
 namespace asio = boost::asio;
 
 // Handlers queued in `io` hold it weakly, since they may run after the server's end.
-struct server::contents final : connection_host, std::enable_shared_from_this<contents> {
+struct server::contents final : connection_owner, std::enable_shared_from_this<contents> {
   contents(asio::io_context& on, policy how, server_hooks calls)
       : io(on), rules_of(std::move(how)), hooks(std::move(calls)), tick(on) {}
 
-  // ---- connection_host ----
+  // ---- connection_owner ----
   const policy& rules() const override { return rules_of; }
   void handle(const route& row, const exchange_ptr& given) override;
   void log(const access_line& line) override {

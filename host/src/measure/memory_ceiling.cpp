@@ -44,7 +44,7 @@ memory_ceiling::memory_ceiling(uint64_t bytes)
 double memory_ceiling::measure(uint32_t threads) const {
   using clock = std::chrono::steady_clock;
   std::array<double, 9> passes{};
-  std::barrier turn(static_cast<std::ptrdiff_t>(threads));
+  std::barrier start_and_end(static_cast<std::ptrdiff_t>(threads));
   std::atomic<uint64_t> kept{0};  // keeps the compiler from removing the reads
   // The caller reads too: a caller that only timed would wait for a core and start the clock late.
   enum : uint8_t { waiting, complete, given_up };
@@ -54,10 +54,10 @@ double memory_ceiling::measure(uint32_t threads) const {
     if (team == given_up) return;
     const std::size_t begin = n_words_ * t / threads, end = n_words_ * (t + 1) / threads;
     for (double& pass : passes) {
-      turn.arrive_and_wait();
+      start_and_end.arrive_and_wait();
       const auto start = clock::now();
       kept += sum(words_.get() + begin, words_.get() + end);
-      turn.arrive_and_wait();
+      start_and_end.arrive_and_wait();
       if (t == 0) pass = std::chrono::duration<double>(clock::now() - start).count();
     }
   };

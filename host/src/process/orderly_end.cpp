@@ -49,7 +49,7 @@ class end_guard {
     return one;
   }
   void arm(std::string what, int exit_code) {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     what_ = std::move(what);
     exit_code_ = exit_code;
     due_ = std::chrono::steady_clock::now() + longest_end;
@@ -58,7 +58,7 @@ class end_guard {
     changed_.notify_all();
   }
   void disarm() {
-    const std::lock_guard lock(turn_);
+    const std::lock_guard lock(mutex_);
     armed_ = false;
   }
 
@@ -70,7 +70,7 @@ class end_guard {
     armed_ = false;  // no thread available: the end is not guarded
   }
   void watch() {
-    std::unique_lock lock(turn_);
+    std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [&] { return armed_; });
       changed_.wait_until(lock, due_);
@@ -84,7 +84,7 @@ class end_guard {
     }
   }
 
-  std::mutex turn_;  // guards the members below
+  std::mutex mutex_;  // guards the members below
   std::condition_variable changed_;
   std::string what_;
   std::chrono::steady_clock::time_point due_;

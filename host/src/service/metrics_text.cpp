@@ -49,10 +49,10 @@ void metrics_text::begin(std::string_view name, std::string_view type, std::stri
   const auto known = std::ranges::find(families_, name, &family::name);
   at_ = static_cast<std::size_t>(known - families_.begin());
   if (known != families_.end()) return;
-  std::string head = fmt::format("# HELP {} ", name);
-  add_escaped(head, help, false);
-  head += fmt::format("\n# TYPE {} {}\n", name, type);
-  families_.push_back({std::string(name), std::move(head)});
+  std::string header = fmt::format("# HELP {} ", name);
+  add_escaped(header, help, false);
+  header += fmt::format("\n# TYPE {} {}\n", name, type);
+  families_.push_back({std::string(name), std::move(header)});
 }
 
 std::string metrics_text::text() const {

@@ -72,7 +72,7 @@ event_file::event_file(std::string path, files::descriptor file, uint64_t most_b
       flushed_(std::chrono::steady_clock::now()) {}
 
 void event_file::add(std::string_view event) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (error_ != 0 || bytes_ + event.size() + 2 + kept_for_end > most_bytes_) {
     // Marks in the file where events are missing, in case the program is killed.
     ++n_dropped_;
@@ -89,7 +89,7 @@ void event_file::add(std::string_view event) {
 }
 
 void event_file::drop() {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   ++n_dropped_;
 }
 
@@ -120,7 +120,7 @@ void event_file::flush() {
 }
 
 result<void> event_file::finish() {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   flush();
   if (error_ == 0) append_end();
   if (error_ == 0) return {};

@@ -46,7 +46,7 @@ class event_file {
 
   const std::string path_;
   const uint64_t most_bytes_;
-  std::mutex turn_;  // guards the members below
+  std::mutex mutex_;  // guards the members below
   files::descriptor file_;
   std::string waiting_;     // not yet written
   uint64_t bytes_ = 0;      // of the file, including waiting_

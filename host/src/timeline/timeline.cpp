@@ -127,7 +127,7 @@ void timeline::note(const bitnet_trace_event& e) {
 
 // Whether the thread has a track.
 bool timeline::name_thread(int64_t thread) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   if (threads_.contains(thread)) return true;
   if (threads_.size() >= most_tracks) return false;
   threads_.insert(thread);
@@ -136,7 +136,7 @@ bool timeline::name_thread(int64_t thread) {
 }
 
 int64_t timeline::device_track(std::string_view device, uint64_t runner) {
-  const std::lock_guard lock(turn_);
+  const std::lock_guard lock(mutex_);
   const std::pair key(std::string(device), runner);
   if (const auto known = devices_.find(key); known != devices_.end()) return known->second;
   if (devices_.size() >= most_tracks) return 0;

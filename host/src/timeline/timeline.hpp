@@ -41,7 +41,7 @@ class timeline {
   int64_t device_track(std::string_view device, uint64_t runner);  // 0: there are too many tracks
 
   const std::unique_ptr<event_file> file_;
-  std::mutex turn_;  // guards the members below
+  std::mutex mutex_;  // guards the members below
   std::set<int64_t> threads_;
   std::map<std::pair<std::string, uint64_t>, int64_t> devices_;
 };

@@ -18,10 +18,10 @@ void read_whole(const std::string& path) {
     if (from.error().empty()) std::abort();
     return;
   }
-  const auto& head = from->head();
-  const bitnet::host::eval::chunk_rule rule{head.n_context};
-  std::vector<float> row(head.n_vocab);  // no more than the file has
-  for (uint32_t chunk = 0; chunk < head.n_chunks; ++chunk) {
+  const auto& header = from->header();
+  const bitnet::host::eval::chunk_rule rule{header.n_context};
+  std::vector<float> row(header.n_vocab);  // no more than the file has
+  for (uint32_t chunk = 0; chunk < header.n_chunks; ++chunk) {
     for (uint32_t i = 0; i < rule.n_scored(); ++i)
       if (!from->read(row)) return;
     if (!from->end_chunk()) return;
