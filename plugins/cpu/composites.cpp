@@ -219,7 +219,7 @@ void lm_head(const call* body, const roles& parts, team& workers) noexcept {
   });
 }
 
-template <head_bits Bits>
+template <top_head_bits Bits>
 sdk::top_state prepare_top_head(const call* body, const roles& parts, uint32_t workers) {
   const sdk::weight& w = *body[parts.linear].w;
   const uint64_t bytes = top_head::packed_bytes(w, Bits);
@@ -227,7 +227,7 @@ sdk::top_state prepare_top_head(const call* body, const roles& parts, uint32_t w
   return {std::make_shared<top_head>(w, Bits, workers), bytes};
 }
 
-template <head_bits Bits>
+template <top_head_bits Bits>
 sdk::packing packing_of() {
   sdk::packing out{top_head::layout_id(Bits),
                    [](const sdk::weight& w) { return top_head::packed_bytes(w, Bits); },
@@ -247,15 +247,15 @@ struct first_pass {
   sdk::top_state (*prepare)(const call* body, const roles& parts, uint32_t workers);
 };
 
-template <head_bits Bits>
+template <top_head_bits Bits>
 first_pass pass_of(const char* name, const char* isa) {
   return {name, isa, packing_of<Bits>(), prepare_top_head<Bits>};
 }
 
-first_pass first_pass_of(const isa_form& isa, head_bits bits) {
-  if (bits == head_bits::four) return pass_of<head_bits::four>("i4", isa.linear_i4.isa);
-  if (bits == head_bits::six) return pass_of<head_bits::six>("i6", isa.linear_i6.isa);
-  return pass_of<head_bits::eight>("i8", isa.linear_i8.isa);
+first_pass first_pass_of(const isa_form& isa, top_head_bits bits) {
+  if (bits == top_head_bits::four) return pass_of<top_head_bits::four>("i4", isa.linear_i4.isa);
+  if (bits == top_head_bits::six) return pass_of<top_head_bits::six>("i6", isa.linear_i6.isa);
+  return pass_of<top_head_bits::eight>("i8", isa.linear_i8.isa);
 }
 
 // Output rows [first, first + n); n is at most top_head::max_outputs.
@@ -301,7 +301,7 @@ void lm_head_top(const call* body, const roles& parts, team& workers) noexcept {
 
 }  // namespace
 
-void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out) {
+void add_composites(const isa_form& isa, top_head_bits bits, sdk::definition& out) {
   const first_pass pass = first_pass_of(isa, bits);
   out.packing = pass.packing;
   constexpr uint32_t stable = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;

@@ -59,7 +59,7 @@ bool is_disabled(const isa_form& form, std::string_view disabled) {
   const std::string list = "," + std::string(disabled) + ",";
   sdk::definition of_form;
   add_primitives(form, of_form);
-  for (const head_bits bits : {exact_bits(form), fast_bits(form)})
+  for (const top_head_bits bits : {exact_bits(form), fast_bits(form)})
     add_composites(form, bits, of_form);
   const auto named = [&](const std::string& id) {
     return !id.ends_with(std::string(".") + scalar_form.name) &&

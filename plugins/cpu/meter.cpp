@@ -158,7 +158,7 @@ std::optional<meter::ticks> meter::count_ticks() const {
 
 void meter::add_load(bitnet_device_status& out) {
   const auto now = count_ticks();
-  const std::scoped_lock lock(turn_);
+  const std::scoped_lock lock(mutex_);
   // An offline CPU takes its ticks away, and the kernel may correct the time of waiting for disks.
   if (!now || !before_ || now->total < before_->total || now->busy < before_->busy) {
     before_ = now;

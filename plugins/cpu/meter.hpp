@@ -46,7 +46,7 @@ class meter {
 
   const std::vector<uint32_t> cpus_;
   const std::string root_;
-  std::mutex turn_;  // guards the members below
+  std::mutex mutex_;  // guards the members below
   std::optional<ticks> before_;
   std::optional<uint32_t> last_percent_;  // reused if the interval is too short to measure
 };

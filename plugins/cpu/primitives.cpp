@@ -268,7 +268,8 @@ void add_primitives(const isa_form& isa, sdk::definition& out) {
   list.add_rows();
 }
 
-void add_others(const isa_form& chosen, head_bits (*bits)(const isa_form&), sdk::definition& out) {
+void add_others(const isa_form& chosen, top_head_bits (*bits)(const isa_form&),
+                sdk::definition& out) {
   for (const isa_form& form : isa_forms) {
     if (&form == &chosen || !form.supported()) continue;
     sdk::definition other;

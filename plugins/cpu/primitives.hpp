@@ -21,11 +21,12 @@ bool has_row_scales(const sdk::weight& w);
 bool has_group_scales(const sdk::weight& w);
 
 void add_primitives(const isa_form& isa, sdk::definition& out);
-void add_composites(const isa_form& isa, head_bits bits, sdk::definition& out);
+void add_composites(const isa_form& isa, top_head_bits bits, sdk::definition& out);
 // For a form that names both: keeps its kernels in the list, which is compared with a probe's, but
 // lets none be chosen. The kernels of its other instruction set follow.
 void withhold_panels(const isa_form& form, sdk::definition& out);
 // Lists the kernels of the other forms that this CPU can run.
-void add_others(const isa_form& chosen, head_bits (*bits)(const isa_form&), sdk::definition& out);
+void add_others(const isa_form& chosen, top_head_bits (*bits)(const isa_form&),
+                sdk::definition& out);
 
 }  // namespace bitnet::cpu

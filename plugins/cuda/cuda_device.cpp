@@ -92,10 +92,10 @@ bitnet_status context::finish_transfers(const sdk::reporter& report) const {
 }
 
 device_buffer::~device_buffer() {
-  if (!address_ && !host_) return;
+  if (!address_ && !pinned_) return;
   const current mine(context_);
-  if (host_)
-    context_.cu.cuMemFreeHost(host_);
+  if (pinned_)
+    context_.cu.cuMemFreeHost(pinned_);
   else
     context_.cu.cuMemFree(address_);
 }
@@ -107,7 +107,7 @@ bitnet_status device_buffer::create(gpu::memory_place where, const sdk::reporter
   const uint64_t bytes = std::max<uint64_t>((bytes_ + 3) / 4 * 4, 4);
   if (where == gpu::memory_place::host) {
     constexpr unsigned int flags = CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP;
-    const CUresult made = cu.cuMemHostAlloc(&host_, bytes, flags);
+    const CUresult made = cu.cuMemHostAlloc(&pinned_, bytes, flags);
     if (made == CUDA_ERROR_OUT_OF_MEMORY)
       return report.from("cuda", static_cast<int>(made))
           .fail(BITNET_OUT_OF_MEMORY,
@@ -116,11 +116,11 @@ bitnet_status device_buffer::create(gpu::memory_place where, const sdk::reporter
                 context_.facts.common.name.c_str(), static_cast<unsigned long long>(bytes),
                 cu.name_of(made).c_str());
     if (made != CUDA_SUCCESS) {
-      host_ = nullptr;
+      pinned_ = nullptr;
       return context_.check(made, "cuMemHostAlloc", report);
     }
-    std::memset(host_, 0, bytes);
-    return context_.check(cu.cuMemHostGetDevicePointer(&address_, host_, 0),
+    std::memset(pinned_, 0, bytes);
+    return context_.check(cu.cuMemHostGetDevicePointer(&address_, pinned_, 0),
                           "cuMemHostGetDevicePointer", report);
   }
   const CUresult made = cu.cuMemAlloc(&address_, bytes);
@@ -215,7 +215,7 @@ bitnet_status device::find_module(const image& from, CUmodule& out, const sdk::r
     return BITNET_OK;
   }
   const gpu::range here(watcher_, "load kernels of ", from.name);
-  CUmodule& made = modules_[&from];  // before it is loaded: it may throw
+  CUmodule& made = modules_[&from];  // before the load: the insertion may throw
   if (bitnet_status s = context_.check(context_.cu.cuModuleLoadData(&made, from.data),
                                        "cuModuleLoadData", report);
       sdk::failed(s)) {
@@ -229,7 +229,7 @@ bitnet_status device::find_module(const image& from, CUmodule& out, const sdk::r
 bitnet_status device::find_function(const image& from, const std::string& name,
                                     uint32_t shared_bytes, CUfunction& out,
                                     const sdk::reporter& report) {
-  constexpr uint32_t unasked = 48 << 10;  // what every launch may have
+  constexpr uint32_t unasked = 48 << 10;  // available to every launch without an attribute
   CUmodule module = nullptr;
   if (bitnet_status s = find_module(from, module, report); sdk::failed(s)) return s;
   bitnet_status s = context_.check(context_.cu.cuModuleGetFunction(&out, module, name.c_str()),

@@ -1,6 +1,8 @@
 #pragma once
-// A device: its primary context, a stream for what the host brings and takes, and the modules that
-// its kernels come from. Every call makes the context current for itself: callers' threads are any.
+// A device: its primary context, a stream for uploads and downloads, and the loaded modules of its
+// kernels.
+//
+// Threads  any: every public call makes the context current on the calling thread.
 
 #include <atomic>
 #include <map>
@@ -17,7 +19,7 @@
 
 namespace bitnet::cuda {
 
-// What all objects of a device share.
+// The driver context that all objects of a device share.
 struct context {
   const library& cu;
   const device_facts& facts;
@@ -30,13 +32,13 @@ struct context {
   context& operator=(const context&) = delete;
 
   bitnet_status open(const sdk::reporter& report);
-  // The contract's status for what the driver answered to `call`.
+  // Converts the driver's result of `call` to the contract's status.
   bitnet_status check(CUresult result, const char* call, const sdk::reporter& report) const;
-  // Until what the host brings and takes is done.
+  // Waits until the uploads and downloads of the stream are done.
   bitnet_status finish_transfers(const sdk::reporter& report) const;
 };
 
-// The context is the thread's while this lives.
+// Makes the context current on this thread for the lifetime of the object.
 class current {
  public:
   explicit current(const context& c) noexcept
@@ -64,13 +66,13 @@ class device_buffer final : public gpu::buffer {
   bitnet_status create(gpu::memory_place where, const sdk::reporter& report);
 
   uint64_t size() const noexcept override { return bytes_; }
-  void* mapped() const noexcept override { return host_; }
+  void* mapped() const noexcept override { return pinned_; }
   CUdeviceptr address() const noexcept { return address_; }
 
  private:
   const context& context_;
   uint64_t bytes_;
-  void* host_ = nullptr;  // pinned; memory_place::host only
+  void* pinned_ = nullptr;  // address in host memory; memory_place::host only
   CUdeviceptr address_ = 0;
 };
 
@@ -79,13 +81,15 @@ class kernel final : public gpu::kernel {
   gpu::kernel_spec spec;
   kernel_form form;
   CUfunction function = nullptr, tiled[most_tiled_forms] = {};
-  // The same of several launches; nullptr where there is none.
+  // The same functions for several joined launches; nullptr if a kernel has none.
   CUfunction joined = nullptr, joined_tiled[most_tiled_forms] = {};
   uint32_t most_looks = 0;  // launch::most_looks
 };
 
-// Whether kernels of a device's graphs may be launched while those before them compute: until its
-// driver refuses one of the graphs. From any thread: one may launch while another records.
+// Whether the graphs of a device may start a kernel while the kernels before it still compute.
+// Becomes false when the driver rejects such a graph.
+//
+// Threads  any: one thread may launch while another one records.
 class overlap {
  public:
   overlap(const context& c, const log_function& log, bool wanted)
@@ -127,7 +131,7 @@ class device final : public gpu::device {
                             const sdk::reporter& report) override {
     return make_kernel(spec, off_, out, report);
   }
-  // Without some forms.
+  // The same without the forms in `off`.
   bitnet_status make_kernel(const gpu::kernel_spec& spec, const forms& off,
                             std::unique_ptr<gpu::kernel>& out, const sdk::reporter& report);
   bitnet_status record(std::span<const gpu::command> commands, bool timed,
@@ -136,7 +140,7 @@ class device final : public gpu::device {
 
  private:
   bitnet_status find_module(const image& from, CUmodule& out, const sdk::reporter& report);
-  // Goes without forms that have other bits than what they stand in for.
+  // Computes trials with each optional form and adds forms with wrong bits to `off_`.
   bitnet_status compare_forms(const sdk::reporter& report);
   bitnet_status find_function(const image& from, const std::string& name, uint32_t shared_bytes,
                               CUfunction& out, const sdk::reporter& report);
@@ -147,11 +151,11 @@ class device final : public gpu::device {
   context context_;
   gpu::watcher* const watcher_;
   const log_function& log_;
-  forms off_;  // that the device has not, or that were found to differ
+  forms off_;  // forms that the device lacks, or whose results were found to differ
   const bool checks_;
   overlap overlap_;
   staging staging_;
-  std::unique_ptr<nvml> management_;  // nullptr where there is none
+  std::unique_ptr<nvml> management_;  // nullptr if NVML is missing or does not know the device
   std::map<const image*, CUmodule> modules_;
 };
 

@@ -56,7 +56,7 @@ const image images[] = {
 };
 static_assert(std::size(images) == image_count);
 
-// The image that has a kernel; image_count where another kernel takes its place.
+// Returns the image that has a kernel; image_count if the backend has no such kernel.
 image_index image_of(gpu::kernel_id id) noexcept {
   using gpu::kernel_id;
   switch (id) {
@@ -103,7 +103,7 @@ image_index image_of(gpu::kernel_id id) noexcept {
   return image_count;
 }
 
-// Places in what follows.
+// Indices of the tables of tiled forms below.
 enum form_index : uint8_t {
   of_few,
   of_many,
@@ -111,7 +111,7 @@ enum form_index : uint8_t {
   of_narrow_groups = of_one_token,
   of_wide_groups
 };
-// For several tokens, fewest first.
+// Tiled forms, in the order of form_index.
 const tiled_form with_one_scale[] = {
     {&images[ternary_tiles], "linear_ternary_few", few_tokens},
     {&images[ternary_tiles], "linear_ternary_many", many_tokens},
@@ -137,23 +137,23 @@ const tiled_form of_bf16[] = {
 bool has_factors(const gpu::kernel_spec& linear) noexcept {
   return linear.constants[1] == 1 || linear.constants[4] != 0;
 }
-// Elements of the shorter groups.
+// Returns the elements of the shorter groups, of weights or of activations.
 uint32_t shorter_of(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
   const uint32_t own = p.scale_group == 0 ? p.k : p.scale_group, given = linear.constants[4];
   return given == 0 ? own : std::min(own, given);
 }
-// Of their kernels for several tokens: the shorter groups are a whole number of tiles, and part of
-// a block.
+// Whether the forms for several tokens can compute the groups: the shorter ones must consist of
+// whole tiles and fit into a block.
 bool fits_tiles(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
   const uint32_t shorter = shorter_of(linear, p);
   return !has_factors(linear) || shorter == 32 || shorter == 64 || shorter == 128;
 }
-// Of their kernel for one token: groups may also be two, four or eight blocks.
+// The same for the form for one token, whose groups may also have two, four or eight blocks.
 bool fits_one_token(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
   const uint32_t shorter = shorter_of(linear, p);
   const uint64_t factors = p.scale_group == 0 ? 0 : p.k / p.scale_group;
   return has_factors(linear) && std::has_single_bit(shorter) && shorter >= 32 && shorter <= 1024 &&
-         // It counts them in 32 bits.
+         // The form computes indices of words and of factors in 32 bits.
          uint64_t{p.n_rows} * p.row_words <= UINT32_MAX &&
          (uint64_t{p.first_row} + p.n_rows) * factors <= UINT32_MAX;
 }
@@ -197,14 +197,14 @@ bool has(const forms& some, const std::string& one) {
   return std::find(some.begin(), some.end(), one) != some.end();
 }
 
-// Adds to a kernel's name what its form is called by.
+// Adds the suffix of its form to a kernel's name.
 bool add_form(const gpu::kernel_spec& spec, const forms& off, std::string& name) {
   const uint32_t* c = spec.constants;
   switch (spec.id) {
     case gpu::kernel_id::linear_ternary:
       name += has_factors(spec) ? "_factored" : "_1";
       return true;
-    case gpu::kernel_id::delta_rule:  // states of so many rows fit registers
+    case gpu::kernel_id::delta_rule:  // states with 64 or 128 rows fit into registers
       if (const std::string own = name + "_" + std::to_string(c[1]);
           (c[1] == 64 || c[1] == 128) && !has(off, own))
         name = own;
@@ -217,7 +217,8 @@ bool add_form(const gpu::kernel_spec& spec, const forms& off, std::string& name)
     }
     case gpu::kernel_id::linear_dense_rounded:
       if (c[3] != BITNET_FORMAT_F16 && c[3] != BITNET_FORMAT_BF16) return false;
-      name += std::string("_") + format_name(c[3]) + "_few";  // always one of its tiled forms
+      name += std::string("_") + format_name(c[3]) +
+              "_few";  // always launched as one of its tiled forms
       return true;
     case gpu::kernel_id::head_copy:
     case gpu::kernel_id::head_exact: {
@@ -260,8 +261,8 @@ uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
   }
 }
 
-// Architectures with code of their own, and those whose PTX a driver can compile for newer ones;
-// ascending.
+// Architectures that this build has machine code for, and architectures that it has PTX for, which
+// a driver compiles for newer devices. Ascending.
 constexpr int built[] = {BITNET_CUDA_BUILT};
 constexpr int ptx[] = {BITNET_CUDA_PTX};
 
@@ -318,7 +319,7 @@ bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
   return binding >= gpu::row_of(id).read;
 }
 
-bool reads_turns(gpu::kernel_id id, uint32_t binding) noexcept {
+bool reads_rotations(gpu::kernel_id id, uint32_t binding) noexcept {
   return (id == gpu::kernel_id::rope && binding == 2) ||
          (id == gpu::kernel_id::kv_write && binding == 4);
 }
@@ -337,7 +338,7 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
     const tiled_form& one = form.tiled[i];
     return grid{groups(n_rows, one.tile.rows), groups(tokens, one.tile.tokens), &one};
   };
-  // Of dense rows the next tile would be read again.
+  // With more tokens than a tile has, the small tile would read the dense rows once more.
   if (rounded) {
     gpu::linear_dense_rounded_params p{};
     std::memcpy(&p, params, sizeof p);
@@ -346,13 +347,14 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
   gpu::linear_ternary_params p{};
   std::memcpy(&p, params, sizeof p);
   const bool factors = has_factors(spec), tiles = fits_tiles(spec, p);
-  // Two tokens take fewer instructions as a tile. From 17 on weights would be read twice.
+  // A tile takes fewer instructions from two tokens on. From 17 tokens on, the small tile would
+  // read the weights twice.
   constexpr uint64_t fewest_of_many = 17, fewest_rows = 64;
   const bool many = tokens >= fewest_of_many && p.n_rows >= fewest_rows;
   if (tokens > 1 && tiles) {
     if (!factors && many && tokens > many_tokens.tokens) {
-      // The larger tile reads half as much for a product, where it leaves no more than half of the
-      // device without work.
+      // The larger tile reads half as many bytes for each product. It is used if its groups keep at
+      // least half of the multiprocessors busy.
       const tile_form& tile = wide_form;
       const uint64_t of_wide = uint64_t{groups(p.n_rows, tile.rows)} * groups(tokens, tile.tokens);
       const bool busy = 2 * of_wide >= processors;
@@ -369,7 +371,8 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
 }
 
 int code_of(int architecture, std::span<const int> of, std::span<const int> compiled) noexcept {
-  // CUDA C++ Programming Guide, "Binary Compatibility": none between the desktop and Tegra.
+  // Code for desktop GPUs does not run on Tegra, and the reverse: CUDA C++ Programming Guide,
+  // "Binary Compatibility".
   constexpr int of_tegra[] = {53, 62, 72, 87, 101, 110};
   const auto alone = [&](int one) {
     return std::find(std::begin(of_tegra), std::end(of_tegra), one) != std::end(of_tegra);

@@ -21,10 +21,12 @@ CUdeviceptr recording::address_of(const gpu::binding& b) const noexcept {
   return memory + b.offset;
 }
 
-// Memory of the host that kernels read and nothing here writes: as much of it as they may read.
+// Finds the host buffers that kernels read and no command writes, with the bytes that they may
+// read.
 void recording::find_copied(std::span<const gpu::command> commands) {
-  // Bytes: what is larger is hardly read as a whole, but cosines, which each layer reads.
-  constexpr uint64_t most = uint64_t{64} << 10, most_turns = uint64_t{4} << 20;
+  // Most bytes of a gathered buffer. Kernels rarely read all of a larger one; cosines and sines
+  // have a higher limit, since every layer reads them.
+  constexpr uint64_t most = uint64_t{64} << 10, most_rotations = uint64_t{4} << 20;
   std::vector<const device_buffer*> others;
   for (const gpu::command& one : commands)
     for (uint32_t i = 0; i < one.bindings.size(); ++i) {
@@ -34,7 +36,8 @@ void recording::find_copied(std::span<const gpu::command> commands) {
       const auto id =
           one.run ? static_cast<const kernel&>(*one.run).spec.id : gpu::kernel_id::count;
       const uint64_t end = b.offset + b.bytes;
-      if (!one.run || writes_binding(id, i) || end > (reads_turns(id, i) ? most_turns : most))
+      if (!one.run || writes_binding(id, i) ||
+          end > (reads_rotations(id, i) ? most_rotations : most))
         others.push_back(from);
       else
         copied_[from].bytes = std::max(copied_[from].bytes, end);
@@ -47,7 +50,7 @@ bitnet_status recording::copy_from_host(const sdk::reporter& report) {
   uint64_t bytes = 0;
   for (auto& [from, part] : copied_) {
     part.at = bytes;
-    bytes += (part.bytes + 255) / 256 * 256;  // aligned as memory of its own is
+    bytes += (part.bytes + 255) / 256 * 256;  // the alignment of an allocation of its own
   }
   gathered_ = std::make_unique<device_buffer>(context_, bytes);
   facts_ = std::make_unique<device_buffer>(context_, bytes);
@@ -61,7 +64,7 @@ bitnet_status recording::copy_from_host(const sdk::reporter& report) {
   return BITNET_OK;
 }
 
-// By who launches: no launch of this recording is under way.
+// Called by launch_on(), when no earlier launch of this recording still runs.
 void recording::gather() const noexcept {
   for (const auto& [from, part] : copied_)
     std::memcpy(static_cast<uint8_t*>(gathered_->mapped()) + part.at, from->mapped(), part.bytes);
@@ -92,7 +95,7 @@ void recording::next_level() {
 
 bitnet_status recording::build(std::span<const gpu::command> commands,
                                const sdk::reporter& report) {
-  // What is timed is done one by one.
+  // Timed commands run one by one.
   bitnet_status s = make(commands, of_device_.wanted() && !timed_, report);
   if (refused_ != CUDA_SUCCESS) {
     of_device_.refuse(std::exchange(refused_, CUDA_SUCCESS));
@@ -145,8 +148,8 @@ bitnet_status recording::check_refusal(CUresult result, const char* call,
   return BITNET_UNSUPPORTED;
 }
 
-// How many of the next commands one launch can be: neighbours of one kernel that do not wait for
-// each other.
+// Returns how many of the next commands can become one launch: adjacent commands of the same kernel
+// that do not wait for each other.
 size_t recording::count_joined(std::span<const gpu::command> commands) const {
   const auto joins = [&](const gpu::command& one) {
     if (!one.run) return false;
@@ -188,7 +191,7 @@ bitnet_status recording::describe(const gpu::command& one, launch& values,
                                             : BITNET_OK;
 }
 
-// One launch, or several of one kernel that are one.
+// Adds a kernel node for one command, or for several joined commands of one kernel.
 bitnet_status recording::add_kernel(std::span<const gpu::command> joined,
                                     const sdk::reporter& report) {
   const auto& run = static_cast<const kernel&>(*joined[0].run);
@@ -199,9 +202,9 @@ bitnet_status recording::add_kernel(std::span<const gpu::command> joined,
     node.gridDimX += grid_for(joined[i]).x;
     values.ends[i] = node.gridDimX;
   }
-  // Nothing is behind the last.
+  // Unused entries end where the last command ends.
   for (size_t i = joined.size(); i < most_joined; ++i) values.ends[i] = node.gridDimX;
-  void* parameters[] = {&values};  // copied when the node is made; a launch is what it begins with
+  void* parameters[] = {&values};  // the driver copies it; begins with a `launch`
   const grid how = grid_for(joined[0]);
   const size_t tile = how.tiled ? static_cast<size_t>(how.tiled - run.form.tiled) : 0;
   if (joined.size() > 1)
@@ -226,8 +229,8 @@ bitnet_status recording::add_kernel(std::span<const gpu::command> joined,
   return beside ? add_beside(made, report) : BITNET_OK;
 }
 
-// Of linear_ternary, whose bindings 1 and 3 are activations and the matrix. Rows of activations are
-// those that the binding has: a step may have fewer.
+// Describes the matrices of linear_ternary to the copy engine: bindings 1 (activations) and 3
+// (weights). The number of rows of activations is that of the binding; a step may use fewer.
 bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form& tile,
                                         launch& values, const sdk::reporter& report) {
   gpu::linear_ternary_params p{};
@@ -250,7 +253,7 @@ bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form
                    .box_bytes = 64,
                    .box_rows = tile.rows,
                    .turned = CU_TENSOR_MAP_SWIZZLE_64B}};
-  // Headers before CUDA 13 ask for 64 bytes, which is what the driver and the engine need.
+  // CUtensorMap is aligned to 64 bytes in headers before CUDA 13; driver and copy engine need 64.
   static_assert(sizeof values.boxes[0] == sizeof(CUtensorMap) &&
                 alignof(tensor_map) % alignof(CUtensorMap) == 0);
   for (size_t i = 0; i < std::size(matrices); ++i) {
@@ -258,7 +261,7 @@ bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form
     const cuuint64_t size[2] = {m.row_bytes, m.rows}, stride[1] = {m.row_bytes};
     const cuuint32_t box[2] = {m.box_bytes, m.box_rows}, each[2] = {1, 1};
     CUtensorMap made;
-    // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of the device, which is a number elsewhere
+    // NOLINTNEXTLINE(performance-no-int-to-ptr): the call takes a device address as a pointer
     void* const address = reinterpret_cast<void*>(values.memory[m.binding]);
     const CUresult result = context_.cu.cuTensorMapEncodeTiled(
         &made, CU_TENSOR_MAP_DATA_TYPE_UINT8, 2, address, size, stride, box, each,
@@ -271,14 +274,17 @@ bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form
   return BITNET_OK;
 }
 
-// Edges by which the driver may launch a kernel once all groups of those before it have begun. The
-// order of reads and writes is that of full edges: no kernel touches memory before its wait
-// (BITNET_KERNEL_BY), which ends when all that it has an edge from are through and seen. Those have
-// waited themselves, so all before them is through as well: nothing is overtaken, whether it is to
-// be read, was read, or was written. Two levels are on the device at most, since the third's are
-// launched when the second's have waited; and those that wait take no room from the kernels that
-// they wait for, all of whose groups have theirs. Copies and events are no kernels: edges from and
-// to them stay full, and so do all of a level that has one.
+// Adds programmatic edges from the previous level to `made`: the driver may launch the kernel as
+// soon as every group of the kernels before it has begun.
+//
+// Order     as with full edges. No kernel accesses memory before its wait (BITNET_KERNEL_BY), which
+//           ends when the kernels that it has an edge from are complete and their writes visible.
+//           Those kernels have waited for the level before them, so all earlier levels are
+//           complete.
+// Progress  at most two levels are on the device, since kernels of a third level are launched only
+//           after the wait of the second. A waiting kernel cannot starve the kernels that it waits
+//           for: their groups are already resident.
+// Limits    copies and event records are no kernels, so a level that has one keeps full edges.
 bitnet_status recording::add_beside(CUgraphNode made, const sdk::reporter& report) {
   beside_ = true;
   const size_t count = before_.nodes.size();
@@ -293,10 +299,10 @@ bitnet_status recording::add_beside(CUgraphNode made, const sdk::reporter& repor
 }
 
 bitnet_status recording::add_copies(const gpu::command& one, const sdk::reporter& report) {
-  // Of whole buffers: the bindings' offsets do not count.
+  // Copy ranges are offsets in whole buffers, not in bindings.
   const device_buffer* from = memory_of(one.bindings[0]);
   const device_buffer* to = memory_of(one.bindings[1]);
-  constexpr uint64_t most = uint64_t{1} << 30;  // of one node: its width is a pitch
+  constexpr uint64_t most = uint64_t{1} << 30;  // of one node, whose width is also its pitch
   for (const gpu::copy_range& r : one.copies)
     for (uint64_t done = 0; done < r.bytes; done += most) {
       const uint64_t bytes = std::min(most, r.bytes - done);
@@ -350,9 +356,10 @@ bitnet_status recording::add_clock(const sdk::reporter& report) {
   return BITNET_OK;
 }
 
-// A driver may take a graph and refuse it here: when it sees what it can launch is not said, and
-// cuGraphUpload, which comes nearest to asking, does not promise that what it takes is launched. So
-// the first launch is the question, and what the graph was made of is kept until it is answered.
+// A driver may accept a graph with overlap and reject its first launch: the documentation does not
+// say when the driver checks a graph, and cuGraphUpload does not promise that a launch will
+// succeed. So the commands are kept until a launch succeeded, and a rejected graph is built again
+// without overlap.
 bitnet_status recording::launch_on(CUstream stream, const sdk::reporter& report) {
   if (ready_) {
     gather();
@@ -362,7 +369,7 @@ bitnet_status recording::launch_on(CUstream stream, const sdk::reporter& report)
       return context_.check(begun, "cuGraphLaunch", report);
     of_device_.refuse(begun);
   }
-  // If this fails there is no graph, and the next launch comes here again.
+  // If this fails there is no graph, and the next launch tries again.
   if (bitnet_status s = make(commands_, false, report); sdk::failed(s)) return s;
   forget_commands();
   gather();

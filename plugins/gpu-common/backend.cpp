@@ -94,7 +94,7 @@ class device_object;
 
 class backend {
  public:
-  backend(const author& a, const bitnet_host_v0* services) : about_(a), host_(services) {}
+  backend(const author& a, const bitnet_host_v0* services) : about_(a), services_(services) {}
 
   void read_settings(const bitnet_open_request& request);
 
@@ -127,7 +127,7 @@ class backend {
     const std::scoped_lock guard(lock_);
     if (!loaded_) {
       if (bitnet_status s = read_pool_settings(user_, pooled_, report); failed(s)) return s;
-      if (bitnet_status s = about_.load(host_, user_, loaded_, report); failed(s)) return s;
+      if (bitnet_status s = about_.load(services_, user_, loaded_, report); failed(s)) return s;
     }
     out = loaded_.get();
     return BITNET_OK;
@@ -138,7 +138,7 @@ class backend {
   }
 
   const author& about_;
-  const sdk::host host_;
+  const sdk::host services_;
   settings user_;
   memory_pool_config pooled_;          // for every device
   std::vector<std::string> disabled_;  // kernel ids
@@ -272,10 +272,10 @@ bitnet_status backend::open(const bitnet_device_request& request,
                             std::unique_ptr<device_object>& out, const reporter& report) {
   platform* found = nullptr;
   if (bitnet_status s = find(request.index, found, report); failed(s)) return s;
-  if (host_.cancelled(request.cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
+  if (services_.cancelled(request.cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
   std::unique_ptr<device> driver;
   if (bitnet_status s = found->open(request.index, driver, report); failed(s)) return s;
-  out = std::make_unique<device_object>(*this, std::move(driver), host_, about_.name, disabled_,
+  out = std::make_unique<device_object>(*this, std::move(driver), services_, about_.name, disabled_,
                                         request.memory_bytes, pooled_);
   const std::scoped_lock guard(lock_);
   devices_.push_back(&out->open());
@@ -284,9 +284,9 @@ bitnet_status backend::open(const bitnet_device_request& request,
 
 bitnet_status backend::quiesce(uint64_t timeout_ns, const reporter& report) {
   const std::scoped_lock guard(lock_);
-  const uint64_t start = host_.now_ns();
+  const uint64_t start = services_.now_ns();
   for (opened* device : devices_) {
-    const uint64_t spent = host_.now_ns() - start;
+    const uint64_t spent = services_.now_ns() - start;
     const uint64_t left = spent < timeout_ns ? timeout_ns - spent : 0;
     if (bitnet_status s = device->settle(left, report); failed(s)) return s;
   }

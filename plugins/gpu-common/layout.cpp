@@ -19,7 +19,7 @@ block_shape shape_of(uint32_t format, uint64_t row_bytes) noexcept {
 
 namespace {
 
-// Calls f(canonical offset, device offset, head, tail, pad) for each block of n rows.
+// Calls f(canonical offset, device offset, before, behind, pad) for each block of n rows.
 template <class F>
 void each_block(uint32_t format, uint64_t k, uint64_t n, F f) noexcept {
   const sdk::format& known = *sdk::find_format(format);
@@ -27,7 +27,7 @@ void each_block(uint32_t format, uint64_t k, uint64_t n, F f) noexcept {
   const block_shape shape = shape_of(format, row);
   const uint64_t blocks = shape.rows_only ? n : n * (k / known.block);
   for (uint64_t b = 0; b < blocks; ++b)
-    f(b * shape.bytes, b * (shape.bytes + shape.pad), shape.head, shape.bytes - shape.head,
+    f(b * shape.bytes, b * (shape.bytes + shape.pad), shape.before, shape.bytes - shape.before,
       shape.pad);
 }
 
@@ -35,21 +35,23 @@ void each_block(uint32_t format, uint64_t k, uint64_t n, F f) noexcept {
 
 void to_device(uint32_t format, uint64_t k, const uint8_t* rows, uint64_t n,
                uint8_t* out) noexcept {
-  each_block(format, k, n,
-             [&](uint64_t from, uint64_t to, uint64_t head, uint64_t tail, uint64_t pad) noexcept {
-               std::memcpy(out + to, rows + from, head);
-               std::memset(out + to + head, 0, pad);
-               std::memcpy(out + to + head + pad, rows + from + head, tail);
-             });
+  each_block(
+      format, k, n,
+      [&](uint64_t from, uint64_t to, uint64_t before, uint64_t behind, uint64_t pad) noexcept {
+        std::memcpy(out + to, rows + from, before);
+        std::memset(out + to + before, 0, pad);
+        std::memcpy(out + to + before + pad, rows + from + before, behind);
+      });
 }
 
 void from_device(uint32_t format, uint64_t k, const uint8_t* rows, uint64_t n,
                  uint8_t* out) noexcept {
-  each_block(format, k, n,
-             [&](uint64_t to, uint64_t from, uint64_t head, uint64_t tail, uint64_t pad) noexcept {
-               std::memcpy(out + to, rows + from, head);
-               std::memcpy(out + to + head, rows + from + head + pad, tail);
-             });
+  each_block(
+      format, k, n,
+      [&](uint64_t to, uint64_t from, uint64_t before, uint64_t behind, uint64_t pad) noexcept {
+        std::memcpy(out + to, rows + from, before);
+        std::memcpy(out + to + before, rows + from + before + pad, behind);
+      });
 }
 
 bool is_canonical(uint32_t format, uint64_t k) noexcept {

@@ -10,10 +10,10 @@ namespace bitnet::gpu {
 
 // Bytes of a format's block, and the place of the padding in its device form.
 struct block_shape {
-  uint64_t bytes;  // canonical
-  uint64_t head;   // bytes before the padding
-  uint64_t pad;    // bytes
-  bool rows_only;  // only a row as a whole is padded
+  uint64_t bytes;   // canonical
+  uint64_t before;  // bytes before the padding
+  uint64_t pad;     // bytes
+  bool rows_only;   // only a row as a whole is padded
 };
 
 // The shape for a row of `row_bytes`; rows_only formats are padded at the row's end.

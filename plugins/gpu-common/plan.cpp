@@ -263,21 +263,21 @@ bitnet_status planner::rope(const bitnet_op& op) {
   const uint32_t pairs = static_cast<uint32_t>(op.ints[2]) / 2;
   node n = start(kernel_id::rope, op, op.outputs[0], grid::threads,
                  uint64_t{heads} * (head_dim - pairs));
-  const uint32_t table = turns_of(op, pairs);
-  n.operands = {reads(op.inputs[0]), {source::turns, table}, writes(op.outputs[0])};
+  const uint32_t table = rotations_of(op, pairs);
+  n.operands = {reads(op.inputs[0]), {source::rotations, table}, writes(op.outputs[0])};
   n.params = rope_params{n.rows, heads, head_dim, pairs, op.ints[3] == BITNET_ROPE_NEOX ? 1u : 0u};
   n.weight = nullptr;  // the host reads it
   return push(std::move(n));
 }
 
-uint32_t planner::turns_of(const bitnet_op& op, uint32_t pairs) {
-  turn_table t{op.floats[0],
-               op.floats[1],
-               pairs,
-               op.weights[0] == BITNET_NONE ? nullptr : &weights_.at(op.weights[0]),
-               {}};
-  for (uint32_t i = 0; i < out_.turns.size(); ++i) {
-    const turn_table& known = out_.turns[i];
+uint32_t planner::rotations_of(const bitnet_op& op, uint32_t pairs) {
+  rotation_table t{op.floats[0],
+                   op.floats[1],
+                   pairs,
+                   op.weights[0] == BITNET_NONE ? nullptr : &weights_.at(op.weights[0]),
+                   {}};
+  for (uint32_t i = 0; i < out_.rotations.size(); ++i) {
+    const rotation_table& known = out_.rotations[i];
     if (known.theta == t.theta && known.factor == t.factor && known.pairs == pairs &&
         known.divisors == t.divisors)
       return i;
@@ -287,8 +287,8 @@ uint32_t planner::turns_of(const bitnet_op& op, uint32_t pairs) {
     const double f = double{t.factor} * std::pow(double{t.theta}, -2.0 * i / (2.0 * pairs));
     t.frequencies.push_back(known ? f / double{t.divisors->host[i]} : f);
   }
-  out_.turns.push_back(std::move(t));
-  return static_cast<uint32_t>(out_.turns.size() - 1);
+  out_.rotations.push_back(std::move(t));
+  return static_cast<uint32_t>(out_.rotations.size() - 1);
 }
 
 bitnet_status planner::kv_write(const bitnet_op& op, const fusion& f) {
@@ -303,7 +303,7 @@ bitnet_status planner::kv_write(const bitnet_op& op, const fusion& f) {
   n.operands = {{source::slots},
                 reads(k),
                 reads(op.inputs[1]),
-                rope ? operand{source::turns, turns_of(*rope, pairs)} : reads(k),
+                rope ? operand{source::rotations, rotations_of(*rope, pairs)} : reads(k),
                 {source::keys, layer, true},
                 {source::values, layer, true}};
   const bool neox = rope && rope->ints[3] == BITNET_ROPE_NEOX;

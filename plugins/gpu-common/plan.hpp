@@ -30,7 +30,7 @@ struct operand {
     keys,    // of layer `index`
     values,
     state,       // all of the pool
-    turns,       // table `index` of the plan
+    rotations,   // table `index` of the plan
     parts,       // of the context, written by attention `index` of the plan
     rounded,     // activations of product `index` of the plan
     head_codes,  // of node::weight
@@ -85,7 +85,7 @@ struct node {
 };
 
 // Cosines and sines that the host makes for each step.
-struct turn_table {
+struct rotation_table {
   float theta, factor;
   uint32_t pairs;
   const device_weight* divisors;
@@ -94,11 +94,11 @@ struct turn_table {
 
 struct plan {
   std::vector<node> nodes;
-  std::vector<turn_table> turns;
-  const device_weight* head = nullptr;  // has a two-stage form
-  bool lists = false;                   // the largest logits of `head` can be listed
-  std::vector<uint64_t> part_words;     // by attention: for a token and a part of the context
-  std::vector<uint64_t> rounded_words;  // by product with rounded activations: of a row
+  std::vector<rotation_table> rotations;
+  const device_weight* lm_head = nullptr;  // has a two-stage form
+  bool lists = false;                      // the largest logits of `lm_head` can be listed
+  std::vector<uint64_t> part_words;        // by attention: for a token and a part of the context
+  std::vector<uint64_t> rounded_words;     // by product with rounded activations: of a row
 };
 
 inline constexpr uint32_t most_tokens = 4;  // that a group of a linear kernel takes together

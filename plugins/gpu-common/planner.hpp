@@ -51,7 +51,7 @@ class planner {
   bool makes_logits(uint32_t value) const;
   void top_head(const bitnet_op& op, const node& full);
   bitnet_status rope(const bitnet_op& op);
-  uint32_t turns_of(const bitnet_op& op, uint32_t pairs);
+  uint32_t rotations_of(const bitnet_op& op, uint32_t pairs);
   bitnet_status kv_write(const bitnet_op& op, const fusion& f);
   bitnet_status attention(const bitnet_op& op);
   bitnet_status attention_by_tiles(const bitnet_op& op);

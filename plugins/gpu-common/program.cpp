@@ -70,7 +70,8 @@ bitnet_status program::build(const bitnet_graph* g, const weights& all,
           make_plan(graph_, all, device_, steady ? 0 : limits_.precisions, plan_, report);
       failed(s))
     return s;
-  for (const turn_table& t : plan_.turns) turns_.push_back(std::make_unique<turns>(t.frequencies));
+  for (const rotation_table& t : plan_.rotations)
+    rotations_.push_back(std::make_unique<rotations>(t.frequencies));
   if (bitnet_status s = check_passes(report); failed(s)) return s;
   counters_.resize(plan_.nodes.size());
   return check_room(report);
@@ -169,7 +170,7 @@ bitnet_status program::check_room(const sdk::reporter& report) const {
 uint64_t program::binding_bytes() const {
   std::vector<sdk::lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
   uint64_t bytes = sdk::place(lives) + header_bytes;
-  for (const turn_table& t : plan_.turns) bytes += turn_bytes(t, limits_.max_tokens);
+  for (const rotation_table& t : plan_.rotations) bytes += rotation_bytes(t, limits_.max_tokens);
   return bytes;
 }
 
@@ -191,13 +192,13 @@ bitnet_status steps_on::place(const std::vector<bitnet_bound>& named, const sdk:
   if (bitnet_status s = device_.pool.take(header_bytes, memory_place::host, header_, report);
       failed(s))
     return s;
-  for (const turn_table& t : of_.plan_.turns) {
+  for (const rotation_table& t : of_.plan_.rotations) {
     lease made;
-    if (bitnet_status s = device_.pool.take(of_.turn_bytes(t, of_.limits_.max_tokens),
+    if (bitnet_status s = device_.pool.take(of_.rotation_bytes(t, of_.limits_.max_tokens),
                                             memory_place::host, made, report);
         failed(s))
       return s;
-    turns_.push_back(std::move(made));
+    rotations_.push_back(std::move(made));
   }
   values_.resize(lives.size());
   for (uint64_t v = 0; v < lives.size(); ++v)
@@ -274,23 +275,23 @@ binding steps_on::place_of(const operand& o, const node& n, uint64_t part) const
     case source::head_norms:
       return n.weight->copy->norms();
     case source::head_states:
-      return head_.states();
+      return top_head_.states();
     case source::head_counts:
-      return head_.counts();
+      return top_head_.counts();
     case source::head_bounds:
-      return head_.bounds();
+      return top_head_.bounds();
     case source::head_found:
-      return head_.found();
+      return top_head_.found();
     case source::largest:
       return facts_[BITNET_PORT_LARGEST];
     case source::parts:
       return values_[of_.graph_.values.size() + o.index];
     case source::rounded:
       return values_[of_.graph_.values.size() + of_.plan_.part_words.size() + o.index];
-    case source::turns:
+    case source::rotations:
       break;
   }
-  const buffer* memory = turns_[o.index].get();
+  const buffer* memory = rotations_[o.index].get();
   return {memory, 0, memory->size()};
 }
 
@@ -338,9 +339,9 @@ void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& co
     c.bindings.push_back({header_.get(), 0, header_.get()->size()});
     for (const operand& o : n.operands) {
       c.bindings.push_back(place_of(o, n, p));
-      if (o.from == source::turns)  // most tokens of this recording
-        c.bindings.back().bytes =
-            std::min(c.bindings.back().bytes, program::turn_bytes(of_.plan_.turns[o.index], rows));
+      if (o.from == source::rotations)  // most tokens of this recording
+        c.bindings.back().bytes = std::min(
+            c.bindings.back().bytes, program::rotation_bytes(of_.plan_.rotations[o.index], rows));
       c.bindings.back().written = o.written;
     }
     c.params = words_of(params_for(n, p, tokens));
@@ -426,9 +427,9 @@ void steps_on::fill_header(const bitnet_step& step, logits asked) {
                             step.window,     step.window != 0 ? step.window_keep : 0,
                             step.top_logits, lists ? 1u : 0u};
   std::memcpy(header_.get()->mapped(), words, sizeof words);
-  for (uint64_t i = 0; i < turns_.size(); ++i)
-    of_.turns_[i]->write({step_.positions, step.n_tokens},
-                         static_cast<float*>(turns_[i].get()->mapped()));
+  for (uint64_t i = 0; i < rotations_.size(); ++i)
+    of_.rotations_[i]->write({step_.positions, step.n_tokens},
+                             static_cast<float*>(rotations_[i].get()->mapped()));
 }
 
 // The header and the recording may be reused once the last step is done.

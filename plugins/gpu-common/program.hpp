@@ -15,7 +15,7 @@
 #include "bitnet/sdk/compute/step.hpp"
 #include "kv_pool.hpp"
 #include "plan.hpp"
-#include "turns.hpp"
+#include "rotations.hpp"
 
 namespace bitnet::gpu {
 
@@ -68,7 +68,7 @@ class program {
   std::vector<sdk::lifetime> lifetimes(uint64_t tokens, uint64_t outputs) const;
   bitnet_status check_passes(const sdk::reporter& report) const;
   bitnet_status check_room(const sdk::reporter& report) const;
-  static uint64_t turn_bytes(const turn_table& t, uint64_t tokens) noexcept {
+  static uint64_t rotation_bytes(const rotation_table& t, uint64_t tokens) noexcept {
     return uint64_t{8} * t.pairs * tokens;
   }
   uint32_t bucket(uint32_t tokens) const noexcept;
@@ -78,7 +78,7 @@ class program {
   std::vector<uint32_t> buckets_;  // ascending; the last is max_tokens
   sdk::graph graph_;
   gpu::plan plan_;
-  std::vector<std::unique_ptr<turns>> turns_;  // as in plan::turns
+  std::vector<std::unique_ptr<rotations>> rotations_;  // as in plan::rotations
   mutable std::mutex stats_lock_;
   std::vector<counter> counters_;  // by node
 };
@@ -125,8 +125,8 @@ class steps_on {
   binding facts_[BITNET_PORT_LARGEST + 1];  // by role
   kv_pool* pool_ = nullptr;
   lease arena_, header_;
-  head_scratch head_;
-  std::vector<lease> turns_;
+  head_scratch top_head_;
+  std::vector<lease> rotations_;
   sdk::step_view step_;
   sdk::step_checker checker_;
   std::mutex running_;

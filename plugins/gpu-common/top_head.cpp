@@ -140,17 +140,17 @@ bitnet_status head_scratch::take(opened& device, const device_weight& w, uint32_
 bitnet_status steps_on::asked_by(const bitnet_step& step, logits& out,
                                  const sdk::reporter& report) {
   out = logits::all;
-  const device_weight* head = of_.plan_.head;
-  if (!head || step.top_logits == 0 || step.top_logits > head_most_top || step.n_outputs == 0 ||
+  const device_weight* lm_head = of_.plan_.lm_head;
+  if (!lm_head || step.top_logits == 0 || step.top_logits > head_most_top || step.n_outputs == 0 ||
       step.n_outputs > head_most_outputs)
     return BITNET_OK;
   bool there = false;
   // Allocates the small buffers first: without room for them the copy would not be used.
-  if (bitnet_status s =
-          head_.take(device_, *head, of_.limits_.max_outputs, of_.plan_.lists, there, report);
+  if (bitnet_status s = top_head_.take(device_, *lm_head, of_.limits_.max_outputs, of_.plan_.lists,
+                                       there, report);
       failed(s) || !there)
     return s;
-  if (bitnet_status s = head->copy->make(*head, there, report); failed(s)) return s;
+  if (bitnet_status s = lm_head->copy->make(*lm_head, there, report); failed(s)) return s;
   if (there) out = logits::largest;
   return BITNET_OK;
 }
@@ -210,7 +210,7 @@ void planner::top_head(const bitnet_op& op, const node& full) {
        out_.lists ? changed(largest) : bounds},
       head_exact_params{full.rows, k, m, static_cast<uint32_t>(full.weight->words)});
   out_.nodes.back().spec.constants[3] = full.weight->view.format;
-  out_.head = full.weight;
+  out_.lm_head = full.weight;
 }
 
 }  // namespace bitnet::gpu

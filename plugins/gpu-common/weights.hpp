@@ -2,7 +2,8 @@
 // Weights in device memory: the host buffers the stream, and sealing packs and uploads it.
 //
 // Matrices that are larger than a kernel can see of one buffer are cut into parts of whole rows.
-// Rank-1 tensors become f32; the host keeps a copy of them, as it makes the turns of ROPE itself.
+// Rank-1 tensors become f32; the host keeps a copy of them, as it computes the rotations of ROPE
+// itself.
 
 #include <vector>
 

@@ -18,7 +18,7 @@ namespace {
 constexpr char magic[] = "bitnet-opencl-1\n";
 constexpr uint64_t most_bytes = uint64_t{256} << 20;
 
-struct head {
+struct file_header {
   char magic[16];
   uint64_t key_bytes, data_bytes, data_hash;
 };
@@ -118,7 +118,7 @@ uint64_t hash_of(std::string_view bytes, uint64_t start) {
 }
 
 std::optional<std::string_view> read_kept(std::string_view file, std::string_view key) {
-  head h{};
+  file_header h{};
   if (file.size() < sizeof h) return std::nullopt;
   std::memcpy(&h, file.data(), sizeof h);
   const std::string_view rest = file.substr(sizeof h);
@@ -196,7 +196,7 @@ bool binary_cache::store(std::string_view key, const std::vector<unsigned char>&
   const descriptor file(openat(folder.get(), beside.c_str(),
                                O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
   if (file.get() < 0) return failed("cannot write " + beside);
-  head h{};
+  file_header h{};
   std::memcpy(h.magic, magic, sizeof h.magic);
   h.key_bytes = key.size();
   h.data_bytes = data.size();

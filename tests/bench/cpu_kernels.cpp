@@ -209,7 +209,7 @@ void dense_f16(benchmark::State& state, const isa_form& isa, uint64_t n) {
 
 // The largest logit of n output rows: both stages.
 void head_top(benchmark::State& state, const isa_form& isa, uint64_t n) {
-  const cpu::head_bits bits = cpu::exact_bits(isa);
+  const cpu::top_head_bits bits = cpu::exact_bits(isa);
   sdk::packed_form form;
   const sdk::weight w{BITNET_FORMAT_F16, width,   head_rows, pool().floats.data(),
                       2 * width,         nullptr, 0,         &form};

@@ -192,8 +192,8 @@ TEST(row_copies, of_the_heads_codes) {
                 nullptr,           0, &form};
   std::vector<float> x(k), y(m), expected;
   for (float& v : x) v = static_cast<float>(random() % 2001) / 1000 - 1;
-  for (const cpu::head_bits bits :
-       {cpu::head_bits::eight, cpu::head_bits::six, cpu::head_bits::four}) {
+  for (const cpu::top_head_bits bits :
+       {cpu::top_head_bits::eight, cpu::top_head_bits::six, cpu::top_head_bits::four}) {
     form.own = sdk::memory(cpu::top_head::packed_bytes(w, bits));
     cpu::top_head::pack(w, bits, cpu::scalar_form, 0, m, form.own.data());
     form.data = form.own.data();

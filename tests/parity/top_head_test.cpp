@@ -30,7 +30,7 @@ struct head {
     weight = {BITNET_FORMAT_F16, k, m, data.data(), 2 * k, nullptr, 0, &form};
   }
   // Its copy, made by one instruction set in two parts.
-  void pack(const cpu::isa_form& isa, cpu::head_bits bits) {
+  void pack(const cpu::isa_form& isa, cpu::top_head_bits bits) {
     form.own = sdk::memory(cpu::top_head::packed_bytes(weight, bits));
     cpu::top_head::pack(weight, bits, isa, m / 3, m, form.own.data());
     cpu::top_head::pack(weight, bits, isa, 0, m / 3, form.own.data());
@@ -47,9 +47,9 @@ std::vector<float> state(const head& h, kind what, std::mt19937& random) {
 }
 
 // Those that there are kernels for.
-std::vector<cpu::head_bits> bits_of(const cpu::isa_form& isa) {
-  std::vector<cpu::head_bits> all{cpu::head_bits::eight, cpu::head_bits::four};
-  if (isa.linear_i6.run != nullptr) all.push_back(cpu::head_bits::six);
+std::vector<cpu::top_head_bits> bits_of(const cpu::isa_form& isa) {
+  std::vector<cpu::top_head_bits> all{cpu::top_head_bits::eight, cpu::top_head_bits::four};
+  if (isa.linear_i6.run != nullptr) all.push_back(cpu::top_head_bits::six);
   return all;
 }
 
@@ -103,7 +103,7 @@ class top_heads_of_6_bits : public each_form {};
 
 TEST_P(top_heads, take_steps_without_outputs) {
   head h(128, 1024, 3);
-  const cpu::head_bits bits = cpu::exact_bits(*GetParam());
+  const cpu::top_head_bits bits = cpu::exact_bits(*GetParam());
   h.pack(*GetParam(), bits);
   cpu::top_head two(h.weight, bits, 1);
   two.approximate(*GetParam(), 0, 0, 1, 0, h.m, nullptr);
@@ -125,9 +125,9 @@ TEST_P(top_heads, give_the_largest_logits_of_the_full_head) {
     SCOPED_TRACE(shape.why);
     head h(shape.k, shape.m, 5);
     ASSERT_TRUE(cpu::top_head::fits(h.weight));
-    for (const cpu::head_bits bits : bits_of(*GetParam())) {
+    for (const cpu::top_head_bits bits : bits_of(*GetParam())) {
       // Packing takes an emulator seconds: of the wide ones each has one width of bits, or two.
-      const bool proven = bits != cpu::head_bits::four;
+      const bool proven = bits != cpu::top_head_bits::four;
       if (slow() && shape.k > 1000 && proven != (shape.k == cpu::max_i8_width)) continue;
       SCOPED_TRACE(static_cast<int>(bits));
       cpu::top_head two(h.weight, bits, shape.workers);
@@ -166,8 +166,8 @@ TEST_P(head_states, bound_holds_for_ten_thousand_states) {
   const bool few = GetParam() == &cpu::scalar_form || slow();
   const long states = asked > 0 ? asked : few ? 60 : 10000;
   head h(asked > 0 ? 128 : 256, asked > 0 ? 1024 : 2048, 7);
-  for (const cpu::head_bits bits : bits_of(*GetParam())) {
-    const bool proven = bits != cpu::head_bits::four;
+  for (const cpu::top_head_bits bits : bits_of(*GetParam())) {
+    const bool proven = bits != cpu::top_head_bits::four;
     cpu::top_head two(h.weight, bits, 2);
     h.pack(*GetParam(), bits);
     std::mt19937 random(8);
@@ -179,7 +179,9 @@ TEST_P(head_states, bound_holds_for_ten_thousand_states) {
       for (long i = 0; i < states; i += shares)
         ASSERT_NO_FATAL_FAILURE(check(*GetParam(), h, two, 2, 1, state(h, what, random), count));
       const double share = static_cast<double>(count.exact) / static_cast<double>(count.rows);
-      const int width = bits == cpu::head_bits::eight ? 8 : bits == cpu::head_bits::six ? 6 : 4;
+      const int width = bits == cpu::top_head_bits::eight ? 8
+                        : bits == cpu::top_head_bits::six ? 6
+                                                          : 4;
       printf("%s, %d bits, %ld states, %s: %.3f %% of the rows recomputed, %.5f %% beyond\n",
              GetParam()->name, width, (states + shares - 1) / shares, name, 100 * share,
              100.0 * static_cast<double>(count.beyond) / static_cast<double>(count.rows));
@@ -191,7 +193,7 @@ TEST_P(head_states, bound_holds_for_ten_thousand_states) {
 
 TEST_P(top_heads, leave_a_state_that_is_not_finite_to_the_full_head) {
   head h(64, 1024, 9);
-  const cpu::head_bits bits = cpu::exact_bits(*GetParam());
+  const cpu::top_head_bits bits = cpu::exact_bits(*GetParam());
   cpu::top_head two(h.weight, bits, 1);
   h.pack(*GetParam(), bits);
   for (const float bad : {std::nanf(""), std::numeric_limits<float>::infinity()}) {
@@ -218,7 +220,7 @@ TEST_P(top_heads, of_other_formats_give_the_logits_of_the_full_head) {
       data[i] = static_cast<uint8_t>(0x20 | (data[i] & 0x83));
     const sdk::weight w{f.id, k, m, data.data(), f.block_bytes * (k / f.block), nullptr, 0, &form};
     if (!cpu::top_head::fits(w)) continue;
-    const cpu::head_bits bits = cpu::exact_bits(*GetParam());
+    const cpu::top_head_bits bits = cpu::exact_bits(*GetParam());
     form.own = sdk::memory(cpu::top_head::packed_bytes(w, bits));
     cpu::top_head::pack(w, bits, *GetParam(), 0, m, form.own.data());
     form.data = form.own.data();
@@ -257,8 +259,8 @@ TEST_P(top_heads, bound_holds_for_rows_of_every_size) {
       BITNET_FORMAT_F32, k, m,    reinterpret_cast<const uint8_t*>(w.data()), 4 * k,
       nullptr,           0, &form};
   cpu::linear_dense(*GetParam(), head, x.data(), 1, 0, m, full.data(), product_room());
-  for (const cpu::head_bits bits : bits_of(*GetParam())) {
-    if (bits == cpu::head_bits::four) continue;
+  for (const cpu::top_head_bits bits : bits_of(*GetParam())) {
+    if (bits == cpu::top_head_bits::four) continue;
     form.own = sdk::memory(cpu::top_head::packed_bytes(head, bits));
     cpu::top_head::pack(head, bits, *GetParam(), 0, m, form.own.data());
     form.data = form.own.data();
@@ -287,7 +289,7 @@ TEST_P(top_heads, bound_holds_for_rows_of_every_size) {
 }
 
 TEST_P(top_heads, copies_are_the_same_bytes_from_every_form) {
-  for (const cpu::head_bits bits : bits_of(*GetParam())) {
+  for (const cpu::top_head_bits bits : bits_of(*GetParam())) {
     head ours(100, 1031, 5), scalar(100, 1031, 5);
     ours.pack(*GetParam(), bits);
     scalar.pack(cpu::scalar_form, bits);
@@ -395,7 +397,7 @@ TEST_P(top_heads_of_6_bits, sums_equal_those_of_the_scalar_form) {
 // What an output gets does not depend on the other outputs of the step.
 TEST_P(top_heads, outputs_together_are_what_each_is_alone) {
   head h(200, 1100, 13);
-  for (const cpu::head_bits bits : bits_of(*GetParam()))
+  for (const cpu::top_head_bits bits : bits_of(*GetParam()))
     for (const uint64_t outputs : {2u, 5u, cpu::top_head::max_outputs}) {
       if (slow() && outputs == cpu::top_head::max_outputs) continue;
       SCOPED_TRACE(std::to_string(outputs) + " outputs");

@@ -19,7 +19,7 @@ void embed_row(const sdk::weight& table, uint64_t token, float* y);
 // since all layers of a step use the same angles.
 struct rope_angles {
   static constexpr uint64_t max_pairs = 256, tokens = 32;
-  struct turn {
+  struct rotation {
     float cosines[max_pairs], sines[max_pairs];
     int32_t position;
     uint32_t of;  // `frequencies_known` when it was computed; 0: never
@@ -29,7 +29,7 @@ struct rope_angles {
   float theta, scale;
   const sdk::weight* divisors;
   uint32_t frequencies_known;  // number of times they were computed
-  turn of_token[tokens];       // token t is in place t % tokens
+  rotation of_token[tokens];   // token t is in place t % tokens
 };
 // After its angles a worker keeps its own copies of at most most_own_rows quantised rows: with
 // more, quantising them takes longer than the barrier that it saves. In order: a cache line with

@@ -14,7 +14,7 @@ double frequency(const sdk::call& a, uint64_t pair) {
   return a.w ? f / static_cast<double>(a.w->f32()[pair]) : f;
 }
 
-void turn(double angle, float& cosine, float& sine) {
+void compute_rotation(double angle, float& cosine, float& sine) {
   cosine = static_cast<float>(std::cos(angle));
   sine = static_cast<float>(std::sin(angle));
 }
@@ -27,7 +27,7 @@ void rope_pair_by_pair(const float* x, int32_t position, const sdk::call& a, flo
   std::copy(x, x + heads * head_dim, y);
   for (uint64_t i = 0; i < pairs; ++i) {
     float c = 0, s = 0;
-    turn(position * frequency(a, i), c, s);
+    compute_rotation(position * frequency(a, i), c, s);
     const uint64_t first = neox ? i : 2 * i, second = neox ? i + pairs : 2 * i + 1;
     for (uint64_t at = 0; at < heads * head_dim; at += head_dim) {
       y[at + first] = x[at + first] * c - x[at + second] * s;
@@ -49,8 +49,8 @@ void rope_row(const isa_form& isa, const float* x, uint64_t token, int32_t posit
                     known.scale == a.floats[1] && known.divisors == a.w;
   if (!same) {
     for (uint64_t i = 0; i < pairs; ++i) known.frequencies[i] = frequency(a, i);
-    if (++known.frequencies_known == 0) {  // wrapped around: no cached turn may seem current
-      for (rope_angles::turn& t : known.of_token) t.of = 0;
+    if (++known.frequencies_known == 0) {  // wrapped around: no cached rotation may seem current
+      for (rope_angles::rotation& t : known.of_token) t.of = 0;
       known.frequencies_known = 1;
     }
   }
@@ -58,10 +58,10 @@ void rope_row(const isa_form& isa, const float* x, uint64_t token, int32_t posit
   known.theta = a.floats[0];
   known.scale = a.floats[1];
   known.divisors = a.w;
-  rope_angles::turn& now = known.of_token[token % rope_angles::tokens];
+  rope_angles::rotation& now = known.of_token[token % rope_angles::tokens];
   if (now.of != known.frequencies_known || now.position != position)
     for (uint64_t i = 0; i < pairs; ++i)
-      turn(position * known.frequencies[i], now.cosines[i], now.sines[i]);
+      compute_rotation(position * known.frequencies[i], now.cosines[i], now.sines[i]);
   now.of = known.frequencies_known;
   now.position = position;
   isa.rows.rotate(x,

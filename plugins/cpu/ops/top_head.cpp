@@ -17,18 +17,20 @@ constexpr float rounded_up = 1.001f;  // norms and bounds are sums of rounded te
 constexpr int32_t top_code = 16256;   // 127 * 128
 
 // Elements of a row with its zero padding.
-uint64_t padded(const sdk::weight& w, head_bits bits) {
-  const uint64_t unit = bits == head_bits::four ? 128 : bits == head_bits::six ? i6_block : 64;
+uint64_t padded(const sdk::weight& w, top_head_bits bits) {
+  const uint64_t unit = bits == top_head_bits::four  ? 128
+                        : bits == top_head_bits::six ? i6_block
+                                                     : 64;
   return (w.k + unit - 1) / unit * unit;
 }
-uint64_t stride_of(const sdk::weight& w, head_bits bits) {
+uint64_t stride_of(const sdk::weight& w, top_head_bits bits) {
   const uint64_t k = padded(w, bits);
-  return bits == head_bits::four  ? k / 2
-         : bits == head_bits::six ? k / i6_block * i6_block_bytes
-                                  : k;
+  return bits == top_head_bits::four  ? k / 2
+         : bits == top_head_bits::six ? k / i6_block * i6_block_bytes
+                                      : k;
 }
-uint64_t multiplier_bytes(head_bits bits) {
-  return bits == head_bits::six ? i6_groups : 0;
+uint64_t multiplier_bytes(top_head_bits bits) {
+  return bits == top_head_bits::six ? i6_groups : 0;
 }
 
 void write_i8(const int8_t* q, uint64_t stride, uint8_t* out) {
@@ -99,15 +101,15 @@ bool top_head::fits(const sdk::weight& w) {
   return gains && w.k <= max_i8_width && w.m >= 1024;  // smaller heads stay in the caches
 }
 
-uint64_t top_head::packed_bytes(const sdk::weight& w, head_bits bits) {
+uint64_t top_head::packed_bytes(const sdk::weight& w, top_head_bits bits) {
   return fits(w) ? (stride_of(w, bits) + multiplier_bytes(bits) + 3 * sizeof(float)) * w.m : 0;
 }
 
-uint64_t top_head::row_bytes(const sdk::weight& w, head_bits bits) {
+uint64_t top_head::row_bytes(const sdk::weight& w, top_head_bits bits) {
   return stride_of(w, bits);
 }
 
-top_head::copied_rows top_head::rows_of(const sdk::weight& w, head_bits bits) {
+top_head::copied_rows top_head::rows_of(const sdk::weight& w, top_head_bits bits) {
   const uint8_t* data = w.packed->data.load(std::memory_order_acquire);
   const uint64_t stride = stride_of(w, bits);
   const uint8_t* multipliers = data + stride * w.m;
@@ -116,7 +118,7 @@ top_head::copied_rows top_head::rows_of(const sdk::weight& w, head_bits bits) {
   return {copied ? copied : data, stride, multipliers, scales, scales + w.m, scales + 2 * w.m};
 }
 
-void top_head::pack(const sdk::weight& w, head_bits bits, const isa_form& isa, uint64_t first,
+void top_head::pack(const sdk::weight& w, top_head_bits bits, const isa_form& isa, uint64_t first,
                     uint64_t last, uint8_t* out) {
   const uint64_t stride = stride_of(w, bits), k = padded(w, bits);
   uint8_t* multipliers = out + stride * w.m;
@@ -127,10 +129,10 @@ void top_head::pack(const sdk::weight& w, head_bits bits, const isa_form& isa, u
     decode_row(isa, w, r, row);
     uint8_t* codes = out + r * stride;
     row_code c;
-    if (bits == head_bits::eight) {
+    if (bits == top_head_bits::eight) {
       c = i8_codes(isa, row, w.k, q);
       write_i8(q, stride, codes);
-    } else if (bits == head_bits::four) {
+    } else if (bits == top_head_bits::four) {
       c = i4_codes(row, k, q);
       write_i4(q, stride, codes);
     } else {
@@ -145,12 +147,13 @@ void top_head::pack(const sdk::weight& w, head_bits bits, const isa_form& isa, u
   }
 }
 
-top_head::top_head(const sdk::weight& w, head_bits bits, uint32_t workers)
+top_head::top_head(const sdk::weight& w, top_head_bits bits, uint32_t workers)
     : w_(w),
       bits_(bits),
-      certainty_(bits == head_bits::four ? 6.0f / std::sqrt(static_cast<float>(w.k)) : rounded_up),
+      certainty_(bits == top_head_bits::four ? 6.0f / std::sqrt(static_cast<float>(w.k))
+                                             : rounded_up),
       largest_(new candidate[uint64_t{workers} * max_outputs * max_top]),
-      settled_(bits == head_bits::six ? new float[uint64_t{max_outputs} * max_top] : nullptr),
+      settled_(bits == top_head_bits::six ? new float[uint64_t{max_outputs} * max_top] : nullptr),
       z_(max_outputs * padded(w, bits) * sizeof(int16_t)),
       high_(max_outputs * padded(w, bits)),
       low_(high_.size()) {}
@@ -193,7 +196,7 @@ void top_head::take(uint64_t output, const float* x) {
       rounded_up * static_cast<float>(std::sqrt(error)) + (k / 16.0f + 16.0f) * 0x1p-24f * s.size;
   // The square of a residual below 2^-75 may underflow, and so may a product below 2^-150.
   s.lost = std::sqrt(k) * 0x1p-74f * s.size + k * 0x1p-149f;
-  if (bits_ == head_bits::six) set_apart(x, size, s);
+  if (bits_ == top_head_bits::six) set_apart(x, size, s);
 }
 
 // An element above twice the square root of 3 times the deviation adds less to a bound by itself:
@@ -224,12 +227,12 @@ void top_head::multiply(const isa_form& isa, const copied_rows& rows, uint64_t f
                         uint64_t outputs, uint64_t tile, int64_t* sums) const {
   const uint64_t k = padded(w_, bits_), ahead = current_tuning().ahead;
   const uint8_t* codes = rows.codes + first * rows.stride;
-  if (bits_ == head_bits::six) {
+  if (bits_ == top_head_bits::six) {
     isa.linear_i6({codes, rows.multipliers + first * i6_groups, high(), low(), k, starts_, sums,
                    tile, k, n, outputs, ahead});
     return;
   }
-  const auto& kernel = bits_ == head_bits::four ? isa.linear_i4 : isa.linear_i8;
+  const auto& kernel = bits_ == top_head_bits::four ? isa.linear_i4 : isa.linear_i8;
   kernel({codes, rows.stride, z(), high(), low(), k, sums_, sums, tile, k, n, outputs, ahead});
 }
 

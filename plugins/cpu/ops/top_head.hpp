@@ -35,14 +35,14 @@
 
 namespace bitnet::cpu {
 
-enum class head_bits : uint8_t { eight, six, four };
+enum class top_head_bits : uint8_t { eight, six, four };
 
 // Bits of the copy: for `--head exact`, then for `--head fast`.
-constexpr head_bits exact_bits(const isa_form& isa) {
-  return isa.linear_i6.run != nullptr ? head_bits::six : head_bits::eight;
+constexpr top_head_bits exact_bits(const isa_form& isa) {
+  return isa.linear_i6.run != nullptr ? top_head_bits::six : top_head_bits::eight;
 }
-constexpr head_bits fast_bits(const isa_form&) {
-  return head_bits::four;
+constexpr top_head_bits fast_bits(const isa_form&) {
+  return top_head_bits::four;
 }
 
 class top_head {
@@ -54,18 +54,18 @@ class top_head {
   static bool fits(const sdk::weight& w);
 
   // The copy: 0 bytes if there is no two-stage form. Every instruction set makes the same bytes.
-  static constexpr const char* layout_id(head_bits bits) {
-    return bits == head_bits::four  ? "cpu/i4-rows+errors/1"
-           : bits == head_bits::six ? "cpu/i6-row-pairs+errors/1"
-                                    : "cpu/i8-rows+errors/1";
+  static constexpr const char* layout_id(top_head_bits bits) {
+    return bits == top_head_bits::four  ? "cpu/i4-rows+errors/1"
+           : bits == top_head_bits::six ? "cpu/i6-row-pairs+errors/1"
+                                        : "cpu/i8-rows+errors/1";
   }
-  static uint64_t packed_bytes(const sdk::weight& w, head_bits bits);
-  static uint64_t row_bytes(const sdk::weight& w, head_bits bits);  // of a row's codes
-  static void pack(const sdk::weight& w, head_bits bits, const isa_form& isa, uint64_t first,
+  static uint64_t packed_bytes(const sdk::weight& w, top_head_bits bits);
+  static uint64_t row_bytes(const sdk::weight& w, top_head_bits bits);  // of a row's codes
+  static void pack(const sdk::weight& w, top_head_bits bits, const isa_form& isa, uint64_t first,
                    uint64_t last, uint8_t* out);
 
   // Throws std::bad_alloc. `w` outlives it; its packed form exists when a step runs.
-  top_head(const sdk::weight& w, head_bits bits, uint32_t workers);
+  top_head(const sdk::weight& w, top_head_bits bits, uint32_t workers);
 
   // The phases of a step, in this order, with a barrier between them. A step with more than
   // max_outputs rows repeats the phases, with a barrier between the repetitions.
@@ -77,7 +77,7 @@ class top_head {
   void approximate(const isa_form& isa, uint32_t worker, uint64_t outputs, uint32_t top,
                    uint64_t first, uint64_t last, float* y, bool streams = false);
   // True if settle() has work.
-  [[nodiscard]] bool settles() const { return bits_ == head_bits::six; }
+  [[nodiscard]] bool settles() const { return bits_ == top_head_bits::six; }
   // Computes the exact logits of those rows of [first, last) that look largest of all.
   void settle(const isa_form& isa, uint32_t workers, uint64_t outputs, uint32_t top, const float* x,
               uint64_t first, uint64_t last, float* y, void* room);
@@ -111,7 +111,7 @@ class top_head {
     float value;
     uint32_t row;
   };
-  static copied_rows rows_of(const sdk::weight& w, head_bits bits);
+  static copied_rows rows_of(const sdk::weight& w, top_head_bits bits);
   float bound(const copied_rows& rows, const state& s, uint64_t row) const {
     return certainty_ * (rows.errors[row] * s.size + rows.sizes[row] * s.error +
                          rows.scales[row] * s.apart) +
@@ -137,7 +137,7 @@ class top_head {
   }
 
   const sdk::weight& w_;
-  const head_bits bits_;
+  const top_head_bits bits_;
   const float certainty_;  // factor of the Cauchy-Schwarz bound
   // (workers, max_outputs, max_top), the least one first; most pages are never used
   std::unique_ptr<candidate[]> largest_;

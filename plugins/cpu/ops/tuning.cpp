@@ -40,8 +40,8 @@ struct evidence {
   bool small_pages = false;  // the pages of the measured memory
   std::string table;         // words, each after a blank
 };
-std::mutex turn;
-evidence known;  // under turn
+std::mutex mutex;
+evidence known;  // under mutex
 
 constexpr uint64_t width = 2560;  // of BitNet b1.58 2B
 constexpr uint64_t row_bytes = width / 4;
@@ -252,7 +252,7 @@ std::string take(const timings& streams, const timings& prompts, bool large_page
   for (const auto& one : streams) least = std::min(least, median(one));
   const double stream = static_cast<double>(part_rows * row_bytes) /
                         static_cast<double>(std::max<uint64_t>(least, 1));
-  const std::scoped_lock lock(turn);
+  const std::scoped_lock lock(mutex);
   if (known.small_pages == large_pages) known.stream = 0;  // measured with other pages
   known.small_pages = !large_pages;
   std::string why = doubt(streams, prompts, stream, known.stream);
@@ -285,7 +285,7 @@ bool adopt_tuning(std::string_view text) {
     if (!good || (place == 0 && blank == text.size()) || blank + 1 == text.size()) return false;
     text.remove_prefix(std::min(blank + 1, text.size()));
   }
-  const std::scoped_lock lock(turn);
+  const std::scoped_lock lock(mutex);
   known = std::move(more);
   ahead.store(now.ahead, std::memory_order_relaxed);
   tile_rows.store(now.tile_rows, std::memory_order_relaxed);
@@ -297,7 +297,7 @@ std::string describe_tuning() {
   const tuning now = current_tuning();
   std::string text =
       "ahead=" + std::to_string(now.ahead) + " tile_rows=" + std::to_string(now.tile_rows);
-  const std::scoped_lock lock(turn);
+  const std::scoped_lock lock(mutex);
   if (now.fives) text += " fives=1";
   if (known.stream > 0) text += " stream=" + three_digits(known.stream);
   if (known.unsettled != 0) text += " unsettled=" + std::to_string(known.unsettled);
@@ -309,7 +309,7 @@ std::string describe_tuning() {
 }
 
 bool tuning_is_due(int64_t now) {
-  const std::scoped_lock lock(turn);
+  const std::scoped_lock lock(mutex);
   return known.unsettled != 0 && (now < known.unsettled || now - known.unsettled >= rest_seconds);
 }
 
@@ -321,7 +321,7 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
   fives = usual.fives;
   const uint64_t bytes = bytes_to_stream();
   if (bytes == 0) {
-    const std::scoped_lock lock(turn);
+    const std::scoped_lock lock(mutex);
     known.unsettled = std::time(nullptr);
     known.table.clear();
     return "there is no room for twice what the last caches hold";
@@ -351,7 +351,7 @@ std::string measure_tuning(const isa_form& isa, const sdk::host& host, uint64_t 
         stream.next();
       });
   fives = best_of(codes, 0, why.empty() ? usual_proof : strong_proof) == 1;
-  const std::scoped_lock lock(turn);
+  const std::scoped_lock lock(mutex);
   known.table += fives_word(codes);
   return why;
 }

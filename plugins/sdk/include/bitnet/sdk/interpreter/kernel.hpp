@@ -133,21 +133,21 @@ class barrier {
   template <class F>
   void wait(F rest) noexcept {
     if (size_ == 1) return rest();
-    const uint32_t generation = generation_.load();
+    const uint32_t phase = phase_.load();
     if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == size_) {
       rest();
       arrived_.store(0, std::memory_order_relaxed);
-      generation_.add(1);
+      phase_.add(1);
       return;
     }
-    generation_.await_change(generation, spins_);
+    phase_.await_change(phase, spins_);
   }
   // Number of waits that outlasted the spinning.
-  uint64_t sleeps() const noexcept { return spins_ != 0 ? generation_.sleeps() : 0; }
+  uint64_t sleeps() const noexcept { return spins_ != 0 ? phase_.sleeps() : 0; }
 
  private:
   alignas(64) std::atomic<uint32_t> arrived_{0};
-  alignas(64) awaited generation_;
+  alignas(64) awaited phase_;
   const uint32_t size_;
   const uint32_t spins_;
 };

@@ -30,7 +30,7 @@ class copy_room {
   [[nodiscard]] bool wanted() const noexcept { return enough_ != nullptr; }
   // Reserves `bytes` for a copy; returns their offset.
   uint64_t reserve(uint64_t bytes) {
-    const std::scoped_lock lock(turn_);
+    const std::scoped_lock lock(mutex_);
     const uint64_t at = bytes_;
     bytes_ += (bytes + memory::alignment - 1) / memory::alignment * memory::alignment;
     return at;
@@ -40,7 +40,7 @@ class copy_room {
   // nullptr if there is no room, or if the reservation came after the allocation.
   uint8_t* place(uint64_t at, uint64_t bytes) noexcept {
     std::call_once(asked_, [this]() noexcept {
-      const std::scoped_lock lock(turn_);
+      const std::scoped_lock lock(mutex_);
       try {
         constexpr uint64_t large_page = uint64_t{2} << 20;
         if (enough_ && enough_(bytes_)) all_ = memory(bytes_, from_, large_page);
@@ -54,7 +54,7 @@ class copy_room {
  private:
   budget* const from_;
   bool (*const enough_)(uint64_t bytes);
-  std::mutex turn_;     // guards bytes_
+  std::mutex mutex_;    // guards bytes_
   uint64_t bytes_ = 0;  // of all reservations
   std::once_flag asked_;
   memory all_;

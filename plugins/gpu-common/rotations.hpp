@@ -12,10 +12,10 @@
 
 namespace bitnet::gpu {
 
-class turns {
+class rotations {
  public:
   // Radians for each position.
-  explicit turns(std::vector<double> frequencies) : frequencies_(std::move(frequencies)) {}
+  explicit rotations(std::vector<double> frequencies) : frequencies_(std::move(frequencies)) {}
 
   // Cosine and sine of each frequency, one position after the other.
   void write(std::span<const int32_t> positions, float* out);

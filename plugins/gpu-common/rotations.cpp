@@ -1,11 +1,11 @@
-#include "turns.hpp"
+#include "rotations.hpp"
 
 #include <cmath>
 #include <cstring>
 
 namespace bitnet::gpu {
 
-void turns::compute(uint64_t position, float* out) const noexcept {
+void rotations::compute(uint64_t position, float* out) const noexcept {
   for (const double frequency : frequencies_) {
     const double angle = static_cast<double>(position) * frequency;
     *out++ = static_cast<float>(std::cos(angle));
@@ -14,7 +14,7 @@ void turns::compute(uint64_t position, float* out) const noexcept {
 }
 
 // The caller holds the lock.
-const float* turns::kept(uint64_t position) {
+const float* rotations::kept(uint64_t position) {
   const uint64_t chunk = position / of_chunk, floats = 2 * frequencies_.size();
   if (chunk >= most_chunks) return nullptr;
   if (chunks_.size() <= chunk) chunks_.resize(chunk + 1);
@@ -27,7 +27,7 @@ const float* turns::kept(uint64_t position) {
   return found.get() + position % of_chunk * floats;
 }
 
-void turns::write(std::span<const int32_t> positions, float* out) {
+void rotations::write(std::span<const int32_t> positions, float* out) {
   const std::scoped_lock held(lock_);
   const uint64_t floats = 2 * frequencies_.size();
   for (const int32_t position : positions) {

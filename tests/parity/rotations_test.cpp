@@ -1,6 +1,6 @@
 // Cosines and sines that are kept by position are those that are computed each time.
 
-#include "gpu-common/turns.hpp"
+#include "gpu-common/rotations.hpp"
 
 #include <gtest/gtest.h>
 
@@ -22,22 +22,22 @@ std::vector<float> expected(const std::vector<int32_t>& positions) {
     }
   return out;
 }
-std::vector<float> written(turns& by, const std::vector<int32_t>& positions) {
+std::vector<float> written(rotations& by, const std::vector<int32_t>& positions) {
   std::vector<float> out(positions.size() * frequencies.size() * 2, -7.0f);
   by.write(positions, out.data());
   return out;
 }
 
-TEST(turns, are_those_of_each_position) {
-  turns by(frequencies);
+TEST(rotations, are_those_of_each_position) {
+  rotations by(frequencies);
   // Within a chunk, at its ends, again, and past what is kept.
   const std::vector<std::vector<int32_t>> steps{
       {0}, {63, 64, 65}, {5, 0, 5}, {65535, 65536, 200000}, {65535, 64}, {}};
   for (const std::vector<int32_t>& positions : steps)
     EXPECT_EQ(written(by, positions), expected(positions));
 }
-TEST(turns, in_any_order) {
-  turns by(frequencies);
+TEST(rotations, in_any_order) {
+  rotations by(frequencies);
   std::mt19937 random(1);
   for (int step = 0; step < 50; ++step) {
     std::vector<int32_t> positions(random() % 7);
@@ -45,8 +45,8 @@ TEST(turns, in_any_order) {
     EXPECT_EQ(written(by, positions), expected(positions));
   }
 }
-TEST(turns, of_no_frequency_are_none) {
-  turns by({});
+TEST(rotations, of_no_frequency_are_none) {
+  rotations by({});
   float untouched = 3;
   by.write(std::vector<int32_t>{1, 2}, &untouched);
   EXPECT_EQ(untouched, 3);
