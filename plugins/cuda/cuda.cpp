@@ -10,7 +10,8 @@ BITNET_BACKEND_NOTE("cuda", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
 
 namespace {
 
-// Settings: "head" is "exact", "fast", which is the same here, or "full"; gpu-common reads it.
+// Settings: "head" selects how logits are computed: "exact" or "fast", which mean the same in this
+// backend, or "full"; gpu-common reads it.
 // "overlap", "warp_groups" and "checks" are "on" or "off".
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
@@ -54,7 +55,8 @@ bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::setting
 extern "C" BITNET_BACKEND_EXPORT bitnet_status
 BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* request,
                      bitnet_backend_v0* out, bitnet_error* err) {
-  // The driver has threads and stays loaded: neither thread-free nor unloadable.
+  // The backend declares neither "thread-free" nor "unloadable", because the driver starts threads
+  // and stays loaded.
   static const bitnet::gpu::author author{
       "cuda", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
       "CUDA", BITNET_LIFE_HOT_SWAP,   load};

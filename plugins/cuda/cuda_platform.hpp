@@ -1,5 +1,5 @@
 #pragma once
-// The way in: CUDA as one of gpu-common's platforms.
+// CUDA as one of gpu-common's platforms: opens the driver and lists its devices.
 
 #include <memory>
 #include <string>
@@ -12,14 +12,14 @@ namespace bitnet::cuda {
 
 inline constexpr const char* usual_driver = "libcuda.so.1";
 
-// What a user may switch off.
+// Features that settings can switch off.
 struct permitted {
-  bool overlap = true;      // kernels are launched while those before them compute
+  bool overlap = true;      // kernels start while the kernels before them compute
   bool warp_groups = true;  // sm_90's own tensor cores are used
   bool checks = true;       // forms of kernels are compared when a device is opened
 };
-// nullptr, and `why` says what the user can do, if no device can be used. `log` is called as long
-// as the platform lives.
+// Returns nullptr if no device can be used; `why` then says what the user can do. The platform
+// calls `log` until it is destroyed.
 std::unique_ptr<gpu::platform> open_platform(const char* driver, const log_function& log,
                                              std::string& why, const permitted& may = {});
 

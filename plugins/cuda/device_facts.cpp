@@ -8,7 +8,7 @@
 namespace bitnet::cuda {
 namespace {
 
-// Zero where the driver does not know the question.
+// Returns 0 for an attribute that the driver does not know.
 int attribute(const library& cu, CUdevice device, CUdevice_attribute what) {
   int out = 0;
   return cu.cuDeviceGetAttribute(&out, what, device) == CUDA_SUCCESS ? std::max(out, 0) : 0;
@@ -41,8 +41,8 @@ std::string pci_of(const library& cu, CUdevice device) {
   return text;
 }
 
-// What the units for products of small matrices multiply, of which the driver reports nothing: they
-// come with the compute capability, but for GTX 16 and MX, which compute it elsewhere.
+// The element types that the tensor cores multiply. The driver does not report them; they follow
+// from the compute capability. GPUs named GTX 16 or MX have capability 7.5 without tensor cores.
 std::string tensor_cores_of(int architecture, const std::string& name) {
   const bool none =
       name.find("GTX 16") != std::string::npos || name.find(" MX") != std::string::npos;
@@ -87,15 +87,16 @@ device_facts facts_of(const library& cu, CUdevice device) {
   if (cu.cuDeviceTotalMem(&bytes, device) == CUDA_SUCCESS) about.memory_total_bytes = bytes;
   about.max_allocation_bytes = about.max_binding_bytes = about.memory_total_bytes;
   about.compute_units = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  about.binding_alignment = 16;  // what a thread reads at once
+  about.binding_alignment = 16;  // bytes that a thread reads at once
   about.group_size = about.max_group_size = group_threads;
   about.max_groups = 65535;
-  // What a launch has without asking for more, less what kernels keep there of fixed size.
+  // Shared memory of a launch without an attribute, less the static shared memory of kernels.
   constexpr uint32_t fixed_bytes = BITNET_CUDA_FIXED_SHARED;
   const uint32_t shared = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
   about.max_bindings = gpu::max_kernel_bindings;
-  // Of a head, 1408 elements in all: four rows of queries and of sums are in shared memory.
+  // Elements of an attention head that a thread keeps. Heads have at most 11 * 128 = 1408 elements,
+  // so that four rows of queries and of sums fit into shared memory.
   about.max_kept = 11;
   about.attention_rows = 16;
   about.has_top_head = true;

@@ -1,5 +1,5 @@
 #pragma once
-// What the driver says about its devices, and which of them this backend can use.
+// Facts that the driver reports about its devices, and which devices this backend can use.
 
 #include <string>
 #include <vector>
@@ -13,15 +13,15 @@ struct device_facts {
   CUdevice id = 0;
   gpu::facts common;
   bool exclusive = false;    // one process at a time
-  bool overlaps = false;     // kernels can be launched while those before them compute
-  bool warp_groups = false;  // it has sm_90's own tensor cores, and there are kernels for them
-  bool integrated = false;   // its memory is the host's
-  bool checks = true;        // forms are compared when it is opened
-  std::string refusal;       // not empty: this device cannot be used, and why
+  bool overlaps = false;     // kernels can start while the kernels before them compute
+  bool warp_groups = false;  // it multiplies by warp groups (sm_90), and this build has kernels
+  bool integrated = false;   // it shares the memory of the CPU
+  bool checks = true;        // open() compares the results of its forms
+  std::string refusal;       // why this device cannot be used; empty: it can
 };
 
-// All devices that the driver shows, in its order. `why` says what the user can do when not one
-// usable device is among them.
+// Lists all devices that the driver shows, in the order of the driver. If none of them is usable,
+// `why` says what the user can do.
 std::vector<device_facts> list_devices(const library& cu, std::string& why);
 
 }  // namespace bitnet::cuda

@@ -1,7 +1,7 @@
 #pragma once
-// Free memory of devices whose memory is the host's (Jetson, GB10). The driver does not count what
-// the system would give back, such as files that it keeps in memory: a model that was just read
-// would look like memory that is taken.
+// Free memory of devices that share the memory of the CPU (Jetson, GB10). Their driver does not
+// count memory that the kernel can reclaim, such as the page cache, so a model file that was just
+// read would look like memory in use.
 
 #include <cstdint>
 
@@ -9,11 +9,11 @@ namespace bitnet::cuda {
 
 inline constexpr const char* usual_meminfo = "/proc/meminfo";
 
-// What the system can give without swapping (MemAvailable), in bytes; 0 where the file does not
-// say.
+// Returns the bytes that the system can provide without swapping (MemAvailable); 0 if the file does
+// not have them.
 uint64_t available_bytes(const char* meminfo);
 
-// Of what the driver reports of a device.
+// Returns the free bytes of a device; `free` and `total` are the driver's numbers.
 uint64_t free_bytes(bool integrated, uint64_t free, uint64_t total, const char* meminfo);
 
 }  // namespace bitnet::cuda

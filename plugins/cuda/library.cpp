@@ -8,7 +8,7 @@
 namespace bitnet::cuda {
 namespace {
 
-// Why a driver that is there does not start, and what helps.
+// Says why an installed driver does not start, and what the user can do.
 std::string not_started(const library& cu, CUresult result) {
   switch (result) {
     case CUDA_ERROR_NO_DEVICE:
@@ -95,7 +95,7 @@ std::unique_ptr<library> open_library(const char* file, std::string& why) {
   }
   if (const CUresult started = out->cuInit(0); started != CUDA_SUCCESS) {
     why = not_started(*out, started);
-    return nullptr;  // it stays open: what it began may still run
+    return nullptr;  // not closed: cuInit may have started threads
   }
   return out;
 }

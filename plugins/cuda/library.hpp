@@ -1,6 +1,6 @@
 #pragma once
-// The driver, opened when it is needed: a machine without one is an answer, not a plugin that
-// cannot be loaded. Only the toolkit's header is used, none of its libraries.
+// The NVIDIA driver, opened at run time, so that the plugin loads on a machine without it and can
+// report what is missing. The build uses a header of the CUDA toolkit and none of its libraries.
 
 #include <cuda.h>
 
@@ -13,8 +13,8 @@ namespace bitnet::cuda {
 
 using log_function = std::function<void(uint32_t level, const std::string& message)>;
 
-// Every call of the driver that this backend makes; the only list of them. cuda.h renames some to
-// the version of the call that it declares.
+// The only list of the driver calls that this backend makes. cuda.h defines some of the names as
+// macros for versioned calls, such as cuMemAlloc_v2.
 #define BITNET_CUDA_CALLS(X)   \
   X(cuInit)                    \
   X(cuDriverGetVersion)        \
@@ -61,40 +61,41 @@ using log_function = std::function<void(uint32_t level, const std::string& messa
   X(cuGraphExecDestroy)        \
   X(cuGraphLaunch)
 
-// Calls that this backend goes without where the driver has not got them: drivers before CUDA 12.3.
+// Calls that drivers before CUDA 12.3 lack; the backend works without them.
 #define BITNET_CUDA_OPTIONAL_CALLS(X) X(cuGraphAddDependencies_v2)
 
-// The calls, once the driver is open. It stays open as long as the process runs: it starts threads
-// whose code must not go away.
+// The calls of the open driver. The driver is never closed, because it starts threads that run its
+// code.
 struct library {
 // NOLINTNEXTLINE(bugprone-macro-parentheses): names of members
 #define BITNET_CUDA_MEMBER(name) decltype(&::name) name = nullptr;
   BITNET_CUDA_CALLS(BITNET_CUDA_MEMBER)
-  BITNET_CUDA_OPTIONAL_CALLS(BITNET_CUDA_MEMBER)  // nullptr where it is missing
+  BITNET_CUDA_OPTIONAL_CALLS(BITNET_CUDA_MEMBER)  // nullptr if the driver lacks it
 #undef BITNET_CUDA_MEMBER
   int version = 0;  // 13000 is CUDA 13.0
 
-  // "CUDA_ERROR_OUT_OF_MEMORY (2)".
+  // Returns a text such as "CUDA_ERROR_OUT_OF_MEMORY (2)".
   std::string name_of(CUresult result) const;
 };
 
-// What a driver must speak to run kernels of this build: those of an older major are not for it.
+// The oldest CUDA version of a driver that can load the kernels of this build: the major of the
+// toolkit that compiled them.
 inline constexpr int oldest_driver = CUDA_VERSION / 1000 * 1000;
 
-// Opens the driver of this file name and starts it. nullptr, and `why` says what the user can do,
-// if it is not there, too old or finds nothing to drive.
+// Opens the driver `file` and starts it. Returns nullptr if it is missing, too old or finds no
+// device; `why` then says what the user can do.
 std::unique_ptr<library> open_library(const char* file, std::string& why);
 
-// By which WSL hands the GPU of Windows over.
+// The device node through which WSL provides the GPU of Windows.
 inline constexpr const char* node_of_wsl = "/dev/dxg";
 
-// Why there is no driver of this file name, and what the user can do. `wsl`: that node is there.
+// Says that the driver `file` is missing, and what the user can do. `wsl`: node_of_wsl exists.
 std::string not_installed(const char* file, bool wsl);
 
-// Why the driver shows no device, and what the user can do.
+// Says that the driver shows no device, and what the user can do.
 std::string no_device();
 
-// "13.0".
+// Formats a version: 13000 is "13.0".
 std::string version_text(int version);
 
 }  // namespace bitnet::cuda

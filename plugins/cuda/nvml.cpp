@@ -7,7 +7,7 @@
 namespace bitnet::cuda {
 namespace {
 
-// nvml.h: nvmlReturn_t is 0 for success; a device is a pointer.
+// From nvml.h: nvmlReturn_t is 0 for success, and a device handle is a pointer.
 using answer = int;
 using device_handle = void*;
 constexpr int temperature_gpu = 0;             // NVML_TEMPERATURE_GPU
@@ -39,7 +39,7 @@ void find_call(void* library, Function& to, const char* name) {
   to = reinterpret_cast<Function>(dlsym(library, name));
 }
 
-// Calls about GPUs that are cut into instances.
+// Calls about GPUs that are divided into instances (MIG mode).
 struct instance_calls {
   answer (*count)(unsigned int*) = nullptr;
   answer (*at)(unsigned int, device_handle*) = nullptr;
@@ -57,13 +57,13 @@ struct instance_calls {
     find_call(library, instance, "nvmlDeviceGetMigDeviceHandleByIndex");
     return count && at && name && mode && most && instance;
   }
-  // Empty for a GPU that is not cut.
+  // Returns "" for a GPU that is not in MIG mode.
   std::string advice_on(unsigned int index) const {
     device_handle device = nullptr;
     unsigned int now = 0, later = 0, places = 0, instances = 0;
     if (at(index, &device) != 0 || mode(device, &now, &later) != 0 || now == 0) return "";
     if (most(device, &places) != 0) return "";
-    constexpr unsigned int most_places = 64;  // of any GPU so far 7
+    constexpr unsigned int most_places = 64;  // GPUs so far have at most 7
     for (unsigned int i = 0; i < std::min(places, most_places); ++i) {
       device_handle one = nullptr;
       if (instance(device, i, &one) == 0) ++instances;
@@ -118,7 +118,7 @@ std::unique_ptr<nvml> nvml::open(const char* file, const std::string& pci_addres
   find(found->throttled, "nvmlDeviceGetCurrentClocksThrottleReasons");
   find(found->ecc, "nvmlDeviceGetTotalEccErrors");
   if (!found->init || !found->shutdown || !found->find || found->init() != 0) return nullptr;
-  // From here on its end is this object's.
+  // From here on the destructor calls nvmlShutdown.
   std::unique_ptr<nvml> out(new nvml);
   out->calls_ = std::move(found);
   if (out->calls_->find(pci_address.c_str(), &out->device_) != 0) return nullptr;

@@ -1,6 +1,6 @@
 #pragma once
-// What NVIDIA's management library reports of a device, where it is installed. Its header is in no
-// toolkit that has only a compiler, so that the calls and structs used are declared here.
+// State of a device as NVIDIA's management library (NVML) reports it, if NVML is installed. A
+// toolkit that has only the compiler lacks nvml.h, so this backend declares the calls that it uses.
 
 #include <cstdint>
 #include <memory>
@@ -14,13 +14,13 @@ inline constexpr const char* usual_nvml = "libnvidia-ml.so.1";
 
 class nvml {
  public:
-  // nullptr if the library of this file name does not know the device.
+  // Returns nullptr if the library `file` is missing or does not know the device.
   static std::unique_ptr<nvml> open(const char* file, const std::string& pci_address);
   ~nvml();
   nvml(const nvml&) = delete;
   nvml& operator=(const nvml&) = delete;
 
-  // Adds what the device reports, and nothing else. From any thread.
+  // Fills in the members that the device reports and leaves the others. Any thread.
   void add(bitnet_device_status& out) const;
 
  private:
@@ -30,8 +30,8 @@ class nvml {
   void* device_ = nullptr;
 };
 
-// What a user can do about GPUs that are cut into instances (MIG mode), of which the driver shows
-// none; empty where the library of this file name knows of no such GPU.
+// Says what the user can do about GPUs in MIG mode whose instances the driver does not show.
+// Returns "" if the library `file` is missing or reports no such GPU.
 std::string advice_on_instances(const char* file);
 
 }  // namespace bitnet::cuda

@@ -3,7 +3,7 @@
 #include <cstdlib>
 
 #ifdef BITNET_CUDA_NVTX
-// A tool cannot be linked in: the plugin would export the symbol that it is found by.
+// Disables NVTX's static injection of a tool: its symbol would have to be exported by the plugin.
 #define NVTX_SUPPORT_STATIC_INJECTION_LIBRARY 0
 #include <nvtx3/nvToolsExt.h>
 #endif
@@ -16,7 +16,7 @@ constexpr const char* variable = "NVTX_INJECTION64_PATH";
 #ifdef BITNET_CUDA_NVTX
 class tool final : public gpu::watcher {
  public:
-  // The first call of NVTX in this plugin, which loads the tool. A domain is what it makes of it.
+  // The first NVTX call of the plugin loads the tool. Without a tool it returns no domain.
   tool() noexcept : domain_(nvtxDomainCreateA("bitnet")) {}
 
   bool is_there() const noexcept { return domain_ != nullptr; }

@@ -1,9 +1,9 @@
 #pragma once
-// A list of commands as a graph of the driver, launched by one call.
+// A list of commands as a CUDA graph, which one call launches.
 //
-// Kernels would read what the host wrote, the step's header above all, over the bus, each for
-// itself. So memory of the host that the commands only read is gathered when the step is launched,
-// copied to the device by one command, and they read the copy.
+// Host memory  each kernel would read it over the bus. So launch_on() gathers the host memory that
+//              commands only read, such as the step's header, into one buffer; the graph copies it
+//              to the device, and kernels read the copy.
 
 #include <map>
 #include <memory>
@@ -17,15 +17,16 @@ namespace bitnet::cuda {
 
 class recording final : public gpu::recording {
  public:
-  // `of_device` outlives it.
+  // `of_device` outlives the recording.
   recording(const context& c, bool timed, overlap& of_device)
       : context_(c), timed_(timed), of_device_(of_device) {}
   ~recording() override;
-  // The context is current, here and below.
+  // The caller of build() and launch_on() has made the context current.
   bitnet_status build(std::span<const gpu::command> commands, const sdk::reporter& report);
   bitnet_status launch_on(CUstream stream, const sdk::reporter& report);
 
   bool times(std::span<uint64_t> out) const noexcept override;
+  // Shared, because a wait may still use it after the recording is destroyed.
   const std::shared_ptr<gpu::step_time>& took() const noexcept { return took_; }
 
  private:
@@ -41,13 +42,14 @@ class recording final : public gpu::recording {
   bitnet_status add(std::span<const gpu::command> joined, const sdk::reporter& report);
   bitnet_status add_kernel(std::span<const gpu::command> joined, const sdk::reporter& report);
   bitnet_status describe(const gpu::command& one, launch& values, const sdk::reporter& report);
-  // launch::boxes of a kernel whose tile has some.
+  // Fills in launch::boxes for a form whose tile has boxes.
   bitnet_status describe_boxes(const gpu::command& one, const tile_form& tile, launch& values,
                                const sdk::reporter& report);
   bitnet_status add_beside(CUgraphNode made, const sdk::reporter& report);
   bitnet_status instantiate(const sdk::reporter& report);
   bool may_be_refusal(CUresult result) const noexcept;
-  // Of a call that may fail because of `overlap_`: nothing is reported then, and refused_ is set.
+  // Checks a call that may fail because of `overlap_`: such a failure sets refused_ and is not
+  // reported.
   bitnet_status check_refusal(CUresult result, const char* call, const sdk::reporter& report);
   bitnet_status add_copies(const gpu::command& one, const sdk::reporter& report);
   bitnet_status add_copy(CUdeviceptr from, CUdeviceptr to, uint64_t bytes,
@@ -60,21 +62,22 @@ class recording final : public gpu::recording {
   const bool timed_;
   overlap& of_device_;
   const std::shared_ptr<gpu::step_time> took_ = std::make_shared<gpu::step_time>(0);
-  bool overlap_ = false;  // kernels may be launched while those before them compute
-  bool beside_ = false;   // some are
+  bool overlap_ = false;  // kernels may start while the kernels before them compute
+  bool beside_ = false;   // the graph has such kernels
   CUresult refused_ = CUDA_SUCCESS;
-  // To make the graph once more; until it was launched with kernels beside others.
+  // For building the graph again without overlap; kept until a launch with overlap succeeded.
   std::vector<gpu::command> commands_;
   CUgraph graph_ = nullptr;
   CUgraphExec ready_ = nullptr;
-  // A command that waits begins a level; what stands in a level waits for all of the level before.
+  // A command with `after` begins a level. The nodes of a level wait for all nodes of the previous
+  // level.
   struct level {
     std::vector<CUgraphNode> nodes;
     bool kernels_only = true;
   };
   level before_, level_;
-  // So many bytes of memory are gathered, and lie there in the two that follow: of the host, of the
-  // device.
+  // Bytes of a host buffer that are gathered, and their offset in gathered_ (host) and facts_
+  // (device).
   struct gathered_part {
     uint64_t bytes = 0, at = 0;
   };

@@ -14,7 +14,8 @@ staging::~staging() {
   context_.cu.cuMemFreeHost(memory_);
 }
 
-// A device that is lost says so; whatever else the driver answers, there is the direct way.
+// Allocates the pinned memory. Reports only a lost device; after any other failure uploads go
+// without pinned memory.
 bitnet_status staging::open(const sdk::reporter& report) {
   if (memory_ || refused_) return BITNET_OK;
   const CUresult made = context_.cu.cuMemHostAlloc(&memory_, 2 * piece, 0);
@@ -41,7 +42,8 @@ bitnet_status staging::in_pieces(CUdeviceptr to, const uint8_t* data, uint64_t b
   for (uint64_t done = 0, i = 0; done < bytes; done += piece, ++i) {
     auto* half = static_cast<uint8_t*>(memory_) + i % 2 * piece;
     const uint64_t n = std::min(piece, bytes - done);
-    std::memcpy(half, data + done, n);  // of the other half the device fetches the piece before
+    std::memcpy(half, data + done,
+                n);  // meanwhile the device reads the previous piece from the other half
     if (i != 0)
       if (bitnet_status s = context_.finish_transfers(report); sdk::failed(s)) return s;
     if (bitnet_status s = send(to + done, half, n, report); sdk::failed(s)) return s;

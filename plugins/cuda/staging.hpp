@@ -1,7 +1,7 @@
 #pragma once
-// Memory of the host that stays in place ("pinned"), through which weights go to the device: it
-// fetches one half by itself while the next bytes are copied into the other. From other memory the
-// driver copies first, into such memory of its own, or page by page.
+// Pinned host memory through which weights are uploaded. The device reads one half by DMA while the
+// next bytes are copied into the other half. From pageable memory the driver would first copy into
+// pinned memory of its own.
 
 #include <cstdint>
 
@@ -14,17 +14,18 @@ struct context;
 
 class staging {
  public:
-  // gpu-common brings 4 MiB at a time and waits for them: of four pieces three are copied while the
-  // one before is under way. What is small is not worth a copy more.
+  // Bytes. gpu-common uploads 4 MiB at a time and waits for them: of the four pieces, three are
+  // copied while the previous one is being transferred. Uploads of at most `small` bytes are sent
+  // directly, since a further copy takes longer than it saves.
   static constexpr uint64_t piece = uint64_t{1} << 20, small = uint64_t{64} << 10;
 
-  // `c` and `log` outlive it.
+  // `c` and `log` outlive the object.
   staging(const context& c, const log_function& log) : context_(c), log_(log) {}
   ~staging();
   staging(const staging&) = delete;
   staging& operator=(const staging&) = delete;
-  // Done when it returns, and `data` is not used any more even if it failed. The context is
-  // current. One call at a time.
+  // Complete when it returns; `data` is not read afterwards, even if the upload failed. The caller
+  // has made the context current and makes one call at a time.
   bitnet_status upload(CUdeviceptr to, const void* data, uint64_t bytes,
                        const sdk::reporter& report);
 
@@ -36,8 +37,8 @@ class staging {
 
   const context& context_;
   const log_function& log_;
-  void* memory_ = nullptr;  // two pieces, from the first upload that is not small
-  bool refused_ = false;    // there is none to be had
+  void* memory_ = nullptr;  // two pieces, allocated by the first upload that is not small
+  bool refused_ = false;    // the allocation failed
 };
 
 }  // namespace bitnet::cuda

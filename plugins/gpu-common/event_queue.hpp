@@ -28,8 +28,8 @@
 
 namespace bitnet::gpu {
 
-// How long a recording took when it was waited for last, in nanoseconds; 0: not known. From any
-// thread. It outlives the recording where a wait still runs.
+// Nanoseconds that the last run of a recording took, as measured by the wait for it; 0: unknown.
+// Any thread.
 using step_time = std::atomic<int64_t>;
 
 template <class Stream>
@@ -38,7 +38,7 @@ class event_queue final : public queue {
   using event = typename Stream::event;
   using current = typename Stream::current;
 
-  // The device is the thread's. `stream` was created.
+  // The caller has made the device the thread's, and created the stream.
   explicit event_queue(std::unique_ptr<Stream> stream) : stream_(std::move(stream)) {}
   ~event_queue() override {
     const current mine(stream_->device);
@@ -56,9 +56,9 @@ class event_queue final : public queue {
     event done{};
     if (bitnet_status s = spare_event(done, report); sdk::failed(s)) return s;
     pending_.push_back(
-        {value, done, clock::now(), stream_->took(work)});  // before anything runs: it may throw
+        {value, done, clock::now(), stream_->took(work)});  // before the launch: it may throw
     spare_.pop_back();
-    // No thread may wait for a recording that was not launched; launching may throw.
+    // Removes the entry if the launch fails or throws: nothing may wait for it.
     const auto take_back = [&](const void*) {
       pending_.pop_back();
       stream_->destroy(done);
@@ -66,7 +66,7 @@ class event_queue final : public queue {
     std::unique_ptr<event_queue, decltype(take_back)> unfinished(this, take_back);
     if (bitnet_status s = stream_->launch(work, report); sdk::failed(s)) return s;
     if (bitnet_status s = stream_->record(done, report); sdk::failed(s)) {
-      // The recording runs, and no event would say when it is done.
+      // Without its event no call could wait for what runs, so this waits for the stream.
       stream_->synchronize();
       return s;
     }
@@ -75,13 +75,13 @@ class event_queue final : public queue {
     return BITNET_OK;
   }
 
-  // The API's own waiting has no end in time.
+  // Polls with pauses, because the API's own wait has no time limit.
   bitnet_status wait(uint64_t value, uint64_t timeout_ns, const sdk::reporter& report) override {
     const current mine(stream_->device);
     if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
     const clock::time_point began = clock::now();
-    clock::time_point running = began;  // the step was seen to run until then
-    std::shared_ptr<step_time> took;    // of a step that nothing was submitted before
+    clock::time_point running = began;  // when the step was last seen running
+    std::shared_ptr<step_time> took;    // of a step that was the first one pending
     clock::time_point begun;
     for (;;) {
       uint64_t reached = 0, submitted = 0;
@@ -136,7 +136,7 @@ class event_queue final : public queue {
     std::shared_ptr<step_time> took;  // of the recording
   };
 
-  // Takes notice of what is done. The lock is held.
+  // Removes finished submissions and advances `reached_`. The caller holds the lock.
   bitnet_status retire(const sdk::reporter& report) {
     spare_.reserve(spare_.size() + pending_.size());
     while (!pending_.empty()) {

@@ -1,7 +1,7 @@
 #pragma once
-// How a thread waits for a step: it sleeps through most of what the step took last time, and then
-// looks again and again, so that the end is noticed within microseconds. Steps that are long are
-// not worth that.
+// Decides how a thread waits for a step. The thread sleeps for most of the time that the step took
+// last, then polls, so that it notices the end within microseconds. For a long step it only sleeps
+// and polls every 200 us, since a short delay does not matter there.
 
 #include <algorithm>
 #include <chrono>
@@ -12,14 +12,14 @@ class pace {
  public:
   using duration = std::chrono::nanoseconds;
 
-  // `expected`: what the step took last time; zero if that is not known.
+  // `expected`: the time that the step took last; zero: unknown.
   constexpr explicit pace(duration expected) noexcept : expected_(expected) {}
 
-  // How long the thread sleeps when it has waited so long; zero: it looks again at once.
+  // Returns how long the thread sleeps after it has waited for `waited`; zero: it polls at once.
   constexpr duration nap(duration waited) const noexcept {
     using namespace std::chrono_literals;
-    constexpr duration late = 150us;  // by which a thread may wake up later
-    constexpr duration eager = 2ms;   // in which it looks, around what is expected
+    constexpr duration late = 150us;  // a sleep may end later by this time
+    constexpr duration eager = 2ms;   // the thread polls around the expected end
     constexpr duration longest = 200us, step_of_short = 20ms;
     const duration from = expected_ * 4 / 5 - late;
     if (waited < from) return from - waited;
@@ -27,8 +27,9 @@ class pace {
     return waited < expected_ * 5 / 4 + eager ? duration::zero() : longest;
   }
 
-  // What is expected next time of a step that was seen to run until `running` and was done at
-  // `done`: if the thread has slept between, it may have ended long before.
+  // Returns the expected time for the next run. The last poll that saw the step running was at
+  // `running`, and the first one that saw it finished was at `done`. If the thread slept long
+  // between the two, the step may have ended soon after `running`.
   static constexpr duration next(duration running, duration done) noexcept {
     using namespace std::chrono_literals;
     return done - running < 400us ? done : running;

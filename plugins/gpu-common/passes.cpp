@@ -17,8 +17,8 @@ struct counter {
   uint64_t threads = spec.constants[0];
   uint64_t lanes = std::max(spec.constants[1], 1u);
 
-  // A tile has a position for each thread. Loops: eight elements of a head together, and the rest;
-  // positions of the tile; two trees over the threads, in two loops each.
+  // A tile has a position for each thread. The kernel's loops run over groups of eight elements of
+  // a head and over the rest, over the positions of the tile, and twice over each of two trees.
   uint64_t operator()(const attn_paged_params& p) const noexcept {
     const uint64_t head_dim = p.head_dim, tree = std::bit_width(threads) + uint64_t{1};
     uint64_t of_tile = 1 + (head_dim / 8 + 1) + (head_dim % 8 + 1) + (threads + 1) + 2 * tree;
@@ -27,7 +27,8 @@ struct counter {
     if (kept > 32) of_tile += (threads + 1) * (kept + 1);
     return (context + threads - 1) / threads * of_tile + around;
   }
-  // By parts: sixteens of a head, rows that a warp weighs, values by fours.
+  // For each part of the context: loops over sixteens of a head, over the rows that a warp weighs,
+  // and over values in groups of four.
   uint64_t operator()(const attn_tiles_params& p) const noexcept {
     const uint64_t parts = (context + attn_part - 1) / attn_part, rows = spec.constants[3];
     return parts * (p.head_dim / 16 + rows + attn_part / 4 * (p.head_dim / threads + 1)) + around;
@@ -38,7 +39,7 @@ struct counter {
   }
   uint64_t operator()(const linear_ternary_params& p) const noexcept {
     const uint64_t k = p.k, each = spec.constants[3];
-    // By quarters of 128 elements: their sums, then the additions of these.
+    // For each quarter of 128 elements: a loop that sums the products, then one that adds the sums.
     if (spec.constants[4] != 0) return (k / 128 + 1) * 4 * most_tokens * (2 * each + 2) + around;
     if (p.scale_group == 0) return p.row_words / lanes * most_tokens * (each + 2) + around;
     return each * most_tokens * (k / 4 + 2 * (k / p.scale_group) + 2) + around;
@@ -57,13 +58,13 @@ struct counter {
   uint64_t operator()(const act_quant_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const norm_quant_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const glu_quant_params& p) const noexcept { return of_row(p.k); }
-  // Input and output by runs; between them a tree over pairs.
+  // Loops over the runs of input and of output, and over a tree of pairs between them.
   uint64_t operator()(const hadamard_params& p) const noexcept {
     const uint64_t tile = spec.constants[1], runs = p.from == 1 ? 1 : p.to / p.from;
     return 2 * (tile / threads + 2 * runs) + std::bit_width(tile) * (tile / 2 / threads + 2) +
            around;
   }
-  // A thread has a unit or two, of 128 elements at most.
+  // A thread has one or two units of at most 128 elements.
   uint64_t operator()(const act_quant_groups_params&) const noexcept { return around; }
   uint64_t operator()(const embed_gather_params&) const noexcept { return around; }
   uint64_t operator()(const rope_params&) const noexcept { return around; }
@@ -72,7 +73,7 @@ struct counter {
   uint64_t operator()(const gather_rows_params&) const noexcept { return around; }
   uint64_t operator()(const columns_params&) const noexcept { return around; }
   uint64_t operator()(const delta_gates_params&) const noexcept { return around; }
-  // The two-stage head: by elements of a row, and by its bins, with one row to a team.
+  // The two-stage head: loops over the elements of a row and over its bins; a team has one row.
   uint64_t operator()(const head_copy_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const head_state_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const head_approximate_params& p) const noexcept { return of_row(p.k); }
@@ -80,12 +81,12 @@ struct counter {
   uint64_t operator()(const head_exact_params& p) const noexcept {
     return head_bins + threads * (p.k / lanes) + around;
   }
-  // Of one token, which may be a run: three tests of it, and the work on the kept rows.
+  // For one token, which may be a run of its own: three tests, then loops over the kept rows.
   uint64_t operator()(const short_conv_params&) const noexcept {
     return 3 + 4 * (uint64_t{spec.constants[1]} + 1);
   }
-  // Of one token: three tests, two sums of squares with their trees, in two loops each, the copies
-  // to the group's memory, then the rows of the state twice, eight together.
+  // For one token: three tests, two sums of squares with a tree of two loops each, the copies to
+  // the group's memory, then two loops over the rows of the state in groups of eight.
   uint64_t operator()(const delta_rule_params&) const noexcept {
     const uint64_t d_k = spec.constants[1], tree = std::bit_width(threads) + uint64_t{1};
     return 8 + 3 * (d_k / threads + 1) + 4 * tree + 2 * (d_k / 8 + 1 + d_k % 8 + 1);

@@ -281,7 +281,8 @@ class weight_set {
     return BITNET_OK;
   }
 
-  // Our own rows already lie in large pages, so only a coded copy is worth making.
+  // Makes a copy of rows in their own code only for rows of the host (`alias`): rows that the SDK
+  // allocated already lie in large pages, so for them only a copy in another code is faster.
   void promise_copy(host_tensor& t) {
     const copy_code& code = author_.copies_code;
     if (!t.view.rows_dropped() && code.row_bytes && code.row_bytes(t.view) != 0)
