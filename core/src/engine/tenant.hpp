@@ -15,7 +15,7 @@ class row_listener;
 
 namespace bitnet::engine {
 
-// How a tenant takes what it has computed to another engine.
+// The way in which a tenant moves its computed keys and values to another engine.
 enum class moving : uint8_t {
   migrate,    // copies keys and values; what cannot be copied is computed again
   recompute,  // computes its tokens again
@@ -28,14 +28,14 @@ class tenant {
   tenant& operator=(const tenant&) = delete;
   virtual ~tenant() = default;
 
-  // The engine that it is on or moves to next. Any thread.
+  // The engine that the tenant uses, or to which it will move next. Any thread.
   [[nodiscard]] virtual std::shared_ptr<engine> headed_for() const = 0;
   // Prepares a move, which takes memory for a second set of KV blocks. The tenant moves before its
   // next step. A later offer replaces one that was not taken. Any thread.
   virtual result<void> offer(std::shared_ptr<engine> to, moving how, const std::string& why) = 0;
 
-  // The options of its sequences, with the context that they have; nullopt: its rows are not
-  // logits. Any thread.
+  // The options of its sequences, with their context; nullopt if its rows are not logits. Any
+  // thread.
   [[nodiscard]] virtual std::optional<session_options> sequences() const = 0;
   // From the step after next at the latest, its rows of logits are offered to `l`. False: another
   // listener has them already. Any thread.

@@ -1,5 +1,6 @@
 #pragma once
-// Generated text on its way out: whole UTF-8 characters, and never a part of a stop string.
+// Holds generated text back until it consists of whole UTF-8 characters and cannot be a part of a
+// stop string.
 //
 // Cost    linear in the text and in the bytes of all stop strings together, whatever they are.
 

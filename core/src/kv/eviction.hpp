@@ -1,11 +1,12 @@
 #pragma once
-// Which sequence gives up its KV blocks when the budget is spent.
+// Chooses the sequence that loses its KV blocks when the budget is spent.
 //
-//   lru   the one whose last use is the longest ago
-//   fifo  the one that has held blocks for the longest, however often it was used
-//   lfu   the one with the fewest uses since it got blocks; among equals the least recently used
+//   lru   the least recently used sequence
+//   fifo  the sequence that has held blocks for the longest time, however often it was used
+//   lfu   the sequence with the fewest uses since it got blocks; among equals the least recently
+//         used
 //
-// A sequence that was evicted starts anew when it comes back.
+// An evicted sequence that is used again counts as a new one.
 
 #include <algorithm>
 #include <cstdint>
@@ -20,7 +21,7 @@ class eviction_order {
  public:
   explicit eviction_order(eviction policy) : policy_(policy) {}
 
-  // Notes a use; the first one since the sequence came lets it in.
+  // Counts a use of the sequence; its first use adds it.
   void use(uint64_t sequence) {
     ++now_;
     const auto at = find(sequence);
@@ -36,7 +37,7 @@ class eviction_order {
     if (const auto at = find(sequence); at != entries_.end()) entries_.erase(at);
   }
 
-  // The next sequence to evict, of those for which `may_go` is true.
+  // The next sequence to evict, among the sequences for which `may_go` is true.
   template <class F>
   [[nodiscard]] std::optional<uint64_t> victim(F may_go) const {
     const entry* worst = nullptr;

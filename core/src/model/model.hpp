@@ -73,7 +73,7 @@ class model {
 
   // The tensors of the file that its graph does not use, and why; "": none.
   [[nodiscard]] std::string ignored() const;
-  // What a checkpoint's folder has beside tensors and is not used, each with the reason.
+  // Files and members of a checkpoint's folder that the model does not use, each with the reason.
   [[nodiscard]] std::vector<std::string> left_out() const;
 
   // Identifies the bytes of weight `index`: file identity and a hash of samples, so it changes with

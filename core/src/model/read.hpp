@@ -67,9 +67,9 @@ result<std::optional<formats::q2_finding>> find_q2(const gguf::file& file);
 
 // The tensors of the file that its graph does not use, and why; "": none.
 std::string ignored_of(const loaded& m);
-// The same as names, and "file: member" for unused members beside a checkpoint's tensors.
+// The names of those tensors, and "file: member" for each unused member of a checkpoint.
 std::vector<std::string> left_out_of(const loaded& m);
-// These members as {file, member?, why}.
+// The unused members of a checkpoint as {file, member?, why}.
 nlohmann::ordered_json left_out_members(const loaded& m);
 
 result<loaded> read(gguf::file file, const load_options& options);

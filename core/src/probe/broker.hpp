@@ -1,5 +1,5 @@
 #pragma once
-// bitnet-backend-probe as a broker: it takes one job, waits for its turn, lets a child probe, and
+// bitnet-backend-probe as a broker: it takes one job, waits for the locks, lets a child probe, and
 // caches the answer for the next start.
 //
 // It runs no code of the plugin, so that it may write the cache. It runs at idle priority unless

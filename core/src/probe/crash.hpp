@@ -11,7 +11,7 @@
 namespace bitnet::probe {
 
 // Sets the name of the running self-test while it lives: "linear_ternary.ternary2 (kernel ...)".
-// One at a time.
+// At most one object may exist at a time.
 class running_test {
  public:
   explicit running_test(const std::string& what);

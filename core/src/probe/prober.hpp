@@ -19,20 +19,22 @@ using ticket = uint64_t;
 
 class prober {
  public:
-  // At most `most_children` probes without a cache run at a time; others take turns by locks.
+  // At most `most_children` probes without a cache run at a time. Probes with a cache are
+  // limited by the locks of probe_lock.hpp.
   explicit prober(uint32_t most_children);
-  // Ends probes whose answer nobody can read; never waits for a child that does not die.
+  // Ends the probes whose answers no process can read any more. Does not wait for a child that does
+  // not end.
   ~prober();
   prober(const prober&) = delete;
   prober& operator=(const prober&) = delete;
 
-  // If the system has no thread for it, the answer is a fault.
+  // If the system cannot start a thread for the probe, the answer is a fault.
   [[nodiscard]] ticket start(job what);
   // Returns the answer, once; nullopt while the probe runs.
   [[nodiscard]] std::optional<outcome> take(ticket t);
   // Progress of a running probe.
   [[nodiscard]] outcome peek(ticket t) const;
-  // No caller waits for it any more: lowers it to idle priority.
+  // Lowers the probe to idle priority, since no caller waits for it any more.
   void calm(ticket t);
   // Waits for all answers, at most until `end`. Returns true if all have come.
   bool wait(const std::vector<ticket>& all, std::chrono::steady_clock::time_point end) const;

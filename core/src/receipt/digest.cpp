@@ -40,7 +40,7 @@ std::string sum_text(const open_file& file, std::string_view sum) {
 
 }  // namespace
 
-// It can only fail if memory is exhausted: the algorithm is built in.
+// OpenSSL fails here only if memory is exhausted, since SHA-256 is built in.
 struct sha256::state {
   openssl::digest_context context{EVP_MD_CTX_new()};
 };
@@ -73,7 +73,7 @@ std::string sha256::hex() {
   return plugin::hexadecimal_of(bytes());
 }
 
-// Not with a mapping, whose pages would stay in memory.
+// Reads in pieces: the pages of a mapping would stay in memory.
 result<std::string> sha256_of(const open_file& file) {
   sha256 sum;
   std::vector<std::byte> piece(std::size_t{1} << 20);

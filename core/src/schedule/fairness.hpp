@@ -1,6 +1,6 @@
 #pragma once
-// How many tokens each client was served lately: a sum in which a token counts half as much after
-// each half-life.
+// Counts the tokens that each client was served lately: a sum in which the weight of a token halves
+// with each half-life.
 //
 // Cost     O(1) on average. A client that was served less than a token lately is forgotten.
 // Threads  one at a time.
@@ -20,8 +20,8 @@ class fairness {
   void serve(uint64_t client, uint64_t n_tokens, time_point now);
   // The client's sum at `now`, in tokens.
   [[nodiscard]] double lately(uint64_t client, time_point now) const;
-  // Larger for a client that was served more lately, if both are asked at one time; -infinity for
-  // one that was not served.
+  // Compares clients at the same moment: larger for a client that was served more; -infinity for a
+  // client that was not served.
   [[nodiscard]] double order_of(uint64_t client) const;
   [[nodiscard]] uint32_t n_clients() const { return static_cast<uint32_t>(served_.size()); }
 

@@ -72,8 +72,8 @@ class scheduler {
   void cancel(ticket t);
   // The sink of the request has room again.
   void ready(ticket t);
-  // Goes on with another runner of the same model: running sequences are computed again there. The
-  // thread that ticks destroys the former runner.
+  // Continues with another runner of the same model, which computes the running sequences again.
+  // The scheduler's thread destroys the former runner.
   void replace(std::unique_ptr<step_runner> runner);
   // From the next step on, `l` is offered each row behind the last token of a sequence from which a
   // token is sampled. nullptr: nothing is offered.
@@ -85,9 +85,9 @@ class scheduler {
   [[nodiscard]] statistics counted() const;
 
   // Copies the known prefix of `tokens` from the device: whole blocks, and the state behind the
-  // last of them where the model has one. Waits for the thread that ticks, which moves a piece of
-  // it after each step: submit is not held up, and a step waits for one piece. BITNET_NOT_FOUND: no
-  // whole block is known. BITNET_BUSY: requests have reserved all room.
+  // last of them if the model has states. Waits for the scheduler's thread, which copies one piece
+  // after each step, so that a step is delayed by one piece and submit() not at all.
+  // BITNET_NOT_FOUND: no whole block is known. BITNET_BUSY: requests have reserved all room.
   result<taken_sequence> take_out(std::span<const int32_t> tokens);
   // Makes a sequence known, as if it had been computed here: as many of its first blocks as there
   // is room for; with a state all or none. Waits as take_out() does. Returns how many tokens are

@@ -1,5 +1,5 @@
 #pragma once
-// A computed sequence on its way from the pool to the host's memory, or back.
+// A transfer of a computed sequence from the pool to host memory, or back.
 //
 // Owner    the calling thread, which waits for `done`, and the scheduler share it. The scheduler
 //          alone uses `table`.
@@ -18,14 +18,14 @@
 
 namespace bitnet::schedule {
 
-// What came out of a pool: `it` points into `bytes`.
+// A sequence that was copied from a pool. `it` points into `bytes`.
 struct taken_sequence {
   kv::saved_sequence it;
   std::unique_ptr<std::byte[]> bytes;
 };
 
 struct transfer {
-  bool out = true;              // true: from the pool to the host; false: back
+  bool out = true;              // true: from the pool to host memory; false: back
   std::vector<int32_t> tokens;  // out: the requested ones; in: those of the whole blocks
   // `made`: the sequence read from the pool (out). `given`: the caller's sequence to write (in);
   // the caller keeps it unchanged until `done`.

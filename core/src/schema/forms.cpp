@@ -35,7 +35,7 @@ std::optional<strings> met(const strings& a, const strings& b, faults& to) {
   out.least = std::max(a.least, b.least);
   out.most = lower(a.most, b.most);
   if (out.most && *out.most < out.least) return {};
-  if (out.each.size() > 1) {  // kept as one, since it is asked for again
+  if (out.each.size() > 1) {  // combined once, because later calls use the result again
     auto all = std::make_shared<text_automaton>(*out.each[0]);
     for (std::size_t i = 1; i < out.each.size(); ++i) *all = common(*all, *out.each[i], to);
     if (all->empty()) return {};

@@ -236,7 +236,7 @@ result<void> model_judge::check_file(const std::string& name, int descriptor, ui
   return {};
 }
 
-// Not with a mapping, whose pages would stay in memory.
+// Reads in pieces: the pages of a mapping would stay in memory.
 result<void> model_judge::check_piece(const std::string& name, const piece& one, int descriptor,
                                       uint64_t size) const {
   const openssl::own_errors errors;

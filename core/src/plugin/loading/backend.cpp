@@ -27,7 +27,7 @@ constexpr unsigned char canary_byte = 0xC5;
 constexpr uint64_t quiesce_ns = 2'000'000'000;
 
 // The table that the plugin fills. Guard bytes behind it show if it wrote more than the given size.
-// They are as large as a table, so that a plugin of a far newer minor hits them.
+// The guard is as large as a table, so that it detects a plugin with a much longer table.
 struct guarded_table {
   bitnet_backend_v0 table{};
   std::array<unsigned char, sizeof(bitnet_backend_v0)> canary;
@@ -56,7 +56,8 @@ std::string subject(const std::string& name) {
   return fmt::format("backend {}: ", name);
 }
 
-// No entry of this core's major: finds out whether it has another major or is no plugin.
+// The library has no entry of this core's major: finds out whether it has an entry of another major
+// or is no plugin.
 defect explain_missing_entry(const shared_library& library, const std::string& name) {
   constexpr uint32_t newest_known = 9;
   for (uint32_t major = 0; major <= newest_known; ++major)

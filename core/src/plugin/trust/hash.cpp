@@ -23,7 +23,7 @@ std::string hexadecimal(std::span<const std::byte> bytes) {
 
 std::string sha256_of(std::span<const std::byte> bytes) {
   std::array<std::byte, 32> digest{};
-  // It can only fail if memory is exhausted: the algorithm is built in.
+  // OpenSSL fails here only if memory is exhausted, since SHA-256 is built in.
   if (EVP_Digest(bytes.data(), bytes.size(), reinterpret_cast<unsigned char*>(digest.data()),
                  nullptr, EVP_sha256(), nullptr) != 1)
     throw std::bad_alloc();

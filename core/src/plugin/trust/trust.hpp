@@ -5,7 +5,7 @@
 // links on the way must belong to root or to the effective user, and no other user may be able to
 // write to them (except to a sticky directory, like /tmp). Each step starts at the descriptor of
 // the previous one, so the checked file is the open file. A plugin is loaded through the descriptor
-// that is kept here, so nobody can replace it in between.
+// that is kept here, so the file cannot be replaced between check and load.
 
 #include <sys/stat.h>
 
