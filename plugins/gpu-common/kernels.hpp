@@ -392,8 +392,8 @@ constexpr uint64_t row_words(uint32_t format, uint64_t k) noexcept {
   }
 }
 
-// Keys and values of this type lie as rows of a matrix of the returned format. Kernels compute it in
-// each group, so the last type takes no comparison.
+// Keys and values of this type lie as rows of a matrix of the returned format. Kernels compute it
+// in each group, so the last type takes no comparison.
 constexpr uint32_t kv_format(uint32_t dtype) noexcept {
   return dtype == BITNET_DTYPE_F32    ? BITNET_FORMAT_F32
          : dtype == BITNET_DTYPE_F16  ? BITNET_FORMAT_F16
@@ -402,8 +402,8 @@ constexpr uint32_t kv_format(uint32_t dtype) noexcept {
 }
 
 // The types in which GPU plugins keep keys and values. The device's mask is made of this list, and
-// kv_format() and row_words() are compared with it. Every plugin's kv_write and attn_paged have each
-// type.
+// kv_format() and row_words() are compared with it. kv_write and attn_paged of every plugin have
+// each type.
 //
 // X(NAME): keys and values of BITNET_DTYPE_NAME lie as rows of a matrix of BITNET_FORMAT_NAME.
 #define BITNET_GPU_KV_TYPES(X) X(F32) X(F16) X(Q8_0) X(Q4_0)
