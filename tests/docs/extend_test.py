@@ -73,7 +73,7 @@ class Pages(unittest.TestCase):
                 ("ternary-format", "core/src/formats/ternary.hpp", ("BITNET_TERNARY_FORMS(X)",)),
                 ("architecture", "core/src/model/architectures/list.hpp", ("BITNET_ARCHITECTURES(X)",)),
                 ("architecture", "core/src/model/architectures/architecture.hpp",
-                 ("struct architecture {", "(*read)", "(*parts)", "(*layer)", "(*head)", " checkpoint =")),
+                 ("struct architecture {", "(*read)", "(*weights)", "(*layer)", "(*lm_head)", " checkpoint =")),
                 ("dense-format", "core/src/base/dense_formats.hpp", ("BITNET_DENSE_FORMATS(X)",)),
                 ("dense-format", "plugins/sdk/include/bitnet/sdk/formats.hpp", ("format formats[]", "decode(")),
                 ("sampler-stage", "common/knobs/sampling.hpp", ("BITNET_SAMPLING_KNOBS(X)",)),
