@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
@@ -108,6 +109,48 @@ bitnet_status boasting_query(bitnet_device* device, const bitnet_query_request* 
   return status;
 }
 
+// Tests its own kernels while it opens a device, as backends of GPUs do, and finds one wrong.
+decltype(bitnet_backend_v0::device_open) plain_open;
+decltype(bitnet_backend_v0::kernels) plain_list;
+bool found_wrong = false;
+const bitnet_host_v0* services = nullptr;
+
+bitnet_status testing_open(bitnet_backend* self, const bitnet_device_request* request,
+                           bitnet_device** out, bitnet_error* err) {
+  uint32_t count = 0;
+  bitnet_kernel_info all[16] = {};
+  for (bitnet_kernel_info& one : all) one.struct_size = sizeof one;
+  count = 16;
+  const bitnet_status listed = plain_list(self, 0, all, sizeof all[0], &count, err);
+  if (listed != BITNET_OK) return listed;
+  const bool has_quick = std::any_of(all, all + std::min(count, 16u), [](const auto& k) {
+    return std::string_view(k.id) == "ternary.quick";
+  });
+  if (!has_quick || found_wrong) return plain_open(self, request, out, err);
+  found_wrong = true;
+  const bitnet::sdk::host host(services);
+  host.log(BITNET_LOG_WARN, variant.name, "ternary.quick has other bits than ternary.plain");
+  if (!variant.opens_not) return plain_open(self, request, out, err);
+  return bitnet::sdk::reporter(err, "device_open").fail(BITNET_DEVICE_LOST, "the device is lost");
+}
+
+// The optimised product is listed behind the three others.
+bitnet_status shorter_list(bitnet_backend* self, uint32_t index, bitnet_kernel_info* out,
+                           uint32_t size, uint32_t* count, bitnet_error* err) {
+  if (!found_wrong) return plain_list(self, index, out, size, count, err);
+  bitnet_kernel_info all[16] = {};
+  for (bitnet_kernel_info& one : all) one.struct_size = sizeof one;
+  uint32_t n = 16;
+  const bitnet_status listed = plain_list(self, index, all, sizeof all[0], &n, err);
+  if (listed != BITNET_OK) return listed;
+  const auto* end = std::remove_if(
+      all, all + n, [](const auto& k) { return std::string_view(k.id) == "ternary.quick"; });
+  const auto left = static_cast<uint32_t>(end - all), room = out == nullptr ? 0 : *count;
+  std::copy_n(all, std::min(left, room), out);
+  *count = left;
+  return BITNET_OK;
+}
+
 }  // namespace
 
 extern "C" BITNET_BACKEND_EXPORT bitnet_status
@@ -117,5 +160,16 @@ BITNET_BACKEND_ENTRY(const bitnet_host_v0* host, const bitnet_open_request* requ
   const bitnet_status opened = bitnet::sdk::open_interpreter(host, request, out, err, describe);
   if (variant.boasts && opened == BITNET_OK && out->filled_size == sizeof *out)
     plain_query = std::exchange(out->graph_query, boasting_query);
+  for (uint32_t i = 0; variant.leaves_out && i < request->n_params; ++i)
+    if (const bitnet_param& p = request->params[i];
+        std::string_view(p.key.data, p.key.size) == "probed")
+      bitnet::sdk::host(host).log(BITNET_LOG_INFO, variant.name,
+                                  "probed=" + std::string(p.value.data, p.value.size));
+  if (variant.leaves_out && request->purpose == BITNET_PURPOSE_PROBE && opened == BITNET_OK) {
+    services = host;
+    found_wrong = false;
+    plain_open = std::exchange(out->device_open, testing_open);
+    plain_list = std::exchange(out->kernels, shorter_list);
+  }
   return opened;
 }

@@ -10,6 +10,8 @@ struct computing_variant {
   bool crashes = false;      // in either product
   bool throws = false;       // in its entry
   bool boasts = false;       // that what it computes plainly is optimised
+  bool leaves_out = false;   // the optimised product, of its list, once a device was opened
+  bool opens_not = false;    // ... which then fails
   bool is_gpu = false;       // one that each backend with this member shows
   bool instant = false;      // a large product, which is only timed, is left out
   bool slow = false;         // a large product takes a fifth of a second more

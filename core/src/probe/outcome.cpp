@@ -244,11 +244,17 @@ std::optional<device_report> to_device(const json& from) {
 }
 
 json to_json(const facts& f) {
-  json out = {{"version", f.version},       {"life_flags", f.life_flags},
-              {"disabled", f.disabled},     {"self_test", f.self_test},
-              {"sandbox", f.sandbox},       {"devices", json::array()},
-              {"peak_bytes", f.peak_bytes}, {"unloads", f.unloads},
-              {"remarks", f.remarks},       {"wrong_results", f.wrong_results}};
+  json out = {{"version", f.version},
+              {"life_flags", f.life_flags},
+              {"disabled", f.disabled},
+              {"self_test", f.self_test},
+              {"sandbox", f.sandbox},
+              {"devices", json::array()},
+              {"peak_bytes", f.peak_bytes},
+              {"unloads", f.unloads},
+              {"remarks", f.remarks},
+              {"wrong_results", f.wrong_results},
+              {"again", f.again}};
   for (const device_report& d : f.devices) out["devices"].push_back(to_json(d));
   if (f.fault)
     out["fault"] = {{"code", plugin::code_text(f.fault->code)},
@@ -266,6 +272,7 @@ plugin::checked<facts> to_facts(const json& from) {
   out.life_flags = m.number<uint32_t>("life_flags");
   out.peak_bytes = m.number<uint64_t>("peak_bytes");
   out.unloads = m.yes("unloads");
+  out.again = m.yes("again");
   out.self_test = m.text("self_test");
   out.sandbox = m.text("sandbox", 256);
   if (const json* disabled = m.list("disabled", max_disabled); disabled != nullptr)
@@ -386,7 +393,7 @@ plugin::checked<outcome> read_outcome(std::string_view text) {
 
 std::string why_disabled(const facts& f, std::size_t index) {
   const bool known = index < f.wrong_results.size();
-  return fmt::format("it gave a wrong result in the self-test{}{}", known ? ": " : "",
+  return fmt::format("it failed the self-test{}{}", known ? ": " : "",
                      known ? f.wrong_results[index] : "");
 }
 

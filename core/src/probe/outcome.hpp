@@ -25,8 +25,9 @@ struct facts {
   std::string version;  // of the plugin
   uint32_t life_flags = 0;
   std::vector<device_report> devices;
-  std::vector<std::string> disabled;       // ids of kernels with a wrong result in the self-test
+  std::vector<std::string> disabled;       // ids of kernels that failed the self-test
   std::vector<std::string> wrong_results;  // one per id in `disabled`: "... row 0 is 136, not -136"
+  bool again = false;                      // one of them ended this child: start another without it
   std::string self_test;                   // summary of the tests
   uint64_t peak_bytes = 0;                 // the child's peak memory
   bool unloads = false;                    // the child unloaded it on trial without residue
@@ -53,7 +54,7 @@ struct outcome {
 [[nodiscard]] std::string write_outcome(const outcome& f);  // without the cache members
 [[nodiscard]] plugin::checked<outcome> read_outcome(std::string_view text);
 
-// The text for kernel `index` of `disabled`: "it gave a wrong result in the self-test: ...".
+// The text for kernel `index` of `disabled`: "it failed the self-test: ...".
 [[nodiscard]] std::string why_disabled(const facts& f, std::size_t index);
 
 // Differences between two answers of a plugin, as texts: version, devices by uuid, kernels by id.

@@ -374,16 +374,11 @@ std::vector<std::string> with_cache_home(std::vector<std::string> variables,
   return variables;
 }
 
-}  // namespace
-
-std::optional<outcome> supervise(job j, const std::filesystem::path& writable, audience& to) {
-  // Processes that the child leaves become children of this process.
-  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-  j.work.parent = getpid();
-  j.work.scratch = writable;
-  auto started =
-      start_helper({j.helper, j.work.name, with_cache_home(j.environment, writable), false, true},
-                   encode(frame_kind::task, write_task(j.work)));
+// The outcome of one child; nullopt if the audience left.
+std::optional<outcome> run_child(const job& j, audience& to) {
+  auto started = start_helper(
+      {j.helper, j.work.name, with_cache_home(j.environment, j.work.scratch), false, true},
+      encode(frame_kind::task, write_task(j.work)));
   if (!started) {
     outcome out;
     out.what.fault = std::move(started.error());
@@ -394,6 +389,31 @@ std::optional<outcome> supervise(job j, const std::filesystem::path& writable, a
   if (!end_orphans()) out.notes.push_back("what it started cannot be ended and was left alone");
   if (left) return std::nullopt;
   return out;
+}
+
+}  // namespace
+
+std::optional<outcome> supervise(job j, const std::filesystem::path& writable, audience& to) {
+  // Processes that the child leaves become children of this process.
+  prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+  j.work.parent = getpid();
+  j.work.scratch = writable;
+  // Each kernel that ends a child may take as long as a stage.
+  constexpr int most_children = 8;
+  std::vector<std::string> notes;
+  for (int n = 1;; ++n) {
+    auto out = run_child(j, to);
+    if (!out) return std::nullopt;
+    const facts& said = out->what;
+    if (!said.again || !said.fault || said.disabled.size() <= j.work.disabled.size() ||
+        n == most_children) {
+      out->notes.insert(out->notes.begin(), notes.begin(), notes.end());
+      return out;
+    }
+    notes.push_back(fmt::format("the probe began again without kernel {}", said.disabled.back()));
+    j.work.disabled = said.disabled;
+    j.work.wrong_results = said.wrong_results;
+  }
 }
 
 }  // namespace bitnet::probe

@@ -25,8 +25,9 @@ class audience {
   virtual void reached(stage s) = 0;
 };
 
-// Runs the child of the job; `writable` is the only folder that the child can write to, "" for
-// none. nullopt if the audience left.
+// Runs the child of the job; again without a kernel that ended its test, up to eight children.
+// `writable` is the only folder that the child can write to, "" for none. nullopt if the audience
+// left.
 [[nodiscard]] std::optional<outcome> supervise(job j, const std::filesystem::path& writable,
                                                audience& to);
 

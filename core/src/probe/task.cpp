@@ -27,7 +27,9 @@ std::string write_task(const task& t) {
                {"unloadable", t.unloadable},
                {"scratch", t.scratch.string()},
                {"late_nodes", std::move(late)},
-               {"pipes", std::move(pipes)}});
+               {"pipes", std::move(pipes)},
+               {"disabled", t.disabled},
+               {"wrong_results", t.wrong_results}});
 }
 
 plugin::checked<task> read_task(std::string_view text) {
@@ -48,6 +50,8 @@ plugin::checked<task> read_task(std::string_view text) {
     for (const auto& [module, node] : from.at("late_nodes").items())
       out.late_nodes.emplace(module, node.get<std::string>());
     for (const json& folder : from.at("pipes")) out.pipes.emplace_back(folder.get<std::string>());
+    out.disabled = from.at("disabled").get<std::vector<std::string>>();
+    out.wrong_results = from.at("wrong_results").get<std::vector<std::string>>();
     return out;
   } catch (const std::exception& e) {
     return plugin::reject(plugin::code::probe_helper,

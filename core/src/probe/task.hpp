@@ -23,6 +23,8 @@ struct task {
   std::filesystem::path scratch;  // a folder that only this child can write to; ""
   std::map<std::string, std::filesystem::path> late_nodes;  // from the manifest; see sandbox.hpp
   std::vector<std::filesystem::path> pipes;                 // folders; see sandbox.hpp
+  // Ids of kernels that an earlier child of this probe found wrong, and why; as in facts.
+  std::vector<std::string> disabled{}, wrong_results{};
 };
 
 [[nodiscard]] std::string write_task(const task& t);

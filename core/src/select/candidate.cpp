@@ -93,7 +93,7 @@ plugin::checked<std::shared_ptr<plugin::backend>> candidate::open(
     const plugin::trusted_file& file, plugin::host_services& host) const {
   if (auto fine = plugin::check_unchanged(file); !fine)
     return std::unexpected(std::move(fine.error()));
-  std::vector<std::pair<std::string, std::string>> extra;
+  std::vector<std::pair<std::string, std::string>> extra{{"probed", "yes"}};
   if (!outcome_.what.disabled.empty())
     extra.emplace_back("disable", plugin::join(outcome_.what.disabled, ","));
   return plugin::backend::open(plugin::duplicate(file), name_, BITNET_PURPOSE_LOAD, host, extra,

@@ -54,8 +54,7 @@ void add_alarms(const json& runtime, std::vector<finding>& out) {
     const json wrong = list_of(one.value("probe", json::object()), "wrong_results");
     if (!wrong.empty() && wrong.front().is_string())
       out.push_back({name,
-                     fmt::format("a kernel gave a wrong result in the self-test, and is not used: "
-                                 "{}",
+                     fmt::format("a kernel failed the self-test, and is not used: {}",
                                  wrong.front().get<std::string>()),
                      "test the memory and the driver of its device; where both are sound, report "
                      "it to the author of the backend"});

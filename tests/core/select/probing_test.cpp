@@ -365,6 +365,61 @@ TEST_F(probing, what_was_wrong_through_another_is_judged_again) {
       << probed->what.self_test;
 }
 
+// A backend may test its kernels itself, in the child. A kernel that it leaves out is disabled like
+// one that the self-test finds: the warning that names it is the reason.
+TEST_F(probing, a_kernel_that_a_backend_leaves_out_stays_out) {
+  how.cache = files.path() / "probe";
+  install("leaves-out", "other");
+  for (const bool cached : {false, true}) {
+    report out;
+    const auto chosen = scan().select({}, out);
+    ASSERT_TRUE(chosen) << chosen.error().message;
+    const auto& probed = find(out, "leaves-out").probed;
+    ASSERT_TRUE(probed);
+    EXPECT_EQ(probed->cached, cached);
+    EXPECT_EQ(probed->what.disabled, std::vector<std::string>{"ternary.quick"});
+    EXPECT_EQ(probed->what.wrong_results,
+              std::vector<std::string>{"ternary.quick has other bits than ternary.plain"});
+    EXPECT_NE(probed->what.self_test.find("linear_ternary.ternary2: right"), std::string::npos);
+    EXPECT_TRUE(probed->notes.empty()) << probed->notes.front();
+    const bitnet_backend_v0& t = chosen->backend->table();
+    uint32_t count = 0;
+    bitnet_error err{};
+    err.struct_size = sizeof err;
+    ASSERT_EQ(t.kernels(t.self, 0, nullptr, sizeof(bitnet_kernel_info), &count, &err), BITNET_OK);
+    EXPECT_EQ(count, 4U) << "of five";
+  }
+}
+
+// One whose test loses the device ends the child: another probes without it.
+TEST_F(probing, a_kernel_that_ends_the_probe_costs_only_itself) {
+  how.cache = files.path() / "probe";
+  install("leaves-out-lost", "other");
+  for (const bool cached : {false, true}) {
+    report out;
+    const auto chosen = scan().select({}, out);
+    ASSERT_TRUE(chosen) << find(out, "leaves-out-lost").reason;
+    const auto& probed = find(out, "leaves-out-lost").probed;
+    ASSERT_TRUE(probed);
+    EXPECT_EQ(probed->cached, cached);
+    EXPECT_EQ(probed->what.disabled, std::vector<std::string>{"ternary.quick"});
+    EXPECT_EQ(probed->what.wrong_results,
+              std::vector<std::string>{"ternary.quick has other bits than ternary.plain"});
+    EXPECT_EQ(probed->reached, probe::stage::close);
+    EXPECT_EQ(probed->notes,
+              std::vector<std::string>{"the probe began again without kernel ternary.quick"});
+  }
+}
+
+// The process that computes learns that a probe served; the child does not.
+TEST_F(probing, a_backend_learns_that_a_probe_served) {
+  install("leaves-out", "other");
+  report out;
+  ASSERT_TRUE(scan().select({}, out));
+  EXPECT_TRUE(host.said("probed=yes"));
+  EXPECT_EQ(find(out, "leaves-out").probed->output.find("probed=yes"), std::string::npos);
+}
+
 TEST_F(probing, a_backend_without_a_kernel_left_is_not_used) {
   install("wrong-alone", "cpu");
   install("alpha", "cpu");
