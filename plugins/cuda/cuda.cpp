@@ -10,6 +10,15 @@ BITNET_BACKEND_NOTE("cuda", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
 
 namespace {
 
+// The forms whose ids the host's list names.
+bitnet::cuda::forms named_forms(const std::string& list) {
+  bitnet::cuda::forms out;
+  for (std::string& one : bitnet::cuda::optional_forms())
+    if (("," + list + ",").find("," + one + ".cuda,") != std::string::npos)
+      out.push_back(std::move(one));
+  return out;
+}
+
 // Settings: "head" selects how logits are computed: "exact" or "fast", which mean the same in this
 // backend, or "full"; gpu-common reads it.
 // "overlap", "warp_groups" and "checks" are "on" or "off".
@@ -40,6 +49,14 @@ bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::setting
                          one.value.c_str());
     one.permitted = one.value != "off";
   }
+  may.off = named_forms(parameter("disable"));
+  may.bounded = parameter("purpose") == "probe";
+  // The child of the probe compared them, on the same driver and devices.
+  if (parameter("purpose") == "load" && parameter("probed") == "yes") may.checks = false;
+  if (may.checks && !may.bounded)
+    services.log(
+        BITNET_LOG_INFO, "cuda",
+        "no probe compared the forms of kernels; this process does when a device is opened");
   std::string why;
   out = bitnet::cuda::open_platform(
       bitnet::cuda::usual_driver,

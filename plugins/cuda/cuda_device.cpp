@@ -152,7 +152,7 @@ device::~device() {
 bitnet_status device::open(const sdk::reporter& report) {
   management_ = nvml::open(usual_nvml, context_.facts.common.pci_address);
   if (bitnet_status s = context_.open(report); sdk::failed(s)) return s;
-  return checks_ ? compare_forms(report) : BITNET_OK;
+  return context_.facts.checks ? compare_forms(report) : BITNET_OK;
 }
 
 bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& report) const {
@@ -255,6 +255,7 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, const forms& off
                                   std::unique_ptr<gpu::kernel>& out, const sdk::reporter& report) {
   auto made = std::make_unique<kernel>();
   made->spec = spec;
+  made->most_looks = context_.facts.bounded ? most_looks : 0;
   if (!find_form(spec, off, made->form))
     return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
                        context_.facts.common.name.c_str(), static_cast<uint32_t>(spec.id),
@@ -287,13 +288,13 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, const forms& off
 
 bitnet_status device::compare_forms(const sdk::reporter& report) {
   std::vector<form_fault> found;
-  if (bitnet_status s = check_forms(*this, off_, found, report); sdk::failed(s)) return s;
+  const bitnet_status s = check_forms(*this, off_, found, report);
   for (form_fault& one : found) {
-    log_(BITNET_LOG_WARN, context_.facts.common.name + ": " + one.form + " " + one.what +
-                              ", which is used instead; report it with the driver's version");
+    log_(BITNET_LOG_WARN, context_.facts.common.name + ": " + one.form + ".cuda " + one.what +
+                              ", and is not used; report it with the driver's version");
     off_.push_back(std::move(one.form));
   }
-  return BITNET_OK;
+  return s;
 }
 
 bitnet_status device::record(std::span<const gpu::command> commands, bool timed,

@@ -8,6 +8,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "device_facts.hpp"
@@ -86,6 +87,9 @@ class kernel final : public gpu::kernel {
   uint32_t most_looks = 0;  // launch::most_looks
 };
 
+// Looks at a barrier before a form that is compared gives up. Each sleeps up to some microseconds.
+inline constexpr uint32_t most_looks = 1u << 16;
+
 // Whether the graphs of a device may start a kernel while the kernels before it still compute.
 // Becomes false when the driver rejects such a graph.
 //
@@ -105,18 +109,24 @@ class overlap {
 
 class device final : public gpu::device {
  public:
-  // `watcher` may be null; `log` outlives the device.
-  device(const library& cu, const device_facts& facts, gpu::watcher* watcher,
+  // `off`: the forms that it has not. `watcher` may be null; `log` outlives the device.
+  device(const library& cu, const device_facts& facts, forms off, gpu::watcher* watcher,
          const log_function& log)
       : context_(cu, facts),
         watcher_(watcher),
         log_(log),
-        off_(facts.warp_groups ? forms{} : forms_by_warp_groups()),
-        checks_(facts.checks),
+        off_(std::move(off)),
         overlap_(context_, log, facts.overlaps),
         staging_(context_, log) {}
   ~device() override;
   bitnet_status open(const sdk::reporter& report);
+
+  // Forms that it does without, with those that open() found wrong.
+  const forms& off() const noexcept { return off_; }
+  // Work that never ends uses its memory, so that it must not be destroyed.
+  bool hangs() const noexcept { return hangs_; }
+  void hang() noexcept { hangs_ = true; }
+  uint64_t patience_ns() const noexcept { return context_.facts.patience_ns; }
 
   const gpu::facts& describe() const noexcept override { return context_.facts.common; }
   gpu::watcher* watcher() const noexcept override { return watcher_; }
@@ -152,7 +162,7 @@ class device final : public gpu::device {
   gpu::watcher* const watcher_;
   const log_function& log_;
   forms off_;  // forms that the device lacks, or whose results were found to differ
-  const bool checks_;
+  bool hangs_ = false;
   overlap overlap_;
   staging staging_;
   std::unique_ptr<nvml> management_;  // nullptr if NVML is missing or does not know the device

@@ -1,5 +1,7 @@
 #include "cuda_platform.hpp"
 
+#include <algorithm>
+#include <mutex>
 #include <utility>
 
 #include "cuda_device.hpp"
@@ -22,6 +24,11 @@ class platform final : public gpu::platform {
       d.overlaps = d.overlaps && may.overlap;
       d.warp_groups = d.warp_groups && may.warp_groups;
       d.checks = may.checks;
+      d.bounded = may.bounded;
+      d.patience_ns = may.patience_ns;
+      forms& off = off_.emplace_back(may.off);
+      if (!d.warp_groups)
+        for (std::string& one : forms_by_warp_groups()) off.push_back(std::move(one));
       common_.push_back(d.common);
       found_.push_back(std::move(d));
     }
@@ -35,18 +42,40 @@ class platform final : public gpu::platform {
     if (index >= found_.size())
       return report.fail(BITNET_INVALID_ARGUMENT, "device %u of %zu", index, found_.size());
     const gpu::range here(watcher_, "open ", found_[index].common.name);
-    auto made = std::make_unique<device>(*cu_, found_[index], watcher_, log_);
-    if (bitnet_status s = made->open(report); sdk::failed(s)) return s;
-    out = std::move(made);
-    return BITNET_OK;
+    auto made = std::make_unique<device>(*cu_, found_[index], off_of(index), watcher_, log_);
+    const bitnet_status s = made->open(report);
+    leave_out(index, made->off());
+    if (!sdk::failed(s))
+      out = std::move(made);
+    else if (made->hangs())  // to give back what it has would wait without end
+      static_cast<void>(made.release());
+    return s;
+  }
+
+  std::vector<gpu::kernel_alternative> alternatives(uint32_t index) const override {
+    if (index >= found_.size()) return {};
+    return alternatives_without(off_of(index), found_[index].common.precisions);
   }
 
  private:
+  forms off_of(uint32_t index) const {
+    const std::scoped_lock guard(lock_);
+    return off_[index];
+  }
+  void leave_out(uint32_t index, const forms& some) {
+    const std::scoped_lock guard(lock_);
+    forms& off = off_[index];
+    for (const std::string& one : some)
+      if (std::find(off.begin(), off.end(), one) == off.end()) off.push_back(one);
+  }
+
   std::unique_ptr<library> cu_;
   const log_function log_;
   gpu::watcher* const watcher_;
   std::vector<device_facts> found_;
   std::vector<gpu::facts> common_;
+  mutable std::mutex lock_;
+  std::vector<forms> off_;  // that each device does without
 };
 
 }  // namespace

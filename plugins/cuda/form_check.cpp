@@ -6,10 +6,6 @@
 namespace bitnet::cuda {
 namespace {
 
-constexpr uint64_t patience_ns = 10'000'000'000;
-// Looks at a barrier before a form gives up. Each sleeps up to some microseconds.
-constexpr uint32_t most_looks = 1u << 16;
-
 // Words that differ from their neighbours, as far as the mask lets them.
 std::vector<uint32_t> words_of(uint64_t count, uint32_t mask) {
   std::vector<uint32_t> out(count);
@@ -118,10 +114,10 @@ struct look {
 std::vector<look> all_looks(const gpu::facts& about) {
   std::vector<look> out;
   out.push_back({{"linear_ternary_few", "linear_ternary_many"}, product(384, 70, 40, 0, 0)});
-  // Rows of both warp groups of the wide form, more columns than the narrow one has, and more
-  // stages than there are at once; all of which end within a tile.
+  // Rows of both warp groups of the wide form and nearly all of its columns, two tiles of the
+  // narrow one each way, and more stages than there are at once; all end within a tile.
   out.push_back({{"linear_ternary_narrow", "linear_ternary_wide"},
-                 product((stages + 1) * stage_elements, 140, 66, 0, 0)});
+                 product((stages + 1) * stage_elements, 140, 126, 0, 0)});
   // Of each length of groups that has code of its own, and of longer groups within and past a
   // block.
   for (const auto& [own, given] : {std::pair{128u, 32u}, {32u, 128u}, {64u, 0u}, {0u, 128u}})
@@ -164,7 +160,12 @@ class bench {
         return s;
       one.bindings.push_back({buffer.get(), 0, bytes});
     }
-    if (bitnet_status s = run(one); sdk::failed(s)) return s;
+    if (bitnet_status s = run(one); sdk::failed(s)) {
+      if (!on_.hangs()) return s;
+      for (std::unique_ptr<gpu::buffer>& used : memory) static_cast<void>(used.release());
+      static_cast<void>(made.release());
+      return s;
+    }
     out.clear();
     for (uint64_t i = memory.size() - of.written; i < memory.size(); ++i) {
       const uint64_t begin = out.size(), bytes = memory[i]->size();
@@ -183,7 +184,12 @@ class bench {
     if (bitnet_status s = on_.record({&one, 1}, false, recorded, report_); sdk::failed(s)) return s;
     if (bitnet_status s = on_.make_queue(queue, report_); sdk::failed(s)) return s;
     if (bitnet_status s = queue->submit(*recorded, 1, report_); sdk::failed(s)) return s;
-    return queue->wait(1, patience_ns, report_);
+    const bitnet_status s = queue->wait(1, on_.patience_ns(), report_);
+    if (s != BITNET_TIMEOUT) return s;
+    on_.hang();
+    static_cast<void>(recorded.release());
+    static_cast<void>(queue.release());
+    return s;
   }
 
   device& on_;
@@ -212,7 +218,10 @@ bitnet_status check_forms(device& on, const forms& off, std::vector<form_fault>&
       if (wanted.empty())
         if (bitnet_status s = computing.compute(one.of, optional_forms(), wanted); sdk::failed(s))
           return s;
-      if (bitnet_status s = computing.compute(one.of, all_but(form), y); sdk::failed(s)) return s;
+      const bitnet_status s = computing.compute(one.of, all_but(form), y);
+      if (s == BITNET_TIMEOUT || s == BITNET_DEVICE_LOST)
+        found.push_back({form, s == BITNET_TIMEOUT ? "does not end" : "loses the device"});
+      if (sdk::failed(s)) return s;
       if (y == wanted) continue;
       known.emplace_back(form);
       found.push_back({form, "has other bits than the kernel that it stands in for"});

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <iterator>
 
+#include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
 
 extern "C" {
@@ -275,17 +276,38 @@ const image* images_end() noexcept {
   return std::end(images);
 }
 
+std::vector<gpu::kernel_alternative> alternatives_without(const forms& off, uint32_t precisions) {
+  constexpr uint32_t ternary = BITNET_OP_LINEAR_TERNARY, grouped = BITNET_OP_LINEAR_TERNARY_GROUPED;
+  constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
+  constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
+  const gpu::kernel_alternative all[] = {
+      {"linear_ternary_few", ternary, BITNET_FORMAT_TERNARY2, exact},
+      {"linear_ternary_many", ternary, BITNET_FORMAT_TERNARY2, exact},
+      {"linear_ternary_narrow", ternary, BITNET_FORMAT_TERNARY2, exact},
+      {"linear_ternary_wide", ternary, BITNET_FORMAT_TERNARY2, exact},
+      {"linear_ternary_factored_few", grouped, BITNET_FORMAT_TERNARY2, exact},
+      {"linear_ternary_factored_many", grouped, BITNET_FORMAT_TERNARY2, exact},
+      {"linear_ternary_factored_one", grouped, BITNET_FORMAT_TERNARY2, exact},
+      {"linear_dense_rounded_f16_many", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_EXACT_RUN,
+       BITNET_PRECISION_F16},
+      {"linear_dense_rounded_bf16_many", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16,
+       BITNET_EXACT_RUN, BITNET_PRECISION_BF16},
+      {"delta_rule_64", BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady},
+      {"delta_rule_128", BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady},
+  };
+  std::vector<gpu::kernel_alternative> out;
+  for (const gpu::kernel_alternative& one : all) {
+    const bool rounds = one.precision != BITNET_PRECISION_F32;
+    if (!has(off, one.name) && (!rounds || (precisions >> one.precision & 1) != 0))
+      out.push_back(one);
+  }
+  return out;
+}
+
 forms optional_forms() {
-  forms out{"linear_ternary_few",
-            "linear_ternary_many",
-            "linear_ternary_factored_few",
-            "linear_ternary_factored_many",
-            "linear_ternary_factored_one",
-            "linear_dense_rounded_f16_many",
-            "linear_dense_rounded_bf16_many",
-            "delta_rule_64",
-            "delta_rule_128"};
-  for (std::string& one : forms_by_warp_groups()) out.push_back(std::move(one));
+  forms out;
+  for (gpu::kernel_alternative& one : alternatives_without({}, ~0u))
+    out.push_back(std::move(one.name));
   return out;
 }
 forms forms_by_warp_groups() {

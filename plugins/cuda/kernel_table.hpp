@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu-common/driver.hpp"
 #include "gpu-common/kernels.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tiles.hpp"
@@ -40,6 +41,8 @@ using forms = std::vector<std::string>;
 // optional_forms(): every form that another form can replace, so that each can be switched off.
 // forms_by_warp_groups(): the forms among them that need warp groups.
 forms optional_forms();
+// The same without some, for a device with such precisions (gpu::facts).
+std::vector<gpu::kernel_alternative> alternatives_without(const forms& off, uint32_t precisions);
 forms forms_by_warp_groups();
 
 // Order of tiled forms: for few tokens, for many tokens; then, with factors, for one token, or,

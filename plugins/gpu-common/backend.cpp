@@ -265,6 +265,18 @@ bitnet_status backend::kernels(uint32_t index, std::vector<bitnet_kernel_info>& 
     put(kernel.id, k.id);
     out.push_back(kernel);
   }
+  for (const kernel_alternative& k : found->alternatives(index)) {
+    const std::string id = k.name + "." + about_.name;
+    if (is_disabled(id)) continue;
+    bitnet_kernel_info kernel{};
+    kernel.op = k.op;
+    kernel.format = k.format;
+    kernel.level = BITNET_LEVEL_OPTIMISED;
+    kernel.exact = k.exact;
+    kernel.precision = k.precision;
+    put(kernel.id, id);
+    out.push_back(kernel);
+  }
   return BITNET_OK;
 }
 
@@ -358,6 +370,9 @@ void backend::read_settings(const bitnet_open_request& request) {
   for (uint32_t i = 0; i < request.n_params; ++i)
     user_.insert_or_assign(std::string(sdk::to_view(request.params[i].key)),
                            std::string(sdk::to_view(request.params[i].value)));
+  user_.insert_or_assign("purpose", request.purpose == BITNET_PURPOSE_LOAD    ? "load"
+                                    : request.purpose == BITNET_PURPOSE_PROBE ? "probe"
+                                                                              : "conformance");
   if (const auto head = user_.find("head"); head != user_.end() && head->second == "full")
     for (const sdk::format& f : sdk::formats) disabled_.push_back(top_head_name(f.id, about_.name));
   const auto list = user_.find("disable");

@@ -20,7 +20,9 @@
 
 namespace bitnet::gpu {
 
-// Settings of the user: BITNET_<BACKEND>_<KEY>.
+// Settings of the user, BITNET_<BACKEND>_<KEY>, and of the host: "disable" and "probed"
+// (docs/reference/backend-rules.md). "purpose" is always that of the open request: "load", "probe"
+// or "conformance".
 using settings = std::map<std::string, std::string, std::less<>>;
 
 struct author {

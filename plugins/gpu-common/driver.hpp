@@ -154,11 +154,22 @@ class device {
   virtual bitnet_status make_queue(std::unique_ptr<queue>& out, const sdk::reporter& report) = 0;
 };
 
+// A kernel that has the bits of another one, which does its work where it is left out. The driver
+// chooses it by the size of a step, so that plans do not know it.
+struct kernel_alternative {
+  std::string name;                        // of its id: "<name>.<api>"
+  uint32_t op = 0, format = 0, exact = 0;  // as bitnet_kernel_info
+  uint32_t precision = BITNET_PRECISION_F32;
+};
+
 // An API's driver in this process, made when the first call needs it.
 class platform {
  public:
   virtual ~platform() = default;
   virtual const std::vector<facts>& devices() const noexcept = 0;
+  // Listed behind a device's other kernels. Those that open() found wrong are no longer among them.
+  // [any]
+  virtual std::vector<kernel_alternative> alternatives(uint32_t /*index*/) const { return {}; }
   virtual bitnet_status open(uint32_t index, std::unique_ptr<device>& out,
                              const sdk::reporter& report) = 0;
 };

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <memory>
 #include <numeric>
+#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -25,21 +26,40 @@ namespace bitnet::cuda::test {
 namespace {
 
 // What is said by a process in which the stand-in has these settings: why there is no platform, or
-// "opened", or why its first device does not open.
-std::string said(const char* settings, const char* driver = usual_driver) {
-  return said_in_a_process(settings, [&] {
+// "opened", or why its first device does not open. And the forms that are then listed.
+struct answer {
+  std::string words;
+  forms listed;
+};
+answer answer_of(const char* settings, const char* driver = usual_driver,
+                 const permitted& may = {}) {
+  const std::string all = said_in_a_process(settings, [&] {
     std::string why;
     auto platform = open_platform(
-        driver, [&](uint32_t, const std::string& line) { why += "[" + line + "] "; }, why);
-    if (platform) {
-      bitnet_error error{};
-      error.struct_size = sizeof error;
-      std::unique_ptr<gpu::device> device;
-      const bitnet_status s = platform->open(0, device, {&error, "test"});
-      why += s == BITNET_OK ? "opened" : std::to_string(s) + ": " + error.message;
-    }
+        driver, [&](uint32_t, const std::string& line) { why += "[" + line + "] "; }, why, may);
+    if (!platform) return why;
+    bitnet_error error{};
+    error.struct_size = sizeof error;
+    std::unique_ptr<gpu::device> device;
+    const bitnet_status s = platform->open(0, device, {&error, "test"});
+    why += s == BITNET_OK ? "opened" : std::to_string(s) + ": " + error.message;
+    for (const gpu::kernel_alternative& one : platform->alternatives(0)) why += "\n" + one.name;
     return why;
   });
+  answer out;
+  std::istringstream lines(all);
+  std::getline(lines, out.words);
+  for (std::string name; std::getline(lines, name);) out.listed.push_back(name);
+  return out;
+}
+std::string said(const char* settings, const char* driver = usual_driver) {
+  return answer_of(settings, driver).words;
+}
+
+forms all_but(const std::string& one) {
+  forms out = optional_forms();
+  std::erase(out, one);
+  return out;
 }
 
 void expect_words(const std::string& text, std::initializer_list<const char*> words) {
@@ -54,20 +74,87 @@ TEST(cuda_platform, a_device_that_can_be_used) {
 // Each form that another kernel can stand in for is checked, and the log names what differs.
 TEST(cuda_platform, forms_with_other_bits_are_done_without) {
   for (const std::string& form : optional_forms()) {
-    const std::string out = said(("wrong=" + form).c_str());
-    EXPECT_EQ(out, "[Stand-in (no GPU): " + form +
-                       " has other bits than the kernel that it stands in for, which is used "
-                       "instead; report it with the driver's version] opened");
+    const answer out = answer_of(("wrong=" + form).c_str());
+    EXPECT_EQ(out.words,
+              "[Stand-in (no GPU): " + form +
+                  ".cuda has other bits than the kernel that it stands in for, and is not "
+                  "used; report it with the driver's version] opened");
+    EXPECT_EQ(out.listed, all_but(form));
   }
   // Plain kernels judge, and are the core's to test.
-  EXPECT_NE(said("wrong=linear_ternary_1").find("linear_ternary_few has"), std::string::npos);
+  EXPECT_NE(said("wrong=linear_ternary_1").find("linear_ternary_few.cuda has"), std::string::npos);
 }
 // A form that waits for what never comes gives up.
 TEST(cuda_platform, forms_that_hang_are_done_without) {
   const std::string out = said("lost_boxes=1");
   for (const std::string& form : forms_by_warp_groups())
-    EXPECT_NE(out.find(form + " has other bits"), std::string::npos) << out;
+    EXPECT_NE(out.find(form + ".cuda has other bits"), std::string::npos) << out;
   EXPECT_TRUE(out.ends_with("opened")) << out;
+}
+// One that runs on, or loses the device, ends the check in bounded time: the device does not open,
+// and the form is no longer listed.
+TEST(cuda_platform, a_form_that_never_ends_is_left_out) {
+  const permitted may{.patience_ns = 300'000'000};
+  for (const std::string& form : optional_forms()) {
+    const std::string settings = "at_once=1,hangs=" + form;
+    const auto [out, listed] = answer_of(settings.c_str(), usual_driver, may);
+    EXPECT_EQ(out.find("[Stand-in (no GPU): " + form + ".cuda does not end, and is not used"), 0u)
+        << out;
+    EXPECT_NE(out.find(std::to_string(BITNET_TIMEOUT) + ": "), std::string::npos) << out;
+    EXPECT_EQ(listed, all_but(form));
+  }
+}
+TEST(cuda_platform, a_form_that_loses_the_device_is_left_out) {
+  for (const std::string& form : optional_forms()) {
+    const std::string settings = "at_once=1,loses=" + form;
+    const auto [out, listed] = answer_of(settings.c_str());
+    EXPECT_EQ(out.find("[Stand-in (no GPU): " + form + ".cuda loses the device, and"), 0u) << out;
+    EXPECT_NE(out.find(std::to_string(BITNET_DEVICE_LOST) + ": "), std::string::npos) << out;
+    EXPECT_EQ(listed, all_but(form));
+  }
+}
+// A process that a probe served computes with what the probe left, and compares nothing.
+TEST(cuda_platform, nothing_is_compared_behind_a_probe) {
+  const permitted may{.checks = false, .off = {"linear_ternary_wide"}};
+  for (const char* settings : {"", "wrong=linear_ternary_few", "hangs=delta_rule_64"}) {
+    const auto [out, listed] = answer_of(settings, usual_driver, may);
+    EXPECT_EQ(out, "opened");
+    EXPECT_EQ(listed, all_but("linear_ternary_wide"));
+  }
+}
+TEST(cuda_platform, forms_that_a_device_has_not_are_not_listed) {
+  forms older = all_but("linear_ternary_wide");
+  std::erase(older, "linear_ternary_narrow");
+  EXPECT_EQ(answer_of("arch=80", usual_driver, {.checks = false}).listed, older);
+  std::erase(older, "linear_dense_rounded_bf16_many");
+  EXPECT_EQ(answer_of("arch=75", usual_driver, {.checks = false}).listed, older);
+}
+// Of what the table chooses by the size of a step, all is compared but the kernel that remains
+// without any form.
+TEST(cuda_platform, every_form_of_the_table_is_compared) {
+  forms found;
+  const auto collect = [&](gpu::kernel_id id, uint32_t rows, uint32_t format, uint32_t group) {
+    kernel_form form;
+    const gpu::kernel_spec spec{id, {group_threads, rows, 4, format, group}};
+    ASSERT_TRUE(find_form(spec, {}, form));
+    if (id == gpu::kernel_id::delta_rule) found.push_back(form.function);
+    for (uint32_t i = 0; i < form.tiled_count; ++i) found.push_back(form.tiled[i].function);
+    kernel_form plain;
+    ASSERT_TRUE(find_form(spec, optional_forms(), plain));
+    const bool has_tile = id == gpu::kernel_id::linear_dense_rounded;
+    EXPECT_EQ(plain.usable, has_tile ? 1u : 0u) << plain.function;
+    if (has_tile) std::erase(found, plain.tiled[0].function);
+  };
+  collect(gpu::kernel_id::linear_ternary, 32, 4, 0);
+  collect(gpu::kernel_id::linear_ternary, 1, 4, 32);
+  collect(gpu::kernel_id::linear_dense_rounded, 32, BITNET_FORMAT_F16, 0);
+  collect(gpu::kernel_id::linear_dense_rounded, 32, BITNET_FORMAT_BF16, 0);
+  collect(gpu::kernel_id::delta_rule, 64, 0, 0);
+  collect(gpu::kernel_id::delta_rule, 128, 0, 0);
+  forms compared = optional_forms();
+  std::sort(found.begin(), found.end());
+  std::sort(compared.begin(), compared.end());
+  EXPECT_EQ(found, compared);
 }
 TEST(cuda_platform, without_a_driver) {
   expect_words(said("", "libcuda-absent.so.1"),

@@ -9,6 +9,9 @@ namespace stand_in {
 // CUDA_SUCCESS, or what the call has to answer. A device that is lost answers so ever after.
 CUresult begin(const char* call);
 
+// From now on the device is lost: every call that begins answers `with`.
+void lose(CUresult with);
+
 // A call that needs a current context of this thread.
 CUresult begin_in_context(const char* call);
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
+#include "calls.hpp"
 #include "simt.hpp"
-#include "stand_in.hpp"
 
 namespace stand_in {
 
@@ -111,8 +111,8 @@ worker::~worker() {
 uint64_t worker::add(std::function<void()> job) {
   const std::scoped_lock held(lock_);
   if (wanted().at_once != 0) {
-    job();
-    ++done_;
+    if (!hangs_) job();
+    if (!hangs_) ++done_;
     return ++given_;
   }
   if (!thread_.joinable()) thread_ = std::thread([this] { work(); });
@@ -145,8 +145,9 @@ void worker::work() {
     const std::function<void()> job = std::move(jobs_.front());
     jobs_.pop_front();
     held.unlock();
-    job();
+    if (!hangs_) job();
     held.lock();
+    if (hangs_) return;
     ++done_;
     changed_.notify_all();
   }
@@ -171,6 +172,8 @@ class kernel_run {
       begun_->finish();
     else
       simt::run(call, node_, how());
+    if (node_->run->name == wanted().hangs) return jobs().hang();
+    if (node_->run->name == wanted().loses) return lose(CUDA_ERROR_ILLEGAL_ADDRESS);
     if (node_->run->name != wanted().wrong) return;
     uint64_t written = 0;
     for (const uint64_t at : node_->arguments.of[0].memory)

@@ -3,6 +3,7 @@
 
 #include <cuda.h>
 
+#include <atomic>
 #include <condition_variable>
 #include <deque>
 #include <functional>
@@ -61,9 +62,12 @@ class worker {
   bool is_done(uint64_t ticket) const;
   void wait(uint64_t ticket);
   void wait_for_all();
+  // The job that runs never ends; nor does any behind it.
+  void hang() { hangs_ = true; }
 
  private:
   void work();
+  std::atomic<bool> hangs_{false};
   mutable std::mutex lock_;
   std::condition_variable changed_;
   std::deque<std::function<void()>> jobs_;

@@ -4,7 +4,8 @@
 // left over when its context goes end the process with a sentence. Tests put it where the loader
 // finds it; it calls itself what it is.
 //
-// BITNET_STAND_IN  key=value[,key=value...]
+// BITNET_STAND_IN  key=value[,key=value...]; where it is not set, a file libcuda.settings beside
+//                  the driver's has that, for processes that get no variables
 //   version 13000      what the driver speaks
 //   devices 1          how many there are
 //   arch    90         their architecture
@@ -21,7 +22,9 @@
 //   integrated 0       1: the memory of a device is the host's,
 //   cached  0          of which so many MiB are taken, by files that can be read again
 //   wrong_groups 0     1: products by warp groups are wrong
-//   wrong              the kernel of this name writes one wrong bit
+//   wrong              the kernel of this name writes one wrong bit,
+//   hangs              that of this name never ends, and
+//   loses              that of this name loses the device
 //   lost_boxes 0       1: the engine that copies boxes of matrices brings none
 //   at_once 0          1: the launching thread computes, so that the number of calls never varies
 //   fail    0          the so many-th call answers
@@ -48,7 +51,7 @@ struct settings {
       pinned = 0, beside = 0, ready = 0, launch = 0, at_once = 0, processors = 1, wrong_groups = 0,
       lost_boxes = 0, integrated = 0, cached_mib = 0;
   uint64_t memory_mib = 1024, fail = 0;
-  std::string wrong;
+  std::string wrong, hangs, loses;
 };
 const settings& wanted();
 
