@@ -348,12 +348,19 @@ bitnet_status planner::attention_by_tiles(const bitnet_op& op) {
                     {source::block_tables}, {source::keys, layer}, {source::values, layer},
                     writes(op.outputs[0])};
   whole.params = attn_tiles_params{whole.rows, heads, kv, head_dim, 0, 0, op.floats[0], window, 0};
+  const std::string parts_name = attention_parts_name(device_.name);
+  if (device_.is_disabled(parts_name)) {
+    whole.when = steps::all;
+    return push(std::move(whole));
+  }
   node cut = whole;
+  cut.name = parts_name;
   cut.when = steps::in_parts;
   const auto parts = static_cast<uint32_t>(out_.part_words.size());
   out_.part_words.push_back(uint64_t{heads} * (head_dim + 2));
   cut.operands.back() = {source::parts, parts, true};
   node merged = start(kernel_id::attn_merge, op, op.outputs[0], grid::heads, heads);
+  merged.name = parts_name;
   merged.when = steps::in_parts;
   merged.operands = {{source::positions}, {source::parts, parts}, writes(op.outputs[0])};
   merged.params = attn_merge_params{merged.rows, heads, head_dim, window, 0};

@@ -3,6 +3,7 @@
 import os
 import re
 import sys
+import tempfile
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import support  # pylint: disable=wrong-import-position
@@ -67,12 +68,31 @@ class Cuda(support.Case):
         prompt = "The bird and the dog went to the park. " * 8
         words = ("run", "--device", "cuda", "--temp", "0", "-n", "4", "--json", "-p", prompt)
         by_tiles = self.ok(*words, env={"BITNET_CUDA_WARP_GROUPS": "off"}).json["tokens"]
-        for setting, without in (("", 0), ("processors=132", 0), ("wrong_groups=1", 2), ("lost_boxes=1", 2),
-                                 ("wrong=linear_ternary_wide", 1)):
+        both = {"linear_ternary_narrow", "linear_ternary_wide"}
+        for setting, without, why in (
+                ("", set(), ""), ("processors=132", set(), ""), ("wrong_groups=1", both, "has other bits"),
+                ("lost_boxes=1", both, "has other bits"),
+                ("wrong=linear_ternary_wide", {"linear_ternary_wide"}, "has other bits"),
+                ("loses=linear_ternary_many", {"linear_ternary_many"}, "loses the device")):
             with self.subTest(setting):
-                answer = self.ok(*words, env={"BITNET_STAND_IN": setting})
+                answer = self.ok(*words, "--probe-wait", "60000", env=self.driver(setting))
                 self.assertEqual(answer.json["tokens"], by_tiles)
-                self.assertEqual(answer.stderr.count("has other bits"), without, answer.stderr)
+                said = re.findall(r"kernel (\w+)\.cuda is disabled: it failed the self-test: (.*)", answer.stderr)
+                self.assertEqual({name for name, _ in said}, without, answer.stderr)
+                for _, reason in said:
+                    self.assertIn(why, reason)
+
+    def test_a_wrong_kernel_costs_itself_alone(self):
+        """Kernels that nothing stands in for alone: the self-test finds them, and a plan does without."""
+        words = ("run", "--device", "cuda", "--temp", "0", "-n", "8", "--json", "-c", "1024", "-p", PROMPTS[0])
+        whole = self.ok(*words).json["tokens"]
+        for wrong, disabled in (("attn_merge", "attn_paged_parts.cuda"),
+                                ("head_exact_f16", "linear_dense_top.i8+f16.cuda")):
+            with self.subTest(wrong):
+                answer = self.ok(*words, "--probe-wait", "60000", env=self.driver(f"wrong={wrong}"))
+                self.assertEqual(answer.json["tokens"], whole)
+                self.assertIn(f"kernel {disabled} is disabled: it failed the self-test", answer.stderr)
+                self.assertNotIn(disabled, [k["id"] for k in answer.json["kernels"]])
 
     def test_warp_groups_that_are_none_are_refused(self):
         result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"BITNET_CUDA_WARP_GROUPS": "yes"})
@@ -87,8 +107,9 @@ class Cuda(support.Case):
         """A longer context could be, so that parts of it go to groups of their own, which one more kernel merges."""
         whole, cut = (self.run_on("cuda", PROMPTS[0], "-c", context) for context in ("256", "1024"))
         self.assertEqual(cut["tokens"], whole["tokens"])
-        calls = [{k["id"]: k["calls"] for k in answer["kernels"]}["attn_paged.cuda"] for answer in (whole, cut)]
-        self.assertEqual(calls[1], 2 * calls[0])
+        calls = [{k["id"]: k["calls"] for k in answer["kernels"]} for answer in (whole, cut)]
+        self.assertEqual(calls[1]["attn_paged_parts.cuda"], 2 * calls[0]["attn_paged.cuda"])
+        self.assertNotIn("attn_paged.cuda", calls[1])
 
     def test_probabilities_are_those_of_cpu(self):
         divergence.check(self, divergence.divergences(
@@ -110,6 +131,17 @@ class Cuda(support.Case):
         self.assertEqual(permitted["tokens"], plain["tokens"])
         for answer in (plain, permitted):
             self.assertEqual([k for k in answer["kernels"] if "precision" in k], [])
+
+    def driver(self, settings):
+        """A stand-in with these settings in every process, so also in the child of the probe."""
+        folder = tempfile.mkdtemp(dir=self.home)
+        for place in os.environ["LD_LIBRARY_PATH"].split(":"):
+            if os.path.exists(os.path.join(place, "libcuda.so.1")):
+                os.symlink(os.path.join(place, "libcuda.so.1"), os.path.join(folder, "libcuda.so.1"))
+                break
+        with open(os.path.join(folder, "libcuda.settings"), "w", encoding="utf-8") as out:
+            out.write(settings)
+        return {"LD_LIBRARY_PATH": folder}
 
     @staticmethod
     def stand_in(settings):

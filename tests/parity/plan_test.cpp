@@ -101,6 +101,19 @@ TEST(plan_of_attention, of_a_short_context_is_one_command) {
   }
 }
 
+// Parts are a kernel of their own, which the host may disable.
+TEST(plan_of_attention, parts_can_be_disabled) {
+  described by_parts(like_cuda(), attention({8, 2, 64}), with_context(of(16), 257));
+  step_of(by_parts, 1);
+  EXPECT_EQ(by_parts.calls("attn_paged_parts.api"), 2u);
+  EXPECT_EQ(by_parts.calls("attn_paged.api"), 0u);
+  described whole(like_cuda(), attention({8, 2, 64}), with_context(of(16), 257),
+                  {{"disable", "attn_paged_parts.api"}});
+  EXPECT_EQ(lines_of(step_of(whole, 1)),
+            (lines{"kv_write 2*1 [128 2 2]", "attn_tiles 2*1 [128 2 2 4 64]"}));
+  EXPECT_EQ(whole.calls("attn_paged.api"), 1u);
+}
+
 TEST(plan_of_attention, of_many_tokens_goes_by_tiles) {
   described d(like_cuda(), attention({8, 2, 64}), with_context(of(64), 2048));
   // Steps are recorded for 1, 4, 16 and 64 tokens. Up to 16 their context is cut, and of those 16

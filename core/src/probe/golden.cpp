@@ -11,6 +11,8 @@ namespace bitnet::probe {
 namespace {
 
 constexpr uint32_t width = 384, n_rows = 44, n_timed_rows = 8192, n_large_rows = 2048;
+// Backends that look for the largest logits only do so in heads of more than a thousand rows.
+constexpr uint32_t n_head_rows = 1100, n_largest = 40;
 // As many as in any later program, so that this program is the first to show a wrong product.
 constexpr uint32_t n_ternary_rows = 404;
 constexpr uint32_t n_heads = 4, q_width = n_heads * golden_head_dim;
@@ -39,6 +41,25 @@ int diagonal(uint32_t row, uint32_t k) {
 int small(uint32_t row, uint32_t k) {
   return static_cast<int>((row * 5 + k * 3 + row * k / 3) % 7) - 3;
 }
+// Without a pattern, so that few rows of a head have the same logit.
+int scattered(uint32_t row, uint32_t k) {
+  uint32_t mixed = row * 2246822519U + k * 2654435761U;
+  mixed = (mixed ^ mixed >> 13) * 3266489917U;
+  return static_cast<int>((mixed >> 20) % 7) - 3;
+}
+// The position, up to its own, whose value a token is to find.
+uint32_t sought(uint32_t token) {
+  return (token * 2654435761U >> 8) % (token + 1);
+}
+// A key of signs, what is sought of it, large enough that every other score is at least 200 less,
+// and a value. The largest element is 127.
+constexpr uint32_t key_column = 0, query_column = 64, stored_column = 128, largest_column = 256;
+int remembered(uint32_t token, uint32_t k) {
+  if (k < query_column) return sign(token, k - key_column);
+  if (k < stored_column) return 64 * sign(sought(token), k - query_column);
+  if (k < largest_column) return activation(token, k) % 126;
+  return k == largest_column ? 127 : 0;
+}
 // Weights of a norm: 1 in every third column, 127 once.
 int norm_weight(uint32_t, uint32_t k) {
   if (k % 3 == 0) return 1;
@@ -54,6 +75,15 @@ uint32_t gate_column(uint32_t row) {
 }
 uint32_t up_column(uint32_t row) {
   return row == 0 ? 1 : row * 7 % width;
+}
+uint32_t key_of(uint32_t row) {
+  return key_column + row % golden_head_dim;
+}
+uint32_t query_of(uint32_t row) {
+  return query_column + row % golden_head_dim;
+}
+uint32_t stored_of(uint32_t row) {
+  return stored_column + row;
 }
 template <uint32_t (*Column)(uint32_t)>
 int pick(uint32_t row, uint32_t k) {
@@ -252,6 +282,16 @@ golden_program rope() {
                     [](uint32_t t, uint32_t k) { return 1.0 * activation(t, k); });
 }
 
+uint32_t attended(builder& b, uint32_t q) {
+  const uint32_t y = b.value(q_width);
+  bitnet_op& o = b.emit(BITNET_OP_ATTN_PAGED, {q}, {y});
+  o.ints[1] = n_heads;
+  o.ints[2] = golden_kv_heads;
+  o.ints[3] = golden_head_dim;
+  o.floats[0] = 0.125F;
+  return y;
+}
+
 // One layer's attention: with one score per head, each head returns its value.
 golden_program attention(const char* name, bool fused) {
   builder b(name, sign);
@@ -266,12 +306,7 @@ golden_program attention(const char* name, bool fused) {
   };
   const uint32_t q = fused ? b.composite(BITNET_OP_QKV_ROPE_KV, {b.x}, query) : query();
   const auto output = [&] {
-    const uint32_t a = b.value(q_width);
-    bitnet_op& o = b.emit(BITNET_OP_ATTN_PAGED, {q}, {a});
-    o.ints[1] = n_heads;
-    o.ints[2] = golden_kv_heads;
-    o.ints[3] = golden_head_dim;
-    o.floats[0] = 0.125F;
+    const uint32_t a = attended(b, q);
     const uint32_t y = b.linear(b.quantise(a, q_width), width, b.ternary(q_width, width, trit));
     return b.binary(BITNET_OP_ADD, b.x, y, width);
   };
@@ -311,21 +346,54 @@ golden_program feed_forward() {
   });
 }
 
-golden_program head() {
-  builder b("lm_head.f16", sign);
-  const uint32_t w = b.matrix(BITNET_FORMAT_F16, width, n_rows, small);
+// Steps of many tokens write the keys and values of one sequence; any step reads what earlier ones
+// wrote.
+golden_program long_attention() {
+  builder b("attn_paged of a long context", remembered, golden_positions);
+  const auto in = b.quantise(b.x, width);
+  const uint32_t q = b.linear(in, q_width, b.ternary(width, q_width, pick<query_of>));
+  const uint32_t k = b.linear(in, kv_width, b.ternary(width, kv_width, pick<key_of>));
+  const uint32_t v = b.linear(in, kv_width, b.ternary(width, kv_width, pick<stored_of>));
+  b.emit(BITNET_OP_KV_WRITE, {k, v}, {});
+  const uint32_t y = attended(b, q);
+  golden_program out =
+      b.gathered(y, q_width, {BITNET_OP_ATTN_PAGED}, [](uint32_t t, uint32_t column) {
+        const uint32_t kv_head = column / golden_head_dim / (n_heads / golden_kv_heads);
+        const uint32_t row = kv_head * golden_head_dim + column % golden_head_dim;
+        return static_cast<double>(remembered(sought(t), stored_of(row)));
+      });
+  out.tokens = golden_prompt_tokens;
+  out.positions = golden_positions;
+  return out;
+}
+
+template <element Weight>
+double normed_product(uint32_t token, uint32_t row) {
+  int64_t sum = 0;
+  for (uint32_t k = 0; k < width; ++k) sum += normed(token, k) * Weight(row, k);
+  return static_cast<double>(sum);
+}
+
+template <element Weight>
+golden_program head(const char* name, uint32_t rows_of_head) {
+  builder b(name, sign);
+  const uint32_t w = b.matrix(BITNET_FORMAT_F16, width, rows_of_head, Weight);
   const uint32_t logits = b.composite(BITNET_OP_LM_HEAD, {b.x}, [&] {
     const uint32_t rows = b.value(width, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
     b.emit(BITNET_OP_GATHER_ROWS, {b.x}, {rows});
-    const uint32_t y = b.value(n_rows, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
+    const uint32_t y = b.value(rows_of_head, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
     b.emit(BITNET_OP_LINEAR_DENSE, {b.norm(rows, BITNET_DIM_OUTPUTS)}, {y}, {w});
     return y;
   });
-  return b.finished(logits, n_rows, {BITNET_OP_LM_HEAD}, [](uint32_t t, uint32_t row) {
-    int64_t sum = 0;
-    for (uint32_t k = 0; k < width; ++k) sum += normed(t, k) * small(row, k);
-    return static_cast<double>(sum);
-  });
+  return b.finished(logits, rows_of_head, {BITNET_OP_LM_HEAD, BITNET_OP_LINEAR_DENSE},
+                    normed_product<Weight>);
+}
+// The same, of which steps request the largest logits.
+golden_program largest() {
+  golden_program out = head<scattered>("lm_head.f16, largest logits", n_head_rows);
+  out.graph.add_port(BITNET_PORT_LARGEST, BITNET_NONE);
+  out.largest = n_largest;
+  return out;
 }
 
 }  // namespace
@@ -345,7 +413,9 @@ std::vector<golden_program> golden_programs() {
   out.push_back(attention("attn_paged", false));
   out.push_back(attention("attn_out.ternary2", true));
   out.push_back(feed_forward());
-  out.push_back(head());
+  out.push_back(head<small>("lm_head.f16", n_rows));
+  out.push_back(long_attention());
+  out.push_back(largest());
   return out;
 }
 

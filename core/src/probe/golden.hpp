@@ -5,7 +5,8 @@
 // How  Inputs are integers, and the largest of a quantised row is 127, so quantising changes
 //      nothing. Rows that are normed hold only 1 and -1, so their mean square is 1. Every token is
 //      the first of its own sequence: rotating by position 0 changes nothing, and the softmax of
-//      one score is 1.
+//      one score is 1. In the program with a long context, which rotates nothing, one score is so
+//      much larger than the others that the exponentials of these are 0.
 
 #include <cstdint>
 #include <string>
@@ -20,6 +21,8 @@ namespace bitnet::probe {
 constexpr uint32_t golden_tokens = 7, golden_block_tokens = 64;
 constexpr uint32_t golden_steps[] = {1, golden_tokens};
 constexpr uint32_t golden_kv_heads = 2, golden_head_dim = 64;
+// Of the program with a long context: one sequence, written by steps of so many tokens.
+constexpr uint32_t golden_positions = 320, golden_prompt_tokens = 64;
 
 struct golden_weight {
   uint32_t format;  // BITNET_FORMAT_*; ternary ones have the scale 1
@@ -36,6 +39,8 @@ struct golden_program {
   uint32_t tokens = golden_tokens;  // of the longest step
   uint32_t columns = 0;             // of the logits (tokens, columns)
   double (*expected)(uint32_t token, uint32_t column) = nullptr;
+  uint32_t positions = 0;  // of the only sequence; 0: every token begins one
+  uint32_t largest = 0;    // steps request so many logits of each row; 0: all
 };
 
 // One program per family of kernels that integers can test.

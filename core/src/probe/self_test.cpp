@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <functional>
 #include <limits>
 #include <optional>
 #include <span>
@@ -23,35 +24,59 @@ using table = bitnet_backend_v0;
 
 constexpr float unit_scale = 1;
 
+// A step of a program: so many tokens, the first of which has this position.
+struct tested_step {
+  uint32_t tokens, first = 0;
+};
+// All steps of a program, in their order. Kernels may treat steps of one token and of a few
+// differently, so that these read a long context once more.
+std::vector<tested_step> steps_of(const golden_program& program) {
+  std::vector<tested_step> out;
+  for (const uint32_t tokens : golden_steps)
+    if (program.positions == 0) out.push_back({tokens});
+  for (uint32_t first = 0; first < program.positions; first += golden_prompt_tokens)
+    out.push_back({golden_prompt_tokens, first});
+  if (program.positions == 0) return out;
+  for (const uint32_t position : {golden_block_tokens, program.positions - 3})
+    out.push_back({1, position});
+  out.push_back({golden_tokens, program.positions - golden_tokens});
+  return out;
+}
+
 // Runs one program on one device.
 class golden_run {
  public:
   golden_run(const compute::device& d, const device_report& report, const golden_program& program)
       : device_(d), report_(report), golden_(program) {}
 
-  bool prepare() { return upload() && build() && fill_facts(); }
+  bool prepare() {
+    if (!upload() || !build()) return false;
+    fill_facts(0);
+    return true;
+  }
 
   bool step(uint32_t tokens) {
     bitnet_step s{};
     s.n_tokens = s.n_outputs = s.n_sequences = tokens;
+    if (golden_.positions != 0) s.n_sequences = 1;
+    s.top_logits = golden_.largest;
     s.binding = binding_.get();
     constexpr uint64_t forever = std::numeric_limits<uint64_t>::max();
     return done(queue_.submit(s)) && done(queue_.wait(forever));
   }
 
   // Describes the first wrong number; "" if all are right; nullopt if a call failed.
-  std::optional<std::string> run(uint32_t tokens) {
-    std::fill_n(logits_, std::size_t{golden_tokens} * golden_.columns,
+  std::optional<std::string> run(tested_step what) {
+    before_ = counted();
+    fill_facts(what.first);
+    std::fill_n(logits_, std::size_t{what.tokens} * golden_.columns,
                 std::numeric_limits<float>::quiet_NaN());
-    if (!step(tokens)) return std::nullopt;
-    for (uint32_t t = 0; t < tokens; ++t)
-      for (uint32_t i = 0; i < golden_.columns; ++i) {
-        const float found = logits_[std::size_t{t} * golden_.columns + i];
-        const double expected = golden_.expected(t, i);
-        if (static_cast<double>(found) == expected) continue;
-        return fmt::format("row {} of token {} of {} is {}, not {}", i, t, tokens, found,
-                           static_cast<int64_t>(expected));
-      }
+    for (uint32_t t = 0; listed_ != nullptr && t < what.tokens; ++t) listed_[t].count = BITNET_NONE;
+    if (!step(what.tokens)) return std::nullopt;
+    for (uint32_t t = 0; t < what.tokens; ++t) {
+      const std::string wrong = golden_.largest == 0 ? wrong_row(what, t) : wrong_list(what, t);
+      if (!wrong.empty()) return wrong;
+    }
     return "";
   }
 
@@ -88,13 +113,13 @@ class golden_run {
     return "";
   }
 
-  // Kernels that the plugin counted for the tested op.
+  // Kernels that the plugin counted in the last step for the tested op.
   std::vector<std::string> ran() {
     const std::vector<bitnet_kernel_stat> stats = counted();
     // Kernels of the tested ops; kernels of other ops, if a plugin runs the body.
     std::vector<std::string> of_them, others;
     for (const bitnet_kernel_stat& one : stats) {
-      if (one.calls == 0) continue;
+      if (one.calls == calls_before(one)) continue;
       if (std::ranges::find(golden_.blamed, one.op) != golden_.blamed.end())
         of_them.push_back(plugin::printable_array(one.id));
       else if (one.op != BITNET_OP_EMBED_GATHER && one.op != BITNET_OP_GATHER_ROWS)
@@ -106,6 +131,52 @@ class golden_run {
   [[nodiscard]] const compute::trouble& failed() const { return trouble_; }
 
  private:
+  static std::string wrong_number(tested_step of, uint32_t t, uint32_t i, float found,
+                                  double expected) {
+    if (static_cast<double>(found) == expected) return "";
+    return fmt::format("row {} of token {} of {} is {}, not {}", i, of.first + t, of.tokens, found,
+                       static_cast<int64_t>(expected));
+  }
+  std::string wrong_row(tested_step of, uint32_t t) const {
+    const float* const row = logits_ + std::size_t{t} * golden_.columns;
+    for (uint32_t i = 0; i < golden_.columns; ++i)
+      if (std::string wrong = wrong_number(of, t, i, row[i], golden_.expected(of.first + t, i));
+          !wrong.empty())
+        return wrong;
+    return "";
+  }
+  // A row has the largest logits and what equals the last of these: in its list, or else among the
+  // logits, where the others may be -INFINITY.
+  std::string wrong_list(tested_step of, uint32_t t) const {
+    const float* row = logits_ + std::size_t{t} * golden_.columns;
+    constexpr float absent = -std::numeric_limits<float>::infinity();
+    std::vector<float> found(golden_.columns, absent);
+    if (const bitnet_largest& list = listed_[t]; list.count <= BITNET_MOST_LARGEST) {
+      for (uint32_t i = 0; i < list.count; ++i) {
+        const auto id = static_cast<uint32_t>(list.ids[i]);
+        if (id >= golden_.columns)
+          return fmt::format("the list of token {} of {} has the id {}", t, of.tokens, list.ids[i]);
+        found[id] = list.logits[i];
+      }
+      row = found.data();
+    }
+    std::vector<double> all(golden_.columns);
+    for (uint32_t i = 0; i < golden_.columns; ++i) all[i] = golden_.expected(of.first + t, i);
+    std::vector<double> sorted = all;
+    const auto last = sorted.begin() + (golden_.largest - 1);
+    std::ranges::nth_element(sorted, last, std::greater());
+    for (uint32_t i = 0; i < golden_.columns; ++i)
+      if (row[i] != absent || all[i] >= *last)
+        if (std::string wrong = wrong_number(of, t, i, row[i], all[i]); !wrong.empty())
+          return wrong;
+    return "";
+  }
+  [[nodiscard]] uint64_t calls_before(const bitnet_kernel_stat& now) const {
+    for (const bitnet_kernel_stat& one : before_)
+      if (plugin::printable_array(one.id) == plugin::printable_array(now.id)) return one.calls;
+    return 0;
+  }
+
   bool done(compute::attempt<void> made) {
     if (!made) trouble_ = std::move(made.error());
     return made.has_value();
@@ -162,7 +233,8 @@ class golden_run {
     o.struct_size = sizeof o;
     const uint32_t steps[] = {1, golden_.tokens};
     o.max_tokens = o.max_outputs = o.max_sequences = golden_.tokens;
-    o.max_blocks = 1;
+    if (golden_.positions != 0) o.max_sequences = 1;
+    o.max_blocks = std::max(golden_.positions / golden_block_tokens, 1U);
     o.block_tokens = golden_block_tokens;
     o.n_buckets = static_cast<uint32_t>(std::size(steps));
     o.buckets = steps;
@@ -172,7 +244,7 @@ class golden_run {
     kv.dtype_k = kv.dtype_v = holds_f16 ? BITNET_DTYPE_F16 : BITNET_DTYPE_F32;
     kv.n_layers = 1;
     kv.n_kv_heads = golden_kv_heads;
-    kv.n_blocks = golden_.tokens;
+    kv.n_blocks = std::max(golden_.tokens, o.max_blocks);
     kv.head_dim_k = kv.head_dim_v = golden_head_dim;
     kv.block_tokens = golden_block_tokens;
     bitnet_weights* const weights = weights_.get();
@@ -186,18 +258,29 @@ class golden_run {
            keep(queue_, compute::queue::make(device_));
   }
 
-  // Each token is the first of its own sequence, which has one block of the same number.
-  bool fill_facts() {
+  // Each token is the first of its own sequence, which has one block of the same number; or they
+  // follow each other in one sequence, from position `first` on.
+  void fill_facts(uint32_t first) {
+    const bool is_one = golden_.positions != 0;
     const std::pair<uint32_t, int32_t> steps[] = {
-        {BITNET_PORT_TOKENS, 1},       {BITNET_PORT_POSITIONS, 0},
-        {BITNET_PORT_SEQUENCES, 1},    {BITNET_PORT_SLOTS, golden_block_tokens},
-        {BITNET_PORT_BLOCK_TABLES, 1}, {BITNET_PORT_OUTPUT_ROWS, 1},
+        {BITNET_PORT_TOKENS, 1},
+        {BITNET_PORT_POSITIONS, is_one ? 1 : 0},
+        {BITNET_PORT_SEQUENCES, is_one ? 0 : 1},
+        {BITNET_PORT_SLOTS, is_one ? 1 : static_cast<int32_t>(golden_block_tokens)},
+        {BITNET_PORT_OUTPUT_ROWS, 1},
     };
     for (const auto& [role, apart] : steps)
-      if (auto* to = binding_.of<int32_t>(role))
-        for (int32_t i = 0; i < static_cast<int32_t>(golden_.tokens); ++i) to[i] = i * apart;
+      if (auto* to = binding_.of<int32_t>(role)) {
+        const bool begins_at_zero = apart == 0 || role == BITNET_PORT_OUTPUT_ROWS;
+        const auto begin = static_cast<int32_t>(begins_at_zero ? 0 : first);
+        for (int32_t i = 0; i < static_cast<int32_t>(golden_.tokens); ++i)
+          to[i] = begin + i * apart;
+      }
+    const uint32_t blocks = is_one ? golden_.positions / golden_block_tokens : golden_.tokens;
+    if (auto* to = binding_.of<int32_t>(BITNET_PORT_BLOCK_TABLES))
+      for (uint32_t i = 0; i < blocks; ++i) to[i] = static_cast<int32_t>(i);
     logits_ = binding_.of<float>(BITNET_PORT_LOGITS);
-    return true;
+    listed_ = binding_.of<bitnet_largest>(BITNET_PORT_LARGEST);
   }
 
   const compute::device& device_;
@@ -210,6 +293,8 @@ class golden_run {
   compute::binding binding_;
   compute::queue queue_;
   float* logits_ = nullptr;
+  bitnet_largest* listed_ = nullptr;        // nullptr if the program has none
+  std::vector<bitnet_kernel_stat> before_;  // the last step
   compute::trouble trouble_;
 };
 
@@ -220,15 +305,20 @@ bool lists(const device_report& d, uint32_t op, uint32_t format) {
   });
 }
 
-// Whether the device lists all ops of the program. The body counts in place of a composite.
+// Whether the device lists all ops of the program. The body counts in place of a composite that is
+// not listed if largest logits are tested: they are the head's, whether or not it is one kernel.
 bool is_claimed(const device_report& d, const golden_program& program) {
-  for (std::size_t i = 0; i < program.graph.ops.size(); i += 1 + program.graph.ops[i].body_count) {
+  if (program.largest != 0 && (d.info.logits_flags & BITNET_LOGITS_LARGEST) == 0) return false;
+  for (std::size_t i = 0; i < program.graph.ops.size(); ++i) {
     const bitnet_op& o = program.graph.ops[i];
     uint32_t format =
         o.weights[0] == BITNET_NONE ? BITNET_FORMAT_NONE : program.weights[o.weights[0]].format;
     if (o.op >= BITNET_OP_FIRST_COMPOSITE)
       format = o.op == BITNET_OP_LM_HEAD ? BITNET_FORMAT_F16 : BITNET_FORMAT_TERNARY2;
-    if (!lists(d, o.op, format)) return false;
+    if (lists(d, o.op, format))
+      i += o.body_count;
+    else if (program.largest == 0 || o.body_count == 0)
+      return false;
   }
   return true;
 }
@@ -298,8 +388,8 @@ plugin::checked<void> test_device(const table& t, uint32_t index, const device_r
     golden_run one(*device, report, f);
     std::optional<std::string> wrong;
     if (one.prepare())
-      for (const uint32_t tokens : golden_steps)
-        if (wrong = one.run(tokens); !wrong || !wrong->empty()) break;
+      for (const tested_step step : steps_of(f))
+        if (wrong = one.run(step); !wrong || !wrong->empty()) break;
     const std::string label = fmt::format("{}{}", out.summary.empty() ? "" : "; ", f.name);
     if (!wrong) {
       if (one.failed().status != BITNET_UNSUPPORTED)
