@@ -327,3 +327,5 @@ inline void let_kernels_behind_begin() {
 inline void* shared_memory() {
   return simt::shared;
 }
+
+#include "matrix_cores.hpp"
