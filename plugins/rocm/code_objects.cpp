@@ -83,6 +83,10 @@ bool has_code(std::string_view target) {
   return false;
 }
 
+bool has_code(std::string_view target, std::string_view part) {
+  return find(own_archive(), target, part).has_value();
+}
+
 std::string built_targets() {
   const std::span<const uint8_t> archive = own_archive();
   std::string out;

@@ -10,9 +10,10 @@
 
 namespace bitnet::rocm {
 
-// Whether there is code for a target such as gfx90a, and the names of all that there is code for,
-// "gfx900, gfx902".
+// Whether there is code for a target such as gfx90a, whether some of it is of a part, and the names
+// of all that there is code for, "gfx900, gfx902".
 bool has_code(std::string_view target);
+bool has_code(std::string_view target, std::string_view part);
 std::string built_targets();
 
 // The code object of a part for a target, as HIP loads it. Empty if there is none.

@@ -2,7 +2,9 @@
 
 #include <cstring>
 
+#include "bitnet/abi/host.h"
 #include "code_objects.hpp"
+#include "form_check.hpp"
 #include "recording.hpp"
 #include "stream.hpp"
 
@@ -16,7 +18,21 @@ device::~device() {
 
 bitnet_status device::open(const sdk::reporter& report) {
   management_ = smi::open(context_.facts.common.pci_address);
-  return context_.open(report);
+  if (bitnet_status s = context_.open(report); sdk::failed(s)) return s;
+  if (!has_code(context_.facts.target, matrix_part)) off_ = matrix_forms();
+  return checks_ ? compare_forms(report) : BITNET_OK;
+}
+
+bitnet_status device::compare_forms(const sdk::reporter& report) {
+  forms wrong;
+  if (bitnet_status s = check_forms(*this, off_, wrong, report); sdk::failed(s)) return s;
+  for (std::string& one : wrong) {
+    log_(BITNET_LOG_WARN, context_.facts.common.name + ": " + one +
+                              " has other bits than the kernel that it stands in for, which is "
+                              "used instead; report it with the version of ROCm");
+    off_.push_back(std::move(one));
+  }
+  return BITNET_OK;
 }
 
 bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& report) const {
@@ -114,17 +130,18 @@ bitnet_status device::find_functions(kernel& of, const sdk::reporter& report) {
   bitnet_status s = find_function(form.part, form.function, of.function, report);
   if (!sdk::failed(s) && form.joins)
     s = find_function(form.part, form.function + "_joined", of.joined, report);
-  if (!sdk::failed(s) && !form.several.empty())
-    s = find_function("ternary_dots", form.several, of.several, report);
+  for (size_t i = 0; i < form.several.size() && !sdk::failed(s); ++i)
+    if ((form.usable >> i & 1) != 0)
+      s = find_function(form.several[i].part, form.several[i].function, of.several[i], report);
   return s;
 }
 
-bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
-                                  const sdk::reporter& report) {
+bitnet_status device::make_kernel(const gpu::kernel_spec& spec, const forms& off,
+                                  std::unique_ptr<gpu::kernel>& out, const sdk::reporter& report) {
   auto made = std::make_unique<kernel>();
   made->spec = spec;
   const char* name = context_.facts.common.name.c_str();
-  if (!find_form(spec, made->form))
+  if (!find_form(spec, off, made->form))
     return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
                        name, static_cast<uint32_t>(spec.id), spec.constants[0]);
   if (made->form.shared_bytes > context_.facts.common.shared_memory_bytes)

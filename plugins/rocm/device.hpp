@@ -18,15 +18,16 @@ class kernel final : public gpu::kernel {
  public:
   gpu::kernel_spec spec;
   kernel_form form;
-  // `several` and `joined` are nullptr where there is none.
-  hipFunction_t function = nullptr, several = nullptr, joined = nullptr;
+  // nullptr where there is none, here and below.
+  hipFunction_t function = nullptr, joined = nullptr;
+  hipFunction_t several[most_several] = {};  // as kernel_form::several
 };
 
 class device final : public gpu::device {
  public:
-  // `log` outlives the device.
-  device(const library& hip, const device_facts& facts, const log_function& log)
-      : context_(hip, facts), staging_(context_, log) {}
+  // `log` outlives the device. `checks`: forms of kernels are compared when it is opened.
+  device(const library& hip, const device_facts& facts, const log_function& log, bool checks)
+      : context_(hip, facts), staging_(context_, log), log_(log), checks_(checks) {}
   ~device() override;
   bitnet_status open(const sdk::reporter& report);
 
@@ -39,7 +40,12 @@ class device final : public gpu::device {
   bitnet_status download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
                          const sdk::reporter& report) override;
   bitnet_status make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
-                            const sdk::reporter& report) override;
+                            const sdk::reporter& report) override {
+    return make_kernel(spec, off_, out, report);
+  }
+  // Without the forms of `off`.
+  bitnet_status make_kernel(const gpu::kernel_spec& spec, const forms& off,
+                            std::unique_ptr<gpu::kernel>& out, const sdk::reporter& report);
   bitnet_status record(std::span<const gpu::command> commands, bool timed,
                        std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) override;
   bitnet_status make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) override;
@@ -49,9 +55,13 @@ class device final : public gpu::device {
   bitnet_status find_function(const std::string& part, const std::string& name, hipFunction_t& out,
                               const sdk::reporter& report);
   bitnet_status find_functions(kernel& of, const sdk::reporter& report);
+  bitnet_status compare_forms(const sdk::reporter& report);
 
   context context_;
   staging staging_;
+  const log_function& log_;
+  const bool checks_;
+  forms off_;                        // what this device does without
   std::unique_ptr<smi> management_;  // nullptr where there is none
   std::map<std::string, hipModule_t> modules_;
   // The runtime may read a code object as long as its module is loaded.

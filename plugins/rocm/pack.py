@@ -1,9 +1,8 @@
 """Packs code objects of kernels into the archive that the plugin carries, which code_objects.cpp reads.
 
-    pack.py ARCHIVE FOLDER CLANG PART,PART... TARGET,TARGET...  [TARGET,TARGET... ...]
+    pack.py ARCHIVE CLANG TARGET,TARGET... [TARGET,TARGET... ...] -- <target>.<part>.hsaco...
 
-FOLDER has <target>.<part>.hsaco for the first target of each list; the others of a list have the same instructions, and
-get the same bytes. The machine's number that the ELF header of each has is what CLANG writes for it.
+Files are of the first target of each list; the others of a list have the same instructions, and get the same bytes. The machine's number that the ELF header of each has is what CLANG writes for it.
 
 The archive: "BNROCM1\\0", the number of entries and a word of zeros; entries; then what DEFLATE made of each code object. An
 entry is the names of target, base and part (16, 16 and 24 bytes), the machine's number, a word of zeros, and offset,
@@ -32,19 +31,22 @@ def packed(data):
     return by.compress(data) + by.flush()
 
 
-def main(archive, folder, clang, parts, *families):
+def main(archive, clang, *words):
     entries, blobs = [], {}
-    parts = parts.split(",")
+    families, files = words[:words.index("--")], [pathlib.Path(word) for word in words[words.index("--") + 1:]]
     with tempfile.TemporaryDirectory() as scratch:
         for family in families:
             targets = family.split(",")
             if len({len(target) for target in targets}) != 1:
                 sys.exit(f"pack.py: {family}: names of one list are of one length, since they are written over each other")
             machines = {target: machine_of(clang, target, scratch) for target in targets}
-            for part in parts:
-                code = pathlib.Path(folder, f"{targets[0]}.{part}.hsaco").read_bytes()
-                if code[FLAGS] != machines[targets[0]]:
-                    sys.exit(f"pack.py: {targets[0]}.{part}.hsaco is for another machine")
+            for file in files:
+                target, part, _ = file.name.split(".")
+                if target != targets[0]:
+                    continue
+                code = file.read_bytes()
+                if code[FLAGS] != machines[target]:
+                    sys.exit(f"pack.py: {file} is for another machine")
                 blobs[targets[0], part] = (packed(code), len(code))
                 entries += [(target, targets[0], part, machines[target]) for target in targets]
     form = struct.Struct("<16s16s24sII3Q")

@@ -10,8 +10,8 @@ namespace {
 
 class platform final : public gpu::platform {
  public:
-  platform(std::unique_ptr<library> hip, log_function log)
-      : hip_(std::move(hip)), log_(std::move(log)) {}
+  platform(std::unique_ptr<library> hip, log_function log, bool checks)
+      : hip_(std::move(hip)), log_(std::move(log)), checks_(checks) {}
 
   bool find_devices(const char* kfd, std::string& why) {
     for (device_facts& d : list_devices(*hip_, kfd, why)) {
@@ -31,7 +31,7 @@ class platform final : public gpu::platform {
                      const sdk::reporter& report) override {
     if (index >= found_.size())
       return report.fail(BITNET_INVALID_ARGUMENT, "device %u of %zu", index, found_.size());
-    auto made = std::make_unique<device>(*hip_, found_[index], log_);
+    auto made = std::make_unique<device>(*hip_, found_[index], log_, checks_);
     if (bitnet_status s = made->open(report); sdk::failed(s)) return s;
     out = std::move(made);
     return BITNET_OK;
@@ -40,17 +40,18 @@ class platform final : public gpu::platform {
  private:
   std::unique_ptr<library> hip_;
   const log_function log_;
+  const bool checks_;
   std::vector<device_facts> found_;
   std::vector<gpu::facts> common_;
 };
 
 }  // namespace
 
-std::unique_ptr<gpu::platform> open_platform(const log_function& log, std::string& why,
+std::unique_ptr<gpu::platform> open_platform(const log_function& log, std::string& why, bool checks,
                                              const char* kfd) {
   std::unique_ptr<library> hip = open_library(why, kfd);
   if (!hip) return nullptr;
-  auto out = std::make_unique<platform>(std::move(hip), log);
+  auto out = std::make_unique<platform>(std::move(hip), log, checks);
   if (!out->find_devices(kfd, why)) return nullptr;
   return out;
 }

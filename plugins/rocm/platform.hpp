@@ -10,8 +10,8 @@
 namespace bitnet::rocm {
 
 // nullptr, and `why` says what the user can do, if no device can be used. `log` is called as long
-// as the platform lives.
+// as the platform lives. `checks`: forms of kernels are compared when a device is opened.
 std::unique_ptr<gpu::platform> open_platform(const log_function& log, std::string& why,
-                                             const char* kfd = usual_kfd);
+                                             bool checks = true, const char* kfd = usual_kfd);
 
 }  // namespace bitnet::rocm

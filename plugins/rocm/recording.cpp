@@ -105,7 +105,7 @@ size_t recording::count_joined(std::span<const gpu::command> commands) const {
   const auto joins = [&](const gpu::command& one) {
     if (one.run != commands[0].run) return false;
     const grid how = grid_for(one);
-    return how.y == 1 && !how.several;
+    return how.y == 1 && how.several < 0;
   };
   if (!commands[0].run || !static_cast<const kernel&>(*commands[0].run).form.joins ||
       !joins(commands[0]))
@@ -143,8 +143,10 @@ bitnet_status recording::add_kernel(std::span<const gpu::command> joined,
   // Nothing is behind the last.
   for (size_t i = joined.size(); i < most_joined; ++i) made.values.ends[i] = made.x;
   made.y = how.y;
-  made.function = joined.size() > 1 ? run.joined : how.several ? run.several : run.function;
-  made.shared_bytes = how.several ? 0 : run.form.shared_bytes;
+  made.function = joined.size() > 1 ? run.joined
+                  : how.several < 0 ? run.function
+                                    : run.several[static_cast<size_t>(how.several)];
+  made.shared_bytes = how.several < 0 ? run.form.shared_bytes : 0;
   made.ends = true;
   steps_.push_back(made);
   return BITNET_OK;

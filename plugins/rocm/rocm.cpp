@@ -10,21 +10,28 @@ BITNET_BACKEND_NOTE("rocm", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
 
 namespace {
 
-// Setting: "head" is "exact", "fast", which is the same here, or "full"; gpu-common reads it.
+// Settings: "head" is "exact", "fast", which is the same here, or "full"; gpu-common reads it.
+// "checks" is "on" or "off".
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
-  const auto found = user.find("head");
-  const std::string head = found == user.end() ? std::string() : found->second;
+  const auto parameter = [&user](const char* key) {
+    const auto found = user.find(key);
+    return found == user.end() ? std::string() : found->second;
+  };
+  const std::string head = parameter("head"), checks = parameter("checks");
   if (!head.empty() && head != "exact" && head != "fast" && head != "full")
     return report.fail(BITNET_UNAVAILABLE, "setting head is '%.64s'; expected exact, fast or full",
                        head.c_str());
+  if (!checks.empty() && checks != "on" && checks != "off")
+    return report.fail(BITNET_UNAVAILABLE, "setting checks is '%.64s'; expected on or off",
+                       checks.c_str());
   std::string why;
   out = bitnet::rocm::open_platform(
       [&services](uint32_t level, const std::string& message) {
         services.log(level, "rocm", message);
       },
-      why);
+      why, checks != "off");
   return out ? BITNET_OK : report.fail(BITNET_UNAVAILABLE, "%s", why.c_str());
 }
 

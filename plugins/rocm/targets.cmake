@@ -4,7 +4,38 @@
 # Targets before gfx8 are left out: their lanes cannot exchange values by ds_bpermute, and ROCm's runtime does
 # not run on them.
 set(families gfx802,gfx805 gfx900,gfx902,gfx909,gfx90c gfx1010,gfx1013 gfx1011,gfx1012
-  gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036)
+  gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036 gfx1100,gfx1102,gfx1103)
+
+# bitnet_rocm_libraries(<out> <folder of device libraries> <compiler>): a folder with the same libraries and with
+# those of RDNA 3 that they lack and the compiler has targets for. Release 5.2, which is Debian 12's, has none; they
+# are one number each, which expf and log1pf compare with 9000. Where compiler and libraries have all, it is the folder.
+function(bitnet_rocm_libraries out folder compiler)
+  set(made ${CMAKE_CURRENT_BINARY_DIR}/device-libraries)
+  file(REMOVE_RECURSE ${made})
+  set(${out} ${folder} PARENT_SCOPE)
+  foreach(stepping IN ITEMS 0 1 2 3)
+    set(library oclc_isa_version_110${stepping}.bc)
+    if(EXISTS ${folder}/${library})
+      continue()
+    endif()
+    file(MAKE_DIRECTORY ${made})
+    execute_process(COMMAND ${compiler} -x cl -target amdgcn-amd-amdhsa -mcpu=gfx110${stepping} -nogpulib
+      -DBITNET_ROCM_ISA_VERSION=1100${stepping} -emit-llvm -c -o ${made}/${library}
+      ${CMAKE_CURRENT_FUNCTION_LIST_DIR}/isa_version.cl OUTPUT_QUIET ERROR_QUIET RESULT_VARIABLE failed)
+    if(failed)
+      file(REMOVE_RECURSE ${made})
+      return()
+    endif()
+  endforeach()
+  if(EXISTS ${made})
+    file(GLOB libraries ${folder}/*.bc)
+    foreach(library IN LISTS libraries)
+      cmake_path(GET library FILENAME name)
+      file(CREATE_LINK ${library} ${made}/${name} SYMBOLIC)
+    endforeach()
+    set(${out} ${made} PARENT_SCOPE)
+  endif()
+endfunction()
 
 function(bitnet_rocm_targets out folder)
   file(GLOB found ${folder}/oclc_isa_version_*.bc)
@@ -51,13 +82,21 @@ function(bitnet_rocm_targets out folder)
 endfunction()
 
 # bitnet_rocm_instructions(<out> <target>): definitions for the byte products that a target has: LLVM's
-# features dot1-insts (v_dot4_i32_i8), and dot8-insts (v_dot4_i32_iu8, of signed and unsigned bytes).
+# features dot1-insts (v_dot4_i32_i8), and dot8-insts (v_dot4_i32_iu8, of signed and unsigned bytes), and for its
+# matrix cores, where kernels/matrix.cuh has them. gfx12 has other ones.
 function(bitnet_rocm_instructions out target)
   set(found)
   if(target MATCHES "^gfx1[12]..$")
     set(found -DBITNET_ROCM_DOTS -DBITNET_ROCM_MIXED_DOTS)
   elseif(target MATCHES "^gfx(906|908|90a|94.|950|1011|1012|103.)$")
     set(found -DBITNET_ROCM_DOTS)
+  endif()
+  if(target MATCHES "^gfx(908|90a)$")
+    list(APPEND found -DBITNET_ROCM_MATRIX=1)
+  elseif(target MATCHES "^gfx(94.|950)$")
+    list(APPEND found -DBITNET_ROCM_MATRIX=2)
+  elseif(target MATCHES "^gfx11..$")
+    list(APPEND found -DBITNET_ROCM_MATRIX=4)
   endif()
   set(${out} ${found} PARENT_SCOPE)
 endfunction()

@@ -81,7 +81,8 @@ TEST(code_objects, say_which_target_they_are_for) {
     const char* target;
     unsigned int machine;
   } cases[] = {{"gfx900", 0x2c},  {"gfx90c", 0x32},  {"gfx906", 0x2f},  {"gfx90a", 0x3f},
-               {"gfx1010", 0x33}, {"gfx1012", 0x35}, {"gfx1030", 0x36}, {"gfx1036", 0x45}};
+               {"gfx1010", 0x33}, {"gfx1012", 0x35}, {"gfx1030", 0x36}, {"gfx1036", 0x45},
+               {"gfx1100", 0x41}, {"gfx1101", 0x46}, {"gfx1102", 0x47}, {"gfx1103", 0x44}};
   for (const auto& c : cases) {
     if (!has_code(c.target)) continue;  // a build for some targets only
     for (const char* part :
@@ -94,6 +95,21 @@ TEST(code_objects, say_which_target_they_are_for) {
     }
   }
   EXPECT_TRUE(has(code_object("gfx1030", "rows"), "rms_norm.kd"));
+}
+
+TEST(code_objects, have_matrix_cores_where_the_target_does) {
+  const struct {
+    const char* target;
+    bool has;
+  } cases[] = {{"gfx906", false},  {"gfx908", true},  {"gfx90a", true},
+               {"gfx90c", false},  {"gfx940", true},  {"gfx1010", false},
+               {"gfx1030", false}, {"gfx1100", true}, {"gfx1103", true}};
+  for (const auto& c : cases) {
+    if (!has_code(c.target)) continue;  // a build for some targets only
+    EXPECT_EQ(has_code(c.target, "ternary_matrix"), c.has) << c.target;
+    const std::vector<uint8_t> code = code_object(c.target, "ternary_matrix");
+    EXPECT_EQ(has(code, "linear_ternary_matrix_factored.kd"), c.has) << c.target;
+  }
 }
 
 TEST(code_objects, of_others_there_are_none) {

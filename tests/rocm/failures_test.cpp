@@ -117,7 +117,8 @@ class failures : public testing::TestWithParam<uint32_t> {
     stand_in_ = find_controls();
     if (!stand_in_) GTEST_SKIP() << "the stand-in is not where the loader looks";
     std::string why;
-    platform_ = open_platform([this](uint32_t, const std::string& line) { log_ += line; }, why);
+    platform_ =
+        open_platform([this](uint32_t, const std::string& line) { log_ += line; }, why, false);
     ASSERT_NE(platform_, nullptr) << why;
     stand_in_->fail(0, 0);
     const outcome good = round().run(*platform_, GetParam());

@@ -18,6 +18,7 @@ struct controls {
   decltype(&bitnet_stand_in_calls) calls;
   decltype(&bitnet_stand_in_objects) objects;
   decltype(&bitnet_stand_in_failed) failed;
+  decltype(&bitnet_stand_in_launches) launches;
 };
 // nullptr if the runtime that the loader finds is another one.
 inline const controls* find_controls() {
@@ -31,11 +32,12 @@ inline const controls* find_controls() {
   find(found.calls, "bitnet_stand_in_calls");
   find(found.objects, "bitnet_stand_in_objects");
   find(found.failed, "bitnet_stand_in_failed");
+  find(found.launches, "bitnet_stand_in_launches");
   return found.fail ? &found : nullptr;
 }
 
 inline std::unique_ptr<gpu::platform> open_quietly(std::string& why) {
-  return open_platform([](uint32_t, const std::string&) {}, why);
+  return open_platform([](uint32_t, const std::string&) {}, why, false);
 }
 
 }  // namespace bitnet::rocm::test

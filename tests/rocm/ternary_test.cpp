@@ -1,5 +1,6 @@
 // Products of ternary rows against their definition in bitnet/abi/ops.h, computed slowly here, bit
-// for bit: for one token and for several, by waves of 32 lanes and of 64.
+// for bit: for one token and for several, by waves of 32 lanes and of 64, with and without matrix
+// cores.
 
 #include <gtest/gtest.h>
 
@@ -9,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "code_objects.hpp"
 #include "device.hpp"
 #include "gpu-common/plan.hpp"
 #include "on_stand_in.hpp"
@@ -25,8 +27,12 @@ constexpr shape shapes[] = {
     {"one block, one row", 128, 1, 0, 0},
     {"rows that end within a wave's, and elements within a block", 416, 37, 0, 0},
     {"more blocks than a wave of 64 takes in a turn", 4352, 9, 0, 0, true},
+    {"an odd number of blocks, rows of two groups", 384, 135, 0, 0},
     {"a factor to each 128 elements", 512, 7, 128, 0},
+    {"a factor to each 64 elements, rows of two groups, half a block at the end", 320, 67, 64, 0},
     {"activations with factors of their own", 256, 10, 128, 32, true},
+    {"whose groups are the longer ones", 512, 33, 32, 128},
+    {"whose groups are no multiple of 32", 240, 9, 0, 40},
 };
 
 // A product's numbers.
@@ -72,16 +78,19 @@ struct product {
   }
   float expected(const shape& of, uint32_t t, uint32_t r) const {
     const float more = of.add ? residual[t * of.m + r] : -0.0f;  // -0 changes nothing
-    if (of.scale_group == 0)
+    if (of.scale_group == 0 && of.given == 0)
       return static_cast<float>(sum(of, t, r, 0, of.k)) / s[t] * scales[0] + more;
-    const uint32_t shorter = of.given == 0 ? of.scale_group : of.given;
+    const uint32_t own = of.scale_group == 0 ? of.k : of.scale_group;
+    const uint32_t shorter = of.given == 0 ? own : std::min(own, of.given);
+    const uint32_t longer = of.given == 0 ? of.k : std::max(own, of.given);
+    const bool token_first = of.given != 0 && of.given <= own;
     float inner = 0, outer = 0;
     for (uint32_t i = 0; i < of.k; i += shorter) {
-      const float factor = scales[r * (of.k / of.scale_group) + i / of.scale_group];
-      const auto x = static_cast<float>(sum(of, t, r, i, shorter));
-      inner += x * (of.given == 0 ? factor : s[t * (of.k / of.given) + i / of.given]);
-      if (of.given == 0 || (i + shorter) % of.scale_group != 0) continue;
-      outer += inner * factor;
+      const float of_row = scales[of.scale_group == 0 ? 0 : r * (of.k / own) + i / own];
+      const float of_token = of.given == 0 ? 1 : s[t * (of.k / of.given) + i / of.given];
+      inner += static_cast<float>(sum(of, t, r, i, shorter)) * (token_first ? of_token : of_row);
+      if (of.given == 0 || (i + shorter) % longer != 0) continue;
+      outer += inner * (token_first ? of_row : of_token);
       inner = 0;
     }
     return (of.given == 0 ? inner / s[t] : outer) + more;
@@ -93,9 +102,12 @@ class ternary : public testing::TestWithParam<uint32_t> {
   void SetUp() override {
     error_.struct_size = sizeof error_;
     std::string why;
+    stand_in_ = find_controls();
+    if (!stand_in_) GTEST_SKIP() << "the stand-in is not where the loader looks";
     platform_ = open_quietly(why);
     ASSERT_NE(platform_, nullptr) << why;
     must(platform_->open(GetParam(), device_, report_));
+    has_matrix_cores_ = has_code(target_of(device_->describe().arch), matrix_part);
   }
   void must(bitnet_status s) { ASSERT_EQ(s, BITNET_OK) << error_.message; }
 
@@ -107,9 +119,10 @@ class ternary : public testing::TestWithParam<uint32_t> {
     return {made.get(), 0, 4 * values.size()};
   }
 
-  std::vector<float> compute(const shape& of, const product& with, uint32_t tokens) {
+  // By a recording that was made for `most` tokens.
+  std::vector<float> compute(const shape& of, const product& with, uint32_t tokens, uint32_t most) {
     const bool factors = of.scale_group != 0 || of.given != 0;
-    const uint32_t at_once = std::min(tokens, gpu::most_tokens);
+    const uint32_t at_once = std::min(most, gpu::most_tokens);
     std::unique_ptr<gpu::kernel> made;
     must(device_->make_kernel(
         {gpu::kernel_id::linear_ternary, {group_threads, factors ? 1u : 32u, at_once, 4, of.given}},
@@ -128,7 +141,7 @@ class ternary : public testing::TestWithParam<uint32_t> {
                     put(with.residual),
                     put(std::vector<uint32_t>(uint64_t{tokens} * of.m, 0xcdcdcdcdu))};
     one.groups_x = (of.m + 15) / 16;
-    one.groups_y = (tokens + at_once - 1) / at_once;
+    one.groups_y = (most + at_once - 1) / at_once;
     std::unique_ptr<gpu::recording> recorded;
     std::unique_ptr<gpu::queue> queue;
     must(device_->record({&one, 1}, false, recorded, report_));
@@ -140,8 +153,35 @@ class ternary : public testing::TestWithParam<uint32_t> {
     return y;
   }
 
+  // What has to compute it.
+  std::string kernel_for(const shape& of, uint32_t most) const {
+    const bool factors = of.scale_group != 0 || of.given != 0;
+    const uint32_t shorter =
+        std::min(of.scale_group == 0 ? of.k : of.scale_group, of.given == 0 ? of.k : of.given);
+    if (factors)
+      return most > 1 && has_matrix_cores_ && shorter % 32 == 0 ? "linear_ternary_matrix_factored"
+                                                                : "linear_ternary_factored";
+    if (most == 1) return "linear_ternary_1";
+    if (most <= 4 || !has_matrix_cores_) return "linear_ternary_dots";
+    return most < 32 ? "linear_ternary_matrix_few" : "linear_ternary_matrix_many";
+  }
+  void expect_exact(const shape& of, uint32_t tokens, uint32_t most) {
+    SCOPED_TRACE(std::string(of.why) + ", " + std::to_string(tokens) + " tokens of " +
+                 std::to_string(most));
+    const product with(of, tokens);
+    const std::string kernel = kernel_for(of, most);
+    const uint64_t before = stand_in_->launches(kernel.c_str());
+    const std::vector<float> y = compute(of, with, tokens, most);
+    EXPECT_EQ(stand_in_->launches(kernel.c_str()), before + 1) << kernel << " did not run";
+    for (uint32_t t = 0; t < tokens; ++t)
+      for (uint32_t r = 0; r < of.m; ++r)
+        ASSERT_EQ(y[t * of.m + r], with.expected(of, t, r)) << "token " << t << ", row " << r;
+  }
+
   bitnet_error error_{};
   sdk::reporter report_{&error_, "test"};
+  const controls* stand_in_ = nullptr;
+  bool has_matrix_cores_ = false;
   std::unique_ptr<gpu::platform> platform_;
   std::unique_ptr<gpu::device> device_;
   std::vector<std::unique_ptr<gpu::buffer>> buffers_;
@@ -149,14 +189,13 @@ class ternary : public testing::TestWithParam<uint32_t> {
 
 TEST_P(ternary, has_the_bits_of_its_definition) {
   for (const shape& of : shapes)
-    for (const uint32_t tokens : {1u, 2u, 5u}) {
-      SCOPED_TRACE(std::string(of.why) + ", " + std::to_string(tokens) + " tokens");
-      const product with(of, tokens);
-      const std::vector<float> y = compute(of, with, tokens);
-      for (uint32_t t = 0; t < tokens; ++t)
-        for (uint32_t r = 0; r < of.m; ++r)
-          ASSERT_EQ(y[t * of.m + r], with.expected(of, t, r)) << "token " << t << ", row " << r;
-    }
+    for (const uint32_t tokens : {1u, 2u, 4u, 8u, 17u, 32u, 45u}) expect_exact(of, tokens, tokens);
+}
+TEST_P(ternary, steps_of_fewer_tokens_than_recorded) {
+  for (const shape& of : shapes)
+    for (const uint32_t tokens : {1u, 15u, 33u})
+      for (const uint32_t most : {16u, 64u})
+        if (tokens <= most) expect_exact(of, tokens, most);
 }
 
 INSTANTIATE_TEST_SUITE_P(waves_of, ternary, testing::Values(0u, 1u),

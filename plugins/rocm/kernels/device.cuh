@@ -27,6 +27,10 @@
 #define BITNET_UNROLL_DOTS _Pragma("nounroll")
 #define BITNET_TERNARY_ROWS 2  // there are no registers for more
 #endif
+// Clang 15 gives a thread of gfx11 128 registers at most.
+#if defined(__GFX11__) && __clang_major__ < 16
+#define BITNET_TERNARY_ROWS 2
+#endif
 
 #ifndef BITNET_SIMT
 

@@ -29,6 +29,10 @@ void read_setting(std::string_view key, std::string_view value, settings& out) {
     out.targets = split(value);
     return;
   }
+  if (key == "wrong") {
+    out.wrong = value;
+    return;
+  }
   uint64_t number = 0;
   if (std::from_chars(value.data(), value.data() + value.size(), number).ec != std::errc())
     give_up("BITNET_STAND_IN has '%s'", std::string(key).c_str());

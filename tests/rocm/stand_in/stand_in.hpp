@@ -11,6 +11,7 @@
 //   count   0          hipGetDeviceCount, and
 //   pinned  0          hipHostMalloc
 //   properties 0       1: hipGetDeviceProperties has no name of an architecture
+//   wrong              the kernel of this name writes one wrong bit
 //   at_once 0          1: the launching thread computes, so that the number of calls never varies
 //   fail    0          the so many-th call answers
 //   with    0          this
@@ -22,9 +23,10 @@
 extern "C" {
 // For tests in the same process: the call that fails next counts from now on; 0: none.
 void bitnet_stand_in_fail(uint64_t nth, int with);
-uint64_t bitnet_stand_in_calls();      // since then
-uint64_t bitnet_stand_in_objects();    // that are alive
-const char* bitnet_stand_in_failed();  // the call that failed last
+uint64_t bitnet_stand_in_calls();                       // since then
+uint64_t bitnet_stand_in_objects();                     // that are alive
+const char* bitnet_stand_in_failed();                   // the call that failed last
+uint64_t bitnet_stand_in_launches(const char* kernel);  // of the process, by its name
 }
 
 namespace stand_in {
@@ -33,6 +35,7 @@ struct settings {
   int init = 0, count = 0, pinned = 0, properties = 0, at_once = 0, with = 0;
   uint64_t memory_mib = 1024, fail = 0;
   std::vector<std::string> targets{"gfx1030", "gfx90a:sramecc+:xnack-"};
+  std::string wrong;
 };
 const settings& wanted();
 
