@@ -4,7 +4,7 @@
 # Targets before gfx8 are left out: their lanes cannot exchange values by ds_bpermute, and ROCm's runtime does
 # not run on them.
 set(families gfx802,gfx805 gfx900,gfx902,gfx909,gfx90c gfx1010,gfx1013 gfx1011,gfx1012
-  gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036 gfx1100,gfx1102,gfx1103)
+  gfx1030,gfx1031,gfx1032,gfx1033,gfx1034,gfx1035,gfx1036 gfx1100,gfx1102)
 
 # bitnet_rocm_libraries(<out> <folder of device libraries> <compiler>): a folder with the same libraries and with
 # those of RDNA 3 that they lack and the compiler has targets for. Release 5.2, which is Debian 12's, has none; they
