@@ -99,7 +99,7 @@ std::string said_of_failures(uint32_t index) {
   if (opens() != BITNET_OK) return error.message;
   const uint64_t calls = stand_in->calls();
   std::set<std::string> seen;
-  for (uint64_t n = 1; n <= calls; n += 1 + calls / 40) {
+  for (uint64_t n = 1; n <= calls; n += 1 + calls / 20) {
     stand_in->fail(n, hipErrorInvalidValue);
     const bitnet_status s = opens();
     if (stand_in->objects() != 0) out += std::string("left over: ") + stand_in->failed() + "\n";
