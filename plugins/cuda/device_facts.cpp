@@ -98,7 +98,7 @@ device_facts facts_of(const library& cu, CUdevice device) {
   // Elements of an attention head that a thread keeps. Heads have at most 11 * 128 = 1408 elements,
   // so that four rows of queries and of sums fit into shared memory.
   about.max_kept = 11;
-  about.attention_rows = 16;
+  about.attention_rows = most_attention_rows;
   about.has_top_head = true;
   about.precisions = 1u << BITNET_PRECISION_F16;
   if (architecture >= 80) about.precisions |= 1u << BITNET_PRECISION_BF16;

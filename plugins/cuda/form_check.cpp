@@ -106,6 +106,41 @@ trial delta(uint32_t rows) {
   return out;
 }
 
+// A sequence whose tokens see parts of the context whole and in part, and two of few tokens.
+trial attention(uint32_t head_dim) {
+  constexpr uint32_t heads = 4, block_tokens = 16, max_blocks = 5, ends[] = {19, 21, 22};
+  constexpr uint32_t tokens = ends[2], sequences = 3, first_position = 56;
+  const uint64_t rows = uint64_t{sequences} * max_blocks * block_tokens;
+  std::vector<uint32_t> positions, of, table;
+  for (uint32_t t = 0; t < tokens; ++t) {
+    positions.push_back(first_position + t);
+    of.push_back(t < ends[0] ? 0 : t < ends[1] ? 1 : 2);
+  }
+  for (uint32_t i = 0; i < sequences * max_blocks; ++i)
+    table.push_back(sequences * max_blocks - 1 - i);
+  // Two numbers of f16 to a word, from 1 to 2 with either sign.
+  const auto numbers = [&] {
+    std::vector<uint32_t> out =
+        words_of(rows * gpu::kv_row_words(BITNET_DTYPE_F16, head_dim), 0x83ff83ffu);
+    for (uint32_t& word : out) word |= 0x3c003c00u;
+    return out;
+  };
+  trial out;
+  out.spec = {gpu::kernel_id::attn_tiles,
+              {group_threads, BITNET_DTYPE_F16, BITNET_DTYPE_F16, most_attention_rows, head_dim}};
+  out.memory = {{tokens, 0, 0, 0},
+                floats_of(uint64_t{tokens} * heads * head_dim),
+                std::move(positions),
+                std::move(of),
+                std::move(table),
+                numbers(),
+                numbers(),
+                std::vector<uint32_t>(uint64_t{tokens} * heads * head_dim)};
+  out.set(gpu::attn_tiles_params{0, heads, 1, head_dim, block_tokens, max_blocks, 0.0625f, 0, 0});
+  out.groups_y = tokens;
+  return out;
+}
+
 // What is computed by each of some forms, and by what is left without any.
 struct look {
   std::vector<const char*> forms;
@@ -132,6 +167,9 @@ std::vector<look> all_looks(const gpu::facts& about) {
     out.push_back({{"linear_dense_rounded_bf16_many"}, rounded(BITNET_FORMAT_BF16, 192, 130, 70)});
   out.push_back({{"delta_rule_64"}, delta(64)});
   out.push_back({{"delta_rule_128"}, delta(128)});
+  out.push_back({{"attn_prompt_64"}, attention(64)});
+  out.push_back({{"attn_prompt_128"}, attention(128)});
+  out.push_back({{"attn_prompt_256"}, attention(256)});
   return out;
 }
 

@@ -15,6 +15,7 @@ bitnet_cuda_\name:
         image dense
         image dense_rounded
         image attention
+        image attention_prompts
         image ternary
         image ternary_groups
         image ternary_groups_one

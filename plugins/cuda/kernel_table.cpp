@@ -12,8 +12,8 @@
 extern "C" {
 extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cuda_states[],
     bitnet_cuda_dense[], bitnet_cuda_dense_rounded[], bitnet_cuda_attention[],
-    bitnet_cuda_ternary[], bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_groups_one[],
-    bitnet_cuda_ternary_tiles[], bitnet_cuda_head[];
+    bitnet_cuda_attention_prompts[], bitnet_cuda_ternary[], bitnet_cuda_ternary_groups[],
+    bitnet_cuda_ternary_groups_one[], bitnet_cuda_ternary_tiles[], bitnet_cuda_head[];
 #ifdef BITNET_CUDA_WARP_GROUPS
 extern const unsigned char bitnet_cuda_ternary_warp_groups[];
 #endif
@@ -29,6 +29,7 @@ enum image_index : uint8_t {
   dense,
   dense_rounded,
   attention,
+  attention_prompts,
   ternary,
   ternary_groups,
   ternary_groups_one,
@@ -46,6 +47,7 @@ const image images[] = {
     {"dense", bitnet_cuda_dense},
     {"dense_rounded", bitnet_cuda_dense_rounded},
     {"attention", bitnet_cuda_attention},
+    {"attention_prompts", bitnet_cuda_attention_prompts},
     {"ternary", bitnet_cuda_ternary},
     {"ternary_groups", bitnet_cuda_ternary_groups},
     {"ternary_groups_one", bitnet_cuda_ternary_groups_one},
@@ -134,6 +136,23 @@ const tiled_form of_bf16[] = {
     {&images[dense_rounded], "linear_dense_rounded_bf16_few", few_rounded},
     {&images[dense_rounded], "linear_dense_rounded_bf16_many", many_rounded},
 };
+
+// Whole contexts of many tokens, by the most elements of a head.
+const tiled_form attention_of_64[] = {
+    {&images[attention_prompts], "attn_prompt_64", prompt_form<64>},
+};
+const tiled_form attention_of_128[] = {
+    {&images[attention_prompts], "attn_prompt_128", prompt_form<128>},
+};
+const tiled_form attention_of_256[] = {
+    {&images[attention_prompts], "attn_prompt_256", prompt_form<256>},
+};
+std::span<const tiled_form> prompts_of(uint32_t head_dim) noexcept {
+  if (head_dim <= 64) return attention_of_64;
+  if (head_dim <= 128) return attention_of_128;
+  if (head_dim <= 256) return attention_of_256;
+  return {};
+}
 
 bool has_factors(const gpu::kernel_spec& linear) noexcept {
   return linear.constants[1] == 1 || linear.constants[4] != 0;
@@ -235,7 +254,7 @@ bool add_form(const gpu::kernel_spec& spec, const forms& off, std::string& name)
       const char *key = dtype_name(c[1]), *value = dtype_name(c[2]);
       if (!key || !value) return false;
       name += std::string("_") + key + "_" + value + "_" + std::to_string(c[3]);
-      return c[3] == 4 || c[3] == 8 || c[3] == 16;
+      return c[3] == 4 || c[3] == 8 || c[3] == most_attention_rows;
     }
     default:
       return true;
@@ -294,6 +313,9 @@ std::vector<gpu::kernel_alternative> alternatives_without(const forms& off, uint
        BITNET_EXACT_RUN, BITNET_PRECISION_BF16},
       {"delta_rule_64", BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady},
       {"delta_rule_128", BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady},
+      {"attn_prompt_64", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
+      {"attn_prompt_128", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
+      {"attn_prompt_256", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
   };
   std::vector<gpu::kernel_alternative> out;
   for (const gpu::kernel_alternative& one : all) {
@@ -332,6 +354,8 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
   if (spec.id == gpu::kernel_id::linear_ternary && !has_factors(spec)) take(with_one_scale);
   if (spec.id == gpu::kernel_id::linear_dense_rounded)
     take(spec.constants[3] == BITNET_FORMAT_F16 ? of_f16 : of_bf16);
+  if (spec.id == gpu::kernel_id::attn_tiles && spec.constants[3] == most_attention_rows)
+    take(prompts_of(spec.constants[4]));
   for (uint32_t i = 0; i < out.tiled_count; ++i)
     if (!has(off, out.tiled[i].function)) out.usable |= 1u << i;
   return true;
@@ -346,9 +370,29 @@ bool reads_rotations(gpu::kernel_id id, uint32_t binding) noexcept {
          (id == gpu::kernel_id::kv_write && binding == 4);
 }
 
+namespace {
+
+// Steps of few tokens, and parts of the context, keep the plain kernel: its groups take less.
+grid attention_grid(const kernel_form& form, const uint32_t* params, uint32_t groups_x,
+                    uint32_t groups_y) noexcept {
+  constexpr uint32_t fewest_of_many = 17;
+  gpu::attn_tiles_params p{};
+  std::memcpy(&p, params, sizeof p);
+  if (form.usable == 0 || p.parts != 0 || groups_y < fewest_of_many)
+    return {groups_x, groups_y, nullptr};
+  const uint32_t of_kv = p.n_heads / p.n_kv_heads;
+  const uint64_t groups =
+      uint64_t{p.n_kv_heads} * gpu::attn_tile_shares(of_kv, form.tiled->tile.rows);
+  return {static_cast<uint32_t>(std::min<uint64_t>(groups, 65535)), groups_y, form.tiled};
+}
+
+}  // namespace
+
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
              uint32_t groups_x, uint32_t groups_y, uint32_t processors) noexcept {
   const bool rounded = spec.id == gpu::kernel_id::linear_dense_rounded;
+  if (spec.id == gpu::kernel_id::attn_tiles)
+    return attention_grid(form, params, groups_x, groups_y);
   if (spec.id != gpu::kernel_id::linear_ternary && !rounded) return {groups_x, groups_y, nullptr};
   constexpr uint32_t warps = group_threads / warp_lanes, most = 65535;
   const auto groups = [&](uint64_t work, uint64_t of_group) {

@@ -18,7 +18,7 @@ namespace bitnet::cuda {
 using kernels::few_factored, kernels::few_rounded, kernels::few_tokens;
 using kernels::group_threads, kernels::joined_launch, kernels::launch, kernels::most_joined;
 using kernels::many_factored, kernels::many_rounded, kernels::many_tokens, kernels::one_factored;
-using kernels::narrow_form, kernels::wide_form;
+using kernels::narrow_form, kernels::prompt_form, kernels::wide_form;
 using kernels::stage_elements, kernels::stages;
 using kernels::tensor_map, kernels::tile_form, kernels::warp_lanes;
 
@@ -29,6 +29,8 @@ struct image {
 // One image for each kernels/<name>.cu.
 const image* images_begin() noexcept;
 const image* images_end() noexcept;
+
+inline constexpr uint32_t most_attention_rows = 16;  // of a tile, but for those of prompts
 
 // A form that computes a tile of rows and tokens with the same bits; most use tensor cores.
 struct tiled_form {

@@ -9,6 +9,7 @@
 
 #include "bitnet/sdk/formats.hpp"
 #include "kernel_bench.hpp"
+#include "kernel_table.hpp"
 
 namespace bitnet::cuda::test {
 namespace {
@@ -18,6 +19,8 @@ constexpr uint32_t f32 = BITNET_DTYPE_F32, f16 = BITNET_DTYPE_F16, q8 = BITNET_D
 constexpr double epsilon = 0x1p-24;  // of rounding one result to nearest
 constexpr uint32_t block_tokens = 16, max_blocks = 40, n_sequences = 4;
 constexpr uint32_t nowhere = 0x7fffffff;
+// Rows of a tile, of the form that has tiles of its own for steps of many tokens.
+constexpr uint32_t of_prompts = 32;
 
 struct shape {
   const char* why;
@@ -169,14 +172,16 @@ class attention : public testing::Test {
     const uint64_t left = uint64_t{n} * s.heads * parts * (s.head_dim + 2);
     const gpu::binding scratch =
         bench_.put(std::vector<uint32_t>(std::max<uint64_t>(left, 1), 0x7fc00000u));
-    const gpu::kernel_spec tiles{gpu::kernel_id::attn_tiles,
-                                 {128, s.k_type, s.v_type, rows, s.head_dim}};
+    const gpu::kernel_spec tiles{
+        gpu::kernel_id::attn_tiles,
+        {128, s.k_type, s.v_type, std::min(rows, most_attention_rows), s.head_dim}};
     const gpu::attn_tiles_params p{0,          s.heads,     s.kv_heads,   s.head_dim, block_tokens,
                                    max_blocks, scale_of(s), s.own_window, parts};
     bench_.add(tiles,
                {header, bench_.put(q), at, bench_.put(sequences), bench_.put(kv.table),
                 bench_.put(kv.keys), bench_.put(kv.values), in_parts ? scratch : y},
-               p, n % 2 == 0 ? 3 : 11, n % 3 == 0 ? 2 : n + 1);
+               p, n % 2 == 0 ? 3 : 11, groups_of(n, rows));
+    EXPECT_EQ(has_own_tiles(tiles, p, groups_of(n, rows)), rows == of_prompts);
     if (in_parts)
       bench_.add({gpu::kernel_id::attn_merge, {128}}, {header, at, scratch, y},
                  gpu::attn_merge_params{0, s.heads, s.head_dim, s.own_window, parts}, 2, n);
@@ -184,6 +189,19 @@ class attention : public testing::Test {
     std::vector<float> out = bench_.get<float>(y);
     bench_.clear();
     return out;
+  }
+
+  static uint32_t groups_of(uint32_t n, uint32_t rows) {
+    if (rows == of_prompts) return n % 2 == 0 ? 17 : n + 20;
+    return n % 3 == 0 ? 2 : std::min(n + 1, 16u);
+  }
+  static bool has_own_tiles(const gpu::kernel_spec& spec, const gpu::attn_tiles_params& p,
+                            uint32_t groups) {
+    kernel_form form;
+    EXPECT_TRUE(find_form(spec, {}, form));
+    std::vector<uint32_t> words(sizeof p / 4);
+    std::memcpy(words.data(), &p, sizeof p);
+    return grid_of(form, spec, words.data(), 1, groups, 16).tiled != nullptr;
   }
 
   // Scores are off by what any order of their sums is; weights by that and by exp, which each part
@@ -243,6 +261,7 @@ class attention : public testing::Test {
             bench_.device().describe().shared_memory_bytes)
           same(attend(s, kv, tokens, rows, in_parts), 0,
                std::to_string(rows) + " rows" + (in_parts ? " in parts" : ""));
+    if (s.head_dim <= 256) same(attend(s, kv, tokens, of_prompts, false), 0, "by tiles of prompts");
     for (uint64_t t = 0; t < tokens.size(); t += t < 2 ? 1 : 4)
       for (const bool in_parts : {false, true})
         same(attend(s, kv, {tokens[t]}, 4, in_parts), t, in_parts ? "alone, in parts" : "alone");
@@ -319,8 +338,9 @@ TEST_F(attention, what_is_no_number_stays_where_it_is_seen) {
   const uint16_t infinite = 0x7c00;
   std::memcpy(&kv.values[(uint64_t{block} * block_tokens + 44 % block_tokens) * bytes], &infinite,
               sizeof infinite);
-  for (const uint32_t rows : {4u, 16u})
+  for (const uint32_t rows : {4u, 16u, of_prompts})
     for (const bool in_parts : {false, true}) {
+      if (in_parts && rows == of_prompts) continue;
       const std::vector<float> found = attend(s, kv, tokens, rows, in_parts);
       const uint64_t width = uint64_t{s.heads} * s.head_dim;
       EXPECT_EQ(bits_of(before, 0, 4 * width), bits_of(found, 0, 4 * width)) << rows << " rows";

@@ -41,15 +41,22 @@ inline constexpr tile_form many_factored{128, 16, 0};
 inline constexpr tile_form one_factored{
     16, 1, 4 * 8 * (144 + 16) + 2 * 16 * (4 * 32 + 4) * 4, group_threads, false, true};
 
+// Attention of many tokens, 32 rows to a tile and heads of at most `Width` elements: of each row q
+// and nine words; a stage of keys or values; weights of a part, and where its positions are.
+template <uint32_t Width>
+inline constexpr tile_form prompt_form{32, 1, 4 * (32 * (Width + 9) + 64 * 32 + 64 * 36 + 64)};
+
 // Dense matrices and rounded activations: two stages of 64 elements of each token.
 inline constexpr tile_form few_rounded{64, 16, 2 * 16 * 128};
 inline constexpr tile_form many_rounded{128, 64, 2 * 64 * 128};
 
 // What a group has on sm_90 if a launch says so before.
+static_assert(prompt_form<256>.shared_bytes <= 64 << 10);  // on every device
 static_assert(wide_form.shared_bytes <= 227 << 10 &&
               2 * (narrow_form.shared_bytes + 1024) <= 228 << 10);
 // What a launch may ask for on every device, without a word about it before.
 static_assert(many_tokens.shared_bytes <= 48 << 10 && few_factored.shared_bytes <= 48 << 10 &&
-              one_factored.shared_bytes <= 48 << 10 && many_rounded.shared_bytes <= 48 << 10);
+              one_factored.shared_bytes <= 48 << 10 && many_rounded.shared_bytes <= 48 << 10 &&
+              prompt_form<128>.shared_bytes <= 48 << 10);
 
 }  // namespace bitnet::kernels

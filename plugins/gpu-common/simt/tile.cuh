@@ -74,6 +74,51 @@ struct merging {
   }
 };
 
+// Tokens that stand together, all of one sequence, times heads of one KV head: row r is head
+// r % heads of token r / heads.
+struct tile {
+  uint32_t first_token, tokens, kv_head, first_head, heads;
+
+  __device__ uint32_t rows() const { return tokens * heads; }
+};
+
+// How many tokens the tile has that begins with token t; 0 if t is in one that began before. Tiles
+// end at multiples of `most`.
+__device__ inline uint32_t tokens_of_tile(const uint32_t* sequences, uint32_t t, uint32_t all,
+                                          uint32_t most) {
+  if (t % most != 0 && sequences[t - 1] == sequences[t]) return 0;
+  uint32_t n = 1;
+  while (t + n < all && (t + n) % most != 0 && sequences[t + n] == sequences[t]) ++n;
+  return n;
+}
+
+// Formats of keys and values that the launch says. One kernel in place of sixteen, for code of many
+// architectures.
+struct given_formats {
+  uint32_t key, value;
+
+  __device__ explicit given_formats(const launch& l) : key(l.constants[1]), value(l.constants[2]) {}
+  template <class F>
+  __device__ void with_key(F f) const {
+    with(key, f);
+  }
+  template <class F>
+  __device__ void with_value(F f) const {
+    with(value, f);
+  }
+  template <class F>
+  __device__ static void with(uint32_t dtype, F f) {
+    if (dtype == BITNET_DTYPE_F32)
+      f(f32_row{});
+    else if (dtype == BITNET_DTYPE_F16)
+      f(f16_row{});
+    else if (dtype == BITNET_DTYPE_Q8_0)
+      f(q8_0_row{});
+    else
+      f(q4_0_row{});
+  }
+};
+
 constexpr uint32_t no_row = ~0u;
 
 // Memory of a group, as much as gpu::attn_tile_words().
