@@ -135,8 +135,14 @@ bool release_warps(bool products) {
   return false;
 }
 
+// The group that is the turn of (x, y).
+index3 group_at(unsigned int x, unsigned int y) {
+  const index3 all = now->how.groups;
+  return now->how.backwards ? index3{all.x - 1 - x, all.y - 1 - y, 0} : index3{x, y, 0};
+}
+
 void begin_group(unsigned int x, unsigned int y) {
-  here.group = {x, y, 0};
+  here.group = group_at(x, y);
   std::memset(shared, 0xa5, now->how.shared_bytes);
   begin_warp_groups();
   for (thread& t : now->threads) {
@@ -184,7 +190,7 @@ void make_threads(unsigned int count) {
 void enter_grid(state& mine) {
   now = &mine;
   here.groups = mine.how.groups;
-  here.group = {0, 0, 0};
+  here.group = group_at(0, 0);
   shared = mine.memory;
 }
 state& begin_grid(kernel function, const void* argument, const grid& how) {

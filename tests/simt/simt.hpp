@@ -62,6 +62,7 @@ struct grid {
   uint64_t shared_bytes = 0;
   bool waits = false;  // a thread that does anything before wait_for_grids() ends the process
   const char* name = "";
+  bool backwards = false;  // the last group runs first
 };
 // Runs all groups on this thread. One grid at a time.
 void run(kernel function, const void* argument, const grid& how);

@@ -56,6 +56,7 @@ settings read_settings() {
                  {"beside", &out.beside},
                  {"ready", &out.ready},
                  {"at_once", &out.at_once},
+                 {"backwards", &out.backwards},
                  {"processors", &out.processors},
                  {"wrong_groups", &out.wrong_groups},
                  {"lost_boxes", &out.lost_boxes},

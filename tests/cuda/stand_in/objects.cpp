@@ -194,7 +194,8 @@ class kernel_run {
             node_->threads,
             node_->shared_bytes,
             true,
-            node_->run->name.c_str()};
+            node_->run->name.c_str(),
+            wanted().backwards != 0};
   }
 
   const node* node_;

@@ -26,6 +26,7 @@
 //   hangs              that of this name never ends, and
 //   loses              that of this name loses the device
 //   lost_boxes 0       1: the engine that copies boxes of matrices brings none
+//   backwards 0        1: the last group of a kernel runs first
 //   at_once 0          1: the launching thread computes, so that the number of calls never varies
 //   fail    0          the so many-th call answers
 //   with    0          this
@@ -49,7 +50,7 @@ namespace stand_in {
 struct settings {
   int version = 13000, devices = 1, arch = 90, code = 0, mode = 0, init = 0, retain = 0, with = 0,
       pinned = 0, beside = 0, ready = 0, launch = 0, at_once = 0, processors = 1, wrong_groups = 0,
-      lost_boxes = 0, integrated = 0, cached_mib = 0;
+      lost_boxes = 0, integrated = 0, cached_mib = 0, backwards = 0;
   uint64_t memory_mib = 1024, fail = 0;
   std::string wrong, hangs, loses;
 };
