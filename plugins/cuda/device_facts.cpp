@@ -94,7 +94,7 @@ device_facts facts_of(const library& cu, CUdevice device) {
   constexpr uint32_t fixed_bytes = BITNET_CUDA_FIXED_SHARED;
   const uint32_t shared = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
-  about.max_bindings = gpu::max_kernel_bindings;
+  about.max_bindings = gpu::most_kernel_bindings;
   // Elements of an attention head that a thread keeps. Heads have at most 11 * 128 = 1408 elements,
   // so that four rows of queries and of sums fit into shared memory.
   about.max_kept = 11;

@@ -16,6 +16,7 @@ bitnet_cuda_\name:
         image dense_rounded
         image attention
         image attention_prompts
+        image attention_token
         image ternary
         image ternary_groups
         image ternary_groups_one

@@ -12,8 +12,9 @@
 extern "C" {
 extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cuda_states[],
     bitnet_cuda_dense[], bitnet_cuda_dense_rounded[], bitnet_cuda_attention[],
-    bitnet_cuda_attention_prompts[], bitnet_cuda_ternary[], bitnet_cuda_ternary_groups[],
-    bitnet_cuda_ternary_groups_one[], bitnet_cuda_ternary_tiles[], bitnet_cuda_head[];
+    bitnet_cuda_attention_prompts[], bitnet_cuda_attention_token[], bitnet_cuda_ternary[],
+    bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_groups_one[], bitnet_cuda_ternary_tiles[],
+    bitnet_cuda_head[];
 #ifdef BITNET_CUDA_WARP_GROUPS
 extern const unsigned char bitnet_cuda_ternary_warp_groups[];
 #endif
@@ -30,6 +31,7 @@ enum image_index : uint8_t {
   dense_rounded,
   attention,
   attention_prompts,
+  attention_token,
   ternary,
   ternary_groups,
   ternary_groups_one,
@@ -48,6 +50,7 @@ const image images[] = {
     {"dense_rounded", bitnet_cuda_dense_rounded},
     {"attention", bitnet_cuda_attention},
     {"attention_prompts", bitnet_cuda_attention_prompts},
+    {"attention_token", bitnet_cuda_attention_token},
     {"ternary", bitnet_cuda_ternary},
     {"ternary_groups", bitnet_cuda_ternary_groups},
     {"ternary_groups_one", bitnet_cuda_ternary_groups_one},
@@ -85,6 +88,8 @@ image_index image_of(gpu::kernel_id id) noexcept {
     case kernel_id::attn_tiles:
     case kernel_id::attn_merge:
       return attention;
+    case kernel_id::attn_token:
+      return attention_token;
     case kernel_id::attn_paged:
       return image_count;
     case kernel_id::short_conv:
@@ -256,6 +261,13 @@ bool add_form(const gpu::kernel_spec& spec, const forms& off, std::string& name)
       name += std::string("_") + key + "_" + value + "_" + std::to_string(c[3]);
       return c[3] == 4 || c[3] == 8 || c[3] == most_attention_rows;
     }
+    case gpu::kernel_id::attn_token: {  // pairs of formats, which are rare, have one kernel
+      const char *key = dtype_name(c[1]), *value = dtype_name(c[2]);
+      if (!key || !value) return false;
+      if (c[1] == c[2]) name += std::string("_") + key + "_" + value;
+      name += "_" + std::to_string(c[3]);
+      return c[3] == 4 || c[3] == 8 || c[3] == 16;
+    }
     default:
       return true;
   }
@@ -273,6 +285,7 @@ uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
     case gpu::kernel_id::head_approximate:
       return uint64_t{gpu::head_bins} * (c[2] <= 1 ? 1 : 4);
     case gpu::kernel_id::attn_tiles:
+    case gpu::kernel_id::attn_token:
       return gpu::attn_tile_words(c[3], c[4]);
     case gpu::kernel_id::attn_merge:
       return uint64_t{4} * group_threads;
@@ -367,7 +380,7 @@ bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
 
 bool reads_rotations(gpu::kernel_id id, uint32_t binding) noexcept {
   return (id == gpu::kernel_id::rope && binding == 2) ||
-         (id == gpu::kernel_id::kv_write && binding == 4);
+         ((id == gpu::kernel_id::kv_write || id == gpu::kernel_id::attn_token) && binding == 4);
 }
 
 namespace {

@@ -55,7 +55,46 @@ class finder {
                !device_.is_disabled(rope_kv_name(device_.name))) {
       f.rope = only_source(op.inputs[0], BITNET_OP_ROPE);
       if (f.rope != no_op) found_.of[f.rope].absorbed = true;
+    } else if (op.op == BITNET_OP_ATTN_PAGED && device_.about().attention_rows != 0 &&
+               !device_.is_disabled(attn_token_name(device_.name)) &&
+               !device_.is_disabled(attention_parts_name(device_.name))) {
+      find_token_attention(i, f);
     }
+  }
+
+  // The KV_WRITE of the attention's layer before it, if no other attention has read that layer
+  // since.
+  uint64_t kv_write_before(uint64_t attention) const {
+    for (uint64_t i = attention; i-- != 0;) {
+      const bitnet_op& op = graph_.ops[i];
+      const bool of_layer = (op.op == BITNET_OP_KV_WRITE || op.op == BITNET_OP_ATTN_PAGED) &&
+                            op.ints[0] == graph_.ops[attention].ints[0];
+      if (of_layer) return op.op == BITNET_OP_KV_WRITE ? i : no_op;
+    }
+    return no_op;
+  }
+
+  // One kernel takes a single token's attention with the ops that make its inputs, if queries and
+  // keys are turned by the same angles and a group has all heads of a KV head.
+  void find_token_attention(uint64_t at, fusion& f) {
+    const bitnet_op& op = graph_.ops[at];
+    const uint64_t write = kv_write_before(at);
+    const uint64_t of_q = only_source(op.inputs[0], BITNET_OP_ROPE);
+    if (write == no_op || of_q == no_op || found_.of[write].rope == no_op) return;
+    const bitnet_op &q = graph_.ops[of_q], &k = graph_.ops[found_.of[write].rope];
+    const auto heads = static_cast<uint64_t>(op.ints[1]), kv = static_cast<uint64_t>(op.ints[2]);
+    const auto head_dim = static_cast<uint64_t>(op.ints[3]);
+    const bool same_turns = q.floats[0] == k.floats[0] && q.floats[1] == k.floats[1] &&
+                            q.ints[2] == k.ints[2] && q.ints[3] == k.ints[3] &&
+                            q.weights[0] == k.weights[0];
+    const bool same_heads = q.ints[0] == op.ints[1] && k.ints[0] == op.ints[2] &&
+                            q.ints[1] == op.ints[3] && k.ints[1] == op.ints[3];
+    if (!same_turns || !same_heads ||
+        heads / kv > tile_rows_for(device_.about(), heads / kv, head_dim))
+      return;
+    f.kv_write = write;
+    f.rope_of_q = of_q;
+    found_.of[write].in_attention = found_.of[of_q].in_attention = true;
   }
 
   void find_quant_fusion(const bitnet_op& op, fusion& f) {

@@ -19,8 +19,11 @@ struct fusion {
   uint64_t activation = no_op;
   uint64_t linear = no_op;  // ADD: the ternary product before it
   uint64_t rope = no_op;    // KV_WRITE: the ROPE of its keys
-  bool repeated = false;    // ACT_QUANT_I8: in steps of one row, each reader quantises by itself
-  bool counted = false;     // and a reader's weight_bytes already include the norm's
+  // ATTN_PAGED: in steps of one row it computes the KV_WRITE before it and the ROPE of its queries.
+  uint64_t kv_write = no_op, rope_of_q = no_op;
+  bool in_attention = false;  // those two ops: no step of one row has a command of theirs
+  bool repeated = false;      // ACT_QUANT_I8: in steps of one row, each reader quantises by itself
+  bool counted = false;       // and a reader's weight_bytes already include the norm's
 };
 
 struct fusions {

@@ -72,6 +72,10 @@ std::string attention_parts_name(std::string_view api) {
   return "attn_paged_parts" + ending(api);
 }
 
+std::string attn_token_name(std::string_view api) {
+  return "rope_kv_write_attn_paged" + ending(api);
+}
+
 std::string linear_add_name(uint32_t product, std::string_view api) {
   return op_name(product) + "_add.ternary2" + ending(api);
 }
@@ -128,7 +132,8 @@ std::vector<named_kernel> all_kernels(std::string_view api, const facts& about) 
             glu_quant_name(activation, norm, api));
   fused(BITNET_OP_KV_WRITE, BITNET_FORMAT_NONE, steady, rope_kv_name(api));
   if (about.attention_rows != 0)
-    fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, attention_parts_name(api));
+    for (const std::string& id : {attention_parts_name(api), attn_token_name(api)})
+      fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, id);
   for (const uint32_t product : ternary_products)
     fused(product, BITNET_FORMAT_TERNARY2, exact, linear_add_name(product, api));
   for (const bool norm : {true, false})

@@ -26,6 +26,7 @@ std::string glu_quant_name(uint32_t activation, bool norm, std::string_view api)
 std::string rope_kv_name(std::string_view api);
 // Attention of a context that is cut into parts.
 std::string attention_parts_name(std::string_view api);
+std::string attn_token_name(std::string_view api);
 std::string linear_add_name(uint32_t product, std::string_view api);
 std::string bit_linear_name(bool norm, bool add, std::string_view api);
 

@@ -37,6 +37,12 @@ struct counter {
     const uint64_t parts = (context + attn_part - 1) / attn_part;
     return parts * (p.head_dim / threads + 2) + around;
   }
+  // A group may merge what all groups of a KV head leave.
+  uint64_t operator()(const attn_token_params& p) const noexcept {
+    const uint64_t parts = (context + attn_part - 1) / attn_part, rows = spec.constants[3];
+    return parts * (p.head_dim / 16 + rows + (attn_part / 4 + rows) * (p.head_dim / threads + 1)) +
+           around;
+  }
   uint64_t operator()(const linear_ternary_params& p) const noexcept {
     const uint64_t k = p.k, each = spec.constants[3];
     // For each quarter of 128 elements: a loop that sums the products, then one that adds the sums.

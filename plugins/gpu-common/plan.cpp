@@ -61,11 +61,11 @@ bitnet_status planner::add(const bitnet_op& op, const fusion& f) {
     case BITNET_OP_LINEAR_DENSE:
       return linear_dense(op);
     case BITNET_OP_ROPE:
-      return rope(op);
+      return rope(op, f);
     case BITNET_OP_KV_WRITE:
       return kv_write(op, f);
     case BITNET_OP_ATTN_PAGED:
-      return attention(op);
+      return attention(op, f);
     case BITNET_OP_ADD:
       if (f.linear != no_op) {
         const bitnet_op& linear = graph_.ops[f.linear];
@@ -257,7 +257,7 @@ void planner::round_many(const bitnet_op& op, node& plain) {
   }
 }
 
-bitnet_status planner::rope(const bitnet_op& op) {
+bitnet_status planner::rope(const bitnet_op& op, const fusion& f) {
   const auto heads = static_cast<uint32_t>(op.ints[0]);
   const auto head_dim = static_cast<uint32_t>(op.ints[1]);
   const uint32_t pairs = static_cast<uint32_t>(op.ints[2]) / 2;
@@ -267,6 +267,7 @@ bitnet_status planner::rope(const bitnet_op& op) {
   n.operands = {reads(op.inputs[0]), {source::rotations, table}, writes(op.outputs[0])};
   n.params = rope_params{n.rows, heads, head_dim, pairs, op.ints[3] == BITNET_ROPE_NEOX ? 1u : 0u};
   n.weight = nullptr;  // the host reads it
+  n.of_more_rows = f.in_attention;
   return push(std::move(n));
 }
 
@@ -309,10 +310,11 @@ bitnet_status planner::kv_write(const bitnet_op& op, const fusion& f) {
   const bool neox = rope && rope->ints[3] == BITNET_ROPE_NEOX;
   // The zeros are properties of the KV pool. A binding fills them in.
   n.params = kv_write_params{n.rows, 0, 0, 0, pairs, neox ? 1u : 0u};
+  n.of_more_rows = f.in_attention;
   return push(std::move(n));
 }
 
-bitnet_status planner::attention(const bitnet_op& op) {
+bitnet_status planner::attention(const bitnet_op& op, const fusion& f) {
   const auto layer = static_cast<uint32_t>(op.ints[0]);
   const auto heads = static_cast<uint32_t>(op.ints[1]), kv = static_cast<uint32_t>(op.ints[2]);
   const auto head_dim = static_cast<uint32_t>(op.ints[3]);
@@ -322,7 +324,7 @@ bitnet_status planner::attention(const bitnet_op& op) {
                         "attention heads of %u elements, %u at most on this device; use the cpu "
                         "backend",
                         head_dim, most_kept * tiles_.group);
-  if (device_.about().attention_rows != 0) return attention_by_tiles(op);
+  if (device_.about().attention_rows != 0) return attention_by_tiles(op, f);
   node n = start(kernel_id::attn_paged, op, op.outputs[0], grid::heads, heads);
   n.spec.constants[3] = (head_dim + tiles_.group - 1) / tiles_.group;
   n.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
@@ -335,7 +337,7 @@ bitnet_status planner::attention(const bitnet_op& op) {
 
 // For few tokens with a long context each part of the context has a group of its own, and a further
 // command merges their results. Otherwise one group takes the whole context.
-bitnet_status planner::attention_by_tiles(const bitnet_op& op) {
+bitnet_status planner::attention_by_tiles(const bitnet_op& op, const fusion& f) {
   const auto layer = static_cast<uint32_t>(op.ints[0]);
   const auto heads = static_cast<uint32_t>(op.ints[1]), kv = static_cast<uint32_t>(op.ints[2]);
   const auto head_dim = static_cast<uint32_t>(op.ints[3]);
@@ -364,9 +366,53 @@ bitnet_status planner::attention_by_tiles(const bitnet_op& op) {
   merged.when = steps::in_parts;
   merged.operands = {{source::positions}, {source::parts, parts}, writes(op.outputs[0])};
   merged.params = attn_merge_params{merged.rows, heads, head_dim, window, 0};
+  if (f.kv_write != no_op) {
+    out_.nodes.push_back(attention_of_token(op, f, cut));
+    whole.of_more_rows = cut.of_more_rows = merged.of_more_rows = true;
+  }
   out_.nodes.push_back(std::move(whole));
   out_.nodes.push_back(std::move(cut));
   return push(std::move(merged));
+}
+
+// All of the attention of a step of one row, in one command: also what its queries, keys and values
+// need before it, and the merging of parts. `cut` is the kernel that leaves parts.
+node planner::attention_of_token(const bitnet_op& op, const fusion& f, const node& cut) {
+  const bitnet_op& write = graph_.ops[f.kv_write];
+  const bitnet_op &q = graph_.ops[f.rope_of_q], &k = graph_.ops[fusions_.of[f.kv_write].rope];
+  const auto layer = static_cast<uint32_t>(op.ints[0]);
+  const uint32_t pairs = static_cast<uint32_t>(q.ints[2]) / 2;
+  const auto& of_tile = std::get<attn_tiles_params>(cut.params);
+  node n = cut;
+  n.spec.id = kernel_id::attn_token;
+  n.name = attn_token_name(device_.name);
+  n.when = steps::of_one_row;
+  n.operands = {reads(q.inputs[0]),
+                reads(k.inputs[0]),
+                reads(write.inputs[1]),
+                {source::rotations, rotations_of(q, pairs)},
+                {source::positions},
+                {source::sequences},
+                {source::slots},
+                {source::block_tables},
+                {source::keys, layer, true},
+                {source::values, layer, true},
+                cut.operands.back(),
+                {source::tickets, 0, true},
+                writes(op.outputs[0])};
+  n.params = attn_token_params{n.rows,
+                               of_tile.n_heads,
+                               of_tile.n_kv_heads,
+                               of_tile.head_dim,
+                               0,
+                               0,
+                               of_tile.scale,
+                               of_tile.window,
+                               0,
+                               pairs,
+                               q.ints[3] == BITNET_ROPE_NEOX ? 1u : 0u};
+  out_.tickets = std::max(out_.tickets, of_tile.n_kv_heads);
+  return n;
 }
 
 uint32_t tile_rows_for(const facts& about, uint64_t wanted, uint64_t head_dim) noexcept {
@@ -378,6 +424,7 @@ uint32_t tile_rows_for(const facts& about, uint64_t wanted, uint64_t head_dim) n
 }
 
 uint64_t tile_groups(const node& n, const kernel_spec& spec, uint64_t parts) noexcept {
+  if (std::holds_alternative<attn_token_params>(n.params)) return n.columns * parts;
   const auto* p = std::get_if<attn_tiles_params>(&n.params);
   if (!p) return 0;
   const uint32_t shares = attn_tile_shares(p->n_heads / p->n_kv_heads, spec.constants[3]);

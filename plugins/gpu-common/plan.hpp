@@ -32,6 +32,7 @@ struct operand {
     state,       // all of the pool
     rotations,   // table `index` of the plan
     parts,       // of the context, written by attention `index` of the plan
+    tickets,     // of the groups of an attention, all zeros between kernels
     rounded,     // activations of product `index` of the plan
     head_codes,  // of node::weight
     head_norms,
@@ -78,6 +79,7 @@ struct node {
   uint64_t columns = 0;
   uint32_t rows = rows_are_tokens;
   gpu::steps when = steps::all;
+  bool of_more_rows = false;  // and of no step of one row
   gpu::logits of = logits::any;
   const device_weight* weight = nullptr;
   const device_weight* vector = nullptr;  // source::vector, if that is not `weight`
@@ -98,6 +100,7 @@ struct plan {
   const device_weight* lm_head = nullptr;  // has a two-stage form
   bool lists = false;                      // the largest logits of `lm_head` can be listed
   std::vector<uint64_t> part_words;        // by attention: for a token and a part of the context
+  uint32_t tickets = 0;                    // words of source::tickets
   std::vector<uint64_t> rounded_words;     // by product with rounded activations: of a row
 };
 
@@ -128,7 +131,8 @@ uint32_t rows_of_group(const kernel_spec& spec) noexcept;
 // Rows of an attention tile for `wanted` rows, limited by the group's memory; 4 or more.
 uint32_t tile_rows_for(const facts& about, uint64_t wanted, uint64_t head_dim) noexcept;
 
-// Groups of tiled attention for one token if the context has `parts` parts.
+// Groups of tiled attention for one token if the context has `parts` parts; of attn_token, if a
+// step of one row has so many, at least one.
 uint64_t tile_groups(const node& n, const kernel_spec& spec, uint64_t parts) noexcept;
 
 // True if the op's kernel fits the memory of a work group. Only DELTA_RULE may not fit.

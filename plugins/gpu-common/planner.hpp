@@ -50,11 +50,12 @@ class planner {
   void round_many(const bitnet_op& op, node& plain);
   bool makes_logits(uint32_t value) const;
   void top_head(const bitnet_op& op, const node& full);
-  bitnet_status rope(const bitnet_op& op);
+  bitnet_status rope(const bitnet_op& op, const fusion& f);
   uint32_t rotations_of(const bitnet_op& op, uint32_t pairs);
   bitnet_status kv_write(const bitnet_op& op, const fusion& f);
-  bitnet_status attention(const bitnet_op& op);
-  bitnet_status attention_by_tiles(const bitnet_op& op);
+  bitnet_status attention(const bitnet_op& op, const fusion& f);
+  bitnet_status attention_by_tiles(const bitnet_op& op, const fusion& f);
+  node attention_of_token(const bitnet_op& op, const fusion& f, const node& cut);
 
   // In plan_elements.cpp:
   bitnet_status add_element_op(const bitnet_op& op);

@@ -87,15 +87,21 @@ uint64_t program::context_parts() const noexcept {
   return (uint64_t{limits_.max_blocks} * limits_.block_tokens + attn_part - 1) / attn_part;
 }
 
+// Into which attention cuts the context of a step with one row; 0: it does not.
+uint64_t program::parts_of_token() const noexcept {
+  return context_parts() > parts_of_one_group ? context_parts() : 0;
+}
+
 // True if a step with `rows` rows that asks for these logits runs the node.
 bool program::belongs(const node& n, uint32_t rows, logits asked) const noexcept {
   if (n.of != logits::any && n.of != asked) return false;
-  if (rows == 0 || n.when == steps::all) return rows != 0;
+  if (rows == 0 || (rows == 1 && n.of_more_rows)) return false;
+  if (n.when == steps::all) return true;
   if (n.when == steps::of_one_row || n.when == steps::of_more_rows)
     return (n.when == steps::of_one_row) == (rows == 1);
   if (n.when == steps::of_few_rows || n.when == steps::of_many_rows)
     return (n.when == steps::of_few_rows) == (rows < fewest_rounded);
-  const bool in_parts = rows <= most_rows_in_parts && context_parts() > parts_of_one_group;
+  const bool in_parts = rows <= most_rows_in_parts && parts_of_token() != 0;
   return (n.when == steps::in_parts) == in_parts;
 }
 
@@ -113,7 +119,7 @@ std::vector<sdk::lifetime> program::lifetimes(uint64_t tokens, uint64_t outputs)
   for (uint64_t i = 0; i < plan_.nodes.size(); ++i) {
     const node& n = plan_.nodes[i];
     for (const operand& o : n.operands) {
-      const bool of_parts = o.from == source::parts && parts > parts_of_one_group;
+      const bool of_parts = o.from == source::parts && parts_of_token() != 0;
       const bool is_rounded = o.from == source::rounded;
       if (!of_parts && !is_rounded && (o.from != source::value || graph_.external[o.index]))
         continue;
@@ -169,7 +175,7 @@ bitnet_status program::check_room(const sdk::reporter& report) const {
 
 uint64_t program::binding_bytes() const {
   std::vector<sdk::lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
-  uint64_t bytes = sdk::place(lives) + header_bytes;
+  uint64_t bytes = sdk::place(lives) + header_bytes + 4 * uint64_t{plan_.tickets};
   for (const rotation_table& t : plan_.rotations) bytes += rotation_bytes(t, limits_.max_tokens);
   return bytes;
 }
@@ -192,6 +198,7 @@ bitnet_status steps_on::place(const std::vector<bitnet_bound>& named, const sdk:
   if (bitnet_status s = device_.pool.take(header_bytes, memory_place::host, header_, report);
       failed(s))
     return s;
+  if (bitnet_status s = take_tickets(report); failed(s)) return s;
   for (const rotation_table& t : of_.plan_.rotations) {
     lease made;
     if (bitnet_status s = device_.pool.take(of_.rotation_bytes(t, of_.limits_.max_tokens),
@@ -233,66 +240,11 @@ kernel_spec steps_on::spec_for(const node& n, uint32_t rows) const noexcept {
     spec.constants[3] =
         tile_rows_for(device_.about(), device_.about().attention_rows, spec.constants[4]);
   if (spec.id == kernel_id::kv_write || spec.id == kernel_id::attn_paged ||
-      spec.id == kernel_id::attn_tiles) {
+      spec.id == kernel_id::attn_tiles || spec.id == kernel_id::attn_token) {
     spec.constants[1] = pool_->storage().dtype_k;
     spec.constants[2] = pool_->storage().dtype_v;
   }
   return spec;
-}
-
-binding steps_on::place_of(const operand& o, const node& n, uint64_t part) const {
-  switch (o.from) {
-    case source::value:
-      return values_[o.index];
-    case source::tokens:
-      return facts_[BITNET_PORT_TOKENS];
-    case source::positions:
-      return facts_[BITNET_PORT_POSITIONS];
-    case source::sequences:
-      return facts_[BITNET_PORT_SEQUENCES];
-    case source::slots:
-      return facts_[BITNET_PORT_SLOTS];
-    case source::block_tables:
-      return facts_[BITNET_PORT_BLOCK_TABLES];
-    case source::output_rows:
-      return facts_[BITNET_PORT_OUTPUT_ROWS];
-    case source::states:
-      return facts_[BITNET_PORT_STATES];
-    case source::matrix:
-      return n.weight->parts[part].place;
-    case source::vector:
-      return (n.vector ? n.vector : n.weight)->parts[0].place;
-    case source::scales:
-      return n.weight->scales;
-    case source::keys:
-      return pool_->keys(o.index);
-    case source::values:
-      return pool_->values(o.index);
-    case source::state:
-      return pool_->states();
-    case source::head_codes:
-      return n.weight->copy->codes();
-    case source::head_norms:
-      return n.weight->copy->norms();
-    case source::head_states:
-      return top_head_.states();
-    case source::head_counts:
-      return top_head_.counts();
-    case source::head_bounds:
-      return top_head_.bounds();
-    case source::head_found:
-      return top_head_.found();
-    case source::largest:
-      return facts_[BITNET_PORT_LARGEST];
-    case source::parts:
-      return values_[of_.graph_.values.size() + o.index];
-    case source::rounded:
-      return values_[of_.graph_.values.size() + of_.plan_.part_words.size() + o.index];
-    case source::rotations:
-      break;
-  }
-  const buffer* memory = rotations_[o.index].get();
-  return {memory, 0, memory->size()};
 }
 
 // The node's parameters for a part of its matrix, or of the step's tokens, and for the pool.
@@ -315,6 +267,10 @@ parameters steps_on::params_for(const node& n, uint64_t part, uint32_t tokens) c
     tiles->block_tokens = of_.limits_.block_tokens;
     tiles->max_blocks = of_.limits_.max_blocks;
     tiles->parts = n.when == steps::in_parts ? static_cast<uint32_t>(of_.context_parts()) : 0;
+  } else if (auto* token = std::get_if<attn_token_params>(&out)) {
+    token->block_tokens = of_.limits_.block_tokens;
+    token->max_blocks = of_.limits_.max_blocks;
+    token->parts = static_cast<uint32_t>(of_.parts_of_token());
   } else if (auto* merge = std::get_if<attn_merge_params>(&out)) {
     merge->parts = static_cast<uint32_t>(of_.context_parts());
   }
@@ -358,7 +314,11 @@ void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& co
         c.groups_x = static_cast<uint32_t>(n.columns);
         break;
       case grid::tiles:
-        c.groups_x = groups_for(tile_groups(n, spec_for(n, rows), of_.context_parts()), 1, most);
+        c.groups_x = groups_for(
+            tile_groups(n, spec_for(n, rows),
+                        n.when == steps::of_one_row ? std::max<uint64_t>(of_.parts_of_token(), 1)
+                                                    : of_.context_parts()),
+            1, most);
         break;
       case grid::matrix: {
         c.groups_x = groups_for(n.weight->parts[p].n_rows, rows_of_group(n.spec), most);

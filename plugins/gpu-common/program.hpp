@@ -64,6 +64,7 @@ class program {
   uint64_t rows_of(uint32_t value, uint64_t tokens, uint64_t outputs) const noexcept;
   uint64_t row_words_of(uint32_t value) const noexcept;
   uint64_t context_parts() const noexcept;  // of the longest possible context
+  uint64_t parts_of_token() const noexcept;
   bool belongs(const node& n, uint32_t rows, logits asked) const noexcept;
   std::vector<sdk::lifetime> lifetimes(uint64_t tokens, uint64_t outputs) const;
   bitnet_status check_passes(const sdk::reporter& report) const;
@@ -106,6 +107,7 @@ class steps_on {
   };
 
   bitnet_status place(const std::vector<bitnet_bound>& named, const sdk::reporter& report);
+  bitnet_status take_tickets(const sdk::reporter& report);
   kernel_spec spec_for(const node& n, uint32_t rows) const noexcept;
   binding place_of(const operand& o, const node& n, uint64_t part) const;
   parameters params_for(const node& n, uint64_t part, uint32_t tokens) const;
@@ -124,7 +126,7 @@ class steps_on {
   std::vector<binding> values_;             // of the graph; no memory where no kernel uses it
   binding facts_[BITNET_PORT_LARGEST + 1];  // by role
   kv_pool* pool_ = nullptr;
-  lease arena_, header_;
+  lease arena_, header_, tickets_;
   head_scratch top_head_;
   std::vector<lease> rotations_;
   sdk::step_view step_;

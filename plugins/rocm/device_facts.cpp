@@ -102,7 +102,7 @@ device_facts facts_of(const library& hip, int device) {
   constexpr uint32_t fixed_bytes = BITNET_ROCM_FIXED_SHARED;
   const uint32_t shared = attribute(hip, device, hipDeviceAttributeMaxSharedMemoryPerBlock);
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
-  about.max_bindings = gpu::max_kernel_bindings;
+  about.max_bindings = gpu::most_kernel_bindings;
   about.max_kept = 11;  // of a head, 1408 elements in all, as the cuda backend has it
   about.attention_rows = most_attention_rows;
   about.has_top_head = true;

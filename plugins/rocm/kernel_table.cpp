@@ -38,6 +38,8 @@ const char* part_of(gpu::kernel_id id) noexcept {
     case kernel_id::attn_tiles:
     case kernel_id::attn_merge:
       return "attention";
+    case kernel_id::attn_token:
+      return "attention_token";
     case kernel_id::short_conv:
     case kernel_id::delta_gates:
     case kernel_id::delta_rule:
@@ -158,6 +160,7 @@ bool add_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out) 
       out.function += c[2] <= 1 ? "_1" : "_4";
       return true;
     case gpu::kernel_id::attn_tiles:
+    case gpu::kernel_id::attn_token:
       out.function += "_" + std::to_string(c[3]);
       return is_kv_type(c[1]) && is_kv_type(c[2]) && (c[3] == 4 || c[3] == most_attention_rows);
     default:
@@ -177,6 +180,7 @@ uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
     case gpu::kernel_id::head_approximate:
       return uint64_t{gpu::head_bins} * (c[2] <= 1 ? 1 : 4);
     case gpu::kernel_id::attn_tiles:
+    case gpu::kernel_id::attn_token:
       return gpu::attn_tile_words(c[3], c[4]);
     case gpu::kernel_id::attn_merge:
       return uint64_t{4} * group_threads;

@@ -204,6 +204,109 @@ class attention : public testing::Test {
     return grid_of(form, spec, words.data(), 1, groups, 16).tiled != nullptr;
   }
 
+  // What a single token leaves: its attention, and all keys and values.
+  struct left {
+    std::vector<float> y;
+    std::vector<uint8_t> keys, values;
+  };
+  // How its queries and keys are turned, and in how many groups of threads.
+  struct turned {
+    const char* why;
+    uint32_t pairs, neox, groups;
+  };
+  struct made {
+    gpu::binding header, q, k, v, turns, at, sequence, slot, table, keys, values, y;
+    uint32_t parts;
+  };
+  made token_of(const shape& s, const pool& kv, const token& t, const turned& how, bool in_parts) {
+    std::mt19937 random(t.position);
+    const auto some = [&](uint64_t n) {
+      std::vector<float> out(n);
+      for (float& x : out) x = std::uniform_real_distribution<float>(-1, 1)(random);
+      return bench_.put(out);
+    };
+    const uint64_t of_kv = uint64_t{s.kv_heads} * s.head_dim;
+    const uint32_t block = kv.table[t.sequence * max_blocks + t.position / block_tokens];
+    return {bench_.put<uint32_t>({1, 0, s.window, s.keep}),
+            bench_.put(q_of(s, t)),
+            some(of_kv),
+            some(of_kv),
+            some(uint64_t{2} * how.pairs),
+            bench_.put<uint32_t>({t.position}),
+            bench_.put<uint32_t>({t.sequence}),
+            bench_.put<uint32_t>({block * block_tokens + t.position % block_tokens}),
+            bench_.put(kv.table),
+            bench_.put(kv.keys),
+            bench_.put(kv.values),
+            bench_.put(std::vector<float>(uint64_t{s.heads} * s.head_dim, 77.0f)),
+            in_parts ? (block_tokens * max_blocks + 63) / 64 : 0};
+  }
+  left take(const made& m) {
+    bench_.run();
+    left out{bench_.get<float>(m.y), bench_.get<uint8_t>(m.keys), bench_.get<uint8_t>(m.values)};
+    bench_.clear();
+    return out;
+  }
+  // By a kernel for each op, and the whole context in one group.
+  left by_ops(const shape& s, const pool& kv, const token& t, const turned& how) {
+    const made m = token_of(s, kv, t, how, false);
+    const gpu::binding q = bench_.put(std::vector<float>(uint64_t{s.heads} * s.head_dim));
+    bench_.add({gpu::kernel_id::rope, {128}}, {m.header, m.q, m.turns, q},
+               gpu::rope_params{0, s.heads, s.head_dim, how.pairs, how.neox}, 3, 1);
+    bench_.add({gpu::kernel_id::kv_write, {128, s.k_type, s.v_type, 1}},
+               {m.header, m.slot, m.k, m.v, m.turns, m.keys, m.values},
+               gpu::kv_write_params{0, s.kv_heads, s.head_dim, block_tokens, how.pairs, how.neox},
+               2, 1);
+    bench_.add({gpu::kernel_id::attn_tiles, {128, s.k_type, s.v_type, 4, s.head_dim}},
+               {m.header, q, m.at, m.sequence, m.table, m.keys, m.values, m.y},
+               gpu::attn_tiles_params{0, s.heads, s.kv_heads, s.head_dim, block_tokens, max_blocks,
+                                      scale_of(s), s.own_window, 0},
+               3, 1);
+    return take(m);
+  }
+  // By one kernel, which leaves its tickets as they were.
+  left by_one(const shape& s, const pool& kv, const token& t, const turned& how, uint32_t rows,
+              bool in_parts) {
+    const made m = token_of(s, kv, t, how, in_parts);
+    const std::vector<uint32_t> none(s.kv_heads);
+    const gpu::binding tickets = bench_.put(none);
+    const gpu::binding parts = bench_.put(std::vector<uint32_t>(
+        uint64_t{s.heads} * std::max(m.parts, 1u) * (s.head_dim + 2), 0x7fc00000u));
+    // Twice: the second finds the tickets as the first left them.
+    const gpu::binding again = bench_.put(std::vector<float>(uint64_t{s.heads} * s.head_dim));
+    for (const gpu::binding& y : {m.y, again})
+      bench_.add(
+          {gpu::kernel_id::attn_token, {128, s.k_type, s.v_type, rows, s.head_dim}},
+          {m.header, m.q, m.k, m.v, m.turns, m.at, m.sequence, m.slot, m.table, m.keys, m.values,
+           parts, tickets, y},
+          gpu::attn_token_params{0, s.heads, s.kv_heads, s.head_dim, block_tokens, max_blocks,
+                                 scale_of(s), s.own_window, m.parts, how.pairs, how.neox},
+          how.groups, 1);
+    bench_.run();
+    left out{bench_.get<float>(m.y), bench_.get<uint8_t>(m.keys), bench_.get<uint8_t>(m.values)};
+    EXPECT_EQ(bench_.get<uint32_t>(tickets), none);
+    EXPECT_EQ(bits_of(bench_.get<float>(again), 0, out.y.size()), bits_of(out.y, 0, out.y.size()));
+    bench_.clear();
+    return out;
+  }
+  void check_token(const shape& s, const token& t, const turned& how) {
+    SCOPED_TRACE(std::string(s.why) + ", " + how.why);
+    const pool kv(s, {t});
+    const left expected = by_ops(s, kv, t, how);
+    for (const uint32_t rows : {4u, 8u, 16u})
+      for (const bool in_parts : {false, true}) {
+        if (s.heads / s.kv_heads > rows || gpu::attn_tile_words(rows, s.head_dim) * 4 >
+                                               bench_.device().describe().shared_memory_bytes)
+          continue;
+        SCOPED_TRACE(std::to_string(rows) + " rows" + (in_parts ? ", in parts" : ""));
+        const left found = by_one(s, kv, t, how, rows, in_parts);
+        ASSERT_EQ(bits_of(found.y, 0, found.y.size()), bits_of(expected.y, 0, found.y.size()))
+            << "position " << t.position;
+        ASSERT_TRUE(found.keys == expected.keys) << "position " << t.position;
+        ASSERT_TRUE(found.values == expected.values) << "position " << t.position;
+      }
+  }
+
   // Scores are off by what any order of their sums is; weights by that and by exp, which each part
   // is scaled with once more; then the sums, above and below the line.
   static void expect_near(const shape& s, const pool& kv, const token& t, const float* found) {
@@ -325,6 +428,30 @@ TEST_F(attention, windows) {
   check({"a layer's window of everything", 64, 2, 1, f16, f16, 0, 0, INT32_MAX}, mixed());
   check({"a layer's within the step's", 64, 2, 2, f16, f16, 90, 2, 40}, mixed());
   check({"a layer's that leaves some of those kept", 64, 2, 2, f16, f16, 30, 120, 100}, mixed());
+}
+
+// One kernel for a step of one token has the bits of those that it stands in for.
+TEST_F(attention, of_a_token_is_one_kernel) {
+  const turned halves{"halves, few groups", 32, 1, 3}, pairs{"pairs, a group to a part", 32, 0, 40};
+  const turned some{"some of a head", 10, 1, 7};
+  for (const uint32_t type : {f32, f16, q8, q4})
+    check_token({"of one type", 64, 4, 1, type, type}, {577, 1}, halves);
+  check_token({"of two types", 64, 8, 2, f16, q8}, {577, 1}, pairs);
+  check_token({"of two types", 64, 2, 2, q4, f32}, {130, 2}, some);
+  check_token({"wide heads", 256, 3, 1, f16, f16}, {639, 3}, halves);
+  check_token({"a last sixteen that is short", 100, 2, 1, f16, f16}, {100, 0}, some);
+  check_token({"five heads share", 80, 10, 2, f16, f16}, {320, 0}, pairs);
+  check_token({"sixteen heads share", 64, 16, 1, f16, f16}, {400, 0}, halves);
+  for (const uint32_t last : {0u, 1u, 63u, 64u, 255u, 256u})
+    check_token({"ends", 64, 4, 2, f16, f16}, {last, 2}, last % 2 == 0 ? halves : pairs);
+}
+
+TEST_F(attention, of_a_token_sees_windows) {
+  const turned halves{"halves", 32, 1, 5};
+  check_token({"a window of one", 64, 4, 1, f16, f16, 1}, {577, 1}, halves);
+  check_token({"a window, and some kept", 64, 4, 2, f16, f16, 30, 6}, {577, 1}, halves);
+  check_token({"a part and more kept", 64, 4, 2, f16, f16, 30, 70}, {577, 1}, halves);
+  check_token({"a layer's window", 64, 4, 1, f16, f16, 0, 0, 70}, {577, 1}, halves);
 }
 
 // NaN stays with the tokens that see it.

@@ -259,6 +259,6 @@ def weighed(counts):
 
 def launch(memory, constants, params):
     """The bytes of bitnet::kernels::launch (kernels/launch.hpp)."""
-    fields = [*memory, *[0] * (8 - len(memory))]
+    fields = [*memory, *[0] * (14 - len(memory))]
     words = [*constants, *[0] * (5 - len(constants)), *params, *[0] * (32 - len(params))]
-    return (struct.pack("<8Q37I", *fields, *words) + bytes(512))[:512]
+    return (struct.pack("<14Q37I", *fields, *words) + bytes(512))[:512]

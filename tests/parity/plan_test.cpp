@@ -181,6 +181,111 @@ TEST(plan_of_attention, layers_have_parts_of_their_own) {
     EXPECT_FALSE(c[1].bindings[at].meets(c[4].bindings[at])) << "keys and values of a layer";
 }
 
+// A layer whose queries and keys are turned.
+struct turning {
+  float theta_of_k = 10000;
+  bool also_out = false;     // the turned queries are read by others, too
+  bool read_before = false;  // another attention reads the layer's keys first
+};
+model turned_attention(const heads& h, const turning& how = {}) {
+  model m = bare();
+  m.kv_layers = 1;
+  m.kv_heads = static_cast<uint32_t>(h.kv);
+  m.head_dim = static_cast<uint32_t>(h.dim);
+  const uint32_t q = in(m, h.q * h.dim), k = in(m, h.kv * h.dim), v = in(m, h.kv * h.dim);
+  const auto turn = [&](uint32_t x, int32_t n, float theta) {
+    const uint32_t y = inner(m, n * h.dim);
+    bitnet_op& op = m.op(BITNET_OP_ROPE, {x}, {y});
+    op.ints[0] = n;
+    op.ints[1] = op.ints[2] = h.dim;
+    op.floats[0] = theta;
+    op.floats[1] = 1;
+    return y;
+  };
+  const uint32_t turned_q = turn(q, h.q, 10000), turned_k = turn(k, h.kv, how.theta_of_k);
+  m.op(BITNET_OP_KV_WRITE, {turned_k, v}, {});
+  const auto attend = [&](uint32_t x) {
+    const uint32_t y = inner(m, h.q * h.dim);
+    bitnet_op& op = m.op(BITNET_OP_ATTN_PAGED, {x}, {y});
+    op.ints[1] = h.q;
+    op.ints[2] = h.kv;
+    op.ints[3] = h.dim;
+    op.ints[4] = h.window;
+    op.floats[0] = 0.125f;
+    out(m, y);
+  };
+  if (how.read_before) attend(q);
+  attend(turned_q);
+  if (how.also_out) out(m, turned_q);
+  return m;
+}
+
+TEST(plan_of_attention, of_one_token_is_one_command) {
+  // As above: 2 KV heads times 32 parts.
+  described d(like_cuda(), turned_attention({8, 2, 64, 1000}), with_context(of(16), 2048));
+  const written_commands c = step_of(d, 1);
+  ASSERT_EQ(lines_of(c), (lines{"attn_token 64*1 [128 2 2 4 64]"}));
+  const auto p = c[0].as<gpu::attn_token_params>();
+  EXPECT_EQ(p.n_heads, 8u);
+  EXPECT_EQ(p.n_kv_heads, 2u);
+  EXPECT_EQ(p.head_dim, 64u);
+  EXPECT_EQ(p.block_tokens, 64u);
+  EXPECT_EQ(p.max_blocks, 32u);
+  EXPECT_EQ(p.scale, 0.125f);
+  EXPECT_EQ(p.window, 1000u);
+  EXPECT_EQ(p.parts, 32u);
+  EXPECT_EQ(p.pairs, 32u);
+  EXPECT_EQ(p.neox, 1u);
+  EXPECT_EQ(c[0].bindings[12].bytes, 2u * 4) << "a ticket for each KV head";
+
+  // With more tokens keys and values lie where they lay, and parts too.
+  const written_commands few = step_of(d, 4);
+  ASSERT_EQ(names_of(few), (lines{"rope", "kv_write", "attn_tiles", "attn_merge"}));
+  EXPECT_EQ(few[1].bindings[5], c[0].bindings[9]) << "keys";
+  EXPECT_EQ(few[1].bindings[6], c[0].bindings[10]) << "values";
+  EXPECT_EQ(few[1].bindings[1], c[0].bindings[7]) << "slots";
+  EXPECT_EQ(few[1].bindings[2], c[0].bindings[2]) << "k before it is turned";
+  EXPECT_EQ(few[0].bindings[1], c[0].bindings[1]) << "q before it is turned";
+  EXPECT_EQ(few[2].bindings[7], c[0].bindings[11]) << "parts";
+  EXPECT_EQ(few[3].bindings[3], c[0].bindings[13]) << "y";
+}
+
+TEST(plan_of_attention, of_one_token_with_a_short_context_has_no_parts) {
+  described d(like_cuda(), turned_attention({8, 2, 64}), with_context(of(16), 256));
+  const written_commands c = step_of(d, 1);
+  ASSERT_EQ(lines_of(c), (lines{"attn_token 2*1 [128 2 2 4 64]"}));
+  EXPECT_EQ(c[0].as<gpu::attn_token_params>().parts, 0u);
+}
+
+TEST(plan_of_attention, of_one_token_is_several_commands_where_one_would_be_wrong) {
+  const struct {
+    heads h;
+    turning how;
+    const char* off;
+    lines expected;
+    const char* why;
+  } rows[] = {
+      {{8, 2, 64}, {}, "rope_kv_write_attn_paged.api", {"rope", "kv_write", "attn_tiles"}, "off"},
+      {{8, 2, 64}, {}, "attn_paged_parts.api", {"rope", "kv_write", "attn_tiles"}, "no parts"},
+      {{8, 2, 64}, {500, false, false}, "", {"rope", "kv_write", "attn_tiles"}, "other angles"},
+      {{8, 2, 64}, {10000, true, false}, "", {"rope", "kv_write", "attn_tiles"}, "q is read"},
+      {{8, 2, 64},
+       {10000, false, true},
+       "",
+       {"rope", "kv_write", "attn_tiles", "attn_tiles"},
+       "keys are read before"},
+      {{24, 1, 64}, {}, "", {"rope", "kv_write", "attn_tiles"}, "two tiles of a KV head"},
+      {{16, 1, 64}, {}, "", {"attn_token"}, "one tile of sixteen"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    described d(like_cuda(), turned_attention(row.h, row.how), with_context(of(16), 256),
+                {{"disable", row.off}});
+    lines names = names_of(step_of(d, 1));
+    EXPECT_EQ(names, row.expected);
+  }
+}
+
 TEST(plan_of_attention, without_tiles_is_a_group_to_a_head) {
   // A thread of 64 keeps two elements of a head of 128. Long contexts change nothing.
   described d(like_vulkan(), attention({8, 2, 128}), with_context(of(16), 2048));

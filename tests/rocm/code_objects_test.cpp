@@ -85,8 +85,8 @@ TEST(code_objects, say_which_target_they_are_for) {
                {"gfx1100", 0x41}, {"gfx1101", 0x46}, {"gfx1102", 0x47}, {"gfx1103", 0x44}};
   for (const auto& c : cases) {
     if (!has_code(c.target)) continue;  // a build for some targets only
-    for (const char* part :
-         {"attention", "dense", "elements", "head", "rows", "states", "ternary", "ternary_dots"}) {
+    for (const char* part : {"attention", "attention_token", "dense", "elements", "head", "rows",
+                             "states", "ternary", "ternary_dots"}) {
       const std::vector<uint8_t> code = code_object(c.target, part);
       const Elf64_Ehdr header = header_of(code);
       EXPECT_EQ(header.e_machine, 224) << c.target << " " << part;

@@ -66,7 +66,7 @@ __device__ inline launch launch_of_group(const joined_launch& l, group_of_launch
     return third ? of_launch(l.of[2]) : second ? of_launch(l.of[1]) : of_launch(l.of[0]);
   };
   launch out;
-  for (uint32_t i = 0; i < 8; ++i)
+  for (uint32_t i = 0; i < most_bindings; ++i)
     out.memory[i] = mine([&](const launch& one) { return one.memory[i]; });
   for (uint32_t i = 0; i < 5; ++i)
     out.constants[i] = mine([&](const launch& one) { return one.constants[i]; });

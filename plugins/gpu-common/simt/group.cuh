@@ -5,6 +5,17 @@
 
 namespace bitnet::kernels {
 
+// How many groups have been here before this one.
+__device__ inline uint32_t turn_of_group(uint32_t* counter) {
+  __shared__ uint32_t turn;
+  __syncthreads();
+  if (threadIdx.x == 0) turn = atomicAdd(counter, 1u);
+  __syncthreads();
+  const uint32_t mine = turn;
+  __syncthreads();  // before it is that of another call
+  return mine;
+}
+
 __device__ inline float group_max(float mine) {
   __shared__ float of_warp[warps];
   for (uint32_t d = warp / 2; d != 0; d /= 2) mine = larger(mine, shuffle_xor(mine, d));

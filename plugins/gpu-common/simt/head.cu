@@ -27,17 +27,6 @@ inline __device__ double group_sum(double mine) {
   return mine;
 }
 
-// How many groups have been here before this one.
-inline __device__ uint32_t turn_of_group(uint32_t* counter) {
-  __shared__ uint32_t turn;
-  __syncthreads();
-  if (threadIdx.x == 0) turn = atomicAdd(counter, 1u);
-  __syncthreads();
-  const uint32_t mine = turn;
-  __syncthreads();  // before it is that of another call
-  return mine;
-}
-
 }  // namespace bitnet::kernels
 
 namespace {

@@ -13,8 +13,10 @@ namespace bitnet::kernels {
 inline constexpr uint32_t warp_lanes = BITNET_WARP_LANES;
 inline constexpr uint32_t group_threads = 128;  // of a work group, of nearly every kernel
 
+inline constexpr uint32_t most_bindings = 14;  // of a kernel
 struct plain_launch {
-  uint64_t memory[8];     // device addresses of the bindings, in the order of kernels.hpp
+  // Device addresses of the bindings, in the order of kernels.hpp.
+  uint64_t memory[most_bindings];
   uint32_t constants[5];  // those of the kernel's specification
   uint32_t params[32];    // words of its parameter struct
 };
