@@ -1,3 +1,5 @@
+// attn_scores.hpp with AVX2 and F16C: what differs from the other forms. The kernels are in
+// attn_scores_vector.inl.
 #include <immintrin.h>
 
 #define BITNET_ISA avx2

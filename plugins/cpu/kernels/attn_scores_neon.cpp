@@ -1,3 +1,5 @@
+// attn_scores.hpp with NEON: what differs from the other forms. The kernels are in
+// attn_scores_vector.inl.
 #include <arm_neon.h>
 
 #define BITNET_ISA neon

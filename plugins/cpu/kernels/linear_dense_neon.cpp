@@ -1,3 +1,5 @@
+// linear_dense.hpp with NEON: what differs from the other forms. The kernels are in
+// linear_dense_vector.inl.
 #include <arm_neon.h>
 
 // For thirty-two registers.

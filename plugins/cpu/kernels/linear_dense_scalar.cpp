@@ -1,3 +1,4 @@
+// The reference of linear_dense.hpp: every other form returns the same bits.
 #include <algorithm>
 
 #include "bitnet/sdk/formats.hpp"

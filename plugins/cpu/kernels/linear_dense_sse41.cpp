@@ -1,3 +1,5 @@
+// linear_dense.hpp with SSE4.1: what differs from the other forms. The kernels are in
+// linear_dense_vector.inl.
 #include <immintrin.h>
 
 // For sixteen registers: one row and two tokens, or two heads, leave enough for decoding.

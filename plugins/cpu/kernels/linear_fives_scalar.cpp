@@ -1,3 +1,4 @@
+// The reference of linear_fives.hpp: every other form returns the same bits.
 #include "linear_fives.hpp"
 
 namespace bitnet::cpu {

@@ -1,3 +1,4 @@
+// The reference of linear_grouped.hpp: every other form returns the same bits.
 #include "linear_grouped.hpp"
 
 #include <cstring>

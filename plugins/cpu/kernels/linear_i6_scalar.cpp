@@ -1,3 +1,4 @@
+// The reference of linear_i6.hpp: every other form returns the same bits.
 #include "linear_i6.hpp"
 
 namespace bitnet::cpu {

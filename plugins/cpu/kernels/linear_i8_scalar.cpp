@@ -1,3 +1,4 @@
+// The reference of linear_i8.hpp: every other form returns the same bits.
 #include "linear_i8.hpp"
 
 namespace bitnet::cpu {

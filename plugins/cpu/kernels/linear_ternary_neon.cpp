@@ -1,3 +1,4 @@
+// linear_ternary.hpp with NEON, without the product instructions of later processors.
 #include <arm_neon.h>
 
 #include <cstring>

@@ -1,3 +1,4 @@
+// The reference of linear_ternary.hpp: every other form returns the same bits.
 #include "linear_ternary.hpp"
 
 namespace bitnet::cpu {

@@ -1,3 +1,5 @@
+// rows.hpp with AVX-512: what differs from the other forms. The kernels are in
+// rows_vector.inl.
 #include <immintrin.h>
 
 #define BITNET_ISA avx512

@@ -1,3 +1,5 @@
+// rows.hpp with NEON: what differs from the other forms. The kernels are in
+// rows_vector.inl.
 #include <arm_neon.h>
 
 #define BITNET_ISA neon

@@ -1,3 +1,5 @@
+// rows.hpp with SSE4.1: what differs from the other forms. The kernels are in
+// rows_vector.inl.
 #include <immintrin.h>
 
 #define BITNET_ISA sse41
