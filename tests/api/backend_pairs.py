@@ -14,7 +14,7 @@ LONGEST_S = 240
 
 
 def outcome(program, first, second):
-    """(what happened, fault)"""
+    """(event, fault)"""
     done = subprocess.run([program, first, second], capture_output=True, text=True, timeout=LONGEST_S, check=False)
     if done.returncode != 0:
         return f"ended with {done.returncode}", f"{done.stdout[-300:]} {done.stderr[-700:]}"

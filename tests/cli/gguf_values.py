@@ -90,7 +90,7 @@ def value(v):
 
 
 def write(path, metadata, tensors):
-    """A file of version 3 with what Model holds. Texts may be bytes, for those that are no UTF-8."""
+    """A file of version 3 with the contents of Model. Texts may be bytes, for those that are not UTF-8."""
     out = b"GGUF" + struct.pack("<IQQ", 3, len(tensors), len(metadata))
     for name, v in metadata.items():
         kind, data = value(v)

@@ -1,4 +1,4 @@
-"""What tests that replace a backend under a running `bitnet chat` share."""
+"""Shared by tests that replace a backend while `bitnet chat` runs."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Starts the program in a clean environment and says what came out of it."""
+"""Starts the program in a clean environment and returns its output."""
 
 import functools
 import glob
@@ -67,7 +67,7 @@ class Result:
 
 
 def environment(home, extra=None):
-    """Only what a test sets, and what the sanitizers and the loader need."""
+    """Only the variables that a test sets, and those for the sanitizers and the loader."""
     keep = ("PATH", "LD_LIBRARY_PATH", "LD_PRELOAD", "ASAN_OPTIONS", "UBSAN_OPTIONS", "TSAN_OPTIONS",
             "LSAN_OPTIONS", "GCOV_PREFIX", "GCOV_PREFIX_STRIP", "LLVM_PROFILE_FILE", "TMPDIR")
     env = {name: os.environ[name] for name in keep if name in os.environ}
@@ -143,7 +143,7 @@ class Case(unittest.TestCase):
 
 @functools.lru_cache
 def report():
-    """What `backends why --json` says on this machine."""
+    """The result of `backends why --json` on this machine."""
     with tempfile.TemporaryDirectory(prefix="bitnet-cli-", ignore_cleanup_errors=True) as home:
         done = subprocess.run([PROGRAM, "backends", "why", "--json"], capture_output=True,
                               env=environment(home), timeout=TIMEOUT_S)

@@ -310,7 +310,7 @@ class AnalyzeLibrary(support.Case):
 
 
 class LinkAudit(support.Case):
-    """What is built here names no CUDA but in its own plugin, and needs no driver to be loaded."""
+    """Only the plugin of cuda has names of CUDA, and no built file needs a driver when it is loaded."""
 
     def built(self):
         root = os.path.dirname(os.path.dirname(os.path.realpath(support.PROGRAM)))

@@ -1,4 +1,4 @@
-"""What is kept between runs lies where only its owner can lead it, or nowhere."""
+"""Caches are written only into folders that no other user can redirect; otherwise they are not written."""
 
 import os
 import shutil

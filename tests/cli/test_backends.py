@@ -1,4 +1,4 @@
-"""Which backend computes, why, and what is said when none can."""
+"""Which backend is selected, the reason, and the message if none can compute."""
 
 import json
 import os

@@ -33,7 +33,7 @@ def chat(custom_id, text, **body):
 
 
 def said(answer):
-    """What does not depend on when it was computed."""
+    """The members that do not depend on the time of the run."""
     return [c.get("text", c.get("message")) for c in answer["response"]["body"]["choices"]]
 
 

@@ -1,4 +1,4 @@
-"""bitnet bench: its numbers agree with each other; no test knows how fast this machine is."""
+"""bitnet bench: its numbers agree with each other. No test depends on the speed of the machine."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""bench compare: exit codes, what it prints, and what it refuses. host.bench_compare judges the test itself."""
+"""bench compare: exit codes, output, and rejected files. host.bench_compare tests the statistics."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""What bench measures: ranges, prompts with what follows, several models and backends; and its columns."""
+"""The tests that bench runs: ranges, prompts with generation, several models and backends; and its columns."""
 
 import csv
 import io

@@ -1,4 +1,4 @@
-"""Whatever lies in the place of a file that is kept: work goes on, and at once."""
+"""Any object at the path of a cache file: the program continues without a delay."""
 
 import glob
 import os

@@ -1,4 +1,4 @@
-"""What the machine has, and what to do first: the program on trees that stand for other machines."""
+"""bitnet doctor on folders that represent other machines: their hardware, and the first thing to do."""
 
 import json
 import os

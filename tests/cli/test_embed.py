@@ -1,4 +1,4 @@
-"""Embeddings: their form, that only the text changes them, and what is refused."""
+"""Embeddings: their form, that they depend only on the text, and rejected requests."""
 
 import ast
 import json

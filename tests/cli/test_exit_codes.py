@@ -1,4 +1,4 @@
-"""docs/reference/exit-codes.md against every command: what goes wrong, and the code that it ends with."""
+"""Every command exits with the codes of docs/reference/exit-codes.md."""
 
 import os
 import re

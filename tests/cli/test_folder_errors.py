@@ -1,4 +1,4 @@
-"""Folders that hold no model, or not all of one: the message names the file, what is wrong, and what to do."""
+"""Folders without a complete model: the message names the file, the problem, and the remedy."""
 
 import json
 import os

@@ -12,7 +12,7 @@ RUN_PATH = b"/nowhere:"
 
 
 def replaced(data, old, new):
-    """In the string table: what is shorter ends earlier."""
+    """Replaces a name in the string table; a shorter one ends earlier."""
     assert data.count(old + b"\0") == 1 and len(new) <= len(old), (old, new)
     return data.replace(old + b"\0", new + bytes(len(old) - len(new) + 1))
 

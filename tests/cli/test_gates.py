@@ -1,4 +1,4 @@
-"""Gates of run, bench and batch: what they measured, and the exit codes 9, 10, 11 and 77."""
+"""Gates of run, bench and batch: their measurements, and the exit codes 9, 10, 11 and 77."""
 
 import json
 import time

@@ -1,4 +1,4 @@
-"""Completions and manual pages: what shells and man make of them."""
+"""Completions and manual pages, as shells and man read them."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""Limits of the system, by each command: it ends by itself, and what it cannot do names the limit."""
+"""Each command under limits of the system: it ends by itself, and its message names the limit."""
 
 import os
 import resource

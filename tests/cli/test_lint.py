@@ -25,7 +25,7 @@ class: other
 
 
 def abi_range():
-    """What plugins of this tree say in their notes: (major, oldest minor, newest minor)."""
+    """The ABI versions in the notes of this tree's plugins: (major, oldest minor, newest minor)."""
     with open(os.path.join(support.SOURCE, "abi/include/bitnet/abi/base.h")) as f:
         said = re.search(r'BITNET_ABI_RANGE "(\d+)\.(\d+)-(\d+)"', f.read())
     return tuple(int(number) for number in said.groups())

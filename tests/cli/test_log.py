@@ -1,4 +1,4 @@
-"""The log beside what is printed: files, their rotation, JSON lines, systemd's journal."""
+"""The log: files, their rotation, JSON lines, systemd's journal."""
 
 import json
 import os

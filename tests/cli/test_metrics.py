@@ -73,7 +73,7 @@ class Between:
 
 
 class Expected:
-    """What the rows must be, by name and labels."""
+    """The expected rows, by name and labels."""
 
     def __init__(self):
         self.rows = {}
@@ -99,7 +99,7 @@ class Expected:
 
 
 class Load:
-    """Requests, and what is known of them."""
+    """The requests that were sent, and their counts of tokens."""
 
     def __init__(self, server):
         self.server = server

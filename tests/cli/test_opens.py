@@ -1,4 +1,4 @@
-"""A backend that was not asked for is not even opened: what strace sees of a run."""
+"""A run opens no file of a backend that was not requested, as strace shows."""
 
 import os
 import re

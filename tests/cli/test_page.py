@@ -511,7 +511,7 @@ class Chats(Browsing):
 
 
 class Sources(unittest.TestCase):
-    """What holds of the page's files by their text."""
+    """Checks of the page's source files."""
 
     # Calls that parse a text as HTML, as a program or as a style.
     UNSAFE = re.compile(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|DOMParser|srcdoc"

@@ -1,4 +1,4 @@
-"""bitnet plan and --plan: what is listed is what runs, and what a plan has is kept to or named."""
+"""bitnet plan and --plan: the listed kernels run, and each entry of a plan is followed or reported."""
 
 import os
 import re

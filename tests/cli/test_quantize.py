@@ -1,4 +1,4 @@
-"""bitnet quantize and convert: other types of weights, Hugging Face folders, and what goes wrong."""
+"""bitnet quantize and convert: other types of weights, Hugging Face folders, and errors."""
 
 import glob
 import json

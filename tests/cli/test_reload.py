@@ -1,4 +1,4 @@
-"""A backend's file is replaced while `bitnet chat` runs: --watch, /backend reload, and what they say."""
+"""A backend's file is replaced while `bitnet chat` runs: --watch, /backend reload, and their messages."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""bitnet run: what it prints where, and that the same request gives the same text."""
+"""bitnet run: its output on stdout and stderr, and that the same request gives the same text."""
 
 import os
 import re

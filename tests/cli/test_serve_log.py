@@ -22,7 +22,7 @@ def free_port():
 
 
 class Mute:
-    """A server whose standard error is a pipe that is read when the test says so."""
+    """A server whose standard error is a pipe that the test reads later."""
 
     def __init__(self, home, *words, env=None):
         self.port, self.n_answers = free_port(), 0

@@ -1,4 +1,4 @@
-"""Receipts of `bitnet serve`: a file for each answer, that verify-receipt believes."""
+"""Receipts of `bitnet serve`: each answer has a file, which verify-receipt accepts."""
 
 import base64
 import json

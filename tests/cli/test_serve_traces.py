@@ -15,7 +15,7 @@ TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 
 
 class Collector(http.server.ThreadingHTTPServer):
-    """Keeps what it is sent; answers with the statuses that it is given, the last one again and again."""
+    """Stores its requests; answers with the given statuses in turn, then always with the last one."""
 
     def __init__(self, *statuses):
         super().__init__(("127.0.0.1", 0), Handler)

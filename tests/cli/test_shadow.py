@@ -1,4 +1,4 @@
-"""--shadow of run, chat, batch and serve: the texts stay as they are, what is counted, and the messages for wrong ones."""
+"""--shadow of run, chat, batch and serve: unchanged texts, the counts, and the messages for wrong values."""
 
 import json
 import os

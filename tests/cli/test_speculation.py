@@ -1,4 +1,4 @@
-"""--spec-type and --model-draft of bitnet run: the same text, what became of the drafts, and the messages for wrong ones."""
+"""--spec-type and --model-draft of bitnet run: the same text, the counts of drafts, and the messages for wrong values."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Layers on devices: what the options accept, and what the report says of one device."""
+"""Options that divide layers over devices: accepted values, and the report for one device."""
 
 import support
 

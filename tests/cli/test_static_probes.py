@@ -1,4 +1,4 @@
-"""Static probes (USDT) of the library, as gdb reads them: what they say is what the program reports."""
+"""Static probes (USDT) of the library, as gdb reads them: their values are those that the program reports."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Text of other systems: what a file or a pipe holds is what is meant, docs/reference/text-input.md."""
+"""Texts from other systems, in files and pipes, are read as docs/reference/text-input.md says."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`--trace FILE`: what Perfetto would open, of run, bench, chat, batch and serve, and what is left after a kill."""
+"""`--trace FILE` of run, bench, chat, batch and serve: the file is valid for Perfetto, also after a kill."""
 
 import json
 import os

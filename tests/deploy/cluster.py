@@ -31,7 +31,7 @@ def use_packages():
 
 
 def may_make_networks():
-    """This process goes into a new network: its threads and children see no other. False: it may not."""
+    """Moves this process, with its threads and children, into a new network namespace. False: not permitted."""
     if not all(shutil.which(x) for x in ("ip", "nsenter", "unshare")):
         return False
     if ctypes.CDLL(None, use_errno=True).unshare(CLONE_NEWNET) != 0:
@@ -168,7 +168,7 @@ class Cluster:
 
 
 class Load:
-    """Clients that ask one after the other, until they are stopped; what was wrong is in `failures`."""
+    """Clients that send one request after the other until they are stopped; `failures` has the errors."""
 
     def __init__(self, address, prompts, want, body, n_clients=8):
         self.address, self.prompts, self.want, self.body = address, prompts, want, body

@@ -1,4 +1,4 @@
-"""A token costs no allocation, and no system call but futex: 2N tokens cost what N do.
+"""A token needs no allocation, and no system call except futex: 2N tokens need as many as N.
 
 Run alone, it prints the figures:
 

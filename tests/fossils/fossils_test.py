@@ -1,6 +1,6 @@
-"""Plugins and a core of earlier minors still work with what was built now, and the other way round;
-those that are older than what is spoken today are refused in words, on both sides. Programs of
-earlier versions print with today's library what they would print if they were compiled today.
+"""Plugins and a core of earlier minors work with the current build, and the current plugins with that core;
+minors that are no longer supported are rejected with a message, on both sides. Programs of earlier
+versions print the same with the current library as if they were compiled now.
 
 fossils_test.py SOURCE BINARY COMPILER CORE_SIDE [sanitized]
 

@@ -106,7 +106,7 @@ ROWS = [
 
 
 def judge(row):
-    """What is not as the row says."""
+    """The differences from the row."""
     name, status, suites, word = row
     # Backends that hang wait to the end; no other one needs most of its time.
     slow = name.startswith("hang") or name == "stubborn"

@@ -109,7 +109,7 @@ def structure_jobs(everything):
 
 
 def judge(job):
-    """What is not as it should be."""
+    """The differences from the expected result."""
     op, dimension, at, words, expected = job
     failed = failures(f"fault={op}:{dimension}:{at}", *words)
     what = f"{op} wrong from {dimension} {at} on, {' '.join(words)}"

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What 8-bit activations cost ternary products: the table of docs/reference/models.md.
+"""The error of ternary products by 8-bit activations: the table of docs/reference/models.md.
 
     activation_loss.py
 """

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What the types of keys and values cost the demo model: a table of docs/reference/models.md.
+"""The loss of the demo model by the types of keys and values: a table of docs/reference/models.md.
 
     kv_cost.py --bitnet PATH [--model FILE] [--tales 200] [--extra FLAGS]
 

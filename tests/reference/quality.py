@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What `bitnet eval` measures, by its definitions, in NumPy float64 from logits.
+"""The measures of `bitnet eval`, by their definitions, in NumPy float64 from logits.
 
 Written from the definitions alone: it shares no code with the program. Rows are logits [positions, vocabulary];
 targets are the tokens that follow each of them.

@@ -175,7 +175,7 @@ class Measures(unittest.TestCase):
 
 
 class Judge(unittest.TestCase):
-    """The judge itself, on numbers that can be worked out in the head."""
+    """Tests of tests/reference/quality.py, on numbers that can be computed by hand."""
 
     def test_log_softmax(self):
         np.testing.assert_allclose(np.exp(quality.log_softmax(np.log([[1, 3], [2, 2]]))), [[.25, .75], [.5, .5]])

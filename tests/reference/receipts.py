@@ -1,4 +1,4 @@
-"""A second judge of receipts, from docs/reference/receipts.md and receipt.schema.json alone.
+"""A second verifier of receipts, written only from docs/reference/receipts.md and receipt.schema.json.
 
 It shares no code with the program: ed25519 is that of RFC 8032, the schema is read as JSON Schema, and
 the sums are hashlib's. `python3 receipts.py KEY.pub.pem RECEIPT...` prints what it finds.

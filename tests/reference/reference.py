@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The independent judge: a slow, plain forward pass of ternary language models in float64.
+"""The independent implementation: a slow, plain forward pass of ternary language models in float64.
 
     reference.py logits MODEL --ids "1 2 3" [--all] -o F.npy
 

@@ -240,7 +240,7 @@ def judge_same(program, model, ids, flags, kind):
 
 
 def tokens_as_bytes(path, ids):
-    """What the ids stand for, from the file's own vocabulary."""
+    """The text of the ids, by the file's own vocabulary."""
     metadata, _ = reference.read_file(path)
     tokens = [metadata["tokenizer.ggml.tokens"][i] for i in ids]
     if metadata["tokenizer.ggml.model"] == "gpt2":

@@ -1,4 +1,4 @@
-"""scripts/audit on a small list of vulnerabilities: what counts, what is accepted, and for how long."""
+"""scripts/audit on a small list of vulnerabilities: which count, which are accepted, and until when."""
 
 import json
 import pathlib

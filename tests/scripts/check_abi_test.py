@@ -1,4 +1,4 @@
-"""The ABI gate lets growth pass and sees every other change: headers that are wrong in one way each."""
+"""scripts/check-abi accepts growth and reports every other change, on headers with one defect each."""
 
 import pathlib
 import re

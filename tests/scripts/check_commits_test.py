@@ -1,4 +1,4 @@
-"""scripts/check-commits rejects each planted subject and takes what history has of good ones."""
+"""scripts/check-commits rejects each planted subject and accepts good ones from the history."""
 
 import importlib.machinery
 import importlib.util

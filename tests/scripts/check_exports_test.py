@@ -1,4 +1,4 @@
-"""scripts/check-exports must see each planted defect and accept what is right.
+"""scripts/check-exports reports each planted defect and accepts correct files.
 
 check_exports_test.py CC CXX
 """

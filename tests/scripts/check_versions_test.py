@@ -1,4 +1,4 @@
-"""scripts/check-versions knows every place that repeats a version, sees one that differs, and takes backends alone."""
+"""scripts/check-versions knows each file that repeats a version, reports one that differs, and checks backends alone."""
 
 import pathlib
 import re

@@ -1,4 +1,4 @@
-"""scripts/compare-speed on known figures: only what is slower beyond the spread turns it red."""
+"""scripts/compare-speed on known measurements: it fails only if a test is slower by more than the spread."""
 
 import importlib.machinery
 import importlib.util

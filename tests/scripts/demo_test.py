@@ -1,4 +1,4 @@
-"""scripts/demo with fakes in place of what takes minutes: its order, its progress, and its last words."""
+"""scripts/demo with fakes for the steps that take minutes: their order, its progress, and its last line."""
 
 import os
 import pathlib

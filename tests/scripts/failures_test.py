@@ -1,4 +1,4 @@
-"""scripts/failures shows what complains, and only of tests and build steps that failed."""
+"""scripts/failures prints error messages, and only those of failed tests and build steps."""
 
 import pathlib
 import subprocess

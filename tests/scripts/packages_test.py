@@ -1,4 +1,4 @@
-"""Debian's packages and RPM's are the same ones: names, words, what is installed, how backends meet the core."""
+"""Debian's and RPM's packages agree: names, descriptions, installed files, and how backends depend on the core."""
 
 import pathlib
 import re
@@ -17,7 +17,7 @@ def text(path):
 
 
 def plain(words):
-    """A description without what the two worlds break or call differently."""
+    """A description without line breaks and names that differ between Debian and RPM."""
     words = re.sub(r"%\{_datadir\}", "/usr/share", words).replace("%{_docdir}", "/usr/share/doc")
     return re.sub(r"\b(depends on|requires)\b", "needs", " ".join(words.replace("\n .\n", "\n").split()).lower())
 
@@ -28,7 +28,7 @@ FREE = [name for name in BACKENDS if "\nSection: contrib/" not in text(f"packagi
 
 
 def spec_of_x86_64():
-    """The spec with the macro of what only that architecture has."""
+    """The spec with the macro that marks parts of this architecture only."""
     return re.sub(r"%\{\?with_level_zero:([^}]*)\}", r"\1", text("packaging/rpm/bitnet.spec"))
 
 

@@ -1,4 +1,4 @@
-"""scripts/release: what it refuses, and that a user can check what it made. In a small tree of its own."""
+"""scripts/release in a small tree: which releases it rejects, and that a user can verify the files that it made."""
 
 import os
 import pathlib

@@ -1,4 +1,4 @@
-"""scripts/sbom: both lists name each file and each part, lead nowhere else, and are the same each time."""
+"""scripts/sbom: both lists have each file and each part, refer to nothing else, and are the same each time."""
 
 import hashlib
 import importlib.machinery
@@ -90,7 +90,7 @@ class Lists(unittest.TestCase):
 
 
 class Validators(unittest.TestCase):
-    """Of the formats themselves, by the libraries that judge a release."""
+    """Validates the formats with the libraries that scripts/sbom --validate uses."""
 
     def test_both(self):
         loader = importlib.machinery.SourceFileLoader("sbom", str(SCRIPT))

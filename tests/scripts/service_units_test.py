@@ -65,7 +65,7 @@ class Units(unittest.TestCase):
 
 
 class Texts(unittest.TestCase):
-    """What systemd does not judge."""
+    """Checks that systemd-analyze does not make."""
 
     def test_the_units_of_names_differ_by_the_name_only(self):
         one, many = ((SERVICE / f"bitnet-server{at}.service").read_text(encoding="utf-8").split("[Unit]")[1] for at in ("", "@"))

@@ -1,4 +1,4 @@
-"""scripts/setup on a machine of fakes: what it installs, and that no failing step is passed over."""
+"""scripts/setup with fake commands: which packages it installs, and that it stops at each failing step."""
 
 import os
 import pathlib

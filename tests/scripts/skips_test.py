@@ -162,7 +162,7 @@ class Reading(Tree):
 
 
 class Lanes(Tree):
-    """The lane `tests` with a ctest that says what a row says."""
+    """Runs the lane `tests` with a fake ctest that prints the output of a row."""
 
     def lane(self, says, **env):
         return self.run_script("test", "--lane", "tests", SAYS=says, **env)
