@@ -166,9 +166,9 @@ class Computed(Crossval):
     @needs_backend
     def test_defects(self):
         words = ("--prompts", self.prompts, "--engine-timeout", "2")
-        for defect, message in (("crash-load", "signal 11"), ("crash-decode", "signal 6"), ("hang", "gave nothing for 2 s"),
+        for defect, message in (("crash-load", "signal 11"), ("crash-decode", "signal 6"), ("hang", "wrote nothing for 2 s"),
                                 ("refuse", "unknown architecture 'x'"), ("fail-decode", "llama_decode gives 1 at position 0"),
-                                ("close", "it closed its pipe and goes on"),
+                                ("close", "it closed its pipe and still runs"),
                                 ("short", "while computing a token: it ended with exit status 0")):
             with self.subTest(defect):
                 self.cannot(13, message, *words, STAND_IN_DEFECT=defect)

@@ -96,7 +96,7 @@ result<std::vector<token_list>> tokens_of(const engine& all, texts_or_ids from) 
       std::ranges::find_if(out, [&](const auto& ids) { return ids.size() > room; });
   if (too_long == out.end()) return out;
   return fail(exit_code::failure,
-              fmt::format("text {}: {} tokens do not fit the context of {}; -c N asks for more",
+              fmt::format("text {}: {} tokens do not fit the context of {}; use a larger -c",
                           too_long - out.begin() + 1, too_long->size(), room));
 }
 

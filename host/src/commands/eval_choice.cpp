@@ -119,7 +119,7 @@ result<uint32_t> context_for(const invocation& in, const std::vector<eval::choic
     return wrong_line(in.set.text("file"),
                       items[static_cast<std::size_t>(longest - all.begin())].line,
                       fmt::format("the question with its longest ending has {} tokens; a context "
-                                  "of {} has no room for it: -c N asks for more",
+                                  "of {} has no room for it; use a larger -c",
                                   needed, most));
   return static_cast<uint32_t>(needed);
 }

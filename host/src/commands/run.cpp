@@ -90,7 +90,7 @@ result<nlohmann::json> run_json(const engine& all, const std::string& prompt, co
 
 void say_why_it_ended(const invocation& in, const engine& all, const generated& done) {
   if (done.result.stop_reason == BITNET_STOP_CONTEXT) {
-    in.out.note(fmt::format("stopped: the context of {} tokens is full; -c N asks for more",
+    in.out.note(fmt::format("stopped: the context of {} tokens is full; use a larger -c",
                             bitnet_session_capacity(all.session.get())));
   }
 }

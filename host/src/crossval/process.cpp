@@ -139,7 +139,7 @@ std::string foreign_process::how_it_ended() {
   while (::waitpid(child_, &status, WNOHANG) != child_) {
     drain_errors();  // the child may block on a full pipe
     if (std::chrono::steady_clock::now() - begin > longest_end)
-      return "it closed its pipe and goes on";  // the destructor ends it
+      return "it closed its pipe and still runs";  // the destructor ends it
     ::poll(nullptr, 0, end_look_ms);
   }
   child_ = -1;
@@ -172,8 +172,8 @@ result<void> foreign_process::wait_for_more(std::string_view doing) {
     if (ready > 0 && watched[0].revents != 0) return {};
     if (std::chrono::steady_clock::now() - begin > limits_.patience)
       return fail(exit_code::no_comparison,
-                  fmt::format("the other engine gave nothing for {} s while {}: --engine-timeout "
-                              "asks for more{}",
+                  fmt::format("the other engine wrote nothing for {} s while {}; raise "
+                              "--engine-timeout to wait longer{}",
                               std::chrono::duration<double>(limits_.patience).count(), doing,
                               last_lines()));
   }
@@ -187,9 +187,9 @@ result<void> foreign_process::read(std::span<std::byte> to, std::string_view doi
     if (n <= 0) {
       if (limits_.stop && limits_.stop()) return fail(exit_code::interrupted, "");
       const std::string ended = how_it_ended();
-      return fail(
-          exit_code::no_comparison,
-          fmt::format("the other engine gave no more while {}: {}{}", doing, ended, last_lines()));
+      return fail(exit_code::no_comparison,
+                  fmt::format("the other engine stopped writing while {}: {}{}", doing, ended,
+                              last_lines()));
     }
     to = to.subspan(static_cast<std::size_t>(n));
   }

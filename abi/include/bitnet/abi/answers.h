@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 OR MIT */
-/* bitnet/abi/answers.h - what an answer of a plugin cannot be, as one list: the host refuses by it
- * when it computes, the self-test of the probe and the conformance kit judge by it.
+/* bitnet/abi/answers.h - one list of checks that find an impossible answer of a plugin. The host
+ * rejects such answers when it computes; the self-test of the probe and the conformance kit use the
+ * same list.
  *
- * Each function says what is wrong, in words that follow the name of a slot ("gives no address"),
- * or NULL. None costs more than comparing what the answer holds; none follows a pointer that the
- * plugin gave. */
+ * Each function returns NULL, or the fault in words that follow the name of a slot ("gives no
+ * address"). None costs more than comparing the members of the answer, and none follows a pointer
+ * that the plugin returned. */
 #ifndef BITNET_ABI_ANSWERS_H
 #define BITNET_ABI_ANSWERS_H
 
