@@ -39,8 +39,6 @@ class platform final : public gpu::platform {
 
   bitnet_status open(uint32_t index, std::unique_ptr<gpu::device>& out,
                      const sdk::reporter& report) override {
-    if (index >= found_.size())
-      return report.fail(BITNET_INVALID_ARGUMENT, "device %u of %zu", index, found_.size());
     const gpu::range here(watcher_, "open ", found_[index].common.name);
     auto made = std::make_unique<device>(*cu_, found_[index], off_of(index), watcher_, log_);
     const bitnet_status s = made->open(report);

@@ -218,7 +218,8 @@ struct objects {
 bitnet_status backend::find(uint32_t index, platform*& out, const reporter& report) {
   if (bitnet_status s = load(out, report); failed(s)) return s;
   if (index < out->devices().size()) return BITNET_OK;
-  return report.fail(BITNET_INVALID_ARGUMENT, "device %u: there are %zu", index,
+  return report.fail(BITNET_INVALID_ARGUMENT,
+                     "device %u: this backend has %zu devices; list them again", index,
                      out->devices().size());
 }
 

@@ -167,6 +167,8 @@ class platform {
  public:
   virtual ~platform() = default;
   virtual const std::vector<facts>& devices() const noexcept = 0;
+  // The index of each call below is one of devices(): the backend checks it.
+  //
   // Listed behind a device's other kernels. Those that open() found wrong are no longer among them.
   // [any]
   virtual std::vector<kernel_alternative> alternatives(uint32_t /*index*/) const { return {}; }

@@ -18,8 +18,6 @@ bool platform::start(const std::function<void(const std::string&)>& warn, std::s
 
 bitnet_status platform::open(uint32_t index, std::unique_ptr<gpu::device>& out,
                              const sdk::reporter& report) {
-  if (index >= found_.size())
-    return report.fail(BITNET_INVALID_ARGUMENT, "device %u of %zu", index, found_.size());
   auto made = std::make_unique<device>(calls_, found_[index], sysman_);
   if (bitnet_status s = made->open(report); sdk::failed(s)) return s;
   out = std::move(made);

@@ -29,8 +29,6 @@ class platform final : public gpu::platform {
 
   bitnet_status open(uint32_t index, std::unique_ptr<gpu::device>& out,
                      const sdk::reporter& report) override {
-    if (index >= found_.size())
-      return report.fail(BITNET_INVALID_ARGUMENT, "device %u of %zu", index, found_.size());
     auto made = std::make_unique<device>(*hip_, found_[index], log_, checks_);
     if (bitnet_status s = made->open(report); sdk::failed(s)) return s;
     out = std::move(made);

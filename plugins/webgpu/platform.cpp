@@ -52,8 +52,6 @@ bitnet_status platform::start(const sdk::reporter& report) {
 
 bitnet_status platform::open(uint32_t index, std::unique_ptr<gpu::device>& out,
                              const sdk::reporter& report) {
-  if (index >= adapters_.size())
-    return report.fail(BITNET_INVALID_ARGUMENT, "device %u of %zu", index, adapters_.size());
   auto made = std::make_unique<device>(runtime_, adapters_[index]);
   if (bitnet_status s = made->open(report); failed(s)) return s;
   out = std::move(made);
