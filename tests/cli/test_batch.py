@@ -380,7 +380,7 @@ class Goes(Batch):
             support.send_signal(process, number)
             _, err = process.communicate(timeout=TIMEOUT_S)
             self.assertEqual(process.returncode, 130, err)
-            self.assertIn(b"the same command goes on", err)
+            self.assertIn(b"the same command goes on where", err)
             self.assertTrue(0 < len(self.lines()) < len(lines), err)
             os.remove(self.out)
 
@@ -390,7 +390,7 @@ class Goes(Batch):
         done = subprocess.run([PROGRAM, "batch", source, self.out], cwd=self.home, env=self.environment(), capture_output=True,
                               preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (3000, 3000)), check=False)
         self.assertEqual(done.returncode, 1, done)
-        self.assertIn(b"the same command goes on", done.stderr)
+        self.assertIn(b"the same command goes on where", done.stderr)
         with open(self.out, "rb") as file:
             self.assertTrue(file.read().endswith(b"\n"), "the part of a line is gone")
         self.assertLess(len(self.lines()), len(lines))

@@ -40,10 +40,11 @@ std::expected<files::descriptor, files::problem> open_regular(const files::place
 }  // namespace
 
 std::unexpected<failure> line_file::broken(int error) const {
-  return fail(exit_code::failure,
-              fmt::format("cannot write {}: {}; what was answered is in it, and the same command "
-                          "goes on",
-                          path_, limits::reason(error)));
+  return fail(
+      exit_code::failure,
+      fmt::format("cannot write {}: {}; it has the answers until now. Mend this, and the same "
+                  "command goes on where this one stopped",
+                  path_, limits::reason(error)));
 }
 
 result<line_file> line_file::open(const std::string& path, std::span<const other_file> others) {
