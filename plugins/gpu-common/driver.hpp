@@ -40,6 +40,7 @@ struct facts {
   uint32_t max_kept = 16;            // most elements of a head that a thread of attn_paged keeps
   // Most rows of a tile of attn_tiles, a power of two. 0: the driver has attn_paged instead.
   uint32_t attention_rows = 0;
+  bool attention_of_token = false;  // attn_token, which needs tiles
   // Most loop passes of a thread in one kernel, all loops together: the driver silently skips
   // further passes. 0: no limit.
   uint32_t max_passes = 0;

@@ -55,7 +55,7 @@ class finder {
                !device_.is_disabled(rope_kv_name(device_.name))) {
       f.rope = only_source(op.inputs[0], BITNET_OP_ROPE);
       if (f.rope != no_op) found_.of[f.rope].absorbed = true;
-    } else if (op.op == BITNET_OP_ATTN_PAGED && device_.about().attention_rows != 0 &&
+    } else if (op.op == BITNET_OP_ATTN_PAGED && device_.about().attention_of_token &&
                !device_.is_disabled(attn_token_name(device_.name)) &&
                !device_.is_disabled(attention_parts_name(device_.name))) {
       find_token_attention(i, f);

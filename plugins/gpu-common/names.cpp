@@ -132,8 +132,9 @@ std::vector<named_kernel> all_kernels(std::string_view api, const facts& about) 
             glu_quant_name(activation, norm, api));
   fused(BITNET_OP_KV_WRITE, BITNET_FORMAT_NONE, steady, rope_kv_name(api));
   if (about.attention_rows != 0)
-    for (const std::string& id : {attention_parts_name(api), attn_token_name(api)})
-      fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, id);
+    fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, attention_parts_name(api));
+  if (about.attention_of_token)
+    fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, attn_token_name(api));
   for (const uint32_t product : ternary_products)
     fused(product, BITNET_FORMAT_TERNARY2, exact, linear_add_name(product, api));
   for (const bool norm : {true, false})

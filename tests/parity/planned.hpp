@@ -28,6 +28,7 @@ inline gpu::facts like_cuda() {
   f.max_bindings = 8;
   f.max_kept = 11;
   f.attention_rows = 16;
+  f.attention_of_token = true;
   f.has_top_head = true;
   f.precisions = 1u << BITNET_PRECISION_F16 | 1u << BITNET_PRECISION_BF16;
   return f;

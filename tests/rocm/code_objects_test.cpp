@@ -8,6 +8,7 @@
 
 #include <cstring>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "inflate.hpp"
@@ -85,8 +86,8 @@ TEST(code_objects, say_which_target_they_are_for) {
                {"gfx1100", 0x41}, {"gfx1101", 0x46}, {"gfx1102", 0x47}, {"gfx1103", 0x44}};
   for (const auto& c : cases) {
     if (!has_code(c.target)) continue;  // a build for some targets only
-    for (const char* part : {"attention", "attention_token", "dense", "elements", "head", "rows",
-                             "states", "ternary", "ternary_dots"}) {
+    for (const char* part :
+         {"attention", "dense", "elements", "head", "rows", "states", "ternary", "ternary_dots"}) {
       const std::vector<uint8_t> code = code_object(c.target, part);
       const Elf64_Ehdr header = header_of(code);
       EXPECT_EQ(header.e_machine, 224) << c.target << " " << part;
@@ -109,6 +110,19 @@ TEST(code_objects, have_matrix_cores_where_the_target_does) {
     EXPECT_EQ(has_code(c.target, "ternary_matrix"), c.has) << c.target;
     const std::vector<uint8_t> code = code_object(c.target, "ternary_matrix");
     EXPECT_EQ(has(code, "linear_ternary_matrix_factored.kd"), c.has) << c.target;
+  }
+}
+
+TEST(code_objects, have_attention_of_one_token_where_a_wave_has_the_registers) {
+  for (const auto& [target, has_it] : {std::pair{"gfx802", false},
+                                       {"gfx805", false},
+                                       {"gfx801", true},
+                                       {"gfx90a", true},
+                                       {"gfx1030", true},
+                                       {"gfx1100", true}}) {
+    if (!has_code(target)) continue;  // a build for some targets only
+    EXPECT_EQ(has_code(target, "attention_token"), has_it) << target;
+    EXPECT_EQ(has(code_object(target, "attention_token"), "attn_token_8.kd"), has_it) << target;
   }
 }
 
