@@ -169,9 +169,9 @@ class attention : public testing::Test {
     const std::vector<float> unwritten(q.size(), 77.0f);
     const gpu::binding header = bench_.put<uint32_t>({n, 0, s.window, s.keep});
     const gpu::binding at = bench_.put(positions), y = bench_.put(unwritten);
-    const uint64_t left = uint64_t{n} * s.heads * parts * (s.head_dim + 2);
+    const uint64_t part_words = uint64_t{n} * s.heads * parts * (s.head_dim + 2);
     const gpu::binding scratch =
-        bench_.put(std::vector<uint32_t>(std::max<uint64_t>(left, 1), 0x7fc00000u));
+        bench_.put(std::vector<uint32_t>(std::max<uint64_t>(part_words, 1), 0x7fc00000u));
     const gpu::kernel_spec tiles{
         gpu::kernel_id::attn_tiles,
         {128, s.k_type, s.v_type, std::min(rows, most_attention_rows), s.head_dim}};
