@@ -266,13 +266,13 @@ class probe_run {
   // A plugin may test kernels itself when a device is opened, and no longer list those that are
   // wrong. Disables these; returns whether there were any.
   bool note_left_out() {
-    const auto now = list_devices(*backend_);
-    if (!now || now->size() != facts_.devices.size()) return false;
     bool any = false;
-    for (std::size_t i = 0; i < now->size(); ++i)
+    for (uint32_t i = 0; i < facts_.devices.size(); ++i) {
+      const auto now = list_kernels(*backend_, i);
+      if (!now) continue;
       for (const bitnet_kernel_info& before : facts_.devices[i].kernels) {
         const std::string id = plugin::printable_array(before.id);
-        if (lists((*now)[i], id) || std::ranges::find(facts_.disabled, id) != facts_.disabled.end())
+        if (lists(*now, id) || std::ranges::find(facts_.disabled, id) != facts_.disabled.end())
           continue;
         const std::string said = services_.warning_about(id);
         facts_.disabled.push_back(id);
@@ -281,12 +281,12 @@ class probe_run {
                          : said);
         any = true;
       }
+    }
     return any;
   }
-  static bool lists(const device_report& d, const std::string& id) {
-    return std::ranges::any_of(d.kernels, [&](const bitnet_kernel_info& k) {
-      return plugin::printable_array(k.id) == id;
-    });
+  static bool lists(const std::vector<bitnet_kernel_info>& kernels, const std::string& id) {
+    return std::ranges::any_of(
+        kernels, [&](const bitnet_kernel_info& k) { return plugin::printable_array(k.id) == id; });
   }
 
   plugin::checked<void> reopen_and_list() {

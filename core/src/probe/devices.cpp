@@ -68,8 +68,11 @@ plugin::checked<bitnet_device_info> read_info(const bitnet_backend_v0& t, uint32
   return info;
 }
 
-plugin::checked<std::vector<bitnet_kernel_info>> read_kernels(const bitnet_backend_v0& t,
+}  // namespace
+
+plugin::checked<std::vector<bitnet_kernel_info>> list_kernels(const plugin::backend& b,
                                                               uint32_t index) {
+  const bitnet_backend_v0& t = b.table();
   const std::string call = fmt::format("kernels({})", index);
   const plugin::running_call now("kernels");
   uint32_t count = 0;
@@ -95,8 +98,6 @@ plugin::checked<std::vector<bitnet_kernel_info>> read_kernels(const bitnet_backe
   return out;
 }
 
-}  // namespace
-
 plugin::checked<std::vector<device_report>> list_devices(const plugin::backend& b) {
   const bitnet_backend_v0& t = b.table();
   uint32_t count = 0;
@@ -114,7 +115,7 @@ plugin::checked<std::vector<device_report>> list_devices(const plugin::backend& 
   for (uint32_t i = 0; i < count; ++i) {
     auto info = read_info(t, i);
     if (!info) return std::unexpected(std::move(info.error()));
-    auto kernels = read_kernels(t, i);
+    auto kernels = list_kernels(b, i);
     if (!kernels) return std::unexpected(std::move(kernels.error()));
     out[i].info = *info;
     out[i].kernels = std::move(*kernels);

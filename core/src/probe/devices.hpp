@@ -32,5 +32,8 @@ struct device_report {
 // Lists all devices with their kernels. BN-P-UNAVAILABLE and BN-P-NO-DEVICE (both
 // BITNET_UNAVAILABLE), BN-P-FAILED, BN-P-ANSWER.
 [[nodiscard]] plugin::checked<std::vector<device_report>> list_devices(const plugin::backend& b);
+// The kernels alone, of a device that list_devices() listed.
+[[nodiscard]] plugin::checked<std::vector<bitnet_kernel_info>> list_kernels(
+    const plugin::backend& b, uint32_t index);
 
 }  // namespace bitnet::probe
