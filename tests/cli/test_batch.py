@@ -380,7 +380,7 @@ class Goes(Batch):
             support.send_signal(process, number)
             _, err = process.communicate(timeout=TIMEOUT_S)
             self.assertEqual(process.returncode, 130, err)
-            self.assertIn(b"the same command goes on where", err)
+            self.assertIn(b"the same command goes on", err)
             self.assertTrue(0 < len(self.lines()) < len(lines), err)
             os.remove(self.out)
 
