@@ -12,6 +12,8 @@
 #include "attn_scores.hpp"
 #include "bitnet/abi/tensor.h"
 
+// BITNET_JOIN(turn_keys, BITNET_ISA) is turn_keys_avx2 where BITNET_ISA is avx2. The helper expands
+// BITNET_ISA before ## joins the words.
 #define BITNET_JOIN_(a, b) a##_##b
 #define BITNET_JOIN(a, b) BITNET_JOIN_(a, b)
 
@@ -87,6 +89,7 @@ void multiply(const scores_tile& a, uint64_t query) {
 
 void BITNET_JOIN(turn_keys, BITNET_ISA)(const keys_tile& a) {
   switch (a.format) {
+// A case for each row of kv_formats.hpp: kv_format::q8_0 runs turn_all<BITNET_FORMAT_Q8_0>.
 #define BITNET_TURN_ALL_OF(name, NAME) \
   case kv_format::name:                \
     return turn_all<BITNET_FORMAT_##NAME>(a);

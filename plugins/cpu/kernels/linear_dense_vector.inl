@@ -11,6 +11,8 @@
 #include "bitnet/abi/tensor.h"
 #include "linear_dense.hpp"
 
+// BITNET_JOIN(weighted_sum, BITNET_ISA) is weighted_sum_neon where BITNET_ISA is neon. The helper
+// expands BITNET_ISA before ## joins the words.
 #define BITNET_JOIN_(a, b) a##_##b
 #define BITNET_JOIN(a, b) BITNET_JOIN_(a, b)
 
@@ -173,6 +175,7 @@ void BITNET_JOIN(linear_dense, BITNET_ISA)(const dense_tile& a) {
 
 void BITNET_JOIN(weighted_sum, BITNET_ISA)(const weighted_rows& a) {
   switch (a.format) {
+// A case for each row of kv_formats.hpp: kv_format::q8_0 runs sum<BITNET_FORMAT_Q8_0>.
 #define BITNET_SUM_OF(name, NAME) \
   case kv_format::name:           \
     return sum<BITNET_FORMAT_##NAME>(a);

@@ -277,17 +277,17 @@ void multiply_units(const grouped_tile& a, const rows_together& tile, const side
 // State of groups of any length.
 template <int Used>
 struct few_groups {
-  wide sums[Used];                 // of the current shorter group
-  floats inner[Used];              // of the current longer group
-  uint64_t group = 0, left;        // its number, and its remaining planes
-  uint64_t longer = 0, more;       // its number, and its remaining shorter groups
-  const uint64_t planes, shorter;  // in a shorter group, and shorter groups in a longer one
+  wide sums[Used];                   // of the current shorter group
+  floats inner[Used];                // of the current longer group
+  uint64_t group = 0, planes_left;   // number of the shorter group, and what it lacks
+  uint64_t longer = 0, groups_left;  // number of the longer group, and the shorter ones it lacks
+  const uint64_t planes_of_group, groups_of_longer;
 
   explicit few_groups(const grouped_tile& a)
-      : left(shorter_group(a) / of_plane),
-        more(longer_group(a) / shorter_group(a)),
-        planes(left),
-        shorter(more) {
+      : planes_left(shorter_group(a) / of_plane),
+        groups_left(longer_group(a) / shorter_group(a)),
+        planes_of_group(planes_left),
+        groups_of_longer(groups_left) {
 #pragma GCC unroll 8
     for (int t = 0; t < Used; ++t) {
       sums[t] = wide{};
@@ -310,8 +310,8 @@ template <scaled Scaled, int P, int Tokens, int Used>
   now.q += Tokens * of_plane;
 #pragma GCC unroll 8
   for (int t = 0; t < Used; ++t) of.sums[t] += sum_of_plane<P>(sums[0][t]);
-  if (--of.left != 0) return;
-  of.left = of.planes;
+  if (--of.planes_left != 0) return;
+  of.planes_left = of.planes_of_group;
   floats scale{};
   if constexpr (by_weights) scale = tile.scale(of.group);
 #pragma GCC unroll 8
@@ -326,8 +326,8 @@ template <scaled Scaled, int P, int Tokens, int Used>
   }
   ++of.group;
   if constexpr (Scaled != scaled::weights) {
-    if (--of.more != 0) return;
-    of.more = of.shorter;
+    if (--of.groups_left != 0) return;
+    of.groups_left = of.groups_of_longer;
     if constexpr (!by_weights) scale = tile.scale(of.longer);
 #pragma GCC unroll 8
     for (int t = 0; t < Used; ++t) {
@@ -406,20 +406,20 @@ uint8_t* take_some(const grouped_tile& a, uint64_t n, uint8_t* room, few_tokens&
 // of tokens, at most Tokens: a pass with a single token would read the rows again for it alone.
 template <scaled Scaled, int Tokens, int Sums>
 void each_few(const grouped_tile& a) {
-  few_tokens some[most_grouped_tokens / Tokens];
+  few_tokens parts_of_call[most_grouped_tokens / Tokens];
   const uint64_t passes = (a.tokens + Tokens - 1) / Tokens;
   auto* room = static_cast<uint8_t*>(a.room);
   for (uint64_t pass = 0; pass < passes; ++pass) {
     const uint64_t first = a.tokens * pass / passes, n = a.tokens * (pass + 1) / passes - first;
-    some[pass] = {first, {nullptr, nullptr, nullptr, pass, passes}, nullptr, nullptr};
-    room = take_some<Scaled, Tokens, Tokens, Sums>(a, n, room, some[pass]);
+    parts_of_call[pass] = {first, {nullptr, nullptr, nullptr, pass, passes}, nullptr, nullptr};
+    room = take_some<Scaled, Tokens, Tokens, Sums>(a, n, room, parts_of_call[pass]);
   }
   const uint64_t last = a.skipped + a.rows;
   for (uint64_t r = a.skipped / lanes * lanes; r < last;) {
     const rows_together tile(a, r);
     const bool in_tile = lanes == rows_of_tile || r % (2 * lanes) == 0;  // or two whole tiles
     const bool two = tile.first == 0 && in_tile && r + 2 * lanes <= last;
-    for (const few_tokens* f = some; f != some + passes; ++f) {
+    for (const few_tokens* f = parts_of_call; f != parts_of_call + passes; ++f) {
       float* y = a.y + r + tile.first - a.skipped + f->t * a.y_stride;
       if (two && f->two) {
         f->two(a, tile, f->x, y);

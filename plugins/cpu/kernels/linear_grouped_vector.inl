@@ -128,9 +128,9 @@ struct progress {
   const float* q_scales[Tokens];
   wide sums[Tokens];  // of the current shorter group
   floats inner[Tokens], y[Tokens];
-  uint64_t group = 0, left;   // its number, and its remaining planes
-  uint64_t longer = 0, more;  // its number, and its remaining shorter groups
-  uint64_t planes, shorter;   // planes in a shorter group, shorter groups in a longer one
+  uint64_t group = 0, planes_left;   // number of the shorter group, and what it lacks
+  uint64_t longer = 0, groups_left;  // number of the longer group, and the shorter ones it lacks
+  uint64_t planes_of_group, groups_of_longer;
 };
 
 // Ends a plane of 32 elements, and the groups that end with it. Each: a plane is a group, and
@@ -139,7 +139,7 @@ template <scaled Scaled, bool Each, class Tile, int Tokens>
 inline void end_plane(const Tile& tile, const wide (&sums)[Tokens], progress<Tokens>& now) {
   if constexpr (!Each) {
     for (int t = 0; t < Tokens; ++t) now.sums[t] += sums[t];
-    if (--now.left != 0) return;
+    if (--now.planes_left != 0) return;
   }
   for (int t = 0; t < Tokens; ++t) {
     floats sum;
@@ -155,10 +155,10 @@ inline void end_plane(const Tile& tile, const wide (&sums)[Tokens], progress<Tok
     if constexpr (Scaled == scaled::shorter_activations)
       now.inner[t] += sum * now.q_scales[t][now.group];
   }
-  now.left = now.planes;
+  now.planes_left = now.planes_of_group;
   ++now.group;
   if constexpr (Scaled == scaled::shorter_weights || Scaled == scaled::shorter_activations) {
-    if (--now.more != 0) return;
+    if (--now.groups_left != 0) return;
     for (int t = 0; t < Tokens; ++t) {
       if constexpr (Scaled == scaled::shorter_weights)
         now.y[t] += now.inner[t] * now.q_scales[t][now.longer];
@@ -166,7 +166,7 @@ inline void end_plane(const Tile& tile, const wide (&sums)[Tokens], progress<Tok
         now.y[t] += now.inner[t] * tile.scale(now.longer);
       now.inner[t] = floats{};
     }
-    now.more = now.shorter;
+    now.groups_left = now.groups_of_longer;
     ++now.longer;
   }
 }
@@ -225,8 +225,8 @@ template <scaled Scaled, bool Each, int Tokens, class Tile>
 void multiply(const grouped_tile& a, const Tile& tile, const int32_t* q_sums, uint64_t t,
               float* y) {
   progress<Tokens> now;
-  now.planes = now.left = shorter_group(a) / 32;
-  now.shorter = now.more = longer_group(a) / shorter_group(a);
+  now.planes_of_group = now.planes_left = shorter_group(a) / 32;
+  now.groups_of_longer = now.groups_left = longer_group(a) / shorter_group(a);
   const uint64_t asked = (tile.last - tile.first) * sizeof(float);
   const auto lane = [&](floats& v) { return reinterpret_cast<uint8_t*>(&v) + 4 * tile.first; };
   for (int j = 0; j < Tokens; ++j) {

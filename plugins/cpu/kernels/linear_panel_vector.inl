@@ -10,8 +10,6 @@
 
 #include "lanes.inl"
 
-// Sums stay in registers only if each has a name of its own.
-
 constexpr uint64_t panel_rows = registers * lanes, line = 4 * lanes;
 constexpr bool parts_are_sums = steps_of_part == 0;
 constexpr uint64_t steps_of_line = 32;  // steps of four elements between prefetches
@@ -21,19 +19,20 @@ enum class grouped : uint8_t { activations, weights, shorter_activations, shorte
 
 // Prefetches the lines of the next panel's weights while this one is multiplied.
 struct lines_ahead {
-  const uint8_t* from;     // a row or a tile
-  uint64_t stride, bytes;  // between those, and of each
-  uint64_t left, at,
-      some;  // how many there are yet; where in the first; lines to ask for at a time
+  const uint8_t* run;          // adjacent bytes: a row, or a tile of rows
+  uint64_t stride, run_bytes;  // from one run to the next, and of each
+  uint64_t runs_left;          // with this one
+  uint64_t offset;             // of the next line in this run, in bytes
+  uint64_t lines_per_call;
 
   void ask() {
-    for (uint64_t i = 0; i < some && left != 0; ++i) {
-      __builtin_prefetch(from + at, 0, 2);
-      at += 64;
-      if (at < bytes) continue;
-      at = 0;
-      from += stride;
-      --left;
+    for (uint64_t i = 0; i < lines_per_call && runs_left != 0; ++i) {
+      __builtin_prefetch(run + offset, 0, 2);
+      offset += 64;
+      if (offset < run_bytes) continue;
+      offset = 0;
+      run += stride;
+      --runs_left;
     }
   }
 };
@@ -320,13 +319,13 @@ inline void every_token(const panel_tile& a, panel& w, const int32_t* q_sums, ui
   if constexpr (Tokens > 1) every_token<Groups, Tokens / 2>(a, w, q_sums, t, y);
 }
 
-// The weights after the panel that ends before `row`, in as many pieces as it is multiplied in.
+// The lines of the panel that begins at `row`; `pieces` calls of ask() prefetch all of them.
 inline lines_ahead lines_of(const panel_tile& a, uint64_t row, uint64_t pieces) {
   const uint64_t each = a.unit == 0 ? 1 : rows_of_tile, end = a.skipped + a.rows;
   lines_ahead out{a.w + row / each * a.w_stride, a.w_stride, 0, 0, 0, 0};
-  out.bytes = (a.k + 127) / 128 * (a.unit == 0 ? packed_group : a.unit);
-  if (row < end) out.left = (least(panel_rows, end - row) + each - 1) / each;
-  out.some = out.left * (out.bytes / 64 + 1) / pieces + 1;
+  out.run_bytes = (a.k + 127) / 128 * (a.unit == 0 ? packed_group : a.unit);
+  if (row < end) out.runs_left = (least(panel_rows, end - row) + each - 1) / each;
+  out.lines_per_call = out.runs_left * (out.run_bytes / 64 + 1) / pieces + 1;
   return out;
 }
 

@@ -9,6 +9,8 @@
 
 #include "rows.hpp"
 
+// BITNET_ROW(softmax) is softmax_avx2 where BITNET_ISA is avx2. The helper expands BITNET_ISA
+// before ## joins the words.
 #define BITNET_JOIN_(a, b) a##_##b
 #define BITNET_JOIN(a, b) BITNET_JOIN_(a, b)
 #define BITNET_ROW(name) BITNET_JOIN(name, BITNET_ISA)
