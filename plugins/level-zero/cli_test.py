@@ -45,18 +45,18 @@ class WithStandIn(support.Case):
         self.assertEqual(got.stdout, want.stdout)
         self.assertGreater(len(got.stdout), 60)
 
-    def test_the_alias_is_the_same(self):
+    def test_the_alias_selects_the_same_backend(self):
         got = self.ok("run", "-p", PROMPT, "-n", "2", "--temp", "0", "--device", "oneapi")
         self.assertIn("selected=level-zero", got.stderr)
 
-    def test_nothing_fell_back(self):
+    def test_every_kernel_that_ran_is_of_level_zero(self):
         got = self.ok("run", "-p", PROMPT, "-n", "4", "--temp", "0", "--device", "level-zero", "--json").json
         self.assertEqual(got["selection"]["selected"], "level-zero")
         ran = [kernel["id"] for kernel in got["kernels"]]
         self.assertTrue(any(kernel.startswith("attn_paged") for kernel in ran), ran)
         self.assertEqual([kernel for kernel in ran if not kernel.endswith(".level-zero")], [])
 
-    def test_probabilities_are_those_of_cpu(self):
+    def test_probabilities_agree_with_the_cpu_backend(self):
         divergence.check(self, divergence.divergences(self, ("cpu", "level-zero"),
                                                       PROMPT + ", there was a little bird"))
 
@@ -75,16 +75,16 @@ class WithoutOne(support.Case):
         if not os.path.exists(STAND_IN):
             self.skipTest("no stand-in of a driver (tests/level-zero makes one)")
 
-    def test_a_driver_that_is_not_there(self):
+    def test_a_missing_driver_is_reported(self):
         said = self.refusal({"ZE_ENABLE_ALT_DRIVERS": "/nowhere/libze.so"})
         self.assertIn("zeInit answers ZE_RESULT_ERROR", said)
         self.assertIn("intel-opencl-icd", said)
 
-    def test_a_driver_whose_start_fails(self):
+    def test_a_driver_that_fails_to_start_is_reported(self):
         said = self.refusal({"ZE_ENABLE_ALT_DRIVERS": STAND_IN, "BITNET_STAND_IN": "init=0x78000001"})
         self.assertIn("ZE_RESULT_ERROR_UNINITIALIZED", said)
 
-    def test_devices_that_cannot_be_used(self):
+    def test_unusable_devices_are_rejected_with_a_reason(self):
         for settings, reason in (("devices=0", "has no device"), ("type=4", "it is no GPU"),
                                  ("shared=16384", "memory of its work groups are 16384, 32768 are needed"),
                                  ("threads=32", "threads of its work groups are 32, 64 are needed"),

@@ -49,18 +49,18 @@ class WithStandIn(support.Case):
                 self.assertIn("selected=rocm", got.stderr)
                 self.assertEqual(got.stdout, want.stdout)
 
-    def test_the_alias_is_the_same(self):
+    def test_the_alias_selects_the_same_backend(self):
         got = self.ok("run", "-p", PROMPT, "-n", "2", "--temp", "0", "--device", "hip")
         self.assertIn("selected=rocm", got.stderr)
 
-    def test_nothing_fell_back(self):
+    def test_every_kernel_that_ran_is_of_rocm(self):
         got = self.ok("run", "-p", PROMPT, "-n", "4", "--temp", "0", "--device", "rocm", "--json").json
         self.assertEqual(got["selection"]["selected"], "rocm")
         ran = [kernel["id"] for kernel in got["kernels"]]
         self.assertTrue(any(kernel.startswith("attn_paged") for kernel in ran), ran)
         self.assertEqual([kernel for kernel in ran if not kernel.endswith(".rocm")], [])
 
-    def test_probabilities_are_those_of_cpu(self):
+    def test_probabilities_agree_with_the_cpu_backend(self):
         divergence.check(self, divergence.divergences(self, ("cpu", "rocm"), PROMPT + ", there was a little bird"))
 
 
@@ -77,20 +77,20 @@ class WithoutOne(support.Case):
         if not has_stand_in():
             self.skipTest("no stand-in of ROCm (tests/rocm makes one)")
 
-    def test_no_target_that_there_is_code_for(self):
+    def test_a_target_without_code_is_rejected(self):
         said = self.refusal({"BITNET_STAND_IN": "targets=gfx1250"})
         self.assertIn("gfx1250 is not among those that this build has code for: ", said)
         self.assertIn("build with BITNET_ROCM_TARGETS=gfx1250", said)
 
-    def test_no_device(self):
+    def test_a_runtime_without_devices_is_reported(self):
         said = self.refusal({"BITNET_STAND_IN": "targets="})
         self.assertIn("the ROCm runtime finds no device", said)
 
-    def test_a_runtime_that_does_not_start(self):
+    def test_a_runtime_that_fails_to_start_is_reported(self):
         said = self.refusal({"BITNET_STAND_IN": "init=999"})
         self.assertIn("hipInit failed with STAND_IN_ERROR_999 (999)", said)
 
-    def test_an_override_is_said(self):
+    def test_an_override_of_the_target_is_reported(self):
         env = {"BITNET_PROBE_CACHE": self.path("probes"), "LD_LIBRARY_PATH": STAND_IN, "HSA_OVERRIDE_GFX_VERSION": "10.3.0"}
         said = str(self.ok("backends", "info", "rocm", "--json", *WAIT, env=env).json)
         self.assertIn("HSA_OVERRIDE_GFX_VERSION=10.3.0", said)

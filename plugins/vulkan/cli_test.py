@@ -58,7 +58,7 @@ class On:
         self.assertEqual(got.stdout, want.stdout)
         self.assertGreater(len(got.stdout), 60)
 
-    def test_nothing_fell_back(self):
+    def test_every_kernel_that_ran_is_of_vulkan(self):
         got = self.ok("run", "-p", PROMPT, "-n", "4", "--temp", "0", "--device", "vulkan",
                       "--json").json
         self.assertEqual(got["selection"]["selected"], "vulkan")
@@ -89,7 +89,7 @@ class Lavapipe(On, support.Case):
             self.assertIn("pct_of_stream", row)
             self.assertGreater(row["n_threads"], 0)
 
-    def test_cut_anywhere_it_generates_the_same(self):
+    def test_a_model_split_at_any_layer_generates_the_same(self):
         words = ("run", "--temp", "0", "-n", "24", "--json", "-p", PROMPT)
         whole = self.ok(*words, "--device", "cpu").json
         for n in range(1, whole["parts"][0]["layers"]["count"] + 1):
@@ -98,7 +98,7 @@ class Lavapipe(On, support.Case):
             self.assertEqual([p["device"] for p in answer.json["parts"]], ["cpu:0", "vulkan:0"])
             self.assertIn(" and head on vulkan:0", answer.stderr)
 
-    def test_probabilities_are_those_of_cpu(self):
+    def test_probabilities_agree_with_the_cpu_backend(self):
         divergence.check(self, divergence.divergences(self, ("cpu", "vulkan"),
                                                       PROMPT + ", there was a little bird"))
 
@@ -110,7 +110,7 @@ class SwiftShader(On, support.Case):
     manifests = os.path.join(support.SOURCE, "build", "swiftshader", "vk_swiftshader_icd.json")
     to_get_it = "scripts/setup fetches it"
 
-    def test_layers_are_shared_out_over_two_devices(self):
+    def test_layers_are_divided_over_two_devices(self):
         other = glob.glob(Lavapipe.manifests)
         if not other:
             self.skipTest(f"no driver {Lavapipe.manifests} ({Lavapipe.to_get_it})")

@@ -53,24 +53,24 @@ class WithLibrary(support.Case):
         self.assertEqual(got.stdout, want.stdout)
         self.assertGreater(len(got.stdout), 60)
 
-    def test_the_alias_is_the_same(self):
+    def test_the_alias_selects_the_same_backend(self):
         got = self.ok("run", "-p", PROMPT, "-n", "2", "--temp", "0", "--device", "wgpu")
         self.assertIn("selected=webgpu", got.stderr)
 
-    def test_forms_generate_the_same(self):
+    def test_every_kernel_form_generates_the_same_text(self):
         words = ("run", "-p", PROMPT, "-n", "16", "--temp", "0", "--device", "webgpu")
         want = self.ok(*words).stdout
         for setting in ("SUBGROUPS", "DOT_PRODUCT"):
             self.assertEqual(self.ok(*words, env={f"BITNET_WEBGPU_{setting}": "0"}).stdout, want, setting)
 
-    def test_nothing_fell_back(self):
+    def test_every_kernel_that_ran_is_of_webgpu(self):
         got = self.ok("run", "-p", PROMPT, "-n", "4", "--temp", "0", "--device", "webgpu", "--json").json
         self.assertEqual(got["selection"]["selected"], "webgpu")
         ran = [kernel["id"] for kernel in got["kernels"]]
         self.assertTrue(any(kernel.startswith("attn_paged") for kernel in ran), ran)
         self.assertEqual([kernel for kernel in ran if not kernel.endswith(".webgpu")], [])
 
-    def test_probabilities_are_those_of_cpu(self):
+    def test_probabilities_agree_with_the_cpu_backend(self):
         divergence.check(self, divergence.divergences(self, ("cpu", "webgpu"), PROMPT + ", there was a little bird"))
 
 
@@ -82,15 +82,15 @@ class WithoutOne(support.Case):
         known = self.why("--json", "--device", "webgpu", *WAIT, env=env).json["backends"]
         return next((str(b) for b in known if b["name"] == "webgpu"), None) or self.skipTest("webgpu is not built")
 
-    def test_one_that_is_not_there(self):
+    def test_a_missing_library_is_reported(self):
         said = self.refusal("/nowhere/libwgpu_native.so")
         self.assertIn("BITNET_WEBGPU_LIBRARY", said)
         self.assertIn("/nowhere/libwgpu_native.so", said)
 
-    def test_one_that_is_something_else(self):
+    def test_a_library_that_is_not_webgpu_is_rejected(self):
         self.assertIn("wgpuCreateInstance", self.refusal("libm.so.6"))
 
-    def test_one_without_a_driver(self):
+    def test_a_library_without_a_driver_is_reported(self):
         if not os.path.exists(LIBRARY):
             self.skipTest("no library of WebGPU (scripts/setup --for test installs one)")
         said = self.refusal(LIBRARY, {"VK_DRIVER_FILES": "/nowhere.json", "VK_ICD_FILENAMES": "/nowhere.json",

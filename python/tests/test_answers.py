@@ -11,7 +11,7 @@ TOOLS = [{"type": "function", "function": {"name": "get_weather", "description":
 QUESTION = [{"role": "user", "content": "Tell me a story about a fox."}]
 
 
-def test_an_answer_is_what_generate_says(model):
+def test_an_answer_has_the_text_of_generate(model):
     answer = model.answer(QUESTION, max_tokens=12, temperature=0)
     same = model.generate(QUESTION, max_tokens=12, temperature=0)
     assert answer.content == same.text == answer.generation.text
@@ -22,7 +22,7 @@ def test_an_answer_is_what_generate_says(model):
     assert "".join(part.text for part in parts) == same.text
 
 
-def test_thinking_has_a_budget(model):
+def test_thinking_ends_at_its_budget(model):
     """The prompt opens the thinking, which the model does not end by itself."""
     asked = {"messages": [{"role": "user", "content": "Once upon a time <think>\n"}], "template": "raw", "temperature": 0}
     thought = model.answer(max_tokens=5, **asked)
@@ -35,7 +35,7 @@ def test_thinking_has_a_budget(model):
     assert "</x>" in plain.text
 
 
-def test_a_demanded_call_is_one(model):
+def test_a_required_tool_call_is_made(model):
     """The demo model knows nothing of tools: the grammar makes it call, and leaves no choice without parameters."""
     tools = [{"type": "function", "function": {"name": "get_time"}}]
     named = {"type": "function", "function": {"name": "get_time"}}
@@ -51,7 +51,7 @@ def test_a_demanded_call_is_one(model):
         assert [part.kind for part in parts] == ["call_begin", "call_arguments", "call_end"]
 
 
-def test_a_tool_that_is_not_bound_is_named(model):
+def test_a_tool_without_a_bound_schema_is_reported(model):
     named = {"type": "function", "function": {"name": "get_time"}}
 
     def tool(**more):
@@ -64,7 +64,7 @@ def test_a_tool_that_is_not_bound_is_named(model):
         model.answer(QUESTION, tools=[tool(strict=True)], **how)
 
 
-def test_what_is_wrong_is_named(model):
+def test_invalid_arguments_are_rejected_by_name(model):
     with pytest.raises(bitnet.InvalidArgument, match=r"messages\[0\]\.content: expected a text or a list"):
         model.answer([{"role": "user", "content": 3}])
     with pytest.raises(bitnet.InvalidArgument, match="tool_choice: expected 'auto' or 'none'"):

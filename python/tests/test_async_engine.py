@@ -79,7 +79,7 @@ def test_pieces_and_the_result(model, many):
     assert done.n_prompt == len(model.tokenize(PROMPT)) and done.generate_seconds > 0 and done.preemptions == 0
 
 
-def test_twenty_at_once_get_what_they_get_alone(model, many):
+def test_twenty_concurrent_requests_give_what_each_gives_alone(model, many):
     asked = [(PROMPT * (1 + i % 5) + str(i), {"max_tokens": 3 + i % 7 * 4, "temperature": i % 2 * 0.9, "seed": i})
              for i in range(20)]
 
@@ -103,7 +103,7 @@ def test_twenty_at_once_get_what_they_get_alone(model, many):
     ({"max_tokens": -1}, "eos", None),
     ({"ignore_eos": True}, "context", None),
 ])
-def test_why_it_ended(model, many, how, reason, stop):
+def test_stop_reasons_are_reported(model, many, how, reason, stop):
     comma, = model.tokenize(",", bos=False)
     how = {name: [comma] if value == "comma" else value for name, value in how.items()}
     done = run(many.complete(PROMPT, temperature=0, **how))
@@ -128,7 +128,7 @@ def test_prompts_are_texts_ids_or_messages(model, many):
     run(main())
 
 
-def test_the_form_of_a_chat_may_begin_the_answer(many, monkeypatch):
+def test_the_chat_form_may_begin_the_answer(many, monkeypatch):
     monkeypatch.setattr("bitnet._async_engine.begun_answer", lambda *_: "<think>\n")
 
     async def main():
@@ -249,7 +249,7 @@ def test_samplers_are_those_of_a_session(model, many):
             model.generate(PROMPT, **wrong)
 
 
-def test_a_grammar_each(many):
+def test_each_request_follows_its_own_grammar(many):
     async def main():
         kept = await asyncio.gather(*(many.complete(PROMPT, grammar=f'root ::= "{word}" | "never"', seed=i)
                                       for i, word in enumerate(("yes", "no", "perhaps"))))
@@ -278,7 +278,7 @@ def test_a_prefix_is_computed_once(model, many):
 
 # ---- readers that leave
 
-def test_a_loop_that_is_left(model, many):
+def test_leaving_the_loop_cancels_the_request(model, many):
     async def main():
         async for _ in many.generate(PROMPT, **ENDLESS):
             break
@@ -303,7 +303,7 @@ def test_a_loop_that_is_left(model, many):
     run(main())
 
 
-def test_a_task_that_is_cancelled(many):
+def test_cancelling_a_task_cancels_its_request(many):
     async def read(request):
         async for _ in request:
             pass
@@ -324,7 +324,7 @@ def test_a_task_that_is_cancelled(many):
     run(main())
 
 
-def test_a_cancel_from_another_thread(many):
+def test_another_thread_can_cancel_a_request(many):
     async def main():
         request = many.generate(PROMPT, **ENDLESS)
         threading.Timer(0.02, request.cancel).start()
@@ -333,7 +333,7 @@ def test_a_cancel_from_another_thread(many):
     run(main())
 
 
-def test_a_timeout(many):
+def test_a_request_ends_at_its_timeout(many):
     async def main():
         with pytest.raises(bitnet.Timeout) as caught:
             await many.complete(PROMPT, timeout=0.001, **ENDLESS)
@@ -368,7 +368,7 @@ def test_a_slow_reader_delays_no_other_and_costs_nothing(model, small):
     run(main())
 
 
-def test_slow_readers_are_left(small):
+def test_paused_requests_can_be_cancelled_closed_or_finished(small):
     async def main():
         slow = [small.generate(PROMPT + str(i), **ENDLESS) for i in range(5)]
         for one in slow:
@@ -386,7 +386,7 @@ def test_slow_readers_are_left(small):
     run(main())
 
 
-def test_no_reader_at_all(model):
+def test_a_request_without_a_reader_times_out(model):
     async def main():
         async with bitnet.AsyncEngine(model, n_context=512, event_capacity=2, reader_timeout_ms=50) as engine:
             request = engine.generate(PROMPT, **ENDLESS)
@@ -403,7 +403,7 @@ def test_no_reader_at_all(model):
     run(main())
 
 
-def test_other_tasks_have_their_turn(many):
+def test_other_tasks_run_while_the_engine_generates(many):
     """A task that only yields runs many times while requests are read."""
     async def main():
         turns = 0
@@ -440,7 +440,7 @@ def test_other_tasks_have_their_turn(many):
     (PROMPT, {"top_p": 7.0}, bitnet.InvalidArgument, "top_p"),
     ([{"role": "user"}], {}, TypeError, "role and content"),
 ])
-def test_what_is_refused(many, prompt, how, kind, words):
+def test_invalid_requests_are_rejected(many, prompt, how, kind, words):
     async def main():
         for call in (lambda: many.complete(prompt, **how), lambda: many.generate(prompt, **how).__anext__()):
             with pytest.raises(kind, match=words):
@@ -464,12 +464,12 @@ def test_what_is_refused(many, prompt, how, kind, words):
     (lambda m, e: run(e.complete(PROMPT, temprature=1)), TypeError, "temprature"),
     (lambda m, e: __import__("copy").copy(e), TypeError, "copied"),
 ])
-def test_misuse(model, many, call, kind, words):
+def test_invalid_calls_raise_their_error(model, many, call, kind, words):
     with pytest.raises(kind, match=words):
         call(model, many)
 
 
-def test_too_many_wait(model):
+def test_a_full_queue_rejects_requests(model):
     async def main():
         async with bitnet.AsyncEngine(model, n_context=512, max_sequences=1, max_waiting=2) as engine:
             work = [engine.generate(PROMPT, **ENDLESS) for _ in range(9)]
@@ -483,7 +483,7 @@ def test_too_many_wait(model):
 
 # ---- how it ends
 
-def test_closed_while_requests_run(model):
+def test_closing_the_engine_ends_running_requests(model):
     async def main(close):
         engine = bitnet.AsyncEngine(model, n_context=512)
         slow = engine.generate(PROMPT, **ENDLESS)
@@ -520,7 +520,7 @@ def test_closed_while_requests_run(model):
         run(main(close))
 
 
-def test_forgotten(model):
+def test_unreferenced_engines_and_requests_are_freed(model):
     """Neither an engine nor a request has to be closed."""
     async def main():
         request = bitnet.AsyncEngine(model, n_context=512).generate(PROMPT, **ENDLESS)
@@ -534,7 +534,7 @@ def test_forgotten(model):
     assert open_requests() == []
 
 
-def test_it_outlives_the_model_that_it_came_from():
+def test_an_engine_outlives_its_closed_model():
     model = bitnet.Model(MODEL, device="cpu")
     with bitnet.AsyncEngine(model) as engine:
         model.close()
@@ -543,7 +543,7 @@ def test_it_outlives_the_model_that_it_came_from():
         bitnet.AsyncEngine(model)
 
 
-def test_loops_one_after_the_other_and_at_once(many):
+def test_sequential_and_concurrent_event_loops_work(many):
     async def left():
         request = many.generate(PROMPT, **ENDLESS)
         await request.__anext__()
@@ -568,7 +568,7 @@ def test_loops_one_after_the_other_and_at_once(many):
     run(other())
 
 
-def test_engines_side_by_side(model):
+def test_two_engines_generate_side_by_side(model):
     async def main():
         async with bitnet.AsyncEngine(model) as a, bitnet.AsyncEngine(model, max_sequences=2) as b:
             done = await asyncio.gather(*(one.complete(PROMPT, max_tokens=9, temperature=0) for one in (a, b) * 4))
@@ -577,7 +577,7 @@ def test_engines_side_by_side(model):
     run(main())
 
 
-def test_nothing_piles_up(many):
+def test_abandoned_requests_leak_no_handles(many):
     async def main():
         before = len(_handles._all)
         for i in range(200):
@@ -604,7 +604,7 @@ def test_a_reader_may_be_dropped_by_any_thread(many):
 
 # ---- prompts in files
 
-def test_a_prompt_is_known_after_a_restart(model, tmp_path):
+def test_a_saved_prompt_is_reused_after_a_restart(model, tmp_path):
     messages = [{"role": "user", "content": STORY * 8}]
     ids = model.tokenize_chat(messages)
     file = tmp_path / "prompt.seq"
@@ -709,7 +709,7 @@ def test_embeddings_of_many_have_the_bits_of_each_alone(model, pooling):
     assert (rows == np.concatenate([expected] * 5)).all() and (one == expected[-1]).all()
 
 
-def test_embeddings_that_cannot_be(model, many):
+def test_invalid_embedding_requests_are_rejected(model, many):
     async def work(engine):
         with pytest.raises(bitnet.InvalidArgument, match="leave generation of the request NULL"):
             await engine.complete(PROMPT)

@@ -27,7 +27,7 @@ def declared_layout(name):
     return name, _native.ffi.sizeof(kind), _native.ffi.alignof(kind), fields
 
 
-def test_layouts():
+def test_struct_layouts_equal_those_of_the_headers():
     golden = golden_layouts()
     assert len(golden) > 14
     for row in golden:
@@ -41,7 +41,7 @@ def test_every_struct_has_a_golden_layout():
     assert declared == {row[0] for row in golden_layouts()}
 
 
-def test_numbers():
+def test_constants_equal_those_of_the_headers():
     golden = dict(re.findall(r"^(BITNET_\w+) = (\w+?)u?$", (TREE / "abi/layout/constants.golden").read_text(),
                              re.MULTILINE))
     own = {name: value for name, value in _native.numbers.items() if name in golden}
@@ -69,7 +69,7 @@ def test_the_headers_of_a_wheel_are_those_of_the_tree():
         assert header.read_bytes() == (TREE / "abi/include" / header.relative_to(own)).read_bytes()
 
 
-def test_a_class_for_each_status():
+def test_each_status_has_an_exception_class():
     last = _native.numbers["BITNET_BUSY"]
     assert set(errors.BY_STATUS) == set(range(1, last + 1))
     by_name = {"BITNET_IO": "FileError"}

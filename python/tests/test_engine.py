@@ -7,7 +7,7 @@ import bitnet
 from conftest import MODEL, PROMPT
 
 
-def test_what_was_chosen(engine, model):
+def test_the_selected_backend_is_reported(engine, model):
     assert "selected=" in engine.selection_line and "selected=none" not in engine.selection_line
     engine.probe()
     engine.wait_probes()
@@ -53,7 +53,7 @@ def test_log(caplog):
     assert any(record.name == "bitnet" for record in caplog.records)
 
 
-def test_a_log_callback_that_misbehaves(model, caplog):
+def test_a_log_callback_may_raise_call_or_close(model, caplog):
     """It raises, calls the library, and lets go of what only the library can close."""
     sessions = [model.session()]
     refused = []

@@ -35,7 +35,7 @@ def test_model_files(engine, tmp_path, make, kind, also, words):
     (lambda m: m.generate([10**6]), bitnet.InvalidArgument, False, False),
     (lambda m: m.generate("Once " * 5000), bitnet.ContextFull, False, True),
 ], ids=["file", "device", "argument", "context"])
-def test_what_helps(model, call, kind, retryable, user_fixable):
+def test_errors_have_the_flags_of_their_cause(model, call, kind, retryable, user_fixable):
     with pytest.raises(kind) as caught:
         call(model)
     assert (caught.value.retryable, caught.value.user_fixable) == (retryable, user_fixable)
@@ -132,7 +132,7 @@ def test_misuse(model, call, kind, words):
         call(model)
 
 
-def test_nothing_is_left_of_a_failure(model):
+def test_a_session_works_after_a_failed_call(model):
     with model.session() as session:
         for how in ({"top_p": 7.0}, {"stop": 3}, {"no_such": 1}):
             with pytest.raises((TypeError, bitnet.Error)):
@@ -140,7 +140,7 @@ def test_nothing_is_left_of_a_failure(model):
         assert session.generate("Once", max_tokens=2, ignore_eos=True).stop_reason == "length"
 
 
-def test_progress_ends_the_opening(engine):
+def test_opening_reports_progress_and_stops_on_an_exception(engine):
     shares = []
     with engine.open_model(MODEL, progress=lambda done, total: shares.append(done / total)):
         assert shares[-1] == 1.0
@@ -153,14 +153,14 @@ def test_progress_ends_the_opening(engine):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root reads everything")
-def test_a_file_that_may_not_be_read(engine, tmp_path):
+def test_an_unreadable_file_is_reported(engine, tmp_path):
     (tmp_path / "locked.gguf").write_bytes(b"GGUF")
     (tmp_path / "locked.gguf").chmod(0)
     with pytest.raises(bitnet.Error, match="[Pp]ermission"):
         engine.open_model(tmp_path / "locked.gguf")
 
 
-def test_there_is_no_library(tmp_path):
+def test_a_missing_library_is_reported(tmp_path):
     """What an import says where nothing brings libbitnet."""
     package = pathlib.Path(bitnet.__file__).parent
     shutil.copytree(package, tmp_path / "bitnet", ignore=shutil.ignore_patterns("lib", "share", "__pycache__"))

@@ -34,7 +34,7 @@ def test_same_seed_same_text(model):
     ({"max_tokens": 0}, "length", None),
     ({"max_tokens": -1}, "eos", None),
 ])
-def test_why_it_ended(model, how, reason, stop):
+def test_stop_reasons_are_reported(model, how, reason, stop):
     done = model.generate(PROMPT, **{"temperature": 0, **how})
     assert (done.stop_reason, done.stop) == (reason, stop)
     assert stop is None or stop not in done.text
@@ -89,7 +89,7 @@ def test_prompts_are_texts_ids_or_messages(model):
     assert by_messages.tokens == model.generate(formatted, max_tokens=8, temperature=0).tokens
 
 
-def test_a_session_goes_on(model, session):
+def test_a_session_continues_its_text(model, session):
     whole = model.generate(PROMPT, max_tokens=20, temperature=0).tokens
     first = session.generate(PROMPT, max_tokens=10, temperature=0)
     rest = session.generate("", max_tokens=10, temperature=0)
@@ -99,7 +99,7 @@ def test_a_session_goes_on(model, session):
     assert session.generate(first.tokens[-1:], max_tokens=10, temperature=0).tokens == rest.tokens
 
 
-def test_the_context_is_full(model):
+def test_a_full_context_ends_the_generation(model):
     with model.session(n_context=64) as session:
         assert session.capacity == 64
         done = session.generate(PROMPT, temperature=0, ignore_eos=True)
@@ -119,7 +119,7 @@ def test_a_stream_has_the_same_text(model):
     assert list(stream) == []
 
 
-def test_a_stream_that_is_left(large, endless):
+def test_leaving_a_stream_cancels_it(large, endless):
     session = large  # the context of a small one may be full before the stream is left
     with session.stream(PROMPT, **endless) as stream:
         assert next(stream)
@@ -132,7 +132,7 @@ def test_a_stream_that_is_left(large, endless):
     assert session.generate(".", max_tokens=3, ignore_eos=True).stop_reason == "length"
 
 
-def test_a_stream_that_is_forgotten(session, endless):
+def test_an_unreferenced_stream_frees_its_session(session, endless):
     next(session.stream(PROMPT, **endless))
     session.truncate(0)  # waits for it
     assert session.generate(PROMPT, max_tokens=2, ignore_eos=True).stop_reason == "length"
@@ -149,7 +149,7 @@ def test_cancel_from_another_thread(large, endless):
     assert time.monotonic() - began < 30
 
 
-def test_a_cancel_that_comes_too_late(session):
+def test_a_cancel_after_the_end_has_no_effect(session):
     """It reaches a turn whose call has ended already, and no later one."""
     turn = object()
     session._begin(turn)
@@ -246,7 +246,7 @@ def test_async_cancelled_while_it_begins(large, endless, monkeypatch):
     asyncio.run(main())
 
 
-def test_the_loop_goes_away(session, endless):
+def test_a_stream_can_be_cancelled_after_its_event_loop(session, endless):
     async def main():
         stream = session.astream(PROMPT, **endless)
         await stream.__anext__()
@@ -274,7 +274,7 @@ def test_logits_are_written_in_place(model, session):
 
 @pytest.mark.parametrize("out", [
     np.empty(3, np.float32), np.empty(2048, np.float64), np.empty((2048, 2), np.float32)[:, 0], [0.0] * 2048])
-def test_arrays_that_do_not_fit(session, out):
+def test_arrays_of_the_wrong_shape_are_rejected(session, out):
     with pytest.raises(ValueError, match="contiguous array of float32"):
         session.eval([1], out=out)
     frozen = np.empty(2048, np.float32)
@@ -285,7 +285,7 @@ def test_arrays_that_do_not_fit(session, out):
 
 # ---- conversations
 
-def test_a_chat_remembers(model):
+def test_a_chat_keeps_earlier_turns(model):
     with model.chat("You tell stories.") as chat:
         first = chat.send("Tell me a story about a fox.", max_tokens=20, temperature=0)
         n = len(chat.session)
@@ -326,7 +326,7 @@ def test_a_chat_whose_context_is_full_goes_on_without_its_oldest_turns(model):
     ("no such template", "Hi", {"template": "no-such"}, bitnet.InvalidArgument),
     ("no text", None, {}, TypeError),
 ])
-def test_a_turn_that_fails_leaves_a_chat_as_it_was(model, why, text, how, error):
+def test_a_failed_turn_does_not_change_the_chat(model, why, text, how, error):
     with model.chat("Be kind.", n_context=160) as chat:
         chat.send("Hello", max_tokens=5, temperature=0)
         before = [dict(one) for one in chat.messages]
@@ -339,7 +339,7 @@ def test_a_turn_that_fails_leaves_a_chat_as_it_was(model, why, text, how, error)
         assert again.text == model.generate(chat.messages[:-1], max_tokens=5, temperature=0).text, why
 
 
-def test_a_chat_that_is_busy_or_warned_about_is_as_it_was(model, endless):
+def test_a_busy_chat_or_a_left_out_warning_keeps_messages(model, endless):
     with model.chat(n_context=160) as chat:
         with chat.stream("Hello", **endless):
             with pytest.raises(bitnet.Busy):

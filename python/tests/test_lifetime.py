@@ -18,7 +18,7 @@ from conftest import MODEL, PROMPT, environment
 
 @pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
 @pytest.mark.parametrize("how", ["close", "forget"])
-def test_any_order(order, how):
+def test_objects_can_be_closed_in_any_order(order, how):
     things = [bitnet.Engine("cpu")]
     things.append(things[0].open_model(MODEL))
     things.append(things[1].session())
@@ -32,7 +32,7 @@ def test_any_order(order, how):
             gc.collect()
 
 
-def test_what_is_open_outlives_what_it_came_from():
+def test_a_session_outlives_its_closed_engine_and_model():
     engine = bitnet.Engine("cpu")
     model = engine.open_model(MODEL)
     session = model.session()
@@ -47,7 +47,7 @@ def test_what_is_open_outlives_what_it_came_from():
     lambda e, m, s: m.session(), lambda e, m, s: m.tokenize("a"), lambda e, m, s: m.generate("a"),
     lambda e, m, s: m.stream("a"), lambda e, m, s: s.generate("a"), lambda e, m, s: s.eval([1]),
     lambda e, m, s: s.truncate(0), lambda e, m, s: s.report(), lambda e, m, s: next(s.stream("a"))])
-def test_closed(use):
+def test_calls_of_closed_objects_raise(use):
     with bitnet.Engine("cpu") as engine, engine.open_model(MODEL) as model, model.session() as session:
         pass
     assert engine.closed and model.closed and session.closed
@@ -57,7 +57,7 @@ def test_closed(use):
     session.cancel()
 
 
-def test_closing_what_works(endless):
+def test_closing_a_session_ends_its_stream(endless):
     model = bitnet.Model(MODEL)
     session = model.session()
     stream = session.stream(PROMPT, **endless)
@@ -79,7 +79,7 @@ def test_closing_from_many_threads(model, endless):
             one.join()
 
 
-def test_what_is_let_go_in_a_callback_waits():
+def test_objects_released_in_a_callback_are_closed_later():
     """The library holds locks there."""
     closed = []
     parent = _handles.Handle("Engine", "engine", closed.append)
@@ -93,7 +93,7 @@ def test_what_is_let_go_in_a_callback_waits():
         assert closed == ["model", "engine"]
 
 
-def test_nothing_piles_up(engine):
+def test_repeated_use_leaks_no_memory(engine):
     def memory():
         gc.collect()
         with open("/proc/self/statm") as file:
@@ -132,7 +132,7 @@ BEGIN = "import sys, bitnet; model = bitnet.Model(sys.argv[1])\n"
     ("import atexit; atexit.register(lambda: print('end', model.closed))", "end False"),
     ("del bitnet; model.__class__ = model.__class__; print('end')", "end"),
 ])
-def test_the_process_ends(code, words):
+def test_the_process_exits_cleanly_with_open_objects(code, words):
     done = python(BEGIN + code)
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, words, "")
 
@@ -240,7 +240,7 @@ print('end')
     pytest.param(lambda m: m.generate(PROMPT, max_tokens=2), id="generate"),
     pytest.param(lambda m: list(m.stream(PROMPT, max_tokens=2)), id="stream"),
 ])
-def test_a_thread_that_cannot_be_made(model, call, monkeypatch):
+def test_a_failed_thread_start_is_reported(model, call, monkeypatch):
     """The call fails in a sentence, nothing stays half done, and the next one works."""
     def refuse(*_):
         raise RuntimeError("can't start new thread")

@@ -29,7 +29,7 @@ def test_a_receipt_is_valid(answered):
     assert len(predicate["output"]["ids"]) == 4
 
 
-def test_one_that_was_changed_is_not(answered):
+def test_a_changed_receipt_is_invalid(answered):
     receipt = json.loads(answered.receipt())
     changed = statement(json.dumps(receipt))
     changed["predicate"]["output"]["tokens"] = 3
@@ -39,7 +39,7 @@ def test_one_that_was_changed_is_not(answered):
     assert {finding["rule"] for finding in verdict["findings"]} >= {"signature"}
 
 
-def test_without_a_signature(answered):
+def test_an_unsigned_receipt_is_rejected_unless_allowed(answered):
     receipt = answered.receipt(sign=False)
     assert not bitnet.verify_receipt(receipt)["valid"]
     assert bitnet.verify_receipt(receipt.encode(), allow_unsigned=True)["valid"]
@@ -47,7 +47,7 @@ def test_without_a_signature(answered):
         answered.receipt(sign=False, key_file="key.pem")
 
 
-def test_what_is_asked_for_is_judged(answered, tmp_path):
+def test_required_gates_and_the_model_are_checked(answered, tmp_path):
     receipt = answered.receipt()
     needs = bitnet.verify_receipt(receipt, require_gpu_kernels=True)
     assert not needs["gates_passed"] and "gpu-kernels" in {finding["rule"] for finding in needs["findings"]}
@@ -56,7 +56,7 @@ def test_what_is_asked_for_is_judged(answered, tmp_path):
     assert "model" in {finding["rule"] for finding in bitnet.verify_receipt(receipt, model=other)["findings"]}
 
 
-def test_what_is_none_is_refused(model):
+def test_input_that_is_not_a_receipt_is_rejected(model):
     with model.session() as session, pytest.raises(bitnet.InvalidArgument, match="has generated nothing"):
         session.receipt()
     for no in ("", "{}", "no JSON", b"\0"):

@@ -5,7 +5,7 @@ from conftest import MODEL
 
 
 @pytest.mark.parametrize("text", ["", "Once upon a time", "Ünïcödé 🦊 text", "a\0b", " two  blanks "])
-def test_there_and_back(model, text):
+def test_detokenize_inverts_tokenize(model, text):
     ids = model.tokenize(text, bos=False)
     assert model.detokenize(ids) == text
 

@@ -48,7 +48,7 @@ def test_stop_and_parts(model):
         chat.invoke([ToolMessage("x", tool_call_id="1")])
 
 
-def test_a_chain(model):
+def test_a_model_in_a_chain_answers(model):
     chain = (ChatPromptTemplate.from_messages([("system", "You tell stories."), ("human", "{wish}")])
              | ChatBitnet(model=model, generating=HOW) | StrOutputParser())
     assert chain.invoke({"wish": "Tell me a story about a fox."}) == model.generate(PLAIN, **HOW).text

@@ -48,7 +48,7 @@ def test_chat(model):
         llm.chat([ChatMessage(blocks=[ImageBlock(url="http://example.org/x.png")])])
 
 
-def test_an_engine_of_theirs(model):
+def test_a_chat_engine_of_llama_index_answers(model):
     llm = BitnetLLM(model, HOW)
     assert llm.metadata.context_window == 512 and llm.metadata.is_chat_model
     engine = SimpleChatEngine.from_defaults(llm=llm, system_prompt="You tell stories.")

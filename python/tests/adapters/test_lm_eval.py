@@ -68,7 +68,7 @@ def test_chat(model, lm):
     assert lm.tok_encode(text).count(model.info.bos) == 1
 
 
-def test_by_its_name():
+def test_the_model_is_found_by_its_registered_name():
     made = get_model("bitnet").create_from_arg_string(
         f"path={MODEL},max_length=128,request=cpu", {"batch_size": 1, "device": "cuda:0"})
     assert made.max_length == 128
