@@ -254,7 +254,7 @@ class AnalyzeLibrary(support.Case):
         self.assertIn(report["format"]["build_id"], run("readelf", "-nW", path))
         self.assertEqual(report["format"]["soname"], "libid.so.7")
 
-    def test_what_is_no_library(self):
+    def test_files_that_are_not_libraries_are_rejected(self):
         source = self.path("m.c", "int main(void) { return 0; }\n")
         run(COMPILER, "-c", "-o", self.path("m.o"), source)
         run(COMPILER, "-o", self.path("program"), source)
@@ -320,7 +320,7 @@ class LinkAudit(support.Case):
                 found[os.path.realpath(path)] = os.path.basename(path)
         return found
 
-    def test_what_is_built(self):
+    def test_built_libraries_need_no_vendor_library(self):
         built = self.built()
         if not any("backend" in name for name in built.values()):
             self.skipTest("no plugin lies beside the program")
@@ -346,7 +346,7 @@ class LinkAudit(support.Case):
                 if report["format"]["machine"] == "x86-64":
                     self.assertNotIn(report.get("cpu_baseline"), ("x86-64-v3", "x86-64-v4"), "old processors run it")
 
-    def test_it_sees_cuda(self):
+    def test_the_audit_finds_calls_of_cuda(self):
         """The audit is no blind one: a plugin that named it would be found."""
         if COMPILER is None:
             self.skipTest("there is no C compiler")

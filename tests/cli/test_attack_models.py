@@ -31,7 +31,7 @@ class Shrinking(support.Case):
         return run.returncode
 
     @needs_backend
-    def test_in_the_middle_of_a_chat(self):
+    def test_a_model_truncated_during_a_chat_ends_it_with_an_error(self):
         """The first answer shows that it is loaded; the second needs what is gone."""
         for left in (0, 4096, os.path.getsize(self.model) // 2):
             with self.subTest(left=left):
@@ -47,7 +47,7 @@ class Shrinking(support.Case):
                 self.ended(run)
 
     @needs_model
-    def test_in_the_middle_of_a_conversion(self):
+    def test_a_model_truncated_during_a_conversion_is_reported(self):
         """A pipe without a reader holds it up until the file is cut."""
         pipe = self.path("pipe")
         os.mkfifo(pipe)

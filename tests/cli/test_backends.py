@@ -40,7 +40,7 @@ class NoBackend(support.Case):
                          self.empty + "\n")
         self.assertTrue(self.ok("backends", "dir").text.startswith("/"))
 
-    def test_info_of_a_stranger(self):
+    def test_info_of_an_unknown_backend_is_rejected(self):
         self.refused(4, "none-such", "backends", "info", "none-such")
 
 
@@ -122,7 +122,7 @@ class Present(support.Case):
         for one in self.ok("backends", "--json").json["backends"]:
             self.assertIn(one["name"], text)
 
-    def test_an_answer_that_cannot_be_written_down_is_given(self):
+    def test_an_answer_is_given_when_its_cache_is_unwritable(self):
         def no_room():
             # Less than a probe's cache file of a backend.
             resource.setrlimit(resource.RLIMIT_FSIZE, (8192, 8192))
@@ -182,7 +182,7 @@ class Present(support.Case):
         self.assertEqual(got, {"count": 2, "cpus": str(cpus[0]), "strict": True,
                                "places": [place, place]})
 
-    def test_what_devices_do_is_a_fact_of_the_probe(self):
+    def test_info_reports_device_status_of_the_probe(self):
         chosen = support.report()["selected"]
         got = self.ok("backends", "info", chosen, "--json", "--fresh").json["backends"][0]
         for device in got["devices"]:
@@ -206,11 +206,11 @@ class Present(support.Case):
         self.assertNotIn("memory_free_bytes", fake["devices"][0])
         self.assertNotIn("status", fake["devices"][0])
 
-    def test_the_flag_is_named_that_has_to_go(self):
+    def test_the_message_names_the_flag_to_remove(self):
         self.refused(2, "drop --allow-fallback or", "backends", "--strict-mode",
                      "--allow-fallback")
 
-    def test_the_flag_is_named_that_asks_for_another(self):
+    def test_the_message_names_the_flag_that_selects_another(self):
         chosen = support.report()["selected"]
         self.refused(4, f"use --device {chosen}:0", "run", "-p", "a", "--device", f"{chosen}:9")
         self.refused(4, "or use --device auto", "run", "-p", "a", "--device", "none-such")
@@ -228,7 +228,7 @@ class Present(support.Case):
         self.assertEqual(self.bitnet(*base, "-dev", f"none-such,{chosen}",
                                      "--require-backend").code, 4)
 
-    def test_llamas_word_for_the_cpu(self):
+    def test_device_none_of_llama_cpp_selects_the_cpu(self):
         if "cpu" not in support.report()["detected"]:
             self.skipTest("no cpu backend")
         self.assertIn("requested=cpu ", self.ok("run", "-p", "a", "-n", "1", "-dev", "none").stderr)

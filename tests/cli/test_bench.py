@@ -88,13 +88,13 @@ class Bench(support.Case):
             self.assertEqual([k[what] for k in plain["kernels"]],
                              [k[what] for k in timed["kernels"]])
 
-    def test_without_a_ceiling(self):
+    def test_ceiling_mb_0_omits_the_stream_rate(self):
         row = self.rows("-n", "2", "--ceiling-mb", "0", "-p", "0")[0]
         self.assertNotIn("pct_of_stream", row)
         self.assertNotIn("stream", row)
         self.assertIn("gbps", row)
 
-    def test_what_cannot_be_measured(self):
+    def test_invalid_measurements_are_rejected(self):
         self.refused(2, "nothing to measure", "bench", "-p", "0", "-n", "0")
         for bad in ("x", "-1", "1,,2", "5 6", "9999999999", ""):
             self.refused(2, "--n-gen expects", "bench", f"--n-gen={bad}")
@@ -137,7 +137,7 @@ class Bench(support.Case):
                      "--scale-group", "32")
         self.refused(2, "scale-group", *self.KERNEL, "--scale-group", "-1")
 
-    def test_settings_are_measured_at_will(self):
+    def test_settings_are_measured_on_request(self):
         text = self.ok("bench", "--tune").text
         for part in ("| setting |", "| ahead | 3072 |", "| tile_rows | 64 |", "tuned: ahead=", " stream="):
             self.assertIn(part, text)
@@ -219,7 +219,7 @@ class Bench(support.Case):
                          ["linear_ternary.ternary2.scalar"])
         self.assertIn("| linear_ternary.ternary2.scalar |", self.ok("bench", "--list").text)
 
-    def test_kernels_that_cannot_be_measured(self):
+    def test_unknown_and_unmeasurable_kernels_are_rejected(self):
         self.refused(2, "has no kernel 'matmul_x'", "bench", "--kernel", "matmul_x")
         self.refused(2, "has no kernel ''", "bench", "--kernel", "matmul_i2s,")
         self.refused(2, "attn_paged cannot be measured alone", "bench", "--kernel", "attn_paged")
@@ -305,7 +305,7 @@ class Bench(support.Case):
             self.assertGreater(float(table[0][column]), 0, column)
         self.assertNotIn("pct_of_stream", table[0])
 
-    def test_what_cannot_run_at_once(self):
+    def test_invalid_options_of_parallel_requests_are_rejected(self):
         for bad in ("0", "x", "-1", "1,,2", "1 2", "1025", "9999999999", ""):
             self.refused(2, "--parallel expects numbers of requests from 1 to 1024", "bench", f"--parallel={bad}")
         for words, message in ((("-p", "8", "--shared-prefix", "9"), "longer than a prompt of 8 tokens"),

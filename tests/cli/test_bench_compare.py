@@ -43,7 +43,7 @@ class Compare(support.Case):
         self.assertAlmostEqual(got["p"], 2 / 252)
         self.assertAlmostEqual(got["ratio"], 110.2 / 100.2)
 
-    def test_what_is_refused_is_named_and_can_be_forced(self):
+    def test_incomparable_results_are_rejected_unless_forced(self):
         for other, why in ((row(samples=WIDE), "the samples of B spread by 15.8 %, more than 5 %"),
                            (row(samples=FAST, cpu_info="other"), "cpu_info differs: a chip in A, other in B"),
                            (row(samples=FAST, driver="2"), "driver differs: 1 in A, 2 in B")):
@@ -55,7 +55,7 @@ class Compare(support.Case):
             self.assertIn(why, forced.stderr)
             self.assertIn("| pp512", forced.text)
 
-    def test_rows_without_a_like_are_named(self):
+    def test_rows_of_one_file_only_are_reported(self):
         done = self.compare([row(), row("tg128")], [row(samples=FAST), row("pp32")])
         self.assertRegex(done.stderr, r"only in \S+a\.json: tg128")
         self.assertRegex(done.stderr, r"only in \S+b\.jsonl: pp32")

@@ -33,7 +33,7 @@ class Report(support.Case):
         return pathlib.Path(self.path("page.html"))
 
     @unittest.skipUnless(browser.CHROMIUM, "there is no chromium")
-    def test_in_a_browser(self):
+    def test_the_page_renders_in_a_browser(self):
         page = self.write(*QUICK)
         chromium = browser.Browser()
         self.addCleanup(chromium.close)
@@ -54,13 +54,13 @@ class Report(support.Case):
                 self.assertEqual(back, "rgb(21, 24, 28)" if dark else "rgb(255, 255, 255)")
                 self.assertEqual(tab.troubles, [])
 
-    def test_every_kind_of_row(self):
+    def test_each_kind_of_row_has_its_section(self):
         for words, title in ((("--parallel", "1,2", "-p", "4", "-n", "4", "-r", "1", "--ceiling-mb", "0"), "Requests at once"),
                              (("--kernel", "matmul_i2s", "--shape", "64x256", "-r", "2", "--ceiling-mb", "8"), "Share of the roofline")):
             with self.subTest(title):
                 self.assertIn(f"<h2>{title}</h2>", self.write(*words).read_text(encoding="utf-8"))
 
-    def test_what_cannot_be_written(self):
+    def test_an_unwritable_report_fails_after_the_results(self):
         words = ("bench", "-p", "0", "-n", "2", "-r", "1", "--ceiling-mb", "0")
         done = self.bitnet(*words, "--report", "/no/such/folder/x.html")
         self.assertEqual((done.code, len(done.errors)), (1, 1), done)

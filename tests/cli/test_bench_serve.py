@@ -107,7 +107,7 @@ class Known(support.Case):
                 if scale == 8:
                     raise
 
-    def test_delays_that_are_known(self):
+    def test_known_delays_are_measured(self):
         self.at_one_pace(self.delays_are_known)
 
     def delays_are_known(self, scale):
@@ -144,7 +144,7 @@ class Known(support.Case):
         self.assertEqual(row["goodput_pct"], 50)
         self.assertAlmostEqual(row["goodput_per_s"] * 2, row["requests_per_s"], 6)
 
-    def test_what_is_sent(self):
+    def test_requests_have_the_path_key_and_prompt(self):
         server = self.serve()
         self.bench(server, "-np", "2", "-r", "2", "--api-key", "secret")
         path, key, body = server.seen[0]
@@ -196,7 +196,7 @@ class Known(support.Case):
         self.assertIn(done.code, (0, 12), done)
         self.assertIn("serve pp3+tg6", done.text)
 
-    def test_what_is_refused(self):
+    def test_invalid_options_are_rejected(self):
         for words, message in (((), "the address of one server"), (("a", "b"), "the address of one server"),
                                (("a",), "expected http://HOST:PORT"), (("https://a",), "TLS"),
                                (("http://127.0.0.1:1", "-np", "0"), "numbers of streams"),

@@ -104,7 +104,7 @@ class Files(support.Case):
             os.unlink(self.path(place))
             self.answer()
 
-    def test_an_answer_that_cannot_be_kept_is_given_and_said(self):
+    def test_an_answer_that_cannot_be_cached_is_given_and_reported(self):
         self.answer()
         (kept,) = glob.glob(self.home + "/cache/probe/cpu-*.probe")
         self.put(pipe, kept)
@@ -112,7 +112,7 @@ class Files(support.Case):
         self.assertIn("the answer is not remembered", why.text)
         self.assertIn("it is no regular file; remove it", why.text)
 
-    def test_a_config_file_that_is_none(self):
+    def test_special_files_as_config_are_rejected(self):
         os.makedirs(self.path("config/bitnet"))
         for kind in KINDS:
             if kind in (huge, noise) or (kind is unreadable and os.geteuid() == 0):
@@ -124,7 +124,7 @@ class Files(support.Case):
                     self.assertIn("is no regular file", result.stderr)
 
     @unittest.skipUnless(os.geteuid() == 0 and shutil.which("unshare"), "only root can mount")
-    def test_a_file_system_that_is_read_only(self):
+    def test_a_read_only_cache_does_not_change_the_text(self):
         expected = self.answer().stdout
         for warm in (True, False):
             if not warm:

@@ -31,7 +31,7 @@ class Chat(support.Case):
         line = self.chat(*lines, "/stats").stderr.split("context ")[1]
         return int(line.split()[0])
 
-    def test_it_remembers(self):
+    def test_earlier_messages_are_in_the_prompt(self):
         first, alone = self.held("My cat is red"), self.held("Tell a story")
         self.assertGreater(self.held("My cat is red", "Tell a story"), max(first, alone) + 10)
 
@@ -88,7 +88,7 @@ class Chat(support.Case):
         self.assertEqual(result.text, self.chat("Hello").text)
         self.assertEqual(result.code, 1, "the last mistake decides the exit code of a chat without a terminal")
 
-    def test_leaving(self):
+    def test_exit_words_and_end_of_input_end_the_chat(self):
         for word in ("/bye", "/exit", "/quit"):
             self.assertEqual(self.chat(word, "Hello").stdout, b"")
         self.assertEqual(self.chat().stdout, b"")
@@ -267,7 +267,7 @@ class Chat(support.Case):
                          {"form": "model", "why": "the file's own template", "set_aside": False})
         self.assertIn("\nchat form\n  model: the file's own template\n", self.ok("inspect").text)
 
-    def test_a_template_that_does_not_fit_is_left_aside(self):
+    def test_an_unusable_template_is_ignored(self):
         """As in the published file of 2B-4T: the marks of another form."""
         with open(support.demo_model(), "rb") as f:
             content = f.read()
@@ -287,7 +287,7 @@ class Chat(support.Case):
         self.assertEqual((result.code, len(result.errors)), (2, 1), result)
         self.assertTrue(result.text.strip())
 
-    def test_a_pipe_of_windows_is_a_pipe_of_linux(self):
+    def test_windows_line_ends_are_those_of_linux(self):
         lines = ["Hello", '"""My cat', 'is red"""', '"""', "Tell a story", '"""', "/stats", "/bye", "never said"]
         result = self.ok(*CHAT, stdin="".join(line + "\n" for line in lines).encode())
         self.assertIn("context ", result.stderr)
@@ -295,7 +295,7 @@ class Chat(support.Case):
         windows = self.ok(*CHAT, stdin=theirs)
         self.assertEqual((windows.text, windows.errors), (result.text, result.errors))
 
-    def test_what_is_no_text_ends_it_in_words(self):
+    def test_input_that_is_not_text_ends_the_chat_with_a_message(self):
         for why, stdin, says in [("PowerShell's >", "Hello\nBye\n".encode("utf-16"), "standard input: it is UTF-16"),
                                  ("a wrong file", b"Hel\0lo\nBye\n", "a byte 0 at offset 3")]:
             with self.subTest(why):
@@ -320,7 +320,7 @@ class Chat(support.Case):
                 count = sum(str(one) in marks for one in self.prompt_of(*words, "--parse-special-in-messages"))
                 self.assertEqual(count, of_form + more + 1)
 
-    def test_a_turn_that_fails_costs_no_messages(self):
+    def test_a_failed_turn_keeps_earlier_messages(self):
         saved = self.path("saved.json")
         result = self.bitnet("chat", "-q", "-n", "12", "--temp", "0", "-c", "128",
                              stdin=("Hello\n" + "word " * 200 + f"\n/save {saved}\n").encode())

@@ -97,7 +97,7 @@ class Computed(Crossval):
         return self.crossval(code, "--prompts", self.prompts, "-o", "json", *words, **variables).json
 
     @needs_backend
-    def test_the_same(self):
+    def test_equal_libraries_agree(self):
         report = self.compared(0, STAND_IN_LOGITS=self.same)
         self.assertTrue(report["agrees"])
         self.assertEqual(report["n_vocab"], self.n_vocab)
@@ -133,7 +133,7 @@ class Computed(Crossval):
             self.assertEqual(one["first_divergence"], 0)
 
     @needs_backend
-    def test_one_logit(self):
+    def test_one_logit_beyond_a_bound_is_reported(self):
         """Of the second position of the second prompt, and only a bound of distances sees it."""
         row = len(self.ids[0]) + 1
         for code, words in ((0, []), (11, ["--max-abs", "0.25"]), (0, ["--max-abs", "1"])):
@@ -159,7 +159,7 @@ class Computed(Crossval):
         self.assertIn("0 of 3 prompts agree", self.crossval(11, "--prompts", self.prompts).text)
 
     @needs_backend
-    def test_what_is_no_number(self):
+    def test_nan_logits_diverge(self):
         one = self.compared(11, STAND_IN_LOGITS=self.same, STAND_IN_DEFECT="nan")["prompts"][0]
         self.assertEqual((one["first_not_finite"], one["first_divergence"]), (1, 1))
 
@@ -229,11 +229,11 @@ class Found(Crossval):
             self.assertEqual((found["flavour"], found["tier"], found["version"], found["cuda"], found["problem"]),
                              (flavour, tier, version, False, None))
 
-    def test_what_cannot_be_used(self):
+    def test_a_library_without_a_needed_symbol_is_rejected(self):
         report = self.found(13, BITNET_CPP_DIR=os.path.join(STAND_INS, "cut")).json
         self.assertIn("llama_decode", report["found"]["problem"])
 
-    def test_nothing(self):
+    def test_a_missing_library_is_reported_with_advice(self):
         report = self.found(4, BITNET_CPP_DIR=self.home).json
         self.assertIsNone(report["found"])
         self.assertEqual({one["verdict"] for one in report["searched"]}, {"no such folder"})
@@ -261,7 +261,7 @@ class Found(Crossval):
         shutil.copytree(os.path.join(STAND_INS, "2025"), self.path("cache/bitnet_cpp"))
         self.assertEqual(self.found(0, **{"BITNET_CPP_DIR": ""}).json["origin"], "the default")
 
-    def test_what_others_could_change(self):
+    def test_a_library_writable_by_others_is_rejected(self):
         shutil.copytree(os.path.join(STAND_INS, "2025"), self.path("tree"))
         library = self.path("tree/build/bin/libllama.so")
         for path in (library, os.path.dirname(library)):

@@ -59,7 +59,7 @@ class Doctor(support.Case):
         self.assertEqual(lines[-1], "first: install bitnet-backend-cpu")
         self.assertEqual(len([line for line in lines if line.startswith("first: ")]), 1)
 
-    def test_a_gpu_that_nothing_drives(self):
+    def test_a_gpu_without_a_driver_is_reported(self):
         got = self.ok("doctor", "--json", "--backend-dir", self.empty, env=self.nvidia("nouveau")).json
         self.assertEqual(len(got["devices"]), 1, got)
         device = got["devices"][0]
@@ -71,7 +71,7 @@ class Doctor(support.Case):
         self.assertEqual(got["first"], got["findings"][0]["advice"])
 
     @support.needs_backend
-    def test_first_is_the_gpu_where_the_processor_works(self):
+    def test_the_first_advice_is_a_driver_for_the_gpu(self):
         if "cuda" in support.report()["detected"]:
             self.skipTest("a GPU computes here")
         text = self.ok("doctor", env=self.nvidia()).text
@@ -146,7 +146,7 @@ class Preflight(support.Case):
             with self.subTest(words):
                 self.assertEqual(self.verdict(0, *words)["device"].split(":")[0], name)
 
-    def test_nothing_is_installed(self):
+    def test_a_machine_without_backends_is_not_usable(self):
         got = self.verdict(1, "--backend-dir", self.empty)
         self.assertEqual(got["verdict"], "not usable")
         self.assertIn("install", got["problem"])
@@ -158,7 +158,7 @@ class Preflight(support.Case):
         self.assertIn("none-such", got["problem"])
 
     @support.needs_backend
-    def test_a_fallback_is_none(self):
+    def test_a_fallback_fails_the_preflight(self):
         got = self.verdict(1, "--backend", "none-such", "--allow-fallback")
         self.assertEqual((got["verdict"], got["requested"]), ("fallback", "none-such"))
         self.assertEqual(got["device"].split(":")[0], support.report()["selected"])

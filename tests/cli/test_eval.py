@@ -30,13 +30,13 @@ class Perplexity(support.Case):
         for words in (("-t", "1"), ("-ub", "5"), ("-ub", "1")):
             self.assertEqual(self.ok("eval", "ppl", "-f", TEXT, *SHORT, "--json", *words).stdout, want, words)
 
-    def test_all_chunks_of_512_are_the_default(self):
+    def test_the_default_is_every_chunk_of_512_tokens(self):
         got = self.ok("eval", "ppl", "-f", TEXT, "--json").json
         self.assertEqual(got["n_ctx"], 512)
         self.assertEqual(got["n_chunks"], got["n_tokens"] // 512)
         self.assertEqual(got["n_scored"], 255 * got["n_chunks"])
 
-    def test_a_model_that_was_trained_on_the_world_knows_it(self):
+    def test_text_like_the_training_text_has_fewer_bits_per_byte(self):
         other = self.path("other.txt", "Quarterly revenue exceeded expectations despite currency headwinds. " * 20)
         tale = self.ok("eval", "ppl", "-f", TEXT, *SHORT, "--json").json
         self.assertLess(tale["bits_per_byte"], 1.5)
@@ -63,7 +63,7 @@ class Perplexity(support.Case):
         self.refused(2, "no-file", "eval", "ppl", "-f", self.path("no-file"))
         self.refused(3, "no.gguf", "eval", "ppl", "-m", self.path("no.gguf"), "-f", TEXT)
 
-    def test_a_context_longer_than_the_models_is_said(self):
+    def test_a_context_longer_than_the_training_is_reported(self):
         self.assertIn("was trained for 512 tokens", self.ok("eval", "ppl", "-f", TEXT, "-c", "1024").stderr)
 
 
@@ -74,7 +74,7 @@ class Divergence(support.Case):
         self.ok("eval", "kld", "-f", TEXT, *SHORT, "--save-logits", file, *words)
         return file
 
-    def test_a_model_does_not_differ_from_itself(self):
+    def test_a_model_has_no_divergence_from_itself(self):
         got = self.ok("eval", "kld", "--compare", self.save(), "--json").json
         self.assertEqual((got["kld"], got["delta_p"], got["same_top"]["value"]),
                          ({"value": 0, "error": 0}, {"value": 0, "error": 0}, 1))
@@ -151,7 +151,7 @@ class Choice(support.Case):
         self.assertIn(f"accuracy             {100 * right / 12:6.2f} %, 95 % interval", text)
         self.assertIn("random                50.00 %\n12 questions\n", text)
 
-    def test_the_demo_model_knows_he_from_she(self):
+    def test_the_demo_model_chooses_the_right_pronoun(self):
         got = self.ok("eval", "choice", "-f", self.agree(60), "--json").json
         self.assertGreater(got["accuracy"]["low"], got["random"])
 

@@ -148,7 +148,7 @@ class Skips(support.Case):
         self.assertEqual(done.text, "")
         self.assertIn("skipped (no no-such: ", done.stderr)
 
-    def test_what_is_no_skip(self):
+    def test_other_failures_are_not_skipped(self):
         for code, words in ((3, ("-m", "none.gguf")), (2, ("-c", "x"))):
             self.assertEqual(self.bitnet(*RUN, *words, "--skip-if-missing").code, code)
         self.assertNotIn("skipped", self.ok(*RUN, "--skip-if-missing").text)

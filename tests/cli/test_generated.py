@@ -138,7 +138,7 @@ class Generated(support.Case):
             self.refused(2, f"'{key}' expects a value", "tokenize", "a", "--config",
                          self.path("one.yaml", f"{key}:\n"))
 
-    def test_what_there_is_not(self):
+    def test_unknown_shells_and_commands_are_rejected(self):
         self.refused(2, "there is one for bash, zsh, fish", "completion", "tcsh")
         self.refused(2, "did you mean 'bash'", "completion", "bsah")
         self.refused(2, "expected one shell", "completion")

@@ -120,7 +120,7 @@ class Infill(test_serve.Serving):
         status, _, why = server.ask("POST", "/v1/completions", {"prompt": PREFIX, "suffix": SUFFIX, "echo": True})
         self.assertEqual((status, why["error"]["param"]), (400, "suffix"))
 
-    def test_a_model_that_cannot_says_what_is_missing(self):
+    def test_a_model_without_infill_tokens_is_reported(self):
         for member, path, body in (("input_suffix", "/infill", {"input_prefix": "a", "input_suffix": "b"}),
                                    ("suffix", "/v1/completions", {"prompt": "a", "suffix": "b"})):
             self.assert_error(400, "unsupported_parameter", member, path, body,

@@ -45,7 +45,7 @@ class Interrupt(support.Case):
             text += piece
         return text
 
-    def test_first_keeps_the_text(self):
+    def test_the_first_ctrl_c_keeps_the_text(self):
         process = self.start(*ENDLESS)
         text = self.read_until(process.stdout, len(PROMPT) + 20)
         support.send_signal(process, signal.SIGINT)
@@ -68,7 +68,7 @@ class Interrupt(support.Case):
             self.assertEqual(got["stop"]["reason"], "cancelled")
             self.assertEqual(len(got["tokens"]["generated"]), got["timings"]["predicted_n"])
 
-    def test_second_leaves_at_once(self):
+    def test_a_second_ctrl_c_exits_immediately(self):
         process = self.start(*ENDLESS)
         # The reader stops: the program ends up blocked in a write, where only the second one helps.
         fcntl.fcntl(process.stdout, F_SETPIPE_SZ, 4096)
@@ -205,7 +205,7 @@ class Terminal(support.Case):
         with open(file, encoding="utf-8") as f:
             self.assertIn("/set", f.read())
 
-    def test_no_history_when_not_wanted(self):
+    def test_bitnet_nohistory_writes_no_history(self):
         plain = self.environment
         self.environment = lambda extra=None: plain({**(extra or {}), "BITNET_NOHISTORY": "1"})
         self.open("chat")

@@ -55,7 +55,7 @@ class Asking(support.Case):
 
 
 class Lint(Asking):
-    def test_clean(self):
+    def test_a_sound_plugin_has_no_findings(self):
         file = self.fake("hardened")
         result = self.lint(file)
         self.assertEqual((result.code, result.stderr), (0, ""), result)
@@ -89,7 +89,7 @@ class Lint(Asking):
                 found = self.findings(self.fake(fake), code=22)
                 self.assertEqual((found[check]["level"], found[check]["code"]), ("error", code))
 
-    def test_warnings_are_no_rejection(self):
+    def test_warnings_do_not_fail_lint(self):
         for fake, check, code in (("lazy", "hardening", "BN-I-HARDENING"),
                                   ("nodelete", "unloadable", "BN-I-PINNED"),
                                   ("origin-run-path", "run path", "BN-I-RUN-PATH")):
@@ -97,7 +97,7 @@ class Lint(Asking):
                 found = self.findings(self.fake(fake), code=0)
                 self.assertEqual((found[check]["level"], found[check]["code"]), ("warning", code))
 
-    def test_what_is_yet_to_be_installed(self):
+    def test_a_writable_file_before_installation_is_a_warning(self):
         file = self.fake("hardened")
         os.chmod(file, 0o666)
         found = self.findings(file, code=0)

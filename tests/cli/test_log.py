@@ -84,7 +84,7 @@ class Log(support.Case):
         self.assertEqual(self.lines("errors"), [])
 
     @support.needs_backend
-    def test_what_the_library_does(self):
+    def test_events_of_the_library_are_logged(self):
         words = ("run", "-p", "Once", "-n", "1", "--temp", "0")
         plain = self.ok(*words)
         logged = self.ok(*words, "--log-file", "log.txt")
@@ -98,7 +98,7 @@ class Log(support.Case):
         self.ok("version", "--config", config, env={"BITNET_LOG_FORMAT": "json"})
         self.assertEqual(len([json.loads(line) for line in self.lines("log.txt")]), 2)
 
-    def test_whose_variables_name_the_file(self):
+    def test_root_ignores_the_log_file_variable(self):
         for name in ("BITNET_LOG_FILE", "LLAMA_LOG_FILE"):
             file = self.path(name)
             result = self.ok("version", env={name: file})
@@ -117,7 +117,7 @@ class Log(support.Case):
             for line in self.lines(name):
                 self.assertRegex(line, TEXT, "no line is cut")
 
-    def test_refused(self):
+    def test_invalid_log_options_are_rejected(self):
         os.mkfifo(self.path("pipe"))
         os.mkdir(self.path("folder"))
         for code, message, words, why in (
@@ -164,7 +164,7 @@ class Log(support.Case):
         self.assertEqual({one["SYSLOG_IDENTIFIER"] for one in fields}, {"bitnet"})
         self.assertIn(r"absent\n.gguf", fields[1]["MESSAGE"])
 
-    def test_no_journal(self):
+    def test_a_missing_journal_is_reported(self):
         got = self.journal("no", "version", "--log-journal")
         self.assertEqual(got["code"], 1)
         self.assertIn("--log-journal: there is no journal of systemd here", got["stderr"])

@@ -95,7 +95,7 @@ class Files(Signed):
             self.sign_file(self.model, private=private, curve=curve, hint=sha256(read(public)))
             self.read_by("--model-key", public)
 
-    def test_the_signature_lies_beside_or_is_named(self):
+    def test_a_signature_is_found_beside_the_model_or_by_option(self):
         for name in ("m.gguf.sig", "model.sig"):
             self.sign_file(self.model, name)
             self.read_by(*self.key)
@@ -135,7 +135,7 @@ class Files(Signed):
         self.path("m.gguf", b"no model at all")
         self.refused(22, "predicate.resources[0].digest: expected ", "inspect", self.model, *self.key)
 
-    def test_the_key_of_another_is_refused(self):
+    def test_an_untrusted_key_is_rejected(self):
         _, other = self.new_key("other")
         self.sign_file(self.model)
         self.refused(22, "verificationMaterial.publicKey.hint: ", "inspect", self.model, "--model-key", other)
@@ -150,7 +150,7 @@ class Files(Signed):
             self.path("m.gguf.sig", json.dumps(self.bundle_of(statement)))
             self.refused(22, field, "inspect", self.model, *self.key)
 
-    def test_what_makes_no_sense_is_a_wrong_use(self):
+    def test_contradictory_options_are_rejected(self):
         self.sign_file(self.model)
         self.refused(2, "give --model-key or --model-ca too", "inspect", self.model, "--model-signature", "m.gguf.sig")
         self.refused(2, "give one of the two", "inspect", self.model, *self.key, "--model-ca", self.public)
@@ -180,7 +180,7 @@ class Files(Signed):
         self.refused(22, "certificates: expected a chain to a certificate of --model-ca", "inspect", self.model, "--model-ca", "b.pem")
 
     @support.needs_backend
-    def test_a_receipt_says_whose_it_is(self):
+    def test_a_receipt_names_the_signer(self):
         self.sign_file(self.model)
         self.ok("run", "-q", "-m", self.model, "-p", "a", "-n", "2", "--receipt", "r.json", "--receipt-key", "none", *self.key)
         signature = json.loads(base64.b64decode(json.loads(read(self.path("r.json")))["payload"]))["predicate"]["model"]["signature"]
@@ -202,7 +202,7 @@ class Folders(Signed):
         super().setUp()
         self.save()
 
-    def test_all_files_of_a_folder_are_held_against_it(self):
+    def test_all_files_of_a_folder_are_verified(self):
         self.sign_folder()
         self.ok("inspect", self.folder, *self.key)
         self.write("README.md", "not loaded")

@@ -56,7 +56,7 @@ class Numbers(tiny_checkpoint.Case):
          "choose f32", "the last f32 rounds up to infinity"),
     )
 
-    def test_refused(self):
+    def test_numbers_out_of_range_are_rejected(self):
         for name, dtype, number, words, message, why in self.REFUSED:
             with self.subTest(why, name=name, number=number):
                 self.setUp()
@@ -138,13 +138,13 @@ class Numbers(tiny_checkpoint.Case):
             if type_ == "i2_s":
                 self.assertIn("all would become 0", done.stderr)
 
-    def test_some_small_numbers_are_as_good_as_zeros(self):
+    def test_few_small_numbers_may_become_zeros(self):
         """Rounding of a few numbers that are nothing beside the others is what types do."""
         self.set(HEAD, HERE, 1e-9, "F32")
         for type_ in ("f16", "q8_0", "q4_0"):
             self.assertEqual(self.convert("--output-tensor-type", type_, "--verify")[1].code, 0)
 
-    def test_what_was_written_was_opened(self):
+    def test_an_unreadable_vocabulary_is_rejected_before_writing(self):
         """A vocabulary that cannot be read is refused before anything is written."""
         self.save()
         with open(self.path("checkpoint/tokenizer.json"), encoding="utf-8") as file:

@@ -184,7 +184,7 @@ class OpenApi(test_serve.Serving):
         self.check("GET", "/ready", status=503, server=server)
         connection.close()
 
-    def test_the_judge_sees_what_is_wrong(self):
+    def test_the_validator_rejects_wrong_answers(self):
         of = self.check("GET", "/v1/models/tales")[0]
         ref = "#/components/schemas/Model"
         for wrong in ({**of, "new": 1}, {**of, "created": "now"}, {k: v for k, v in of.items() if k != "status"}):

@@ -37,7 +37,7 @@ class Opens(support.Case):
         with open(log, encoding="utf-8", errors="replace") as f:
             return f.read()
 
-    def test_the_cpu_alone(self):
+    def test_a_run_on_the_cpu_opens_no_other_backend(self):
         text = self.trace("run", "-p", "a", "-n", "2", "--device", "cpu", "--no-pack-cache")
         opened = set(OPENED.findall(text))
         plugins = {os.path.basename(path) for path in opened if "libbitnet-backend-" in path}

@@ -52,7 +52,7 @@ class Parity(support.Case):
         if "null" in [b["name"] for b in support.report()["backends"]]:
             self.assertIn("null", left)
 
-    def test_refusals(self):
+    def test_invalid_requests_are_rejected(self):
         self.refused(4, "was not found", "parity", "--backend", "none-such")
         self.refused(2, "takes no 'cpu'", "parity", "cpu")
 
@@ -65,7 +65,7 @@ class Alone(support.Case):
                               env=self.environment(), timeout=support.TIMEOUT_S)
         return done.returncode, (done.stdout + done.stderr).decode()
 
-    def test_what_is_missing_is_named(self):
+    def test_a_missing_comparison_program_is_reported(self):
         with open(support.PROGRAM, "rb") as f:
             os.chmod(self.path("bin/bitnet", f.read()), 0o755)
         code, said = self.run_alone()

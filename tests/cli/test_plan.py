@@ -21,7 +21,7 @@ class Plan(support.Case):
         self.assertIn(old, text)
         return self.path("edited.yaml", text.replace(old, new))
 
-    def test_what_is_listed_is_what_runs(self):
+    def test_kernels_that_run_are_listed(self):
         part, = self.ok("plan", "--device", "cpu", "--json").json["parts"]
         listed = {k for op in part["ops"] for step in ("kernels", "prompt_kernels") for k in op.get(step, [])}
         ran = {k["id"] for k in self.ok("run", *self.QUICK, "--device", "cpu", "--json").json["kernels"]}
@@ -46,7 +46,7 @@ class Plan(support.Case):
             for kernel in op["kernels"]:
                 self.assertIn(kernel, text)
 
-    def test_a_saved_plan_is_kept_to_by_each_command(self):
+    def test_each_command_follows_a_saved_plan(self):
         file, _ = self.saved()
         plain = self.ok("run", *self.QUICK, "--device", "cpu", "--json").json
         kept = self.ok("run", *self.QUICK, "--json", "--plan", file).json
@@ -58,7 +58,7 @@ class Plan(support.Case):
         self.path("in.jsonl", b"")
         self.ok("batch", self.path("in.jsonl"), self.path("out.jsonl"), "--plan", file)
 
-    def test_every_command_says_where_it_is_not(self):
+    def test_every_command_rejects_a_deviation_from_the_plan(self):
         _, text = self.saved()
         file = self.edited("level: fused", "level: reference", text)
         self.path("in.jsonl", b"")
@@ -87,7 +87,7 @@ class Plan(support.Case):
         none = self.path("none.yaml", re.sub(r"kernel: \w+\.ternary2\.scalar", "kernel: Llama_CPU", text))
         self.refused(2, "Llama_CPU is no kernel", "plan", "--plan", none)
 
-    def test_an_unknown_kernel_is_not_had(self):
+    def test_an_unknown_kernel_is_rejected(self):
         _, text = self.saved()
         file = self.path("edited.yaml", re.sub(r"kernel: embed_gather\S*", "kernel: embed_gather.none", text))
         done = self.bitnet("run", *self.QUICK, "--plan", file)
@@ -107,7 +107,7 @@ class Plan(support.Case):
         self.assertEqual(done.code, 14, done)
         self.assertIn(f"the model: wanted parameters 5, had {number}", done.stderr)
 
-    def test_a_cut_that_this_engine_does_not_make(self):
+    def test_a_plan_for_other_devices_is_rejected(self):
         _, text = self.saved()
         layers = int(re.search(r"layers: (\d+)", text)[1])
         head = text[:text.index("parts:")]
@@ -115,7 +115,7 @@ class Plan(support.Case):
                          f"  - {{device: vulkan:0, embedding: false, layers: 1-{layers - 1}, head: true}}\n")
         self.refused(14, "its first layers are on cuda:0", "run", *self.QUICK, "--plan", file)
 
-    def test_what_the_plan_decides_has_no_other_option(self):
+    def test_options_that_contradict_the_plan_are_rejected(self):
         file, _ = self.saved()
         for words in (("--device", "cpu"), ("-ngl", "1"), ("-sm", "none"), ("-ts", "1")):
             self.refused(2, f"the plan of --plan says which device has which layers, and so does {self.option_of(words[0])}",
@@ -148,7 +148,7 @@ class Plan(support.Case):
         self.ok("run", *self.QUICK, "--plan", pipe)
         writer.join()
 
-    def test_a_file_that_is_no_plan(self):
+    def test_a_file_that_is_not_a_plan_is_rejected(self):
         for content, says in ((b"", "expected keys and values"), (b"\xff\xfe\x00", "plan"), (b"a: &x 1\n", "anchor"),
                               (b"[" * 100000, "levels of nesting"), (b"bitnet-plan: 2\n", "expected version 1")):
             done = self.bitnet("run", *self.QUICK, "--plan", self.path("bad.yaml", content))

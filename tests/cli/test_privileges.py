@@ -33,7 +33,7 @@ class Root(Places):
         self.assertNotIn(self.mine, found)
         self.assertIn("'backend-dir' of BITNET_BACKEND_DIR is ignored", errors)
 
-    def test_no_variable_changes_that(self):
+    def test_root_ignores_folders_of_variables_and_config(self):
         config = self.path("any.yaml", f"backend-dir: [{self.mine}]\nuser-backends: on\n")
         self.path("config/bitnet/bitnet.yaml", f"backend-dir: [{self.mine}]\nuser-backends: on\n")
         for env in ({}, {"BITNET_CONFIG": config}, {"BITNET_USER_BACKENDS": "on"}):
@@ -42,7 +42,7 @@ class Root(Places):
                 self.assertIn("not searched: root", found[self.mine])
                 self.assertIn("is ignored, as root", errors)
 
-    def test_the_command_line_does(self):
+    def test_root_searches_folders_of_the_command_line(self):
         found, _ = self.searched("--user-backends", env={"BITNET_BACKEND_PATH": self.mine})
         self.assertEqual(found[self.mine], "0 manifests")
         found, _ = self.searched("--backend-dir", self.mine)

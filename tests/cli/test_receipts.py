@@ -100,7 +100,7 @@ class Receipts(support.Case):
 
 @support.needs_backend
 class Written(Receipts):
-    def test_it_says_what_ran(self):
+    def test_a_receipt_has_the_facts_of_the_run(self):
         done = self.ok("run", "--json", "-p", PROMPT, "-n", "8", "-s", "7", "--receipt", "a.json", "--receipt-key", self.key)
         with open(self.path("a.json"), encoding="utf-8") as file:
             statement = statement_in(file.read())
@@ -122,7 +122,7 @@ class Written(Receipts):
         self.assertEqual(p["prompt"]["tokens"], len(said["tokens"]["prompt"]))
         self.verified("a.json", "--model", support.demo_model())
 
-    def test_texts_stay_out_of_it(self):
+    def test_a_receipt_does_not_contain_texts(self):
         p = self.receipt(*GREEDY)["predicate"]
         self.assertNotIn(PROMPT, json.dumps(p))
         self.assertNotIn("ids", p["prompt"])
@@ -143,7 +143,7 @@ class Written(Receipts):
         one, two = (self.receipt(*GREEDY)["predicate"]["tokenizer"] for _ in range(2))
         self.assertEqual(one, two)
 
-    def test_a_chat_answers_by_all_that_was_said(self):
+    def test_a_receipt_of_a_chat_covers_all_turns(self):
         self.ok("chat", "-q", "-n", "4", "--temp", "0", "--receipt", "c.json", "--receipt-key", self.key,
                 "--receipt-tokens", stdin=b"Hello there.\nTell me more.\n")
         with open(self.path("c.json"), encoding="utf-8") as file:
@@ -159,7 +159,7 @@ class Written(Receipts):
         for words in (("--list",), ("--head", "full"), ("--parallel", "2")):
             self.refused(2, "--receipt is of one session", "bench", *words, "--receipt", "b.json")
 
-    def test_what_fails_says_so(self):
+    def test_a_failed_run_has_a_receipt_of_the_failure(self):
         p = self.receipt("run", "-q", "-m", "no-such.gguf", "-p", "a", code=3)["predicate"]
         self.assertEqual((p["status"], p["compute_path"], p["kernels"]), ("failed", "none", []))
         self.assertIn("no-such.gguf", p["failure"]["message"])
@@ -188,7 +188,7 @@ class Written(Receipts):
         self.assertIn("valid", self.ok("verify-receipt", "b.json").text)
         self.assertEqual(self.bitnet("verify-receipt", "b.json", *self.signer).code, 1, "another one's key")
 
-    def test_a_key_that_is_none(self):
+    def test_an_unusable_key_is_rejected(self):
         self.ok(*GREEDY, "--receipt", "a.json", "--receipt-key", self.key)
         advice = "name a file with an ed25519 key in PEM, as `openssl genpkey -algorithm ed25519` writes it"
         for key, says in (("no-key.pem", "No such file or directory; "), (self.home, "not a regular file; ")):
@@ -286,12 +286,12 @@ class Judged(Receipts):
         other = self.path("other.gguf", b"x")
         self.assertEqual(self.agreed(text, "--model", other, model=other), {("error", "model", "model.files[0].sha256")})
 
-    def test_a_missed_gate_is_no_lie(self):
+    def test_a_missed_gate_is_a_gate_finding(self):
         good = self.receipt(*GREEDY)
         good["predicate"]["gates"] = [{"name": "max-wall-ms", "limit": 1, "measured": 8, "passed": False}]
         self.assertEqual(self.agreed(envelope_of(good)), {("gate", "gates", "gates[0].passed")})
 
-    def test_what_is_no_receipt(self):
+    def test_input_that_is_not_a_receipt_is_rejected(self):
         good = envelope_of(self.receipt(*GREEDY))
         twice = good.replace('"payloadType"', '"payload": "", "payloadType"')
         for text in ("", "{}", "[]", "nothing", good[:-5], twice, good.replace("=", ""), "{" * 1000):
@@ -306,14 +306,14 @@ class Replayed(Receipts):
     def replayed(self, name, *words, code=0):
         return self.verified(name, "--replay", *words, code=code)["replay"]
 
-    def test_the_same_tokens_again(self):
+    def test_a_replay_generates_the_same_tokens(self):
         self.receipt(*GREEDY, "--receipt-tokens")
         self.assertEqual(self.replayed("answer.json"), {"verdict": "byte-equal"})
         self.receipt("run", "-q", "-p", PROMPT, "-n", "12", "-s", "5", "--temp", "1.1", "--top-k", "7",
                      "--repeat-penalty", "1.2", "-l", "9-3.5", "--receipt-tokens", name="drawn.json")
         self.assertEqual(self.replayed("drawn.json"), {"verdict": "byte-equal"})
 
-    def test_a_prompt_that_is_not_in_it(self):
+    def test_a_replay_without_the_prompt_is_not_comparable(self):
         self.receipt(*GREEDY)
         unknown = self.replayed("answer.json", code=13)
         self.assertEqual(unknown["verdict"], "not comparable")
@@ -337,7 +337,7 @@ class Replayed(Receipts):
         self.assertEqual(found["verdict"], "different")
         self.assertNotIn("first_different", found)
 
-    def test_a_form_is_not_in_it(self):
+    def test_a_constrained_answer_is_not_comparable(self):
         self.receipt(*GREEDY, "--receipt-tokens", "--grammar", 'root ::= "a" [a-z ]*')
         self.assertEqual(self.replayed("answer.json", code=13)["verdict"], "not comparable")
 

@@ -29,7 +29,7 @@ class Reload(reloading.Case):
                               "--deterministic", stdin=b"Hello\nWho are you?\n")
         self.assertEqual(out, undisturbed.stdout)
 
-    def test_watch(self):
+    def test_watch_reloads_a_replaced_backend(self):
         chat = self.chat("--watch", "--reload-policy", "recompute")
         self.send(chat, "Hello")
         self.send(chat, "/backend")

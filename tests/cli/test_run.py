@@ -36,7 +36,7 @@ class Run(support.Case):
     def test_quiet(self):
         self.assertEqual(self.ok("run", "-q", "-p", PROMPT, "-n", "3").stderr, "")
 
-    def test_every_way_to_give_a_prompt(self):
+    def test_each_source_of_a_prompt_gives_the_same_text(self):
         want = self.generated("-p", PROMPT, "-n", "12", *GREEDY)
         model = support.demo_model()
         for words, more, why in [
@@ -91,7 +91,7 @@ class Run(support.Case):
         result = self.ok("run", "-p", PROMPT, "-n", "3", *GREEDY)
         self.assertNotIn("seed=", result.stderr)
 
-    def test_no_tokens(self):
+    def test_n_0_prints_the_prompt_alone(self):
         self.assertEqual(self.ok("run", "-p", PROMPT, "-n", "0").text, PROMPT + "\n")
 
     def test_stop_string_is_held_back(self):
@@ -190,7 +190,7 @@ class Run(support.Case):
         text = self.ok("run", "-p", PROMPT, "-n", "1", *GREEDY, "--verbose").stderr
         self.assertRegex(text, r"free memory: a context of \d+ tokens")
 
-    def test_verbose_prints_where_threads_and_weights_lie(self):
+    def test_verbose_prints_the_placement_of_threads_and_weights(self):
         cpus = sorted(os.sched_getaffinity(0))
         words = ("run", "-p", PROMPT, "-n", "1", *GREEDY, "--verbose", "-t", "2")
         self.assertRegex(self.ok(*words).stderr, r"threads: 2(, kept to NUMA nodes:| on CPUs) [0-9]")
@@ -230,7 +230,7 @@ class Run(support.Case):
         self.refused(5, "--kv-budget", "run", "-p", PROMPT, "--kv-budget", "1", "-c", "4096")
         self.refused(2, "--sliding-window", "run", "-p", PROMPT, "--keep", "4")
 
-    def test_what_the_library_refuses_is_reported_with_flags(self):
+    def test_library_errors_name_flags(self):
         for code, part, words in (
                 (2, "give --sliding-window too", ("--keep", "4")),
                 (5, "use a larger --kv-budget", ("--kv-budget", "1", "-c", "4096")),
@@ -262,7 +262,7 @@ class Run(support.Case):
     def test_prompt_that_is_no_text(self):
         self.refused(2, "UTF-8", "run", "--no-display-prompt", "-n", "1", stdin=b"\xff\xfe bad")
 
-    def test_reader_that_leaves_stops_it(self):
+    def test_a_closed_pipe_stops_generation(self):
         done = subprocess.Popen([support.PROGRAM, "run", "-p", PROMPT, "-n", "-1", "--ignore-eos",
                                  "-c", "16k"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                 env=self.environment(), cwd=self.home)

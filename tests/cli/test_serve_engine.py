@@ -23,7 +23,7 @@ class Engine(TwoDevices):
         thread.start()
         return thread, got
 
-    def test_that_is_lost_ends_the_server(self):
+    def test_a_lost_device_without_another_ends_the_server(self):
         self.serve("--device", "fragile", env={"BITNET_FRAGILE_STEPS": "5"})
         thread, got = self.ask_later()
         thread.join()
@@ -34,7 +34,7 @@ class Engine(TwoDevices):
         self.assertEqual(code, 4, log)
         self.assertIn("was lost, and no other could take its place", log)
 
-    def test_that_is_lost_and_has_another_device_goes_on(self):
+    def test_a_lost_device_with_another_moves_the_requests(self):
         self.serve("--device", "fragile,cpu", env={"BITNET_FRAGILE_STEPS": "5"})
         thread, got = self.ask_later()
         thread.join()
@@ -42,7 +42,7 @@ class Engine(TwoDevices):
         self.assertEqual(self.server.ask("GET", "/backends")[2]["live"]["device"], "cpu:0")
         self.assertEqual(self.server.ask("GET", "/health")[0], 200)
 
-    def test_that_hangs_fails_health(self):
+    def test_a_hanging_device_fails_the_health_check(self):
         self.serve("--device", "fragile", "--step-timeout", "1",
                    env={"BITNET_FRAGILE_STEPS": "5", "BITNET_FRAGILE_HANG_MS": "60000"})
         thread, _ = self.ask_later()

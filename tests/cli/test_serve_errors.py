@@ -93,14 +93,14 @@ class BeforeTheBody(test_serve.Serving, Forms):
             with self.subTest(why):
                 self.assert_openai(exchange(port, head_of(method, path, fields, length)), status, kind)
 
-    def test_a_body_that_does_not_come(self):
+    def test_a_missing_body_times_out(self):
         port = self.server.port
         self.assert_anthropic(exchange(port, head_of("POST", "/v1/messages", KEY, 10), b"{"),
                               408, "timeout_error")
         self.assert_openai(exchange(port, head_of("POST", "/v1/responses", KEY, 10), b"{"),
                            408, "invalid_request_error")
 
-    def test_what_is_found_in_the_body(self):
+    def test_errors_of_the_body_have_the_form_of_the_api(self):
         body = json.dumps({**MESSAGE, "max_tokens": 0}).encode()
         got = exchange(self.server.port, head_of("POST", "/v1/messages", KEY, len(body)), body)
         self.assertEqual(got[2]["error"].pop("param"), "max_tokens")
@@ -110,7 +110,7 @@ class BeforeTheBody(test_serve.Serving, Forms):
         got = exchange(self.server.port, head_of("POST", "/v1/messages/count_tokens", KEY, 2), b"{}")
         self.assert_anthropic(got, 400, "invalid_request_error")
 
-    def test_while_it_ends(self):
+    def test_errors_during_shutdown_have_the_form_of_the_api(self):
         server = self.start("--api-key", "key")
         connection, answer = server.send("POST", "/v1/completions", {"prompt": "Once", "stream": True, **LONG}, KEY)
         answer.readline()

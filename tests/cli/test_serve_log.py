@@ -115,7 +115,7 @@ class ServeLog(support.Case):
             return [json.loads(line) for line in f.read().splitlines()]
 
     @needs_backend
-    def test_a_reader_that_takes_nothing(self):
+    def test_a_blocked_log_reader_does_not_delay_answers(self):
         server = self.mute("--log-file", "-", "--log-format", "json")
         n = 6000
         began = time.monotonic()
@@ -139,7 +139,7 @@ class ServeLog(support.Case):
         self.assertEqual(server.process.wait(TIMEOUT_S), 0)
 
     @needs_backend
-    def test_the_end_does_not_wait_for_the_reader(self):
+    def test_shutdown_does_not_wait_for_the_log_reader(self):
         for words in (("--log-file", "-"), ("-v",)):
             with self.subTest(words):
                 home = self.path(words[0])
@@ -163,12 +163,12 @@ class ServeLog(support.Case):
         return [one["path"] for one in self.objects() if "path" in one][:50]
 
     @needs_backend
-    def test_nothing_is_lost_at_the_end(self):
+    def test_no_line_is_lost_at_sigterm(self):
         self.assertEqual(self.members_of(signal.SIGTERM), [f"/absent/{i}" for i in range(50)])
         self.assertEqual(self.objects()[-1]["message"], "ends with exit code 0")
 
     @needs_backend
-    def test_nothing_is_lost_in_a_crash(self):
+    def test_no_line_is_lost_in_a_crash(self):
         self.assertEqual(self.members_of(signal.SIGSEGV), [f"/absent/{i}" for i in range(50)])
 
     @needs_backend

@@ -132,7 +132,7 @@ class Models(Serving):
         os.symlink(demo_model(), self.file("third"))
         self.assertEqual(self.complete("third")["model"], "third")
 
-    def test_that_are_given_are_first_and_others_wait(self):
+    def test_models_of_the_command_line_load_first(self):
         server = self.start("-m", self.file("second"), "-m", self.file("first"))
         self.server = server
         self.becomes(second="loaded", first="unloaded")

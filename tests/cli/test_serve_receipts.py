@@ -78,7 +78,7 @@ class Receipts(Serving):
             self.valid(name, "--allow-unsigned")
 
     @needs_backend
-    def test_a_client_that_goes(self):
+    def test_a_disconnected_client_leaves_a_receipt(self):
         server = self.serve()
         connection, answer = server.send("POST", "/v1/completions", {
             "prompt": PROMPT, "max_tokens": 100000, "ignore_eos": True, "stream": True})
@@ -91,7 +91,7 @@ class Receipts(Serving):
         self.assertGreater(one["output"]["tokens"], 0)
 
     @needs_backend
-    def test_the_oldest_go(self):
+    def test_receipts_kept_removes_the_oldest(self):
         other = os.path.join(self.folder, "of-another-run.json")
         with open(other, "w", encoding="utf-8") as file:
             file.write("{}")
@@ -102,7 +102,7 @@ class Receipts(Serving):
         self.assertEqual(set(self.files()), {ids[2] + ".json", ids[3] + ".json", "of-another-run.json"})
 
     @needs_backend
-    def test_what_cannot_be_written_is_counted(self):
+    def test_unwritable_receipts_are_counted(self):
         server = self.serve()
         os.rmdir(self.folder)
         for _ in range(2):
@@ -111,7 +111,7 @@ class Receipts(Serving):
         self.assertIn("a receipt is dropped: cannot write", "".join(server.lines))
 
     @needs_backend
-    def test_an_end_waits_for_them(self):
+    def test_shutdown_waits_for_receipts(self):
         server = self.serve()
         clients = [threading.Thread(target=server.ask, args=("POST", "/v1/completions",
                                                              {"prompt": PROMPT, "max_tokens": 64, "ignore_eos": True}))
@@ -126,7 +126,7 @@ class Receipts(Serving):
         self.assertEqual(code, 0, lines)
         self.assertEqual(len(self.files()), 4)
 
-    def test_folders_that_are_none(self):
+    def test_a_missing_folder_is_rejected(self):
         self.refused(2, "is no folder; make it", "serve", "--receipts-dir", os.path.join(self.home, "none"), "--port", "0")
         self.refused(2, "from 1 to", "serve", "--receipts-dir", self.folder, "--receipts-kept", "0", "--port", "0")
 

@@ -105,7 +105,7 @@ class Slots(test_serve.Serving):
         server.wait_for(lambda: set(states()) == {"paused"}, "it is paused")
         return server, one, states
 
-    def test_of_a_client_that_does_not_read(self):
+    def test_slots_of_a_client_that_does_not_read_are_listed(self):
         server, one, states = self.unread(4)
         slots = server.ask("GET", "/slots")[2]
         self.assertEqual([(x["id"], x["choice"], x["is_processing"]) for x in slots], [(i, i, True) for i in range(4)])
@@ -114,7 +114,7 @@ class Slots(test_serve.Serving):
         one.close()
         server.wait_for(lambda: states() == ["idle"] * 4, "its slots are free")
 
-    def test_without_a_free_one(self):
+    def test_fail_on_no_slot_returns_503(self):
         server, one, states = self.unread(3)
         status, fields, out = server.ask("GET", "/slots?fail_on_no_slot=1")
         self.assertEqual((status, out["error"]["type"]), (503, "unavailable_error"), out)
@@ -216,7 +216,7 @@ class Preference(TwoDevices):
         vectors.append(self.server.post("/v1/embeddings", input=PROMPT)["data"][0]["embedding"])
         self.assertEqual(vectors[0], vectors[1])
 
-    def test_that_nothing_meets_changes_nothing(self):
+    def test_an_unavailable_device_is_rejected_without_a_move(self):
         status, _, out = self.prefer({"device": "none-such"})
         self.assertEqual((status, out["error"]["code"], out["error"]["param"]), (409, "device_unavailable", "device"))
         self.assertIn("none-such", out["error"]["message"])
@@ -225,7 +225,7 @@ class Preference(TwoDevices):
         status, _, out = self.prefer({"device": "fragile"})
         self.assertEqual((status, out["changed"], out["live"]["moves"]), (200, False, 0), out)
 
-    def test_that_is_none_is_refused(self):
+    def test_an_invalid_preference_is_rejected(self):
         for body in ({}, {"device": ""}, {"device": 1}, {"device": ["cpu"]}, {"device": ",,"}, {"device": "a\0b"},
                      {"device": "x" * 5000}, {"device": "cpu:x"}, {"device": None}):
             status, _, out = self.prefer(body)
@@ -243,7 +243,7 @@ class Preference(TwoDevices):
 
 @needs_backend
 class WithoutAdminKeys(test_serve.Serving):
-    def test_none_may_prefer(self):
+    def test_a_server_without_admin_keys_rejects_preferences(self):
         self.assertEqual(self.server.ask("POST", "/backends/prefer", {"device": "cpu"})[0], 403)
 
 

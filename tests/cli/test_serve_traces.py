@@ -121,7 +121,7 @@ class Traces(Serving):
         self.assertEqual((counts["bitnet_spans_sent_total"], counts["bitnet_spans_dropped_total"]), (3, 0))
 
     @needs_backend
-    def test_an_end_sends_what_is_there(self):
+    def test_shutdown_sends_the_remaining_spans(self):
         collector = self.collector(200)
         server = self.serve(collector.url("/other"))
         server.post("/v1/completions", prompt=PROMPT, **GREEDY)
@@ -130,7 +130,7 @@ class Traces(Serving):
         self.assertEqual(collector.path[0], "/other")
 
     @needs_backend
-    def test_what_is_refused_for_a_time_is_sent_again(self):
+    def test_spans_are_sent_again_after_503_and_429(self):
         collector = self.collector(503, 429, 200)
         server = self.serve(collector.url())
         server.post("/v1/completions", prompt=PROMPT, **GREEDY)
@@ -140,7 +140,7 @@ class Traces(Serving):
         self.assertIn("answers again", text)
 
     @needs_backend
-    def test_what_is_refused_for_good_is_dropped(self):
+    def test_spans_are_dropped_after_400(self):
         collector = self.collector(400)
         server = self.serve(collector.url())
         server.post("/v1/completions", prompt=PROMPT, **GREEDY)
@@ -160,7 +160,7 @@ class Traces(Serving):
         self.assertLess(time.monotonic() - began, 10)
         self.assertIn("takes no spans (connecting: Connection refused)", "".join(server.lines))
 
-    def test_an_address_that_is_none(self):
+    def test_an_invalid_collector_address_is_rejected(self):
         for url in ("collector:4318", "https://collector", "http://a:99999"):
             self.refused(2, "expected http://HOST[:PORT][/PATH]", "serve", "--otlp-traces-endpoint", url)
 

@@ -50,7 +50,7 @@ class Shadow(support.Case):
         self.assertEqual(rows["offered"], rows["seen"] // 4)
         self.assertEqual(rows["compared"], rows["offered"])
 
-    def test_chat_and_batch_say_it_in_a_line(self):
+    def test_chat_and_batch_print_a_line_of_the_comparison(self):
         plain = self.ok("chat", "-n", "8", "--temp", "0", "--device", "cpu", "--deterministic", stdin=b"Hello\nWho?\n")
         chat = self.ok("chat", "-n", "8", "--temp", "0", *self.ALL, stdin=b"Hello\nWho?\n")
         self.assertEqual(chat.stdout, plain.stdout)
@@ -65,7 +65,7 @@ class Shadow(support.Case):
         self.assertEqual(same, compared)
         self.assertGreaterEqual(seen, 3 * 7)
 
-    def test_wrong_ones_are_refused(self):
+    def test_invalid_shadow_options_are_rejected(self):
         for text, says in (("", "expects the name of a backend or device first"),
                            ("share=1", "expects the name of a backend or device first"),
                            ("cpu,share=0", "share of the rows above 0 and at most 1"),
@@ -76,7 +76,7 @@ class Shadow(support.Case):
                 self.refused(2, says, *command, "--shadow", text)
         self.refused(4, "no-such-backend", "run", "-p", PROMPT, "--shadow", "no-such-backend")
 
-    def test_a_server_of_several_models_has_none(self):
+    def test_shadow_is_rejected_for_several_models(self):
         self.refused(2, "--shadow is for a server of one model", "serve", "--port", "0", "--shadow", "cpu",
                      "-m", support.demo_model(), "-m", self.other_model())
 

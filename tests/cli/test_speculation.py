@@ -25,7 +25,7 @@ class Speculation(support.Case):
                 self.assertEqual(about["type"], "ngram")
                 self.assertLessEqual(about["accepted"], about["drafted"])
 
-    def test_wrong_ones_are_refused(self):
+    def test_invalid_draft_options_are_rejected(self):
         for words, says in ((["--spec-type", "draft"], "--spec-type draft expects a draft model"),
                             (["--spec-type", "ngram", "--draft-min", "20"], "--draft-min expects at most"),
                             (["--spec-type", "much"], "none|ngram|draft|auto")):

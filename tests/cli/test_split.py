@@ -5,7 +5,7 @@ import support
 
 @support.needs_backend
 class Split(support.Case):
-    def test_one_device_has_all(self):
+    def test_one_device_has_all_layers_whatever_the_options(self):
         whole = self.ok("run", "-p", "a fox", "-n", "8", "--temp", "0", "--json", "--device", "cpu").json
         part, = whole["parts"]
         self.assertEqual((part["device"], part["embedding"], part["head"]), ("cpu:0", True, True))
@@ -19,19 +19,19 @@ class Split(support.Case):
             self.assertEqual((answer.json["tokens"], answer.json["parts"]), (whole["tokens"], [part]), words)
             self.assertNotIn("layers:", answer.stderr)
 
-    def test_every_command_takes_them(self):
+    def test_every_command_accepts_split_options(self):
         for command in (("run", "-n", "1"), ("embed",), ("logits", "-o", self.path("rows.npy"))):
             self.ok(*command, "-p", "a", "-ngl", "all", "-sm", "layer", "--device", "cpu")
         self.ok("bench", "-p", "0", "-n", "2", "-r", "1", "--ceiling-mb", "0", "-ngl", "all", "--device", "cpu")
 
-    def test_the_environment_and_llama_cpps(self):
+    def test_invalid_values_of_variables_are_rejected(self):
         refused = self.bitnet("run", "-p", "a", env={"BITNET_N_GPU_LAYERS": "x"})
         self.assertEqual(refused.code, 2, refused.stderr)
         refused = self.bitnet("run", "-p", "a", env={"LLAMA_ARG_TENSOR_SPLIT": "0,0"})
         self.assertEqual(refused.code, 2, refused.stderr)
         self.assertIn("not all of them 0", refused.stderr)
 
-    def test_what_means_nothing_is_refused(self):
+    def test_invalid_split_options_are_rejected(self):
         many = ",".join("1" * 65)
         for words, says in ((("-ngl", "-1"), "auto, all or a number of layers from 0 to 1000000, found '-1'"),
                             (("-ngl", "abc"), "found 'abc'"),

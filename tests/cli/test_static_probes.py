@@ -78,7 +78,7 @@ class StaticProbes(support.Case):
         found = re.findall(r"^probe (\w+) (-?\d+) (-?\d+) (-?\d+)$", text, re.M)
         return [(name, [int(n) for n in numbers]) for name, *numbers in found], text
 
-    def test_steps_of_a_session(self):
+    def test_probes_fire_for_steps_of_a_session(self):
         report = self.ok("run", "-p", "Once upon a time", "-n", "4", "--temp", "0", "--json", "--device", "cpu").json
         probes, text = self.seen("run", "-p", "Once upon a time", "-n", "4", "--temp", "0", "--device", "cpu", "-q")
         begins = [numbers for name, numbers in probes if name == "step_begin"]

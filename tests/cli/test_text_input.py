@@ -15,7 +15,7 @@ NO_TEXT = [("UTF-16 of PowerShell", "Once\n".encode("utf-16"), "it is UTF-16"),
 
 
 class Files(support.Case):
-    def test_what_is_no_text_is_refused_by_name(self):
+    def test_input_that_is_not_text_is_rejected_by_source(self):
         for why, content, says in NO_TEXT:
             file = self.path("no-text", content)
             for words, stdin in [(["run", "-f", file], None), (["run"], content), (["chat", "-f", file], None),
@@ -61,7 +61,7 @@ class Prompts(support.Case):
             self.assertEqual(self.prompt(*words, stdin=WINDOWS), expected)
             self.assertEqual(self.prompt(*words, stdin=LINUX), expected)
 
-    def test_a_return_that_is_meant_stays(self):
+    def test_an_explicit_carriage_return_is_kept(self):
         self.assertNotEqual(self.prompt("-p", "a\\r\\nb"), self.prompt("-p", "a\\nb"))
         self.assertNotEqual(self.prompt("-f", self.path("a", b"a\rb")), self.prompt("-f", self.path("b", b"ab")))
 

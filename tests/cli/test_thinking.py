@@ -70,7 +70,7 @@ class Thinking(test_serve.Serving):
         self.assertEqual("".join(x.get("thinking", "") for x in deltas), wanted)
         self.assertEqual("".join(x.get("text", "") for x in deltas), out[1]["text"])
 
-    def test_responses_count_what_was_thought(self):
+    def test_responses_count_thinking_tokens(self):
         out = self.server.post("/v1/responses", input=OPEN[0]["content"], max_output_tokens=MOST, temperature=0,
                                reasoning={"max_tokens": BUDGET})
         self.assertEqual([x["type"] for x in out["output"]], ["reasoning", "message"])
@@ -79,13 +79,13 @@ class Thinking(test_serve.Serving):
         n = out["usage"]["output_tokens_details"]["reasoning_tokens"]
         self.assertTrue(BUDGET < n <= BUDGET + 8, n)
 
-    def test_log_probabilities_are_of_what_is_said(self):
+    def test_log_probabilities_cover_the_answer_without_thinking(self):
         out = self.server.post("/v1/responses", input=OPEN[0]["content"], max_output_tokens=MOST, temperature=0,
                                reasoning_budget=BUDGET, include=["message.output_text.logprobs"])
         part = out["output"][1]["content"][0]
         self.assertEqual("".join(x["token"] for x in part["logprobs"]).strip(), part["text"].strip())
 
-    def test_a_form_leaves_no_room_for_thinking(self):
+    def test_a_grammar_excludes_thinking(self):
         said = self.chat(max_tokens=200, reasoning_budget=1, response_format={"type": "json_schema", "json_schema": {
             "name": "x", "schema": {"enum": ["Bonn"]}}})
         self.assertEqual(json.loads(said["content"]), "Bonn")

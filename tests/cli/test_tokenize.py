@@ -23,7 +23,7 @@ class Tokenize(support.Case):
         self.assertEqual(line.count("\n"), 1, line)
         return [int(word) for word in line.split()]
 
-    def test_inverse(self):
+    def test_detokenize_inverts_tokenize(self):
         for text, why in TEXTS:
             with self.subTest(why):
                 ids = self.ids("--", text)
@@ -83,13 +83,13 @@ class Tokenize(support.Case):
     def test_needs_no_backend(self):
         self.assertEqual(self.ok("tokenize", "a", env={"BITNET_DEVICE": "none-such"}).stderr, "")
 
-    def test_bytes_that_are_no_text(self):
+    def test_bytes_that_are_not_utf8_are_rejected(self):
         for bad, why in ((b"\xff\xfe", "never in UTF-8"), (b"abc\xc3", "cut in a character"),
                          (b"\xed\xa0\x80", "a surrogate"), (b"\xc0\xaf", "an overlong form")):
             with self.subTest(why):
                 self.refused(2, "UTF-8", "tokenize", stdin=bad)
 
-    def test_ids_that_are_none(self):
+    def test_invalid_token_ids_are_rejected(self):
         self.refused(2, "99999999", "detokenize", "99999999")
         self.refused(2, "token ids", "detokenize", "one")
 

@@ -95,7 +95,7 @@ class Trace(support.Case):
         self.assertEqual(code, 0, lines)
         self.assertTrue(named(self.check(path), "sample"))
 
-    def test_what_a_kill_leaves_can_be_opened(self):
+    def test_a_trace_is_readable_after_a_kill(self):
         path = self.path("t.json")
         with subprocess.Popen([support.PROGRAM, "run", "-q", "-p", "Once", "-n", "100000", "--ignore-eos", "--trace",
                                path], cwd=self.home, env=self.environment(), stdout=subprocess.DEVNULL,
@@ -108,7 +108,7 @@ class Trace(support.Case):
             text = f.read()
         self.assertGreater(len(json.loads(text + "\n]")), 100)
 
-    def test_it_keeps_to_its_size_and_counts_what_it_drops(self):
+    def test_a_full_trace_counts_dropped_events(self):
         path = self.path("t.json")
         self.ok("bench", "-p", "8", "-n", "256", "-r", "4", "--trace", path, "--trace-size", "1")
         self.assertLessEqual(os.path.getsize(path), 1 << 20)
@@ -116,7 +116,7 @@ class Trace(support.Case):
         self.assertGreater(events[-1]["args"]["dropped_events"], 0)
         self.assertIn("events are dropped from here on", [e["name"] for e in events])
 
-    def test_it_replaces_nothing_but_a_trace(self):
+    def test_a_trace_does_not_replace_other_files(self):
         path = self.path("model.gguf", b"GGUF of worth")
         self.refused(2, "is no trace", "run", "-p", "a", "-n", "1", "--trace", path)
         with open(path, "rb") as f:

@@ -22,7 +22,7 @@ class Watch(reloading.Case):
         chat.communicate(b"/bye\n", timeout=reloading.PATIENCE_S)
         self.assertEqual(chat.returncode, 0)
 
-    def test_its_folder_is_replaced(self):
+    def test_a_backend_in_a_replaced_folder_is_reloaded(self):
         chat = self.watching()
         # A new folder with the same file, and once again: the copy in it is renamed over later.
         for serial in (21, 22):
@@ -34,7 +34,7 @@ class Watch(reloading.Case):
             self.await_words(f"build id {serial:02x}000000")
         self.leave(chat)
 
-    def test_its_folder_is_gone_for_a_while(self):
+    def test_a_backend_in_a_recreated_folder_is_reloaded(self):
         chat = self.watching()
         folder = os.path.dirname(self.library)
         shutil.rmtree(folder)
@@ -43,7 +43,7 @@ class Watch(reloading.Case):
         self.await_words("build id 17000000")
         self.leave(chat)
 
-    def test_a_link_above_it_is_turned(self):
+    def test_a_backend_behind_a_changed_link_is_reloaded(self):
         for version in ("v1", "v2", "v3"):
             self.path(f"versions/{version}/lib/plugin.so", self.plugin)
         link = self.path("current")
@@ -67,7 +67,7 @@ class Watch(reloading.Case):
         self.await_words("build id 19000000")
         self.leave(chat)
 
-    def test_a_file_beside_it_that_never_rests(self):
+    def test_a_busy_neighbour_file_does_not_delay_the_reload(self):
         chat = self.watching()
         rest = threading.Event()
 
@@ -83,7 +83,7 @@ class Watch(reloading.Case):
         self.await_words("build id 1a000000")
         self.leave(chat)
 
-    def test_its_own_file_never_rests(self):
+    def test_a_file_that_keeps_changing_is_not_loaded(self):
         chat = self.watching()
         rest = threading.Event()
 
