@@ -271,7 +271,7 @@ TEST_F(demo, a_window_depends_on_no_cut_and_takes_bounded_memory) {
   }
 }
 
-TEST_F(demo, a_window_past_the_text_changes_nothing) {
+TEST_F(demo, a_window_longer_than_the_text_has_no_effect) {
   const auto ids = many(100, vocabulary());
   const auto plain = logits(session(), ids, ids.size());
   bitnet_session_options options;
@@ -289,7 +289,7 @@ TEST_F(demo, a_window_past_the_text_changes_nothing) {
   EXPECT_NE(std::memcmp(plain.data() + last, seen.data() + last, vocabulary() * sizeof(float)), 0);
 }
 
-TEST_F(demo, truncating_behind_a_window_is_like_never_having_read_on) {
+TEST_F(demo, truncating_with_a_window_restores_the_earlier_logits) {
   const auto ids = many(300, vocabulary());
   bitnet_session_options options;
   bitnet_session_defaults(&options, sizeof options);
@@ -309,7 +309,7 @@ TEST_F(demo, truncating_behind_a_window_is_like_never_having_read_on) {
   }
 }
 
-TEST_F(demo, a_window_goes_on_where_its_memory_is_full) {
+TEST_F(demo, a_window_continues_when_its_memory_is_full) {
   bitnet_session_options options;
   bitnet_session_defaults(&options, sizeof options);
   options.window = 64;
@@ -360,7 +360,7 @@ class budgeted : public demo {
   }
 };
 
-TEST_F(budgeted, evicted_sessions_go_on_as_if_nothing_had_been) {
+TEST_F(budgeted, evicted_sessions_compute_the_same_logits) {
   const auto ids = many(240, vocabulary());
   const auto alone = logits(session(), ids, ids.size());
   for (const uint32_t policy : {BITNET_EVICT_LRU, BITNET_EVICT_FIFO, BITNET_EVICT_LFU}) {
@@ -438,7 +438,7 @@ TEST_F(budgeted, threads_wait_for_each_other_and_end) {
   EXPECT_EQ(wrong, std::vector<int>(all.size(), 0));
 }
 
-TEST_F(budgeted, what_never_fits_is_refused_and_an_open_context_is_cut_to_fit) {
+TEST_F(budgeted, a_context_beyond_the_budget_is_rejected_and_an_open_one_reduced) {
   limit(3, BITNET_EVICT_LRU);
   bitnet_session_options options;
   bitnet_session_defaults(&options, sizeof options);
@@ -492,7 +492,7 @@ TEST_F(hybrid, logits_do_not_depend_on_how_the_prompt_is_cut) {
     expect_rows(logits(session(), ids, piece), whole, 0);
 }
 
-TEST_F(hybrid, truncating_is_like_never_having_read_on) {
+TEST_F(hybrid, truncating_restores_the_earlier_logits) {
   const auto ids = many(200, vocabulary());
   const auto whole = logits(session(), ids, ids.size());
   bitnet_session* s = session();
@@ -529,7 +529,7 @@ TEST_F(hybrid, a_cancelled_call_leaves_the_session_as_it_was) {
   }
 }
 
-TEST_F(hybrid, a_step_that_is_stopped_in_the_middle_leaves_no_trace) {
+TEST_F(hybrid, a_cancelled_step_leaves_the_session_unchanged) {
   const auto ids = many(240, vocabulary());
   const auto whole = logits(session(), ids, ids.size());
   bitnet_session* s = session();
@@ -549,7 +549,7 @@ TEST_F(hybrid, a_step_that_is_stopped_in_the_middle_leaves_no_trace) {
   expect_rows(logits(s, {ids.begin() + 40, ids.end()}, 64), whole, 40);
 }
 
-TEST_F(hybrid, evicted_sessions_go_on_as_if_nothing_had_been) {
+TEST_F(hybrid, evicted_sessions_compute_the_same_logits) {
   const auto ids = many(240, vocabulary());
   const auto alone = logits(session(), ids, ids.size());
   // Two layers with keys of one head of 32; room for one session and a half.
@@ -609,7 +609,7 @@ TEST_F(demo, the_last_row_is_that_of_all_rows) {
       0);
 }
 
-TEST_F(demo, truncating_is_like_never_having_read_on) {
+TEST_F(demo, truncating_restores_the_earlier_logits) {
   const auto ids = tokens(opening);
   bitnet_session* s = session();
   const auto first = logits(s, ids, ids.size());
@@ -622,7 +622,7 @@ TEST_F(demo, truncating_is_like_never_having_read_on) {
   EXPECT_EQ(bitnet_session_truncate(s, ids.size() + 1, &error_), BITNET_INVALID_ARGUMENT);
 }
 
-TEST_F(demo, an_empty_prompt_goes_on_from_what_is_there) {
+TEST_F(demo, an_empty_prompt_continues_the_session) {
   const auto ids = tokens(opening);
   const uint32_t n_vocab = vocabulary();
   for (const uint32_t window : {0U, 4U}) {
@@ -649,7 +649,7 @@ TEST_F(demo, an_empty_prompt_goes_on_from_what_is_there) {
   }
 }
 
-TEST_F(demo, a_prompt_that_does_not_fit_changes_nothing) {
+TEST_F(demo, a_prompt_too_long_leaves_the_session_unchanged) {
   const auto ids = tokens(opening);
   bitnet_session* s = session(static_cast<uint32_t>(ids.size()), 4);
   const auto first = logits(s, ids, ids.size());
@@ -691,7 +691,7 @@ TEST_F(demo, a_stop_string_ends_the_text_before_it) {
   EXPECT_EQ(cut.result.stop_index, 1U);
 }
 
-TEST_F(demo, a_conversation_goes_on_where_it_stopped) {
+TEST_F(demo, a_second_call_continues_the_conversation) {
   bitnet_session* s = session();
   const generated first = generate(s, "Once upon a time", 10, 0, 0);
   bitnet_generation g{};
@@ -912,7 +912,7 @@ TEST_F(demo, control_tokens_of_a_chat_come_from_its_form) {
       BITNET_UNSUPPORTED);
 }
 
-TEST_F(demo, elements_of_arrays_may_be_larger_than_ours) {
+TEST_F(demo, elements_of_arrays_may_be_of_a_later_header) {
   struct {
     bitnet_message known;
     uint64_t more;

@@ -195,7 +195,7 @@ TEST_F(embeddings, wrong_calls_are_refused) {
   EXPECT_EQ(of(s, many(20)), right) << "as if nothing had been";
 }
 
-TEST_F(embeddings, sessions_with_options_that_cannot_be_are_refused) {
+TEST_F(embeddings, sessions_with_invalid_options_are_rejected) {
   bitnet_session* s = nullptr;
   bitnet_session_options options = defaults();
   options.pooling = BITNET_POOLING_LAST;
@@ -208,7 +208,7 @@ TEST_F(embeddings, sessions_with_options_that_cannot_be_are_refused) {
   EXPECT_EQ(s, nullptr);
 }
 
-TEST_F(embeddings, that_are_cancelled_leave_no_trace) {
+TEST_F(embeddings, that_are_cancelled_leave_the_session_unchanged) {
   const tokens ids = many(200);
   for (const uint32_t pooling : poolings) {
     bitnet_session* s = session(pooling, 16);

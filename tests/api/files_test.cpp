@@ -43,7 +43,7 @@ outcome weights(const std::string& path, const char* rules) {
   });
 }
 
-TEST(analyze_library, takes_no_program) {
+TEST(analyze_library, rejects_a_program) {
   const outcome found = analyze("/proc/self/exe", 3);
   EXPECT_EQ(found.status, BITNET_BAD_DATA) << "a program is no library";
   EXPECT_NE(std::string_view(found.error.message).find("is a program"), std::string_view::npos);

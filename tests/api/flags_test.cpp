@@ -72,7 +72,7 @@ TEST(flags, of_a_plugin_are_added) {
   }
 }
 
-TEST(flags, are_those_of_what_was_thrown) {
+TEST(flags, are_those_of_the_exception) {
   bitnet_error e = blank();
   EXPECT_EQ(guarded(&e, "here", []() -> result<void> { throw std::bad_alloc(); }),
             BITNET_OUT_OF_MEMORY);

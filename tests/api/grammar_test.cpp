@@ -225,7 +225,7 @@ class grammars : public testing::Test {
   std::function<void()> at_text_;
 };
 
-TEST_F(grammars, greedy_is_the_largest_logit_of_what_may_come) {
+TEST_F(grammars, greedy_takes_the_largest_allowed_logit) {
   for (const form& f : forms) {
     sampling_.temperature = 0;
     const generated got = generate_well(f.grammar);
@@ -301,7 +301,7 @@ TEST_F(grammars, the_largest_logits_are_enough) {
 }
 
 // The same session again, with the masks that it kept, with another grammar in between and none.
-TEST_F(grammars, sessions_keep_what_they_learnt_and_no_more) {
+TEST_F(grammars, sessions_cache_grammar_states_within_a_bound) {
   for (const form& f : forms) {
     const generated want = generate_well(f.grammar);
     bitnet_session* s = session();
@@ -376,7 +376,7 @@ TEST_F(grammars, end_as_the_text_does) {
   EXPECT_EQ(generate_well("root ::= [a-z ]*").result.stop_reason, BITNET_STOP_LENGTH);
 }
 
-TEST_F(grammars, biases_count_among_what_may_come) {
+TEST_F(grammars, biases_apply_to_allowed_tokens) {
   sampling_.temperature = 0;
   std::vector<bitnet_logit_bias> biases;
   for (bitnet_token id = 0; id < static_cast<bitnet_token>(n_vocab_); ++id)
@@ -450,7 +450,7 @@ TEST_F(grammars, json_schemas_are_followed_as_their_grammar_is) {
   EXPECT_EQ(bitnet_json_schema_check({"", 0}, nullptr), BITNET_INVALID_ARGUMENT);
 }
 
-TEST_F(grammars, that_take_too_much_are_given_up) {
+TEST_F(grammars, beyond_their_limits_fail) {
   std::string text = "root ::= ";
   for (int i = 0; i < 40'000; ++i)
     text +=

@@ -190,7 +190,7 @@ TEST_F(many_embeddings, refuse_what_generates) {
   EXPECT_EQ(r, nullptr);
 }
 
-TEST_F(many_embeddings, options_that_cannot_be_are_refused) {
+TEST_F(many_embeddings, invalid_options_are_rejected) {
   change_ = [](bitnet_session_options& o) { o.pooling = BITNET_POOLING_MEAN; };
   EXPECT_EQ(open(defaults()), BITNET_INVALID_ARGUMENT);
   EXPECT_NE(std::string(error_.message).find("set embeddings too"), std::string::npos);

@@ -147,7 +147,7 @@ TEST_F(request_receipts, of_a_prompt_that_is_known_say_what_was_computed) {
   EXPECT_EQ(p["timings"]["prompt_tokens"], 200 - got.at(0).end.n_cached);
 }
 
-TEST_F(request_receipts, of_one_that_is_cancelled_or_late_say_so) {
+TEST_F(request_receipts, of_a_cancelled_or_late_request_report_its_end) {
   ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
   std::map<uint32_t, answer> all;
   bitnet_request* const r = submit(noted(1, -1));
@@ -168,7 +168,7 @@ TEST_F(request_receipts, of_one_that_is_cancelled_or_late_say_so) {
   EXPECT_EQ(of_late["failure"]["status"], BITNET_TIMEOUT);
 }
 
-TEST_F(request_receipts, are_refused_where_nothing_was_noted) {
+TEST_F(request_receipts, are_rejected_for_requests_that_recorded_nothing) {
   ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
   std::string text;
   wish w = noted(1, 3);

@@ -140,7 +140,7 @@ TEST_F(saved, recurrent_states_are_known_after_a_restart) {
   expect_same(w, first, 128);
 }
 
-TEST_F(saved, what_runs_meanwhile_goes_on) {
+TEST_F(saved, running_requests_continue_while_a_sequence_is_loaded) {
   wish w = wish_of(200, 3);
   make_saved(w);
   restart();
@@ -159,7 +159,7 @@ TEST_F(saved, what_runs_meanwhile_goes_on) {
   EXPECT_EQ(read(submit(w)).at(0).end.n_cached, 192U);
 }
 
-TEST_F(saved, files_of_something_else_are_refused) {
+TEST_F(saved, files_that_are_not_saved_sequences_are_rejected) {
   make_saved(wish_of(200, 3));
   const std::string whole = scratch_folder::read(path_);
   struct row {
@@ -229,7 +229,7 @@ TEST_F(saved, sequences_with_other_options_are_refused) {
   expect_refused(restore(), BITNET_UNSUPPORTED, "expected a sequence whose model is");
 }
 
-TEST_F(saved, a_scheduler_that_is_too_small_says_so) {
+TEST_F(saved, a_scheduler_with_too_few_blocks_reports_it) {
   wish w = wish_of(400, 3);
   make_saved(w);
   close();
@@ -241,7 +241,7 @@ TEST_F(saved, a_scheduler_that_is_too_small_says_so) {
                  "has 6 blocks of 64 tokens, and the scheduler has room for 2");
 }
 
-TEST_F(saved, what_is_not_known_is_not_saved) {
+TEST_F(saved, an_unknown_sequence_is_not_saved) {
   expect_refused(save(prompt_of(200, 3)), BITNET_NOT_FOUND, "no whole block of 64 tokens is known");
   EXPECT_FALSE(fs::exists(path_));
   make_saved(wish_of(200, 3));

@@ -239,7 +239,7 @@ TEST_F(scheduler, samples_as_a_session_does) {
   EXPECT_GE(all.size(), std::size(changes) - 1) << "they change the text";
 }
 
-TEST_F(scheduler, refuses_breakers_that_cannot_be) {
+TEST_F(scheduler, rejects_invalid_sequence_breakers) {
   ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
   const std::string long_text(41, 'a');
   const std::vector<bitnet_str> many(33, {"a", 1});
@@ -412,7 +412,7 @@ TEST_F(scheduler, tells_an_event_loop_that_watches_for_edges) {
   close(watch);
 }
 
-TEST_F(scheduler, refuses_what_it_cannot_run) {
+TEST_F(scheduler, rejects_requests_that_it_cannot_run) {
   ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
   bitnet_request* r = nullptr;
   wish w;

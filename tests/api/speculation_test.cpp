@@ -145,7 +145,7 @@ TEST_F(speculation, sixteen_requests_give_what_each_gives_alone) {
   }
 }
 
-TEST_F(speculation, a_grammar_is_kept_to) {
+TEST_F(speculation, drafts_follow_the_grammar) {
   const auto how = speculation_of(BITNET_SPECULATION_DRAFT, demo_.model);
   for (uint32_t seed = 0; seed < 8; ++seed) {
     wish w = wish_of(seed, 1, &how);
@@ -168,7 +168,7 @@ TEST_F(speculation, thinking_ends_at_the_same_token) {
     }
 }
 
-TEST_F(speculation, what_is_wrong_is_refused_with_what_to_do) {
+TEST_F(speculation, invalid_options_are_rejected_with_advice) {
   const auto of_other = [&](bitnet_speculation s) {
     const wish w = wish_of(1, 0, &s);
     const bitnet_sampling sampling = sampling_of(w, 0);

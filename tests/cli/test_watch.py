@@ -83,7 +83,7 @@ class Watch(reloading.Case):
         self.await_words("build id 1a000000")
         self.leave(chat)
 
-    def test_a_file_that_keeps_changing_is_not_loaded(self):
+    def test_a_file_that_keeps_changing_is_reloaded(self):
         chat = self.watching()
         rest = threading.Event()
 

@@ -455,7 +455,7 @@ TEST_F(attention, of_a_token_sees_windows) {
 }
 
 // NaN stays with the tokens that see it.
-TEST_F(attention, what_is_no_number_stays_where_it_is_seen) {
+TEST_F(attention, nan_reaches_only_tokens_that_see_it) {
   const shape s{"infinite", 64, 4, 1, f16, f16};
   const step tokens = run_of(0, 40, 9);
   pool kv(s, tokens);

@@ -224,7 +224,7 @@ TEST_F(dense_rounded, each_row_has_a_power_of_its_own) {
 }
 
 // Numbers that both formats have, and sums that f32 has: the power is undone exactly.
-TEST_F(dense_rounded, what_needs_no_rounding_is_exact) {
+TEST_F(dense_rounded, exactly_representable_products_are_exact) {
   for (const uint32_t format : formats_)
     for (const int power : {-120, -20, 0, 20, 100}) {
       SCOPED_TRACE(power);
@@ -241,7 +241,7 @@ TEST_F(dense_rounded, what_needs_no_rounding_is_exact) {
     }
 }
 
-TEST_F(dense_rounded, what_is_no_number_stays_so_and_alone) {
+TEST_F(dense_rounded, nan_and_infinity_stay_in_their_row) {
   constexpr float infinity = std::numeric_limits<float>::infinity();
   for (const uint32_t format : formats_) {
     product of(format, {"", 70, 20}, 9, 1, 1e6f);

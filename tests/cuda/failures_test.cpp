@@ -223,7 +223,7 @@ TEST_F(failures, of_memory_for_uploads_cost_nothing_else) {
 }
 
 // What gives back says nothing, and there is no error to say then.
-TEST_F(failures, of_each_call_are_said) {
+TEST_F(failures, of_each_call_are_reported) {
   const uint64_t seen = fail_each(CUDA_ERROR_INVALID_VALUE, BITNET_INTERNAL);
   EXPECT_GT(seen, calls_ / 3) << "of " << calls_;
   for (const outcome& o : other_) ADD_FAILURE() << o.status << " " << o.message;

@@ -74,7 +74,7 @@ class Ranges(support.Case):
                 self.assertNotIn("NVTX", self.run_with(library).stderr)
                 self.assertEqual(self.log_lines(), [])
 
-    def test_a_library_that_is_no_tool_is_said(self):
+    def test_a_library_that_is_not_a_tool_is_reported(self):
         for library, mode in ((self.path("absent.so"), ""), ("libm.so.6", ""), (self.path("text.so", "no library"), ""),
                               (PROFILER, "refuse"), (PROFILER, "no-domains")):
             with self.subTest(library=library, mode=mode):

@@ -47,7 +47,7 @@ class Cuda(support.Case):
                 ids = [[k["id"] for k in one["kernels"] if k["id"].startswith("linear_dense")] for one in (both, full)]
                 self.assertEqual(ids, [["linear_dense_top.i8+f16.cuda"], ["linear_dense.f16.cuda"]])
 
-    def test_a_head_that_is_none_is_refused(self):
+    def test_an_invalid_head_setting_is_rejected(self):
         result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"BITNET_CUDA_HEAD": "half"})
         self.assertNotEqual(result.code, 0)
         self.assertIn("setting head is 'half'; expected exact, fast or full", result.stderr)
@@ -59,7 +59,7 @@ class Cuda(support.Case):
             with self.subTest(env):
                 self.assertEqual(self.ok(*words, env=env).json["tokens"], one_by_one)
 
-    def test_an_overlap_that_is_none_is_refused(self):
+    def test_an_invalid_overlap_setting_is_rejected(self):
         result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"BITNET_CUDA_OVERLAP": "yes"})
         self.assertNotEqual(result.code, 0)
         self.assertIn("setting overlap is 'yes'; expected on or off", result.stderr)
@@ -82,7 +82,7 @@ class Cuda(support.Case):
                 for _, reason in said:
                     self.assertIn(why, reason)
 
-    def test_a_wrong_kernel_costs_itself_alone(self):
+    def test_a_wrong_kernel_is_disabled_alone(self):
         """Kernels that nothing stands in for alone: the self-test finds them, and a plan does without."""
         words = ("run", "--device", "cuda", "--temp", "0", "-n", "8", "--json", "-c", "1024", "-p", PROMPTS[0])
         whole = self.ok(*words).json["tokens"]
@@ -94,7 +94,7 @@ class Cuda(support.Case):
                 self.assertIn(f"kernel {disabled} is disabled: it failed the self-test", answer.stderr)
                 self.assertNotIn(disabled, [k["id"] for k in answer.json["kernels"]])
 
-    def test_warp_groups_that_are_none_are_refused(self):
+    def test_an_invalid_warp_groups_setting_is_rejected(self):
         result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"BITNET_CUDA_WARP_GROUPS": "yes"})
         self.assertNotEqual(result.code, 0)
         self.assertIn("setting warp_groups is 'yes'; expected on or off", result.stderr)
@@ -111,11 +111,11 @@ class Cuda(support.Case):
         self.assertEqual(calls[1]["attn_paged_parts.cuda"], 2 * calls[0]["attn_paged.cuda"])
         self.assertNotIn("attn_paged.cuda", calls[1])
 
-    def test_probabilities_are_those_of_cpu(self):
+    def test_probabilities_agree_with_the_cpu_backend(self):
         divergence.check(self, divergence.divergences(
             self, ("cpu", "cuda"), PROMPTS[0] + ", there was a little bird"))
 
-    def test_rounding_is_asked_for_and_said(self):
+    def test_rounding_kernels_run_on_request_and_are_listed(self):
         listed = self.ok("backends", "info", "cuda").text
         self.assertIn("linear_dense_f16.f16.cuda (optimised, rounds to f16)", listed)
         prompt = PROMPTS[0] + ", there was a little bird"
@@ -177,7 +177,7 @@ class Cuda(support.Case):
         self.assertEqual(result.code, 4, result.stderr)
         self.assertIn("--tensor-split has 2 shares, and backend cuda has no device 1", result.stderr)
 
-    def test_what_does_not_fit_is_on_the_cpu(self):
+    def test_layers_that_do_not_fit_run_on_the_cpu(self):
         """By what the driver says is free, before a weight is uploaded."""
         whole = self.run_on("cpu", PROMPTS[0], n=8)
         room = ("-c", "1024", "-ub", "16")  # for keys and values of a layer as much as for its weights
@@ -204,12 +204,12 @@ class Cuda(support.Case):
         self.assertIn(2, [n for _, n in seen], "some fit")
         self.assertEqual(seen, sorted(seen, key=lambda one: one[0]), "with more memory never fewer layers")
 
-    def test_without_a_driver_it_is_said(self):
+    def test_a_missing_driver_is_reported(self):
         result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"LD_LIBRARY_PATH": "/nonexistent"})
         self.assertNotEqual(result.code, 0)
         self.assertIn("libcuda.so.1 is not installed", result.stderr)
 
-    def test_an_old_driver_is_said(self):
+    def test_an_old_driver_is_reported(self):
         result = self.bitnet("run", "--device", "cuda", "-p", "a", env={"BITNET_STAND_IN": "version=11040"})
         self.assertNotEqual(result.code, 0)
         self.assertIn("speaks CUDA 11.4", result.stderr)

@@ -314,7 +314,7 @@ phase_barrier* a_barrier() {
   return static_cast<phase_barrier*>(shared_memory());
 }
 
-TEST(warp_groups_death, barriers_are_used_as_they_may_be) {
+TEST(warp_groups_death, misused_barriers_are_reported) {
   EXPECT_DEATH(with_memory([](const void*) { begin_barrier(a_barrier(), 1); }), "began already");
   EXPECT_DEATH(with_memory([](const void*) { begin_barrier(a_barrier(), 0); }), "of so many");
   EXPECT_DEATH(with_memory([](const void*) { arrive(a_barrier()); }), "did not begin");
@@ -365,7 +365,7 @@ TEST(warp_groups_death, a_phase_that_was_missed_is_seen) {
                "a phase ends before");
 }
 
-TEST(warp_groups_death, boxes_lie_where_they_may) {
+TEST(warp_groups_death, misplaced_boxes_are_reported) {
   const std::vector<int8_t> from(size_t{128} * 8);
   const auto copy = [&](uint32_t box_bytes, uint32_t swizzle, uint32_t x, uint64_t late) {
     boxed w{encoded(from.data(), 128, 8, 128, box_bytes, 8, swizzle),
@@ -436,7 +436,7 @@ TEST(warp_groups_death, descriptors_say_what_is_known) {
   EXPECT_DEATH(multiply_at(right - 64, 128), "columns that are not in memory");
 }
 
-TEST(warp_groups_death, other_devices_have_none_of_it) {
+TEST(warp_groups_death, other_devices_reject_every_instruction) {
   const kernel all[] = {[](const void*) { begin_barrier(a_barrier(), 1); },
                         [](const void*) { show_barriers(); },
                         [](const void*) { arrive(a_barrier()); },

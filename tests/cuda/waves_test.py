@@ -28,13 +28,13 @@ def code_of(text):
 
 
 class Waves(unittest.TestCase):
-    def test_a_raw_word_is_seen(self):
+    def test_a_raw_intrinsic_is_found(self):
         for text in ("x = __shfl_xor_sync(m, x, 1);", "asm volatile(\"\");", "__dp4a(a, b, c)", "wmma::fragment<>"):
             self.assertTrue(RAW.search(code_of(text)), text)
         for text in ("// asm", "/* __clz\n */", 'const char* a = "asm";', "shuffle_xor(x, 1)", "multiply_f16(c, a, b)"):
             self.assertFalse(RAW.search(code_of(text)), text)
 
-    def test_kernels_have_none(self):
+    def test_kernels_contain_no_raw_warp_intrinsics(self):
         found, files = [], 0
         for file in sorted([*KERNELS.iterdir(), *SHARED.iterdir()]):
             if file.suffix in (".cu", ".cuh", ".hpp") and file.name not in BEHIND:

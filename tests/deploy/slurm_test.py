@@ -114,7 +114,7 @@ class Shell(Requests):
             self.assertEqual(self.end(self.start(shard))[0], 0)
         self.assert_answered()
 
-    def test_what_is_wrong_is_said(self):
+    def test_invalid_environments_are_rejected(self):
         for more, message in (({"SLURM_ARRAY_TASK_ID": ""}, "expected a job of an array"),
                               ({"SLURM_ARRAY_TASK_ID": "3"}, "expected numbers from 0 on"),
                               ({"SLURM_ARRAY_TASK_ID": "3", "BITNET_SHARDS": "3"}, "expected numbers from 0 on")):

@@ -70,7 +70,7 @@ class Fossils(unittest.TestCase):
                                                    encoding="utf-8")
         return place
 
-    def test_nothing_was_changed(self):
+    def test_fossils_have_their_checksums(self):
         for fossil in [*FOSSILS, *PROGRAMS]:
             with self.subTest(fossil.name):
                 pins = dict(reversed(line.split()) for line in
@@ -136,7 +136,7 @@ class Fossils(unittest.TestCase):
                     self.assertIn(seen, old.stdout)
                     self.assertIn(f", ABI {fossil.name[4:]}\n", new.stdout)
 
-    def test_what_is_too_old_is_refused_in_words(self):
+    def test_plugins_of_too_old_minors_are_rejected_with_a_reason(self):
         for fossil in set(FOSSILS) - set(SPOKEN):
             minor = fossil.name[4:]
             with self.subTest(fossil.name):

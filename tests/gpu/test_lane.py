@@ -116,15 +116,15 @@ class Growth(unittest.TestCase):
     def grown(self, readings):
         return lane.growth([{"threads": one} for one in readings])["threads"]
 
-    def test_what_only_flickers_is_none(self):
+    def test_fluctuating_memory_is_not_growth(self):
         for readings in ([1, 1, 1, 1, 1, 1, 1, 1, 1, 3], [1, 1, 1, 1, 1, 1, 1, 3, 3, 1], [5, 3, 3, 1, 3, 3, 3, 3, 1, 3]):
             self.assertEqual(self.grown(readings), 0, readings)
 
-    def test_what_grows_with_each_piece_is_seen(self):
+    def test_steady_growth_is_reported(self):
         self.assertEqual(self.grown(range(10)), 5)
         self.assertEqual(self.grown([4, 3, 2, 3, 4, 5, 6, 7, 9, 8]), 5)
 
-    def test_what_is_taken_once_at_the_beginning_is_none(self):
+    def test_memory_allocated_once_is_not_growth(self):
         self.assertEqual(self.grown([1, 7, 9, 9, 9, 9, 9, 9, 9, 9]), 0)
 
 

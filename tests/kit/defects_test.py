@@ -85,7 +85,7 @@ class Defects(unittest.TestCase):
         with concurrent.futures.ThreadPoolExecutor(min(4, 2 * (os.cpu_count() or 1))) as pool:
             self.assertEqual([p for found in pool.map(judge, ROWS) for p in found], [])
 
-    def test_what_comes_behind_a_hang_is_judged(self):
+    def test_tests_after_a_hanging_one_run(self):
         """The first test that does not end costs itself only."""
         hangs, behind = "robustness.buffers_too_large_are_refused", "robustness.pools_too_large_or_strange_are_refused"
         _, content = kit.report("--timeout", 5, "--set", "defect=endless", "--test", hangs, "--test", behind, kit.SABOTEUR)

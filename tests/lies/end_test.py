@@ -56,7 +56,7 @@ class End(Planted):
                 self.assertIn(words, done.stderr)
                 self.assertNotIn("\x1b", done.stderr)
 
-    def test_what_a_device_does_is_refused_in_words_and_the_text_is_generated(self):
+    def test_a_false_device_status_is_rejected_and_the_text_generated(self):
         whole = self.run_with("none", "--json")
         self.assertEqual(whole.json["device_status"]["health"], "good")
         lie = self.run_with("status-free", "--json")
@@ -65,7 +65,7 @@ class End(Planted):
         self.assertEqual(lie.json["device_status"], {
             "asked": "now", "refused": "device_status() reports more free memory than there is"})
 
-    def test_a_probe_that_is_lied_to_about_what_a_device_does_goes_on(self):
+    def test_a_probe_continues_after_a_false_device_status(self):
         done = self.bitnet("backends", "info", "liar", "--fresh", "--json", "--device", "liar",
                            "--backend-dir", self.path("manifests"),
                            env={"BITNET_LIAR_LIE": "status-probed"})

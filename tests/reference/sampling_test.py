@@ -150,7 +150,7 @@ class Sampling(unittest.TestCase):
         for (more, needed), answer in zip(rows, answers(cases), strict=True):
             self.assertEqual(answer["steps"][0]["needed"], needed, more)
 
-    def test_what_cannot_be_is_refused_in_words(self):
+    def test_invalid_parameters_and_rows_are_rejected(self):
         for parameters, row, words in (
                 ({"typical_p": 1.5}, [0.0], "typical_p is 1.5; expected 0 to 1"),
                 ({"typical_p": -0.1}, [0.0], "typical_p"),

@@ -173,7 +173,7 @@ class WorkedExamples(unittest.TestCase):
             wanted = gguf.quants.quantize(w, gguf.GGMLQuantizationType(kind)).tobytes()
             self.assertEqual(pack(w), wanted)
 
-    def test_what_is_kept_of_keys_and_values_is_what_the_package_keeps(self):
+    def test_q4_0_keys_and_values_equal_those_of_the_package(self):
         rng = np.random.Generator(np.random.PCG64(3))
         x = rng.standard_normal((7, 2, 96)).astype(np.float32)
         x[0, 0, :32], x[1, 1, 32:64] = 0, x[1, 1, 32]  # no step; all of them the largest
@@ -206,7 +206,7 @@ class ForwardPass(unittest.TestCase):
                 whole = self.logits(spec)
                 np.testing.assert_allclose(self.logits(spec, self.ids[:4]), whole[:4], atol=1e-9)
 
-    def test_what_follows_depends_on_the_prefix(self):
+    def test_later_logits_depend_on_the_prefix(self):
         first = self.logits(self.spec())
         other = self.logits(self.spec(), [4] + self.ids[1:])
         self.assertTrue((np.abs(first - other).max(axis=1) > 1e-3).all())
@@ -359,7 +359,7 @@ class ForwardPass(unittest.TestCase):
         values = np.repeat(values, 2 // values.shape[1], axis=1)
         np.testing.assert_allclose(plain.reshape(2, -1, 64), values, atol=1e-12)
 
-    def test_what_does_not_rotate_does_not_know_its_position(self):
+    def test_unrotated_dimensions_are_independent_of_position(self):
         x = np.random.Generator(np.random.PCG64(6)).standard_normal((3, 2, 64))
         model = reference.Model(self.directory / make_models.write_model(self.directory, self.hybrid()))
         turned = model.rotate(x, reference.rope_angles(np.arange(3), 16, model.rope_base))
@@ -471,7 +471,7 @@ class ForwardPass(unittest.TestCase):
             repeated.ready[name, reference.dense] = np.repeat(heads, 2, axis=0).reshape(128, 128)
         np.testing.assert_allclose(repeated.logits(self.ids), grouped, atol=1e-12)
 
-    def test_what_is_not_covered_is_refused(self):
+    def test_unsupported_models_are_rejected(self):
         vocab = {"tokenizer.ggml.model": "gpt2"}
         good = make_models.make_metadata(self.spec(), {"tokenizer.ggml.tokens": ["a"]} | vocab)
         path = self.directory / "refused.gguf"

@@ -116,7 +116,7 @@ class Choice(Configured):
                     self.assertIn(words, done.words)
                 shutil.rmtree(self.tree / "build")
 
-    def test_what_an_earlier_choice_left(self):
+    def test_files_of_an_earlier_choice_are_removed(self):
         self.assertEqual(self.choose("cpu;gamma").returncode, 0)
         files = {name: [f"build/lib/backends/libbitnet-backend-{name}.so", f"build/share/backends.d/50-{name}.yaml"]
                  for name in ("cpu", "gamma")}

@@ -68,7 +68,7 @@ class Tables(unittest.TestCase):
                     self.assertIn(f"{backend} opens {library}, which is in no table", said)
                     self.assertIn(f"{backend} opens no libother.so.1", said)
 
-    def test_what_may_be_missing(self):
+    def test_optional_parts_may_be_missing(self):
         for user, header, right in (("x?", "a.h", True), ("x?", None, True), ("x", "a.h", True), ("x", None, False),
                                     ("y?", "a.h", False)):
             with self.subTest(user, header=header):

@@ -75,7 +75,7 @@ class CheckLocale(unittest.TestCase):
             with self.subTest(content, why=why):
                 self.assertEqual({kind for _, kind, _ in faults_of(content)}, {wanted} if wanted else set())
 
-    def test_what_is_allowed_is_so_in_its_file_only(self):
+    def test_exemptions_hold_in_their_file_only(self):
         line = "const char* locale = setlocale(LC_ALL, nullptr);"
         self.assertEqual(self.check(line, "core/src/probe/hygiene.cpp").returncode, 0)
         self.assertEqual(self.check(line, "plugins/cpu/device.cpp").returncode, 1)

@@ -95,7 +95,7 @@ class Compatibility(unittest.TestCase):
                 head = []
         return found
 
-    def test_what_was_measured_on_is_said(self):
+    def test_the_measured_device_is_named(self):
         """A stand-in for a driver shows that the source computes, and no GPU."""
         says = answers(BACKENDS[:3], ["add"])
         for one, name, host in zip(says["info"]["backends"], ("Stand-in (no GPU)", "llvmpipe", "Xeon"),

@@ -48,7 +48,7 @@ class Demo(unittest.TestCase):
         for step in ("1/4 ", "2/4 ", "3/4 ", "4/4 "):
             self.assertIn(f"demo: {step}", done.stderr)
 
-    def test_what_is_there_is_not_done_again(self):
+    def test_completed_steps_are_not_repeated(self):
         self.demo()
         _, calls = self.demo()
         self.assertNotIn("--preset", " ".join(calls))

@@ -67,7 +67,7 @@ class Failures(unittest.TestCase):
         for other in ("a.cpp:1:1: warning: of a step that succeeded", "c++ -o c", "c++ -DERROR -c b.cpp -o b.o"):
             self.assertNotIn("  " + other, lines)
 
-    def test_what_complains_and_the_end(self):
+    def test_failures_and_the_last_lines_are_printed(self):
         lines = self.lines_of(LOG)
         self.assertEqual([line for line in lines if not line.startswith(" ")],
                          ["b: Test Failed.", "c: ctest was ended"])

@@ -88,7 +88,7 @@ class Changed(unittest.TestCase):
         self.commit()
         self.assertEqual(self.lint()[0], {"alone.cpp"})
 
-    def test_what_main_did_since_is_not_ours(self):
+    def test_later_commits_of_main_are_excluded(self):
         self.git("checkout", "-q", "-b", "work")
         self.edit("alone.cpp", "ours")
         self.commit()

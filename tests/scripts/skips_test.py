@@ -113,13 +113,13 @@ class Reading(Tree):
         self.assertEqual(done.returncode, 1)
         self.assertEqual(done.stdout.splitlines(), FOUND)
 
-    def test_what_is_said_beside_tests_is_the_lanes(self):
+    def test_skips_outside_of_tests_belong_to_the_lane(self):
         (self.tree / "packages.log").write_text(CONSOLE, encoding="utf-8")
         self.assertIn("lane packages: threads.two_devices: which", self.run_script("skips", "packages.log").stdout)
         self.expect("lane packages: threads.two_devices: * -- because")
         self.assertNotIn("packages", self.run_script("skips", "--unexpected", "packages.log").stdout)
 
-    def test_what_several_say_is_one_line(self):
+    def test_equal_skips_of_several_tests_are_one_line(self):
         log = self.tree / "log.ctest.log"
         log.write_text("".join(f"1/9 Test: core.{name}\nskip: {words}\n" for name, words in
                                (("a", "known one"), ("b", "known one"), ("a", "another"), ("c", "known one"))),
@@ -148,7 +148,7 @@ class Reading(Tree):
         (self.tree / "plugins/x/expected-skips").write_text(f"{FOUND[0]} -- because\n", encoding="utf-8")
         self.assertEqual(self.read("--unexpected").returncode, 0)
 
-    def test_no_reason_no_rule(self):
+    def test_a_rule_without_a_reason_is_rejected(self):
         self.expect("core.a: A.b: the data is missing")
         done = self.read()
         self.assertEqual(done.returncode, 1)
@@ -167,7 +167,7 @@ class Lanes(Tree):
     def lane(self, says, **env):
         return self.run_script("test", "--lane", "tests", SAYS=says, **env)
 
-    def test_what_was_not_expected_fails_the_lane(self):
+    def test_an_unexpected_skip_fails_the_lane(self):
         for says, ends, why in (
                 ("fine", 0, "nothing was skipped"),
                 ("skip: known and named", 0, "the list allows it"),

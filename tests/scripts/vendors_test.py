@@ -29,7 +29,7 @@ class Vendors(unittest.TestCase):
         for text in ("the chip", "shipped", "archive", "executed", "a domain", "intelligible", "cpu, gpu"):
             self.assertEqual(named_in(text), [], text)
 
-    def test_the_core_has_none(self):
+    def test_the_core_names_no_vendor(self):
         found, files = [], 0
         self.assertTrue(named_in(EXEMPT.read_text(encoding="utf-8")), "needs no exemption")
         for file in sorted(set(CORE.rglob("*")) - {EXEMPT}):

@@ -174,7 +174,7 @@ TEST(guarded_map_death, a_signal_that_was_sent_ends_it_too) {
       testing::KilledBySignal(SIGBUS), "");
 }
 
-TEST(guarded_map_death, the_handler_that_was_there_gets_it) {
+TEST(guarded_map_death, other_faults_reach_the_earlier_handler) {
   GTEST_FLAG_SET(death_test_style, "threadsafe");
   EXPECT_EXIT(
       {

@@ -9,7 +9,7 @@ namespace {
 
 using namespace std::string_literals;
 
-TEST(incoming, is_what_is_meant_whatever_wrote_it) {
+TEST(incoming, text_of_any_editor_is_decoded) {
   const struct {
     const char* why;
     std::string bytes;
@@ -37,7 +37,7 @@ TEST(incoming, is_what_is_meant_whatever_wrote_it) {
   }
 }
 
-TEST(incoming, what_is_no_text_is_refused_by_name) {
+TEST(incoming, input_that_is_not_text_is_rejected_by_source) {
   const struct {
     const char* why;
     std::string bytes;

@@ -100,7 +100,7 @@ TEST_F(written, a_full_disk_leaves_the_old_file) {
   EXPECT_EQ(files_in_folder(), 1U);
 }
 
-TEST_F(written, what_exists_is_refused_without_overwrite) {
+TEST_F(written, an_existing_file_is_rejected_without_overwrite) {
   const fs::path path = folder_ / "old";
   std::ofstream(path) << "old";
   const auto done = write_file(path, "new", {.overwrite = false});
@@ -257,7 +257,7 @@ TEST_F(written, a_file_that_may_not_be_written_is_not_replaced) {
   EXPECT_EQ(content(folder_ / "old"), "old");
 }
 
-TEST_F(written, something_else_that_took_the_name_meanwhile_stays) {
+TEST_F(written, a_file_created_under_the_name_meanwhile_is_kept) {
   auto file = new_file::create(folder_ / "name");
   ASSERT_TRUE(file);
   ASSERT_EQ(::mkfifo((folder_ / "name").c_str(), 0600), 0);

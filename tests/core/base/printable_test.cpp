@@ -13,7 +13,7 @@ struct row {
   std::string in, out;
 };
 
-TEST(printable, escapes_what_terminals_obey) {
+TEST(printable, escapes_control_characters) {
   for (const row& r : {
            row{"plain", "cpu 0 \\x1b", "cpu 0 \\x1b"},
            {"UTF-8 of two, three and four bytes", "\u00e4 \u20ac \U0001F600",

@@ -38,7 +38,7 @@ TEST(request, reads_messages_of_every_role) {
   EXPECT_EQ(m[3].call_id, "c0");
 }
 
-TEST(request, names_what_is_wrong) {
+TEST(request, invalid_messages_are_rejected_by_member) {
   const struct {
     const char* why;
     std::string messages;
@@ -113,7 +113,7 @@ TEST(request, is_bounded) {
   }
 }
 
-TEST(request, names_what_is_wrong_with_tools) {
+TEST(request, invalid_tools_are_rejected_by_member) {
   constexpr const char* hi = R"([{"role": "user", "content": "Hi"}])";
   constexpr const char* f = R"([{"type": "function", "function": {"name": "f"}}])";
   const struct {

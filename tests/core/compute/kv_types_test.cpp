@@ -5,7 +5,7 @@
 namespace bitnet::compute {
 namespace {
 
-TEST(kv_types, a_device_that_says_nothing_has_the_two_usual_ones) {
+TEST(kv_types, a_device_without_a_mask_has_f32_and_f16) {
   bitnet_device_info device{};
   EXPECT_EQ(kv_type_names(device), (std::vector<std::string>{"f32", "f16"}));
   EXPECT_FALSE(has_kv_type(device, BITNET_DTYPE_Q8_0));
@@ -16,7 +16,7 @@ TEST(kv_types, a_device_that_says_nothing_has_the_two_usual_ones) {
   EXPECT_EQ(kv_type_names(device), (std::vector<std::string>{"f16", "q8_0", "q4_0"}));
 }
 
-TEST(kv_types, a_head_is_whole_blocks_or_nothing) {
+TEST(kv_types, a_head_that_is_not_whole_blocks_is_rejected) {
   const struct {
     uint32_t dtype;
     uint64_t head_dim, bytes;

@@ -47,7 +47,7 @@ device_use use(const std::string& device, std::shared_ptr<const plugin::trusted_
   return out;
 }
 
-TEST(device_use, what_was_counted_since_is_the_difference_of_the_same_copy) {
+TEST(device_use, counts_since_a_snapshot_are_differences_per_copy) {
   const auto mine = copy_of_a_backend();
   const auto other = copy_of_a_backend();
   const auto of = [](const std::string& id, uint64_t calls, uint64_t bytes) {
@@ -104,7 +104,7 @@ TEST(device_use, one_id_for_two_ops_is_two_rows) {
   EXPECT_EQ(all[0].kernels[0].bytes, 16U);
 }
 
-TEST(device_use, what_was_listed_describes_what_ran) {
+TEST(device_use, listed_kernels_describe_those_that_ran) {
   device_use on;
   on.known = std::make_shared<const std::vector<bitnet_kernel_info>>(
       std::vector{listed("one", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_LEVEL_OPTIMISED),

@@ -219,7 +219,7 @@ class graph_of_gemma : public testing::Test {
   std::map<uint32_t, std::vector<bitnet_op>> of_;  // by id, in order
 };
 
-TEST_F(graph_of_gemma, scales_what_is_looked_up_and_nothing_else) {
+TEST_F(graph_of_gemma, scales_looked_up_embeddings_only) {
   ASSERT_EQ(of_[BITNET_OP_SCALE].size(), 1U);
   const bitnet_op& scale = of_[BITNET_OP_SCALE][0];
   EXPECT_EQ(scale.inputs[0], of_[BITNET_OP_EMBED_GATHER][0].outputs[0]);

@@ -139,7 +139,7 @@ TEST_F(kv_holdings, a_session_that_evaluates_loses_nothing) {
   EXPECT_TRUE(a.held.lost);
 }
 
-TEST_F(kv_holdings, a_session_that_waits_keeps_nothing_from_others) {
+TEST_F(kv_holdings, a_waiting_session_holds_no_blocks) {
   const auto store = make(4);
   member a(*store), b(*store), c(*store);
   ASSERT_TRUE(b.turn(1));
@@ -200,7 +200,7 @@ TEST_F(kv_holdings, a_session_that_waits_with_no_tokens_keeps_no_state) {
   EXPECT_TRUE(a.held.lost) << "for its state";
 }
 
-TEST_F(kv_holdings, what_a_session_had_is_free_when_it_leaves) {
+TEST_F(kv_holdings, blocks_of_a_closed_session_are_free) {
   const auto store = make(3, 2);
   {
     member a(*store);

@@ -109,7 +109,7 @@ TEST(limits, of_many_sequences_bound_a_step_by_what_all_of_them_can_have_in_it) 
   }
 }
 
-TEST(limits, refuse_what_cannot_be) {
+TEST(limits, impossible_options_are_rejected) {
   const struct {
     session_options asked;
     uint32_t attention_flags;

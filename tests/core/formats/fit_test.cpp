@@ -29,7 +29,7 @@ std::string verdict(const char* type, float number, float others = 0.5F) {
   return fits ? "fits" : fits.error().message;
 }
 
-TEST(fit, what_is_no_number_fits_nowhere) {
+TEST(fit, nan_and_infinity_fit_no_type) {
   for (const dense_target& to : dense_targets())
     for (const auto& [number, text] : {std::pair{nan, "NaN"}, {inf, "inf"}, {-inf, "-inf"}})
       EXPECT_TRUE(verdict(std::string(to.name).c_str(), number)
@@ -61,7 +61,7 @@ TEST(fit, the_largest_that_each_type_holds) {
   }
 }
 
-TEST(fit, what_would_vanish_is_found_by_the_tensor) {
+TEST(fit, a_tensor_that_would_round_to_zero_is_rejected) {
   struct row {
     const char* type;
     float size;
@@ -101,7 +101,7 @@ TEST(fit, a_few_small_ones_beside_others_are_rounding) {
   for (const char* type : {"f16", "q8_0", "q4_0", "q6_k"}) EXPECT_EQ(verdict(type, 1e-30F), "fits");
 }
 
-TEST(fit, copies_have_their_numbers_looked_at) {
+TEST(fit, copied_tensors_are_checked_for_nan) {
   const std::vector<float> x = {1, 2, nan, 4};
   const auto bytes = std::as_bytes(std::span(x));
   const fit found = check_copied(0, bytes, 4, 12);

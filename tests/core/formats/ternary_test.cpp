@@ -217,7 +217,7 @@ TEST(ternary, tq_scales_are_joined_when_equal) {
   }
 }
 
-TEST(ternary, refuses_what_is_not_what_it_says) {
+TEST(ternary, rejects_tensors_whose_content_contradicts_the_header) {
   const std::vector<bytes> keep = {pack_i2s(std::vector<int>(1024, 1), 256, 0, NAN),
                                    pack_i2s(std::vector<int>(1024, 1), 256, 0, INFINITY),
                                    pack_i2s(std::vector<int>(1024, 1), 256, 0, -1),

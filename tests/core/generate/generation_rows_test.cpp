@@ -212,7 +212,7 @@ TEST(generation, gives_log_probabilities_of_the_raw_logits) {
   EXPECT_LT(g.last().logprobs.chosen, 0) << "an end has one, too";
 }
 
-TEST(generation, refuses_what_it_cannot_do) {
+TEST(generation, rejects_unsupported_options) {
   const auto refusal = [](const options& o) {
     const auto g = generation::make(words(), words().size(), o, {});
     return g ? "" : std::string(g.error().message);
@@ -231,7 +231,7 @@ TEST(generation, refuses_what_it_cannot_do) {
   EXPECT_NE(refusal(o).find("sampling parameter top_p is -1"), std::string::npos);
 }
 
-TEST(generation, passes_on_what_is_wrong_with_a_row) {
+TEST(generation, an_invalid_row_fails_the_generation) {
   const std::vector<float> whole = row_for('a', words().size());
   std::vector<float> broken = whole;
   broken[5] = std::numeric_limits<float>::quiet_NaN();

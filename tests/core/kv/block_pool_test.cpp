@@ -332,7 +332,7 @@ TEST(block_pool, the_only_checkpoint_becomes_the_state_of_what_finds_it) {
   pool.release(other);
 }
 
-TEST(block_pool, what_ends_can_leave_its_state_as_the_checkpoint) {
+TEST(block_pool, an_ended_sequence_can_leave_its_state_as_checkpoint) {
   block_pool pool(small(4, 1), secret);
   table t, other;
   copy_list copies;

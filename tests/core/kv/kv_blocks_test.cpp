@@ -28,7 +28,7 @@ TEST(kv_blocks, a_table_covers_its_tokens_and_no_more) {
   EXPECT_EQ(table.size(), 4U) << "a refusal changes nothing";
 }
 
-TEST(kv_blocks, what_is_dropped_can_be_had_again) {
+TEST(kv_blocks, freed_blocks_can_be_allocated_again) {
   kv_blocks blocks(3);
   std::vector<uint32_t> table;
   ASSERT_TRUE(blocks.resize(table, 3 * 64));

@@ -96,7 +96,7 @@ struct hostile {
   const char* says;
 };
 
-TEST(saved_sequence, what_no_writer_writes_is_refused) {
+TEST(saved_sequence, hostile_fields_are_rejected) {
   constexpr uint64_t huge = UINT64_MAX / 2;
   const hostile rows[] = {
       {"another file", [](bytes& f) { f[0] = std::byte{'G'}; }, BITNET_BAD_DATA,

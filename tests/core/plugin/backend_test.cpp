@@ -144,7 +144,7 @@ TEST(backend, a_table_that_broke_a_rule_is_never_called) {
   EXPECT_FALSE(host.said("closed"));
 }
 
-TEST(backend, what_cannot_be_opened) {
+TEST(backend, a_missing_or_invalid_file_is_not_opened) {
   const folder f;
   recording_host host;
   const auto absent = backend::open("/nowhere/x.so", "x", BITNET_PURPOSE_LOAD, host);
@@ -327,7 +327,7 @@ TEST(host_table, hands_on_to_the_services) {
   EXPECT_EQ(t.now_ns(t.self), 42U);
 }
 
-TEST(host_table, lets_nothing_thrown_reach_a_plugin) {
+TEST(host_table, exceptions_of_services_do_not_reach_a_plugin) {
   recording_host host;
   host.throws = true;
   const bitnet_host_v0 t = make_host_table(host);

@@ -160,7 +160,7 @@ TEST(libraries, have_the_hashes_that_the_manifest_says) {
 }
 
 // After the load: what the linker took is compared with what was judged.
-TEST(check_loaded, refuses_what_was_not_judged) {
+TEST(check_loaded, rejects_libraries_that_were_not_checked) {
   const one_library l;
   const auto before = loaded_objects();
   const auto judged = resolve_libraries(l.plugin_);

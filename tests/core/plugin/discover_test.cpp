@@ -63,7 +63,7 @@ TEST(discover, an_empty_file_disables_the_backend) {
   EXPECT_NE(found[0].manifest.error().reason.find("b/50-x.yaml is empty"), std::string::npos);
 }
 
-TEST(discover, so_does_a_link_to_dev_null) {
+TEST(discover, a_link_to_dev_null_disables_the_backend) {
   places p({"a", "b"});
   p.put("a/50-x.yaml", "x", "1");
   std::filesystem::create_symlink("/dev/null", p.directories[1] / "50-x.yaml");
@@ -202,7 +202,7 @@ const row rows[] = {
 
 INSTANTIATE_TEST_SUITE_P(rows, bad_manifest, testing::ValuesIn(rows));
 
-TEST(discover, a_directory_called_like_a_manifest_is_none) {
+TEST(discover, a_directory_named_like_a_manifest_is_rejected) {
   places p({"a"});
   std::filesystem::create_directories(p.directories[0] / "50-x.yaml");
   const auto found = p.look().found;
@@ -210,7 +210,7 @@ TEST(discover, a_directory_called_like_a_manifest_is_none) {
   EXPECT_EQ(code_text(found[0].manifest.error().code), "BN-T-KIND");
 }
 
-TEST(discover, a_link_to_nothing_says_so) {
+TEST(discover, a_dangling_link_is_reported) {
   places p({"a"});
   std::filesystem::create_symlink("/nowhere/x.yaml", p.directories[0] / "50-x.yaml");
   const auto found = p.look().found;

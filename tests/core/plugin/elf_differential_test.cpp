@@ -129,7 +129,7 @@ INSTANTIATE_TEST_SUITE_P(kinds, elf_differential,
                          testing::Values("good", "sysv-hash", "both-hashes", "origin-run-path"));
 
 // The comparison sees a difference where there is one.
-TEST(elf_differential, names_what_differs) {
+TEST(elf_differential, differences_are_reported_by_name) {
   const std::string file = folder::read(folder::built("good"));
   auto names = test::possible_names(bytes_of(file));
   EXPECT_TRUE(names.contains("bitnet_backend_abi0"));

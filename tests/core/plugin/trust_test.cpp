@@ -93,7 +93,7 @@ TEST(trust_owner, a_strangers_file_is_refused) {
   EXPECT_TRUE(opened.error().hint.starts_with("chown root '")) << opened.error().hint;
 }
 
-TEST(trust_owner, so_is_a_file_in_a_strangers_directory) {
+TEST(trust_owner, a_file_in_a_strangers_directory_is_refused) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const folder f;
   const auto file = f.write("d/e/plugin.so", "bytes");
@@ -113,7 +113,7 @@ TEST(trust_kind, only_regular_files) {
   EXPECT_EQ(open_trusted(pipe).error().code, code::trust_kind) << "and it must not block";
 }
 
-TEST(trust_kind, what_is_not_there) {
+TEST(trust_kind, a_missing_file_is_unavailable) {
   const auto opened = open_trusted("/nowhere/plugin.so");
   ASSERT_FALSE(opened.has_value());
   EXPECT_EQ(opened.error().code, code::trust_missing);

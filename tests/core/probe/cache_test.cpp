@@ -115,14 +115,14 @@ TEST_F(remembering, a_repaired_file_is_tried_again_though_it_has_the_build_id) {
   EXPECT_TRUE(recall(start + 1061, touched)->quarantined);
 }
 
-TEST_F(remembering, a_good_answer_between_two_crashes_forgives) {
+TEST_F(remembering, a_good_answer_between_two_crashes_prevents_quarantine) {
   keep(answer(code::probe_crash), start);
   keep(answer(), start + 60);
   keep(answer(code::probe_crash), start + 120);
   EXPECT_FALSE(recall(start + 121)->quarantined);
 }
 
-TEST_F(remembering, what_says_nothing_of_the_plugin_is_not_kept) {
+TEST_F(remembering, a_failure_of_the_helper_is_not_cached) {
   keep(answer(code::probe_helper), start);
   EXPECT_FALSE(recall(start));
 }

@@ -47,14 +47,14 @@ TEST(scratch, is_private_empty_and_gone_with_all_that_is_in_it) {
   EXPECT_TRUE(fs::exists(place.path() / "kept")) << "a link was followed";
 }
 
-TEST(scratch, says_why_there_is_none) {
+TEST(scratch, a_failed_creation_has_a_reason) {
   const folder place;
   const scratch_folder none(place.path() / "missing");
   EXPECT_EQ(none.path(), "");
   EXPECT_NE(none.problem().find("missing: No such file"), std::string::npos) << none.problem();
 }
 
-TEST(scratch, what_somebody_holds_is_not_swept) {
+TEST(scratch, a_folder_in_use_is_not_removed) {
   const folder place;
   scratch_folder one(place.path());
   std::ofstream(one.path() / "file") << "in use";
@@ -62,7 +62,7 @@ TEST(scratch, what_somebody_holds_is_not_swept) {
   EXPECT_TRUE(fs::exists(one.path() / "file"));
 }
 
-TEST(scratch, what_a_killed_process_left_is_swept) {
+TEST(scratch, folders_of_killed_processes_are_removed) {
   const folder place;
   const pid_t child = fork();
   if (child == 0) {
@@ -78,7 +78,7 @@ TEST(scratch, what_a_killed_process_left_is_swept) {
   EXPECT_TRUE(fs::is_empty(place.path()));
 }
 
-TEST(scratch, nothing_else_is_swept) {
+TEST(scratch, other_files_are_not_removed) {
   const folder place;
   place.write("elsewhere/file", "");
   fs::create_symlink(place.path() / "elsewhere", place.path() / "bitnet-probe-linked");

@@ -50,7 +50,7 @@ TEST(own_key, that_others_may_read_is_refused) {
   EXPECT_NE(refused.error().message.find("chmod 600"), std::string::npos);
 }
 
-TEST(own_key, what_is_no_key_is_not_replaced) {
+TEST(own_key, a_file_that_is_not_a_key_is_not_replaced) {
   const test::scratch_folder scratch;
   const fs::path folder = scratch.path() / "keys";
   fs::create_directory(folder);

@@ -38,7 +38,7 @@ verdict judged(const std::string& text, const question& asked = plain_question()
   return out ? *std::move(out) : verdict{};
 }
 
-TEST(receipt, that_says_the_truth_is_valid) {
+TEST(receipt, of_a_correct_run_is_valid) {
   const verdict v = judged(signed_text(statement_of(good_predicate())));
   EXPECT_TRUE(v.is_valid()) << listed(v.found);
   EXPECT_TRUE(v.gates_pass());
@@ -303,7 +303,7 @@ TEST(signature, is_needed_unless_it_is_not) {
   EXPECT_EQ(v.signed_by, "");
 }
 
-TEST(signature, of_a_stranger_is_none) {
+TEST(signature, of_an_untrusted_key_is_rejected) {
   question asked = plain_question();
   asked.signers = {{std::string(64, 'a'), "friend.pem"}};
   const verdict v = judged(signed_text(statement_of(good_predicate())), asked);
@@ -343,7 +343,7 @@ TEST(signature, holds_each_member) {
 
 // ---- what is asked beyond the truth ------------------------------------------------------------
 
-TEST(gates, that_were_missed_are_no_lie) {
+TEST(gates, that_were_missed_are_gate_findings) {
   value predicate = good_predicate();
   predicate["gates"][0]["measured"] = 50;
   predicate["gates"][0]["passed"] = false;

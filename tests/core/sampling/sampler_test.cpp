@@ -458,7 +458,7 @@ TEST(greedy, takes_the_highest_after_bias_and_penalties_and_the_lowest_id_of_equ
   EXPECT_EQ(*s.sample(std::vector<float>{1, 3, 3, 2}), 2) << "reset forgets the sequence";
 }
 
-TEST(logits, that_cannot_be_are_refused_with_their_place) {
+TEST(logits, invalid_logits_are_rejected_with_their_index) {
   const struct {
     std::vector<float> logits;
     bitnet_status status;
@@ -496,7 +496,7 @@ TEST(logits, that_cannot_be_are_refused_with_their_place) {
   EXPECT_NE(got.error().message.find("token 1 became infinite"), std::string::npos);
 }
 
-TEST(logits, that_are_listed_and_cannot_be_are_refused) {
+TEST(logits, invalid_listed_logits_are_rejected) {
   const struct {
     listed given;
     const char* part;

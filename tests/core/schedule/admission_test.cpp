@@ -182,7 +182,7 @@ TEST(admission, the_order_is_priority_and_age_then_fairness_then_arrival) {
   }
 }
 
-TEST(admission, what_leaves_the_queue_is_not_the_next) {
+TEST(admission, a_removed_request_is_not_the_next) {
   const time_point now{std::chrono::hours(1)};
   const fairness served(seconds(60));
   waiting_queue q(seconds(10), served);

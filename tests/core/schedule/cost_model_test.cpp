@@ -30,7 +30,7 @@ TEST(cost_model, prompts_get_what_three_steps_of_decodes_leave) {
   }
 }
 
-TEST(cost_model, what_is_not_known_is_measured_first) {
+TEST(cost_model, unknown_costs_are_measured_first) {
   cost_model m(3);
   EXPECT_EQ(m.prompt_tokens(0), cost_model::no_bound) << "no sequence waits for a token";
   EXPECT_EQ(m.prompt_tokens(4), 0U) << "a step of decodes alone is to come first";

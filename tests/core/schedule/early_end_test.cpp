@@ -225,7 +225,7 @@ TEST_F(early_end, sees_what_came_just_before_the_step) {
 }
 
 // A device that ends a step without being asked to has failed.
-TEST_F(early_end, that_was_not_asked_for_is_a_failure) {
+TEST_F(early_end, without_a_request_is_a_failure) {
   open();
   runner_->fails = [](auto) { return failure{BITNET_CANCELLED, "of its own will"}; };
   const auto one = submit(some_tokens(40, 1));

@@ -107,7 +107,7 @@ TEST(embedding, as_long_as_the_context_is_taken_and_longer_is_not) {
   EXPECT_EQ(w.engine->submit(std::move(answers)).error().why, refusal::reason::invalid);
 }
 
-TEST(embedding, what_is_interrupted_begins_its_sum_anew) {
+TEST(embedding, an_interrupted_request_restarts_its_sum) {
   const ids prompt = some_tokens(300, 3);
   for (const pooling by : all_poolings) {
     SCOPED_TRACE(generate::name_of(by));

@@ -325,7 +325,7 @@ TEST_F(selecting, delivers_failures_last) {
   }
 }
 
-TEST_F(selecting, ranks_what_is_no_number_last) {
+TEST_F(selecting, ranks_nan_last) {
   selection s(1, 3, false);
   for (const uint32_t i : {0U, 1U, 2U}) {
     event last;

@@ -85,7 +85,7 @@ step_limits limits_of(const char* kind) {
   return most;
 }
 
-TEST(transfer, what_was_taken_out_is_known_where_it_is_put_in) {
+TEST(transfer, an_exported_prefix_is_known_after_import) {
   for (const char* kind : {"blocks", "states", "window"}) {
     SCOPED_TRACE(kind);
     for (const std::size_t n : {65U, 90U, 128U, 300U}) {
@@ -148,7 +148,7 @@ TEST(transfer, only_whole_blocks_that_are_known_go) {
   w.expect_empty();
 }
 
-TEST(transfer, what_runs_goes_on_and_gives_what_it_gives_alone) {
+TEST(transfer, running_requests_continue_during_a_transfer) {
   step_limits most = small_limits();
   const ids prompt = some_tokens(300, 4);
   const auto taken = taken_of(most, prompt);
@@ -236,7 +236,7 @@ TEST(transfer, a_device_that_is_lost_begins_it_anew_on_the_next) {
   EXPECT_EQ(none.error().status, BITNET_NOT_FOUND);
 }
 
-TEST(transfer, what_fails_leaves_nothing_behind) {
+TEST(transfer, a_failed_import_leaves_no_blocks) {
   const ids prompt = some_tokens(300, 4);
   const auto taken = taken_of(small_limits(), prompt);
   ASSERT_TRUE(taken);

@@ -224,7 +224,7 @@ TEST(trouble, a_new_runner_goes_on_with_what_runs) {
   w.expect_empty();
 }
 
-TEST(trouble, what_a_smaller_runner_cannot_hold_ends) {
+TEST(trouble, requests_too_long_for_a_smaller_runner_end) {
   world w;
   const auto begun = w.submit(some_tokens(100, 1), 200);
   for (int i = 0; i < 60; ++i) w.engine->tick();
@@ -343,7 +343,7 @@ TEST(trouble, stop_ends_everything_and_close_lets_it_go_on) {
   }
 }
 
-TEST(trouble, what_is_there_at_the_end_of_a_scheduler_gets_an_error) {
+TEST(trouble, requests_of_a_destroyed_scheduler_get_an_error) {
   world w;
   const auto running = w.submit(some_tokens(10, 1), 9);
   w.engine->tick();

@@ -212,7 +212,7 @@ const wrong_row wrong_rows[] = {
     {R"({"items":[{}]})", unsupported, "use prefixItems"},
 };
 
-TEST(json_schema, what_is_refused_is_named_by_its_place) {
+TEST(json_schema, invalid_schemas_are_rejected_by_path) {
   for (const wrong_row& r : wrong_rows) {
     const auto rules = compile(r.schema);
     ASSERT_FALSE(rules) << r.schema;

@@ -101,7 +101,7 @@ TEST_F(asking, a_request_for_a_driver_in_software_gets_it) {
   EXPECT_NE(find(out, "soft").code, "BN-S-NOT-PROBED");
 }
 
-TEST_F(asking, what_comes_after_the_chosen_class_is_not_asked) {
+TEST_F(asking, classes_ranked_below_the_chosen_one_are_not_probed) {
   install("alpha", "cpu");
   install("neural", "npu");
   install("twin", "gpu");
@@ -184,7 +184,7 @@ TEST_F(asking, a_probe_outlives_its_asker_and_leaves_its_answer) {
   EXPECT_TRUE(find(out, "takes-a-second").probed->cached);
 }
 
-TEST_F(asking, what_is_known_to_be_slow_is_not_waited_for) {
+TEST_F(asking, a_backend_known_to_be_slow_is_not_awaited) {
   install("takes-long", "gpu");
   install("alpha", "cpu");
   report out;

@@ -154,7 +154,7 @@ TEST_F(probing, a_registry_that_goes_ends_its_children) {
   EXPECT_LT(clock::now() - begin, std::chrono::seconds(50)) << "the deadline was waited for";
 }
 
-TEST_F(probing, a_driver_may_write_and_nothing_of_that_stays) {
+TEST_F(probing, files_that_a_driver_writes_are_removed) {
   how.scratch = files.path() / "scratch";
   std::filesystem::create_directory(how.scratch);
   how.most_stage_ms = 3000;
@@ -202,7 +202,7 @@ TEST_F(probing, a_registry_that_goes_takes_the_folders_with_it) {
   EXPECT_TRUE(std::filesystem::is_empty(how.scratch));
 }
 
-TEST_F(probing, what_a_killed_program_left_is_swept_away) {
+TEST_F(probing, folders_of_killed_programs_are_removed) {
   how.scratch = files.path() / "scratch";
   files.write("scratch/bitnet-probe-killed/deep/file", "");
   std::filesystem::permissions(how.scratch / "bitnet-probe-killed",
@@ -226,7 +226,7 @@ TEST_F(probing, without_a_place_to_write_the_probe_says_so) {
       << find(out, "alpha").reason;
 }
 
-TEST_F(probing, what_is_remembered_needs_no_child) {
+TEST_F(probing, a_cached_answer_starts_no_child) {
   how.cache = files.path() / "probe";
   install("alpha", "cpu");
   report first;
@@ -328,7 +328,7 @@ TEST_F(probing, a_disabled_kernel_stays_disabled_when_loaded) {
 }
 
 // Its numbers are reported, in words and as JSON, and the stored answer has them too.
-TEST_F(probing, what_a_wrong_kernel_computed_is_kept) {
+TEST_F(probing, results_of_a_wrong_kernel_are_reported_and_cached) {
   how.cache = files.path() / "probe";
   install("wrong-kernel", "other");
   for (const bool cached : {false, true}) {
@@ -392,7 +392,7 @@ TEST_F(probing, a_kernel_that_a_backend_leaves_out_stays_out) {
 }
 
 // One whose test loses the device ends the child: another probes without it.
-TEST_F(probing, a_kernel_that_ends_the_probe_costs_only_itself) {
+TEST_F(probing, a_kernel_that_ends_the_probe_is_disabled_alone) {
   how.cache = files.path() / "probe";
   install("leaves-out-lost", "other");
   for (const bool cached : {false, true}) {

@@ -445,7 +445,7 @@ INSTANTIATE_TEST_SUITE_P(rows, rejection, testing::ValuesIn(rows));
 
 constexpr uid_t stranger = 65534;
 
-TEST(rejection_owner, a_plugin_of_somebody_else) {
+TEST(rejection_owner, a_plugin_of_another_user_is_rejected) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const folder f;
   recording_host host;
@@ -462,7 +462,7 @@ TEST(rejection_owner, a_plugin_of_somebody_else) {
     EXPECT_NE(chosen.error().message.find(text), std::string::npos) << chosen.error().message;
 }
 
-TEST(rejection_owner, a_manifest_of_somebody_else) {
+TEST(rejection_owner, a_manifest_of_another_user_is_rejected) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const folder f;
   recording_host host;
@@ -490,7 +490,7 @@ TEST(rejection_change, a_plugin_that_is_written_to_after_the_probe_is_not_loaded
   EXPECT_NE(chosen.error().message.find("run the command again"), std::string::npos);
 }
 
-TEST(rejection_change, one_that_is_replaced_is_loaded_as_it_was_inspected) {
+TEST(rejection_change, a_replaced_plugin_is_loaded_as_it_was_inspected) {
   const folder f;
   recording_host host;
   as_built(f, "good");
@@ -504,7 +504,7 @@ TEST(rejection_change, one_that_is_replaced_is_loaded_as_it_was_inspected) {
   EXPECT_EQ(chosen->backend->name(), "good");
 }
 
-TEST(rejection_change, nor_one_that_was_removed_before) {
+TEST(rejection_change, a_removed_plugin_is_not_loaded) {
   const folder f;
   recording_host host;
   as_built(f, "good");
@@ -528,7 +528,7 @@ TEST(rejection_note, unknown_keys_are_reported_and_do_no_harm) {
   EXPECT_TRUE(host.said("'colour'"));
 }
 
-TEST(rejection_none, a_directory_that_is_not_there) {
+TEST(rejection_none, a_missing_directory_is_reported) {
   recording_host host;
   registry all = registry::scan({"/nowhere/backends.d"}, host, {}, test::probing());
   report out;

@@ -144,7 +144,7 @@ struct refused_row {
   const char* code;
 };
 
-TEST_F(renewal, what_is_wrong_is_refused_with_its_code) {
+TEST_F(renewal, invalid_files_are_rejected_with_their_code) {
   const refused_row rows[] = {
       {"another backend", "beta", false, "BN-I-NAME"},
       {"no plugin", "no-entry", false, "BN-I-NO-ENTRY"},

@@ -496,7 +496,7 @@ TEST(selection_report, compares_priorities_and_names) {
   EXPECT_EQ(find(out, "alpha")->reason, "usable, but beta:0 fits the request better");
 }
 
-TEST(selection_report, what_was_not_asked_for_was_not_opened) {
+TEST(selection_report, backends_outside_the_request_are_not_opened) {
   machine m({cpu_a, gpu_twin});
   registry all = m.scan();
   report out;
@@ -509,7 +509,7 @@ TEST(selection_report, what_was_not_asked_for_was_not_opened) {
   EXPECT_TRUE(m.host.said("alpha: opened to load"));
 }
 
-TEST(selection_policy, what_is_not_allowed_is_not_opened) {
+TEST(selection_policy, backends_outside_the_allow_list_are_not_opened) {
   machine m({cpu_a, cpu_b, gpu_twin});
   plugin::policy rules;
   rules.allowed = {{"beta", ""}};

@@ -30,7 +30,7 @@ TEST(cpu_list, is_read_as_the_kernel_writes_it) {
   }
 }
 
-TEST(cpu_list, refuses_everything_else) {
+TEST(cpu_list, invalid_lists_are_rejected) {
   for (const char* bad :
        {"x", "-1", "0-", "0-x", "3-1", "1,1", "2,1", "0-3,2", "0,,1", "0,", ",0", "0 1", "0-3:2/4",
         "8192", "0-8192", "4294967296", "99999999999999999999", "0\n\n", "0x3"})
@@ -137,7 +137,7 @@ TEST_F(topology, a_cpu_that_went_away_is_in_no_list) {
   EXPECT_NE(all[1].cache, all[0].cache);
 }
 
-TEST_F(topology, what_cannot_be_is_not_believed) {
+TEST_F(topology, contradictory_files_are_ignored) {
   struct row {
     const char* list;
     const char* why;

@@ -369,7 +369,7 @@ TEST(ids, outside_the_vocabulary_are_an_error_that_names_them) {
   }
 }
 
-TEST(ids, what_the_file_said_can_be_asked_for) {
+TEST(ids, values_of_the_file_are_reported) {
   vocabulary_data v = spm_vocabulary();
   v.padding = 2;
   v.chat_template = "{{ x }}";
