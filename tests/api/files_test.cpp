@@ -4,7 +4,6 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "../demo_model.hpp"
 #include "bitnet/bitnet.h"
@@ -61,16 +60,23 @@ TEST(analyze_library, has_a_status_for_each_failure) {
 TEST(inspect_weights, takes_the_names_of_rules) {
   const std::string model = bitnet::test::demo_model();
   if (model.empty()) GTEST_SKIP() << "models/ holds no model";
-  for (const auto& [wanted, rules] :
-       {std::pair<const char*, const char*>(nullptr, "bitnet-b1.58:i2_s"),
-        {"auto", "bitnet-b1.58:i2_s"},
-        {"f16", "bitnet-b1.58:f16"},
-        {"bitnet-b1.58:f16", "bitnet-b1.58:f16"},
-        {"none", "none"},
-        {"generic", "generic"}}) {
-    const outcome found = weights(model, wanted);
+  const struct {
+    const char* why;
+    const char* wanted;
+    const char* rules;
+  } rows[] = {
+      {"without a name the file decides", nullptr, "bitnet-b1.58:i2_s"},
+      {"auto: the file decides", "auto", "bitnet-b1.58:i2_s"},
+      {"a type alone is of the default family", "f16", "bitnet-b1.58:f16"},
+      {"a family and a type", "bitnet-b1.58:f16", "bitnet-b1.58:f16"},
+      {"no rules at all", "none", "none"},
+      {"rules for any model", "generic", "generic"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    const outcome found = weights(model, row.wanted);
     ASSERT_EQ(found.status, BITNET_OK) << found.error.message;
-    EXPECT_EQ(json::parse(found.text)["rules"], rules);
+    EXPECT_EQ(json::parse(found.text)["rules"], row.rules);
   }
   EXPECT_EQ(weights(model, "f17").status, BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(weights("/nonexistent.gguf", nullptr).status, BITNET_NOT_FOUND);
