@@ -133,17 +133,19 @@ TEST(cuda_platform, forms_that_a_device_has_not_are_not_listed) {
 // without any form.
 TEST(cuda_platform, every_form_of_the_table_is_compared) {
   forms found;
-  const auto collect = [&](gpu::kernel_id id, uint32_t rows, uint32_t format, uint32_t group) {
+  const auto collect_of = [&](const gpu::kernel_spec& spec) {
     kernel_form form;
-    const gpu::kernel_spec spec{id, {group_threads, rows, 4, format, group}};
     ASSERT_TRUE(find_form(spec, {}, form));
-    if (id == gpu::kernel_id::delta_rule) found.push_back(form.function);
+    if (spec.id == gpu::kernel_id::delta_rule) found.push_back(form.function);
     for (uint32_t i = 0; i < form.tiled_count; ++i) found.push_back(form.tiled[i].function);
     kernel_form plain;
     ASSERT_TRUE(find_form(spec, optional_forms(), plain));
-    const bool has_tile = id == gpu::kernel_id::linear_dense_rounded;
+    const bool has_tile = spec.id == gpu::kernel_id::linear_dense_rounded;
     EXPECT_EQ(plain.usable, has_tile ? 1u : 0u) << plain.function;
     if (has_tile) std::erase(found, plain.tiled[0].function);
+  };
+  const auto collect = [&](gpu::kernel_id id, uint32_t rows, uint32_t format, uint32_t group) {
+    collect_of({id, {group_threads, rows, 4, format, group}});
   };
   collect(gpu::kernel_id::linear_ternary, 32, 4, 0);
   collect(gpu::kernel_id::linear_ternary, 1, 4, 32);
@@ -151,6 +153,10 @@ TEST(cuda_platform, every_form_of_the_table_is_compared) {
   collect(gpu::kernel_id::linear_dense_rounded, 32, BITNET_FORMAT_BF16, 0);
   collect(gpu::kernel_id::delta_rule, 64, 0, 0);
   collect(gpu::kernel_id::delta_rule, 128, 0, 0);
+  for (const uint32_t head_dim : {64u, 128u, 256u})
+    collect_of(
+        {gpu::kernel_id::attn_tiles,
+         {group_threads, BITNET_DTYPE_F16, BITNET_DTYPE_F16, most_attention_rows, head_dim}});
   forms compared = optional_forms();
   std::sort(found.begin(), found.end());
   std::sort(compared.begin(), compared.end());

@@ -39,7 +39,7 @@ class Lane(unittest.TestCase):
         path = f"{self.folder.name}:{os.environ['PATH']}"
         return subprocess.run([sys.executable, "-B", LANE, "--build", BUILD, "--device", DEVICE, "--short", "--models",
                                self.folder.name, "--sanitizer", "checker", *words], capture_output=True, text=True,
-                              env={**os.environ, "PATH": path, **env}, check=False, timeout=280)
+                              env={**os.environ, "PATH": path, **env}, check=False, timeout=900)
 
     def red(self, step, says, *, also="", **env):
         done = self.lane("--only", step + also, **env)

@@ -7,7 +7,7 @@ struct tier0_variant {
   // Loses its device after as many steps as its setting "steps" says; with the setting "poisoned"
   // its whole context.
   bool fragile = false;
-  // Computes something else where no self-test looks: after the first position.
+  // Computes something else where no self-test looks: if attention finds several positions.
   bool wrong = false;
   // Does not declare that two copies of it may be open.
   bool single = false;
@@ -15,7 +15,7 @@ struct tier0_variant {
   bool few_types = false;
   // Adds 100 to one logit, of token 7, in a head that is larger than that of any self-test.
   bool one_logit = false;
-  // Computes something else behind the tokens that a reload compares: from position 16 on.
+  // The same, but only behind the tokens that a reload compares: from position 16 on.
   bool late = false;
 };
 extern const tier0_variant tier0;
