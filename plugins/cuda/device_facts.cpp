@@ -99,6 +99,7 @@ device_facts facts_of(const library& cu, CUdevice device) {
   // so that four rows of queries and of sums fit into shared memory.
   about.max_kept = 11;
   about.attention_rows = most_attention_rows;
+  about.copies_for_recordings = true;
   about.attention_of_token = true;
   about.has_top_head = true;
   about.precisions = 1u << BITNET_PRECISION_F16;

@@ -41,6 +41,8 @@ struct facts {
   // Most rows of a tile of attn_tiles, a power of two. 0: the driver has attn_paged instead.
   uint32_t attention_rows = 0;
   bool attention_of_token = false;  // attn_token, which needs tiles
+  // Each recording copies what the host wrote to memory of the device, which it allocates itself.
+  bool copies_for_recordings = false;
   // Most loop passes of a thread in one kernel, all loops together: the driver silently skips
   // further passes. 0: no limit.
   uint32_t max_passes = 0;

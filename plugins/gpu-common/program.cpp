@@ -175,8 +175,14 @@ bitnet_status program::check_room(const sdk::reporter& report) const {
 
 uint64_t program::binding_bytes() const {
   std::vector<sdk::lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
-  uint64_t bytes = sdk::place(lives) + header_bytes + 4 * uint64_t{plan_.tickets};
-  for (const rotation_table& t : plan_.rotations) bytes += rotation_bytes(t, limits_.max_tokens);
+  uint64_t of_host = header_bytes;
+  for (const rotation_table& t : plan_.rotations) of_host += rotation_bytes(t, limits_.max_tokens);
+  uint64_t bytes = sdk::place(lives) + of_host + 4 * uint64_t{plan_.tickets};
+  // Of the recordings of a prompt and of a token. Ports are at most six words of a token, and
+  // tables of blocks, whose size is known when the program is bound: most are smaller than this.
+  constexpr uint64_t tables = 16 << 10;
+  if (device_.about().copies_for_recordings)
+    bytes += 2 * (of_host + 24 * uint64_t{limits_.max_tokens} + tables);
   return bytes;
 }
 

@@ -105,6 +105,7 @@ device_facts facts_of(const library& hip, int device) {
   about.max_bindings = gpu::most_kernel_bindings;
   about.max_kept = 11;  // of a head, 1408 elements in all, as the cuda backend has it
   about.attention_rows = most_attention_rows;
+  about.copies_for_recordings = true;
   about.attention_of_token = has_code(out.target, "attention_token");
   about.has_top_head = true;
   return out;
