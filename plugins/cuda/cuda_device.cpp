@@ -4,7 +4,7 @@
 #include <cstring>
 
 #include "bitnet/abi/host.h"
-#include "form_check.hpp"
+#include "form_trials.hpp"
 #include "host_memory.hpp"
 #include "recording.hpp"
 #include "stream.hpp"
@@ -152,7 +152,9 @@ device::~device() {
 bitnet_status device::open(const sdk::reporter& report) {
   management_ = nvml::open(usual_nvml, context_.facts.common.pci_address);
   if (bitnet_status s = context_.open(report); sdk::failed(s)) return s;
-  return context_.facts.checks ? compare_forms(report) : BITNET_OK;
+  if (!checks()) return BITNET_OK;
+  return compare_forms(form_trials(describe()), optional_forms(), {"cuda", "the driver's version"},
+                       report);
 }
 
 bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& report) const {
@@ -251,11 +253,13 @@ bitnet_status device::find_functions(const image& from, const std::string& name,
   return s;
 }
 
-bitnet_status device::make_kernel(const gpu::kernel_spec& spec, const forms& off,
-                                  std::unique_ptr<gpu::kernel>& out, const sdk::reporter& report) {
+bitnet_status device::make_kernel_without(const forms& off, bool bounded,
+                                          const gpu::kernel_spec& spec,
+                                          std::unique_ptr<gpu::kernel>& out,
+                                          const sdk::reporter& report) {
   auto made = std::make_unique<kernel>();
   made->spec = spec;
-  made->most_looks = context_.facts.bounded ? most_looks : 0;
+  made->most_looks = bounded ? most_looks : 0;
   if (!find_form(spec, off, made->form))
     return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
                        context_.facts.common.name.c_str(), static_cast<uint32_t>(spec.id),
@@ -284,17 +288,6 @@ bitnet_status device::make_kernel(const gpu::kernel_spec& spec, const forms& off
   }
   out = std::move(made);
   return BITNET_OK;
-}
-
-bitnet_status device::compare_forms(const sdk::reporter& report) {
-  std::vector<form_fault> found;
-  const bitnet_status s = check_forms(*this, off_, found, report);
-  for (form_fault& one : found) {
-    log_(BITNET_LOG_WARN, context_.facts.common.name + ": " + one.form + ".cuda " + one.what +
-                              ", and is not used; report it with the driver's version");
-    off_.push_back(std::move(one.form));
-  }
-  return s;
 }
 
 bitnet_status device::record(std::span<const gpu::command> commands, bool timed,

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "device_facts.hpp"
-#include "gpu-common/driver.hpp"
+#include "gpu-common/forms.hpp"
 #include "kernel_table.hpp"
 #include "library.hpp"
 #include "nvml.hpp"
@@ -87,7 +87,7 @@ class kernel final : public gpu::kernel {
   uint32_t most_looks = 0;  // launch::most_looks
 };
 
-// Looks at a barrier before a form that is compared gives up. Each sleeps up to some microseconds.
+// Looks at a barrier before a bounded kernel gives up. Each sleeps up to some microseconds.
 inline constexpr uint32_t most_looks = 1u << 16;
 
 // Whether the graphs of a device may start a kernel while the kernels before it still compute.
@@ -107,26 +107,18 @@ class overlap {
   std::atomic<bool> wanted_;
 };
 
-class device final : public gpu::device {
+class device final : public gpu::device_with_forms {
  public:
-  // `off`: the forms that it has not. `watcher` may be null; `log` outlives the device.
-  device(const library& cu, const device_facts& facts, forms off, gpu::watcher* watcher,
+  // `watcher` may be null; `log` outlives the device.
+  device(const library& cu, const device_facts& facts, gpu::form_use use, gpu::watcher* watcher,
          const log_function& log)
-      : context_(cu, facts),
+      : device_with_forms(std::move(use), log),
+        context_(cu, facts),
         watcher_(watcher),
-        log_(log),
-        off_(std::move(off)),
         overlap_(context_, log, facts.overlaps),
         staging_(context_, log) {}
   ~device() override;
-  bitnet_status open(const sdk::reporter& report);
-
-  // Forms that it does without, with those that open() found wrong.
-  const forms& off() const noexcept { return off_; }
-  // Work that never ends uses its memory, so that it must not be destroyed.
-  bool hangs() const noexcept { return hangs_; }
-  void hang() noexcept { hangs_ = true; }
-  uint64_t patience_ns() const noexcept { return context_.facts.patience_ns; }
+  bitnet_status open(const sdk::reporter& report) override;
 
   const gpu::facts& describe() const noexcept override { return context_.facts.common; }
   gpu::watcher* watcher() const noexcept override { return watcher_; }
@@ -137,21 +129,15 @@ class device final : public gpu::device {
                        const sdk::reporter& report) override;
   bitnet_status download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
                          const sdk::reporter& report) override;
-  bitnet_status make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
-                            const sdk::reporter& report) override {
-    return make_kernel(spec, off_, out, report);
-  }
-  // The same without the forms in `off`.
-  bitnet_status make_kernel(const gpu::kernel_spec& spec, const forms& off,
-                            std::unique_ptr<gpu::kernel>& out, const sdk::reporter& report);
+  bitnet_status make_kernel_without(const forms& off, bool bounded, const gpu::kernel_spec& spec,
+                                    std::unique_ptr<gpu::kernel>& out,
+                                    const sdk::reporter& report) override;
   bitnet_status record(std::span<const gpu::command> commands, bool timed,
                        std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) override;
   bitnet_status make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) override;
 
  private:
   bitnet_status find_module(const image& from, CUmodule& out, const sdk::reporter& report);
-  // Computes trials with each optional form and adds forms with wrong bits to `off_`.
-  bitnet_status compare_forms(const sdk::reporter& report);
   bitnet_status find_function(const image& from, const std::string& name, uint32_t shared_bytes,
                               CUfunction& out, const sdk::reporter& report);
   bitnet_status find_functions(const image& from, const std::string& name, uint32_t shared_bytes,
@@ -160,9 +146,6 @@ class device final : public gpu::device {
 
   context context_;
   gpu::watcher* const watcher_;
-  const log_function& log_;
-  forms off_;  // forms that the device lacks, or whose results were found to differ
-  bool hangs_ = false;
   overlap overlap_;
   staging staging_;
   std::unique_ptr<nvml> management_;  // nullptr if NVML is missing or does not know the device

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "bitnet/abi/host.h"
-#include "gpu-common/driver.hpp"
+#include "gpu-common/forms.hpp"
 #include "kernel_table.hpp"
 #include "library.hpp"
 
@@ -15,12 +15,9 @@ inline constexpr const char* usual_driver = "libcuda.so.1";
 
 // Features that settings can switch off, and what the process is for.
 struct permitted {
-  bool overlap = true;                    // kernels start while the kernels before them compute
-  bool warp_groups = true;                // sm_90's own tensor cores are used
-  bool checks = true;                     // forms of kernels are compared when a device is opened
-  bool bounded = false;                   // every kernel gives up waiting for a barrier
-  forms off = {};                         // forms that are not used
-  uint64_t patience_ns = 10'000'000'000;  // how long a form that is compared may run
+  bool overlap = true;      // kernels start while the kernels before them compute
+  bool warp_groups = true;  // sm_90's own tensor cores are used
+  gpu::form_use use = {};
 };
 // Returns nullptr if no device can be used; `why` then says what the user can do. The platform
 // calls `log` until it is destroyed.

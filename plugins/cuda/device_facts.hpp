@@ -16,9 +16,6 @@ struct device_facts {
   bool overlaps = false;     // kernels can start while the kernels before them compute
   bool warp_groups = false;  // it multiplies by warp groups (sm_90), and this build has kernels
   bool integrated = false;   // it shares the memory of the CPU
-  bool checks = true;        // open() compares the results of its forms
-  bool bounded = false;      // every kernel gives up waiting for a barrier
-  uint64_t patience_ns = 0;  // how long a form that is compared may run
   std::string refusal;       // why this device cannot be used; empty: it can
 };
 

@@ -21,6 +21,9 @@ extern const unsigned char bitnet_cuda_ternary_warp_groups[];
 }
 
 namespace bitnet::cuda {
+
+using gpu::has;
+
 namespace {
 
 enum image_index : uint8_t {
@@ -218,10 +221,6 @@ const char* dtype_name(uint32_t dtype) noexcept {
   }
 }
 
-bool has(const forms& some, const std::string& one) {
-  return std::find(some.begin(), some.end(), one) != some.end();
-}
-
 // Adds the suffix of its form to a kernel's name.
 bool add_form(const gpu::kernel_spec& spec, const forms& off, std::string& name) {
   const uint32_t* c = spec.constants;
@@ -308,7 +307,7 @@ const image* images_end() noexcept {
   return std::end(images);
 }
 
-std::vector<gpu::kernel_alternative> alternatives_without(const forms& off, uint32_t precisions) {
+std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions) {
   constexpr uint32_t ternary = BITNET_OP_LINEAR_TERNARY, grouped = BITNET_OP_LINEAR_TERNARY_GROUPED;
   constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
@@ -333,16 +332,14 @@ std::vector<gpu::kernel_alternative> alternatives_without(const forms& off, uint
   std::vector<gpu::kernel_alternative> out;
   for (const gpu::kernel_alternative& one : all) {
     const bool rounds = one.precision != BITNET_PRECISION_F32;
-    if (!has(off, one.name) && (!rounds || (precisions >> one.precision & 1) != 0))
-      out.push_back(one);
+    if (!rounds || (precisions >> one.precision & 1) != 0) out.push_back(one);
   }
   return out;
 }
 
 forms optional_forms() {
   forms out;
-  for (gpu::kernel_alternative& one : alternatives_without({}, ~0u))
-    out.push_back(std::move(one.name));
+  for (gpu::kernel_alternative& one : alternatives_for(~0u)) out.push_back(std::move(one.name));
   return out;
 }
 forms forms_by_warp_groups() {

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu-common/driver.hpp"
+#include "gpu-common/forms.hpp"
 #include "gpu-common/kernels.hpp"
 #include "kernels/launch.hpp"
 #include "kernels/tiles.hpp"
@@ -38,14 +38,13 @@ struct tiled_form {
   const char* function;
   tile_form tile;
 };
-// Names of forms that a device must not use.
-using forms = std::vector<std::string>;
+using gpu::forms;
 // optional_forms(): every form that another form can replace, so that each can be switched off.
 // forms_by_warp_groups(): the forms among them that need warp groups.
 forms optional_forms();
-// The same without some, for a device with such precisions (gpu::facts).
-std::vector<gpu::kernel_alternative> alternatives_without(const forms& off, uint32_t precisions);
 forms forms_by_warp_groups();
+// optional_forms() of a device with such precisions (gpu::facts), as they are listed.
+std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions);
 
 // Order of tiled forms: for few tokens, for many tokens; then, with factors, for one token, or,
 // without factors, the two forms by warp groups, the smaller tile first.

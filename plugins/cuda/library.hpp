@@ -5,13 +5,14 @@
 #include <cuda.h>
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <string>
 
+#include "gpu-common/driver.hpp"
+
 namespace bitnet::cuda {
 
-using log_function = std::function<void(uint32_t level, const std::string& message)>;
+using gpu::log_function;
 
 // The only list of the driver calls that this backend makes. cuda.h defines some of the names as
 // macros for versioned calls, such as cuMemAlloc_v2.

@@ -9,6 +9,7 @@
 // Bytes    all sizes and offsets, unless the name says otherwise. Memory is made of 32-bit words.
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -20,6 +21,9 @@
 #include "ranges.hpp"
 
 namespace bitnet::gpu {
+
+// `level` is BITNET_LOG_*.
+using log_function = std::function<void(uint32_t level, const std::string& message)>;
 
 // Facts about a device that is not yet open. Numbers that are no limits are 0 if unknown.
 struct facts {

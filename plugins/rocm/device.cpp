@@ -4,7 +4,7 @@
 
 #include "bitnet/abi/host.h"
 #include "code_objects.hpp"
-#include "form_check.hpp"
+#include "form_trials.hpp"
 #include "recording.hpp"
 #include "stream.hpp"
 
@@ -19,20 +19,8 @@ device::~device() {
 bitnet_status device::open(const sdk::reporter& report) {
   management_ = smi::open(context_.facts.common.pci_address);
   if (bitnet_status s = context_.open(report); sdk::failed(s)) return s;
-  if (!has_code(context_.facts.target, matrix_part)) off_ = matrix_forms();
-  return checks_ ? compare_forms(report) : BITNET_OK;
-}
-
-bitnet_status device::compare_forms(const sdk::reporter& report) {
-  forms wrong;
-  if (bitnet_status s = check_forms(*this, off_, wrong, report); sdk::failed(s)) return s;
-  for (std::string& one : wrong) {
-    log_(BITNET_LOG_WARN, context_.facts.common.name + ": " + one +
-                              " has other bits than the kernel that it stands in for, which is "
-                              "used instead; report it with the version of ROCm");
-    off_.push_back(std::move(one));
-  }
-  return BITNET_OK;
+  if (!checks()) return BITNET_OK;
+  return compare_forms(form_trials(), optional_forms(), {"rocm", "the version of ROCm"}, report);
 }
 
 bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& report) const {
@@ -136,8 +124,10 @@ bitnet_status device::find_functions(kernel& of, const sdk::reporter& report) {
   return s;
 }
 
-bitnet_status device::make_kernel(const gpu::kernel_spec& spec, const forms& off,
-                                  std::unique_ptr<gpu::kernel>& out, const sdk::reporter& report) {
+bitnet_status device::make_kernel_without(const forms& off, bool /*bounded*/,
+                                          const gpu::kernel_spec& spec,
+                                          std::unique_ptr<gpu::kernel>& out,
+                                          const sdk::reporter& report) {
   auto made = std::make_unique<kernel>();
   made->spec = spec;
   const char* name = context_.facts.common.name.c_str();

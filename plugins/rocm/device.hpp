@@ -4,10 +4,11 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "context.hpp"
-#include "gpu-common/driver.hpp"
+#include "gpu-common/forms.hpp"
 #include "kernel_table.hpp"
 #include "memory.hpp"
 #include "smi.hpp"
@@ -23,13 +24,13 @@ class kernel final : public gpu::kernel {
   hipFunction_t several[most_several] = {};  // as kernel_form::several
 };
 
-class device final : public gpu::device {
+class device final : public gpu::device_with_forms {
  public:
-  // `log` outlives the device. `checks`: forms of kernels are compared when it is opened.
-  device(const library& hip, const device_facts& facts, const log_function& log, bool checks)
-      : context_(hip, facts), staging_(context_, log), log_(log), checks_(checks) {}
+  // `log` outlives the device.
+  device(const library& hip, const device_facts& facts, gpu::form_use use, const log_function& log)
+      : device_with_forms(std::move(use), log), context_(hip, facts), staging_(context_, log) {}
   ~device() override;
-  bitnet_status open(const sdk::reporter& report);
+  bitnet_status open(const sdk::reporter& report) override;
 
   const gpu::facts& describe() const noexcept override { return context_.facts.common; }
   bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const override;
@@ -39,13 +40,10 @@ class device final : public gpu::device {
                        const sdk::reporter& report) override;
   bitnet_status download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
                          const sdk::reporter& report) override;
-  bitnet_status make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
-                            const sdk::reporter& report) override {
-    return make_kernel(spec, off_, out, report);
-  }
-  // Without the forms of `off`.
-  bitnet_status make_kernel(const gpu::kernel_spec& spec, const forms& off,
-                            std::unique_ptr<gpu::kernel>& out, const sdk::reporter& report);
+  // No kernel of this backend waits for a barrier: all are bounded.
+  bitnet_status make_kernel_without(const forms& off, bool bounded, const gpu::kernel_spec& spec,
+                                    std::unique_ptr<gpu::kernel>& out,
+                                    const sdk::reporter& report) override;
   bitnet_status record(std::span<const gpu::command> commands, bool timed,
                        std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) override;
   bitnet_status make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) override;
@@ -55,13 +53,9 @@ class device final : public gpu::device {
   bitnet_status find_function(const std::string& part, const std::string& name, hipFunction_t& out,
                               const sdk::reporter& report);
   bitnet_status find_functions(kernel& of, const sdk::reporter& report);
-  bitnet_status compare_forms(const sdk::reporter& report);
 
   context context_;
   staging staging_;
-  const log_function& log_;
-  const bool checks_;
-  forms off_;                        // what this device does without
   std::unique_ptr<smi> management_;  // nullptr where there is none
   std::map<std::string, hipModule_t> modules_;
   // The runtime may read a code object as long as its module is loaded.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 #include <iterator>
+#include <utility>
 
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
@@ -10,6 +11,9 @@
 #include "kernels/ternary_matrix.hpp"
 
 namespace bitnet::rocm {
+
+using gpu::has;
+
 namespace {
 
 // The part that has a kernel; nullptr where another kernel takes its place.
@@ -107,10 +111,6 @@ constexpr several_form with_factors[] = {
 static_assert(std::size(with_one_scale) <= most_several && std::size(with_factors) <= most_several);
 constexpr char delta_in_registers[] = "delta_rule_64";
 
-bool has(const forms& some, const char* one) {
-  return std::find(some.begin(), some.end(), one) != some.end();
-}
-
 // Elements of the shorter groups of a product with factors.
 uint32_t shorter_of(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
   const uint32_t own = p.scale_group == 0 ? p.k : p.scale_group, given = linear.constants[4];
@@ -191,10 +191,21 @@ uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
 
 }  // namespace
 
+std::vector<gpu::kernel_alternative> alternatives() {
+  constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
+  constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
+  std::vector<gpu::kernel_alternative> out;
+  out.push_back({delta_in_registers, BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady});
+  for (const several_form& one : with_one_scale)
+    out.push_back({one.function, BITNET_OP_LINEAR_TERNARY, BITNET_FORMAT_TERNARY2, exact});
+  for (const several_form& one : with_factors)
+    out.push_back({one.function, BITNET_OP_LINEAR_TERNARY_GROUPED, BITNET_FORMAT_TERNARY2, exact});
+  return out;
+}
+
 forms optional_forms() {
-  forms out{delta_in_registers};
-  for (const several_form& one : with_one_scale) out.emplace_back(one.function);
-  for (const several_form& one : with_factors) out.emplace_back(one.function);
+  forms out;
+  for (gpu::kernel_alternative& one : alternatives()) out.push_back(std::move(one.name));
   return out;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "gpu-common/forms.hpp"
 #include "gpu-common/kernels.hpp"
 #include "kernels/launch.hpp"
 
@@ -19,13 +20,12 @@ inline constexpr uint32_t most_attention_rows = 8;  // of a tile
 // The part with products by matrix cores, which devices without them do not have.
 inline constexpr char matrix_part[] = "ternary_matrix";
 
-// Names of kernels.
-using forms = std::vector<std::string>;
-// The kernels whose work another one does, too, with the same bits: a device that is without them
-// computes all that it computes with them.
+using gpu::forms;
+// Every form that another kernel can replace. matrix_forms(): those of them that use matrix cores.
 forms optional_forms();
-// Those of them that use matrix cores.
 forms matrix_forms();
+// optional_forms(), as they are listed.
+std::vector<gpu::kernel_alternative> alternatives();
 
 // A kernel for steps of several rows.
 struct several_form {

@@ -2,15 +2,15 @@
 // HIP's runtime, opened when it is needed: a machine without it is an answer, not a plugin that
 // cannot be loaded.
 
-#include <functional>
 #include <memory>
 #include <string>
 
+#include "gpu-common/driver.hpp"
 #include "hip.hpp"
 
 namespace bitnet::rocm {
 
-using log_function = std::function<void(uint32_t level, const std::string& message)>;
+using gpu::log_function;
 
 // Every call of the runtime that this backend makes; the only list of them.
 #define BITNET_ROCM_CALLS(X)                     \

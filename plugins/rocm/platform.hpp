@@ -4,14 +4,15 @@
 #include <memory>
 #include <string>
 
-#include "gpu-common/driver.hpp"
+#include "gpu-common/forms.hpp"
 #include "library.hpp"
 
 namespace bitnet::rocm {
 
 // nullptr, and `why` says what the user can do, if no device can be used. `log` is called as long
-// as the platform lives. `checks`: forms of kernels are compared when a device is opened.
+// as the platform lives.
 std::unique_ptr<gpu::platform> open_platform(const log_function& log, std::string& why,
-                                             bool checks = true, const char* kfd = usual_kfd);
+                                             const gpu::form_use& use = {},
+                                             const char* kfd = usual_kfd);
 
 }  // namespace bitnet::rocm

@@ -3,6 +3,7 @@
 #include "bitnet/abi/backend.h"
 #include "bitnet/abi/note.h"
 #include "gpu-common/backend.hpp"
+#include "kernel_table.hpp"
 #include "platform.hpp"
 
 BITNET_BACKEND_NOTE("rocm", BITNET_BACKEND_VERSION, "org.bitnet", "Apache-2.0",
@@ -15,23 +16,18 @@ namespace {
 bitnet_status load(const bitnet::sdk::host& services, const bitnet::gpu::settings& user,
                    std::unique_ptr<bitnet::gpu::platform>& out,
                    const bitnet::sdk::reporter& report) {
-  const auto parameter = [&user](const char* key) {
-    const auto found = user.find(key);
-    return found == user.end() ? std::string() : found->second;
-  };
-  const std::string head = parameter("head"), checks = parameter("checks");
-  if (!head.empty() && head != "exact" && head != "fast" && head != "full")
-    return report.fail(BITNET_UNAVAILABLE, "setting head is '%.64s'; expected exact, fast or full",
-                       head.c_str());
-  if (!checks.empty() && checks != "on" && checks != "off")
-    return report.fail(BITNET_UNAVAILABLE, "setting checks is '%.64s'; expected on or off",
-                       checks.c_str());
+  bitnet::gpu::form_use use;
+  bitnet_status s = bitnet::gpu::check_head_setting(user, report);
+  if (s == BITNET_OK)
+    s = bitnet::gpu::read_form_use(services, user, "rocm", bitnet::rocm::optional_forms(), use,
+                                   report);
+  if (s != BITNET_OK) return s;
   std::string why;
   out = bitnet::rocm::open_platform(
       [&services](uint32_t level, const std::string& message) {
         services.log(level, "rocm", message);
       },
-      why, checks != "off");
+      why, use);
   return out ? BITNET_OK : report.fail(BITNET_UNAVAILABLE, "%s", why.c_str());
 }
 

@@ -24,7 +24,7 @@ class kernel_bench {
     std::string why;
     const char* warp_groups = std::getenv("BITNET_CUDA_WARP_GROUPS");
     permitted may;
-    may.checks = false;
+    may.use.checks = false;
     may.warp_groups = !warp_groups || std::string_view(warp_groups) != "off";
     const auto log = [](uint32_t level, const std::string& message) {
       if (level == BITNET_LOG_WARN) ADD_FAILURE() << message;

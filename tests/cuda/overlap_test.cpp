@@ -16,12 +16,14 @@
 #include "bitnet/abi/host.h"
 #include "bitnet/abi/ops.h"
 #include "cuda_platform.hpp"
-#include "in_a_process.hpp"
 #include "kernel_table.hpp"
 #include "stand_in.hpp"
+#include "stand_ins/in_a_process.hpp"
 
 namespace bitnet::cuda::test {
 namespace {
+
+using bitnet::test::said_in_a_process;
 
 constexpr uint64_t bytes = 64;
 
@@ -35,7 +37,8 @@ class squares {
       ++reported;
       if (throws) throw std::runtime_error("the log is full");
     };
-    platform_ = open_platform(usual_driver, log, message_, {.overlap = overlap, .checks = false});
+    platform_ =
+        open_platform(usual_driver, log, message_, {.overlap = overlap, .use = {.checks = false}});
     if (!platform_) throw std::runtime_error(message_);
     must(platform_->open(0, device_, report_));
     must(device_->make_queue(queue_, report_));

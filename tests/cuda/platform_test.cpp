@@ -17,49 +17,33 @@
 
 #include "cuda_platform.hpp"
 #include "host_memory.hpp"
-#include "in_a_process.hpp"
 #include "kernel_table.hpp"
 #include "staging.hpp"
 #include "stand_in.hpp"
+#include "stand_ins/forms_left_out.hpp"
+#include "stand_ins/in_a_process.hpp"
 
 namespace bitnet::cuda::test {
 namespace {
 
-// What is said by a process in which the stand-in has these settings: why there is no platform, or
-// "opened", or why its first device does not open. And the forms that are then listed.
-struct answer {
-  std::string words;
-  forms listed;
-};
-answer answer_of(const char* settings, const char* driver = usual_driver,
-                 const permitted& may = {}) {
-  const std::string all = said_in_a_process(settings, [&] {
-    std::string why;
-    auto platform = open_platform(
-        driver, [&](uint32_t, const std::string& line) { why += "[" + line + "] "; }, why, may);
-    if (!platform) return why;
-    bitnet_error error{};
-    error.struct_size = sizeof error;
-    std::unique_ptr<gpu::device> device;
-    const bitnet_status s = platform->open(0, device, {&error, "test"});
-    why += s == BITNET_OK ? "opened" : std::to_string(s) + ": " + error.message;
-    for (const gpu::kernel_alternative& one : platform->alternatives(0)) why += "\n" + one.name;
-    return why;
-  });
-  answer out;
-  std::istringstream lines(all);
-  std::getline(lines, out.words);
-  for (std::string name; std::getline(lines, name);) out.listed.push_back(name);
-  return out;
-}
-std::string said(const char* settings, const char* driver = usual_driver) {
-  return answer_of(settings, driver).words;
-}
+using bitnet::test::said_in_a_process;
 
-forms all_but(const std::string& one) {
-  forms out = optional_forms();
-  std::erase(out, one);
+// The platform that the driver `driver` opens, for a process in which the stand-in has settings.
+bitnet::test::formed_backend backend_of(const char* driver = usual_driver) {
+  bitnet::test::formed_backend out;
+  out.open_platform = [driver](const gpu::form_use& use, const log_function& log,
+                               std::string& why) {
+    return open_platform(driver, log, why, {.use = use});
+  };
+  out.device = "Stand-in (no GPU)";
+  out.api = "cuda";
+  out.version = "the driver's version";
+  out.all = out.listed = optional_forms();
   return out;
+}
+// "opened", or why there is no platform or its first device does not open, behind what is logged.
+std::string said(const char* settings, const char* driver = usual_driver) {
+  return backend_of(driver).opened(settings).words;
 }
 
 void expect_words(const std::string& text, std::initializer_list<const char*> words) {
@@ -71,16 +55,8 @@ TEST(cuda_platform, a_device_that_can_be_used) {
   EXPECT_EQ(said("arch=91"), "opened");   // runs code of an older minor
   EXPECT_EQ(said("arch=130"), "opened");  // newer than any that is built: from PTX
 }
-// Each form that another kernel can stand in for is checked, and the log names what differs.
 TEST(cuda_platform, forms_with_other_bits_are_done_without) {
-  for (const std::string& form : optional_forms()) {
-    const answer out = answer_of(("wrong=" + form).c_str());
-    EXPECT_EQ(out.words,
-              "[Stand-in (no GPU): " + form +
-                  ".cuda has other bits than the kernel that it stands in for, and is not "
-                  "used; report it with the driver's version] opened");
-    EXPECT_EQ(out.listed, all_but(form));
-  }
+  bitnet::test::expect_wrong_forms_left_out(backend_of());
   // Plain kernels judge, and are the core's to test.
   EXPECT_NE(said("wrong=linear_ternary_1").find("linear_ternary_few.cuda has"), std::string::npos);
 }
@@ -91,43 +67,24 @@ TEST(cuda_platform, forms_that_hang_are_done_without) {
     EXPECT_NE(out.find(form + ".cuda has other bits"), std::string::npos) << out;
   EXPECT_TRUE(out.ends_with("opened")) << out;
 }
-// One that runs on, or loses the device, ends the check in bounded time: the device does not open,
-// and the form is no longer listed.
 TEST(cuda_platform, a_form_that_never_ends_is_left_out) {
-  const permitted may{.patience_ns = 300'000'000};
-  for (const std::string& form : optional_forms()) {
-    const std::string settings = "at_once=1,hangs=" + form;
-    const auto [out, listed] = answer_of(settings.c_str(), usual_driver, may);
-    EXPECT_EQ(out.find("[Stand-in (no GPU): " + form + ".cuda does not end, and is not used"), 0u)
-        << out;
-    EXPECT_NE(out.find(std::to_string(BITNET_TIMEOUT) + ": "), std::string::npos) << out;
-    EXPECT_EQ(listed, all_but(form));
-  }
+  bitnet::test::expect_hanging_forms_left_out(backend_of());
 }
 TEST(cuda_platform, a_form_that_loses_the_device_is_left_out) {
-  for (const std::string& form : optional_forms()) {
-    const std::string settings = "at_once=1,loses=" + form;
-    const auto [out, listed] = answer_of(settings.c_str());
-    EXPECT_EQ(out.find("[Stand-in (no GPU): " + form + ".cuda loses the device, and"), 0u) << out;
-    EXPECT_NE(out.find(std::to_string(BITNET_DEVICE_LOST) + ": "), std::string::npos) << out;
-    EXPECT_EQ(listed, all_but(form));
-  }
+  bitnet::test::expect_losing_forms_left_out(backend_of());
 }
-// A process that a probe served computes with what the probe left, and compares nothing.
 TEST(cuda_platform, nothing_is_compared_behind_a_probe) {
-  const permitted may{.checks = false, .off = {"linear_ternary_wide"}};
-  for (const char* settings : {"", "wrong=linear_ternary_few", "hangs=delta_rule_64"}) {
-    const auto [out, listed] = answer_of(settings, usual_driver, may);
-    EXPECT_EQ(out, "opened");
-    EXPECT_EQ(listed, all_but("linear_ternary_wide"));
-  }
+  bitnet::test::expect_nothing_compared_behind_a_probe(backend_of());
 }
 TEST(cuda_platform, forms_that_a_device_has_not_are_not_listed) {
-  forms older = all_but("linear_ternary_wide");
+  forms older = backend_of().without("linear_ternary_wide");
   std::erase(older, "linear_ternary_narrow");
-  EXPECT_EQ(answer_of("arch=80", usual_driver, {.checks = false}).listed, older);
+  const auto listed = [](const char* setting) {
+    return backend_of().opened(setting, {.checks = false}).listed;
+  };
+  EXPECT_EQ(listed("arch=80"), older);
   std::erase(older, "linear_dense_rounded_bf16_many");
-  EXPECT_EQ(answer_of("arch=75", usual_driver, {.checks = false}).listed, older);
+  EXPECT_EQ(listed("arch=75"), older);
 }
 // Of what the table chooses by the size of a step, all is compared but the kernel that remains
 // without any form.
@@ -218,8 +175,8 @@ TEST(cuda_platform, reclaimable_memory_is_free) {
 std::string free_mib(const char* settings) {
   return said_in_a_process(settings, [&] {
     std::string why;
-    const auto platform =
-        open_platform(usual_driver, [](uint32_t, const std::string&) {}, why, {.checks = false});
+    const auto platform = open_platform(usual_driver, [](uint32_t, const std::string&) {}, why,
+                                        {.use = {.checks = false}});
     bitnet_error error{};
     error.struct_size = sizeof error;
     std::unique_ptr<gpu::device> device;
@@ -250,7 +207,7 @@ std::string uploads(const char* settings, const std::vector<uint64_t>& sizes) {
     std::string out, log;
     const auto platform = open_platform(
         usual_driver, [&](uint32_t, const std::string& line) { log += "[" + line + "]"; }, out,
-        {.checks = false});
+        {.use = {.checks = false}});
     const auto calls = reinterpret_cast<decltype(&bitnet_stand_in_calls)>(
         dlsym(dlopen(usual_driver, RTLD_NOW | RTLD_NOLOAD), "bitnet_stand_in_calls"));
     bitnet_error error{};

@@ -1,5 +1,5 @@
-// Each kernel that another one can stand in for is looked at when a device is opened: where bits
-// differ, the log names it and the device does without it.
+// Forms of kernels are compared when a device is opened: one that is wrong, does not end or loses
+// the device is named in the log and no longer listed.
 
 #include <gtest/gtest.h>
 
@@ -11,12 +11,14 @@
 
 #include "code_objects.hpp"
 #include "device_facts.hpp"
-#include "in_a_process.hpp"
 #include "kernel_table.hpp"
 #include "on_stand_in.hpp"
+#include "stand_ins/forms_left_out.hpp"
 
 namespace bitnet::rocm::test {
 namespace {
+
+using bitnet::test::said_in_a_process;
 
 // Those of a device that has code of the target.
 forms forms_of(const std::string& target) {
@@ -29,62 +31,59 @@ forms forms_of(const std::string& target) {
   return out;
 }
 
-// Those of the test, and another.
-std::string settings_with(const std::string& setting) {
-  const char* usual = std::getenv("BITNET_STAND_IN");
-  return (usual ? std::string(usual) + "," : std::string()) + setting;
-}
-
 class opened : public testing::TestWithParam<uint32_t> {
  protected:
-  // What is logged, each line in brackets, when the device is opened in a process of its own.
-  static std::string logged(const std::string& setting) {
-    return said_with(settings_with(setting).c_str(), [] {
-      std::string out, why;
-      const auto made = open_platform(
-          [&out](uint32_t, const std::string& line) { out += "[" + line + "]"; }, why);
-      if (!made) return why;
-      bitnet_error error{};
-      error.struct_size = sizeof error;
-      std::unique_ptr<gpu::device> device;
-      const bitnet_status s = made->open(GetParam(), device, {&error, "test"});
-      return s == BITNET_OK ? out : out + " " + error.message;
-    });
+  static bitnet::test::formed_backend backend() {
+    bitnet::test::formed_backend out;
+    out.open_platform = [](const gpu::form_use& use, const log_function& log, std::string& why) {
+      return open_platform(log, why, use);
+    };
+    if (const char* usual = std::getenv("BITNET_STAND_IN")) out.settings = usual;
+    out.index = GetParam();
+    out.device = "Stand-in " + std::to_string(out.index) + " (no GPU)";
+    out.api = "rocm";
+    out.version = "the version of ROCm";
+    out.all = optional_forms();
+    out.listed = forms_of(target_on(out));
+    return out;
   }
-  static std::string target() {
-    return said_with(settings_with("memory=512").c_str(), [] {
+  static std::string target_on(const bitnet::test::formed_backend& on) {
+    return said_in_a_process(on.settings.c_str(), [&on] {
       std::string why;
       const auto made = open_quietly(why);
-      return made ? target_of(made->devices()[GetParam()].arch) : why;
+      return made ? target_of(made->devices()[on.index].arch) : why;
     });
   }
 };
 
 TEST_P(opened, without_faults_says_nothing) {
-  EXPECT_EQ(logged("memory=512"), "");
+  const auto out = backend().opened("");
+  EXPECT_EQ(out.words, "opened");
+  EXPECT_EQ(out.listed, backend().listed);
+  EXPECT_GE(out.listed.size(), 2u);
 }
 TEST_P(opened, without_the_forms_that_have_other_bits) {
-  const std::string name = "Stand-in " + std::to_string(GetParam()) + " (no GPU): ";
-  const forms mine = forms_of(target());
-  EXPECT_GE(mine.size(), 2u);
-  for (const std::string& form : optional_forms()) {
-    const bool has = std::find(mine.begin(), mine.end(), form) != mine.end();
-    EXPECT_EQ(logged("wrong=" + form),
-              has ? "[" + name + form +
-                        " has other bits than the kernel that it stands in for, which is used "
-                        "instead; report it with the version of ROCm]"
-                  : "");
-  }
+  bitnet::test::expect_wrong_forms_left_out(backend());
+}
+TEST_P(opened, without_a_form_that_never_ends) {
+  bitnet::test::expect_hanging_forms_left_out(backend());
+}
+TEST_P(opened, without_a_form_that_loses_the_device) {
+  bitnet::test::expect_losing_forms_left_out(backend());
+}
+TEST_P(opened, behind_a_probe_compares_nothing) {
+  bitnet::test::expect_nothing_compared_behind_a_probe(backend());
 }
 // Plain kernels judge, and are the core's to test.
 TEST_P(opened, when_the_plain_kernel_is_wrong) {
-  EXPECT_NE(logged("wrong=linear_ternary_1").find("linear_ternary_dots has"), std::string::npos);
+  EXPECT_NE(backend().opened("wrong=linear_ternary_1").words.find("linear_ternary_dots.rocm has"),
+            std::string::npos);
 }
 
 // The runtime fails at some of the calls that looking takes: opening the device fails with it, and
 // nothing is left. What went wrong with that, in a line each.
 std::string said_of_failures(uint32_t index) {
-  const controls* stand_in = find_controls();
+  const auto* stand_in = bitnet::test::find_controls(usual_runtimes[0]);
   if (!stand_in) return "the stand-in is not where the loader looks";
   std::string out, why;
   const auto made = open_platform([](uint32_t, const std::string&) {}, why);
@@ -113,8 +112,8 @@ std::string said_of_failures(uint32_t index) {
   return out;
 }
 TEST_P(opened, unless_a_call_fails) {
-  const std::string settings = settings_with("at_once=1");
-  EXPECT_EQ(said_with(settings.c_str(), [] { return said_of_failures(GetParam()); }), "");
+  const std::string settings = backend().with("at_once=1");
+  EXPECT_EQ(said_in_a_process(settings.c_str(), [] { return said_of_failures(GetParam()); }), "");
 }
 
 INSTANTIATE_TEST_SUITE_P(waves_of, opened, testing::Values(0u, 1u),

@@ -7,16 +7,19 @@
 
 #include "code_objects.hpp"
 #include "device_facts.hpp"
-#include "in_a_process.hpp"
 #include "on_stand_in.hpp"
+#include "stand_ins/in_a_process.hpp"
 
 namespace bitnet::rocm::test {
 namespace {
 
+using bitnet::test::said_in_a_process;
+
 std::string reason(const char* settings, const char* kfd = "/dev/null") {
-  return said_with(settings, [kfd] {
+  return said_in_a_process(settings, [kfd] {
     std::string why;
-    const auto made = open_platform([](uint32_t, const std::string&) {}, why, false, kfd);
+    const auto made =
+        open_platform([](uint32_t, const std::string&) {}, why, {.checks = false}, kfd);
     return made ? "it works" : why;
   });
 }
@@ -34,7 +37,7 @@ TEST(rocm_platform, versions) {
 }
 
 TEST(rocm_platform, two_devices_of_two_kinds) {
-  const std::string said = said_with("", [] {
+  const std::string said = said_in_a_process("", [] {
     setenv("HSA_OVERRIDE_GFX_VERSION", "10.3.0", 1);
     std::string out, why;
     const auto made = open_quietly(why);
@@ -93,7 +96,7 @@ TEST(rocm_platform, what_hides_devices_is_named) {
 }
 
 TEST(rocm_platform, a_node_that_may_not_be_opened) {
-  const std::string said = said_with("", [] {
+  const std::string said = said_in_a_process("", [] {
     constexpr uid_t nobody = 65534;
     if (geteuid() == 0 && setuid(nobody) != 0) return std::string("the user stays root");
     return no_device("/etc/shadow");

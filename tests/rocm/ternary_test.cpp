@@ -102,8 +102,8 @@ class ternary : public testing::TestWithParam<uint32_t> {
   void SetUp() override {
     error_.struct_size = sizeof error_;
     std::string why;
-    stand_in_ = find_controls();
-    if (!stand_in_) GTEST_SKIP() << "the stand-in is not where the loader looks";
+    launches_ = find_launches();
+    if (!launches_) GTEST_SKIP() << "the stand-in is not where the loader looks";
     platform_ = open_quietly(why);
     ASSERT_NE(platform_, nullptr) << why;
     must(platform_->open(GetParam(), device_, report_));
@@ -170,9 +170,9 @@ class ternary : public testing::TestWithParam<uint32_t> {
                  std::to_string(most));
     const product with(of, tokens);
     const std::string kernel = kernel_for(of, most);
-    const uint64_t before = stand_in_->launches(kernel.c_str());
+    const uint64_t before = launches_(kernel.c_str());
     const std::vector<float> y = compute(of, with, tokens, most);
-    EXPECT_EQ(stand_in_->launches(kernel.c_str()), before + 1) << kernel << " did not run";
+    EXPECT_EQ(launches_(kernel.c_str()), before + 1) << kernel << " did not run";
     for (uint32_t t = 0; t < tokens; ++t)
       for (uint32_t r = 0; r < of.m; ++r)
         ASSERT_EQ(y[t * of.m + r], with.expected(of, t, r)) << "token " << t << ", row " << r;
@@ -180,7 +180,7 @@ class ternary : public testing::TestWithParam<uint32_t> {
 
   bitnet_error error_{};
   sdk::reporter report_{&error_, "test"};
-  const controls* stand_in_ = nullptr;
+  decltype(find_launches()) launches_ = nullptr;
   bool has_matrix_cores_ = false;
   std::unique_ptr<gpu::platform> platform_;
   std::unique_ptr<gpu::device> device_;

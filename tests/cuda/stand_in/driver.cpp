@@ -79,6 +79,7 @@ settings read_settings() {
 std::atomic<uint64_t> calls{0}, failing{wanted().fail};
 std::atomic<int> fails_with{wanted().with}, lost{0};
 std::atomic<int> retained{0};
+std::atomic<const char*> failed{""};
 thread_local int entered = 0;  // contexts pushed
 int the_context;               // its address is the handle
 
@@ -102,10 +103,10 @@ const settings& wanted() {
 }
 
 CUresult begin(const char* call) {
-  (void)call;
   if (++calls == failing) {
     const int with = fails_with;
     if (is_for_ever(with)) lost = with;
+    failed = call;
     return static_cast<CUresult>(with);
   }
   return static_cast<CUresult>(lost.load());
@@ -131,6 +132,10 @@ void bitnet_stand_in_fail(uint64_t nth, int with) {
   lost = 0;
   fails_with = with;
   failing = nth;
+  failed = "";
+}
+const char* bitnet_stand_in_failed() {
+  return failed;
 }
 uint64_t bitnet_stand_in_calls() {
   return calls;

@@ -3,17 +3,13 @@
 
 #include <cuda.h>
 
-#include <atomic>
-#include <condition_variable>
-#include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "plugins/cuda/kernels/launch.hpp"
+#include "stand_ins/worker.hpp"
 
 namespace stand_in {
 
@@ -54,27 +50,6 @@ class registry {
 };
 registry& objects();
 
-// Everything that streams have to do, in one order and on one thread.
-class worker {
- public:
-  ~worker();
-  uint64_t add(std::function<void()> job);  // its ticket
-  bool is_done(uint64_t ticket) const;
-  void wait(uint64_t ticket);
-  void wait_for_all();
-  // The job that runs never ends; nor does any behind it.
-  void hang() { hangs_ = true; }
-
- private:
-  void work();
-  std::atomic<bool> hangs_{false};
-  mutable std::mutex lock_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> jobs_;
-  uint64_t given_ = 0, done_ = 0;
-  bool ends_ = false;
-  std::thread thread_;
-};
 worker& jobs();
 
 using kernel_function = void (*)(bitnet::kernels::launch);

@@ -37,8 +37,9 @@
 extern "C" {
 // For tests in the same process: the call that fails next counts from now on; 0: none.
 void bitnet_stand_in_fail(uint64_t nth, int with);
-uint64_t bitnet_stand_in_calls();    // since then
-uint64_t bitnet_stand_in_objects();  // that are alive
+uint64_t bitnet_stand_in_calls();      // since then
+uint64_t bitnet_stand_in_objects();    // that are alive
+const char* bitnet_stand_in_failed();  // the call that failed last
 // Edges of the graph that was instantiated last: programmatic ones, or all others.
 uint64_t bitnet_stand_in_edges(int programmatic);
 // Its copies, or its kernels.

@@ -29,8 +29,8 @@ void read_setting(std::string_view key, std::string_view value, settings& out) {
     out.targets = split(value);
     return;
   }
-  if (key == "wrong") {
-    out.wrong = value;
+  if (key == "wrong" || key == "hangs" || key == "loses") {
+    (key == "wrong" ? out.wrong : key == "hangs" ? out.hangs : out.loses) = value;
     return;
   }
   uint64_t number = 0;
@@ -100,6 +100,10 @@ hipError_t begin(const char* call) {
     return with;
   }
   return lost.load();
+}
+
+void lose(hipError_t with) {
+  lost = with;
 }
 
 }  // namespace stand_in

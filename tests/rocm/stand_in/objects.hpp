@@ -1,17 +1,14 @@
 #pragma once
 // Handles that are alive, and what streams still have to do.
 
-#include <condition_variable>
 #include <cstdint>
-#include <deque>
-#include <functional>
 #include <map>
 #include <mutex>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "hip.hpp"
+#include "stand_ins/worker.hpp"
 
 namespace stand_in {
 
@@ -21,6 +18,8 @@ using namespace bitnet::rocm;
 
 // hipSuccess, or what the call has to answer. A device that is lost answers so ever after.
 hipError_t begin(const char* call);
+// From now on the device is lost: every call that begins answers `with`.
+void lose(hipError_t with);
 // Calls that give back or wait do not begin so: they do it even when they fail.
 #define STAND_IN_BEGIN() \
   if (const hipError_t answer = stand_in::begin(__func__); answer != hipSuccess) return answer
@@ -53,24 +52,6 @@ class registry {
 };
 registry& objects();
 
-// Everything that streams have to do, in one order and on one thread.
-class worker {
- public:
-  ~worker();
-  uint64_t add(std::function<void()> job);  // its ticket
-  bool is_done(uint64_t ticket) const;
-  void wait(uint64_t ticket);
-  void wait_for_all();
-
- private:
-  void work();
-  mutable std::mutex lock_;
-  std::condition_variable changed_;
-  std::deque<std::function<void()>> jobs_;
-  uint64_t given_ = 0, done_ = 0;
-  bool ends_ = false;
-  std::thread thread_;
-};
 worker& jobs();
 
 }  // namespace stand_in

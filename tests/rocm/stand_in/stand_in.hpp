@@ -11,7 +11,9 @@
 //   count   0          hipGetDeviceCount, and
 //   pinned  0          hipHostMalloc
 //   properties 0       1: hipGetDeviceProperties has no name of an architecture
-//   wrong              the kernel of this name writes one wrong bit
+//   wrong              the kernel of this name writes one wrong bit,
+//   hangs              that of this name never ends, and
+//   loses              that of this name loses the device
 //   at_once 0          1: the launching thread computes, so that the number of calls never varies
 //   fail    0          the so many-th call answers
 //   with    0          this
@@ -35,7 +37,7 @@ struct settings {
   int init = 0, count = 0, pinned = 0, properties = 0, at_once = 0, with = 0;
   uint64_t memory_mib = 1024, fail = 0;
   std::vector<std::string> targets{"gfx1030", "gfx90a:sramecc+:xnack-"};
-  std::string wrong;
+  std::string wrong, hangs, loses;
 };
 const settings& wanted();
 

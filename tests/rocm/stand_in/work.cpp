@@ -151,6 +151,8 @@ void run(const launched& one) {
         objects().check_memory(reinterpret_cast<const void*>(at), 4, one.of.device,
                                one.of.name.c_str());
   one.of.by->run(one.of.run, &one.value, one.of.joined, &one.how);
+  if (one.of.name == wanted().hangs) return jobs().hang();
+  if (one.of.name == wanted().loses) return lose(hipErrorIllegalAddress);
   if (one.of.name != wanted().wrong) return;
   uint64_t written = 0;
   for (const uint64_t at : one.value.of[0].memory)

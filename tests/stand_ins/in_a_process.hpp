@@ -1,24 +1,30 @@
 #pragma once
-// Settings of the stand-in that differ from one case of a test to the next.
+// What something says in a process of its own: the stand-in reads its settings once.
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
+#include <exception>
 #include <string>
 
-namespace bitnet::rocm::test {
+namespace bitnet::test {
 
-// What `say` returns in a process of its own with these settings: the stand-in reads them once.
+// What `say` returns, or why it throws, with these settings of its stand_in.hpp.
 template <class Say>
-std::string said_with(const char* settings, const Say& say) {
+std::string said_in_a_process(const char* settings, const Say& say) {
   int ends[2];
   if (pipe(ends) != 0) return "no pipe";
   const pid_t child = fork();
   if (child == 0) {
     setenv("BITNET_STAND_IN", settings, 1);
-    const std::string out = say();
+    std::string out;
+    try {
+      out = say();
+    } catch (const std::exception& e) {
+      out = e.what();
+    }
     const ssize_t written = write(ends[1], out.data(), out.size());
     _exit(written == static_cast<ssize_t>(out.size()) ? 0 : 1);
   }
@@ -33,4 +39,5 @@ std::string said_with(const char* settings, const Say& say) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << out;
   return out;
 }
-}  // namespace bitnet::rocm::test
+
+}  // namespace bitnet::test

@@ -1,0 +1,41 @@
+#include "form_trials.hpp"
+
+#include <utility>
+
+#include "bitnet/abi/tensor.h"
+#include "kernel_table.hpp"
+
+namespace bitnet::cuda {
+
+using gpu::attention_trial, gpu::delta_trial, gpu::product_trial, gpu::rounded_trial;
+
+std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
+  std::vector<gpu::form_trial> out;
+  out.push_back({{"linear_ternary_few", "linear_ternary_many"}, product_trial(384, 70, 40, 0, 0)});
+  // Rows of both warp groups of the wide form and nearly all of its columns, two tiles of the
+  // narrow one each way, and more stages than there are at once; all end within a tile.
+  out.push_back({{"linear_ternary_narrow", "linear_ternary_wide"},
+                 product_trial((stages + 1) * stage_elements, 140, 126, 0, 0)});
+  // Of each length of groups that has code of its own, and of longer groups within and past a
+  // block.
+  for (const auto& [own, given] : {std::pair{128u, 32u}, {32u, 128u}, {64u, 0u}, {0u, 128u}})
+    out.push_back({{"linear_ternary_factored_few", "linear_ternary_factored_many",
+                    "linear_ternary_factored_one"},
+                   product_trial(384, 24, 20, own, given)});
+  // More blocks than a group of threads takes in a turn.
+  for (const auto& [own, given] : {std::pair{128u, 32u}, {256u, 0u}})
+    out.push_back({{"linear_ternary_factored_one"}, product_trial(4608, 20, 1, own, given)});
+  out.push_back(
+      {{"linear_dense_rounded_f16_many"}, rounded_trial(BITNET_FORMAT_F16, 192, 130, 70)});
+  if ((about.precisions >> BITNET_PRECISION_BF16 & 1) != 0)
+    out.push_back(
+        {{"linear_dense_rounded_bf16_many"}, rounded_trial(BITNET_FORMAT_BF16, 192, 130, 70)});
+  out.push_back({{"delta_rule_64"}, delta_trial(64)});
+  out.push_back({{"delta_rule_128"}, delta_trial(128)});
+  out.push_back({{"attn_prompt_64"}, attention_trial(64, most_attention_rows)});
+  out.push_back({{"attn_prompt_128"}, attention_trial(128, most_attention_rows)});
+  out.push_back({{"attn_prompt_256"}, attention_trial(256, most_attention_rows)});
+  return out;
+}
+
+}  // namespace bitnet::cuda

@@ -1,0 +1,229 @@
+#include "form_check.hpp"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "bitnet/abi/tensor.h"
+#include "simt/plain_launch.hpp"
+
+namespace bitnet::gpu {
+namespace {
+
+using kernels::group_threads;
+
+// Words that differ from their neighbours, as far as the mask lets them.
+std::vector<uint32_t> words_of(uint64_t count, uint32_t mask) {
+  std::vector<uint32_t> out(count);
+  uint32_t state = 1;
+  for (uint32_t& word : out) {
+    state = state * 1664525u + 1013904223u;
+    word = (state ^ state >> 16) & mask;
+  }
+  return out;
+}
+// Ternary codes: 0, 1 and 2.
+std::vector<uint32_t> codes_of(uint64_t count) {
+  std::vector<uint32_t> out = words_of(count, ~0u);
+  for (uint32_t& word : out) word ^= word & word >> 1 & 0x55555555u;  // 3 becomes 2
+  return out;
+}
+// Numbers from 1/8 to 2 in eighths, with either sign.
+std::vector<uint32_t> floats_of(uint64_t count) {
+  std::vector<uint32_t> out = words_of(count, 31);
+  for (uint32_t& word : out) {
+    const float x = (static_cast<float>(word % 16) + 1) * (word < 16 ? 0.125f : -0.125f);
+    std::memcpy(&word, &x, sizeof word);
+  }
+  return out;
+}
+
+}  // namespace
+
+trial product_trial(uint32_t k, uint32_t rows, uint32_t tokens, uint32_t own, uint32_t given) {
+  const bool factors = own != 0 || given != 0;
+  const auto words = static_cast<uint32_t>(row_words(BITNET_FORMAT_TERNARY2, k));
+  trial out;
+  // Groups of so many threads, which add up by 32, for four tokens and four rows.
+  out.spec = {kernel_id::linear_ternary,
+              {group_threads, factors ? 1u : 32u, std::min(tokens, 4u), 4, given}};
+  out.memory = {{tokens, 0, 0, 0},
+                words_of(tokens * i8_row_words(k), ~0u),
+                floats_of(uint64_t{tokens} * (given == 0 ? 1 : k / given)),
+                codes_of(uint64_t{rows} * words),
+                floats_of(own == 0 ? 1 : uint64_t{rows} * (k / own)),
+                {0},  // nothing is added
+                std::vector<uint32_t>(uint64_t{rows} * tokens)};
+  out.set(linear_ternary_params{0, k, rows, words, 0, rows, own, 0});
+  out.groups_x = factors ? (rows + 3) / 4 : (rows + 15) / 16;
+  out.groups_y = (tokens + 3) / 4;
+  return out;
+}
+
+trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens) {
+  trial out;
+  out.spec = {kernel_id::linear_dense_rounded, {group_threads, 32, 4, format, 0}};
+  // Ones, or 1.5, in either format; the factor that each row ends in.
+  const uint32_t one = format == BITNET_FORMAT_F16 ? 0x3c003e00u : 0x3f803fc0u;
+  std::vector<uint32_t> x = words_of(tokens * rounded_row_words(k), 0x80008000u);
+  for (uint32_t& word : x) word ^= one;
+  for (uint32_t t = 1; t <= tokens; ++t) x[t * rounded_row_words(k) - 4] = 0x3f800000u;
+  std::vector<uint32_t> matrix = words_of(uint64_t{rows} * (k / 2), 0x80008000u);
+  for (uint32_t& word : matrix) word ^= one;
+  out.memory = {{tokens, 0, 0, 0},
+                std::move(x),
+                std::move(matrix),
+                std::vector<uint32_t>(uint64_t{rows} * tokens)};
+  out.set(linear_dense_rounded_params{0, k, rows, k / 2, 0, rows});
+  out.groups_x = (rows + 3) / 4;
+  out.groups_y = (tokens + 3) / 4;
+  return out;
+}
+
+trial delta_trial(uint32_t rows) {
+  constexpr uint32_t tokens = 5, heads = 2, columns = 40;
+  const uint32_t state_words = heads * rows * columns;
+  std::vector<uint32_t> gates = floats_of(uint64_t{tokens} * 2 * heads);
+  for (uint32_t& one : gates) one &= 0x7fffffffu;
+  trial out;
+  out.spec = {kernel_id::delta_rule, {group_threads, rows, 0, 0, 0}};
+  out.memory = {{tokens, 0, 0, 0},
+                floats_of(uint64_t{tokens} * (2 * rows + heads * columns)),
+                std::move(gates),
+                {7, 8, 9, 0, 1},
+                {0, 0, 0, 1, 1},
+                {1, 0},
+                floats_of(uint64_t{2} * state_words),
+                std::vector<uint32_t>(uint64_t{tokens} * heads * columns)};
+  out.written = 2;
+  out.set(delta_rule_params{0, 0, state_words, 1, heads, columns, 0, 1, 0.25f, 1e-6f, 0, tokens});
+  out.groups_x = heads;
+  out.groups_y = 2;
+  return out;
+}
+
+trial attention_trial(uint32_t head_dim, uint32_t tile_rows) {
+  constexpr uint32_t heads = 4, block_tokens = 16, max_blocks = 5, ends[] = {19, 21, 22};
+  constexpr uint32_t tokens = ends[2], sequences = 3, first_position = 56;
+  const uint64_t rows = uint64_t{sequences} * max_blocks * block_tokens;
+  std::vector<uint32_t> positions, of, table;
+  for (uint32_t t = 0; t < tokens; ++t) {
+    positions.push_back(first_position + t);
+    of.push_back(t < ends[0] ? 0 : t < ends[1] ? 1 : 2);
+  }
+  for (uint32_t i = 0; i < sequences * max_blocks; ++i)
+    table.push_back(sequences * max_blocks - 1 - i);
+  // Two numbers of f16 to a word, from 1 to 2 with either sign.
+  const auto numbers = [&] {
+    std::vector<uint32_t> out =
+        words_of(rows * kv_row_words(BITNET_DTYPE_F16, head_dim), 0x83ff83ffu);
+    for (uint32_t& word : out) word |= 0x3c003c00u;
+    return out;
+  };
+  trial out;
+  out.spec = {kernel_id::attn_tiles,
+              {group_threads, BITNET_DTYPE_F16, BITNET_DTYPE_F16, tile_rows, head_dim}};
+  out.memory = {{tokens, 0, 0, 0},
+                floats_of(uint64_t{tokens} * heads * head_dim),
+                std::move(positions),
+                std::move(of),
+                std::move(table),
+                numbers(),
+                numbers(),
+                std::vector<uint32_t>(uint64_t{tokens} * heads * head_dim)};
+  out.set(attn_tiles_params{0, heads, 1, head_dim, block_tokens, max_blocks, 0.0625f, 0, 0});
+  out.groups_y = tokens;
+  return out;
+}
+
+namespace {
+
+class bench {
+ public:
+  bench(device_with_forms& on, const sdk::reporter& report) : on_(on), report_(report) {}
+
+  // By the kernel that there is without the forms of `off`.
+  bitnet_status compute(const trial& of, const forms& off, std::vector<uint32_t>& out) {
+    std::unique_ptr<kernel> made;
+    if (bitnet_status s = on_.make_kernel_without(off, true, of.spec, made, report_);
+        sdk::failed(s))
+      return s;
+    std::vector<std::unique_ptr<buffer>> memory;
+    command one;
+    one.run = made.get();
+    one.params = of.params;
+    one.groups_x = of.groups_x;
+    one.groups_y = of.groups_y;
+    for (const std::vector<uint32_t>& words : of.memory) {
+      auto& to = memory.emplace_back();
+      const uint64_t bytes = 4 * words.size();
+      if (bitnet_status s = on_.allocate(bytes, memory_place::device, to, report_); sdk::failed(s))
+        return s;
+      if (bitnet_status s = on_.upload(*to, 0, words.data(), bytes, report_); sdk::failed(s))
+        return s;
+      one.bindings.push_back({to.get(), 0, bytes});
+    }
+    if (bitnet_status s = run(one); sdk::failed(s)) {
+      if (!on_.hangs()) return s;
+      for (std::unique_ptr<buffer>& used : memory) static_cast<void>(used.release());
+      static_cast<void>(made.release());
+      return s;
+    }
+    out.clear();
+    for (uint64_t i = memory.size() - of.written; i < memory.size(); ++i) {
+      const uint64_t begin = out.size(), bytes = memory[i]->size();
+      out.resize(begin + bytes / 4);
+      if (bitnet_status s = on_.download(*memory[i], 0, out.data() + begin, bytes, report_);
+          sdk::failed(s))
+        return s;
+    }
+    return BITNET_OK;
+  }
+
+ private:
+  bitnet_status run(const command& one) {
+    std::unique_ptr<recording> recorded;
+    std::unique_ptr<queue> order;
+    if (bitnet_status s = on_.record({&one, 1}, false, recorded, report_); sdk::failed(s)) return s;
+    if (bitnet_status s = on_.make_queue(order, report_); sdk::failed(s)) return s;
+    if (bitnet_status s = order->submit(*recorded, 1, report_); sdk::failed(s)) return s;
+    const bitnet_status s = order->wait(1, on_.patience_ns(), report_);
+    if (s != BITNET_TIMEOUT) return s;
+    on_.hang();
+    static_cast<void>(recorded.release());
+    static_cast<void>(order.release());
+    return s;
+  }
+
+  device_with_forms& on_;
+  const sdk::reporter& report_;
+};
+
+}  // namespace
+
+bitnet_status check_forms(device_with_forms& on, std::span<const form_trial> trials,
+                          const forms& all, std::vector<form_fault>& found,
+                          const sdk::reporter& report) {
+  bench computing(on, report);
+  forms known = on.off();
+  for (const form_trial& one : trials) {
+    std::vector<uint32_t> wanted, y;
+    for (const char* form : one.forms) {
+      if (has(known, form)) continue;
+      if (wanted.empty())
+        if (bitnet_status s = computing.compute(one.of, all, wanted); sdk::failed(s)) return s;
+      forms others = all;
+      std::erase(others, form);
+      const bitnet_status s = computing.compute(one.of, others, y);
+      if (s == BITNET_TIMEOUT || s == BITNET_DEVICE_LOST)
+        found.push_back({form, s == BITNET_TIMEOUT ? "does not end" : "loses the device"});
+      if (sdk::failed(s)) return s;
+      if (y == wanted) continue;
+      known.emplace_back(form);
+      found.push_back({form, "has other bits than the kernel that it stands in for"});
+    }
+  }
+  return BITNET_OK;
+}
+
+}  // namespace bitnet::gpu

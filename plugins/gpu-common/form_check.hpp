@@ -1,0 +1,61 @@
+#pragma once
+// Forms show that they give the same bits as the kernel that stands in for them: in the child of a
+// probe, when a device is opened and nothing takes its memory yet. A form with other bits is not
+// used.
+//
+// A form that waits for a barrier gives up after a while, and what it leaves then differs. One that
+// runs on past the device's patience, or loses the device, ends the check: it is the last of
+// `found`, and the device cannot be used in this process.
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "forms.hpp"
+#include "kernels.hpp"
+
+namespace bitnet::gpu {
+
+// A command, and what its memory has before: the header, then what the kernel is bound to. The last
+// `written` are what comes out.
+struct trial {
+  kernel_spec spec;
+  std::vector<std::vector<uint32_t>> memory;
+  std::vector<uint32_t> params;
+  uint32_t written = 1, groups_x = 1, groups_y = 1;
+
+  template <class Params>
+  void set(const Params& p) {
+    params.resize(sizeof p / 4);
+    std::memcpy(params.data(), &p, sizeof p);
+  }
+};
+
+// A matrix of `rows` rows of `k` ternary elements times `tokens` vectors. `own` and `given`:
+// elements to a factor of the matrix and of the activations; 0: one for all.
+trial product_trial(uint32_t k, uint32_t rows, uint32_t tokens, uint32_t own, uint32_t given);
+// A matrix of BITNET_FORMAT_F16 or _BF16 times vectors that are rounded to the same format.
+trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens);
+// States of `rows` rows of two sequences, of which one begins.
+trial delta_trial(uint32_t rows);
+// A sequence whose tokens see parts of the context whole and in part, and two of few tokens.
+trial attention_trial(uint32_t head_dim, uint32_t tile_rows);
+
+// What is computed by each of some forms, and by what is left without any.
+struct form_trial {
+  std::vector<const char*> forms;
+  trial of;
+};
+
+// What a form was seen to do, in words that follow its name.
+struct form_fault {
+  std::string form, what;
+};
+// Computes the trials of all forms that are not in on.off(). `all`: every form of the driver. Takes
+// some 500 KB of memory for that time. Fails if a call does; BITNET_TIMEOUT or BITNET_DEVICE_LOST
+// may be the last form's fault.
+bitnet_status check_forms(device_with_forms& on, std::span<const form_trial> trials,
+                          const forms& all, std::vector<form_fault>& found,
+                          const sdk::reporter& report);
+
+}  // namespace bitnet::gpu

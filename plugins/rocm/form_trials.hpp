@@ -1,0 +1,12 @@
+#pragma once
+// Which trials compare the forms of this backend's kernels (gpu-common/form_check.hpp).
+
+#include <vector>
+
+#include "gpu-common/form_check.hpp"
+
+namespace bitnet::rocm {
+
+std::vector<gpu::form_trial> form_trials();
+
+}  // namespace bitnet::rocm
