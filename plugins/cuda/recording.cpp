@@ -1,73 +1,15 @@
 #include "recording.hpp"
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <utility>
 
 namespace bitnet::cuda {
-namespace {
 
-const device_buffer* memory_of(const gpu::binding& b) noexcept {
-  return static_cast<const device_buffer*>(b.memory);
-}
-
-}  // namespace
-
-CUdeviceptr recording::address_of(const gpu::binding& b) const noexcept {
-  const auto found = copied_.find(memory_of(b));
-  const CUdeviceptr memory =
-      found == copied_.end() ? memory_of(b)->address() : facts_->address() + found->second.at;
-  return memory + b.offset;
-}
-
-// Finds the host buffers that kernels read and no command writes, with the bytes that they may
-// read.
-void recording::find_copied(std::span<const gpu::command> commands) {
-  // Most bytes of a gathered buffer. Kernels rarely read all of a larger one; cosines and sines
-  // have a higher limit, since every layer reads them.
-  constexpr uint64_t most = uint64_t{64} << 10, most_rotations = uint64_t{4} << 20;
-  std::vector<const device_buffer*> others;
-  for (const gpu::command& one : commands)
-    for (uint32_t i = 0; i < one.bindings.size(); ++i) {
-      const gpu::binding& b = one.bindings[i];
-      const device_buffer* from = memory_of(b);
-      if (!from->mapped()) continue;
-      const auto id =
-          one.run ? static_cast<const kernel&>(*one.run).spec.id : gpu::kernel_id::count;
-      const uint64_t end = b.offset + b.bytes;
-      if (!one.run || writes_binding(id, i) ||
-          end > (reads_rotations(id, i) ? most_rotations : most))
-        others.push_back(from);
-      else
-        copied_[from].bytes = std::max(copied_[from].bytes, end);
-    }
-  for (const device_buffer* one : others) copied_.erase(one);
-}
-
-bitnet_status recording::copy_from_host(const sdk::reporter& report) {
-  if (copied_.empty()) return BITNET_OK;
-  uint64_t bytes = 0;
-  for (auto& [from, part] : copied_) {
-    part.at = bytes;
-    bytes += (part.bytes + 255) / 256 * 256;  // the alignment of an allocation of its own
-  }
-  gathered_ = std::make_unique<device_buffer>(context_, bytes);
-  facts_ = std::make_unique<device_buffer>(context_, bytes);
-  if (bitnet_status s = gathered_->create(gpu::memory_place::host, report); sdk::failed(s))
-    return s;
-  if (bitnet_status s = facts_->create(gpu::memory_place::device, report); sdk::failed(s)) return s;
-  if (bitnet_status s = add_copy(gathered_->address(), facts_->address(), bytes, report);
-      sdk::failed(s))
-    return s;
-  next_level();
-  return BITNET_OK;
-}
-
-// Called by launch_on(), when no earlier launch of this recording still runs.
-void recording::gather() const noexcept {
-  for (const auto& [from, part] : copied_)
-    std::memcpy(static_cast<uint8_t*>(gathered_->mapped()) + part.at, from->mapped(), part.bytes);
+grid launch_api::grid_for(const context& c, const gpu::command& one) noexcept {
+  const auto& run = static_cast<const kernel&>(*one.run);
+  return grid_of(run.form, run.spec, one.params.data(), one.groups_x, one.groups_y,
+                 c.facts.common.compute_units);
 }
 
 recording::~recording() {
@@ -82,9 +24,7 @@ void recording::clear() noexcept {
   for (CUevent e : clock_) context_.cu.cuEventDestroy(e);
   clock_.clear();
   before_ = level_ = {};
-  copied_.clear();
-  gathered_.reset();
-  facts_.reset();
+  forget_gathered();
   beside_ = false;
 }
 
@@ -115,13 +55,19 @@ bitnet_status recording::make(std::span<const gpu::command> commands, bool overl
     graph_ = nullptr;
     return context_.check(made, "cuGraphCreate", report);
   }
-  find_copied(commands);
-  if (bitnet_status s = copy_from_host(report); sdk::failed(s)) return s;
+  if (bitnet_status s = prepare_gathering(commands, report); sdk::failed(s)) return s;
+  if (gathered_) {
+    if (bitnet_status s =
+            add_copy(gathered_->address(), facts_->address(), gathered_->size(), report);
+        sdk::failed(s))
+      return s;
+    next_level();
+  }
   if (timed_)
     if (bitnet_status s = add_clock(report); sdk::failed(s)) return s;
   for (size_t i = 0; i < commands.size();) {
     if (commands[i].after || timed_) next_level();
-    const size_t n = timed_ ? 1 : count_joined(commands.subspan(i));
+    const size_t n = count_joined(commands.subspan(i));
     if (bitnet_status s = add(commands.subspan(i, n), report); sdk::failed(s)) return s;
     i += n;
     if (!timed_) continue;
@@ -148,44 +94,14 @@ bitnet_status recording::check_refusal(CUresult result, const char* call,
   return BITNET_UNSUPPORTED;
 }
 
-// Returns how many of the next commands can become one launch: adjacent commands of the same kernel
-// that do not wait for each other.
-size_t recording::count_joined(std::span<const gpu::command> commands) const {
-  const auto joins = [&](const gpu::command& one) {
-    if (!one.run) return false;
-    const auto& run = static_cast<const kernel&>(*one.run);
-    const grid how = grid_for(one);
-    return how.y == 1 && (how.tiled ? how.tiled->tile.joins : run.form.joins);
-  };
-  size_t n = 1;
-  while (n < commands.size() && n < most_joined && !commands[n].after &&
-         commands[n].run == commands[0].run &&
-         grid_for(commands[n]).tiled == grid_for(commands[0]).tiled && joins(commands[0]) &&
-         joins(commands[n]))
-    ++n;
-  return n;
-}
-
-grid recording::grid_for(const gpu::command& one) const {
-  const auto& run = static_cast<const kernel&>(*one.run);
-  return grid_of(run.form, run.spec, one.params.data(), one.groups_x, one.groups_y,
-                 context_.facts.common.compute_units);
-}
-
 bitnet_status recording::add(std::span<const gpu::command> joined, const sdk::reporter& report) {
   return joined[0].run ? add_kernel(joined, report) : add_copies(joined[0], report);
 }
 
 bitnet_status recording::describe(const gpu::command& one, launch& values,
-                                  const sdk::reporter& report) {
-  const auto& run = static_cast<const kernel&>(*one.run);
-  if (one.bindings.size() > std::size(values.memory) || one.params.size() > gpu::max_params)
-    return report.fail(BITNET_INTERNAL, "%s: %zu bindings and %zu words of parameters",
-                       run.form.function.c_str(), one.bindings.size(), one.params.size());
-  for (size_t i = 0; i < one.bindings.size(); ++i) values.memory[i] = address_of(one.bindings[i]);
-  std::copy_n(run.spec.constants, std::size(values.constants), values.constants);
-  std::copy(one.params.begin(), one.params.end(), values.params);
-  values.most_looks = run.most_looks;
+                                  const sdk::reporter& report) const {
+  if (bitnet_status s = launch_recording::describe(one, values, report); sdk::failed(s)) return s;
+  values.most_looks = kernel_of(one).most_looks;
   const grid how = grid_for(one);
   return how.tiled && how.tiled->tile.boxes ? describe_boxes(one, how.tiled->tile, values, report)
                                             : BITNET_OK;
@@ -194,16 +110,13 @@ bitnet_status recording::describe(const gpu::command& one, launch& values,
 // Adds a kernel node for one command, or for several joined commands of one kernel.
 bitnet_status recording::add_kernel(std::span<const gpu::command> joined,
                                     const sdk::reporter& report) {
-  const auto& run = static_cast<const kernel&>(*joined[0].run);
+  const kernel& run = kernel_of(joined[0]);
   joined_launch values{};
   CUDA_KERNEL_NODE_PARAMS node{};
-  for (size_t i = 0; i < joined.size(); ++i) {
-    if (bitnet_status s = describe(joined[i], values.of[i], report); sdk::failed(s)) return s;
-    node.gridDimX += grid_for(joined[i]).x;
-    values.ends[i] = node.gridDimX;
-  }
-  // Unused entries end where the last command ends.
-  for (size_t i = joined.size(); i < most_joined; ++i) values.ends[i] = node.gridDimX;
+  const auto of_one = [&](const gpu::command& one, launch& value) {
+    return describe(one, value, report);
+  };
+  if (bitnet_status s = join(joined, values, node.gridDimX, of_one); sdk::failed(s)) return s;
   void* parameters[] = {&values};  // the driver copies it; begins with a `launch`
   const grid how = grid_for(joined[0]);
   const size_t tile = how.tiled ? static_cast<size_t>(how.tiled - run.form.tiled) : 0;
@@ -232,7 +145,7 @@ bitnet_status recording::add_kernel(std::span<const gpu::command> joined,
 // Describes the matrices of linear_ternary to the copy engine: bindings 1 (activations) and 3
 // (weights). The number of rows of activations is that of the binding; a step may use fewer.
 bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form& tile,
-                                        launch& values, const sdk::reporter& report) {
+                                        launch& values, const sdk::reporter& report) const {
   gpu::linear_ternary_params p{};
   std::memcpy(&p, values.params, sizeof p);
   const uint64_t of_token = 4 * gpu::i8_row_words(p.k), of_row = uint64_t{4} * p.row_words;
@@ -374,18 +287,6 @@ bitnet_status recording::launch_on(CUstream stream, const sdk::reporter& report)
   forget_commands();
   gather();
   return context_.check(context_.cu.cuGraphLaunch(ready_, stream), "cuGraphLaunch", report);
-}
-
-bool recording::times(std::span<uint64_t> out) const noexcept {
-  if (!timed_ || clock_.empty() || out.size() < clock_.size() - 1) return false;
-  const current mine(context_);
-  if (!mine.entered()) return false;
-  for (size_t i = 0; i + 1 < clock_.size(); ++i) {
-    float ms = 0;
-    if (context_.cu.cuEventElapsedTime(&ms, clock_[i], clock_[i + 1]) != CUDA_SUCCESS) return false;
-    out[i] = ms > 0 ? static_cast<uint64_t>(std::lround(double{ms} * 1e6)) : 0;
-  }
-  return true;
 }
 
 }  // namespace bitnet::cuda
