@@ -172,44 +172,6 @@ bitnet_status device::status(bitnet_device_status& out, const sdk::reporter& rep
   return BITNET_OK;
 }
 
-bitnet_status device::allocate(uint64_t bytes, gpu::memory_place where,
-                               std::unique_ptr<gpu::buffer>& out, const sdk::reporter& report) {
-  auto made = std::make_unique<device_buffer>(context_, bytes);
-  if (bitnet_status s = made->create(where, report); sdk::failed(s)) return s;
-  out = std::move(made);
-  return BITNET_OK;
-}
-
-bitnet_status device::upload(gpu::buffer& to, uint64_t offset, const void* data, uint64_t bytes,
-                             const sdk::reporter& report) {
-  if (bytes == 0) return BITNET_OK;
-  if (to.mapped()) {
-    std::memcpy(static_cast<uint8_t*>(to.mapped()) + offset, data, bytes);
-    return BITNET_OK;
-  }
-  const current mine(context_);
-  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
-  return staging_.upload(static_cast<device_buffer&>(to).address() + offset, data, bytes, report);
-}
-
-bitnet_status device::download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
-                               const sdk::reporter& report) {
-  if (bytes == 0) return BITNET_OK;
-  if (from.mapped()) {
-    std::memcpy(data, static_cast<const uint8_t*>(from.mapped()) + offset, bytes);
-    return BITNET_OK;
-  }
-  const current mine(context_);
-  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
-  const CUdeviceptr at = static_cast<const device_buffer&>(from).address() + offset;
-  if (bitnet_status s =
-          context_.check(context_.cu.cuMemcpyDtoHAsync(data, at, bytes, context_.transfers),
-                         "cuMemcpyDtoHAsync", report);
-      sdk::failed(s))
-    return s;
-  return context_.finish_transfers(report);
-}
-
 bitnet_status device::find_module(const image& from, CUmodule& out, const sdk::reporter& report) {
   const auto known = modules_.find(&from);
   if (known != modules_.end()) {
@@ -301,12 +263,7 @@ bitnet_status device::record(std::span<const gpu::command> commands, bool timed,
 }
 
 bitnet_status device::make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter& report) {
-  const current mine(context_);
-  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
-  auto made = std::make_unique<stream>(context_);
-  if (bitnet_status s = made->create(report); sdk::failed(s)) return s;
-  out = std::make_unique<gpu::event_queue<stream>>(std::move(made));
-  return BITNET_OK;
+  return gpu::make_event_queue<stream>(context_, out, report);
 }
 
 }  // namespace bitnet::cuda

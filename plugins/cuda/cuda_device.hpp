@@ -12,11 +12,10 @@
 #include <vector>
 
 #include "device_facts.hpp"
-#include "gpu-common/forms.hpp"
+#include "gpu-common/stream_device.hpp"
 #include "kernel_table.hpp"
 #include "library.hpp"
 #include "nvml.hpp"
-#include "staging.hpp"
 
 namespace bitnet::cuda {
 
@@ -107,28 +106,47 @@ class overlap {
   std::atomic<bool> wanted_;
 };
 
-class device final : public gpu::device_with_forms {
+// As stream_device.hpp of gpu-common wants it.
+struct stream_api {
+  using library = cuda::library;
+  using device_facts = cuda::device_facts;
+  using context = cuda::context;
+  using current = cuda::current;
+  using buffer = device_buffer;
+  using result = CUresult;
+  using address = CUdeviceptr;
+
+  static constexpr const char* pinned_call = "cuMemHostAlloc";
+  static CUresult allocate_pinned(const context& c, void*& out, uint64_t bytes) noexcept {
+    return c.cu.cuMemHostAlloc(&out, bytes, 0);
+  }
+  static void free_pinned(const context& c, void* memory) noexcept { c.cu.cuMemFreeHost(memory); }
+  static std::string name_of(const context& c, CUresult one) { return c.cu.name_of(one); }
+  static bitnet_status send(const context& c, CUdeviceptr to, const void* data, uint64_t bytes,
+                            const sdk::reporter& report) {
+    return c.check(c.cu.cuMemcpyHtoDAsync(to, data, bytes, c.transfers), "cuMemcpyHtoDAsync",
+                   report);
+  }
+  static bitnet_status fetch(const context& c, void* data, CUdeviceptr from, uint64_t bytes,
+                             const sdk::reporter& report) {
+    return c.check(c.cu.cuMemcpyDtoHAsync(data, from, bytes, c.transfers), "cuMemcpyDtoHAsync",
+                   report);
+  }
+};
+
+class device final : public gpu::stream_device<stream_api> {
  public:
   // `watcher` may be null; `log` outlives the device.
   device(const library& cu, const device_facts& facts, gpu::form_use use, gpu::watcher* watcher,
          const log_function& log)
-      : device_with_forms(std::move(use), log),
-        context_(cu, facts),
+      : stream_device(cu, facts, std::move(use), log),
         watcher_(watcher),
-        overlap_(context_, log, facts.overlaps),
-        staging_(context_, log) {}
+        overlap_(context_, log, facts.overlaps) {}
   ~device() override;
   bitnet_status open(const sdk::reporter& report) override;
 
-  const gpu::facts& describe() const noexcept override { return context_.facts.common; }
   gpu::watcher* watcher() const noexcept override { return watcher_; }
   bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const override;
-  bitnet_status allocate(uint64_t bytes, gpu::memory_place where, std::unique_ptr<gpu::buffer>& out,
-                         const sdk::reporter& report) override;
-  bitnet_status upload(gpu::buffer& to, uint64_t offset, const void* data, uint64_t bytes,
-                       const sdk::reporter& report) override;
-  bitnet_status download(const gpu::buffer& from, uint64_t offset, void* data, uint64_t bytes,
-                         const sdk::reporter& report) override;
   bitnet_status make_kernel_without(const forms& off, bool bounded, const gpu::kernel_spec& spec,
                                     std::unique_ptr<gpu::kernel>& out,
                                     const sdk::reporter& report) override;
@@ -144,10 +162,8 @@ class device final : public gpu::device_with_forms {
                                bool joins, CUfunction& one, CUfunction& joined,
                                const sdk::reporter& report);
 
-  context context_;
   gpu::watcher* const watcher_;
   overlap overlap_;
-  staging staging_;
   std::unique_ptr<nvml> management_;  // nullptr if NVML is missing or does not know the device
   std::map<const image*, CUmodule> modules_;
 };

@@ -5,7 +5,8 @@
 // `Stream` is the API's part, which owns one stream of a device:
 //   event, current       types: an event's handle; makes the device the calling thread's while it
 //                        lives, and has check(report)
-//   device               what `current` is made from
+//   device               what `current` and the stream are made from
+//   create               the stream
 //   make, destroy        an event
 //   record, is_done      behind what the stream was given; sets a bool
 //   launch               gives a recording to the stream. If it fails, nothing of it runs any more
@@ -169,5 +170,17 @@ class event_queue final : public queue {
   std::vector<event> spare_;
   uint64_t reached_ = 0, submitted_ = 0;
 };
+
+// Makes a queue on a new stream of the device.
+template <class Stream, class Context>
+bitnet_status make_event_queue(const Context& on, std::unique_ptr<queue>& out,
+                               const sdk::reporter& report) {
+  const typename Stream::current mine(on);
+  if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
+  auto made = std::make_unique<Stream>(on);
+  if (bitnet_status s = made->create(report); sdk::failed(s)) return s;
+  out = std::make_unique<event_queue<Stream>>(std::move(made));
+  return BITNET_OK;
+}
 
 }  // namespace bitnet::gpu

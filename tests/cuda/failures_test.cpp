@@ -8,11 +8,15 @@
 #include <vector>
 
 #include "cuda_platform.hpp"
-#include "staging.hpp"
+#include "gpu-common/staging.hpp"
 #include "stand_ins/failing_calls.hpp"
 
 namespace bitnet::cuda::test {
 namespace {
+
+// With the version that cuda.h gives some calls: "cuCtxPushCurrent_v2".
+#define TEXT_OF(name) #name
+#define NAME_OF(call) TEXT_OF(call)
 
 using bitnet::test::controls, bitnet::test::expect_statuses, bitnet::test::outcome;
 
@@ -29,11 +33,12 @@ class failures : public testing::Test {
     platform_ = open_platform(
         usual_driver, [this](uint32_t, const std::string& line) { log_ += line; }, why, may);
     ASSERT_NE(platform_, nullptr) << why;
-    failing_.emplace(*stand_in_, *platform_, 0, staging::piece + 4);
+    failing_.emplace(*stand_in_, *platform_, 0, gpu::staging_piece + 4);
   }
 
   std::vector<outcome> fail_each(CUresult result, uint64_t count) {
-    return failing_->fail_each(result, count, {"cuEventElapsedTime", "cuCtxPushCurrent"});
+    return failing_->fail_each(result, count,
+                               {NAME_OF(cuEventElapsedTime), NAME_OF(cuCtxPushCurrent)});
   }
   std::vector<outcome> fail_each(CUresult result) { return fail_each(result, failing_->calls()); }
 

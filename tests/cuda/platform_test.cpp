@@ -16,9 +16,9 @@
 #include <vector>
 
 #include "cuda_platform.hpp"
+#include "gpu-common/staging.hpp"
 #include "host_memory.hpp"
 #include "kernel_table.hpp"
-#include "staging.hpp"
 #include "stand_in.hpp"
 #include "stand_ins/forms_left_out.hpp"
 #include "stand_ins/in_a_process.hpp"
@@ -233,7 +233,7 @@ std::string uploads(const char* settings, const std::vector<uint64_t>& sizes) {
   });
 }
 
-constexpr uint64_t small = staging::small, piece = staging::piece;
+constexpr uint64_t small = gpu::small_upload, piece = gpu::staging_piece;
 
 // The context is pushed and popped, and a piece is sent and waited for.
 TEST(cuda_platform, uploads_by_pieces) {

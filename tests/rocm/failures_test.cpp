@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "memory.hpp"
+#include "gpu-common/staging.hpp"
 #include "on_stand_in.hpp"
 #include "stand_ins/failing_calls.hpp"
 
@@ -25,7 +25,7 @@ class failures : public testing::TestWithParam<uint32_t> {
     platform_ = open_platform([this](uint32_t, const std::string& line) { log_ += line; }, why,
                               {.checks = false});
     ASSERT_NE(platform_, nullptr) << why;
-    failing_.emplace(*stand_in, *platform_, GetParam(), staging::piece + 4);
+    failing_.emplace(*stand_in, *platform_, GetParam(), gpu::staging_piece + 4);
     ASSERT_GT(failing_->calls(), 100u);
   }
 
