@@ -1,8 +1,9 @@
 #include "device_facts.hpp"
 
 #include <algorithm>
-#include <cstdio>
 
+#include "gpu-common/device_text.hpp"
+#include "gpu-common/simt_kernels.hpp"
 #include "kernel_table.hpp"
 
 namespace bitnet::cuda {
@@ -23,22 +24,13 @@ std::string name_of(const library& cu, CUdevice device) {
 std::string uuid_of(const library& cu, CUdevice device) {
   CUuuid id{};
   if (cu.cuDeviceGetUuid(&id, device) != CUDA_SUCCESS) return "";
-  std::string out;
-  for (size_t i = 0; i < sizeof id.bytes; ++i) {
-    char hex[3];
-    std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned char>(id.bytes[i]));
-    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    out += hex;
-  }
-  return out;
+  return gpu::uuid_text(id.bytes);
 }
 
 std::string pci_of(const library& cu, CUdevice device) {
   char out[32] = {};
   if (cu.cuDeviceGetPCIBusId(out, sizeof out - 1, device) != CUDA_SUCCESS) return "";
-  std::string text = out;
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
-  return text;
+  return gpu::lower_case(out);
 }
 
 // The element types that the tensor cores multiply. The driver does not report them; they follow
@@ -87,21 +79,14 @@ device_facts facts_of(const library& cu, CUdevice device) {
   if (cu.cuDeviceTotalMem(&bytes, device) == CUDA_SUCCESS) about.memory_total_bytes = bytes;
   about.max_allocation_bytes = about.max_binding_bytes = about.memory_total_bytes;
   about.compute_units = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
-  about.binding_alignment = 16;  // bytes that a thread reads at once
-  about.group_size = about.max_group_size = group_threads;
-  about.max_groups = 65535;
+  gpu::set_simt_facts(about);
   // Shared memory of a launch without an attribute, less the static shared memory of kernels.
   constexpr uint32_t fixed_bytes = BITNET_CUDA_FIXED_SHARED;
   const uint32_t shared = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
-  about.max_bindings = gpu::most_kernel_bindings;
-  // Elements of an attention head that a thread keeps. Heads have at most 11 * 128 = 1408 elements,
-  // so that four rows of queries and of sums fit into shared memory.
-  about.max_kept = 11;
   about.attention_rows = most_attention_rows;
   about.copies_for_recordings = true;
   about.attention_of_token = true;
-  about.has_top_head = true;
   about.precisions = 1u << BITNET_PRECISION_F16;
   if (architecture >= 80) about.precisions |= 1u << BITNET_PRECISION_BF16;
   return out;
@@ -113,23 +98,18 @@ std::vector<device_facts> list_devices(const library& cu, std::string& why) {
   int count = 0;
   const CUresult counted = cu.cuDeviceGetCount(&count);
   std::vector<device_facts> out;
-  std::string seen;
   for (int i = 0; counted == CUDA_SUCCESS && i < count; ++i) {
     CUdevice device = 0;
     if (cu.cuDeviceGet(&device, i) != CUDA_SUCCESS) continue;
     out.push_back(facts_of(cu, device));
-    const device_facts& last = out.back();
-    if (!last.refusal.empty())
-      seen += (seen.empty() ? "" : ". ") + last.common.name + " is not used: " + last.refusal;
   }
-  const bool usable =
-      std::any_of(out.begin(), out.end(), [](const device_facts& d) { return d.refusal.empty(); });
-  if (usable) return out;
   if (counted != CUDA_SUCCESS)
     why = "the NVIDIA driver does not count its devices: " + cu.name_of(counted) +
           "; see whether nvidia-smi works";
-  else
-    why = seen.empty() ? no_device() : seen;
+  else if (out.empty())
+    why = no_device();
+  else if (const std::string refused = gpu::refusals_of(out); !refused.empty())
+    why = refused;
   return out;
 }
 

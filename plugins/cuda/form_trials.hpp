@@ -1,5 +1,5 @@
 #pragma once
-// Which trials compare the forms of this backend's kernels (gpu-common/form_check.hpp).
+// Which trials compare the forms of this backend's kernels (form_check.hpp of gpu-common).
 
 #include <vector>
 

@@ -8,6 +8,7 @@
 
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
+#include "gpu-common/simt_kernels.hpp"
 
 extern "C" {
 extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cuda_states[],
@@ -22,7 +23,7 @@ extern const unsigned char bitnet_cuda_ternary_warp_groups[];
 
 namespace bitnet::cuda {
 
-using gpu::has;
+using gpu::dtype_name, gpu::format_name, gpu::has, gpu::has_factors, gpu::shorter_group;
 
 namespace {
 
@@ -65,53 +66,15 @@ const image images[] = {
 };
 static_assert(std::size(images) == image_count);
 
-// Returns the image that has a kernel; image_count if the backend has no such kernel.
-image_index image_of(gpu::kernel_id id) noexcept {
-  using gpu::kernel_id;
-  switch (id) {
-    case kernel_id::embed_gather:
-    case kernel_id::linear_dense:
-      return dense;
-    case kernel_id::rms_norm:
-    case kernel_id::act_quant:
-    case kernel_id::act_quant_groups:
-    case kernel_id::hadamard:
-    case kernel_id::norm_quant:
-    case kernel_id::glu_quant:
-      return rows;
-    case kernel_id::linear_ternary:
-    case kernel_id::bit_linear:
-      return ternary;
-    case kernel_id::rope:
-    case kernel_id::elementwise:
-    case kernel_id::gather_rows:
-    case kernel_id::columns:
-      return elements;
-    case kernel_id::kv_write:
-    case kernel_id::attn_tiles:
-    case kernel_id::attn_merge:
-      return attention;
-    case kernel_id::attn_token:
-      return attention_token;
-    case kernel_id::attn_paged:
-      return image_count;
-    case kernel_id::short_conv:
-    case kernel_id::delta_gates:
-    case kernel_id::delta_rule:
-      return states;
-    case kernel_id::head_copy:
-    case kernel_id::head_state:
-    case kernel_id::head_approximate:
-    case kernel_id::head_count:
-    case kernel_id::head_exact:
-      return head;
-    case kernel_id::round_rows:
-    case kernel_id::linear_dense_rounded:
-      return dense_rounded;
-    case kernel_id::count:
-      break;
-  }
-  return image_count;
+// Returns the image that has a kernel; nullptr if the backend has no such kernel.
+const image* image_of(gpu::kernel_id id) noexcept {
+  if (id == gpu::kernel_id::round_rows || id == gpu::kernel_id::linear_dense_rounded)
+    return &images[dense_rounded];
+  const char* part = gpu::part_of(id);
+  const auto* found = std::find_if(std::begin(images), std::end(images), [part](const image& one) {
+    return part && std::strcmp(one.name, part) == 0;
+  });
+  return found == std::end(images) ? nullptr : found;
 }
 
 // Indices of the tables of tiled forms below.
@@ -162,23 +125,15 @@ std::span<const tiled_form> prompts_of(uint32_t head_dim) noexcept {
   return {};
 }
 
-bool has_factors(const gpu::kernel_spec& linear) noexcept {
-  return linear.constants[1] == 1 || linear.constants[4] != 0;
-}
-// Returns the elements of the shorter groups, of weights or of activations.
-uint32_t shorter_of(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
-  const uint32_t own = p.scale_group == 0 ? p.k : p.scale_group, given = linear.constants[4];
-  return given == 0 ? own : std::min(own, given);
-}
 // Whether the forms for several tokens can compute the groups: the shorter ones must consist of
 // whole tiles and fit into a block.
 bool fits_tiles(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
-  const uint32_t shorter = shorter_of(linear, p);
+  const uint32_t shorter = shorter_group(linear, p);
   return !has_factors(linear) || shorter == 32 || shorter == 64 || shorter == 128;
 }
 // The same for the form for one token, whose groups may also have two, four or eight blocks.
 bool fits_one_token(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
-  const uint32_t shorter = shorter_of(linear, p);
+  const uint32_t shorter = shorter_group(linear, p);
   const uint64_t factors = p.scale_group == 0 ? 0 : p.k / p.scale_group;
   return has_factors(linear) && std::has_single_bit(shorter) && shorter >= 32 && shorter <= 1024 &&
          // The form computes indices of words and of factors in 32 bits.
@@ -186,73 +141,19 @@ bool fits_one_token(const gpu::kernel_spec& linear, const gpu::linear_ternary_pa
          (uint64_t{p.first_row} + p.n_rows) * factors <= UINT32_MAX;
 }
 
-const char* format_name(uint32_t format) noexcept {
-  switch (format) {
-    case BITNET_FORMAT_F32:
-      return "f32";
-    case BITNET_FORMAT_F16:
-      return "f16";
-    case BITNET_FORMAT_BF16:
-      return "bf16";
-    case BITNET_FORMAT_Q8_0:
-      return "q8_0";
-    case BITNET_FORMAT_Q4_0:
-      return "q4_0";
-    case BITNET_FORMAT_Q4_K:
-      return "q4_k";
-    case BITNET_FORMAT_Q6_K:
-      return "q6_k";
-    default:
-      return nullptr;
-  }
-}
-const char* dtype_name(uint32_t dtype) noexcept {
-  switch (dtype) {
-    case BITNET_DTYPE_F32:
-      return "f32";
-    case BITNET_DTYPE_F16:
-      return "f16";
-    case BITNET_DTYPE_Q8_0:
-      return "q8_0";
-    case BITNET_DTYPE_Q4_0:
-      return "q4_0";
-    default:
-      return nullptr;
-  }
-}
-
 // Adds the suffix of its form to a kernel's name.
 bool add_form(const gpu::kernel_spec& spec, const forms& off, std::string& name) {
   const uint32_t* c = spec.constants;
   switch (spec.id) {
-    case gpu::kernel_id::linear_ternary:
-      name += has_factors(spec) ? "_factored" : "_1";
-      return true;
     case gpu::kernel_id::delta_rule:  // states with 64 or 128 rows fit into registers
       if (const std::string own = name + "_" + std::to_string(c[1]);
           (c[1] == 64 || c[1] == 128) && !has(off, own))
         name = own;
       return true;
-    case gpu::kernel_id::linear_dense: {
-      const char* format = format_name(c[3]);
-      if (!format) return false;
-      name += std::string("_") + format + (c[2] <= 1 ? "_1" : "_4");
-      return true;
-    }
     case gpu::kernel_id::linear_dense_rounded:
       if (c[3] != BITNET_FORMAT_F16 && c[3] != BITNET_FORMAT_BF16) return false;
       name += std::string("_") + format_name(c[3]) +
               "_few";  // always launched as one of its tiled forms
-      return true;
-    case gpu::kernel_id::head_copy:
-    case gpu::kernel_id::head_exact: {
-      const char* format = format_name(c[3]);
-      if (!format) return false;
-      name += std::string("_") + format;
-      return true;
-    }
-    case gpu::kernel_id::head_approximate:
-      name += c[2] <= 1 ? "_1" : "_4";
       return true;
     case gpu::kernel_id::attn_tiles: {
       const char *key = dtype_name(c[1]), *value = dtype_name(c[2]);
@@ -268,28 +169,7 @@ bool add_form(const gpu::kernel_spec& spec, const forms& off, std::string& name)
       return c[3] == 4 || c[3] == 8 || c[3] == 16;
     }
     default:
-      return true;
-  }
-}
-
-uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
-  const uint32_t* c = spec.constants;
-  switch (spec.id) {
-    case gpu::kernel_id::hadamard:
-      return c[1];
-    case gpu::kernel_id::delta_rule:
-      return uint64_t{2} * c[1];
-    case gpu::kernel_id::bit_linear:
-      return c[4];
-    case gpu::kernel_id::head_approximate:
-      return uint64_t{gpu::head_bins} * (c[2] <= 1 ? 1 : 4);
-    case gpu::kernel_id::attn_tiles:
-    case gpu::kernel_id::attn_token:
-      return gpu::attn_tile_words(c[3], c[4]);
-    case gpu::kernel_id::attn_merge:
-      return uint64_t{4} * group_threads;
-    default:
-      return 0;
+      return gpu::add_selected(spec, name);
   }
 }
 
@@ -348,10 +228,10 @@ forms forms_by_warp_groups() {
 
 bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out) {
   if (spec.id >= gpu::kernel_id::count || spec.constants[0] != group_threads) return false;
-  const image_index from = image_of(spec.id);
-  const uint64_t shared = 4 * shared_words_of(spec);
-  if (from == image_count || shared > UINT32_MAX) return false;
-  out.from = &images[from];
+  const image* from = image_of(spec.id);
+  const uint64_t shared = 4 * gpu::shared_words_of(spec);
+  if (!from || shared > UINT32_MAX) return false;
+  out.from = from;
   out.function = gpu::row_of(spec.id).name;
   out.shared_bytes = static_cast<uint32_t>(shared);
   if (!add_form(spec, off, out.function)) return false;
@@ -369,15 +249,6 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
   for (uint32_t i = 0; i < out.tiled_count; ++i)
     if (!has(off, out.tiled[i].function)) out.usable |= 1u << i;
   return true;
-}
-
-bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept {
-  return binding >= gpu::row_of(id).read;
-}
-
-bool reads_rotations(gpu::kernel_id id, uint32_t binding) noexcept {
-  return (id == gpu::kernel_id::rope && binding == 2) ||
-         ((id == gpu::kernel_id::kv_write || id == gpu::kernel_id::attn_token) && binding == 4);
 }
 
 namespace {

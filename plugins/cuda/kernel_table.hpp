@@ -65,11 +65,6 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
 // plugins/gpu-common/simt/common.cuh), so that they may be launched before those end.
 inline constexpr int first_that_waits = 90;
 
-// Whether the kernel writes the memory of a binding, and whether the binding has the cosines and
-// sines of ROPE.
-bool writes_binding(gpu::kernel_id id, uint32_t binding) noexcept;
-bool reads_rotations(gpu::kernel_id id, uint32_t binding) noexcept;
-
 // The grid and the tiled form of a command's launch. They differ from the command's own numbers of
 // groups: gpu-common assumes a thread for each row of a matrix, but here a warp computes a row, and
 // gpu-common does not know forms for several tokens. `processors`: multiprocessors of the device.

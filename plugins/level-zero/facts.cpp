@@ -4,23 +4,13 @@
 #include <cstdio>
 
 #include "forms.hpp"
+#include "gpu-common/device_text.hpp"
 
 namespace bitnet::level_zero {
 namespace {
 
 // Least and most bytes of group memory that kernels are built for; see forms.cmake.
 constexpr uint32_t least_shared = 32768, most_shared = 65536;
-
-std::string uuid_text(const ze_device_uuid_t& uuid) {
-  std::string out;
-  for (size_t i = 0; i < ZE_MAX_DEVICE_UUID_SIZE; ++i) {
-    char hex[3];
-    std::snprintf(hex, sizeof hex, "%02x", uuid.id[i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    out += hex;
-  }
-  return out;
-}
 
 // A driver's name, whether or not it is terminated.
 template <size_t N>
@@ -120,7 +110,7 @@ void describe(const library& calls, device_facts& out, uint32_t driver_version) 
   }
   about.name = text_of(is.name);
   if (about.name.empty()) about.name = "a device of Level Zero";
-  about.uuid = uuid_text(is.uuid);
+  about.uuid = gpu::uuid_text(is.uuid.id);
   about.pci_address = pci_of(calls, out.handle);
   char arch[16];
   std::snprintf(arch, sizeof arch, "%04x:%04x", is.vendorId & 0xffffu, is.deviceId & 0xffffu);

@@ -6,6 +6,8 @@
 #include <cstdio>
 #include <cstring>
 
+#include "gpu-common/device_text.hpp"
+
 namespace bitnet::opencl {
 namespace {
 
@@ -62,14 +64,7 @@ std::string uuid_of(const library& cl, cl_device_id device, const std::string& e
     return "";
   if (std::all_of(std::begin(bytes), std::end(bytes), [](unsigned char b) { return b == 0; }))
     return "";
-  std::string out;
-  for (size_t i = 0; i < sizeof bytes; ++i) {
-    char hex[3];
-    std::snprintf(hex, sizeof hex, "%02x", bytes[i]);
-    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    out += hex;
-  }
-  return out;
+  return gpu::uuid_text(bytes);
 }
 
 std::string pci_of(const library& cl, cl_device_id device, const std::string& extensions) {

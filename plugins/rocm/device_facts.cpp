@@ -1,10 +1,11 @@
 #include "device_facts.hpp"
 
 #include <algorithm>
-#include <cstdio>
 #include <cstring>
 
 #include "code_objects.hpp"
+#include "gpu-common/device_text.hpp"
+#include "gpu-common/simt_kernels.hpp"
 #include "kernel_table.hpp"
 
 namespace bitnet::rocm {
@@ -33,22 +34,13 @@ std::string uuid_of(const library& hip, int device) {
   };
   if (std::all_of(std::begin(id.bytes), std::end(id.bytes), is_hex))
     return "GPU-" + std::string(std::begin(id.bytes), std::end(id.bytes));
-  std::string out;
-  for (size_t i = 0; i < sizeof id.bytes; ++i) {
-    char hex[3];
-    std::snprintf(hex, sizeof hex, "%02x", static_cast<unsigned char>(id.bytes[i]));
-    if (i == 4 || i == 6 || i == 8 || i == 10) out += '-';
-    out += hex;
-  }
-  return out;
+  return gpu::uuid_text(id.bytes);
 }
 
 std::string pci_of(const library& hip, int device) {
   char out[32] = {};
   if (hip.hipDeviceGetPCIBusId(out, sizeof out - 1, device) != hipSuccess) return "";
-  std::string text = out;
-  for (char& c : text) c = static_cast<char>(c >= 'A' && c <= 'F' ? c - 'A' + 'a' : c);
-  return text;
+  return gpu::lower_case(out);
 }
 
 // The name of the architecture with its features is a member of hipDeviceProp_t alone, at a place
@@ -95,19 +87,14 @@ device_facts facts_of(const library& hip, int device) {
   if (hip.hipDeviceTotalMem(&bytes, device) == hipSuccess) about.memory_total_bytes = bytes;
   about.max_allocation_bytes = about.max_binding_bytes = about.memory_total_bytes;
   about.compute_units = attribute(hip, device, hipDeviceAttributeMultiprocessorCount);
-  about.binding_alignment = 16;  // what a thread reads at once
-  about.group_size = about.max_group_size = group_threads;
-  about.max_groups = 65535;
+  gpu::set_simt_facts(about);
   // Less what kernels keep there of fixed size.
   constexpr uint32_t fixed_bytes = BITNET_ROCM_FIXED_SHARED;
   const uint32_t shared = attribute(hip, device, hipDeviceAttributeMaxSharedMemoryPerBlock);
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
-  about.max_bindings = gpu::most_kernel_bindings;
-  about.max_kept = 11;  // of a head, 1408 elements in all, as the cuda backend has it
   about.attention_rows = most_attention_rows;
   about.copies_for_recordings = true;
   about.attention_of_token = has_code(out.target, "attention_token");
-  about.has_top_head = true;
   return out;
 }
 
@@ -126,21 +113,14 @@ std::vector<device_facts> list_devices(const library& hip, const char* kfd, std:
   int count = 0;
   const hipError_t counted = hip.hipGetDeviceCount(&count);
   std::vector<device_facts> out;
-  std::string seen;
-  for (int i = 0; counted == hipSuccess && i < count; ++i) {
-    out.push_back(facts_of(hip, i));
-    const device_facts& last = out.back();
-    if (!last.refusal.empty())
-      seen += (seen.empty() ? "" : ". ") + last.common.name + " is not used: " + last.refusal;
-  }
-  const bool usable =
-      std::any_of(out.begin(), out.end(), [](const device_facts& d) { return d.refusal.empty(); });
-  if (usable) return out;
+  for (int i = 0; counted == hipSuccess && i < count; ++i) out.push_back(facts_of(hip, i));
   if (counted != hipSuccess && counted != hipErrorNoDevice && counted != hipErrorInvalidDevice)
     why = "the ROCm runtime does not count its devices: " + hip.name_of(counted) +
           "; see whether rocminfo works";
-  else
-    why = seen.empty() ? no_device(kfd) : seen;
+  else if (out.empty())
+    why = no_device(kfd);
+  else if (const std::string refused = gpu::refusals_of(out); !refused.empty())
+    why = refused;
   return out;
 }
 

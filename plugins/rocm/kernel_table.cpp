@@ -7,86 +7,15 @@
 
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
+#include "gpu-common/simt_kernels.hpp"
 #include "kernels/ternary_dots.hpp"
 #include "kernels/ternary_matrix.hpp"
 
 namespace bitnet::rocm {
 
-using gpu::has;
+using gpu::has, gpu::has_factors;
 
 namespace {
-
-// The part that has a kernel; nullptr where another kernel takes its place.
-const char* part_of(gpu::kernel_id id) noexcept {
-  using gpu::kernel_id;
-  switch (id) {
-    case kernel_id::embed_gather:
-    case kernel_id::linear_dense:
-      return "dense";
-    case kernel_id::rms_norm:
-    case kernel_id::act_quant:
-    case kernel_id::act_quant_groups:
-    case kernel_id::hadamard:
-    case kernel_id::norm_quant:
-    case kernel_id::glu_quant:
-      return "rows";
-    case kernel_id::linear_ternary:
-    case kernel_id::bit_linear:
-      return "ternary";
-    case kernel_id::rope:
-    case kernel_id::elementwise:
-    case kernel_id::gather_rows:
-    case kernel_id::columns:
-      return "elements";
-    case kernel_id::kv_write:
-    case kernel_id::attn_tiles:
-    case kernel_id::attn_merge:
-      return "attention";
-    case kernel_id::attn_token:
-      return "attention_token";
-    case kernel_id::short_conv:
-    case kernel_id::delta_gates:
-    case kernel_id::delta_rule:
-      return "states";
-    case kernel_id::head_copy:
-    case kernel_id::head_state:
-    case kernel_id::head_approximate:
-    case kernel_id::head_count:
-    case kernel_id::head_exact:
-      return "head";
-    default:
-      return nullptr;
-  }
-}
-
-const char* format_name(uint32_t format) noexcept {
-  switch (format) {
-    case BITNET_FORMAT_F32:
-      return "f32";
-    case BITNET_FORMAT_F16:
-      return "f16";
-    case BITNET_FORMAT_BF16:
-      return "bf16";
-    case BITNET_FORMAT_Q8_0:
-      return "q8_0";
-    case BITNET_FORMAT_Q4_0:
-      return "q4_0";
-    case BITNET_FORMAT_Q4_K:
-      return "q4_k";
-    case BITNET_FORMAT_Q6_K:
-      return "q6_k";
-    default:
-      return nullptr;
-  }
-}
-bool is_kv_type(uint32_t dtype) noexcept {
-  return dtype == BITNET_DTYPE_F32 || dtype == BITNET_DTYPE_F16 || dtype == BITNET_DTYPE_Q8_0 ||
-         dtype == BITNET_DTYPE_Q4_0;
-}
-
-bool has_factors(const gpu::kernel_spec& linear) noexcept {
-  return linear.constants[1] == 1 || linear.constants[4] != 0;
-}
 
 uint32_t dots_rows(uint32_t) {
   return kernels::rows_of_dots;
@@ -111,19 +40,13 @@ constexpr several_form with_factors[] = {
 static_assert(std::size(with_one_scale) <= most_several && std::size(with_factors) <= most_several);
 constexpr char delta_in_registers[] = "delta_rule_64";
 
-// Elements of the shorter groups of a product with factors.
-uint32_t shorter_of(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
-  const uint32_t own = p.scale_group == 0 ? p.k : p.scale_group, given = linear.constants[4];
-  return given == 0 ? own : std::min(own, given);
-}
-
 // The last that a step of so many tokens is enough for; -1: none.
 int several_for(const kernel_form& form, const gpu::kernel_spec& spec,
                 const gpu::linear_ternary_params& p, uint64_t tokens) noexcept {
   int out = -1;
   for (uint32_t i = 0; i < form.several.size(); ++i) {
     const several_form& one = form.several[i];
-    const bool fits = !one.of_whole_words || shorter_of(spec, p) % 32 == 0;
+    const bool fits = !one.of_whole_words || gpu::shorter_group(spec, p) % 32 == 0;
     if ((form.usable >> i & 1) != 0 && tokens >= one.from && fits) out = static_cast<int>(i);
   }
   return out;
@@ -138,54 +61,17 @@ bool add_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out) 
       if (has_factors(spec)) out.several = with_factors;
       for (uint32_t i = 0; i < out.several.size(); ++i)
         if (!has(off, out.several[i].function)) out.usable |= 1u << i;
-      out.function += has_factors(spec) ? "_factored" : "_1";
-      return true;
+      return gpu::add_selected(spec, out.function);
     case gpu::kernel_id::delta_rule:  // states of so many rows fit registers
       if (c[1] == 64 && !has(off, delta_in_registers)) out.function = delta_in_registers;
-      return true;
-    case gpu::kernel_id::linear_dense: {
-      const char* format = format_name(c[3]);
-      if (!format) return false;
-      out.function += std::string("_") + format + (c[2] <= 1 ? "_1" : "_4");
-      return true;
-    }
-    case gpu::kernel_id::head_copy:
-    case gpu::kernel_id::head_exact: {
-      const char* format = format_name(c[3]);
-      if (!format) return false;
-      out.function += std::string("_") + format;
-      return true;
-    }
-    case gpu::kernel_id::head_approximate:
-      out.function += c[2] <= 1 ? "_1" : "_4";
       return true;
     case gpu::kernel_id::attn_tiles:
     case gpu::kernel_id::attn_token:
       out.function += "_" + std::to_string(c[3]);
-      return is_kv_type(c[1]) && is_kv_type(c[2]) && (c[3] == 4 || c[3] == most_attention_rows);
+      return gpu::dtype_name(c[1]) && gpu::dtype_name(c[2]) &&
+             (c[3] == 4 || c[3] == most_attention_rows);
     default:
-      return true;
-  }
-}
-
-uint64_t shared_words_of(const gpu::kernel_spec& spec) noexcept {
-  const uint32_t* c = spec.constants;
-  switch (spec.id) {
-    case gpu::kernel_id::hadamard:
-      return c[1];
-    case gpu::kernel_id::delta_rule:
-      return uint64_t{2} * c[1];
-    case gpu::kernel_id::bit_linear:
-      return c[4];
-    case gpu::kernel_id::head_approximate:
-      return uint64_t{gpu::head_bins} * (c[2] <= 1 ? 1 : 4);
-    case gpu::kernel_id::attn_tiles:
-    case gpu::kernel_id::attn_token:
-      return gpu::attn_tile_words(c[3], c[4]);
-    case gpu::kernel_id::attn_merge:
-      return uint64_t{4} * group_threads;
-    default:
-      return 0;
+      return gpu::add_selected(spec, out.function);
   }
 }
 
@@ -220,8 +106,8 @@ forms matrix_forms() {
 
 bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out) {
   if (spec.id >= gpu::kernel_id::count || spec.constants[0] != group_threads) return false;
-  const char* part = part_of(spec.id);
-  const uint64_t shared = 4 * shared_words_of(spec);
+  const char* part = gpu::part_of(spec.id);
+  const uint64_t shared = 4 * gpu::shared_words_of(spec);
   if (!part || shared > UINT32_MAX) return false;
   out.part = part;
   out.function = gpu::row_of(spec.id).name;

@@ -4,21 +4,11 @@
 #include <cstdio>
 
 #include "bitnet/abi/info.h"
+#include "gpu-common/device_text.hpp"
 #include "gpu-common/kernels.hpp"
 
 namespace bitnet::vulkan {
 namespace {
-
-std::string hex(const uint8_t* bytes, size_t n) {
-  std::string out;
-  for (size_t i = 0; i < n; ++i) {
-    char pair[3];
-    std::snprintf(pair, sizeof pair, "%02x", bytes[i]);
-    out += pair;
-    if (i == 3 || i == 5 || i == 7 || i == 9) out += '-';
-  }
-  return out;
-}
 
 const char* kind_of(VkPhysicalDeviceType type) {
   switch (type) {
@@ -86,7 +76,7 @@ void identify(const seen_device& seen, gpu::facts& about) {
   about.device_class = p.deviceType == VK_PHYSICAL_DEVICE_TYPE_CPU     ? BITNET_DEVICE_CPU
                        : p.deviceType == VK_PHYSICAL_DEVICE_TYPE_OTHER ? BITNET_DEVICE_OTHER
                                                                        : BITNET_DEVICE_GPU;
-  about.uuid = hex(seen.ids.deviceUUID, sizeof seen.ids.deviceUUID);
+  about.uuid = gpu::uuid_text(seen.ids.deviceUUID);
   if (seen.has_pci) {
     char address[16];
     std::snprintf(address, sizeof address, "%04x:%02x:%02x.%x", seen.pci.pciDomain & 0xffffu,

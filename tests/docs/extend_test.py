@@ -82,7 +82,7 @@ class Pages(unittest.TestCase):
                 ("cpu-kernel", "plugins/cpu/CMakeLists.txt", ("bitnet_isa(",)),
                 ("gpu-kernel", "plugins/gpu-common/kernel_list.hpp", ("BITNET_GPU_KERNELS_OF_ALL(X)",
                                                                       "BITNET_GPU_KERNELS_OF_SOME(X)")),
-                ("gpu-kernel", "plugins/cuda/kernel_table.cpp", ("image_of(",)),
+                ("gpu-kernel", "plugins/gpu-common/simt_kernels.cpp", ("part_of(",)),
                 ("gpu-driver", "plugins/gpu-common/driver.hpp", ("virtual ",)),
                 ("gpu-driver", "plugins/gpu-common/kernels.cmake", ("bitnet_gpu_texts",)),
                 ("op", "abi/include/bitnet/abi/ops.h", ("BITNET_OP_LIST(X)",)),

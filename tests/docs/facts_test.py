@@ -67,8 +67,13 @@ def backend_of(file):
 
 def variables_of_plugins():
     """BITNET_<BACKEND>_<KEY> for each setting that a plugin of this tree asks for."""
-    own = {f"BITNET_{backend_of(file)}_{key.upper()}" for file in ROOT.glob("plugins/*/*.cpp")
-           for key in re.findall(r'\bparameter\("([a-z_]+)"\)', file.read_text(encoding="utf-8"))}
+    asked = re.compile(r'\b(?:parameter\(|read_switch\(user, )"([a-z_]+)"')
+    readers = {"read_form_use(": "checks", "check_head_setting(": "head"}  # of gpu-common
+    own = set()
+    for file in ROOT.glob("plugins/*/*.cpp"):
+        said = file.read_text(encoding="utf-8")
+        keys = asked.findall(said) + [key for reader, key in readers.items() if f"bitnet::gpu::{reader}" in said]
+        own |= {f"BITNET_{backend_of(file)}_{key.upper()}" for key in keys}
     shared = re.findall(r'^ +\{\.key = "([a-z_]+)",', text("plugins/gpu-common/pool_settings.cpp"), re.MULTILINE)
     return own | {f"BITNET_{backend_of(file)}_{key.upper()}" for file in ROOT.glob("plugins/*/CMakeLists.txt")
                   for key in shared if "LINK bitnet_gpu_common" in (said := file.read_text(encoding="utf-8"))
@@ -312,8 +317,7 @@ class Facts(unittest.TestCase):
                            ("gpu-common/opencl-c/common.cl", r"#define DTYPE_{} {}\n"),
                            ("level-zero/forms.cmake", r"foreach\(keys IN ITEMS[^#]* {1}[) ].*# BITNET_DTYPE_"),
                            ("level-zero/forms.cmake", r"foreach\(values IN ITEMS[^#]* {1}[) ]"),
-                           ("cuda/kernel_table.cpp", r"\bBITNET_DTYPE_{}\b"),
-                           ("rocm/kernel_table.cpp", r"\bBITNET_DTYPE_{}\b")):
+                           ("gpu-common/simt_kernels.cpp", r"\bBITNET_DTYPE_{}\b")):
             if not (ROOT / "plugins" / path).is_file():
                 continue  # a backend that was taken out of the tree
             for name in types:

@@ -1,0 +1,33 @@
+#pragma once
+// Names and memory of the kernels in simt/, as the cuda and rocm backends find them in what a
+// compiler made of each file there.
+
+#include <cstdint>
+#include <string>
+
+#include "driver.hpp"
+#include "kernels.hpp"
+
+namespace bitnet::gpu {
+
+// The file that has a kernel, without its suffix; nullptr for kernels that are not in simt/.
+const char* part_of(kernel_id id) noexcept;
+
+// The names of formats and dtypes in functions' names; nullptr if no kernel has the format.
+const char* format_name(uint32_t format) noexcept;
+const char* dtype_name(uint32_t dtype) noexcept;
+
+// Whether a product with ternary weights has factors of groups of elements.
+bool has_factors(const kernel_spec& linear) noexcept;
+// Returns the elements of the shorter groups, of weights or of activations.
+uint32_t shorter_group(const kernel_spec& linear, const linear_ternary_params& p) noexcept;
+
+// Adds to a kernel's name what its specification selects, but for kernels of attention and of
+// states. False for a format that no kernel has.
+bool add_selected(const kernel_spec& spec, std::string& name);
+// Sets the limits that are the kernels', whatever the device.
+void set_simt_facts(facts& about) noexcept;
+// Words of dynamic shared memory of a work group.
+uint64_t shared_words_of(const kernel_spec& spec) noexcept;
+
+}  // namespace bitnet::gpu
