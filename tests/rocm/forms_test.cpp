@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "bitnet/sdk/host.hpp"
 #include "code_objects.hpp"
 #include "device_facts.hpp"
 #include "kernel_table.hpp"
@@ -114,6 +115,43 @@ std::string said_of_failures(uint32_t index) {
 TEST_P(opened, unless_a_call_fails) {
   const std::string settings = backend().with("at_once=1");
   EXPECT_EQ(said_in_a_process(settings.c_str(), [] { return said_of_failures(GetParam()); }), "");
+}
+
+// What a process with these settings of the host and of the user does: "<checks> <bounded>", the
+// forms that are off, and what is logged.
+std::string use_with(const gpu::settings& user) {
+  static std::string logged;
+  logged.clear();
+  bitnet_host_v0 services{};
+  services.log = [](void*, uint32_t, bitnet_str component, bitnet_str message) {
+    logged += "[" + std::string(sdk::to_view(component)) + ": " +
+              std::string(sdk::to_view(message)) + "]";
+  };
+  bitnet_error error{};
+  error.struct_size = sizeof error;
+  gpu::form_use use;
+  if (gpu::read_form_use(sdk::host(&services), user, "rocm", optional_forms(), use,
+                         {&error, "test"}) != BITNET_OK)
+    return error.message;
+  std::string out = std::to_string(use.checks) + " " + std::to_string(use.bounded);
+  for (const std::string& one : use.off) out += " " + one;
+  return out + logged;
+}
+TEST(settings_of_forms, say_what_a_process_compares_and_uses) {
+  EXPECT_EQ(use_with({{"purpose", "probe"}}), "1 1");
+  EXPECT_EQ(use_with({{"purpose", "probe"}, {"probed", "yes"}}), "1 1");
+  EXPECT_EQ(use_with({{"purpose", "load"}, {"probed", "yes"}}), "0 0");
+  EXPECT_EQ(use_with({{"purpose", "load"}, {"checks", "off"}}), "0 0");
+  for (const char* purpose : {"load", "conformance"})
+    EXPECT_EQ(use_with({{"purpose", purpose}}),
+              "1 0[rocm: no probe compared the forms of kernels; this process does when a device "
+              "is opened]");
+  EXPECT_EQ(use_with({{"purpose", "load"},
+                      {"probed", "yes"},
+                      {"disable", "delta_rule_64.rocm,linear_ternary_dots.cuda,rope.rocm"}}),
+            "0 0 delta_rule_64");
+  EXPECT_NE(use_with({{"checks", "no"}}).find("setting checks is 'no'; expected on or off"),
+            std::string::npos);
 }
 
 INSTANTIATE_TEST_SUITE_P(waves_of, opened, testing::Values(0u, 1u),

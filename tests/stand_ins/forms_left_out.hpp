@@ -1,5 +1,5 @@
 #pragma once
-// Tests of gpu-common/forms.hpp that each backend with forms has on its stand-in. The stand-in
+// Tests of forms.hpp of gpu-common that each backend with forms has on its stand-in. The stand-in
 // makes a kernel wrong, keeps it from ending, or loses the device by it.
 
 #include <gtest/gtest.h>

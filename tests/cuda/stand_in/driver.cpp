@@ -1,34 +1,22 @@
 // Devices, contexts and memory.
 
-#include <dlfcn.h>
-
 #include <atomic>
 #include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <fstream>
 #include <string>
 #include <string_view>
 
 #include "calls.hpp"
+#include "stand_ins/settings_text.hpp"
 
 namespace stand_in {
 namespace {
 
-std::string settings_text() {
-  if (const char* text = std::getenv("BITNET_STAND_IN")) return text;
-  Dl_info me{};
-  dladdr(reinterpret_cast<void*>(wanted), &me);
-  const std::string path = me.dli_fname ? me.dli_fname : "";
-  std::string out;
-  std::getline(std::ifstream(path.substr(0, path.rfind('/') + 1) + "libcuda.settings"), out);
-  return out;
-}
-
 settings read_settings() {
   settings out;
-  const std::string text = settings_text();
+  const std::string text = settings_text(reinterpret_cast<const void*>(wanted), "libcuda.settings");
   std::string_view left = text;
   while (!left.empty()) {
     const std::string_view item = left.substr(0, left.find(','));

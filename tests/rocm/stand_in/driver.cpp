@@ -10,6 +10,7 @@
 
 #include "objects.hpp"
 #include "stand_in.hpp"
+#include "stand_ins/settings_text.hpp"
 
 namespace stand_in {
 namespace {
@@ -54,8 +55,9 @@ void read_setting(std::string_view key, std::string_view value, settings& out) {
 
 settings read_settings() {
   settings out;
-  const char* text = std::getenv("BITNET_STAND_IN");
-  std::string_view left = text ? text : "";
+  const std::string text =
+      settings_text(reinterpret_cast<const void*>(wanted), "libamdhip64.settings");
+  std::string_view left = text;
   while (!left.empty()) {
     const std::string_view item = left.substr(0, left.find(','));
     left.remove_prefix(std::min(left.size(), item.size() + 1));
