@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "cuda_platform.hpp"
+#include "form_trials.hpp"
 #include "gpu-common/staging.hpp"
 #include "host_memory.hpp"
 #include "kernel_table.hpp"
@@ -75,6 +76,11 @@ TEST(cuda_platform, a_form_that_loses_the_device_is_left_out) {
 }
 TEST(cuda_platform, nothing_is_compared_behind_a_probe) {
   bitnet::test::expect_nothing_compared_behind_a_probe(backend_of());
+}
+TEST(cuda_platform, forms_that_are_off_do_not_run) {
+  gpu::facts about;
+  about.precisions = ~0u;
+  bitnet::test::expect_forms_off_do_not_run(backend_of(), form_trials(about));
 }
 TEST(cuda_platform, forms_that_a_device_has_not_are_not_listed) {
   forms older = backend_of().without("linear_ternary_wide");

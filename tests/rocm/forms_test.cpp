@@ -12,6 +12,7 @@
 #include "bitnet/sdk/host.hpp"
 #include "code_objects.hpp"
 #include "device_facts.hpp"
+#include "form_trials.hpp"
 #include "kernel_table.hpp"
 #include "on_stand_in.hpp"
 #include "stand_ins/forms_left_out.hpp"
@@ -71,6 +72,9 @@ TEST_P(opened, without_a_form_that_never_ends) {
 }
 TEST_P(opened, without_a_form_that_loses_the_device) {
   bitnet::test::expect_losing_forms_left_out(backend());
+}
+TEST_P(opened, does_not_run_forms_that_are_off) {
+  bitnet::test::expect_forms_off_do_not_run(backend(), form_trials());
 }
 TEST_P(opened, behind_a_probe_compares_nothing) {
   bitnet::test::expect_nothing_compared_behind_a_probe(backend());

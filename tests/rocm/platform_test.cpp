@@ -7,6 +7,7 @@
 
 #include "code_objects.hpp"
 #include "device_facts.hpp"
+#include "gpu-common/device_text.hpp"
 #include "on_stand_in.hpp"
 #include "stand_ins/in_a_process.hpp"
 
@@ -29,6 +30,12 @@ TEST(rocm_platform, names_of_targets) {
   EXPECT_EQ(target_of("gfx1030"), "gfx1030");
   for (const char* none : {"", "gfx", "gfx9", "navi21", "gfx10 30", "gfx90A"})
     EXPECT_EQ(target_of(none), "") << none;
+}
+
+TEST(rocm_platform, texts_of_identities) {
+  EXPECT_EQ(gpu::uuid_text("\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef"),
+            "01234567-89ab-cdef-0123-456789abcdef");
+  EXPECT_EQ(gpu::lower_case("0000:0A:FF.1"), "0000:0a:ff.1");
 }
 
 TEST(rocm_platform, versions) {

@@ -8,8 +8,10 @@
 #include <memory>
 #include <sstream>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "gpu-common/forms.hpp"
+#include "gpu-common/form_check.hpp"
 #include "in_a_process.hpp"
 
 namespace bitnet::test {
@@ -106,6 +108,61 @@ inline void expect_nothing_compared_behind_a_probe(const formed_backend& backend
       const auto out = backend.opened(setting + form, use);
       EXPECT_EQ(out.words, "opened");
       EXPECT_EQ(out.listed, backend.without(off));
+    }
+}
+
+// Runs a trial by the kernel that the device makes of its specification.
+inline bitnet_status run_trial(gpu::device& on, const gpu::trial& of, const sdk::reporter& report) {
+  std::unique_ptr<gpu::kernel> run;
+  if (bitnet_status s = on.make_kernel(of.spec, run, report)) return s;
+  std::vector<std::unique_ptr<gpu::buffer>> memory;
+  gpu::command one;
+  one.run = run.get();
+  one.params = of.params;
+  one.groups_x = of.groups_x;
+  one.groups_y = of.groups_y;
+  for (const std::vector<uint32_t>& words : of.memory) {
+    auto& to = memory.emplace_back();
+    const uint64_t bytes = 4 * words.size();
+    if (bitnet_status s = on.allocate(bytes, gpu::memory_place::device, to, report)) return s;
+    if (bitnet_status s = on.upload(*to, 0, words.data(), bytes, report)) return s;
+    one.bindings.push_back({to.get(), 0, bytes});
+  }
+  std::unique_ptr<gpu::recording> recorded;
+  std::unique_ptr<gpu::queue> queue;
+  if (bitnet_status s = on.record({&one, 1}, false, recorded, report)) return s;
+  if (bitnet_status s = on.make_queue(queue, report)) return s;
+  if (bitnet_status s = queue->submit(*recorded, 1, report)) return s;
+  return queue->wait(1, UINT64_MAX, report);
+}
+// The form computes its trials where all others are off, and none where it is off itself. It loses
+// the device where it runs.
+inline void expect_forms_off_do_not_run(const formed_backend& backend,
+                                        const std::vector<gpu::form_trial>& trials) {
+  const auto status_of = [&](const gpu::form_trial& trial, const char* form, gpu::forms off) {
+    const std::string setting = backend.with(std::string("at_once=1,loses=") + form);
+    return said_in_a_process(setting.c_str(), [&] {
+      gpu::form_use use;
+      use.checks = false;
+      use.off = std::move(off);
+      std::string why;
+      const auto platform = backend.open_platform(use, [](uint32_t, const std::string&) {}, why);
+      bitnet_error error{};
+      error.struct_size = sizeof error;
+      const sdk::reporter report(&error, "test");
+      std::unique_ptr<gpu::device> made;
+      if (!platform || platform->open(backend.index, made, report) != BITNET_OK) return why;
+      return std::to_string(run_trial(*made, trial.of, report));
+    });
+  };
+  for (const gpu::form_trial& trial : trials)
+    for (const char* form : trial.forms) {
+      if (!gpu::has(backend.listed, form)) continue;
+      SCOPED_TRACE(form);
+      gpu::forms others = backend.all;
+      std::erase(others, form);
+      EXPECT_EQ(status_of(trial, form, others), std::to_string(BITNET_DEVICE_LOST));
+      EXPECT_EQ(status_of(trial, form, {form}), std::to_string(BITNET_OK));
     }
 }
 
