@@ -4,8 +4,8 @@
 // not allocated, a code object for another target, something left over at the end of the process
 // end it with a sentence. Tests put it where the loader finds it; it calls itself what it is.
 //
-// BITNET_STAND_IN  key=value[,key=value...]; where it is not set, a file libamdhip64.settings beside
-//                  the runtime's has that, for processes that get no variables
+// BITNET_STAND_IN  key=value[,key=value...]; where it is not set, a file libamdhip64.settings
+//                  beside the runtime's has that, for processes that get no variables
 //   targets gfx1030+gfx90a  architectures of its devices; those before gfx10 have waves of 64
 //   memory  1024       MiB of a device
 //   init    0          what hipInit answers,
