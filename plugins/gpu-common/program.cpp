@@ -410,13 +410,15 @@ bitnet_status steps_on::finish_last(const sdk::reporter& report) {
 bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<running>& queue,
                             const sdk::reporter& report) {
   const std::scoped_lock lock(running_);
-  if (bitnet_status s = finish_last(report); failed(s)) return s;
-  const range here(device_.watcher, "step ", step.n_tokens, " tokens, ", step.n_sequences,
-                   " sequences, ", step.n_outputs, " outputs");
   if (bitnet_status s = checker_.check(step, of_.limits_, of_.graph_, step_,
                                        pool_ ? &pool_->storage() : nullptr, report);
       failed(s))
     return s;
+  // The device may still compute the last step, so this takes no time of its own.
+  for (const auto& table : of_.rotations_) table->prepare({step_.positions, step.n_tokens});
+  if (bitnet_status s = finish_last(report); failed(s)) return s;
+  const range here(device_.watcher, "step ", step.n_tokens, " tokens, ", step.n_sequences,
+                   " sequences, ", step.n_outputs, " outputs");
   if (device_.services.cancelled(step.cancel_token))
     return report.fail(BITNET_CANCELLED, "cancelled");
   logits asked{};

@@ -27,6 +27,11 @@ const float* rotations::kept(uint64_t position) {
   return found.get() + position % of_chunk * floats;
 }
 
+void rotations::prepare(std::span<const int32_t> positions) {
+  const std::scoped_lock held(lock_);
+  for (const int32_t position : positions) kept(static_cast<uint64_t>(position));
+}
+
 void rotations::write(std::span<const int32_t> positions, float* out) {
   const std::scoped_lock held(lock_);
   const uint64_t floats = 2 * frequencies_.size();

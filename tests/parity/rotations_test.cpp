@@ -45,6 +45,12 @@ TEST(rotations, in_any_order) {
     EXPECT_EQ(written(by, positions), expected(positions));
   }
 }
+TEST(rotations, computed_before_they_are_needed_are_the_same) {
+  rotations by(frequencies);
+  const std::vector<int32_t> positions{7, 64, 65535, 65536, 0};
+  by.prepare(positions);
+  EXPECT_EQ(written(by, positions), expected(positions));
+}
 TEST(rotations, of_no_frequency_are_none) {
   rotations by({});
   float untouched = 3;
