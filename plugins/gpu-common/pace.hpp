@@ -1,7 +1,8 @@
 #pragma once
 // Decides how a thread waits for a step. The thread sleeps for most of the time that the step took
-// last, then polls, so that it notices the end within microseconds. For a long step it only sleeps
-// and polls every 200 us, since a short delay does not matter there.
+// last, then polls, so that it notices the end within microseconds. Of a long step, whose time
+// differs little from the last one's, it polls the last millisecond; one that takes longer than
+// expected is polled every 200 us.
 
 #include <algorithm>
 #include <chrono>
@@ -19,12 +20,13 @@ class pace {
   constexpr duration nap(duration waited) const noexcept {
     using namespace std::chrono_literals;
     constexpr duration late = 150us;  // a sleep may end later by this time
-    constexpr duration eager = 2ms;   // the thread polls around the expected end
     constexpr duration longest = 200us, step_of_short = 20ms;
-    const duration from = expected_ * 4 / 5 - late;
+    const bool is_long = expected_ > step_of_short;
+    // The thread polls between these two times.
+    const duration from = (is_long ? expected_ - 1ms : expected_ * 4 / 5) - late;
+    const duration until = is_long ? expected_ + 1ms : expected_ * 5 / 4 + 2ms;
     if (waited < from) return from - waited;
-    if (expected_ > step_of_short) return longest;
-    return waited < expected_ * 5 / 4 + eager ? duration::zero() : longest;
+    return waited < until ? duration::zero() : longest;
   }
 
   // Returns the expected time for the next run. The last poll that saw the step running was at

@@ -53,10 +53,18 @@ TEST(pace, what_is_expected_settles) {
       EXPECT_LE(last.late, 10us) << step / 1us << " after " << wrong / 1us;
     }
 }
-TEST(pace, a_long_step_is_slept_through) {
-  const noticed one = wait_for(300ms, 300ms);
+TEST(pace, a_long_step_is_slept_through_and_noticed_within_10_us) {
+  for (const duration step : {25ms, 60ms, 300ms})
+    for (const duration off : {-700us, 0us, 700us}) {
+      const noticed one = wait_for(step, step + off);
+      EXPECT_LE(one.late, 10us) << step / 1us << " us, " << off / 1us;
+      EXPECT_GE(one.asleep, step - 3ms) << step / 1us;
+    }
+}
+TEST(pace, a_long_step_that_takes_longer_than_expected_is_noticed_within_a_millisecond) {
+  const noticed one = wait_for(300ms, 250ms);
   EXPECT_LE(one.late, 1ms);
-  EXPECT_GE(one.asleep, 290ms);
+  EXPECT_GE(one.asleep, 250ms);
 }
 
 }  // namespace
