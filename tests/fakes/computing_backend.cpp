@@ -3,11 +3,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cstdio>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "bitnet/abi/backend.h"
 #include "bitnet/sdk/interpreter.hpp"
@@ -71,6 +73,7 @@ void describe(const bitnet_open_request& request, bitnet::sdk::definition& d) {
   d.version = "1.2.3";
   d.vendor = "org.example";
   d.license = "CC0-1.0";
+  if (variant.loud) d.life_flags = 0;  // it starts threads
   d.device.device_class = variant.is_gpu ? BITNET_DEVICE_GPU : BITNET_DEVICE_OTHER;
   constexpr std::string_view driver = "5.4";
   driver.copy(d.device.driver_version, sizeof d.device.driver_version - 1);
@@ -115,6 +118,16 @@ decltype(bitnet_backend_v0::kernels) plain_list;
 bool found_wrong = false;
 const bitnet_host_v0* services = nullptr;
 
+// More warnings than a probe keeps.
+void log_from_threads(const bitnet::sdk::host& host) {
+  std::vector<std::thread> all;
+  for (int t = 0; t < 4; ++t)
+    all.emplace_back([&host] {
+      for (int i = 0; i < 100; ++i) host.log(BITNET_LOG_WARN, variant.name, "a fan is loud");
+    });
+  for (std::thread& one : all) one.join();
+}
+
 bitnet_status testing_open(bitnet_backend* self, const bitnet_device_request* request,
                            bitnet_device** out, bitnet_error* err) {
   uint32_t count = 0;
@@ -129,8 +142,12 @@ bitnet_status testing_open(bitnet_backend* self, const bitnet_device_request* re
   if (!has_quick || found_wrong) return plain_open(self, request, out, err);
   found_wrong = true;
   const bitnet::sdk::host host(services);
+  if (variant.loud) log_from_threads(host);
   host.log(BITNET_LOG_WARN, variant.name, "ternary.quick has other bits than ternary.plain");
   if (!variant.opens_not) return plain_open(self, request, out, err);
+  std::puts("lost");
+  std::fflush(stdout);
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));
   return bitnet::sdk::reporter(err, "device_open").fail(BITNET_DEVICE_LOST, "the device is lost");
 }
 

@@ -11,10 +11,12 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdlib>
+#include <deque>
 #include <exception>
 #include <filesystem>
 #include <fstream>
 #include <limits>
+#include <mutex>
 #include <thread>
 #include <utility>
 
@@ -35,11 +37,13 @@ namespace {
 
 using plugin::code;
 
+// [any] Each message is sent as a whole: a plugin's threads may log while a stage is reported.
 class speaker {
  public:
   explicit speaker(int fd) : fd_(fd) {}
-  void say(frame_kind kind, std::string_view payload) const {
+  void say(frame_kind kind, std::string_view payload) {
     const std::string bytes = encode(kind, payload);
+    const std::scoped_lock lock(sending_);
     for (std::size_t done = 0; done < bytes.size();) {
       const ssize_t n = send(fd_, bytes.data() + done, bytes.size() - done, MSG_NOSIGNAL);
       if (n < 0 && errno == EINTR) continue;
@@ -48,24 +52,28 @@ class speaker {
       done += static_cast<std::size_t>(n);
     }
   }
-  void begin(stage s) const {
+  void begin(stage s) {
     const char number = static_cast<char>(s);
     say(frame_kind::begin, {&number, 1});
   }
 
  private:
   int fd_;
+  std::mutex sending_;
 };
 
 // Services with one worker and without cancelling; the plugin's log goes to the core.
 class child_services final : public plugin::host_services {
  public:
-  child_services(const speaker& out, const task& t) : out_(out), task_(t) {}
+  child_services(speaker& out, const task& t) : out_(out), task_(t) {}
   void log(uint32_t level, std::string_view, std::string_view message) override {
-    if (level <= BITNET_LOG_WARN && warnings_.size() < most_warnings)
-      warnings_.push_back(plugin::printable(message, 1000));
-    out_.say(frame_kind::log,
-             static_cast<char>('0' + std::min(level, 3U)) + plugin::printable(message, 1000));
+    const std::string text = plugin::printable(message, 1000);
+    if (level <= BITNET_LOG_WARN) {
+      const std::scoped_lock lock(warnings_mutex_);
+      warnings_.push_back(text);
+      if (warnings_.size() > most_warnings) warnings_.pop_front();
+    }
+    out_.say(frame_kind::log, static_cast<char>('0' + std::min(level, 3U)) + text);
   }
   uint32_t parallel_width() override { return 1; }
   bitnet_status parallel_run(uint32_t n, bitnet_task work, void* arg) override {
@@ -82,8 +90,9 @@ class child_services final : public plugin::host_services {
   std::vector<std::pair<std::string, std::string>> params(std::string_view) override {
     return task_.params;
   }
-  // The last warning that names `what`; "" if none does.
+  // The last warning that names `what`; "" if none of the kept ones does.
   [[nodiscard]] std::string warning_about(const std::string& what) const {
+    const std::scoped_lock lock(warnings_mutex_);
     const auto at = std::find_if(warnings_.rbegin(), warnings_.rend(), [&](const std::string& one) {
       return one.find(what) != std::string::npos;
     });
@@ -92,9 +101,10 @@ class child_services final : public plugin::host_services {
 
  private:
   static constexpr std::size_t most_warnings = 256;
-  const speaker& out_;
+  speaker& out_;
   const task& task_;
-  std::vector<std::string> warnings_;
+  mutable std::mutex warnings_mutex_;  // plugins log from any thread
+  std::deque<std::string> warnings_;   // the last ones
 };
 
 std::size_t threads() {
@@ -132,7 +142,7 @@ plugin::defect thrown(stage s, const std::string& what) {
 // Each stage may throw, if a plugin throws against the rules.
 class probe_run {
  public:
-  probe_run(const task& t, const speaker& out, facts& f)
+  probe_run(const task& t, speaker& out, facts& f)
       : task_(t), facts_(f), services_(out, t), baseline_(threads()) {
     facts_.disabled = t.disabled;
     facts_.wrong_results = t.wrong_results;
@@ -318,7 +328,7 @@ class probe_run {
 
 // Runs one stage, announced and guarded; returns false if the probe is over.
 template <class Part>
-bool run_part(stage s, const speaker& out, facts& f, probe_run& run, Part part) {
+bool run_part(stage s, speaker& out, facts& f, probe_run& run, Part part) {
   out.begin(s);
   plugin::checked<void> fine;
   try {
@@ -355,11 +365,11 @@ int serve(int fd) {
   const auto given = receive_task(fd);
   if (!given) return exit_no_task;
   report_crashes(fd, given->library);
-  const speaker out(fd);
+  // These are never destroyed: a backend that must not be closed stays, and may log.
+  auto& out = *new speaker(fd);
   facts f;
   f.sandbox = enter_sandbox(given->parent, given->scratch, given->late_nodes, given->pipes);
-  // Never destroyed: a backend that must not be closed stays.
-  auto& run = *new probe_run(*new task(*given), *new speaker(fd), f);
+  auto& run = *new probe_run(*new task(*given), out, f);
   const bool tested = run_part(stage::open, out, f, run, [&] { return run.open(); }) &&
                       run_part(stage::enumerate, out, f, run, [&] { return run.enumerate(); }) &&
                       run_part(stage::self_test, out, f, run, [&] { return run.self_test(); });

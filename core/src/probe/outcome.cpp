@@ -382,7 +382,7 @@ plugin::checked<outcome> read_outcome(std::string_view text) {
       if (!(*times)[i].is_number_unsigned()) return senseless("a time is no number");
       out.stage_ms[i] = static_cast<uint32_t>((*times)[i].get<uint64_t>());
     }
-  if (const json* notes = m.list("notes", 64); notes != nullptr)
+  if (const json* notes = m.list("notes", most_notes); notes != nullptr)
     for (const json& note : *notes) {
       if (!note.is_string()) return senseless("a note is no text");
       out.notes.push_back(plugin::printable(note.get_ref<const std::string&>()));

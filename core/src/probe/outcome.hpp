@@ -35,13 +35,16 @@ struct facts {
   std::vector<std::string> remarks;        // noteworthy, but no fault
 };
 
+// Most notes of an outcome. Each of eight children has at most 16 remarks and 8 other notes.
+constexpr std::size_t most_notes = 256;
+
 struct outcome {
   facts what;
-  stage reached = stage::start;  // the last stage that began
-  std::array<uint32_t, n_stages> stage_ms{};
-  std::string output;  // the end of what the child printed
+  stage reached = stage::start;               // the last stage that began
+  std::array<uint32_t, n_stages> stage_ms{};  // of all children of the probe, as what follows
+  std::string output;                         // the end of what they printed
   uint64_t output_bytes = 0;
-  std::vector<std::string> notes;  // noteworthy, but no fault
+  std::vector<std::string> notes;  // noteworthy, but no fault; at most most_notes
 
   // Set by the cache; 0 and false for a new probe.
   bool cached = false, quarantined = false;

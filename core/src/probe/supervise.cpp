@@ -391,6 +391,20 @@ std::optional<outcome> run_child(const job& j, audience& to) {
   return out;
 }
 
+// Adds the times, the output and the notes of earlier children of the same probe. A note that is
+// made again appears once.
+void add_earlier(outcome& to, outcome earlier) {
+  for (std::size_t i = 0; i < n_stages; ++i) to.stage_ms[i] += earlier.stage_ms[i];
+  std::erase_if(earlier.notes, [&](const std::string& one) {
+    return std::ranges::find(to.notes, one) != to.notes.end();
+  });
+  to.notes.insert(to.notes.begin(), earlier.notes.begin(), earlier.notes.end());
+  to.output_bytes += earlier.output_bytes;
+  to.output.insert(0, earlier.output);
+  if (to.output.size() > kept_output)  // whole lines
+    to.output.erase(0, to.output.find('\n', to.output.size() - kept_output) + 1);
+}
+
 }  // namespace
 
 std::optional<outcome> supervise(job j, const std::filesystem::path& writable, audience& to) {
@@ -400,19 +414,20 @@ std::optional<outcome> supervise(job j, const std::filesystem::path& writable, a
   j.work.scratch = writable;
   // Each kernel that ends a child may take as long as a stage.
   constexpr int most_children = 8;
-  std::vector<std::string> notes;
+  outcome earlier;
   for (int n = 1;; ++n) {
     auto out = run_child(j, to);
     if (!out) return std::nullopt;
+    add_earlier(*out, std::move(earlier));
     const facts& said = out->what;
     if (!said.again || !said.fault || said.disabled.size() <= j.work.disabled.size() ||
-        n == most_children) {
-      out->notes.insert(out->notes.begin(), notes.begin(), notes.end());
+        n == most_children)
       return out;
-    }
-    notes.push_back(fmt::format("the probe began again without kernel {}", said.disabled.back()));
     j.work.disabled = said.disabled;
     j.work.wrong_results = said.wrong_results;
+    earlier = std::move(*out);
+    earlier.notes.push_back(
+        fmt::format("the probe began again without kernel {}", j.work.disabled.back()));
   }
 }
 

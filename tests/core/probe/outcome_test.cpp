@@ -68,7 +68,7 @@ TEST(outcome, is_read_as_it_was_written) {
   f.stage_ms = {1, 2, 3, 4, 5};
   f.output = "one\ntwo\n";
   f.output_bytes = 8;
-  f.notes = {"slow"};
+  f.notes.assign(most_notes, "slow");
   const auto again = read_outcome(write_outcome(f));
   ASSERT_TRUE(again.has_value()) << again.error().reason;
   EXPECT_EQ(write_outcome(*again), write_outcome(f));

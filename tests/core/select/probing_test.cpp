@@ -406,9 +406,26 @@ TEST_F(probing, a_kernel_that_ends_the_probe_is_disabled_alone) {
     EXPECT_EQ(probed->what.wrong_results,
               std::vector<std::string>{"ternary.quick has other bits than ternary.plain"});
     EXPECT_EQ(probed->reached, probe::stage::close);
+    // The first child printed "lost" and slept for 400 ms in its self-test.
     EXPECT_EQ(probed->notes,
-              std::vector<std::string>{"the probe began again without kernel ternary.quick"});
+              (std::vector<std::string>{"it printed 5 bytes",
+                                        "the probe began again without kernel ternary.quick"}));
+    EXPECT_GE(probed->stage_ms[static_cast<std::size_t>(probe::stage::self_test)], 350U);
+    EXPECT_EQ(probed->output_bytes, 5U);
+    EXPECT_NE(probed->output.find("lost\n"), std::string::npos) << probed->output;
   }
+}
+
+// Plugins log from any thread. Of many warnings the last are kept, which name the wrong kernel.
+TEST_F(probing, a_warning_behind_many_of_other_threads_is_the_reason) {
+  install("leaves-out-loudly", "other");
+  report out;
+  const auto chosen = scan().select({}, out);
+  ASSERT_TRUE(chosen) << find(out, "leaves-out-loudly").reason;
+  const auto& probed = find(out, "leaves-out-loudly").probed;
+  ASSERT_TRUE(probed);
+  EXPECT_EQ(probed->what.wrong_results,
+            std::vector<std::string>{"ternary.quick has other bits than ternary.plain"});
 }
 
 // The process that computes learns that a probe served; the child does not.
