@@ -1,12 +1,12 @@
-# Tests are found by their place: tests/core/<module>/<subject>_test.cpp becomes the ctest
-# core.<module>.<subject>, linked with that module. tests/fuzz/<module>/<parser>_fuzz.cpp becomes the
-# libFuzzer target fuzz_<parser> with BITNET_FUZZ, and otherwise the ctest fuzz.<parser> that replays
-# its corpus tests/fuzz/<module>/corpus/<parser>/.
+# Tests are found by their place. tests/core/<module>/<subject>_test.cpp is the ctest core.<module>.<subject>,
+# which is linked with that module. tests/fuzz/<folder>/<parser>_fuzz.cpp is the target fuzz_<parser>: with BITNET_FUZZ
+# a libFuzzer program, and otherwise the ctest fuzz.<parser>, which replays tests/fuzz/<folder>/corpus/<parser>/.
 
 # Conformance data beside the checkout; without it tests skip with a reason.
 set(BITNET_SHARED_DATA ${PROJECT_SOURCE_DIR}/../shared/data CACHE PATH "Conformance data, optional")
 
-# Limit that ends a test that hangs: ten times the longest tests, which they do not reach on a busy machine.
+# Seconds after which a test that hangs is ended: ten times what the longest test takes, so that tests on a busy
+# machine do not reach it.
 set(BITNET_TEST_SECONDS 1500)
 
 # Sets <variable> to the Python of scripts/setup, which has the packages of tests/reference/requirements.txt, or
@@ -80,6 +80,8 @@ function(bitnet_add_test name)
   endforeach()
 endfunction()
 
+# bitnet_add_fuzzer(<parser> <source> <folder> <library>): the fuzz target of a parser in <library>; its corpus is
+# <folder>/corpus/<parser>.
 function(bitnet_add_fuzzer parser source module library)
   set(corpus ${CMAKE_CURRENT_SOURCE_DIR}/${module}/corpus/${parser})
   add_executable(fuzz_${parser} ${source})

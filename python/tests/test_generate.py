@@ -274,7 +274,7 @@ def test_logits_are_written_in_place(model, session):
 
 @pytest.mark.parametrize("out", [
     np.empty(3, np.float32), np.empty(2048, np.float64), np.empty((2048, 2), np.float32)[:, 0], [0.0] * 2048])
-def test_arrays_of_the_wrong_shape_are_rejected(session, out):
+def test_unsuitable_arrays_are_rejected(session, out):
     with pytest.raises(ValueError, match="contiguous array of float32"):
         session.eval([1], out=out)
     frozen = np.empty(2048, np.float32)

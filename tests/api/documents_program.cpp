@@ -19,10 +19,10 @@ namespace {
 
 bitnet_error error{};
 
-// Ends the program with the library's message if a call fails.
-void check(bitnet_status status, const char* doing) {
+// Ends the program with the library's message, which is in `of`, if a call fails.
+void check(bitnet_status status, const char* doing, const bitnet_error& of = error) {
   if (status == BITNET_OK) return;
-  std::fprintf(stderr, "%s: %s (status %d)\n", doing, error.message, static_cast<int>(status));
+  std::fprintf(stderr, "%s: %s (status %d)\n", doing, of.message, static_cast<int>(status));
   std::exit(1);
 }
 
@@ -105,26 +105,36 @@ std::string shadow_report(bitnet_shadow* of) {
   });
 }
 
+// Generates `n` tokens, with drafts if `drafts` is true. Owns what `how` points to.
+struct drafting {
+  bitnet_speculation ahead;
+  bitnet_sampling sampling;
+  bitnet_generation how;
+
+  drafting(int32_t n, bool drafts) {
+    bitnet_speculation_defaults(&ahead, sizeof ahead);
+    ahead.type = BITNET_SPECULATION_NGRAM;
+    ahead.ngram_size = 1;
+    bitnet_sampling_defaults(&sampling, sizeof sampling);
+    sampling.ignore_eos = 1;
+    bitnet_generation_defaults(&how, sizeof how);
+    how.max_tokens = n;
+    how.sampling = &sampling;
+    if (drafts) how.speculation = &ahead;
+  }
+  drafting(const drafting&) = delete;
+  drafting& operator=(const drafting&) = delete;
+};
+
 // Replaces the tokens of a session by a prompt and `n` new ones.
 void generate(const opened& on, bitnet_session* session, int32_t n, bool drafts,
-              bitnet_error* err) {
-  check(bitnet_session_truncate(session, 0, err), "truncate");
-  bitnet_speculation ahead;
-  bitnet_speculation_defaults(&ahead, sizeof ahead);
-  ahead.type = BITNET_SPECULATION_NGRAM;
-  ahead.ngram_size = 1;
-  bitnet_sampling sampling;
-  bitnet_sampling_defaults(&sampling, sizeof sampling);
-  sampling.ignore_eos = 1;
-  bitnet_generation how;
-  bitnet_generation_defaults(&how, sizeof how);
-  how.max_tokens = n;
-  how.sampling = &sampling;
-  if (drafts) how.speculation = &ahead;
+              bitnet_error& err) {
+  check(bitnet_session_truncate(session, 0, &err), "truncate", err);
+  const drafting wish(n, drafts);
   bitnet_generation_result result{};
   result.struct_size = sizeof result;
-  check(bitnet_generate(session, on.prompt.data(), on.prompt.size(), &how, &result, err),
-        "generate");
+  check(bitnet_generate(session, on.prompt.data(), on.prompt.size(), &wish.how, &result, &err),
+        "generate", err);
 }
 
 void print_report(bitnet_session* session) {
@@ -174,7 +184,7 @@ void of_session(const opened& on) {
   bitnet_shadow* const shadow = open_shadow(on, options);
   print("bitnet_shadow_report", shadow_report(shadow));
   check(bitnet_session_set_shadow(session, shadow, &error), "shadow of the session");
-  generate(on, session, 40, true, &error);
+  generate(on, session, 40, true, error);
   wait_for_row(shadow);
   print("bitnet_shadow_report", shadow_report(shadow));
   check(bitnet_session_set_preference(session, "cpu:0", &error), "preference");
@@ -212,23 +222,12 @@ void of_scheduler(const opened& on) {
       return bitnet_scheduler_report(scheduler, out, capacity, needed, &error);
     });
   };
-  bitnet_speculation ahead;
-  bitnet_speculation_defaults(&ahead, sizeof ahead);
-  ahead.type = BITNET_SPECULATION_NGRAM;
-  ahead.ngram_size = 1;
-  bitnet_sampling sampling;
-  bitnet_sampling_defaults(&sampling, sizeof sampling);
-  sampling.ignore_eos = 1;
-  bitnet_generation how;
-  bitnet_generation_defaults(&how, sizeof how);
-  how.max_tokens = 60;
-  how.sampling = &sampling;
-  how.speculation = &ahead;
+  const drafting drafts(60, true);
   bitnet_request_options wish;
   bitnet_request_defaults(&wish, sizeof wish);
   wish.prompt = on.prompt.data();
   wish.n_prompt = on.prompt.size();
-  wish.generation = &how;
+  wish.generation = &drafts.how;
   wish.n_choices = 3;  // one more than run together
   bitnet_request* request = nullptr;
   check(bitnet_request_submit(scheduler, &wish, &request, &error), "request");
@@ -273,7 +272,7 @@ void of_reload(const opened& on) {
   bitnet_error of_texts{};
   of_texts.struct_size = sizeof of_texts;
   std::thread texts([&] {
-    while (!reloaded) generate(on, session, 8, false, &of_texts);
+    while (!reloaded) generate(on, session, 8, false, of_texts);
   });
   options.force = 1;
   options.policy = BITNET_RELOAD_MIGRATE;
@@ -283,7 +282,7 @@ void of_reload(const opened& on) {
   texts.join();
   check(status, "reload with a canary");
   print("bitnet_backend_reload", document);
-  generate(on, session, 8, false, &error);
+  generate(on, session, 8, false, error);
   print_report(session);
   bitnet_session_close(session);
 }

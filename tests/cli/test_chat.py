@@ -42,7 +42,7 @@ class Chat(support.Case):
         self.assertEqual(self.held("My cat is red", "/clear", "Tell a story"),
                          self.held("Tell a story"))
 
-    def test_reused_context_answers_as_a_fresh_one(self):
+    def test_a_reused_session_gives_the_text_of_a_new_one(self):
         """What the session holds already is not evaluated again: the answer must not notice."""
         turns = ["Hello", "My cat is red", "Tell a story"]
         saved = self.path("saved.json")

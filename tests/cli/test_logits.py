@@ -68,7 +68,7 @@ class Logits(Greedy):
         self.refused(2, "either", "logits", "--ids", "1", "-p", "a", "-o", out)
         self.refused(2, "needs a text", "logits", "-o", out)
         self.refused(1, "No such file", "logits", "-p", "a", "-o", self.path("no/folder.npy"))
-        self.refused(1, "context", "logits", "-c", "64", "--ids", "1 " * 65, "-o", out)
+        self.refused(1, "context of 64; use a larger -c", "logits", "-c", "64", "--ids", "1 " * 65, "-o", out)
         self.assertFalse(os.path.exists(out))
 
     def test_one_and_two_threads_give_the_same_bits(self):

@@ -2,12 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <array>
 
 #include "commands/bench_facts.hpp"
 #include "gates/repeats.hpp"
-#include "process/interrupt.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -24,32 +22,13 @@ result<void> emptied(bitnet_session* session) {
 result<token_list> generated_again(bitnet_session* session, const token_list& prompt,
                                    const generation_plan& plan) {
   if (auto done = emptied(session); !done) return std::unexpected(done.error());
-  auto done = generate(session, prompt, plan, [](std::string_view) { return true; });
-  if (!done) return std::unexpected(done.error());
-  if (done->result.stop_reason == BITNET_STOP_CANCELLED)
-    return fail(exit_code::interrupted, "interrupted");
-  return std::move(done->ids);
+  return generated_ids(session, prompt, plan.options());
 }
 
 result<token_list> likely_tokens(bitnet_session* session, const token_list& prompt,
                                  uint32_t n_tokens) {
   if (auto done = emptied(session); !done) return std::unexpected(done.error());
-  const greedy how(n_tokens);
-  bitnet_generation options = how.options();
-  token_list out(n_tokens);
-  options.out_tokens = out.data();
-  options.out_capacity = out.size();
-  bitnet_generation_result ended{};
-  ended.struct_size = sizeof ended;
-  library_error err;
-  const interrupt::scope until_generated(session);
-  const bitnet_status status =
-      bitnet_generate(session, prompt.data(), prompt.size(), &options, &ended, &err);
-  if (status == BITNET_CANCELLED || ended.stop_reason == BITNET_STOP_CANCELLED)
-    return fail(exit_code::interrupted, "interrupted");
-  if (status != BITNET_OK) return failed(status, err, stage::work);
-  out.resize(std::min<std::size_t>(out.size(), ended.n_generated));
-  return out;
+  return generated_ids(session, prompt, greedy(n_tokens).options());
 }
 
 result<void> take(const invocation& in, gates& limits, const token_list& first,

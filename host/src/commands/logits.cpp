@@ -93,9 +93,9 @@ result<int> logits_command(const invocation& in) {
   if (auto done = check_ids(*ids, n_vocab); !done) return std::unexpected(done.error());
   bitnet_session* const session = all->session.get();
   if (ids->size() > bitnet_session_capacity(session)) {
-    return fail(exit_code::failure, fmt::format("{} tokens do not fit the context of {}; -c N asks "
-                                                "for more",
-                                                ids->size(), bitnet_session_capacity(session)));
+    return fail(exit_code::failure,
+                fmt::format("{} tokens do not fit the context of {}; use a larger -c", ids->size(),
+                            bitnet_session_capacity(session)));
   }
 
   const bool every = in.set.flag("all");

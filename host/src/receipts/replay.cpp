@@ -15,7 +15,7 @@
 #include "basic/json.hpp"
 #include "knobs/sampling.hpp"
 #include "library/kv_types.hpp"
-#include "process/interrupt.hpp"
+#include "session/generation.hpp"
 #include "text/json_members.hpp"
 
 namespace bitnet::host {
@@ -146,24 +146,11 @@ std::string obstacle(const json& predicate, const token_list& prompt) {
 result<token_list> computed_again(bitnet_session* session, const json& predicate,
                                   const token_list& prompt) {
   const sampling_of_receipt sampling(predicate);
-  const uint64_t n = count_at(predicate, "tokens_generated");
-  token_list ids(n);
   bitnet_generation how{};
   bitnet_generation_defaults(&how, sizeof how);
-  how.max_tokens = static_cast<int32_t>(n);
+  how.max_tokens = static_cast<int32_t>(count_at(predicate, "tokens_generated"));
   how.sampling = &sampling.values;
-  how.out_tokens = ids.data();
-  how.out_capacity = ids.size();
-  bitnet_generation_result done{};
-  done.struct_size = sizeof done;
-  library_error err;
-  const interrupt::scope until_generated(session);
-  const bitnet_status status =
-      bitnet_generate(session, prompt.data(), prompt.size(), &how, &done, &err);
-  if (status != BITNET_OK) return failed(status, err, stage::work);
-  if (done.stop_reason == BITNET_STOP_CANCELLED) return fail(exit_code::interrupted, "interrupted");
-  ids.resize(std::min<uint64_t>(ids.size(), done.n_generated));
-  return ids;
+  return generated_ids(session, prompt, how);
 }
 
 // Whether the logits of two tokens after `before` differ by no more than the tolerance.

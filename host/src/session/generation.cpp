@@ -82,6 +82,22 @@ int32_t on_text(void* user, bitnet_str piece) {
   return to.sink(text) && !interrupt::requested() ? 0 : 1;
 }
 
+// Generates into `ids`, until the end or Ctrl-C. `out` is valid unless the call failed.
+bitnet_status generate_into(token_list& ids, bitnet_session* session, const token_list& prompt,
+                            bitnet_generation how, bitnet_generation_result& out,
+                            library_error& err) {
+  // The context limits how many tokens can be generated, so this holds all ids.
+  ids.resize(bitnet_session_capacity(session) + 1);
+  how.out_tokens = ids.data();
+  how.out_capacity = ids.size();
+  out.struct_size = sizeof out;
+  const interrupt::scope until_generated(session);
+  const bitnet_status status =
+      bitnet_generate(session, prompt.data(), prompt.size(), &how, &out, &err);
+  ids.resize(std::min<uint64_t>(out.n_generated, ids.size()));
+  return status;
+}
+
 }  // namespace
 
 result<text_form> given_form(const settings& set) {
@@ -263,29 +279,31 @@ result<generated> generate(bitnet_session* session, const token_list& prompt,
                            const generation_plan& plan,
                            const std::function<bool(std::string_view)>& sink) {
   generated done;
-  // The context limits how many tokens can be generated, so this holds all ids.
-  done.ids.resize(bitnet_session_capacity(session) + 1);
   text_receiver to{sink, {}};
   bitnet_generation options = plan.options();
   options.text = on_text;
   options.text_user = &to;
-  options.out_tokens = done.ids.data();
-  options.out_capacity = done.ids.size();
-  done.result.struct_size = sizeof done.result;
   library_error err;
-  bitnet_status status = BITNET_OK;
-  {
-    const interrupt::scope until_generated(session);
-    status = bitnet_generate(session, prompt.data(), prompt.size(), &options, &done.result, &err);
-  }
+  const bitnet_status status = generate_into(done.ids, session, prompt, options, done.result, err);
   if (status == BITNET_CANCELLED) {
     done.result.stop_reason = BITNET_STOP_CANCELLED;
   } else if (status != BITNET_OK) {
     return failed(status, err, stage::work);
   }
-  done.ids.resize(std::min<uint64_t>(done.result.n_generated, done.ids.size()));
   done.text = std::move(to.text);
   return done;
+}
+
+result<token_list> generated_ids(bitnet_session* session, const token_list& prompt,
+                                 bitnet_generation how) {
+  token_list ids;
+  bitnet_generation_result done{};
+  library_error err;
+  const bitnet_status status = generate_into(ids, session, prompt, how, done, err);
+  if (status == BITNET_CANCELLED || done.stop_reason == BITNET_STOP_CANCELLED)
+    return fail(exit_code::interrupted, "interrupted");
+  if (status != BITNET_OK) return failed(status, err, stage::work);
+  return ids;
 }
 
 const char* stop_name(uint32_t reason) {

@@ -83,6 +83,10 @@ struct generated {
                                          const generation_plan& plan,
                                          const std::function<bool(std::string_view)>& sink);
 
+// Generates ids as `how` says, whose out_tokens it sets. Exit code `interrupted` after Ctrl-C.
+[[nodiscard]] result<token_list> generated_ids(bitnet_session* session, const token_list& prompt,
+                                               bitnet_generation how);
+
 [[nodiscard]] const char* stop_name(uint32_t reason);
 // Timings under llama-server's names: prompt_n, prompt_ms, prompt_per_second, predicted_n, ...
 [[nodiscard]] nlohmann::json timings_json(const bitnet_generation_result& done);
