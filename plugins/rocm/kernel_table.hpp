@@ -21,8 +21,9 @@ inline constexpr uint32_t most_attention_rows = 8;  // of a tile
 inline constexpr char matrix_part[] = "ternary_matrix";
 
 using gpu::forms;
-// Every form that another kernel can replace. matrix_forms(): those of them that use matrix cores.
+// Every form that another kernel can replace.
 forms optional_forms();
+// Those of them that use matrix cores.
 forms matrix_forms();
 // optional_forms(), as they are listed.
 std::vector<gpu::kernel_alternative> alternatives();
@@ -41,7 +42,7 @@ struct kernel_form {
   const char* part = nullptr;  // code_object() has it by this name
   std::string function;
   std::span<const several_form> several;  // in ascending order of several_form::from
-  uint32_t usable = 0;                    // bit i: several[i] is not without
+  uint32_t usable = 0;                    // bit i: several[i] may be used
   uint32_t shared_bytes = 0;              // of dynamic shared memory
   bool joins = false;                     // several launches of `function` can be one
 };
