@@ -166,7 +166,7 @@ bool add_form(const gpu::kernel_spec& spec, const forms& off, std::string& name)
       if (!key || !value) return false;
       if (c[1] == c[2]) name += std::string("_") + key + "_" + value;
       name += "_" + std::to_string(c[3]);
-      return c[3] == 4 || c[3] == 8 || c[3] == 16;
+      return c[3] == 4 || c[3] == 8 || c[3] == most_attention_rows;
     }
     default:
       return gpu::add_selected(spec, name);

@@ -39,20 +39,20 @@ struct tiled_form {
   tile_form tile;
 };
 using gpu::forms;
-// optional_forms(): every form that another form can replace, so that each can be switched off.
-// forms_by_warp_groups(): the forms among them that need warp groups.
+// Every form that another form can replace, so that each can be switched off.
 forms optional_forms();
+// The forms among them that need warp groups.
 forms forms_by_warp_groups();
 // optional_forms() of a device with such precisions (gpu::facts), as they are listed.
 std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions);
 
-// Order of tiled forms: for few tokens, for many tokens; then, with factors, for one token, or,
-// without factors, the two forms by warp groups, the smaller tile first.
 inline constexpr uint32_t most_tiled_forms = 4;
 struct kernel_form {
   const image* from = nullptr;
   std::string function;
   uint32_t shared_bytes = 0;  // of dynamic shared memory
+  // For few tokens, for many tokens; then, with factors, for one token, or, without factors, the
+  // two forms by warp groups, the smaller tile first.
   const tiled_form* tiled = nullptr;
   uint32_t tiled_count = 0;  // number of elements of `tiled`
   uint32_t usable = 0;       // bit i: tiled[i] may be used

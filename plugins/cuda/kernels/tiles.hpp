@@ -50,13 +50,14 @@ inline constexpr tile_form prompt_form{32, 1, 4 * (32 * (Width + 9) + 64 * 32 + 
 inline constexpr tile_form few_rounded{64, 16, 2 * 16 * 128};
 inline constexpr tile_form many_rounded{128, 64, 2 * 64 * 128};
 
-// What a group has on sm_90 if a launch says so before.
-static_assert(prompt_form<256>.shared_bytes <= 64 << 10);  // on every device
-static_assert(wide_form.shared_bytes <= 227 << 10 &&
-              2 * (narrow_form.shared_bytes + 1024) <= 228 << 10);
-// What a launch may ask for on every device, without a word about it before.
+// Most memory of a group on every device, if no attribute of the function asks for more.
 static_assert(many_tokens.shared_bytes <= 48 << 10 && few_factored.shared_bytes <= 48 << 10 &&
               one_factored.shared_bytes <= 48 << 10 && many_rounded.shared_bytes <= 48 << 10 &&
               prompt_form<128>.shared_bytes <= 48 << 10);
+// Most on every device, if an attribute asks for it.
+static_assert(prompt_form<256>.shared_bytes <= 64 << 10);
+// Most on sm_90 of one group and of two, if an attribute asks for it.
+static_assert(wide_form.shared_bytes <= 227 << 10 &&
+              2 * (narrow_form.shared_bytes + 1024) <= 228 << 10);
 
 }  // namespace bitnet::kernels
