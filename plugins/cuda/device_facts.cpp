@@ -85,7 +85,7 @@ device_facts facts_of(const library& cu, CUdevice device) {
   const uint32_t shared = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
   about.attention_rows = most_attention_rows;
-  about.copies_for_recordings = true;
+  about.most_gathered = gpu::most_gathered_bytes;
   about.attention_of_token = true;
   about.precisions = 1u << BITNET_PRECISION_F16;
   if (architecture >= 80) about.precisions |= 1u << BITNET_PRECISION_BF16;

@@ -365,8 +365,8 @@ bitnet_status device_object::query(const bitnet_query_request& request,
   return BITNET_OK;
 }
 
-// "disable" lists ids of kernels that the host found wrong on this device; "head" = "full" switches
-// the two-stage head off.
+// "disable" lists ids of kernels that were found wrong on this machine, by the self-test of the
+// host or by this backend while it was probed; "head" = "full" switches the two-stage head off.
 void backend::read_settings(const bitnet_open_request& request) {
   for (uint32_t i = 0; i < request.n_params; ++i)
     user_.insert_or_assign(std::string(sdk::to_view(request.params[i].key)),

@@ -45,8 +45,9 @@ struct facts {
   // Most rows of a tile of attn_tiles, a power of two. 0: the driver has attn_paged instead.
   uint32_t attention_rows = 0;
   bool attention_of_token = false;  // attn_token, which needs tiles
-  // Each recording copies what the host wrote to memory of the device, which it allocates itself.
-  bool copies_for_recordings = false;
+  // Each recording copies the host's memory that its kernels read to memory of the device, which it
+  // allocates itself: buffers of at most so many bytes, and tables of rotations. 0: it copies none.
+  uint64_t most_gathered = 0;
   // Most loop passes of a thread in one kernel, all loops together: the driver silently skips
   // further passes. 0: no limit.
   uint32_t max_passes = 0;
@@ -58,6 +59,11 @@ struct facts {
   // 1 << BITNET_PRECISION_* for each format that activations can be rounded to.
   uint32_t precisions = 0;
 };
+
+// Bytes that a gathered part takes: multiples of the alignment of an allocation of its own.
+constexpr uint64_t gathered_bytes_of(uint64_t bytes) noexcept {
+  return (bytes + 255) / 256 * 256;
+}
 
 // A limit as messages give it: "134217728 (maxStorageBufferBindingSize)".
 inline std::string limit_text(uint64_t bytes, const std::string& name) {

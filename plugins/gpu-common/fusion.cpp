@@ -75,7 +75,7 @@ class finder {
   }
 
   // One kernel takes a single token's attention with the ops that make its inputs, if queries and
-  // keys are turned by the same angles and a group has all heads of a KV head.
+  // keys are rotated by the same angles and a group has all heads of a KV head.
   void find_token_attention(uint64_t at, fusion& f) {
     const bitnet_op& op = graph_.ops[at];
     const uint64_t write = kv_write_before(at);
@@ -84,12 +84,12 @@ class finder {
     const bitnet_op &q = graph_.ops[of_q], &k = graph_.ops[found_.of[write].rope];
     const auto heads = static_cast<uint64_t>(op.ints[1]), kv = static_cast<uint64_t>(op.ints[2]);
     const auto head_dim = static_cast<uint64_t>(op.ints[3]);
-    const bool same_turns = q.floats[0] == k.floats[0] && q.floats[1] == k.floats[1] &&
-                            q.ints[2] == k.ints[2] && q.ints[3] == k.ints[3] &&
-                            q.weights[0] == k.weights[0];
+    const bool same_rotations = q.floats[0] == k.floats[0] && q.floats[1] == k.floats[1] &&
+                                q.ints[2] == k.ints[2] && q.ints[3] == k.ints[3] &&
+                                q.weights[0] == k.weights[0];
     const bool same_heads = q.ints[0] == op.ints[1] && k.ints[0] == op.ints[2] &&
                             q.ints[1] == op.ints[3] && k.ints[1] == op.ints[3];
-    if (!same_turns || !same_heads ||
+    if (!same_rotations || !same_heads ||
         heads / kv > tile_rows_for(device_.about(), heads / kv, head_dim))
       return;
     f.kv_write = write;

@@ -150,16 +150,16 @@ struct linear_dense_params {
   uint32_t rows, k, m, row_words, first_row, n_rows;
 };
 
-// Bindings: header, x (rows, heads * head_dim), turns, y like x. x threads: one to a pair or a
-// copied element. turns: f32 (rows, pairs, 2), cosine and sine of each token, made by the host.
+// Bindings: header, x (rows, heads * head_dim), rotations, y like x. x threads: one to a pair or a
+// copied element. rotations: f32 (rows, pairs, 2), cosine and sine of each token, made by the host.
 // neox: pairs (i, i + pairs), else (2i, 2i + 1); dimensions from 2 * pairs on are copied.
 struct rope_params {
   uint32_t rows, heads, head_dim, pairs, neox;
 };
 
-// Bindings: header, slots, k (rows, n_kv_heads * head_dim), v like k, turns (as in rope, or any),
-//           keys, values
-// Constant 1, 2: BITNET_DTYPE_* of keys and values; 3: 1 = k is turned first, with the bits of
+// Bindings: header, slots, k (rows, n_kv_heads * head_dim), v like k, rotations (as in rope, or
+//           any), keys, values
+// Constant 1, 2: BITNET_DTYPE_* of keys and values; 3: 1 = k is rotated first, with the bits of
 // rope. One thread to a KV row's word (f32, f16) or block (q8_0, q4_0); x walks over the words and
 // blocks of keys, then those of values.
 struct kv_write_params {
@@ -205,9 +205,9 @@ struct attn_merge_params {
   uint32_t rows, n_heads, head_dim, window, parts;
 };
 
-// Bindings: header, q (rows, n_heads * head_dim), k (rows, n_kv_heads * head_dim), v like k, turns
-//           as in rope, positions, sequences, slots, block_tables, keys, values, parts as in
-//           attn_tiles, tickets u32 (n_kv_heads), y like q
+// Bindings: header, q (rows, n_heads * head_dim), k (rows, n_kv_heads * head_dim), v like k,
+//           rotations as in rope, positions, sequences, slots, block_tables, keys, values, parts
+//           as in attn_tiles, tickets u32 (n_kv_heads), y like q
 // Constants as in attn_tiles. For steps of one token, and models in which one tile has all heads of
 // a KV head. The bits of rope of q and of k, kv_write, attn_tiles and attn_merge. x: KV heads, each
 // with `parts` groups, or one if that is 0. The group that takes the token's own position writes

@@ -31,6 +31,7 @@
 #include "event_queue.hpp"
 #include "kernels.hpp"
 #include "simt/plain_launch.hpp"
+#include "simt_kernels.hpp"
 
 namespace bitnet::gpu {
 
@@ -79,7 +80,7 @@ class launch_recording : public recording {
     uint64_t bytes = 0;
     for (auto& [from, part] : copied_) {
       part.at = bytes;
-      bytes += (part.bytes + 255) / 256 * 256;  // the alignment of an allocation of its own
+      bytes += gathered_bytes_of(part.bytes);
     }
     gathered_ = std::make_unique<buffer>(context_, bytes);
     facts_ = std::make_unique<buffer>(context_, bytes);
@@ -156,9 +157,8 @@ class launch_recording : public recording {
   // Finds the host buffers that kernels read and no command writes, with the bytes that they may
   // read.
   void find_copied(std::span<const command> commands) {
-    // Most bytes of a gathered buffer. Kernels rarely read all of a larger one; cosines and sines
-    // have a higher limit, since every layer reads them.
-    constexpr uint64_t most = uint64_t{64} << 10, most_rotations = uint64_t{4} << 20;
+    // Cosines and sines have a higher limit than most_gathered_bytes, since every layer reads them.
+    constexpr uint64_t most_rotations = uint64_t{4} << 20;
     std::vector<const buffer*> others;
     for (const command& one : commands)
       for (uint32_t i = 0; i < one.bindings.size(); ++i) {
@@ -168,7 +168,7 @@ class launch_recording : public recording {
         const kernel_id id = one.run ? kernel_of(one).spec.id : kernel_id::count;
         const uint64_t end = b.offset + b.bytes;
         if (!one.run || i >= row_of(id).read ||
-            end > (reads_rotations(id, i) ? most_rotations : most))
+            end > (reads_rotations(id, i) ? most_rotations : most_gathered_bytes))
           others.push_back(from);
         else
           copied_[from].bytes = std::max(copied_[from].bytes, end);

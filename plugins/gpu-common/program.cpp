@@ -177,12 +177,22 @@ uint64_t program::binding_bytes() const {
   std::vector<sdk::lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
   uint64_t of_host = header_bytes;
   for (const rotation_table& t : plan_.rotations) of_host += rotation_bytes(t, limits_.max_tokens);
-  uint64_t bytes = sdk::place(lives) + of_host + 4 * uint64_t{plan_.tickets};
-  // Of the recordings of a prompt and of a token. Ports are at most six words of a token, and
-  // tables of blocks, whose size is known when the program is bound: most are smaller than this.
-  constexpr uint64_t tables = 16 << 10;
-  if (device_.about().copies_for_recordings)
-    bytes += 2 * (of_host + 24 * uint64_t{limits_.max_tokens} + tables);
+  // Two recordings: of a prompt and of a token.
+  return sdk::place(lives) + of_host + 4 * uint64_t{plan_.tickets} + 2 * gathered_bytes();
+}
+
+uint64_t program::gathered_bytes() const noexcept {
+  const uint64_t most = device_.about().most_gathered;
+  if (most == 0) return 0;
+  uint64_t bytes = gathered_bytes_of(header_bytes);
+  for (const rotation_table& t : plan_.rotations)
+    bytes += gathered_bytes_of(rotation_bytes(t, limits_.max_tokens));
+  for (const bitnet_port& p : graph_.ports) {
+    const bool written = p.role == BITNET_PORT_VALUE_OUT || p.role == BITNET_PORT_LOGITS ||
+                         p.role == BITNET_PORT_LARGEST;
+    const uint64_t of_port = sdk::bytes_of_port(p, graph_, limits_);
+    if (!written && of_port <= most) bytes += gathered_bytes_of(of_port);
+  }
   return bytes;
 }
 

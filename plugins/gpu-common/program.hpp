@@ -72,6 +72,8 @@ class program {
   static uint64_t rotation_bytes(const rotation_table& t, uint64_t tokens) noexcept {
     return uint64_t{8} * t.pairs * tokens;
   }
+  // Most bytes that a recording copies to the device.
+  uint64_t gathered_bytes() const noexcept;
   uint32_t bucket(uint32_t tokens) const noexcept;
 
   opened& device_;

@@ -22,6 +22,10 @@ bool has_factors(const kernel_spec& linear) noexcept;
 // Returns the elements of the shorter groups, of weights or of activations.
 uint32_t shorter_group(const kernel_spec& linear, const linear_ternary_params& p) noexcept;
 
+// Most bytes of a buffer that launch_recording.hpp gathers. Kernels rarely read all of a larger
+// one.
+inline constexpr uint64_t most_gathered_bytes = uint64_t{64} << 10;
+
 // Adds to a kernel's name what its specification selects, but for kernels of attention and of
 // states. False for a format that no kernel has.
 bool add_selected(const kernel_spec& spec, std::string& name);

@@ -93,7 +93,7 @@ device_facts facts_of(const library& hip, int device) {
   const uint32_t shared = attribute(hip, device, hipDeviceAttributeMaxSharedMemoryPerBlock);
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
   about.attention_rows = most_attention_rows;
-  about.copies_for_recordings = true;
+  about.most_gathered = gpu::most_gathered_bytes;
   about.attention_of_token = has_code(out.target, "attention_token");
   return out;
 }

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "gpu-common/backend.hpp"
+#include "gpu-common/launch_recording.hpp"
 #include "gpu-common/parameters.hpp"
 #include "runner.hpp"
 
@@ -44,21 +45,58 @@ using written_commands = std::vector<written_command>;
 
 // What all that a device made has in common.
 struct notes {
-  std::vector<uint64_t> sizes;  // of each buffer
+  std::vector<uint64_t> sizes;     // of each buffer
+  std::vector<uint64_t> gathered;  // bytes that each recording copies to the device
   std::vector<written_commands> submitted;
+};
+
+// The API of plugins/gpu-common/launch_recording.hpp, as far as recordings gather memory by it.
+struct described_api {
+  struct context {
+    notes* to;
+  };
+  class buffer final : public gpu::buffer {
+   public:
+    buffer(const context& c, uint64_t bytes) : number(c.to->sizes.size()), all_(bytes) {
+      c.to->sizes.push_back(bytes);
+    }
+    bitnet_status create(gpu::memory_place where, const sdk::reporter&) {
+      if (where == gpu::memory_place::host) host_.resize(all_);
+      return BITNET_OK;
+    }
+    uint64_t size() const noexcept override { return all_; }
+    void* mapped() const noexcept override { return host_.empty() ? nullptr : host_.data(); }
+    const uint64_t number;
+
+   private:
+    const uint64_t all_;
+    mutable std::vector<uint8_t> host_;
+  };
+  struct kernel final : gpu::kernel {
+    gpu::kernel_spec spec;
+  };
+  struct grid {};
+  struct event {};
+  struct joined_launch {};
+  struct current {
+    explicit current(const context&) {}
+    bool entered() const { return false; }
+  };
+  static bool milliseconds(const context&, event, event, float&) { return false; }
 };
 
 class described_device final : public gpu::device {
  public:
-  described_device(const gpu::facts& about, notes& to) : about_(about), notes_(to) {}
+  described_device(const gpu::facts& about, notes& to) : about_(about), context_{&to} {}
   const gpu::facts& describe() const noexcept override { return about_; }
 
   bitnet_status allocate(uint64_t bytes, gpu::memory_place where, std::unique_ptr<gpu::buffer>& out,
-                         const sdk::reporter&) override {
+                         const sdk::reporter& report) override {
     EXPECT_LE(bytes, about_.max_allocation_bytes);
-    out = std::make_unique<memory>(notes_.sizes.size(), bytes, where == gpu::memory_place::host);
-    notes_.sizes.push_back(bytes);
-    return BITNET_OK;
+    auto made = std::make_unique<described_api::buffer>(context_, bytes);
+    const bitnet_status status = made->create(where, report);
+    out = std::move(made);
+    return status;
   }
   bitnet_status upload(gpu::buffer& to, uint64_t offset, const void*, uint64_t bytes,
                        const sdk::reporter&) override {
@@ -71,37 +109,33 @@ class described_device final : public gpu::device {
   }
   bitnet_status make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
                             const sdk::reporter&) override {
-    auto made = std::make_unique<kernel>();
+    auto made = std::make_unique<described_api::kernel>();
     made->spec = spec;
     out = std::move(made);
     return BITNET_OK;
   }
   bitnet_status record(std::span<const gpu::command> commands, bool,
-                       std::unique_ptr<gpu::recording>& out, const sdk::reporter&) override {
-    auto made = std::make_unique<recording>();
+                       std::unique_ptr<gpu::recording>& out, const sdk::reporter& report) override {
+    auto made = std::make_unique<recording>(context_);
     for (const gpu::command& c : commands) made->commands.push_back(written(c));
+    bitnet_status status = BITNET_OK;
+    if (about_.most_gathered != 0) status = made->gather_from(commands, report);
     out = std::move(made);
-    return BITNET_OK;
+    return status;
   }
   bitnet_status make_queue(std::unique_ptr<gpu::queue>& out, const sdk::reporter&) override {
-    out = std::make_unique<queue>(notes_);
+    out = std::make_unique<queue>(*context_.to);
     return BITNET_OK;
   }
 
  private:
-  struct memory final : gpu::buffer {
-    memory(uint64_t n, uint64_t bytes, bool of_host)
-        : number(n), all(bytes), host(of_host ? bytes : 0) {}
-    uint64_t size() const noexcept override { return all; }
-    void* mapped() const noexcept override { return host.empty() ? nullptr : host.data(); }
-    uint64_t number, all;
-    mutable std::vector<uint8_t> host;
-  };
-  struct kernel final : gpu::kernel {
-    gpu::kernel_spec spec;
-  };
-  struct recording final : gpu::recording {
-    bool times(std::span<uint64_t>) const noexcept override { return false; }
+  struct recording final : gpu::launch_recording<described_api> {
+    explicit recording(const described_api::context& c) : launch_recording(c, false) {}
+    bitnet_status gather_from(std::span<const gpu::command> all, const sdk::reporter& report) {
+      const bitnet_status status = prepare_gathering(all, report);
+      context_.to->gathered.push_back(facts_ ? facts_->size() : 0);
+      return status;
+    }
     written_commands commands;
   };
   struct queue final : gpu::queue {
@@ -123,13 +157,14 @@ class described_device final : public gpu::device {
   written_command written(const gpu::command& c) const {
     written_command out;
     EXPECT_NE(c.run, nullptr);
-    out.spec = static_cast<const kernel*>(c.run)->spec;
+    out.spec = static_cast<const described_api::kernel*>(c.run)->spec;
     for (const gpu::binding& b : c.bindings) {
       EXPECT_NE(b.memory, nullptr);
       EXPECT_EQ(b.offset % about_.binding_alignment, 0u);
       EXPECT_LE(b.offset + b.bytes, b.memory->size());
       EXPECT_LE(b.bytes, about_.max_binding_bytes);
-      out.bindings.push_back({static_cast<const memory*>(b.memory)->number, b.offset, b.bytes});
+      out.bindings.push_back(
+          {static_cast<const described_api::buffer*>(b.memory)->number, b.offset, b.bytes});
     }
     out.params = c.params;
     out.groups_x = c.groups_x;
@@ -139,7 +174,7 @@ class described_device final : public gpu::device {
   }
 
   const gpu::facts about_;
-  notes& notes_;
+  const described_api::context context_;
 };
 
 // A backend with one such device, "described", and a model on it.
@@ -180,6 +215,23 @@ class described {
     return notes_.submitted.back();
   }
   const notes& seen() const { return notes_; }
+  // The bytes that graph_query says a binding of this model needs.
+  uint64_t needed(const model& m, const bitnet_program_options& bounds) const {
+    bitnet_device* device = nullptr;
+    must([&](bitnet_error* e) { return conformance::open_device(table_, 0, &device, e); });
+    const std::vector<bitnet_port> ports = m.ports();
+    const bitnet_graph graph = m.graph(ports);
+    const std::vector<bitnet_tensor_desc> descs = m.descs();
+    const bitnet_query_request r = conformance::query_request(graph, descs, bounds);
+    std::vector<uint32_t> levels(m.ops.size());
+    bitnet_graph_estimate estimate{};
+    estimate.struct_size = sizeof estimate;
+    must([&](bitnet_error* e) {
+      return table_.graph_query(device, &r, levels.data(), &estimate, e);
+    });
+    table_.device_close(device);
+    return estimate.scratch_bytes;
+  }
   uint64_t calls(const std::string& kernel) const { return run_->calls(kernel); }
 
  private:

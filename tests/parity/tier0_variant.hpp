@@ -2,12 +2,13 @@
 #pragma once
 
 struct tier0_variant {
-  // What it calls itself.
+  // The backend's name.
   const char* name;
   // Loses its device after as many steps as its setting "steps" says; with the setting "poisoned"
   // its whole context.
   bool fragile = false;
-  // Computes something else where no self-test looks: if attention finds several positions.
+  // Computes something else where no self-test looks: in attention, if several positions have
+  // weight.
   bool wrong = false;
   // Does not declare that two copies of it may be open.
   bool single = false;
@@ -15,7 +16,8 @@ struct tier0_variant {
   bool few_types = false;
   // Adds 100 to one logit, of token 7, in a head that is larger than that of any self-test.
   bool one_logit = false;
-  // The same, but only behind the tokens that a reload compares: from position 16 on.
+  // Reverses the result of such attention, but only from position 16 on: behind the tokens that a
+  // reload compares.
   bool late = false;
 };
 extern const tier0_variant tier0;

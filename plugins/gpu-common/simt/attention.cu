@@ -5,21 +5,21 @@
 using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
-// Constants 1 and 2: element types of keys and values; 3: keys are turned first.
+// Constants 1 and 2: element types of keys and values; 3: keys are rotated first.
 BITNET_KERNEL(kv_write) {
   const auto p = params_of<gpu::kv_write_params>(l);
   const auto* slots = memory_of<const uint32_t>(l, 1);
   const auto* k = memory_of<const float>(l, 2);
   const auto* v = memory_of<const float>(l, 3);
-  const auto* turns = memory_of<const float>(l, 4);
+  const auto* rotations = memory_of<const float>(l, 4);
   auto* keys = memory_of<uint32_t>(l, 5);
   auto* values = memory_of<uint32_t>(l, 6);
   const uint32_t key_type = l.constants[1], value_type = l.constants[2];
   const uint32_t of_k = units_of(key_type, p.head_dim), of_v = units_of(value_type, p.head_dim);
   each_y(rows_of(l), [&](uint32_t t) {
     const uint32_t slot = slots[t];
-    const turning as_rope = {l.constants[3] ? turns + 2 * uint64_t{t} * p.pairs : nullptr, p.pairs,
-                             p.neox != 0};
+    const rotation as_rope = {l.constants[3] ? rotations + 2 * uint64_t{t} * p.pairs : nullptr,
+                              p.pairs, p.neox != 0};
     each_x(uint64_t{p.n_kv_heads} * (of_k + of_v), [&](uint32_t unit) {
       const bool is_key = unit < p.n_kv_heads * of_k;
       const uint32_t i = is_key ? unit : unit - p.n_kv_heads * of_k;

@@ -72,7 +72,7 @@ class attention {
     return sight::of(positions_[t], header_[2], header_[3], p_.window);
   }
 
-  __device__ void load(const tile& one, const turning& turned) const {
+  __device__ void load(const tile& one, const rotation& rotated) const {
     for (uint32_t r = threadIdx.x; r < rows; r += threads) {
       const bool some = r < one.rows();
       const uint32_t t = one.first_token + r / one.heads;
@@ -86,7 +86,7 @@ class attention {
       const uint32_t r = i / m_.width, d = i % m_.width;
       const bool some = m_.row[r] != no_row && d < p_.head_dim;
       const float* q = q_ + uint64_t{m_.row[r]} * p_.head_dim;
-      m_.q[d / 4 * 4 * rows + 4 * r + d % 4] = some ? turned(q, d) : 0;
+      m_.q[d / 4 * 4 * rows + 4 * r + d % 4] = some ? rotated(q, d) : 0;
     }
     __syncthreads();
   }

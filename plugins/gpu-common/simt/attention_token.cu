@@ -7,7 +7,7 @@ namespace gpu = bitnet::gpu;
 
 namespace {
 
-// What one token needs of its attention: its queries and keys are turned, its key and value
+// What one token needs of its attention: its queries and keys are rotated, its key and value
 // written, and what the parts leave is merged by the group that is last.
 template <class Formats, uint32_t rows>
 class attention_of_token : attention<Formats, rows> {
@@ -22,7 +22,7 @@ class attention_of_token : attention<Formats, rows> {
         value_type_(l.constants[2]),
         k_(memory_of<const float>(l, 2)),
         v_(memory_of<const float>(l, 3)),
-        turned_{memory_of<const float>(l, 4), whole_.pairs, whole_.neox != 0},
+        rotated_{memory_of<const float>(l, 4), whole_.pairs, whole_.neox != 0},
         slots_(memory_of<const uint32_t>(l, 7)),
         keys_(memory_of<uint32_t>(l, 9)),
         values_(memory_of<uint32_t>(l, 10)),
@@ -38,7 +38,7 @@ class attention_of_token : attention<Formats, rows> {
       if (p_.parts != 0 && mine >= n) return;
       const tile one = {0, 1, kv_head, kv_head * heads, heads};
       if (p_.parts == 0 || mine == n - 1) write(kv_head);  // seen behind the barriers of load()
-      base::load(one, turned_);
+      base::load(one, rotated_);
       for (uint32_t i = p_.parts ? mine : 0; i < (p_.parts ? mine + 1 : n); ++i)
         base::take_part(one, sees.part_at(i), sees.end);
       if (p_.parts == 0)
@@ -65,7 +65,7 @@ class attention_of_token : attention<Formats, rows> {
     const uint32_t of_v = units_of(value_type_, p_.head_dim);
     for (uint32_t unit = threadIdx.x; unit < of_k + of_v; unit += threads) {
       if (unit < of_k)
-        put(key_type_, k_ + from, p_.head_dim, unit, keys_ + to * this->key_words_, turned_);
+        put(key_type_, k_ + from, p_.head_dim, unit, keys_ + to * this->key_words_, rotated_);
       else
         put(value_type_, v_ + from, p_.head_dim, unit - of_k, values_ + to * this->value_words_,
             {nullptr, 0, false});
@@ -162,7 +162,7 @@ class attention_of_token : attention<Formats, rows> {
   const gpu::attn_token_params whole_;
   const uint32_t key_type_, value_type_;
   const float *k_, *v_;
-  const turning turned_;
+  const rotation rotated_;
   const uint32_t* slots_;
   uint32_t *keys_, *values_, *tickets_;
   float* y_;

@@ -48,11 +48,11 @@ BITNET_KERNEL(columns) {
   });
 }
 
-// turns: (rows, pairs, 2), cosine and sine.
+// rotations: (rows, pairs, 2), cosine and sine.
 BITNET_KERNEL(rope) {
   const auto p = params_of<gpu::rope_params>(l);
   const auto* x = memory_of<const float>(l, 1);
-  const auto* turns = memory_of<const float>(l, 2);
+  const auto* rotations = memory_of<const float>(l, 2);
   auto* y = memory_of<float>(l, 3);
   const uint32_t copied = p.head_dim - 2 * p.pairs, units = p.pairs + copied;  // of a head
   each_y(rows_of(l), [&](uint32_t t) {
@@ -66,10 +66,10 @@ BITNET_KERNEL(rope) {
       }
       const uint64_t first = head + (p.neox ? i : 2 * i);
       const uint64_t second = first + (p.neox ? p.pairs : 1);
-      const float* turn = turns + 2 * (uint64_t{t} * p.pairs + i);
+      const float* cosine_sine = rotations + 2 * (uint64_t{t} * p.pairs + i);
       const float a = x[first], b = x[second];
-      y[first] = a * turn[0] - b * turn[1];
-      y[second] = a * turn[1] + b * turn[0];
+      y[first] = a * cosine_sine[0] - b * cosine_sine[1];
+      y[second] = a * cosine_sine[1] + b * cosine_sine[0];
     });
   });
 }

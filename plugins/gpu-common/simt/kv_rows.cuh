@@ -5,19 +5,19 @@
 
 namespace bitnet::kernels {
 
-// How keys are turned on their way, as rope does it; without cosines they stay.
-struct turning {
-  const float* turns;
+// The rotation of a head by its position, as in rope; without a table the head stays as it is.
+struct rotation {
+  const float* table;  // (pairs, 2), cosine and sine; or nullptr
   uint32_t pairs;
   bool neox;
 
   // Element i of a head x.
   __device__ float operator()(const float* x, uint32_t i) const {
-    if (!turns || i >= 2 * pairs) return x[i];
+    if (!table || i >= 2 * pairs) return x[i];
     const uint32_t pair = neox ? i % pairs : i / 2;
     const bool second = neox ? i >= pairs : i % 2 != 0;
     const uint32_t other = neox ? (second ? i - pairs : i + pairs) : (i ^ 1u);
-    const float a = x[i] * turns[2 * pair], b = x[other] * turns[2 * pair + 1];
+    const float a = x[i] * table[2 * pair], b = x[other] * table[2 * pair + 1];
     return second ? b + a : a - b;
   }
 };
@@ -30,14 +30,14 @@ __device__ inline uint32_t units_of(uint32_t dtype, uint32_t head_dim) {
 }
 
 __device__ inline void put_q8_0(const float* x, uint32_t from, uint32_t* out,
-                                const turning& turned) {
+                                const rotation& rotated) {
   float largest = 0;
-  for (uint32_t i = 0; i < 32; ++i) largest = larger(largest, fabsf(turned(x, from + i)));
+  for (uint32_t i = 0; i < 32; ++i) largest = larger(largest, fabsf(rotated(x, from + i)));
   const uint32_t bits = f32_to_f16(fminf(largest / 127.0f, 65504.0f));
   const float d = f16_to_f32(bits);
   const float inverse = d > 0 ? 1.0f / d : 0;
   const auto code = [&](uint32_t i) {
-    const int q = quantised(turned(x, from + i), inverse);
+    const int q = quantised(rotated(x, from + i), inverse);
     return q < -127 ? -127 : q;
   };
   out[0] = bits;
@@ -46,10 +46,10 @@ __device__ inline void put_q8_0(const float* x, uint32_t from, uint32_t* out,
 }
 
 __device__ inline void put_q4_0(const float* x, uint32_t from, uint32_t* out,
-                                const turning& turned) {
+                                const rotation& rotated) {
   float extreme = 0;
   for (uint32_t i = 0; i < 32; ++i) {
-    const float one = turned(x, from + i);
+    const float one = rotated(x, from + i);
     if (fabsf(one) > fabsf(extreme)) extreme = one;
   }
   const float step = fminf(fmaxf(extreme / -8.0f, -65504.0f), 65504.0f);
@@ -57,7 +57,7 @@ __device__ inline void put_q4_0(const float* x, uint32_t from, uint32_t* out,
   const float inverse = (bits & 0x7fffu) != 0 ? 1.0f / step : 0;
   const auto code = [&](uint32_t i) {
     // In this order NaN becomes 0.
-    return static_cast<uint32_t>(fminf(larger(0.0f, turned(x, from + i) * inverse + 8.5f), 15.0f));
+    return static_cast<uint32_t>(fminf(larger(0.0f, rotated(x, from + i) * inverse + 8.5f), 15.0f));
   };
   out[0] = bits;
   for (uint32_t w = 0; w < 4; ++w) {
@@ -69,17 +69,17 @@ __device__ inline void put_q4_0(const float* x, uint32_t from, uint32_t* out,
 }
 
 __device__ inline void put(uint32_t dtype, const float* x, uint32_t head_dim, uint32_t unit,
-                           uint32_t* row, const turning& turned) {
+                           uint32_t* row, const rotation& rotated) {
   if (dtype == BITNET_DTYPE_F32) {
-    row[unit] = bits_of<uint32_t>(turned(x, unit));
+    row[unit] = bits_of<uint32_t>(rotated(x, unit));
   } else if (dtype == BITNET_DTYPE_F16) {
     const uint32_t i = 2 * unit;
-    const uint32_t high = i + 1 < head_dim ? f32_to_f16(turned(x, i + 1)) : 0;
-    row[unit] = f32_to_f16(turned(x, i)) | high << 16;
+    const uint32_t high = i + 1 < head_dim ? f32_to_f16(rotated(x, i + 1)) : 0;
+    row[unit] = f32_to_f16(rotated(x, i)) | high << 16;
   } else if (dtype == BITNET_DTYPE_Q8_0) {
-    put_q8_0(x, 32 * unit, row + 9 * unit, turned);
+    put_q8_0(x, 32 * unit, row + 9 * unit, rotated);
   } else {
-    put_q4_0(x, 32 * unit, row + 5 * unit, turned);
+    put_q4_0(x, 32 * unit, row + 5 * unit, rotated);
   }
 }
 
