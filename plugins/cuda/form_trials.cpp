@@ -7,7 +7,8 @@
 
 namespace bitnet::cuda {
 
-using gpu::attention_trial, gpu::delta_trial, gpu::product_trial, gpu::rounded_trial;
+using gpu::attention_trial, gpu::delta_trial, gpu::product_trial, gpu::rounded_trial,
+    gpu::row_trial;
 
 std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
   std::vector<gpu::form_trial> out;
@@ -30,6 +31,13 @@ std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
   if ((about.precisions >> BITNET_PRECISION_BF16 & 1) != 0)
     out.push_back(
         {{"linear_dense_rounded_bf16_many"}, rounded_trial(BITNET_FORMAT_BF16, 192, 130, 70)});
+  constexpr uint32_t uneven = 2 * 4 * group_threads + 3;  // elements, over three turns
+  out.push_back({{"rms_norm_one"}, row_trial(gpu::kernel_id::rms_norm, uneven, 2)});
+  out.push_back({{"act_quant_one"}, row_trial(gpu::kernel_id::act_quant, uneven, 2)});
+  out.push_back({{"norm_quant_one"}, row_trial(gpu::kernel_id::norm_quant, uneven, 2)});
+  out.push_back({{"glu_quant_one"}, row_trial(gpu::kernel_id::glu_quant, uneven, 2)});
+  out.push_back(
+      {{"glu_quant_one_long"}, row_trial(gpu::kernel_id::glu_quant, one_row_most + uneven, 1)});
   out.push_back({{"delta_rule_64"}, delta_trial(64)});
   out.push_back({{"delta_rule_128"}, delta_trial(128)});
   out.push_back({{"attn_prompt_64"}, attention_trial(64, most_attention_rows)});

@@ -10,6 +10,7 @@ bitnet_cuda_\name:
         .size bitnet_cuda_\name, . - bitnet_cuda_\name
         .endm
         image rows
+        image rows_one
         image elements
         image states
         image dense

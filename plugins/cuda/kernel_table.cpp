@@ -11,8 +11,8 @@
 #include "gpu-common/simt_kernels.hpp"
 
 extern "C" {
-extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_elements[], bitnet_cuda_states[],
-    bitnet_cuda_dense[], bitnet_cuda_dense_rounded[], bitnet_cuda_attention[],
+extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_rows_one[], bitnet_cuda_elements[],
+    bitnet_cuda_states[], bitnet_cuda_dense[], bitnet_cuda_dense_rounded[], bitnet_cuda_attention[],
     bitnet_cuda_attention_prompts[], bitnet_cuda_attention_token[], bitnet_cuda_ternary[],
     bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_groups_one[], bitnet_cuda_ternary_tiles[],
     bitnet_cuda_head[];
@@ -29,6 +29,7 @@ namespace {
 
 enum image_index : uint8_t {
   rows,
+  rows_one,
   elements,
   states,
   dense,
@@ -48,6 +49,7 @@ enum image_index : uint8_t {
 };
 const image images[] = {
     {"rows", bitnet_cuda_rows},
+    {"rows_one", bitnet_cuda_rows_one},
     {"elements", bitnet_cuda_elements},
     {"states", bitnet_cuda_states},
     {"dense", bitnet_cuda_dense},
@@ -118,6 +120,30 @@ const tiled_form attention_of_128[] = {
 const tiled_form attention_of_256[] = {
     {&images[attention_prompts], "attn_prompt_256", prompt_form<256>},
 };
+
+// Few rows, by the elements of a row: at most one_row_most, at most one_row_long.
+const tiled_form norm_of_one[] = {{&images[rows_one], "rms_norm_one", one_row}};
+const tiled_form quant_of_one[] = {{&images[rows_one], "act_quant_one", one_row}};
+const tiled_form norm_quant_of_one[] = {{&images[rows_one], "norm_quant_one", one_row}};
+const tiled_form glu_quant_of_one[] = {
+    {&images[rows_one], "glu_quant_one", one_row},
+    {&images[rows_one], "glu_quant_one_long", one_row},
+};
+std::span<const tiled_form> rows_of(gpu::kernel_id id) noexcept {
+  switch (id) {
+    case gpu::kernel_id::rms_norm:
+      return norm_of_one;
+    case gpu::kernel_id::act_quant:
+      return quant_of_one;
+    case gpu::kernel_id::norm_quant:
+      return norm_quant_of_one;
+    case gpu::kernel_id::glu_quant:
+      return glu_quant_of_one;
+    default:
+      return {};
+  }
+}
+
 std::span<const tiled_form> prompts_of(uint32_t head_dim) noexcept {
   if (head_dim <= 64) return attention_of_64;
   if (head_dim <= 128) return attention_of_128;
@@ -203,6 +229,11 @@ std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions) {
        BITNET_PRECISION_F16},
       {"linear_dense_rounded_bf16_many", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16,
        BITNET_EXACT_RUN, BITNET_PRECISION_BF16},
+      {"rms_norm_one", BITNET_OP_RMS_NORM, BITNET_FORMAT_NONE, steady},
+      {"act_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, exact},
+      {"norm_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
+      {"glu_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
+      {"glu_quant_one_long", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
       {"delta_rule_64", BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady},
       {"delta_rule_128", BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady},
       {"attn_prompt_64", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
@@ -246,6 +277,7 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
     take(spec.constants[3] == BITNET_FORMAT_F16 ? of_f16 : of_bf16);
   if (spec.id == gpu::kernel_id::attn_tiles && spec.constants[3] == most_attention_rows)
     take(prompts_of(spec.constants[4]));
+  if (const auto of_rows = rows_of(spec.id); !of_rows.empty()) take(of_rows);
   for (uint32_t i = 0; i < out.tiled_count; ++i)
     if (!has(off, out.tiled[i].function)) out.usable |= 1u << i;
   return true;
@@ -267,6 +299,19 @@ grid attention_grid(const kernel_form& form, const uint32_t* params, uint32_t gr
   return {static_cast<uint32_t>(std::min<uint64_t>(groups, 65535)), groups_y, form.tiled};
 }
 
+// A group of more threads to a row gains where processors are idle otherwise, and where a thread of
+// the plain kernel has several loads in turn.
+grid row_grid(const kernel_form& form, const uint32_t* params, uint32_t groups_x, uint32_t groups_y,
+              uint32_t processors) noexcept {
+  gpu::act_quant_params p{};  // the parameters of all these kernels begin so
+  std::memcpy(&p, params, sizeof p);
+  const bool few = uint64_t{groups_x} * groups_y <= processors && p.k > 4 * group_threads;
+  const uint32_t i = p.k <= one_row_most ? 0 : 1;
+  if (!few || p.k > one_row_long || (form.usable >> i & 1) == 0)
+    return {groups_x, groups_y, nullptr};
+  return {groups_x, groups_y, &form.tiled[i]};
+}
+
 }  // namespace
 
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
@@ -274,6 +319,7 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
   const bool rounded = spec.id == gpu::kernel_id::linear_dense_rounded;
   if (spec.id == gpu::kernel_id::attn_tiles)
     return attention_grid(form, params, groups_x, groups_y);
+  if (!rows_of(spec.id).empty()) return row_grid(form, params, groups_x, groups_y, processors);
   if (spec.id != gpu::kernel_id::linear_ternary && !rounded) return {groups_x, groups_y, nullptr};
   constexpr uint32_t warps = group_threads / warp_lanes, most = 65535;
   const auto groups = [&](uint64_t work, uint64_t of_group) {

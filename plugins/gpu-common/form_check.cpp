@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
 #include "simt/plain_launch.hpp"
 
@@ -77,6 +78,28 @@ trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens)
   out.set(linear_dense_rounded_params{0, k, rows, k / 2, 0, rows});
   out.groups_x = (rows + 3) / 4;
   out.groups_y = (tokens + 3) / 4;
+  return out;
+}
+
+trial row_trial(kernel_id id, uint32_t k, uint32_t rows) {
+  const uint64_t values = uint64_t{rows} * k;
+  const bool gated = id == kernel_id::glu_quant, quantises = id != kernel_id::rms_norm;
+  trial out;
+  out.spec = {id, {group_threads, gated ? uint32_t{BITNET_OP_SILU} : 0, gated ? 1u : 0u, 0, 0}};
+  out.memory = {{rows, 0, 0, 0}, floats_of(values)};
+  out.memory.back()[values - 1] = 0x7f800000u;
+  if (gated) out.memory.push_back(floats_of(values));
+  if (id != kernel_id::act_quant) out.memory.push_back(floats_of(k));
+  if (gated) out.memory.emplace_back(values);  // scratch
+  if (quantises) {
+    out.memory.emplace_back(rows * i8_row_words(k));
+    out.memory.emplace_back(rows);
+    out.written = 2;
+  } else {
+    out.memory.emplace_back(values);
+  }
+  // Kernels without `eps` or `heads` do not read them.
+  out.set(rms_norm_params{0, k, 1e-5f, 1});
   return out;
 }
 

@@ -12,6 +12,7 @@
 
 #include "bitnet/abi/host.h"
 #include "cuda_platform.hpp"
+#include "gpu-common/forms.hpp"
 
 namespace bitnet::cuda::test {
 
@@ -35,6 +36,7 @@ class kernel_bench {
     ASSERT_EQ(device_->make_queue(queue_, report_), BITNET_OK) << error_.message;
   }
   gpu::device& device() { return *device_; }
+  forms without;  // that kernels which are added must not use
 
   template <class T>
   gpu::binding put(const std::vector<T>& values) {
@@ -57,7 +59,10 @@ class kernel_bench {
   template <class Params>
   void add(const gpu::kernel_spec& spec, const std::vector<gpu::binding>& bindings, const Params& p,
            uint32_t groups_x, uint32_t groups_y) {
-    must(device_->make_kernel(spec, kernels_.emplace_back(), report_));
+    auto& made = kernels_.emplace_back();
+    auto& of = static_cast<gpu::device_with_forms&>(*device_);
+    must(without.empty() ? of.make_kernel(spec, made, report_)
+                         : of.make_kernel_without(without, false, spec, made, report_));
     gpu::command& c = commands_.emplace_back();
     c.run = kernels_.back().get();
     c.bindings = bindings;

@@ -116,6 +116,9 @@ TEST(cuda_platform, every_form_of_the_table_is_compared) {
   collect(gpu::kernel_id::linear_dense_rounded, 32, BITNET_FORMAT_BF16, 0);
   collect(gpu::kernel_id::delta_rule, 64, 0, 0);
   collect(gpu::kernel_id::delta_rule, 128, 0, 0);
+  for (const auto id : {gpu::kernel_id::rms_norm, gpu::kernel_id::act_quant,
+                        gpu::kernel_id::norm_quant, gpu::kernel_id::glu_quant})
+    collect(id, 0, 0, 0);
   for (const uint32_t head_dim : {64u, 128u, 256u})
     collect_of(
         {gpu::kernel_id::attn_tiles,

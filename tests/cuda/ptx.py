@@ -156,6 +156,7 @@ class Thread:
         for i, one in enumerate(args[0] if isinstance(args[0], list) else [args[0]]):
             step = offset + i * bits // 8
             if "param" in parts:
+                step += self.value(base, 64) if base.startswith("%") else 0  # else the name of the parameter
                 got = int.from_bytes(self.param[step:step + bits // 8], "little")
             elif "global" in parts:
                 got = self.memory.read(self.value(base, 64) + step, bits)

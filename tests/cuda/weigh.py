@@ -18,7 +18,7 @@ COLUMNS = ("kernel", "shape", "words", "whole", "bytes")
 LEAST = 0.8  # of a memory's rate, that hot kernels leave to it
 HEADER = 0x1000  # the step's; the rest of memory is zeros
 
-Case = collections.namedtuple("Case", "kernel shape constants params groups bytes")
+Case = collections.namedtuple("Case", "kernel shape constants params groups bytes threads", defaults=(128,))
 
 
 def ternary_words(k):
@@ -46,6 +46,17 @@ def approximate(m, k):
     return Case("head_approximate_1", f"{m}x{k}", (128, 0, 1), (1, k, m), (m + 127) // 128, 128 * (k + 12))
 
 
+def row(kernel, k, read, constants=(128,), threads=128):
+    """A group that takes a row: `read` rows of f32, with weights. The third parameter is eps, the fourth a number of heads."""
+    return Case(kernel, f"{k}", (*constants, *(0,) * (5 - len(constants))), (0, k, 0, 1), 1, 4 * k * read, threads)
+
+
+def rows(kernel, k, read, constants=(128,), one="_one"):
+    """By the plain kernel, and by that for few rows."""
+    return row(kernel, k, read, constants), row(kernel + one, k, read, constants, 512)
+
+
+RELU2_NORM = (128, 11, 1)  # of glu_quant: BITNET_OP_RELU2, and a norm
 # Shapes of BitNet b1.58 2B-4T, of 8B with groups of 128, and of 27B.
 CASES = (
     product("linear_ternary_1", 2560, 6912), product("linear_ternary_1", 5120, 17408),
@@ -55,7 +66,11 @@ CASES = (
     product("linear_ternary_factored_one", 4096, 12288, 256),
     product("linear_ternary_factored", 4096, 4096, 128, 32, rows=4),
     dense("linear_dense_f16_1", 128256, 2560, 2), approximate(128256, 2560),
+    *rows("rms_norm", 2560, 2), *rows("rms_norm", 5120, 2), *rows("act_quant", 2560, 1), *rows("norm_quant", 2560, 2),
+    *rows("glu_quant", 6912, 3, RELU2_NORM), *rows("glu_quant", 17408, 3, RELU2_NORM, "_one_long"),
 )
+# Kernels of rows: one group at a time, so that no share of a device says anything.
+OF_ROWS = ("rms_norm", "act_quant", "norm_quant", "glu_quant")
 # Kernels of a token, and devices on which they are known to need more time than their memory traffic.
 HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": ("H200",),
        "bit_linear": ("H200",)}
@@ -67,8 +82,8 @@ def weigh(case, kernel):
     memory.place(HEADER, [1, 1, 0, 0, 0, 0])
     param = ptx.launch([HEADER, *((i + 1) << 34 for i in range(7))], case.constants, case.params)
     words = whole = 0
-    for warp in range(4):
-        special = {"%tid.x": 32 * warp, "%ctaid.x": 0, "%ctaid.y": 0, "%nctaid.x": case.groups, "%nctaid.y": 1, "%ntid.x": 128}
+    for warp in range(case.threads // 32):
+        special = {"%tid.x": 32 * warp, "%ctaid.x": 0, "%ctaid.y": 0, "%nctaid.x": case.groups, "%nctaid.y": 1, "%ntid.x": case.threads}
         counts = ptx.Thread(kernel, param, memory, special).run()
         words += ptx.weighed(counts)
         whole += sum(n for word, n in counts.items() if word.split(".")[0] in WHOLE and word.split(".")[-1] not in ptx.FLOATS)
@@ -100,7 +115,7 @@ def over(rows):
 def table(rows):
     """As docs/explain/kernel-ladder-cuda.md has it."""
     out = ["| kernel, one token | shape | words a byte | " + " | ".join(DEVICES) + " |", "|---|---|---:|" + "---:|" * len(DEVICES)]
-    for row in rows:
+    for row in (row for row in rows if not row["kernel"].startswith(OF_ROWS)):
         shares = " | ".join(f"{share(row, device):.0%}" for device in DEVICES)
         out.append(f"| `{row['kernel']}` | {row['shape']} | {int(row['words']) / int(row['bytes']):.2f} | {shares} |")
     return out

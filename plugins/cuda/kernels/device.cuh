@@ -5,6 +5,9 @@
 
 #include "launch.hpp"
 
+// bit_linear keeps a row of at most so many times 512 elements in registers.
+#define BITNET_KEPT_TURNS 10
+
 #ifndef BITNET_SIMT
 
 #include <cstdint>

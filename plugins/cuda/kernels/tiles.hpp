@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "gpu-common/simt/rows_one.hpp"
 #include "launch.hpp"
 
 namespace bitnet::kernels {
@@ -45,6 +46,9 @@ inline constexpr tile_form one_factored{
 // and nine words; a stage of keys or values; weights of a part, and where its positions are.
 template <uint32_t Width>
 inline constexpr tile_form prompt_form{32, 1, 4 * (32 * (Width + 9) + 64 * 32 + 64 * 36 + 64)};
+
+// Norms and quantisation of few rows: a group to a row.
+inline constexpr tile_form one_row{1, 1, one_row_shared_bytes, one_row_threads};
 
 // Dense matrices and rounded activations: two stages of 64 elements of each token.
 inline constexpr tile_form few_rounded{64, 16, 2 * 16 * 128};

@@ -72,18 +72,15 @@ __device__ inline exact_sum square(float x) {
   return {product, fmaf(x, x, -product)};
 }
 
-__device__ inline exact_sum square_sum(const float* x, uint32_t k) {
+// Of what the first `threads` of a group of `Threads` have.
+template <uint32_t Threads>
+__device__ exact_sum sum_of_threads(exact_sum mine) {
   __shared__ exact_sum of_warp[warps];
-  exact_sum each[4] = {};  // they do not wait for each other
-  for (uint32_t w = threadIdx.x; 4 * w < k; w += threads) {
-    float v[4];
-    four_of(x, w, k, v);
-    for (uint32_t i = 0; i < 4; ++i) each[i] = plus(each[i], square(v[i]));
+  if (Threads == threads || warp_of_group() < warps) {
+    for (uint32_t d = warp / 2; d != 0; d /= 2)
+      mine = plus(mine, {shuffle_xor(mine.sum, d), shuffle_xor(mine.lost, d)});
+    if (lane() == 0) of_warp[warp_of_group()] = mine;
   }
-  exact_sum mine = plus(plus(each[0], each[1]), plus(each[2], each[3]));
-  for (uint32_t d = warp / 2; d != 0; d /= 2)
-    mine = plus(mine, {shuffle_xor(mine.sum, d), shuffle_xor(mine.lost, d)});
-  if (lane() == 0) of_warp[warp_of_group()] = mine;
   __syncthreads();
   mine = of_warp[0];
   for (uint32_t w = 1; w < warps; ++w) mine = plus(mine, of_warp[w]);
@@ -91,10 +88,22 @@ __device__ inline exact_sum square_sum(const float* x, uint32_t k) {
   return mine;
 }
 
+__device__ inline exact_sum square_sum(const float* x, uint32_t k) {
+  exact_sum each[4] = {};  // they do not wait for each other
+  for (uint32_t w = threadIdx.x; 4 * w < k; w += threads) {
+    float v[4];
+    four_of(x, w, k, v);
+    for (uint32_t i = 0; i < 4; ++i) each[i] = plus(each[i], square(v[i]));
+  }
+  return sum_of_threads<threads>(plus(plus(each[0], each[1]), plus(each[2], each[3])));
+}
+
 // 1 / sqrt(mean(x^2) + eps)
-__device__ inline float norm_factor(const float* x, uint32_t k, float eps) {
-  const exact_sum total = square_sum(x, k);
+__device__ inline float factor_of(const exact_sum& total, uint32_t k, float eps) {
   return 1.0f / sqrtf((total.sum + total.lost) / static_cast<float>(k) + eps);
+}
+__device__ inline float norm_factor(const float* x, uint32_t k, float eps) {
+  return factor_of(square_sum(x, k), k, eps);
 }
 // The same of two rows at once: the steps of one fill the waits of the other.
 struct two_sums {

@@ -1,0 +1,201 @@
+// Norms, quantisation and the gated activation in steps of few rows, with the bits of the kernels in
+// rows.cu. A group has four times as many threads, and each thread keeps its elements of the row in
+// registers, so that all loads of a row are under way at once.
+//
+// Order  of squares as in square_sum(). A thread v of 128 has four sums, and number i of them takes
+//        elements 4 v + i, 4 v + i + 512 and so on: here thread 4 v + i has this sum. Two exchanges
+//        make of four neighbours what thread v had, and the first 128 threads go on as there.
+
+#include "group.cuh"
+#include "rows_one.hpp"
+
+#include "bitnet/abi/ops.h"
+
+using namespace bitnet::kernels;
+namespace gpu = bitnet::gpu;
+
+namespace {
+
+constexpr uint32_t apart = one_row_threads;  // elements that a thread has
+
+// Calls f(turn, element) for a thread's elements of a row of n, and for elements behind the row until
+// all threads have two turns.
+template <uint32_t Turns, class F>
+__device__ __forceinline__ void each_turn(uint32_t n, F f) {
+  static_assert(Turns % 2 == 0);
+  BITNET_UNROLL
+  for (uint32_t turn = 0; turn < Turns; turn += 2) {
+    if (turn * apart >= n) break;
+    const uint32_t i = turn * apart + threadIdx.x;
+    f(turn, i);
+    f(turn + 1, i + apart);
+  }
+}
+
+// Element i of a row of k; zero behind it.
+__device__ __forceinline__ float element(const float* row, uint32_t i, uint32_t k) {
+  return i < k ? row[i] : 0.0f;
+}
+
+__device__ inline exact_sum* sums_of_threads() {
+  return static_cast<exact_sum*>(shared_memory());
+}
+
+// The bits of norm_factor(), of each thread's own squares.
+__device__ inline float factor_of_squares(exact_sum mine, uint32_t k, float eps) {
+  for (uint32_t d = 1; d < 4; d *= 2)
+    mine = plus(mine, {shuffle_xor(mine.sum, d), shuffle_xor(mine.lost, d)});
+  if (threadIdx.x % 4 == 0) sums_of_threads()[threadIdx.x / 4] = mine;
+  __syncthreads();
+  if (threadIdx.x < threads) mine = sums_of_threads()[threadIdx.x];
+  return factor_of(sum_of_threads<one_row_threads>(mine), k, eps);
+}
+
+__device__ inline float max_of_threads(float mine) {
+  constexpr uint32_t all = one_row_threads / warp;
+  auto* of_warp = reinterpret_cast<float*>(sums_of_threads() + threads);
+  for (uint32_t d = warp / 2; d != 0; d /= 2) mine = larger(mine, shuffle_xor(mine, d));
+  if (lane() == 0) of_warp[warp_of_group()] = mine;
+  __syncthreads();
+  mine = of_warp[lane() % all];
+  for (uint32_t d = all / 2; d != 0; d /= 2) mine = larger(mine, shuffle_xor(mine, d));
+  __syncthreads();
+  return mine;
+}
+
+// A thread's elements of a row, zeros behind it, and the weights or factors to them.
+template <uint32_t Turns>
+struct kept_row {
+  float x[Turns] = {}, by[Turns] = {};
+
+  __device__ __forceinline__ void load(const float* row, const float* factors, uint32_t k) {
+    each_turn<Turns>(k, [&](uint32_t turn, uint32_t i) {
+      x[turn] = element(row, i, k);
+      by[turn] = element(factors, i, k);
+    });
+  }
+  // Zeros behind the row change no sum.
+  __device__ __forceinline__ exact_sum squares(uint32_t k) const {
+    exact_sum mine = {};
+    each_turn<Turns>(k, [&](uint32_t turn, uint32_t) { mine = plus(mine, square(x[turn])); });
+    return mine;
+  }
+  // x becomes activation(x) * by, and `by` the weights: there are no registers for three rows.
+  // Returns the squares, if there is a norm.
+  template <uint32_t Op>
+  __device__ __forceinline__ exact_sum activate(bool norm, const float* weight, uint32_t k) {
+    exact_sum mine = {};
+    each_turn<Turns>(k, [&](uint32_t turn, uint32_t i) {
+      x[turn] = activation(Op, x[turn]) * by[turn];
+      if (!norm) return;
+      by[turn] = element(weight, i, k);
+      mine = plus(mine, square(x[turn]));
+    });
+    return mine;
+  }
+  // Returns the largest magnitude.
+  __device__ __forceinline__ float multiply(float factor, uint32_t k) {
+    float largest = 0;
+    each_turn<Turns>(k, [&](uint32_t turn, uint32_t) {
+      x[turn] = x[turn] * factor * by[turn];
+      largest = larger(largest, fabsf(x[turn]));
+    });
+    return largest;
+  }
+  __device__ __forceinline__ float largest(uint32_t k) const {
+    float out = 0;
+    each_turn<Turns>(k, [&](uint32_t turn, uint32_t) { out = larger(out, fabsf(x[turn])); });
+    return out;
+  }
+  // As quantise_row(), by bytes: those of a warp are neighbours.
+  __device__ __forceinline__ void quantise(float most, uint32_t k, uint32_t* q, float* s) const {
+    const float scale = quant_scale(max_of_threads(most));
+    auto* codes = reinterpret_cast<uint8_t*>(q);
+    const uint32_t whole = (k + 3) / 4 * 4, bytes = 4 * static_cast<uint32_t>(gpu::i8_row_words(k));
+    each_turn<Turns>(bytes, [&](uint32_t turn, uint32_t i) {
+      if (i < bytes) codes[i] = static_cast<uint8_t>(i < whole ? quantised(x[turn], scale) : 0);
+    });
+    if (threadIdx.x == 0) *s = scale;
+  }
+};
+
+template <uint32_t Turns>
+__device__ __forceinline__ void quantise_gated(const launch& l) {
+  const auto p = params_of<gpu::glu_quant_params>(l);
+  const auto* gate = memory_of<const float>(l, 1);
+  const auto* up = memory_of<const float>(l, 2);
+  const auto* weight = memory_of<const float>(l, 3);
+  auto* q = memory_of<uint32_t>(l, 5);
+  auto* s = memory_of<float>(l, 6);
+  const bool norm = l.constants[2] != 0;
+  each_row(rows_of(l), [&](uint64_t r) {
+    kept_row<Turns> row;
+    row.load(gate + r * p.k, up + r * p.k, p.k);
+    exact_sum squares;
+    if (l.constants[1] == BITNET_OP_RELU2)
+      squares = row.template activate<BITNET_OP_RELU2>(norm, weight, p.k);
+    else if (l.constants[1] == BITNET_OP_SILU)
+      squares = row.template activate<BITNET_OP_SILU>(norm, weight, p.k);
+    else
+      squares = row.template activate<BITNET_OP_GELU>(norm, weight, p.k);
+    const float largest =
+        norm ? row.multiply(factor_of_squares(squares, p.k, p.eps), p.k) : row.largest(p.k);
+    row.quantise(largest, p.k, q + r * gpu::i8_row_words(p.k), s + r);
+  });
+}
+
+constexpr uint32_t most_turns = one_row_most / apart, long_turns = one_row_long / apart;
+
+}  // namespace
+
+#define BITNET_ONE_ROW(name) BITNET_KERNEL_BY(name, one_row_threads, 1)
+
+BITNET_ONE_ROW(rms_norm_one) {
+  const auto p = params_of<gpu::rms_norm_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  const auto* weight = memory_of<const float>(l, 2);
+  auto* y = memory_of<float>(l, 3);
+  each_row(uint64_t{rows_of(l)} * p.heads, [&](uint64_t r) {
+    kept_row<most_turns> row;
+    row.load(x + r * p.k, weight, p.k);
+    const float factor = factor_of_squares(row.squares(p.k), p.k, p.eps);
+    float* out = y + r * p.k;
+    each_turn<most_turns>(p.k, [&](uint32_t turn, uint32_t i) {
+      if (i < p.k) out[i] = row.x[turn] * factor * row.by[turn];
+    });
+  });
+}
+
+BITNET_ONE_ROW(act_quant_one) {
+  const auto p = params_of<gpu::act_quant_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  auto* q = memory_of<uint32_t>(l, 2);
+  auto* s = memory_of<float>(l, 3);
+  each_row(rows_of(l), [&](uint64_t r) {
+    kept_row<most_turns> row;
+    each_turn<most_turns>(
+        p.k, [&](uint32_t turn, uint32_t i) { row.x[turn] = element(x + r * p.k, i, p.k); });
+    row.quantise(row.largest(p.k), p.k, q + r * gpu::i8_row_words(p.k), s + r);
+  });
+}
+
+BITNET_ONE_ROW(norm_quant_one) {
+  const auto p = params_of<gpu::norm_quant_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  const auto* weight = memory_of<const float>(l, 2);
+  auto* q = memory_of<uint32_t>(l, 3);
+  auto* s = memory_of<float>(l, 4);
+  each_row(rows_of(l), [&](uint64_t r) {
+    kept_row<most_turns> row;
+    row.load(x + r * p.k, weight, p.k);
+    const float factor = factor_of_squares(row.squares(p.k), p.k, p.eps);
+    row.quantise(row.multiply(factor, p.k), p.k, q + r * gpu::i8_row_words(p.k), s + r);
+  });
+}
+
+BITNET_ONE_ROW(glu_quant_one) {
+  quantise_gated<most_turns>(l);
+}
+BITNET_ONE_ROW(glu_quant_one_long) {
+  quantise_gated<long_turns>(l);
+}

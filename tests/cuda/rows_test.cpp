@@ -1,0 +1,284 @@
+// Norms, quantisation and the gated activation by four times as many threads, and rows that
+// bit_linear keeps: the bits of the kernels that they stand in for.
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <random>
+#include <string>
+
+#include "bitnet/abi/ops.h"
+#include "kernel_bench.hpp"
+#include "kernel_table.hpp"
+
+namespace bitnet::cuda::test {
+namespace {
+
+using gpu::kernel_id;
+
+constexpr float infinite = std::numeric_limits<float>::infinity(), nan = NAN;
+constexpr uint32_t canary = 0xcdcdcdcdu, guard = 16;  // words behind what is written
+
+// A row whose sum of squares depends on its order. A sum number `chain` of the 512 (four of each
+// of 128 threads) gets a square and half a unit of its last place, which ends in what rounding took
+// from it. Two squares beside it are lost if they reach it one after the other, and turn the result
+// up if they were added up before: which of both is so depends on which of two exchanges is first.
+// Where a and b are the same, all are elements of one sum.
+constexpr uint32_t of_tie = 2048;  // elements, four of a sum
+void put_tie(float* row, uint32_t chain, uint32_t a, uint32_t b, std::mt19937& random) {
+  const uint32_t near = a == b ? chain : chain ^ 1u << a, far = a == b ? chain : near ^ 1u << b;
+  row[chain] = 1 + static_cast<float>(random() % 400) / 1024;  // its square is exact and even
+  row[chain + 512] = 0x1p-12f;
+  row[near + 1024] = row[far + 1536] = 0x1.cp-25f;
+}
+
+// Of each two exchanges of the 512 sums, and of the elements of one sum.
+constexpr uint32_t exchanges = 9;
+std::vector<float> ties(uint32_t rows, std::mt19937& random) {
+  std::vector<float> out(uint64_t{rows} * of_tie);
+  for (uint32_t r = 0; r < rows; ++r)
+    put_tie(&out[uint64_t{r} * of_tie], random() % 512, r / exchanges % exchanges, r % exchanges,
+            random);
+  return out;
+}
+
+// Rows, one behind the other, of which each has something else in it.
+std::vector<float> rows_of(uint32_t count, uint32_t k, std::mt19937& random) {
+  constexpr float rare[] = {nan,    infinite, -infinite, 1e30f,
+                            -3e38f, 1e-42f,   -0.0f,     std::numeric_limits<float>::max()};
+  std::vector<float> out(uint64_t{count} * k);
+  for (uint32_t r = 0; r < count; ++r) {
+    float* row = &out[uint64_t{r} * k];
+    for (uint32_t i = 0; i < k; ++i)
+      row[i] = std::ldexp(static_cast<float>(static_cast<int>(random() % 65537) - 32768),
+                          static_cast<int>(random() % 12) - 20);
+    if (r % 2 == 1) row[random() % k] = rare[r / 2 % std::size(rare)];
+    if (r % 8 == 1) row[k - 1] = nan;
+  }
+  return out;
+}
+
+// As words, with all NaNs alike: their bits depend on the processor.
+std::vector<uint32_t> words_of(const std::vector<uint32_t>& words, bool floats) {
+  std::vector<uint32_t> out = words;
+  for (uint32_t& word : out) {
+    float x;
+    std::memcpy(&x, &word, sizeof x);
+    if (floats && std::isnan(x)) word = 0x7fc00000u;
+  }
+  return out;
+}
+
+struct shape {
+  uint32_t k, rows;
+  uint32_t offset = 0;  // words before the first row, not before weights
+};
+
+class rows : public testing::Test {
+ protected:
+  void SetUp() override { bench_.open(); }
+
+  struct output {
+    uint64_t words;
+    bool floats;
+  };
+  // What the kernel writes, by the forms that there are and without any.
+  template <class Params>
+  void expect_same(const gpu::kernel_spec& spec, const std::vector<std::vector<float>>& given,
+                   const shape& of, const Params& p, const std::vector<output>& written) {
+    std::vector<std::vector<uint32_t>> results[2];
+    for (const bool plain : {false, true}) {
+      bench_.without = plain ? optional_forms() : forms{};
+      std::vector<gpu::binding> bound = {bench_.put(std::vector<uint32_t>{of.rows, 0, 0, 0})};
+      for (const std::vector<float>& one : given) {
+        const uint32_t offset = one.size() == of.k ? 0 : of.offset;
+        std::vector<float> words(offset, 7.0f);
+        words.insert(words.end(), one.begin(), one.end());
+        bound.push_back(bench_.put(words));
+        bound.back().offset += 4 * offset;
+        bound.back().bytes -= 4 * offset;
+      }
+      const size_t first = bound.size();
+      for (const output& one : written)
+        bound.push_back(bench_.put(std::vector<uint32_t>(one.words + guard, canary)));
+      bench_.add(spec, bound, p, 1, std::min((of.rows + 1) / 2, 8u));  // several rows to a group
+      bench_.run();
+      for (size_t i = 0; i < written.size(); ++i)
+        results[plain ? 1 : 0].push_back(
+            words_of(bench_.get<uint32_t>(bound[first + i]), written[i].floats));
+      bench_.clear();
+    }
+    for (size_t i = 0; i < written.size(); ++i) {
+      ASSERT_EQ(results[0][i], results[1][i]) << "result " << i;
+      for (uint32_t w = 0; w < guard; ++w)
+        ASSERT_EQ(results[0][i][written[i].words + w], canary) << "written past the end";
+    }
+  }
+  void expect_gated(const shape& of) {
+    for (const uint32_t op : {BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU})
+      for (const uint32_t norm : {0u, 1u}) {
+        SCOPED_TRACE(std::to_string(of.k) + ", op " + std::to_string(op) + (norm ? " norm" : ""));
+        std::mt19937 random(of.k + op);
+        const auto gate = rows_of(of.rows, of.k, random), up = rows_of(of.rows, of.k, random);
+        const std::vector<float> scratch(gate.size());
+        expect_same({kernel_id::glu_quant, {group_threads, op, norm, 0, 0}},
+                    {gate, up, weights(of.k), scratch}, of, gpu::glu_quant_params{0, of.k, 1e-6f},
+                    quantised(of));
+      }
+  }
+  // y of bit_linear, or of the kernels that it stands in for.
+  std::vector<uint32_t> product(const shape& of, uint32_t norm, bool together) {
+    const uint32_t m = of.k == of_tie ? 8 : 35, groups = (m + 15) / 16;
+    const auto row_words = static_cast<uint32_t>(gpu::row_words(BITNET_FORMAT_TERNARY2, of.k));
+    std::mt19937 random(of.k + norm);
+    std::vector<float> x(of.offset, 7.0f);
+    if (of.k == of_tie)
+      x = ties(of.rows, random);
+    else
+      for (const float value : rows_of(of.rows, of.k, random)) x.push_back(value);
+    std::vector<uint32_t> codes(uint64_t{m} * row_words);
+    for (uint32_t& word : codes) {
+      word = static_cast<uint32_t>(random());
+      word &= ~(word >> 1 & 0x55555555u);  // 0 to 2
+    }
+    bench_.without = optional_forms();
+    const gpu::binding header = bench_.put(std::vector<uint32_t>{of.rows, 0, 0, 0});
+    gpu::binding in = bench_.put(x);
+    in.offset += 4 * of.offset;
+    in.bytes -= 4 * of.offset;
+    const gpu::binding weight = bench_.put(weights(of.k)), matrix = bench_.put(codes);
+    const gpu::binding scale = bench_.put(std::vector<float>{0.75f});
+    const gpu::binding y = bench_.put(std::vector<uint32_t>(of.rows * m + guard, canary));
+    if (together) {
+      const auto words = static_cast<uint32_t>(gpu::i8_row_words(of.k));
+      bench_.add({kernel_id::bit_linear, {group_threads, 32, norm, 4, words}},
+                 {header, in, weight, matrix, scale, scale, y},
+                 gpu::bit_linear_params{0, of.k, m, row_words, 0, m, 0, 1e-6f}, groups, of.rows);
+    } else {
+      const gpu::binding q = bench_.put(std::vector<uint32_t>(of.rows * gpu::i8_row_words(of.k)));
+      const gpu::binding s = bench_.put(std::vector<float>(of.rows));
+      if (norm != 0)
+        bench_.add({kernel_id::norm_quant, {group_threads, 0, 0, 0, 0}}, {header, in, weight, q, s},
+                   gpu::norm_quant_params{0, of.k, 1e-6f}, 1, of.rows);
+      else
+        bench_.add({kernel_id::act_quant, {group_threads, 0, 0, 0, 0}}, {header, in, q, s},
+                   gpu::act_quant_params{0, of.k}, 1, of.rows);
+      bench_.add({kernel_id::linear_ternary, {group_threads, 32, 1, 4, 0}},
+                 {header, q, s, matrix, scale, scale, y},
+                 gpu::linear_ternary_params{0, of.k, m, row_words, 0, m, 0, 0}, groups, of.rows);
+    }
+    bench_.run();
+    const std::vector<uint32_t> out = words_of(bench_.get<uint32_t>(y), true);
+    bench_.clear();
+    return out;
+  }
+  static std::vector<float> weights(uint32_t k) {
+    std::mt19937 random(k);
+    std::vector<float> out(k);
+    for (float& x : out) x = std::uniform_real_distribution<float>(-2, 2)(random);
+    return out;
+  }
+  static std::vector<output> quantised(const shape& of) {
+    return {{of.rows * gpu::i8_row_words(of.k), false}, {of.rows, true}};
+  }
+  kernel_bench bench_;
+};
+
+// One element more than the plain kernel's threads take in a turn, widths of models, the most that
+// a form takes, and rows that no load of four elements is aligned to.
+constexpr shape shapes[] = {{513, 4},  {1024, 8},    {2560, 1},    {2560, 8, 1}, {2563, 8},
+                            {4095, 7}, {5120, 2, 3}, {6909, 5, 2}, {8191, 3},    {8192, 4}};
+
+TEST_F(rows, norms_have_the_bits_of_fewer_threads) {
+  for (const shape& of : shapes)
+    for (const float eps : {1e-30f, 1e-5f}) {
+      SCOPED_TRACE(of.k);
+      std::mt19937 random(of.k);
+      expect_same({kernel_id::rms_norm, {group_threads, 0, 0, 0, 0}},
+                  {rows_of(of.rows, of.k, random), weights(of.k)}, of,
+                  gpu::rms_norm_params{0, of.k, eps, 1}, {{uint64_t{of.rows} * of.k, true}});
+    }
+}
+TEST_F(rows, sums_of_squares_keep_their_order) {
+  std::mt19937 random(1);
+  const shape of{of_tie, exchanges * exchanges * 8};
+  expect_same({kernel_id::rms_norm, {group_threads, 0, 0, 0, 0}},
+              {ties(of.rows, random), std::vector<float>(of.k, 1.0f)}, of,
+              gpu::rms_norm_params{0, of.k, 1e-30f, 1}, {{uint64_t{of.rows} * of.k, true}});
+}
+TEST_F(rows, codes_have_the_bits_of_fewer_threads) {
+  for (const shape& of : shapes) {
+    SCOPED_TRACE(of.k);
+    std::mt19937 random(of.k + 1);
+    expect_same({kernel_id::act_quant, {group_threads, 0, 0, 0, 0}},
+                {rows_of(of.rows, of.k, random)}, of, gpu::act_quant_params{0, of.k},
+                quantised(of));
+    expect_same({kernel_id::norm_quant, {group_threads, 0, 0, 0, 0}},
+                {rows_of(of.rows, of.k, random), weights(of.k)}, of,
+                gpu::norm_quant_params{0, of.k, 1e-6f}, quantised(of));
+  }
+}
+TEST_F(rows, gated_codes_have_the_bits_of_fewer_threads) {
+  for (const shape& of : {shape{515, 7}, {2562, 3, 1}, {6912, 1}, {8192, 2}}) expect_gated(of);
+}
+TEST_F(rows, long_gated_rows) {
+  for (const shape& of : {shape{8193, 3}, {12288, 2, 2}, {17408, 2}}) expect_gated(of);
+}
+
+// A row that a thread keeps, one that is too long for it, and rows without alignment, by the kernel
+// that also multiplies and by two kernels.
+TEST_F(rows, products_quantise_with_the_same_bits) {
+  for (const shape& of : {shape{128, 2},
+                          {515, 3},
+                          {516, 3},
+                          {2560, 6},
+                          {2560, 3, 1},
+                          {of_tie, exchanges * exchanges * 10},
+                          {5120, 6},
+                          {5124, 3}})
+    for (const uint32_t norm : {0u, 1u}) {
+      SCOPED_TRACE(std::to_string(of.k) + (norm ? " norm" : ""));
+      EXPECT_EQ(product(of, norm, true), product(of, norm, false));
+    }
+}
+
+// Which kernel runs.
+TEST(rows_table, kernel_for_each_step) {
+  const struct {
+    const char* why;
+    kernel_id id;
+    uint32_t k, x, y;
+    const char* function;
+    forms off = {};
+  } cases[] = {
+      {"a row", kernel_id::rms_norm, 2560, 1, 1, "rms_norm_one"},
+      {"short rows", kernel_id::rms_norm, 512, 1, 1, "rms_norm"},
+      {"a few elements more", kernel_id::rms_norm, 513, 1, 1, "rms_norm_one"},
+      {"the longest", kernel_id::rms_norm, 8192, 1, 1, "rms_norm_one"},
+      {"too long", kernel_id::rms_norm, 8193, 1, 1, "rms_norm"},
+      {"a row for each processor", kernel_id::act_quant, 2560, 1, 4, "act_quant_one"},
+      {"more rows", kernel_id::act_quant, 2560, 1, 5, "act_quant"},
+      {"more heads", kernel_id::rms_norm, 1024, 5, 1, "rms_norm"},
+      {"a row", kernel_id::norm_quant, 2560, 1, 1, "norm_quant_one"},
+      {"a row", kernel_id::glu_quant, 8192, 1, 1, "glu_quant_one"},
+      {"a long row", kernel_id::glu_quant, 8193, 1, 1, "glu_quant_one_long"},
+      {"the longest", kernel_id::glu_quant, 17408, 1, 1, "glu_quant_one_long"},
+      {"too long", kernel_id::glu_quant, 17409, 1, 1, "glu_quant"},
+      {"off", kernel_id::glu_quant, 6912, 1, 1, "glu_quant", {"glu_quant_one"}},
+      {"off", kernel_id::glu_quant, 12288, 1, 1, "glu_quant", {"glu_quant_one_long"}},
+  };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(std::string(one.function) + ": " + one.why);
+    const gpu::kernel_spec spec{one.id, {group_threads, BITNET_OP_SILU, 1, 0, 0}};
+    kernel_form form;
+    ASSERT_TRUE(find_form(spec, one.off, form));
+    const uint32_t params[gpu::max_params] = {0, one.k};
+    const grid how = grid_of(form, spec, params, one.x, one.y, 4);
+    EXPECT_EQ(how.tiled ? how.tiled->function : form.function, one.function);
+    EXPECT_EQ(how.x, one.x);
+    EXPECT_EQ(how.y, one.y);
+  }
+}
+
+}  // namespace
+}  // namespace bitnet::cuda::test
