@@ -286,7 +286,8 @@ struct norm_quant_params {
 // Bindings: header, gate (rows, k), up (rows, k), weight f32 (k) or any, scratch (rows, k),
 //           q i8 (rows, k), s f32 (rows)
 // Constant 1: BITNET_OP_RELU2, _SILU or _GELU; 2: 1 = with rms_norm.
-// The bits of the ops one after the other. scratch takes activation(gate) * up.
+// The bits of the ops one after the other. scratch is for activation(gate) * up; what it has
+// afterwards is not defined.
 struct glu_quant_params {
   uint32_t rows, k;
   float eps;

@@ -1,6 +1,6 @@
-// Norms, quantisation and the gated activation in steps of few rows, with the bits of the kernels in
-// rows.cu. A group has four times as many threads, and each thread keeps its elements of the row in
-// registers, so that all loads of a row are under way at once.
+// Norms, quantisation and the gated activation in steps of few rows, with the bits of the kernels
+// in rows.cu. A group has four times as many threads, and each thread keeps its elements of the row
+// in registers, so that all loads of a row are under way at once.
 //
 // Order  of squares as in square_sum(). A thread v of 128 has four sums, and number i of them takes
 //        elements 4 v + i, 4 v + i + 512 and so on: here thread 4 v + i has this sum. Two exchanges
@@ -18,8 +18,8 @@ namespace {
 
 constexpr uint32_t apart = one_row_threads;  // elements that a thread has
 
-// Calls f(turn, element) for a thread's elements of a row of n, and for elements behind the row until
-// all threads have two turns.
+// Calls f(turn, element) for a thread's elements of a row of n, and for elements behind the row
+// until all threads have two turns.
 template <uint32_t Turns, class F>
 __device__ __forceinline__ void each_turn(uint32_t n, F f) {
   static_assert(Turns % 2 == 0);

@@ -194,15 +194,16 @@ __device__ __forceinline__ bool is_aligned(const float* row) {
 }
 #endif
 
-// Codes of a row, after its norm if there are weights for it. Returns the scale.
-__device__ __forceinline__ float quantise_normed(const float* in, const float* weight, uint32_t k,
-                                                 float eps, uint32_t* q) {
+// Codes of a row, after its norm if it has one. Returns the scale.
+__device__ __forceinline__ float quantise_normed(const float* in, bool norm, const float* weight,
+                                                 uint32_t k, float eps, uint32_t* q) {
 #ifdef BITNET_KEPT_TURNS
-  if (k <= 4 * threads * BITNET_KEPT_TURNS && k % 4 == 0 && is_aligned(in) && is_aligned(weight)) {
+  if (k <= 4 * threads * BITNET_KEPT_TURNS && k % 4 == 0 && is_aligned(in) &&
+      (!norm || is_aligned(weight))) {
     using kept = kept_row<BITNET_KEPT_TURNS>;
     kept row, by;
     row.load(in, k);
-    if (weight == nullptr) return row.quantise(k, q);
+    if (!norm) return row.quantise(k, q);
     by.load(weight, k);
     const float factor = row.norm_factor(k, eps);
     kept::each_turn(k, [&](uint32_t turn, uint32_t) {
@@ -211,11 +212,12 @@ __device__ __forceinline__ float quantise_normed(const float* in, const float* w
     return row.quantise(k, q);
   }
 #endif
-  if (weight == nullptr)
-    return quantise_row([&](uint32_t w, float(&v)[4]) { four_of(in, w, k, v); }, k, q);
-  const float factor = norm_factor(in, k, eps);
-  return quantise_row(
-      [&](uint32_t w, float(&v)[4]) { normed_four_of(in, factor, weight, w, k, v); }, k, q);
+  if (norm) {
+    const float factor = norm_factor(in, k, eps);
+    return quantise_row(
+        [&](uint32_t w, float(&v)[4]) { normed_four_of(in, factor, weight, w, k, v); }, k, q);
+  }
+  return quantise_row([&](uint32_t w, float(&v)[4]) { four_of(in, w, k, v); }, k, q);
 }
 
 }  // namespace
@@ -234,7 +236,7 @@ BITNET_KERNEL_JOINED(bit_linear, 4) {
   each_y(rows_of(l), [&](uint32_t t) {
     const float* in = x + uint64_t{t} * p.k;
     __syncthreads();  // the row before is done with
-    const float s = quantise_normed(in, l.constants[2] != 0 ? weight : nullptr, p.k, p.eps, q);
+    const float s = quantise_normed(in, l.constants[2] != 0, weight, p.k, p.eps, q);
     __syncthreads();
     constexpr uint32_t of_group = warps * rows_each;
     each_group(me, (uint64_t{p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
