@@ -1,6 +1,7 @@
 // The two-stage head against the full one, and both against sums in double: the bound holds for
 // each row, what is written has the bits of the full head, and nothing of the largest is missing.
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstdio>
@@ -8,6 +9,7 @@
 
 #include "bitnet/sdk/formats.hpp"
 #include "head_bench.hpp"
+#include "kernel_bench.hpp"
 #include "parity/head_states.hpp"
 
 namespace bitnet::cuda::test {
@@ -304,6 +306,68 @@ TEST_F(cuda_head, copy_has_the_norms_of_what_it_leaves) {
       ASSERT_LE(static_cast<double>(norms[h.m + r]), 1.0011 * e + 3e-45);
       ASSERT_GE(static_cast<double>(norms[2 * h.m + r]), s + e);
       ASSERT_LE(static_cast<double>(norms[2 * h.m + r]), 1.0022 * (s + e) + 9e-45);
+    }
+  }
+}
+
+// Floats in the order of their size as whole numbers, and back: head_order() of the kernels.
+uint32_t order_of(float x) {
+  const auto bits = std::bit_cast<uint32_t>(x);
+  return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+float of_order(uint32_t order) {
+  return std::bit_cast<float>(order >> 31 ? order ^ 0x80000000u : ~order);
+}
+
+// Lower bounds, which upper ones equal: of one size, of many sizes, with gaps, with ties.
+std::vector<float> bounds_of(uint32_t which, uint32_t m, std::mt19937& random) {
+  std::vector<float> out(m);
+  for (float& x : out) {
+    x = gauss(random);
+    if (which == 1) x = std::ldexp(x, static_cast<int>(random() % 240) - 120);
+    if (which == 2) x = random() % 3 == 0 ? 1e30f * x : random() % 2 == 0 ? x : -infinity;
+    if (which == 3) x = static_cast<float>(static_cast<int>(4 * x));
+  }
+  return out;
+}
+
+// Each row is left out whose bound is below the bin of the n-th largest, and no other. The counts
+// of the second output are not aligned to loads of 16 bytes.
+TEST(cuda_head_rows, below_the_bin_of_the_nth_largest_bound_are_left_out) {
+  constexpr uint32_t m = 2000, k = 32, outputs = 2, kinds_of_bounds = 4;
+  kernel_bench bench;
+  bench.open();
+  std::mt19937 random(14);
+  for (uint32_t which = 0; which < kinds_of_bounds; ++which) {
+    std::vector<float> bounds;
+    std::vector<uint32_t> counts(outputs * gpu::head_count_words);
+    for (uint32_t o = 0; o < outputs; ++o) {
+      const std::vector<float> lower = bounds_of(which, m, random);
+      for (uint32_t i = 0; i < 2; ++i) bounds.insert(bounds.end(), lower.begin(), lower.end());
+      for (const float x : lower) ++counts[o * gpu::head_count_words + (order_of(x) >> 22)];
+    }
+    for (const uint32_t top : {1u, 2u, 3u, 7u, 40u, 333u, 1000u, 1500u, m - 1, m, m + 1}) {
+      SCOPED_TRACE(std::to_string(which) + ", " + std::to_string(top));
+      const gpu::binding header = bench.put(std::vector<uint32_t>{1, outputs, 0, 0, top, 0});
+      const gpu::binding seen = bench.put(bounds), counted = bench.put(counts);
+      const gpu::binding y = bench.put(std::vector<float>(outputs * m, 7.0f));
+      bench.add({kernel_id::head_count, {128}}, {header, seen, counted},
+                gpu::head_count_params{1, m}, 3, outputs);
+      bench.add({kernel_id::head_exact, {128, 32, 0, BITNET_FORMAT_F32}},
+                {header, bench.put(std::vector<float>(outputs * k)),
+                 bench.put(std::vector<float>(m * k)), seen, counted, y, seen, seen},
+                gpu::head_exact_params{1, k, m, k}, 5, outputs);
+      bench.run();
+      const std::vector<float> found = bench.get<float>(y);
+      for (uint32_t o = 0; o < outputs; ++o) {
+        const float* bound = bounds.data() + uint64_t{o} * 2 * m;
+        const float threshold =
+            top > m ? -infinity
+                    : of_order(order_of(nth_largest({bound, bound + m}, top)) >> 12 << 12);
+        for (uint32_t r = 0; r < m; ++r)
+          ASSERT_EQ(found[o * m + r], bound[r] < threshold ? -infinity : 0.0f) << o << ", " << r;
+      }
+      bench.clear();
     }
   }
 }

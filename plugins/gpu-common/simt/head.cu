@@ -105,31 +105,58 @@ __device__ float of_order(uint32_t order) {
   return bits_of<float>(order >> 31 ? order ^ 0x80000000u : ~order);
 }
 
-// The bin that holds the n-th largest of what was counted, and how many are in bins above it. None:
-// there are fewer than n. Every warp for itself.
-struct found_bin {
-  uint32_t bin, above;
-};
 constexpr uint32_t none = 0xffffffffu;
-__device__ found_bin bin_of(const uint32_t* counts, uint32_t n) {
-  constexpr uint32_t each = gpu::head_bins / warp;
-  const uint32_t* mine = counts + lane() * each;
-  uint32_t count = 0;
-  for (uint32_t i = 0; i < each; ++i) count += mine[i];
-  uint32_t from_here = count;  // those in this lane's bins and in higher ones
-  for (uint32_t d = 1; d < warp; d *= 2) {
+
+// Lanes have `count` things each, or `Each` neighbours have them together: the first lane of those
+// with the n-th thing, counted from the last lane down, and how many things are in lanes above it.
+// None: all lanes have fewer than n.
+struct found_lane {
+  uint32_t lane, above;
+};
+template <uint32_t Each>
+__device__ found_lane lane_of(uint32_t count, uint32_t n) {
+  uint32_t from_here = count;  // of this lane and of higher ones
+  for (uint32_t d = Each; d < warp; d *= 2) {
     const uint32_t other = shuffle(from_here, (lane() + d) % warp);
     if (lane() + d < warp) from_here += other;
   }
-  uint32_t above = from_here - count, at = each;
-  const bool has = above < n && n <= from_here;
-  if (has)
-    while (above + mine[at - 1] < n) above += mine[--at];
-  const lane_set holder = lanes_with(has);
-  if (holder == 0) return {none, 0};
-  uint32_t from = 0;
-  while ((holder >> from & 1u) == 0) ++from;
-  return {shuffle(lane() * each + at - 1, from), shuffle(above, from)};
+  const uint32_t above = from_here - count;
+  const lane_set holders = lanes_with(above < n && n <= from_here);
+  if (holders == 0) return {none, 0};
+  uint32_t first = 0;
+  while ((holders >> first & 1u) == 0) first += Each;
+  return {first, shuffle(above, first)};
+}
+
+// The bin that holds the n-th largest of what was counted, and how many are in bins above it. None:
+// there are fewer than n. Every warp for itself, in two steps: it finds a run of four bins for each
+// lane, then bins of the run.
+struct found_bin {
+  uint32_t bin, above;
+};
+__device__ found_bin bin_of(const uint32_t* counts, uint32_t n) {
+  constexpr uint32_t runs = gpu::head_bins / (4 * warp), lanes_each = warp / runs;
+  const auto four = [&](uint32_t run, uint32_t i) { return load4(counts + 4 * (run * warp + i)); };
+  const auto sum = [](const uint4& bins) { return bins.x + bins.y + bins.z + bins.w; };
+  constexpr uint32_t at_once = 4;  // loads: more would take registers that groups side by side need
+  static_assert(runs % at_once == 0);
+  uint32_t count = 0;
+  BITNET_NO_UNROLL
+  for (uint32_t turn = 0; turn < runs; turn += at_once)
+    for (uint32_t i = 0; i < at_once; ++i)
+      count += sum(four(lane() / lanes_each, (turn + i) * lanes_each + lane() % lanes_each));
+  for (uint32_t d = 1; d < lanes_each; d *= 2) count += shuffle_xor(count, d);
+  const found_lane of_run = lane_of<lanes_each>(count, n);
+  if (of_run.lane == none) return {none, 0};
+  const uint32_t run = of_run.lane / lanes_each;
+  const found_lane of_bins = lane_of<1>(sum(four(run, lane())), n - of_run.above);
+  const uint4 bins = four(run, of_bins.lane);
+  const uint32_t from_here[] = {bins.w, bins.w + bins.z, bins.w + bins.z + bins.y};
+  const uint32_t above = of_run.above + of_bins.above;
+  found_bin out{4 * (run * warp + of_bins.lane) + 3, above};
+  for (const uint32_t passed : from_here)
+    if (above + passed < n) out = {out.bin - 1, above + passed};
+  return out;
 }
 
 __device__ uint32_t top_of(const launch& l) {
