@@ -21,7 +21,10 @@ class platform final : public gpu::platform_with_forms {
       }
       d.overlaps = d.overlaps && may.overlap;
       d.warp_groups = d.warp_groups && may.warp_groups;
-      add_device(d.common, d.warp_groups ? forms() : forms_by_warp_groups());
+      forms lacks = d.warp_groups ? forms() : forms_by_warp_groups();
+      if (!d.many_doubles)
+        for (std::string& one : forms_by_doubles()) lacks.push_back(std::move(one));
+      add_device(d.common, lacks);
       found_.push_back(std::move(d));
     }
     return !found_.empty();

@@ -68,6 +68,7 @@ device_facts facts_of(const library& cu, CUdevice device) {
   out.refusal = refusal_of(cu, device, architecture);
   out.overlaps = cu.cuGraphAddDependencies_v2 && code_of(architecture) >= first_that_waits;
   out.warp_groups = has_warp_groups(architecture);
+  out.many_doubles = has_many_doubles(architecture);
   gpu::facts& about = out.common;
   about.name = name_of(cu, device);
   about.uuid = uuid_of(cu, device);

@@ -129,6 +129,7 @@ const tiled_form glu_quant_of_one[] = {
     {&images[rows_one], "glu_quant_one", one_row},
     {&images[rows_one], "glu_quant_one_long", one_row},
 };
+const tiled_form head_state_of_one[] = {{&images[rows_one], "head_state_one", one_row}};
 std::span<const tiled_form> rows_of(gpu::kernel_id id) noexcept {
   switch (id) {
     case gpu::kernel_id::rms_norm:
@@ -139,6 +140,8 @@ std::span<const tiled_form> rows_of(gpu::kernel_id id) noexcept {
       return norm_quant_of_one;
     case gpu::kernel_id::glu_quant:
       return glu_quant_of_one;
+    case gpu::kernel_id::head_state:
+      return head_state_of_one;
     default:
       return {};
   }
@@ -234,6 +237,7 @@ std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions) {
       {"norm_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
       {"glu_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
       {"glu_quant_one_long", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
+      {"head_state_one", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_NONE, steady},
       {"delta_rule_64", BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady},
       {"delta_rule_128", BITNET_OP_DELTA_RULE, BITNET_FORMAT_NONE, steady},
       {"attn_prompt_64", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
@@ -255,6 +259,9 @@ forms optional_forms() {
 }
 forms forms_by_warp_groups() {
   return {"linear_ternary_narrow", "linear_ternary_wide"};
+}
+forms forms_by_doubles() {
+  return {"head_state_one"};
 }
 
 bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out) {
@@ -386,6 +393,11 @@ int code_of(int architecture) noexcept {
 
 bool has_warp_groups(int architecture) noexcept {
   return std::size(with_one_scale) == most_tiled_forms && architecture == 90;
+}
+
+bool has_many_doubles(int architecture) noexcept {
+  // CUDA C++ Programming Guide, "Throughput of Native Arithmetic Instructions".
+  return architecture == 80 || architecture == 90 || architecture == 100;
 }
 
 std::string built_architectures() {

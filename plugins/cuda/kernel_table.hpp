@@ -44,6 +44,8 @@ using gpu::forms;
 forms optional_forms();
 // The forms among them that need warp groups.
 forms forms_by_warp_groups();
+// The forms among them that gain only where has_many_doubles().
+forms forms_by_doubles();
 // optional_forms() of a device with such precisions (gpu::facts), as they are listed.
 std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions);
 
@@ -85,6 +87,9 @@ int code_of(int architecture) noexcept;
 // Whether devices of `architecture` multiply by warp groups and this build has kernels for them.
 // Only sm_90 can run such code.
 bool has_warp_groups(int architecture) noexcept;
+// Whether devices of `architecture` compute half as many products of doubles as of floats. Others
+// compute one in 32 or 64.
+bool has_many_doubles(int architecture) noexcept;
 // Lists the built architectures: "sm_80, sm_90".
 std::string built_architectures();
 

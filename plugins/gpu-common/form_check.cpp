@@ -83,21 +83,24 @@ trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens)
 
 trial row_trial(kernel_id id, uint32_t k, uint32_t rows) {
   const uint64_t values = uint64_t{rows} * k;
-  const bool gated = id == kernel_id::glu_quant, quantises = id != kernel_id::rms_norm;
+  const bool gated = id == kernel_id::glu_quant, of_head = id == kernel_id::head_state;
   trial out;
   out.spec = {id, {group_threads, gated ? uint32_t{BITNET_OP_SILU} : 0, gated ? 1u : 0u, 0, 0}};
   out.memory = {{rows, 0, 0, 0}, floats_of(values)};
   out.memory.back()[values - 1] = 0x7f800000u;
   if (gated) out.memory.push_back(floats_of(values));
-  if (id != kernel_id::act_quant) out.memory.push_back(floats_of(k));
+  if (id != kernel_id::act_quant && !of_head) out.memory.push_back(floats_of(k));
   if (gated) out.memory.emplace_back(values);  // scratch
-  if (quantises) {
+  if (of_head) {
+    out.memory.emplace_back(rows * head_state_words(k));
+    out.memory.push_back(words_of(rows * head_count_words, ~0u));  // become zeros
+  } else if (id == kernel_id::rms_norm) {
+    out.memory.emplace_back(values);
+  } else {
     out.memory.emplace_back(rows * i8_row_words(k));
     out.memory.emplace_back(rows);
-    out.written = 2;
-  } else {
-    out.memory.emplace_back(values);
   }
+  out.written = id == kernel_id::rms_norm ? 1 : 2;
   // Kernels without `eps` or `heads` do not read them.
   out.set(rms_norm_params{0, k, 1e-5f, 1});
   return out;

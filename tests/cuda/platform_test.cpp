@@ -89,6 +89,8 @@ TEST(cuda_platform, forms_that_a_device_has_not_are_not_listed) {
     return backend_of().opened(setting, {.checks = false}).listed;
   };
   EXPECT_EQ(listed("arch=80"), older);
+  std::erase(older, "head_state_one");
+  EXPECT_EQ(listed("arch=86"), older);
   std::erase(older, "linear_dense_rounded_bf16_many");
   EXPECT_EQ(listed("arch=75"), older);
 }
@@ -116,8 +118,9 @@ TEST(cuda_platform, every_form_of_the_table_is_compared) {
   collect(gpu::kernel_id::linear_dense_rounded, 32, BITNET_FORMAT_BF16, 0);
   collect(gpu::kernel_id::delta_rule, 64, 0, 0);
   collect(gpu::kernel_id::delta_rule, 128, 0, 0);
-  for (const auto id : {gpu::kernel_id::rms_norm, gpu::kernel_id::act_quant,
-                        gpu::kernel_id::norm_quant, gpu::kernel_id::glu_quant})
+  for (const auto id :
+       {gpu::kernel_id::rms_norm, gpu::kernel_id::act_quant, gpu::kernel_id::norm_quant,
+        gpu::kernel_id::glu_quant, gpu::kernel_id::head_state})
     collect(id, 0, 0, 0);
   for (const uint32_t head_dim : {64u, 128u, 256u})
     collect_of(

@@ -1,5 +1,5 @@
-// Norms, quantisation and the gated activation by four times as many threads, and rows that
-// bit_linear keeps: the bits of the kernels that they stand in for.
+// Norms, quantisation, the gated activation and the state of the head by four times as many
+// threads, and rows that bit_linear keeps: the bits of the kernels that they stand in for.
 
 #include <algorithm>
 #include <cmath>
@@ -42,6 +42,44 @@ std::vector<float> ties(uint32_t rows, std::mt19937& random) {
   return out;
 }
 
+// The same of sums of doubles. They end in a norm of f32, so the larger result must be the first
+// double with the next norm.
+constexpr uint32_t of_norm_tie = 2560;  // elements, five of a sum
+float norm_of(double squares) {
+  return static_cast<float>(1.001f * std::sqrt(squares) + 1.401298464e-45);
+}
+// Three numbers whose squares add up to the last double with a norm below that of `near`.
+double put_before_next_norm(double near, float* row) {
+  double low = near / 2, high = near;
+  while (std::nextafter(low, high) != high) {
+    const double middle = low + (high - low) / 2;
+    (norm_of(middle) < norm_of(near) ? low : high) = middle;
+  }
+  double left = low, sum = 0;
+  for (uint32_t i = 0; i < 3; ++i) {
+    auto x = static_cast<float>(std::sqrt(left));
+    if (double{x} * x > left) x = std::nextafter(x, 0.0f);
+    row[512 * i] = x;
+    left -= double{x} * x;
+    sum += double{x} * x;
+  }
+  return sum == low ? low : 0;
+}
+std::vector<float> norm_ties(uint32_t rows, std::mt19937& random) {
+  std::vector<float> out(uint64_t{rows} * of_norm_tie);
+  for (uint32_t r = 0; r < rows; ++r) {
+    float* row = &out[uint64_t{r} * of_norm_tie];
+    const uint32_t chain = random() % 512, a = r / exchanges % exchanges, b = r % exchanges;
+    const uint32_t near = a == b ? chain : chain ^ 1u << a, far = a == b ? chain : near ^ 1u << b;
+    double sum = 0;
+    while (sum == 0)
+      sum = put_before_next_norm(1.25 + static_cast<double>(random() % 4096) / 8192, row + chain);
+    row[near + 1536] = row[far + 2048] =
+        static_cast<float>(std::sqrt(0.4 * (std::nextafter(sum, 2.0) - sum)));
+  }
+  return out;
+}
+
 // Rows, one behind the other, of which each has something else in it.
 std::vector<float> rows_of(uint32_t count, uint32_t k, std::mt19937& random) {
   constexpr float rare[] = {nan,    infinite, -infinite, 1e30f,
@@ -58,13 +96,15 @@ std::vector<float> rows_of(uint32_t count, uint32_t k, std::mt19937& random) {
   return out;
 }
 
-// As words, with all NaNs alike: their bits depend on the processor.
-std::vector<uint32_t> words_of(const std::vector<uint32_t>& words, bool floats) {
+// As words, with all NaNs alike: their bits depend on the processor. Of each `row` words the first
+// `codes` are no floats.
+std::vector<uint32_t> words_of(const std::vector<uint32_t>& words, bool floats, uint64_t row = 1,
+                               uint64_t codes = 0) {
   std::vector<uint32_t> out = words;
-  for (uint32_t& word : out) {
+  for (size_t i = 0; i < out.size(); ++i) {
     float x;
-    std::memcpy(&x, &word, sizeof x);
-    if (floats && std::isnan(x)) word = 0x7fc00000u;
+    std::memcpy(&x, &out[i], sizeof x);
+    if (floats && i % row >= codes && std::isnan(x)) out[i] = 0x7fc00000u;
   }
   return out;
 }
@@ -81,6 +121,7 @@ class rows : public testing::Test {
   struct output {
     uint64_t words;
     bool floats;
+    uint64_t row = 1, codes = 0;  // words_of()
   };
   // What the kernel writes, by the forms that there are and without any.
   template <class Params>
@@ -104,8 +145,9 @@ class rows : public testing::Test {
       bench_.add(spec, bound, p, 1, std::min((of.rows + 1) / 2, 8u));  // several rows to a group
       bench_.run();
       for (size_t i = 0; i < written.size(); ++i)
-        results[plain ? 1 : 0].push_back(
-            words_of(bench_.get<uint32_t>(bound[first + i]), written[i].floats));
+        results[plain ? 1 : 0].push_back(words_of(bench_.get<uint32_t>(bound[first + i]),
+                                                  written[i].floats, written[i].row,
+                                                  written[i].codes));
       bench_.clear();
     }
     for (size_t i = 0; i < written.size(); ++i) {
@@ -125,6 +167,13 @@ class rows : public testing::Test {
                     {gate, up, weights(of.k), scratch}, of, gpu::glu_quant_params{0, of.k, 1e-6f},
                     quantised(of));
       }
+  }
+  void expect_states(const shape& of, const std::vector<float>& x) {
+    const uint64_t row = gpu::head_state_words(of.k);
+    expect_same(
+        {kernel_id::head_state, {group_threads, 0, 0, 0, 0}}, {x}, of,
+        gpu::head_state_params{0, of.k},
+        {{of.rows * row, true, row, row - 4}, {uint64_t{of.rows} * gpu::head_count_words, false}});
   }
   // y of bit_linear, or of the kernels that it stands in for.
   std::vector<uint32_t> product(const shape& of, uint32_t norm, bool together) {
@@ -224,6 +273,18 @@ TEST_F(rows, gated_codes_have_the_bits_of_fewer_threads) {
 TEST_F(rows, long_gated_rows) {
   for (const shape& of : {shape{8193, 3}, {12288, 2, 2}, {17408, 2}}) expect_gated(of);
 }
+TEST_F(rows, states_of_the_head_have_the_bits_of_fewer_threads) {
+  for (const shape& of : shapes) {
+    SCOPED_TRACE(of.k);
+    std::mt19937 random(of.k + 2);
+    expect_states(of, rows_of(of.rows, of.k, random));
+  }
+}
+TEST_F(rows, norms_of_states_keep_the_order_of_their_sums) {
+  std::mt19937 random(2);
+  const shape of{of_norm_tie, exchanges * exchanges * 8};
+  expect_states(of, norm_ties(of.rows, random));
+}
 
 // A row that a thread keeps, one that is too long for it, and rows without alignment, by the kernel
 // that also multiplies and by two kernels.
@@ -264,6 +325,9 @@ TEST(rows_table, kernel_for_each_step) {
       {"a long row", kernel_id::glu_quant, 8193, 1, 1, "glu_quant_one_long"},
       {"the longest", kernel_id::glu_quant, 17408, 1, 1, "glu_quant_one_long"},
       {"too long", kernel_id::glu_quant, 17409, 1, 1, "glu_quant"},
+      {"a row", kernel_id::head_state, 2560, 1, 1, "head_state_one"},
+      {"the longest of all heads", kernel_id::head_state, 8192, 1, 1, "head_state_one"},
+      {"off", kernel_id::head_state, 2560, 1, 1, "head_state", {"head_state_one"}},
       {"off", kernel_id::glu_quant, 6912, 1, 1, "glu_quant", {"glu_quant_one"}},
       {"off", kernel_id::glu_quant, 12288, 1, 1, "glu_quant", {"glu_quant_one_long"}},
   };

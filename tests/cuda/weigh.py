@@ -68,9 +68,10 @@ CASES = (
     dense("linear_dense_f16_1", 128256, 2560, 2), approximate(128256, 2560),
     *rows("rms_norm", 2560, 2), *rows("rms_norm", 5120, 2), *rows("act_quant", 2560, 1), *rows("norm_quant", 2560, 2),
     *rows("glu_quant", 6912, 3, RELU2_NORM), *rows("glu_quant", 17408, 3, RELU2_NORM, "_one_long"),
+    *rows("head_state", 2560, 1), *rows("head_state", 5120, 1),
 )
 # Kernels of rows: one group at a time, so that no share of a device says anything.
-OF_ROWS = ("rms_norm", "act_quant", "norm_quant", "glu_quant")
+OF_ROWS = ("rms_norm", "act_quant", "norm_quant", "glu_quant", "head_state")
 # Kernels of a token, and devices on which they are known to need more time than their memory traffic.
 HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": ("H200",),
        "bit_linear": ("H200",)}

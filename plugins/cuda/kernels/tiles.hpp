@@ -47,7 +47,7 @@ inline constexpr tile_form one_factored{
 template <uint32_t Width>
 inline constexpr tile_form prompt_form{32, 1, 4 * (32 * (Width + 9) + 64 * 32 + 64 * 36 + 64)};
 
-// Norms and quantisation of few rows: a group to a row.
+// Kernels of few rows: a group to a row.
 inline constexpr tile_form one_row{1, 1, one_row_shared_bytes, one_row_threads};
 
 // Dense matrices and rounded activations: two stages of 64 elements of each token.

@@ -1,48 +1,14 @@
 // The two-stage head: plugins/gpu-common/kernels.hpp has what is computed, and why it is right.
 
 #include "dense.cuh"
-#include "group.cuh"
+#include "head.cuh"
 
 #include "bitnet/abi/program.h"
 
 using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
-// Shared memory is of no unnamed namespace: its name would have a hash of the folder that it is
-// compiled in, and the same sources would give another file in each.
-namespace bitnet::kernels {
-
-inline __device__ double sum_in_warp(double mine) {
-  for (uint32_t d = warp / 2; d != 0; d /= 2) mine += shuffle_xor(mine, d);
-  return mine;
-}
-inline __device__ double group_sum(double mine) {
-  __shared__ double of_warp[warps];
-  mine = sum_in_warp(mine);
-  if (lane() == 0) of_warp[warp_of_group()] = mine;
-  __syncthreads();
-  mine = of_warp[0];
-  for (uint32_t w = 1; w < warps; ++w) mine += of_warp[w];
-  __syncthreads();
-  return mine;
-}
-
-}  // namespace bitnet::kernels
-
 namespace {
-
-constexpr float rounded_up = 1.001f;       // norms are sums of rounded terms
-constexpr int top_code = 16256;            // 127 * 128
-constexpr double least = 1.401298464e-45;  // of f32, and more than rounding to one can take
-
-// No less than the root of a sum of squares.
-__device__ float norm_of(double squares) {
-  return static_cast<float>(rounded_up * sqrt(squares) + least);
-}
-
-__device__ int within(float x, float most) {
-  return static_cast<int>(fmaxf(fminf(x, most), -most));
-}
 
 // A piece of a row of k elements, with zeros past its end.
 template <class Row>
@@ -186,39 +152,30 @@ BITNET_KERNEL(head_state) {
     uint32_t* state = states + r * gpu::head_state_words(p.k);
     for (uint32_t i = threadIdx.x; i < gpu::head_count_words; i += threads)
       counts[r * gpu::head_count_words + i] = 0;
-    float largest = 0;
-    double size = 0;
-    for (uint32_t i = threadIdx.x; i < p.k; i += threads) {
-      largest = larger(largest, fabsf(in[i]));
-      size += static_cast<double>(in[i]) * static_cast<double>(in[i]);
-    }
-    largest = group_max(largest);
-    size = group_sum(size);
-    const bool finite = size < 1e60;  // and a number
-    const float scale = (largest > 1e-30f ? largest : 1e-30f) / static_cast<float>(top_code);
-    double error = 0;
-    for (uint32_t w = threadIdx.x; w < words; w += threads) {
-      int high[4], low[4];
+    float v[4], largest = 0;
+    double sizes[4] = {}, errors[4] = {};  // they do not wait for each other
+    for (uint32_t w = threadIdx.x; 4 * w < p.k; w += threads) {
+      four_of(in, w, p.k, v);
       for (uint32_t e = 0; e < 4; ++e) {
-        const uint32_t i = 4 * w + e;
-        const float exact = finite && i < p.k ? in[i] : 0.0f;
-        const int z = within(rintf(exact / scale), static_cast<float>(top_code));
-        high[e] = (z + 64) >> 7;
-        low[e] = z - 128 * high[e];
-        const double off = exact - static_cast<double>(scale) * z;
-        error += off * off;
+        largest = larger(largest, fabsf(v[e]));
+        sizes[e] += double_square(v[e]);
       }
-      state[w] = packed4(high[0], high[1], high[2], high[3]);
-      state[words + w] = packed4(low[0], low[1], low[2], low[3]);
     }
-    error = group_sum(error);
-    if (threadIdx.x != 0) return;
-    const float x_norm = norm_of(size);
-    const float rounding = (static_cast<float>(p.k) / 128.0f + 16.0f) * 0x1p-24f * x_norm;
-    state[2 * words] = bits_of<uint32_t>(scale);
-    state[2 * words + 1] = bits_of<uint32_t>(x_norm);
-    state[2 * words + 2] = bits_of<uint32_t>(norm_of(error) + rounding);
-    state[2 * words + 3] = finite ? 1 : 0;
+    const float scale = state_scale(group_max(largest));
+    const double size = group_sum<threads>((sizes[0] + sizes[1]) + (sizes[2] + sizes[3]));
+    const uint32_t known = is_lost(size) ? 0 : p.k;  // elements
+    for (uint32_t w = threadIdx.x; w < words; w += threads) {
+      state_code code[4];
+      four_of(in, w, known, v);
+      for (uint32_t e = 0; e < 4; ++e) {
+        code[e] = state_code_of(v[e], scale);
+        errors[e] += code[e].error;
+      }
+      state[w] = packed4(code[0].high, code[1].high, code[2].high, code[3].high);
+      state[words + w] = packed4(code[0].low, code[1].low, code[2].low, code[3].low);
+    }
+    const double error = group_sum<threads>((errors[0] + errors[1]) + (errors[2] + errors[3]));
+    if (threadIdx.x == 0) put_state_end(state + 2 * words, p.k, scale, size, error);
   });
 }
 

@@ -1,12 +1,14 @@
-// Norms, quantisation and the gated activation in steps of few rows, with the bits of the kernels
-// in rows.cu. A group has four times as many threads, and each thread keeps its elements of the row
-// in registers, so that all loads of a row are under way at once.
+// Norms, quantisation, the gated activation and the state of the head in steps of few rows, with
+// the bits of the kernels in rows.cu and head.cu. A group has four times as many threads, and each
+// thread keeps its elements of the row in registers, so that all loads of a row are under way at
+// once.
 //
-// Order  of squares as in square_sum(). A thread v of 128 has four sums, and number i of them takes
-//        elements 4 v + i, 4 v + i + 512 and so on: here thread 4 v + i has this sum. Two exchanges
-//        make of four neighbours what thread v had, and the first 128 threads go on as there.
+// Order  of squares as in square_sum() and in head_state. A thread v of 128 has four sums, and
+//        number i of them takes elements 4 v + i, 4 v + i + 512 and so on: here thread 4 v + i has
+//        this sum. Two exchanges make of four neighbours what thread v had, and the first 128
+//        threads go on as there.
 
-#include "group.cuh"
+#include "head.cuh"
 #include "rows_one.hpp"
 
 #include "bitnet/abi/ops.h"
@@ -51,6 +53,16 @@ __device__ inline float factor_of_squares(exact_sum mine, uint32_t k, float eps)
   return factor_of(sum_of_threads<one_row_threads>(mine), k, eps);
 }
 
+// The same of sums of doubles: the bits of group_sum() in head_state.
+__device__ inline double sum_of_doubles(double mine) {
+  auto* sums = static_cast<double*>(shared_memory());
+  for (uint32_t d = 1; d < 4; d *= 2) mine += shuffle_xor(mine, d);
+  if (threadIdx.x % 4 == 0) sums[threadIdx.x / 4] = mine;
+  __syncthreads();
+  if (threadIdx.x < threads) mine = sums[threadIdx.x];
+  return group_sum<one_row_threads>(mine);
+}
+
 __device__ inline float max_of_threads(float mine) {
   constexpr uint32_t all = one_row_threads / warp;
   auto* of_warp = reinterpret_cast<float*>(sums_of_threads() + threads);
@@ -68,6 +80,9 @@ template <uint32_t Turns>
 struct kept_row {
   float x[Turns] = {}, by[Turns] = {};
 
+  __device__ __forceinline__ void load(const float* row, uint32_t k) {
+    each_turn<Turns>(k, [&](uint32_t turn, uint32_t i) { x[turn] = element(row, i, k); });
+  }
   __device__ __forceinline__ void load(const float* row, const float* factors, uint32_t k) {
     each_turn<Turns>(k, [&](uint32_t turn, uint32_t i) {
       x[turn] = element(row, i, k);
@@ -173,8 +188,7 @@ BITNET_ONE_ROW(act_quant_one) {
   auto* s = memory_of<float>(l, 3);
   each_row(rows_of(l), [&](uint64_t r) {
     kept_row<most_turns> row;
-    each_turn<most_turns>(
-        p.k, [&](uint32_t turn, uint32_t i) { row.x[turn] = element(x + r * p.k, i, p.k); });
+    row.load(x + r * p.k, p.k);
     row.quantise(row.largest(p.k), p.k, q + r * gpu::i8_row_words(p.k), s + r);
   });
 }
@@ -198,4 +212,35 @@ BITNET_ONE_ROW(glu_quant_one) {
 }
 BITNET_ONE_ROW(glu_quant_one_long) {
   quantise_gated<long_turns>(l);
+}
+
+BITNET_ONE_ROW(head_state_one) {
+  const auto p = params_of<gpu::head_state_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  auto* states = memory_of<uint32_t>(l, 2);
+  auto* counts = memory_of<uint32_t>(l, 3);
+  const uint32_t bytes = 4 * static_cast<uint32_t>(gpu::i8_row_words(p.k));
+  each_row(rows_of(l), [&](uint64_t r) {
+    kept_row<most_turns> row;
+    row.load(x + r * p.k, p.k);
+    for (uint32_t i = threadIdx.x; i < gpu::head_count_words; i += one_row_threads)
+      counts[r * gpu::head_count_words + i] = 0;
+    double size = 0, error = 0;
+    each_turn<most_turns>(p.k,
+                          [&](uint32_t turn, uint32_t) { size += double_square(row.x[turn]); });
+    const float scale = state_scale(max_of_threads(row.largest(p.k)));
+    size = sum_of_doubles(size);
+    if (is_lost(size)) row = {};
+    uint32_t* state = states + r * gpu::head_state_words(p.k);
+    auto* codes = reinterpret_cast<uint8_t*>(state);
+    each_turn<most_turns>(bytes, [&](uint32_t turn, uint32_t i) {
+      if (i >= bytes) return;
+      const state_code code = state_code_of(row.x[turn], scale);
+      error += code.error;
+      codes[i] = static_cast<uint8_t>(code.high);
+      codes[bytes + i] = static_cast<uint8_t>(code.low);
+    });
+    error = sum_of_doubles(error);
+    if (threadIdx.x == 0) put_state_end(state + bytes / 2, p.k, scale, size, error);
+  });
 }
