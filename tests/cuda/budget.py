@@ -27,13 +27,14 @@ CLASSES = (("wgmma", r"wgmma\.mma_async"), ("mma", r"mma\.sync"), ("dp4a", r"dp4
            ("multiply", r"mul\.(rn\.)?f32"), ("add", r"add\.(rn\.)?f32"), ("mask", r"(and|lop3)\.b32"),
            ("shift", r"sh[rl]\.[bus]32"), ("global", r"ld\.global"), ("shared", r"ld\.shared"), ("copy", r"cp\.async\.cg"))
 PRODUCTS = ("wgmma", "mma", "dp4a", "fma", "multiply")  # one loop of a kernel is its hot one: with the most of the first of these
+TENSOR = ("wgmma", "mma")  # among them
 OWN = {"ternary_warp_groups": "90a"}  # architectures of files that only those have
 COLUMNS = ("kernel", "all", *(name for name, _ in CLASSES))
 
 
-def loops(lines):
-    """Those that multiply, as lists of lines: from a label to a jump back to it. Loops within one may wait or add up, but
-    not multiply.
+def loops(lines, kind):
+    """Those that have products of a kind, as lists of lines: from a label to a jump back to it. Loops within one may do anything
+    but make such products.
     """
     labels, found = {}, []
     for i, line in enumerate(lines):
@@ -42,12 +43,13 @@ def loops(lines):
         elif (jump := re.search(r"\bbra(?:\.uni)?\s+(\$L\w+)", line)) and jump[1] in labels:
             found.append((labels[jump[1]], i))
     return [lines[a:b + 1] for a, b in found
-            if not any((c, d) != (a, b) and a <= c and d <= b and multiplies(lines[c:d + 1]) for c, d in found)]
+            if not any((c, d) != (a, b) and a <= c and d <= b and multiplies(lines[c:d + 1], kind) for c, d in found)]
 
 
-def multiplies(lines):
+def multiplies(lines, kind):
+    """Products on tensor cores are of one kind; of the others any counts."""
     found = count(lines)
-    return sum(found[kind] for kind in PRODUCTS) >= 2
+    return sum(found[one] for one in ((kind,) if kind in TENSOR else PRODUCTS)) >= 2
 
 
 def count(lines):
@@ -62,8 +64,8 @@ def count(lines):
 
 def hot(lines):
     """Counts of the loop in which products are made; None where there is none with two of them."""
-    found = [count(loop) for loop in loops(lines)]
     for kind in PRODUCTS:
+        found = [count(loop) for loop in loops(lines, kind)]
         best = max(found, key=lambda one: (one[kind], one["all"]), default=None)
         if best and best[kind] >= 2:
             return best

@@ -134,7 +134,7 @@ class Thread:
         if name == "ld":
             self.load(parts, args)
             return
-        if name in ("mma", "atom"):
+        if name in ("mma", "ldmatrix", "atom"):
             self.set(args[0], 0)
             return
         bits = BITS.get(kind, 32)
@@ -156,8 +156,8 @@ class Thread:
         for i, one in enumerate(args[0] if isinstance(args[0], list) else [args[0]]):
             step = offset + i * bits // 8
             if "param" in parts:
-                step += self.value(base, 64) if base.startswith("%") else 0  # else the name of the parameter
-                got = int.from_bytes(self.param[step:step + bits // 8], "little")
+                start = self.value(base, 64) + step  # the base is the argument's name, or a register
+                got = int.from_bytes(self.param[start:start + bits // 8], "little")
             elif "global" in parts:
                 got = self.memory.read(self.value(base, 64) + step, bits)
             else:

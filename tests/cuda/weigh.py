@@ -1,8 +1,10 @@
 """What whole kernels take for a byte of what they must read, outer loops and all, beside what devices allow.
 
 A case is a kernel at a shape of a model, with one token. Every warp of one group is followed (ptx.py), by its first
-lane; bytes are those of the matrix and its factors, or of what else is read once. Words of the machine are counted from
-PTX, in which a few stand for several. Nothing here is a measurement.
+lane; bytes are those of the matrix and its factors, or of what else is read once. Attention of prompts is followed over
+two contexts, of which one has 64 positions more: the difference is what a tile of rows takes for 64 positions that all
+of its rows see. Words of the machine are counted from PTX, in which a few stand for several. Nothing here is a
+measurement.
 """
 
 import collections
@@ -19,6 +21,7 @@ LEAST = 0.8  # of a memory's rate, that hot kernels leave to it
 HEADER = 0x1000  # the step's; the rest of memory is zeros
 
 Case = collections.namedtuple("Case", "kernel shape constants params groups bytes threads", defaults=(128,))
+Prompt = collections.namedtuple("Prompt", "kernel head_dim rows")  # rows of a tile: tokens times heads of a KV head
 
 
 def ternary_words(k):
@@ -72,30 +75,51 @@ CASES = (
 )
 # Kernels of rows: one group at a time, so that no share of a device says anything.
 OF_ROWS = ("rms_norm", "act_quant", "norm_quant", "glu_quant", "head_state")
+# Attention of prompts: 20 heads share 5 KV heads, keys and values are f16.
+PROMPTS = tuple(Prompt(f"attn_prompt_{head_dim}", head_dim, 32) for head_dim in (64, 128, 256))
+PART, F16 = 64, 2  # positions of a part; BITNET_DTYPE_F16
 # Kernels of a token, and devices on which they are known to need more time than their memory traffic.
 HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": ("H200",),
        "bit_linear": ("H200",)}
 
 
-def weigh(case, kernel):
-    """Words of a group's warps, and those of whole numbers among them."""
+def follow(kernel, constants, params, groups, positions=(0,), threads=128):
+    """Counts of the words of a group's warps, for tokens at these positions of a sequence."""
     memory = ptx.Memory()
-    memory.place(HEADER, [1, 1, 0, 0, 0, 0])
-    param = ptx.launch([HEADER, *((i + 1) << 34 for i in range(7))], case.constants, case.params)
-    words = whole = 0
-    for warp in range(case.threads // 32):
-        special = {"%tid.x": 32 * warp, "%ctaid.x": 0, "%ctaid.y": 0, "%nctaid.x": case.groups, "%nctaid.y": 1, "%ntid.x": case.threads}
-        counts = ptx.Thread(kernel, param, memory, special).run()
-        words += ptx.weighed(counts)
-        whole += sum(n for word, n in counts.items() if word.split(".")[0] in WHOLE and word.split(".")[-1] not in ptx.FLOATS)
-    return words, whole
+    memory.place(HEADER, [len(positions), 1, 0, 0, 0, 0])
+    bindings = [HEADER, *((i + 1) << 34 for i in range(7))]
+    memory.place(bindings[2], positions)  # of kernels of attention
+    param = ptx.launch(bindings, constants, params)
+    counts = collections.Counter()
+    for warp in range(threads // 32):
+        special = {"%tid.x": 32 * warp, "%ctaid.x": 0, "%ctaid.y": 0, "%nctaid.x": groups, "%nctaid.y": len(positions), "%ntid.x": threads}
+        counts += ptx.Thread(kernel, param, memory, special).run()
+    return counts
+
+
+def weigh(counts):
+    """Words of the machine, and those of whole numbers among them."""
+    return ptx.weighed(counts), sum(n for word, n in counts.items()
+                                    if word.split(".")[0] in WHOLE and word.split(".")[-1] not in ptx.FLOATS)
+
+
+def part_of(prompt, kernel):
+    """Counts of the words of a group's warps for a part of the context that all rows of its tile see."""
+    constants, params = (128, F16, F16, 16, prompt.head_dim), (0, 20, 5, prompt.head_dim, 16, 256, 0, 0, 0)
+    tokens = prompt.rows // 4
+    longer, shorter = (follow(kernel, constants, params, 5, range(parts * PART, parts * PART + tokens)) for parts in (9, 8))
+    longer.subtract(shorter)  # keeps what is fewer, for a step of the loop may be left out where the loop ends
+    return longer
 
 
 def rows_of(text):
     """Of all cases whose kernel is in a file of PTX, by kernel and shape."""
     found = ptx.kernels(text)
-    return {(case.kernel, case.shape): dict(zip(COLUMNS, (case.kernel, case.shape, *weigh(case, found[case.kernel]), case.bytes)))
-            for case in CASES if case.kernel in found}
+    rows = [(case.kernel, case.shape, *weigh(follow(found[case.kernel], case.constants, case.params, case.groups, threads=case.threads)), case.bytes)
+            for case in CASES if case.kernel in found]
+    rows += [(prompt.kernel, f"{prompt.rows} rows by {PART} positions", *weigh(part_of(prompt, found[prompt.kernel])),
+              2 * 2 * PART * prompt.head_dim) for prompt in PROMPTS if prompt.kernel in found]
+    return {row[:2]: dict(zip(COLUMNS, row)) for row in rows}
 
 
 def share(row, device):
@@ -114,9 +138,10 @@ def over(rows):
 
 
 def table(rows):
-    """As docs/explain/kernel-ladder-cuda.md has it."""
+    """Kernels of one token, as docs/explain/kernel-ladder-cuda.md has them."""
     out = ["| kernel, one token | shape | words a byte | " + " | ".join(DEVICES) + " |", "|---|---|---:|" + "---:|" * len(DEVICES)]
-    for row in (row for row in rows if not row["kernel"].startswith(OF_ROWS)):
+    other = (*OF_ROWS, *(prompt.kernel for prompt in PROMPTS))
+    for row in (row for row in rows if not row["kernel"].startswith(other)):
         shares = " | ".join(f"{share(row, device):.0%}" for device in DEVICES)
         out.append(f"| `{row['kernel']}` | {row['shape']} | {int(row['words']) / int(row['bytes']):.2f} | {shares} |")
     return out
