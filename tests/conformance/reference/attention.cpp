@@ -10,7 +10,7 @@ namespace bitnet::conformance {
 
 void attend_head(std::span<const float> q, std::span<const double* const> keys,
                  std::span<const double* const> values, double scale, std::vector<double>& expected,
-                 std::vector<double>& allowed) {
+                 std::vector<double>& allowed, double rounding) {
   std::vector<double> score, error;
   const auto n = static_cast<double>(q.size());
   for (const double* key : keys) {
@@ -22,7 +22,7 @@ void attend_head(std::span<const float> q, std::span<const double* const> keys,
     }
     score.push_back(sum * scale);
     // Any order of the products; one more product by the scale, one difference to the largest.
-    error.push_back((n + 2) * unit * sizes * scale);
+    error.push_back(((n + 2) * unit + rounding) * sizes * scale);
   }
   const double largest = *std::ranges::max_element(score);
   const double largest_error = *std::ranges::max_element(error);
@@ -37,11 +37,13 @@ void attend_head(std::span<const float> q, std::span<const double* const> keys,
       y += part;
       sizes += std::fabs(part);
       // The exponential of a wrong score, and its own error.
-      off += std::fabs(part) * (error[j] + (3 + 2 * (largest - score[j])) * ulp);
+      off += std::fabs(part) *
+             (std::expm1(error[j]) + (3 + 2 * (largest - score[j])) * ulp + rounding);
     }
     // The divisor is a sum of such exponentials too; then sums of `count` parts, a product and a
     // quotient.
-    off += sizes * (largest_error + 3 * ulp + 2 * count * unit + unit + 2.5 * ulp) + off;
+    off +=
+        sizes * (std::expm1(largest_error) + 3 * ulp + 2 * count * unit + unit + 2.5 * ulp) + off;
     expected.push_back(y);
     allowed.push_back(off + 1e-30);
   }

@@ -17,6 +17,7 @@ struct attending {
   std::string why;
   uint32_t layers = 1, layer = 0;
   uint32_t own_window = 0;  // ints[4]
+  uint32_t precision = BITNET_PRECISION_F32;
 };
 
 constexpr float score_scale = 0.125f;
@@ -35,12 +36,14 @@ void attend(const attending& s, uint64_t position, const double* keys, const dou
     seen_keys.push_back(keys + p * q.size());
     seen_values.push_back(values + p * q.size());
   }
-  attend_head(q, seen_keys, seen_values, static_cast<double>(score_scale), c.expected, c.allowed);
+  attend_head(q, seen_keys, seen_values, static_cast<double>(score_scale), c.expected, c.allowed,
+              2 * unit_of(s.precision));
 }
 
 // The op between rows that are given and rows that are read, and the facts of a step for it.
 void add_attention(op_case& c, const attending& s, const std::vector<float>& rows) {
   c.op = BITNET_OP_ATTN_PAGED;
+  if (s.precision != BITNET_PRECISION_F32) c.precisions = 1u << s.precision;
   c.why = s.why;
   c.dtype_k = s.dtype_k;
   c.dtype_v = s.dtype_v;
@@ -223,6 +226,27 @@ op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags) {
       out.push_back(attention_case(s, static_cast<uint64_t>(context),
                                    {0, 1, block - 1, block, context - 2, context - 1}));
     }
+  return out;
+}
+
+op_cases rounded_attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags,
+                                  uint32_t precision) {
+  constexpr uint32_t f16 = BITNET_DTYPE_F16;
+  std::vector<int32_t> prompt(40);
+  for (uint64_t t = 0; t < prompt.size(); ++t) prompt[t] = static_cast<int32_t>(33 + t);
+  std::vector<attending> shapes = {
+      {f16, f16, 4, 2, 64, 16, 0, 0, "a prompt behind some context"},
+      {f16, f16, 8, 2, 128, 16, 0, 0, "heads of BitNet b1.58 2B"},
+      {f16, f16, 2, 1, 256, 16, 0, 0, "wide heads"},
+  };
+  if ((attention_flags & BITNET_ATTENTION_WINDOW) != 0)
+    shapes.push_back({f16, f16, 3, 1, 40, 16, 21, 2, "a window, two kept, three heads to one"});
+  op_cases out;
+  if (!keeps(kv_dtypes, f16)) return out;
+  for (attending& s : shapes) {
+    s.precision = precision;
+    out.push_back(attention_case(s, 73, prompt));
+  }
   return out;
 }
 

@@ -11,18 +11,6 @@
 namespace bitnet::conformance {
 namespace {
 
-// What ops.h says of a factor that is rounded.
-double unit_of(uint32_t precision) {
-  switch (precision) {
-    case BITNET_PRECISION_F32:
-      return 0;
-    case BITNET_PRECISION_BF16:
-      return 0x1p-8;
-    default:
-      return 0x1p-11;
-  }
-}
-
 op_case dense_case(uint32_t format, int64_t k, int64_t m, uint64_t tokens, std::string why,
                    uint32_t precision = BITNET_PRECISION_F32) {
   op_case c;

@@ -19,6 +19,17 @@ namespace bitnet::conformance {
 
 inline constexpr double unit = 0x1p-24;
 inline constexpr double ulp = 2 * unit;
+// The bound of ops.h for a factor that is rounded to BITNET_PRECISION_*.
+constexpr double unit_of(uint32_t precision) {
+  switch (precision) {
+    case BITNET_PRECISION_F32:
+      return 0;
+    case BITNET_PRECISION_BF16:
+      return 0x1p-8;
+    default:
+      return 0x1p-11;
+  }
+}
 
 struct op_case {
   uint32_t op = 0, format = BITNET_FORMAT_NONE;
@@ -97,6 +108,8 @@ op_cases rounded_dense_cases(uint32_t format, uint32_t precision);
 op_cases rope_cases();
 op_cases kv_write_cases(uint32_t kv_dtypes);
 op_cases attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags);
+// The same as rounded_dense_cases().
+op_cases rounded_attn_paged_cases(uint32_t kv_dtypes, uint32_t attention_flags, uint32_t precision);
 op_cases elementwise_cases();
 op_cases columns_cases();
 op_cases short_conv_cases();

@@ -129,6 +129,15 @@ TEST(ops, lists_and_answers_agree) {
   }
 }
 
+// Of a kernel that rounds; none for ops that the kit does not test with rounding.
+op_cases rounded_cases_of(const bitnet_kernel_info& k, const bitnet_device_info& d) {
+  if (k.precision == BITNET_PRECISION_F32) return {};
+  if (k.op == BITNET_OP_LINEAR_DENSE) return rounded_dense_cases(k.format, k.precision);
+  if (k.op == BITNET_OP_ATTN_PAGED)
+    return rounded_attn_paged_cases(d.kv_dtypes, d.attention_flags, k.precision);
+  return {};
+}
+
 // Kernels that round run in programs that permit it only, and then stay within the bound of ops.h.
 TEST(ops, rounding_is_asked_for) {
   opened_device device;
@@ -138,7 +147,8 @@ TEST(ops, rounding_is_asked_for) {
   };
   const std::vector<bitnet_kernel_info> listed = device.kernels();
   for (const bitnet_kernel_info& k : listed) {
-    if (k.precision == BITNET_PRECISION_F32 || k.op != BITNET_OP_LINEAR_DENSE) continue;
+    op_cases cases = rounded_cases_of(k, device.info());
+    if (cases.empty()) continue;
     ++rounding;
     SCOPED_TRACE(id_of(k));
     // Of forms for the same work any one may be counted.
@@ -149,7 +159,7 @@ TEST(ops, rounding_is_asked_for) {
       });
     };
     bool ran = false;
-    for (op_case& c : rounded_dense_cases(k.format, k.precision)) {
+    for (op_case& c : cases) {
       const auto runs_it = [&](const comparison& found) {
         return std::ranges::any_of(
             found.stats, [&](const bitnet_kernel_stat& s) { return s.calls != 0 && is_form(s); });
