@@ -21,13 +21,18 @@ class platform final : public gpu::platform_with_forms {
       }
       d.overlaps = d.overlaps && may.overlap;
       d.warp_groups = d.warp_groups && may.warp_groups;
-      forms lacks = d.warp_groups ? forms() : forms_by_warp_groups();
+      forms lacks = forms_without_heads(d.common.rounded_heads);
+      if (!d.warp_groups)
+        for (std::string& one : forms_by_warp_groups()) lacks.push_back(std::move(one));
       if (!d.many_doubles)
         for (std::string& one : forms_by_doubles()) lacks.push_back(std::move(one));
       add_device(d.common, lacks);
       found_.push_back(std::move(d));
     }
     return !found_.empty();
+  }
+  uint32_t rounded_heads(uint32_t index) const override {
+    return found_[index].common.rounded_heads & rounded_heads_without(off_of(index));
   }
 
  private:

@@ -90,6 +90,8 @@ device_facts facts_of(const library& cu, CUdevice device) {
   about.attention_of_token = true;
   about.precisions = 1u << BITNET_PRECISION_F16;
   if (architecture >= 80) about.precisions |= 1u << BITNET_PRECISION_BF16;
+  about.rounded_heads = rounded_heads_without({});
+  if (code_of(architecture) < 80) about.rounded_heads &= ~gpu::rounded_heads_bit(256);
   return out;
 }
 

@@ -7,8 +7,8 @@
 
 namespace bitnet::cuda {
 
-using gpu::attention_trial, gpu::delta_trial, gpu::product_trial, gpu::rounded_trial,
-    gpu::row_trial;
+using gpu::attention_trial, gpu::delta_trial, gpu::product_trial;
+using gpu::rounded_attention_trial, gpu::rounded_trial, gpu::row_trial;
 
 std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
   std::vector<gpu::form_trial> out;
@@ -44,6 +44,9 @@ std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
   out.push_back({{"attn_prompt_64"}, attention_trial(64, most_attention_rows)});
   out.push_back({{"attn_prompt_128"}, attention_trial(128, most_attention_rows)});
   out.push_back({{"attn_prompt_256"}, attention_trial(256, most_attention_rows)});
+  out.push_back({{"attn_prompt_f16_64"}, rounded_attention_trial(64, most_attention_rows)});
+  out.push_back({{"attn_prompt_f16_128"}, rounded_attention_trial(128, most_attention_rows)});
+  out.push_back({{"attn_prompt_f16_256"}, rounded_attention_trial(256, most_attention_rows)});
   return out;
 }
 

@@ -17,6 +17,7 @@ bitnet_cuda_\name:
         image dense_rounded
         image attention
         image attention_prompts
+        image attention_rounded
         image attention_token
         image ternary
         image ternary_groups

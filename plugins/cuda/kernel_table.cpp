@@ -13,9 +13,9 @@
 extern "C" {
 extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_rows_one[], bitnet_cuda_elements[],
     bitnet_cuda_states[], bitnet_cuda_dense[], bitnet_cuda_dense_rounded[], bitnet_cuda_attention[],
-    bitnet_cuda_attention_prompts[], bitnet_cuda_attention_token[], bitnet_cuda_ternary[],
-    bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_groups_one[], bitnet_cuda_ternary_tiles[],
-    bitnet_cuda_head[];
+    bitnet_cuda_attention_prompts[], bitnet_cuda_attention_rounded[], bitnet_cuda_attention_token[],
+    bitnet_cuda_ternary[], bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_groups_one[],
+    bitnet_cuda_ternary_tiles[], bitnet_cuda_head[];
 #ifdef BITNET_CUDA_WARP_GROUPS
 extern const unsigned char bitnet_cuda_ternary_warp_groups[];
 #endif
@@ -36,6 +36,7 @@ enum image_index : uint8_t {
   dense_rounded,
   attention,
   attention_prompts,
+  attention_rounded,
   attention_token,
   ternary,
   ternary_groups,
@@ -56,6 +57,7 @@ const image images[] = {
     {"dense_rounded", bitnet_cuda_dense_rounded},
     {"attention", bitnet_cuda_attention},
     {"attention_prompts", bitnet_cuda_attention_prompts},
+    {"attention_rounded", bitnet_cuda_attention_rounded},
     {"attention_token", bitnet_cuda_attention_token},
     {"ternary", bitnet_cuda_ternary},
     {"ternary_groups", bitnet_cuda_ternary_groups},
@@ -154,6 +156,18 @@ std::span<const tiled_form> prompts_of(uint32_t head_dim) noexcept {
   return {};
 }
 
+// The same with rounded factors, in the order of the bits of rounded_heads_bit().
+const tiled_form rounded_attention[] = {
+    {&images[attention_rounded], "attn_prompt_f16_64", rounded_prompt_form<64>},
+    {&images[attention_rounded], "attn_prompt_f16_128", rounded_prompt_form<128>},
+    {&images[attention_rounded], "attn_prompt_f16_256", rounded_prompt_form<256>},
+};
+std::span<const tiled_form> rounded_prompts_of(uint32_t head_dim) noexcept {
+  const uint32_t bit = gpu::rounded_heads_bit(head_dim);
+  if (bit == 0) return {};
+  return {&rounded_attention[std::countr_zero(bit)], 1};
+}
+
 // Whether the forms for several tokens can compute the groups: the shorter ones must consist of
 // whole tiles and fit into a block.
 bool fits_tiles(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
@@ -243,6 +257,12 @@ std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions) {
       {"attn_prompt_64", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
       {"attn_prompt_128", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
       {"attn_prompt_256", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady},
+      {"attn_prompt_f16_64", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, BITNET_EXACT_RUN,
+       BITNET_PRECISION_F16},
+      {"attn_prompt_f16_128", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, BITNET_EXACT_RUN,
+       BITNET_PRECISION_F16},
+      {"attn_prompt_f16_256", BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, BITNET_EXACT_RUN,
+       BITNET_PRECISION_F16},
   };
   std::vector<gpu::kernel_alternative> out;
   for (const gpu::kernel_alternative& one : all) {
@@ -264,15 +284,34 @@ forms forms_by_doubles() {
   return {"head_state_one"};
 }
 
+uint32_t rounded_heads_without(const forms& off) noexcept {
+  uint32_t out = 0;
+  for (uint32_t i = 0; i < std::size(rounded_attention); ++i)
+    if (!has(off, rounded_attention[i].function)) out |= 1u << i;
+  return out;
+}
+forms forms_without_heads(uint32_t rounded_heads) {
+  forms out;
+  for (uint32_t i = 0; i < std::size(rounded_attention); ++i)
+    if ((rounded_heads >> i & 1) == 0) out.emplace_back(rounded_attention[i].function);
+  return out;
+}
+
 bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out) {
   if (spec.id >= gpu::kernel_id::count || spec.constants[0] != group_threads) return false;
-  const image* from = image_of(spec.id);
-  const uint64_t shared = 4 * gpu::shared_words_of(spec);
+  gpu::kernel_spec plain = spec;
+  if (spec.id == gpu::kernel_id::attn_rounded) {  // the f32 kernel stands in for its forms
+    if (spec.constants[1] != BITNET_DTYPE_F16 || spec.constants[2] != BITNET_DTYPE_F16)
+      return false;
+    plain.id = gpu::kernel_id::attn_tiles;
+  }
+  const image* from = image_of(plain.id);
+  const uint64_t shared = 4 * gpu::shared_words_of(plain);
   if (!from || shared > UINT32_MAX) return false;
   out.from = from;
-  out.function = gpu::row_of(spec.id).name;
+  out.function = gpu::row_of(plain.id).name;
   out.shared_bytes = static_cast<uint32_t>(shared);
-  if (!add_form(spec, off, out.function)) return false;
+  if (!add_form(plain, off, out.function)) return false;
   out.joins = out.function == "bit_linear" || out.function == "linear_ternary_1";
   const auto take = [&](std::span<const tiled_form> all) {
     out.tiled = all.data();
@@ -285,6 +324,7 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
   if (spec.id == gpu::kernel_id::attn_tiles && spec.constants[3] == most_attention_rows)
     take(prompts_of(spec.constants[4]));
   if (const auto of_rows = rows_of(spec.id); !of_rows.empty()) take(of_rows);
+  if (spec.id == gpu::kernel_id::attn_rounded) take(rounded_prompts_of(spec.constants[4]));
   for (uint32_t i = 0; i < out.tiled_count; ++i)
     if (!has(off, out.tiled[i].function)) out.usable |= 1u << i;
   return true;
@@ -324,7 +364,7 @@ grid row_grid(const kernel_form& form, const uint32_t* params, uint32_t groups_x
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
              uint32_t groups_x, uint32_t groups_y, uint32_t processors) noexcept {
   const bool rounded = spec.id == gpu::kernel_id::linear_dense_rounded;
-  if (spec.id == gpu::kernel_id::attn_tiles)
+  if (spec.id == gpu::kernel_id::attn_tiles || spec.id == gpu::kernel_id::attn_rounded)
     return attention_grid(form, params, groups_x, groups_y);
   if (!rows_of(spec.id).empty()) return row_grid(form, params, groups_x, groups_y, processors);
   if (spec.id != gpu::kernel_id::linear_ternary && !rounded) return {groups_x, groups_y, nullptr};

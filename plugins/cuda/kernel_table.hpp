@@ -18,7 +18,7 @@ namespace bitnet::cuda {
 using kernels::few_factored, kernels::few_rounded, kernels::few_tokens;
 using kernels::group_threads, kernels::joined_launch, kernels::launch, kernels::most_joined;
 using kernels::many_factored, kernels::many_rounded, kernels::many_tokens, kernels::one_factored;
-using kernels::narrow_form, kernels::prompt_form, kernels::wide_form;
+using kernels::narrow_form, kernels::prompt_form, kernels::rounded_prompt_form, kernels::wide_form;
 using kernels::one_row, kernels::one_row_long, kernels::one_row_most;
 using kernels::stage_elements, kernels::stages;
 using kernels::tensor_map, kernels::tile_form, kernels::warp_lanes;
@@ -48,6 +48,10 @@ forms forms_by_warp_groups();
 forms forms_by_doubles();
 // optional_forms() of a device with such precisions (gpu::facts), as they are listed.
 std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions);
+// gpu::facts::rounded_heads, if these forms are left out; and the forms of the heads that are not
+// among `rounded_heads`.
+uint32_t rounded_heads_without(const forms& off) noexcept;
+forms forms_without_heads(uint32_t rounded_heads);
 
 inline constexpr uint32_t most_tiled_forms = 4;
 struct kernel_form {

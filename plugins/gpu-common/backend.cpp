@@ -255,7 +255,9 @@ bitnet_status backend::kernels(uint32_t index, std::vector<bitnet_kernel_info>& 
                                const reporter& report) {
   platform* found = nullptr;
   if (bitnet_status s = find(index, found, report); failed(s)) return s;
-  for (const named_kernel& k : all_kernels(about_.name, found->devices()[index])) {
+  facts about = found->devices()[index];
+  about.rounded_heads = found->rounded_heads(index);
+  for (const named_kernel& k : all_kernels(about_.name, about)) {
     if (is_disabled(k.id)) continue;
     bitnet_kernel_info kernel{};
     kernel.op = k.op;

@@ -58,6 +58,8 @@ struct facts {
   bool has_top_head = false;  // kernels of the two-stage head
   // 1 << BITNET_PRECISION_* for each format that activations can be rounded to.
   uint32_t precisions = 0;
+  // Bits of rounded_heads_bit(): heads whose attention can be computed with factors of f16.
+  uint32_t rounded_heads = 0;
 };
 
 // Bytes that a gathered part takes: multiples of the alignment of an allocation of its own.
@@ -142,6 +144,9 @@ class device {
  public:
   virtual ~device() = default;
   virtual const facts& describe() const noexcept = 0;
+  // facts::rounded_heads, without those whose kernel is left out: the user disabled it, or it was
+  // found wrong.
+  virtual uint32_t rounded_heads() const noexcept { return describe().rounded_heads; }
   // The profiler that is attached, the same as long as the device lives; nullptr: none.
   virtual gpu::watcher* watcher() const noexcept { return nullptr; }
   // Fills the members that the driver can report and sets their bits in `known`. gpu-common reports
@@ -167,8 +172,9 @@ class device {
   virtual bitnet_status make_queue(std::unique_ptr<queue>& out, const sdk::reporter& report) = 0;
 };
 
-// A kernel that has the bits of another one, which does its work where it is left out. The driver
-// chooses it by the size of a step, so that plans do not know it.
+// A kernel that has the bits of another one, which does its work where it is left out; one whose
+// precision is not F32 has them where nothing is rounded. The driver chooses it by the size of a
+// step, so that plans do not know it.
 struct kernel_alternative {
   std::string name;                        // of its id: "<name>.<api>"
   uint32_t op = 0, format = 0, exact = 0;  // as bitnet_kernel_info
@@ -185,6 +191,8 @@ class platform {
   // Listed behind a device's other kernels. Those that open() found wrong are no longer among them.
   // [any]
   virtual std::vector<kernel_alternative> alternatives(uint32_t /*index*/) const { return {}; }
+  // facts::rounded_heads, without those whose kernel open() found wrong. [any]
+  virtual uint32_t rounded_heads(uint32_t index) const { return devices()[index].rounded_heads; }
   virtual bitnet_status open(uint32_t index, std::unique_ptr<device>& out,
                              const sdk::reporter& report) = 0;
 };

@@ -162,6 +162,19 @@ trial attention_trial(uint32_t head_dim, uint32_t tile_rows) {
   return out;
 }
 
+trial rounded_attention_trial(uint32_t head_dim, uint32_t tile_rows) {
+  trial out = attention_trial(head_dim, tile_rows);
+  out.spec.id = kernel_id::attn_rounded;
+  // Queries are 64 and keys 1, either sign: scores are multiples of 128.
+  for (uint32_t& word : out.memory[1]) word = 0x42800000u | (word & 0x80000000u);
+  for (uint32_t& word : out.memory[5]) word = 0x3c003c00u | (word & 0x80008000u);
+  attn_rounded_params p{};
+  std::memcpy(&p, out.params.data(), sizeof p);
+  p.scale = 1;
+  out.set(p);
+  return out;
+}
+
 namespace {
 
 class bench {

@@ -43,6 +43,10 @@ trial row_trial(kernel_id id, uint32_t k, uint32_t rows);
 trial delta_trial(uint32_t rows);
 // A sequence whose tokens see parts of the context whole and in part, and two of few tokens.
 trial attention_trial(uint32_t head_dim, uint32_t tile_rows);
+// The same for attn_rounded, where f16 rounds nothing: scores are equal or far apart, so that
+// weights are 1 or 0, and sums of a few values are exact in any order. A form then has the bits of
+// attn_tiles.
+trial rounded_attention_trial(uint32_t head_dim, uint32_t tile_rows);
 
 // What is computed by each of some forms, and by what is left without any.
 struct form_trial {

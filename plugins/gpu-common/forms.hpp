@@ -1,7 +1,8 @@
 #pragma once
-// Forms: kernels whose work another kernel of the same backend does with the same bits
-// (docs/adr/0081). A driver that has some derives from the two classes here. Its device then
-// compares the forms in the child of a probe, and its platform lists those that are used.
+// Forms: kernels whose work another kernel of the same backend does, with the same bits wherever
+// the form rounds nothing (docs/adr/0081). A driver that has some derives from the two classes
+// here. Its device then compares the forms in the child of a probe, and its platform lists those
+// that are used.
 
 #include <algorithm>
 #include <cstdint>
@@ -103,14 +104,16 @@ class platform_with_forms : public platform {
   virtual std::vector<kernel_alternative> forms_of(uint32_t index) const = 0;
   virtual std::unique_ptr<device_with_forms> make_device(uint32_t index, form_use use) = 0;
 
-  const log_function log_;
-  gpu::watcher* const watcher_;
-
- private:
+  // The forms that a device does without.
   forms off_of(uint32_t index) const {
     const std::scoped_lock guard(lock_);
     return off_[index];
   }
+
+  const log_function log_;
+  gpu::watcher* const watcher_;
+
+ private:
   void leave_out(uint32_t index, const forms& some);
 
   const form_use use_;

@@ -32,7 +32,7 @@
 
 // Kernels that some plugins bring: attention by tiles if facts::attention_rows is not 0, the
 // two-stage head if facts::has_top_head, products with rounded activations as facts::precisions
-// says.
+// says, attention with rounded factors as facts::rounded_heads says.
 #define BITNET_GPU_KERNELS_OF_SOME(X) \
   X(attn_tiles, 7, 1)                 \
   X(attn_merge, 3, 1)                 \
@@ -43,6 +43,7 @@
   X(head_count, 2, 1)                 \
   X(head_exact, 5, 3)                 \
   X(round_rows, 2, 1)                 \
-  X(linear_dense_rounded, 3, 1)
+  X(linear_dense_rounded, 3, 1)       \
+  X(attn_rounded, 7, 1)
 
 #define BITNET_GPU_KERNELS(X) BITNET_GPU_KERNELS_OF_ALL(X) BITNET_GPU_KERNELS_OF_SOME(X)

@@ -221,6 +221,26 @@ struct attn_token_params {
   uint32_t parts, pairs, neox;
 };
 
+// Attention whose factors are f16, in programs that permit it (bitnet_program_options::precisions),
+// for keys and values of f16: q times a power of two, rounded to nearest even; and 2^15 times the
+// weights 2^(score * log2(e) - largest so far), rounded. Products are exact; sums, totals of
+// unrounded weights, and the merging of stages of 32 or 64 positions are f32.
+//
+// Power    it moves the largest finite magnitude of a head of q into [2^14, 2^15), or lower if that
+//          is below 2^-46. So no element becomes infinite, and elements below f16's normal range
+//          are below 2^-28 of the largest.
+// Exact    the hardware decides the order and rounding of the sums. Of finite keys and values, a
+//          row has the same bits in every step that runs this kernel.
+//
+// Bindings and constants: as in attn_tiles, parts 0. Heads have a multiple of 8 elements.
+struct attn_rounded_params : attn_tiles_params {};
+
+// Bit of facts::rounded_heads that is set where attn_rounded takes heads of so many elements; 0: it
+// never does.
+constexpr uint32_t rounded_heads_bit(uint64_t head_dim) noexcept {
+  return head_dim % 8 != 0 || head_dim > 256 ? 0u : head_dim <= 64 ? 1u : head_dim <= 128 ? 2u : 4u;
+}
+
 // Groups that share the heads of a KV head, for tiles of `rows` rows.
 constexpr uint32_t attn_tile_shares(uint32_t heads_of_kv, uint32_t rows) noexcept {
   return (heads_of_kv + rows - 1) / rows;

@@ -102,6 +102,10 @@ std::string rounded_name(uint32_t format, std::string_view api) {
   return "linear_dense_" + name + "." + name + ending(api);
 }
 
+std::string rounded_attention_name(std::string_view api) {
+  return "attn_paged_f16" + ending(api);
+}
+
 std::vector<named_kernel> all_kernels(std::string_view api, const facts& about) {
   constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
@@ -148,6 +152,9 @@ std::vector<named_kernel> all_kernels(std::string_view api, const facts& about) 
     if (const uint32_t rounded = rounded_precision(format); (about.precisions >> rounded & 1) != 0)
       out.push_back({BITNET_OP_LINEAR_DENSE, format, BITNET_LEVEL_OPTIMISED, BITNET_EXACT_RUN,
                      rounded_name(format, api), true, rounded});
+  if (about.rounded_heads != 0)
+    out.push_back({BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, BITNET_LEVEL_OPTIMISED,
+                   BITNET_EXACT_RUN, rounded_attention_name(api), true, BITNET_PRECISION_F16});
   return out;
 }
 

@@ -37,6 +37,8 @@ std::string top_head_name(uint32_t format, std::string_view api);
 uint32_t rounded_precision(uint32_t format) noexcept;
 // Names the product with rounded activations; "" if there is none.
 std::string rounded_name(uint32_t format, std::string_view api);
+// Names attention with rounded factors.
+std::string rounded_attention_name(std::string_view api);
 
 // All kernels of plugin `api` on such a device: primitives, then fused kernels, then rounding ones.
 std::vector<named_kernel> all_kernels(std::string_view api, const facts& about);

@@ -350,6 +350,7 @@ bitnet_status planner::attention_by_tiles(const bitnet_op& op, const fusion& f) 
                     {source::block_tables}, {source::keys, layer}, {source::values, layer},
                     writes(op.outputs[0])};
   whole.params = attn_tiles_params{whole.rows, heads, kv, head_dim, 0, 0, op.floats[0], window, 0};
+  round_prompts(whole);
   const std::string parts_name = attention_parts_name(device_.name);
   if (device_.is_disabled(parts_name)) {
     whole.when = steps::all;
@@ -373,6 +374,24 @@ bitnet_status planner::attention_by_tiles(const bitnet_op& op, const fusion& f) 
   out_.nodes.push_back(std::move(whole));
   out_.nodes.push_back(std::move(cut));
   return push(std::move(merged));
+}
+
+// If the program permits it, `whole` leaves steps of many rows to a kernel that rounds factors.
+void planner::round_prompts(node& whole) {
+  const uint32_t head_dim = whole.spec.constants[4];
+  const std::string name = rounded_attention_name(device_.name);
+  if ((precisions_ >> BITNET_PRECISION_F16 & 1) == 0 || device_.is_disabled(name) ||
+      (device_.driver->rounded_heads() & rounded_heads_bit(head_dim)) == 0)
+    return;
+  node rounded = whole;
+  rounded.spec.id = kernel_id::attn_rounded;
+  rounded.spec.constants[3] =
+      tile_rows_for(device_.about(), device_.about().attention_rows, head_dim);
+  rounded.params = attn_rounded_params{std::get<attn_tiles_params>(whole.params)};
+  rounded.name = name;
+  rounded.when = steps::of_prompts;
+  whole.not_of_prompts = true;
+  out_.nodes.push_back(std::move(rounded));
 }
 
 // All of the attention of a step of one row, in one command: also what its queries, keys and values
@@ -425,7 +444,8 @@ uint32_t tile_rows_for(const facts& about, uint64_t wanted, uint64_t head_dim) n
 
 uint64_t tile_groups(const node& n, const kernel_spec& spec, uint64_t parts) noexcept {
   if (std::holds_alternative<attn_token_params>(n.params)) return n.columns * parts;
-  const auto* p = std::get_if<attn_tiles_params>(&n.params);
+  const attn_tiles_params* p = std::get_if<attn_tiles_params>(&n.params);
+  if (!p) p = std::get_if<attn_rounded_params>(&n.params);
   if (!p) return 0;
   const uint32_t shares = attn_tile_shares(p->n_heads / p->n_kv_heads, spec.constants[3]);
   return n.columns * shares * (n.when == steps::in_parts ? parts : 1);

@@ -64,7 +64,8 @@ enum class steps : uint8_t {
   in_parts,      // steps in which attention cuts the context into parts
   not_in_parts,  // all others
   of_few_rows,   // fewer than fewest_rounded
-  of_many_rows
+  of_many_rows,
+  of_prompts  // more rows than attention cuts the context for, and keys and values of f16
 };
 // Which logits a step must ask for to contain the node.
 enum class logits : uint8_t { any, all, largest };
@@ -79,7 +80,8 @@ struct node {
   uint64_t columns = 0;
   uint32_t rows = rows_are_tokens;
   gpu::steps when = steps::all;
-  bool of_more_rows = false;  // and of no step of one row
+  bool of_more_rows = false;    // and of no step of one row
+  bool not_of_prompts = false;  // and of no step that has nodes `of_prompts`
   gpu::logits of = logits::any;
   const device_weight* weight = nullptr;
   const device_weight* vector = nullptr;  // source::vector, if that is not `weight`

@@ -55,6 +55,7 @@ class planner {
   bitnet_status kv_write(const bitnet_op& op, const fusion& f);
   bitnet_status attention(const bitnet_op& op, const fusion& f);
   bitnet_status attention_by_tiles(const bitnet_op& op, const fusion& f);
+  void round_prompts(node& whole);
   node attention_of_token(const bitnet_op& op, const fusion& f, const node& cut);
 
   // In plan_elements.cpp:

@@ -92,10 +92,14 @@ uint64_t program::parts_of_token() const noexcept {
   return context_parts() > parts_of_one_group ? context_parts() : 0;
 }
 
-// True if a step with `rows` rows that asks for these logits runs the node.
-bool program::belongs(const node& n, uint32_t rows, logits asked) const noexcept {
+// True if a step with `rows` rows that asks for these logits runs the node. `in_f16`: so are keys
+// and values.
+bool program::belongs(const node& n, uint32_t rows, logits asked, bool in_f16) const noexcept {
   if (n.of != logits::any && n.of != asked) return false;
   if (rows == 0 || (rows == 1 && n.of_more_rows)) return false;
+  const bool prompts = in_f16 && rows > most_rows_in_parts;
+  if (n.when == steps::of_prompts || (prompts && n.not_of_prompts))
+    return prompts && n.when == steps::of_prompts;
   if (n.when == steps::all) return true;
   if (n.when == steps::of_one_row || n.when == steps::of_more_rows)
     return (n.when == steps::of_one_row) == (rows == 1);
@@ -256,7 +260,8 @@ kernel_spec steps_on::spec_for(const node& n, uint32_t rows) const noexcept {
     spec.constants[3] =
         tile_rows_for(device_.about(), device_.about().attention_rows, spec.constants[4]);
   if (spec.id == kernel_id::kv_write || spec.id == kernel_id::attn_paged ||
-      spec.id == kernel_id::attn_tiles || spec.id == kernel_id::attn_token) {
+      spec.id == kernel_id::attn_tiles || spec.id == kernel_id::attn_token ||
+      spec.id == kernel_id::attn_rounded) {
     spec.constants[1] = pool_->storage().dtype_k;
     spec.constants[2] = pool_->storage().dtype_v;
   }
@@ -283,6 +288,9 @@ parameters steps_on::params_for(const node& n, uint64_t part, uint32_t tokens) c
     tiles->block_tokens = of_.limits_.block_tokens;
     tiles->max_blocks = of_.limits_.max_blocks;
     tiles->parts = n.when == steps::in_parts ? static_cast<uint32_t>(of_.context_parts()) : 0;
+  } else if (auto* rounded = std::get_if<attn_rounded_params>(&out)) {
+    rounded->block_tokens = of_.limits_.block_tokens;
+    rounded->max_blocks = of_.limits_.max_blocks;
   } else if (auto* token = std::get_if<attn_token_params>(&out)) {
     token->block_tokens = of_.limits_.block_tokens;
     token->max_blocks = of_.limits_.max_blocks;
@@ -364,12 +372,14 @@ bitnet_status steps_on::find_recording(uint32_t n_tokens, uint32_t n_outputs, lo
   const range here(device_.watcher, "record ", tokens, " tokens, ", outputs, " outputs");
   std::vector<command> commands;
   recorded made{tokens, outputs, asked, nullptr, {}};
+  const bool in_f16 = pool_ && pool_->storage().dtype_k == BITNET_DTYPE_F16 &&
+                      pool_->storage().dtype_v == BITNET_DTYPE_F16;
   const std::scoped_lock lock(device_.lock);
   hazards running;
   for (uint32_t i = 0; i < of_.plan_.nodes.size(); ++i) {
     const node& n = of_.plan_.nodes[i];
     const uint32_t rows = n.rows == rows_are_outputs ? outputs : tokens;
-    if (!of_.belongs(n, rows, asked)) continue;
+    if (!of_.belongs(n, rows, asked, in_f16)) continue;
     if (device_.services.cancelled(cancel_token)) return report.fail(BITNET_CANCELLED, "cancelled");
     const uint64_t first = commands.size();
     add_commands(i, rows, commands, made.nodes);

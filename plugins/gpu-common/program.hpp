@@ -65,7 +65,7 @@ class program {
   uint64_t row_words_of(uint32_t value) const noexcept;
   uint64_t context_parts() const noexcept;  // of the longest possible context
   uint64_t parts_of_token() const noexcept;
-  bool belongs(const node& n, uint32_t rows, logits asked) const noexcept;
+  bool belongs(const node& n, uint32_t rows, logits asked, bool in_f16) const noexcept;
   std::vector<sdk::lifetime> lifetimes(uint64_t tokens, uint64_t outputs) const;
   bitnet_status check_passes(const sdk::reporter& report) const;
   bitnet_status check_room(const sdk::reporter& report) const;

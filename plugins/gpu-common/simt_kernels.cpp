@@ -47,6 +47,7 @@ const char* part_of(kernel_id id) noexcept {
     case kernel_id::attn_paged:
     case kernel_id::round_rows:
     case kernel_id::linear_dense_rounded:
+    case kernel_id::attn_rounded:
     case kernel_id::count:
       break;
   }

@@ -92,7 +92,31 @@ TEST(cuda_platform, forms_that_a_device_has_not_are_not_listed) {
   std::erase(older, "head_state_one");
   EXPECT_EQ(listed("arch=86"), older);
   std::erase(older, "linear_dense_rounded_bf16_many");
+  std::erase(older, "attn_prompt_f16_256");
   EXPECT_EQ(listed("arch=75"), older);
+}
+// Plans and the list of kernels have attention with rounded factors for the heads whose form is
+// right.
+TEST(cuda_platform, heads_whose_rounding_form_is_wrong_are_left_out) {
+  const auto heads = [](const char* setting, const gpu::form_use& use) {
+    return said_in_a_process(setting, [&] {
+      std::string why;
+      const auto platform =
+          open_platform(usual_driver, [](uint32_t, const std::string&) {}, why, {.use = use});
+      const std::string before = std::to_string(platform->rounded_heads(0));
+      bitnet_error error{};
+      error.struct_size = sizeof error;
+      std::unique_ptr<gpu::device> device;
+      if (platform->open(0, device, {&error, "test"}) != BITNET_OK)
+        return std::string(error.message);
+      return before + " " + std::to_string(platform->rounded_heads(0)) + " " +
+             std::to_string(device->rounded_heads());
+    });
+  };
+  EXPECT_EQ(heads("", {}), "7 7 7");
+  EXPECT_EQ(heads("wrong=attn_prompt_f16_128", {}), "7 5 5");
+  EXPECT_EQ(heads("arch=75", {.checks = false}), "3 3 3");
+  EXPECT_EQ(heads("arch=75", {.checks = false, .off = {"attn_prompt_f16_64"}}), "2 2 2");
 }
 // Of what the table chooses by the size of a step, all is compared but the kernel that remains
 // without any form.
@@ -123,9 +147,9 @@ TEST(cuda_platform, every_form_of_the_table_is_compared) {
         gpu::kernel_id::glu_quant, gpu::kernel_id::head_state})
     collect(id, 0, 0, 0);
   for (const uint32_t head_dim : {64u, 128u, 256u})
-    collect_of(
-        {gpu::kernel_id::attn_tiles,
-         {group_threads, BITNET_DTYPE_F16, BITNET_DTYPE_F16, most_attention_rows, head_dim}});
+    for (const auto id : {gpu::kernel_id::attn_tiles, gpu::kernel_id::attn_rounded})
+      collect_of(
+          {id, {group_threads, BITNET_DTYPE_F16, BITNET_DTYPE_F16, most_attention_rows, head_dim}});
   forms compared = optional_forms();
   std::sort(found.begin(), found.end());
   std::sort(compared.begin(), compared.end());

@@ -75,8 +75,8 @@ CASES = (
 )
 # Kernels of rows: one group at a time, so that no share of a device says anything.
 OF_ROWS = ("rms_norm", "act_quant", "norm_quant", "glu_quant", "head_state")
-# Attention of prompts: 20 heads share 5 KV heads, keys and values are f16.
-PROMPTS = tuple(Prompt(f"attn_prompt_{head_dim}", head_dim, 32) for head_dim in (64, 128, 256))
+# Attention of prompts in f32, and with factors of f16: 20 heads share 5 KV heads, keys and values are f16.
+PROMPTS = tuple(Prompt(f"attn_prompt_{form}{head_dim}", head_dim, rows) for form, rows in (("", 32), ("f16_", 64)) for head_dim in (64, 128, 256))
 PART, F16 = 64, 2  # positions of a part; BITNET_DTYPE_F16
 # Kernels of a token, and devices on which they are known to need more time than their memory traffic.
 HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": ("H200",),

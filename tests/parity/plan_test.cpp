@@ -493,6 +493,59 @@ TEST(plan_of_rounding, is_for_programs_that_permit_it_and_steps_of_many_rows) {
   EXPECT_EQ(names_of(step_of(off, 16, 16)), full_head) << "found wrong here";
 }
 
+// Steps of more rows than attention cuts the context for, and keys and values of f16.
+TEST(plan_of_rounding, of_attention_is_for_prompts) {
+  const lines f32_form = {"kv_write", "attn_tiles"}, f16_form = {"kv_write", "attn_rounded"};
+  gpu::facts no_widest = like_cuda(), without = like_cuda();
+  no_widest.rounded_heads = 3;
+  without.rounded_heads = 0;
+  const struct {
+    heads h;
+    gpu::facts about;
+    uint32_t precisions, tokens;
+    lines expected;
+    const char* why;
+  } rows[] = {
+      {{8, 2, 64}, like_cuda(), 0, 64, f32_form, "nothing is permitted"},
+      {{8, 2, 64}, like_cuda(), may_bf16, 64, f32_form, "something else is"},
+      {{8, 2, 64}, like_cuda(), may_f16, 64, f16_form, "it is"},
+      {{8, 2, 64}, like_cuda(), may_f16 | may_bf16, 17, f16_form, "both are"},
+      {{8, 2, 256}, like_cuda(), may_f16, 64, f16_form, "the widest heads"},
+      {{8, 2, 264}, like_cuda(), may_f16, 64, f32_form, "wider ones"},
+      {{8, 2, 100}, like_cuda(), may_f16, 64, f32_form, "heads that end within 16 bytes"},
+      {{8, 2, 256}, no_widest, may_f16, 64, f32_form, "the device has none for such heads"},
+      {{8, 2, 128}, no_widest, may_f16, 64, f16_form, "and for these it has"},
+      {{8, 2, 64}, without, may_f16, 64, f32_form, "it has none"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    described d(row.about, attention(row.h), with_context(permitting(row.precisions, 64), 2048));
+    EXPECT_EQ(names_of(step_of(d, row.tokens)), row.expected);
+    EXPECT_EQ(names_of(step_of(d, 16)), (lines{"kv_write", "attn_tiles", "attn_merge"}));
+  }
+  described d(like_cuda(), attention({8, 2, 64, 9}), with_context(permitting(may_f16, 64), 64));
+  const written_commands c = step_of(d, 64);
+  EXPECT_EQ(lines_of(c), (lines{"kv_write 2*64 [128 2 2]", "attn_rounded 2*64 [128 2 2 16 64]"}));
+  const auto p = c[1].as<gpu::attn_rounded_params>();
+  EXPECT_EQ(p.max_blocks, 1u);
+  EXPECT_EQ(p.block_tokens, 64u);
+  EXPECT_EQ(p.window, 9u);
+  EXPECT_EQ(p.parts, 0u);
+  EXPECT_EQ(d.calls("attn_paged_f16.api"), 1u) << "its name says so";
+  EXPECT_EQ(d.calls("attn_paged.api"), 0u);
+  described off(like_cuda(), attention({8, 2, 64}), with_context(permitting(may_f16, 64), 64),
+                {{"disable", "attn_paged_f16.api"}});
+  EXPECT_EQ(names_of(step_of(off, 64)), f32_form) << "found wrong here";
+  runner_options steady = with_context(permitting(may_f16, 64), 64);
+  steady.flags = BITNET_PROGRAM_DETERMINISTIC;
+  described same(like_cuda(), attention({8, 2, 64}), steady);
+  EXPECT_EQ(names_of(step_of(same, 64)), f32_form) << "the same bits whatever the batch";
+  runner_options others = with_context(permitting(may_f16, 64), 64);
+  others.dtype_v = BITNET_DTYPE_Q8_0;
+  described in_q8(like_cuda(), attention({8, 2, 64}), others);
+  EXPECT_EQ(names_of(step_of(in_q8, 64)), f32_form) << "keys and values of another type";
+}
+
 // A layer whose rows are tokens, and what it counts as.
 TEST(plan_of_rounding, is_counted_under_a_name_that_says_so) {
   for (const uint32_t precisions : {0u, may_f16}) {
@@ -519,6 +572,10 @@ TEST(plan_of_rounding, kernels_are_listed_with_their_precision) {
   EXPECT_EQ(precision_of("linear_dense_f16.f16.api"), int{BITNET_PRECISION_F16});
   EXPECT_EQ(precision_of("linear_dense.f16.api"), int{BITNET_PRECISION_F32});
   EXPECT_EQ(precision_of("linear_dense_bf16.bf16.api"), -1) << "the device has none";
+  EXPECT_EQ(precision_of("attn_paged_f16.api"), int{BITNET_PRECISION_F16});
+  EXPECT_EQ(precision_of("attn_paged.api"), int{BITNET_PRECISION_F32});
+  about.rounded_heads = 0;
+  EXPECT_EQ(precision_of("attn_paged_f16.api"), -1);
 }
 
 }  // namespace

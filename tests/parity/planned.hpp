@@ -31,6 +31,7 @@ inline gpu::facts like_cuda() {
   f.attention_of_token = true;
   f.has_top_head = true;
   f.precisions = 1u << BITNET_PRECISION_F16 | 1u << BITNET_PRECISION_BF16;
+  f.rounded_heads = 7;
   return f;
 }
 // As a small Vulkan device: groups of 64, offsets of 256 bytes, attention without tiles.
@@ -80,6 +81,7 @@ inline const known_kernel& known(kernel_id id) {
       {kernel_id::head_exact, {"head_exact", {5}}},
       {kernel_id::round_rows, {"round_rows", {2}}},
       {kernel_id::linear_dense_rounded, {"linear_dense_rounded", {3}}},
+      {kernel_id::attn_rounded, {"attn_rounded", {7}}},
   };
   return all.at(id);
 }

@@ -205,6 +205,9 @@ inline float f16_to_f32(uint32_t bits) {
 inline uint32_t f32_to_f16(float x) {
   return bitnet::sdk::f32_to_f16(x);
 }
+inline uint32_t two_f32_to_f16(float first, float second) {
+  return f32_to_f16(first) | f32_to_f16(second) << 16;
+}
 // BITNET_SIMT_SEVEN_BITS: of a device whose products of bytes all have a sign.
 #ifdef BITNET_SIMT_SEVEN_BITS
 inline constexpr bool takes_all_bits = false;
@@ -309,6 +312,24 @@ inline void multiply_bf16(float (&c)[4], const uint32_t (&a)[4], const uint32_t 
     std::memcpy(&out, &wide, sizeof out);
     return out;
   });
+}
+// PTX, "Warp-level matrix load instruction: ldmatrix", with .x4 and .trans.
+inline void load_columns(const uint4* row, uint32_t (&out)[4], int line = __builtin_LINE()) {
+  constexpr unsigned int all = 0xffffffffu;
+  const uint64_t* rows =
+      simt::meet_warp(simt::meeting::product, all, reinterpret_cast<uint64_t>(row), line);
+  const unsigned int lane = simt::here.thread.x % simt::lanes;
+  for (unsigned int m = 0; m < 4; ++m) {
+    const auto element = [&](unsigned int r) {
+      uint16_t bits = 0;
+      std::memcpy(&bits, reinterpret_cast<const char*>(rows[8 * m + r]) + 2 * (lane / 4),
+                  sizeof bits);
+      return uint32_t{bits};
+    };
+    out[m] = element(lane % 4 * 2) | element(lane % 4 * 2 + 1) << 16;
+  }
+  // Others have read the rows.
+  simt::meet_warp(simt::meeting::product, all, 0, line);
 }
 inline void copy_ahead(uint4* to, const uint4* from) {
   if (from_sm80())

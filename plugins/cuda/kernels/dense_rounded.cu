@@ -12,11 +12,6 @@ namespace gpu = bitnet::gpu;
 
 namespace {
 
-// A power of two by the bits of its exponent, 1 to 254.
-__device__ float power_of(uint32_t exponent) {
-  return bits_of<float>(exponent << 23);
-}
-
 struct f16_factors {
   // Of what a row is multiplied by whose largest finite number is this.
   __device__ static uint32_t exponent_for(float largest) {

@@ -38,6 +38,17 @@ __device__ inline uint32_t f32_to_f16(float x) {
   return out;
 }
 
+// Two of them in a word, the first in the low half.
+__device__ inline uint32_t two_f32_to_f16(float first, float second) {
+#if __CUDA_ARCH__ >= 800
+  uint32_t out;
+  asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(out) : "f"(second), "f"(first));
+  return out;
+#else
+  return f32_to_f16(first) | f32_to_f16(second) << 16;
+#endif
+}
+
 // Hides x from the optimiser: the compiler must not assume that x still has the value it computed.
 __device__ inline void forget(uint32_t& x) {
   asm volatile("" : "+r"(x));

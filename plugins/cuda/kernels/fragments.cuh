@@ -38,6 +38,12 @@ __device__ inline uint2 half_of(const uint4& words, uint32_t half) {
   return half == 0 ? make_uint2(words.x, words.y) : make_uint2(words.z, words.w);
 }
 
+// A power of two by the bits of its exponent, 1 to 254. Factors are multiplied by one before they
+// are rounded to 16 bits.
+__device__ inline float power_of(uint32_t exponent) {
+  return bits_of<float>(exponent << 23);
+}
+
 // Where element e of this lane's share lies in the tile.
 __device__ inline uint32_t row_of(uint32_t e) {
   return lane() / 4 + e / 2 * 8;

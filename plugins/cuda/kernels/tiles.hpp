@@ -47,6 +47,19 @@ inline constexpr tile_form one_factored{
 template <uint32_t Width>
 inline constexpr tile_form prompt_form{32, 1, 4 * (32 * (Width + 9) + 64 * 32 + 64 * 36 + 64)};
 
+// The same with rounded factors, 64 rows to a tile: a stage of keys and one of values; of each
+// position where it lies, in two stages, and whether its values are numbers; of each row five
+// words; and of heads with more than 128 elements what registers do not keep of q.
+template <uint32_t Width>
+inline constexpr uint32_t rounded_stage = Width <= 128 ? 64 : 32;  // positions
+template <uint32_t Width>
+inline constexpr uint32_t rounded_kept = Width <= 128 ? Width : 64;  // elements of q in registers
+template <uint32_t Width>
+inline constexpr tile_form rounded_prompt_form{
+    64, 1,
+    2 * 2 * rounded_stage<Width>* Width + 3 * 4 * rounded_stage<Width> +
+        64 * (5 * 4 + 2 * (Width - rounded_kept<Width>))};
+
 // Kernels of few rows: a group to a row.
 inline constexpr tile_form one_row{1, 1, one_row_shared_bytes, one_row_threads};
 
@@ -57,9 +70,11 @@ inline constexpr tile_form many_rounded{128, 64, 2 * 64 * 128};
 // Most memory of a group on every device, if no attribute of the function asks for more.
 static_assert(many_tokens.shared_bytes <= 48 << 10 && few_factored.shared_bytes <= 48 << 10 &&
               one_factored.shared_bytes <= 48 << 10 && many_rounded.shared_bytes <= 48 << 10 &&
-              prompt_form<128>.shared_bytes <= 48 << 10);
+              prompt_form<128>.shared_bytes <= 48 << 10 &&
+              rounded_prompt_form<128>.shared_bytes <= 48 << 10);
 // Most on every device, if an attribute asks for it.
-static_assert(prompt_form<256>.shared_bytes <= 64 << 10);
+static_assert(prompt_form<256>.shared_bytes <= 64 << 10 &&
+              rounded_prompt_form<256>.shared_bytes <= 64 << 10);
 // Most on sm_90 of one group and of two, if an attribute asks for it.
 static_assert(wide_form.shared_bytes <= 227 << 10 &&
               2 * (narrow_form.shared_bytes + 1024) <= 228 << 10);

@@ -122,4 +122,14 @@ __device__ inline void multiply_bf16([[maybe_unused]] float (&c)[4],
 #endif
 }
 
+// Eight by eight elements of 16 bits each, four times, from shared memory: lane i says where row
+// i % 8 of matrix i / 8 lies, 16 bytes. out[m] is column i / 4 of matrix m, rows i % 4 * 2 and the
+// next one in the low and the high half: a word of b in multiply_f16.
+__device__ inline void load_columns(const uint4* row, uint32_t (&out)[4]) {
+  asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
+               : "=r"(out[0]), "=r"(out[1]), "=r"(out[2]), "=r"(out[3])
+               : "r"(static_cast<uint32_t>(__cvta_generic_to_shared(row)))
+               : "memory");
+}
+
 #endif
