@@ -11,12 +11,13 @@ from ._answers import Answer, AnswerPart, AnswerStream, ToolCall
 from ._asked import Generating, Prompt, check_grammar, check_json_schema
 from ._async_engine import AsyncEngine, AsyncEngineOptions, AsyncRequest, Requesting
 from ._chat import Chat
-from ._engine import Backend, Engine
+from ._engine import Engine
 from ._generation import AsyncStream, Generation, Stream
 from ._model import Model
 from ._model_file import ModelInfo, convert, inspect
 from ._receipts import verify_receipt
 from ._requests import Completion, Logprob, Piece, PromptToken
+from ._runtime import Backend
 from ._session import Session, SessionOptions
 from ._text import Message
 from .errors import (BadData, Busy, Cancelled, Closed, ContextFull, ContextPoisoned, DeviceLost, Error,

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, Callable, Iterator, Sequence, TypedDict, 
 
 from . import _handles, _native, errors
 from ._asked import Asked, Generating, Prompt, begun_answer, check_names, ids_or_messages
-from ._engine import Owner
 from ._model_file import ModelFile
 from ._native import ffi, lib
+from ._owner import Owner
 from ._requests import Completion, EmbeddingRequest, Piece, Reader, Request
 from ._session import session_options
 from ._text import token_array, tokenize, tokenize_chat

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Awaitable, Callable, Iterator, List, Sequ
 
 from . import _handles, _native, errors
 from ._asked import Asked, Generating, Prompt, check_names
-from ._engine import wait_for
 from ._native import ffi, lib, numbers
+from ._owner import wait_for
 from ._text import Message, token_array
 
 if TYPE_CHECKING:

@@ -1,10 +1,9 @@
-"""The highest layer except AsyncEngine: sessions, chats, texts and embeddings of a model file."""
+"""The highest layer except Engine and AsyncEngine: sessions, chats, texts and embeddings of a model file."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Mapping, Sequence
 
-from . import _engine
 from ._answers import Answer, AnswerStream
 from ._asked import Generating, Prompt
 from ._chat import Chat
@@ -94,6 +93,3 @@ class Model(ModelFile):
     def astream(self, prompt: Prompt, **how: "Unpack[Generating]") -> AsyncStream:
         """Session.astream() in a session of its own."""
         return AsyncStream(lambda: Session(self), prompt, how, own=True)
-
-
-_engine.open_model_of = Model

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any, Callable, Sequence
 
 from . import _handles, _native
-from ._engine import Engine, Owner, interruptible
 from ._native import ffi, lib, numbers
+from ._owner import Owner, interruptible
+from ._runtime import Runtime
 from ._text import Message, format_chat, token_array, tokenize, tokenize_chat
 
 
@@ -100,7 +101,7 @@ class ModelFile(Owner):
     bitnet_model_options.
     """
 
-    def __init__(self, path: str | os.PathLike[str], *, engine: Engine | None = None,
+    def __init__(self, path: str | os.PathLike[str], *, engine: Runtime | None = None,
                  device: str | None = None, vocabulary_only: bool = False,
                  progress: Callable[[int, int], object] | None = None,
                  activation: str = "auto", activations: str = "auto", i2s_layout: str = "a",
@@ -114,7 +115,7 @@ class ModelFile(Owner):
                  signature: str | os.PathLike[str] | None = None):
         if engine is not None and device is not None:
             raise ValueError("give an engine or a device: the engine has chosen one")
-        if engine is not None and not isinstance(engine, Engine):
+        if engine is not None and not isinstance(engine, Runtime):
             raise TypeError(f"engine is a bitnet.Engine, not {type(engine).__name__}")
         file = _native.path("a model", path)
         reporter = _Progress(progress)
@@ -126,7 +127,7 @@ class ModelFile(Owner):
             split_mode=_native.choice("split_mode", "SPLIT", split_mode), **_layers(n_gpu_layers),
             signature_key=signature_key, signature_ca=signature_ca, signature=signature,
             progress=reporter.c).give_list("tensor_split", "float", list(tensor_split or ()))
-        self._own = Engine(device) if engine is None and not vocabulary_only else None
+        self._own = Runtime(device) if engine is None and not vocabulary_only else None
         of = engine or self._own
         parent = of._handle if of is not None else None
 

@@ -9,10 +9,10 @@ import numpy as np
 
 from . import _handles, _native, errors
 from ._asked import Generating, Prompt, begun_answer, ids_or_messages
-from ._engine import Owner, interruptible
 from ._generation import AsyncStream, Conversation, Generation, Stream
 from ._model_file import ModelFile
 from ._native import ffi, lib
+from ._owner import Owner, interruptible
 from ._receipts import receipt_options
 from ._text import token_array, tokenize, tokenize_chat
 
