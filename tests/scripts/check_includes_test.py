@@ -12,21 +12,34 @@ TREE = {
     "abi/include/bitnet/abi/base.h": "",
     "abi/include/bitnet/bitnet.h": '#include "bitnet/abi/base.h"',
     "core/CMakeLists.txt": """
+# Layer: results and files
 bitnet_core_module(base LINK Threads::Threads)
+# Layer: models and plugins
 bitnet_core_module(gguf DEPENDS base)
 bitnet_core_module(model DEPENDS gguf   # a comment with DEPENDS engine
   LINK json)
 bitnet_core_module(engine DEPENDS model)
 bitnet_core_module(plugin/trust DEPENDS base)
 bitnet_core_module(plugin/loading DEPENDS plugin/trust)
+bitnet_core_module(plugin DEPENDS plugin/loading plugin/trust)
+# Layer: what computes
+bitnet_core_module(probe DEPENDS plugin)
+""",
+    "core/src/README.md": """
+| layer | modules |
+|---|---|
+| results and files | `base/` |
+| models and plugins | `gguf/`, `model/`, `engine/`, `plugin/trust/`, `plugin/loading/`, `plugin/` |
+| what computes | `probe/` |
 """,
     "common/files/new_file.hpp": "#include <string>",
     "core/src/base/result.hpp": '#include "bitnet/abi/base.h"',
     "core/src/gguf/types.hpp": '#include "base/result.hpp"',
-    "core/src/model/model.hpp": "#include <vector>",
+    "core/src/model/model.hpp": '#include "gguf/types.hpp"',
     "core/src/engine/engine.hpp": '#include "model/model.hpp"',
     "core/src/plugin/trust/trust.hpp": '#include "base/result.hpp"',
     "core/src/plugin/loading/backend.hpp": '#include "plugin/trust/trust.hpp"',
+    "core/src/probe/probe.hpp": '#include "plugin/loading/backend.hpp"',
     "plugins/sdk/include/bitnet/sdk/guard.hpp": '#include "bitnet/abi/base.h"',
     "plugins/sdk/include/bitnet/sdk/interpreter.hpp": '#include "bitnet/sdk/interpreter/kernel.hpp"',
     "plugins/sdk/include/bitnet/sdk/interpreter/kernel.hpp": '#include "bitnet/sdk/guard.hpp"',
@@ -35,13 +48,16 @@ bitnet_core_module(plugin/loading DEPENDS plugin/trust)
     "plugins/gpu-common/driver.hpp": '#include "bitnet/sdk/guard.hpp"',
     "core/src/api/handles.hpp": "",
     "host/CMakeLists.txt": """
+# Layer: values
 bitnet_host_module(basic LINK Threads::Threads)
+# Layer: what a user sees
 bitnet_host_module(settings DEPENDS basic PRIVATE yaml-cpp)
 bitnet_host_module(log DEPENDS settings   # a comment with DEPENDS commands
   PRIVATE spdlog)
 bitnet_host_module(commands DEPENDS log
   ALONE serve.cpp)
 """,
+    "host/src/README.md": "| values | `basic/` |\n| what a user sees | `settings/`, `log/`, `commands/` |\n",
     "host/src/basic/json.hpp": "#include <string>",
     "host/src/settings/option.hpp": '#include "basic/json.hpp"',
     "host/src/log/log.hpp": '#include "settings/option.hpp"',
@@ -154,19 +170,41 @@ class Arrows(unittest.TestCase):
                 self.assertNotEqual(done.returncode, 0)
                 self.assertIn(f"modules of {part} depend in a circle: a -> b -> a", done.stderr)
 
-    def test_wrong_rows_of_the_program(self):
-        rows = TREE["host/CMakeLists.txt"]
-        for changed, extra, message in (
-                (rows.replace("commands DEPENDS log", "commands DEPENDS log basic"), {},
+    def rejects(self, part, changed, extra, message):
+        with self.subTest(message), tempfile.TemporaryDirectory() as root:
+            plant(root, TREE)
+            plant(root, {f"{part}/CMakeLists.txt": changed, **extra})
+            done = run(root)
+            self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
+            self.assertIn(f"{part}/CMakeLists.txt: {message}", done.stdout)
+
+    def test_wrong_rows_are_rejected(self):
+        host, core = TREE["host/CMakeLists.txt"], TREE["core/CMakeLists.txt"]
+        for part, changed, extra, message in (
+                ("host", host.replace("commands DEPENDS log", "commands DEPENDS log basic"), {},
                  "commands DEPENDS basic, but includes no file of it"),
-                (rows + "bitnet_host_module(serve DEPENDS log)", {}, "serve: there is no host/src/serve"),
-                (rows, {"host/src/serve/a.cpp": "#include <string>"}, "host/src/serve has no row")):
-            with self.subTest(message), tempfile.TemporaryDirectory() as root:
-                plant(root, TREE)
-                plant(root, {"host/CMakeLists.txt": changed, **extra})
-                done = run(root)
-                self.assertEqual(done.returncode, 1, done.stdout + done.stderr)
-                self.assertIn("host/CMakeLists.txt: " + message, done.stdout)
+                ("host", host + "bitnet_host_module(serve DEPENDS log)", {}, "serve: there is no host/src/serve"),
+                ("host", host, {"host/src/serve/a.cpp": "#include <string>"}, "host/src/serve has no row"),
+                ("core", core.replace("engine DEPENDS model", "engine DEPENDS model base"), {},
+                 "engine DEPENDS base, but includes no file of it"),
+                ("core", core.replace("engine DEPENDS model", "engine DEPENDS model plugin"), {},
+                 "engine DEPENDS plugin, but includes no file of it"),
+                ("core", core + "bitnet_core_module(kv DEPENDS base)", {}, "kv: there is no core/src/kv"),
+                ("core", core, {"core/src/kv/a.cpp": "#include <string>"}, "core/src/kv has no row")):
+            self.rejects(part, changed, extra, message)
+
+    def test_rows_and_tables_that_differ_from_the_layers_are_rejected(self):
+        core, table = TREE["core/CMakeLists.txt"], TREE["core/src/README.md"]
+        row, head = "bitnet_core_module(gguf DEPENDS base)\n", "# Layer: results and files\n"
+        for changed, extra, message in (
+                (core.replace(row, "") + row, {}, "model DEPENDS gguf, which is not above it"),
+                (core.replace(head, ""), {}, "base is below no heading"),
+                (core.replace(row, "").replace("# Layer: models", row + "# Layer: models"), {},
+                 "the layer 'results and files' is ['base', 'gguf'], and in src/README.md ['base']"),
+                (core, {"core/src/README.md": table.replace("`gguf/`, ", "")}, "the layer 'models and plugins' is"),
+                (core, {"core/src/README.md": table.replace("what computes", "other words")}, "its layers are"),
+                (core, {"core/src/README.md": ""}, "its layers are")):
+            self.rejects("core", changed, extra, message)
 
 
 if __name__ == "__main__":
