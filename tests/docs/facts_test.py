@@ -204,9 +204,23 @@ class Facts(unittest.TestCase):
         if not (ROOT / OF_NVTX).is_file() or '"NVTX_INJECTION64_PATH"' in text(OF_NVTX):
             known.add("NVTX_INJECTION64_PATH")
         # Of backends that were taken out of the tree.
-        known |= {name for name in on_page if (plugin := re.match(r"BITNET_(CPU|CUDA|LEVEL_ZERO|OPENCL|ROCM|VULKAN|WEBGPU)_", name))
-                  and not (ROOT / "plugins" / plugin[1].lower().replace("_", "-")).is_dir()}
+        known |= {name for name, backend in re.findall(r"^\| `(BITNET_[A-Z0-9_]+)` \|.*\| ([a-z-]+) backend \|$",
+                                                       page("environment"), re.MULTILINE)
+                  if not (ROOT / "plugins" / backend).is_dir()}
         self.assertEqual(on_page - known, set(), "on the page, and read nowhere")
+
+    def test_pages_name_each_backend_that_has_a_package(self):
+        packaged = sorted(file.stem for file in (ROOT / "packaging/backend").glob("*.control"))
+        self.assertGreater(len(packaged), 5)
+        status = re.search(r"^\| member \| (cpu \|.*) \|$", page("abi"), re.MULTILINE)[1].split(" | ")
+        self.assertEqual(sorted(status), packaged, "reference/abi.md, what device_status answers")
+        package = r"\bbitnet-backend-([a-z]+(?:-[a-z]+)*)\b"
+        self.assertLessEqual(set(packaged), set(re.findall(package, text("docs/how-to/install-from-packages.md"))))
+        reasons = set(re.findall(r"[\w-]+", text("docs/how-to/why-is-my-gpu-not-used.md").lower()))
+        self.assertLessEqual(set(packaged), reasons, "how-to/why-is-my-gpu-not-used.md")
+        others = {name for row in text("plugins/other-names.txt").splitlines() if "|" in row and not row.startswith("#")
+                  for name in row.split("|", maxsplit=1)[0].split()}
+        self.assertEqual(others & set(packaged), set(), "plugins/other-names.txt says that bitnet has no such backend")
 
     def test_manual_pages_of_backends(self):
         """A backend's page has the variables of ours that the page of all variables says it reads, and no others."""

@@ -1,25 +1,24 @@
 """One backend of a GPU that was built here generates the text of the cpu backend, on the driver that its tests run on.
 
-Usage: smoke.py BACKEND, in the environment of a test in tests/cli and that of the driver. For the lane
-`gpu-smoke`: the least that shows that what was compiled is found, loaded, probed and computes.
+Usage: smoke.py BACKEND [VARIABLE...], in the environment of a test in tests/cli and that of the driver, whose variables
+are named. For the lane `gpu-smoke`: the least that shows that what was compiled is found, loaded, probed and computes.
 """
 
 import os
-import re
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "cli"))
 import support  # pylint: disable=wrong-import-position # of another folder
 
-BACKEND = sys.argv.pop(1) if len(sys.argv) > 1 else ""
+BACKEND, DRIVER = (sys.argv[1:2] or [""])[0], sys.argv[2:]
+del sys.argv[1:]
 PROMPT = ("-p", "Once upon a time", "-n", "24", "--temp", "0", "--json")
 WAIT = ("--probe-wait", "120000")  # ms: drivers in software compile first, and the machine may be busy
-DRIVER = re.compile(r"VK_|OCL_|POCL_|ZE_|BITNET_STAND_IN|BITNET_WEBGPU_")
 
 
 class Smoke(support.Case):
     def environment(self, extra=None):
-        driver = {name: value for name, value in os.environ.items() if DRIVER.match(name)}
+        driver = {name: value for name, value in os.environ.items() if name in DRIVER}
         return super().environment({**driver, **(extra or {})})
 
     def setUp(self):

@@ -385,8 +385,8 @@ const row rows[] = {
      "requested=vulcan detected=[alpha] selected=none",
      "",
      {"no backend of that name is installed",
-      "try: look at what `bitnet backends` lists (bitnet's own are cpu, cuda, level-zero, opencl, "
-      "rocm, vulkan, webgpu), or request the device auto"}},
+      "try: look at what `bitnet backends` lists (bitnet's own are " BITNET_TEST_PACKAGES
+      "), or request the device auto"}},
     {"the reason of a backend without devices",
      {zero},
      {},
