@@ -17,7 +17,7 @@ struct shader {
   std::span<const uint32_t> code;
 };
 
-// Every form of every kernel. Defined in code.cpp, which CMakeLists.txt writes.
+// Every form of every kernel. Defined in code.cpp, which forms.cmake writes.
 const std::vector<shader>& shaders();
 
 // The form that uses most of the device's abilities; nullptr for an unknown kernel.
