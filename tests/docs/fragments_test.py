@@ -1,7 +1,8 @@
-"""A .inl file is a part of each file that includes it, so its first comment says what it expects there and what it
-gives: the names in backticks behind "Gives" are in its text, or in that of a fragment that it includes, and so are the
-macros behind "Expects"."""
+"""A .inl file is a part of each file that includes it, so its first comment says who that is, what it expects there and
+what it gives: the names in backticks behind "Gives" are in its text, or in that of a fragment that it includes, and so
+are the macros behind "Expects". The patterns behind "Used by" are those of the files that name it in a directive."""
 
+import fnmatch
 import pathlib
 import re
 import unittest
@@ -34,6 +35,20 @@ def code_of(text):
     return re.sub(r"//.*", "", text)
 
 
+def faults_of_users(text, users):
+    """`users`: the files that include the fragment."""
+    patterns = re.findall(r"[\w*]+\.\w+", field(first_comment(text)[0], "Used by") or "")
+    return ([f"{user} is not named behind Used by" for user in users
+             if not any(fnmatch.fnmatchcase(user, pattern) for pattern in patterns)]
+            + [f"{pattern} behind Used by does not include it" for pattern in patterns if not fnmatch.filter(users, pattern)])
+
+
+def users_of(file):
+    """Files beside it, since a fragment is included from its own folder."""
+    return sorted(other.name for other in file.parent.iterdir() if other.suffix in (".cpp", ".hpp", ".inl")
+                  and re.search(rf'^#.*"{file.name}"', other.read_text(encoding="utf-8"), re.MULTILINE))
+
+
 def faults(text, folder=None):
     comment, rest = first_comment(text)
     for name in re.findall(r'^#include "(\w+\.inl)"', rest, re.MULTILINE):
@@ -46,13 +61,14 @@ def faults(text, folder=None):
 
 
 class Fragments(unittest.TestCase):
-    def test_say_what_they_expect_and_give(self):
+    def test_say_who_uses_them_and_what_they_expect_and_give(self):
         files = [file for folder in FOLDERS for file in sorted((ROOT / folder).rglob("*.inl"))]
         if (ROOT / "plugins/cpu").is_dir():
             self.assertGreater(len(files), 20, "the files were not found")
         for file in files:
             with self.subTest(str(file.relative_to(ROOT))):
-                self.assertEqual(faults(file.read_text(encoding="utf-8"), file.parent), [])
+                text = file.read_text(encoding="utf-8")
+                self.assertEqual(faults(text, file.parent) + faults_of_users(text, users_of(file)), [])
 
     def test_faults_are_found(self):
         whole = "// Adds.\n//\n// Expects  BITNET_LANES, floats.\n// Gives    `add`.\n\nint add() { return BITNET_LANES; }\n"
@@ -61,6 +77,12 @@ class Fragments(unittest.TestCase):
         self.assertEqual(faults(whole.replace("BITNET_LANES, f", "BITNET_ISA, f")), ["BITNET_ISA is not in the text"])
         self.assertEqual(faults(whole.replace("// Gives", "// Has  ")), ["no field Gives"])
         self.assertEqual(faults("int a;\n"), ["no field Expects", "no field Gives"])
+
+    def test_wrong_users_are_found(self):
+        text = "// Adds.\n//\n// Used by  sum_*.cpp,\n//          all.hpp.\n// Expects  nothing.\n"
+        self.assertEqual(faults_of_users(text, ["all.hpp", "sum_neon.cpp"]), [])
+        self.assertEqual(faults_of_users(text, ["all.hpp", "more.cpp", "sum_neon.cpp"]), ["more.cpp is not named behind Used by"])
+        self.assertEqual(faults_of_users(text, ["sum_neon.cpp"]), ["all.hpp behind Used by does not include it"])
 
 
 if __name__ == "__main__":

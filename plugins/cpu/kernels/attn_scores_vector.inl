@@ -6,6 +6,7 @@
 //          and BITNET_VECTORS_AT_ONCE, of keys: each pair has a sum in five registers, one for each
 //          halving and one for the current partial.
 // Gives    `turn_keys` and `attn_scores` with that suffix.
+// Used by  attn_scores_*.cpp.
 #include <cstring>
 #include <utility>
 

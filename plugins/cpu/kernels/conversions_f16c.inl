@@ -4,6 +4,7 @@
 // Expects  BITNET_LANES, 8 or 16; the vector types `floats`, `integers`, `halves` and `bytes` of as
 //          many elements; <immintrin.h>, <cstring>.
 // Gives    `from_bytes`, `to_bytes`, `from_halves`, `to_halves`.
+// Used by  attn_scores_avx*.cpp, rows_avx*.cpp.
 
 // g++ 12 takes __builtin_convertvector apart into single elements.
 inline floats from_bytes(bytes b) {

@@ -4,6 +4,7 @@
 // Expects  the vector types `floats`, `integers`, `halves` and `bytes` of 4 elements; <arm_neon.h>,
 //          <cstring>.
 // Gives    `from_bytes`, `to_bytes`, `from_halves`, `to_halves`.
+// Used by  attn_scores_neon.cpp, linear_dense_neon.cpp, rows_neon.cpp.
 
 inline floats from_bytes(bytes b) {
   uint32_t bits = 0;

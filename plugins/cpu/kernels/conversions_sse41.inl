@@ -6,6 +6,7 @@
 // Expects  the vector types `floats`, `words`, `integers`, `halves` and `bytes` of `lanes`
 //          elements; <immintrin.h>, <cstring>.
 // Gives    `from_bytes`, `to_bytes`, `from_halves`, `to_halves`.
+// Used by  attn_scores_sse41.cpp, linear_dense_sse41.cpp, rows_sse41.cpp.
 
 inline floats from_bytes(bytes b) {
   int32_t bits = 0;

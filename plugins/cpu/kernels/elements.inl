@@ -4,6 +4,7 @@
 //          from_bytes() and from_halves(); <cstring>, and what that file expects.
 // Gives    `lanes`; the vector types `floats`, `words`, `integers`, `halves`, `bytes` and `octets`;
 //          `load`, `decode`.
+// Used by  attn_scores_vector.inl, linear_dense_vector.inl.
 
 constexpr uint64_t lanes = BITNET_LANES;
 using floats = float __attribute__((vector_size(4 * lanes)));

@@ -2,6 +2,7 @@
 //
 // Expects  BITNET_FORMAT_* of bitnet/abi/tensor.h.
 // Gives    `element_bytes`, `in_blocks`.
+// Used by  linear_dense_avx*.cpp, linear_dense_vector.inl.
 
 // Bytes of an element of a format without blocks.
 constexpr uint64_t element_bytes(uint32_t format) {

@@ -11,11 +11,12 @@
 //   vec quarters(rows, at)                 16 bytes of rows 0, 4, 8, 12 (as far as there are lanes)
 //   vec low_words(a, b), high_words(a, b)  in each 16 bytes: a0 b0 a1 b1, a2 b2 a3 b3
 //   vec low_pairs(a, b), high_pairs(a, b)  in each 16 bytes: a01 b01, a23 b23
-//   vec spread(const int8_t* q)            four activations in each lane
+//   vec broadcast(const int8_t* q)         four activations in each lane
 //   part dot(part, vec codes, vec q)       the part and the products
 //   wide widen(part)                       the sum of each lane
 // Gives    the vector types `bytes`, `words`, `wide` and `floats`; `packed_group`, `load`,
 //          `load_columns`.
+// Used by  linear_grouped_vector.inl, linear_panel_vector.inl.
 
 using bytes = uint8_t __attribute__((vector_size(4 * lanes)));
 using words = uint16_t __attribute__((vector_size(4 * lanes)));

@@ -73,7 +73,7 @@ float total(__m256 low, __m256 high) {
   return _mm_cvtss_f32(_mm_add_ss(by2, _mm_shuffle_ps(by2, by2, 1)));
 }
 
-#include "rows_ahead.inl"
+#include "prefetch_rows.inl"
 
 void load_pair(const float* x, __m256 (&out)[2]) {
   out[0] = _mm256_loadu_ps(x);
@@ -106,7 +106,7 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
   const uint64_t whole = a.k / 16 * 16;
   const bool later = a.later != nullptr && t == 0;
   for (uint64_t k = 0; k < whole; k += 16) {
-    if (later) fetch_later(a.later, a.later_row_bytes, r, Rows, k / 16, a.k / 16);
+    if (later) prefetch_later(a.later, a.later_row_bytes, r, Rows, k / 16, a.k / 16);
     __m256 xs[Tokens][2];
     for (int j = 0; j < Tokens; ++j)
       load_pair(x + static_cast<uint64_t>(j) * a.x_stride + k, xs[j]);
@@ -145,7 +145,7 @@ template <uint32_t Format>
 void run(const dense_tile& a) {
   uint64_t r = 0;
   for (; r + 4 <= a.rows; r += 4) {
-    if (a.next != nullptr) fetch(a.w, a.next, a.rows, r + rows_ahead, 4, a.w_stride);
+    if (a.next != nullptr) prefetch(a.w, a.next, a.rows, r + rows_ahead, 4, a.w_stride);
     uint64_t t = 0;
     for (; t + 2 <= a.tokens; t += 2) {  // 16 registers: 2 rows by 2 tokens
       dot<Format, 2, 2>(a, r, t);
@@ -166,7 +166,7 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
   for (uint64_t g = 0; g < Heads; ++g)
     for (uint64_t i = 0; i < Vectors; ++i) sums[g][i] = _mm256_loadu_ps(y + g * a.y_stride + 8 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
-    if (d == 0 && a.next != nullptr) fetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
+    if (d == 0 && a.next != nullptr) prefetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
     __m256 v[Vectors];
     const uint8_t* row = a.v + j * a.v_stride;
     if constexpr (Vectors == 2)

@@ -84,7 +84,7 @@ float total(__m512 p) {
   return _mm_cvtss_f32(_mm_add_ss(by2, _mm_shuffle_ps(by2, by2, 1)));
 }
 
-#include "rows_ahead.inl"
+#include "prefetch_rows.inl"
 
 // total() of 16 vectors at once: vector 4 i + j becomes element i of group j.
 __m512 totals(const __m512 (&v)[16]) {
@@ -186,11 +186,11 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
   const bool later = a.later != nullptr && t == 0;
   if constexpr (in_blocks(Format))
     for (; k < whole; k += 32) {
-      if (later) fetch_later(a.later, a.later_row_bytes, r, Rows, k / 32, a.k / 32);
+      if (later) prefetch_later(a.later, a.later_row_bytes, r, Rows, k / 32, a.k / 32);
       add_block<Format>(sums, a, w, x, k);
     }
   for (; k < whole; k += 16) {
-    if (later) fetch_later(a.later, a.later_row_bytes, r, Rows, k / 16, a.k / 16);
+    if (later) prefetch_later(a.later, a.later_row_bytes, r, Rows, k / 16, a.k / 16);
     __m512 xs[Tokens];
     for (int j = 0; j < Tokens; ++j)
       xs[j] = _mm512_loadu_ps(x + static_cast<uint64_t>(j) * a.x_stride + k);
@@ -219,7 +219,7 @@ template <uint32_t Format>
 void run(const dense_tile& a) {
   uint64_t r = 0;
   for (; r + 4 <= a.rows; r += 4) {
-    if (a.next != nullptr) fetch(a.w, a.next, a.rows, r + rows_ahead, 4, a.w_stride);
+    if (a.next != nullptr) prefetch(a.w, a.next, a.rows, r + rows_ahead, 4, a.w_stride);
     row_tile<Format, 4>(a, r);
   }
   for (; r < a.rows; ++r) row_tile<Format, 1>(a, r);
@@ -235,7 +235,7 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
     for (uint64_t i = 0; i < Vectors; ++i)
       sums[g][i] = _mm512_loadu_ps(y + g * a.y_stride + 16 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
-    if (d == 0 && a.next != nullptr) fetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
+    if (d == 0 && a.next != nullptr) prefetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
     __m512 v[Vectors];
     const uint8_t* row = a.v + j * a.v_stride;
     if constexpr (Vectors == 4)

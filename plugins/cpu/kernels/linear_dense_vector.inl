@@ -6,6 +6,7 @@
 //          from_halves(); BITNET_ROWS_AT_ONCE, BITNET_TOKENS_AT_ONCE and BITNET_HEADS_AT_ONCE,
 //          tiles: each pair of row and token, and each head, takes four registers.
 // Gives    `linear_dense` and `weighted_sum` with that suffix.
+// Used by  linear_dense_neon.cpp, linear_dense_sse41.cpp.
 #include <cstring>
 
 #include "bitnet/abi/tensor.h"
@@ -29,7 +30,7 @@ inline float total(const floats (&p)[4]) {
   return (by4[0] + by4[2]) + (by4[1] + by4[3]);
 }
 
-#include "rows_ahead.inl"
+#include "prefetch_rows.inl"
 
 // A tile of Rows rows by Tokens tokens: each weight is decoded once for all the tokens.
 template <uint32_t Format, int Rows, int Tokens>
@@ -48,7 +49,7 @@ void dot(const dense_tile& a, uint64_t r, uint64_t t) {
   const uint64_t whole = a.k / 16 * 16;
   const bool later = a.later != nullptr && t == 0;
   for (uint64_t k = 0; k < whole; k += 16) {
-    if (later) fetch_later(a.later, a.later_row_bytes, r, Rows, k / 16, a.k / 16);
+    if (later) prefetch_later(a.later, a.later_row_bytes, r, Rows, k / 16, a.k / 16);
     for (uint64_t v = 0; v < 4; ++v)
       for (int i = 0; i < Rows; ++i) {
         const floats d = decode<Format>(w + static_cast<uint64_t>(i) * a.w_stride, k + 4 * v);
@@ -95,7 +96,7 @@ void run(const dense_tile& a) {
   constexpr int together = BITNET_ROWS_AT_ONCE;
   uint64_t r = 0;
   for (; r + together <= a.rows; r += together) {
-    if (a.next != nullptr) fetch(a.w, a.next, a.rows, r + rows_ahead, together, a.w_stride);
+    if (a.next != nullptr) prefetch(a.w, a.next, a.rows, r + rows_ahead, together, a.w_stride);
     row_tile<Format, together>(a, r);
   }
   for (; r < a.rows; ++r) row_tile<Format, 1>(a, r);
@@ -110,7 +111,7 @@ void columns(const weighted_rows& a, uint64_t d, uint64_t h) {
   for (uint64_t g = 0; g < Heads; ++g)
     for (uint64_t i = 0; i < Vectors; ++i) sums[g][i] = load<floats>(y + g * a.y_stride + 4 * i);
   for (uint64_t j = 0; j < a.rows; ++j) {
-    if (d == 0 && a.next != nullptr) fetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
+    if (d == 0 && a.next != nullptr) prefetch(a.v, a.next, a.rows, j + rows_ahead, 1, a.v_stride);
     for (uint64_t i = 0; i < Vectors; ++i) {
       const floats v = decode<Format>(a.v + j * a.v_stride, d + 4 * i);
       for (uint64_t g = 0; g < Heads; ++g) sums[g][i] += p[g * a.p_stride + j] * v;

@@ -7,7 +7,7 @@
 namespace bitnet::cpu {
 namespace {
 
-#include "ahead.inl"
+#include "prefetch.inl"
 #include "products_avx512vnni.inl"
 
 constexpr uint64_t planes = 5;
@@ -63,11 +63,11 @@ __m512i add_row(const uint8_t* w, uint64_t lines, uint64_t ahead, const activati
   };
   uint64_t i = 0;
   for (; i + together <= lines; i += together) {
-    ask_ahead<1, 64 * together>(w, i / together, ahead);
+    prefetch_step<1, 64 * together>(w, i / together, ahead);
     for (uint64_t c = 0; c < together; ++c) add(i + c);
   }
   for (; i < lines; ++i) {
-    ask_ahead<1, 64>(w, i, ahead);
+    prefetch_step<1, 64>(w, i, ahead);
     add(i);
   }
   const __m512i by_81 = _mm512_set1_epi32(0x781948b1);  // 81 times this is 1 modulo 2^32

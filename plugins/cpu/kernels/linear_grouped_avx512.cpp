@@ -31,7 +31,7 @@ inline auto widen(part sums) {
 }
 
 inline part begin_with(const int32_t* start) {
-  return spread(reinterpret_cast<const int8_t*>(start));
+  return broadcast(reinterpret_cast<const int8_t*>(start));
 }
 
 #include "linear_grouped_vector.inl"
@@ -39,7 +39,7 @@ inline part begin_with(const int32_t* start) {
 }  // namespace
 
 void linear_grouped_avx512(const grouped_tile& a) {
-  all<4, 8, 16>(a);
+  multiply_tile<4, 8, 16>(a);
 }
 
 }  // namespace bitnet::cpu

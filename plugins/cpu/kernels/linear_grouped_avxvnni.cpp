@@ -29,7 +29,7 @@ inline auto widen(part sums) {
 }
 
 inline part begin_with(const int32_t* start) {
-  return spread(reinterpret_cast<const int8_t*>(start));
+  return broadcast(reinterpret_cast<const int8_t*>(start));
 }
 
 #include "linear_grouped_vector.inl"
@@ -37,7 +37,7 @@ inline part begin_with(const int32_t* start) {
 }  // namespace
 
 void linear_grouped_avxvnni(const grouped_tile& a) {
-  all<2, 4, 8>(a);
+  multiply_tile<2, 4, 8>(a);
 }
 
 }  // namespace bitnet::cpu

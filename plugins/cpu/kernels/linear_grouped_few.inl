@@ -26,8 +26,9 @@
 //              sum of a unit is scaled
 //
 // Expects  what linear_grouped_vector.inl expects of its form, and what that file and its includes
-//          define before this one, such as `scaled`, `rows_together` and `lines_to_come`.
+//          define before this one, such as `scaled`, `rows_together` and `paced_prefetch`.
 // Gives    `each_few`.
+// Used by  linear_grouped_vector.inl.
 
 constexpr uint64_t of_plane = 32;  // elements
 
@@ -148,7 +149,7 @@ template <int P, int Tokens, int Registers, int Used>
     }
 #pragma GCC unroll 8
     for (uint64_t t = 0; t < Used; ++t) {
-      const vec four = spread(q + (i * Tokens + t) * 4);
+      const vec four = broadcast(q + (i * Tokens + t) * 4);
 #pragma GCC unroll 2
       for (uint64_t r = 0; r < Registers; ++r) add(sums[r][t], lines[r], four);
     }
@@ -169,7 +170,7 @@ struct few_rows {
   const int8_t* q;
   const int32_t* starts;
   const float* scales;
-  lines_to_come next;
+  paced_prefetch next;
 
   few_rows(const grouped_tile& a, const rows_together& tile, const side_by_side& x,
            const float* from)
@@ -250,7 +251,7 @@ void multiply_units(const grouped_tile& a, const rows_together& tile, const side
   for (uint64_t g = 0; g < a.groups; ++g, codes += tile.unit) {
     part sums[Registers][Used];
     floats inner[Registers][Used];
-    now.next.ask(Registers * lanes * tile.unit / rows_of_tile);
+    now.next.count(Registers * lanes * tile.unit / rows_of_tile);
     add_plane_of_unit<0, Planes, Tokens>(codes, apart, now, sums, inner);
     add_plane_of_unit<1, Planes, Tokens>(codes, apart, now, sums, inner);
     add_plane_of_unit<2, Planes, Tokens>(codes, apart, now, sums, inner);
@@ -348,7 +349,7 @@ void multiply_planes(const grouped_tile& a, const rows_together& tile, const sid
   const uint8_t* codes = tile.w + tile.codes;
   uint64_t left = a.groups * a.group / of_plane;
   for (; left >= 4; left -= 4, codes += tile.unit) {
-    now.next.ask(lanes * tile.unit / rows_of_tile);
+    now.next.count(lanes * tile.unit / rows_of_tile);
     add_plane_of_groups<Scaled, 0, Tokens>(tile, codes, now, of);
     add_plane_of_groups<Scaled, 1, Tokens>(tile, codes, now, of);
     add_plane_of_groups<Scaled, 2, Tokens>(tile, codes, now, of);

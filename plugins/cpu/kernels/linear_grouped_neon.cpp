@@ -28,7 +28,7 @@ inline void add(part& sums, vec codes, vec q) {
 }  // namespace
 
 void linear_grouped_neon(const grouped_tile& a) {
-  all<4, 4, 16>(a);
+  multiply_tile<4, 4, 16>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -27,7 +27,7 @@ inline void add(part& sums, vec codes, vec q) {
 }  // namespace
 
 void linear_grouped_neon_dotprod(const grouped_tile& a) {
-  all<4, 8, 16>(a);
+  multiply_tile<4, 8, 16>(a);
 }
 
 }  // namespace bitnet::cpu

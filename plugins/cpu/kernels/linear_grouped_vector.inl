@@ -6,9 +6,10 @@
 //   in_words       true if a part has sums of int16
 //   void add(part&, vec codes, vec q)      adds the products, as dot
 //   part begin_with(const int32_t* start)  a part with these initial sums
-// Gives    `all`: a tile of linear_grouped.hpp.
+// Gives    `multiply_tile`: a tile of linear_grouped.hpp.
+// Used by  linear_grouped_*.cpp, except that of scalar code.
 
-#include "ahead.inl"
+#include "prefetch.inl"
 #include "lanes.inl"
 
 // Which groups have scales, and which are the shorter ones.
@@ -34,9 +35,9 @@ struct rows_apart {
 
   void columns(uint64_t at, uint64_t half, vec (&out)[4]) const { load_columns(w, at + half, out); }
   floats scale(uint64_t g) const { return scales[g]; }
-  void ask_ahead_for_scales(uint64_t) const {}
+  void prefetch_scales(uint64_t) const {}
   // Column i of 8, 4 bytes each. The columns of two packed groups prefetch a line of each row.
-  void ask_ahead(uint64_t at, uint64_t i) const {
+  void prefetch_step(uint64_t at, uint64_t i) const {
     constexpr uint64_t each = 16 / lanes;
     if (i % each == 0) __builtin_prefetch(w[(at % 64 / 4 + i) / each] + at / 64 * 64 + ahead, 0, 3);
   }
@@ -96,17 +97,17 @@ struct rows_together {
     return load<floats>(w + (g >> groups_bits) * of_groups + (g & more_groups) * tile_line);
   }
   // The lines to prefetch in a pass of some tokens over `registers` registers of rows.
-  lines_to_come next(uint64_t registers, uint64_t pass, uint64_t passes) const {
+  paced_prefetch next(uint64_t registers, uint64_t pass, uint64_t passes) const {
     const uint64_t rows = registers * lanes, tiles = rows < rows_of_tile ? 1 : rows / rows_of_tile;
     const uint64_t skip = rows < rows_of_tile ? in_tile * stride / rows_of_tile : 0;
     return {w - 4 * in_tile + tiles * stride + skip, rows * stride / rows_of_tile, pass, passes};
   }
-  void ask_ahead_for_scales(uint64_t at) const {
+  void prefetch_scales(uint64_t at) const {
     const uint8_t* from = w + at / packed_group * unit + ahead;
-    for (uint64_t i = 0; i < codes; i += tile_line) ask_for(from + i, ahead);
+    for (uint64_t i = 0; i < codes; i += tile_line) prefetch_line(from + i, ahead);
   }
-  void ask_ahead(uint64_t at, uint64_t i) const {
-    ask_for(w + at / packed_group * unit + codes + i * tile_line + ahead, ahead);
+  void prefetch_step(uint64_t at, uint64_t i) const {
+    prefetch_line(w + at / packed_group * unit + codes + i * tile_line + ahead, ahead);
   }
 };
 
@@ -186,8 +187,8 @@ inline void add_planes(const Tile& tile, uint64_t at, progress<Tokens>& now) {
     vec columns[4];
     tile.columns(at, h, columns);
     for (uint64_t i = 0; i < 4; ++i) {
-      // Prefetches in the order of addresses: ahead.inl.
-      if constexpr (Tokens == 1) tile.ask_ahead(at, h / 4 + i);
+      // Prefetches in the order of addresses: prefetch.inl.
+      if constexpr (Tokens == 1) tile.prefetch_step(at, h / 4 + i);
       for (int p = First; p < Last; ++p) {
         const int low_bit = 6 - 2 * p;
         const auto mask = static_cast<uint16_t>(0x0303 << low_bit);
@@ -198,7 +199,7 @@ inline void add_planes(const Tile& tile, uint64_t at, progress<Tokens>& now) {
           codes = reinterpret_cast<vec>((reinterpret_cast<words>(columns[i]) >> low_bit) & 0x0303);
         for (int t = 0; t < Tokens; ++t)
           parts[p - First][t] =
-              dot(parts[p - First][t], codes, spread(now.q[t] + 32 * p + h + 4 * i));
+              dot(parts[p - First][t], codes, broadcast(now.q[t] + 32 * p + h + 4 * i));
       }
     }
   }
@@ -242,7 +243,7 @@ void multiply(const grouped_tile& a, const Tile& tile, const int32_t* q_sums, ui
   }
   const uint64_t k = a.groups * a.group, whole = k / 128 * packed_group;
   for (uint64_t at = 0; at < whole; at += packed_group) {
-    if constexpr (Tokens == 1) tile.ask_ahead_for_scales(at);
+    if constexpr (Tokens == 1) tile.prefetch_scales(at);
     add_packed_group<Scaled, Each, 4>(tile, at, now);
   }
   switch (k % 128 / 32) {
@@ -324,7 +325,7 @@ void of_scales(const grouped_tile& a) {
 // Apart, Together: tokens that share weights read from rows and from tiles. Sums: registers for the
 // sums with tiles.
 template <int Apart, int Together, int Sums>
-void all(const grouped_tile& a) {
+void multiply_tile(const grouped_tile& a) {
   if (a.unit == 0) return of_scales<Apart, rows_apart>(a);
   of_scales<Together, rows_together, Sums>(a);
 }

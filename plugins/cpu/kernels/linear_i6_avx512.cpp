@@ -46,7 +46,7 @@ template <bool Alone>
 }  // namespace
 
 void linear_i6_avx512(const i6_tile& a) {
-  all(a);
+  multiply_tile(a);
 }
 
 }  // namespace bitnet::cpu

@@ -7,9 +7,10 @@
 //   void add(partial (&)[Rows], const __m512i (&codes)[Rows][4], const int8_t* high,
 //            const int8_t* low)             of 256 elements of each row
 //   __m512i lanes(const partial&)           the sums by group
-// Gives    `all`: a tile of linear_i6.hpp.
+// Gives    `multiply_tile`: a tile of linear_i6.hpp.
+// Used by  linear_i6_avx512*.cpp.
 
-#include "ahead.inl"
+#include "prefetch.inl"
 
 constexpr uint64_t outputs_at_once = 4;  // the sums of two rows with so many fill the registers
 
@@ -63,7 +64,7 @@ void multiply(const i6_tile& a, uint64_t r, uint64_t o) {
 #pragma GCC unroll 2
     for (auto& sum : of_output) sum = partial<Outputs == 1>{};
   for (uint64_t at = 0; at < a.k; at += i6_block, w += Rows * i6_block_bytes) {
-    if (o == 0) ask_ahead<Rows, i6_block_bytes>(w, 0, a.ahead);
+    if (o == 0) prefetch_step<Rows, i6_block_bytes>(w, 0, a.ahead);
     __m512i codes[Rows][4];
     for (uint64_t i = 0; i < Rows; ++i) unpack(w + i * i6_block_bytes, codes[i]);
 #pragma GCC unroll 4
@@ -89,7 +90,7 @@ inline void all_rows(const i6_tile& a, uint64_t o) {
   if (r < a.rows) multiply<1, Outputs>(a, r, o);
 }
 
-inline void all(const i6_tile& a) {
+inline void multiply_tile(const i6_tile& a) {
   uint64_t o = 0;
   for (; o + outputs_at_once <= a.outputs; o += outputs_at_once) all_rows<outputs_at_once>(a, o);
   for (; o + 2 <= a.outputs; o += 2) all_rows<2>(a, o);

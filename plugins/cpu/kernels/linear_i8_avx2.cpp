@@ -27,11 +27,11 @@ inline wide madd(words q, const int16_t* x) {
 }  // namespace
 
 void linear_i8_avx2(const i8_tile& a) {
-  all<false>(a);
+  multiply_tile<false>(a);
 }
 
 void linear_i4_avx2(const i8_tile& a) {
-  all<true>(a);
+  multiply_tile<true>(a);
 }
 
 }  // namespace bitnet::cpu

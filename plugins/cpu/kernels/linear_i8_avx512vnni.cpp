@@ -33,11 +33,11 @@ inline int32_t total(vec sums) {
 }  // namespace
 
 void linear_i8_avx512vnni(const i8_tile& a) {
-  all<false>(a);
+  multiply_tile<false>(a);
 }
 
 void linear_i4_avx512vnni(const i8_tile& a) {
-  all<true>(a);
+  multiply_tile<true>(a);
 }
 
 }  // namespace bitnet::cpu

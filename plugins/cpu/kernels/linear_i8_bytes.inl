@@ -12,8 +12,9 @@
 //   int32_t total(vec)
 //   rows_at_once, outputs_at_once     their sums fill the registers, two for each pair
 // Gives    `multiply`, and what linear_i8_outputs.inl gives.
+// Used by  linear_i8_avx512vnni.cpp, linear_i8_avxvnni.cpp, linear_i8_neon_dotprod.cpp.
 
-#include "ahead.inl"
+#include "prefetch.inl"
 
 using octets = uint8_t __attribute__((vector_size(width)));
 
@@ -51,7 +52,7 @@ void multiply(const i8_tile& a, uint64_t r, uint64_t o) {
   };
   uint64_t at = 0;
   for (; at + all <= a.w_stride; at += all) {
-    if (o == 0) ask_ahead<Rows, all>(w, at / all, a.ahead);
+    if (o == 0) prefetch_step<Rows, all>(w, at / all, a.ahead);
     for (uint64_t c = 0; c < chains; ++c) step(at + c * width, c);
   }
   for (; at < a.w_stride; at += width) step(at, 0);

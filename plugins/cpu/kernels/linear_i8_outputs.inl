@@ -1,12 +1,13 @@
 // All rows and outputs of linear_i8.hpp, in the namespace of the form that includes it. A single
-// output takes one row after the other, so that the weights are one stream of memory (ahead.inl).
-// Several outputs share the loads of a few rows; their activations stay in the first-level cache
-// while all rows of the tile pass by. The first outputs prefetch the rows.
+// output takes one row after the other, so that the weights are one stream of memory
+// (prefetch.inl). Several outputs share the loads of a few rows; their activations stay in the
+// first-level cache while all rows of the tile pass by. The first outputs prefetch the rows.
 //
 // Expects
 //   multiply<FourBits, Rows, Outputs>(const i8_tile&, first row, first output)
 //   rows_at_once, outputs_at_once
-// Gives    `all`: a tile of linear_i8.hpp.
+// Gives    `multiply_tile`: a tile of linear_i8.hpp.
+// Used by  linear_i8_bytes.inl, linear_i8_words.inl.
 
 template <bool FourBits, uint64_t Outputs>
 inline void all_rows(const i8_tile& a, uint64_t o) {
@@ -17,7 +18,7 @@ inline void all_rows(const i8_tile& a, uint64_t o) {
 }
 
 template <bool FourBits>
-inline void all(const i8_tile& a) {
+inline void multiply_tile(const i8_tile& a) {
   uint64_t o = 0;
   for (; o + outputs_at_once <= a.outputs; o += outputs_at_once)
     all_rows<FourBits, outputs_at_once>(a, o);

@@ -6,7 +6,7 @@ namespace {
 
 // code(row, i): element i of a row.
 template <class Code>
-void all(const i8_tile& a, Code code) {
+void multiply_tile(const i8_tile& a, Code code) {
   for (uint64_t o = 0; o < a.outputs; ++o)
     for (uint64_t r = 0; r < a.rows; ++r) {
       int64_t sum = 0;
@@ -19,11 +19,11 @@ void all(const i8_tile& a, Code code) {
 }  // namespace
 
 void linear_i8_scalar(const i8_tile& a) {
-  all(a, [](const uint8_t* w, uint64_t i) { return w[i] - 128; });
+  multiply_tile(a, [](const uint8_t* w, uint64_t i) { return w[i] - 128; });
 }
 
 void linear_i4_scalar(const i8_tile& a) {
-  all(a, [](const uint8_t* w, uint64_t i) {
+  multiply_tile(a, [](const uint8_t* w, uint64_t i) {
     const int pair = w[i / 128 * 64 + i % 64];
     return (i % 128 < 64 ? pair & 15 : pair >> 4) - 8;
   });

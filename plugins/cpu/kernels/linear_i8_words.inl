@@ -8,8 +8,9 @@
 //   wide madd(words q, const int16_t* x)    their products with x, in pairs
 //   rows_at_once, outputs_at_once           their sums fill the registers
 // Gives    `multiply`, and what linear_i8_outputs.inl gives.
+// Used by  linear_i8_avx2.cpp, linear_i8_avx512.cpp, linear_i8_neon.cpp, linear_i8_sse41.cpp.
 
-#include "ahead.inl"
+#include "prefetch.inl"
 
 // At least 8 lanes share a row of 8192: 1024 * 127 * 16256 is less than 2^31.
 constexpr uint64_t parts = lanes < 8 ? 8 / lanes : 1;
@@ -79,7 +80,7 @@ void multiply(const i8_tile& a, uint64_t r, uint64_t o) {
   const uint8_t* w = a.w + r * a.w_stride;
   wide sums[Rows][Outputs][parts] = {};
   for (uint64_t at = 0; at < a.w_stride; at += 64) {
-    if (o == 0) ask_ahead<Rows, 64>(w, at / 64, a.ahead);
+    if (o == 0) prefetch_step<Rows, 64>(w, at / 64, a.ahead);
     if constexpr (FourBits) {
       octets wider[Rows][8];
       for (uint64_t i = 0; i < Rows; ++i) widen(w + i * a.w_stride + at, wider[i]);

@@ -34,7 +34,7 @@ constexpr uint64_t registers = 2, at_once = 4, steps_of_part = 32;
 }  // namespace
 
 void linear_panel_avx2(const panel_tile& a) {
-  all(a);
+  multiply_tile(a);
 }
 
 void linear_tables_avx2(const panel_tile& a) {

@@ -35,7 +35,7 @@ constexpr uint64_t registers = 2, at_once = 8, steps_of_part = 32;
 }  // namespace
 
 void linear_panel_avx512(const panel_tile& a) {
-  all(a);
+  multiply_tile(a);
 }
 
 void linear_tables_avx512(const panel_tile& a) {

@@ -34,7 +34,7 @@ constexpr uint64_t registers = 2, at_once = 8, steps_of_part = 0;
 }  // namespace
 
 void linear_panel_avx512vnni(const panel_tile& a) {
-  all(a);
+  multiply_tile(a);
 }
 
 void linear_tables_avx512vnni(const panel_tile& a) {

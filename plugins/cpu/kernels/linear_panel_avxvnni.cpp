@@ -34,7 +34,7 @@ constexpr uint64_t registers = 2, at_once = 4, steps_of_part = 0;
 }  // namespace
 
 void linear_panel_avxvnni(const panel_tile& a) {
-  all(a);
+  multiply_tile(a);
 }
 
 void linear_tables_avxvnni(const panel_tile& a) {

@@ -18,7 +18,7 @@ constexpr uint64_t registers = 4, at_once = 2, steps_of_part = 32;
 }  // namespace
 
 void linear_panel_neon(const panel_tile& a) {
-  all(a);
+  multiply_tile(a);
 }
 
 }  // namespace bitnet::cpu

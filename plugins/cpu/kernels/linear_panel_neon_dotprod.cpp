@@ -18,7 +18,7 @@ constexpr uint64_t registers = 4, at_once = 4, steps_of_part = 0;
 }  // namespace
 
 void linear_panel_neon_dotprod(const panel_tile& a) {
-  all(a);
+  multiply_tile(a);
 }
 
 }  // namespace bitnet::cpu

@@ -32,7 +32,7 @@ constexpr uint64_t registers = 2, at_once = 4, steps_of_part = 32;
 }  // namespace
 
 void linear_panel_sse41(const panel_tile& a) {
-  all(a);
+  multiply_tile(a);
 }
 
 }  // namespace bitnet::cpu

@@ -2,9 +2,11 @@
 // method of four Russians). A form with AVX2 or AVX-512 includes this after
 // linear_panel_vector.inl.
 //
-// Expects  `load`, `packed_group`, `least` and `all` of that file and lanes.inl; panel_tile,
-//          panel_room_bytes and fewest_table_rows of linear_panel.hpp; <immintrin.h>, <cstring>.
+// Expects  `load`, `packed_group`, `least` and `multiply_tile` of that file and lanes.inl;
+//          panel_tile, panel_room_bytes and fewest_table_rows of linear_panel.hpp; <immintrin.h>,
+//          <cstring>.
 // Gives    `look_up_or_multiply`: a tile of linear_panel.hpp.
+// Used by  linear_panel_avx*.cpp.
 //
 // Four weights have 81 values, so four activations have 81 sums, and a row needs one of them. All
 // are computed once, by one addition each; then a row takes one addition instead of four products.
@@ -333,5 +335,5 @@ inline void look_up_or_multiply(const panel_tile& a) {
   rest.q_scales += done * a.q_scales_stride;
   rest.y += done * a.y_stride;
   rest.tokens -= done;
-  all(rest);
+  multiply_tile(rest);
 }

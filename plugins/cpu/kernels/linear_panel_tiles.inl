@@ -30,6 +30,7 @@
 //   void add_tile_products<C, A, B>()      C += A B, of int8 and uint8
 //   void add_weight_products<C, A, B>()    the same of int8 and int8
 // Gives    `all_in_tiles`: a tile of linear_panel.hpp.
+// Used by  linear_panel_amx.cpp.
 
 #include "registers_avx512.inl"
 
@@ -133,7 +134,7 @@ inline void add_slice(const panel_tile& a, panel& w, uint64_t element, uint64_t 
       add_tile_products<sums_10, q_1, codes_0>();
       add_tile_products<sums_11, q_1, codes_1>();
     }
-    if (e % 128 == 0) w.next.ask();
+    if (e % 128 == 0) w.next.prefetch();
   }
   if (!store && e == n) return;
   store_tile<sums_00>(sums[0], line);
@@ -335,7 +336,7 @@ void every_grouped_panel(const panel_tile& a) {
         for (uint64_t r = 0; r < registers; ++r) sums[r][i] = before[r];
       }
       for (uint64_t r = 0; r < registers; ++r) {
-        w.next.ask();
+        w.next.prefetch();
         grouped_tile_rows<Groups>(a, w, r, t, tokens, each, sums[r]);
       }
       for (uint64_t i = 0; i < tokens; ++i) {

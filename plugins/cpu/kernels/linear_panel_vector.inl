@@ -6,7 +6,8 @@
 //   at_once        tokens whose sums, with those of all registers, stay in registers
 //   steps_of_part  steps of four elements that a part has room for: a multiple of 8; 0: any number,
 //                  and a part is a register of int32 sums
-// Gives    `all`: a tile of linear_panel.hpp.
+// Gives    `multiply_tile`: a tile of linear_panel.hpp.
+// Used by  linear_panel_*.cpp, except those of AMX and scalar code; linear_panel_tiles.inl.
 
 #include "lanes.inl"
 
@@ -25,7 +26,7 @@ struct lines_ahead {
   uint64_t offset;             // of the next line in this run, in bytes
   uint64_t lines_per_call;
 
-  void ask() {
+  void prefetch() {
     for (uint64_t i = 0; i < lines_per_call && runs_left != 0; ++i) {
       __builtin_prefetch(run + offset, 0, 2);
       offset += 64;
@@ -131,7 +132,7 @@ inline void add_steps(const uint8_t* codes, uint64_t steps, const int8_t* q, uin
     vec w[registers];
     for (uint64_t r = 0; r < registers; ++r) w[r] = load<vec>(codes + (i * registers + r) * line);
     for (uint64_t t = 0; t < Tokens; ++t) {
-      const vec x = spread(q + t * stride + 4 * i);
+      const vec x = broadcast(q + t * stride + 4 * i);
       for (uint64_t r = 0; r < registers; ++r) parts[r][t] = dot(parts[r][t], w[r], x);
     }
   }
@@ -217,7 +218,7 @@ void whole_rows(const panel_tile& a, panel& w, uint64_t element, uint64_t n, con
   }
   const int8_t* q = a.q + t0 * a.q_stride + element;
   for (uint64_t i = 0; i < n / 4; i += steps_of_line) {
-    w.next.ask();
+    w.next.prefetch();
     add_products<Tokens>(w.codes[i][0], least(n / 4 - i, steps_of_line), q + 4 * i, a.q_stride,
                          sums);
   }
@@ -252,7 +253,7 @@ inline void add_group(const panel_tile& a, panel& w, const int32_t* q_sums, uint
     const wide before = wide{} + q_sums[(t0 + t) * groups + g];
     for (uint64_t r = 0; r < registers; ++r) sums[r][t] = before;
   }
-  w.next.ask();
+  w.next.prefetch();
   in_memory(&to);
   add_products<Tokens>(w.codes[g * group / 4][0], group / 4, a.q + t0 * a.q_stride + g * group,
                        a.q_stride, sums);
@@ -319,7 +320,7 @@ inline void every_token(const panel_tile& a, panel& w, const int32_t* q_sums, ui
   if constexpr (Tokens > 1) every_token<Groups, Tokens / 2>(a, w, q_sums, t, y);
 }
 
-// The lines of the panel that begins at `row`; `pieces` calls of ask() prefetch all of them.
+// The lines of the panel that begins at `row`; `pieces` calls of prefetch() take all of them.
 inline lines_ahead lines_of(const panel_tile& a, uint64_t row, uint64_t pieces) {
   const uint64_t each = a.unit == 0 ? 1 : rows_of_tile, end = a.skipped + a.rows;
   lines_ahead out{a.w + row / each * a.w_stride, a.w_stride, 0, 0, 0, 0};
@@ -383,7 +384,7 @@ void every_panel(const panel_tile& a) {
   }
 }
 
-inline void all(const panel_tile& a) {
+inline void multiply_tile(const panel_tile& a) {
   if (a.group == 0 && a.q_group == 0) return every_whole_panel(a);
   if (a.group == 0) return every_panel<grouped::activations>(a);
   if (a.q_group == 0) return every_panel<grouped::weights>(a);

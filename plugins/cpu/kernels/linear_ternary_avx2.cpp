@@ -45,7 +45,7 @@ inline int32_t total(wide sums) {
 }  // namespace
 
 void linear_ternary_avx2(const ternary_tile& a) {
-  all<2, 4>(a);
+  multiply_tile<2, 4>(a);
 }
 
 }  // namespace bitnet::cpu

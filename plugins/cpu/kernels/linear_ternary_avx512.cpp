@@ -46,7 +46,7 @@ inline int32_t total(wide sums) {
 }  // namespace
 
 void linear_ternary_avx512(const ternary_tile& a) {
-  all<2, 4>(a);
+  multiply_tile<2, 4>(a);
 }
 
 }  // namespace bitnet::cpu

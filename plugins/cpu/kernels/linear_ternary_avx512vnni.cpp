@@ -9,7 +9,7 @@
 namespace bitnet::cpu {
 namespace {
 
-#include "ahead.inl"
+#include "prefetch.inl"
 #include "products_avx512vnni.inl"
 
 // A line is 64 bytes of codes: each plane of it has 32 elements of one packed group, and 32 of the
@@ -81,12 +81,12 @@ void add_row(const uint8_t* w, uint64_t n, uint64_t ahead, const activations<Tok
   };
   uint64_t i = 0;
   for (; i + together <= n / line_elements; i += together) {
-    ask_ahead<1, 64 * together>(w, i / together, ahead);
+    prefetch_step<1, 64 * together>(w, i / together, ahead);
     for (uint64_t c = 0; c < together; ++c)
       add(_mm512_loadu_si512(w + 64 * (i + c)), i + c, sums[c % chains]);
   }
   for (; i * line_elements < n; ++i) {
-    ask_ahead<1, 64>(w, i, ahead);
+    prefetch_step<1, 64>(w, i, ahead);
     add(codes_of(w, i, n - i * line_elements), i, sums[0]);
   }
   for (int j = 0; j < Tokens; ++j) {
@@ -121,9 +121,9 @@ template <int Tokens>
 // g++ 12 keeps sums in memory unless they are local to this function and each loop over them is
 // unrolled explicitly.
 template <int Tokens>
-void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, lines_to_come& to_come,
+void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, paced_prefetch& to_come,
               const activations<Tokens>& x, __m512i (&out)[rows_together][Tokens]) {
-  lines_to_come next = to_come;
+  paced_prefetch next = to_come;
   __m512i sums[rows_together][Tokens];
 #pragma GCC unroll 4
   for (uint64_t r = 0; r < rows_together; ++r)
@@ -134,7 +134,7 @@ void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, lines_to_com
 #pragma GCC unroll 4
     for (uint64_t r = 0; r < rows_together; ++r)
       codes[r] = codes_of(w[r], i, n - i * line_elements);
-    next.ask(64 * rows_together);
+    next.count(64 * rows_together);
     add_lines<Tokens>(codes, x.q[i], sums);
   }
   to_come = next;
@@ -149,7 +149,7 @@ void add_tile(const uint8_t* const (&w)[rows_together], uint64_t n, lines_to_com
 template <int Tokens, bool Shared>
 void tokens(const ternary_tile& a, uint64_t t, uint64_t pass = 0, uint64_t passes = 1) {
   activations<Tokens> x;
-  lines_to_come next(a.w + a.rows * a.w_stride, a.rows * a.w_stride, pass, passes);
+  paced_prefetch next(a.w + a.rows * a.w_stride, a.rows * a.w_stride, pass, passes);
   for (uint64_t from = 0; from < a.k; from += most_block) {
     const uint64_t n = a.k - from < most_block ? a.k - from : most_block;
     arrange<Tokens>(a, t, from, n, x);

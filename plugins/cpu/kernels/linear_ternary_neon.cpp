@@ -41,7 +41,7 @@ inline int32_t total(wide sums) {
 }  // namespace
 
 void linear_ternary_neon(const ternary_tile& a) {
-  all<4, 4>(a);
+  multiply_tile<4, 4>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -39,7 +39,7 @@ inline int32_t total(wide sums) {
 }  // namespace
 
 void linear_ternary_neon_dotprod(const ternary_tile& a) {
-  all<4, 4>(a);
+  multiply_tile<4, 4>(a);
 }
 
 }  // namespace bitnet::cpu

@@ -14,9 +14,10 @@
 //                                           half
 //   part dot(part, vec codes, vec q)        the part and the products
 //   wide widen(part), int32_t total(wide)
-// Gives    `all`: a tile of linear_ternary.hpp.
+// Gives    `multiply_tile`: a tile of linear_ternary.hpp.
+// Used by  linear_ternary_*.cpp, except those of AVX-512 VNNI and scalar code.
 
-#include "ahead.inl"
+#include "prefetch.inl"
 
 constexpr uint64_t unit = width > 32 ? width : 32;  // bytes of codes: whole groups of 128 elements
 
@@ -42,7 +43,7 @@ struct prepared {
 };
 
 template <int Rows, int Tokens>
-void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t, lines_to_come& next) {
+void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t, paced_prefetch& next) {
   wide sums[Rows][Tokens];
   for (int i = 0; i < Rows; ++i)
     for (int j = 0; j < Tokens; ++j) sums[i][j] = wide{};
@@ -56,7 +57,7 @@ void tile(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t, line
       for (int j = 0; j < Tokens; ++j) parts[i][j] = part{};
     n = left < run ? left : run;
     for (uint64_t u = 0; u < n; ++u, w += unit) {
-      next.ask(Rows * unit);
+      next.count(Rows * unit);
       add_unit<Rows, Tokens>(w, a.w_stride, q, parts);
       for (int j = 0; j < Tokens; ++j) q[j] += 4 * unit;
     }
@@ -95,7 +96,7 @@ inline void row(const ternary_tile& a, const prepared& x, uint64_t r, uint64_t t
   for (uint64_t u = 0; u < units;) {
     part parts[4] = {};
     for (const uint64_t end = units - u < run ? units : u + run; u < end; ++u) {
-      ask_ahead<1, unit>(w, u, a.ahead);
+      prefetch_step<1, unit>(w, u, a.ahead);
       add_unit(w + u * unit, x.q[0] + u * 4 * unit, parts);
     }
     for (const part& p : parts) sums += widen(p);
@@ -126,7 +127,7 @@ inline wide sum_units(const int8_t* q, uint64_t units) {
 
 template <int Rows, int Tokens>
 void tokens(const ternary_tile& a, uint64_t t, uint64_t pass, uint64_t passes) {
-  lines_to_come next(a.w + a.rows * a.w_stride, a.rows * a.w_stride, pass, passes);
+  paced_prefetch next(a.w + a.rows * a.w_stride, a.rows * a.w_stride, pass, passes);
   prepared x;
   for (int j = 0; j < Tokens; ++j) {
     const int8_t* q = a.q + (t + static_cast<uint64_t>(j)) * a.q_stride;
@@ -157,7 +158,7 @@ void some_tokens(const ternary_tile& a, uint64_t t, uint64_t n, uint64_t pass, u
 // Rows by Tokens: a tile that fits the registers. Passes have nearly the same number of tokens,
 // since a pass with a single token would unpack all codes for it alone.
 template <int Rows, int Tokens>
-void all(const ternary_tile& a) {
+void multiply_tile(const ternary_tile& a) {
   const uint64_t passes = (a.tokens + Tokens - 1) / Tokens;
   for (uint64_t pass = 0; pass < passes; ++pass) {
     const uint64_t first = a.tokens * pass / passes, last = a.tokens * (pass + 1) / passes;

@@ -2,6 +2,8 @@
 //
 // Expects  <immintrin.h>; no name of the form.
 // Gives    `add_products`, `totals`.
+// Used by  linear_fives_avx512vbmi.cpp, linear_i6_avx512vnni.cpp,
+//          linear_ternary_avx512vnni.cpp.
 
 // Inline assembly, because g++ 12 copies the sums with _mm512_dpbusd_epi32.
 [[gnu::always_inline]] inline void add_products(__m512i& sums, __m512i codes, __m512i q) {

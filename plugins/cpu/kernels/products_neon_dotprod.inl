@@ -2,6 +2,7 @@
 //
 // Expects  <arm_neon.h>, <cstring>; no name of the form.
 // Gives    `part`, `dot` and `widen`, and what registers_neon.inl gives.
+// Used by  linear_grouped_neon_dotprod.cpp, linear_panel_neon_dotprod.cpp.
 
 #include "registers_neon.inl"
 

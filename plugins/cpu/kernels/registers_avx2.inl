@@ -1,13 +1,14 @@
 // Registers of 32 bytes for lanes.inl.
 //
 // Expects  <immintrin.h>, <cstring>; no name of the form.
-// Gives    `vec`, `lanes`, `spread`, `quarters`, `low_words`, `high_words`, `low_pairs`,
+// Gives    `vec`, `lanes`, `broadcast`, `quarters`, `low_words`, `high_words`, `low_pairs`,
 //          `high_pairs`.
+// Used by  linear_grouped_avx*.cpp, linear_panel_avx*.cpp.
 
 using vec = __m256i;
 constexpr uint64_t lanes = 8;
 
-inline vec spread(const int8_t* q) {
+inline vec broadcast(const int8_t* q) {
   int32_t four;
   std::memcpy(&four, q, sizeof four);
   return _mm256_set1_epi32(four);

@@ -1,13 +1,14 @@
 // Registers of 64 bytes for lanes.inl.
 //
 // Expects  <immintrin.h>, <cstring>; no name of the form.
-// Gives    `vec`, `lanes`, `spread`, `quarters`, `low_words`, `high_words`, `low_pairs`,
+// Gives    `vec`, `lanes`, `broadcast`, `quarters`, `low_words`, `high_words`, `low_pairs`,
 //          `high_pairs`.
+// Used by  linear_grouped_avx512*.cpp, linear_panel_avx512*.cpp, linear_panel_tiles.inl.
 
 using vec = __m512i;
 constexpr uint64_t lanes = 16;
 
-inline vec spread(const int8_t* q) {
+inline vec broadcast(const int8_t* q) {
   int32_t four;
   std::memcpy(&four, q, sizeof four);
   return _mm512_set1_epi32(four);

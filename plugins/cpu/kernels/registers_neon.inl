@@ -1,13 +1,14 @@
 // Registers of 16 bytes for lanes.inl.
 //
 // Expects  <arm_neon.h>, <cstring>; no name of the form.
-// Gives    `vec`, `lanes`, `spread`, `quarters`, `low_words`, `high_words`, `low_pairs`,
+// Gives    `vec`, `lanes`, `broadcast`, `quarters`, `low_words`, `high_words`, `low_pairs`,
 //          `high_pairs`.
+// Used by  products_neon.inl, products_neon_dotprod.inl.
 
 using vec = int8x16_t;
 constexpr uint64_t lanes = 4;
 
-inline vec spread(const int8_t* q) {
+inline vec broadcast(const int8_t* q) {
   int32_t four;
   std::memcpy(&four, q, sizeof four);
   return vreinterpretq_s8_s32(vdupq_n_s32(four));

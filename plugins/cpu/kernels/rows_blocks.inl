@@ -6,6 +6,7 @@
 //          conversions.
 // Gives    `q8_0`, `q4_0`, `from_q4_0`, `from_q4_k` and `from_q6_k` of rows.hpp, each with the
 //          suffix of the form.
+// Used by  rows_vector.inl.
 
 namespace {
 

@@ -5,6 +5,7 @@
 //          BITNET_CONVERSIONS, the file with from_bytes(), to_bytes(), from_halves() and
 //          to_halves().
 // Gives    all that BITNET_ROWS lists, with that suffix.
+// Used by  rows_*.cpp.
 #include <cstring>
 
 #include "rows.hpp"

@@ -18,7 +18,7 @@ namespace bitnet::cpu {
 
 struct tuning {
   uint32_t ahead =
-      usual_ahead;  // bytes between the weight that is prefetched and the one in use (ahead.inl)
+      usual_ahead;  // bytes between the weight that is prefetched and the one in use (prefetch.inl)
   uint32_t tile_rows = 64;  // rows of weights in the first-level cache while a few tokens pass
   bool fives = false;       // copies of ternary rows have five weights in a byte (linear_fives.hpp)
 
