@@ -418,7 +418,7 @@ def test_other_tasks_run_while_the_engine_generates(many):
     run(main())
 
 
-# ---- what is refused
+# ---- what is rejected
 
 @pytest.mark.parametrize("prompt, how, kind, words", [
     (PROMPT * 200, {}, bitnet.ContextFull, "512"),
@@ -638,18 +638,18 @@ def test_a_saved_prompt_is_reused_after_a_restart(model, tmp_path):
     assert (again.tokens, again.text) == (done.tokens, done.text)
     assert other.tokens == alone(model, PROMPT, **ENDLESS).tokens[:480]
 
-    async def refused(one, words, kind, path=file):
+    async def rejected(one, words, kind, path=file):
         with pytest.raises(kind, match=words):
             await one.restore(path)
 
     with engine(kv_k="q8_0") as one:
-        run(refused(one, "whose kv_k is", bitnet.Unsupported))
+        run(rejected(one, "whose kv_k is", bitnet.Unsupported))
         damaged = tmp_path / "damaged.seq"
         damaged.write_bytes(file.read_bytes()[:-7])
-        run(refused(one, "the file has", bitnet.BadData, damaged))
-        run(refused(one, "cannot be opened", bitnet.NotFound, tmp_path / "none.seq"))
-        run(refused(one, "is a str or a path, not int", TypeError, 5))
-        run(refused(one, "NUL", ValueError, "a\0b"))
+        run(rejected(one, "the file has", bitnet.BadData, damaged))
+        run(rejected(one, "cannot be opened", bitnet.NotFound, tmp_path / "none.seq"))
+        run(rejected(one, "is a str or a path, not int", TypeError, 5))
+        run(rejected(one, "NUL", ValueError, "a\0b"))
     with pytest.raises(bitnet.Closed):
         run(one.restore(file))
     with pytest.raises(bitnet.Closed):

@@ -56,7 +56,7 @@ def test_log(caplog):
 def test_a_log_callback_may_raise_call_or_close(model, caplog):
     """It raises, calls the library, and lets go of what only the library can close."""
     sessions = [model.session()]
-    refused = []
+    rejected = []
 
     def log(level, text):
         if sessions:
@@ -64,12 +64,12 @@ def test_a_log_callback_may_raise_call_or_close(model, caplog):
         try:
             model.tokenize("a")
         except bitnet.InvalidArgument as why:
-            refused.append(str(why))
+            rejected.append(str(why))
         raise KeyError("mine")
 
     with bitnet.Engine("cpu", log=log, log_level=logging.DEBUG) as one:
         one.select()
-        assert any("log callback" in text for text in refused)
+        assert any("log callback" in text for text in rejected)
         assert "the log callback of an Engine failed" in caplog.text
         assert one.open_model(MODEL).generate(PROMPT, max_tokens=2, temperature=0).text == ", there"
 

@@ -242,12 +242,12 @@ print('end')
 ])
 def test_a_failed_thread_start_is_reported(model, call, monkeypatch):
     """The call fails in a sentence, nothing stays half done, and the next one works."""
-    def refuse(*_):
+    def reject(*_):
         raise RuntimeError("can't start new thread")
 
     running = len(_handles._running)
     with monkeypatch.context() as patched:
-        patched.setattr(_handles._thread, "start_new_thread", refuse)
+        patched.setattr(_handles._thread, "start_new_thread", reject)
         with pytest.raises(bitnet.errors.OutOfMemory, match="no further thread"):
             call(model)
     assert len(_handles._running) == running

@@ -570,7 +570,7 @@ TEST_F(hybrid, evicted_sessions_compute_the_same_logits) {
   expect_rows(logits(all[0], {ids.begin() + 100, ids.end()}, 70), alone, 100);
 }
 
-TEST_F(hybrid, a_context_beyond_what_the_first_session_left_is_refused) {
+TEST_F(hybrid, a_context_beyond_what_the_first_session_left_is_rejected) {
   constexpr uint64_t block = uint64_t{64} * 2 * 2 * 2 * 32;
   limit_bytes(3 * (2 * state_bytes + block), BITNET_EVICT_LRU);
   bitnet_session* small = session(64);
@@ -586,7 +586,7 @@ TEST_F(hybrid, a_context_beyond_what_the_first_session_left_is_refused) {
   EXPECT_EQ(logits(small, ids, 20).size(), ids.size() * vocabulary()) << "the first goes on";
 }
 
-TEST_F(hybrid, a_budget_below_its_states_is_refused) {
+TEST_F(hybrid, a_budget_below_its_states_is_rejected) {
   limit_bytes(state_bytes, BITNET_EVICT_LRU);
   bitnet_session_options options;
   bitnet_session_defaults(&options, sizeof options);
@@ -714,7 +714,7 @@ TEST_F(demo, a_second_call_continues_the_conversation) {
   EXPECT_EQ(joined, whole.ids);
 }
 
-TEST_F(demo, lists_without_an_address_are_refused) {
+TEST_F(demo, lists_without_an_address_are_rejected) {
   const struct {
     const char* what;
     void (*spoil)(bitnet_sampling&, bitnet_generation&);
@@ -1076,7 +1076,7 @@ TEST_F(demo, loading_can_be_stopped) {
   EXPECT_EQ(second, nullptr);
 }
 
-TEST_F(demo, wrong_calls_are_refused) {
+TEST_F(demo, wrong_calls_are_rejected) {
   bitnet_session* s = session();
   std::vector<float> row(vocabulary());
   const bitnet_token bad[] = {-1};
@@ -1223,7 +1223,7 @@ TEST_F(trials, count_what_ran) {
   }
 }
 
-TEST_F(trials, wrong_calls_are_refused) {
+TEST_F(trials, wrong_calls_are_rejected) {
   constexpr uint32_t ternary = BITNET_OP_LINEAR_TERNARY, dense = BITNET_OP_LINEAR_DENSE;
   EXPECT_EQ(open(BITNET_OP_ATTN_PAGED, 0, 8, 8), BITNET_UNSUPPORTED);
   EXPECT_NE(std::string(error_.message).find("linear_dense"), std::string::npos);

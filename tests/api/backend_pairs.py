@@ -1,8 +1,8 @@
 """Every ordered pair of the backends that were built, in one process: the second computes beside the first, or is
-refused with a reason; none of them ends the process, and the first computes the same afterwards.
+rejected with a reason; none of them ends the process, and the first computes the same afterwards.
 
 backend_pairs.py PROGRAM BACKENDS_FILE; prints a table. A pair of which one cannot be used on this machine counts as
-refused, with that reason.
+rejected, with that reason.
 """
 
 import json
@@ -21,12 +21,12 @@ def outcome(program, first, second):
     alone, beside, again = json.loads(done.stdout)
     if alone != again:
         return "the first computes otherwise afterwards", done.stdout
-    refused = [one for one in (alone, beside) if "status" in one]
-    for one in refused:
+    rejected = [one for one in (alone, beside) if "status" in one]
+    for one in rejected:
         if not one["reason"]:
-            return "refused without a reason", done.stdout
-    if refused:
-        return f"{refused[0]['device']} is refused: {refused[0]['reason'][:90]}", None
+            return "rejected without a reason", done.stdout
+    if rejected:
+        return f"{rejected[0]['device']} is rejected: {rejected[0]['reason'][:90]}", None
     if len(alone["tokens"]) != 8 or len(beside["tokens"]) != 8:
         return "too few tokens", done.stdout
     return "both compute", None

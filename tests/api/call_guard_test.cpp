@@ -262,7 +262,7 @@ class guests {
   std::vector<std::thread> threads_;
 };
 
-TEST(turns, of_several_threads_in_one_session_are_refused) {
+TEST(turns, of_several_threads_in_one_session_are_rejected) {
   OPEN(demo)
   std::vector<bitnet_token> alone, beside;
   ASSERT_EQ(demo.generate(24, 3, nullptr, nullptr, &alone), BITNET_OK);

@@ -65,7 +65,7 @@ TEST_F(chat_json, has_the_tokens_of_the_call_without_json) {
   EXPECT_EQ(text_of(info_.reasoning_ends), "</think>");
 }
 
-TEST_F(chat_json, refuses_by_path_and_status) {
+TEST_F(chat_json, rejects_by_path_and_status) {
   request_.messages = str(R"([{"role": "user", "content": {}}])");
   EXPECT_EQ(open(), BITNET_INVALID_ARGUMENT);
   EXPECT_STREQ(error_.message,

@@ -161,7 +161,7 @@ TEST_F(embeddings, with_a_window_depend_on_no_cut) {
   EXPECT_EQ(of(open(options), ids), whole);
 }
 
-TEST_F(embeddings, wrong_calls_are_refused) {
+TEST_F(embeddings, wrong_calls_are_rejected) {
   bitnet_session* s = session();
   vector out(width());
   uint64_t needed = 0;

@@ -155,7 +155,7 @@ TEST_F(many_embeddings, of_as_many_tokens_as_the_context_has_are_taken) {
   EXPECT_EQ(embedding(ask(whole)).is, alone({whole}, BITNET_POOLING_MEAN)[0]);
 }
 
-TEST_F(many_embeddings, refuse_what_generates) {
+TEST_F(many_embeddings, reject_what_generates) {
   ASSERT_EQ(open_for(BITNET_POOLING_LAST), BITNET_OK) << error_.message;
   const auto prompt = prompt_of(10, 1);
   bitnet_generation g;

@@ -172,7 +172,7 @@ void expect_refused(const char* kind, const char* member, const answer& got) {
       << kind << "." << member << ": " << got.message;
 }
 
-TEST(reserved, members_are_refused_by_name) {
+TEST(reserved, members_are_rejected_by_name) {
   if (bitnet::test::demo_model().empty()) GTEST_SKIP() << "no demo model in models/";
   int rows = 0;
 #define ROW(kind, member)                      \

@@ -202,7 +202,7 @@ TEST_F(saved, files_that_are_not_saved_sequences_are_rejected) {
   EXPECT_EQ(read(submit(wish_of(200, 3))).at(0).end.n_cached, 0U) << "nothing came in";
 }
 
-TEST_F(saved, sequences_with_other_options_are_refused) {
+TEST_F(saved, sequences_with_other_options_are_rejected) {
   make_saved(wish_of(200, 3));
   struct row {
     const char* why;
@@ -259,7 +259,7 @@ TEST_F(saved, an_unknown_sequence_is_not_saved) {
   expect_refused(save(prompt_of(200, 3)), BITNET_INVALID_ARGUMENT, "no regular file");
 }
 
-TEST_F(saved, wrong_calls_are_refused) {
+TEST_F(saved, wrong_calls_are_rejected) {
   const bitnet_token id = 5;
   error_ = blank_error();
   EXPECT_EQ(bitnet_scheduler_save(nullptr, &id, 1, "x", nullptr, &error_), BITNET_INVALID_ARGUMENT);

@@ -45,7 +45,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.end_headers()
         self.wfile.write(body)
 
-    def refuse(self, status, message, **fields):
+    def reject(self, status, message, **fields):
         self.reply(status, json.dumps({"error": {"message": message}}).encode(), **fields)
 
     def do_GET(self):
@@ -57,7 +57,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 return self.reply(200, file.read(), kind, Content_Security_Policy=POLICY)
         found = self.server.upstream.routes.get(self.path)
         if found is None:
-            return self.refuse(404, "not here")
+            return self.reject(404, "not here")
         if isinstance(found, str):
             return self.reply(200, found.encode(), "text/plain")
         return self.reply(200, json.dumps(found).encode())
@@ -68,15 +68,15 @@ class Handler(http.server.BaseHTTPRequestHandler):
         key = self.headers.get("Authorization", "").removeprefix("Bearer ")
         if self.path == "/backends/reload":
             if key != "admin":
-                return self.refuse(401, "an admin key is needed")
+                return self.reject(401, "an admin key is needed")
             up.reloads += 1
             return self.reply(200, b"{}")
         if up.key is not None and key != up.key:
-            return self.refuse(401, "an API key is needed")
+            return self.reject(401, "an API key is needed")
         up.requests.append(body)
         if isinstance(up.stream, tuple):
             status, fields, message = up.stream
-            return self.refuse(status, message, **fields)
+            return self.reject(status, message, **fields)
         self.send_response(200)
         self.send_header("Content-Type", "text/event-stream")
         self.end_headers()

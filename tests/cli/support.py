@@ -131,7 +131,7 @@ class Case(unittest.TestCase):
         self.assertIn(result.code, (0, 4, 22, 23), result)
         return result
 
-    def refused(self, code, message, *words, **more):
+    def rejected(self, code, message, *words, **more):
         """Exit code, exactly one line of error that contains `message`, nothing on stdout."""
         result = self.bitnet(*words, **more)
         self.assertEqual(result.code, code, result)

@@ -140,7 +140,7 @@ class AnalyzeLibrary(support.Case):
         self.assertEqual((report["accelerators"], report["inference"]), (["libcudart.so.12"], "GPU backend, by libcudart.so.12"))
         self.assertEqual(report["missing"], [{"name": "libcudart.so.12"}], "only its plain name is there")
 
-    def test_stripped(self):
+    def test_a_stripped_library_has_the_exported_names(self):
         path = self.compiled("libllama.so", LLAMA)
         run("strip", path)
         report = self.same_as_nm(path)
@@ -162,7 +162,7 @@ class AnalyzeLibrary(support.Case):
             with self.subTest(style):
                 self.same_as_nm(self.compiled("libllama.so", LLAMA, f"-Wl,--hash-style={style}"))
 
-    def test_other_machines(self):
+    def test_libraries_of_other_machines_are_read(self):
         targets = [("gcc -m32", [COMPILER, "-m32"], "i386", 32, "little"),
                    ("aarch64", ["aarch64-linux-gnu-gcc"], "aarch64", 64, "little"),
                    ("powerpc64", ["clang", "--target=powerpc64-linux-gnu", "-fuse-ld=lld"], "ppc64", 64, "big"),
@@ -188,7 +188,7 @@ class AnalyzeLibrary(support.Case):
         if not seen:
             self.skipTest("no compiler here makes libraries for other machines")
 
-    def test_dependencies(self):
+    def test_dependencies_are_found_as_the_loader_finds_them(self):
         self.compiled("libdeep.so", PLAIN)
         os.makedirs(self.path("private"))
         self.compiled("private/libinner.so", "int add(int, int);\nint inner(void) { return add(1, 2); }\n", "-L" + self.home,
@@ -209,7 +209,7 @@ class AnalyzeLibrary(support.Case):
         self.assertRegex(text, r"\n  libdeep\.so +missing \(for libinner\.so\)\n")
         self.assertIn("This library cannot be loaded here:\n  BN-I-DEPENDENCY", text)
 
-    def test_versions(self):
+    def test_the_newest_version_of_each_family_is_reported(self):
         """The newest of each family, by the numbers that readelf prints."""
         path = self.compiled("libneeds.so", "#include <math.h>\n#include <stdio.h>\n"
                              "double f(double x) { puts(\"\"); return pow(x, 2) + exp(x); }\n", "-lm")
@@ -232,7 +232,7 @@ class AnalyzeLibrary(support.Case):
         self.assertEqual([p["code"] for p in report["problems"]], ["BN-I-VERSION"])
         self.assertIn("V_2", report["problems"][0]["text"])
 
-    def test_cpu_baseline(self):
+    def test_the_noted_cpu_level_is_reported(self):
         seen = 0
         for level in ("v2", "v3", "v4"):
             try:
@@ -276,7 +276,7 @@ class AnalyzeLibrary(support.Case):
                             ("empty", "is empty"), ("head.so", "is cut off"), ("class.so", "damaged ELF header"),
                             ("absent.so", "No such file"), (".", "not a regular file")):
             with self.subTest(name):
-                self.refused(2, words, "analyze-library", self.path(name) if name != "." else self.home)
+                self.rejected(2, words, "analyze-library", self.path(name) if name != "." else self.home)
 
     def test_cut_and_changed_files(self):
         """Whatever is wrong with it: a report or one line of error, and no crash."""
@@ -294,7 +294,7 @@ class AnalyzeLibrary(support.Case):
                 self.path("changed.so", bytes(changed))
                 self.assertIn(self.bitnet("analyze-library", self.path("changed.so")).code, (0, 2, 3))
 
-    def test_hostile_names(self):
+    def test_control_characters_of_names_are_escaped(self):
         path = self.compiled("libevil.so", "void llama_abcdef(void) {}\n", "-Wl,--hash-style=sysv")
         with open(path, "rb") as file:
             content = file.read()
@@ -304,9 +304,9 @@ class AnalyzeLibrary(support.Case):
         self.assertIn(r"  - llama_\x1b[2J\n\xff", done.text)
         self.assertEqual(self.analyzed(path)["groups"]["llama"]["names"], [r"llama_\x1b[2J\n\xff"])
 
-    def test_arguments(self):
-        self.refused(2, "needs the path of a library", "analyze-library")
-        self.refused(2, "found also", "analyze-library", "a", "b")
+    def test_other_than_one_path_is_rejected(self):
+        self.rejected(2, "needs the path of a library", "analyze-library")
+        self.rejected(2, "found also", "analyze-library", "a", "b")
 
 
 class LinkAudit(support.Case):

@@ -72,14 +72,14 @@ class Logits(Outputs):
 
     def test_a_model_is_not_replaced(self):
         model = self.path("m.gguf", content(demo_model()))
-        self.refused(2, "is a model", "logits", "-m", model, "--ids", "1 5", "-o", model)
+        self.rejected(2, "is a model", "logits", "-m", model, "--ids", "1 5", "-o", model)
         self.assertEqual(content(model), content(demo_model()))
 
     @unittest.skipUnless(os.geteuid() == 0, "only root can make links for others")
     def test_links_of_others_are_not_followed(self):
         target = self.path("precious", b"old")
         link = self.link_of_nobody("precious", "link.npy")
-        self.refused(1, "is a link of uid 65534", "logits", "--ids", "1 5", "-o", link)
+        self.rejected(1, "is a link of uid 65534", "logits", "--ids", "1 5", "-o", link)
         self.assertEqual(content(target), b"old")
         self.assertTrue(os.path.islink(link))
 
@@ -111,7 +111,7 @@ class Models(Outputs):
         os.symlink(os.path.basename(parts[1]), other)
         for out in (*parts, other):
             with self.subTest(os.path.basename(out)):
-                self.refused(2, "a part of it", "quantize", parts[0], out, "i2_s", "--force")
+                self.rejected(2, "a part of it", "quantize", parts[0], out, "i2_s", "--force")
         self.assertEqual([content(part) for part in parts], before)
         self.ok("quantize", parts[0], self.path("whole.gguf"), "i2_s")
 
@@ -120,7 +120,7 @@ class Models(Outputs):
     def test_links_of_others_are_not_followed(self):
         os.mkdir(self.path("folder"))
         self.link_of_nobody("folder", "link")
-        self.refused(2, "is a link of uid 65534", "quantize", demo_model(), self.path("link/x"), "i2_s")
+        self.rejected(2, "is a link of uid 65534", "quantize", demo_model(), self.path("link/x"), "i2_s")
         self.assertEqual(os.listdir(self.path("folder")), [])
 
 

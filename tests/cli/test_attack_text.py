@@ -29,7 +29,7 @@ class Escapes(support.Case):
             self.assertNotIn(one.decode("utf-8", "replace"), result.stderr, result)
 
     @needs_model
-    def test_inspect(self):
+    def test_inspect_escapes_texts_of_the_model(self):
         model = self.evil_model()
         result = self.bitnet("inspect", model)
         self.quiet(result)
@@ -49,7 +49,7 @@ class Escapes(support.Case):
         if result.code == 0:
             json.loads(result.stdout.decode("utf-8", "strict"))
 
-    def test_file_names(self):
+    def test_file_names_in_messages_are_escaped(self):
         for name in (EVIL.decode("latin-1").encode()[:100], b"\xff\xfe", b"a\x1b[2Jb"):
             path = os.path.join(self.home.encode(), name.replace(b"/", b"-"))
             for words in (["inspect"], ["run", "-p", "x", "-m"], ["backends", "lint"]):
@@ -61,7 +61,7 @@ class Escapes(support.Case):
                     for one in OBEYED:
                         self.assertNotIn(one, done.stdout + done.stderr)
 
-    def test_manifests(self):
+    def test_texts_of_manifests_are_escaped(self):
         """Of a plugin: its name, description and errors."""
         folder = self.path("backends.d")
         os.makedirs(folder)

@@ -24,7 +24,7 @@ class NoBackend(support.Case):
         self.assertEqual(len(result.errors), 1, result)
         self.assertIn("install", result.errors[0])
 
-    def test_why(self):
+    def test_why_names_the_searched_folders(self):
         got = self.why("--json", "--backend-dir", self.empty).json
         self.assertEqual((got["requested"], got["detected"], got["backends"]), ("auto", [], []))
         self.assertIn(self.empty, [one["directory"] for one in got["searched"]])
@@ -35,18 +35,18 @@ class NoBackend(support.Case):
     def test_list_says_what_to_install(self):
         self.assertIn("install", self.ok("backends", "--backend-dir", self.empty).text)
 
-    def test_dir(self):
+    def test_dir_prints_the_folder_of_plugins(self):
         self.assertEqual(self.ok("backends", "dir", "--backend-dir", self.empty).text,
                          self.empty + "\n")
         self.assertTrue(self.ok("backends", "dir").text.startswith("/"))
 
     def test_info_of_an_unknown_backend_is_rejected(self):
-        self.refused(4, "none-such", "backends", "info", "none-such")
+        self.rejected(4, "none-such", "backends", "info", "none-such")
 
 
 class Request(support.Case):
     @support.needs_model
-    def test_missing_backend(self):
+    def test_a_missing_backend_ends_with_4(self):
         for device in ("cuda", "none-such", "cuda:0", "gpu"):
             detected = support.report()["detected"]
             if device.split(":")[0] in detected or (device == "gpu" and "cuda" in detected):
@@ -58,10 +58,10 @@ class Request(support.Case):
                 self.assertIn(f"requested={device} ", result.stderr)
                 self.assertIn("selected=none", result.stderr)
 
-    def test_malformed_request(self):
+    def test_a_malformed_request_is_rejected(self):
         for device, why in ((":", "no name"), ("cpu:x", "no index"), ("a,,b", "an empty name")):
             with self.subTest(why):
-                self.refused(2, "", "backends", "why", "--device", device)
+                self.rejected(2, "", "backends", "why", "--device", device)
 
     def test_why_names_each_loser(self):
         got = self.why("--json", "--device", "none-such").json
@@ -76,7 +76,7 @@ class Request(support.Case):
 class Fakes(support.Case):
     """BITNET_GPU_FAKE and the strict variables: one grammar, marked, and never computing."""
 
-    def test_marked_everywhere(self):
+    def test_reports_mark_each_fake(self):
         got = self.ok("backends", "--json", "--allow-fake", env={"BITNET_GPU_FAKE": "cuda:2"}).json
         self.assertTrue(got["fake"])
         self.assertIn("cuda(fake)", got["detected"])
@@ -84,7 +84,7 @@ class Fakes(support.Case):
         self.assertTrue(cuda["fake"] and all(d["fake"] for d in cuda["devices"]))
         text = self.why("--allow-fake", env={"BITNET_GPU_FAKE": "cuda"}).text
         self.assertIn("selected=cuda(fake)", text)
-        self.refused(4, "computes nothing", "run", "-n", "1", "--allow-fake",
+        self.rejected(4, "computes nothing", "run", "-n", "1", "--allow-fake",
                      env={"BITNET_GPU_FAKE": "cuda"})
 
     def test_a_backend_that_ignores_signals(self):
@@ -96,7 +96,7 @@ class Fakes(support.Case):
                 got = self.ok("backends", "--json", *words, env=env).json
                 self.assertNotIn("fake", got, why)
 
-    def test_wrong_values(self):
+    def test_wrong_and_forbidden_fakes_are_rejected(self):
         for code, part, env in (
                 (23, "forbids fakes", {"BITNET_GPU_FAKE": "cuda", "BITNET_STRICT_NO_FAKE_GPU": "1"}),
                 (2, "comma list", {"BITNET_GPU_FAKE": "cuda;rocm"}),
@@ -104,13 +104,13 @@ class Fakes(support.Case):
                 (2, "BITNET_STRICT_NO_FAKE_GPU",
                  {"BITNET_GPU_FAKE": "cuda", "BITNET_STRICT_NO_FAKE_GPU": "perhaps"})):
             with self.subTest(part):
-                self.refused(code, part, "backends", env=env)
+                self.rejected(code, part, "backends", env=env)
         self.ok("backends", env={"BITNET_GPU_FAKE": "none", "BITNET_STRICT_NO_FAKE_GPU": "1"})
 
 
 @support.needs_backend
 class Present(support.Case):
-    def test_probe(self):
+    def test_a_second_probe_is_cached_unless_it_is_fresh(self):
         first = self.ok("backends", "probe", "--all", "--json").json["backends"]
         again = self.ok("backends", "probe", "--all", "--json").json["backends"]
         fresh = self.ok("backends", "probe", "--all", "--fresh", "--json").json["backends"]
@@ -138,7 +138,7 @@ class Present(support.Case):
                 mine = next(b for b in report["backends"] if b["name"] == report["selected"])
                 self.assertEqual((mine["code"], mine["probe"]["cached"]), ("BN-OK", False), mine)
 
-    def test_list(self):
+    def test_backends_and_list_devices_print_the_same(self):
         chosen = support.report()["selected"]
         self.ok("backends", "probe", "--all")  # so that no answer reports a running probe
         text = self.ok("backends").text
@@ -146,7 +146,7 @@ class Present(support.Case):
         self.assertEqual(self.ok("backends", "list").text, text)
         self.assertEqual(self.ok("run", "--list-devices").text, text)
 
-    def test_why(self):
+    def test_why_explains_the_selected_backend(self):
         got = self.why("--json").json
         self.assertIn(got["selected"], got["detected"])
         mine = next(b for b in got["backends"] if b["name"] == got["selected"])
@@ -155,7 +155,7 @@ class Present(support.Case):
         text = self.why().text
         self.assertIn(f"selected={got['selected']}", text)
 
-    def test_info(self):
+    def test_info_describes_the_selected_backend(self):
         chosen = support.report()["selected"]
         got = self.ok("backends", "info", chosen, "--json").json["backends"]
         self.assertEqual([one["name"] for one in got], [chosen])
@@ -207,13 +207,13 @@ class Present(support.Case):
         self.assertNotIn("status", fake["devices"][0])
 
     def test_the_message_names_the_flag_to_remove(self):
-        self.refused(2, "drop --allow-fallback or", "backends", "--strict-mode",
+        self.rejected(2, "drop --allow-fallback or", "backends", "--strict-mode",
                      "--allow-fallback")
 
     def test_the_message_names_the_flag_that_selects_another(self):
         chosen = support.report()["selected"]
-        self.refused(4, f"use --device {chosen}:0", "run", "-p", "a", "--device", f"{chosen}:9")
-        self.refused(4, "or use --device auto", "run", "-p", "a", "--device", "none-such")
+        self.rejected(4, f"use --device {chosen}:0", "run", "-p", "a", "--device", f"{chosen}:9")
+        self.rejected(4, "or use --device auto", "run", "-p", "a", "--device", "none-such")
         why = self.bitnet("backends", "why", "--allow-backends", "none-such")
         self.assertIn(f"add {chosen} to --allow-backends", why.text)
 

@@ -122,7 +122,7 @@ class Answers(Batch):
         self.assertIn(said(got["form"])[0], (" yes", " no"))
         self.assertEqual(said(got["seed"]), said(got["seed again"]))
 
-    def test_call_tools(self):
+    def test_answers_call_tools(self):
         lines = [chat(f"n{n}", "Feed the fox.", tools=TOOLS, tool_choice="required", parallel_tool_calls=False, max_tokens=n)
                  for n in (4, 400)]
         lines.append(chat("none", "Feed the fox.", tools=TOOLS, tool_choice="none"))
@@ -203,7 +203,7 @@ class Answers(Batch):
         self.assertEqual(said(got["best"]), [x["text"] for x in ranked[:2]])
         self.assertNotEqual(ranked[0]["text"], ranked[3]["text"])
 
-    def test_follow_schemas(self):
+    def test_answers_follow_schemas(self):
         schema = {"type": "object", "properties": {"z": {"type": "boolean"}, "a": {"enum": ["x", "y"]}}, "required": ["z", "a"],
                   "additionalProperties": False}
         ways = {"named": {"response_format": {"type": "json_schema", "json_schema": {"name": "n", "strict": True, "schema": schema}}},
@@ -249,7 +249,7 @@ class Answers(Batch):
             os.remove(self.out)
             self.assertIn("speculation: ", done.stderr)
             self.assertEqual({k: said(x) for k, x in drafted.items()}, {k: said(x) for k, x in plain.items()})
-        self.refused(2, "--spec-type draft expects a draft model", "batch", "in.jsonl", "out", "--spec-type", "draft")
+        self.rejected(2, "--spec-type draft expects a draft model", "batch", "in.jsonl", "out", "--spec-type", "draft")
 
     def test_of_defaults_by_options(self):
         lines = [line("a", temperature=None, max_tokens=None), line("b", temperature=None, max_tokens=None)]
@@ -312,18 +312,18 @@ class Errors(Batch):
     def test_end_a_command_line(self):
         self.input([line("a")])
         for words in ((), ("in.jsonl",), ("in.jsonl", "out", "x")):
-            self.refused(2, "two files", "batch", *words)
-        self.refused(2, "No such file", "batch", "none", "out")
-        self.refused(2, "is a folder", "batch", ".", "out")
-        self.refused(2, "is the input too", "batch", "in.jsonl", "in.jsonl")
-        self.refused(2, "No such file", "batch", "in.jsonl", "no/such/folder/out")
-        self.refused(2, "no output of a batch", "batch", "in.jsonl", self.path("mine", "my thesis"))
+            self.rejected(2, "two files", "batch", *words)
+        self.rejected(2, "No such file", "batch", "none", "out")
+        self.rejected(2, "is a folder", "batch", ".", "out")
+        self.rejected(2, "is the input too", "batch", "in.jsonl", "in.jsonl")
+        self.rejected(2, "No such file", "batch", "in.jsonl", "no/such/folder/out")
+        self.rejected(2, "no output of a batch", "batch", "in.jsonl", self.path("mine", "my thesis"))
         for shard in ("2/2", "x", "1", "-1/2"):
-            self.refused(2, "--shard expects I/N", "batch", "in.jsonl", "out", f"--shard={shard}")
+            self.rejected(2, "--shard expects I/N", "batch", "in.jsonl", "out", f"--shard={shard}")
         for n in ("0", "1,2", "x", "1025"):
-            self.refused(2, "--parallel expects one number", "batch", "in.jsonl", "out", "-np", n)
-        self.refused(2, "UTF-16", "batch", self.path("wide", "{}\n".encode("utf-16")), "out")
-        self.refused(2, "--n-predict expects", "batch", "in.jsonl", "out", "-n", "0")
+            self.rejected(2, "--parallel expects one number", "batch", "in.jsonl", "out", "-np", n)
+        self.rejected(2, "UTF-16", "batch", self.path("wide", "{}\n".encode("utf-16")), "out")
+        self.rejected(2, "--n-predict expects", "batch", "in.jsonl", "out", "-n", "0")
 
 
 @needs_backend
@@ -417,16 +417,16 @@ class Goes(Batch):
         process = self.start(self.input(lines), self.out)
         while not os.path.exists(self.out) or os.path.getsize(self.out) == 0:
             time.sleep(0.01)
-        self.refused(1, "another process writes", "batch", "in.jsonl", "out.jsonl")
+        self.rejected(1, "another process writes", "batch", "in.jsonl", "out.jsonl")
         process.kill()
         process.communicate()
 
-    def test_by_another_model_is_refused(self):
+    def test_by_another_model_is_rejected(self):
         self.ok("batch", self.input([line("a")]), self.out)
         with open(self.out, encoding="utf-8") as file:
             text = file.read()
         self.path("out.jsonl", text.replace('"system_fingerprint":"fp_', '"system_fingerprint":"fp_x'))
-        self.refused(2, "another model", "batch", "in.jsonl", "out.jsonl")
+        self.rejected(2, "another model", "batch", "in.jsonl", "out.jsonl")
 
 
 @needs_backend
@@ -442,8 +442,8 @@ class Shards(Batch):
         self.assertEqual(sorted(x["error"]["line"] for x in got if not x["custom_id"]), [41, 42])
         for out in outs:
             self.assertGreater(len(self.lines(out)), 4)
-        self.refused(2, "another --shard", "batch", source, outs[0], "--shard", "1/3")
-        self.refused(2, "another --shard", "batch", source, outs[0], "--shard", "0/4")
+        self.rejected(2, "another --shard", "batch", source, outs[0], "--shard", "1/3")
+        self.rejected(2, "another --shard", "batch", source, outs[0], "--shard", "0/4")
 
 
 if __name__ == "__main__":

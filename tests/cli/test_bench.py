@@ -19,7 +19,7 @@ class Bench(support.Case):
     def rows(self, *words):
         return self.ok("bench", *QUICK, "-o", "json", *words).json
 
-    def test_numbers_agree(self):
+    def test_rates_follow_from_times(self):
         prompt, gen = self.rows("-t", "1")
         self.assertEqual((prompt["test"], gen["test"]), ("pp8", "tg4"))
         for row, tokens in ((prompt, 8), (gen, 4)):
@@ -68,7 +68,7 @@ class Bench(support.Case):
                          head).text for head in ("exact", "fast", "full")}
         self.assertEqual(len(texts), 1)
 
-    def test_forms(self):
+    def test_each_output_form_has_the_same_tests(self):
         text = self.ok("bench", *QUICK, "-d", "0,16").text
         for name in ("| pp8 |", "| tg4 |", "| pp8 @ d16 |", "| tg4 @ d16 |", "stream read of 8 MB"):
             self.assertIn(name, text)
@@ -95,17 +95,17 @@ class Bench(support.Case):
         self.assertIn("gbps", row)
 
     def test_invalid_measurements_are_rejected(self):
-        self.refused(2, "nothing to measure", "bench", "-p", "0", "-n", "0")
+        self.rejected(2, "nothing to measure", "bench", "-p", "0", "-n", "0")
         for bad in ("x", "-1", "1,,2", "5 6", "9999999999", ""):
-            self.refused(2, "--n-gen expects", "bench", f"--n-gen={bad}")
-        self.refused(2, "repetitions", "bench", "-r", "0")
-        self.refused(2, "one model", "bench", "a.gguf", "b.gguf")
-        self.refused(3, "does not exist", "bench", "-m", self.path("none.gguf"))
-        self.refused(4, "cuda", "bench", "--device", "no-such-cuda")
+            self.rejected(2, "--n-gen expects", "bench", f"--n-gen={bad}")
+        self.rejected(2, "repetitions", "bench", "-r", "0")
+        self.rejected(2, "one model", "bench", "a.gguf", "b.gguf")
+        self.rejected(3, "does not exist", "bench", "-m", self.path("none.gguf"))
+        self.rejected(4, "cuda", "bench", "--device", "no-such-cuda")
 
     KERNEL = ("bench", "--kernel", "matmul_i2s", "--shape", "64x256", "-r", "3", "--ceiling-mb", "8")
 
-    def test_one_kernel(self):
+    def test_one_kernel_is_measured_for_each_batch(self):
         rows = self.ok(*self.KERNEL, "--n", "1,7", "-o", "json").json
         self.assertEqual([(r["shape"], r["n"]) for r in rows], [("64x256", 1), ("64x256", 7)])
         for row in rows:
@@ -132,10 +132,10 @@ class Bench(support.Case):
             self.assertTrue(row["kernel"].startswith(kernel), row)
             self.assertEqual(row["scale_group"], int(group))
             self.assertEqual(row["weight_bytes"], n_bytes)
-        self.refused(2, "do not divide", *self.KERNEL, "--scale-group", "48")
-        self.refused(2, "has scales of its own", "bench", "--kernel", "linear_dense.f16", "--shape", "8x64",
+        self.rejected(2, "do not divide", *self.KERNEL, "--scale-group", "48")
+        self.rejected(2, "has scales of its own", "bench", "--kernel", "linear_dense.f16", "--shape", "8x64",
                      "--scale-group", "32")
-        self.refused(2, "scale-group", *self.KERNEL, "--scale-group", "-1")
+        self.rejected(2, "scale-group", *self.KERNEL, "--scale-group", "-1")
 
     def test_settings_are_measured_on_request(self):
         text = self.ok("bench", "--tune").text
@@ -177,7 +177,7 @@ class Bench(support.Case):
         for name, said in (("I2S_QK256_AVX2", "try BITNET_CPU_ISA=avx2"), ("I2S_QK256_CUDA", "try --device cuda"),
                            ("TL1_ARM_NEON", "try BITNET_CPU_ISA=neon"), ("IQ2S_GGML_CPU", "does not read weights of type IQ2_S"),
                            ("Llama_CUDA", "measures a model on it"), ("I2S_QK256_AVX", "has no kernel 'I2S_QK256_AVX'")):
-            self.refused(2, said, "bench", "--kernel", name, *quick, env=with_isa)
+            self.rejected(2, said, "bench", "--kernel", name, *quick, env=with_isa)
         cpu, = self.ok("backends", "info", "cpu", "--json", env=with_isa).json["backends"]
         known = {kernel["id"]: kernel["aliases"] for kernel in cpu["kernels"] if "aliases" in kernel}
         self.assertEqual(known["linear_ternary.ternary2.scalar"], ["I2S_QK256_Scalar"])
@@ -204,7 +204,7 @@ class Bench(support.Case):
         row, = self.ok(*self.KERNEL, "--n", "1", "-o", "json", env={"BITNET_CPU_ISA": "scalar"}).json
         self.assertEqual(row["kernel"], "linear_ternary.ternary2.scalar")
 
-    def test_list(self):
+    def test_the_list_has_each_form_of_this_cpu_once(self):
         rows = self.ok("bench", "--list", "-o", "json").json
         listed = {row["kernel"] for row in rows}
         # Every form that this CPU can run is listed once, and one of an op and format runs.
@@ -220,21 +220,21 @@ class Bench(support.Case):
         self.assertIn("| linear_ternary.ternary2.scalar |", self.ok("bench", "--list").text)
 
     def test_unknown_and_unmeasurable_kernels_are_rejected(self):
-        self.refused(2, "has no kernel 'matmul_x'", "bench", "--kernel", "matmul_x")
-        self.refused(2, "has no kernel ''", "bench", "--kernel", "matmul_i2s,")
-        self.refused(2, "attn_paged cannot be measured alone", "bench", "--kernel", "attn_paged")
+        self.rejected(2, "has no kernel 'matmul_x'", "bench", "--kernel", "matmul_x")
+        self.rejected(2, "has no kernel ''", "bench", "--kernel", "matmul_i2s,")
+        self.rejected(2, "attn_paged cannot be measured alone", "bench", "--kernel", "attn_paged")
         for bad in ("", "6912", "6912x", "x2560", "0x2560", "axb", "1x2x3", "64x256,", "-1x2"):
-            self.refused(2, "--shape expects", "bench", "--kernel", "matmul_i2s", f"--shape={bad}")
-        self.refused(2, "not between", "bench", "--kernel", "matmul_i2s", "--shape", "2000000x64")
-        self.refused(2, "blocks of 32", "bench", "--kernel", "linear_dense.q8_0", "--shape", "8x33")
-        self.refused(2, "--n-gen expects", "bench", "--kernel", "matmul_i2s", "--n", "x")
-        self.refused(2, "--n is 0", "bench", "--kernel", "matmul_i2s", "--n", "0")
-        self.refused(2, "needs no model", "bench", "a.gguf", "--kernel", "matmul_i2s")
-        self.refused(2, "measures a model", "bench", "-p", "8", "--kernel", "matmul_i2s")
+            self.rejected(2, "--shape expects", "bench", "--kernel", "matmul_i2s", f"--shape={bad}")
+        self.rejected(2, "not between", "bench", "--kernel", "matmul_i2s", "--shape", "2000000x64")
+        self.rejected(2, "blocks of 32", "bench", "--kernel", "linear_dense.q8_0", "--shape", "8x33")
+        self.rejected(2, "--n-gen expects", "bench", "--kernel", "matmul_i2s", "--n", "x")
+        self.rejected(2, "--n is 0", "bench", "--kernel", "matmul_i2s", "--n", "0")
+        self.rejected(2, "needs no model", "bench", "a.gguf", "--kernel", "matmul_i2s")
+        self.rejected(2, "measures a model", "bench", "-p", "8", "--kernel", "matmul_i2s")
         if len(self.ternary_forms()) > 1:
-            self.refused(2, "does not run here", "bench", "--kernel",
+            self.rejected(2, "does not run here", "bench", "--kernel",
                          "linear_ternary.ternary2.scalar")
-        self.refused(4, "cuda", "bench", "--kernel", "matmul_i2s", "--device", "no-such-cuda")
+        self.rejected(4, "cuda", "bench", "--kernel", "matmul_i2s", "--device", "no-such-cuda")
 
     def ternary_forms(self):
         return [row for row in self.ok("bench", "--list", "-o", "json").json
@@ -307,16 +307,16 @@ class Bench(support.Case):
 
     def test_invalid_options_of_parallel_requests_are_rejected(self):
         for bad in ("0", "x", "-1", "1,,2", "1 2", "1025", "9999999999", ""):
-            self.refused(2, "--parallel expects numbers of requests from 1 to 1024", "bench", f"--parallel={bad}")
+            self.rejected(2, "--parallel expects numbers of requests from 1 to 1024", "bench", f"--parallel={bad}")
         for words, message in ((("-p", "8", "--shared-prefix", "9"), "longer than a prompt of 8 tokens"),
                                (("-p", "64,8", "--shared-prefix", "9"), "longer than a prompt of 8 tokens"),
                                (("--shared-prefix", "x"), "whole number"), (("--shared-prefix", "-1"), "from 0 to"),
                                (("-p", "0"), "at least 1"), (("-n", "4,0"), "at least 1"), (("-d", "16"), "--n-depth"),
                                (("--kernel-times",), "--kernel-times"), (("-p", "x"), "--n-prompt expects"),
                                (("--kernel", "matmul_i2s"), "--parallel measures a model")):
-            self.refused(2, message, "bench", "--parallel", "2", *words)
-        self.refused(2, "give --parallel", "bench", "--shared-prefix", "8")
-        self.refused(3, "does not exist", "bench", "--parallel", "2", "-m", self.path("none.gguf"))
+            self.rejected(2, message, "bench", "--parallel", "2", *words)
+        self.rejected(2, "give --parallel", "bench", "--shared-prefix", "8")
+        self.rejected(3, "does not exist", "bench", "--parallel", "2", "-m", self.path("none.gguf"))
 
     def test_a_small_budget_lets_requests_wait(self):
         """Room for one of three at a time: each of them ends all the same."""

@@ -21,7 +21,7 @@ class Compare(support.Case):
     def compare(self, a, b, *more):
         return self.bitnet("bench", "compare", *self.files(a, b), *more)
 
-    def test_exit_codes(self):
+    def test_slower_ends_with_12_and_incomparable_with_13(self):
         self.assertEqual(self.compare([row()], [row(samples=FAST)]).code, 0)
         self.assertEqual(self.compare([row()], [row()]).code, 0)
         self.assertEqual(self.compare([row(samples=FAST)], [row()]).code, 12)
@@ -30,14 +30,14 @@ class Compare(support.Case):
         self.assertEqual(self.compare([row()], [row(samples=WIDE)]).code, 13)
         self.assertEqual(self.compare([row()], [row(cpu_info="other")]).code, 13)
 
-    def test_table(self):
+    def test_the_table_has_ratio_interval_and_verdict(self):
         done = self.compare([row()], [row(samples=FAST, version="0.2.0")])
         self.assertIn("| pp512, m, cpu, 2 threads | 100.20 | 110.20 | 1.100 | 1.097 to 1.103 (96.8 %) | 0.0079 | "
                       "faster |", done.text)
         self.assertIn("version: 0.1.0 in A, 0.2.0 in B", done.text)
         self.assertIn("Mann-Whitney", done.text)
 
-    def test_json(self):
+    def test_json_has_the_exact_probability(self):
         (got,) = self.compare([row()], [row(samples=FAST)], "-o", "json").json
         self.assertEqual((got["verdict"], got["u"], got["p_exact"]), ("faster", 25, True))
         self.assertAlmostEqual(got["p"], 2 / 252)
@@ -60,15 +60,15 @@ class Compare(support.Case):
         self.assertRegex(done.stderr, r"only in \S+a\.json: tg128")
         self.assertRegex(done.stderr, r"only in \S+b\.jsonl: pp32")
 
-    def test_bad_requests(self):
+    def test_files_that_cannot_be_compared_are_rejected(self):
         a, b = self.files([row()], [row()])
-        self.refused(2, "two files", "bench", "compare", a)
-        self.refused(2, "two files", "bench", "compare", a, b, b)
-        self.refused(2, "no-file", "bench", "compare", a, self.path("no-file"))
-        self.refused(2, "line 1: it is no JSON", "bench", "compare", a, self.path("t.md", "| model |"))
-        self.refused(2, "line 2: it has neither", "bench", "compare", a, self.path("t.jsonl", json.dumps(row()) + "\n{}"))
-        self.refused(2, "has no results", "bench", "compare", a, self.path("e.json", "[]"))
-        self.refused(2, "--force belongs", "bench", "--force")
+        self.rejected(2, "two files", "bench", "compare", a)
+        self.rejected(2, "two files", "bench", "compare", a, b, b)
+        self.rejected(2, "no-file", "bench", "compare", a, self.path("no-file"))
+        self.rejected(2, "line 1: it is no JSON", "bench", "compare", a, self.path("t.md", "| model |"))
+        self.rejected(2, "line 2: it has neither", "bench", "compare", a, self.path("t.jsonl", json.dumps(row()) + "\n{}"))
+        self.rejected(2, "has no results", "bench", "compare", a, self.path("e.json", "[]"))
+        self.rejected(2, "--force belongs", "bench", "--force")
 
 
 @support.needs_backend

@@ -180,7 +180,7 @@ class Known(support.Case):
                 self.assertEqual((row["failed"], row["requests"]), (n, 4))
                 self.assertEqual(row["goodput_pct"], 100 * (4 - n) / 4)
 
-    def test_forms(self):
+    def test_each_output_form_has_the_same_run(self):
         server = self.serve()
         words = ("bench", "serve", f"http://127.0.0.1:{server.server_port}/v1/", "-np", "2", "-r", "1", "-p", "3", "-n", "6",
                  "--no-warmup")
@@ -206,12 +206,12 @@ class Known(support.Case):
                                (("http://127.0.0.1:1", "--api-key", "a\r\nX: y"), "the key has"),
                                (("http://127.0.0.1:1", "--api-key-file", "none"), "none")):
             with self.subTest(words):
-                self.refused(2, message, "bench", "serve", *words)
+                self.rejected(2, message, "bench", "serve", *words)
         with socket.socket() as closed:
             closed.bind(("127.0.0.1", 0))
             port = closed.getsockname()[1]
-        self.refused(1, "Connection refused", "bench", "serve", f"http://127.0.0.1:{port}")
-        self.refused(1, "no-such-host.invalid", "bench", "serve", "http://no-such-host.invalid:1")
+        self.rejected(1, "Connection refused", "bench", "serve", f"http://127.0.0.1:{port}")
+        self.rejected(1, "no-such-host.invalid", "bench", "serve", "http://no-such-host.invalid:1")
 
     def hostile(self, answer):
         """The first bytes of each answer; whether the connection is closed then."""
@@ -230,7 +230,7 @@ class Known(support.Case):
         threading.Thread(target=run, daemon=True).start()
         return listener.getsockname()[1]
 
-    def test_hostile_answers(self):
+    def test_hostile_answers_count_as_failures(self):
         head = b"HTTP/1.1 200 OK\r\n"
         for answer in (b"", b"\0" * 1000, b"HTTP/1.1 200", head + b"Content-Length: 99999999999999999999\r\n\r\n",
                        head + b"Content-Length: 10\r\n\r\nshort", head + b"Transfer-Encoding: chunked\r\n\r\nzz\r\n",
@@ -244,9 +244,9 @@ class Known(support.Case):
                 self.assertEqual((done.code, len(done.errors)), (1, 1), done)
                 self.assertEqual(done.json[0]["failed"], 1)
         port = self.hostile(head + b"Content-Length: 2\r\n\r\n{}")
-        self.refused(1, "names no model", "bench", "serve", f"http://127.0.0.1:{port}")
+        self.rejected(1, "names no model", "bench", "serve", f"http://127.0.0.1:{port}")
 
-    def test_ctrl_c(self):
+    def test_ctrl_c_ends_with_130_and_no_result(self):
         server = self.serve()
         process = subprocess.Popen([support.PROGRAM, "bench", "serve", f"http://127.0.0.1:{server.server_port}", "-np", "1,2",
                                     "-r", "400", "-p", "3", "-n", "6", "--no-warmup"], stdout=subprocess.PIPE,

@@ -31,13 +31,13 @@ class Targets(support.Case):
     def names(self, *words):
         return [row["test"] for row in self.ok("bench", "-r", "1", "--ceiling-mb", "0", "-o", "json", *words).json]
 
-    def test_ranges(self):
+    def test_ranges_name_each_size(self):
         self.assertEqual(self.names("-p", "4-12+4", "-n", "0"), ["pp4", "pp8", "pp12"])
         self.assertEqual(self.names("-p", "0", "-n", "1-4*2"), ["tg1", "tg2", "tg4"])
         self.assertEqual(self.names("-p", "3,5", "-p", "7", "-n", "0"), ["pp7"], "the last one counts")
         self.assertEqual(self.names("-p", "4", "-n", "0", "-d", "0-8+8"), ["pp4", "pp4 @ d8"])
         for bad in ("4-", "8-4", "1-8*1", "0-4*2", "1-2000000"):
-            self.refused(2, "ranges such as", "bench", "-p", bad)
+            self.rejected(2, "ranges such as", "bench", "-p", bad)
 
     def test_a_prompt_and_what_follows(self):
         words = ("-p", "0", "-n", "0", "-pg", "16,4", "-pg", "8,2", "-d", "0,8")
@@ -52,9 +52,9 @@ class Targets(support.Case):
             steps = {k["calls"] for k in row["kernels"] if k["id"].startswith("embed")}
             self.assertEqual(steps, {2 * 5} if steps else set(), row["kernels"])
         for bad in ("16", "16,", "16,4,2", "0,4", "4,0", "x,y"):
-            self.refused(2, "--prompt-gen expects two numbers", "bench", "-pg", bad)
+            self.rejected(2, "--prompt-gen expects two numbers", "bench", "-pg", bad)
 
-    def test_columns(self):
+    def test_columns_are_those_of_llama_bench_and_ours(self):
         # Long enough that the kernel counts ticks of the processors meanwhile.
         row = self.rows("-p", "0", "-n", "512")[0]
         keys = list(row)
@@ -82,7 +82,7 @@ class Targets(support.Case):
         self.assertRegex(text, r"(?m)^machine: .* CPUs, .*kernel ")
         self.assertRegex(text, r"(?m)^load: \d+\.\d\d at the begin, .* was stolen, .* other processes$")
 
-    def test_sql(self):
+    def test_sqlite_reads_what_the_json_has(self):
         """SQLite reads it, and has what the JSON has."""
         text = self.ok("bench", *QUICK, "-o", "sql").text
         data = sqlite3.connect(":memory:")
@@ -98,7 +98,7 @@ class Targets(support.Case):
         self.assertIn("CREATE TABLE", self.ok("bench", "--parallel", "1", "-p", "4", "-n", "2", "-r", "1", "--ceiling-mb",
                                               "0", "-o", "sql").text)
 
-    def test_several_models(self):
+    def test_several_models_are_measured_in_order(self):
         other = self.path("other.gguf")
         shutil.copy(support.demo_model(), other)
         rows = self.rows("-m", support.demo_model(), "-m", other)
@@ -107,10 +107,10 @@ class Targets(support.Case):
         text = self.ok("bench", *QUICK, "-m", other, "-m", other).text
         self.assertEqual(len(re.findall(r"(?m)^\| .* \| tg4 \|", text)), 2)
         self.assertEqual(text.count("kernels: "), 2)
-        self.refused(3, "does not exist", "bench", *QUICK, "-m", other, "-m", "none.gguf")
-        self.refused(2, "several models", "bench", "-m", other, "-m", other, "--parallel", "2")
+        self.rejected(3, "does not exist", "bench", *QUICK, "-m", other, "-m", "none.gguf")
+        self.rejected(2, "several models", "bench", "-m", other, "-m", other, "--parallel", "2")
 
-    def test_matrix(self):
+    def test_the_matrix_has_each_usable_backend(self):
         rows = self.rows("--matrix", "--device", "cpu,cpu")
         self.assertEqual([(r["backend"], r["test"], r["backend_requested"]) for r in rows],
                          [("cpu", "pp8", "cpu"), ("cpu", "tg4", "cpu")] * 2)
@@ -118,7 +118,7 @@ class Targets(support.Case):
                   for d in b.get("devices", []) if d.get("usable")}
         self.assertEqual({row["backend"] for row in self.rows("--matrix")}, usable)
         self.assertEqual(len(self.rows("--device", "cpu,no-such")), 2, "without it a list is by preference")
-        self.refused(2, "--matrix", "bench", "--matrix", "--parallel", "2")
+        self.rejected(2, "--matrix", "bench", "--matrix", "--parallel", "2")
 
     def test_a_backend_of_the_matrix_that_is_missing(self):
         words = ("bench", *QUICK, "-o", "csv", "--matrix", "--device", "no-such,cpu")

@@ -60,7 +60,7 @@ class Chat(support.Case):
         self.assertEqual([m["content"] for m in messages if m["role"] == "user"],
                          ["first\nsecond\nthird", "one line", "a"])
 
-    def test_system_prompt(self):
+    def test_the_system_prompt_is_the_first_message(self):
         saved = self.path("saved.json")
         result = self.chat("/system", "Hello", f"/save {saved}", words=("-sys", "Be\\tkind"))
         self.assertEqual(result.stderr, "Be\tkind\n")
@@ -68,7 +68,7 @@ class Chat(support.Case):
             self.assertEqual(json.load(f)["messages"][0],
                              {"role": "system", "content": "Be\tkind"})
 
-    def test_settings(self):
+    def test_settings_are_shown_and_changed(self):
         result = self.chat("/set temp 0.25", "/set temp", "/set")
         lines = result.stderr.splitlines()
         self.assertEqual(lines[:2], ["temp 0.25", "temp 0.25"])
@@ -93,7 +93,7 @@ class Chat(support.Case):
             self.assertEqual(self.chat(word, "Hello").stdout, b"")
         self.assertEqual(self.chat().stdout, b"")
 
-    def test_broken_conversations_are_refused(self):
+    def test_broken_conversations_are_rejected(self):
         for content, why in [("", "empty"), ("[]", "no object"), ('{"messages": 1}', "no list"),
                              ('{"messages": [{"role": "user"}]}', "no content"),
                              ('{"messages": [{"role": "judge", "content": "x"}]}', "unknown role"),
@@ -194,7 +194,7 @@ class Chat(support.Case):
         self.assertEqual(self.ok(*words, "--json").json["message"],
                          {"role": "assistant", "content": "Yes.", "reasoning_content": "hm"})
 
-    def test_tools(self):
+    def test_results_of_calls_are_read_from_the_next_lines(self):
         """Calls are lines of JSON, and chat reads their results from the lines that follow."""
         said = '<tool_call>\n{"name": "f", "arguments": {"a": [1]}}\n</tool_call>'
         model, token = self.model_that_says(said)
@@ -209,7 +209,7 @@ class Chat(support.Case):
         self.assertEqual(len({one["id"] for one in calls}), 3)
 
         wrong = self.path("wrong.json", b'[{"type": "function"}, 3]')
-        self.refused(2, "tools[0].name: expected a name", "run", *words[:-1], wrong, "-p", "Hello")
+        self.rejected(2, "tools[0].name: expected a name", "run", *words[:-1], wrong, "-p", "Hello")
 
     def test_tags_that_are_control_tokens(self):
         """Such tokens have no text, but an answer without visible tags would be all thinking."""

@@ -119,7 +119,7 @@ class Computed(Crossval):
                 self.assertEqual(report["other"]["version"], "API since 2025" if build == "2025" else "API of 2024")
 
     @needs_backend
-    def test_other_logits(self):
+    def test_other_logits_do_not_agree(self):
         report = self.compared(11)
         self.assertFalse(report["agrees"])
         for ids, ours, one in zip(self.ids, self.rows, report["prompts"]):
@@ -145,7 +145,7 @@ class Computed(Crossval):
             self.assertEqual([p["agrees"] for p in report["prompts"]], [True, code == 0, True])
 
     @needs_backend
-    def test_other_tokens(self):
+    def test_positions_before_the_first_other_token_are_compared(self):
         """The positions before the first other token are compared."""
         others = [list(i) for i in self.ids]
         others[0][2] = 5 if others[0][2] != 5 else 6
@@ -164,7 +164,7 @@ class Computed(Crossval):
         self.assertEqual((one["first_not_finite"], one["first_divergence"]), (1, 1))
 
     @needs_backend
-    def test_defects(self):
+    def test_a_defect_of_the_other_engine_is_reported(self):
         words = ("--prompts", self.prompts, "--engine-timeout", "2")
         for defect, message in (("crash-load", "signal 11"), ("crash-decode", "signal 6"), ("hang", "wrote nothing for 2 s"),
                                 ("refuse", "unknown architecture 'x'"), ("fail-decode", "llama_decode gives 1 at position 0"),
@@ -178,7 +178,7 @@ class Computed(Crossval):
         self.compared(0, STAND_IN_LOGITS=self.same, STAND_IN_DEFECT="print")
 
     @needs_backend
-    def test_receipts(self):
+    def test_receipts_have_the_comparison(self):
         """The bounds are gates: 3 where they were not met, whatever else is true."""
         row = len(self.ids[0]) + 1
         for code, judged, words in ((0, 0, ["--max-abs", "1"]), (11, 3, ["--max-abs", "0.25"])):
@@ -195,7 +195,7 @@ class Computed(Crossval):
         self.assertEqual(self.bitnet("verify-receipt", "parity.json").code, 3)
 
     @needs_backend
-    def test_vocabularies(self):
+    def test_another_number_of_tokens_is_rejected(self):
         self.cannot(13, f"logits of 7 tokens for this model, bitnet has {self.n_vocab}", "-p", PROMPTS[0], STAND_IN_VOCABULARY="7")
         self.cannot(13, "a vocabulary of 0 tokens", "-p", PROMPTS[0], STAND_IN_VOCABULARY="")
 
@@ -207,7 +207,7 @@ class Computed(Crossval):
                 self.cannot(13, message, "-p", PROMPTS[0], BITNET_CPP_DIR=os.path.join(STAND_INS, build))
 
     @needs_backend
-    def test_usage(self):
+    def test_wrong_prompts_are_rejected(self):
         self.cannot(2, "one of both")
         self.cannot(2, "one of both", "-p", "a", "--prompts", self.prompts)
         self.cannot(2, "has no prompts", "--prompts", self.path("empty", "\n\n"))
@@ -239,7 +239,7 @@ class Found(Crossval):
         self.assertEqual({one["verdict"] for one in report["searched"]}, {"no such folder"})
         self.cannot(4, "by BITNET_CPP_DIR: set BITNET_CPP_DIR", "-p", "a", BITNET_CPP_DIR=self.home)
 
-    def test_variables(self):
+    def test_the_new_variable_comes_before_the_deprecated_one(self):
         here, there = os.path.join(STAND_INS, "2025"), os.path.join(STAND_INS, "2024")
         both = {"BITNET_CPP_DIR": here, "BITNET_CPP_PATH": there}
         done = self.found(**both)
@@ -257,7 +257,7 @@ class Found(Crossval):
         self.assertIn("libggml.so", report["found"]["problem"], "ggml lies in another folder")
         self.assertEqual(self.found(4, BITNET_CROSSVAL_LIBDIR=self.home).json["found"], None, "BITNET_CPP_DIR has one")
 
-    def test_the_default(self):
+    def test_an_empty_variable_leaves_the_default(self):
         shutil.copytree(os.path.join(STAND_INS, "2025"), self.path("cache/bitnet_cpp"))
         self.assertEqual(self.found(0, **{"BITNET_CPP_DIR": ""}).json["origin"], "the default")
 
@@ -279,7 +279,7 @@ class Found(Crossval):
         self.assertIn(library + ", `bitnet crossval` compares with it", self.ok("doctor", env=self.variables()).text)
         self.assertEqual(self.ok("doctor", "--json").json["other_engines"], [])
 
-    def test_text(self):
+    def test_the_text_says_what_was_found(self):
         text = self.crossval(0, "find").text
         self.assertIn("build/bin: found\n", text)
         self.assertIn("it can be used: API since 2025\n", text)

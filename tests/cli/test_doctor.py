@@ -38,7 +38,7 @@ class Doctor(support.Case):
                           "proc/meminfo": "MemTotal: 8388608 kB\nMemAvailable: 4194304 kB\n"},
                          [(at + "driver", f"../../drivers/{driver}")] if driver else ())
 
-    def test_this_machine(self):
+    def test_the_sections_describe_this_machine(self):
         got = self.ok("doctor", "--json").json
         self.assertEqual([key for key in got if key != "selected"], list(SECTIONS))
         self.assertNotIn(None, list(walk(got)), "what is unknown is left out")
@@ -54,7 +54,7 @@ class Doctor(support.Case):
             self.skipTest("the cpu backend does not compute here")
         self.assertIn(machine["runs"].split("+")[0], machine["forms"])
 
-    def test_last_line(self):
+    def test_the_last_line_says_what_to_do_first(self):
         lines = self.ok("doctor", "--backend-dir", self.empty).text.splitlines()
         self.assertEqual(lines[-1], "first: install bitnet-backend-cpu")
         self.assertEqual(len([line for line in lines if line.startswith("first: ")]), 1)
@@ -88,7 +88,7 @@ class Doctor(support.Case):
         got = self.ok("doctor", "--json", "--backend-dir", self.empty, env=self.tree({"none": ""})).json
         self.assertEqual((got["machine"], got["memory"], got["devices"], got["nodes"]), ({}, {}, [], []))
 
-    def test_caches(self):
+    def test_caches_are_counted_by_files_and_bytes(self):
         self.path("cache/bitnet/packed/a.packed", b"12345")
         got = self.ok("doctor", "--json", "--backend-dir", self.empty).json["caches"]
         by_name = {one["name"]: one for one in got}
@@ -116,9 +116,9 @@ class Doctor(support.Case):
         self.assertIn(b"hardware-hints.yaml:4: expected digits of base 16 for vendor, found 'card'", done.stderr)
         self.assertEqual(json.loads(done.stdout)["devices"][0]["state"], "unknown")
 
-    def test_usage(self):
-        self.refused(2, "doctor takes no 'x'", "doctor", "x")
-        self.refused(2, "malformed", "doctor", "--device", ":")
+    def test_wrong_arguments_are_rejected(self):
+        self.rejected(2, "doctor takes no 'x'", "doctor", "x")
+        self.rejected(2, "malformed", "doctor", "--device", ":")
 
 
 class Preflight(support.Case):
@@ -137,7 +137,7 @@ class Preflight(support.Case):
         return result.json
 
     @support.needs_backend
-    def test_usable(self):
+    def test_a_usable_device_ends_with_0(self):
         got = self.verdict(0)
         self.assertEqual((got["requested"], got["verdict"]), ("auto", "usable"))
         self.assertEqual(got["device"].split(":")[0], support.report()["selected"])
@@ -152,7 +152,7 @@ class Preflight(support.Case):
         self.assertIn("install", got["problem"])
         self.assertNotIn("device", got)
 
-    def test_missing_backend(self):
+    def test_a_missing_backend_is_not_usable(self):
         got = self.verdict(1, "--backend", "none-such")
         self.assertEqual((got["requested"], got["verdict"]), ("none-such", "not usable"))
         self.assertIn("none-such", got["problem"])
@@ -166,7 +166,7 @@ class Preflight(support.Case):
         self.assertEqual(got["verdict"], "not usable")
 
     @support.needs_backend
-    def test_require(self):
+    def test_require_takes_only_the_first_name(self):
         """Only the first name of a list will do; without a request, no processor."""
         name = support.report()["selected"]
         self.assertEqual(self.verdict(0, "--device", "none-such," + name)["verdict"], "usable")
@@ -182,12 +182,12 @@ class Preflight(support.Case):
         result = self.bitnet("preflight", env={"BITNET_GPU_FAKE": "cuda", "BITNET_STRICT_NO_FAKE_GPU": "1"})
         self.assertEqual(result.code, 1, result)
 
-    def test_usage(self):
-        self.refused(2, "preflight takes no 'x'", "preflight", "x")
-        self.refused(2, "", "preflight", "--backend", ":")
-        self.refused(2, "", "preflight", "--backend", "a,,b")
-        self.refused(2, "", "preflight", "--strict-mode", "--allow-fallback")
-        self.refused(2, "--no-such", "preflight", "--no-such")
+    def test_wrong_arguments_are_rejected(self):
+        self.rejected(2, "preflight takes no 'x'", "preflight", "x")
+        self.rejected(2, "", "preflight", "--backend", ":")
+        self.rejected(2, "", "preflight", "--backend", "a,,b")
+        self.rejected(2, "", "preflight", "--strict-mode", "--allow-fallback")
+        self.rejected(2, "--no-such", "preflight", "--no-such")
 
 
 if __name__ == "__main__":

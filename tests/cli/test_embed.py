@@ -82,44 +82,44 @@ class Embed(support.Case):
             for words in (("-ub", "1"), ("-ub", "7"), ("-b", "64", "-t", "1"), of_head):
                 self.assertEqual(self.bits("-p", text, "--pooling", pooling, *words), want, words)
 
-    def test_pooling(self):
+    def test_each_pooling_gives_another_vector(self):
         got = {name: self.bits("-p", TEXT, "--pooling", name) for name in ("mean", "last", "cls", "auto")}
         self.assertEqual(len(set(got.values())), 3)
         self.assertEqual(got["auto"], got["last"], "the demo model says nothing of it")
         self.assertEqual(self.bits("-p", TEXT, env={"BITNET_POOLING": "mean"}), got["mean"])
 
-    def test_perf(self):
+    def test_perf_counts_texts_and_tokens(self):
         said = self.ok("embed", "--perf", stdin=b"a fox\na wolf\n").stderr
         self.assertRegex(said, r"2 texts of \d+ tokens in [\d.]+ ms")
 
     def test_old_file_survives_a_failure(self):
         file = self.path("o.npy", b"old")
-        self.refused(1, "do not fit", "embed", "-p", TEXT, "-c", "4", "--format", "npy", "-o", file)
+        self.rejected(1, "do not fit", "embed", "-p", TEXT, "-c", "4", "--format", "npy", "-o", file)
         with open(file, "rb") as f:
             self.assertEqual(f.read(), b"old")
         self.assertEqual(set(os.listdir(self.home)) - {"cache"}, {"o.npy"})
 
-    def test_bad_requests(self):
-        self.refused(2, "the text is empty", "embed", "-p", "")
-        self.refused(2, "the text is empty", "embed", "-f", self.path("empty.txt", "\n"))
-        self.refused(2, "no text on standard input", "embed")
-        self.refused(2, "line 2 of standard input is empty", "embed", stdin=b"a\n\nb\n")
-        self.refused(1, "text 2: ", "embed", "-c", "8", stdin=b"a\n" + TEXT.encode())
-        self.refused(2, "UTF-8", "embed", stdin=b"\xff\n")
-        self.refused(2, "--pooling", "embed", "-p", "a", "--pooling", "max")
-        self.refused(2, "--format", "embed", "-p", "a", "--format", "yaml")
-        self.refused(2, "-o is for --format npy", "embed", "-p", "a", "-o", self.path("o.npy"))
-        self.refused(2, "either", "embed", "-p", "a", "--ids", "1")
-        self.refused(2, "once", "embed", "-p", "a", "b")
-        self.refused(2, "no tokens", "embed", "--ids", "")
-        self.refused(2, "token ids", "embed", "--ids", "1 x")
-        self.refused(2, "vocabulary", "embed", "--ids", "1 99999999")
-        self.refused(1, "No such file", "embed", "-p", "a", "--format", "npy", "-o",
+    def test_requests_without_a_text_are_rejected(self):
+        self.rejected(2, "the text is empty", "embed", "-p", "")
+        self.rejected(2, "the text is empty", "embed", "-f", self.path("empty.txt", "\n"))
+        self.rejected(2, "no text on standard input", "embed")
+        self.rejected(2, "line 2 of standard input is empty", "embed", stdin=b"a\n\nb\n")
+        self.rejected(1, "text 2: ", "embed", "-c", "8", stdin=b"a\n" + TEXT.encode())
+        self.rejected(2, "UTF-8", "embed", stdin=b"\xff\n")
+        self.rejected(2, "--pooling", "embed", "-p", "a", "--pooling", "max")
+        self.rejected(2, "--format", "embed", "-p", "a", "--format", "yaml")
+        self.rejected(2, "-o is for --format npy", "embed", "-p", "a", "-o", self.path("o.npy"))
+        self.rejected(2, "either", "embed", "-p", "a", "--ids", "1")
+        self.rejected(2, "once", "embed", "-p", "a", "b")
+        self.rejected(2, "no tokens", "embed", "--ids", "")
+        self.rejected(2, "token ids", "embed", "--ids", "1 x")
+        self.rejected(2, "vocabulary", "embed", "--ids", "1 99999999")
+        self.rejected(1, "No such file", "embed", "-p", "a", "--format", "npy", "-o",
                      self.path("no/folder.npy"))
         model = self.path("m.gguf", b"GGUF")
-        self.refused(2, "m.gguf", "embed", "-p", "a", "--format", "npy", "-o", model)
-        self.refused(3, "no.gguf", "embed", "-m", self.path("no.gguf"), "-p", "a")
-        self.refused(3, "not a GGUF model", "embed", "-m", self.path("text.gguf", "once"), "-p", "a")
+        self.rejected(2, "m.gguf", "embed", "-p", "a", "--format", "npy", "-o", model)
+        self.rejected(3, "no.gguf", "embed", "-m", self.path("no.gguf"), "-p", "a")
+        self.rejected(3, "not a GGUF model", "embed", "-m", self.path("text.gguf", "once"), "-p", "a")
 
 
 if __name__ == "__main__":

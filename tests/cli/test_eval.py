@@ -1,4 +1,4 @@
-"""bitnet eval: what it prints, that it is the same each time, and what it refuses. tests/reference judges its numbers."""
+"""bitnet eval: what it prints, that it is the same each time, and what it rejects. tests/reference judges its numbers."""
 
 import json
 import os
@@ -49,19 +49,19 @@ class Perplexity(support.Case):
                  for end in ("", "\n")}
         self.assertEqual(len(sizes), 1)
 
-    def test_bad_requests(self):
-        self.refused(2, "needs a measure", "eval")
-        self.refused(2, "found 'pplx'", "eval", "pplx")
-        self.refused(2, "needs a text: -f FILE", "eval", "ppl")
-        self.refused(2, "unexpected 'more'", "eval", "ppl", "a.gguf", "more", "-f", TEXT)
-        self.refused(2, "needs a text", "eval", "ppl", "-c", "8")
-        self.refused(2, "at least 4 tokens", "eval", "ppl", "-f", TEXT, "-c", "3")
-        self.refused(2, "--chunks", "eval", "ppl", "-f", TEXT, "--chunks", "0")
-        self.refused(2, "ppl takes no --compare", "eval", "ppl", "-f", TEXT, "--compare", "x")
-        self.refused(2, "choice takes no --chunks", "eval", "choice", "-f", AGREE, "--chunks", "1")
-        self.refused(2, "chunks of 512 need at least 1024", "eval", "ppl", "-f", self.path("t.txt", "Once upon a time"))
-        self.refused(2, "no-file", "eval", "ppl", "-f", self.path("no-file"))
-        self.refused(3, "no.gguf", "eval", "ppl", "-m", self.path("no.gguf"), "-f", TEXT)
+    def test_wrong_command_lines_are_rejected(self):
+        self.rejected(2, "needs a measure", "eval")
+        self.rejected(2, "found 'pplx'", "eval", "pplx")
+        self.rejected(2, "needs a text: -f FILE", "eval", "ppl")
+        self.rejected(2, "unexpected 'more'", "eval", "ppl", "a.gguf", "more", "-f", TEXT)
+        self.rejected(2, "needs a text", "eval", "ppl", "-c", "8")
+        self.rejected(2, "at least 4 tokens", "eval", "ppl", "-f", TEXT, "-c", "3")
+        self.rejected(2, "--chunks", "eval", "ppl", "-f", TEXT, "--chunks", "0")
+        self.rejected(2, "ppl takes no --compare", "eval", "ppl", "-f", TEXT, "--compare", "x")
+        self.rejected(2, "choice takes no --chunks", "eval", "choice", "-f", AGREE, "--chunks", "1")
+        self.rejected(2, "chunks of 512 need at least 1024", "eval", "ppl", "-f", self.path("t.txt", "Once upon a time"))
+        self.rejected(2, "no-file", "eval", "ppl", "-f", self.path("no-file"))
+        self.rejected(3, "no.gguf", "eval", "ppl", "-m", self.path("no.gguf"), "-f", TEXT)
 
     def test_a_context_longer_than_the_training_is_reported(self):
         self.assertIn("was trained for 512 tokens", self.ok("eval", "ppl", "-f", TEXT, "-c", "1024").stderr)
@@ -95,41 +95,41 @@ class Divergence(support.Case):
         got = self.ok("eval", "kld", "--compare", self.save(), "--chunks", "1", "--json").json
         self.assertEqual((got["n_chunks"], got["n_scored"]), (1, 15))
 
-    def test_bad_requests(self):
+    def test_wrong_command_lines_are_rejected(self):
         file = self.save()
-        self.refused(2, "one of both", "eval", "kld", "-f", TEXT)
-        self.refused(2, "one of both", "eval", "kld", "--compare", file, "--save-logits", file)
-        self.refused(2, "leave --file", "eval", "kld", "--compare", file, "-f", TEXT)
-        self.refused(2, "leave --ctx-size", "eval", "kld", "--compare", file, "-c", "64")
-        self.refused(2, "needs a text", "eval", "kld", "--save-logits", file)
-        self.refused(2, "no file of `bitnet eval kld --save-logits`", "eval", "kld", "--compare", TEXT)
-        self.refused(2, "cannot be opened", "eval", "kld", "--compare", self.path("none"))
-        self.refused(1, "cannot write", "eval", "kld", "-f", TEXT, *SHORT, "--save-logits", self.path("no/folder"))
-        self.refused(2, "m.gguf", "eval", "kld", "-f", TEXT, "--save-logits", self.path("m.gguf", b"GGUF"))
+        self.rejected(2, "one of both", "eval", "kld", "-f", TEXT)
+        self.rejected(2, "one of both", "eval", "kld", "--compare", file, "--save-logits", file)
+        self.rejected(2, "leave --file", "eval", "kld", "--compare", file, "-f", TEXT)
+        self.rejected(2, "leave --ctx-size", "eval", "kld", "--compare", file, "-c", "64")
+        self.rejected(2, "needs a text", "eval", "kld", "--save-logits", file)
+        self.rejected(2, "no file of `bitnet eval kld --save-logits`", "eval", "kld", "--compare", TEXT)
+        self.rejected(2, "cannot be opened", "eval", "kld", "--compare", self.path("none"))
+        self.rejected(1, "cannot write", "eval", "kld", "-f", TEXT, *SHORT, "--save-logits", self.path("no/folder"))
+        self.rejected(2, "m.gguf", "eval", "kld", "-f", TEXT, "--save-logits", self.path("m.gguf", b"GGUF"))
 
-    def test_damaged_files(self):
+    def test_damaged_files_of_logits_are_rejected(self):
         with open(self.save(), "rb") as f:
             good = f.read()
-        self.refused(2, "it was cut or damaged", "eval", "kld", "--compare", self.path("cut", good[:-1]))
+        self.rejected(2, "it was cut or damaged", "eval", "kld", "--compare", self.path("cut", good[:-1]))
         at = len(good) - 100
         bad = good[:at] + bytes([good[at] ^ 1]) + good[at + 1:]
-        self.refused(2, "checksum of chunk 3 is wrong", "eval", "kld", "--compare", self.path("bad", bad))
+        self.rejected(2, "checksum of chunk 3 is wrong", "eval", "kld", "--compare", self.path("bad", bad))
 
     def test_a_failure_leaves_the_old_file(self):
         file = self.path("base.logits", b"old")
-        self.refused(2, "chunks of 512", "eval", "kld", "-f", self.path("t", "short"), "--save-logits", file)
+        self.rejected(2, "chunks of 512", "eval", "kld", "-f", self.path("t", "short"), "--save-logits", file)
         with open(file, "rb") as f:
             self.assertEqual(f.read(), b"old")
 
 
 @support.needs_backend
 class OtherVocabulary(tiny_checkpoint.Case):
-    def test_is_refused(self):
+    def test_logits_of_another_vocabulary_are_rejected(self):
         model, file = self.path("small.gguf"), self.path("base.logits")
         self.save()
         self.ok("convert", self.folder, model)
         self.ok("eval", "kld", "-f", TEXT, *SHORT, "--save-logits", file)
-        self.refused(2, "logits of 2048 tokens, the model has 260: they have different vocabularies", "eval", "kld",
+        self.rejected(2, "logits of 2048 tokens, the model has 260: they have different vocabularies", "eval", "kld",
                      "-m", model, "--compare", file)
 
 
@@ -179,21 +179,21 @@ class Choice(support.Case):
     def test_bad_lines_have_their_number(self):
         for bad, why in (({"ctx": "a"}, "'endings'"), ({**ITEM, "label": 2}, "'label'"), ({"a": 1}, "neither"),
                          ({"question": "q", "choices": {"text": ["a", "b"], "label": ["A", "B"]}}, "'answerKey'")):
-            result = self.refused(2, why, "eval", "choice", "-f", self.items(ITEM, ITEM, bad))
+            result = self.rejected(2, why, "eval", "choice", "-f", self.items(ITEM, ITEM, bad))
             self.assertIn("items.jsonl:3: ", result.errors[0])
         broken = self.path("broken.jsonl", json.dumps(ITEM) + "\n{\"ctx\": \n")
         self.assertIn("broken.jsonl:2: ", self.bitnet("eval", "choice", "-f", broken).errors[0])
         deep = self.path("deep.jsonl", '{"ctx":' + "[" * 100000 + "\n")
         self.assertIn("deep.jsonl:1: ", self.bitnet("eval", "choice", "-f", deep).errors[0])
         long = {**ITEM, "ctx": "a fox and " * 600}
-        self.assertIn("items.jsonl:2: ", self.refused(2, "no room", "eval", "choice", "-f",
+        self.assertIn("items.jsonl:2: ", self.rejected(2, "no room", "eval", "choice", "-f",
                                                       self.items(ITEM, long)).errors[0])
 
-    def test_bad_requests(self):
-        self.refused(2, "-f FILE.jsonl", "eval", "choice")
-        self.refused(2, "no questions", "eval", "choice", "-f", self.path("empty", ""))
-        self.refused(2, "takes no --compare", "eval", "choice", "-f", AGREE, "--compare", "x")
-        self.refused(2, "no-file", "eval", "choice", "-f", self.path("no-file"))
+    def test_wrong_questions_are_rejected(self):
+        self.rejected(2, "-f FILE.jsonl", "eval", "choice")
+        self.rejected(2, "no questions", "eval", "choice", "-f", self.path("empty", ""))
+        self.rejected(2, "takes no --compare", "eval", "choice", "-f", AGREE, "--compare", "x")
+        self.rejected(2, "no-file", "eval", "choice", "-f", self.path("no-file"))
 
 
 if __name__ == "__main__":

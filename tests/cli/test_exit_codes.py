@@ -141,7 +141,7 @@ class ExitCodes(support.Case):
             os.truncate(self.path("cut.gguf"), os.path.getsize(demo_model()) - 4096)
 
     @needs_backend
-    def test_every_command(self):
+    def test_each_command_ends_with_its_code(self):
         for command, rows in TABLE.items():
             if command == "parity" and not os.path.exists(CONFORMANCE):
                 continue
@@ -171,7 +171,7 @@ class ExitCodes(support.Case):
                 self.assertEqual(done.returncode, 1, done)
                 self.assertIn(b"No space left", done.stderr)
 
-    def test_lint(self):
+    def test_lint_ends_with_its_code(self):
         lint = os.path.join(os.path.dirname(PROGRAM), "bitnet-backend-lint")
         if not os.path.exists(lint):
             self.skipTest("bitnet-backend-lint is not built")
@@ -201,7 +201,7 @@ class Lists(support.Case):
     """How options with several values are split, on the command line, in variables and in config files."""
 
     @needs_backend
-    def test_devices(self):
+    def test_devices_need_commas_between_them(self):
         for text, code, why in (("cpu", 0, "one"), (" cpu ", 0, "blanks around it"), ("no-such , cpu", 0, "blanks around the comma"),
                                 ("no-such cpu", 2, "a blank is no comma"), ("cpu,", 2, "an empty item")):
             with self.subTest(why):
@@ -210,25 +210,25 @@ class Lists(support.Case):
                 self.path("config/bitnet/bitnet.yaml", f"device: '{text}'\n")
                 self.assertEqual(self.bitnet("backends", "why").code, code)
                 os.remove(self.path("config/bitnet/bitnet.yaml"))
-        done = self.refused(2, "'cuda rocm' is no backend name", "backends", "why", "--device", "cuda rocm")
+        done = self.rejected(2, "'cuda rocm' is no backend name", "backends", "why", "--device", "cuda rocm")
         self.assertIn("or a comma list", done.stderr)
 
-    def test_fakes(self):
+    def test_fakes_need_commas_between_them(self):
         """BITNET_GPU_FAKE had "cuda rocm" for one backend, cudarocm."""
         words = ("backends", "why", "--allow-fake")
-        self.refused(2, "'cuda rocm' is no backend name", *words, env={"BITNET_GPU_FAKE": "cuda rocm"})
+        self.rejected(2, "'cuda rocm' is no backend name", *words, env={"BITNET_GPU_FAKE": "cuda rocm"})
         listed = self.bitnet("backends", "list", "--allow-fake", env={"BITNET_GPU_FAKE": " one , two:2"}).text
         self.assertIn("two:1", listed)
         self.assertNotIn("onetwo", listed)
 
-    def test_allowed(self):
-        self.refused(2, "has 'cpu cuda'", "backends", "why", "--allow-backends", "cpu cuda")
+    def test_allowed_backends_need_commas_between_them(self):
+        self.rejected(2, "has 'cpu cuda'", "backends", "why", "--allow-backends", "cpu cuda")
 
     @needs_model
-    def test_numbers(self):
-        self.refused(2, "found '3 1'", "run", "-p", "a", "--tensor-split", "3 1")
-        self.refused(2, "found '8 16'", "bench", "-p", "8 16")
-        self.refused(2, "found '1x2 3x4'", "bench", "--kernel", "x", "--shape", "1x2 3x4")
+    def test_numbers_need_commas_between_them(self):
+        self.rejected(2, "found '3 1'", "run", "-p", "a", "--tensor-split", "3 1")
+        self.rejected(2, "found '8 16'", "bench", "-p", "8 16")
+        self.rejected(2, "found '1x2 3x4'", "bench", "--kernel", "x", "--shape", "1x2 3x4")
 
     @needs_backend
     def test_texts_in_variables_stay_whole(self):

@@ -16,13 +16,13 @@ INDEX = "model.safetensors.index.json"
 
 class Folder(tiny_checkpoint.Case):
     def says(self, *parts, target=None):
-        """`convert` refuses with the message; `inspect`, `run` and `tokenize` say the same, with the same code."""
+        """`convert` rejects with the message; `inspect`, `run` and `tokenize` say the same, with the same code."""
         target = target or self.folder
-        done = self.refused(3, parts[0], "convert", target, self.path("out.gguf"))
+        done = self.rejected(3, parts[0], "convert", target, self.path("out.gguf"))
         for part in parts[1:]:
             self.assertIn(part, done.stderr)
         for words in (["inspect", "-m", target], ["run", "-m", target, "-p", "x", "-n", "1"], ["tokenize", "-m", target, "x"]):
-            self.refused(3, parts[0], *words)
+            self.rejected(3, parts[0], *words)
 
     def remove(self, name):
         os.remove(os.path.join(self.folder, name))
@@ -52,7 +52,7 @@ class Folder(tiny_checkpoint.Case):
         self.says(f"'{SHARDS[1]}' (file 2 of 2 in {INDEX}) {PULL}")
         self.says(f"is no GGUF model: it {PULL}", target=self.path("m.gguf", LFS))
 
-    def test_web_pages(self):
+    def test_web_pages_in_place_of_files_are_rejected(self):
         for page in (b"<!doctype html><title>x", b"\n<html><body>Sign in"):
             self.save()
             self.write("model.safetensors", page)
@@ -97,7 +97,7 @@ class Folder(tiny_checkpoint.Case):
         os.symlink("../../blobs/4d7a2146", path)
         self.says(f"'{SHARDS[0]}' (file 1 of 2 in {INDEX}) is a link to a file that is not there")
 
-    def test_tokenizers(self):
+    def test_tokenizers_that_cannot_be_read_are_rejected(self):
         for name in ("tokenizer.model", "vocab.json"):
             self.save()
             self.remove("tokenizer.json")
@@ -106,7 +106,7 @@ class Folder(tiny_checkpoint.Case):
             self.remove(name)
         self.says("tokenizer.json is not in the folder")
 
-    def test_json(self):
+    def test_wrong_json_is_rejected_with_its_place(self):
         """Where it is none: file, line, column, and what stands there."""
         self.save()
         good = json.dumps(self.config)
@@ -164,7 +164,7 @@ class Folder(tiny_checkpoint.Case):
                 self.says(message, target=folder)
 
     @unittest.skipIf(os.geteuid() == 0, "root reads everything")
-    def test_permissions(self):
+    def test_files_that_may_not_be_read_are_rejected(self):
         for name in ("config.json", "tokenizer.json", "model.safetensors"):
             with self.subTest(name):
                 self.save()

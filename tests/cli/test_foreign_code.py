@@ -51,7 +51,7 @@ class ForeignCode(Asking):
         self.assertTrue(said in errors or not errors, (said, errors))
         return said
 
-    def test_sound(self):
+    def test_a_sound_plugin_is_accepted(self):
         self.assertEqual(self.verdict(self.data, code=0), "BN-OK")
 
     def test_foreign_code_would_be_seen(self):

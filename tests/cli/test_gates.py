@@ -25,7 +25,7 @@ class Gates(support.Case):
         self.assertIn(": failed", done.errors[0])
         return done
 
-    def test_all_pass(self):
+    def test_passed_gates_change_no_text(self):
         done = self.ok(*RUN, *ALL)
         lines = [line for line in done.stderr.splitlines() if line.startswith("gate ")]
         self.assertEqual([line.split()[1].rstrip(":") for line in lines], NAMES, done)
@@ -67,7 +67,7 @@ class Gates(support.Case):
                       "--spec-type", "ngram", "--sliding-window", "8").json
         self.assertEqual(out["gates"][0]["measured"], 2)
 
-    def test_bench(self):
+    def test_bench_judges_its_measurements(self):
         rows = self.ok(*BENCH, *ALL, "-d", "0,9", "-o", "json").json
         self.assertEqual(len(rows), 4)
         for row in rows:
@@ -82,7 +82,7 @@ class Gates(support.Case):
                        *ALL[:6]).json
         self.assertEqual(list(by_name(rows[0]["gates"])), NAMES[:3])
 
-    def test_batch(self):
+    def test_batch_judges_its_measurements(self):
         self.path("in.jsonl", "".join(json.dumps(
             {"custom_id": str(i), "method": "POST", "url": "/v1/completions",
              "body": {"prompt": "Once", "max_tokens": 4}}) + "\n" for i in range(3)))
@@ -90,9 +90,9 @@ class Gates(support.Case):
         self.ok("batch", "in.jsonl", "b.jsonl", *ALL[:6])
         done = self.failed(9, "min-tps", "batch", "in.jsonl", "b.jsonl", "--min-tps", "0")
         self.assertIn("nothing was measured", done.errors[0])
-        self.refused(2, "check-determinism", "batch", "in.jsonl", "c.jsonl", "--check-determinism", "2")
+        self.rejected(2, "check-determinism", "batch", "in.jsonl", "c.jsonl", "--check-determinism", "2")
 
-    def test_variables(self):
+    def test_variables_set_gates(self):
         self.failed(9, "min-tps", *RUN, env={"BITNET_MIN_TPS": "1e8"})
         for name in ("BITNET_MAX_WALL_MS", "BITNET_MAX_MS"):
             self.failed(9, "max-wall-ms", *RUN, env={name: "0.5"})
@@ -100,22 +100,22 @@ class Gates(support.Case):
         self.ok(*RUN, "--min-tps", "0.001", env={"BITNET_MIN_TPS": "1e8"})
         out = self.ok(*RUN, "--json", env={"BITNET_CHECK_DETERMINISM": "1"}).json
         self.assertEqual(out["gates"][0]["measured"], 1)
-        self.refused(2, "BITNET_MIN_TPS expects a number", *RUN, env={"BITNET_MIN_TPS": "fast"})
+        self.rejected(2, "BITNET_MIN_TPS expects a number", *RUN, env={"BITNET_MIN_TPS": "fast"})
 
     def test_where_there_is_nothing_to_judge(self):
-        self.refused(2, "--min-tps has nothing to judge", "run", "-cnv", "--min-tps", "1")
-        self.refused(2, "--max-rss-mb has nothing to judge", "bench", "--list", "--max-rss-mb", "1")
+        self.rejected(2, "--min-tps has nothing to judge", "run", "-cnv", "--min-tps", "1")
+        self.rejected(2, "--max-rss-mb has nothing to judge", "bench", "--list", "--max-rss-mb", "1")
         self.ok("bench", "--list", env={"BITNET_MIN_TPS": "1"})
-        self.refused(2, "--check-determinism is of one session", *BENCH, "--parallel", "2", "--check-determinism", "1")
+        self.rejected(2, "--check-determinism is of one session", *BENCH, "--parallel", "2", "--check-determinism", "1")
         for bad in (("--min-tps", "x"), ("--max-wall-ms", "-1"), ("--check-determinism", "1.5"), ("--max-rss-mb", "nan")):
-            self.refused(2, f"{bad[0]} expects", *RUN, *bad)
+            self.rejected(2, f"{bad[0]} expects", *RUN, *bad)
 
 
 @support.needs_backend
 class Skips(support.Case):
     ABSENT = ("--device", "no-such")
 
-    def test_missing(self):
+    def test_a_missing_backend_skips_the_run(self):
         for words in (RUN, BENCH):
             with self.subTest(words[0]):
                 self.assertEqual(self.bitnet(*words, *self.ABSENT).code, 4)

@@ -42,7 +42,7 @@ class Generated(support.Case):
         self.assertEqual((done.returncode, done.stderr), (0, ""), words)
         return set(done.stdout.split())
 
-    def test_bash(self):
+    def test_bash_completes_commands_and_options(self):
         script = self.script("bash")
         subprocess.run(["bash", "-n", script], check=True)
         self.assertEqual(self.completed_by_bash(script, "bitnet", ""), set(commands(self)))
@@ -60,7 +60,7 @@ class Generated(support.Case):
                 self.assertLessEqual(flags_of(self, command),
                                      self.completed_by_bash(script, "bitnet", command, "--"))
 
-    def test_zsh(self):
+    def test_zsh_completes_each_option(self):
         if shutil.which("zsh") is None:
             self.skipTest("there is no zsh; scripts/setup installs it")
         script = self.script("zsh")
@@ -76,7 +76,7 @@ class Generated(support.Case):
             self.assertRegex(answer.stdout, rf"(?m)\){flag}\[|^\*{flag}\[")
         self.assertIn(":(auto always never)", answer.stdout)
 
-    def test_fish(self):
+    def test_fish_completes_each_option(self):
         if shutil.which("fish") is None:
             self.skipTest("there is no fish; scripts/setup installs it")
         script = self.script("fish")
@@ -90,7 +90,7 @@ class Generated(support.Case):
             with self.subTest(command):
                 self.assertLessEqual(flags_of(self, command), ask(f"bitnet {command} --"))
 
-    def test_manual_pages(self):
+    def test_manual_pages_are_well_formed_and_complete(self):
         mandoc = shutil.which("mandoc")
         if mandoc is None:
             self.skipTest("there is no mandoc; scripts/setup installs it")
@@ -135,15 +135,15 @@ class Generated(support.Case):
         self.assertNotIn("json", keys)
         for key, variable in keys.items():
             self.assertEqual(variable, "BITNET_" + key.upper().replace("-", "_"))
-            self.refused(2, f"'{key}' expects a value", "tokenize", "a", "--config",
+            self.rejected(2, f"'{key}' expects a value", "tokenize", "a", "--config",
                          self.path("one.yaml", f"{key}:\n"))
 
     def test_unknown_shells_and_commands_are_rejected(self):
-        self.refused(2, "there is one for bash, zsh, fish", "completion", "tcsh")
-        self.refused(2, "did you mean 'bash'", "completion", "bsah")
-        self.refused(2, "expected one shell", "completion")
-        self.refused(2, "did you mean 'run'", "man", "rum")
-        self.refused(2, "expected one command", "man", "run", "chat")
+        self.rejected(2, "there is one for bash, zsh, fish", "completion", "tcsh")
+        self.rejected(2, "did you mean 'bash'", "completion", "bsah")
+        self.rejected(2, "expected one shell", "completion")
+        self.rejected(2, "did you mean 'run'", "man", "rum")
+        self.rejected(2, "expected one command", "man", "run", "chat")
 
 
 if __name__ == "__main__":

@@ -74,7 +74,7 @@ class Grammars(support.Case):
         writer.join()
         self.assertEqual(len(re.findall(r"^(?:yes|no)$", said.text, re.MULTILINE)), 2, said)
 
-    def test_settings(self):
+    def test_an_option_comes_before_the_variable(self):
         self.assertEqual(self.written(env={"BITNET_GRAMMAR": 'root ::= " no"'}), " no")
         self.assertEqual(self.written("--grammar", 'root ::= " yes"', env={"BITNET_GRAMMAR": 'root ::= " no"'}), " yes")
         self.assertNotEqual(self.written("--grammar", "", "-n", "8", env={"BITNET_GRAMMAR": 'root ::= " no"'}), " no")
@@ -105,38 +105,38 @@ class Schemas(support.Case):
 
 
 class Wrong(support.Case):
-    def test_schemas_are_refused_in_words(self):
+    def test_schemas_are_rejected_in_words(self):
         words = "the JSON schema, at #/properties/a/not: not is not supported"
         wrong = '{"properties": {"a": {"not": {}}}}'
         for command in ("run", "chat"):
-            self.refused(2, "--json-schema: " + words, command, "-p", PROMPT, "--json-schema", wrong)
+            self.rejected(2, "--json-schema: " + words, command, "-p", PROMPT, "--json-schema", wrong)
         file = self.path("wrong.json", wrong)
         run = ("run", "-p", PROMPT)
-        self.refused(2, f"{file}: {words}", *run, "--json-schema-file", file)
-        self.refused(2, "none.json: No such file or directory", *run, "--json-schema-file", self.path("none.json"))
-        self.refused(2, "give the JSON schema once", *run, "--json-schema-file", file, "--json-schema", "{}")
+        self.rejected(2, f"{file}: {words}", *run, "--json-schema-file", file)
+        self.rejected(2, "none.json: No such file or directory", *run, "--json-schema-file", self.path("none.json"))
+        self.rejected(2, "give the JSON schema once", *run, "--json-schema-file", file, "--json-schema", "{}")
         both = ("--grammar", 'root ::= "a"', "--json-schema", "{}")
-        self.refused(2, "give a grammar or a JSON schema, not both", *run, *both)
+        self.rejected(2, "give a grammar or a JSON schema, not both", *run, *both)
 
-    def test_grammars_are_refused_in_words(self):
+    def test_grammars_are_rejected_in_words(self):
         for grammar, words in WRONG:
             with self.subTest(words):
                 for command in ("run", "chat"):
-                    self.refused(2, words, command, "-p", PROMPT, "--grammar", grammar)
+                    self.rejected(2, words, command, "-p", PROMPT, "--grammar", grammar)
                 file = self.path("wrong.gbnf", grammar)
-                self.refused(2, f"{file}: the grammar, line", "run", "-p", PROMPT, "--grammar-file", file)
+                self.rejected(2, f"{file}: the grammar, line", "run", "-p", PROMPT, "--grammar-file", file)
         bad = self.path("bad.gbnf", b'root ::= "\xff"')
-        self.refused(2, "the grammar is no UTF-8 at byte 10", "run", "-p", PROMPT, "--grammar-file", bad)
+        self.rejected(2, "the grammar is no UTF-8 at byte 10", "run", "-p", PROMPT, "--grammar-file", bad)
 
-    def test_files(self):
+    def test_grammar_files_that_cannot_be_used_are_rejected(self):
         run = ("run", "-p", PROMPT)
-        self.refused(2, "none.gbnf: No such file or directory", *run, "--grammar-file", self.path("none.gbnf"))
-        self.refused(2, "Is a directory", *run, "--grammar-file", self.home)
-        self.refused(2, "there is no rule 'root'", *run, "--grammar-file", self.path("empty.gbnf", ""))
-        self.refused(2, "File too large", *run, "--grammar-file", self.path("zeros", bytes(20 << 20)))
-        self.refused(2, "give the grammar once", *run, "--grammar-file", self.path("x", "x"), "--grammar", "x")
+        self.rejected(2, "none.gbnf: No such file or directory", *run, "--grammar-file", self.path("none.gbnf"))
+        self.rejected(2, "Is a directory", *run, "--grammar-file", self.home)
+        self.rejected(2, "there is no rule 'root'", *run, "--grammar-file", self.path("empty.gbnf", ""))
+        self.rejected(2, "File too large", *run, "--grammar-file", self.path("zeros", bytes(20 << 20)))
+        self.rejected(2, "give the grammar once", *run, "--grammar-file", self.path("x", "x"), "--grammar", "x")
         large = self.path("large.gbnf", 'root ::= "' + "a" * (1 << 20) + '"')
-        self.refused(2, "at most 1048576 are possible", *run, "--grammar-file", large)
+        self.rejected(2, "at most 1048576 are possible", *run, "--grammar-file", large)
 
 
 if __name__ == "__main__":

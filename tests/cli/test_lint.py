@@ -74,7 +74,7 @@ class Lint(Asking):
             self.assertTrue(found[check]["hint"])
         self.assertEqual(found["exports"]["level"], "ok")
 
-    def test_each_defect(self):
+    def test_each_defect_has_its_code(self):
         for fake, check, code in (("unique", "exports", "BN-I-EXPORTS"),
                                   ("static-tls", "static TLS", "BN-I-STATIC-TLS"),
                                   ("exec-stack", "stack", "BN-I-EXEC-STACK"),
@@ -104,7 +104,7 @@ class Lint(Asking):
         self.assertEqual((found["trust"]["level"], found["trust"]["code"]),
                          ("warning", "BN-T-MODE"))
 
-    def test_manifest(self):
+    def test_a_manifest_that_differs_from_its_file_is_reported(self):
         file = self.fake("hardened")
         with open(file, "rb") as f:
             digest = hashlib.sha256(f.read()).hexdigest()
@@ -135,7 +135,7 @@ class Lint(Asking):
                 found = self.findings("--manifest", beside, library, code=0)
                 self.assertNotIn("manifest", found, "a warning")
 
-    def test_several_files(self):
+    def test_one_bad_file_of_several_decides_the_exit_code(self):
         good, bad = self.fake("hardened"), self.fake("textrel")
         self.assertEqual(self.lint(good, good).code, 0)
         self.assertEqual(self.lint(good, bad).code, 22)
@@ -156,7 +156,7 @@ class Lint(Asking):
             self.skipTest(f"the file system has no such files: {e}")
         self.assertEqual(self.lint(file).code, 0)
 
-    def test_usage(self):
+    def test_wrong_command_lines_are_rejected(self):
         self.assertEqual(self.lint().code, 2)
         self.assertEqual(self.lint("--frob", "x").code, 2)
         self.assertEqual(self.lint("--manifest").code, 2)
@@ -188,7 +188,7 @@ class Sign(support.Case):
         return got["backends"][0]["code"]
 
     def test_sign_and_verify(self):
-        self.refused(22, "is not signed", "backends", "verify", self.file, *self.keys)
+        self.rejected(22, "is not signed", "backends", "verify", self.file, *self.keys)
         result = self.ok("backends", "sign", self.file, "--key", self.path("vendor.key"))
         self.assertEqual(result.text, self.file + ".sig\n")
         self.assertIn("signed by vendor.pem",
@@ -197,11 +197,11 @@ class Sign(support.Case):
         self.assertEqual(got["key_file"], "vendor.pem")
         with open(self.file, "ab") as f:
             f.write(b"!")
-        self.refused(22, "this one has", "backends", "verify", self.file, *self.keys)
+        self.rejected(22, "this one has", "backends", "verify", self.file, *self.keys)
         self.ok("backends", "sign", self.file, "--key", self.path("stranger.key"))
-        self.refused(22, "none of the 1 trusted", "backends", "verify", self.file, *self.keys)
+        self.rejected(22, "none of the 1 trusted", "backends", "verify", self.file, *self.keys)
 
-    def test_required(self):
+    def test_a_required_signature_must_be_there(self):
         self.assertEqual(self.state(), "BN-OK")
         self.assertEqual(self.state("--require-signature", *self.keys), "BN-T-SIGNATURE")
         self.ok("backends", "sign", self.file, "--key", self.path("vendor.key"))
@@ -220,14 +220,14 @@ class Sign(support.Case):
                               f"{self.path(folder)}, or name another folder in --trusted-keys", got)
                 self.assertNotIn("install the backend's package again", got)
 
-    def test_keys(self):
+    def test_keys_that_others_may_read_are_rejected(self):
         os.chmod(self.path("vendor.key"), 0o644)
-        self.refused(22, "may be read by others", "backends", "sign", self.file, "--key",
+        self.rejected(22, "may be read by others", "backends", "sign", self.file, "--key",
                      self.path("vendor.key"))
-        self.refused(2, "needs --key", "backends", "sign", self.file)
-        self.refused(2, "takes one FILE", "backends", "verify")
+        self.rejected(2, "needs --key", "backends", "sign", self.file)
+        self.rejected(2, "takes one FILE", "backends", "verify")
 
-    def test_allow_list(self):
+    def test_the_allow_list_decides_which_backends_are_used(self):
         build_id = json.loads(subprocess.run([LINT, "--json", self.file], capture_output=True,
                                              check=True).stdout)["files"][0]["build_id"]
         for allowed, code in (("hardened", "BN-OK"), ("cpu", "BN-T-NOT-ALLOWED"),
@@ -235,7 +235,7 @@ class Sign(support.Case):
                               ("hardened@00112233445566", "BN-T-HASH")):
             with self.subTest(allowed):
                 self.assertEqual(self.state("--allow-backends", allowed), code)
-        self.refused(2, "the allow-list has '*'", "backends", "why", "--allow-backends", "*")
+        self.rejected(2, "the allow-list has '*'", "backends", "why", "--allow-backends", "*")
 
 
 if __name__ == "__main__":

@@ -42,8 +42,8 @@ class Log(support.Case):
 
     def test_text_beside_what_is_printed(self):
         words = ("inspect", "-m", "absent.gguf")
-        plain = self.refused(3, "absent.gguf", *words)
-        logged = self.refused(3, "absent.gguf", *words, "--log-file", "log.txt")
+        plain = self.rejected(3, "absent.gguf", *words)
+        logged = self.rejected(3, "absent.gguf", *words, "--log-file", "log.txt")
         self.assertEqual(logged.stderr, plain.stderr, "what is printed stays")
         lines = self.lines("log.txt")
         for line in lines:
@@ -52,8 +52,8 @@ class Log(support.Case):
         self.assertRegex(lines[1], r" error +\[\d+\] model file 'absent.gguf' does not exist")
         self.assertRegex(lines[-1], r" info +\[\d+\] ends with exit code 3$")
 
-    def test_json(self):
-        self.refused(3, "absent", "inspect", "-m", "absent\u00e4\x1b\n.gguf", "--log-file", "log.json",
+    def test_json_lines_are_ascii_with_four_members(self):
+        self.rejected(3, "absent", "inspect", "-m", "absent\u00e4\x1b\n.gguf", "--log-file", "log.json",
                      "--log-format", "json")
         for line in self.lines("log.json"):
             self.assertTrue(line.isascii(), line)
@@ -107,7 +107,7 @@ class Log(support.Case):
                               "decide which file is written", result.stderr)
             self.assertEqual(os.path.exists(file), os.geteuid() != 0)
 
-    def test_rotation(self):
+    def test_rotation_cuts_no_line(self):
         for _ in range(60):
             self.ok("version", "--log-file", "log.txt", "--log-rotate", "1K,2")
         names = sorted(name for name in os.listdir(self.home) if name.startswith("log"))
@@ -131,7 +131,7 @@ class Log(support.Case):
                 (2, "one of text|json", ("--log-format", "xml"), "no such format"),
                 (2, "from 1 to 5", ("--log-level", "9"), "no such level")):
             with self.subTest(why):
-                self.refused(code, message, "version", *words)
+                self.rejected(code, message, "version", *words)
 
     def test_lines_that_are_lost_are_reported_once(self):
         def small_files():
@@ -156,7 +156,7 @@ class Log(support.Case):
             self.skipTest("this program was built without systemd")
         return got
 
-    def test_journal(self):
+    def test_the_journal_has_priority_and_name(self):
         got = self.journal("yes", "inspect", "-m", "absent\n.gguf", "--log-journal")
         self.assertEqual(got["code"], 3)
         fields = [dict(line.split("=", 1) for line in one.splitlines()) for one in got["got"]]

@@ -29,7 +29,7 @@ class Logits(Greedy):
         with open(file, "rb") as f:
             return read_npy(f.read())
 
-    def test_shapes(self):
+    def test_arrays_have_the_shape_of_what_was_asked(self):
         n_vocab = self.ok("run", "--json", "-p", "a", "-n", "0").json["model"]["n_vocab"]
         shape, last = self.logits("--ids", "1 5 9")
         self.assertEqual((shape, len(last)), ((n_vocab,), 4 * n_vocab))
@@ -50,25 +50,25 @@ class Logits(Greedy):
         values = struct.unpack(f"<{len(row) // 4}f", row)
         self.assertEqual(values.index(max(values)), token)
 
-    def test_to_stdout(self):
+    def test_standard_output_has_the_same_array(self):
         want = self.logits("-p", PROMPT)
         self.assertEqual(read_npy(self.ok("logits", "-p", PROMPT, "-o", "-").stdout), want)
 
     def test_old_file_survives_a_failure(self):
         file = self.path("o.npy", b"old")
-        self.refused(2, "vocabulary", "logits", "--ids", "1 99999999", "-o", file)
+        self.rejected(2, "vocabulary", "logits", "--ids", "1 99999999", "-o", file)
         with open(file, "rb") as f:
             self.assertEqual(f.read(), b"old")
         self.assertEqual(set(os.listdir(self.home)) - {"cache"}, {"o.npy"})
 
-    def test_bad_requests(self):
+    def test_wrong_command_lines_are_rejected(self):
         out = self.path("o.npy")
-        self.refused(2, "token ids", "logits", "--ids", "1 x", "-o", out)
-        self.refused(2, "no tokens", "logits", "--ids", "", "-o", out)
-        self.refused(2, "either", "logits", "--ids", "1", "-p", "a", "-o", out)
-        self.refused(2, "needs a text", "logits", "-o", out)
-        self.refused(1, "No such file", "logits", "-p", "a", "-o", self.path("no/folder.npy"))
-        self.refused(1, "context of 64; use a larger -c", "logits", "-c", "64", "--ids", "1 " * 65, "-o", out)
+        self.rejected(2, "token ids", "logits", "--ids", "1 x", "-o", out)
+        self.rejected(2, "no tokens", "logits", "--ids", "", "-o", out)
+        self.rejected(2, "either", "logits", "--ids", "1", "-p", "a", "-o", out)
+        self.rejected(2, "needs a text", "logits", "-o", out)
+        self.rejected(1, "No such file", "logits", "-p", "a", "-o", self.path("no/folder.npy"))
+        self.rejected(1, "context of 64; use a larger -c", "logits", "-c", "64", "--ids", "1 " * 65, "-o", out)
         self.assertFalse(os.path.exists(out))
 
     def test_one_and_two_threads_give_the_same_bits(self):
@@ -123,7 +123,7 @@ class Logits(Greedy):
 
 @support.needs_backend
 class InstructionSets(Greedy):
-    def test_same_text(self):
+    def test_each_instruction_set_writes_the_same_text(self):
         if support.report()["selected"] != "cpu":
             self.skipTest("the cpu backend is not the one selected")
 

@@ -378,7 +378,7 @@ class Metrics(support.Case):
         self.assertEqual([x for x in complaints if not allowed.match(x)], [])
         self.assertIn(done.returncode, (0, 3))
 
-    def test_promtool(self):
+    def test_promtool_finds_no_fault(self):
         if not shutil.which("promtool"):
             self.skipTest("there is no promtool; test_of_a_known_load checks with it where it is")
 

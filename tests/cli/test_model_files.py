@@ -32,30 +32,30 @@ class ModelFiles(support.Case):
         return self.bitnet("run", "-m", self.path("m.gguf", content), "-p", "Once", "-n", "1",
                            "-t", "1")
 
-    def refused_by_all(self, message, file):
+    def rejected_by_all(self, message, file):
         for words in (["run", "-m", file, "-p", "a"], ["inspect", file], ["inspect", "-m", file],
                       ["tokenize", "-m", file, "a"], ["detokenize", "-m", file, "1"],
                       ["logits", "-m", file, "-p", "a", "-o", self.path("o.npy")],
                       ["chat", "-m", file], ["run", file, "a"]):
             with self.subTest(words=words):
-                self.refused(3, message, *words)
+                self.rejected(3, message, *words)
         self.assertFalse(os.path.exists(self.path("o.npy")))
 
-    def test_missing_file(self):
-        self.refused_by_all("does not exist", self.path("none.gguf"))
+    def test_a_missing_file_is_rejected(self):
+        self.rejected_by_all("does not exist", self.path("none.gguf"))
 
-    def test_folder(self):
+    def test_a_folder_is_rejected(self):
         os.makedirs(self.path("folder.gguf"))
-        self.refused_by_all("folder.gguf", self.path("folder.gguf"))
+        self.rejected_by_all("folder.gguf", self.path("folder.gguf"))
 
-    def test_text_file(self):
-        self.refused_by_all("GGUF", self.path("m.gguf", "Once upon a time\n" * 100))
+    def test_a_text_file_is_rejected(self):
+        self.rejected_by_all("GGUF", self.path("m.gguf", "Once upon a time\n" * 100))
 
-    def test_empty_file(self):
-        self.refused_by_all("m.gguf", self.path("m.gguf", b""))
+    def test_an_empty_file_is_rejected(self):
+        self.rejected_by_all("m.gguf", self.path("m.gguf", b""))
 
     def test_prompt_where_the_model_belongs(self):
-        self.refused(3, "use -p", "run", "Once upon a time")
+        self.rejected(3, "use -p", "run", "Once upon a time")
 
     def test_name_in_the_models_folder(self):
         self.path("data/bitnet/models/mine.gguf", self.model)
@@ -69,9 +69,9 @@ class ModelFiles(support.Case):
 
     def test_no_demo_model(self):
         env = {"BITNET_MODEL": None, "BITNET_MODELS": self.path("nowhere")}
-        self.refused(3, "-m FILE", "run", "-p", "a", env=env)
+        self.rejected(3, "-m FILE", "run", "-p", "a", env=env)
 
-    def test_truncated_anywhere(self):
+    def test_a_file_that_was_cut_anywhere_is_rejected(self):
         seed = 20261120
         chance = random.Random(seed)
         ends = {chance.randrange(len(self.model)) for _ in range(40)}
@@ -86,7 +86,7 @@ class ModelFiles(support.Case):
 
     @support.needs_backend
     def test_header_fields_at_their_extremes(self):
-        """What LEGAL names runs; everything else is refused in one line."""
+        """What LEGAL names runs; everything else is rejected in one line."""
         seen = set()
         for field in self.layout.fields:
             for value in self.layout.extremes(field):
@@ -110,12 +110,12 @@ class ModelFiles(support.Case):
         self.assertIn("cannot run", result.text)
         self.assertEqual(self.bitnet("run", "-m", file, "-p", "a").code, 3)
 
-    def test_no_tokenizer(self):
+    def test_texts_need_a_tokenizer(self):
         file = self.path("m.gguf", self.layout.without_pairs("tokenizer."))
-        self.refused(3, "tokenizer", "run", "-m", file, "-p", "a")
-        self.refused(3, "tokenizer", "tokenize", "-m", file, "a")
+        self.rejected(3, "tokenizer", "run", "-m", file, "-p", "a")
+        self.rejected(3, "tokenizer", "tokenize", "-m", file, "a")
 
-    def test_inspect(self):
+    def test_inspect_counts_tensors_and_context(self):
         content = self.ok("inspect", "--json").json
         self.assertEqual(len(content["tensors"]), self.layout.n_tensors)
         self.assertEqual(content["problems"], [])

@@ -101,18 +101,18 @@ class Files(Signed):
             self.read_by(*self.key)
             os.rename(self.path(name), self.path("other.sig"))
             self.read_by(*self.key, "--model-signature", "other.sig")
-        self.refused(22, "expected a signature, found neither", "tokenize", "-m", self.model, "abc", *self.key)
+        self.rejected(22, "expected a signature, found neither", "tokenize", "-m", self.model, "abc", *self.key)
 
     def test_variables_and_config_ask_for_it_too(self):
         words = ("tokenize", "-m", self.model, "a")
-        self.refused(22, "expected a signature", *words, "--config", self.path("c.yaml", f"model-key: {self.public}\n"))
+        self.rejected(22, "expected a signature", *words, "--config", self.path("c.yaml", f"model-key: {self.public}\n"))
         asked = {"BITNET_MODEL_KEY": self.public}
         if os.geteuid() != 0:
-            self.refused(22, "expected a signature", *words, env=asked)
+            self.rejected(22, "expected a signature", *words, env=asked)
             return
         # Root ignores a user's key; the run fails instead of loading the model without verification.
-        self.refused(2, "'model-key' of BITNET_MODEL_KEY is ignored, as root does not let", *words, env=asked)
-        self.refused(22, "expected a signature", *words, *self.key, env=asked)
+        self.rejected(2, "'model-key' of BITNET_MODEL_KEY is ignored, as root does not let", *words, env=asked)
+        self.rejected(22, "expected a signature", *words, *self.key, env=asked)
 
     def test_every_command_that_reads_a_model_asks(self):
         self.path("text", "a\n")
@@ -126,41 +126,41 @@ class Files(Signed):
             self.assertEqual(done.code, 22, (words, done))
             self.assertIn("expected a signature", done.stderr, words)
 
-    def test_a_changed_file_is_refused_before_it_is_read(self):
+    def test_a_changed_file_is_rejected_before_it_is_read(self):
         self.sign_file(self.model)
         content = bytearray(read(self.model))
         content[-1] ^= 1
         self.path("m.gguf", bytes(content))
-        self.refused(22, "predicate.resources[0].digest: expected ", "inspect", self.model, *self.key)
+        self.rejected(22, "predicate.resources[0].digest: expected ", "inspect", self.model, *self.key)
         self.path("m.gguf", b"no model at all")
-        self.refused(22, "predicate.resources[0].digest: expected ", "inspect", self.model, *self.key)
+        self.rejected(22, "predicate.resources[0].digest: expected ", "inspect", self.model, *self.key)
 
     def test_an_untrusted_key_is_rejected(self):
         _, other = self.new_key("other")
         self.sign_file(self.model)
-        self.refused(22, "verificationMaterial.publicKey.hint: ", "inspect", self.model, "--model-key", other)
+        self.rejected(22, "verificationMaterial.publicKey.hint: ", "inspect", self.model, "--model-key", other)
         bundle = self.bundle_of(statement_of({".": read(self.model)}), hint=sha256(read(other)))
         self.path("m.gguf.sig", json.dumps(bundle))
-        self.refused(22, "dsseEnvelope.signatures[0].sig: ", "inspect", self.model, "--model-key", other)
+        self.rejected(22, "dsseEnvelope.signatures[0].sig: ", "inspect", self.model, "--model-key", other)
 
-    def test_a_statement_that_was_forged_and_signed_is_refused_by_its_field(self):
+    def test_a_statement_that_was_forged_and_signed_is_rejected_by_its_field(self):
         for pointer, to, field in (("subject", [], "subject: "), ("predicateType", "x", "predicateType: "), ("_type", "x", "_type: ")):
             statement = statement_of({".": read(self.model)})
             statement[pointer] = to
             self.path("m.gguf.sig", json.dumps(self.bundle_of(statement)))
-            self.refused(22, field, "inspect", self.model, *self.key)
+            self.rejected(22, field, "inspect", self.model, *self.key)
 
     def test_contradictory_options_are_rejected(self):
         self.sign_file(self.model)
-        self.refused(2, "give --model-key or --model-ca too", "inspect", self.model, "--model-signature", "m.gguf.sig")
-        self.refused(2, "give one of the two", "inspect", self.model, *self.key, "--model-ca", self.public)
-        self.refused(2, "--model-key: ", "inspect", self.model, "--model-key", "nowhere.pem")
-        self.refused(2, "expected a public ECDSA key", "inspect", self.model, "--model-key", self.private)
+        self.rejected(2, "give --model-key or --model-ca too", "inspect", self.model, "--model-signature", "m.gguf.sig")
+        self.rejected(2, "give one of the two", "inspect", self.model, *self.key, "--model-ca", self.public)
+        self.rejected(2, "--model-key: ", "inspect", self.model, "--model-key", "nowhere.pem")
+        self.rejected(2, "expected a public ECDSA key", "inspect", self.model, "--model-key", self.private)
         self.openssl("genpkey", "-algorithm", "ed25519", "-out", "ed.key")
         self.openssl("pkey", "-in", "ed.key", "-pubout", "-out", "ed.pem")
-        self.refused(2, "another kind of key", "inspect", self.model, "--model-key", "ed.pem")
+        self.rejected(2, "another kind of key", "inspect", self.model, "--model-key", "ed.pem")
 
-    def test_certificates(self):
+    def test_certificates_need_their_purpose_and_chain(self):
         self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-384", "-nodes", "-keyout", "ca.key",
                      "-subj", "/CN=Authority", "-days", "30", "-out", "ca.pem")
         self.openssl("req", "-new", "-key", self.private, "-subj", "/CN=Signer", "-out", "leaf.csr")
@@ -177,7 +177,7 @@ class Files(Signed):
         self.assertIn("digitalSignature or codeSigning", done.stderr)
         self.openssl("req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-keyout", "b.key",
                      "-subj", "/CN=Authority", "-days", "30", "-out", "b.pem")
-        self.refused(22, "certificates: expected a chain to a certificate of --model-ca", "inspect", self.model, "--model-ca", "b.pem")
+        self.rejected(22, "certificates: expected a chain to a certificate of --model-ca", "inspect", self.model, "--model-ca", "b.pem")
 
     @support.needs_backend
     def test_a_receipt_names_the_signer(self):
@@ -192,7 +192,7 @@ class Files(Signed):
         shutil.copyfile(self.model, self.path("d.gguf"))
         self.sign_file(self.model)
         run = ("run", "-q", "-m", self.model, "-md", "d.gguf", "--spec-type", "draft", "-p", "a", "-n", "2", *self.key)
-        self.refused(22, "expected a signature, found neither", *run)
+        self.rejected(22, "expected a signature, found neither", *run)
         self.sign_file(self.path("d.gguf"))
         self.ok(*run)
 
@@ -208,20 +208,20 @@ class Folders(Signed):
         self.write("README.md", "not loaded")
         self.ok("inspect", self.folder, *self.key)
         self.write("generation_config.json", {})
-        self.refused(22, "predicate.resources: 'generation_config.json' is a part of the model and is not in it",
+        self.rejected(22, "predicate.resources: 'generation_config.json' is a part of the model and is not in it",
                      "inspect", self.folder, *self.key)
 
-    def test_a_missing_file_is_refused(self):
+    def test_a_missing_file_is_rejected(self):
         self.write("notes.txt", "signed")
         self.sign_folder()
         os.remove(self.path("checkpoint/notes.txt"))
-        self.refused(22, "are not in ", "inspect", self.folder, *self.key)
+        self.rejected(22, "are not in ", "inspect", self.folder, *self.key)
 
-    def test_a_changed_small_file_is_refused(self):
+    def test_a_changed_small_file_is_rejected(self):
         self.sign_folder()
         self.config["rope_theta"] = 20000.0
         self.write("config.json", self.config)
-        self.refused(22, "].digest: expected ", "inspect", self.folder, *self.key)
+        self.rejected(22, "].digest: expected ", "inspect", self.folder, *self.key)
 
 
 if __name__ == "__main__":

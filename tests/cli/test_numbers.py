@@ -41,11 +41,11 @@ class Numbers(tiny_checkpoint.Case):
         (EMBEDDING, "BF16", -INF, [], f"{PLACE} is -inf", "of the third type"),
         (HEAD, "F32", NAN, ["--output-tensor-type", "q8_0"], f"{PLACE} is NaN", "a scale of its block"),
         (HEAD, "F32", NAN, ["--output-tensor-type", "q4_0"], f"{PLACE} is NaN", "which a level would hide"),
-        (HEAD, "F32", NAN, ["--output-tensor-type", "q6_k"], None, "rows of 128 are refused before"),
+        (HEAD, "F32", NAN, ["--output-tensor-type", "q6_k"], None, "rows of 128 are rejected before"),
         (HEAD, "F32", INF, ["--output-tensor-type", "pq2_0"], f"{PLACE} is inf", "made ternary in groups"),
         (GATE, "F32", NAN, [], f"{PLACE} is NaN", "a linear layer"),
         (GATE, "F16", INF, [], f"{PLACE} is inf", "f16 to f32"),
-        (NORM, "F32", NAN, [], "element 3", "a vector is refused when it is read"),
+        (NORM, "F32", NAN, [], "element 3", "a vector is rejected when it is read"),
         (EMBEDDING, "F32", 100000.0, ["--token-embedding-type", "f16"], f"{PLACE} is 100000, more than f16 holds; choose "
          "f32 or bf16", "asked for by name"),
         (EMBEDDING, "F32", 1e7, ["--token-embedding-type", "q8_0"], f"{PLACE} is 10000000, more than q8_0 holds",
@@ -73,7 +73,7 @@ class Numbers(tiny_checkpoint.Case):
                 self.assertEqual([n for n in os.listdir(self.home) if "out" in n], [], "nothing is left")
 
     def test_linear_layers_by_type(self):
-        """100000 in a matrix: each type holds it, or is refused by tensor, element and value."""
+        """100000 in a matrix: each type holds it, or is rejected by tensor, element and value."""
         for type_, message in (("f16", "is 100000, more than f16 holds"), ("bf16", None), ("f32", None),
                                ("q8_0", None), ("q4_0", None), ("i2_s", None)):
             with self.subTest(type_):
@@ -118,7 +118,7 @@ class Numbers(tiny_checkpoint.Case):
         self.setUp()
         self.assertNotIn("kept", self.convert(type_=None)[1].json)
 
-    def test_small_numbers(self):
+    def test_numbers_that_would_become_0_are_rejected(self):
         """What would all become 0 is no model any more."""
         for type_, code in (("f16", 3), ("q8_0", 3), ("q4_0", 3), ("bf16", 0), ("f32", 0)):
             with self.subTest(type_):
@@ -145,13 +145,13 @@ class Numbers(tiny_checkpoint.Case):
             self.assertEqual(self.convert("--output-tensor-type", type_, "--verify")[1].code, 0)
 
     def test_an_unreadable_vocabulary_is_rejected_before_writing(self):
-        """A vocabulary that cannot be read is refused before anything is written."""
+        """A vocabulary that cannot be read is rejected before anything is written."""
         self.save()
         with open(self.path("checkpoint/tokenizer.json"), encoding="utf-8") as file:
             tokenizer = json.load(file)
         tokenizer["model"]["merges"] = []
         self.write("tokenizer.json", tokenizer)
-        self.refused(3, "needs tokenizer.ggml.merges", "convert", self.folder, self.path("o.gguf"))
+        self.rejected(3, "needs tokenizer.ggml.merges", "convert", self.folder, self.path("o.gguf"))
         self.assertFalse(os.path.exists(self.path("o.gguf")))
 
 

@@ -85,7 +85,7 @@ class OpenApi(test_serve.Serving):
             self.validator(ref).validate(value)
         return values
 
-    def test_the_document(self):
+    def test_the_document_uses_each_schema(self):
         schemas = self.page["components"]["schemas"]
         for name, schema in schemas.items():
             self.assertRegex(name, r"^[A-Za-z0-9._-]+$")
@@ -115,7 +115,7 @@ class OpenApi(test_serve.Serving):
         if openapi_spec_validator:
             openapi_spec_validator.validate(self.page)
 
-    def test_texts(self):
+    def test_answers_with_texts_follow_their_schemas(self):
         for more in ({}, {"n": 2, "temperature": 1}, {"logprobs": True, "top_logprobs": 2},
                      {"tools": CALL, "tool_choice": "required", "max_tokens": 100}, {"tools": TOOLS},
                      {"tools": [{"type": "function", "function": {"name": "feed", "parameters": {"type": "object", "not": {}}}}],
@@ -129,7 +129,7 @@ class OpenApi(test_serve.Serving):
         for form in ("float", "base64"):
             self.check("POST", "/v1/embeddings", {"input": [PROMPT, "The"], "encoding_format": form})
 
-    def test_other_apis(self):
+    def test_answers_of_other_apis_follow_their_schemas(self):
         tool = {"name": "weather", "input_schema": CITY}
         for way in ({}, {"stream": True}):
             self.check("POST", "/v1/messages", {"messages": CHAT, "max_tokens": 4, **way})
@@ -145,7 +145,7 @@ class OpenApi(test_serve.Serving):
         self.check("POST", "/v1/responses/input_tokens", {"input": PROMPT})
         self.check("POST", "/v1/chat/completions/input_tokens", {"messages": CHAT})
 
-    def test_facts(self):
+    def test_facts_follow_their_schemas(self):
         for path in ("/v1/models", "/v1/models/tales", "/props", "/slots", "/backends", "/health", "/ready", "/openapi.json"):
             self.check("GET", path)
         self.check("POST", "/tokenize", {"content": PROMPT + "\u00e4\U0001f600", "with_pieces": True})
@@ -158,7 +158,7 @@ class OpenApi(test_serve.Serving):
         self.server.wait_for(lambda: self.check("GET", "/v1/models")[0]["data"][0]["status"]["value"] == "unloaded", "it goes")
         self.check("POST", "/models/load", {"model": "tales"}, fields=ADMIN)
 
-    def test_errors(self):
+    def test_errors_follow_their_schemas(self):
         for path in ("/v1/chat/completions", "/v1/responses", "/v1/messages", "/v1/completions", "/tokenize"):
             self.check("POST", path, {}, 400)
             self.check("POST", path, {}, 401, {"Authorization": "Bearer wrong"})

@@ -115,7 +115,7 @@ class PackCache(support.Case):
         for left in (size - 1, size // 2, 100):
             with self.subTest(left=left):
                 os.truncate(self.model, left)
-                self.refused(3, "cut off", "run", "-m", self.model, "-p", "a", "-n", "1")
+                self.rejected(3, "cut off", "run", "-m", self.model, "-p", "a", "-n", "1")
         self.assertEqual(self.files(), kept)
 
     @needs_backend

@@ -112,7 +112,7 @@ class Browsing(support.Case):
 
 
 class Modules(Browsing):
-    def test_markdown(self):
+    def test_markdown_becomes_blocks(self):
         page = self.tab()
         for text, want, why in BLOCKS:
             with self.subTest(why):

@@ -36,7 +36,7 @@ class Parity(support.Case):
         if "cpu" not in support.report()["detected"]:
             self.skipTest("no cpu backend")
 
-    def test_rows(self):
+    def test_each_row_is_within_its_tolerance(self):
         got = self.ok("parity", "--backend", "cpu", "--json").json
         self.assertEqual([(one["backend"], one["device"]) for one in got["compared"]], [("cpu", 0)])
         rows = {(r["op"], r["format"]): r for r in got["compared"][0]["rows"]}
@@ -53,8 +53,8 @@ class Parity(support.Case):
             self.assertIn("null", left)
 
     def test_invalid_requests_are_rejected(self):
-        self.refused(4, "was not found", "parity", "--backend", "none-such")
-        self.refused(2, "takes no 'cpu'", "parity", "cpu")
+        self.rejected(4, "was not found", "parity", "--backend", "none-such")
+        self.rejected(2, "takes no 'cpu'", "parity", "cpu")
 
 
 class Alone(support.Case):

@@ -83,9 +83,9 @@ class Plan(support.Case):
         alias = self.path("alias.yaml", re.sub(r"kernel: \w+\.ternary2\.scalar", "kernel: I2S_QK256_Scalar", text))
         self.ok("plan", "--plan", alias)
         other = self.path("other.yaml", re.sub(r"kernel: \w+\.ternary2\.scalar", "kernel: I2S_QK256_CUDA", text))
-        self.refused(14, "wanted kernel I2S_QK256_CUDA, had", "plan", "--plan", other)
+        self.rejected(14, "wanted kernel I2S_QK256_CUDA, had", "plan", "--plan", other)
         none = self.path("none.yaml", re.sub(r"kernel: \w+\.ternary2\.scalar", "kernel: Llama_CPU", text))
-        self.refused(2, "Llama_CPU is no kernel", "plan", "--plan", none)
+        self.rejected(2, "Llama_CPU is no kernel", "plan", "--plan", none)
 
     def test_an_unknown_kernel_is_rejected(self):
         _, text = self.saved()
@@ -113,14 +113,14 @@ class Plan(support.Case):
         head = text[:text.index("parts:")]
         file = self.path("cut.yaml", head + "parts:\n  - {device: cuda:0, embedding: true, layers: 0, head: false}\n"
                          f"  - {{device: vulkan:0, embedding: false, layers: 1-{layers - 1}, head: true}}\n")
-        self.refused(14, "its first layers are on cuda:0", "run", *self.QUICK, "--plan", file)
+        self.rejected(14, "its first layers are on cuda:0", "run", *self.QUICK, "--plan", file)
 
     def test_options_that_contradict_the_plan_are_rejected(self):
         file, _ = self.saved()
         for words in (("--device", "cpu"), ("-ngl", "1"), ("-sm", "none"), ("-ts", "1")):
-            self.refused(2, f"the plan of --plan says which device has which layers, and so does {self.option_of(words[0])}",
+            self.rejected(2, f"the plan of --plan says which device has which layers, and so does {self.option_of(words[0])}",
                          "run", *self.QUICK, "--plan", file, *words)
-        self.refused(2, "and so does --matrix", "bench", "--matrix", "--plan", file)
+        self.rejected(2, "and so does --matrix", "bench", "--matrix", "--plan", file)
 
     @staticmethod
     def option_of(flag):
@@ -130,9 +130,9 @@ class Plan(support.Case):
         file, _ = self.saved()
         ran = self.ok("run", *self.QUICK, "--json", "--plan", file, env={"BITNET_DEVICE": "none-such"}).json
         self.assertEqual((ran["selection"]["requested"], ran["selection"]["requested_by"]), ("cpu", "--plan"))
-        self.refused(2, "the plan of BITNET_PLAN says which device has which layers, and so does --device",
+        self.rejected(2, "the plan of BITNET_PLAN says which device has which layers, and so does --device",
                      "run", *self.QUICK, "--device", "cpu", env={"BITNET_PLAN": file})
-        self.refused(2, "and so does BITNET_DEVICE", "run", *self.QUICK, env={"BITNET_PLAN": file, "BITNET_DEVICE": "cpu"})
+        self.rejected(2, "and so does BITNET_DEVICE", "run", *self.QUICK, env={"BITNET_PLAN": file, "BITNET_DEVICE": "cpu"})
 
     def test_a_plan_may_be_a_pipe(self):
         _, text = self.saved()
@@ -162,7 +162,7 @@ class Plan(support.Case):
         self.assertEqual(done.code, 2, done)
 
     def test_saving_leaves_other_files(self):
-        self.refused(2, "two", "plan", "one", "two")
+        self.rejected(2, "two", "plan", "one", "two")
         model = os.path.join(self.home, "model.gguf")
         with open(model, "wb") as out:
             out.write(b"GGUF")

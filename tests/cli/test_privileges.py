@@ -58,7 +58,7 @@ class Root(Places):
         got = self.why("--device", "sketch", env=env).text
         self.assertRegex(got, f"root does not search {self.mine}, which has one; .*"
                               f"try: set --user-backends, without which root does not look into")
-        self.refused(4, f"{self.mine}: not searched: root does not listen to the user's folders "
+        self.rejected(4, f"{self.mine}: not searched: root does not listen to the user's folders "
                         "without --user-backends", "backends", "info", "sketch", env=env)
         other = self.why("--device", "another", env=env).text
         self.assertNotIn("set --user-backends", other)
@@ -85,7 +85,7 @@ class Root(Places):
     def test_a_variable_that_asks_for_a_limit_is_not_left_out(self):
         for name, option, value in (("BITNET_ALLOW_BACKENDS", "allow-backends", "cpu"),
                                     ("BITNET_REQUIRE_SIGNATURE", "require-signature", "on")):
-            self.refused(2, f"'{option}' of {name} is ignored, as root does not let", "backends", "why", env={name: value})
+            self.rejected(2, f"'{option}' of {name} is ignored, as root does not let", "backends", "why", env={name: value})
             self.why(f"--{option}" + ("=cpu" if value == "cpu" else ""), env={name: value})
         self.why(env={"BITNET_REQUIRE_SIGNATURE": "off"})
 

@@ -105,9 +105,9 @@ class Quantize(support.Case):
                 self.assertEqual(found.get("type_42"), {"layout": how, "recognised": "by the sizes of its tensors"}
                                  if type_ == "q2_0" else None)
         self.assertIn("by the sizes of its tensors", self.ok("inspect", "-m", self.path("q2_0.gguf")).text)
-        self.refused(3, "differ within 256 elements", "quantize", self.path("pq2_0.gguf"), self.path("x"), "tq2_0")
-        self.refused(3, "choose pq2_0", "quantize", self.path("pq2_0.gguf"), self.path("x"), "i2_s")
-        self.refused(3, "Q1_0 knows no zeros", "quantize", floats, self.path("x"), "q1_0")
+        self.rejected(3, "differ within 256 elements", "quantize", self.path("pq2_0.gguf"), self.path("x"), "tq2_0")
+        self.rejected(3, "choose pq2_0", "quantize", self.path("pq2_0.gguf"), self.path("x"), "i2_s")
+        self.rejected(3, "Q1_0 knows no zeros", "quantize", floats, self.path("x"), "q1_0")
 
     @needs_backend
     def test_two_bits_with_plus_two_are_dense(self):
@@ -124,7 +124,7 @@ class Quantize(support.Case):
         floats, _ = self.quantize("f32", "--verify", source=path)
         self.assertEqual(struct.unpack_from("<f", gguf_values.Model(floats).tensors[name][2]), (2 * scale,))
         self.assertEqual(len(self.logits(floats)), len(wanted))
-        self.refused(3, "so it is not ternary", "quantize", path, self.path("x"), "q2_0")
+        self.rejected(3, "so it is not ternary", "quantize", path, self.path("x"), "q2_0")
 
     @needs_model
     def test_threads_make_no_difference(self):
@@ -136,7 +136,7 @@ class Quantize(support.Case):
         self.assertEqual(made[0], made[1])
 
     @needs_model
-    def test_embedding_type(self):
+    def test_each_embedding_type_is_close_to_its_source(self):
         for type_ in ("q8_0", "q6_k", "q4_0"):
             out = self.path(f"e-{type_}.gguf")
             report = self.ok("quantize", demo_model(), out, "i2_s", "--verify", "--json",
@@ -162,11 +162,11 @@ class Quantize(support.Case):
                 self.assertIn("This model can run.", self.ok("inspect", "-m", first).text)
         lost = self.path("lost.gguf")
         self.ok("quantize", demo_model(), lost, "pq2_0", "--token-embedding-type", "q8_0")
-        self.refused(3, "has lost what ternary weights are made of", "quantize", lost, self.path("x"), "pq2_0",
+        self.rejected(3, "has lost what ternary weights are made of", "quantize", lost, self.path("x"), "pq2_0",
                      "--token-embedding-type", "pq2_0")
 
     @needs_model
-    def test_refusals(self):
+    def test_wrong_conversions_are_rejected(self):
         taken = self.path("taken.gguf", b"mine")
         rows = [
             (2, "expected IN OUT TYPE", ["quantize", demo_model(), "x"]),
@@ -183,15 +183,15 @@ class Quantize(support.Case):
         ]
         for code, message, words in rows:
             with self.subTest(words=words[-2:]):
-                self.refused(code, message, *words)
+                self.rejected(code, message, *words)
         self.assertEqual(os.listdir(self.home).count("x"), 0)
         with open(taken, "rb") as f:
             self.assertEqual(f.read(), b"mine")
 
     @needs_model
-    def test_lost_precision_is_refused(self):
+    def test_lost_precision_is_rejected(self):
         path, _ = self.quantize("q8_0")
-        self.refused(3, "has lost what ternary weights are made of", "quantize", path,
+        self.rejected(3, "has lost what ternary weights are made of", "quantize", path,
                      self.path("x.gguf"), "i2_s")
 
     @needs_model
@@ -215,7 +215,7 @@ class Quantize(support.Case):
             self.assertEqual([n for n in os.listdir(self.home) if "part" in n], [])
 
     @needs_model
-    def test_full_disk(self):
+    def test_a_full_disk_leaves_no_file(self):
         run = subprocess.run(["bash", "-c", 'ulimit -f 100; trap "" XFSZ; exec "$0" "$@"', PROGRAM,
                               "quantize", demo_model(), self.path("x.gguf"), "f16"],
                              env=self.environment(), cwd=self.home, capture_output=True)
@@ -404,7 +404,7 @@ class Checkpoint(support.Case):
         config = self.config()
         return config["hidden_size"] // config["num_attention_heads"]
 
-    def test_qwen3(self):
+    def test_qwen3_becomes_its_keys_and_tensors(self):
         tensors = self.qwen3()
         about = self.ok("inspect", "-m", self.folder, "--json").json["model"]
         self.assertTrue(about["head_norms"])
@@ -422,7 +422,7 @@ class Checkpoint(support.Case):
         if support.report()["selected"]:
             self.assertEqual(self.generated(self.folder), self.generated(out))
         self.write("config.json", self.config(model_type="qwen3", hidden_act="silu", use_sliding_window=True))
-        self.refused(3, "use_sliding_window", "convert", self.folder, self.path("o.gguf"))
+        self.rejected(3, "use_sliding_window", "convert", self.folder, self.path("o.gguf"))
 
     def test_groups_that_are_ternary_keep_their_scales(self):
         """One scale for a matrix would make other weights of them."""
@@ -439,8 +439,8 @@ class Checkpoint(support.Case):
                 wanted = tensors["model.layers.0.self_attn.q_proj.weight"][2].replace(b"\0\x80", b"\0\0")
                 self.assertEqual(gguf_values.Model(self.path("back.gguf")).tensors["blk.0.attn_q.weight"][2], wanted)
                 for other in wrong:
-                    self.refused(3, f"choose {type_}", "convert", self.folder, self.path("x"), "--type", other)
-                    self.refused(3, f"choose {type_}", "quantize", self.folder, self.path("x"), other)
+                    self.rejected(3, f"choose {type_}", "convert", self.folder, self.path("x"), "--type", other)
+                    self.rejected(3, f"choose {type_}", "quantize", self.folder, self.path("x"), other)
                 report = self.ok("quantize", self.folder, self.path("x"), "i2_s", "--lossy", "--json", "--force").json
                 self.assertIn("made ternary by their mean size", report["readings"][0]["as"])
         self.qwen3()  # one scale for a matrix
@@ -476,7 +476,7 @@ class Checkpoint(support.Case):
             del config[key]
         return config | more
 
-    def test_gemma3(self):
+    def test_gemma3_becomes_its_keys_and_tensors(self):
         tensors = self.gemma3()
         layers = self.config()["num_hidden_layers"]
         out = self.path("out.gguf")
@@ -506,7 +506,7 @@ class Checkpoint(support.Case):
             self.assertEqual(about["window"], {"tokens": 8, "layers": (layers + 1) // 2, "rope_base": 10000.0})
         if support.report()["selected"]:
             self.assertEqual(self.generated(self.folder), self.generated(out))
-            self.refused(2, "computed with GELU", "run", "-m", out, "--activation", "silu", "-p", "x", "-n", "1")
+            self.rejected(2, "computed with GELU", "run", "-m", out, "--activation", "silu", "-p", "x", "-n", "1")
         self.write("config.json", self.gemma3_config(
             layer_types=None, rope_parameters=None, rope_theta=5e5, rope_local_base_freq=2e4, sliding_window_pattern=3,
             query_pre_attn_scalar=4 * self.head_dim(), rope_scaling={"rope_type": "linear", "factor": 4.0}))
@@ -528,7 +528,7 @@ class Checkpoint(support.Case):
                            ("model_type is 'gemma3'", {"model_type": "gemma3"})):
             with self.subTest(said=said):
                 self.write("config.json", self.gemma3_config(**more))
-                self.refused(3, said, "convert", self.folder, self.path("o.gguf"))
+                self.rejected(3, said, "convert", self.folder, self.path("o.gguf"))
 
     def minicpm_config(self, **more):
         config = self.config(model_type="minicpm", hidden_act="silu", scale_emb=12, scale_depth=1.4, dim_model_base=64)
@@ -536,7 +536,7 @@ class Checkpoint(support.Case):
             del config[key]
         return config | more
 
-    def test_minicpm(self):
+    def test_minicpm_becomes_its_keys_and_tensors(self):
         tensors = {name: tensor for name, tensor in self.qwen3().items() if not name.endswith(("q_norm.weight",
                                                                                                 "k_norm.weight"))}
         self.write_tensors(tensors)
@@ -563,7 +563,7 @@ class Checkpoint(support.Case):
                            ("attention_bias is true", {"attention_bias": True})):
             with self.subTest(said=said):
                 self.write("config.json", self.minicpm_config(**more))
-                self.refused(3, said, "convert", self.folder, self.path("o.gguf"))
+                self.rejected(3, said, "convert", self.folder, self.path("o.gguf"))
 
     def qwen35_config(self, **more):
         config = self.config(
@@ -624,7 +624,7 @@ class Checkpoint(support.Case):
                           self.ok("run", "-v", "-m", path, "-p", "x", "-n", "1").stderr)
         self.assertNotIn("left_out", self.ok("quantize", self.path("f16.gguf"), path, "f16", "--force", "--json").json)
 
-    def test_qwen35(self):
+    def test_qwen35_becomes_its_keys_and_tensors(self):
         tensors = self.qwen35()
         width = self.config()["hidden_size"]
         out = self.path("out.gguf")
@@ -683,9 +683,9 @@ class Checkpoint(support.Case):
                            ("save its text model by itself", {"model_type": "qwen3_5", "text_config": {}})):
             with self.subTest(said=said):
                 self.write("config.json", self.qwen35_config(**more))
-                self.refused(3, said, "convert", self.folder, self.path("o.gguf"))
+                self.rejected(3, said, "convert", self.folder, self.path("o.gguf"))
 
-    def test_rope_scaling(self):
+    def test_rope_scaling_becomes_keys_and_divisors(self):
         """Keys, divisors of some waves and growth of queries and keys are those of transformers 4.57.1,
         ROPE_INIT_FUNCTIONS, for heads of 64, a base of 10000 and 512 positions."""
         waves = (0, 3, 5, 6, 8, 12, 31)
@@ -752,9 +752,9 @@ class Checkpoint(support.Case):
                    {"weight_map": {n: f for f, c in parts.items() for n in c}})
         self.ok("convert", self.folder, self.path("out.gguf"), "--verify")
         self.write("model.safetensors.index.json", {"weight_map": {"x": "../secret"}})
-        self.refused(3, "no file of the folder", "convert", self.folder, self.path("o.gguf"))
+        self.rejected(3, "no file of the folder", "convert", self.folder, self.path("o.gguf"))
 
-    def test_refusals(self):
+    def test_wrong_checkpoints_are_rejected(self):
         self.checkpoint()
         good = {}
         for name in os.listdir(self.folder):
@@ -795,15 +795,15 @@ class Checkpoint(support.Case):
                     os.remove(self.path("checkpoint/" + name))
                 else:
                     self.write(name, content)
-                self.refused(3, message, "convert", self.folder, self.path("out.gguf"))
+                self.rejected(3, message, "convert", self.folder, self.path("out.gguf"))
                 self.assertFalse(os.path.exists(self.path("out.gguf")))
         tokenizer = json.loads(good["tokenizer.json"])
         tokenizer["pre_tokenizer"]["pretokenizers"][0]["pattern"]["Regex"] = "a+"
         self.write("tokenizer.json", tokenizer)
-        self.refused(3, "splits text in a way", "convert", self.folder, self.path("out.gguf"))
+        self.rejected(3, "splits text in a way", "convert", self.folder, self.path("out.gguf"))
 
-    def test_splitting_rules(self):
-        """The components of tokenizer.json become a name of tokenizer.ggml.pre, or are refused."""
+    def test_splitting_rules_become_a_name_or_are_rejected(self):
+        """The components of tokenizer.json become a name of tokenizer.ggml.pre, or are rejected."""
         self.checkpoint()
         tokenizer = self.tokenizer()
         cl100k, level = tokenizer["pre_tokenizer"]["pretokenizers"]
@@ -825,7 +825,7 @@ class Checkpoint(support.Case):
                 tokenizer["model"] = {**self.tokenizer()["model"], **model}
                 self.write("tokenizer.json", tokenizer)
                 if pre is None:
-                    self.refused(3, "splits text in a way", "tokenize", "-m", self.folder, "a")
+                    self.rejected(3, "splits text in a way", "tokenize", "-m", self.folder, "a")
                 else:
                     found = self.ok("inspect", "-m", self.folder, "--json").json["metadata"]
                     self.assertEqual(found["tokenizer.ggml.pre"], pre)
@@ -836,7 +836,7 @@ class Checkpoint(support.Case):
         self.assertIs(found["tokenizer.ggml.normalizer.nfc"], True)
         tokenizer["normalizer"] = {"type": "NFKC"}
         self.write("tokenizer.json", tokenizer)
-        self.refused(3, "normalizer of type 'NFKC'", "tokenize", "-m", self.folder, "a")
+        self.rejected(3, "normalizer of type 'NFKC'", "tokenize", "-m", self.folder, "a")
 
 
 if __name__ == "__main__":

@@ -157,7 +157,7 @@ class Written(Receipts):
         self.assertEqual([(t["test"], len(t["samples_ns"])) for t in p["program"]["tests"]], [("pp4", 2), ("tg4", 2)])
         self.verified("answer.json")
         for words in (("--list",), ("--head", "full"), ("--parallel", "2")):
-            self.refused(2, "--receipt is of one session", "bench", *words, "--receipt", "b.json")
+            self.rejected(2, "--receipt is of one session", "bench", *words, "--receipt", "b.json")
 
     def test_a_failed_run_has_a_receipt_of_the_failure(self):
         p = self.receipt("run", "-q", "-m", "no-such.gguf", "-p", "a", code=3)["predicate"]
@@ -197,7 +197,7 @@ class Written(Receipts):
                 self.assertIn(says + advice, done.stderr, words)
                 self.assertNotEqual(done.code, 0, done)
 
-    def test_no_trusted_key_refuses_all_signatures(self):
+    def test_no_trusted_key_rejects_all_signatures(self):
         self.ok(*GREEDY, "--receipt", "a.json", "--receipt-key", "none")
         self.assertEqual(self.bitnet("verify-receipt", "a.json").code, 1)
         self.assertIn("not signed", self.ok("verify-receipt", "--path", "a.json", "--allow-unsigned").text)
@@ -296,7 +296,7 @@ class Judged(Receipts):
         twice = good.replace('"payloadType"', '"payload": "", "payloadType"')
         for text in ("", "{}", "[]", "nothing", good[:-5], twice, good.replace("=", ""), "{" * 1000):
             with self.subTest(text[:20]):
-                self.refused(2, "receipt", "verify-receipt", self.path("bad.json", text), *self.signer)
+                self.rejected(2, "receipt", "verify-receipt", self.path("bad.json", text), *self.signer)
                 with self.assertRaises(judge.Unreadable):
                     judge.judge(text.encode(), [KEY])
 
@@ -471,16 +471,16 @@ class OfBatches(Receipts):
         self.assertEqual(sorted(after), sorted(before))
         self.assertEqual([key[0] for key in after if after[key]["receipt_id"] != before[key]["receipt_id"]], [removed])
 
-    def test_refuse_other_files(self):
+    def test_reject_other_files(self):
         source = self.input({})
         mine = self.path("mine", "my thesis\n")
-        self.refused(2, "no receipt of a batch", "batch", source, self.out, "--receipts", mine)
-        self.refused(2, "no receipts of a batch", "batch", source, self.out, "--receipts", self.path("mine2", "my thesis"))
-        self.refused(2, "is the input too", "batch", source, self.out, "--receipts", source)
-        self.refused(2, "is the output too", "batch", source, self.out, "--receipts", self.out)
+        self.rejected(2, "no receipt of a batch", "batch", source, self.out, "--receipts", mine)
+        self.rejected(2, "no receipts of a batch", "batch", source, self.out, "--receipts", self.path("mine2", "my thesis"))
+        self.rejected(2, "is the input too", "batch", source, self.out, "--receipts", source)
+        self.rejected(2, "is the output too", "batch", source, self.out, "--receipts", self.out)
         with open(mine, encoding="utf-8") as file:
             self.assertEqual(file.read(), "my thesis\n")
-        self.refused(1, "no receipt: ", "batch", source, self.out, "--receipts", self.lines, "--receipt-key", self.path("none.pem"))
+        self.rejected(1, "no receipt: ", "batch", source, self.out, "--receipts", self.lines, "--receipt-key", self.path("none.pem"))
 
 
 if __name__ == "__main__":

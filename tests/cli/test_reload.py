@@ -8,7 +8,7 @@ import support
 
 @support.needs_backend
 class Reload(reloading.Case):
-    def test_backend_reload(self):
+    def test_a_chat_moves_to_the_reloaded_backend(self):
         chat = self.chat("--reload-policy", "migrate")
         self.send(chat, "Hello")
         self.send(chat, "/backend reload")
@@ -51,7 +51,7 @@ class Reload(reloading.Case):
         self.assertGreater(len(result.stdout), 10)
 
     def test_policies_are_checked(self):
-        self.refused(2, "finish", "run", "--reload-policy", "pray", "-p", "x")
+        self.rejected(2, "finish", "run", "--reload-policy", "pray", "-p", "x")
 
 
 if __name__ == "__main__":

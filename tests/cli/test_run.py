@@ -33,7 +33,7 @@ class Run(support.Case):
         self.assertIn("seed=1", lines)
         self.assertNotIn("requested=", result.text)
 
-    def test_quiet(self):
+    def test_quiet_prints_no_message(self):
         self.assertEqual(self.ok("run", "-q", "-p", PROMPT, "-n", "3").stderr, "")
 
     def test_each_source_of_a_prompt_gives_the_same_text(self):
@@ -77,7 +77,7 @@ class Run(support.Case):
         self.assertEqual(got["text"], self.generated("-p", PROMPT, "-n", "16", "-s", "7",
                                                      "--ignore-eos"))
 
-    def test_seed(self):
+    def test_equal_seeds_give_equal_texts(self):
         text = lambda seed: self.generated("-p", PROMPT, "-n", "40", "-s", seed, "--temp", "1.5")
         self.assertEqual(text("1"), text("1"))
         self.assertGreater(len({text(str(seed)) for seed in range(1, 5)}), 1)
@@ -105,14 +105,14 @@ class Run(support.Case):
         self.assertEqual(self.generated("-p", PROMPT, "-n", "40", *GREEDY, "-r", "never there",
                                         "-r", stop), whole[:at])
 
-    def test_stop_id(self):
+    def test_a_stop_id_ends_the_text(self):
         ids = self.ok("run", "--json", "-p", PROMPT, "-n", "20", *GREEDY).json["tokens"]["generated"]
         got = self.ok("run", "--json", "-p", PROMPT, "-n", "20", *GREEDY,
                       "--stop-id", str(ids[5])).json
         self.assertEqual(got["stop"], {"reason": "token", "token": ids[5]})
         self.assertEqual(got["tokens"]["generated"], ids[:ids.index(ids[5]) + 1])
 
-    def test_logit_bias(self):
+    def test_a_logit_bias_forbids_and_forces_tokens(self):
         ids = self.ok("run", "--json", "-p", PROMPT, "-n", "1", *GREEDY).json["tokens"]["generated"]
         other = self.ok("run", "--json", "-p", PROMPT, "-n", "1", *GREEDY,
                         "-l", f"{ids[0]}-inf").json["tokens"]["generated"]
@@ -120,9 +120,9 @@ class Run(support.Case):
         forced = self.ok("run", "--json", "-p", PROMPT, "-n", "3", *GREEDY, "--ignore-eos",
                          "-l", "300+1000").json["tokens"]["generated"]
         self.assertEqual(forced, [300, 300, 300])
-        self.refused(2, "99999999", "run", "--json", "-p", PROMPT, "-l", "99999999+1", *GREEDY)
+        self.rejected(2, "99999999", "run", "--json", "-p", PROMPT, "-l", "99999999+1", *GREEDY)
 
-    def test_samplers(self):
+    def test_each_sampler_changes_the_text(self):
         words = ("run", "--json", "-p", PROMPT, "-n", "40", "-s", "5", "--ignore-eos", "--temp", "1.2", "--top-k", "0",
                  "--top-p", "1", "--min-p", "0")
         texts = {self.ok(*words, *more).json["text"] for more in (
@@ -135,7 +135,7 @@ class Run(support.Case):
         for words, said in ((("--typical", "2"), "--typical"), (("--mirostat", "3"), "--mirostat"),
                             (("--dry-base", "0.5"), "--dry-base"),
                             (("--dry-multiplier", "1", "--dry-sequence-breaker", "x" * 41), "expected 1 to 40")):
-            self.refused(2, said, "run", "--json", "-p", PROMPT, *words)
+            self.rejected(2, said, "run", "--json", "-p", PROMPT, *words)
 
     def test_repetitions_end_at_breakers(self):
         def text(*more):
@@ -165,10 +165,10 @@ class Run(support.Case):
         self.assertRegex(result.stderr, r"prompt \d+ tokens in .* generated \d+ tokens")
         self.assertNotIn("tokens in", result.text)
 
-    def test_cache_types(self):
+    def test_each_kv_type_of_the_device_is_used(self):
         for kind in ("f16", "f32", "q8_0", "q4_0"):
             if kind not in chosen_device()["kv_types"]:
-                self.refused(1, f"not as {kind}", "run", "-p", PROMPT, "-n", "4", "-ctv", kind)
+                self.rejected(1, f"not as {kind}", "run", "-p", PROMPT, "-n", "4", "-ctv", kind)
                 continue
             got = self.ok("run", "--json", "-p", PROMPT, "-n", "4", "-ctk", kind, "-ctv", kind).json
             self.assertEqual((got["kv"]["dtype_k"], got["kv"]["dtype_v"]), (kind, kind))
@@ -227,8 +227,8 @@ class Run(support.Case):
         self.assertEqual(budget["text"], plain["text"])
         self.assertEqual(budget["kv"]["budget"], 1 << 20)
         self.assertLessEqual(budget["kv"]["bytes"], 1 << 20)
-        self.refused(5, "--kv-budget", "run", "-p", PROMPT, "--kv-budget", "1", "-c", "4096")
-        self.refused(2, "--sliding-window", "run", "-p", PROMPT, "--keep", "4")
+        self.rejected(5, "--kv-budget", "run", "-p", PROMPT, "--kv-budget", "1", "-c", "4096")
+        self.rejected(2, "--sliding-window", "run", "-p", PROMPT, "--keep", "4")
 
     def test_library_errors_name_flags(self):
         for code, part, words in (
@@ -237,7 +237,7 @@ class Run(support.Case):
                 (2, "choose another --ctx-size", ("-c", "9999999")),
         ):
             with self.subTest(part):
-                said = self.refused(code, part, "run", "-p", PROMPT, *words).stderr
+                said = self.rejected(code, part, "run", "-p", PROMPT, *words).stderr
                 self.assertNotRegex(said, r"\b(n_context|kv_[a-z]+|window_keep|set window)\b")
 
     def test_system_prompt_makes_a_chat_turn(self):
@@ -246,7 +246,7 @@ class Run(support.Case):
         chat = self.ok(*words, "--json").json
         self.assertGreater(len(chat["tokens"]["prompt"]), len(plain))
         self.assertEqual(self.ok(*words).text, chat["text"] + "\n", "only the answer is printed")
-        self.refused(2, "template", "run", "--json", "-p", "Hello", "--chat-template", "none-such")
+        self.rejected(2, "template", "run", "--json", "-p", "Hello", "--chat-template", "none-such")
 
     def test_prompt_longer_than_the_context(self):
         result = self.bitnet("run", "-p", "a b c d " * 50, "-c", "64", "-n", "1")
@@ -260,7 +260,7 @@ class Run(support.Case):
         self.assertEqual(got["stop"]["reason"], "context")
 
     def test_prompt_that_is_no_text(self):
-        self.refused(2, "UTF-8", "run", "--no-display-prompt", "-n", "1", stdin=b"\xff\xfe bad")
+        self.rejected(2, "UTF-8", "run", "--no-display-prompt", "-n", "1", stdin=b"\xff\xfe bad")
 
     def test_a_closed_pipe_stops_generation(self):
         done = subprocess.Popen([support.PROGRAM, "run", "-p", PROMPT, "-n", "-1", "--ignore-eos",
@@ -274,7 +274,7 @@ class Run(support.Case):
         self.assertIsNone(support.SANITIZER.search(err), err)
         self.assertNotIn("bitnet: ", err)
 
-    def test_empty_prompt(self):
+    def test_an_empty_prompt_begins_with_bos(self):
         # The begin-of-sequence token is enough to start from.
         self.assertTrue(self.generated("-p", "", "-n", "5", "--ignore-eos", *GREEDY))
 

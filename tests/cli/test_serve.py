@@ -324,7 +324,7 @@ class Facts(Serving):
         self.assertEqual((params["n_predict"], params["temperature"], params["top_p"]), (5, 0, 0.95))
         self.assertEqual(props["modalities"], {"vision": False, "audio": False})
 
-    def test_of_sampling(self):
+    def test_props_have_the_options_of_sampling(self):
         server = self.start("--dry-multiplier", "0.5", "--xtc-probability", "0.25", "--repeat-last-n", "17")
         params = server.ask("GET", "/props")[2]["default_generation_settings"]["params"]
         self.assertEqual((params["mirostat"], params["dry_multiplier"], params["xtc_probability"]), (0, 0.5, 0.25))
@@ -569,7 +569,7 @@ class Access(Serving):
         self.assertEqual(status("second"), 200)
 
     def test_a_public_address_needs_a_key_or_consent(self):
-        self.refused(2, "key", "serve", "--host", "0.0.0.0", "--port", "0")
+        self.rejected(2, "key", "serve", "--host", "0.0.0.0", "--port", "0")
         self.assertTrue(self.start("--host", "0.0.0.0", "--allow-unauthenticated").port)
 
     def test_a_unix_socket(self):
@@ -595,16 +595,16 @@ class Usage(support.Case):
             self.assertEqual(output(name, ours), output(PROGRAM, *usual), ours)
 
     def test_errors_are_reported_before_a_model_is_loaded(self):
-        self.refused(2, "--parallel expects", "serve", "-np", "0", "--port", "0")
-        self.refused(2, "--n-predict expects", "serve", "-n", "0", "--port", "0")
-        self.refused(2, "names the model", "serve", "-m", "a.gguf", "b.gguf")
-        self.refused(3, "nosuch", "serve", "nosuch.gguf", "--port", "0")
+        self.rejected(2, "--parallel expects", "serve", "-np", "0", "--port", "0")
+        self.rejected(2, "--n-predict expects", "serve", "-n", "0", "--port", "0")
+        self.rejected(2, "names the model", "serve", "-m", "a.gguf", "b.gguf")
+        self.rejected(3, "nosuch", "serve", "nosuch.gguf", "--port", "0")
 
     @support.needs_model
     def test_an_address_that_is_taken(self):
         with socket.create_server(("127.0.0.1", 0)) as other:
-            self.refused(2, str(other.getsockname()[1]), "serve", "--port", str(other.getsockname()[1]))
-        self.refused(2, "ssl", "serve", "--port", "0", "--ssl-key-file", self.path("key", "no key"))
+            self.rejected(2, str(other.getsockname()[1]), "serve", "--port", str(other.getsockname()[1]))
+        self.rejected(2, "ssl", "serve", "--port", "0", "--ssl-key-file", self.path("key", "no key"))
 
 
 if __name__ == "__main__":

@@ -204,7 +204,7 @@ class Agents(test_serve.Serving):
                 header = f"x-anthropic-billing-header: cch={path}{i * 7919};\n"
                 self.assertLess(self.known(server, path, header + self.RULES, CHAT), 64)
 
-    def test_a_date(self):
+    def test_moved_date_lines_keep_the_prefix_known(self):
         server = self.start("--move-date-lines")
         for path in self.PATHS:
             for line in ("Today's date: 2026-11-{}", "Today's date is Nov {}, 2026.", "Current date: {}.11.2026"):

@@ -64,7 +64,7 @@ class Forms(unittest.TestCase):
 class BeforeTheBody(test_serve.Serving, Forms):
     OPTIONS = ("--api-key", "key", "--timeout", "1")
 
-    def test_forms(self):
+    def test_rejections_have_the_form_of_their_api(self):
         port = self.server.port
         large = 17 << 20
         page = {"Origin": "https://elsewhere.example"}

@@ -130,7 +130,7 @@ def statuses(answers):
 
 @needs_backend
 class Framing(Serving):
-    def test_with_two_meanings_is_refused_and_ends_the_connection(self):
+    def test_with_two_meanings_is_rejected_and_ends_the_connection(self):
         for why, status, sent in REFUSED:
             with self.subTest(why):
                 answers = Raw(self.server, sent + HIDDEN).read_to_end()
@@ -228,7 +228,7 @@ class Crowds(Serving):
         for client in half:
             client.close()
 
-    def test_past_the_bound_of_connections_are_refused(self):
+    def test_past_the_bound_of_connections_are_rejected(self):
         server = self.start("-np", "1", "--max-connections", "4")
         body = json.dumps({"prompt": PROMPT, "stream": True, **LONG}).encode()
         ask = (b"POST /v1/completions HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n"
@@ -256,7 +256,7 @@ class Crowds(Serving):
         clients = [threading.Thread(target=ask) for _ in range(40)]
         for one in clients:
             one.start()
-        server.wait_for(lambda: got, "one is refused")
+        server.wait_for(lambda: got, "one is rejected")
         self.assertEqual(server.ask("GET", "/health")[0], 200)
         server.kill()
         for one in clients:

@@ -94,7 +94,7 @@ class Models(Serving):
         self.assertEqual(got["choices"][0]["text"], wanted)
         self.becomes(broken="unloaded", first="loaded", second="unloaded")
 
-    def test_are_refused_where_memory_has_no_room(self):
+    def test_are_rejected_where_memory_has_no_room(self):
         self.serve("--models-memory", "1")
         self.assert_error(503, "no_room_for_model", None, "/v1/completions", {"model": "first", "prompt": "a"},
                           "all models have 1 MiB together")
@@ -144,11 +144,11 @@ class Models(Serving):
     def test_are_checked_before_the_server_listens(self):
         os.mkdir(self.path("other"))
         os.symlink(demo_model(), self.path("other") + "/first.gguf")
-        self.refused(2, "two models are named 'first'", "serve", "-m", self.file("first"), "-m", self.path("other") + "/first.gguf")
-        self.refused(2, "--models-dir", "serve", "--models-dir", self.path("none"))
-        self.refused(2, "--alias is for a server of one model", "serve", "--models-dir", self.folder, "--alias", "x")
-        self.refused(3, "does not exist", "serve", "-m", self.file("first"), "-m", "absent.gguf")
-        self.refused(3, "broken.gguf", "serve", "--port", "0", "-m", self.file("broken"))
+        self.rejected(2, "two models are named 'first'", "serve", "-m", self.file("first"), "-m", self.path("other") + "/first.gguf")
+        self.rejected(2, "--models-dir", "serve", "--models-dir", self.path("none"))
+        self.rejected(2, "--alias is for a server of one model", "serve", "--models-dir", self.folder, "--alias", "x")
+        self.rejected(3, "does not exist", "serve", "-m", self.file("first"), "-m", "absent.gguf")
+        self.rejected(3, "broken.gguf", "serve", "--port", "0", "-m", self.file("broken"))
 
 
 if __name__ == "__main__":

@@ -127,8 +127,8 @@ class Receipts(Serving):
         self.assertEqual(len(self.files()), 4)
 
     def test_a_missing_folder_is_rejected(self):
-        self.refused(2, "is no folder; make it", "serve", "--receipts-dir", os.path.join(self.home, "none"), "--port", "0")
-        self.refused(2, "from 1 to", "serve", "--receipts-dir", self.folder, "--receipts-kept", "0", "--port", "0")
+        self.rejected(2, "is no folder; make it", "serve", "--receipts-dir", os.path.join(self.home, "none"), "--port", "0")
+        self.rejected(2, "from 1 to", "serve", "--receipts-dir", self.folder, "--receipts-kept", "0", "--port", "0")
 
 
 if __name__ == "__main__":

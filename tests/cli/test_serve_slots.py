@@ -145,7 +145,7 @@ class Slots(test_serve.Serving):
         self.assertTrue(all(set(x) in (BUSY, IDLE) for x in json.loads(text)), text)
         self.assertNotIn('"tokens"', text)
 
-    def test_report_drafts(self):
+    def test_slots_report_drafts(self):
         server = self.start("-np", "1", "--spec-type", "ngram")
         one = Stream(server, max_tokens=400)
         self.addCleanup(one.close)

@@ -1,4 +1,4 @@
-"""Traces of `bitnet serve`: spans that a collector takes, refuses, takes late or not at all."""
+"""Traces of `bitnet serve`: spans that a collector takes, rejects, takes late or not at all."""
 
 import http.server
 import json
@@ -145,7 +145,7 @@ class Traces(Serving):
         server = self.serve(collector.url())
         server.post("/v1/completions", prompt=PROMPT, **GREEDY)
         server.wait_for(lambda: server.metrics()["bitnet_spans_dropped_total"] == 1, "the span is dropped")
-        self.assertIn("refuses 1 spans with status 400; does /v1/traces take OTLP in JSON?", self.stop(server)[1])
+        self.assertIn("rejects 1 spans with status 400; does /v1/traces take OTLP in JSON?", self.stop(server)[1])
 
     @needs_backend
     def test_without_a_collector_requests_are_answered(self):
@@ -162,7 +162,7 @@ class Traces(Serving):
 
     def test_an_invalid_collector_address_is_rejected(self):
         for url in ("collector:4318", "https://collector", "http://a:99999"):
-            self.refused(2, "expected http://HOST[:PORT][/PATH]", "serve", "--otlp-traces-endpoint", url)
+            self.rejected(2, "expected http://HOST[:PORT][/PATH]", "serve", "--otlp-traces-endpoint", url)
 
 
 if __name__ == "__main__":

@@ -19,7 +19,7 @@ class Precedence(support.Case):
     def user_config(self, text):
         return self.path("config/bitnet/bitnet.yaml", text)
 
-    def test_default(self):
+    def test_without_settings_the_default_is_used(self):
         self.assertEqual(self.device(), ("auto", "default"))
 
     def test_user_config_beats_default(self):
@@ -112,11 +112,11 @@ BROKEN = [
 
 
 class ConfigFile(support.Case):
-    def test_broken_files(self):
+    def test_broken_files_are_rejected_with_their_line(self):
         for content, message, line, why in BROKEN:
             with self.subTest(why):
                 file = self.path("bad.yaml", content)
-                result = self.refused(2, message, "version", "--config", file)
+                result = self.rejected(2, message, "version", "--config", file)
                 if line:
                     self.assertIn(f"{file}:", result.errors[0])
                 if message:
@@ -134,18 +134,18 @@ class ConfigFile(support.Case):
 
     def test_any_long_name_is_a_key(self):
         file = self.path("c.yaml", "predict: x\n")
-        self.refused(2, "'n-predict' expects", "version", "--config", file)
+        self.rejected(2, "'n-predict' expects", "version", "--config", file)
 
     def test_empty_file_is_fine(self):
         self.assertEqual(self.ok("version", "--config", self.path("c.yaml", "")).stderr, "")
 
     def test_bad_variable_is_named(self):
-        self.refused(2, "BITNET_CTX_SIZE expects", "run", "-p", "a",
+        self.rejected(2, "BITNET_CTX_SIZE expects", "run", "-p", "a",
                      env={"BITNET_CTX_SIZE": "many"})
 
     def test_folder_as_config(self):
         os.makedirs(self.path("folder"))
-        self.refused(2, "directory", "version", "--config", self.path("folder"))
+        self.rejected(2, "directory", "version", "--config", self.path("folder"))
 
     @unittest.skipIf(os.geteuid() == 0, "root reads everything")
     def test_unreadable_config_of_the_user_is_a_warning(self):

@@ -73,11 +73,11 @@ class Shadow(support.Case):
                            ("cpu,waiting=0", "from 1 to 4096 waiting rows"), ("cpu,tolerance=-1", "a tolerance from 0"),
                            ("cpu,speed=1", "share=S, waiting=N or tolerance=T")):
             for command in (["run", "-p", PROMPT], ["chat"], ["batch", "in", "out"], ["serve", "--port", "0"]):
-                self.refused(2, says, *command, "--shadow", text)
-        self.refused(4, "no-such-backend", "run", "-p", PROMPT, "--shadow", "no-such-backend")
+                self.rejected(2, says, *command, "--shadow", text)
+        self.rejected(4, "no-such-backend", "run", "-p", PROMPT, "--shadow", "no-such-backend")
 
     def test_shadow_is_rejected_for_several_models(self):
-        self.refused(2, "--shadow is for a server of one model", "serve", "--port", "0", "--shadow", "cpu",
+        self.rejected(2, "--shadow is for a server of one model", "serve", "--port", "0", "--shadow", "cpu",
                      "-m", support.demo_model(), "-m", self.other_model())
 
     def other_model(self):

@@ -29,4 +29,4 @@ class Speculation(support.Case):
         for words, says in ((["--spec-type", "draft"], "--spec-type draft expects a draft model"),
                             (["--spec-type", "ngram", "--draft-min", "20"], "--draft-min expects at most"),
                             (["--spec-type", "much"], "none|ngram|draft|auto")):
-            self.refused(2, says, "run", "-p", PROMPT, *words)
+            self.rejected(2, says, "run", "-p", PROMPT, *words)

@@ -25,11 +25,11 @@ class Split(support.Case):
         self.ok("bench", "-p", "0", "-n", "2", "-r", "1", "--ceiling-mb", "0", "-ngl", "all", "--device", "cpu")
 
     def test_invalid_values_of_variables_are_rejected(self):
-        refused = self.bitnet("run", "-p", "a", env={"BITNET_N_GPU_LAYERS": "x"})
-        self.assertEqual(refused.code, 2, refused.stderr)
-        refused = self.bitnet("run", "-p", "a", env={"LLAMA_ARG_TENSOR_SPLIT": "0,0"})
-        self.assertEqual(refused.code, 2, refused.stderr)
-        self.assertIn("not all of them 0", refused.stderr)
+        rejected = self.bitnet("run", "-p", "a", env={"BITNET_N_GPU_LAYERS": "x"})
+        self.assertEqual(rejected.code, 2, rejected.stderr)
+        rejected = self.bitnet("run", "-p", "a", env={"LLAMA_ARG_TENSOR_SPLIT": "0,0"})
+        self.assertEqual(rejected.code, 2, rejected.stderr)
+        self.assertIn("not all of them 0", rejected.stderr)
 
     def test_invalid_split_options_are_rejected(self):
         many = ",".join("1" * 65)
@@ -44,9 +44,9 @@ class Split(support.Case):
                             (("-ts", many), "at most 64 of them, found 65"),
                             (("-ts", "1", "-sm", "none"), "leave one of them out"),
                             (("-ts", "1", "--device", "cpu:0"), "the request names one of them, cpu:0")):
-            refused = self.bitnet("run", "-p", "a", *words)
-            self.assertEqual(refused.code, 2, (words, refused.stderr))
-            self.assertIn(says, refused.stderr, words)
+            rejected = self.bitnet("run", "-p", "a", *words)
+            self.assertEqual(rejected.code, 2, (words, rejected.stderr))
+            self.assertIn(says, rejected.stderr, words)
 
 
 if __name__ == "__main__":

@@ -52,18 +52,18 @@ class Tokenize(support.Case):
         self.assertEqual(self.ok("detokenize", "-f", self.path("i.txt", line)).stdout, want)
         self.assertEqual(self.ok("detokenize", "--json", line).json["text"], want.decode())
 
-    def test_empty_text(self):
+    def test_an_empty_text_has_no_tokens(self):
         self.assertEqual(self.ids(""), [])
         self.assertEqual(self.ids(stdin=b""), [])
 
-    def test_add_bos(self):
+    def test_add_bos_adds_a_token_without_text(self):
         plain = self.ids("Once")
         with_bos = self.ids("--add-bos", "Once")
         self.assertEqual(with_bos[1:], plain)
         # The begin of a sequence is no text.
         self.assertEqual(self.ok("detokenize", *map(str, with_bos)).text, "Once")
 
-    def test_parse_special(self):
+    def test_only_parse_special_reads_control_tokens(self):
         bos = self.ids("--add-bos", "")[0]
         name = self.ok("detokenize", "--special", str(bos)).text
         self.assertTrue(name)
@@ -87,13 +87,13 @@ class Tokenize(support.Case):
         for bad, why in ((b"\xff\xfe", "never in UTF-8"), (b"abc\xc3", "cut in a character"),
                          (b"\xed\xa0\x80", "a surrogate"), (b"\xc0\xaf", "an overlong form")):
             with self.subTest(why):
-                self.refused(2, "UTF-8", "tokenize", stdin=bad)
+                self.rejected(2, "UTF-8", "tokenize", stdin=bad)
 
     def test_invalid_token_ids_are_rejected(self):
-        self.refused(2, "99999999", "detokenize", "99999999")
-        self.refused(2, "token ids", "detokenize", "one")
+        self.rejected(2, "99999999", "detokenize", "99999999")
+        self.rejected(2, "token ids", "detokenize", "one")
 
-    def test_long_text(self):
+    def test_a_long_text_comes_back(self):
         text = "Once upon a time there was a cat. " * 3000
         self.assertEqual(self.ok("detokenize", stdin=" ".join(map(str, self.ids(stdin=text.encode())))
                                  .encode()).text, text)

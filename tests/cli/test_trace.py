@@ -118,7 +118,7 @@ class Trace(support.Case):
 
     def test_a_trace_does_not_replace_other_files(self):
         path = self.path("model.gguf", b"GGUF of worth")
-        self.refused(2, "is no trace", "run", "-p", "a", "-n", "1", "--trace", path)
+        self.rejected(2, "is no trace", "run", "-p", "a", "-n", "1", "--trace", path)
         with open(path, "rb") as f:
             self.assertEqual(f.read(), b"GGUF of worth")
         path = self.path("t.json")
@@ -129,7 +129,7 @@ class Trace(support.Case):
     def test_a_full_disk_is_reported(self):
         if not os.path.exists("/dev/full"):
             self.skipTest("there is no /dev/full")
-        self.refused(2, "no regular file", "run", "-p", "a", "-n", "1", "--trace", "/dev/full")
+        self.rejected(2, "no regular file", "run", "-p", "a", "-n", "1", "--trace", "/dev/full")
 
 
 if __name__ == "__main__":

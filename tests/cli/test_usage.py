@@ -74,7 +74,7 @@ class Usage(support.Case):
     def test_wrong_command_lines(self):
         for words, message, why in WRONG:
             with self.subTest(why, words=words):
-                self.refused(2, message, *words)
+                self.rejected(2, message, *words)
 
     def test_alone_it_prints_usage_on_stderr(self):
         result = self.bitnet()
@@ -99,7 +99,7 @@ class Usage(support.Case):
     def test_help_does_not_look_at_the_rest(self):
         self.ok("run", "--help", env={"BITNET_CTX_SIZE": "rubbish"})
 
-    def test_version(self):
+    def test_version_is_three_numbers(self):
         self.assertRegex(self.ok("version").text, r"^bitnet \d+\.\d+\.\d+ ")
         self.assertEqual(self.ok("--version").stdout, self.ok("version").stdout)
         info = self.ok("version", "--json").json
@@ -107,7 +107,7 @@ class Usage(support.Case):
         self.assertIn("abi_major", info)
 
     def test_quiet_still_prints_errors(self):
-        self.refused(3, "does not exist", "inspect", "/nonexistent", "-q")
+        self.rejected(3, "does not exist", "inspect", "/nonexistent", "-q")
 
     def test_full_disk_is_an_error(self):
         with open("/dev/full", "wb") as full:

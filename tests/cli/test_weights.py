@@ -118,7 +118,7 @@ class Weights(support.Case):
         self.ok("compat-check", "--strict")
         self.assertIn("weights, by the rules bitnet-b1.58:i2_s:", self.ok("inspect", "--stats").text)
 
-    def test_norms(self):
+    def test_norms_outside_of_their_bounds_are_reported(self):
         for ending in ("attn_norm", "ffn_norm", "attn_sub_norm", "output_norm"):
             name = self.first(F32, ending)
             low, high = bounds_of(name)
@@ -130,7 +130,7 @@ class Weights(support.Case):
                 with self.subTest(name, rms=to):
                     self.assertEqual(self.suspicious(self.scaled(name, to / now)), {})
 
-    def test_scales(self):
+    def test_scales_outside_of_their_bounds_are_reported(self):
         name = self.first(I2_S)
 
         def scale(value):
@@ -145,7 +145,7 @@ class Weights(support.Case):
                 self.assertEqual(self.bitnet("inspect", path, "--strict-mode").code, 3)
                 self.assertEqual(self.bitnet("compat-check", path, "--strict").code, 3)
 
-    def test_code_3(self):
+    def test_code_3_is_reported(self):
         name = self.first(I2_S)
 
         def change(content, _):
@@ -154,7 +154,7 @@ class Weights(support.Case):
         self.assertNotEqual(was & 3, 3)
         self.breaks(self.changed(name, change), name, "^code 3, which no writer makes, is there 1 times$")
 
-    def test_zeros(self):
+    def test_a_wrong_fraction_of_zeros_is_reported(self):
         name = self.first(I2_S)
 
         def filled(byte):
@@ -173,7 +173,7 @@ class Weights(support.Case):
         self.assertIn(name, self.suspicious(path, "--gate", "generic"))
         self.assertEqual(self.suspicious(self.scaled(name, 1e4), "--gate", "none"), {})
         self.ok("inspect", self.scaled(name, 1e4), "--strict-mode", "--gate", "none")
-        self.refused(2, "--gate", "inspect", path, "--stats", "--gate", "f17")
+        self.rejected(2, "--gate", "inspect", path, "--stats", "--gate", "f17")
 
     def test_rules_by_the_file(self):
         for kind, rules in ((0, "f16"), (1, "f16"), (32, "f16"), (40, "i2_s"), (36, "i2_s")):
@@ -181,7 +181,7 @@ class Weights(support.Case):
             report = self.ok("inspect", path, "--stats", "--json").json["weights"]
             self.assertEqual(report["rules"], f"bitnet-b1.58:{rules}")
 
-    def test_projections(self):
+    def test_projections_in_f16_have_their_own_bounds(self):
         """Linear layers in F16 have a range of their own."""
         name = next(n for n, (_, kind, _) in self.model.tensors.items() if kind == I2_S)
         ne = self.model.tensors[name][0]
@@ -195,7 +195,7 @@ class Weights(support.Case):
             self.assertEqual((row["kind"], row["status"] == "ok"), ("projection", fine), row)
             self.assertAlmostEqual(row["rms"], struct.unpack("<e", struct.pack("<e", size))[0], places=9)
 
-    def test_compat_check(self):
+    def test_compat_check_counts_tensors_and_keys(self):
         done = self.ok("compat-check", "--json").json
         self.assertEqual((done["status"], done["version"], done["problems"]), ("compatible", 3, []))
         self.assertEqual(done["n_tensors"], len(self.model.tensors))
@@ -209,13 +209,13 @@ class Weights(support.Case):
             content = file.read()
         newer = self.path("newer.gguf", content[:4] + struct.pack("<I", 9) + content[8:])
         cut = self.path("cut.gguf", content[:len(content) - 4096])
-        self.refused(3, "version", "compat-check", newer)
-        self.refused(3, "", "compat-check", self.path("short.gguf", b"GGUF"))
-        self.refused(3, "", "compat-check", self.path("text.gguf", b"hello"))
+        self.rejected(3, "version", "compat-check", newer)
+        self.rejected(3, "", "compat-check", self.path("short.gguf", b"GGUF"))
+        self.rejected(3, "", "compat-check", self.path("text.gguf", b"hello"))
         done = self.bitnet("compat-check", cut, "--json", "--strict")
         self.assertEqual((done.code, done.json["status"]), (3, "incompatible"))
         self.assertTrue(done.json["problems"])
-        self.refused(2, "found also", "compat-check", "a", "b")
+        self.rejected(2, "found also", "compat-check", "a", "b")
 
 
 if __name__ == "__main__":

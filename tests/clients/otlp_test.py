@@ -19,7 +19,7 @@ class Traces(Client):
         server.ask("POST", "/v1/completions", {"prompt": PROMPT, **GREEDY},
                    {"traceparent": f"00-{TRACE}-{PARENT}-01"})
         collector.wait(1)
-        # ParseDict refuses members that the messages do not have. Ids are digits in OTLP, and base64 elsewhere.
+        # ParseDict rejects members that the messages do not have. Ids are digits in OTLP, and base64 elsewhere.
         read = json_format.ParseDict(collector.bodies[0], ExportTraceServiceRequest())
         resource = read.resource_spans[0]
         self.assertEqual([(one.key, one.value.string_value) for one in resource.resource.attributes][0],

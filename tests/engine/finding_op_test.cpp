@@ -316,7 +316,7 @@ TEST_F(finding_op, what_only_a_step_of_one_token_does_wrong_is_found) {
   EXPECT_EQ(found->index, place_of(BITNET_OP_ATTN_PAGED, 0));
 }
 
-TEST_F(finding_op, what_cannot_be_compared_is_refused) {
+TEST_F(finding_op, what_cannot_be_compared_is_rejected) {
   load(tests::small_hybrid());
   open_plain();
   const auto refusal = [&](std::span<const int32_t> tokens, double tolerance = 0) {
@@ -337,7 +337,7 @@ TEST_F(finding_op, what_cannot_be_compared_is_refused) {
   EXPECT_THAT(refusal(many(3)), testing::HasSubstr("the live one is on 2: cpu:0, cpu:0"));
 }
 
-TEST_F(finding_op, another_model_is_refused) {
+TEST_F(finding_op, another_model_is_rejected) {
   load(tests::small_model("minicpm", "gpt2", 2, tests::lively_embedding()));
   open_plain();
   const auto more = need(model::model::load(
@@ -352,7 +352,7 @@ TEST_F(finding_op, another_model_is_refused) {
   shadow_.reset();
 }
 
-TEST_F(finding_op, what_a_context_has_no_room_for_is_refused) {
+TEST_F(finding_op, what_a_context_has_no_room_for_is_rejected) {
   load(tests::small_model("minicpm", "gpt2", 2, tests::lively_embedding()));
   open_plain();
   const auto found = first_op_that_differs(live_, shadow_, many(65), 0);

@@ -148,7 +148,7 @@ TEST_F(parts, that_cannot_be_loaded_say_which_tensor) {
   EXPECT_TRUE(load_part(*p)) << "nothing of it stays";
 }
 
-TEST_F(parts, are_refused_where_the_device_lacks_an_op) {
+TEST_F(parts, are_rejected_where_the_device_lacks_an_op) {
   const auto p = open_part();
   EXPECT_TRUE(p->check_support());
   const patched<&bitnet_backend_v0::graph_query> lacks(

@@ -256,7 +256,7 @@ TEST_F(fitting, auto_takes_as_many_layers_as_there_is_room_for) {
   EXPECT_NE(log_.find("not one layer fits"), log_.npos) << log_;
 }
 
-TEST_F(fitting, what_was_asked_for_and_does_not_fit_is_refused_with_the_bytes) {
+TEST_F(fitting, what_was_asked_for_and_does_not_fit_is_rejected_with_the_bytes) {
   struct {
     const char* why;
     engine::split_options how;
@@ -316,7 +316,7 @@ TEST_F(fitting, shares_cut_layers_over_devices) {
   EXPECT_FALSE(split_as({.shares = {1, 1, 1, 1}})) << "there are three devices";
 }
 
-TEST_F(fitting, shares_that_mean_nothing_are_refused) {
+TEST_F(fitting, shares_that_mean_nothing_are_rejected) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float inf = std::numeric_limits<float>::infinity();
   const std::vector<float> rows[] = {

@@ -266,7 +266,7 @@ TEST_F(runner, lists_the_largest_logits_of_each_row) {
   });
 }
 
-TEST_F(runner, refuses_a_step_beyond_its_limits) {
+TEST_F(runner, rejects_a_step_beyond_its_limits) {
   load(tests::small_hybrid());
   const auto e = cut({});
   const auto r = open_runner(e, 2);

@@ -104,7 +104,7 @@ TEST_F(places, take_blocks_and_states_from_another_place) {
   }
 }
 
-TEST_F(places, refuse_what_does_not_fit_and_pass_failures_on) {
+TEST_F(places, reject_what_does_not_fit_and_pass_failures_on) {
   const auto a = open_on(cut({}));
   engine::session_options small = wanted();
   small.n_context = 64;

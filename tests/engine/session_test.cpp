@@ -68,7 +68,7 @@ class sessions : public test::engines {
   }
 };
 
-TEST_F(sessions, refuse_what_they_cannot_evaluate_and_stay_as_they_were) {
+TEST_F(sessions, reject_what_they_cannot_evaluate_and_stay_as_they_were) {
   each([&] {
     const auto s = open(sound()), other = open(sound());
     floats rows(s->row_floats());

@@ -459,7 +459,7 @@ def main():
     for shape in options.shapes.split(","):
         if shape not in SHAPES:
             parser.error(f"there is no shape '{shape}'; expected some of {', '.join(SHAPES)}")
-    os.umask(0o022)  # plugins that a group may write to are refused
+    os.umask(0o022)  # plugins that a group may write to are rejected
     lane = Lane(options)
     if options.step:
         try:

@@ -73,7 +73,7 @@ TEST(arguments, are_read) {
   });
 }
 
-TEST(arguments, are_refused_as_they_were_typed) {
+TEST(arguments, are_rejected_as_they_were_typed) {
   check({
       {"no value", "run", {"-p"}, {"-p needs a value (TEXT)"}},
       {"no value of a long name", "run", {"--ctx-size"}, {"--ctx-size needs a value (N)"}},

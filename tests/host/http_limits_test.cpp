@@ -93,7 +93,7 @@ TEST_F(http_server, gives_a_head_that_drips_the_same_time) {
   EXPECT_LT(sent, 1200) << "a minute of single bytes";
 }
 
-TEST_F(http_server, refuses_what_is_too_large_or_no_request) {
+TEST_F(http_server, rejects_what_is_too_large_or_no_request) {
   start(with(small_limits()));
   const std::string post = "POST /echo HTTP/1.1\r\nHost: x\r\n";
   const struct {
@@ -165,7 +165,7 @@ TEST_F(http_server, past_its_bound_gives_up_the_connection_that_waits_the_longes
   }
 }
 
-TEST_F(http_server, refuses_a_connection_where_all_others_are_answered) {
+TEST_F(http_server, rejects_a_connection_where_all_others_are_answered) {
   limits bounds = small_limits();
   start(with(bounds));
   std::vector<std::unique_ptr<raw_client>> many;

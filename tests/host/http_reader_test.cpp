@@ -88,7 +88,7 @@ TEST(request_reader, accepts_requests) {
   expect(rows);
 }
 
-TEST(request_reader, refuses_lengths_with_two_meanings) {
+TEST(request_reader, rejects_lengths_with_two_meanings) {
   const sent rows[] = {
       {"both lengths", 400,
        std::string(post) + "Content-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"},
@@ -111,7 +111,7 @@ TEST(request_reader, refuses_lengths_with_two_meanings) {
   expect(rows);
 }
 
-TEST(request_reader, refuses_lines_with_two_meanings) {
+TEST(request_reader, rejects_lines_with_two_meanings) {
   const sent rows[] = {
       {"two empty lines before", 400, "\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n"},
       {"LF alone", 400, "GET / HTTP/1.1\nHost: a\n\n"},
@@ -135,7 +135,7 @@ TEST(request_reader, refuses_lines_with_two_meanings) {
   expect(rows);
 }
 
-TEST(request_reader, refuses_chunks_with_two_meanings_and_long_bodies) {
+TEST(request_reader, rejects_chunks_with_two_meanings_and_long_bodies) {
   const sent rows[] = {
       {"an extension", 400, chunked("3;a=b\r\nabc\r\n0\r\n\r\n")},
       {"an extension of the last chunk", 400, chunked("3\r\nabc\r\n0;a\r\n\r\n")},

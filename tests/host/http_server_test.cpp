@@ -142,7 +142,7 @@ TEST_F(http_server, asks_for_a_key) {
   EXPECT_TRUE(begins(open.read_answer(), "HTTP/1.1 401 "));
 }
 
-TEST_F(http_server, refuses_pages_that_are_not_listed) {
+TEST_F(http_server, rejects_pages_that_are_not_listed) {
   policy rules = with(small_limits());
   ASSERT_TRUE(rules.origins.add("https://good.example"));
   EXPECT_FALSE(rules.origins.add("good.example/path"));
@@ -195,7 +195,7 @@ TEST_F(http_server, listens_on_a_unix_socket_of_its_user) {
   EXPECT_TRUE(has(second.error().message, "another process listens there"));
 }
 
-TEST(http_listening, refuses_other_machines_without_a_key) {
+TEST(http_listening, rejects_other_machines_without_a_key) {
   boost::asio::io_context io;
   const auto opened = server::open(io, {}, {.host = "0.0.0.0", .port = 0}, {});
   ASSERT_FALSE(opened);

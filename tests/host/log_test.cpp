@@ -195,7 +195,7 @@ TEST(log, leaves_no_descriptor_to_children) {
   }
 }
 
-TEST(log, refuses_what_is_no_file) {
+TEST(log, rejects_what_is_no_file) {
   const scratch_folder folder;
   const fs::path pipe = folder.path() / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);

@@ -96,7 +96,7 @@ TEST_F(LogitsFile, a_flipped_bit_anywhere_is_found) {
   }
 }
 
-TEST_F(LogitsFile, a_file_of_any_other_length_is_refused) {
+TEST_F(LogitsFile, a_file_of_any_other_length_is_rejected) {
   const std::string good = bytes_of(write("good"));
   for (std::size_t n = 0; n < good.size(); ++n) EXPECT_NE(why(good.substr(0, n)), "") << n;
   EXPECT_NE(why(good + "x").find("it was cut or damaged"), std::string::npos);
@@ -127,13 +127,13 @@ TEST_F(LogitsFile, chunks_in_another_order_are_found) {
   EXPECT_NE(why(other).find("checksum of chunk 1"), std::string::npos);
 }
 
-TEST_F(LogitsFile, no_number_is_refused) {
+TEST_F(LogitsFile, no_number_is_rejected) {
   std::vector<float> rows = rows_of(0);
   rows[4] = std::numeric_limits<float>::quiet_NaN();
   EXPECT_NE(why_file(write("nan", rows)).find("no finite number"), std::string::npos);
 }
 
-TEST_F(LogitsFile, tokens_outside_of_the_vocabulary_are_refused) {
+TEST_F(LogitsFile, tokens_outside_of_the_vocabulary_are_rejected) {
   auto to = logits_writer::create(file("ids"), {"m", n_vocab, 4, 1, {0, 1, 3, 0}});
   ASSERT_TRUE(to);
   ASSERT_TRUE(to->write(rows_of(0)));
@@ -143,7 +143,7 @@ TEST_F(LogitsFile, tokens_outside_of_the_vocabulary_are_refused) {
   EXPECT_NE(said, "");
 }
 
-TEST_F(LogitsFile, what_is_no_file_is_refused_at_once) {
+TEST_F(LogitsFile, what_is_no_file_is_rejected_at_once) {
   EXPECT_NE(why_file(file("missing")).find("cannot be opened"), std::string::npos);
   EXPECT_NE(why_file(folder_.path().string()).find("no regular file"), std::string::npos);
   ASSERT_EQ(::mkfifo(file("pipe").c_str(), 0600), 0);

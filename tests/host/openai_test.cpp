@@ -316,7 +316,7 @@ TEST(openai_request, names_the_place_in_a_schema_and_both_forms) {
   expect_wrong(rows);
 }
 
-TEST(openai_request, refuses_what_is_too_deep_before_it_is_built) {
+TEST(openai_request, rejects_what_is_too_deep_before_it_is_built) {
   const std::string deep = std::string(1'000'000, '[') + std::string(1'000'000, ']');
   const auto r = parse_object("{\"a\":" + deep + "}", "the body");
   ASSERT_FALSE(r);

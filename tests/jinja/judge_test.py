@@ -40,7 +40,7 @@ class Generation(Extension):
         return caller()
 
 
-def refuse(message):
+def reject(message):
     raise jinja2.exceptions.TemplateError(message)
 
 
@@ -52,7 +52,7 @@ def tojson(x, ensure_ascii=False, indent=None, separators=None, sort_keys=False)
 PYTHON = ImmutableSandboxedEnvironment(trim_blocks=True, lstrip_blocks=True,
                                        extensions=[Generation, loopcontrols])
 PYTHON.filters["tojson"] = tojson
-PYTHON.globals["raise_exception"] = refuse
+PYTHON.globals["raise_exception"] = reject
 PYTHON.globals["strftime_now"] = lambda form: datetime.datetime.now().strftime(form)
 
 

@@ -36,19 +36,19 @@ ROWS = [
     ("nibbles", "ops", {"ops.kv_write"}),
     ("ignores", "robustness", {"robustness.what_is_not_understood_is_unsupported"}),
     ("one-binding", "program", {"program.two_bindings_are_in_flight_together"}),
-    ("malformed", "abi", {"abi.graph_query_refuses_what_it_does_not_understand",
+    ("malformed", "abi", {"abi.graph_query_rejects_what_it_does_not_understand",
                           "abi.what_a_later_host_appends_is_read_if_it_is_zero"}),
     ("statistics", "program", {"program.statistics_count_what_ran"}),
-    ("prepare", "program", {"program.sizes_past_the_bound_are_refused", "program.steps_of_many_sequences_are_prepared",
+    ("prepare", "program", {"program.sizes_past_the_bound_are_rejected", "program.steps_of_many_sequences_are_prepared",
                             "program.a_prepare_request_of_minor_1_is_read"}),
     ("prepares-any", "program", {"program.steps_of_many_sequences_are_prepared"}),
     ("prepares-whole", "program", {"program.a_prepare_request_of_minor_1_is_read"}),
     ("wait", "robustness", {"robustness.waiting_for_what_never_comes_ends"}),
-    ("timeline", "robustness", {"robustness.a_refused_step_does_not_move_the_timeline"}),
+    ("timeline", "robustness", {"robustness.a_rejected_step_does_not_move_the_timeline"}),
     ("silence", "robustness", {"robustness.waiting_for_what_never_comes_ends"}),
-    ("out", "robustness", {"robustness.devices_that_are_not_there_are_refused"}),
+    ("out", "robustness", {"robustness.devices_that_are_not_there_are_rejected"}),
     ("dirty", "robustness", {"robustness.buffers_are_zeroed_aligned_and_stay"}),
-    ("huge", "robustness", {"robustness.buffers_too_large_are_refused"}),
+    ("huge", "robustness", {"robustness.buffers_too_large_are_rejected"}),
     ("seal", "robustness", {"robustness.streams_cut_short_are_reported_and_thrown_away"}),
     ("cancel", "robustness", {"robustness.a_cancelled_step_leaves_a_working_program"}),
     ("deaf", "robustness", {"robustness.a_cancelled_step_leaves_a_working_program"}),
@@ -87,7 +87,7 @@ class Defects(unittest.TestCase):
 
     def test_tests_after_a_hanging_one_run(self):
         """The first test that does not end costs itself only."""
-        hangs, behind = "robustness.buffers_too_large_are_refused", "robustness.pools_too_large_or_strange_are_refused"
+        hangs, behind = "robustness.buffers_too_large_are_rejected", "robustness.pools_too_large_or_strange_are_rejected"
         _, content = kit.report("--timeout", 5, "--set", "defect=endless", "--test", hangs, "--test", behind, kit.SABOTEUR)
         self.assertEqual(kit.by_status(content, "failed"), {hangs})
         self.assertEqual(kit.by_status(content, "passed") & {behind}, {behind})

@@ -130,7 +130,7 @@ TEST_F(level_zero_device, memory_starts_as_zeros_and_keeps_what_is_uploaded) {
   }
 }
 
-TEST_F(level_zero_device, a_buffer_that_is_too_large_is_refused_by_the_limit) {
+TEST_F(level_zero_device, a_buffer_that_is_too_large_is_rejected_by_the_limit) {
   std::unique_ptr<gpu::buffer> memory;
   EXPECT_EQ(device_->allocate((uint64_t{2} << 30) + 4, memory_place::device, memory, report_),
             BITNET_OUT_OF_DEVICE_MEMORY);
@@ -169,7 +169,7 @@ TEST_F(level_zero_device, a_timed_recording_knows_how_long_each_command_took) {
   EXPECT_FALSE(work_->times(times));
 }
 
-TEST_F(level_zero_device, a_kernel_without_a_form_is_refused_by_its_constants) {
+TEST_F(level_zero_device, a_kernel_without_a_form_is_rejected_by_its_constants) {
   std::unique_ptr<gpu::kernel> made;
   EXPECT_EQ(device_->make_kernel({kernel_id::elementwise, {32, BITNET_OP_ADD}}, made, report_),
             BITNET_UNSUPPORTED);

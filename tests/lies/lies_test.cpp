@@ -125,7 +125,7 @@ struct row {
   const char* says;
 };
 
-TEST_F(lies, are_refused_by_name) {
+TEST_F(lies, are_rejected_by_name) {
   const row rows[] = {
       {"device-null", "device_open() succeeds and gives no handle"},
       {"weights-null", "weights_create() succeeds and gives no handle"},
@@ -178,7 +178,7 @@ TEST_F(lies, of_a_token_that_is_listed_twice_end_the_generation) {
   }
 }
 
-TEST_F(lies, about_what_ran_are_refused_in_the_report) {
+TEST_F(lies, about_what_ran_are_rejected_in_the_report) {
   for (const char* lie : {"stats-many", "stats-endless"}) {
     SCOPED_TRACE(lie);
     lying one(yard_, lie);
@@ -191,7 +191,7 @@ TEST_F(lies, about_what_ran_are_refused_in_the_report) {
   }
 }
 
-TEST_F(lies, about_what_a_device_does_are_refused_in_words_and_the_run_goes_on) {
+TEST_F(lies, about_what_a_device_does_are_rejected_in_words_and_the_run_goes_on) {
   const std::string undisturbed = lying(yard_, "status-null").generate(8);
   const row rows[] = {
       {"status-free", "device_status() reports more free memory than there is"},

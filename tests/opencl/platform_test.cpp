@@ -73,7 +73,7 @@ TEST(opencl_platform, without_a_device) {
 }
 
 // What rusticl reports of Mesa's driver in software, which is right in all but one thing.
-TEST(opencl_platform, a_driver_that_ends_loops_early_is_refused) {
+TEST(opencl_platform, a_driver_that_ends_loops_early_is_rejected) {
   library cl;
   cl.clGetPlatformIDs = [](cl_uint room, cl_platform_id* out, cl_uint* n) -> cl_int {
     if (n) *n = 1;

@@ -150,7 +150,7 @@ TEST_F(ranges, of_blocks_that_are_moved) {
                                       "wait", "import KV of 2 blocks" + size, "wait"}));
 }
 
-TEST_F(ranges, end_where_a_step_is_refused) {
+TEST_F(ranges, end_where_a_step_is_rejected) {
   bitnet_step step = run_->prepare({{1 << 30}});
   EXPECT_EQ(run_->submit(step).status, BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(noted(), std::vector<std::string>{"step 1 tokens, 3 sequences, 1 outputs"});

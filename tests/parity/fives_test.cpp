@@ -117,7 +117,7 @@ TEST(fives, products_are_those_of_the_definition) {
   }
 }
 
-TEST(fives, a_code_that_is_no_weight_is_refused) {
+TEST(fives, a_code_that_is_no_weight_is_rejected) {
   for (const way& w : all_ways())
     for (const uint64_t at : {0u, 31u, 100u, 159u}) {  // of two rows of 320, in both halves
       std::vector<uint8_t> rows(2 * 96, 0x55), to(2 * 64);

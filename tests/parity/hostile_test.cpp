@@ -163,7 +163,7 @@ const graph_row graph_rows[] = {
     {"logits for every token", [](tiny_model& m) { m.logits = 0; }},
 };
 
-TEST_P(each_plugin, hostile_graphs_are_refused) {
+TEST_P(each_plugin, hostile_graphs_are_rejected) {
   tiny_host host(1);
   const plugin p(GetParam().path, host);
   for (const bool composites : {true, false}) {
@@ -185,7 +185,7 @@ TEST_P(each_plugin, hostile_graphs_are_refused) {
   }
 }
 
-TEST_P(each_plugin, hostile_counts_are_refused) {
+TEST_P(each_plugin, hostile_counts_are_rejected) {
   using change = void (*)(bitnet_graph&, bitnet_program_options&);
   const struct {
     const char* why;
@@ -265,7 +265,7 @@ TEST_P(each_plugin, values_inside_a_composite_can_be_read_from_outside) {
   EXPECT_EQ(r.calls("qkv_rope_kv"), r.calls("lm_head")) << "one of two layers runs as its body";
 }
 
-TEST_P(each_plugin, bad_steps_are_refused_and_good_ones_follow) {
+TEST_P(each_plugin, bad_steps_are_rejected_and_good_ones_follow) {
   const struct {
     const char* why;
     void (*spoil)(runner& r, bitnet_step& s);
@@ -377,7 +377,7 @@ const struct {
      BITNET_UNSUPPORTED},
 };
 
-TEST_P(each_plugin, hostile_tensors_are_refused) {
+TEST_P(each_plugin, hostile_tensors_are_rejected) {
   tiny_host host(1);
   const plugin p(GetParam().path, host);
   bitnet_device* device = nullptr;
@@ -455,7 +455,7 @@ TEST_P(each_plugin, weights_keep_to_their_order) {
 constexpr bitnet_kv_config good_pool{
     sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F32, 1, 1, 4, 4, 2, 3, 0, 0, 0};
 
-TEST_P(each_plugin, hostile_pools_are_refused) {
+TEST_P(each_plugin, hostile_pools_are_rejected) {
   tiny_host host(1);
   const plugin p(GetParam().path, host);
   bitnet_device* device = nullptr;
@@ -519,7 +519,7 @@ TEST_P(each_plugin, hostile_pools_are_refused) {
   p.table.device_close(device);
 }
 
-TEST_P(each_plugin, hostile_blocks_are_refused) {
+TEST_P(each_plugin, hostile_blocks_are_rejected) {
   tiny_host host(1);
   const plugin p(GetParam().path, host);
   bitnet_device* device = nullptr;

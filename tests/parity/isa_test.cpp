@@ -31,7 +31,7 @@ TEST(choose_isa, takes_the_first_form_that_this_cpu_has) {
   }
 }
 
-TEST(choose_isa, refuses_what_this_cpu_cannot_run) {
+TEST(choose_isa, rejects_what_this_cpu_cannot_run) {
   for (const cpu::isa_form& form : cpu::isa_forms) {
     std::string why;
     const cpu::isa_form* found = cpu::choose_isa(form.name, why);
@@ -68,7 +68,7 @@ TEST(choose_isa, passes_over_all_forms_that_share_a_disabled_kernel) {
   }
 }
 
-TEST(permitted, is_the_next_form_that_needs_no_leave_where_it_is_refused) {
+TEST(permitted, is_the_next_form_that_needs_no_leave_where_it_is_rejected) {
   static bool leave = true;
   cpu::isa_form forms[] = {cpu::isa_forms[0], cpu::isa_forms[0], cpu::scalar_form};
   for (cpu::isa_form& form : forms) form.ask = nullptr;

@@ -676,7 +676,7 @@ TEST(kv_formats, a_type_has_a_format_exactly_where_the_device_reports_it) {
   }
 }
 
-TEST(kv_formats, a_pool_of_a_type_that_is_not_reported_is_refused) {
+TEST(kv_formats, a_pool_of_a_type_that_is_not_reported_is_rejected) {
   for (uint32_t dtype = 0; dtype < 40; ++dtype) {
     bitnet_kv_config config{};
     config.struct_size = sizeof config;

@@ -202,7 +202,7 @@ TEST_F(packing, goes_with_the_kernel_that_is_taken_away) {
   EXPECT_NE(w.data, nullptr);
 }
 
-TEST_F(packing, that_lacks_a_part_is_refused_in_words) {
+TEST_F(packing, that_lacks_a_part_is_rejected_in_words) {
   for (const bool without_id : {false, true}) {
     author_ = {};
     author_has(true);

@@ -265,7 +265,7 @@ TEST(open_interpreter, gives_the_author_the_minor_that_was_agreed_on) {
   }
 }
 
-TEST(fill_table, refuses_a_table_that_cannot_be_closed) {
+TEST(fill_table, rejects_a_table_that_cannot_be_closed) {
   const bitnet_host_v0 host = idle_host();
   bitnet_open_request request{};
   request.struct_size = sizeof request;
@@ -285,7 +285,7 @@ TEST(fill_table, refuses_a_table_that_cannot_be_closed) {
   EXPECT_EQ(sdk::fill_table(&host, &request, nullptr, {}, {}, report), BITNET_INVALID_ARGUMENT);
 }
 
-TEST(fill_table, refuses_a_host_without_services) {
+TEST(fill_table, rejects_a_host_without_services) {
   bitnet_host_v0 host = idle_host();
   host.cancelled = nullptr;
   bitnet_open_request request{};

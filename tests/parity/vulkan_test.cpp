@@ -81,7 +81,7 @@ TEST_F(vulkan, fences_do_what_timelines_do) {
   EXPECT_EQ(reached, step.signal_value);
 }
 
-TEST_F(vulkan, a_setting_that_means_nothing_is_refused) {
+TEST_F(vulkan, a_setting_that_means_nothing_is_rejected) {
   for (const std::string key : {"fences", "subgroups", "dot_product"}) {
     const plugin p(BITNET_GPU_PLUGIN, host_, "maybe", key);
     uint32_t n = 0;
@@ -179,7 +179,7 @@ TEST_F(vulkan, a_disabled_op_is_neither_listed_nor_offered) {
 }
 
 // llvmpipe would leave out the rest of a longer context, and say nothing.
-TEST_F(vulkan, a_context_that_a_driver_cuts_off_is_refused) {
+TEST_F(vulkan, a_context_that_a_driver_cuts_off_is_rejected) {
   if (!std::string(info().name).starts_with("llvmpipe")) GTEST_SKIP() << "this driver cuts nothing";
   const plugin p(BITNET_GPU_PLUGIN, host_);
   runner_options options;

@@ -187,12 +187,12 @@ class Judge:
     def __init__(self, predicate):
         self.p, self.found = predicate, []
 
-    def refuse(self, rule, field, level="error"):
+    def reject(self, rule, field, level="error"):
         self.found.append((level, rule, field))
 
     def require(self, rule, holds, field):
         if not holds:
-            self.refuse(rule, field)
+            self.reject(rule, field)
         return holds
 
     # What the model is.
@@ -213,7 +213,7 @@ class Judge:
         wanted = [{"name": name, "digest": {"sha256": digest}} for name, digest in wanted]
         for i, one in enumerate(wanted):
             if not isinstance(subject, list) or i >= len(subject) or subject[i] != one:
-                self.refuse("subject", f"subject[{i}]")
+                self.reject("subject", f"subject[{i}]")
                 return
         self.require("subject", len(subject) == len(wanted), f"subject[{len(wanted)}]")
 
@@ -342,7 +342,7 @@ class Judge:
             if gate["name"][:4] in holds:
                 self.require("gates", gate["passed"] == holds[gate["name"][:4]], f"gates[{i}].passed")
             if not gate["passed"]:
-                self.refuse("gates", f"gates[{i}].passed", "gate")
+                self.reject("gates", f"gates[{i}].passed", "gate")
 
     def names(self):
         """Of the ancestor's, which follow from the selected device."""
@@ -358,7 +358,7 @@ class Judge:
     def files(self, model):
         for i, plugin in enumerate(self.p["plugins"]):
             if not os.path.isabs(plugin["path"]) or not os.path.isfile(plugin["path"]):
-                self.refuse("plugin", f"plugins[{i}].sha256", "note")
+                self.reject("plugin", f"plugins[{i}].sha256", "note")
             else:
                 self.require("plugin", sum_of(plugin["path"]) == plugin["sha256"], f"plugins[{i}].sha256")
         if model is not None:
@@ -418,10 +418,10 @@ def judge(text, keys, allow_unsigned=False, model=None, gpu=False, fused=None):
     classes = {predicate["devices"][row["place"]]["class"] for row in predicate["kernel_stats"]
                if row["place"] < len(predicate["devices"])}
     if gpu and "gpu" not in classes:
-        of.refuse("gpu-kernels", "kernel_stats", "gate")
+        of.reject("gpu-kernels", "kernel_stats", "gate")
     covered = of.covered()
     if fused is not None and 100 * covered["fused"] < fused * max(covered["ops_total"], 1):
-        of.refuse("fused", "coverage.fused", "gate")
+        of.reject("fused", "coverage.fused", "gate")
     found += of.found
     if not any(level == "error" for level, _, _ in found):
         of.found = []

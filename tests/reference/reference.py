@@ -499,7 +499,7 @@ class Model:
         if self.is_hybrid:
             self.read_states()
         self.is_minicpm = self.arch == "minicpm"
-        self.refuse_the_uncovered()
+        self.reject_the_uncovered()
         self.ready = {}  # decoded weights by name and decoder
         self.neox = self.is_bitnet or self.arch in ("qwen3", "gemma3", "qwen35")
         self.float_activations = activations == "float"
@@ -608,7 +608,7 @@ class Model:
             return "relu2" if self.metadata.get("tokenizer.ggml.model") == "gpt2" else "silu"
         return "silu"
 
-    def refuse_the_uncovered(self):
+    def reject_the_uncovered(self):
         if self.n_rotated != self.head_size and not self.is_hybrid:
             raise Unsupported("rotation of a part of the head")
         if self.key("attention.value_length", self.head_size) != self.head_size:

@@ -171,7 +171,7 @@ def judge_cost(program, model, ids, flags, kind, surprise_bound=np.inf):
                     f"  surprise {more:+.1e} ({change:.1e})  cosine {cosine:.6f}")
 
 
-def judge_refusal(program, model, ids, flags):
+def judge_rejection(program, model, ids, flags):
     for kv, advice in (("q8_0,f16", "--cache-type-k f16"), ("f16,q8_0", "--cache-type-v f16"),
                        ("q4_0,f16", "--cache-type-k f16"), ("f16,q4_0", "--cache-type-v f16")):
         _, code, said = program.logits(model, ids, flags, kv)
@@ -360,7 +360,7 @@ def judge_row(report, program, model, row):
         report.judge("step", f"{name} {step}", lambda: judge(program, model, ids, [*flags, "-ub", str(step)],
                                                              may_reject=row["may_reject"]))
     if name == NO_BLOCKS_ROW:
-        report.judge("no", name, lambda: judge_refusal(program, model, ids, flags))
+        report.judge("no", name, lambda: judge_rejection(program, model, ids, flags))
     if name in COST_ROWS:
         for kind in sorted({"q8_0", "q4_0"} - program.lacks):
             report.judge("cost", name, lambda: judge_cost(program, model, ids, flags, kind))

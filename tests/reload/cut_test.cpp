@@ -171,7 +171,7 @@ TEST_F(cut, is_left_and_taken_again_with_keys_and_values) {
   for (const auto& move : report["moves"]) EXPECT_EQ(move["method"], "migrate");
 }
 
-TEST_F(cut, options_that_mean_nothing_are_refused) {
+TEST_F(cut, options_that_mean_nothing_are_rejected) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   static const float none[] = {0, 0}, bad[] = {1, nan}, two[] = {1, 1}, below[] = {2, -1};
   bitnet_session_options odd;

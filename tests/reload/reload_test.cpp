@@ -299,7 +299,7 @@ void expect_refused(program& p, const yard& y, const refused_row& r) {
   }
 }
 
-TEST_F(reload, what_is_refused_changes_nothing) {
+TEST_F(reload, what_is_rejected_changes_nothing) {
   program p(yard_, "cpu");
   for (const refused_row& r : refused_rows()) {
     upgrade();
@@ -421,7 +421,7 @@ TEST_F(reload, old_copies_have_an_end) {
   EXPECT_EQ(p.reload("cpu", o)["changed"], true);
 }
 
-TEST_F(reload, wrong_calls_are_refused) {
+TEST_F(reload, wrong_calls_are_rejected) {
   program p(yard_, "cpu");
   bitnet_error e = blank();
   EXPECT_EQ(bitnet_backend_reload(nullptr, "cpu", nullptr, &e), BITNET_INVALID_ARGUMENT);
@@ -490,7 +490,7 @@ TEST_F(reload, a_session_goes_where_its_preference_says) {
 }
 
 // The text goes on as if nothing had happened, whenever the device goes.
-TEST_F(reload, a_device_without_the_type_of_a_session_is_refused_by_name) {
+TEST_F(reload, a_device_without_the_type_of_a_session_is_rejected_by_name) {
   yard_.install("plain", read(BITNET_PLAIN_PLUGIN));
   yard_.describe("plain");
   const auto expect_unsupported = [](const std::function<void()>& call, const char* says) {

@@ -165,7 +165,7 @@ TEST_F(saved, prompts_of_the_demo_model_are_known_after_a_restart) {
 }
 
 // Which backend computed which layer decides the bits: another cut is another origin.
-TEST_F(saved, files_of_another_cut_are_refused) {
+TEST_F(saved, files_of_another_cut_are_rejected) {
   const ids prompt = prompt_of(150);
   for (const auto& [from, to] : {std::pair{2, 1}, {2, -1}, {-1, 2}, {2, 5}}) {
     SCOPED_TRACE(std::to_string(from) + " to " + std::to_string(to));

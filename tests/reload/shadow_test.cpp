@@ -397,7 +397,7 @@ TEST_F(shadow_runs, a_text_goes_on_when_its_shadow_is_taken_away_or_closed) {
             undisturbed_);
 }
 
-TEST_F(shadow_runs, what_cannot_be_compared_is_refused) {
+TEST_F(shadow_runs, what_cannot_be_compared_is_rejected) {
   program p(yard_, "cpu");
   const auto refused = [&](const shadow_options& o) {
     bitnet_shadow* made = nullptr;
@@ -590,7 +590,7 @@ TEST_F(shadow_runs, a_reload_whose_new_copy_computes_live_texts_alike_is_taken) 
 }
 
 // What the tokens of the comparison do not reach.
-TEST_F(shadow_runs, a_reload_whose_new_copy_computes_live_texts_otherwise_is_refused) {
+TEST_F(shadow_runs, a_reload_whose_new_copy_computes_live_texts_otherwise_is_rejected) {
   program p(yard_, "cpu");
   conversation c(p);
   busy texts([&] {
@@ -627,7 +627,7 @@ TEST_F(shadow_runs, a_canary_of_a_scheduler) {
   EXPECT_EQ(r.texts(), expected);
 }
 
-TEST_F(shadow_runs, a_canary_without_rows_refuses_the_reload) {
+TEST_F(shadow_runs, a_canary_without_rows_rejects_the_reload) {
   program p(yard_, "cpu");
   const auto refused = [&](uint32_t wait_ms) {
     yard_.install("cpu", rebuilt(read(BITNET_CPU_PLUGIN), 1));

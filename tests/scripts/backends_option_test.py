@@ -107,7 +107,7 @@ class Choice(Configured):
                 self.assertEqual("Backend lacking is not built: a compiler is needed" in done.stdout, wanted)
                 shutil.rmtree(self.tree / "build")
 
-    def test_refused(self):
+    def test_rejected(self):
         for backends, said, why in REFUSED:
             with self.subTest(backends, why=why):
                 done = self.choose(backends)

@@ -80,7 +80,7 @@ class Release(unittest.TestCase):
         path = f"{self.folder}/bin:{os.environ['PATH']}"
         return run(self.tree / "scripts/release", *words, env={**os.environ, "PATH": path})
 
-    def refused(self, why, *words, ends=1):
+    def rejected(self, why, *words, ends=1):
         done = self.release(*words)
         self.assertEqual(done.returncode, ends, done.stdout + done.stderr)
         self.assertIn(why, done.stderr)
@@ -116,41 +116,41 @@ class Release(unittest.TestCase):
         self.assertFalse((self.tree / "build/release-1.2.0/SHA256SUMS.sig").exists())
 
     def test_keys(self):
-        self.refused("no key was named")
-        self.refused("contradict", "--unsigned", "--key", self.key)
-        self.refused("is no private Ed25519 key", "--key", self.folder / "absent")
-        self.refused("is no private Ed25519 key", "--key", self.folder / "release.pem")
-        self.refused("Usage", "--unsigned", "more", ends=2)
+        self.rejected("no key was named")
+        self.rejected("contradict", "--unsigned", "--key", self.key)
+        self.rejected("is no private Ed25519 key", "--key", self.folder / "absent")
+        self.rejected("is no private Ed25519 key", "--key", self.folder / "release.pem")
+        self.rejected("Usage", "--unsigned", "more", ends=2)
 
     def test_state_of_the_tree(self):
         self.git("tag", "-d", "v1.2.0")
-        self.refused("v1.2.0 is not this commit", "--unsigned")
+        self.rejected("v1.2.0 is not this commit", "--unsigned")
         self.git("tag", "v1.2.0", "HEAD^")
-        self.refused("v1.2.0 is not this commit", "--unsigned")
+        self.rejected("v1.2.0 is not this commit", "--unsigned")
         self.write(self.tree / "more", "")
-        self.refused("something is not committed", "--unsigned")
+        self.rejected("something is not committed", "--unsigned")
         self.made("--unsigned", "--trial")
         self.assertEqual((self.tree / "build/release-1.2.0/CHANGES.md").read_text(encoding="utf-8"),
                          "- Something else.\n")
 
     def test_versions(self):
         self.script("check-versions", "exit 1")
-        self.refused("the versions differ", "--unsigned", "--trial")
+        self.rejected("the versions differ", "--unsigned", "--trial")
 
     def test_changelog(self):
         self.write(self.tree / "CHANGELOG.md", CHANGES.replace("1.2.0", "1.2.01"))
-        self.refused("something is not committed", "--unsigned")
+        self.rejected("something is not committed", "--unsigned")
         self.commit("another version")
         self.git("tag", "-f", "v1.2.0")
-        self.refused("no section '## 1.2.0'", "--unsigned")
+        self.rejected("no section '## 1.2.0'", "--unsigned")
 
     def test_lists_of_parts(self):
         self.script("sbom", "exit 1")
-        self.refused("the lists of parts", "--unsigned", "--trial")
+        self.rejected("the lists of parts", "--unsigned", "--trial")
 
     def test_a_backend_alone(self):
         """Of its own tag, version and changelog, whatever those of the core are."""
-        self.refused("vulkan-v1.2.1 is not this commit", "--unsigned", "--component", "vulkan")
+        self.rejected("vulkan-v1.2.1 is not this commit", "--unsigned", "--component", "vulkan")
         self.git("tag", "vulkan-v1.2.1")
         self.git("tag", "-d", "v1.2.0")
         self.made("--unsigned", "--component", "vulkan")
@@ -169,29 +169,29 @@ class Release(unittest.TestCase):
         for status in ("77", "1"):  # no compiler for it, and a build that fails
             shutil.rmtree(self.tree / "build")
             self.write(self.folder / "cuda", status)
-            self.refused("bitnet-backend-cuda could not be made", "--unsigned", "--component", "cuda")
+            self.rejected("bitnet-backend-cuda could not be made", "--unsigned", "--component", "cuda")
 
     def test_components(self):
-        self.refused("mend what it says above", "--unsigned", "--component", "rocm")
+        self.rejected("mend what it says above", "--unsigned", "--component", "rocm")
         self.git("tag", "vulkan-v1.2.1")
         (self.folder / "broken").touch()
         self.git("tag", "v1.1.0", "HEAD^")
         # No released core could load a plugin for a contract that is not released.
-        self.refused("the gate of the contract ended with 1", "--unsigned", "--component", "vulkan")
+        self.rejected("the gate of the contract ended with 1", "--unsigned", "--component", "vulkan")
 
     def test_packages_of_before(self):
         before = self.folder / "before"
         before.mkdir()
         (before / "libbitnet0_1.2.0-1_amd64.deb").touch()
-        self.refused("there is no bitnet-libs-1.2.0-*.rpm", "--unsigned", "--packages", before)
+        self.rejected("there is no bitnet-libs-1.2.0-*.rpm", "--unsigned", "--packages", before)
         (before / "bitnet-libs-1.2.0-1.x86_64.rpm").touch()
-        self.refused("there is no bitnet_runtime-1.2.0-*.whl", "--unsigned", "--packages", before)
+        self.rejected("there is no bitnet_runtime-1.2.0-*.whl", "--unsigned", "--packages", before)
 
     def test_gate(self):
         (self.folder / "broken").touch()
-        self.refused("the gate of the contract ended with 1", "--unsigned")
+        self.rejected("the gate of the contract ended with 1", "--unsigned")
         (self.folder / "unbuilt").touch()
-        self.refused("the gate of the contract ended with 3", "--unsigned")
+        self.rejected("the gate of the contract ended with 3", "--unsigned")
         (self.folder / "unbuilt").unlink()
         for last, breaks in (("v1.1.0", False), ("v0.9.0", True)):
             with self.subTest(last):
@@ -201,7 +201,7 @@ class Release(unittest.TestCase):
                     self.assertIn(f"v1.2.0 may break what {last} promised", said)
                     self.assertIn("/abi/layout", said, "compared with the recorded baseline, not with the release's")
                 else:
-                    self.refused("the gate of the contract ended with 1", "--unsigned")
+                    self.rejected("the gate of the contract ended with 1", "--unsigned")
                 self.git("tag", "-d", last)
 
     def test_minors_before_one(self):

@@ -26,7 +26,7 @@ class Help(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stderr)
                 self.assertIn(f"Usage: scripts/{script.name}", done.stdout)
 
-    def test_every_script_refuses_an_unknown_flag(self):
+    def test_every_script_rejects_an_unknown_flag(self):
         for script in SCRIPTS:
             with self.subTest(script.name):
                 self.assertEqual(run(script, "--no-such-flag").returncode, 2)

@@ -98,7 +98,7 @@ TEST_F(webgpu_device, knows_the_answers_in_every_form) {
 }
 
 // As an adapter without a driver does: each dispatch is accepted, and nothing is computed.
-TEST_F(webgpu_device, one_that_computes_nothing_is_refused) {
+TEST_F(webgpu_device, one_that_computes_nothing_is_rejected) {
   library idle = *calls_;
   idle.ComputePassEncoderDispatchWorkgroups = [](compute_pass_encoder_handle, uint32_t, uint32_t,
                                                  uint32_t) {};
@@ -116,7 +116,7 @@ TEST_F(webgpu_device, one_that_computes_nothing_is_refused) {
   for (const adapter& a : found) idle.AdapterRelease(a.handle);
 }
 
-TEST_F(webgpu_device, the_null_adapter_is_refused_by_its_name) {
+TEST_F(webgpu_device, the_null_adapter_is_rejected_by_its_name) {
   library fake = *calls_;
   static const library* real = nullptr;
   real = calls_.get();
@@ -133,7 +133,7 @@ TEST_F(webgpu_device, the_null_adapter_is_refused_by_its_name) {
   EXPECT_NE(refusals[0].find("null adapter"), std::string::npos) << refusals[0];
 }
 
-TEST_F(webgpu_device, one_with_too_few_storage_buffers_is_refused_by_the_limit) {
+TEST_F(webgpu_device, one_with_too_few_storage_buffers_is_rejected_by_the_limit) {
   library fake = *calls_;
   static const library* real = nullptr;
   real = calls_.get();
@@ -151,7 +151,7 @@ TEST_F(webgpu_device, one_with_too_few_storage_buffers_is_refused_by_the_limit) 
       << refusals[0];
 }
 
-TEST_F(webgpu_device, a_buffer_that_is_too_large_is_refused_by_the_limit) {
+TEST_F(webgpu_device, a_buffer_that_is_too_large_is_rejected_by_the_limit) {
   const auto d = open(adapters_[0]);
   std::unique_ptr<gpu::buffer> out;
   EXPECT_EQ(d->allocate(adapters_[0].most.maxBufferSize + 4, memory_place::device, out, report_),
@@ -321,7 +321,7 @@ TEST_F(webgpu_device, sums_that_f16_could_not_hold) {
   }
 }
 
-TEST_F(webgpu_device, a_text_that_is_refused_says_why) {
+TEST_F(webgpu_device, a_text_that_is_rejected_says_why) {
   const auto d = open(adapters_[0]);
   std::unique_ptr<gpu::kernel> made;
   EXPECT_EQ(d->make_kernel({kernel_id::count, {3}}, made, report_), BITNET_UNSUPPORTED);

@@ -83,7 +83,7 @@ value range(rendering& at, arguments& given) {
 value raise_exception(rendering& at, arguments& given) {
   const auto a = bind(at, "raise_exception", given, {"message"}, 1);
   constexpr std::size_t longest = 200;
-  return at.wrong(BITNET_INVALID_ARGUMENT, fmt::format("the template refuses the conversation: {}",
+  return at.wrong(BITNET_INVALID_ARGUMENT, fmt::format("the template rejects the conversation: {}",
                                                        str(at, a[0]).bytes().substr(0, longest)));
 }
 

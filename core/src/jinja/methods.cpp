@@ -370,7 +370,7 @@ std::optional<value> method(rendering& at, const value& of, const std::string& n
   const bool changes = std::ranges::find(changing, name) != changing.end();
   if (changes && (of.is(kind::list) ||
                   (of.is(kind::dict) && of.entries().find(std::string_view(name)) == nullptr)))
-    return at.undefined(fmt::format("access to '{}' of a '{}' is refused, as it would change it",
+    return at.undefined(fmt::format("access to '{}' of a '{}' is rejected, as it would change it",
                                     name, type_name(of)));
   return std::nullopt;
 }

@@ -188,7 +188,7 @@ result<outcome> run(const house& h, const std::string& backend, const options& h
   if (!done) {
     h.copies.refuse(backend, "", done.error().message);
     return pass_on(std::move(done),
-                   fmt::format("reload of {} was refused, nothing changed", backend));
+                   fmt::format("reload of {} was rejected, nothing changed", backend));
   }
   return done;
 }

@@ -35,7 +35,7 @@ std::string metrics_body(const served& with) {
   out.begin("bitnet_spans_sent_total", "counter", "Spans that the collector of traces took.");
   out.sample(with.traces == nullptr ? 0 : static_cast<double>(with.traces->n_sent()));
   out.begin("bitnet_spans_dropped_total", "counter",
-            "Spans that the collector of traces refused, or took too late.");
+            "Spans that the collector of traces rejected, or took too late.");
   out.sample(with.traces == nullptr ? 0 : static_cast<double>(with.traces->n_dropped()));
   out.begin("bitnet_receipts_written_total", "counter", "Files with receipts of answers.");
   out.sample(with.receipts == nullptr ? 0 : static_cast<double>(with.receipts->n_written()));

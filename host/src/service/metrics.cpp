@@ -129,7 +129,7 @@ void write_rejections(metrics_text& to, const nlohmann::json& report) {
             {{"reason", "max_num_queued_reqs"}});
   to.sample(number(report, {"requests", "refused", "tokens_waiting"}),
             {{"reason", "max_num_queued_tokens"}});
-  to.begin("bitnet_admission_rejections_total", "counter", "Requests that the scheduler refused.");
+  to.begin("bitnet_admission_rejections_total", "counter", "Requests that the scheduler rejected.");
   const nlohmann::json refused = object_in(report, "requests", "refused");  // outlives items()
   for (const auto& [reason, n] : refused.items())
     to.sample(n.is_number() ? n.get<double>() : 0, {{"reason", reason}});

@@ -109,7 +109,7 @@ struct span_exporter::contents {
     } else {
       n_dropped += spans.size();
       on_trouble(
-          fmt::format("the collector of traces at {} refuses {} spans with status {}; does "
+          fmt::format("the collector of traces at {} rejects {} spans with status {}; does "
                       "{} take OTLP in JSON?",
                       to.authority(), spans.size(), *got, to.path));
     }

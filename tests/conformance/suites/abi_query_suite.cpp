@@ -54,7 +54,7 @@ answer ask(const opened_device& d, question& q) {
 }
 
 // A later host means something by what it appends and by what is reserved now.
-TEST(abi, graph_query_refuses_what_it_does_not_understand) {
+TEST(abi, graph_query_rejects_what_it_does_not_understand) {
   const opened one;
   if (device_count(one.table()) <= run_options().device) GTEST_SKIP() << "there is no device";
   const opened_device d;

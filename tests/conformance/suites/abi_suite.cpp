@@ -61,7 +61,7 @@ TEST(abi, table_is_filled_as_the_contract_says) {
 }
 
 // Every minor of this major, each alone: a plugin speaks it or says which ones it speaks.
-TEST(abi, each_minor_is_spoken_or_refused) {
+TEST(abi, each_minor_is_spoken_or_rejected) {
   for (uint32_t minor = 0; minor <= BITNET_ABI_MINOR; ++minor) {
     SCOPED_TRACE(minor);
     host_services host(1);
@@ -96,7 +96,7 @@ TEST(abi, the_note_has_the_minors_that_the_entry_speaks) {
   t.close(t.self);
 }
 
-TEST(abi, minors_of_the_future_are_refused) {
+TEST(abi, minors_of_the_future_are_rejected) {
   host_services host(1);
   guarded_table room;
   bitnet_backend_v0& t = room.get();
@@ -142,7 +142,7 @@ TEST(abi, tables_of_other_hosts_are_respected) {
   }
 }
 
-TEST(abi, a_table_without_room_for_slots_is_refused_or_left) {
+TEST(abi, a_table_without_room_for_slots_is_rejected_or_left) {
   for (const uint32_t size : {24u, static_cast<uint32_t>(offsetof(bitnet_backend_v0, self))}) {
     SCOPED_TRACE(size);
     host_services host(1);

@@ -158,7 +158,7 @@ TEST_F(program, every_size_up_to_the_bound_runs) {
   }
 }
 
-TEST_F(program, sizes_past_the_bound_are_refused) {
+TEST_F(program, sizes_past_the_bound_are_rejected) {
   const tiny_model m({});
   need(m);
   if (IsSkipped()) return;

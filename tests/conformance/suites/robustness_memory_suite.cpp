@@ -85,7 +85,7 @@ TEST_F(robustness, buffers_are_zeroed_aligned_and_stay) {
   }
 }
 
-TEST_F(robustness, buffers_too_large_are_refused) {
+TEST_F(robustness, buffers_too_large_are_rejected) {
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{1} << 60, ~uint64_t{0}}) {
     bitnet_buffer* b = nullptr;
     expect_refused(attempt([&](bitnet_error* e) {
@@ -105,7 +105,7 @@ bitnet_kv_config three_blocks() {
       sizeof(bitnet_kv_config), BITNET_DTYPE_F16, BITNET_DTYPE_F16, 1, 1, 32, 32, 4, 3, 0, 0, 0};
 }
 
-TEST_F(robustness, pools_too_large_or_strange_are_refused) {
+TEST_F(robustness, pools_too_large_or_strange_are_rejected) {
   const bitnet_kv_config good = three_blocks();
   const struct {
     const char* what;
@@ -198,7 +198,7 @@ TEST_F(robustness, blocks_of_a_pool_are_moved_whole_and_once) {
   table().kv_pool_destroy(pool);
 }
 
-TEST_F(robustness, tensors_that_make_no_sense_are_refused) {
+TEST_F(robustness, tensors_that_make_no_sense_are_rejected) {
   const float scale = 1;
   const auto desc = [&](uint32_t format, int64_t k, int64_t m, uint64_t bytes) {
     bitnet_tensor_desc d{};

@@ -11,7 +11,7 @@
 namespace bitnet::conformance {
 namespace {
 
-TEST_F(robustness, devices_that_are_not_there_are_refused) {
+TEST_F(robustness, devices_that_are_not_there_are_rejected) {
   uint32_t n = 0;
   must([&](bitnet_error* e) { return table().device_count(table().self, &n, e); });
   auto* const mark = reinterpret_cast<bitnet_device*>(&n);
@@ -28,7 +28,7 @@ TEST_F(robustness, devices_that_are_not_there_are_refused) {
   }
 }
 
-TEST_F(robustness, graphs_with_unknown_ops_are_refused) {
+TEST_F(robustness, graphs_with_unknown_ops_are_rejected) {
   tiny_model m({.composites = false});
   need(m);
   if (IsSkipped()) return;
@@ -270,7 +270,7 @@ TEST_F(robustness, waiting_for_what_never_comes_ends) {
   EXPECT_EQ(r.run({{1}}).size(), m.vocabulary()) << "and the queue goes on";
 }
 
-TEST_F(robustness, a_refused_step_does_not_move_the_timeline) {
+TEST_F(robustness, a_rejected_step_does_not_move_the_timeline) {
   const tiny_model m({});
   need(m);
   if (IsSkipped()) return;
@@ -292,7 +292,7 @@ TEST_F(robustness, a_refused_step_does_not_move_the_timeline) {
   EXPECT_EQ(after, before) << "a failed submit moved the timeline";
 }
 
-TEST_F(robustness, a_step_without_tokens_is_refused_or_does_nothing) {
+TEST_F(robustness, a_step_without_tokens_is_rejected_or_does_nothing) {
   const tiny_model m({});
   need(m);
   if (IsSkipped()) return;
@@ -305,7 +305,7 @@ TEST_F(robustness, a_step_without_tokens_is_refused_or_does_nothing) {
   EXPECT_TRUE(same_bits(r.run({{1}, {2}}), fresh.run({{1}, {2}})));
 }
 
-TEST_F(robustness, bindings_that_do_not_fit_are_refused) {
+TEST_F(robustness, bindings_that_do_not_fit_are_rejected) {
   const tiny_model m({});
   need(m);
   if (IsSkipped()) return;
@@ -345,7 +345,7 @@ TEST_F(robustness, bindings_that_do_not_fit_are_refused) {
   EXPECT_EQ(r.run({{1}}).size(), m.vocabulary()) << "the first binding goes on";
 }
 
-TEST_F(robustness, ports_that_do_not_fit_are_refused) {
+TEST_F(robustness, ports_that_do_not_fit_are_rejected) {
   const tiny_model m({});
   need(m);
   if (IsSkipped()) return;

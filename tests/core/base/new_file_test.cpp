@@ -125,7 +125,7 @@ TEST_F(written, a_pipe_gets_the_bytes_and_stays) {
   EXPECT_EQ(files_in_folder(), 1U);
 }
 
-TEST_F(written, a_pipe_in_the_place_of_a_cache_is_refused_at_once) {
+TEST_F(written, a_pipe_in_the_place_of_a_cache_is_rejected_at_once) {
   const fs::path path = folder_ / "pipe";
   ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
   const auto done = write_file(path, "x", {.regular_only = true});
@@ -155,7 +155,7 @@ TEST_F(written, an_open_file_is_written_in_place) {
   ::close(ends[1]);
 }
 
-TEST_F(written, a_folder_or_nothing_is_refused) {
+TEST_F(written, a_folder_or_nothing_is_rejected) {
   for (const char* path : {"", ".", "..", "/", "/tmp/", "/nonexistent/file"})
     EXPECT_FALSE(write_file(path, "x")) << path;
   EXPECT_FALSE(write_file(folder_, "x"));

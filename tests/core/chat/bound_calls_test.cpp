@@ -192,7 +192,7 @@ struct row {
   bool fits;
 };
 
-TEST(bound_calls, refuse_what_the_schema_refuses) {
+TEST(bound_calls, reject_what_the_schema_rejects) {
   constexpr row rows[] = {
       {R"({"city": "Bonn", "days": 3})", true},
       {R"({"city": "Bonn", "days": 14, "unit": "C"})", true},
@@ -272,7 +272,7 @@ TEST(bound_calls, say_which_tools_are_not_bound) {
   }
 }
 
-TEST(bound_calls, of_strict_tools_are_bound_or_refused) {
+TEST(bound_calls, of_strict_tools_are_bound_or_rejected) {
   const std::string no = R"({"type": "object", "properties": {"a": {"not": {}}}})";
   const std::string tools = "[" + tool_text("f", "{}") + "," + tool_text("g", no, true) + "]";
   const auto prompt = prompt_of(tools, "hermes");

@@ -39,7 +39,7 @@ TEST(dense, passes_known_types_unchanged) {
   }
 }
 
-TEST(dense, refuses_scales_that_are_no_numbers) {
+TEST(dense, rejects_scales_that_are_no_numbers) {
   struct row {
     uint32_t type;
     size_t bytes, scale_at;  // in the second block

@@ -170,7 +170,7 @@ TEST(ternary_groups, type_42_is_recognised_by_what_a_file_has) {
   }
 }
 
-TEST(ternary_groups, type_42_of_an_unknown_layout_is_refused) {
+TEST(ternary_groups, type_42_of_an_unknown_layout_is_rejected) {
   const type_42 f;
   const struct {
     const char* why;
@@ -290,7 +290,7 @@ TEST(ternary_groups, code_3_of_two_bits_is_plus_two_and_goes_on_as_q8_0) {
   EXPECT_EQ(none->format, BITNET_FORMAT_TERNARY2) << "two times nothing is nothing";
 }
 
-TEST(ternary_groups, types_with_groups_refuse_what_they_cannot_be) {
+TEST(ternary_groups, types_with_groups_reject_what_they_cannot_be) {
   const std::vector<int> t = generated(1024);
   const bytes right = pack_two_bits(t, 128, false, {0.5F});
   const bytes bad = pack_two_bits(t, 128, false, {0.5F, NAN});

@@ -332,7 +332,7 @@ TEST(ternary, triples_have_the_published_addresses) {
   }
 }
 
-TEST(ternary, table_forms_are_refused_without_known_tiles) {
+TEST(ternary, table_forms_are_rejected_without_known_tiles) {
   const bytes some(4096);
   const auto tl1 = understand({.type = type::tl1, .k = 2560, .m = 6912, .bytes = some});
   ASSERT_FALSE(tl1);

@@ -207,7 +207,7 @@ TEST(writing, table_forms_of_pairs_only_and_triples_only) {
   }
 }
 
-TEST(writing, refuses_what_a_form_cannot_hold) {
+TEST(writing, rejects_what_a_form_cannot_hold) {
   const std::vector<int> t = generated(1024);
   std::vector<float> scales_of_64(16, 1);
   scales_of_64[11] = 2;

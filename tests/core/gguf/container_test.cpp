@@ -211,7 +211,7 @@ const hostile hostiles[] = {
      "overlaps"},
 };
 
-TEST(container, refuses_hostile_files) {
+TEST(container, rejects_hostile_files) {
   for (const hostile& row : hostiles) {
     gguf_builder b = small();
     row.change(b);

@@ -81,7 +81,7 @@ TEST_F(gguf_file, reads_all_shards_of_a_split_model) {
   EXPECT_TRUE(f->check_size());
 }
 
-TEST_F(gguf_file, refuses_shards_that_do_not_belong_together) {
+TEST_F(gguf_file, rejects_shards_that_do_not_belong_together) {
   const fs::path first = write("m-00001-of-00002.gguf", shard(0, 2, 2, "a").build());
   const fs::path second = folder_ / "m-00002-of-00002.gguf";
   EXPECT_TRUE(contains(why(first), "part 2 of 2")) << why(first);
@@ -111,7 +111,7 @@ TEST_F(gguf_file, refuses_shards_that_do_not_belong_together) {
   EXPECT_TRUE(contains(why(first), "split.tensors.count is 9, but the 2 parts hold 2 tensors"));
 }
 
-TEST_F(gguf_file, refuses_senseless_split_numbers) {
+TEST_F(gguf_file, rejects_senseless_split_numbers) {
   gguf_builder b;
   b.u32("split.no", 7).u32("split.count", 3);
   EXPECT_TRUE(contains(why(write("m.gguf", b.build())), "claims to be part 7 (from 0) of 3"));

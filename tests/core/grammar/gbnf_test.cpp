@@ -161,7 +161,7 @@ const refused wrong_grammars[] = {
      "alternatives needs it again"},
 };
 
-TEST(gbnf, refuses_with_the_place_and_a_way_out) {
+TEST(gbnf, rejects_with_the_place_and_a_way_out) {
   for (const refused& r : wrong_grammars) {
     const auto got = parse_gbnf(r.grammar);
     ASSERT_FALSE(got) << r.grammar;

@@ -128,7 +128,7 @@ TEST(jinja, each_character_keeps_its_origin) {
   }
 }
 
-TEST(jinja, refuses_with_the_line) {
+TEST(jinja, rejects_with_the_line) {
   const struct {
     const char* why;
     std::string source;
@@ -136,7 +136,7 @@ TEST(jinja, refuses_with_the_line) {
   } rows[] = {
       {"unknown filter", "\n\n{{ 1|frob }}", "line 3: the filter 'frob'"},
       {"open block", "a\n{% if 1 %}", "line 2: expected {% endif %}"},
-      {"nothing is changed", "{{ [1].append(2) }}", "refused"},
+      {"nothing is changed", "{{ [1].append(2) }}", "rejected"},
       {"the template's own words", "{{ raise_exception('no system') }}", "no system"},
       {"nested too deep", "{{ " + std::string(5000, '(') + std::string(5000, ')') + " }}", "deep"},
       {"a long chain",

@@ -132,7 +132,7 @@ TEST(saved_sequence, hostile_fields_are_rejected) {
   }
 }
 
-TEST(saved_sequence, a_form_that_differs_is_refused_with_what_to_do) {
+TEST(saved_sequence, a_form_that_differs_is_rejected_with_what_to_do) {
   const saved_form here = made(1, 8, 0).it.form;
   struct row {
     const char* why;

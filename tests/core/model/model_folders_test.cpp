@@ -258,7 +258,7 @@ void expect_refused(const change& one) {
   EXPECT_NE(said.find(one.said), std::string::npos) << one.why << "; said: " << said;
 }
 
-TEST(model_folders, refuse_by_name) {
+TEST(model_folders, reject_by_name) {
   for (const change& one : refused_configs) expect_refused(one);
   for (const change& one : refused_files) expect_refused(one);
 }

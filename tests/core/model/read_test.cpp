@@ -254,7 +254,7 @@ TEST(model_read, qwen35_has_states_beside_keys) {
   for (int i = 0; i < 4; ++i) EXPECT_LT(numbers[i], 0) << "factors first";
 }
 
-TEST(model_read, qwen35_refuses_by_name) {
+TEST(model_read, qwen35_rejects_by_name) {
   const refused rows[] = {
       {"no convolution", [](auto& b) { b.erase("qwen35.ssm.conv_kernel"); },
        "key 'qwen35.ssm.conv_kernel' is missing"},
@@ -298,7 +298,7 @@ TEST(model_read, qwen35_refuses_by_name) {
   for (const refused& row : rows) expect_refused(row, small_hybrid());
 }
 
-TEST(model_read, gemma3_refuses_by_name) {
+TEST(model_read, gemma3_rejects_by_name) {
   const refused rows[] = {
       {"no window", [](auto& b) { b.erase("gemma3.attention.sliding_window"); },
        "key 'gemma3.attention.sliding_window' is missing"},
@@ -842,7 +842,7 @@ const struct {
      "should be a bool", BITNET_BAD_DATA},
 };
 
-TEST(model_read, rotations_that_cannot_be_are_refused) {
+TEST(model_read, rotations_that_cannot_be_are_rejected) {
   for (const auto& r : impossible_rotations) {
     gguf_builder b = rotated_model();
     r.change(b);
@@ -1125,7 +1125,7 @@ const refused refusals[] = {
      "element 31 is not above zero"},
 };
 
-TEST(model_read, refuses_models_that_cannot_be_right) {
+TEST(model_read, rejects_models_that_cannot_be_right) {
   for (const refused& row : refusals) expect_refused(row, small_model("bitnet"));
 }
 

@@ -34,7 +34,7 @@ std::ostream& operator<<(std::ostream& out, const row& r) {
 
 class load : public testing::TestWithParam<row> {};
 
-TEST_P(load, refuses_what_breaks_a_rule) {
+TEST_P(load, rejects_what_breaks_a_rule) {
   const row& r = GetParam();
   SCOPED_TRACE(r.fake);
   const folder f;

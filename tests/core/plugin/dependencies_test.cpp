@@ -76,7 +76,7 @@ TEST(libraries, that_no_other_user_can_write_are_taken) {
   EXPECT_EQ(one_library().fault(), "");
 }
 
-TEST(libraries, that_others_may_write_are_refused) {
+TEST(libraries, that_others_may_write_are_rejected) {
   const one_library l;
   l.write("lib/libprivate.so", 0777);
   expect_fault(l, "BN-T-MODE", "needs libprivate.so, which ");

@@ -87,7 +87,7 @@ std::ostream& operator<<(std::ostream& out, const row& r) {
 
 class inspect_fakes : public testing::TestWithParam<row> {};
 
-TEST_P(inspect_fakes, are_refused) {
+TEST_P(inspect_fakes, are_rejected) {
   const row& r = GetParam();
   SCOPED_TRACE(r.fake);
   const auto found = inspect_fake(r.fake, {{"libfake-absent-two.so", "fake-two-package"}});
@@ -189,7 +189,7 @@ void drop_section_headers(std::string& file) {
 }
 
 // The dynamic linker needs no section headers, and neither do we.
-TEST_P(inspect_fakes, are_refused_without_section_headers_too) {
+TEST_P(inspect_fakes, are_rejected_without_section_headers_too) {
   const row& r = GetParam();
   SCOPED_TRACE(r.fake);
   std::string bytes = folder::read(folder::built(r.fake));
@@ -319,7 +319,7 @@ std::function<void(std::string&)> cut(std::size_t size) {
 
 class inspect_edited : public testing::TestWithParam<edit_row> {};
 
-TEST_P(inspect_edited, is_refused_with_a_reason) {
+TEST_P(inspect_edited, is_rejected_with_a_reason) {
   const edit_row& r = GetParam();
   SCOPED_TRACE(r.why);
   std::string file = folder::read(folder::built("good"));
@@ -663,7 +663,7 @@ TEST(inspect, survives_every_byte_of_the_headers_at_its_extremes) {
     }
 }
 
-TEST(inspect, a_note_may_have_eight_byte_alignment_and_unterminated_fields_are_refused) {
+TEST(inspect, a_note_may_have_eight_byte_alignment_and_unterminated_fields_are_rejected) {
   std::string file = folder::read(folder::built("good"));
   const std::size_t at = file.find("compiler=");
   const std::size_t end = file.find('\0', at);

@@ -364,7 +364,7 @@ std::ostream& operator<<(std::ostream& out, const text_row& r) {
 
 class manifest_texts : public testing::TestWithParam<text_row> {};
 
-TEST_P(manifest_texts, are_refused) {
+TEST_P(manifest_texts, are_rejected) {
   const text_row& r = GetParam();
   SCOPED_TRACE(r.why);
   const auto parsed = parse_manifest(r.text, "m.yaml");

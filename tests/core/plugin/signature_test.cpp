@@ -76,7 +76,7 @@ std::ostream& operator<<(std::ostream& out, const row& r) {
 
 class altered : public testing::TestWithParam<row> {};
 
-TEST_P(altered, is_refused) {
+TEST_P(altered, is_rejected) {
   const row& r = GetParam();
   std::string text = sign(bytes_of(plugin_bytes), private_pem).value();
   r.alter(text);
@@ -116,7 +116,7 @@ const row rows[] = {
 
 INSTANTIATE_TEST_SUITE_P(rows, altered, testing::ValuesIn(rows));
 
-TEST(signature, of_another_file_is_refused) {
+TEST(signature, of_another_file_is_rejected) {
   const auto text = sign(bytes_of(plugin_bytes), private_pem);
   const auto by = verify(bytes_of(plugin_bytes + "!"), *text, keys);
   ASSERT_FALSE(by.has_value());
@@ -125,7 +125,7 @@ TEST(signature, of_another_file_is_refused) {
       << by.error().reason;
 }
 
-TEST(key, anything_else_is_refused) {
+TEST(key, anything_else_is_rejected) {
   const std::string cut = std::string(public_pem).substr(0, 60);
   for (const std::string& pem : {std::string(), std::string("hello"), cut, std::string(private_pem),
                                  std::string(public_pem).replace(30, 1, "?")}) {

@@ -79,7 +79,7 @@ INSTANTIATE_TEST_SUITE_P(rows, trust, testing::ValuesIn(rows));
 
 constexpr uid_t stranger = 65534;
 
-TEST(trust_owner, a_strangers_file_is_refused) {
+TEST(trust_owner, a_strangers_file_is_rejected) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const folder f;
   const auto file = f.write("plugin.so", "bytes");
@@ -93,7 +93,7 @@ TEST(trust_owner, a_strangers_file_is_refused) {
   EXPECT_TRUE(opened.error().hint.starts_with("chown root '")) << opened.error().hint;
 }
 
-TEST(trust_owner, a_file_in_a_strangers_directory_is_refused) {
+TEST(trust_owner, a_file_in_a_strangers_directory_is_rejected) {
   if (geteuid() != 0) GTEST_SKIP() << "only root can give files away";
   const folder f;
   const auto file = f.write("d/e/plugin.so", "bytes");

@@ -45,7 +45,7 @@ TEST(job, a_manifest_gives_every_stage_less_time_or_more) {
 }
 
 // A number that is cut on its way into its type would be a limit that was never set.
-TEST(job, numbers_that_do_not_fit_are_refused) {
+TEST(job, numbers_that_do_not_fit_are_rejected) {
   job j;
   const std::string good = write_job(j);
   const auto with = [&](const std::string& number) {

@@ -83,7 +83,7 @@ std::ostream& operator<<(std::ostream& out, const row& r) {
   return out << r.why;
 }
 class nonsense : public testing::TestWithParam<row> {};
-TEST_P(nonsense, is_refused) {
+TEST_P(nonsense, is_rejected) {
   const auto got = read_facts(GetParam().text);
   ASSERT_FALSE(got.has_value());
   EXPECT_EQ(got.error().code, plugin::code::probe_message);

@@ -36,7 +36,7 @@ TEST(base64, is_that_of_rfc_4648) {
   }
 }
 
-TEST(base64, refuses_what_is_written_otherwise) {
+TEST(base64, rejects_what_is_written_otherwise) {
   for (const char* text : {"Zg", "Zg=", "Zg=a", "Zh==", "====", "Z===", "Zm 9", " Zm9", "Zm9v\n",
                            "Zm-_", "\nZm9vYm", "Zm9=Zm9v"})
     EXPECT_FALSE(from_base64(text)) << text;

@@ -39,7 +39,7 @@ TEST(own_key, is_made_once_and_for_its_owner_alone) {
   EXPECT_EQ(public_key_in(files.open).value_or("a"), public_key_in(files.secret).value_or("b"));
 }
 
-TEST(own_key, that_others_may_read_is_refused) {
+TEST(own_key, that_others_may_read_is_rejected) {
   const test::scratch_folder scratch;
   ASSERT_TRUE(own_key(scratch.path() / "keys").has_value());
   const key_files files = keys_in(scratch.path() / "keys");

@@ -58,7 +58,7 @@ std::ostream& operator<<(std::ostream& out, const forged_row& r) {
 
 class forged : public testing::TestWithParam<forged_row> {};
 
-TEST_P(forged, is_refused_by_its_field) {
+TEST_P(forged, is_rejected_by_its_field) {
   const forged_row& r = GetParam();
   json::value predicate = good_predicate();
   r.forge(predicate);

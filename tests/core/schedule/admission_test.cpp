@@ -20,7 +20,7 @@ request asks(std::size_t n_prompt, int64_t max_tokens, uint32_t n = 1) {
   return r;
 }
 
-TEST(admission, a_request_that_could_never_run_is_refused_with_the_numbers) {
+TEST(admission, a_request_that_could_never_run_is_rejected_with_the_numbers) {
   gate by{small_limits(), 4, 2, 100};
   by.most.n_blocks = 4;  // 256 tokens; the context has 512
   const auto with = [](request r, const auto& change) {

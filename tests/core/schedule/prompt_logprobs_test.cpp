@@ -143,7 +143,7 @@ TEST(prompt_logprobs, wait_for_a_reader_that_is_slow) {
   EXPECT_EQ(one.got->choices[0].tokens.size(), 4U);
 }
 
-TEST(prompt_logprobs, that_cannot_be_are_refused) {
+TEST(prompt_logprobs, that_cannot_be_are_rejected) {
   world w;
   EXPECT_EQ(w.engine->submit(ask(some_tokens(5, 1), 1, 21)).error().why, refusal::reason::invalid);
   request embeds = ask(some_tokens(5, 1), 0);

@@ -369,7 +369,7 @@ TEST(scheduler, deadlines_hold_in_the_queue_and_in_a_step) {
   w.expect_empty();
 }
 
-TEST(scheduler, refusals_are_counted_by_their_reason) {
+TEST(scheduler, rejections_are_counted_by_their_reason) {
   options o;
   o.max_waiting = 2;
   o.max_waiting_tokens = 1000;

@@ -199,7 +199,7 @@ TEST(transfer, without_room_it_is_busy) {
   other.expect_empty();
 }
 
-TEST(transfer, another_form_is_refused) {
+TEST(transfer, another_form_is_rejected) {
   const auto taken = taken_of(small_limits(), some_tokens(130, 4));
   ASSERT_TRUE(taken);
   world w;

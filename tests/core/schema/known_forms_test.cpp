@@ -44,7 +44,7 @@ TEST(known_forms, keeps_those_that_were_asked_for_last) {
   EXPECT_EQ(forms.n_compiled(), known_forms::most + 2);
 }
 
-TEST(known_forms, keeps_nothing_of_a_refused_text) {
+TEST(known_forms, keeps_nothing_of_a_rejected_text) {
   known_forms forms;
   for (int i = 0; i < 2; ++i) EXPECT_FALSE(forms.find(language::json_schema, R"({"not": {}})"));
   EXPECT_EQ(forms.n_compiled(), 0U);

@@ -94,7 +94,7 @@ TEST(golden_signatures, whose_hash_openssl_lacks_are_unsupported) {
       << concluded.error().message;
 }
 
-TEST(golden_signatures, of_others_are_refused_by_the_field) {
+TEST(golden_signatures, of_others_are_rejected_by_the_field) {
   struct row {
     const char* why;
     const char* signature;
@@ -265,7 +265,7 @@ TEST_F(signed_copy, is_not_forged_in_any_field_of_the_bundle) {
 }
 
 // The statement of the golden signature, with one field changed as a signer could.
-TEST(manifests, are_refused_by_the_field) {
+TEST(manifests, are_rejected_by_the_field) {
   struct row {
     const char* field;
     const char* pointer;  // of the statement

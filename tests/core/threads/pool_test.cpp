@@ -38,7 +38,7 @@ TEST(pool, runs_each_share_once) {
   }
 }
 
-TEST(pool, refuses_what_it_cannot_run) {
+TEST(pool, rejects_what_it_cannot_run) {
   pool p(2);
   tally t;
   EXPECT_EQ(p.run(0, count, &t), BITNET_INVALID_ARGUMENT);
@@ -166,7 +166,7 @@ TEST(pool, keeps_each_worker_to_its_place_and_the_caller_during_the_run) {
   EXPECT_EQ(allowed_cpus(), all);
 }
 
-TEST(pool, goes_on_without_a_place_that_the_system_refuses_and_says_so) {
+TEST(pool, goes_on_without_a_place_that_the_system_rejects_and_says_so) {
   const cpu_list all = allowed_cpus(), nowhere = {most_cpus_of_a_test};
   pool p(2, {default_poll, {}, {nowhere, nowhere}});
   const std::vector<cpu_list> want = {all, all};
@@ -206,7 +206,7 @@ TEST(cpu_mask, is_read_from_its_lowest_bit) {
   }
 }
 
-TEST(cpu_mask, refuses_what_names_no_usable_cpu) {
+TEST(cpu_mask, rejects_what_names_no_usable_cpu) {
   for (const char* bad : {"", "0", "0x", "x", "1g", "-1", " 1"}) {
     const auto read = read_cpu_mask(bad);
     ASSERT_FALSE(read) << bad;

@@ -217,7 +217,7 @@ TEST(byte_level, a_merge_may_pass_through_what_is_no_token) {
   EXPECT_EQ(encoded(t, "xy"), (ids{*t.find("x"), *t.find("y")})) << "back to bytes";
 }
 
-TEST(byte_level, text_that_is_not_utf8_is_refused_with_its_place) {
+TEST(byte_level, text_that_is_not_utf8_is_rejected_with_its_place) {
   const tokenizer t = made(bpe_vocabulary());
   const struct {
     std::string text;

@@ -27,7 +27,7 @@ void PrintTo(const row& r, std::ostream* os) {
 
 class damaged : public testing::TestWithParam<row> {};
 
-TEST_P(damaged, is_refused_or_allowed_as_the_row_says) {
+TEST_P(damaged, is_rejected_or_allowed_as_the_row_says) {
   const row& r = GetParam();
   vocabulary_data v = r.spm ? spm_vocabulary() : bpe_vocabulary();
   r.damage(v);
@@ -108,7 +108,7 @@ struct characters_row {
   const char* part;
 };
 
-TEST(damaged_characters, are_refused_or_allowed_as_the_row_says) {
+TEST(damaged_characters, are_rejected_or_allowed_as_the_row_says) {
   const characters_row damages[] = {
       {"untouched", [](data) {}, BITNET_OK, ""},
       {"no_merges", [](data v) { v.merges.clear(); }, BITNET_BAD_DATA, "merges"},
