@@ -142,7 +142,7 @@ def test_the_chat_form_may_begin_the_answer(many, monkeypatch):
     run(main())
 
 
-def test_several_answers(model, many):
+def test_each_of_several_answers_has_its_own_text(model, many):
     async def main():
         request = many.generate(PROMPT, max_tokens=12, seed=2**32 - 1, n=3)
         pieces = [piece async for piece in request]
@@ -160,7 +160,7 @@ def test_several_answers(model, many):
     assert done[0].tokens != done[1].tokens
 
 
-def test_log_probabilities(model, many):
+def test_log_probabilities_equal_those_of_a_session(model, many):
     async def main():
         request = many.generate(PROMPT, max_tokens=6, temperature=0, top_logprobs=5)
         pieces = [piece async for piece in request]

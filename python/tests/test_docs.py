@@ -21,18 +21,18 @@ def run(text, name, folder, monkeypatch):
     assert found.failed == 0
 
 
-def test_the_page(tmp_path, monkeypatch):
+def test_the_code_of_the_page_runs(tmp_path, monkeypatch):
     blocks = re.findall(r"^```python\n(.*?)^```", PAGE.read_text(encoding="utf-8"), re.MULTILINE | re.DOTALL)
     assert len(blocks) > 5
     run("\n".join(blocks), PAGE.name, tmp_path, monkeypatch)
 
 
-def test_the_package(tmp_path, monkeypatch):
+def test_the_example_of_the_package_runs(tmp_path, monkeypatch):
     run(bitnet.__doc__, "bitnet", tmp_path, monkeypatch)
 
 
 @pytest.mark.parametrize("page", [TREE / "python/README.md", PAGE])
-def test_names_exist(page):
+def test_names_on_pages_exist(page):
     names = re.findall(r"\bbitnet\.([A-Z]\w+)", page.read_text(encoding="utf-8"))
     assert names
     for name in names:

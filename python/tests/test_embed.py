@@ -7,7 +7,7 @@ import bitnet
 from conftest import MODEL, PROMPT
 
 
-def test_shapes(model):
+def test_a_text_is_a_vector_and_several_are_rows(model):
     width = model.info.n_embedding
     one = model.embed(PROMPT)
     assert one.shape == (width,) and one.dtype == np.float32
@@ -46,7 +46,7 @@ def test_a_session_of_embeddings(model):
         assert (session.embed(ids) == row).all()
 
 
-def test_wrong_calls(model, session):
+def test_wrong_calls_are_rejected(model, session):
     with pytest.raises(bitnet.InvalidArgument, match="not opened for embeddings"):
         session.embed([5])
     with pytest.raises(ValueError, match="pooling is one of model, mean, cls, last, not 'max'"):
@@ -62,7 +62,7 @@ def test_wrong_calls(model, session):
             words.embed(PROMPT)
 
 
-def test_cancel(model):
+def test_a_cancelled_embedding_raises(model):
     with model.session(embeddings=True, pooling="mean", n_context=16384, n_batch=1) as session:
         threading.Timer(0.1, session.cancel).start()
         with pytest.raises(bitnet.Cancelled):

@@ -43,7 +43,7 @@ def test_reload_while_a_session_generates(endless):
         assert again.text == ", there was"
 
 
-def test_log(caplog):
+def test_messages_go_to_the_callback_or_the_logger(caplog):
     lines = []
     with bitnet.Engine("cpu", log=lambda level, text: lines.append((level, text)), log_level=logging.DEBUG) as one:
         one.select()

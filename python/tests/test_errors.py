@@ -19,7 +19,7 @@ from conftest import MODEL, TREE
     (lambda p: p, bitnet.BadData, ValueError, "is an empty folder"),
     (lambda p: text_file(p), bitnet.Error, Exception, "GGUF"),
 ], ids=["none", "truncated", "folder", "text"])
-def test_model_files(engine, tmp_path, make, kind, also, words):
+def test_wrong_model_files_raise_their_error(engine, tmp_path, make, kind, also, words):
     with pytest.raises(kind, match=words) as caught:
         engine.open_model(make(tmp_path))
     assert isinstance(caught.value, also) and isinstance(caught.value, bitnet.Error)
@@ -127,7 +127,7 @@ def text_file(folder):
     (lambda m: __import__("copy").copy(m), TypeError, "copied"),
     (lambda m: __import__("pickle").dumps(m), TypeError, "pickled"),
 ])
-def test_misuse(model, call, kind, words):
+def test_misuse_raises_its_error(model, call, kind, words):
     with pytest.raises(kind, match=words):
         call(model)
 

@@ -14,7 +14,7 @@ from conftest import PROMPT, STORY
 
 # ---- whole
 
-def test_the_story(model):
+def test_the_story_is_that_of_the_readme(model):
     done = model.generate(PROMPT, max_tokens=60, temperature=0)
     assert done.text.startswith(STORY) and str(done) == done.text
     assert done.stop_reason == "length" and len(done.tokens) == 60 and done.stop is None
@@ -48,7 +48,7 @@ def test_stop_tokens_and_bias(model):
     assert comma not in done.tokens
 
 
-def test_json_schemas(model, session):
+def test_answers_follow_their_json_schema(model, session):
     n = {"type": "integer", "maximum": 99, "minimum": 0}
     schema = {"type": "object", "properties": {"yes": {"type": "boolean"}, "n": n}, "required": ["yes"],
               "additionalProperties": False}
@@ -61,7 +61,7 @@ def test_json_schemas(model, session):
     bitnet.check_json_schema(schema)
 
 
-def test_grammars(model, session):
+def test_answers_follow_their_grammar(model, session):
     form = 'root ::= "[" [0-9]{1,3} (", " [0-9]{1,3}){2} "]"'
     for seed in range(4):
         done = model.generate(PROMPT, grammar=form, seed=seed)
@@ -195,7 +195,7 @@ def test_the_gil_is_released(model):
 
 # ---- asyncio
 
-def test_async(model):
+def test_async_calls_give_the_same_text(model):
     async def main():
         done = await model.agenerate(PROMPT, max_tokens=20, temperature=0)
         async with model.astream(PROMPT, max_tokens=20, temperature=0) as stream:
@@ -207,7 +207,7 @@ def test_async(model):
     asyncio.run(main())
 
 
-def test_async_cancelled(large, endless):
+def test_a_cancelled_task_cancels_its_generation(large, endless):
     session = large
 
     async def main():
@@ -376,7 +376,7 @@ def test_messages_make_no_control_tokens(model):
         assert eos in session.tokens[:-1]
 
 
-def test_templates(model):
+def test_a_named_template_is_used_or_rejected(model):
     messages = [{"role": "user", "content": "Hi"}]
     assert "<|im_start|>" in model.format_chat(messages, template="chatml")
     assert model.format_chat([], template="raw") == ""

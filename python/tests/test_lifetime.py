@@ -137,7 +137,7 @@ def test_the_process_exits_cleanly_with_open_objects(code, words):
     assert (done.returncode, done.stdout.strip(), done.stderr) == (0, words, "")
 
 
-def test_fork():
+def test_objects_are_closed_in_a_forked_child():
     done = python(BEGIN + """
 import os
 import asyncio
@@ -172,7 +172,7 @@ print(asyncio.run(engine.complete('Once upon a time', max_tokens=2, temperature=
     "__import__('asyncio').run(session.agenerate(ids, ignore_eos=True))",
     "__import__('asyncio').run(bitnet.AsyncEngine(model, n_context=16384).complete(ids, ignore_eos=True))",
 ])
-def test_interrupt(call):
+def test_an_interrupt_ends_the_call(call):
     # A background job of a shell ignores interrupts, and so do its children.
     code = BEGIN + f"""
 import signal

@@ -16,7 +16,7 @@ def test_the_token_that_begins(model):
     assert model.tokenize("a", bos=True)[0] == bos and bos not in model.tokenize("a", bos=False)
 
 
-def test_control_tokens(model):
+def test_control_tokens_are_text_unless_special(model):
     end = model.info.eot
     text = model.detokenize([end], special=True)
     assert text == "<|eot_id|>" and model.detokenize([end]) == ""
@@ -25,19 +25,19 @@ def test_control_tokens(model):
     assert model.ends_generation(end) and not model.ends_generation(5)
 
 
-def test_a_vocabulary_alone():
+def test_a_vocabulary_alone_opens_no_session():
     with bitnet.Model(MODEL, vocabulary_only=True) as words:
         assert words.tokenize("Once")
         with pytest.raises(bitnet.InvalidArgument, match="vocabulary_only"):
             words.session()
 
 
-def test_inspect():
+def test_inspect_finds_no_problem():
     report = bitnet.inspect(MODEL)
     assert report["architecture"] == "bitnet-b1.58" and report["problems"] == []
 
 
-def test_convert(tmp_path):
+def test_convert_verifies_what_it_wrote(tmp_path):
     calls = []
     report = bitnet.convert(MODEL, tmp_path / "other.gguf", type="tq2_0", verify=True,
                           progress=lambda done, total: calls.append((done, total)))

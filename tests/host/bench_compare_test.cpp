@@ -39,7 +39,7 @@ double p_by_counting(const std::vector<double>& a, const std::vector<double>& b)
   return as_far / ways;
 }
 
-TEST(rank_test, five_above_five) {
+TEST(rank_test, counts_the_ways_to_be_so_uneven) {
   const std::vector<double> a{1, 2, 3, 4, 5}, b{6, 7, 8, 9, 10};
   const rank_test up = mann_whitney(a, b), down = mann_whitney(b, a);
   EXPECT_EQ(up.u, 25);
@@ -149,7 +149,7 @@ comparison of(const nlohmann::json& a, const nlohmann::json& b) {
 const std::vector<double> slow{100, 100.1, 100.2, 100.3, 100.4};
 const std::vector<double> fast{110, 110.1, 110.2, 110.3, 110.4};
 
-TEST(bench_results, faster_and_slower) {
+TEST(bench_results, a_better_median_is_faster_and_a_worse_one_slower) {
   EXPECT_EQ(of(row("pp512", slow), row("pp512", fast)).rows.at(0).says, verdict::faster);
   const comparison back = of(row("pp512", fast), row("pp512", slow));
   EXPECT_EQ(back.rows.at(0).says, verdict::slower);

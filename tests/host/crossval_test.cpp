@@ -233,7 +233,7 @@ TEST(Stream, OfAnotherFormIsRejected) {
   }
 }
 
-TEST(Request, ComesBack) {
+TEST(Request, IsReadAsItWasWritten) {
   const std::vector<crossval::asked_prompt> asked = {
       {"one", {1, 2}}, {"", {}}, {std::string("\n|\0", 3), {-1}}};
   const std::string text = crossval::write_request(asked);

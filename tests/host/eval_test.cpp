@@ -109,7 +109,7 @@ TEST(eval, quantiles_lie_between_order_statistics) {
   EXPECT_EQ(quantile_of(std::span(values).first(20), 95).value, 19) << "no rounding error";
 }
 
-TEST(eval, wilson_intervals) {
+TEST(eval, intervals_equal_wilsons_formula) {
   // (p + z²/2n ± z sqrt(p(1-p)/n + z²/4n²)) / (1 + z²/n), z² = 3.841459.
   const auto [low, high] = share{8, 10}.wilson();
   EXPECT_NEAR(low, 0.490162, 1e-6);

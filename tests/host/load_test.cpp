@@ -13,7 +13,7 @@ namespace {
 using nlohmann::json;
 using texts = std::vector<std::string>;
 
-TEST(server_address, parts) {
+TEST(server_address, has_host_port_path_and_authority) {
   struct row {
     const char *url, *host, *port, *path, *authority;
   };
@@ -127,7 +127,7 @@ TEST(stream_chunk, texts_counts_and_errors) {
     EXPECT_NE(read_chunk(data).error, "") << data;
 }
 
-TEST(request_times, of_three_pieces) {
+TEST(request_times, follow_from_the_times_of_pieces) {
   request_times one{1'000'000, 61'000'000, {11'000'000, 31'000'000, 51'000'000}, 0, 0, ""};
   EXPECT_EQ(one.first_ms(), 10);
   EXPECT_EQ(one.all_ms(), 60);

@@ -82,7 +82,7 @@ class machine_load_of : public ::testing::Test {
   fake_machine machine_;
 };
 
-TEST_F(machine_load_of, two_readings) {
+TEST_F(machine_load_of, two_readings_is_their_difference) {
   // user nice system idle iowait irq softirq steal guest guest_nice
   const auto begin = reading("cpu  100 0 50 800 50 0 0 0 0 0\ncpu0 1 2\n", "0.50 0 0 1/2 3\n");
   auto end = reading("cpu  180 0 70 850 50 0 0 50 0 0\n", "1.25 0 0 1/2 3\n");

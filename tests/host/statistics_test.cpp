@@ -38,7 +38,7 @@ TEST(statistics, a_percentile_is_the_value_at_the_nearest_rank) {
   }
 }
 
-TEST(statistics, means_and_medians) {
+TEST(statistics, equal_those_computed_by_hand) {
   EXPECT_EQ(mean({1, 2, 6}), 3);
   EXPECT_EQ(median({6, 1, 2}), 2);
   EXPECT_EQ(median({6, 1, 2, 4}), 3);

@@ -16,7 +16,7 @@ PLAIN = [{"role": "system", "content": "You tell stories."},
          {"role": "user", "content": "Tell me a story about a fox."}]
 
 
-def test_chat(model):
+def test_a_chat_has_the_texts_of_the_model(model):
     chat = ChatBitnet(model=model, generating=HOW)
     want = model.generate(PLAIN, **HOW)
     done = chat.invoke(MESSAGES)

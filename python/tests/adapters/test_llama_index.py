@@ -30,7 +30,7 @@ def test_text(model):
     assert len(llm.complete(PROMPT, max_tokens=3).text) < len(done.text)
 
 
-def test_chat(model):
+def test_a_chat_has_the_texts_of_the_model(model):
     llm = BitnetLLM(model, HOW)
     want = model.generate(PLAIN, **HOW).text
     assert llm.chat(MESSAGES).message.content == want

@@ -74,7 +74,7 @@ def test_the_model_is_found_by_its_registered_name():
     assert made.max_length == 128
 
 
-def test_a_task(lm, tmp_path):
+def test_a_task_is_scored(lm, tmp_path):
     """The harness itself, on a task of ours that needs no download."""
     (tmp_path / "data.jsonl").write_text(
         '{"start": "Once upon", "ends": [" a time", " the the"], "right": 0}\n'

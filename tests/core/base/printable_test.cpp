@@ -57,7 +57,7 @@ TEST(printable, lines_stay) {
   EXPECT_EQ(printable_lines("\n\na"), "\n\na");
 }
 
-TEST(printable, ascii) {
+TEST(printable, escapes_all_but_ascii) {
   EXPECT_EQ(printable_ascii("a\u00e4\n\"", "\""), "a\\xc3\\xa4\\x0a\\x22");
 }
 

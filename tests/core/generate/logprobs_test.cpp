@@ -91,7 +91,7 @@ TEST(logprobs, are_those_of_the_definition) {
   for (const auto& r : rows) expect_right(r.logits, r.chosen, r.n, r.why);
 }
 
-TEST(logprobs, of_random_rows) {
+TEST(logprobs, equal_their_definition_on_random_rows) {
   std::mt19937 random(11);
   for (int round = 0; round < 200; ++round) {
     const std::size_t n = 1 + random() % 3000;

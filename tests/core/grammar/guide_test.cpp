@@ -132,7 +132,7 @@ TEST(guide, follows_texts_one_after_the_other) {
 }
 
 // A stack that grows and grows makes new states all the time: most are forgotten, none matters.
-TEST(guide, forgets_without_harm) {
+TEST(guide, masks_stay_right_after_some_were_dropped) {
   std::vector<std::string> texts;
   for (int c = ' '; c < 127; ++c) texts.emplace_back(1, static_cast<char>(c));
   for (const char* open : {"((", "[[", "([", "[("}) texts.emplace_back(open);

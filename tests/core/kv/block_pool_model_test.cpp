@@ -189,7 +189,7 @@ class random_run {
   std::mt19937 random_;
 };
 
-TEST(block_pool_model, long_random_runs) {
+TEST(block_pool_model, keeps_its_rules_in_long_random_runs) {
   const struct {
     shape has;
     hash_function hash;

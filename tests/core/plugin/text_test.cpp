@@ -18,7 +18,7 @@ TEST(printable, arrays_need_not_end) {
   EXPECT_EQ(printable_array(ended), "a");
 }
 
-TEST(backend_name, rules) {
+TEST(backend_name, accepts_only_short_names_in_lower_case) {
   for (const char* good :
        {"a", "0", "cpu", "level-zero", "org.example_npu", "abcdefghijklmnopqrstuvwxyz012345"})
     EXPECT_TRUE(is_backend_name(good)) << good;

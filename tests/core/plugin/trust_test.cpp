@@ -104,7 +104,7 @@ TEST(trust_owner, a_file_in_a_strangers_directory_is_rejected) {
   EXPECT_NE(opened.error().reason.find("/d (mode"), std::string::npos) << opened.error().reason;
 }
 
-TEST(trust_kind, only_regular_files) {
+TEST(trust_kind, rejects_all_but_regular_files) {
   const folder f;
   EXPECT_EQ(open_trusted(f.path()).error().code, code::trust_kind);
   EXPECT_EQ(open_trusted("/dev/zero").error().code, code::trust_kind);

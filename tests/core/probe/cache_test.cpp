@@ -160,7 +160,7 @@ TEST_F(remembering, a_folder_that_cannot_be_written_is_no_error) {
   EXPECT_TRUE(notes.empty());
 }
 
-TEST_F(remembering, forgetting) {
+TEST_F(remembering, a_forgotten_answer_is_gone) {
   keep(answer(), start);
   memory.forget(key);
   EXPECT_FALSE(recall(start));

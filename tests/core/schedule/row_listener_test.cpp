@@ -108,7 +108,7 @@ class guesser final : public speculate::drafter {
   [[nodiscard]] const char* name() const override { return "guesser"; }
 };
 
-TEST(row_listener, behind_drafts_too) {
+TEST(row_listener, gets_the_rows_behind_drafts) {
   world w;
   const auto rows = std::make_shared<taster>(2, w.most);
   w.engine->set_listener(rows);

@@ -33,7 +33,7 @@ long double naive_kl(const floats& live, const floats& shadow) {
   return out;
 }
 
-TEST(comparing, values_by_hand) {
+TEST(comparing, differences_equal_those_computed_by_hand) {
   // p = (1/2, 1/2), q = (3/4, 1/4): 1/2 ln(2/3) + 1/2 ln 2 = 1/2 ln(4/3).
   const floats live = {0, 0}, shadow = {std::log(3.0F), 0};
   const row_difference d = compare(live, shadow);
@@ -75,7 +75,7 @@ TEST(comparing, large_logits_do_not_overflow) {
   EXPECT_FALSE(compare(live, shadow).same_top());
 }
 
-TEST(comparing, equal_rows) {
+TEST(comparing, equal_rows_do_not_differ) {
   const floats row = {1, -2, 3.5F, -inf};
   const row_difference d = compare(row, row);
   EXPECT_TRUE(d.same_bytes);
@@ -92,7 +92,7 @@ TEST(comparing, zeros_of_both_signs_differ_in_bytes_alone) {
   EXPECT_EQ(d.max_abs, 0);
 }
 
-TEST(comparing, infinities_and_nan) {
+TEST(comparing, infinities_and_nan_leave_kl_infinite_or_undefined) {
   struct {
     const char* why;
     floats live, shadow;
