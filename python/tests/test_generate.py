@@ -223,7 +223,7 @@ def test_a_cancelled_task_cancels_its_generation(large, endless):
         with pytest.raises(asyncio.TimeoutError):
             await asyncio.wait_for(session.agenerate(".", **endless), 0.01)
         with pytest.raises(TypeError):
-            await session.agenerate(".", no_such_knob=1)
+            await session.agenerate(".", no_such_parameter=1)
 
     asyncio.run(main())
 

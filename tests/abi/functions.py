@@ -4,7 +4,7 @@
 No comment has made the formatter break a declaration, each default of bitnet_sampling that the header states is
 the one that the library gives, and the list of contents has the headings in their order.
 
-Usage: functions.py bitnet.h common/knobs/sampling.hpp
+Usage: functions.py bitnet.h common/tables/sampling.hpp
 """
 
 import pathlib
@@ -19,7 +19,7 @@ LIKE_A_TAG = re.compile(r"\[[^\]]*thread[^\]]*\]|\b(?:any|one) thread\b", re.IGN
 HEADING = re.compile(r"^/\* ---- ([\w ]+?) -+", re.MULTILINE)
 MOST_CONTENTS = 20
 BROKEN = re.compile(r"^(#define BITNET_\w+) \\$|^  (?:const )?\w+\*?\n +(\w+); ", re.MULTILINE)
-KNOB = re.compile(r"^  X\(\w+, (\w+), ([^,]+),", re.MULTILINE)
+PARAMETER = re.compile(r"^  X\(\w+, (\w+), ([^,]+),", re.MULTILINE)
 
 
 def wrong_tag(comment):
@@ -44,11 +44,11 @@ def problems_of_functions(text):
             yield f"{name} has {why}"
 
 
-def problems_of_defaults(text, knobs):
+def problems_of_defaults(text, parameters):
     struct = text[text.index("typedef struct bitnet_sampling {"):text.index("} bitnet_sampling;")]
-    rows = KNOB.findall(knobs)
+    rows = PARAMETER.findall(parameters)
     if len(rows) < 20:
-        yield f"{len(rows)} knobs were found, expected at least 20"
+        yield f"{len(rows)} parameters were found, expected at least 20"
     for name, value in rows:
         member = re.search(rf"(/\*[^/]*\*/\n)?^  \w+ {name};( +/\*[^/]*\*/)?", struct, re.MULTILINE)
         said = re.search(r"default (-?[\d.]*\d)", (member[2] or member[1] or "") if member else "")
@@ -65,8 +65,8 @@ def problems_of_contents(text):
 
 
 def main():
-    header, knobs = (pathlib.Path(name).read_text(encoding="utf-8") for name in sys.argv[1:])
-    problems = [*problems_of_functions(header), *problems_of_defaults(header, knobs), *problems_of_contents(header)]
+    header, parameters = (pathlib.Path(name).read_text(encoding="utf-8") for name in sys.argv[1:])
+    problems = [*problems_of_functions(header), *problems_of_defaults(header, parameters), *problems_of_contents(header)]
     problems += [f"{a or b} is broken by its comment; put the comment above it" for a, b in BROKEN.findall(header)]
     print("\n".join(problems) or f"{len(FUNCTION.findall(header))} functions")
     return 1 if problems else 0

@@ -36,15 +36,15 @@ def variables_on_page():
     return set(re.findall(r"`\$?([A-Z][A-Z0-9_]*[A-Z0-9])(?:[=/][^`]*)?`", page("environment")))
 
 
-def knobs_of_sampling():
-    """[(type, name, default, option)] of the rows that common/knobs has."""
-    rows = re.sub(r"\\\n", " ", text("common/knobs/sampling.hpp")).split("define BITNET_SAMPLING_KNOBS(X)")[1]
+def parameters_of_sampling():
+    """[(type, name, default, option)] of the rows that common/tables has."""
+    rows = re.sub(r"\\\n", " ", text("common/tables/sampling.hpp")).split("define BITNET_SAMPLING_PARAMETERS(X)")[1]
     return re.findall(r'X\(([a-z0-9_]+), ([a-z_]+), (-?[0-9.]+), [^"]*"[^"]*",\s+"([a-z-]+)"', rows)
 
 
 def options_of_sampling():
     """{option: its default} of the same rows."""
-    return {option: initial for _, _, initial, option in knobs_of_sampling()}
+    return {option: initial for _, _, initial, option in parameters_of_sampling()}
 
 
 def rows_of(path, table):
@@ -94,7 +94,7 @@ class Facts(unittest.TestCase):
         self.assertEqual({file.parent.name for file in ROOT.glob("plugins/*/CHANGELOG.md")} - set(rows), set())
 
     def test_wording(self):
-        rows = re.findall(r'X\((\w+), "([^"]*)",\s*"([^"]*)"\)', text("common/knobs/wording.hpp").replace("\\\n", ""))
+        rows = re.findall(r'X\((\w+), "([^"]*)",\s*"([^"]*)"\)', text("common/tables/wording.hpp").replace("\\\n", ""))
         self.assertGreater(len(rows), 30)
         on_page = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page("wording"), re.MULTILINE)
         self.assertEqual(rows, on_page)
@@ -164,29 +164,29 @@ class Facts(unittest.TestCase):
                 self.assertEqual(set(re.findall(r'\.(?:answer|event|conflict) = "(\w+)"', row)) - schemas, set(), "schemas.json")
                 self.assertTrue(any(re.sub(r"\{.*", "", path) in tests for path in paths), "no file of tests/cli asks it")
 
-    def test_knobs_of_python(self):
-        """Python's Generating has each knob of sampling, with the type of its row."""
+    def test_parameters_of_python(self):
+        """Python's Generating has each parameter of sampling, with the type of its row."""
         tree = ast.parse(text("python/src/bitnet/_asked.py"))
         (generating,) = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == "Generating"]
         in_python = {node.target.id: ast.unparse(node.annotation) for node in generating.body if isinstance(node, ast.AnnAssign)}
-        knobs = {name: {"float": "float", "int32_t": "int"}[kind] for kind, name, _, _ in knobs_of_sampling()}
-        self.assertEqual(len(knobs), text("common/knobs/sampling.hpp").count("  X("), "a row was not read")
-        self.assertEqual(knobs, {name: in_python.get(name) for name in knobs})
+        parameters = {name: {"float": "float", "int32_t": "int"}[kind] for kind, name, _, _ in parameters_of_sampling()}
+        self.assertEqual(len(parameters), text("common/tables/sampling.hpp").count("  X("), "a row was not read")
+        self.assertEqual(parameters, {name: in_python.get(name) for name in parameters})
 
-    def test_knobs_of_requests(self):
-        """The page of requests names each knob of sampling as a member of a body."""
+    def test_parameters_of_requests(self):
+        """The page of requests names each parameter of sampling as a member of a body."""
         rows = re.findall(r"^\| (`.*?) \| texts \|", text("docs/how-to/answer-many.md"), re.MULTILINE)
         on_page = {name for row in rows for name in re.findall(r"`(\w+)`", row)}
-        self.assertEqual({name for _, name, _, _ in knobs_of_sampling()} - on_page, set())
+        self.assertEqual({name for _, name, _, _ in parameters_of_sampling()} - on_page, set())
 
     def test_stages_of_sampling(self):
-        """The page defines each knob, and the judge in NumPy has its default and a case with it."""
-        knobs, options = {name for _, name, _, _ in knobs_of_sampling()}, set(options_of_sampling())
+        """The page defines each parameter, and the judge in NumPy has its default and a case with it."""
+        parameters, options = {name for _, name, _, _ in parameters_of_sampling()}, set(options_of_sampling())
         self.assertEqual(options - set(re.findall(r"`--([a-z-]+)", page("sampling"))), set(), "reference/sampling.md")
         defaults = re.search(r"^DEFAULTS = dict\((.*?)\)$", text("tests/reference/sampling.py"), re.MULTILINE | re.DOTALL)
-        self.assertEqual(knobs - set(re.findall(r"(\w+)=", defaults[1])), set(), "tests/reference/sampling.py")
+        self.assertEqual(parameters - set(re.findall(r"(\w+)=", defaults[1])), set(), "tests/reference/sampling.py")
         judged = re.search(r"^OFF = (.*?^\})$", text("tests/reference/sampling_test.py"), re.MULTILINE | re.DOTALL)
-        self.assertEqual(knobs - set(re.findall(r"(\w+)=", judged[1])), set(), "tests/reference/sampling_test.py")
+        self.assertEqual(parameters - set(re.findall(r"(\w+)=", judged[1])), set(), "tests/reference/sampling_test.py")
 
     def test_order_of_stages(self):
         """Each place that lists the stages has the order of the page."""
@@ -304,7 +304,7 @@ class Facts(unittest.TestCase):
 
     def test_kv_types(self):
         """Each list of KV types has all of them, and so have the pages."""
-        types = rows_of("common/knobs/kv_types.hpp", "BITNET_KV_TYPES")
+        types = rows_of("common/tables/kv_types.hpp", "BITNET_KV_TYPES")
         self.assertGreater(len(types), 3)
         self.assertEqual(types, rows_of("plugins/sdk/include/bitnet/sdk/compute/kv_storage.hpp", "BITNET_SDK_KV_TYPES"))
         kit = text("tests/conformance/model/kv_types.hpp").split("all_kv_types[] = {")[1].split("};")[0]

@@ -27,7 +27,7 @@ sampling::parameters parameters_of(const json& one) {
   const json& given = one.at("parameters");
   p.seed = given.value("seed", p.seed);
 #define TAKE(type, name, ...) p.name = given.value(#name, p.name);
-  BITNET_SAMPLING_KNOBS(TAKE)
+  BITNET_SAMPLING_PARAMETERS(TAKE)
 #undef TAKE
   for (const json& bias : one.at("biases"))
     p.logit_bias.emplace_back(bias.at(0).get<int32_t>(), bias.at(1).get<float>());

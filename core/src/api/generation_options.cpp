@@ -43,7 +43,7 @@ bitnet::result<bitnet::sampling::parameters> sampling_of(bitnet_model& model,
   bitnet::sampling::parameters out;
   out.seed = s.seed;
 #define BITNET_SAMPLING_TAKE(type, name, ...) out.name = s.name;
-  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_TAKE)
+  BITNET_SAMPLING_PARAMETERS(BITNET_SAMPLING_TAKE)
 #undef BITNET_SAMPLING_TAKE
   constexpr uint32_t first_size = 8;
   for (uint32_t i = 0; i < s.n_logit_bias; ++i) {
@@ -135,7 +135,7 @@ void bitnet_sampling_defaults(bitnet_sampling* sampling, uint32_t size) {
   const bitnet::sampling::parameters p;
   bitnet_sampling ours{};
 #define BITNET_SAMPLING_GIVE(type, name, ...) ours.name = p.name;
-  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_GIVE)
+  BITNET_SAMPLING_PARAMETERS(BITNET_SAMPLING_GIVE)
 #undef BITNET_SAMPLING_GIVE
   ours.dry_breakers = library_breakers();
   ours.n_dry_breakers = std::size(bitnet::generate::default_breakers);

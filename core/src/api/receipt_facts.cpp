@@ -37,7 +37,7 @@ value short_number(float x) {
 }
 
 template <class T>
-value knob_value(T x) {
+value parameter_value(T x) {
   if constexpr (std::is_floating_point_v<T>)
     return short_number(x);
   else
@@ -268,9 +268,9 @@ void add_sums(value& out, const bitnet_model& of) {
 value sampling_json(const answer_record& of) {
   const sampling::parameters& s = of.sampling;
   value out;
-#define BITNET_RECEIPT_KNOB(type, name, ...) out[#name] = knob_value<type>(s.name);
-  BITNET_SAMPLING_KNOBS(BITNET_RECEIPT_KNOB)
-#undef BITNET_RECEIPT_KNOB
+#define BITNET_RECEIPT_PARAMETER(type, name, ...) out[#name] = parameter_value<type>(s.name);
+  BITNET_SAMPLING_PARAMETERS(BITNET_RECEIPT_PARAMETER)
+#undef BITNET_RECEIPT_PARAMETER
   out["ignore_eos"] = of.ignore_eos;
   out["logit_bias"] = value::array();
   for (const auto& [token, bias] : s.logit_bias)

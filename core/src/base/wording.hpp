@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "base/result.hpp"
-#include "knobs/wording.hpp"
+#include "tables/wording.hpp"
 
 namespace bitnet {
 

@@ -7,7 +7,7 @@
 
 #include "bitnet/abi/info.h"
 #include "bitnet/abi/tensor.h"
-#include "knobs/kv_types.hpp"
+#include "tables/kv_types.hpp"
 
 namespace bitnet::compute {
 

@@ -59,7 +59,7 @@ result<void> check(const parameters& p, uint32_t n_vocab) {
   }
 #define BITNET_SAMPLING_CHECK(type, name, initial, accepted, expected, ...) \
   if (const type v = p.name; !(accepted)) return out_of_range(#name, v, expected);
-  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_CHECK)
+  BITNET_SAMPLING_PARAMETERS(BITNET_SAMPLING_CHECK)
 #undef BITNET_SAMPLING_CHECK
   // Biases are added for each token of a text. Forbidden end tokens are added to a client's biases.
   const uint64_t most_biases = 2 * uint64_t{n_vocab};

@@ -21,7 +21,7 @@
 #include <vector>
 
 #include "base/result.hpp"
-#include "knobs/sampling.hpp"
+#include "tables/sampling.hpp"
 
 namespace bitnet::sampling {
 
@@ -31,7 +31,7 @@ class breakers;
 struct parameters {
   uint32_t seed = 0;
 #define BITNET_SAMPLING_MEMBER(type, name, initial, ...) type name = static_cast<type>(initial);
-  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_MEMBER)
+  BITNET_SAMPLING_PARAMETERS(BITNET_SAMPLING_MEMBER)
 #undef BITNET_SAMPLING_MEMBER
   std::vector<std::pair<int32_t, float>> logit_bias;  // token, added to its logit; -inf = never
   std::shared_ptr<const breakers> dry_breakers;       // of DRY; nullptr: none

@@ -13,12 +13,12 @@
 #include "commands/conversation.hpp"
 #include "commands/prompt.hpp"
 #include "files/new_file.hpp"
-#include "knobs/sampling.hpp"
 #include "model_files/find_model.hpp"
 #include "process/interrupt.hpp"
 #include "receipts/receipts.hpp"
 #include "session/reloading.hpp"
 #include "session/shadow.hpp"
+#include "tables/sampling.hpp"
 #include "terminal/line_reader.hpp"
 #include "text/incoming.hpp"
 
@@ -39,7 +39,7 @@ constexpr std::string_view help_text =
     "Ctrl-C          stops an answer; a second one leaves\n";
 
 #define BITNET_SAMPLING_NAME(type, name, initial, accepted, expected, option, ...) option,
-constexpr std::string_view changeable[] = {BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_NAME) "seed",
+constexpr std::string_view changeable[] = {BITNET_SAMPLING_PARAMETERS(BITNET_SAMPLING_NAME) "seed",
                                            "n-predict"};
 #undef BITNET_SAMPLING_NAME
 

@@ -29,7 +29,7 @@ result<request_defaults> given_request_defaults(const settings& set) {
   const auto n_parallel = given_parallel(set);
   if (!n_parallel) return std::unexpected(n_parallel.error());
   out.n_parallel = *n_parallel;
-  take_knobs(set, out.wish.sampling);
+  take_parameters(set, out.wish.sampling);
   out.wish.has_seed = set.integer("seed") >= 0;
   if (out.wish.has_seed) out.wish.sampling.seed = static_cast<uint32_t>(set.integer("seed"));
   out.wish.max_tokens = static_cast<int32_t>(set.integer("n-predict"));

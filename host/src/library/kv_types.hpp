@@ -6,7 +6,7 @@
 
 #include "bitnet/abi/tensor.h"
 #include "bitnet/bitnet.h"
-#include "knobs/kv_types.hpp"
+#include "tables/kv_types.hpp"
 
 namespace bitnet::host {
 

@@ -1,7 +1,7 @@
 #include "library/wording.hpp"
 
 #include "bitnet/bitnet.h"
-#include "knobs/wording.hpp"
+#include "tables/wording.hpp"
 
 namespace bitnet::host {
 

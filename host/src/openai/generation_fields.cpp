@@ -6,8 +6,8 @@
 #include <limits>
 #include <utility>
 
-#include "knobs/sampling.hpp"
 #include "openai/answer_form.hpp"
+#include "tables/sampling.hpp"
 
 namespace bitnet::host::openai {
 namespace {
@@ -129,7 +129,7 @@ void read_generation(field_reader& in, std::string_view body, uint32_t n_vocab,
 #define BITNET_SAMPLING_READ(type, name, initial, accepted, expected, option, aliases, metavar, \
                              lowest, highest, ...)                                              \
   in.number(#name, lowest, highest, how.sampling.name);
-  BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_READ)
+  BITNET_SAMPLING_PARAMETERS(BITNET_SAMPLING_READ)
 #undef BITNET_SAMPLING_READ
   bool ignores_end = how.sampling.ignore_eos != 0;
   in.flag("ignore_eos", ignores_end);

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "basic/json.hpp"
-#include "knobs/sampling.hpp"
 #include "library/kv_types.hpp"
 #include "session/generation.hpp"
+#include "tables/sampling.hpp"
 #include "text/json_members.hpp"
 
 namespace bitnet::host {
@@ -102,9 +102,9 @@ struct sampling_of_receipt {
       if (const json& x = at(from, key); x.is_number())
         to = x.template get<std::remove_reference_t<decltype(to)>>();
     };
-#define BITNET_REPLAY_KNOB(type, name, ...) take(#name, values.name);
-    BITNET_SAMPLING_KNOBS(BITNET_REPLAY_KNOB)
-#undef BITNET_REPLAY_KNOB
+#define BITNET_REPLAY_PARAMETER(type, name, ...) take(#name, values.name);
+    BITNET_SAMPLING_PARAMETERS(BITNET_REPLAY_PARAMETER)
+#undef BITNET_REPLAY_PARAMETER
     values.seed = small_at(predicate, "seed");
     values.ignore_eos = text::true_at(from, "ignore_eos") ? 1 : 0;
     for (const json& one : list_of(from, "logit_bias")) {

@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "knobs/sampling.hpp"
 #include "openai/shortest.hpp"
+#include "tables/sampling.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -23,9 +23,9 @@ int32_t as_json(int32_t value) {
 // Defaults for requests without these fields, by llama-server's names.
 ordered_json sampling_json(const bitnet_sampling& from) {
   ordered_json out;
-#define BITNET_PROPS_KNOB(type, name, ...) out[#name] = as_json(from.name);
-  BITNET_SAMPLING_KNOBS(BITNET_PROPS_KNOB)
-#undef BITNET_PROPS_KNOB
+#define BITNET_PROPS_PARAMETER(type, name, ...) out[#name] = as_json(from.name);
+  BITNET_SAMPLING_PARAMETERS(BITNET_PROPS_PARAMETER)
+#undef BITNET_PROPS_PARAMETER
   out["ignore_eos"] = from.ignore_eos != 0;
   return out;
 }

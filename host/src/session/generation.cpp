@@ -10,9 +10,9 @@
 #include <type_traits>
 
 #include "basic/text_input.hpp"
-#include "knobs/sampling.hpp"
 #include "process/interrupt.hpp"
 #include "settings/value.hpp"
+#include "tables/sampling.hpp"
 
 namespace bitnet::host {
 namespace {
@@ -63,7 +63,7 @@ std::string phase_line(const char* what, uint64_t n, uint64_t ns) {
 
 // Whole numbers and reals are separate kinds of options.
 template <class T>
-T knob_of(const settings& set, std::string_view option) {
+T parameter_of(const settings& set, std::string_view option) {
   if constexpr (std::is_integral_v<T>)
     return static_cast<T>(set.integer(option));
   else
@@ -140,10 +140,10 @@ result<text_form> given_form(const settings& set) {
   return out;
 }
 
-void take_knobs(const settings& set, bitnet_sampling& to){
+void take_parameters(const settings& set, bitnet_sampling& to){
 #define BITNET_SAMPLING_SET(type, name, initial, accepted, expected, option, ...) \
-  to.name = knob_of<type>(set, option);
-    BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_SET)
+  to.name = parameter_of<type>(set, option);
+    BITNET_SAMPLING_PARAMETERS(BITNET_SAMPLING_SET)
 #undef BITNET_SAMPLING_SET
 }
 
@@ -153,7 +153,7 @@ result<generation_plan> generation_plan::from(const settings& set, text_form for
   bitnet_sampling& s = plan.sampling_;
   bitnet_sampling_defaults(&s, sizeof s);
   s.seed = set.integer("seed") < 0 ? draw_seed() : static_cast<uint32_t>(set.integer("seed"));
-  take_knobs(set, s);
+  take_parameters(set, s);
   s.ignore_eos = set.flag("ignore-eos") ? 1 : 0;
   for (const std::string& text : set.list("logit-bias")) {
     auto bias = parse_bias(text);

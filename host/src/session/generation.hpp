@@ -21,7 +21,7 @@ struct text_form {
 [[nodiscard]] result<text_form> given_form(const settings& set);
 
 // Copies the sampling options that are plain numbers.
-void take_knobs(const settings& set, bitnet_sampling& to);
+void take_parameters(const settings& set, bitnet_sampling& to);
 
 // Owns everything that bitnet_generation points to. Its parts point to each other's heap memory, so
 // it can be moved but not copied.

@@ -3,11 +3,11 @@
 #include <ranges>
 #include <type_traits>
 
-#include "knobs/kv_types.hpp"
-#include "knobs/sampling.hpp"
 #include "settings/command_list.hpp"
 #include "settings/option.hpp"
 #include "settings/option_names.hpp"
+#include "tables/kv_types.hpp"
+#include "tables/sampling.hpp"
 #include "text/ascii.hpp"
 
 namespace bitnet::host {
@@ -400,7 +400,7 @@ constexpr auto rows = std::to_array<option>({
      .lowest = -1,
      .highest = 4294967295.0},
     // clang-format off: it would format the rows of a list as calls.
-    BITNET_SAMPLING_KNOBS(BITNET_SAMPLING_OPTION)
+    BITNET_SAMPLING_PARAMETERS(BITNET_SAMPLING_OPTION)
     {.name = "dry-sequence-breaker",
      .type = kind::list,
      .metavar = "TEXT",

@@ -7,7 +7,7 @@
 //   option, its aliases, its metavar, lowest and highest on the command line, llama.cpp's variable,
 //   help)
 // clang-format off: the rows' own lines.
-#define BITNET_SAMPLING_KNOBS(X) \
+#define BITNET_SAMPLING_PARAMETERS(X) \
   X(float, temperature, 0.8, std::isfinite(v), "a number; 0 = always the most likely token", \
     "temp", "-temp --temperature", "N", 0, 1000, "LLAMA_ARG_TEMPERATURE", \
     "temperature; 0: always the most likely token") \
