@@ -143,13 +143,13 @@ TEST(request_times, follow_from_the_times_of_pieces) {
 }
 
 TEST(request_body, prompts_have_a_common_begin_and_are_new) {
-  load_plan plan;
-  plan.model = "m\"";
-  plan.n_prompt = 20;
-  plan.n_shared = 15;
-  plan.n_gen = 7;
+  load_setup setup;
+  setup.model = "m\"";
+  setup.n_prompt = 20;
+  setup.n_shared = 15;
+  setup.n_gen = 7;
   const auto prompt_at = [&](uint32_t number) {
-    return json::parse(request_body(plan, number))["prompt"].get<std::string>();
+    return json::parse(request_body(setup, number))["prompt"].get<std::string>();
   };
   const std::string a = prompt_at(0), b = prompt_at(1);
   EXPECT_EQ(std::ranges::count(a, ' '), 19);
@@ -157,15 +157,15 @@ TEST(request_body, prompts_have_a_common_begin_and_are_new) {
   const auto differs = static_cast<std::size_t>(std::ranges::mismatch(a, b).in1 - a.begin());
   EXPECT_GE(std::ranges::count(a.substr(0, differs), ' '), 15);
   EXPECT_EQ(a, prompt_at(0));
-  plan.seed = 2;
+  setup.seed = 2;
   EXPECT_NE(a, prompt_at(0));
-  json body = json::parse(request_body(plan, 0));
+  json body = json::parse(request_body(setup, 0));
   EXPECT_EQ(body["model"], "m\"");
   EXPECT_EQ(body["max_tokens"], 7);
   EXPECT_EQ(body["stream"], true);
   EXPECT_FALSE(body.contains("ignore_eos"));
-  plan.chats = plan.ignores_eos = true;
-  body = json::parse(request_body(plan, 0));
+  setup.chats = setup.ignores_eos = true;
+  body = json::parse(request_body(setup, 0));
   EXPECT_EQ(body["messages"][0]["role"], "user");
   EXPECT_TRUE(body["ignore_eos"]);
 }

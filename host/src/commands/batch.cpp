@@ -21,8 +21,8 @@
 namespace bitnet::host {
 namespace {
 
-result<batch_plan> plan_of(const settings& set) {
-  batch_plan out;
+result<batch_setup> setup_of(const settings& set) {
+  batch_setup out;
   if (const std::string& text = set.text("shard"); set.given("shard")) {
     const auto part = batch::parse_shard(text);
     if (!part)
@@ -72,11 +72,11 @@ void note_end(const invocation& in, const batch_totals& totals, double seconds) 
                           totals.n_errors, totals.n_skipped, speed));
 }
 
-result<int> answer_all(const invocation& in, const batch_plan& plan, bitnet_model* model,
+result<int> answer_all(const invocation& in, const batch_setup& setup, bitnet_model* model,
                        batch::line_reader& from, batch::output_file& to, batch::written& already,
                        const batch_receipts& receipts, gates& limits) {
   using clock = std::chrono::steady_clock;
-  batch_runner runner(in, plan, model, from, to, already, receipts);
+  batch_runner runner(in, setup, model, from, to, already, receipts);
   const auto begin = clock::now();
   const auto ended = runner.run();
   if (already.ids.unmet() != 0 && ended && *ended == exit_code::ok)
@@ -89,7 +89,7 @@ result<int> answer_all(const invocation& in, const batch_plan& plan, bitnet_mode
   limits.take_speed(static_cast<double>(runner.totals().n_generated) / seconds);
   note_end(in, runner.totals(), seconds);
   if (const std::string line = runner.speculation(); !line.empty()) in.out.note(line);
-  end_shadow(in, plan.shadow);
+  end_shadow(in, setup.shadow);
   if (ended && *ended == exit_code::interrupted)
     in.out.note("interrupted; the same command goes on");
   return ended && *ended == exit_code::ok ? judged(in, limits) : ended;
@@ -102,20 +102,20 @@ result<int> batch_command(const invocation& in) {
   if (in.positionals.size() != 2)
     return fail(exit_code::usage,
                 "takes two files: IN.jsonl with requests, and OUT.jsonl for the answers");
-  auto plan = plan_of(in.set);
-  if (!plan) return std::unexpected(plan.error());
+  auto setup = setup_of(in.set);
+  if (!setup) return std::unexpected(setup.error());
   const auto file = find_model(in.set.text("model"), in.variables);
   if (!file) return std::unexpected(file.error());
-  plan->model_name = std::filesystem::path(*file).stem().string();
-  plan->fingerprint = fingerprint_of(*file);
+  setup->model_name = std::filesystem::path(*file).stem().string();
+  setup->fingerprint = fingerprint_of(*file);
 
   interrupt::take_termination();
   auto from = batch::line_reader::open(in.positionals[0]);
   if (!from) return std::unexpected(from.error());
   const std::string& target = in.positionals[1];
   batch::written already;
-  auto to =
-      batch::output_file::open(target, from->descriptor(), plan->part, plan->fingerprint, already);
+  auto to = batch::output_file::open(target, from->descriptor(), setup->part, setup->fingerprint,
+                                     already);
   if (!to) return std::unexpected(to.error());
   if (already.n != 0) in.out.note(fmt::format("{} has {} answers", target, already.n));
   if (already.cut_bytes != 0) in.out.note(fmt::format("removed the cut last line of {}", target));
@@ -130,12 +130,12 @@ result<int> batch_command(const invocation& in) {
   if (!model) return std::unexpected(model.error());
   const auto draft = open_draft(in, runtime->get());
   if (!draft) return std::unexpected(draft.error());
-  plan->defaults.speculation.draft = draft->get();
+  setup->defaults.speculation.draft = draft->get();
   const auto shadow =
       open_shadow(in, model->get(), static_cast<uint32_t>(in.set.integer("ctx-size")));
   if (!shadow) return std::unexpected(shadow.error());
-  plan->shadow = shadow->get();
-  return answer_all(in, *plan, model->get(), *from, *to, already,
+  setup->shadow = shadow->get();
+  return answer_all(in, *setup, model->get(), *from, *to, already,
                     {runtime->get(), *receipts ? &**receipts : nullptr}, limits);
 }
 

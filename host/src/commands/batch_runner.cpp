@@ -37,11 +37,11 @@ result<batch_runner::service*> batch_runner::service_for(openai::endpoint to) {
   std::optional<service>& one = embeds ? embeddings_ : texts_;
   if (one) return &*one;
   auto scheduler = open_scheduler(in_, model_, static_cast<uint32_t>(in_.set.integer("ctx-size")),
-                                  plan_.n_parallel, embeds);
+                                  setup_.n_parallel, embeds);
   if (!scheduler) return std::unexpected(scheduler.error());
   const auto report = scheduler_report(scheduler->get());
   if (!report) return std::unexpected(report.error());
-  if (auto ok = give_shadow(scheduler->get(), embeds ? nullptr : plan_.shadow); !ok)
+  if (auto ok = give_shadow(scheduler->get(), embeds ? nullptr : setup_.shadow); !ok)
     return std::unexpected(ok.error());
   one.emplace(service{*std::move(scheduler),
                       {.n_vocab = info_.n_vocab,
@@ -85,9 +85,9 @@ result<void> batch_runner::take_line(const batch::input_line& line) {
   else
     read.fault = openai::invalid("", line.fault, "invalid_line").error();
   if (!read.custom_id.empty())
-    return plan_.part.has(read.custom_id) ? take_known(line, std::move(read)) : result<void>{};
-  return plan_.part.has_line(line.number) ? write_fault("", line.number, read.fault)
-                                          : result<void>{};
+    return setup_.part.has(read.custom_id) ? take_known(line, std::move(read)) : result<void>{};
+  return setup_.part.has_line(line.number) ? write_fault("", line.number, read.fault)
+                                           : result<void>{};
 }
 
 // Handles a line whose custom_id can be read.
@@ -124,13 +124,13 @@ result<void> batch_runner::write_fault(const std::string& custom_id, uint64_t nu
 
 openai::parsed<std::shared_ptr<batch_runner::job>> batch_runner::job_of(
     const batch::request_line& line, const openai::model_limits& limits) {
-  auto asked = openai::parse_request(line.to, line.body, line.text, limits, plan_.defaults);
+  auto asked = openai::parse_request(line.to, line.body, line.text, limits, setup_.defaults);
   if (!asked) return std::unexpected(asked.error());
   if (asked->stream)
     return openai::unsupported("stream", "a batch writes whole answers; leave it out");
   if (!asked->how.has_seed) asked->how.sampling.seed = seeds_();
-  if (asked->model.empty()) asked->model = plan_.model_name;
-  auto prompts = openai::prompts_of(*asked, model_, limits, plan_.template_name);
+  if (asked->model.empty()) asked->model = setup_.model_name;
+  auto prompts = openai::prompts_of(*asked, model_, limits, setup_.template_name);
   if (!prompts) return std::unexpected(prompts.error());
   if (!prompts->front().unbound.empty())
     in_.out.note(fmt::format("{}: the arguments of tools may be anything: {}", line.custom_id,
@@ -295,7 +295,7 @@ result<void> batch_runner::finish(const job& done) {
   const bool is_chat = done.asked.to == openai::endpoint::chat;
   const openai::object_facts about{
       (is_chat ? "chatcmpl-" : "cmpl-") + batch::name_of(done.custom_id), done.created,
-      done.asked.model, plan_.fingerprint};
+      done.asked.model, setup_.fingerprint};
   const auto body = openai::response_json(done.asked, about, done.answers, done.prompts);
   if (!body) return fail(exit_code::out_of_memory, body.error().message);
   ++totals_.n_answered;

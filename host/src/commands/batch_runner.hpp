@@ -20,7 +20,7 @@
 
 namespace bitnet::host {
 
-struct batch_plan {
+struct batch_setup {
   batch::shard part;
   uint32_t n_parallel = 0;  // requests that a step computes; 0: the library's number
   openai::generation_wish defaults;
@@ -45,11 +45,11 @@ struct batch_totals {
 class batch_runner {
  public:
   // All arguments outlive the runner. `already`: the contents of `to`.
-  batch_runner(const invocation& in, const batch_plan& plan, bitnet_model* model,
+  batch_runner(const invocation& in, const batch_setup& setup, bitnet_model* model,
                batch::line_reader& from, batch::output_file& to, batch::written& already,
                const batch_receipts& receipts)
       : in_(in),
-        plan_(plan),
+        setup_(setup),
         model_(model),
         info_(describe(model)),
         from_(from),
@@ -117,7 +117,7 @@ class batch_runner {
   result<void> sync();
 
   const invocation& in_;
-  const batch_plan& plan_;
+  const batch_setup& setup_;
   bitnet_model* model_;
   bitnet_model_info info_;
   batch::line_reader& from_;

@@ -35,7 +35,7 @@ struct service_level {
 };
 
 struct served_level {
-  load::load_plan plan;
+  load::load_setup setup;
   load::load_outcome outcome;
   measure::machine_load machine;
 };
@@ -57,12 +57,12 @@ result<std::string> key_of(const invocation& in) {
   return key;
 }
 
-result<load::load_plan> plan_of(const invocation& in, const std::string& url) {
+result<load::load_setup> setup_of(const invocation& in, const std::string& url) {
   auto address = load::parse_address(url);
   if (!address) return fail(exit_code::usage, address.error());
   auto key = key_of(in);
   if (!key) return std::unexpected(key.error());
-  load::load_plan out;
+  load::load_setup out;
   out.to = *std::move(address);
   out.key = *std::move(key);
   out.model = in.set.flagged("model") ? in.set.text("model") : "";
@@ -73,7 +73,8 @@ result<load::load_plan> plan_of(const invocation& in, const std::string& url) {
 }
 
 // A level per combination of streams, prompt length and number of tokens.
-result<std::vector<load::load_plan>> levels_of(const invocation& in, const load::load_plan& plan) {
+result<std::vector<load::load_setup>> levels_of(const invocation& in,
+                                                const load::load_setup& setup) {
   std::vector<uint32_t> streams = {1, 4, 16};
   if (in.set.given("parallel")) {
     auto given = counts(in.set, "parallel", "streams", 1, most_streams);
@@ -85,11 +86,11 @@ result<std::vector<load::load_plan>> levels_of(const invocation& in, const load:
   const auto gens = counts(in.set, "n-gen", "tokens", 1, longest_bench_test);
   if (!gens) return std::unexpected(gens.error());
   std::random_device chance;  // new prompts: a server may have cached those of an earlier run
-  std::vector<load::load_plan> out;
+  std::vector<load::load_setup> out;
   for (const uint32_t n_prompt : *prompts)
     for (const uint32_t n_gen : *gens)
       for (const uint32_t n : streams) {
-        load::load_plan& one = out.emplace_back(plan);
+        load::load_setup& one = out.emplace_back(setup);
         one.n_streams = n;
         one.n_requests = static_cast<uint32_t>(n * in.set.integer("repetitions"));
         one.n_prompt = n_prompt;
@@ -106,9 +107,9 @@ result<std::vector<load::load_plan>> levels_of(const invocation& in, const load:
 
 // ---- what is printed ---------------------------------------------------------------------------
 
-std::string served_test(const load::load_plan& plan) {
-  std::string out = fmt::format("serve pp{}+tg{}", plan.n_prompt, plan.n_gen);
-  if (plan.n_shared != 0) out += fmt::format(" shared {}", plan.n_shared);
+std::string served_test(const load::load_setup& setup) {
+  std::string out = fmt::format("serve pp{}+tg{}", setup.n_prompt, setup.n_gen);
+  if (setup.n_shared != 0) out += fmt::format(" shared {}", setup.n_shared);
   return out;
 }
 
@@ -148,14 +149,14 @@ ordered_json served_row(const served_level& level, const service_level& wanted) 
   const served_times t = times_of(level, wanted);
   const double seconds = static_cast<double>(level.outcome.wall_ns) / 1e9;
   const auto n_answered = static_cast<double>(t.all.size());
-  ordered_json out = {{"test", served_test(level.plan)},
-                      {"url", "http://" + level.plan.to.url.authority() + level.plan.to.url.path},
-                      {"model_type", level.plan.model},
-                      {"endpoint", level.plan.chats ? "chat" : "completions"},
-                      {"n_parallel", level.plan.n_streams},
-                      {"n_prompt_words", level.plan.n_prompt},
-                      {"n_gen", level.plan.n_gen},
-                      {"n_shared_prefix", level.plan.n_shared},
+  ordered_json out = {{"test", served_test(level.setup)},
+                      {"url", "http://" + level.setup.to.url.authority() + level.setup.to.url.path},
+                      {"model_type", level.setup.model},
+                      {"endpoint", level.setup.chats ? "chat" : "completions"},
+                      {"n_parallel", level.setup.n_streams},
+                      {"n_prompt_words", level.setup.n_prompt},
+                      {"n_gen", level.setup.n_gen},
+                      {"n_shared_prefix", level.setup.n_shared},
                       {"requests", level.outcome.requests.size()},
                       {"failed", t.n_failed},
                       {"wall_s", seconds},
@@ -211,22 +212,22 @@ std::string served_table(const std::vector<ordered_json>& rows, const service_le
 
 // ---- all of it ---------------------------------------------------------------------------------
 
-result<served_level> run_level(const invocation& in, const load::load_plan& plan) try {
+result<served_level> run_level(const invocation& in, const load::load_setup& setup) try {
   const doctor::system_tree system;
   if (in.set.flag("warmup")) {
-    load::load_plan warm = plan;
-    warm.n_requests = plan.n_streams;
-    warm.seed += plan.n_requests;
+    load::load_setup warm = setup;
+    warm.n_requests = setup.n_streams;
+    warm.seed += setup.n_requests;
     (void)load::run_load(warm, interrupt::requested);
   }
   const auto before = measure::load_now(system);
-  served_level out{plan, load::run_load(plan, interrupt::requested), {}};
+  served_level out{setup, load::run_load(setup, interrupt::requested), {}};
   out.machine = measure::load_between(before, measure::load_now(system));
   return out;
 } catch (const std::system_error& e) {
   return fail(exit_code::out_of_memory,
               fmt::format("{} streams need a thread each: {}; choose a smaller --parallel",
-                          plan.n_streams, e.code().message()));
+                          setup.n_streams, e.code().message()));
 }
 
 // Counts how often each failure came.
@@ -259,19 +260,19 @@ result<int> bench_serve(const invocation& in, const std::vector<std::string>& ur
     return fail(exit_code::usage, "serve takes the address of one server: http://HOST:PORT");
   if (auto ok = no_gates(in, "a server's speed is no limit of this process"); !ok)
     return std::unexpected(ok.error());
-  auto plan = plan_of(in, urls.front());
-  if (!plan) return std::unexpected(plan.error());
-  const auto levels = levels_of(in, *plan);
+  auto setup = setup_of(in, urls.front());
+  if (!setup) return std::unexpected(setup.error());
+  const auto levels = levels_of(in, *setup);
   if (!levels) return std::unexpected(levels.error());
   const interrupt::scope until_measured;
-  if (plan->model.empty()) {
-    auto found = load::first_model(plan->to, plan->key, interrupt::requested);
+  if (setup->model.empty()) {
+    auto found = load::first_model(setup->to, setup->key, interrupt::requested);
     if (!found) return fail(exit_code::failure, found.error());
-    plan->model = *std::move(found);
+    setup->model = *std::move(found);
   }
   std::vector<served_level> measured;
-  for (load::load_plan one : *levels) {
-    one.model = plan->model;
+  for (load::load_setup one : *levels) {
+    one.model = setup->model;
     auto level = run_level(in, one);
     if (!level) return std::unexpected(level.error());
     if (interrupt::requested()) break;  // cancelled requests have no valid times

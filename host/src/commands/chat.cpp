@@ -291,11 +291,11 @@ class chat {
 
   // Returns the calls that wait for results.
   result<std::vector<conversation::call>> answer_once(std::vector<chat_message> next) {
-    auto plan = generation_plan::from(set_, kept_to_);
-    if (!plan) return std::unexpected(plan.error());
-    plan->draft_with(all_.draft.get());
+    auto setup = generation_setup::from(set_, kept_to_);
+    if (!setup) return std::unexpected(setup.error());
+    setup->draft_with(all_.draft.get());
     answer_printer printer(in_.out, set_.text("reasoning") == "show");
-    auto got = talk_.ask(std::move(next), *plan, printer);
+    auto got = talk_.ask(std::move(next), *setup, printer);
     if (!printer.printed()) return std::unexpected(printer.printed().error());
     keep_receipt(got ? result<int>(exit_code::ok) : std::unexpected(got.error()));
     if (!got) {
@@ -352,8 +352,8 @@ result<int> chat_command(const invocation& in) {
   if (auto wish = given_shadow(in.set); !wish) return std::unexpected(wish.error());
   auto kept_to = given_form(in.set);
   if (!kept_to) return std::unexpected(kept_to.error());
-  if (auto plan = generation_plan::from(in.set, *kept_to); !plan)
-    return std::unexpected(plan.error());
+  if (auto setup = generation_setup::from(in.set, *kept_to); !setup)
+    return std::unexpected(setup.error());
   auto form = chat_form::from(in.set);
   if (!form) return std::unexpected(form.error());
   auto all = open_engine(in, words.model);

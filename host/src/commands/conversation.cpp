@@ -23,7 +23,7 @@ result<void> conversation::rewind(const token_list& ids, token_list& rest) {
 }
 
 result<conversation::answer> conversation::ask(std::vector<chat_message> more,
-                                               generation_plan& plan, answer_printer& to) {
+                                               generation_setup& setup, answer_printer& to) {
   const std::size_t before = messages_.size();
   messages_.insert(messages_.end(), std::make_move_iterator(more.begin()),
                    std::make_move_iterator(more.end()));
@@ -34,12 +34,12 @@ result<conversation::answer> conversation::ask(std::vector<chat_message> more,
   auto prompt = chat_ids(model_, form_, messages_);
   if (!prompt) return give_up(prompt.error());
   if (prompt->ids.empty()) return give_up({exit_code::usage, "the message is empty"});
-  plan.answer_to(prompt->chat.get());
+  setup.answer_to(prompt->chat.get());
   token_list rest;
   if (auto done = rewind(prompt->ids, rest); !done) return give_up(done.error());
   if (auto opened = to.open(*prompt, form_); !opened) return give_up(opened.error());
   auto done =
-      generate(session_, rest, plan, [&](std::string_view piece) { return to.take(piece); });
+      generate(session_, rest, setup, [&](std::string_view piece) { return to.take(piece); });
   to.finish();  // printed() has its error
   if (!done) return give_up(done.error());
   answer out{*std::move(done), prompt->left_out, {}};

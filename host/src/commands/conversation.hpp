@@ -31,7 +31,7 @@ class conversation {
   // does not hold. Without tools the answer keeps its thinking: the template decides which earlier
   // thinking the model sees. CONTEXT_FULL with a hint if the last message alone does not fit. Opens
   // `to` and prints the answer to it.
-  result<answer> ask(std::vector<chat_message> more, generation_plan& plan, answer_printer& to);
+  result<answer> ask(std::vector<chat_message> more, generation_setup& setup, answer_printer& to);
 
   void set_system(std::optional<std::string> text);
   [[nodiscard]] std::optional<std::string> system() const;

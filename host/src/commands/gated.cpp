@@ -20,9 +20,9 @@ result<void> emptied(bitnet_session* session) {
 }
 
 result<token_list> generated_again(bitnet_session* session, const token_list& prompt,
-                                   const generation_plan& plan) {
+                                   const generation_setup& setup) {
   if (auto done = emptied(session); !done) return std::unexpected(done.error());
-  return generated_ids(session, prompt, plan.options());
+  return generated_ids(session, prompt, setup.options());
 }
 
 result<token_list> likely_tokens(bitnet_session* session, const token_list& prompt,
@@ -50,7 +50,7 @@ result<void> no_gates(const invocation& in, std::string_view why) {
 }
 
 result<void> take_run(const invocation& in, gates& limits, bitnet_session* session,
-                      const token_list& prompt, const generation_plan& plan,
+                      const token_list& prompt, const generation_setup& setup,
                       const generated& first) {
   limits.end_of_work();
   const bitnet_generation_result& done = first.result;
@@ -58,7 +58,7 @@ result<void> take_run(const invocation& in, gates& limits, bitnet_session* sessi
   limits.take_speed(static_cast<double>(done.n_generated) * 1e9 /
                     static_cast<double>(done.generate_ns));
   if (limits.repeats() == 0) return {};
-  return take(in, limits, first.ids, [&] { return generated_again(session, prompt, plan); });
+  return take(in, limits, first.ids, [&] { return generated_again(session, prompt, setup); });
 }
 
 result<void> take_repeats(const invocation& in, gates& limits, bitnet_session* session,

@@ -12,7 +12,7 @@ namespace bitnet::host {
 // Takes a generation into the gates and repeats it as often as they require. `first`: the ids that
 // the session generated for `prompt`.
 [[nodiscard]] result<void> take_run(const invocation& in, gates& limits, bitnet_session* session,
-                                    const token_list& prompt, const generation_plan& plan,
+                                    const token_list& prompt, const generation_setup& setup,
                                     const generated& first);
 
 // Generates `n_tokens` likeliest tokens after `prompt`, and repeats that as often as the gates

@@ -38,14 +38,14 @@ result<chat_prompt> prompt_ids(const invocation& in, const bitnet_model* model,
   return chat_ids(model, form, messages);
 }
 
-nlohmann::json stop_json(const generated& done, const generation_plan& plan) {
+nlohmann::json stop_json(const generated& done, const generation_setup& setup) {
   nlohmann::json stop = {{"reason", stop_name(done.result.stop_reason)}};
   const uint32_t index = done.result.stop_index;
-  if (done.result.stop_reason == BITNET_STOP_STRING && index < plan.stop_texts().size()) {
-    stop["string"] = plan.stop_texts()[index];
+  if (done.result.stop_reason == BITNET_STOP_STRING && index < setup.stop_texts().size()) {
+    stop["string"] = setup.stop_texts()[index];
   }
-  if (done.result.stop_reason == BITNET_STOP_TOKEN && index < plan.stop_ids().size()) {
-    stop["token"] = plan.stop_ids()[index];
+  if (done.result.stop_reason == BITNET_STOP_TOKEN && index < setup.stop_ids().size()) {
+    stop["token"] = setup.stop_ids()[index];
   }
   return stop;
 }
@@ -64,7 +64,7 @@ nlohmann::json model_json(const engine& all) {
 
 // The session reports what ran, the runtime what was selected; unknown values are left out.
 result<nlohmann::json> run_json(const engine& all, const std::string& prompt, const token_list& ids,
-                                const generated& done, const generation_plan& plan) {
+                                const generated& done, const generation_setup& setup) {
   auto choice = runtime_report(all.runtime.get());
   if (!choice) return std::unexpected(choice.error());
   auto ran = session_report(all.session.get());
@@ -77,10 +77,10 @@ result<nlohmann::json> run_json(const engine& all, const std::string& prompt, co
                         {"prompt", prompt},
                         {"tokens", {{"prompt", ids}, {"generated", done.ids}}},
                         {"timings", timings_json(done.result)},
-                        {"stop", stop_json(done, plan)},
+                        {"stop", stop_json(done, setup)},
                         {"selection", selection},
                         {"model", model_json(all)},
-                        {"seed", plan.seed()},
+                        {"seed", setup.seed()},
                         {"version", bitnet_version()}};
   for (const char* key : {"device_status", "kernels", "kv", "parts", "moves", "speculation"}) {
     if (ran->contains(key)) out[key] = (*ran)[key];
@@ -108,12 +108,12 @@ result<nlohmann::json> answer_json(const invocation& in, const std::string& text
   return said;
 }
 
-result<int> run_prompt(const invocation& in, const engine& all, generation_plan& plan,
+result<int> run_prompt(const invocation& in, const engine& all, generation_setup& setup,
                        const chat_form& form, const std::string& prompt, gates& limits) {
   auto asked = prompt_ids(in, all.model.get(), form, prompt);
   if (!asked) return std::unexpected(asked.error());
-  plan.answer_to(asked->chat.get());
-  if (plan.is_random()) in.out.note(fmt::format("seed={}", plan.seed()));
+  setup.answer_to(asked->chat.get());
+  if (setup.is_random()) in.out.note(fmt::format("seed={}", setup.seed()));
 
   const bool as_json = in.set.flag("json");
   const bool completion = is_completion(in);
@@ -129,7 +129,7 @@ result<int> run_prompt(const invocation& in, const engine& all, generation_plan&
     printed = print(text);
     return printed.has_value();
   };
-  auto done = generate(all.session.get(), asked->ids, plan, sink);
+  auto done = generate(all.session.get(), asked->ids, setup, sink);
   if (!as_json && !completion && !printer.finish()) printed = printer.printed();
   if (!printed) return std::unexpected(printed.error());
   if (!done) {
@@ -138,11 +138,11 @@ result<int> run_prompt(const invocation& in, const engine& all, generation_plan&
     return std::unexpected(done.error());
   }
   if (!as_json) printed = print("\n");
-  if (auto ok = take_run(in, limits, all.session.get(), asked->ids, plan, *done); !ok)
+  if (auto ok = take_run(in, limits, all.session.get(), asked->ids, setup, *done); !ok)
     return std::unexpected(ok.error());
   const auto compared = end_shadow(in, all.shadow.get());
   if (as_json) {
-    auto content = run_json(all, prompt, asked->ids, *done, plan);
+    auto content = run_json(all, prompt, asked->ids, *done, setup);
     if (!content) return std::unexpected(content.error());
     if (compared) (*content)["shadow"] = *compared;
     if (limits.any()) (*content)["gates"] = gates_json(limits.results());
@@ -190,16 +190,16 @@ result<int> run_command(const invocation& in) {
   if (auto wish = given_shadow(in.set); !wish) return std::unexpected(wish.error());
   auto kept_to = given_form(in.set);
   if (!kept_to) return std::unexpected(kept_to.error());
-  auto plan = generation_plan::from(in.set, *std::move(kept_to));
-  if (!plan) return std::unexpected(plan.error());
+  auto setup = generation_setup::from(in.set, *std::move(kept_to));
+  if (!setup) return std::unexpected(setup.error());
   auto form = chat_form::from(in.set);
   if (!form) return std::unexpected(form.error());
   auto all = open_engine(in, words.model);
   if (!all) return with_failed_receipt(in, all.error());
   const auto watch = watch_backends(in, all->runtime.get());
   if (!watch) return std::unexpected(watch.error());
-  plan->draft_with(all->draft.get());
-  auto done = run_prompt(in, *all, *plan, *form, prompt, limits);
+  setup->draft_with(all->draft.get());
+  auto done = run_prompt(in, *all, *setup, *form, prompt, limits);
   nlohmann::json facts = nlohmann::json::object();
   if (limits.any()) facts["gates"] = gates_json(limits.results());
   return with_receipt(in, *all, std::move(done), facts);

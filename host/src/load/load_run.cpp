@@ -34,12 +34,12 @@ uint64_t clock_ns() {
   return static_cast<uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
 }
 
-std::string prompt_of(const load_plan& plan, uint32_t number) {
-  std::mt19937 shared(plan.seed);
-  std::mt19937 own(plan.seed + 1 + number);
+std::string prompt_of(const load_setup& setup, uint32_t number) {
+  std::mt19937 shared(setup.seed);
+  std::mt19937 own(setup.seed + 1 + number);
   std::string out;
-  for (uint32_t i = 0; i < plan.n_prompt; ++i) {
-    std::mt19937& from = i < plan.n_shared ? shared : own;
+  for (uint32_t i = 0; i < setup.n_prompt; ++i) {
+    std::mt19937& from = i < setup.n_shared ? shared : own;
     out += (out.empty() ? "" : " ") + std::string(words[from() % words.size()]);
   }
   return out;
@@ -78,19 +78,19 @@ class answer_reader {
   std::string begin_;
 };
 
-request_times run_request(const load_plan& plan, uint32_t number,
+request_times run_request(const load_setup& setup, uint32_t number,
                           const std::function<bool()>& is_ended) {
   const client::sent_request what{
-      "POST", plan.to.path(plan.chats ? "/v1/chat/completions" : "/v1/completions"),
-      request_body(plan, number), plan.key, agent};
+      "POST", setup.to.path(setup.chats ? "/v1/chat/completions" : "/v1/completions"),
+      request_body(setup, number), setup.key, agent};
   request_times out;
   answer_reader reader(out);
   out.begun_ns = clock_ns();
-  const auto status = client::exchange(plan.to.url, what, {.is_ended = is_ended},
+  const auto status = client::exchange(setup.to.url, what, {.is_ended = is_ended},
                                        [&](std::string_view bytes) { return reader.take(bytes); });
   out.ended_ns = clock_ns();
   if (!status)
-    out.failure = fmt::format("{}: {}", plan.to.url.authority(), status.error());
+    out.failure = fmt::format("{}: {}", setup.to.url.authority(), status.error());
   else if (*status != 200)
     out.failure = fmt::format("status {}: {}", *status, reader.begin());
   else if (out.failure.empty() && out.pieces_ns.empty())
@@ -122,38 +122,38 @@ std::optional<double> request_times::token_ms() const {
   return ms_between(pieces_ns.front(), pieces_ns.back()) / static_cast<double>(tokens() - 1);
 }
 
-std::string request_body(const load_plan& plan, uint32_t number) {
-  json body = {{"model", plan.model},
+std::string request_body(const load_setup& setup, uint32_t number) {
+  json body = {{"model", setup.model},
                {"stream", true},
                {"stream_options", {{"include_usage", true}}},
-               {"max_tokens", plan.n_gen},
+               {"max_tokens", setup.n_gen},
                {"temperature", 0}};
-  if (plan.ignores_eos) body["ignore_eos"] = true;
-  const std::string prompt = prompt_of(plan, number);
-  if (plan.chats)
+  if (setup.ignores_eos) body["ignore_eos"] = true;
+  const std::string prompt = prompt_of(setup, number);
+  if (setup.chats)
     body["messages"] = json::array({{{"role", "user"}, {"content", prompt}}});
   else
     body["prompt"] = prompt;
   return body.dump();
 }
 
-load_outcome run_load(const load_plan& plan, const std::function<bool()>& is_ended) {
+load_outcome run_load(const load_setup& setup, const std::function<bool()>& is_ended) {
   load_outcome out;
-  out.requests.resize(plan.n_requests);
+  out.requests.resize(setup.n_requests);
   std::atomic<uint32_t> next = 0;
   const auto stream = [&] {
-    for (uint32_t i = next++; i < plan.n_requests; i = next++) {
+    for (uint32_t i = next++; i < setup.n_requests; i = next++) {
       if (is_ended())
         out.requests[i].failure = "interrupted";
       else
-        out.requests[i] = run_request(plan, i, is_ended);
+        out.requests[i] = run_request(setup, i, is_ended);
     }
   };
   const uint64_t begin = clock_ns();
   {
     std::vector<std::jthread> streams;
-    streams.reserve(plan.n_streams);
-    for (uint32_t i = 0; i < plan.n_streams; ++i) streams.emplace_back(stream);
+    streams.reserve(setup.n_streams);
+    for (uint32_t i = 0; i < setup.n_streams; ++i) streams.emplace_back(stream);
   }
   out.wall_ns = clock_ns() - begin;
   return out;

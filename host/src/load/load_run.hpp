@@ -11,7 +11,7 @@
 
 namespace bitnet::host::load {
 
-struct load_plan {
+struct load_setup {
   server_address to;
   std::string model, key;
   bool chats = false;        // /v1/chat/completions in place of /v1/completions
@@ -45,10 +45,10 @@ struct load_outcome {
 };
 
 // The body of request `number`.
-[[nodiscard]] std::string request_body(const load_plan& plan, uint32_t number);
+[[nodiscard]] std::string request_body(const load_setup& setup, uint32_t number);
 // Each stream sends its next request after the previous answer. Every stream's thread polls
 // `is_ended`; a cancelled request has a failure.
-[[nodiscard]] load_outcome run_load(const load_plan& plan, const std::function<bool()>& is_ended);
+[[nodiscard]] load_outcome run_load(const load_setup& setup, const std::function<bool()>& is_ended);
 // The first model of /v1/models; the error says why there is none.
 [[nodiscard]] std::expected<std::string, std::string> first_model(
     const server_address& at, const std::string& key, const std::function<bool()>& is_ended);

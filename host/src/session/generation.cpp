@@ -147,10 +147,10 @@ void take_parameters(const settings& set, bitnet_sampling& to){
 #undef BITNET_SAMPLING_SET
 }
 
-result<generation_plan> generation_plan::from(const settings& set, text_form form) {
-  generation_plan plan;
-  plan.form_ = std::move(form);
-  bitnet_sampling& s = plan.sampling_;
+result<generation_setup> generation_setup::from(const settings& set, text_form form) {
+  generation_setup setup;
+  setup.form_ = std::move(form);
+  bitnet_sampling& s = setup.sampling_;
   bitnet_sampling_defaults(&s, sizeof s);
   s.seed = set.integer("seed") < 0 ? draw_seed() : static_cast<uint32_t>(set.integer("seed"));
   take_parameters(set, s);
@@ -158,32 +158,32 @@ result<generation_plan> generation_plan::from(const settings& set, text_form for
   for (const std::string& text : set.list("logit-bias")) {
     auto bias = parse_bias(text);
     if (!bias) return std::unexpected(bias.error());
-    plan.biases_.push_back(*bias);
+    setup.biases_.push_back(*bias);
   }
-  if (auto ok = plan.take_breakers(set); !ok) return std::unexpected(ok.error());
-  s.logit_bias = plan.biases_.data();
-  s.n_logit_bias = static_cast<uint32_t>(plan.biases_.size());
+  if (auto ok = setup.take_breakers(set); !ok) return std::unexpected(ok.error());
+  s.logit_bias = setup.biases_.data();
+  s.n_logit_bias = static_cast<uint32_t>(setup.biases_.size());
   for (const std::string& text : set.list("reverse-prompt")) {
     std::string stop = set.flag("escape") ? unescape(text) : text;
     if (stop.empty()) return fail(exit_code::usage, "--reverse-prompt expects a text, found none");
-    plan.stops_.push_back(std::move(stop));
+    setup.stops_.push_back(std::move(stop));
   }
   for (const std::string& text : set.list("stop-id")) {
     auto ids = parse_ids(text);
     if (!ids) return fail(exit_code::usage, fmt::format("--stop-id {}", ids.error().message));
-    plan.stop_ids_.insert(plan.stop_ids_.end(), ids->begin(), ids->end());
+    setup.stop_ids_.insert(setup.stop_ids_.end(), ids->begin(), ids->end());
   }
-  for (const std::string& stop : plan.stops_) plan.stop_views_.push_back(borrowed(stop));
-  plan.max_tokens_ = static_cast<int32_t>(set.integer("n-predict"));
-  plan.reasoning_budget_ = static_cast<int32_t>(set.integer("reasoning-budget"));
+  for (const std::string& stop : setup.stops_) setup.stop_views_.push_back(borrowed(stop));
+  setup.max_tokens_ = static_cast<int32_t>(set.integer("n-predict"));
+  setup.reasoning_budget_ = static_cast<int32_t>(set.integer("reasoning-budget"));
   auto speculation = given_speculation(set);
   if (!speculation) return std::unexpected(speculation.error());
-  plan.speculation_ = *speculation;
-  return plan;
+  setup.speculation_ = *speculation;
+  return setup;
 }
 
 // Given texts replace the library's; "none" alone removes all.
-result<void> generation_plan::take_breakers(const settings& set) {
+result<void> generation_setup::take_breakers(const settings& set) {
   const auto& texts = set.list("dry-sequence-breaker");
   if (texts.empty()) return {};
   for (const std::string& text : texts) {
@@ -198,11 +198,11 @@ result<void> generation_plan::take_breakers(const settings& set) {
   return {};
 }
 
-void generation_plan::draft_with(bitnet_model* draft) {
+void generation_setup::draft_with(bitnet_model* draft) {
   speculation_.draft = draft;
 }
 
-void generation_plan::answer_to(const bitnet_chat* chat) {
+void generation_setup::answer_to(const bitnet_chat* chat) {
   reasoning_ends_.clear();
   if (chat == nullptr) return;
   bitnet_chat_info info{};
@@ -254,7 +254,7 @@ std::string speculation_line(const nlohmann::json& report) {
   return line;
 }
 
-bitnet_generation generation_plan::options() const {
+bitnet_generation generation_setup::options() const {
   bitnet_generation g{};
   g.struct_size = sizeof g;
   g.max_tokens = max_tokens_;
@@ -276,11 +276,11 @@ bitnet_generation generation_plan::options() const {
 }
 
 result<generated> generate(bitnet_session* session, const token_list& prompt,
-                           const generation_plan& plan,
+                           const generation_setup& setup,
                            const std::function<bool(std::string_view)>& sink) {
   generated done;
   text_receiver to{sink, {}};
-  bitnet_generation options = plan.options();
+  bitnet_generation options = setup.options();
   options.text = on_text;
   options.text_user = &to;
   library_error err;

@@ -25,13 +25,13 @@ void take_parameters(const settings& set, bitnet_sampling& to);
 
 // Owns everything that bitnet_generation points to. Its parts point to each other's heap memory, so
 // it can be moved but not copied.
-class generation_plan {
+class generation_setup {
  public:
-  generation_plan(generation_plan&&) noexcept = default;
-  generation_plan& operator=(generation_plan&&) noexcept = default;
+  generation_setup(generation_setup&&) noexcept = default;
+  generation_setup& operator=(generation_setup&&) noexcept = default;
 
   // Draws a seed if it is -1. Exit code 2 for a malformed bias or stop id.
-  static result<generation_plan> from(const settings& set, text_form form);
+  static result<generation_setup> from(const settings& set, text_form form);
 
   [[nodiscard]] uint32_t seed() const { return sampling_.seed; }
   [[nodiscard]] bool is_random() const { return sampling_.temperature > 0; }
@@ -42,11 +42,11 @@ class generation_plan {
   void draft_with(bitnet_model* draft);
   // Sets the chat whose thinking --reasoning-budget limits. NULL: none.
   void answer_to(const bitnet_chat* chat);
-  // The result points into this plan: keep the plan alive, unmoved and unchanged.
+  // The result points into this setup: keep the setup alive, unmoved and unchanged.
   [[nodiscard]] bitnet_generation options() const;
 
  private:
-  generation_plan() = default;
+  generation_setup() = default;
   result<void> take_breakers(const settings& set);
 
   bitnet_sampling sampling_{};
@@ -80,7 +80,7 @@ struct generated {
 // Runs until the generation ends, until Ctrl-C, or until `sink` returns false. Ctrl-C has the
 // stop_reason BITNET_STOP_CANCELLED even during the prompt.
 [[nodiscard]] result<generated> generate(bitnet_session* session, const token_list& prompt,
-                                         const generation_plan& plan,
+                                         const generation_setup& setup,
                                          const std::function<bool(std::string_view)>& sink);
 
 // Generates ids as `how` says, whose out_tokens it sets. Exit code `interrupted` after Ctrl-C.
