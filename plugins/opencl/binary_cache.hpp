@@ -5,6 +5,8 @@
 // checksum. It is written to another name and renamed, so that a reader never sees a part of it.
 // The folder and the files must belong to the user, and no other user may write to them, since
 // their contents are executed.
+// The code for files is this backend's own: a plugin includes nothing of common/, so that it can be
+// built without the core.
 
 #include <cstdint>
 #include <optional>
