@@ -102,6 +102,21 @@ class Notices(unittest.TestCase):
             section = next(text for text in files if text.startswith(f"{name}\n"))
             self.assertIn("%license LICENSE packaging/licences/NOTICES", section, name)
 
+    def test_packages_of_backends_have_them(self):
+        """A backend with a part whose licence asks for a notice: Debian's copyright file has the licence's text."""
+        rows = PAGE.read_text(encoding="utf-8").split("## Embedded")[1].split("## ")[0]
+        noticed = re.findall(r"^\| [^|`]+ \| ([^|]+) \| `[^|]*\| .*`plugins/([a-z-]+)\??`", rows, re.MULTILINE)
+        spec = (ROOT / "packaging/rpm/bitnet.spec").read_text(encoding="utf-8")
+        named = [(licence, name) for licence, name in noticed if "exception" not in licence]
+        self.assertIn(("NCSA", "rocm"), named)
+        for licence, name in named:
+            made = (ROOT / f"packaging/backend/{name}.copyright").read_text(encoding="utf-8")
+            self.assertRegex(made, rf"(?m)^License: .*\band {re.escape(licence)}$", "a stanza of files names it")
+            self.assertRegex(made, rf"(?m)^License: {re.escape(licence)}$")
+            self.assertIn(f"\n%files_of_backend {name} packaging/licences/NOTICES\n", spec)
+            package = spec.split(f"\n%package backend-{name}\n")[1].split("\n%description")[0]
+            self.assertRegex(package, rf"(?m)^License: .* AND {re.escape(licence)}$")
+
 
 class Files(unittest.TestCase):
     """REUSE.toml and Debian's copyright state the same licence for each file of ours."""

@@ -120,6 +120,17 @@ class Split(unittest.TestCase):
         self.assertEqual([line for line in below.splitlines()[1:] if "%{version}" in line and "Source0" not in line], [],
                          "what it is there, the package above decides")
 
+    def test_needs_of_the_build(self):
+        """scripts/package looks on any system for what the spec needs: what is no program has a rule there."""
+        rules = re.search(r"^lacking\(\) \{(.*?)^\}", text("scripts/package"), re.MULTILINE | re.DOTALL)[1]
+        needed = re.findall(r"^BuildRequires: *(\S+)", text("packaging/rpm/bitnet.spec"), re.MULTILINE)
+        self.assertGreater(len(needed), 20)
+        for name in needed:
+            if not name.startswith(("pkgconfig(", "/usr/bin/")) and name not in ("cmake", "glslc"):
+                self.assertIn(f"\n      {name}) ", rules)
+        # The spec names each backend that is built, so the build fails without the needs of any of them.
+        self.assertIn("rocm-device-libs", needed)
+
     def test_how_they_meet(self):
         """docs/adr/0031-packages-meet-by-abi.md, in both."""
         for name, sections in self.rpm.items():
