@@ -32,6 +32,19 @@ TEST(rocm_platform, names_of_targets) {
     EXPECT_EQ(target_of(none), "") << none;
 }
 
+// The runtime adds the features that a device has switched on or off.
+TEST(rocm_platform, devices_with_features) {
+  const std::string said =
+      said_in_a_process("targets=gfx90a:sramecc+:xnack-/gfx1030/gfx90a:sramecc-:xnack+", [] {
+        std::string out, why;
+        const auto made = open_quietly(why);
+        if (!made) return why;
+        for (const gpu::facts& one : made->devices()) out += one.arch + "\n";
+        return out;
+      });
+  EXPECT_EQ(said, "gfx90a:sramecc+:xnack-\ngfx1030\ngfx90a:sramecc-:xnack+\n");
+}
+
 TEST(rocm_platform, texts_of_identities) {
   EXPECT_EQ(gpu::uuid_text("\x01\x23\x45\x67\x89\xab\xcd\xef\x01\x23\x45\x67\x89\xab\xcd\xef"),
             "01234567-89ab-cdef-0123-456789abcdef");
@@ -65,7 +78,7 @@ TEST(rocm_platform, two_devices_of_two_kinds) {
 }
 
 TEST(rocm_platform, a_target_without_code_is_named) {
-  const std::string said = reason("targets=gfx1030+gfx1250");
+  const std::string said = reason("targets=gfx1030/gfx1250");
   ASSERT_EQ(said, "it works");  // by the other one
   const std::string none = reason("targets=gfx1250:xnack-");
   EXPECT_NE(none.find("gfx1250 is not among those that this build has code for: "),

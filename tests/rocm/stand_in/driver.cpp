@@ -15,10 +15,11 @@
 namespace stand_in {
 namespace {
 
+// Between names stands '/': features end in '+' or '-'.
 std::vector<std::string> split(std::string_view text) {
   std::vector<std::string> out;
   for (;;) {
-    const size_t end = std::min(text.find('+'), text.size());
+    const size_t end = std::min(text.find('/'), text.size());
     if (end != 0) out.emplace_back(text.substr(0, end));
     if (end == text.size()) return out;
     text.remove_prefix(end + 1);

@@ -6,7 +6,8 @@
 //
 // BITNET_STAND_IN  key=value[,key=value...]; where it is not set, a file libamdhip64.settings
 //                  beside the runtime's has that, for processes that get no variables
-//   targets gfx1030+gfx90a  architectures of its devices; those before gfx10 have waves of 64
+//   targets            architectures of its devices, such as gfx1030/gfx90a:sramecc+:xnack-, which
+//                      is the default; those before gfx10 have waves of 64
 //   memory  1024       MiB of a device
 //   init    0          what hipInit answers,
 //   count   0          hipGetDeviceCount, and

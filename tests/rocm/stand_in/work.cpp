@@ -100,8 +100,23 @@ constexpr machine machines[] = {
     {"gfx940", 0x40},  {"gfx1010", 0x33}, {"gfx1030", 0x36}, {"gfx1031", 0x37}, {"gfx1100", 0x41},
     {"gfx1101", 0x46}, {"gfx1102", 0x47}, {"gfx1103", 0x44}};
 
-// The symbols of a code object that is for this target; false if it is none, or for another one.
-bool read_code(const void* data, const std::string& target, std::string& symbols) {
+std::string target_of(const std::string& architecture) {
+  return architecture.substr(0, architecture.find(':'));
+}
+
+// Whether code fits a device with these features. `stated` are two bits of e_flags: 0 the target has
+// no such feature, 1 any setting, 2 off, 3 on.
+bool fits(uint32_t stated, std::string_view feature, std::string_view architecture) {
+  const size_t at = architecture.find(feature);
+  if (at == std::string_view::npos) return stated <= 1;
+  const bool is_on = architecture.substr(at + feature.size(), 1) == "+";
+  return stated == 1 || stated == (is_on ? 3 : 2);
+}
+
+// The symbols of a code object that is for a device of this architecture; false if it is none, or
+// for another one.
+bool read_code(const void* data, const std::string& architecture, std::string& symbols) {
+  const std::string target = target_of(architecture);
   Elf64_Ehdr header;
   std::memcpy(&header, data, sizeof header);
   constexpr uint16_t of_amd = 224;  // EM_AMDGPU
@@ -109,6 +124,8 @@ bool read_code(const void* data, const std::string& target, std::string& symbols
   bool known = false;
   for (const machine& one : machines)
     known |= target == one.target && (header.e_flags & 0xffu) == one.number;
+  known &= fits(header.e_flags >> 8 & 3, ":xnack", architecture) &&
+           fits(header.e_flags >> 10 & 3, ":sramecc", architecture);
   const auto* bytes = static_cast<const char*>(data);
   const auto* sections = reinterpret_cast<const Elf64_Shdr*>(bytes + header.e_shoff);
   bool named = false;
@@ -122,11 +139,6 @@ bool read_code(const void* data, const std::string& target, std::string& symbols
              text.substr(at + 19, target.size()) == std::string_view(target);
   }
   return known && named;
-}
-
-std::string target_of_thread() {
-  const std::string& all = wanted().targets[static_cast<size_t>(current_device())];
-  return all.substr(0, all.find(':'));
 }
 
 // How often each kernel was launched.
@@ -179,7 +191,7 @@ uint64_t bitnet_stand_in_launches(const char* kernel) {
 hipError_t hipModuleLoadData(hipModule_t* out, const void* data) {
   STAND_IN_BEGIN();
   auto* made = new module;
-  const std::string target = target_of_thread();
+  const std::string& target = wanted().targets[static_cast<size_t>(current_device())];
   if (!read_code(data, target, made->symbols)) {
     delete made;
     return hipErrorNoBinaryForGpu;
