@@ -1,10 +1,11 @@
 #include "code_objects.hpp"
 
+#include <elf.h>
+
 #include <algorithm>
+#include <cstddef>
 #include <cstring>
 #include <optional>
-
-#include "inflate.hpp"
 
 extern "C" const unsigned char bitnet_rocm_archive[], bitnet_rocm_archive_end[];
 
@@ -19,9 +20,9 @@ struct header {
 struct entry {
   char target[16], base[16], part[24];  // zeros behind them
   uint32_t machine, unused;             // EF_AMDGPU_MACH of the target
-  uint64_t offset, packed, bytes;
+  uint64_t offset, bytes;
 };
-constexpr char magic[] = "BNROCM1";
+constexpr char magic[] = "BNROCM2";
 
 std::string_view text_of(const char* from, size_t room) {
   return {from, static_cast<size_t>(std::find(from, from + room, '\0') - from)};
@@ -55,14 +56,20 @@ std::optional<entry> find(std::span<const uint8_t> archive, std::string_view tar
   return std::nullopt;
 }
 
+// Whether it begins as a code object does, for whichever target.
+bool is_code(const std::vector<uint8_t>& code) {
+  Elf64_Ehdr header{};
+  if (code.size() < sizeof header) return false;
+  std::memcpy(&header, code.data(), sizeof header);
+  return std::memcmp(header.e_ident, ELFMAG, SELFMAG) == 0 && header.e_machine == EM_AMDGPU;
+}
+
 // Targets with the same instructions share code, which is compiled for one of them. The runtime
 // looks at the number in the ELF header, and at the name in the code object's note.
-void name_target(const entry& one, std::vector<uint8_t>& code) {
-  constexpr size_t flags = 48;  // of Elf64_Ehdr: e_flags, whose lowest byte is the machine
-  if (code.size() <= flags) return;
-  code[flags] = static_cast<uint8_t>(one.machine);
-  const std::string_view base = text_of(one.base, sizeof one.base);
-  const std::string_view target = text_of(one.target, sizeof one.target);
+void name_target(const entry& one, std::string_view base, std::string_view target,
+                 std::vector<uint8_t>& code) {
+  // The lowest byte of e_flags is the machine.
+  code[offsetof(Elf64_Ehdr, e_flags)] = static_cast<uint8_t>(one.machine);
   const std::string from = "amdgcn-amd-amdhsa--" + std::string(base);
   for (auto at = code.begin();; at += static_cast<std::ptrdiff_t>(from.size())) {
     at = std::search(at, code.end(), from.begin(), from.end());
@@ -104,11 +111,13 @@ std::string built_targets() {
 std::vector<uint8_t> code_object(std::span<const uint8_t> archive, std::string_view target,
                                  std::string_view part) {
   const std::optional<entry> found = find(archive, target, part);
-  if (!found || found->offset > archive.size() || found->packed > archive.size() - found->offset)
+  if (!found || found->offset > archive.size() || found->bytes > archive.size() - found->offset)
     return {};
-  std::vector<uint8_t> out;
-  if (!inflate(archive.subspan(found->offset, found->packed), found->bytes, out)) return {};
-  if (text_of(found->base, sizeof found->base) != target) name_target(*found, out);
+  const auto code = archive.subspan(found->offset, found->bytes);
+  std::vector<uint8_t> out(code.begin(), code.end());
+  const std::string_view base = text_of(found->base, sizeof found->base);
+  if (!is_code(out) || base.size() != target.size()) return {};
+  if (base != target) name_target(*found, base, target, out);
   return out;
 }
 

@@ -16,7 +16,8 @@ bool has_code(std::string_view target);
 bool has_code(std::string_view target, std::string_view part);
 std::string built_targets();
 
-// The code object of a part for a target, as HIP loads it. Empty if there is none.
+// The code object of a part for a target, as HIP loads it. Empty if there is none, or none that is
+// valid.
 std::vector<uint8_t> code_object(std::string_view target, std::string_view part);
 
 // The same of any archive.

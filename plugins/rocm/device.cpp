@@ -48,8 +48,8 @@ bitnet_status device::find_module(const std::string& part, hipModule_t& out,
   std::vector<uint8_t> code = code_object(context_.facts.target, part);
   if (code.empty())
     return report.fail(BITNET_UNAVAILABLE,
-                       "%s: this build has no code of the part %s for %s; reinstall the rocm "
-                       "backend, or build it with BITNET_ROCM_TARGETS=%s",
+                       "%s: this build has no valid code of the part %s for %s; reinstall the "
+                       "rocm backend, or build it with BITNET_ROCM_TARGETS=%s",
                        context_.facts.common.name.c_str(), part.c_str(),
                        context_.facts.target.c_str(), context_.facts.target.c_str());
   images_.push_back(std::move(code));

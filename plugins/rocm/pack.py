@@ -4,9 +4,9 @@
 
 Files are of the first target of each list; the others of a list have the same instructions, and get the same bytes. The machine's number that the ELF header of each has is what CLANG writes for it.
 
-The archive: "BNROCM1\\0", the number of entries and a word of zeros; entries; then what DEFLATE made of each code object. An
-entry is the names of target, base and part (16, 16 and 24 bytes), the machine's number, a word of zeros, and offset,
-packed bytes and bytes as 64-bit numbers. All are little-endian.
+The archive: "BNROCM2\\0", the number of entries and a word of zeros; entries; then the code objects. An entry is the names of
+target, base and part (16, 16 and 24 bytes), the machine's number, a word of zeros, and offset and bytes as 64-bit
+numbers. All are little-endian. Nothing is compressed here: packages compress the plugin as a whole.
 """
 
 import pathlib
@@ -14,7 +14,6 @@ import struct
 import subprocess
 import sys
 import tempfile
-import zlib
 
 FLAGS = 48  # e_flags in Elf64_Ehdr; its lowest byte is EF_AMDGPU_MACH
 
@@ -24,11 +23,6 @@ def machine_of(clang, target, scratch):
     subprocess.run([clang, "--target=amdgcn-amd-amdhsa", f"-mcpu={target}", "-x", "assembler", "-c", "-o", out, "-"],
                    input=b"", check=True)
     return out.read_bytes()[FLAGS]
-
-
-def packed(data):
-    by = zlib.compressobj(9, zlib.DEFLATED, -15)
-    return by.compress(data) + by.flush()
 
 
 def main(archive, clang, *words):
@@ -47,14 +41,14 @@ def main(archive, clang, *words):
                 code = file.read_bytes()
                 if code[FLAGS] != machines[target]:
                     sys.exit(f"pack.py: {file} is for another machine")
-                blobs[targets[0], part] = (packed(code), len(code))
+                blobs[targets[0], part] = code
                 entries += [(target, targets[0], part, machines[target]) for target in targets]
-    form = struct.Struct("<16s16s24sII3Q")
+    form = struct.Struct("<16s16s24sII2Q")
     offset, places, body = 16 + form.size * len(entries), {}, b""
-    for key, (data, size) in blobs.items():
-        places[key] = (offset + len(body), len(data), size)
-        body += data
-    head = struct.pack("<8sII", b"BNROCM1\0", len(entries), 0)
+    for key, code in blobs.items():
+        places[key] = (offset + len(body), len(code))
+        body += code
+    head = struct.pack("<8sII", b"BNROCM2\0", len(entries), 0)
     for target, base, part, machine in entries:
         head += form.pack(target.encode(), base.encode(), part.encode(), machine, 0, *places[base, part])
     pathlib.Path(archive).write_bytes(head + body)

@@ -1,71 +1,19 @@
-// The archive of code objects: what DEFLATE packed comes out as it was, and each target gets code
-// that says it is for that target.
+// The archive of code objects: each target gets code that says it is for that target, and of a
+// damaged archive there is none.
 
 #include "code_objects.hpp"
 
 #include <elf.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <cstring>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "inflate.hpp"
-
 namespace bitnet::rocm::test {
 namespace {
-
-std::vector<uint8_t> bytes_of(const char* hex) {
-  std::vector<uint8_t> out;
-  for (const char* at = hex; at[0] && at[1]; at += 2)
-    out.push_back(static_cast<uint8_t>(std::stoi(std::string(at, 2), nullptr, 16)));
-  return out;
-}
-
-std::string squares() {
-  std::string out;
-  for (int i = 0; i < 200; ++i) out += std::to_string(i * i % 97) + " ";
-  return out;
-}
-
-// By zlib 1.2.13, with windows of -15 bits.
-TEST(inflate, of_each_kind_of_block) {
-  const struct {
-    const char *why, *packed;
-    std::string is;
-  } cases[] = {
-      {"nothing", "0300", ""},
-      {"stored", "010500faff68656c6c6f", "hello"},
-      {"fixed codes, and a copy that overlaps itself", "4b4c1c05c4822400",
-       std::string(300, 'a') + 'b'},
-      {"codes of its own",
-       "ed90098d45210c45ad1c09af2d14f06f6c0e18f806262184e5aefd080687687252cd38f46007450ec6622549059"
-       "d1c"
-       "11c5fa88641647b45c053c0fe6c7a627b9d89b39c864aba6d42482ddb48c4d25219253ecc93a2cf77aeb5d7df4a"
-       "b2f"
-       "48a8046992e30929a7a8d21a68a39996fb9a1be1068917aa6f40631ad6c806ef57226f1d4b59ad6e49ab5ab85e7"
-       "947"
-       "709c45f0fdcfe4c74cfe00",
-       squares()},
-  };
-  for (const auto& c : cases) {
-    std::vector<uint8_t> out;
-    ASSERT_TRUE(inflate(bytes_of(c.packed), c.is.size(), out)) << c.why;
-    EXPECT_EQ(std::string(out.begin(), out.end()), c.is) << c.why;
-  }
-}
-
-TEST(inflate, what_is_no_stream_is_refused) {
-  const std::vector<uint8_t> stored = bytes_of("010500faff68656c6c6f");
-  std::vector<uint8_t> out;
-  for (size_t n = 0; n < stored.size(); ++n)
-    EXPECT_FALSE(inflate(std::span(stored).first(n), 5, out)) << n << " bytes of it";
-  EXPECT_FALSE(inflate(stored, 4, out)) << "more comes out";
-  EXPECT_FALSE(inflate(stored, 6, out)) << "less comes out";
-  EXPECT_FALSE(inflate(bytes_of("07"), 0, out)) << "no kind of block";
-  EXPECT_FALSE(inflate(bytes_of("010500fbff68656c6c6f"), 5, out)) << "a length and not its inverse";
-}
 
 Elf64_Ehdr header_of(const std::vector<uint8_t>& code) {
   Elf64_Ehdr out{};
@@ -129,9 +77,78 @@ TEST(code_objects, have_attention_of_one_token_where_a_wave_has_the_registers) {
 TEST(code_objects, of_others_there_are_none) {
   EXPECT_TRUE(code_object("gfx1030", "nothing").empty());
   EXPECT_TRUE(code_object("gfx701", "rows").empty());
-  EXPECT_TRUE(code_object({}, "gfx1030", "rows").empty());
-  const std::vector<uint8_t> noise(4096, 0x5a);
-  EXPECT_TRUE(code_object(noise, "gfx1030", "rows").empty());
+}
+
+// As pack.py writes it.
+struct entry {
+  char target[16], base[16], part[24];
+  uint32_t machine, unused;
+  uint64_t offset, bytes;
+};
+struct small_archive {
+  char magic[8] = "BNROCM2";
+  uint32_t entries = 2, unused = 0;
+  entry of[2] = {{"gfx1030", "gfx1030", "rows", 0x36, 0, offsetof(small_archive, code), bytes},
+                 {"gfx1031", "gfx1030", "rows", 0x37, 0, offsetof(small_archive, code), bytes}};
+  struct {
+    Elf64_Ehdr header{};
+    char note[32] = "..amdgcn-amd-amdhsa--gfx1030";
+  } code;
+  static constexpr uint64_t bytes = sizeof code;
+
+  small_archive() {
+    std::memcpy(code.header.e_ident, ELFMAG, SELFMAG);
+    code.header.e_machine = EM_AMDGPU;
+    code.header.e_flags = 0x536;
+  }
+  std::vector<uint8_t> read(const char* target, size_t length = sizeof(small_archive)) const {
+    // A copy of that length, so that a sanitizer sees a read past it.
+    const auto* begin = reinterpret_cast<const uint8_t*>(this);
+    return code_object(std::vector<uint8_t>(begin, begin + length), target, "rows");
+  }
+};
+
+TEST(code_objects, a_family_shares_code) {
+  const small_archive whole;
+  const std::vector<uint8_t> own = whole.read("gfx1030"), other = whole.read("gfx1031");
+  ASSERT_EQ(own.size(), whole.bytes);
+  EXPECT_EQ(std::memcmp(own.data(), &whole.code, own.size()), 0);
+  EXPECT_EQ(header_of(other).e_flags, 0x537u);
+  EXPECT_TRUE(has(other, "amdhsa--gfx1031"));
+  EXPECT_FALSE(has(other, "gfx1030"));
+}
+
+TEST(code_objects, of_an_archive_that_is_cut_off_there_are_none) {
+  for (size_t n = 0; n < sizeof(small_archive); ++n)
+    for (const char* target : {"gfx1030", "gfx1031"})
+      ASSERT_TRUE(small_archive().read(target, n).empty()) << n << " bytes, " << target;
+}
+
+TEST(code_objects, of_a_damaged_archive_there_are_none) {
+  const struct {
+    const char* why;
+    void (*damage)(small_archive&);
+  } cases[] = {
+      {"another magic number", [](small_archive& a) { a.magic[6] = '1'; }},
+      {"no entries", [](small_archive& a) { a.entries = 0; }},
+      {"more entries than bytes", [](small_archive& a) { a.entries = 0xffffffffu; }},
+      {"code behind the end", [](small_archive& a) { a.of[1].offset = sizeof a + 1; }},
+      {"an offset that wraps", [](small_archive& a) { a.of[1].offset = ~uint64_t{0} - 3; }},
+      {"code over the end", [](small_archive& a) { ++a.of[1].bytes; }},
+      {"a length that wraps", [](small_archive& a) { a.of[1].bytes = ~uint64_t{0} - 3; }},
+      {"no code", [](small_archive& a) { a.of[1].bytes = 0; }},
+      {"a part of a header", [](small_archive& a) { a.of[1].bytes = sizeof(Elf64_Ehdr) - 1; }},
+      {"no ELF file", [](small_archive& a) { a.code.header.e_ident[EI_MAG1] = 'e'; }},
+      {"of another processor", [](small_archive& a) { a.code.header.e_machine = EM_X86_64; }},
+      // Names are written over each other.
+      {"a base of another length", [](small_archive& a) { std::strcpy(a.of[1].base, "gfx90a"); }},
+      {"a base without an end", [](small_archive& a) { std::memset(a.of[1].base, 'f', 16); }},
+  };
+  for (const auto& c : cases) {
+    small_archive damaged;
+    c.damage(damaged);
+    EXPECT_TRUE(damaged.read("gfx1031").empty()) << c.why;
+  }
 }
 
 }  // namespace
