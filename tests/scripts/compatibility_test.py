@@ -82,6 +82,25 @@ class Compatibility(unittest.TestCase):
                     if checks["info"]["backends"]:
                         self.assertIn(BACKENDS[0], done.stderr)
 
+    def test_the_reason_is_that_of_the_comparison(self):
+        """The selection says of a backend that it did not need why it would not choose it."""
+        for says, why in (({"problem": "no library; its last words: install one"}, "its last words: install one"),
+                          ({"left_out": "the driver hangs"}, "the driver hangs")):
+            with self.subTest(why):
+                here = answers(BACKENDS)
+                self.write(here)
+                here["info"]["backends"][0]["reason"] = "not probed"
+                row = here["parity"]["compared"].pop(0)
+                if "problem" in says:
+                    here["parity"]["compared"].append({**row, **says, "rows": []})
+                else:
+                    here["parity"]["left_out"] = [{"backend": BACKENDS[0], "reason": says["left_out"]}]
+                done = self.run_it(here, "--check")
+                self.assertEqual(done.returncode, 77, done.stderr)
+                self.assertIn(f"{BACKENDS[0]} is left out of the comparison: ", done.stderr)
+                self.assertIn(why, done.stderr)
+                self.assertNotIn("not probed", done.stderr)
+
     def shown(self, column):
         """The cells of a column by row, of whichever table has it."""
         found, head = {}, []
