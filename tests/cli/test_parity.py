@@ -30,8 +30,8 @@ CLAIMS = [
 class Parity(support.Case):
     def setUp(self):
         super().setUp()
-        program = os.path.join(os.path.dirname(support.PROGRAM), "bitnet-backend-conformance")
-        if not os.access(program, os.X_OK):
+        self.kit = os.path.join(os.path.dirname(support.PROGRAM), "bitnet-backend-conformance")
+        if not os.access(self.kit, os.X_OK):
             self.skipTest("bitnet-backend-conformance is not beside the program")
         if "cpu" not in support.report()["detected"]:
             self.skipTest("no cpu backend")
@@ -51,6 +51,18 @@ class Parity(support.Case):
         left = {one["backend"] for one in self.ok("parity", "--json").json["left_out"]}
         if "null" in [b["name"] for b in support.report()["backends"]]:
             self.assertIn("null", left)
+
+    def test_settings_of_the_environment_apply(self):
+        """The kit's process gets those that the device was listed with."""
+        got = self.ok("parity", "--backend", "cpu", "--json", env={"BITNET_CPU_ISA": "scalar"}).json
+        self.assertIn("add.scalar", {row.get("kernel") for row in got["compared"][0]["rows"]})
+
+    def test_a_comparison_that_ends_early_has_its_last_words(self):
+        library = [b["library"] for b in support.report()["backends"] if b["name"] == "cpu"][0]
+        done = subprocess.run([self.kit, "--parity", "--set", "isa=none-of-them", library], capture_output=True,
+                              env=self.environment(), timeout=support.TIMEOUT_S)
+        self.assertEqual(done.returncode, 1, done)
+        self.assertRegex(json.loads(done.stdout)["problem"], "its last words: .*set BITNET_CPU_ISA to one of: ")
 
     def test_invalid_requests_are_rejected(self):
         self.rejected(4, "was not found", "parity", "--backend", "none-such")

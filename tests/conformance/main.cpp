@@ -166,6 +166,7 @@ int show_parity(const options& o) {
   for (const auto& [key, value] : found.facts.items()) out[key] = value;
   out["rows"] = found.rows;
   std::string problem = end.death;
+  if (!problem.empty() && !end.printed.empty()) problem += "; its last words: " + end.printed;
   for (const test_result& t : found.tests)
     if (t.status == "failed") problem += (problem.empty() ? "" : "; ") + t.name + ": " + t.text;
   if (!problem.empty()) out["problem"] = problem;

@@ -15,6 +15,7 @@
 #include <system_error>
 
 #include "base/wording.hpp"
+#include "tables/backend_variables.hpp"
 #include "text/ascii.hpp"
 
 namespace bitnet::environment {
@@ -63,12 +64,6 @@ std::filesystem::path own_directory() {
 // The place of a folder of the installation, by its name in the build.
 std::filesystem::path own(const std::filesystem::path& folder) {
   return place_of(folder, own_directory(), {BITNET_INSTALL_PREFIX, BITNET_LIB_DIR});
-}
-
-std::string variable_part(std::string_view name) {
-  std::string out;
-  for (const char c : name) out += (c == '-' || c == '.') ? '_' : upper_ascii(c);
-  return out;
 }
 
 bool privileged() {
@@ -269,15 +264,12 @@ std::map<std::string, std::string> all_variables() {
 std::vector<std::pair<std::string, std::string>> backend_params(std::string_view backend_name) {
   std::vector<std::pair<std::string, std::string>> out;
   if (privileged()) return out;  // a variable may name a folder to write to
-  const std::string start = "BITNET_" + variable_part(backend_name) + "_";
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view line = *entry;
     const std::size_t equals = line.find('=');
-    if (equals == std::string_view::npos || equals <= start.size() || !line.starts_with(start))
-      continue;
-    std::string key(line.substr(start.size(), equals - start.size()));
-    for (char& c : key) c = lower_ascii(c);
-    out.emplace_back(std::move(key), std::string(line.substr(equals + 1)));
+    if (equals == std::string_view::npos) continue;
+    if (auto key = backend_setting(backend_name, line.substr(0, equals)))
+      out.emplace_back(*std::move(key), std::string(line.substr(equals + 1)));
   }
   return out;
 }

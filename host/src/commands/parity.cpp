@@ -10,6 +10,7 @@
 #include "commands/commands.hpp"
 #include "process/interrupt.hpp"
 #include "process/run_program.hpp"
+#include "settings/environment.hpp"
 #include "text/printable.hpp"
 
 namespace bitnet::host {
@@ -38,8 +39,14 @@ result<json> probed_backends(const invocation& in) {
 ordered_json compare(const std::string& program, const std::string& name,
                      const std::string& library, std::size_t device) {
   ordered_json out = {{"backend", name}, {"device", device}};
-  const auto answer = run_program(
-      program, {"--parity", "--device", std::to_string(device), library}, longest_answer);
+  std::vector<std::string> words = {"--parity", "--device", std::to_string(device)};
+  // The device was listed with these.
+  for (const auto& [key, value] : environment::of_process().backend_settings(name)) {
+    words.emplace_back("--set");
+    words.push_back(fmt::format("{}={}", key, value));
+  }
+  words.push_back(library);
+  const auto answer = run_program(program, std::move(words), longest_answer);
   if (!answer) {
     out["problem"] = answer.error().message;
     return out;

@@ -6,6 +6,8 @@
 
 #include <cerrno>
 
+#include "tables/backend_variables.hpp"
+
 namespace bitnet::host {
 
 environment environment::of_process() {
@@ -27,6 +29,15 @@ std::optional<std::string> environment::get(std::string_view name) const {
   const auto found = variables_.find(name);
   if (found == variables_.end() || found->second.empty()) return std::nullopt;
   return found->second;
+}
+
+std::vector<std::pair<std::string, std::string>> environment::backend_settings(
+    std::string_view backend) const {
+  std::vector<std::pair<std::string, std::string>> out;
+  if (rights_ == privilege::raised) return out;
+  for (const auto& [name, setting] : variables_)
+    if (auto key = backend_setting(backend, name)) out.emplace_back(*std::move(key), setting);
+  return out;
 }
 
 std::optional<std::filesystem::path> environment::xdg(std::string_view name,

@@ -7,6 +7,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace bitnet::host {
 
@@ -28,6 +30,11 @@ class environment {
 
   // Returns nothing for an empty variable too.
   [[nodiscard]] std::optional<std::string> get(std::string_view name) const;
+
+  // {key, value} of the settings for a backend (BITNET_<NAME>_<KEY>), which libbitnet gives it.
+  // With raised privileges there are none.
+  [[nodiscard]] std::vector<std::pair<std::string, std::string>> backend_settings(
+      std::string_view backend) const;
 
   // $XDG_CONFIG_HOME or ~/.config, and so on; nothing if HOME is unset too. state_home() and
   // cache_home() are written to, so with raised privileges they are nothing, and as root they are

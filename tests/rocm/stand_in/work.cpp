@@ -104,8 +104,8 @@ std::string target_of(const std::string& architecture) {
   return architecture.substr(0, architecture.find(':'));
 }
 
-// Whether code fits a device with these features. `stated` are two bits of e_flags: 0 the target has
-// no such feature, 1 any setting, 2 off, 3 on.
+// Whether code fits a device with these features. `stated` are two bits of e_flags: 0 the target
+// has no such feature, 1 any setting, 2 off, 3 on.
 bool fits(uint32_t stated, std::string_view feature, std::string_view architecture) {
   const size_t at = architecture.find(feature);
   if (at == std::string_view::npos) return stated <= 1;
