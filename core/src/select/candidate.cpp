@@ -279,10 +279,13 @@ backend_report candidate::describe() const {
     out.hint = fault_->advice();
   } else {
     if (selected_ && !fake_) out.stage = "selected";
-    out.code = plugin::code_text(verdict_);
-    out.reason = why_;
-    out.hint = plugin::code_hint(verdict_);
-    if (why_.empty())
+    // It may have been probed after the choice, for a list of all.
+    const bool late = probed_ && verdict_ == code::select_not_probed;
+    const code verdict = late ? code::ok : verdict_;
+    out.code = plugin::code_text(verdict);
+    out.reason = late ? "" : why_;
+    out.hint = plugin::code_hint(verdict);
+    if (out.reason.empty())
       out.reason = probed_ ? fmt::format("usable, {}{}", devices_.size(),
                                          devices_.size() == 1 ? " device" : " devices")
                            : "not probed";

@@ -81,9 +81,12 @@ TEST_F(asking, without_a_device_no_driver_is_asked_for_a_run) {
   EXPECT_EQ(find(out, "soft").stage, "inspected");
   EXPECT_EQ(beside("soft", ".lock"), "") << "nor in the background";
 
-  registry all = scan();  // but for `backends`
+  registry all = scan();  // but for `backends`, which chooses first
+  ASSERT_TRUE(all.select({}, out));
+  EXPECT_EQ(find(out, "soft").code, "BN-S-NOT-PROBED");
   all.probe_all(out);
   EXPECT_EQ(find(out, "soft").code, "BN-OK") << find(out, "soft").reason;
+  EXPECT_EQ(find(out, "soft").reason.find("usable, "), 0U) << find(out, "soft").reason;
   ASSERT_TRUE(scan().select({}, out));
   EXPECT_EQ(out.line(), "requested=auto detected=[alpha,soft] selected=alpha") << "remembered";
   EXPECT_EQ(find(out, "soft").code, "BN-S-OUTRANKED");
