@@ -1,39 +1,20 @@
 #include "probe/golden.hpp"
 
 #include <algorithm>
-#include <bit>
-#include <cmath>
-#include <initializer_list>
 
-#include "bitnet/abi/tensor.h"
+#include "probe/golden_builder.hpp"
 
-namespace bitnet::probe {
+namespace bitnet::probe::golden {
 namespace {
 
-constexpr uint32_t width = 384, n_rows = 44, n_timed_rows = 8192, n_large_rows = 2048;
+constexpr uint32_t n_rows = 44, n_timed_rows = 8192, n_large_rows = 2048;
 // Backends that look for the largest logits only do so in heads of more than a thousand rows.
 constexpr uint32_t n_head_rows = 1100, n_largest = 40;
 // As many as in any later program, so that this program is the first to show a wrong product.
 constexpr uint32_t n_ternary_rows = 404;
 constexpr uint32_t n_heads = 4, q_width = n_heads * golden_head_dim;
 constexpr uint32_t kv_width = golden_kv_heads * golden_head_dim, ff_width = 256;
-constexpr int64_t all_tokens = BITNET_DIM_TOKENS;
 
-using element = int (*)(uint32_t row, uint32_t k);
-
-int activation(uint32_t token, uint32_t k) {
-  if (k == 13 * token) return 127;
-  return static_cast<int>((token * 31 + k * 7 + k / 11) % 253) - 126;
-}
-// Without a pattern, so that each column has both signs among the tokens.
-int sign(uint32_t token, uint32_t k) {
-  uint32_t mixed = token * 2654435761U + k * 2246822519U;
-  mixed = (mixed ^ mixed >> 15) * 3266489917U;
-  return k == 0 || (mixed >> 20) % 2 == 0 ? 1 : -1;
-}
-int trit(uint32_t row, uint32_t k) {
-  return static_cast<int>((row * 5 + k * 3 + k / 7 + row * k / 5) % 3) - 1;
-}
 // Fast to make, for programs that are only timed.
 int diagonal(uint32_t row, uint32_t k) {
   return static_cast<int>((row + k) % 3) - 1;
@@ -43,9 +24,7 @@ int small(uint32_t row, uint32_t k) {
 }
 // Without a pattern, so that few rows of a head have the same logit.
 int scattered(uint32_t row, uint32_t k) {
-  uint32_t mixed = row * 2246822519U + k * 2654435761U;
-  mixed = (mixed ^ mixed >> 13) * 3266489917U;
-  return static_cast<int>((mixed >> 20) % 7) - 3;
+  return static_cast<int>(mixed(row, k) % 7) - 3;
 }
 // The position, up to its own, whose value a token is to find.
 uint32_t sought(uint32_t token) {
@@ -59,11 +38,6 @@ int remembered(uint32_t token, uint32_t k) {
   if (k < stored_column) return 64 * sign(sought(token), k - query_column);
   if (k < largest_column) return activation(token, k) % 126;
   return k == largest_column ? 127 : 0;
-}
-// Weights of a norm: 1 in every third column, 127 once.
-int norm_weight(uint32_t, uint32_t k) {
-  if (k % 3 == 0) return 1;
-  return k == 1 ? 127 : static_cast<int>(k * 37 % 253) - 126;
 }
 
 // Rows that select one input each; the first row for values selects the largest.
@@ -85,137 +59,9 @@ uint32_t query_of(uint32_t row) {
 uint32_t stored_of(uint32_t row) {
   return stored_column + row;
 }
-template <uint32_t (*Column)(uint32_t)>
-int pick(uint32_t row, uint32_t k) {
-  return k == Column(row) ? 1 : 0;
-}
-
-std::string bytes_of(uint32_t format, uint32_t columns, uint32_t rows, element at) {
-  std::string out;
-  const auto put = [&out](const auto& value) {
-    out.append(reinterpret_cast<const char*>(&value), sizeof value);
-  };
-  for (uint32_t r = 0; r < rows; ++r) {
-    if (format == BITNET_FORMAT_TERNARY2) {
-      for (uint32_t b = 0; b < columns / 4; ++b) {
-        uint32_t byte = 0;
-        for (uint32_t i = 0; i < 4; ++i)
-          byte = byte << 2 | static_cast<uint32_t>(at(r, b / 32 * 128 + 32 * i + b % 32) + 1);
-        out += static_cast<char>(byte);
-      }
-      continue;
-    }
-    for (uint32_t k = 0; k < columns; ++k) {
-      const auto value = static_cast<float>(at(r, k));
-      const auto bits = std::bit_cast<uint32_t>(value);
-      if (format == BITNET_FORMAT_F32)
-        put(value);
-      else if (format == BITNET_FORMAT_BF16)
-        put(static_cast<uint16_t>(bits >> 16));
-      else  // f16: only the exponent moves, for 0 and small integers
-        put(static_cast<uint16_t>(
-            value == 0 ? 0 : (bits >> 16 & 0x8000) | ((bits >> 13 & 0x3ffff) - (112U << 10))));
-    }
-  }
-  return out;
-}
-
-// Builds a program that begins with the rows of `input`, one per token.
-class builder {
- public:
-  builder(std::string name, element input, uint32_t tokens = golden_tokens) {
-    out_.name = std::move(name);
-    out_.tokens = tokens;
-    x = value(width);
-    emit(BITNET_OP_EMBED_GATHER, {}, {x}, {matrix(BITNET_FORMAT_F32, width, tokens, input)});
-  }
-
-  uint32_t value(int64_t columns, uint32_t dtype = BITNET_DTYPE_F32, int64_t rows = all_tokens) {
-    return out_.graph.value(dtype, rows, columns);
-  }
-  uint32_t matrix(uint32_t format, uint32_t columns, uint32_t rows, element at, uint32_t rank = 2) {
-    out_.weights.push_back({format, columns, rows, rank, bytes_of(format, columns, rows, at)});
-    return static_cast<uint32_t>(out_.weights.size() - 1);
-  }
-  uint32_t ternary(uint32_t columns, uint32_t rows, element at) {
-    return matrix(BITNET_FORMAT_TERNARY2, columns, rows, at);
-  }
-  bitnet_op& emit(uint32_t id, std::initializer_list<uint32_t> in,
-                  std::initializer_list<uint32_t> out,
-                  std::initializer_list<uint32_t> weights = {}) {
-    return out_.graph.emit(id, in, out, weights);
-  }
-  // Adds a composite before its body; both have the result of `body`.
-  template <class Body>
-  uint32_t composite(uint32_t id, std::initializer_list<uint32_t> in, Body body) {
-    const std::size_t at = out_.graph.begin();
-    const uint32_t y = body();
-    out_.graph.end(at, id, in, {y});
-    return y;
-  }
-
-  uint32_t norm(uint32_t from, int64_t rows = all_tokens) {
-    const uint32_t y = value(width, BITNET_DTYPE_F32, rows);
-    // The epsilon is too small to change a mean square of 1.
-    emit(BITNET_OP_RMS_NORM, {from}, {y}, {matrix(BITNET_FORMAT_F32, width, 1, norm_weight, 1)})
-        .floats[0] = 1e-9F;
-    return y;
-  }
-  struct quantised {
-    uint32_t q, s;
-  };
-  quantised quantise(uint32_t from, uint32_t columns) {
-    const quantised out{value(columns, BITNET_DTYPE_I8), value(1)};
-    emit(BITNET_OP_ACT_QUANT_I8, {from}, {out.q, out.s});
-    return out;
-  }
-  uint32_t linear(quantised in, uint32_t rows, uint32_t weight) {
-    const uint32_t y = value(rows);
-    emit(BITNET_OP_LINEAR_TERNARY, {in.q, in.s}, {y}, {weight});
-    return y;
-  }
-  uint32_t unary(uint32_t op, uint32_t from, uint32_t columns) {
-    const uint32_t y = value(columns);
-    emit(op, {from}, {y});
-    return y;
-  }
-  uint32_t binary(uint32_t op, uint32_t a, uint32_t b, uint32_t columns) {
-    const uint32_t y = value(columns);
-    emit(op, {a, b}, {y});
-    return y;
-  }
-
-  golden_program gathered(uint32_t y, uint32_t columns, std::vector<uint32_t> blamed,
-                          double (*expected)(uint32_t, uint32_t)) {
-    const uint32_t logits = value(columns, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
-    emit(BITNET_OP_GATHER_ROWS, {y}, {logits});
-    return finished(logits, columns, std::move(blamed), expected);
-  }
-  golden_program finished(uint32_t logits, uint32_t columns, std::vector<uint32_t> blamed,
-                          double (*expected)(uint32_t, uint32_t)) {
-    out_.graph.add_facts();
-    out_.graph.add_port(BITNET_PORT_LOGITS, logits);
-    out_.columns = columns;
-    out_.blamed = std::move(blamed);
-    out_.expected = expected;
-    return std::move(out_);
-  }
-
-  uint32_t x = 0;  // the input rows
-
- private:
-  golden_program out_;
-};
 
 int64_t normed(uint32_t token, uint32_t k) {
   return int64_t{sign(token, k)} * norm_weight(0, k);
-}
-
-template <element Input, element Weight>
-double product(uint32_t token, uint32_t row) {
-  int64_t sum = 0;
-  for (uint32_t k = 0; k < width; ++k) sum += int64_t{Input(token, k)} * Weight(row, k);
-  return static_cast<double>(sum);
 }
 
 golden_program linear_ternary() {
@@ -397,8 +243,12 @@ golden_program largest() {
 }
 
 }  // namespace
+}  // namespace bitnet::probe::golden
+
+namespace bitnet::probe {
 
 std::vector<golden_program> golden_programs() {
+  using namespace golden;
   std::vector<golden_program> out;
   out.push_back(linear_ternary());
   out.push_back(bit_linear());
@@ -420,6 +270,7 @@ std::vector<golden_program> golden_programs() {
 }
 
 golden_program timed_program() {
+  using namespace golden;
   builder b("speed", activation);
   const uint32_t y =
       b.linear(b.quantise(b.x, width), n_timed_rows, b.ternary(width, n_timed_rows, trit));
@@ -427,6 +278,7 @@ golden_program timed_program() {
 }
 
 golden_program large_timed_program() {
+  using namespace golden;
   builder b("speed of large products", activation, timed_tokens);
   const uint32_t wide =
       b.linear(b.quantise(b.x, width), n_timed_rows, b.ternary(width, n_timed_rows, diagonal));
