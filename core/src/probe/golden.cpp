@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "probe/golden_builder.hpp"
+#include "probe/golden_programs.hpp"
 
 namespace bitnet::probe::golden {
 namespace {
@@ -266,6 +267,7 @@ std::vector<golden_program> golden_programs() {
   out.push_back(head<small>("lm_head.f16", n_rows));
   out.push_back(long_attention());
   out.push_back(largest());
+  add_quantisers_and_groups(out);
   return out;
 }
 

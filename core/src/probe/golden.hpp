@@ -25,10 +25,13 @@ constexpr uint32_t golden_kv_heads = 2, golden_head_dim = 64;
 constexpr uint32_t golden_positions = 320, golden_prompt_tokens = 64;
 
 struct golden_weight {
-  uint32_t format;  // BITNET_FORMAT_*; ternary ones have the scale 1
+  uint32_t format;  // BITNET_FORMAT_*
   uint32_t columns, rows;
   uint32_t rank;
   std::string bytes;
+  // Of ternary ones: elements that share a factor, 0 for all, and the factors.
+  uint32_t group = 0;
+  std::vector<float> factors = {1};
 };
 
 struct golden_program {

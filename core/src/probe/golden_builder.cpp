@@ -23,6 +23,14 @@ uint32_t builder::matrix(uint32_t format, uint32_t columns, uint32_t rows, eleme
   return static_cast<uint32_t>(out_.weights.size() - 1);
 }
 
+uint32_t builder::ternary(uint32_t columns, uint32_t rows, element at, uint32_t group,
+                          std::vector<float> factors) {
+  const uint32_t w = matrix(BITNET_FORMAT_TERNARY2, columns, rows, at);
+  out_.weights[w].group = group;
+  if (group != 0) out_.weights[w].factors = std::move(factors);
+  return w;
+}
+
 uint32_t builder::norm(uint32_t from, int64_t rows) {
   const uint32_t y = value(width, BITNET_DTYPE_F32, rows);
   // The epsilon is too small to change a mean square of 1.

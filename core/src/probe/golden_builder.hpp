@@ -29,9 +29,9 @@ class builder {
   }
   uint32_t matrix(uint32_t format, uint32_t columns, uint32_t rows, element at, uint32_t rank = 2,
                   float unit = 1);
-  uint32_t ternary(uint32_t columns, uint32_t rows, element at) {
-    return matrix(BITNET_FORMAT_TERNARY2, columns, rows, at);
-  }
+  // `factors` of groups of elements, along rows; none: one factor, 1.
+  uint32_t ternary(uint32_t columns, uint32_t rows, element at, uint32_t group = 0,
+                   std::vector<float> factors = {});
   bitnet_op& emit(uint32_t id, std::initializer_list<uint32_t> in,
                   std::initializer_list<uint32_t> out,
                   std::initializer_list<uint32_t> weights = {}) {

@@ -22,8 +22,6 @@ namespace {
 using plugin::code;
 using table = bitnet_backend_v0;
 
-constexpr float unit_scale = 1;
-
 // A step of a program: so many tokens, the first of which has this position.
 struct tested_step {
   uint32_t tokens, first = 0;
@@ -113,18 +111,20 @@ class golden_run {
     return "";
   }
 
-  // Kernels that the plugin counted in the last step for the tested op.
+  // Kernels that the plugin counted in the last step for the tested ops, in the order of these; or
+  // kernels of other ops, if a plugin runs the body.
   std::vector<std::string> ran() {
     const std::vector<bitnet_kernel_stat> stats = counted();
-    // Kernels of the tested ops; kernels of other ops, if a plugin runs the body.
     std::vector<std::string> of_them, others;
-    for (const bitnet_kernel_stat& one : stats) {
-      if (one.calls == calls_before(one)) continue;
-      if (std::ranges::find(golden_.blamed, one.op) != golden_.blamed.end())
-        of_them.push_back(plugin::printable_array(one.id));
-      else if (one.op != BITNET_OP_EMBED_GATHER && one.op != BITNET_OP_GATHER_ROWS)
+    const auto is_new = [&](const bitnet_kernel_stat& one) {
+      return one.calls != calls_before(one);
+    };
+    for (const uint32_t op : golden_.blamed)
+      for (const bitnet_kernel_stat& one : stats)
+        if (one.op == op && is_new(one)) of_them.push_back(plugin::printable_array(one.id));
+    for (const bitnet_kernel_stat& one : stats)
+      if (one.op != BITNET_OP_EMBED_GATHER && one.op != BITNET_OP_GATHER_ROWS && is_new(one))
         others.push_back(plugin::printable_array(one.id));
-    }
     return of_them.empty() ? others : of_them;
   }
 
@@ -204,8 +204,9 @@ class golden_run {
     d.ne[2] = d.ne[3] = 1;
     d.data_bytes = w.bytes.size();
     if (w.format == BITNET_FORMAT_TERNARY2) {
-      d.n_scales = 1;
-      d.scales = &unit_scale;
+      d.scale_group = w.group;
+      d.n_scales = w.factors.size();
+      d.scales = w.factors.data();
     }
     d.name = {"self-test", 9};
     return d;

@@ -1,0 +1,13 @@
+#pragma once
+// The golden programs of each file, in the order in which they run: a program comes after those
+// that judge the kernels it needs.
+
+#include <vector>
+
+#include "probe/golden.hpp"
+
+namespace bitnet::probe::golden {
+
+void add_quantisers_and_groups(std::vector<golden_program>& out);
+
+}  // namespace bitnet::probe::golden
