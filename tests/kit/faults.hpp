@@ -10,6 +10,7 @@
 //   heads      heads from N on
 //   head_dim   elements of a head from N on
 //   layers     layers from N on
+//   formats    weights whose BITNET_FORMAT_* is N or more
 //   sequences  sequences from N on have the blocks, or the state, of sequence 0
 
 #include <array>
@@ -31,6 +32,7 @@ enum class dimension : uint8_t {
   heads,
   head_dim,
   layers,
+  formats,
   sequences
 };
 
@@ -57,9 +59,9 @@ bool fault::read(const std::string& text) {
   if (same(#NAME, name)) op = ID;
   BITNET_OP_LIST(BITNET_ROW)
 #undef BITNET_ROW
-  constexpr std::array<std::string_view, 9> names = {"rows",     "columns",   "tokens",
-                                                     "outputs",  "positions", "heads",
-                                                     "head_dim", "layers",    "sequences"};
+  constexpr std::array<std::string_view, 10> names = {
+      "rows",  "columns",  "tokens", "outputs", "positions",
+      "heads", "head_dim", "layers", "formats", "sequences"};
   const auto found = std::find(names.begin(), names.end(), what);
   if (op == BITNET_OP_NONE || found == names.end()) return false;
   of = static_cast<dimension>(found - names.begin());
@@ -97,6 +99,8 @@ bool beyond(const call& c, uint64_t t, uint64_t i) {
       return i % head_dim_of(c) >= planted.n;
     case dimension::layers:
       return static_cast<uint64_t>(c.ints[0]) >= planted.n;
+    case dimension::formats:
+      return c.w && c.w->format >= planted.n;
     case dimension::sequences:
       return false;
   }

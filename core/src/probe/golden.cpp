@@ -268,6 +268,7 @@ std::vector<golden_program> golden_programs() {
   out.push_back(long_attention());
   out.push_back(largest());
   add_quantisers_and_groups(out);
+  add_formats_with_blocks(out);
   return out;
 }
 
