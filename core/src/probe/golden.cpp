@@ -269,6 +269,7 @@ std::vector<golden_program> golden_programs() {
   out.push_back(largest());
   add_quantisers_and_groups(out);
   add_formats_with_blocks(out);
+  add_layers_with_states(out);
   return out;
 }
 

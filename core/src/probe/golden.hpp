@@ -1,12 +1,14 @@
 #pragma once
 // Tiny programs with integer results: exactly one answer is right, on any device and in any order
-// of summation.
+// of summation. Some have fractions, which f32 holds as well; only results of exponentials may be
+// off, by `allowed`.
 //
 // How  Inputs are integers, and the largest of a quantised row is 127, so quantising changes
 //      nothing. Rows that are normed hold only 1 and -1, so their mean square is 1. Every token is
 //      the first of its own sequence: rotating by position 0 changes nothing, and the softmax of
 //      one score is 1. In the program with a long context, which rotates nothing, one score is so
-//      much larger than the others that the exponentials of these are 0.
+//      much larger than the others that the exponentials of these are 0. Factors of groups and
+//      blocks are powers of two or small whole numbers.
 
 #include <cstdint>
 #include <string>
@@ -23,6 +25,8 @@ constexpr uint32_t golden_steps[] = {1, golden_tokens};
 constexpr uint32_t golden_kv_heads = 2, golden_head_dim = 64;
 // Of the program with a long context: one sequence, written by steps of so many tokens.
 constexpr uint32_t golden_positions = 320, golden_prompt_tokens = 64;
+// Of programs with a state: one sequence, written by steps of golden_steps.
+constexpr uint32_t golden_state_positions = 2 * (1 + golden_tokens);
 
 struct golden_weight {
   uint32_t format;  // BITNET_FORMAT_*
@@ -42,8 +46,10 @@ struct golden_program {
   uint32_t tokens = golden_tokens;  // of the longest step
   uint32_t columns = 0;             // of the logits (tokens, columns)
   double (*expected)(uint32_t token, uint32_t column) = nullptr;
-  uint32_t positions = 0;  // of the only sequence; 0: every token begins one
-  uint32_t largest = 0;    // steps request so many logits of each row; 0: all
+  uint32_t positions = 0;       // of the only sequence; 0: every token begins one
+  uint32_t largest = 0;         // steps request so many logits of each row; 0: all
+  uint32_t state_elements = 0;  // of the only sequence; 0: there is no state
+  double allowed = 0;           // what a result may be off by, as a share of it
 };
 
 // One program per family of kernels that integers can test.

@@ -4,10 +4,14 @@
 
 namespace bitnet::probe::golden {
 
-builder::builder(std::string name, element input, uint32_t tokens, uint32_t columns,
-                 uint32_t format) {
+builder::builder(std::string name, uint32_t tokens) {
   out_.name = std::move(name);
   out_.tokens = tokens;
+}
+
+builder::builder(std::string name, element input, uint32_t tokens, uint32_t columns,
+                 uint32_t format)
+    : builder(std::move(name), tokens) {
   x = rows_of(input, columns, format);
 }
 
@@ -68,6 +72,13 @@ golden_program builder::gathered(uint32_t y, uint32_t columns, std::vector<uint3
   const uint32_t logits = value(columns, BITNET_DTYPE_F32, BITNET_DIM_OUTPUTS);
   emit(BITNET_OP_GATHER_ROWS, {y}, {logits});
   return finished(logits, columns, std::move(blamed), expected);
+}
+
+golden_program builder::with_state(golden_program program, uint32_t elements) {
+  program.tokens = golden_tokens;
+  program.positions = golden_state_positions;
+  program.state_elements = elements;
+  return program;
 }
 
 golden_program builder::finished(uint32_t logits, uint32_t columns, std::vector<uint32_t> blamed,

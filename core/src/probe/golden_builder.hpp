@@ -14,8 +14,14 @@ namespace bitnet::probe::golden {
 
 constexpr int64_t all_tokens = BITNET_DIM_TOKENS;
 
+// What a result of exponentials may be off by, as a share of it. Devices take an exponential of x
+// within 3 + 2|x| units in the last place, 2^-23, and round what x is made of: with exponents up to
+// 50, as here, less than half of this.
+constexpr double allowed_of_exponentials = 0x1p-14;
+
 class builder {
  public:
+  builder(std::string name, uint32_t tokens);
   // The program begins with the rows of `input`, one per token.
   builder(std::string name, element input, uint32_t tokens = golden_tokens,
           uint32_t columns = width, uint32_t format = BITNET_FORMAT_F32);
@@ -57,6 +63,8 @@ class builder {
 
   golden_program gathered(uint32_t y, uint32_t columns, std::vector<uint32_t> blamed,
                           double (*expected)(uint32_t, uint32_t));
+  // `program` as steps of one sequence, whose state has so many elements.
+  static golden_program with_state(golden_program program, uint32_t elements);
   golden_program finished(uint32_t logits, uint32_t columns, std::vector<uint32_t> blamed,
                           double (*expected)(uint32_t, uint32_t));
 
