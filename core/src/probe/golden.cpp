@@ -270,6 +270,7 @@ std::vector<golden_program> golden_programs() {
   add_quantisers_and_groups(out);
   add_formats_with_blocks(out);
   add_layers_with_states(out);
+  add_ops_of_rows(out);
   return out;
 }
 

@@ -11,5 +11,6 @@ namespace bitnet::probe::golden {
 void add_quantisers_and_groups(std::vector<golden_program>& out);
 void add_formats_with_blocks(std::vector<golden_program>& out);
 void add_layers_with_states(std::vector<golden_program>& out);
+void add_ops_of_rows(std::vector<golden_program>& out);
 
 }  // namespace bitnet::probe::golden
