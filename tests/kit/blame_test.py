@@ -3,6 +3,7 @@
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import tempfile
@@ -10,6 +11,7 @@ import unittest
 
 import kit
 
+GROUPED = "linear_ternary_grouped.ternary2.reference"
 PROGRAM = os.environ.get("BITNET_PROGRAM", "")
 MANIFEST = """schema: 1
 name: saboteur
@@ -60,17 +62,55 @@ class SelfTest(unittest.TestCase):
         manifest.chmod(0o644)
 
     def test_kernels(self):
-        # An earlier program for the product alone lacked rows 100 and 383.
-        for fault, blamed in [("linear_ternary:rows:100", "linear_ternary.ternary2.reference"),
-                              ("linear_ternary:rows:383", "linear_ternary.ternary2.reference"),
-                              ("rope:tokens:3", "rope.reference")]:
-            env = dict(os.environ, BITNET_SABOTEUR_FAULT=fault,
-                       XDG_CACHE_HOME=str(self.folder / "cache"))
-            done = subprocess.run([PROGRAM, "backends", "info", "saboteur", "--backend-dir",
-                                   self.folder], capture_output=True, text=True, check=False,
-                                  timeout=120, env=env)
-            self.assertIn(f"its reference kernel {blamed} gives wrong results",
-                          done.stdout + done.stderr, fault)
+        for fault, blamed, program in [
+                # An earlier program for the product alone lacked rows 100 and 383.
+                ("linear_ternary:rows:100", "linear_ternary.ternary2.reference", "linear_ternary.ternary2"),
+                ("linear_ternary:rows:383", "linear_ternary.ternary2.reference", "linear_ternary.ternary2"),
+                ("rope:tokens:3", "rope.reference", "rope"),
+                # Rows that only the program with a sum has.
+                ("linear_ternary_grouped:rows:40", GROUPED, "linear_ternary_grouped.ternary2"),
+                ("linear_ternary_grouped:rows:350", GROUPED, "linear_ternary_grouped.ternary2, added"),
+                # Codes show in products only, and the product is blamed first.
+                ("act_quant_i8_grouped:tokens:2", GROUPED, "linear_ternary_grouped.ternary2"),
+                ("embed_gather:formats:4", "embed_gather.reference", "embed_gather.q8_0"),
+                ("embed_gather:formats:5", "embed_gather.reference", "embed_gather.q4_0"),
+                ("embed_gather:formats:6", "embed_gather.reference", "embed_gather.q4_k"),
+                ("embed_gather:formats:7", "embed_gather.reference", "embed_gather.q6_k"),
+                ("linear_dense:formats:4", "linear_dense", "linear_dense.q8_0"),
+                ("linear_dense:formats:5", "linear_dense", "linear_dense.q4_0"),
+                ("linear_dense:formats:6", "linear_dense", "linear_dense.q4_k"),
+                ("linear_dense:formats:7", "linear_dense", "linear_dense.q6_k"),
+                # Positions that only a second step reaches.
+                ("short_conv:positions:9", "short_conv.reference", "short_conv"),
+                ("delta_rule:positions:9", "delta_rule.reference", "delta_rule"),
+                ("delta_rule:heads:3", "delta_rule.reference", "delta_rule"),
+                ("delta_gates:tokens:2", "delta_gates.reference", "delta_gates"),
+                ("rms_norm_heads:heads:3", "rms_norm_heads.reference", "rms_norm_heads"),
+                ("silu:tokens:2", "silu", "silu"),
+                ("gelu:tokens:2", "gelu", "gelu"),
+                ("sigmoid:tokens:2", "sigmoid", "sigmoid"),
+                ("scale:tokens:2", "scale.reference", "scale"),
+                ("columns:tokens:2", "columns.reference", "columns"),
+                ("hadamard:columns:300", "hadamard.reference", "hadamard")]:
+            self.blames("FAULT", fault, blamed, program)
+
+    def test_kernels_that_differ_little(self):
+        # The next larger factor; curves, parts, inputs and heads of others.
+        for defect, blamed, program in [("scale", "scale.reference", "scale"), ("gelu", "silu", "gelu"),
+                                        ("sigmoid", "silu", "sigmoid"), ("columns", "columns.reference", "columns"),
+                                        ("gates", "delta_gates.reference", "delta_gates"),
+                                        ("delta-heads", "delta_rule.reference", "delta_rule"),
+                                        ("fresh", "short_conv.reference", "short_conv")]:
+            self.blames("DEFECT", defect, blamed, program)
+
+    def blames(self, kind, fault, blamed, program):
+        with self.subTest(fault), tempfile.TemporaryDirectory() as cache:
+            env = {**os.environ, f"BITNET_SABOTEUR_{kind}": fault, "XDG_CACHE_HOME": cache}
+            done = subprocess.run([PROGRAM, "backends", "info", "saboteur", "--backend-dir", self.folder],
+                                  capture_output=True, text=True, check=False, timeout=120, env=env)
+            said = done.stdout + done.stderr
+            self.assertIn(f"its reference kernel {blamed} gives wrong results", said)
+            self.assertRegex(said, rf"[;:] {re.escape(program)}: row \d+ of token \d+ of \d+ is ")
 
 
 if __name__ == "__main__":
