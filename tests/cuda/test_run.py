@@ -87,6 +87,8 @@ class Cuda(support.Case):
         words = ("run", "--device", "cuda", "--temp", "0", "-n", "8", "--json", "-c", "1024", "-p", PROMPTS[0])
         whole = self.ok(*words).json["tokens"]
         for wrong, disabled in (("attn_merge", "attn_paged_parts.cuda"),
+                                # Right for one part of the context, as tokens of the first position have.
+                                ("attn_token_f16_f16_4,wrong_from=3", "rope_kv_write_attn_paged.cuda"),
                                 ("head_exact_f16", "linear_dense_top.i8+f16.cuda")):
             with self.subTest(wrong):
                 answer = self.ok(*words, "--probe-wait", "60000", env=self.driver(f"wrong={wrong}"))

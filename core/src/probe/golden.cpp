@@ -112,14 +112,15 @@ golden_program rms_norm() {
                     [](uint32_t t, uint32_t k) { return static_cast<double>(normed(t, k)); });
 }
 
-uint32_t rotated(builder& b, uint32_t from, uint32_t heads) {
+// `turn`: of each position, in radians of the fastest pair.
+uint32_t rotated(builder& b, uint32_t from, uint32_t heads, float turn = 1) {
   const uint32_t y = b.value(int64_t{heads} * golden_head_dim);
   bitnet_op& o = b.emit(BITNET_OP_ROPE, {from}, {y});
   o.ints[0] = static_cast<int32_t>(heads);
   o.ints[1] = o.ints[2] = golden_head_dim;
   o.ints[3] = BITNET_ROPE_NEOX;
   o.floats[0] = 10000;
-  o.floats[1] = 1;
+  o.floats[1] = turn;
   return y;
 }
 
@@ -194,15 +195,19 @@ golden_program feed_forward() {
 }
 
 // Steps of many tokens write the keys and values of one sequence; any step reads what earlier ones
-// wrote.
+// wrote. Queries and keys, whose elements are at least 1, are rotated by angles of at most 1e-27,
+// which changes no bit of them: GPU backends have a kernel for steps of one token that does all of
+// RoPE, KV_WRITE and ATTN_PAGED.
 golden_program long_attention() {
+  constexpr float no_turn = 1e-30F;
   builder b("attn_paged of a long context", remembered, golden_positions);
   const auto in = b.quantise(b.x, width);
   const uint32_t q = b.linear(in, q_width, b.ternary(width, q_width, pick<query_of>));
   const uint32_t k = b.linear(in, kv_width, b.ternary(width, kv_width, pick<key_of>));
   const uint32_t v = b.linear(in, kv_width, b.ternary(width, kv_width, pick<stored_of>));
-  b.emit(BITNET_OP_KV_WRITE, {k, v}, {});
-  const uint32_t y = attended(b, q);
+  const uint32_t rq = rotated(b, q, n_heads, no_turn);
+  b.emit(BITNET_OP_KV_WRITE, {rotated(b, k, golden_kv_heads, no_turn), v}, {});
+  const uint32_t y = attended(b, rq);
   golden_program out =
       b.gathered(y, q_width, {BITNET_OP_ATTN_PAGED}, [](uint32_t t, uint32_t column) {
         const uint32_t kv_head = column / golden_head_dim / (n_heads / golden_kv_heads);

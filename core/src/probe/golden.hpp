@@ -6,9 +6,9 @@
 // How  Inputs are integers, and the largest of a quantised row is 127, so quantising changes
 //      nothing. Rows that are normed hold only 1 and -1, so their mean square is 1. Every token is
 //      the first of its own sequence: rotating by position 0 changes nothing, and the softmax of
-//      one score is 1. In the program with a long context, which rotates nothing, one score is so
-//      much larger than the others that the exponentials of these are 0. Factors of groups and
-//      blocks are powers of two or small whole numbers.
+//      one score is 1. In the program with a long context, which rotates by angles of nearly 0, one
+//      score is so much larger than the others that the exponentials of these are 0. Factors of
+//      groups and blocks are powers of two or small whole numbers.
 
 #include <cstdint>
 #include <string>

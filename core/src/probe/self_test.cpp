@@ -28,8 +28,9 @@ struct tested_step {
   uint32_t tokens, first = 0;
 };
 // All steps of a program, in their order. Kernels may treat steps of one token and of a few
-// differently, so that these read a long context once more. A state goes on from step to step, and
-// counts as zeros when the sequence begins again.
+// differently, so that these read a long context once more. Single tokens see one position, a whole
+// block, one position more, and nearly all. A state goes on from step to step, and counts as zeros
+// when the sequence begins again.
 std::vector<tested_step> steps_of(const golden_program& program) {
   std::vector<tested_step> out;
   constexpr uint32_t few = golden_tokens;
@@ -40,7 +41,8 @@ std::vector<tested_step> steps_of(const golden_program& program) {
   for (uint32_t first = 0; first < program.positions; first += golden_prompt_tokens)
     out.push_back({golden_prompt_tokens, first});
   if (program.positions == 0) return out;
-  for (const uint32_t position : {golden_block_tokens, program.positions - 3})
+  for (const uint32_t position :
+       {0U, golden_block_tokens - 1, golden_block_tokens, program.positions - 3})
     out.push_back({1, position});
   out.push_back({golden_tokens, program.positions - golden_tokens});
   return out;

@@ -47,6 +47,7 @@ settings read_settings() {
                  {"backwards", &out.backwards},
                  {"processors", &out.processors},
                  {"wrong_groups", &out.wrong_groups},
+                 {"wrong_from", &out.wrong_from},
                  {"lost_boxes", &out.lost_boxes},
                  {"launch", &out.launch},
                  {"integrated", &out.integrated},

@@ -120,7 +120,8 @@ class kernel_run {
       simt::run(call, node_, how());
     if (node_->run->name == wanted().hangs) return jobs().hang();
     if (node_->run->name == wanted().loses) return lose(CUDA_ERROR_ILLEGAL_ADDRESS);
-    if (node_->run->name != wanted().wrong) return;
+    const auto from = static_cast<uint32_t>(wanted().wrong_from);
+    if (node_->run->name != wanted().wrong || node_->groups_x < from) return;
     uint64_t written = 0;
     for (const uint64_t at : node_->arguments.of[0].memory)
       if (at != 0) written = at;

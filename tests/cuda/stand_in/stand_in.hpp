@@ -23,6 +23,7 @@
 //   cached  0          of which so many MiB are taken, by files that can be read again
 //   wrong_groups 0     1: products by warp groups are wrong
 //   wrong              the kernel of this name writes one wrong bit,
+//   wrong_from 0       but only in launches of at least so many groups in x,
 //   hangs              that of this name never ends, and
 //   loses              that of this name loses the device
 //   lost_boxes 0       1: the engine that copies boxes of matrices brings none
@@ -51,7 +52,7 @@ namespace stand_in {
 struct settings {
   int version = 13000, devices = 1, arch = 90, code = 0, mode = 0, init = 0, retain = 0, with = 0,
       pinned = 0, beside = 0, ready = 0, launch = 0, at_once = 0, processors = 1, wrong_groups = 0,
-      lost_boxes = 0, integrated = 0, cached_mib = 0, backwards = 0;
+      lost_boxes = 0, integrated = 0, cached_mib = 0, backwards = 0, wrong_from = 0;
   uint64_t memory_mib = 1024, fail = 0;
   std::string wrong, hangs, loses;
 };
