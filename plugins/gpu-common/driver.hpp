@@ -56,6 +56,8 @@ struct facts {
   // side, so the elements of one group count.
   uint32_t max_repeated = 0;
   bool has_top_head = false;  // kernels of the two-stage head
+  // act_quant_groups takes a thread for each four elements of a row; else one for each group.
+  bool quantises_by_words = false;
   // 1 << BITNET_PRECISION_* for each format that activations can be rounded to.
   uint32_t precisions = 0;
   // Bits of rounded_heads_bit(): heads whose attention can be computed with factors of f16.

@@ -109,8 +109,9 @@ struct act_quant_params {
   uint32_t rows, k;
 };
 
-// Bindings: header, x (rows, k), q i8 (rows, k), d f32 (rows, k / group). One thread to `group`
-// elements, which are 32, 64 or 128. The result is that of ops.h, bit for bit; NaN as in act_quant.
+// Bindings: header, x (rows, k), q i8 (rows, k), d f32 (rows, k / group). A group is 32, 64 or
+// 128 elements. One thread to a group, or to four elements (facts::quantises_by_words). The result
+// is that of ops.h, bit for bit; NaN as in act_quant.
 struct act_quant_groups_params {
   uint32_t rows, k, group;
 };

@@ -134,8 +134,9 @@ bitnet_status planner::act_quant_groups(const bitnet_op& op) {
   const uint64_t k = width(op.inputs[0]);
   const auto group = static_cast<uint32_t>(op.ints[0]);
   // The kernel also writes the padding after k, as zeros.
-  node n =
-      start(kernel_id::act_quant_groups, op, out[0], grid::threads, 4 * i8_row_words(k) / group);
+  const uint64_t words = i8_row_words(k);
+  const uint64_t threads = device_.about().quantises_by_words ? words : 4 * words / group;
+  node n = start(kernel_id::act_quant_groups, op, out[0], grid::threads, threads);
   n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
   n.params = act_quant_groups_params{n.rows, static_cast<uint32_t>(k), group};
   return push(std::move(n));

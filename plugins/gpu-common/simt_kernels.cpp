@@ -134,6 +134,7 @@ void set_simt_facts(facts& about) noexcept {
   // so that four rows of queries and of sums fit into shared memory.
   about.max_kept = 11;
   about.has_top_head = true;
+  about.quantises_by_words = true;
 }
 
 uint64_t shared_words_of(const kernel_spec& spec) noexcept {

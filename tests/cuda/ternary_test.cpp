@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 #include <string>
@@ -234,6 +235,45 @@ TEST_F(ternary, one_token_of_groups) {
   };
   for (const shape& of : rows) expect_exact(of, 1, 1);
   expect_exact({"several tokens, one by one", 2560, 40, 256, 0, true}, 3, 5);
+}
+
+// The activations of such products: rows that end in a block of 128, so that lanes have padding.
+TEST(activations, are_quantised_in_groups) {
+  kernel_bench bench;
+  bench.open();
+  for (const uint32_t group : {32u, 64u, 128u})
+    for (const uint32_t count : {1u, 3u, 5u, 12u}) {
+      SCOPED_TRACE(std::to_string(count) + " groups of " + std::to_string(group));
+      const uint32_t k = group * count, rows = 3;
+      const auto stride = static_cast<uint32_t>(gpu::i8_row_words(k));
+      std::mt19937 random(k);
+      std::vector<float> x(uint64_t{rows} * k), d;
+      for (float& one : x) one = std::uniform_real_distribution<float>(-3, 3)(random);
+      std::fill_n(&x[uint64_t{rows} * k - group], group, 0.0f);
+      std::vector<int8_t> codes(uint64_t{rows} * stride * 4, 0);
+      for (uint32_t g = 0; g < rows * count; ++g) {
+        float largest = 1e-30f;
+        for (uint32_t i = 0; i < group; ++i)
+          largest = std::max(largest, std::fabs(x[g * group + i]));
+        d.push_back(largest / 127.0f);
+        for (uint32_t i = 0; i < group; ++i)
+          codes[g / count * stride * 4 + g % count * group + i] =
+              static_cast<int8_t>(std::nearbyint(x[g * group + i] * (127.0f / largest)));
+      }
+      std::vector<uint32_t> q(codes.size() / 4);
+      std::memcpy(q.data(), codes.data(), codes.size());
+      for (const uint32_t groups : {1u, 3u}) {
+        const gpu::binding to = bench.put(std::vector<uint32_t>(q.size(), untouched));
+        const gpu::binding factors = bench.put(std::vector<float>(d.size()));
+        bench.add({gpu::kernel_id::act_quant_groups, {group_threads}},
+                  {bench.put<uint32_t>({rows, 0, 0, 0}), bench.put(x), to, factors},
+                  gpu::act_quant_groups_params{0, k, group}, groups, 2);
+        bench.run();
+        EXPECT_EQ(bench.get<uint32_t>(to), q);
+        EXPECT_EQ(bench.get<float>(factors), d);
+        bench.clear();
+      }
+    }
 }
 
 // Where the device has sm_90's tensor cores; the larger tile where it has few processors.

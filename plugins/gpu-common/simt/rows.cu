@@ -35,29 +35,31 @@ BITNET_KERNEL(act_quant) {
   });
 }
 
-// One thread to a group of activations.
+// Adjacent lanes take the four elements of a word each, so that a warp reads and writes adjacent
+// memory. A group has 8, 16 or 32 words and none of them is in another warp, since words of a row
+// are a multiple of 32, and threads of a launch of whole warps.
 BITNET_KERNEL(act_quant_groups) {
   const auto p = params_of<gpu::act_quant_groups_params>(l);
   const auto* x = memory_of<const float>(l, 1);
   auto* q = memory_of<uint32_t>(l, 2);
   auto* d = memory_of<float>(l, 3);
   const uint32_t words = p.group / 4, groups = p.k / p.group;
-  const uint64_t stride = gpu::i8_row_words(p.k);
+  const auto stride = static_cast<uint32_t>(gpu::i8_row_words(p.k));
+  // Each lane of a warp has a word, or one past the row: all meet in the exchanges.
+  const uint64_t threads_needed = (uint64_t{stride} + warp - 1) / warp * warp;
   each_y(rows_of(l), [&](uint32_t r) {
-    each_x(stride / words, [&](uint32_t g) {
-      uint32_t* codes = q + r * stride + uint64_t{g} * words;
-      if (g >= groups) {  // padding
-        for (uint32_t w = 0; w < words; ++w) codes[w] = 0;
-        return;
-      }
-      const float* in = x + uint64_t{r} * p.k + uint64_t{g} * p.group;
-      float largest = 1e-30f;
-      for (uint32_t i = 0; i < p.group; ++i) largest = larger(largest, fabsf(in[i]));
+    each_x(threads_needed, [&](uint32_t w) {
+      float v[4] = {}, largest = 1e-30f;
+      if (4 * w < p.k) four_of(x + uint64_t{r} * p.k, w, p.k, v);
+      for (const float one : v) largest = larger(largest, fabsf(one));
+      for (uint32_t apart = words / 2; apart != 0; apart /= 2)
+        largest = larger(largest, shuffle_xor(largest, apart));
       const float scale = 127.0f / largest;
-      for (uint32_t w = 0; w < words; ++w)
-        codes[w] = packed4(quantised(in[4 * w], scale), quantised(in[4 * w + 1], scale),
-                           quantised(in[4 * w + 2], scale), quantised(in[4 * w + 3], scale));
-      d[uint64_t{r} * groups + g] = largest / 127.0f;
+      if (w >= stride) return;
+      q[r * uint64_t{stride} + w] = packed4(quantised(v[0], scale), quantised(v[1], scale),
+                                            quantised(v[2], scale), quantised(v[3], scale));
+      if (w % words == 0 && w / words < groups)
+        d[uint64_t{r} * groups + w / words] = largest / 127.0f;
     });
   });
 }
