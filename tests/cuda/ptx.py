@@ -10,7 +10,7 @@ import collections
 import re
 import struct
 
-WORD = re.compile(r"(@!?%p\d+\s+)?([a-z][\w.]*)\s*(.*);")
+WORD = re.compile(r"(@!?%p\d+\s+)?([a-z][\w.:]*)\s*(.*);")
 # Widths of integers by PTX's types; predicates and floats are apart.
 BITS = {"u8": 8, "s8": 8, "b8": 8, "u16": 16, "s16": 16, "b16": 16, "u32": 32, "s32": 32, "b32": 32, "u64": 64, "s64": 64, "b64": 64}
 FLOATS = ("f16", "f32", "f64", "bf16", "f16x2")
@@ -113,6 +113,8 @@ class Thread:
             if text in self.special:
                 return self.special[text]
             return self.registers.get(text, 0)
+        if text in self.registers:  # that a block of inline PTX declares
+            return self.registers[text]
         if text.startswith("0f") or text.startswith("0d"):
             return 0
         try:
@@ -130,6 +132,8 @@ class Thread:
     def execute(self, parts, args):
         name, kind = parts[0], parts[-1]
         if name in ("st", "bar", "barrier", "membar", "fence", "red", "cp", "mbarrier", "griddepcontrol", "wgmma", "setmaxnreg"):
+            if "try_wait" in parts:  # a phase has always ended
+                self.set(args[0], 1)
             return
         if name == "ld":
             self.load(parts, args)
@@ -155,9 +159,9 @@ class Thread:
         bits = BITS.get(parts[-1], 64 if parts[-1] == "f64" else 32)
         for i, one in enumerate(args[0] if isinstance(args[0], list) else [args[0]]):
             step = offset + i * bits // 8
-            if "param" in parts:
-                start = self.value(base, 64) + step  # the base is the argument's name, or a register
-                got = int.from_bytes(self.param[start:start + bits // 8], "little")
+            if "param" in parts:  # of the one argument, which begins at address 0
+                step += self.value(base, 64) if base.startswith("%") else 0
+                got = int.from_bytes(self.param[step:step + bits // 8], "little")
             elif "global" in parts:
                 got = self.memory.read(self.value(base, 64) + step, bits)
             else:

@@ -1,10 +1,11 @@
-"""What whole kernels take for a byte of what they must read, outer loops and all, beside what devices allow.
+"""What whole kernels take for a byte of what they must read, outer loops and all, beside what devices allow; and for a product,
+in prompts.
 
-A case is a kernel at a shape of a model, with one token. Every warp of one group is followed (ptx.py), by its first
-lane; bytes are those of the matrix and its factors, or of what else is read once. Attention of prompts is followed over
-two contexts, of which one has 64 positions more: the difference is what a tile of rows takes for 64 positions that all
-of its rows see. Words of the machine are counted from PTX, in which a few stand for several. Nothing here is a
-measurement.
+A case is a kernel at a shape of a model, with one token or a prompt. Every warp of one group is followed (ptx.py), by its
+first lane; bytes are those of the matrix and its factors, or of what else is read once, and products those of the group's
+rows and tokens. Attention of prompts is followed over two contexts, of which one has 64 positions more: the difference is
+what a tile of rows takes for 64 positions that all of its rows see. Words of the machine are counted from PTX, in which a
+few stand for several. Nothing here is a measurement.
 """
 
 import collections
@@ -15,12 +16,18 @@ import ptx
 # From data sheets: multiprocessors, GHz (boost), GB/s, instructions that a multiprocessor issues in a clock, and how
 # many of them may be of integers.
 DEVICES = {"H200": (132, 1.98, 4800, 4, 2), "RTX 4090": (128, 2.52, 1008, 4, 2), "RTX 5060 Ti": (36, 2.57, 448, 4, 4), "T4": (40, 1.59, 320, 4, 2)}
+# Products of bytes that the tensor cores of a multiprocessor make in a clock, without sparsity: TOPS of the data sheets by twice the
+# multiprocessors and clocks of above. The tiles of a T4 are others than those counted here.
+PRODUCTS = {"H200": 4096, "RTX 4090": 1024, "RTX 5060 Ti": 1024}
+OF_SM_90 = ("linear_ternary_wide",)  # kernels that only the H200 has
 WHOLE = ("add", "sub", "and", "or", "xor", "not", "neg", "shl", "shr", "shf", "dp4a", "setp", "selp", "min", "max", "bfe", "bfi", "lop3", "prmt")
-COLUMNS = ("kernel", "shape", "words", "whole", "bytes")
-LEAST = 0.8  # of a memory's rate, that hot kernels leave to it
+COLUMNS = ("kernel", "shape", "words", "whole", "bytes", "products")  # products 0: one token
+LEAST = 0.8  # of the rate of memory, or in prompts of tensor cores, that hot kernels leave to it
 HEADER = 0x1000  # the step's; the rest of memory is zeros
 
-Case = collections.namedtuple("Case", "kernel shape constants params groups bytes threads", defaults=(128,))
+# `threads`: of a group; `tokens`: of the step; `of_group`: tokens that a group takes together.
+Case = collections.namedtuple("Case", "kernel shape constants params groups bytes threads tokens of_group products",
+                              defaults=(128, 1, 1, 0))
 Prompt = collections.namedtuple("Prompt", "kernel head_dim rows")  # rows of a tile: tokens times heads of a KV head
 
 
@@ -34,6 +41,14 @@ def product(kernel, m, k, own=0, given=0, rows=16):
     factors = k // own if own else 0
     shape = f"{m}x{k}" + (f" by {own}/{given}" if factored else "")
     return Case(kernel, shape, constants, (0, k, m, ternary_words(k), 0, m, own, 0), m // rows, rows * 4 * (ternary_words(k) + factors))
+
+
+def prompt(kernel, m, k, rows, of_group, own=0, given=0, threads=128, tokens=512):
+    """A product of many tokens: a group takes so many rows and tokens."""
+    one = product(kernel, m, k, own, given, rows)
+    factors = k // given if given else 1
+    return one._replace(shape=f"{one.shape}, {tokens} tokens", constants=(128, one.constants[1], 4, 4, given), threads=threads, tokens=tokens,
+                        of_group=of_group, bytes=one.bytes + of_group * (k + 4 * factors), products=rows * of_group * k)
 
 
 def bit_linear(m, k):
@@ -72,29 +87,37 @@ CASES = (
     *rows("rms_norm", 2560, 2), *rows("rms_norm", 5120, 2), *rows("act_quant", 2560, 1), *rows("norm_quant", 2560, 2),
     *rows("glu_quant", 6912, 3, RELU2_NORM), *rows("glu_quant", 17408, 3, RELU2_NORM, "_one_long"),
     *rows("head_state", 2560, 1), *rows("head_state", 5120, 1),
+    prompt("linear_ternary_wide", 6912, 2560, 256, 128, threads=384), prompt("linear_ternary_many", 6912, 2560, 256, 32),
+    prompt("linear_ternary_factored_many", 12288, 4096, 128, 16, 128),
+    prompt("linear_ternary_factored_many", 17408, 5120, 128, 16, 128, 32),
 )
 # Kernels of rows: one group at a time, so that no share of a device says anything.
 OF_ROWS = ("rms_norm", "act_quant", "norm_quant", "glu_quant", "head_state")
 # Attention of prompts in f32, and with factors of f16: 20 heads share 5 KV heads, keys and values are f16.
 PROMPTS = tuple(Prompt(f"attn_prompt_{form}{head_dim}", head_dim, rows) for form, rows in (("", 32), ("f16_", 64)) for head_dim in (64, 128, 256))
 PART, F16 = 64, 2  # positions of a part; BITNET_DTYPE_F16
-# Kernels of a token, and devices on which they are known to need more time than their memory traffic.
+# Kernels that steps wait for, and devices on which they are known to need more time than memory or tensor cores.
 HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": ("H200",),
-       "bit_linear": ("H200",)}
+       "bit_linear": ("H200",), "linear_ternary_wide": (), "linear_ternary_many": ("H200",),
+       "linear_ternary_factored_many": ("H200", "RTX 4090", "RTX 5060 Ti")}
 
 
-def follow(kernel, constants, params, groups, positions=(0,), threads=128):
-    """Counts of the words of a group's warps, for tokens at these positions of a sequence."""
+def follow(kernel, constants, params, grid, header, threads=128, positions=()):
+    """Counts of the words of a group's warps. `header`: tokens and outputs of the step; `positions`: for attention."""
     memory = ptx.Memory()
-    memory.place(HEADER, [len(positions), 1, 0, 0, 0, 0])
+    memory.place(HEADER, [*header, 0, 0, 0, 0])
     bindings = [HEADER, *((i + 1) << 34 for i in range(7))]
-    memory.place(bindings[2], positions)  # of kernels of attention
+    memory.place(bindings[2], positions)
     param = ptx.launch(bindings, constants, params)
     counts = collections.Counter()
     for warp in range(threads // 32):
-        special = {"%tid.x": 32 * warp, "%ctaid.x": 0, "%ctaid.y": 0, "%nctaid.x": groups, "%nctaid.y": len(positions), "%ntid.x": threads}
+        special = {"%tid.x": 32 * warp, "%ctaid.x": 0, "%ctaid.y": 0, "%nctaid.x": grid[0], "%nctaid.y": grid[1], "%ntid.x": threads}
         counts += ptx.Thread(kernel, param, memory, special).run()
     return counts
+
+
+def of_case(case, kernel):
+    return follow(kernel, case.constants, case.params, (case.groups, case.tokens // case.of_group), (case.tokens, case.tokens), case.threads)
 
 
 def weigh(counts):
@@ -107,7 +130,8 @@ def part_of(prompt, kernel):
     """Counts of the words of a group's warps for a part of the context that all rows of its tile see."""
     constants, params = (128, F16, F16, 16, prompt.head_dim), (0, 20, 5, prompt.head_dim, 16, 256, 0, 0, 0)
     tokens = prompt.rows // 4
-    longer, shorter = (follow(kernel, constants, params, 5, range(parts * PART, parts * PART + tokens)) for parts in (9, 8))
+    longer, shorter = (follow(kernel, constants, params, (5, tokens), (tokens, 1), positions=range(parts * PART, parts * PART + tokens))
+                       for parts in (9, 8))
     longer.subtract(shorter)  # keeps what is fewer, for a step of the loop may be left out where the loop ends
     return longer
 
@@ -115,36 +139,47 @@ def part_of(prompt, kernel):
 def rows_of(text):
     """Of all cases whose kernel is in a file of PTX, by kernel and shape."""
     found = ptx.kernels(text)
-    rows = [(case.kernel, case.shape, *weigh(follow(found[case.kernel], case.constants, case.params, case.groups, threads=case.threads)), case.bytes)
+    rows = [(case.kernel, case.shape, *weigh(of_case(case, found[case.kernel])), case.bytes, case.products)
             for case in CASES if case.kernel in found]
     rows += [(prompt.kernel, f"{prompt.rows} rows by {PART} positions", *weigh(part_of(prompt, found[prompt.kernel])),
-              2 * 2 * PART * prompt.head_dim) for prompt in PROMPTS if prompt.kernel in found]
+              2 * 2 * PART * prompt.head_dim, 0) for prompt in PROMPTS if prompt.kernel in found]
     return {row[:2]: dict(zip(COLUMNS, row)) for row in rows}
 
 
+def is_prompt(row):
+    return int(row["products"]) != 0
+
+
 def share(row, device):
-    """Of the rate of a device's memory, what instructions allow."""
+    """What instructions allow of the rate of a device's memory, or in prompts of its tensor cores; None if it has no such kernel."""
     processors, clock, rate, issued, whole = DEVICES[device]
-    seconds = int(row["bytes"]) / (rate * 1e9)
-    needed = max(int(row["words"]) / issued, int(row["whole"]) / whole) / (processors * clock * 1e9)
-    return min(1.0, seconds / needed)
+    if is_prompt(row) and (device not in PRODUCTS or (row["kernel"] in OF_SM_90 and device != "H200")):
+        return None
+    clocks = int(row["products"]) / PRODUCTS[device] if is_prompt(row) else int(row["bytes"]) / (rate * 1e9) * (processors * clock * 1e9)
+    return min(1.0, clocks / max(int(row["words"]) / issued, int(row["whole"]) / whole))
 
 
 def over(rows):
     """What hot kernels need that a device does not allow, and is not known to."""
-    return [f"{row['kernel']} at {row['shape']}: its instructions allow {share(row, device):.0%} of the memory's rate of an {device}"
+    return [f"{row['kernel']} at {row['shape']}: its instructions allow {share(row, device):.0%} of the rate of "
+            f"{'tensor cores' if is_prompt(row) else 'memory'} of an {device}"
             for row in rows for device in DEVICES
-            if row["kernel"] in HOT and device not in HOT[row["kernel"]] and share(row, device) < LEAST]
+            if row["kernel"] in HOT and device not in HOT[row["kernel"]] and (share(row, device) or 1) < LEAST]
 
 
 def table(rows):
-    """Kernels of one token, as docs/explain/kernel-ladder-cuda.md has them."""
-    out = ["| kernel, one token | shape | words a byte | " + " | ".join(DEVICES) + " |", "|---|---|---:|" + "---:|" * len(DEVICES)]
+    """As docs/explain/kernel-ladder-cuda.md has it: a table of one token, and one of prompts."""
+    out = []
     other = (*OF_ROWS, *(prompt.kernel for prompt in PROMPTS))
-    for row in (row for row in rows if not row["kernel"].startswith(other)):
-        shares = " | ".join(f"{share(row, device):.0%}" for device in DEVICES)
-        out.append(f"| `{row['kernel']}` | {row['shape']} | {int(row['words']) / int(row['bytes']):.2f} | {shares} |")
-    return out
+    for kind, unit, devices, prompts in (("one token", "byte", list(DEVICES), False), ("prompt", "1000 products", list(PRODUCTS), True)):
+        out += [f"| kernel, {kind} | shape | words {'for ' if prompts else 'a '}{unit} | " + " | ".join(devices) + " |",
+                "|---|---|---:|" + "---:|" * len(devices)]
+        for row in (row for row in rows if is_prompt(row) == prompts and not row["kernel"].startswith(other)):
+            shares = " | ".join("" if share(row, device) is None else f"{share(row, device):.0%}" for device in devices)
+            words = int(row["words"]) / (int(row["products"]) / 1000 if prompts else int(row["bytes"]))
+            out.append(f"| `{row['kernel']}` | {row['shape']} | {words:.2f} | {shares} |")
+        out.append("")
+    return out[:-1]
 
 
 def read(path):
