@@ -190,10 +190,10 @@ bitnet_status recording::describe_boxes(const gpu::command& one, const tile_form
 // Adds programmatic edges from the previous level to `made`: the driver may launch the kernel as
 // soon as every group of the kernels before it has begun.
 //
-// Order     as with full edges. No kernel accesses memory before its wait (BITNET_KERNEL_BY), which
-//           ends when the kernels that it has an edge from are complete and their writes visible.
-//           Those kernels have waited for the level before them, so all earlier levels are
-//           complete.
+// Order     as with full edges. Before its wait (BITNET_KERNEL_BY) a kernel accesses no memory, but
+//           may request weights (BITNET_KERNEL_JOINED), which no command writes. The wait ends
+//           when the kernels that it has an edge from are complete and their writes visible. Those
+//           kernels have waited for the level before them, so all earlier levels are complete.
 // Progress  at most two levels are on the device, since kernels of a third level are launched only
 //           after the wait of the second. A waiting kernel cannot starve the kernels that it waits
 //           for: their groups are already resident.

@@ -1,5 +1,6 @@
 """What the innermost loops of kernels may take, counted in PTX, against the table in budget.csv; and what whole kernels
-take for a byte of what they read, against weights.csv beside it and what devices allow (weigh.py).
+take for a byte of what they read, against weights.csv beside it and what devices allow (weigh.py); and what kernels do before
+they wait for those before them (ahead.py).
 
     budget.py [--write | --shares] TABLE SOURCES COMPILER...   SOURCES: folders of .cu files, with colons; COMPILER: command that takes -ptx
 
@@ -20,6 +21,7 @@ import subprocess
 import sys
 import tempfile
 
+import ahead
 import weigh
 
 # What is counted, in this order; the rest is only in the sum.
@@ -82,7 +84,16 @@ def measure(source, command, scratch):
     for kernel in text.split(".entry ")[1:]:
         if found := hot(kernel.splitlines()):
             rows[kernel.split("(")[0]] = {column: found[column] for column in COLUMNS[1:]}
-    return rows, weigh.rows_of(text)
+    return rows, weigh.rows_of(text), ahead.of_ptx(text) + ahead_in_code(source, command, scratch, text)
+
+
+def ahead_in_code(source, command, scratch, text):
+    """Of files with kernels that request something before they wait."""
+    if not any(request in text for request in ahead.REQUESTS):
+        return []
+    out = pathlib.Path(scratch, source.stem + ".cubin")
+    subprocess.run([*command, "-cubin", "-arch=sm_90", "-o", out, source], capture_output=True, check=True)
+    return ahead.of_code(out.read_bytes())
 
 
 def differences(path, weighed):
@@ -112,7 +123,7 @@ def main(words):
         print("\n".join(weigh.table(weigh.read(whole).values())))
         return 0
     table, sources, *command = words[write:]
-    found, weighed, compiler = {}, {}, release(command[0])
+    found, weighed, early, compiler = {}, {}, [], release(command[0])
     if not write:
         with open(table, encoding="utf-8", newline="") as file:
             judged = file.readline().split()[-1]
@@ -121,9 +132,10 @@ def main(words):
             print(f"skip: the compiler is of release {compiler}, and {table} of {judged}")
             return 77
     with tempfile.TemporaryDirectory() as scratch, concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
-        for rows, of_file in pool.map(lambda source: measure(source, command, scratch), files_of(sources)):
+        for rows, of_file, wrong in pool.map(lambda source: measure(source, command, scratch), files_of(sources)):
             found.update(rows)
             weighed.update(of_file)
+            early += wrong
     if write:
         with open(table, "w", encoding="utf-8", newline="") as file:
             file.write(f"# release {compiler}\n")
@@ -132,7 +144,7 @@ def main(words):
             out.writerows([kernel, *found[kernel].values()] for kernel in sorted(found))
         weigh.write(whole, [weighed[key] for key in sorted(weighed)])
         return 0
-    wrong = [f"{kernel} is not in {table}" for kernel in sorted(found.keys() - wanted)]
+    wrong = early + [f"{kernel} is not in {table}" for kernel in sorted(found.keys() - wanted)]
     wrong += [f"{kernel} has no loop that multiplies" for kernel in sorted(wanted.keys() - found)]
     for kernel in sorted(found.keys() & wanted):
         wrong += [f"{kernel}: {got} of '{column}' in its loop; {table} has {wanted[kernel][column]}"

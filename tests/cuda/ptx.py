@@ -131,7 +131,7 @@ class Thread:
 
     def execute(self, parts, args):
         name, kind = parts[0], parts[-1]
-        if name in ("st", "bar", "barrier", "membar", "fence", "red", "cp", "mbarrier", "griddepcontrol", "wgmma", "setmaxnreg"):
+        if name in ("st", "bar", "barrier", "membar", "fence", "red", "cp", "prefetch", "mbarrier", "griddepcontrol", "wgmma", "setmaxnreg"):
             if "try_wait" in parts:  # a phase has always ended
                 self.set(args[0], 1)
             return

@@ -243,6 +243,30 @@ TEST(simt, a_grid_begins_before_others_are_through) {
   }
 }
 
+// `memory` is requested early by a grid, and written by the grid before.
+void request_and_wait(const void* argument) {
+  fetch_line_ahead(&static_cast<const begun*>(argument)->memory);
+  wait_for_grids();
+}
+void write_beside_a_request(uint32_t value) {
+  begun w{};
+  early second(request_and_wait, &w, {{1, 1, 1}, 64, 0, true, "later"});
+  w.memory = value;
+  second.finish();
+}
+
+TEST(simt, memory_that_stays_may_be_requested_before_a_wait) {
+  write_beside_a_request(begun{}.memory);
+}
+TEST(simt_death, memory_that_is_written_may_not_be_requested_before_a_wait) {
+  EXPECT_DEATH(write_beside_a_request(2), "requested before a wait is written.*of later");
+  const auto behind = [](const void*) {
+    wait_for_grids();
+    fetch_line_ahead(&here);
+  };
+  EXPECT_DEATH(run(behind, nullptr, {{1, 1, 1}, 64, 0}), "requested behind a wait");
+}
+
 void missed(kernel what) {
   run(what, nullptr, {{1, 1, 1}, 64, 0});
 }

@@ -64,6 +64,13 @@ struct said {
   int line;
 };
 
+// Memory that was requested ahead of the wait for other grids.
+struct ahead {
+  const void* from;
+  uint32_t bytes;
+  uint64_t sum;  // of what was there
+};
+
 struct thread {
   fiber context;
   bool done = false, waited = false;  // for the grids before this one
@@ -72,6 +79,7 @@ struct thread {
   unsigned int meetings = 0;  // of the warp
   index3 index{0, 0, 0};
   std::vector<std::pair<void*, const void*>> copies;  // of 16 bytes, not made yet
+  std::vector<ahead> requested;
   multiplying multiplies;
   unsigned int barrier = 0;  // that it waits for, until this many phases have ended
   uint64_t phase = 0;

@@ -151,6 +151,7 @@ void begin_group(unsigned int x, unsigned int y) {
     t.line = 0;
     t.meetings = 0;
     t.copies.clear();
+    t.requested.clear();
     t.multiplies = {};
     t.phases.clear();
     prepare_fiber(t.context, enter);
@@ -229,6 +230,18 @@ void finish_grid(state& mine) {
   mine.used = false;
 }
 
+// Nearly always another one if a word differs. All of the memory is read, so that sanitizers check
+// its end.
+uint64_t sum_of(const void* from, uint32_t bytes) {
+  uint64_t sum = bytes;
+  for (uint32_t i = 0; i < bytes; i += 4) {
+    uint32_t word;
+    std::memcpy(&word, static_cast<const char*>(from) + i, sizeof word);
+    sum = (sum ^ word) * 0x9e3779b97f4a7c15u;
+  }
+  return sum;
+}
+
 }  // namespace
 
 void wait_for_grids() {
@@ -238,6 +251,15 @@ void wait_for_grids() {
     leave();
   }
   t.waited = true;
+  for (const ahead& one : t.requested)
+    if (sum_of(one.from, one.bytes) != one.sum)
+      give_up("memory that was requested before a wait is written", now->running, 1);
+}
+
+void see_ahead(const void* from, uint32_t bytes) {
+  thread& t = now->threads[now->running];
+  if (t.waited) give_up("memory is requested behind a wait", now->running, 1);
+  t.requested.push_back({from, bytes, sum_of(from, bytes)});
 }
 
 void let_grids_begin() {

@@ -81,6 +81,9 @@ class early {
 };
 void wait_for_grids();
 void let_grids_begin();  // behind wait_for_grids()
+// Memory that a thread requests before wait_for_grids(), where nothing else may write it: the
+// process ends if it has other bytes behind the wait.
+void see_ahead(const void* from, uint32_t bytes);
 
 extern void* shared;  // dynamic memory of the group
 
@@ -345,6 +348,13 @@ inline void wait_for_kernels_before() {
 }
 inline void let_kernels_behind_begin() {
   simt::let_grids_begin();
+}
+inline void fetch_ahead(const void* from, uint32_t bytes) {
+  if (reinterpret_cast<uint64_t>(from) % 16 != 0 || bytes % 16 != 0) __builtin_trap();
+  simt::see_ahead(from, bytes);
+}
+inline void fetch_line_ahead(const void* at) {
+  simt::see_ahead(at, 4);
 }
 inline void* shared_memory() {
   return simt::shared;

@@ -85,6 +85,24 @@ __device__ inline void let_kernels_behind_begin() {
   asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
 #endif
 }
+// Requests memory that is read soon: it comes into the L2 cache, and no thread waits for it. Called
+// before wait_for_kernels_before(), and so only for memory that no command of a recording writes.
+// Address and bytes are multiples of 16. Before sm_90 there is no such wait, and these do nothing.
+__device__ inline void fetch_ahead([[maybe_unused]] const void* from,
+                                   [[maybe_unused]] uint32_t bytes) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;"
+               :
+               : "l"(__cvta_generic_to_global(from)), "r"(bytes)
+               : "memory");
+#endif
+}
+// The same of the line of the cache that an address lies in.
+__device__ inline void fetch_line_ahead([[maybe_unused]] const void* at) {
+#if __CUDA_ARCH__ >= 900
+  asm volatile("prefetch.global.L2 [%0];" : : "l"(__cvta_generic_to_global(at)) : "memory");
+#endif
+}
 
 // The rest is instructions of sm_90a, which neither older nor newer devices have: for other devices
 // BITNET_SM90(...) is empty.

@@ -277,9 +277,23 @@ class one_token {
   const uint32_t own_shift_, own_mask_;  // of the matrix, where factors of it are multiplied here
 };
 
+// Also the factors of the rows, up to the last 16 aligned bytes of them.
+__device__ void fetch_ahead_of_one(const launch& l, const group_of_launch& me) {
+  fetch_rows_ahead<gpu::linear_ternary_params>(l, me, form.rows);
+  const auto p = params_of<gpu::linear_ternary_params>(l);
+  const uint64_t first = uint64_t{me.number} * form.rows;
+  if (p.scale_group == 0 || threadIdx.x != 0 || blockIdx.y != 0 || first >= p.n_rows) return;
+  const uint32_t of_row = p.k / p.scale_group;
+  const uint64_t rows = smaller(form.rows, p.n_rows - static_cast<uint32_t>(first));
+  const uint64_t begin = 4 * (p.first_row + first) * of_row / 16 * 16;
+  const uint64_t end = 4 * (p.first_row + first + rows) * of_row / 16 * 16;
+  if (begin != end)
+    fetch_ahead(memory_of<const char>(l, 4) + begin, static_cast<uint32_t>(end - begin));
+}
+
 }  // namespace
 
-BITNET_KERNEL_JOINED(linear_ternary_factored_one, 3) {
+BITNET_KERNEL_JOINED(linear_ternary_factored_one, 3, fetch_ahead_of_one) {
   const ternary_product of = ternary_product_of(l);
   const one_token one(of, l.constants[4]);
   uint32_t turn = 0;

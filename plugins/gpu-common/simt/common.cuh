@@ -24,19 +24,26 @@
   BITNET_KERNEL_BY(name, bitnet::kernels::group_threads, groups)
 #define BITNET_KERNEL(name) BITNET_KERNEL_OF(name, 4)
 // The same, of which several launches can be one, too: name_joined. The body also gets which of the
-// launch's groups it is.
-#define BITNET_KERNEL_JOINED(name, groups)                                                        \
+// launch's groups it is. Before the wait a group calls ahead(l, me), which reads the launch alone
+// and requests weights by fetch_ahead().
+#define BITNET_KERNEL_JOINED(name, groups, ahead)                                                 \
   static __device__ __forceinline__ void name##_body(const bitnet::kernels::launch& l,            \
                                                      const bitnet::kernels::group_of_launch& me); \
-  BITNET_KERNEL_OF(name, groups) {                                                                \
-    name##_body(l, {blockIdx.x, gridDim.x});                                                      \
+  extern "C" __global__ void __launch_bounds__(bitnet::kernels::group_threads, groups)            \
+      name(const __grid_constant__ bitnet::kernels::launch l) {                                   \
+    const bitnet::kernels::group_of_launch me = {blockIdx.x, gridDim.x};                          \
+    ahead(l, me);                                                                                 \
+    wait_for_kernels_before();                                                                    \
+    let_kernels_behind_begin();                                                                   \
+    name##_body(l, me);                                                                           \
   }                                                                                               \
   extern "C" __global__ void __launch_bounds__(bitnet::kernels::group_threads, groups)            \
       name##_joined(const __grid_constant__ bitnet::kernels::joined_launch l) {                   \
-    wait_for_kernels_before();                                                                    \
-    let_kernels_behind_begin();                                                                   \
     bitnet::kernels::group_of_launch me;                                                          \
     const bitnet::kernels::launch mine = bitnet::kernels::launch_of_group(l, me);                 \
+    ahead(mine, me);                                                                              \
+    wait_for_kernels_before();                                                                    \
+    let_kernels_behind_begin();                                                                   \
     name##_body(mine, me);                                                                        \
   }                                                                                               \
   static __device__ __forceinline__ void name##_body(const bitnet::kernels::launch& l,            \

@@ -14,6 +14,7 @@ namespace {
 #define BITNET_TERNARY_ROWS 4
 #endif
 constexpr uint32_t rows_each = BITNET_TERNARY_ROWS;  // of the matrix that a warp takes together
+constexpr uint32_t of_group = warps * rows_each;     // rows that a group takes
 
 // Where the codes of the first quarter of a block stand in their bytes, which is the highest place.
 // It is one lower on devices whose products would take the highest bit for a sign.
@@ -55,11 +56,22 @@ __device__ void find_rows(const uint32_t* matrix, uint32_t row_words, uint32_t r
         reinterpret_cast<const uint4*>(matrix + uint64_t{smaller(r + i, n_rows - 1)} * row_words);
 }
 
+__device__ void fetch_ahead_of_product(const launch& l, const group_of_launch& me) {
+  fetch_rows_ahead<gpu::linear_ternary_params>(l, me, of_group);
+}
+// Also the weights of the norm (constant 2), which each group reads from beginning to end.
+__device__ void fetch_ahead_of_bit_linear(const launch& l, const group_of_launch& me) {
+  fetch_rows_ahead<gpu::bit_linear_params>(l, me, of_group);
+  if (l.constants[2] == 0 || threadIdx.x != 0 || me.number != 0 || blockIdx.y != 0) return;
+  const uint32_t k = params_of<gpu::bit_linear_params>(l).k;
+  fetch_ahead(memory_of<const float>(l, 2), k / 4 * 16);
+}
+
 }  // namespace
 
-BITNET_KERNEL_JOINED(linear_ternary_1, 4) {
+BITNET_KERNEL_JOINED(linear_ternary_1, 4, fetch_ahead_of_product) {
   const ternary_product of = ternary_product_of(l);
-  constexpr uint32_t of_group = warps * rows_each, lanes_each = warp / rows_each;
+  constexpr uint32_t lanes_each = warp / rows_each;
   each_group(me, (uint64_t{of.p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
     const uint32_t r = unit * of_group + warp_of_group() * rows_each;
     if (r >= of.p.n_rows) return;  // all of a warp
@@ -224,7 +236,7 @@ __device__ __forceinline__ float quantise_normed(const float* in, bool norm, con
 
 // The bits of [rms_norm] (constant 2), act_quant, linear_ternary, [add], for steps of one row. Each
 // group quantises the row for itself.
-BITNET_KERNEL_JOINED(bit_linear, 4) {
+BITNET_KERNEL_JOINED(bit_linear, 4, fetch_ahead_of_bit_linear) {
   const auto p = params_of<gpu::bit_linear_params>(l);
   const auto* x = memory_of<const float>(l, 1);
   const auto* weight = memory_of<const float>(l, 2);
@@ -238,7 +250,6 @@ BITNET_KERNEL_JOINED(bit_linear, 4) {
     __syncthreads();  // the row before is done with
     const float s = quantise_normed(in, l.constants[2] != 0, weight, p.k, p.eps, q);
     __syncthreads();
-    constexpr uint32_t of_group = warps * rows_each;
     each_group(me, (uint64_t{p.n_rows} + of_group - 1) / of_group, [&](uint32_t unit) {
       const uint32_t r = unit * of_group + warp_of_group() * rows_each;
       if (r >= p.n_rows) return;  // all of a warp

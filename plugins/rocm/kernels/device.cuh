@@ -154,6 +154,8 @@ __device__ inline void forget(uint32_t& x) {
 // A queue of the device runs one kernel after the other, so there is nothing to wait for.
 __device__ inline void wait_for_kernels_before() {}
 __device__ inline void let_kernels_behind_begin() {}
+__device__ inline void fetch_ahead(const void*, uint32_t) {}
+__device__ inline void fetch_line_ahead(const void*) {}
 
 // A bit for each lane.
 #if BITNET_WARP_LANES == 32
