@@ -409,6 +409,43 @@ TEST(warp_groups_death, no_write_where_a_box_arrives) {
   EXPECT_DEATH(write(), "over one that has not arrived");
 }
 
+// Numbers of a are ones; each of the four parts of a column's row has its own number.
+void multiply_anew(const void* argument) {
+  auto& wrong_sums = *static_cast<int*>(const_cast<void*>(argument));
+  unsigned char* memory = turned_memory();
+  for (uint32_t i = 0; i < 128; ++i) {
+    const uint32_t part = (i / 16 ^ threadIdx.x % 8) / 2;
+    memory[threadIdx.x * 128 + i] = static_cast<unsigned char>(part);
+  }
+  __syncthreads();
+  const uint64_t columns = columns_at(memory);
+  const uint32_t a[4] = {0x01010101, 0x01010101, 0x01010101, 0x01010101};
+  int c[64];
+  for (int& one : c) one = 7;
+  const struct {
+    uint32_t part;
+    int wanted;
+    bool adds, anew;
+  } steps[] = {
+      {1, 32, false, true}, {2, 96, true, false}, {3, 96, false, false}, {3, 192, true, false}};
+  for (const auto& step : steps) {
+    begin_batch();
+    if (step.anew)
+      multiply_warp_group_anew(c, a, next_columns(columns, 32 * step.part));
+    else
+      multiply_warp_group_into(c, a, next_columns(columns, 32 * step.part), step.adds);
+    end_batch();
+    wait_for_batches<0>();
+    keep_behind(c);
+    for (const int one : c) wrong_sums += one != step.wanted;
+  }
+}
+TEST(warp_groups, products_begin_anew_or_are_added) {
+  int wrong_sums = 0;
+  run(multiply_anew, &wrong_sums, {{1, 1, 1}, 128, 1024 + 128 * 128, false, "some"});
+  EXPECT_EQ(wrong_sums, 0);
+}
+
 // Products of 64 columns at a descriptor.
 void multiply_at(uint64_t descriptor, unsigned int threads) {
   run(
@@ -447,6 +484,16 @@ TEST(warp_groups_death, other_devices_reject_every_instruction) {
                           int c[64];
                           const uint32_t a[4] = {};
                           multiply_warp_group<128>(c, a, 0);
+                        },
+                        [](const void*) {
+                          int c[64];
+                          const uint32_t a[4] = {};
+                          multiply_warp_group_anew(c, a, 0);
+                        },
+                        [](const void*) {
+                          int c[64];
+                          const uint32_t a[4] = {};
+                          multiply_warp_group_into(c, a, 0, true);
                         },
                         [](const void*) { begin_batch(); },
                         [](const void*) { end_batch(); },

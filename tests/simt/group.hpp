@@ -24,6 +24,7 @@ struct product {
   uint32_t columns, a[4];
   uint64_t b;  // descriptor
   int* c;
+  bool adds;  // to what c has
   int line;
   std::vector<int8_t> seen;  // column after column of b when it began; only of a warp's first lane
 };
@@ -61,6 +62,7 @@ struct landing {
 struct said {
   uint32_t columns;
   uint64_t b;
+  bool adds;
   int line;
 };
 

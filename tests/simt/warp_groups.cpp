@@ -354,7 +354,8 @@ void see_lanes(unsigned int first) {
     bool same = m.batches == leader.batches && m.products.size() == leader.products.size();
     for (size_t p = 0; same && p < m.products.size(); ++p) {
       const product &mine = m.products[p], &other = leader.products[p];
-      same = mine.columns == other.columns && mine.b == other.b && mine.line == other.line;
+      same = mine.columns == other.columns && mine.b == other.b && mine.adds == other.adds &&
+             mine.line == other.line;
     }
     if (!same) give_up("lanes of a warp make different products", first, lanes);
   }
@@ -364,9 +365,9 @@ void see_lanes(unsigned int first) {
 void see_sequence(const product& p, unsigned int first) {
   auto& sequence = now->sequences[first / of_warp_group];
   size_t& position = now->positions[first / lanes];
-  if (position == sequence.size()) sequence.push_back({p.columns, p.b, p.line});
+  if (position == sequence.size()) sequence.push_back({p.columns, p.b, p.adds, p.line});
   const said& other = sequence[position++];
-  if (other.columns != p.columns || other.b != p.b || other.line != p.line)
+  if (other.columns != p.columns || other.b != p.b || other.adds != p.adds || other.line != p.line)
     give_up("warps of a warp group make different products", first, lanes);
 }
 
@@ -430,8 +431,8 @@ void multiply_warp(unsigned int first, size_t p) {
     --s.in_flight;
     for (uint32_t i = 0; i < s.count; ++i) {
       const int more = out[lane / 4 + i % 4 / 2 * 8][i / 4 * 8 + lane % 4 * 2 + i % 2];
-      s.values[i] =
-          static_cast<int>(static_cast<uint32_t>(s.values[i]) + static_cast<uint32_t>(more));
+      const uint32_t before = leader.adds ? static_cast<uint32_t>(s.values[i]) : 0;
+      s.values[i] = static_cast<int>(before + static_cast<uint32_t>(more));
     }
   }
 }
@@ -443,14 +444,14 @@ void open_batch(int line) {
   now->threads[now->running].multiplies.begun = true;
 }
 
-void multiply_later(int* c, const uint32_t* a, uint64_t b, uint32_t columns, int line) {
+void multiply_later(int* c, const uint32_t* a, uint64_t b, uint32_t columns, bool adds, int line) {
   see_word("multiply", line);
   const unsigned int lane = now->running % lanes, first = now->running - lane;
   if (first / of_warp_group * of_warp_group + of_warp_group > now->threads.size())
     mistake("a warp group that lacks warps", line);
   multiplying& m = now->threads[now->running].multiplies;
   if (!m.begun) mistake("products without begin_batch() before them", line);
-  product made{columns, {a[0], a[1], a[2], a[3]}, b, c, line, {}};
+  product made{columns, {a[0], a[1], a[2], a[3]}, b, c, adds, line, {}};
   if (lane == 0) {
     see_landings(made, first);
     made.seen = read_columns(made);

@@ -26,7 +26,7 @@ void show_made_barriers(int line);
 void come_to_barrier(uint64_t* b, uint32_t bytes, int line);
 bool await_phase(uint64_t* b, uint32_t parity, bool gives_up, int line);
 void copy_box_later(void* to, const void* map, uint32_t x, uint32_t y, uint64_t* b, int line);
-void multiply_later(int* c, const uint32_t* a, uint64_t b, uint32_t columns, int line);
+void multiply_later(int* c, const uint32_t* a, uint64_t b, uint32_t columns, bool adds, int line);
 void open_batch(int line);
 void close_batch(int line);
 void await_batches(uint32_t left, int line);
@@ -66,7 +66,15 @@ template <uint32_t N>
 void multiply_warp_group(int (&c)[N / 2], const uint32_t (&a)[4], uint64_t b,
                          int line = __builtin_LINE()) {
   static_assert(N == 64 || N == 128);
-  simt::multiply_later(c, a, b, N, line);
+  simt::multiply_later(c, a, b, N, true, line);
+}
+inline void multiply_warp_group_into(int (&c)[64], const uint32_t (&a)[4], uint64_t b, bool adds,
+                                     int line = __builtin_LINE()) {
+  simt::multiply_later(c, a, b, 128, adds, line);
+}
+inline void multiply_warp_group_anew(int (&c)[64], const uint32_t (&a)[4], uint64_t b,
+                                     int line = __builtin_LINE()) {
+  simt::multiply_later(c, a, b, 128, false, line);
 }
 inline void begin_batch(int line = __builtin_LINE()) {
   simt::open_batch(line);
@@ -89,4 +97,7 @@ void keep_behind(int (&)[Count]) {}
 inline uint64_t columns_at(const void* p, int line = __builtin_LINE()) {
   return (shared_address(p, line) & 0x3ffffu) >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
          uint64_t{1} << 62;
+}
+inline uint64_t next_columns(uint64_t columns, uint32_t bytes) {
+  return columns | bytes / 16;
 }

@@ -195,20 +195,43 @@ __device__ inline void multiply_warp_group<64>([[maybe_unused]] int (&c)[32],
                    "}, {%32, %33, %34, %35}, %36, 1;" : BITNET_SUMS_16(0),
                    BITNET_SUMS_16(16) : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b));)
 }
+#define BITNET_PRODUCTS_128                                                          \
+  "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"                              \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "           \
+  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, " \
+  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"   \
+  "}, {%64, %65, %66, %67}, %68, "
 template <>
 __device__ inline void multiply_warp_group<128>([[maybe_unused]] int (&c)[64],
                                                 [[maybe_unused]] const uint32_t (&a)[4],
                                                 [[maybe_unused]] uint64_t b) {
-  BITNET_SM90(asm volatile(
-                  "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {"
-                  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "
-                  "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-                  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "
-                  "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-                  "}, {%64, %65, %66, %67}, %68, 1;" : BITNET_SUMS_16(0),
-                  BITNET_SUMS_16(16), BITNET_SUMS_16(32), BITNET_SUMS_16(48) : "r"(a[0]), "r"(a[1]),
-                  "r"(a[2]), "r"(a[3]), "l"(b));)
+  BITNET_SM90(asm volatile(BITNET_PRODUCTS_128 "1;" : BITNET_SUMS_16(0), BITNET_SUMS_16(16),
+                           BITNET_SUMS_16(32), BITNET_SUMS_16(48) : "r"(a[0]), "r"(a[1]), "r"(a[2]),
+                           "r"(a[3]), "l"(b));)
 }
+// The same of 128 columns; c = a b, whatever c was.
+__device__ inline void multiply_warp_group_anew([[maybe_unused]] int (&c)[64],
+                                                [[maybe_unused]] const uint32_t (&a)[4],
+                                                [[maybe_unused]] uint64_t b) {
+  BITNET_SM90(asm volatile(BITNET_PRODUCTS_128 "0;" : BITNET_SUMS_16(0), BITNET_SUMS_16(16),
+                           BITNET_SUMS_16(32), BITNET_SUMS_16(48) : "r"(a[0]), "r"(a[1]), "r"(a[2]),
+                           "r"(a[3]), "l"(b));)
+}
+// One of both: to what c was if `adds`.
+__device__ inline void multiply_warp_group_into([[maybe_unused]] int (&c)[64],
+                                                [[maybe_unused]] const uint32_t (&a)[4],
+                                                [[maybe_unused]] uint64_t b,
+                                                [[maybe_unused]] bool adds) {
+  BITNET_SM90(asm volatile("{\n"
+                           ".reg .pred adds;\n"
+                           "setp.ne.u32 adds, %69, 0;\n" BITNET_PRODUCTS_128 "adds;\n"
+                           "}" : BITNET_SUMS_16(0),
+                           BITNET_SUMS_16(16), BITNET_SUMS_16(32), BITNET_SUMS_16(48) : "r"(a[0]),
+                           "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b),
+                           "r"(static_cast<uint32_t>(adds)));)
+}
+#undef BITNET_PRODUCTS_128
 #undef BITNET_SUMS_16
 #undef BITNET_SUMS_4
 
@@ -250,6 +273,11 @@ __device__ void keep_behind([[maybe_unused]] int (&c)[count]) {
 __device__ inline uint64_t columns_at(const void* p) {
   return (shared_address(p) & 0x3ffffu) >> 4 | uint64_t{1} << 16 | uint64_t{1024 >> 4} << 32 |
          uint64_t{1} << 62;
+}
+// The descriptor of the columns that begin so many bytes further, a multiple of 16, within the same
+// rows of 128 bytes; `columns` are at the beginning of these.
+__device__ inline uint64_t next_columns(uint64_t columns, uint32_t bytes) {
+  return columns | bytes / 16;
 }
 
 // Shared memory of the work group; the launch sets its size.
