@@ -5,25 +5,12 @@
 // the tensor cores read from memory of the group themselves. Fragments of the next batch are made
 // while one is multiplied.
 
-#include "fragments.cuh"
 #include "quotient.cuh"
-#include "tiles.hpp"
+#include "warp_groups.cuh"
 
 using namespace bitnet::kernels;
 
 namespace {
-
-// Of a warp group: so many tiles of 64 rows by Tokens columns.
-template <uint32_t Tiles, uint32_t Tokens>
-struct shape {
-  static constexpr uint32_t tiles = Tiles, tokens = Tokens, sums = Tokens / 2;
-  static constexpr uint32_t rows_of_group = Tiles * 64, rows = multiplying_groups * rows_of_group;
-  // Of a stage: two boxes of activations, in rows of 128 bytes, and one of codes, in rows of 64.
-  static constexpr uint32_t box = Tokens * 128, codes = 2 * box, stage = codes + rows * 64;
-};
-
-constexpr uint32_t consumers =
-    multiplying_groups * 4;  // warps; the producer is the one behind them
 
 // What all rows of a token need behind their products.
 struct alignas(16) token_facts {
@@ -69,11 +56,6 @@ struct group_memory {
     __syncthreads();
   }
 };
-// Of the phase that a stage is in when it is filled for its `turn`.
-__device__ uint32_t parity_of(uint32_t turn) {
-  return turn / stages % 2;
-}
-
 // One thread. `turn` counts stages from the first of this group's first tile on.
 template <class Shape>
 __device__ void produce(const launch& l, const group_memory<Shape>& m, uint32_t r, uint64_t first,
@@ -81,36 +63,9 @@ __device__ void produce(const launch& l, const group_memory<Shape>& m, uint32_t 
   for (uint32_t i = 0; i < n; ++i, ++turn) {
     const uint32_t at = turn % stages;
     if (turn >= stages && !m.wait(m.emptied + at, parity_of(turn - stages))) return;
-    uint8_t* to = m.stage(turn);
-    arrive_expecting(m.filled + at, Shape::stage);
-    for (uint32_t box = 0; box < 2; ++box)
-      copy_box(to + box * Shape::box, l.boxes[0], i * stage_elements + 128 * box,
-               static_cast<uint32_t>(first), m.filled + at);
-    copy_box(to + Shape::codes, l.boxes[1], i * stage_elements / 4, r, m.filled + at);
+    copy_stage<Shape>(l, m.stage(turn), i, r, first, m.filled + at);
   }
 }
-
-// Codes of one block, which is half a stage, of this lane's two rows in each tile. The engine has
-// turned the four pieces of 16 bytes of a row by its number.
-template <class Shape>
-struct block_codes {
-  code_words of[Shape::tiles];
-
-  __device__ void read(const uint8_t* codes, uint32_t block) {
-    const auto word = [&](uint32_t row, uint32_t piece) {
-      const uint32_t at = row * 64 + (piece ^ (row / 2 % 4)) * 16 + lane() % 4 * 4;
-      return *reinterpret_cast<const uint32_t*>(codes + at);
-    };
-    const uint32_t in_group = warp_of_group() % 4 * 16 + lane() / 4;
-    for (uint32_t t = 0; t < Shape::tiles; ++t) {
-      const uint32_t row = warp_of_group() / 4 * Shape::rows_of_group + 64 * t + in_group;
-      for (uint32_t half = 0; half < 2; ++half) {
-        of[t].upper[half] = word(row, 2 * block + half);
-        of[t].lower[half] = word(row + 8, 2 * block + half);
-      }
-    }
-  }
-};
 
 template <class Shape>
 using group_sums = int[Shape::tiles][Shape::sums];
@@ -120,7 +75,7 @@ template <class Shape>
 struct fragments {
   uint32_t of[2][Shape::tiles][4];
 
-  __device__ void make(const block_codes<Shape>& codes, uint32_t half) {
+  __device__ void make(const stage_codes<Shape>& codes, uint32_t half) {
     for (uint32_t i = 0; i < 2; ++i)
       for (uint32_t t = 0; t < Shape::tiles; ++t)
         codes_at(6 - 2 * (2 * half + i), codes.of[t], of[i][t]);
@@ -165,19 +120,15 @@ __device__ int count_share(const uint8_t* stage) {
   return sum;
 }
 
-__device__ void release(phase_barrier* stage) {
-  meet_lanes();  // all lanes have read it
-  if (lane() == 0) arrive(stage);
-}
-
 // All of a row; what this thread counted. Where the copies do not come, of what did.
 template <class Shape>
 __device__ int consume(const group_memory<Shape>& m, uint32_t n, uint32_t turn,
                        group_sums<Shape>& sums) {
   int counted = 0;
-  block_codes<Shape> codes;
+  stage_codes<Shape> codes;
   fragments<Shape> even, odd;
-  const auto read = [&](uint32_t block) { codes.read(m.stage(turn) + Shape::codes, block); };
+  const uint32_t place = codes.place();
+  const auto read = [&](uint32_t block) { codes.read(m.stage(turn) + Shape::codes, place, block); };
   bool filled = m.wait(m.filled + turn % stages, parity_of(turn));
   if (!filled) return 0;
   read(0);
@@ -200,7 +151,7 @@ __device__ int consume(const group_memory<Shape>& m, uint32_t n, uint32_t turn,
       read(0);
       even.make(codes, 0);
     });
-    release(emptied);
+    arrive_together(emptied);
   }
   for (uint32_t t = 0; t < Shape::tiles; ++t) keep_behind(sums[t]);
   return counted;
@@ -218,7 +169,7 @@ __device__ const token_facts* share_facts(const ternary_product& of, const group
     const divisor scale = divisor_of(of.s[of.token(first + token)]);
     out[token] = {counted, scale, scale.usual()};
   }
-  release(m.counted);
+  arrive_together(m.counted);
   m.wait(m.counted, tile % 2);
   return out;
 }
@@ -251,23 +202,12 @@ __device__ void put_sums(const ternary_product& of, const token_facts* facts, ui
   }
 }
 
-// Calls take(first row, first token, number of the tile) for the group's tiles.
-template <class Shape, class Take>
-__device__ void each_tile(const ternary_product& of, Take take) {
-  uint32_t tile = 0;
-  each_group((uint64_t{of.p.n_rows} + Shape::rows - 1) / Shape::rows, [&](uint32_t unit) {
-    for (uint64_t first = uint64_t{blockIdx.y} * Shape::tokens; first < of.tokens;
-         first += uint64_t{gridDim.y} * Shape::tokens)
-      take(unit * Shape::rows, first, tile++);
-  });
-}
-
 // `Registers`: of a thread that multiplies; 0: as many as others.
 template <class Shape, uint32_t Registers>
 __device__ void multiply_by_warp_groups(const launch& l) {
   const ternary_product of = ternary_product_of(l);
   const group_memory<Shape> m(l);
-  const auto n = static_cast<uint32_t>((of.stride * 4 + stage_elements - 1) / stage_elements);
+  const uint32_t n = stages_of_row(of);
   m.begin();
   // The same for all lanes, as the compiler can see.
   const uint32_t mine = shuffle(warp_of_group(), 0);
@@ -287,8 +227,8 @@ __device__ void multiply_by_warp_groups(const launch& l) {
   });
 }
 
-using narrow = shape<1, 64>;
-using wide = shape<2, 128>;
+using narrow = warp_group_shape<1, 64>;
+using wide = warp_group_shape<2, 128>;
 static_assert(narrow_form.rows == narrow::rows && wide_form.rows == wide::rows);
 static_assert(narrow_form.shared_bytes == group_memory<narrow>::bytes &&
               wide_form.shared_bytes == group_memory<wide>::bytes);
