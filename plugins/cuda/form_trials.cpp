@@ -23,6 +23,12 @@ std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
     out.push_back({{"linear_ternary_factored_few", "linear_ternary_factored_many",
                     "linear_ternary_factored_one"},
                    product_trial(384, 24, 20, own, given)});
+  // By warp groups, of each kind of groups that has code of its own: rows of both warp groups; more
+  // stages than there are at once, the last one a half; nearly all columns.
+  out.push_back({{"linear_ternary_factored_wide"},
+                 product_trial(stages * stage_elements + 128, 70, 66, 128, 32)});
+  for (const auto& [own, given] : {std::pair{128u, 64u}, {64u, 0u}})
+    out.push_back({{"linear_ternary_factored_wide"}, product_trial(384, 70, 126, own, given)});
   // More blocks than a group of threads takes in a turn.
   for (const auto& [own, given] : {std::pair{128u, 32u}, {256u, 0u}})
     out.push_back({{"linear_ternary_factored_one"}, product_trial(4608, 20, 1, own, given)});

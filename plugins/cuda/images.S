@@ -26,5 +26,6 @@ bitnet_cuda_\name:
         image head
 #ifdef BITNET_CUDA_WARP_GROUPS
         image ternary_warp_groups
+        image ternary_warp_groups_factored
 #endif
         .section .note.GNU-stack,"",%progbits

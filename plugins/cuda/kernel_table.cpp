@@ -17,7 +17,8 @@ extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_rows_one[], bitnet_cu
     bitnet_cuda_ternary[], bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_groups_one[],
     bitnet_cuda_ternary_tiles[], bitnet_cuda_head[];
 #ifdef BITNET_CUDA_WARP_GROUPS
-extern const unsigned char bitnet_cuda_ternary_warp_groups[];
+extern const unsigned char bitnet_cuda_ternary_warp_groups[],
+    bitnet_cuda_ternary_warp_groups_factored[];
 #endif
 }
 
@@ -45,6 +46,7 @@ enum image_index : uint8_t {
   head,
 #ifdef BITNET_CUDA_WARP_GROUPS
   ternary_warp_groups,
+  ternary_warp_groups_factored,
 #endif
   image_count
 };
@@ -66,6 +68,7 @@ const image images[] = {
     {"head", bitnet_cuda_head},
 #ifdef BITNET_CUDA_WARP_GROUPS
     {"ternary_warp_groups", bitnet_cuda_ternary_warp_groups},
+    {"ternary_warp_groups_factored", bitnet_cuda_ternary_warp_groups_factored},
 #endif
 };
 static_assert(std::size(images) == image_count);
@@ -85,8 +88,8 @@ const image* image_of(gpu::kernel_id id) noexcept {
 enum form_index : uint8_t {
   of_few,
   of_many,
-  of_one_token,  // with factors
-  of_narrow_groups = of_one_token,
+  of_one_token,                     // with factors
+  of_narrow_groups = of_one_token,  // without
   of_wide_groups
 };
 // Tiled forms, in the order of form_index.
@@ -102,6 +105,9 @@ const tiled_form with_factors[] = {
     {&images[ternary_groups], "linear_ternary_factored_few", few_factored},
     {&images[ternary_groups], "linear_ternary_factored_many", many_factored},
     {&images[ternary_groups_one], "linear_ternary_factored_one", one_factored},
+#ifdef BITNET_CUDA_WARP_GROUPS
+    {&images[ternary_warp_groups_factored], "linear_ternary_factored_wide", wide_factored},
+#endif
 };
 const tiled_form of_f16[] = {
     {&images[dense_rounded], "linear_dense_rounded_f16_few", few_rounded},
@@ -174,6 +180,15 @@ bool fits_tiles(const gpu::kernel_spec& linear, const gpu::linear_ternary_params
   const uint32_t shorter = shorter_group(linear, p);
   return !has_factors(linear) || shorter == 32 || shorter == 64 || shorter == 128;
 }
+// The same for the form by warp groups, whose groups of weights are no shorter than those of
+// activations. With more than half a tile of tokens it takes half of the instructions of the form
+// for many, or fewer (tests/cuda/prompts.csv).
+bool fits_warp_groups(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p,
+                      uint64_t tokens) noexcept {
+  const uint32_t given = linear.constants[4];
+  return fits_tiles(linear, p) && (p.scale_group == 0 || given <= p.scale_group) &&
+         tokens > wide_factored.tokens / 2;
+}
 // The same for the form for one token, whose groups may also have two, four or eight blocks.
 bool fits_one_token(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p) noexcept {
   const uint32_t shorter = shorter_group(linear, p);
@@ -242,6 +257,7 @@ std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions) {
       {"linear_ternary_factored_few", grouped, BITNET_FORMAT_TERNARY2, exact},
       {"linear_ternary_factored_many", grouped, BITNET_FORMAT_TERNARY2, exact},
       {"linear_ternary_factored_one", grouped, BITNET_FORMAT_TERNARY2, exact},
+      {"linear_ternary_factored_wide", grouped, BITNET_FORMAT_TERNARY2, exact},
       {"linear_dense_rounded_f16_many", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_EXACT_RUN,
        BITNET_PRECISION_F16},
       {"linear_dense_rounded_bf16_many", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16,
@@ -278,7 +294,7 @@ forms optional_forms() {
   return out;
 }
 forms forms_by_warp_groups() {
-  return {"linear_ternary_narrow", "linear_ternary_wide"};
+  return {"linear_ternary_narrow", "linear_ternary_wide", "linear_ternary_factored_wide"};
 }
 forms forms_by_doubles() {
   return {"head_state_one"};
@@ -392,16 +408,19 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
   constexpr uint64_t fewest_of_many = 17, fewest_rows = 64;
   const bool many = tokens >= fewest_of_many && p.n_rows >= fewest_rows;
   if (tokens > 1 && tiles) {
+    // A larger tile is used if its groups keep at least half of the multiprocessors busy.
+    const auto busy = [&](const tile_form& tile) {
+      return uint64_t{2} * groups(p.n_rows, tile.rows) * groups(tokens, tile.tokens) >= processors;
+    };
     if (!factors && many && tokens > many_tokens.tokens) {
-      // The larger tile reads half as many bytes for each product. It is used if its groups keep at
-      // least half of the multiprocessors busy.
-      const tile_form& tile = wide_form;
-      const uint64_t of_wide = uint64_t{groups(p.n_rows, tile.rows)} * groups(tokens, tile.tokens);
-      const bool busy = 2 * of_wide >= processors;
-      if (has(of_wide_groups) && (busy || !has(of_narrow_groups)))
+      // The larger tile reads half as many bytes for each product.
+      if (has(of_wide_groups) && (busy(wide_form) || !has(of_narrow_groups)))
         return tiled(of_wide_groups, p.n_rows);
       if (has(of_narrow_groups)) return tiled(of_narrow_groups, p.n_rows);
     }
+    if (factors && many && fits_warp_groups(spec, p, tokens) && has(of_wide_groups) &&
+        (busy(wide_factored) || !has(of_many)))
+      return tiled(of_wide_groups, p.n_rows);
     if (many && has(of_many)) return tiled(of_many, p.n_rows);
     if (has(of_few)) return tiled(of_few, p.n_rows);
     if (has(of_many)) return tiled(of_many, p.n_rows);

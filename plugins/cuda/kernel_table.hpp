@@ -18,10 +18,11 @@ namespace bitnet::cuda {
 using kernels::few_factored, kernels::few_rounded, kernels::few_tokens;
 using kernels::group_threads, kernels::joined_launch, kernels::launch, kernels::most_joined;
 using kernels::many_factored, kernels::many_rounded, kernels::many_tokens, kernels::one_factored;
-using kernels::narrow_form, kernels::prompt_form, kernels::rounded_prompt_form, kernels::wide_form;
+using kernels::narrow_form, kernels::prompt_form, kernels::rounded_prompt_form;
 using kernels::one_row, kernels::one_row_long, kernels::one_row_most;
 using kernels::stage_elements, kernels::stages;
 using kernels::tensor_map, kernels::tile_form, kernels::warp_lanes;
+using kernels::wide_factored, kernels::wide_form;
 
 struct image {
   const char* name;
@@ -58,8 +59,8 @@ struct kernel_form {
   const image* from = nullptr;
   std::string function;
   uint32_t shared_bytes = 0;  // of dynamic shared memory
-  // For few tokens, for many tokens; then, with factors, for one token, or, without factors, the
-  // two forms by warp groups, the smaller tile first. For few rows: that for short rows first.
+  // For few tokens, for many tokens; then, with factors, for one token and by warp groups, or,
+  // without factors, the two forms by warp groups, the smaller tile first. For few rows: that for short rows first.
   const tiled_form* tiled = nullptr;
   uint32_t tiled_count = 0;  // number of elements of `tiled`
   uint32_t usable = 0;       // bit i: tiled[i] may be used

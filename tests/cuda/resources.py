@@ -13,7 +13,7 @@ import re
 import sys
 
 THREADS = 128  # of a group, of most kernels
-OTHERS = {"linear_ternary_narrow": 288, "linear_ternary_wide": 384,
+OTHERS = {"linear_ternary_factored_wide": 384, "linear_ternary_narrow": 288, "linear_ternary_wide": 384,
           **dict.fromkeys(("rms_norm_one", "act_quant_one", "norm_quant_one", "glu_quant_one", "glu_quant_one_long",
                            "head_state_one"), 512)}
 REGISTERS = 65536  # of a multiprocessor, on every architecture so far

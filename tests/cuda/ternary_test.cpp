@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <random>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -293,6 +294,29 @@ TEST_F(ternary, prompts_by_warp_groups) {
   expect_exact({"a step of fewer tokens", 300, 300, 0, 0, true}, 70, 512);
 }
 
+// The same with factors of groups; from 65 tokens on.
+TEST_F(ternary, prompts_of_groups_by_warp_groups) {
+  const shape rows[] = {
+      {"32 activations, 128 weights: a stage", 256, 128, 128, 32},
+      {"half a stage, a row past both warp groups", 128, 129, 128, 32},
+      {"more stages than there are, a residual", 1280 + 128, 70, 128, 32, true},
+      {"groups end within a block", 1024 + 32, 65, 32, 32},
+      {"64 activations, 128 weights", 640, 150, 128, 64},
+      {"128 of both", 1280, 64, 128, 128},
+      {"160 weights: longer groups end within blocks", 480, 200, 160, 32},
+      {"256 weights", 768, 100, 256, 32},
+      {"one scale, 32 activations", 288, 90, 0, 32},
+      {"one scale, 128 activations, a residual", 1152, 257, 0, 128, true},
+      {"32 weights", 160, 129, 32, 0},
+      {"64 weights, a residual", 320, 65, 64, 0, true},
+      {"128 weights: more stages than there are", 1152, 140, 128, 0},
+      {"width of Ternary Bonsai 27B", 5120, 66, 128, 32},
+  };
+  for (const shape& of : rows)
+    for (const uint32_t tokens : {65u, 128u, 130u}) expect_exact(of, tokens, tokens);
+  expect_exact({"a step of fewer tokens", 384, 300, 128, 32, true}, 70, 512);
+}
+
 // What stands in for forms that a device does without.
 TEST(ternary_table, kernel_that_stands_in) {
   const struct {
@@ -313,6 +337,11 @@ TEST(ternary_table, kernel_that_stands_in) {
        {"linear_ternary_factored_many"},
        "linear_ternary_factored_few"},
       {{"", 2560, 300, 128, 32}, 40, optional_forms(), "linear_ternary_factored"},
+      {{"", 2560, 300, 128, 32}, 80, forms_by_warp_groups(), "linear_ternary_factored_many"},
+      {{"", 2560, 300, 128, 32},
+       80,
+       {"linear_ternary_factored_many"},
+       "linear_ternary_factored_wide"},
   };
   for (const auto& row : rows) {
     const gpu::kernel_spec spec = spec_of(row.of, row.tokens);
@@ -329,41 +358,15 @@ TEST(ternary_table, kernel_that_stands_in) {
 }
 
 // Which kernel runs, and how many groups of it.
-TEST(ternary_table, kernel_for_each_number_of_tokens) {
-  const struct {
-    const char* why;
-    shape of;
-    uint32_t tokens;
-    const char* function;
-    uint32_t x, y;
-    uint32_t processors = 0;  // 0: of a device without warp groups
-  } rows[] = {
-      {"one token", {"", 2560, 100, 0, 0}, 1, "linear_ternary_1", 7, 1},
-      {"two are a tile", {"", 2560, 100, 0, 0}, 2, "linear_ternary_few", 7, 1},
-      {"two tiles", {"", 2560, 100, 0, 0}, 16, "linear_ternary_few", 7, 1},
-      {"weights would be read twice", {"", 2560, 300, 0, 0}, 17, "linear_ternary_many", 2, 1},
-      {"a long prompt", {"", 2560, 256, 0, 0}, 512, "linear_ternary_many", 1, 16},
-      {"few rows", {"", 2560, 63, 0, 0}, 512, "linear_ternary_few", 4, 32},
-      {"one tile, warp groups", {"", 2560, 300, 0, 0}, 32, "linear_ternary_many", 2, 1, 1},
-      {"two tiles, warp groups", {"", 2560, 300, 0, 0}, 33, "linear_ternary_wide", 2, 1, 1},
-      {"few rows, warp groups", {"", 2560, 63, 0, 0}, 512, "linear_ternary_few", 4, 32, 1},
-      {"half of the device", {"", 2560, 2560, 0, 0}, 512, "linear_ternary_wide", 10, 4, 80},
-      {"less", {"", 2560, 2560, 0, 0}, 512, "linear_ternary_narrow", 20, 8, 81},
-      {"groups, warp groups", {"", 2560, 129, 128, 0}, 40, "linear_ternary_factored_many", 2, 3, 1},
-      {"one token, groups", {"", 2560, 100, 128, 32}, 1, "linear_ternary_factored_one", 7, 1},
-      {"a tile, groups", {"", 2560, 100, 128, 32}, 8, "linear_ternary_factored_few", 7, 1},
-      {"many, groups", {"", 2560, 129, 128, 0}, 40, "linear_ternary_factored_many", 2, 3},
-      {"groups of 40", {"", 2560, 100, 40, 0}, 8, "linear_ternary_factored", 25, 8},
-      {"groups of 256", {"", 2560, 100, 256, 0}, 40, "linear_ternary_factored_one", 7, 40},
-      {"one token, groups of 40", {"", 2560, 100, 40, 0}, 1, "linear_ternary_factored", 25, 1},
-      {"one token, groups of 1024",
-       {"", 2048, 100, 1024, 0},
-       1,
-       "linear_ternary_factored_one",
-       7,
-       1},
-      {"one token, groups of 2048", {"", 2048, 100, 2048, 0}, 1, "linear_ternary_factored", 25, 1},
-  };
+struct choice {
+  const char* why;
+  shape of;
+  uint32_t tokens;
+  const char* function;
+  uint32_t x, y;
+  uint32_t processors = 0;  // 0: of a device without warp groups
+};
+void expect_choices(std::span<const choice> rows) {
   for (const auto& row : rows) {
     SCOPED_TRACE(row.why);
     const gpu::kernel_spec spec = spec_of(row.of, row.tokens);
@@ -380,6 +383,52 @@ TEST(ternary_table, kernel_for_each_number_of_tokens) {
     EXPECT_EQ(how.x, row.x);
     EXPECT_EQ(how.y, row.y);
   }
+}
+
+TEST(ternary_table, kernel_for_each_number_of_tokens) {
+  const choice rows[] = {
+      {"one token", {"", 2560, 100, 0, 0}, 1, "linear_ternary_1", 7, 1},
+      {"two are a tile", {"", 2560, 100, 0, 0}, 2, "linear_ternary_few", 7, 1},
+      {"two tiles", {"", 2560, 100, 0, 0}, 16, "linear_ternary_few", 7, 1},
+      {"weights would be read twice", {"", 2560, 300, 0, 0}, 17, "linear_ternary_many", 2, 1},
+      {"a long prompt", {"", 2560, 256, 0, 0}, 512, "linear_ternary_many", 1, 16},
+      {"few rows", {"", 2560, 63, 0, 0}, 512, "linear_ternary_few", 4, 32},
+      {"one tile, warp groups", {"", 2560, 300, 0, 0}, 32, "linear_ternary_many", 2, 1, 1},
+      {"two tiles, warp groups", {"", 2560, 300, 0, 0}, 33, "linear_ternary_wide", 2, 1, 1},
+      {"few rows, warp groups", {"", 2560, 63, 0, 0}, 512, "linear_ternary_few", 4, 32, 1},
+      {"half of the device", {"", 2560, 2560, 0, 0}, 512, "linear_ternary_wide", 10, 4, 80},
+      {"less", {"", 2560, 2560, 0, 0}, 512, "linear_ternary_narrow", 20, 8, 81},
+      {"one token, groups", {"", 2560, 100, 128, 32}, 1, "linear_ternary_factored_one", 7, 1},
+      {"a tile, groups", {"", 2560, 100, 128, 32}, 8, "linear_ternary_factored_few", 7, 1},
+      {"many, groups", {"", 2560, 129, 128, 0}, 40, "linear_ternary_factored_many", 2, 3},
+      {"groups of 40", {"", 2560, 100, 40, 0}, 8, "linear_ternary_factored", 25, 8},
+      {"groups of 256", {"", 2560, 100, 256, 0}, 40, "linear_ternary_factored_one", 7, 40},
+      {"one token, groups of 40", {"", 2560, 100, 40, 0}, 1, "linear_ternary_factored", 25, 1},
+      {"one token, groups of 1024",
+       {"", 2048, 100, 1024, 0},
+       1,
+       "linear_ternary_factored_one",
+       7,
+       1},
+      {"one token, groups of 2048", {"", 2048, 100, 2048, 0}, 1, "linear_ternary_factored", 25, 1},
+  };
+  expect_choices(rows);
+}
+
+TEST(ternary_table, kernel_for_prompts_of_groups_on_sm_90) {
+  const char *few = "linear_ternary_factored_few", *many = "linear_ternary_factored_many",
+             *wide = "linear_ternary_factored_wide";
+  const choice rows[] = {
+      {"half a tile of tokens", {"", 2560, 129, 128, 0}, 64, many, 2, 4, 1},
+      {"more", {"", 2560, 129, 128, 0}, 65, wide, 2, 1, 1},
+      {"few rows", {"", 2560, 63, 128, 0}, 512, few, 4, 64, 1},
+      {"half of the device", {"", 2560, 2560, 128, 32}, 512, wide, 20, 4, 160},
+      {"less", {"", 2560, 2560, 128, 32}, 512, many, 20, 32, 161},
+      {"groups of weights are shorter", {"", 2560, 129, 64, 128}, 512, many, 2, 32, 1},
+      {"groups of both are as long", {"", 2560, 129, 128, 128}, 512, wide, 2, 4, 1},
+      {"one scale of weights", {"", 2560, 129, 0, 32}, 512, wide, 2, 4, 1},
+  };
+  expect_choices(rows);
 }
 
 }  // namespace

@@ -68,10 +68,10 @@ class Cuda(support.Case):
         prompt = "The bird and the dog went to the park. " * 8
         words = ("run", "--device", "cuda", "--temp", "0", "-n", "4", "--json", "-p", prompt)
         by_tiles = self.ok(*words, env={"BITNET_CUDA_WARP_GROUPS": "off"}).json["tokens"]
-        both = {"linear_ternary_narrow", "linear_ternary_wide"}
+        all_of_them = {"linear_ternary_narrow", "linear_ternary_wide", "linear_ternary_factored_wide"}
         for setting, without, why in (
-                ("", set(), ""), ("processors=132", set(), ""), ("wrong_groups=1", both, "has other bits"),
-                ("lost_boxes=1", both, "has other bits"),
+                ("", set(), ""), ("processors=132", set(), ""), ("wrong_groups=1", all_of_them, "has other bits"),
+                ("lost_boxes=1", all_of_them, "has other bits"),
                 ("wrong=linear_ternary_wide", {"linear_ternary_wide"}, "has other bits"),
                 ("loses=linear_ternary_many", {"linear_ternary_many"}, "loses the device")):
             with self.subTest(setting):

@@ -37,6 +37,13 @@ inline constexpr tile_form wide_form = warp_group_form<256, 128, 4>;
 // With factors of groups.
 inline constexpr tile_form few_factored{16, 8, 2 * 4 * 4 * 16 * 8 * 4};  // two turns of four warps
 inline constexpr tile_form many_factored{128, 16, 0};
+// The same by warp groups of sm_90: with a stage come its factors of each token and each row, one
+// for each 32 elements. The warp group that copies has a thread for each of both.
+inline constexpr uint32_t factored_stage =
+    128 * stage_elements + 128 * stage_elements / 4 + 2 * 128 * stage_elements / 32 * 4;
+inline constexpr tile_form wide_factored{128, 128,
+                                         of_alignment + stages* factored_stage + 2 * stages * 8,
+                                         (multiplying_groups + 1) * 128, true};
 // One token: of four warps eight blocks of it with factors, and two turns of what is found of 16
 // rows in 32 blocks.
 inline constexpr tile_form one_factored{
@@ -76,7 +83,7 @@ static_assert(many_tokens.shared_bytes <= 48 << 10 && few_factored.shared_bytes 
 static_assert(prompt_form<256>.shared_bytes <= 64 << 10 &&
               rounded_prompt_form<256>.shared_bytes <= 64 << 10);
 // Most on sm_90 of one group and of two, if an attribute asks for it.
-static_assert(wide_form.shared_bytes <= 227 << 10 &&
+static_assert(wide_form.shared_bytes <= 227 << 10 && wide_factored.shared_bytes <= 227 << 10 &&
               2 * (narrow_form.shared_bytes + 1024) <= 228 << 10);
 
 }  // namespace bitnet::kernels
