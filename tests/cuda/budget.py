@@ -30,7 +30,7 @@ CLASSES = (("wgmma", r"wgmma\.mma_async"), ("mma", r"mma\.sync"), ("dp4a", r"dp4
            ("shift", r"sh[rl]\.[bus]32"), ("global", r"ld\.global"), ("shared", r"ld\.shared"), ("copy", r"cp\.async\.cg"))
 PRODUCTS = ("wgmma", "mma", "dp4a", "fma", "multiply")  # one loop of a kernel is its hot one: with the most of the first of these
 TENSOR = ("wgmma", "mma")  # among them
-OWN = {"ternary_warp_groups": "90a"}  # architectures of files that only those have
+OWN = {"ternary_warp_groups": "90a", "ternary_warp_groups_factored": "90a"}  # architectures of files that only those have
 COLUMNS = ("kernel", "all", *(name for name, _ in CLASSES))
 
 

@@ -19,7 +19,7 @@ DEVICES = {"H200": (132, 1.98, 4800, 4, 2), "RTX 4090": (128, 2.52, 1008, 4, 2),
 # Products of bytes that the tensor cores of a multiprocessor make in a clock, without sparsity: TOPS of the data sheets by twice the
 # multiprocessors and clocks of above. The tiles of a T4 are others than those counted here.
 PRODUCTS = {"H200": 4096, "RTX 4090": 1024, "RTX 5060 Ti": 1024}
-OF_SM_90 = ("linear_ternary_wide",)  # kernels that only the H200 has
+OF_SM_90 = ("linear_ternary_wide", "linear_ternary_factored_wide")  # kernels that only the H200 has
 WHOLE = ("add", "sub", "and", "or", "xor", "not", "neg", "shl", "shr", "shf", "dp4a", "setp", "selp", "min", "max", "bfe", "bfi", "lop3", "prmt")
 COLUMNS = ("kernel", "shape", "words", "whole", "bytes", "products")  # products 0: one token
 LEAST = 0.8  # of the rate of memory, or in prompts of tensor cores, that hot kernels leave to it
@@ -90,6 +90,9 @@ CASES = (
     prompt("linear_ternary_wide", 6912, 2560, 256, 128, threads=384), prompt("linear_ternary_many", 6912, 2560, 256, 32),
     prompt("linear_ternary_factored_many", 12288, 4096, 128, 16, 128),
     prompt("linear_ternary_factored_many", 17408, 5120, 128, 16, 128, 32),
+    prompt("linear_ternary_factored_many", 4096, 4096, 128, 16, 128, 128),
+    *(prompt("linear_ternary_factored_wide", m, k, 128, 128, 128, given, threads=384)
+      for m, k, given in ((17408, 5120, 32), (5120, 17408, 32), (12288, 4096, 0), (4096, 4096, 128))),
 )
 # Kernels of rows: one group at a time, so that no share of a device says anything.
 OF_ROWS = ("rms_norm", "act_quant", "norm_quant", "glu_quant", "head_state")
@@ -99,7 +102,9 @@ PART, F16 = 64, 2  # positions of a part; BITNET_DTYPE_F16
 # Kernels that steps wait for, and devices on which they are known to need more time than memory or tensor cores.
 HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": ("H200",),
        "bit_linear": ("H200",), "linear_ternary_wide": (), "linear_ternary_many": ("H200",),
-       "linear_ternary_factored_many": ("H200", "RTX 4090", "RTX 5060 Ti")}
+       "linear_ternary_factored_many": ("H200", "RTX 4090", "RTX 5060 Ti"), "linear_ternary_factored_wide": ()}
+# Of the rate, where roundings whose order is fixed leave less than LEAST.
+LEAST_OF = {"linear_ternary_factored_wide": 0.25}
 
 
 def follow(kernel, constants, params, grid, header, threads=128, positions=()):
@@ -164,7 +169,7 @@ def over(rows):
     return [f"{row['kernel']} at {row['shape']}: its instructions allow {share(row, device):.0%} of the rate of "
             f"{'tensor cores' if is_prompt(row) else 'memory'} of an {device}"
             for row in rows for device in DEVICES
-            if row["kernel"] in HOT and device not in HOT[row["kernel"]] and (share(row, device) or 1) < LEAST]
+            if row["kernel"] in HOT and device not in HOT[row["kernel"]] and (share(row, device) or 1) < LEAST_OF.get(row["kernel"], LEAST)]
 
 
 def table(rows):
