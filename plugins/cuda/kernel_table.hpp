@@ -60,7 +60,8 @@ struct kernel_form {
   std::string function;
   uint32_t shared_bytes = 0;  // of dynamic shared memory
   // For few tokens, for many tokens; then, with factors, for one token and by warp groups, or,
-  // without factors, the two forms by warp groups, the smaller tile first. For few rows: that for short rows first.
+  // without factors, the two forms by warp groups, the smaller tile first. For few rows: that for
+  // short rows first.
   const tiled_form* tiled = nullptr;
   uint32_t tiled_count = 0;  // number of elements of `tiled`
   uint32_t usable = 0;       // bit i: tiled[i] may be used
