@@ -87,6 +87,7 @@ device_facts facts_of(const library& cu, CUdevice device) {
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
   about.attention_rows = most_attention_rows;
   about.most_gathered = gpu::most_gathered_bytes;
+  about.most_gathered_rotations = gpu::most_gathered_rotations;
   about.attention_of_token = true;
   about.precisions = 1u << BITNET_PRECISION_F16;
   if (architecture >= 80) about.precisions |= 1u << BITNET_PRECISION_BF16;

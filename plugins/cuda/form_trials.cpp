@@ -43,7 +43,7 @@ std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
   out.push_back({{"norm_quant_one"}, row_trial(gpu::kernel_id::norm_quant, uneven, 2)});
   out.push_back({{"glu_quant_one"}, row_trial(gpu::kernel_id::glu_quant, uneven, 2)});
   out.push_back(
-      {{"glu_quant_one_long"}, row_trial(gpu::kernel_id::glu_quant, one_row_most + uneven, 1)});
+      {{"glu_quant_one_long"}, row_trial(gpu::kernel_id::glu_quant, one_row_most + uneven, 2)});
   out.push_back({{"head_state_one"}, row_trial(gpu::kernel_id::head_state, uneven, 2)});
   out.push_back({{"delta_rule_64"}, delta_trial(64)});
   out.push_back({{"delta_rule_128"}, delta_trial(128)});

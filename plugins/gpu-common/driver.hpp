@@ -46,8 +46,9 @@ struct facts {
   uint32_t attention_rows = 0;
   bool attention_of_token = false;  // attn_token, which needs tiles
   // Each recording copies the host's memory that its kernels read to memory of the device, which it
-  // allocates itself: buffers of at most so many bytes, and tables of rotations. 0: it copies none.
-  uint64_t most_gathered = 0;
+  // allocates itself: buffers and tables of rotations of at most so many bytes each. 0: it copies
+  // none.
+  uint64_t most_gathered = 0, most_gathered_rotations = 0;
   // Most loop passes of a thread in one kernel, all loops together: the driver silently skips
   // further passes. 0: no limit.
   uint32_t max_passes = 0;

@@ -157,8 +157,6 @@ class launch_recording : public recording {
   // Finds the host buffers that kernels read and no command writes, with the bytes that they may
   // read.
   void find_copied(std::span<const command> commands) {
-    // Cosines and sines have a higher limit than most_gathered_bytes, since every layer reads them.
-    constexpr uint64_t most_rotations = uint64_t{4} << 20;
     std::vector<const buffer*> others;
     for (const command& one : commands)
       for (uint32_t i = 0; i < one.bindings.size(); ++i) {
@@ -168,7 +166,7 @@ class launch_recording : public recording {
         const kernel_id id = one.run ? kernel_of(one).spec.id : kernel_id::count;
         const uint64_t end = b.offset + b.bytes;
         if (!one.run || i >= row_of(id).read ||
-            end > (reads_rotations(id, i) ? most_rotations : most_gathered_bytes))
+            end > (reads_rotations(id, i) ? most_gathered_rotations : most_gathered_bytes))
           others.push_back(from);
         else
           copied_[from].bytes = std::max(copied_[from].bytes, end);

@@ -190,7 +190,8 @@ uint64_t program::gathered_bytes() const noexcept {
   if (most == 0) return 0;
   uint64_t bytes = gathered_bytes_of(header_bytes);
   for (const rotation_table& t : plan_.rotations)
-    bytes += gathered_bytes_of(rotation_bytes(t, limits_.max_tokens));
+    bytes += gathered_bytes_of(
+        std::min(rotation_bytes(t, limits_.max_tokens), device_.about().most_gathered_rotations));
   for (const bitnet_port& p : graph_.ports) {
     const bool written = p.role == BITNET_PORT_VALUE_OUT || p.role == BITNET_PORT_LOGITS ||
                          p.role == BITNET_PORT_LARGEST;
@@ -430,15 +431,17 @@ bitnet_status steps_on::finish_last(const sdk::reporter& report) {
 bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<running>& queue,
                             const sdk::reporter& report) {
   const std::scoped_lock lock(running_);
+  // The device may still compute the last step, so this takes no time of its own. The positions
+  // are not checked yet.
+  if (step.n_tokens <= of_.limits_.max_tokens)
+    for (const auto& table : of_.rotations_) table->prepare({step_.positions, step.n_tokens});
+  if (bitnet_status s = finish_last(report); failed(s)) return s;
+  const range here(device_.watcher, "step ", step.n_tokens, " tokens, ", step.n_sequences,
+                   " sequences, ", step.n_outputs, " outputs");
   if (bitnet_status s = checker_.check(step, of_.limits_, of_.graph_, step_,
                                        pool_ ? &pool_->storage() : nullptr, report);
       failed(s))
     return s;
-  // The device may still compute the last step, so this takes no time of its own.
-  for (const auto& table : of_.rotations_) table->prepare({step_.positions, step.n_tokens});
-  if (bitnet_status s = finish_last(report); failed(s)) return s;
-  const range here(device_.watcher, "step ", step.n_tokens, " tokens, ", step.n_sequences,
-                   " sequences, ", step.n_outputs, " outputs");
   if (device_.services.cancelled(step.cancel_token))
     return report.fail(BITNET_CANCELLED, "cancelled");
   logits asked{};

@@ -25,6 +25,8 @@ uint32_t shorter_group(const kernel_spec& linear, const linear_ternary_params& p
 // Most bytes of a buffer that launch_recording.hpp gathers. Kernels rarely read all of a larger
 // one.
 inline constexpr uint64_t most_gathered_bytes = uint64_t{64} << 10;
+// The same for a table of cosines and sines, which every layer reads.
+inline constexpr uint64_t most_gathered_rotations = uint64_t{4} << 20;
 
 // Adds to a kernel's name what its specification selects, but for kernels of attention and of
 // states. False for a format that no kernel has.

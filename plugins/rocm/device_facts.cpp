@@ -94,6 +94,7 @@ device_facts facts_of(const library& hip, int device) {
   about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
   about.attention_rows = most_attention_rows;
   about.most_gathered = gpu::most_gathered_bytes;
+  about.most_gathered_rotations = gpu::most_gathered_rotations;
   about.attention_of_token = has_code(out.target, "attention_token");
   return out;
 }

@@ -65,7 +65,7 @@ def conformance(lane):
 
 
 # Programs of tests/<backend> that hold each kernel against its definition. Others there need the driver of the tests.
-KERNEL_TESTS = {"cuda": ("states", "dense_rounded", "attention", "attention_rounded", "head", "ternary")}
+KERNEL_TESTS = {"cuda": ("states", "dense_rounded", "attention", "attention_rounded", "head", "ternary", "rows")}
 
 
 def kernels(lane):

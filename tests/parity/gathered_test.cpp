@@ -42,6 +42,7 @@ TEST(needed_memory, includes_the_copies_of_two_recordings) {
     const uint64_t without = described(like_cuda(), m, options).needed(m, bounds);
     gpu::facts copying = like_cuda();
     copying.most_gathered = gpu::most_gathered_bytes;
+    copying.most_gathered_rotations = gpu::most_gathered_rotations;
     described d(copying, m, options);
     const uint64_t of_copies = d.needed(m, bounds) - without;
     d.step(r.max_tokens, r.max_tokens);
