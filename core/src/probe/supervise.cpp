@@ -401,8 +401,11 @@ void add_earlier(outcome& to, outcome earlier) {
   to.notes.insert(to.notes.begin(), earlier.notes.begin(), earlier.notes.end());
   to.output_bytes += earlier.output_bytes;
   to.output.insert(0, earlier.output);
-  if (to.output.size() > kept_output)  // whole lines
-    to.output.erase(0, to.output.find('\n', to.output.size() - kept_output) + 1);
+  if (to.output.size() <= kept_output) return;
+  const std::size_t from = to.output.size() - kept_output;
+  // Whole lines, unless the last one is longer.
+  const std::size_t line = std::min(to.output.find('\n', from), to.output.size() - 1) + 1;
+  to.output.erase(0, line < to.output.size() ? line : from);
 }
 
 }  // namespace
