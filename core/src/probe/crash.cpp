@@ -52,6 +52,7 @@ knowledge& crash_knowledge() {
 // Text in preallocated memory: a signal handler must not allocate.
 class crash_text {
  public:
+  static constexpr std::size_t most = 1000;  // bytes
   crash_text& operator<<(std::string_view text) {
     const std::size_t n = std::min(text.size(), bytes_.size() - size_);
     std::memcpy(bytes_.data() + size_, text.data(), n);
@@ -66,7 +67,7 @@ class crash_text {
   [[nodiscard]] std::string_view text() const { return {bytes_.data(), size_}; }
 
  private:
-  std::array<char, 1000> bytes_{};
+  std::array<char, most> bytes_{};
   std::size_t size_ = 0;
 };
 
@@ -116,10 +117,12 @@ void describe(crash_text& out, const code_location& p) {
 
 void send_frame(std::string_view text) {
   const auto header = encode_header(frame_kind::crash, text);
-  // Header, then payload, without waiting for a reader: the process is ending.
-  if (send(crash_knowledge().fd, header.data(), header.size(), MSG_NOSIGNAL) ==
-      static_cast<ssize_t>(header.size()))
-    send(crash_knowledge().fd, text.data(), text.size(), MSG_NOSIGNAL);
+  std::array<std::byte, sizeof header + crash_text::most> frame{};
+  std::memcpy(frame.data(), header.data(), header.size());
+  std::memcpy(frame.data() + header.size(), text.data(), text.size());
+  // In one call, since other threads may send logs meanwhile; and without waiting for a reader,
+  // since the process is ending.
+  send(crash_knowledge().fd, frame.data(), header.size() + text.size(), MSG_NOSIGNAL);
 }
 
 // `by`: the place in the plugin that led to a crash outside of it.
