@@ -36,12 +36,12 @@ result<json> probed_backends(const invocation& in) {
 }
 
 // Compares one device: returns {backend, device, rows} or {backend, device, problem}.
-ordered_json compare(const std::string& program, const std::string& name,
-                     const std::string& library, std::size_t device) {
+ordered_json compare(const environment& variables, const std::string& program,
+                     const std::string& name, const std::string& library, std::size_t device) {
   ordered_json out = {{"backend", name}, {"device", device}};
   std::vector<std::string> words = {"--parity", "--device", std::to_string(device)};
-  // The device was listed with these.
-  for (const auto& [key, value] : environment::of_process().backend_settings(name)) {
+  // Of the settings that the device was listed with, those of the environment.
+  for (const auto& [key, value] : variables.backend_settings(name)) {
     words.emplace_back("--set");
     words.push_back(fmt::format("{}={}", key, value));
   }
@@ -139,7 +139,7 @@ result<int> parity_command(const invocation& in) {
       continue;
     }
     for (std::size_t d = 0; d < list_of(one, "devices").size(); ++d)
-      compared.push_back(compare(program, name, member(one, "library"), d));
+      compared.push_back(compare(in.variables, program, name, member(one, "library"), d));
     if (interrupt::requested()) return exit_code::interrupted;
   }
   if (compared.empty() && (!wanted.empty() || left_out.empty())) {
