@@ -19,7 +19,7 @@ DEVICES = {"H200": (132, 1.98, 4800, 4, 2), "RTX 4090": (128, 2.52, 1008, 4, 2),
 # Products of bytes that the tensor cores of a multiprocessor make in a clock, without sparsity: TOPS of the data sheets by twice the
 # multiprocessors and clocks of above. The tiles of a T4 are others than those counted here.
 PRODUCTS = {"H200": 4096, "RTX 4090": 1024, "RTX 5060 Ti": 1024}
-OF_SM_90 = ("linear_ternary_wide", "linear_ternary_factored_wide")  # kernels that only the H200 has
+OF_SM_90 = ("linear_ternary_wide", "linear_ternary_narrow", "linear_ternary_factored_wide")  # kernels that only the H200 has
 WHOLE = ("add", "sub", "and", "or", "xor", "not", "neg", "shl", "shr", "shf", "dp4a", "setp", "selp", "min", "max", "bfe", "bfi", "lop3", "prmt")
 COLUMNS = ("kernel", "shape", "words", "whole", "bytes", "products")  # products 0: one token
 LEAST = 0.8  # of the rate of memory, or in prompts of tensor cores, that hot kernels leave to it
@@ -87,7 +87,8 @@ CASES = (
     *rows("rms_norm", 2560, 2), *rows("rms_norm", 5120, 2), *rows("act_quant", 2560, 1), *rows("norm_quant", 2560, 2),
     *rows("glu_quant", 6912, 3, RELU2_NORM), *rows("glu_quant", 17408, 3, RELU2_NORM, "_one_long"),
     *rows("head_state", 2560, 1), *rows("head_state", 5120, 1),
-    prompt("linear_ternary_wide", 6912, 2560, 256, 128, threads=384), prompt("linear_ternary_many", 6912, 2560, 256, 32),
+    prompt("linear_ternary_wide", 6912, 2560, 256, 128, threads=384), prompt("linear_ternary_wide", 2560, 6912, 256, 128, threads=384),
+    prompt("linear_ternary_narrow", 640, 2560, 128, 64, threads=288), prompt("linear_ternary_many", 6912, 2560, 256, 32),
     prompt("linear_ternary_factored_many", 12288, 4096, 128, 16, 128),
     prompt("linear_ternary_factored_many", 17408, 5120, 128, 16, 128, 32),
     prompt("linear_ternary_factored_many", 4096, 4096, 128, 16, 128, 128),
@@ -100,7 +101,7 @@ OF_ROWS = ("rms_norm", "act_quant", "norm_quant", "glu_quant", "head_state")
 PROMPTS = tuple(Prompt(f"attn_prompt_{form}{head_dim}", head_dim, rows) for form, rows in (("", 32), ("f16_", 64)) for head_dim in (64, 128, 256))
 PART, F16 = 64, 2  # positions of a part; BITNET_DTYPE_F16
 # Kernels that steps wait for, and devices on which they are known to need more time than memory or tensor cores.
-HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": ("H200",),
+HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": (),
        "bit_linear": ("H200",), "linear_ternary_wide": (), "linear_ternary_many": ("H200",),
        "linear_ternary_factored_many": ("H200", "RTX 4090", "RTX 5060 Ti"), "linear_ternary_factored_wide": ()}
 # Of the rate, where roundings whose order is fixed leave less than LEAST.
@@ -157,19 +158,28 @@ def is_prompt(row):
 
 def share(row, device):
     """What instructions allow of the rate of a device's memory, or in prompts of its tensor cores; None if it has no such kernel."""
-    processors, clock, rate, issued, whole = DEVICES[device]
     if is_prompt(row) and (device not in PRODUCTS or (row["kernel"] in OF_SM_90 and device != "H200")):
         return None
-    clocks = int(row["products"]) / PRODUCTS[device] if is_prompt(row) else int(row["bytes"]) / (rate * 1e9) * (processors * clock * 1e9)
+    return share_of(row, DEVICES[device], PRODUCTS.get(device))
+
+
+def share_of(row, numbers, products=None):
+    """The same of a device with these numbers, as DEVICES and PRODUCTS have them."""
+    processors, clock, rate, issued, whole = numbers
+    clocks = int(row["products"]) / products if is_prompt(row) else int(row["bytes"]) / (rate * 1e9) * (processors * clock * 1e9)
     return min(1.0, clocks / max(int(row["words"]) / issued, int(row["whole"]) / whole))
 
 
 def over(rows):
-    """What hot kernels need that a device does not allow, and is not known to."""
-    return [f"{row['kernel']} at {row['shape']}: its instructions allow {share(row, device):.0%} of the rate of "
+    """What hot kernels need that a device does not allow, and is not known to; and what is known and no longer true."""
+    rows = list(rows)
+    shares = [(row, device, share(row, device), LEAST_OF.get(row["kernel"], LEAST)) for row in rows if row["kernel"] in HOT for device in DEVICES]
+    short = {(row["kernel"], device) for row, device, one, least in shares if one is not None and one < least}
+    stale = [f"{kernel} leaves enough to an {device} at all shapes: weigh.py need not name it"
+             for kernel in sorted({row["kernel"] for row in rows} & HOT.keys()) for device in HOT[kernel] if (kernel, device) not in short]
+    return stale + [f"{row['kernel']} at {row['shape']}: its instructions allow {one:.0%} of the rate of "
             f"{'tensor cores' if is_prompt(row) else 'memory'} of an {device}"
-            for row in rows for device in DEVICES
-            if row["kernel"] in HOT and device not in HOT[row["kernel"]] and (share(row, device) or 1) < LEAST_OF.get(row["kernel"], LEAST)]
+            for row, device, one, least in shares if one is not None and one < least and device not in HOT[row["kernel"]]]
 
 
 def table(rows):
