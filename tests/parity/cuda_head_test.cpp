@@ -186,33 +186,80 @@ TEST_F(cuda_steps, run_the_full_head_where_the_user_says_so) {
   EXPECT_NE(o.message.find("'half'; expected exact, fast or full"), std::string::npos) << o.message;
 }
 
-// Kernels and copies of a step of one token, by the driver's graph, of a model with so many layers.
+// Kernels and copies of a step of one token, by the driver's graph.
 struct launches {
   uint64_t kernels = 0, copies = 0;
 };
-launches launches_of(const bitnet_backend_v0& table, uint32_t layers) {
+// With top, the step asks for so many of the largest logits.
+launches launches_of(const bitnet_backend_v0& table, const tiny_shape& shape,
+                     const runner_options& options, uint32_t top) {
   void* driver = dlopen("libcuda.so.1", RTLD_NOW);
   const auto nodes = driver ? reinterpret_cast<decltype(&bitnet_stand_in_nodes)>(
                                   dlsym(driver, "bitnet_stand_in_nodes"))
                             : nullptr;
   if (!nodes) return {};
-  tiny_shape shape;
-  shape.layers = layers;
   const tiny_model model(shape);
-  runner r(table, model);
+  runner r(table, model, options);
   r.run(tokens(1));
+  if (top != 0) {
+    EXPECT_EQ(ask(r, tokens(1), 1, top).status, BITNET_OK);
+    EXPECT_EQ(r.calls(name_of_both), 4u);
+  }
   return {nodes(0), nodes(1)};
 }
-TEST_F(cuda_steps, of_one_token_are_few_launches) {
-  const launches one = launches_of(table(), 1), three = launches_of(table(), 3);
-  if (one.kernels == 0) GTEST_SKIP() << "the stand-in is not where the loader looks";
-  // q, k and v; attention with all that is between; its product; gate and up; what goes between;
-  // down.
-  constexpr uint64_t of_layer = 6, beside = 4;
-  EXPECT_EQ(three.kernels - one.kernels, 2 * of_layer);
-  EXPECT_LE(one.kernels, of_layer + beside);
-  EXPECT_EQ(one.copies, 1u);
-  EXPECT_EQ(three.copies, 1u);
+
+// As Qwen3 has it, with scales of groups: norms of heads, none behind attention or the activation.
+tiny_shape shape_with_groups() {
+  tiny_shape out;
+  out.embedding = out.ff = 256;
+  out.heads = 8;
+  out.scale_group = 128;
+  out.activation_group = 32;
+  out.head_norms = out.products_first = true;
+  out.sub_norms = out.relu2 = false;
+  return out;
+}
+
+// docs/explain/kernel-ladder-cuda.md has these numbers: rungs 1 and 24, and the reach by count.
+TEST_F(cuda_steps, of_one_token_have_so_many_launches) {
+  const runner_options short_context;
+  runner_options in_parts;
+  in_parts.block_tokens = 64;  // times 8 blocks: 512 positions
+  const tiny_shape plain, groups = shape_with_groups();
+  const struct {
+    const char* name;
+    tiny_shape shape;
+    runner_options options;
+    uint32_t top;
+    uint64_t of_layer, beside;
+  } rows[] = {
+      // q, k and v; attention with all that is between; its product; gate and up; what goes
+      // between; down. Beside the layers: embedding, the row that is asked for, norm, head.
+      {"one scale", plain, short_context, 0, 6, 4},
+      {"one scale, parts", plain, in_parts, 0, 6, 4},
+      {"one scale, two stages", plain, short_context, 1, 6, 7},
+      // Norm; quantisation; q, k and v; norms of their heads, 2; attention; quantisation; its
+      // product; norm; quantisation; gate and up; activation; product of both; quantisation; down.
+      {"groups", groups, short_context, 0, 15, 4},
+      {"groups, parts", groups, in_parts, 0, 15, 4},
+      {"groups, two stages", groups, short_context, 1, 15, 7},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.name);
+    launches found[2];
+    for (const int64_t layers : {1, 3}) {
+      tiny_shape shape = row.shape;
+      shape.layers = layers;
+      if (row.top != 0) shape.vocab = 1500;
+      found[layers / 2] = launches_of(table(), shape, row.options, row.top);
+    }
+    const auto& [one, three] = found;
+    if (one.kernels == 0) GTEST_SKIP() << "the stand-in is not where the loader looks";
+    EXPECT_EQ(three.kernels - one.kernels, 2 * row.of_layer);
+    EXPECT_EQ(one.kernels, row.of_layer + row.beside);
+    EXPECT_EQ(one.copies, 1u);
+    EXPECT_EQ(three.copies, 1u);
+  }
 }
 
 // Every call that the first asking step makes fails once, in turn.

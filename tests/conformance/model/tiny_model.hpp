@@ -1,6 +1,7 @@
 #pragma once
 // A random model small enough to run in milliseconds, as weights and a graph of the contract.
 
+#include <array>
 #include <tuple>
 #include <utility>
 
@@ -17,6 +18,7 @@ struct tiny_shape {
   bool composites = true;
   uint32_t only_composite = 0;  // 0: all of them
   uint32_t seed = 1;
+  bool products_first = false;  // q, k and v before norms of heads, as graphs of bitnet have them
 
   bool operator==(const tiny_shape&) const = default;
 };
@@ -38,9 +40,7 @@ class tiny_model : public model {
       uint64_t at = begin();
       uint32_t h = norm(x);
       auto [q8, s] = quant(h);
-      const uint32_t q = head_norm(linear(q8, s, shape.embedding, q_width), shape.heads);
-      const uint32_t k = head_norm(linear(q8, s, shape.embedding, kv_width), shape.kv_heads);
-      const uint32_t v = linear(q8, s, shape.embedding, kv_width);
+      const auto [q, k, v] = queries(q8, s, q_width, kv_width);
       const uint32_t rq = rope(q, shape.heads, factors), rk = rope(k, shape.kv_heads, factors);
       op(BITNET_OP_KV_WRITE, {rk, v}, {}).ints[0] = layer;
       end(at, BITNET_OP_QKV_ROPE_KV, {x}, {rq});
@@ -117,6 +117,16 @@ class tiny_model : public model {
     o.ints[0] = static_cast<int32_t>(heads);
     o.floats[0] = 1e-6f;
     return y;
+  }
+  std::array<uint32_t, 3> queries(uint32_t q8, uint32_t s, int64_t q_width, int64_t kv_width) {
+    const auto product = [&](int64_t m) { return linear(q8, s, shape_.embedding, m); };
+    if (shape_.products_first) {
+      const uint32_t q = product(q_width), k = product(kv_width), v = product(kv_width);
+      return {head_norm(q, shape_.heads), head_norm(k, shape_.kv_heads), v};
+    }
+    const uint32_t q = head_norm(product(q_width), shape_.heads);
+    const uint32_t k = head_norm(product(kv_width), shape_.kv_heads);
+    return {q, k, product(kv_width)};
   }
   uint32_t rotated(uint32_t x, int32_t place) {
     if (shape_.rotated_block == 0) return x;
