@@ -1,14 +1,16 @@
 #pragma once
 // Tiny programs with integer results: exactly one answer is right, on any device and in any order
-// of summation. Some have fractions, which f32 holds as well; only results of exponentials may be
-// off, by `allowed`.
+// of summation. Some have fractions, which f32 holds as well. Only results of exponentials, and of
+// a division that need not be exact, may be off, by `allowed`.
 //
-// How  Inputs are integers, and the largest of a quantised row is 127, so quantising changes
-//      nothing. Rows that are normed hold only 1 and -1, so their mean square is 1. Every token is
-//      the first of its own sequence: rotating by position 0 changes nothing, and the softmax of
-//      one score is 1. In the program with a long context, which rotates by angles of nearly 0, one
-//      score is so much larger than the others that the exponentials of these are 0. Factors of
-//      groups and blocks are powers of two or small whole numbers.
+// How  Inputs are integers, and the largest of a quantised row is 127, or 127 times a power of two
+//      in groups, so quantising changes nothing; only the programs of the quantisers round. Rows
+//      that are normed hold only 1 and -1, so their mean square is 1. In programs without positions
+//      or states every token is the first of its own sequence: rotating by position 0 changes
+//      nothing, and the softmax of one score is 1. In the program with a long context, which
+//      rotates by angles of nearly 0, one score is so much larger than the others that the
+//      exponentials of these are 0. Factors of groups and blocks are powers of two or small whole
+//      numbers.
 
 #include <cstdint>
 #include <string>

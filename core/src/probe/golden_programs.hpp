@@ -1,6 +1,6 @@
 #pragma once
 // The golden programs of each file, in the order in which they run: a program comes after those
-// that judge the kernels it needs.
+// that judge the kernels it needs, but for quantisers, whose codes only products show.
 
 #include <vector>
 
