@@ -181,8 +181,8 @@ bool fits_tiles(const gpu::kernel_spec& linear, const gpu::linear_ternary_params
   return !has_factors(linear) || shorter == 32 || shorter == 64 || shorter == 128;
 }
 // The same for the form by warp groups, whose groups of weights are no shorter than those of
-// activations. With more than half a tile of tokens it takes half of the instructions of the form
-// for many, or fewer (tests/cuda/weights.csv).
+// activations. With more than half a tile of tokens it takes about half of the instructions of the
+// form for many, or fewer (tests/cuda/weights.csv).
 bool fits_warp_groups(const gpu::kernel_spec& linear, const gpu::linear_ternary_params& p,
                       uint64_t tokens) noexcept {
   const uint32_t given = linear.constants[4];

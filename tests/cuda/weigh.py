@@ -102,10 +102,11 @@ PROMPTS = tuple(Prompt(f"attn_prompt_{form}{head_dim}", head_dim, rows) for form
 PART, F16 = 64, 2  # positions of a part; BITNET_DTYPE_F16
 # Kernels that steps wait for, and devices on which they are known to need more time than memory or tensor cores.
 HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": (),
-       "bit_linear": ("H200",), "linear_ternary_wide": (), "linear_ternary_many": ("H200",),
+       "bit_linear": ("H200",), "linear_ternary_wide": (), "linear_ternary_narrow": ("H200",), "linear_ternary_many": ("H200",),
        "linear_ternary_factored_many": ("H200", "RTX 4090", "RTX 5060 Ti"), "linear_ternary_factored_wide": ()}
 # Of the rate, where roundings whose order is fixed leave less than LEAST.
-LEAST_OF = {"linear_ternary_factored_wide": 0.25}
+LEAST_OF = {("linear_ternary_factored_wide", f"{shape} by 128/{given}, 512 tokens"): least
+            for shape, given, least in (("17408x5120", 32, 0.25), ("5120x17408", 32, 0.25), ("12288x4096", 0, 0.6), ("4096x4096", 128, 0.5))}
 
 
 def follow(kernel, constants, params, grid, header, threads=128, positions=()):
@@ -173,7 +174,7 @@ def share_of(row, numbers, products=None):
 def over(rows):
     """What hot kernels need that a device does not allow, and is not known to; and what is known and no longer true."""
     rows = list(rows)
-    shares = [(row, device, share(row, device), LEAST_OF.get(row["kernel"], LEAST)) for row in rows if row["kernel"] in HOT for device in DEVICES]
+    shares = [(row, device, share(row, device), LEAST_OF.get((row["kernel"], row["shape"]), LEAST)) for row in rows if row["kernel"] in HOT for device in DEVICES]
     short = {(row["kernel"], device) for row, device, one, least in shares if one is not None and one < least}
     stale = [f"{kernel} leaves enough to an {device} at all shapes: weigh.py need not name it"
              for kernel in sorted({row["kernel"] for row in rows} & HOT.keys()) for device in HOT[kernel] if (kernel, device) not in short]
