@@ -69,6 +69,11 @@ def functions_of_python(text):
             yield node.name, node.end_lineno - node.lineno + 1
 
 
+def is_script(file):
+    """Whether it is a command for developers in Python, whose names have no suffix."""
+    return not file.suffix and file.parent == ROOT / "scripts" and file.read_bytes().startswith(b"#!/usr/bin/env python3\n")
+
+
 def functions():
     for folder in FOLDERS:
         for file in sorted((ROOT / folder).rglob("*")):
@@ -76,7 +81,7 @@ def functions():
                 continue
             if file.suffix in C_LIKE:
                 found = functions_of_c(file.read_text(encoding="utf-8").splitlines())
-            elif file.suffix == ".py":
+            elif file.suffix == ".py" or is_script(file):
                 found = functions_of_python(file.read_text(encoding="utf-8"))
             else:
                 continue
@@ -131,7 +136,7 @@ class Files(unittest.TestCase):
         lines = {}
         for folder in SHIPPED:
             for file in sorted((ROOT / folder).rglob("*")):
-                if file.suffix in (*C_LIKE, ".py", ".comp", ".glsl", ".cl") and file.is_file():
+                if file.suffix in (*C_LIKE, ".py", ".comp", ".glsl", ".cl", ".wgsl") and file.is_file():
                     lines[str(file.relative_to(ROOT))] = len(file.read_text(encoding="utf-8").splitlines())
         self.assertGreater(len(lines), 500, "the files were not found")
         long = {name: n for name, n in lines.items() if n > MOST_LINES_OF_A_FILE}
