@@ -13,6 +13,20 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 # hide devices or rename them, for messages.
 OF_NVTX = "plugins/cuda/nvtx.cpp"
 READ_THEMSELVES = {OF_NVTX, "plugins/rocm/library.cpp"}
+# Settings of backends that choose no form of a kernel, so that a plan does not pin them: {backends: {setting: why}}.
+POOL = "memory for steps"
+NO_FORM = {
+    ("cuda", "level-zero", "opencl", "rocm", "vulkan", "webgpu"): {
+        "max_pool_size": POOL, "max_cached_buffers": POOL, "cleanup_interval": POOL},
+    ("cpu", "cuda", "rocm"): {"head": "a stage of the step, which --head chooses"},
+    ("cuda", "rocm"): {"checks": "a part of the probe"},
+    ("cpu",): {"copies": "where and how weights lie", "hugepages": "where weights lie"},
+    ("cuda",): {"overlap": "when kernels are launched"},
+    ("level-zero",): {"sysman": "what a device reports"},
+    ("opencl",): {"cache": "a folder"},
+    ("vulkan",): {"fences": "how a thread waits"},
+    ("webgpu",): {"library": "which library is opened", "software": "which devices there are"},
+}
 
 
 def text(path):
@@ -237,6 +251,28 @@ class Facts(unittest.TestCase):
                 self.assertEqual({one for one in on_page if one.startswith("BITNET_")} - readers[name], set(),
                                  "reference/environment.md does not say that this backend reads it")
 
+    def test_settings_that_choose_kernels(self):
+        """Plans can pin each setting of a backend's manual page, or NO_FORM says why not."""
+        if not list(ROOT.glob("plugins/*/*.7")):
+            self.skipTest("no backend of this tree has a manual page")
+        table = text("host/src/plan/pins.cpp").split("rows = {")[1].split("\n  };")[0]
+        pinned = set(re.findall(r'\{"([a-z-]+)", "([a-z_]+)", "', table))
+        self.assertGreater(len(pinned), 3, "the rows were not found")
+        reasons = {(backend, setting) for backends, of in NO_FORM.items() for backend in backends for setting in of}
+        self.assertEqual(pinned & reasons, set(), "a plan pins what NO_FORM says it does not")
+        for file in ROOT.glob("plugins/*/*.7"):
+            name, begin = file.stem, f"BITNET_{backend_of(file)}_"
+            keys = {one.lower() for one in re.findall(rf"^\\fB{begin}([A-Z0-9_]+)\\fR=", file.read_text(encoding="utf-8"),
+                                                      re.MULTILINE)}
+            with self.subTest(name):
+                known = {setting for backend, setting in pinned | reasons if backend == name}
+                self.assertEqual(keys - known, set(), "neither in all_forms() of host/src/plan/pins.cpp nor in NO_FORM")
+                self.assertEqual(known - keys, set(), f"plugins/{name}/{name}.7 has no such setting")
+        on_page = re.findall(r"^\| (`[a-z-]+\.[a-z_]+`.*?) \|", page("plan-file").split("\n## Forms\n")[1].split("\n## ")[0],
+                             re.MULTILINE)
+        self.assertEqual({tuple(one.split(".")) for row in on_page for one in re.findall(r"`([^`]+)`", row)}, pinned,
+                         "reference/plan-file.md")
+
     def test_manual_page_of_all_backends(self):
         """It has the folders of manifests in the order of the reference."""
         listed = re.findall(r"^\d\. (.*)$", page("manifest"), re.MULTILINE)
@@ -272,6 +308,10 @@ class Facts(unittest.TestCase):
         suffixes = set(re.findall(r"^ *bitnet_isa\((\w+) ", text("plugins/cpu/CMakeLists.txt"), re.MULTILINE)) | {"scalar"}
         sets = re.search(r"^- \*\*Instruction sets\*\*: (.*?)^- ", text("plugins/cpu/kernels/README.md"), re.MULTILINE | re.DOTALL).group(1)
         self.assertEqual(suffixes, set(re.findall(r"`_(\w+)`", sets)), "plugins/cpu/kernels/README.md")
+        rows = re.search(r" instruction_sets = .*?\n\}\);", text("host/src/plan/pins.cpp"), re.DOTALL).group()
+        ends = re.findall(r'^    \{"([a-z0-9-]+)", "([a-z0-9_-]+)"\},$', rows, re.MULTILINE)
+        self.assertEqual(in_code, {name for name, _ in ends}, "instruction_sets of plans")
+        self.assertEqual(suffixes, {end.replace("-", "_") for _, end in ends}, "instruction_sets of plans, the ends of kernel ids")
 
     def test_forms_of_kernels(self):
         """variants.hpp has each form of a kernel that is compiled. A form that no row names never runs."""
