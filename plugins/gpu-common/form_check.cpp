@@ -1,6 +1,7 @@
 #include "form_check.hpp"
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -181,8 +182,9 @@ class bench {
  public:
   bench(device_with_forms& on, const sdk::reporter& report) : on_(on), report_(report) {}
 
-  // By the kernel that there is without the forms of `off`.
-  bitnet_status compute(const trial& of, const forms& off, std::vector<uint32_t>& out) {
+  // By the kernel that there is without the forms of `off`, which may run for so long.
+  bitnet_status compute(const trial& of, const forms& off, uint64_t patience_ns,
+                        std::vector<uint32_t>& out) {
     std::unique_ptr<kernel> made;
     if (bitnet_status s = on_.make_kernel_without(off, true, of.spec, made, report_);
         sdk::failed(s))
@@ -202,7 +204,7 @@ class bench {
         return s;
       one.bindings.push_back({to.get(), 0, bytes});
     }
-    if (bitnet_status s = run(one); sdk::failed(s)) {
+    if (bitnet_status s = run(one, patience_ns); sdk::failed(s)) {
       if (!on_.hangs()) return s;
       for (std::unique_ptr<buffer>& used : memory) static_cast<void>(used.release());
       static_cast<void>(made.release());
@@ -220,13 +222,13 @@ class bench {
   }
 
  private:
-  bitnet_status run(const command& one) {
+  bitnet_status run(const command& one, uint64_t patience_ns) {
     std::unique_ptr<recording> recorded;
     std::unique_ptr<queue> order;
     if (bitnet_status s = on_.record({&one, 1}, false, recorded, report_); sdk::failed(s)) return s;
     if (bitnet_status s = on_.make_queue(order, report_); sdk::failed(s)) return s;
     if (bitnet_status s = order->submit(*recorded, 1, report_); sdk::failed(s)) return s;
-    const bitnet_status s = order->wait(1, on_.patience_ns(), report_);
+    const bitnet_status s = order->wait(1, patience_ns, report_);
     if (s != BITNET_TIMEOUT) return s;
     on_.hang();
     static_cast<void>(recorded.release());
@@ -247,13 +249,22 @@ bitnet_status check_forms(device_with_forms& on, std::span<const form_trial> tri
   forms known = on.off();
   for (const form_trial& one : trials) {
     std::vector<uint32_t> wanted, y;
+    uint64_t patience_ns = on.patience_ns();
     for (const char* form : one.forms) {
       if (has(known, form)) continue;
-      if (wanted.empty())
-        if (bitnet_status s = computing.compute(one.of, all, wanted); sdk::failed(s)) return s;
+      if (wanted.empty()) {
+        using clock = std::chrono::steady_clock;
+        const clock::time_point from = clock::now();
+        if (bitnet_status s = computing.compute(one.of, all, 3 * patience_ns, wanted);
+            sdk::failed(s))
+          return s;
+        const std::chrono::nanoseconds took = clock::now() - from;
+        // A form is slower on no device, but a busy one may be by then.
+        patience_ns = std::max(patience_ns, 8 * static_cast<uint64_t>(took.count()));
+      }
       forms others = all;
       std::erase(others, form);
-      const bitnet_status s = computing.compute(one.of, others, y);
+      const bitnet_status s = computing.compute(one.of, others, patience_ns, y);
       if (s == BITNET_TIMEOUT || s == BITNET_DEVICE_LOST)
         found.push_back({form, s == BITNET_TIMEOUT ? "does not end" : "loses the device"});
       if (sdk::failed(s)) return s;

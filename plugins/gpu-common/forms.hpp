@@ -27,10 +27,12 @@ inline bool has(const forms& some, std::string_view one) {
 
 // Which forms a process uses, and whether it compares them.
 struct form_use {
-  bool checks = true;                     // forms are compared when a device is opened
-  bool bounded = false;                   // every kernel gives up waiting for a barrier
-  forms off = {};                         // forms that are not used
-  uint64_t patience_ns = 10'000'000'000;  // how long a form that is compared may run
+  bool checks = true;    // forms are compared when a device is opened
+  bool bounded = false;  // every kernel gives up waiting for a barrier
+  forms off = {};        // forms that are not used
+  // How long a form that is compared may run, or eight times as long as the kernel that it is
+  // compared with, which has three times as long.
+  uint64_t patience_ns = 10'000'000'000;
 };
 
 // Reads "checks" ("on" or "off"), "disable", "purpose" and "probed". `all`: the driver's forms,
