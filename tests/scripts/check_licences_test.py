@@ -57,6 +57,15 @@ class Tables(unittest.TestCase):
                 self.assertIn(old, self.text)
                 self.assertIn(says, self.complaints(self.text.replace(old, new, 1)))
 
+    def test_names_of_libraries_are_not_those_within_texts(self):
+        name, piece = b"libone.so.1\0", b"let it name the library of one, n"[-32:]
+        for content, found in ((b"\0" + name, True), (b"\0the file " + name, False), (b"\0see '" + name, False),
+                               (piece + name, True),  # behind the last piece of a text
+                               (b"\0" + 23 * b"x" + b" in the " + name, False),  # of a text that is as long by chance
+                               (b"\0x" + name, False), (b"\0libone.so.1 is not there\0", False)):
+            with self.subTest(content):
+                self.assertEqual(self.script.names_in(content), {name[:-1]} if found else set())
+
     def test_opened(self):
         """Of whatever backend opens something and was built."""
         rows = re.findall(r"^\| `(lib\w+\S*)` \| .* \| `(\w+)` \|$", self.text.split("## Opened")[1], re.MULTILINE)
