@@ -34,7 +34,7 @@ typedef struct bitnet_device bitnet_device;
 typedef struct bitnet_queue bitnet_queue;
 
 #define BITNET_PURPOSE_LOAD 1u
-#define BITNET_PURPOSE_PROBE 2u /* enumerate only: nothing bigger than that needs */
+#define BITNET_PURPOSE_PROBE 2u /* enumerate only, and allocate nothing beyond that */
 #define BITNET_PURPOSE_CONFORMANCE 3u
 
 /* A setting, e.g. {"isa", "avx2"} from BITNET_CPU_ISA. Unknown keys are ignored. */
@@ -48,7 +48,7 @@ typedef struct bitnet_open_request {
   uint32_t purpose;       /* BITNET_PURPOSE_* */
   uint32_t abi_minor_min; /* the minors that the host speaks */
   uint32_t abi_minor_max;
-  uint64_t host_features[4]; /* none defined yet */
+  uint64_t host_features[4]; /* unused: ADR 0055 */
   uint32_t generation;       /* counts loads of this backend in this process, from 1 */
   uint32_t n_params;
   const bitnet_param* params; /* borrowed for the call */
@@ -57,10 +57,10 @@ typedef struct bitnet_open_request {
 typedef struct bitnet_device_request {
   uint32_t struct_size;
   uint32_t index;
-  /* 0 = as it likes, or what may be held on this device at once for all that is made on it, caches
-   * of the plugin's among it; not for what weight_alias hands over. What would take more is refused
-   * with BITNET_OUT_OF_MEMORY or BITNET_OUT_OF_DEVICE_MEMORY; a plugin that does not count says
-   * BITNET_UNSUPPORTED to this request. */
+  /* Most bytes that everything made on this device may take at once, the plugin's caches included;
+   * memory of weight_alias does not count. 0: no limit. What would exceed it fails with
+   * BITNET_OUT_OF_MEMORY or BITNET_OUT_OF_DEVICE_MEMORY. A plugin that does not count memory
+   * answers BITNET_UNSUPPORTED. */
   uint64_t memory_bytes;
   uint64_t cancel_token; /* for host->cancelled while it opens; 0 = cannot be cancelled */
 } bitnet_device_request;
@@ -72,8 +72,8 @@ typedef struct bitnet_buffer_request {
   uint32_t struct_size;
   uint32_t usage; /* BITNET_BUFFER_*: flags, of which these are hints */
   uint64_t bytes; /* > 0 */
-  /* 0 or a power of two, that the host address is to be a multiple of, beside that of the device's
-   * buffer_alignment_bytes; one that the plugin cannot give is BITNET_UNSUPPORTED */
+  /* 0, or a power of two: the host address is a multiple of it and of the device's
+   * buffer_alignment_bytes. BITNET_UNSUPPORTED: the plugin cannot provide it. */
   uint64_t alignment_bytes;
 } bitnet_buffer_request;
 
@@ -218,12 +218,12 @@ typedef struct bitnet_backend_v0 {
    * BITNET_OUT_OF_DEVICE_MEMORY. [device] [short] */
   bitnet_status (*kv_pool_create)(bitnet_device* device, const bitnet_kv_config* config,
                                   bitnet_kv_pool** out, bitnet_error* err);
-  /* Copies block from[i] to to[i], or a state to a state, for each of n; none that is written is
-   * also read, or written twice. These three take their turn on the queue like a step, and may
+  /* Copies block from[i] to to[i], or a state to a state, for each of n; no block that is written
+   * is also read, or written twice. These three take their turn on the queue like a step, and may
    * return before they are done; the timeline then reaches `signal`. Lists of blocks are borrowed
-   * for the call. What is not named keeps each byte. Fails: BITNET_INVALID_ARGUMENT for a block
-   * that the pool has not, for a state named with a block, and for a signal that the timeline has
-   * reached; nothing is copied then, and the timeline stays. [queue] [short] */
+   * for the call. Other blocks do not change. Fails: BITNET_INVALID_ARGUMENT for a block outside of
+   * the pool, for a state named with a block, and for a signal that the timeline has reached;
+   * nothing is copied then, and the timeline stays. [queue] [short] */
   bitnet_status (*kv_copy)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* from,
                            const uint32_t* to, uint32_t n, uint64_t signal, bitnet_error* err);
   /* Writes n blocks, one after the other in the canonical layout, into `bytes` bytes: exactly what
@@ -232,8 +232,8 @@ typedef struct bitnet_backend_v0 {
   bitnet_status (*kv_export)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* blocks,
                              uint32_t n, void* out, uint64_t bytes, uint64_t signal,
                              bitnet_error* err);
-  /* The other way round; `data` stays unchanged until then. No block is named twice.
-   * Fails: as kv_export. [queue] [short] */
+  /* Reads n blocks from `data`, which stays unchanged until the timeline has reached `signal`. No
+   * block is named twice. Fails: as kv_export. [queue] [short] */
   bitnet_status (*kv_import)(bitnet_queue* queue, bitnet_kv_pool* pool, const uint32_t* blocks,
                              uint32_t n, const void* data, uint64_t bytes, uint64_t signal,
                              bitnet_error* err);
