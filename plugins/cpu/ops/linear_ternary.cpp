@@ -39,17 +39,17 @@ struct rows_in_memory {
 
 // One scale for the matrix or for each row.
 void multiply_rows(const rows_in_memory& all, const sdk::weight& w, const int8_t* q, const float* s,
-                   uint64_t rows, uint64_t first, uint64_t last, float* y) {
+                   uint64_t tokens, uint64_t first, uint64_t last, float* y) {
   const tuning tuned = current_tuning();
   const uint64_t tile_rows = tuned.tile_rows;
   int32_t sums[tile_tokens * most_tile_rows];
   for (uint64_t r0 = first; r0 < last; r0 += tile_rows) {
     const uint64_t n = std::min(tile_rows, last - r0);
-    for (uint64_t t0 = 0; t0 < rows; t0 += tile_tokens) {
-      const uint64_t tokens = std::min(tile_tokens, rows - t0);
+    for (uint64_t t0 = 0; t0 < tokens; t0 += tile_tokens) {
+      const uint64_t n_tokens = std::min(tile_tokens, tokens - t0);
       all.kernel({all.data + r0 * all.stride, all.stride, q + t0 * w.k, w.k, sums, tile_rows, w.k,
-                  n, tokens, tuned.ahead});
-      for (uint64_t t = 0; t < tokens; ++t) {
+                  n, n_tokens, tuned.ahead});
+      for (uint64_t t = 0; t < n_tokens; ++t) {
         float* out = y + (t0 + t) * w.m + r0;
         const int32_t* sum = sums + t * tile_rows;
         const float scale = s[t0 + t];
@@ -67,12 +67,12 @@ void multiply_rows(const rows_in_memory& all, const sdk::weight& w, const int8_t
 // A copy with five weights in a byte is used for a single token: with more, products take longer
 // than the memory. The original rows stay for those.
 void multiply_rows(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                   uint64_t rows, uint64_t first, uint64_t last, float* y) {
-  const uint8_t* given = rows_read(w, rows, first, last);
+                   uint64_t tokens, uint64_t first, uint64_t last, float* y) {
+  const uint8_t* given = rows_read(w, tokens, first, last);
   const uint8_t* fives = w.copy && w.copy->coded() ? w.copy->data() : nullptr;
-  if (fives == nullptr || rows != 1)
-    return multiply_rows({given, w.row_bytes, isa.ternary.run}, w, q, s, rows, first, last, y);
-  linear_ternary_fives(isa, w, fives, q, s, rows, first, last, y);
+  if (fives == nullptr || tokens != 1)
+    return multiply_rows({given, w.row_bytes, isa.ternary.run}, w, q, s, tokens, first, last, y);
+  linear_ternary_fives(isa, w, fives, q, s, tokens, first, last, y);
   w.copy->spare((last - first) * (w.row_bytes - w.copy->row_bytes()));
 }
 
@@ -105,7 +105,7 @@ panel_size panel_block(const isa_form& isa, const sdk::weight& w, uint64_t given
 
 // `kernel`: panels or tables. q_scales: of groups of `given` activations, or of each token.
 void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w, const int8_t* q,
-                     const float* q_scales, uint64_t given, uint64_t rows, uint64_t first,
+                     const float* q_scales, uint64_t given, uint64_t tokens, uint64_t first,
                      uint64_t last, float* y, const panel_size& block, void* room) {
   panel_tile tile{};
   tile.room = room;
@@ -124,9 +124,9 @@ void multiply_panels(const tile_kernel<panel_tile>& kernel, const sdk::weight& w
   tile.q_scales_stride = given == 0 ? 1 : w.k / given;
   tile.y_stride = w.m;
   tile.rows = last - first;
-  const uint8_t* all = rows_read(w, rows, first, last);
-  for (uint64_t t = 0; t < rows; t += block.tokens) {
-    tile.tokens = std::min(block.tokens, rows - t);
+  const uint8_t* all = rows_read(w, tokens, first, last);
+  for (uint64_t t = 0; t < tokens; t += block.tokens) {
+    tile.tokens = std::min(block.tokens, tokens - t);
     tile.y = y + t * w.m + first;
     for (uint64_t at = 0; at < w.k; at += block.k) {
       tile.w = tile.unit == 0
@@ -156,16 +156,16 @@ constexpr uint64_t fewest_sure_tokens = 64;
 
 // Uses panels or tables.
 void multiply_many(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                   uint64_t rows, uint64_t first, uint64_t last, float* y, const panel_size& block,
-                   void* room) {
+                   uint64_t tokens, uint64_t first, uint64_t last, float* y,
+                   const panel_size& block, void* room) {
   const auto panels = [&] {
-    multiply_panels(isa.panel, w, q, s, 0, rows, first, last, y, block, room);
+    multiply_panels(isa.panel, w, q, s, 0, tokens, first, last, y, block, room);
   };
   if (isa.tables.run == nullptr || !has_one_scale(w) || last - first < fewest_table_rows)
     return panels();
   static of_pieces known;
-  alike(known, rows, last - first).run(rows * (last - first) * w.k, panels, [&] {
-    multiply_panels(isa.tables, w, q, s, 0, rows, first, last, y, {w.k, tables_tokens}, room);
+  alike(known, tokens, last - first).run(tokens * (last - first) * w.k, panels, [&] {
+    multiply_panels(isa.tables, w, q, s, 0, tokens, first, last, y, {w.k, tables_tokens}, room);
   });
 }
 
@@ -211,11 +211,11 @@ call_size size_of_call(const sdk::weight& w, uint64_t tokens, uint64_t group, ui
 struct grouped_product {
   const sdk::weight& w;
   const int8_t* q;
-  uint64_t rows, first, last;  // tokens; columns [first, last)
+  uint64_t tokens, first, last;  // columns [first, last)
   float* y;
   uint64_t own;  // elements of a group of weights
   void* room;
-  const float* d = nullptr;  // (rows, w.k / given); nullptr: only weights have groups
+  const float* d = nullptr;  // (tokens, w.k / given); nullptr: only weights have groups
   uint64_t given = 0;        // elements of a group of activations
 };
 
@@ -226,10 +226,10 @@ void each_tile(const grouped_product& p, const tile_kernel<grouped_tile>& kernel
                const Done& done) {
   const sdk::weight& w = p.w;
   const uint64_t given = p.d ? p.given : p.own;
-  const call_size most = size_of_call(w, p.rows, std::min(p.own, given),
+  const call_size most = size_of_call(w, p.tokens, std::min(p.own, given),
                                       std::lcm(std::max(p.own, given), uint64_t{128}));
-  for (uint64_t t0 = 0; t0 < p.rows; t0 += most.tokens) {
-    const uint64_t tokens = std::min(most.tokens, p.rows - t0);
+  for (uint64_t t0 = 0; t0 < p.tokens; t0 += most.tokens) {
+    const uint64_t tokens = std::min(most.tokens, p.tokens - t0);
     float* out = p.y + t0 * w.m + p.first;
     for (uint64_t at = 0; at < w.k; at += most.k) {
       grouped_tile tile = groups_from(w, p.first, p.last, at);
@@ -254,10 +254,10 @@ void each_tile(const grouped_product& p, const tile_kernel<grouped_tile>& kernel
 }
 
 void multiply_groups(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                     uint64_t rows, uint64_t first, uint64_t last, float* y, void* room) {
-  each_tile({w, q, rows, first, last, y, w.scale_group, room}, isa.grouped,
-            [&](uint64_t t0, uint64_t tokens, float* out) {
-              for (uint64_t t = 0; t < tokens; ++t)
+                     uint64_t tokens, uint64_t first, uint64_t last, float* y, void* room) {
+  each_tile({w, q, tokens, first, last, y, w.scale_group, room}, isa.grouped,
+            [&](uint64_t t0, uint64_t n_tokens, float* out) {
+              for (uint64_t t = 0; t < n_tokens; ++t)
                 for (uint64_t r = 0; r < last - first; ++r) out[t * w.m + r] /= s[t0 + t];
             });
 }
@@ -265,17 +265,17 @@ void multiply_groups(const isa_form& isa, const sdk::weight& w, const int8_t* q,
 }  // namespace
 
 void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int8_t* q,
-                            const float* d, uint64_t groups, uint64_t rows, uint64_t first,
+                            const float* d, uint64_t groups, uint64_t tokens, uint64_t first,
                             uint64_t last, float* y, void* room) {
   const uint64_t given = w.k / groups;
   const bool one_scale = has_one_scale(w);
-  if (const panel_size block = panel_block(isa, w, given, rows); block.k != 0)
-    return multiply_panels(isa.panel, w, q, d, given, rows, first, last, y, block, room);
+  if (const panel_size block = panel_block(isa, w, given, tokens); block.k != 0)
+    return multiply_panels(isa.panel, w, q, d, given, tokens, first, last, y, block, room);
   const auto& kernel = grouped_has_vector_form(w) ? isa.grouped : scalar_form.grouped;
-  each_tile({w, q, rows, first, last, y, one_scale ? given : w.scale_group, room, d, given}, kernel,
-            [&](uint64_t, uint64_t tokens, float* out) {
+  each_tile({w, q, tokens, first, last, y, one_scale ? given : w.scale_group, room, d, given},
+            kernel, [&](uint64_t, uint64_t n_tokens, float* out) {
               if (!one_scale) return;
-              for (uint64_t t = 0; t < tokens; ++t)
+              for (uint64_t t = 0; t < n_tokens; ++t)
                 for (uint64_t r = 0; r < last - first; ++r)
                   out[t * w.m + r] =
                       0.0f + out[t * w.m + r] * w.scales[w.scale_group == 0 ? 0 : first + r];
@@ -283,9 +283,9 @@ void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int
 }
 
 void linear_ternary_fives(const isa_form& isa, const sdk::weight& w, const uint8_t* fives,
-                          const int8_t* q, const float* s, uint64_t rows, uint64_t first,
+                          const int8_t* q, const float* s, uint64_t tokens, uint64_t first,
                           uint64_t last, float* y) {
-  multiply_rows({fives, fives_row_bytes(w.k), isa.fives.run}, w, q, s, rows, first, last, y);
+  multiply_rows({fives, fives_row_bytes(w.k), isa.fives.run}, w, q, s, tokens, first, last, y);
 }
 
 bool has_fives(const isa_form& isa) {
@@ -325,22 +325,22 @@ ternary_path path_of(const sdk::weight& w) {
 }
 
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                    uint64_t rows, uint64_t first, uint64_t last, float* y, void* room) {
-  if (const panel_size block = panel_block(isa, w, 0, rows); block.k != 0) {
-    const auto many = [&] { multiply_many(isa, w, q, s, rows, first, last, y, block, room); };
-    if (rows >= fewest_sure_tokens || !has_one_scale(w) || isa.both_named) return many();
+                    uint64_t tokens, uint64_t first, uint64_t last, float* y, void* room) {
+  if (const panel_size block = panel_block(isa, w, 0, tokens); block.k != 0) {
+    const auto many = [&] { multiply_many(isa, w, q, s, tokens, first, last, y, block, room); };
+    if (tokens >= fewest_sure_tokens || !has_one_scale(w) || isa.both_named) return many();
     static of_pieces known;
-    return alike(known, rows, last - first).run(rows * (last - first) * w.k, many, [&] {
-      multiply_rows(isa, w, q, s, rows, first, last, y);
+    return alike(known, tokens, last - first).run(tokens * (last - first) * w.k, many, [&] {
+      multiply_rows(isa, w, q, s, tokens, first, last, y);
     });
   }
   switch (path_of(w)) {
     case ternary_path::rows:
-      return multiply_rows(isa, w, q, s, rows, first, last, y);
+      return multiply_rows(isa, w, q, s, tokens, first, last, y);
     case ternary_path::groups:
-      return multiply_groups(isa, w, q, s, rows, first, last, y, room);
+      return multiply_groups(isa, w, q, s, tokens, first, last, y, room);
     case ternary_path::reference:
-      return linear_ternary_ref(w, q, s, rows, first, last, y);
+      return linear_ternary_ref(w, q, s, tokens, first, last, y);
   }
 }
 

@@ -83,24 +83,24 @@ bool panels_fit_tiles(const sdk::weight& w);
 // Scratch of a worker's product, at a line, in share::scratch because it is too large for the stack
 // of a thread. Its content is undefined between calls.
 inline constexpr uint64_t room_bytes = panel_room_bytes;
-// Columns [first, last) of y for all rows; q (rows, k) i8, s (rows), y (rows, w.m).
+// Columns [first, last) of y for all tokens; q (tokens, k) i8, s (tokens), y (tokens, w.m).
 void linear_ternary(const isa_form& isa, const sdk::weight& w, const int8_t* q, const float* s,
-                    uint64_t rows, uint64_t first, uint64_t last, float* y, void* room);
+                    uint64_t tokens, uint64_t first, uint64_t last, float* y, void* room);
 // True if this CPU has a kernel for rows of one scale with five weights in a byte.
 bool has_fives(const isa_form& isa);
 // linear_ternary of a coded copy of w's rows (linear_fives.hpp).
 void linear_ternary_fives(const isa_form& isa, const sdk::weight& w, const uint8_t* fives,
-                          const int8_t* q, const float* s, uint64_t rows, uint64_t first,
+                          const int8_t* q, const float* s, uint64_t tokens, uint64_t first,
                           uint64_t last, float* y);
 // How copies of rows are written (row_copies.hpp): in this code if it was measured as faster
 // (tuning.hpp), else unchanged.
 sdk::copy_code fives_code(const isa_form& isa);
 // Computed from the definition alone. Tests compare with it.
-void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s, uint64_t rows,
+void linear_ternary_ref(const sdk::weight& w, const int8_t* q, const float* s, uint64_t tokens,
                         uint64_t first, uint64_t last, float* y);
-// LINEAR_TERNARY_GROUPED: q (rows, k) i8 in `groups` groups, d (rows, groups).
+// LINEAR_TERNARY_GROUPED: q (tokens, k) i8 in `groups` groups, d (tokens, groups).
 void linear_ternary_grouped(const isa_form& isa, const sdk::weight& w, const int8_t* q,
-                            const float* d, uint64_t groups, uint64_t rows, uint64_t first,
+                            const float* d, uint64_t groups, uint64_t tokens, uint64_t first,
                             uint64_t last, float* y, void* room);
 // True if isa_form::grouped computes it. Else the scalar form does: long rows cannot be cut if
 // their groups neither divide a packed group nor are multiples of it. No file has such groups.
