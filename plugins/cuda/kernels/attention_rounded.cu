@@ -14,8 +14,11 @@ namespace gpu = bitnet::gpu;
 
 namespace {
 
-// The exponent of what a row of q is multiplied by whose largest finite number is this, which comes
-// to [2^14, 2^15), or lower if it is below 2^-46.
+// Bindings of attn_rounded, in the order of plugins/gpu-common/kernels.hpp.
+enum : uint32_t { header, q_rows, positions, sequences, block_tables, keys, values, y };
+
+// Returns the biased exponent of the power of two that a row of q is multiplied by. The row's
+// largest finite magnitude is then in [2^14, 2^15), or lower if it is below 2^-46.
 __device__ uint32_t exponent_for(float largest) {
   const uint32_t found = bits_of<uint32_t>(largest) >> 23, wanted = 127 + 14;
   return smaller(127 + wanted - found, 127 + 60);
@@ -129,7 +132,7 @@ class rounded_prompt {
 
  private:
   __device__ sight sight_of(uint32_t t) const {
-    return sight::of(words(2)[t], words(0)[2], words(0)[3], params().window);
+    return sight::of(words(positions)[t], words(header)[2], words(header)[3], params().window);
   }
   // The lane's rows in the tile.
   __device__ static uint32_t row_at(uint32_t half) {
@@ -158,17 +161,18 @@ class rounded_prompt {
       return;
     }
     const auto p = params();
-    const uint32_t* table = words(4) + uint64_t{words(3)[one.first_token]} * p.max_blocks;
+    const uint32_t* table =
+        words(block_tables) + uint64_t{words(sequences)[one.first_token]} * p.max_blocks;
     const uint32_t block = table[position / p.block_tokens];
     at[j] = (block * p.n_kv_heads + one.kv_head) * p.block_tokens + position % p.block_tokens;
   }
 
   __device__ void copy_keys(const uint32_t* at) const {
-    copy(words(5), at,
+    copy(words(keys), at,
          [&](uint32_t j, uint32_t piece) { return memory::keys() + memory::key_place(j, piece); });
   }
   __device__ void copy_values(const uint32_t* at) const {
-    copy(words(6), at, [&](uint32_t j, uint32_t piece) {
+    copy(words(values), at, [&](uint32_t j, uint32_t piece) {
       return memory::values() + memory::value_place(j, piece);
     });
   }
@@ -200,7 +204,7 @@ class rounded_prompt {
       return;
     }
     float fours[2][4];
-    const float* from = memory_of<const float>(l_, 1) + uint64_t{row} * head_dim() + d;
+    const float* from = memory_of<const float>(l_, q_rows) + uint64_t{row} * head_dim() + d;
     for (uint32_t four = 0; four < 2; ++four) {
       load_floats(from + 4 * four, fours[four]);
       for (uint32_t e = 0; e < 4; ++e) out[4 * four + e] = fours[four][e];
@@ -376,7 +380,7 @@ class rounded_prompt {
   }
   __device__ void add_position(uint32_t position, uint32_t j, uint32_t row,
                                const float (&weights)[tiles][4], float (&sums)[pieces][4]) const {
-    const uint32_t* value = words(6) + uint64_t{row} * (head_dim() / 2) + lane() % 4;
+    const uint32_t* value = words(values) + uint64_t{row} * (head_dim() / 2) + lane() % 4;
     BITNET_UNROLL
     for (uint32_t half = 0; half < 2; ++half) {
       uint32_t mine = 0;  // by its bits, or the compiler would index weights in memory
@@ -406,11 +410,11 @@ class rounded_prompt {
       total *= weight_power;
       const uint32_t row = memory::row()[row_at(half)];
       if (row == no_row) continue;
-      float* const y = memory_of<float>(l_, 7) + uint64_t{row} * head_dim() + token_of(0);
+      float* const to = memory_of<float>(l_, y) + uint64_t{row} * head_dim() + token_of(0);
       BITNET_UNROLL
       for (uint32_t n = 0; n < pieces; ++n) {
         if (8 * n >= head_dim()) continue;
-        *reinterpret_cast<uint2*>(y + 8 * n) =
+        *reinterpret_cast<uint2*>(to + 8 * n) =
             make_uint2(bits_of<uint32_t>(sums[n][2 * half] / total),
                        bits_of<uint32_t>(sums[n][2 * half + 1] / total));
       }
@@ -432,12 +436,12 @@ class rounded_prompt {
 template <uint32_t width>
 __device__ void attend(const launch& l) {
   const auto p = params_of<gpu::attn_rounded_params>(l);
-  const auto* sequences = memory_of<const uint32_t>(l, 3);
+  const auto* sequence_of = memory_of<const uint32_t>(l, sequences);
   const uint32_t of_kv = p.n_heads / p.n_kv_heads;
   const uint32_t most = rounded_rows / smaller(of_kv, rounded_rows);
   const uint32_t shares = gpu::attn_tile_shares(of_kv, rounded_rows), n_tokens = rows_of(l);
   each_y(n_tokens, [&](uint32_t t) {
-    const uint32_t tokens = tokens_of_tile(sequences, t, n_tokens, most);
+    const uint32_t tokens = tokens_of_tile(sequence_of, t, n_tokens, most);
     if (tokens == 0) return;
     each_group(uint64_t{p.n_kv_heads} * shares, [&](uint32_t unit) {
       const uint32_t share = unit % shares, kv_head = unit / shares;

@@ -13,7 +13,8 @@ namespace gpu = bitnet::gpu;
 namespace {
 
 struct f16_factors {
-  // Of what a row is multiplied by whose largest finite number is this.
+  // Returns the biased exponent of the power of two that a row is multiplied by; `largest` is its
+  // largest finite magnitude.
   __device__ static uint32_t exponent_for(float largest) {
     const uint32_t found = bits_of<uint32_t>(largest) >> 23, wanted = 127 + 14;
     return smaller(127 + wanted - found, 127 + 126);
