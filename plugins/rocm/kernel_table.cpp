@@ -40,7 +40,7 @@ constexpr several_form with_factors[] = {
 static_assert(std::size(with_one_scale) <= most_several && std::size(with_factors) <= most_several);
 constexpr char delta_in_registers[] = "delta_rule_64";
 
-// The last that a step of so many tokens is enough for; -1: none.
+// The last usable form whose `from` is at most `tokens`; -1: none.
 int several_for(const kernel_form& form, const gpu::kernel_spec& spec,
                 const gpu::linear_ternary_params& p, uint64_t tokens) noexcept {
   int out = -1;
@@ -52,7 +52,7 @@ int several_for(const kernel_form& form, const gpu::kernel_spec& spec,
   return out;
 }
 
-// Adds to a kernel's name what its form is called by.
+// Sets the function's name and its forms for several tokens.
 bool add_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out) {
   const uint32_t* c = spec.constants;
   switch (spec.id) {
