@@ -268,7 +268,7 @@ bitnet_status planner::rope(const bitnet_op& op, const fusion& f) {
   n.operands = {reads(op.inputs[0]), {source::rotations, table}, writes(op.outputs[0])};
   n.params = rope_params{n.rows, heads, head_dim, pairs, op.ints[3] == BITNET_ROPE_NEOX ? 1u : 0u};
   n.weight = nullptr;  // the host reads it
-  n.of_more_rows = f.in_attention;
+  n.not_of_one_row = f.in_attention;
   return push(std::move(n));
 }
 
@@ -309,9 +309,8 @@ bitnet_status planner::kv_write(const bitnet_op& op, const fusion& f) {
                 {source::keys, layer, true},
                 {source::values, layer, true}};
   const bool neox = rope && rope->ints[3] == BITNET_ROPE_NEOX;
-  // The zeros are properties of the KV pool. A binding fills them in.
   n.params = kv_write_params{n.rows, 0, 0, 0, pairs, neox ? 1u : 0u};
-  n.of_more_rows = f.in_attention;
+  n.not_of_one_row = f.in_attention;
   return push(std::move(n));
 }
 
@@ -370,7 +369,7 @@ bitnet_status planner::attention_by_tiles(const bitnet_op& op, const fusion& f) 
   merged.params = attn_merge_params{merged.rows, heads, head_dim, window, 0};
   if (f.kv_write != no_op) {
     out_.nodes.push_back(attention_of_token(op, f, cut));
-    whole.of_more_rows = cut.of_more_rows = merged.of_more_rows = true;
+    whole.not_of_one_row = cut.not_of_one_row = merged.not_of_one_row = true;
   }
   out_.nodes.push_back(std::move(whole));
   out_.nodes.push_back(std::move(cut));

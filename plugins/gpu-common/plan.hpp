@@ -75,12 +75,13 @@ struct node {
   uint32_t op = 0;   // op that statistics count
   std::string name;
   std::vector<operand> operands;  // after the step header
-  parameters params;              // by spec.id; members that depend on the pool are 0
+  // By spec.id. Members that depend on the pool, the part of the matrix or the step are 0.
+  parameters params;
   gpu::grid grid{};
   uint64_t columns = 0;
   uint32_t rows = rows_are_tokens;
   gpu::steps when = steps::all;
-  bool of_more_rows = false;    // and of no step of one row
+  bool not_of_one_row = false;  // and of no step of one row
   bool not_of_prompts = false;  // and of no step that has nodes `of_prompts`
   gpu::logits of = logits::any;
   const device_weight* weight = nullptr;

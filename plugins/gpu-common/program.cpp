@@ -96,7 +96,7 @@ uint64_t program::parts_of_token() const noexcept {
 // and values.
 bool program::belongs(const node& n, uint32_t rows, logits asked, bool in_f16) const noexcept {
   if (n.of != logits::any && n.of != asked) return false;
-  if (rows == 0 || (rows == 1 && n.of_more_rows)) return false;
+  if (rows == 0 || (rows == 1 && n.not_of_one_row)) return false;
   const bool prompts = in_f16 && rows > most_rows_in_parts;
   if (n.when == steps::of_prompts || (prompts && n.not_of_prompts))
     return prompts && n.when == steps::of_prompts;
