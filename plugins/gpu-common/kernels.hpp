@@ -1,7 +1,7 @@
 #pragma once
 // The kernels of GPU plugins: their bindings, parameters and results. The kernels that every plugin
-// brings are the same in GLSL and in OpenCL C 1.2: 32-bit words, f32 arithmetic, no f16 or 64-bit
-// types.
+// brings are the same in GLSL, OpenCL C 1.2 and WGSL, which need 32-bit words and f32 arithmetic
+// only, no f16 or 64-bit types, and in the language that CUDA and HIP share (simt/).
 //
 // Memory   every binding is an array of 32-bit words, little-endian.
 //            f32 value (rows, k)   row r at word r * k
@@ -16,6 +16,7 @@
 //            KV, keys or values of one layer
 //                                  row ((block * n_kv_heads + head) * block_tokens + offset) at
 //                                  word row * kv_row_words()
+//            states                f32, one after another, state_words words to each
 // Matrices f32         one element to a word
 //          f16, bf16   two to a word, the first in the low half
 //          ternary2    as in bitnet/abi/tensor.h
@@ -23,7 +24,6 @@
 //                      9 and 5 words
 //          q4_k        blocks of 256 of 36 words, as in GGUF
 //          q6_k        blocks of 256 of 53 words: as in GGUF, two bytes of padding
-//            states     f32, one after another, state_words words to each
 // KV rows  f32, f16    as matrices, the row padded to whole words
 //          q8_0, q4_0  as in matrices
 //
@@ -50,6 +50,11 @@ enum class kernel_id : uint8_t {
       count,
   every = attn_tiles  // number of kernels that every plugin brings
 };
+#define BITNET_GPU_KERNEL_ONE(name, read, written) +1
+static_assert(static_cast<uint32_t>(kernel_id::every) ==
+                  0 BITNET_GPU_KERNELS_OF_ALL(BITNET_GPU_KERNEL_ONE),
+              "attn_tiles is not the first row of BITNET_GPU_KERNELS_OF_SOME");
+#undef BITNET_GPU_KERNEL_ONE
 
 struct kernel_row {
   const char* name;
@@ -68,7 +73,8 @@ constexpr uint32_t bindings_of(kernel_id id) noexcept {
   return row_of(id).read + row_of(id).written;
 }
 
-// Values that a kernel gets when it is compiled: constants in GLSL, macros in OpenCL C.
+// Values that a kernel gets when it is compiled: constants in GLSL and WGSL, macros in OpenCL C.
+// Kernels of simt/ get them with each launch; a function's name contains those that select code.
 //   0  threads of a work group, a power of two
 //   1 to 4  by kernel, see below; 0 where a kernel has none
 struct kernel_spec {
