@@ -8,6 +8,7 @@
 
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
+#include "gpu-common/plan.hpp"
 #include "gpu-common/simt_kernels.hpp"
 
 extern "C" {
@@ -351,7 +352,7 @@ namespace {
 // Steps of few tokens, and parts of the context, keep the plain kernel: its groups take less.
 grid attention_grid(const kernel_form& form, const uint32_t* params, uint32_t groups_x,
                     uint32_t groups_y) noexcept {
-  constexpr uint32_t fewest_of_many = 17;
+  constexpr uint32_t fewest_of_many = gpu::most_rows_in_parts + 1;
   gpu::attn_tiles_params p{};
   std::memcpy(&p, params, sizeof p);
   if (form.usable == 0 || p.parts != 0 || groups_y < fewest_of_many)
@@ -403,9 +404,9 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
   gpu::linear_ternary_params p{};
   std::memcpy(&p, params, sizeof p);
   const bool factors = has_factors(spec), tiles = fits_tiles(spec, p);
-  // A tile takes fewer instructions from two tokens on. From 17 tokens on, the small tile would
-  // read the weights twice.
-  constexpr uint64_t fewest_of_many = 17, fewest_rows = 64;
+  // A tile takes fewer instructions from two tokens on. With more tokens than the small tile takes,
+  // the weights would be read twice.
+  constexpr uint64_t fewest_of_many = few_tokens.tokens + 1, fewest_rows = 64;
   const bool many = tokens >= fewest_of_many && p.n_rows >= fewest_rows;
   if (tokens > 1 && tiles) {
     // A larger tile is used if its groups keep at least half of the multiprocessors busy.

@@ -107,6 +107,9 @@ struct plan {
   std::vector<uint64_t> rounded_words;     // by product with rounded activations: of a row
 };
 
+// Most rows of a step for which attention cuts the context into parts. Steps with more rows have
+// enough groups anyway, and the partial results of every token need memory.
+inline constexpr uint32_t most_rows_in_parts = 16;
 inline constexpr uint32_t most_tokens = 4;  // that a group of a linear kernel takes together
 // Fewest rows of a step whose dense products are rounded, if permitted: with fewer rows each weight
 // is read only once anyway.

@@ -13,9 +13,6 @@ using sdk::failed;
 using source = operand::source;
 
 constexpr uint64_t header_bytes = 64;
-// Most rows of a step for which attention cuts the context into parts. Steps with more rows have
-// enough groups anyway, and the partial results of every token need memory.
-constexpr uint32_t most_rows_in_parts = 16;
 // Up to this number of parts, one group takes them in turn, which saves the command that merges
 // them. The number is not measured.
 constexpr uint64_t parts_of_one_group = 4;
