@@ -94,7 +94,7 @@ enum form_index : uint8_t {
   of_wide_groups
 };
 // Tiled forms, in the order of form_index.
-const tiled_form with_one_scale[] = {
+constexpr tiled_form with_one_scale[] = {
     {&images[ternary_tiles], "linear_ternary_few", few_tokens},
     {&images[ternary_tiles], "linear_ternary_many", many_tokens},
 #ifdef BITNET_CUDA_WARP_GROUPS
@@ -102,7 +102,7 @@ const tiled_form with_one_scale[] = {
     {&images[ternary_warp_groups], "linear_ternary_wide", wide_form},
 #endif
 };
-const tiled_form with_factors[] = {
+constexpr tiled_form with_factors[] = {
     {&images[ternary_groups], "linear_ternary_factored_few", few_factored},
     {&images[ternary_groups], "linear_ternary_factored_many", many_factored},
     {&images[ternary_groups_one], "linear_ternary_factored_one", one_factored},
@@ -110,35 +110,54 @@ const tiled_form with_factors[] = {
     {&images[ternary_warp_groups_factored], "linear_ternary_factored_wide", wide_factored},
 #endif
 };
-const tiled_form of_f16[] = {
+constexpr tiled_form of_f16[] = {
     {&images[dense_rounded], "linear_dense_rounded_f16_few", few_rounded},
     {&images[dense_rounded], "linear_dense_rounded_f16_many", many_rounded},
 };
-const tiled_form of_bf16[] = {
+constexpr tiled_form of_bf16[] = {
     {&images[dense_rounded], "linear_dense_rounded_bf16_few", few_rounded},
     {&images[dense_rounded], "linear_dense_rounded_bf16_many", many_rounded},
 };
 
+// Whether a table has its forms at their places of form_index, and a device has room for them.
+template <size_t N>
+constexpr bool has_order(const tiled_form (&all)[N]) {
+  return N > of_many && N <= most_tiled_forms && all[of_few].tile.tokens < all[of_many].tile.tokens;
+}
+static_assert(has_order(with_one_scale) && has_order(with_factors) && has_order(of_f16) &&
+              has_order(of_bf16));
+static_assert(with_factors[of_one_token].tile.tokens == 1);
+#ifdef BITNET_CUDA_WARP_GROUPS
+constexpr bool built_warp_groups = true;
+static_assert(with_one_scale[of_narrow_groups].tile.boxes &&
+              with_one_scale[of_wide_groups].tile.boxes &&
+              with_factors[of_wide_groups].tile.boxes &&
+              with_one_scale[of_narrow_groups].tile.rows <
+                  with_one_scale[of_wide_groups].tile.rows);
+#else
+constexpr bool built_warp_groups = false;
+#endif
+
 // Whole contexts of many tokens, by the most elements of a head.
-const tiled_form attention_of_64[] = {
+constexpr tiled_form attention_of_64[] = {
     {&images[attention_prompts], "attn_prompt_64", prompt_form<64>},
 };
-const tiled_form attention_of_128[] = {
+constexpr tiled_form attention_of_128[] = {
     {&images[attention_prompts], "attn_prompt_128", prompt_form<128>},
 };
-const tiled_form attention_of_256[] = {
+constexpr tiled_form attention_of_256[] = {
     {&images[attention_prompts], "attn_prompt_256", prompt_form<256>},
 };
 
 // Few rows, by the elements of a row: at most one_row_most, at most one_row_long.
-const tiled_form norm_of_one[] = {{&images[rows_one], "rms_norm_one", one_row}};
-const tiled_form quant_of_one[] = {{&images[rows_one], "act_quant_one", one_row}};
-const tiled_form norm_quant_of_one[] = {{&images[rows_one], "norm_quant_one", one_row}};
-const tiled_form glu_quant_of_one[] = {
+constexpr tiled_form norm_of_one[] = {{&images[rows_one], "rms_norm_one", one_row}};
+constexpr tiled_form quant_of_one[] = {{&images[rows_one], "act_quant_one", one_row}};
+constexpr tiled_form norm_quant_of_one[] = {{&images[rows_one], "norm_quant_one", one_row}};
+constexpr tiled_form glu_quant_of_one[] = {
     {&images[rows_one], "glu_quant_one", one_row},
     {&images[rows_one], "glu_quant_one_long", one_row},
 };
-const tiled_form head_state_of_one[] = {{&images[rows_one], "head_state_one", one_row}};
+constexpr tiled_form head_state_of_one[] = {{&images[rows_one], "head_state_one", one_row}};
 std::span<const tiled_form> rows_of(gpu::kernel_id id) noexcept {
   switch (id) {
     case gpu::kernel_id::rms_norm:
@@ -164,7 +183,7 @@ std::span<const tiled_form> prompts_of(uint32_t head_dim) noexcept {
 }
 
 // The same with rounded factors, in the order of the bits of rounded_heads_bit().
-const tiled_form rounded_attention[] = {
+constexpr tiled_form rounded_attention[] = {
     {&images[attention_rounded], "attn_prompt_f16_64", rounded_prompt_form<64>},
     {&images[attention_rounded], "attn_prompt_f16_128", rounded_prompt_form<128>},
     {&images[attention_rounded], "attn_prompt_f16_256", rounded_prompt_form<256>},
@@ -452,7 +471,7 @@ int code_of(int architecture) noexcept {
 }
 
 bool has_warp_groups(int architecture) noexcept {
-  return std::size(with_one_scale) == most_tiled_forms && architecture == 90;
+  return built_warp_groups && architecture == 90;
 }
 
 bool has_many_doubles(int architecture) noexcept {
