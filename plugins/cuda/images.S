@@ -1,4 +1,6 @@
 /* The kernels, compiled by nvcc, as read-only data of the plugin. */
+#include "images.inc"
+#define BITNET_CUDA_IMAGE(name) image name;
         .section .rodata
         .macro image name
         .balign 64
@@ -9,23 +11,5 @@ bitnet_cuda_\name:
         .incbin "\name\().fatbin"
         .size bitnet_cuda_\name, . - bitnet_cuda_\name
         .endm
-        image rows
-        image rows_one
-        image elements
-        image states
-        image dense
-        image dense_rounded
-        image attention
-        image attention_prompts
-        image attention_rounded
-        image attention_token
-        image ternary
-        image ternary_groups
-        image ternary_groups_one
-        image ternary_tiles
-        image head
-#ifdef BITNET_CUDA_WARP_GROUPS
-        image ternary_warp_groups
-        image ternary_warp_groups_factored
-#endif
+BITNET_CUDA_IMAGES(BITNET_CUDA_IMAGE)
         .section .note.GNU-stack,"",%progbits

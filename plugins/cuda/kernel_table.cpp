@@ -10,18 +10,13 @@
 #include "bitnet/abi/tensor.h"
 #include "gpu-common/plan.hpp"
 #include "gpu-common/simt_kernels.hpp"
+#include "images.inc"
 
+#define BITNET_CUDA_DECLARE_IMAGE(name) extern const unsigned char bitnet_cuda_##name[];
 extern "C" {
-extern const unsigned char bitnet_cuda_rows[], bitnet_cuda_rows_one[], bitnet_cuda_elements[],
-    bitnet_cuda_states[], bitnet_cuda_dense[], bitnet_cuda_dense_rounded[], bitnet_cuda_attention[],
-    bitnet_cuda_attention_prompts[], bitnet_cuda_attention_rounded[], bitnet_cuda_attention_token[],
-    bitnet_cuda_ternary[], bitnet_cuda_ternary_groups[], bitnet_cuda_ternary_groups_one[],
-    bitnet_cuda_ternary_tiles[], bitnet_cuda_head[];
-#ifdef BITNET_CUDA_WARP_GROUPS
-extern const unsigned char bitnet_cuda_ternary_warp_groups[],
-    bitnet_cuda_ternary_warp_groups_factored[];
-#endif
+BITNET_CUDA_IMAGES(BITNET_CUDA_DECLARE_IMAGE)
 }
+#undef BITNET_CUDA_DECLARE_IMAGE
 
 namespace bitnet::cuda {
 
@@ -29,50 +24,12 @@ using gpu::dtype_name, gpu::format_name, gpu::has, gpu::has_factors, gpu::shorte
 
 namespace {
 
-enum image_index : uint8_t {
-  rows,
-  rows_one,
-  elements,
-  states,
-  dense,
-  dense_rounded,
-  attention,
-  attention_prompts,
-  attention_rounded,
-  attention_token,
-  ternary,
-  ternary_groups,
-  ternary_groups_one,
-  ternary_tiles,
-  head,
-#ifdef BITNET_CUDA_WARP_GROUPS
-  ternary_warp_groups,
-  ternary_warp_groups_factored,
-#endif
-  image_count
-};
-const image images[] = {
-    {"rows", bitnet_cuda_rows},
-    {"rows_one", bitnet_cuda_rows_one},
-    {"elements", bitnet_cuda_elements},
-    {"states", bitnet_cuda_states},
-    {"dense", bitnet_cuda_dense},
-    {"dense_rounded", bitnet_cuda_dense_rounded},
-    {"attention", bitnet_cuda_attention},
-    {"attention_prompts", bitnet_cuda_attention_prompts},
-    {"attention_rounded", bitnet_cuda_attention_rounded},
-    {"attention_token", bitnet_cuda_attention_token},
-    {"ternary", bitnet_cuda_ternary},
-    {"ternary_groups", bitnet_cuda_ternary_groups},
-    {"ternary_groups_one", bitnet_cuda_ternary_groups_one},
-    {"ternary_tiles", bitnet_cuda_ternary_tiles},
-    {"head", bitnet_cuda_head},
-#ifdef BITNET_CUDA_WARP_GROUPS
-    {"ternary_warp_groups", bitnet_cuda_ternary_warp_groups},
-    {"ternary_warp_groups_factored", bitnet_cuda_ternary_warp_groups_factored},
-#endif
-};
-static_assert(std::size(images) == image_count);
+#define BITNET_CUDA_IMAGE_INDEX(name) name,
+enum image_index : uint8_t { BITNET_CUDA_IMAGES(BITNET_CUDA_IMAGE_INDEX) };
+#undef BITNET_CUDA_IMAGE_INDEX
+#define BITNET_CUDA_IMAGE_ROW(name) {#name, bitnet_cuda_##name},
+const image images[] = {BITNET_CUDA_IMAGES(BITNET_CUDA_IMAGE_ROW)};
+#undef BITNET_CUDA_IMAGE_ROW
 
 // Returns the image that has a kernel; nullptr if the backend has no such kernel.
 const image* image_of(gpu::kernel_id id) noexcept {
