@@ -462,6 +462,8 @@ TEST_F(budgeted, a_context_beyond_the_budget_is_rejected_and_an_open_one_reduced
   bitnet_model* second = nullptr;
   EXPECT_EQ(bitnet_model_open(runtime_, demo_model().c_str(), &wrong, &second, &error_),
             BITNET_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(error_.message).find("LRU, FIFO or LFU, found 3"), std::string::npos)
+      << error_.message;
 }
 
 // A model whose sequences have states, which cannot be cut where keys can.

@@ -204,7 +204,7 @@ TEST_F(embeddings, sessions_with_invalid_options_are_rejected) {
   options.embeddings = 1;
   options.pooling = 9;
   expect_refused(bitnet_session_open(model_, &options, &s, &error_), BITNET_INVALID_ARGUMENT,
-                 "must be MODEL, MEAN, CLS or LAST");
+                 "must be MODEL, MEAN, CLS or LAST, found 9");
   EXPECT_EQ(s, nullptr);
 }
 

@@ -431,6 +431,7 @@ TEST_F(reload, wrong_calls_are_rejected) {
   bitnet_reload_defaults(&o, sizeof o);
   o.policy = 7;
   EXPECT_EQ(bitnet_backend_reload(p.runtime, "cpu", &o, &e), BITNET_INVALID_ARGUMENT);
+  EXPECT_NE(std::string(e.message).find("_RECOMPUTE, found 7"), std::string::npos) << e.message;
   bitnet_reload_defaults(&o, sizeof o);
   o.tolerance = 2;
   EXPECT_EQ(bitnet_backend_reload(p.runtime, "cpu", &o, &e), BITNET_INVALID_ARGUMENT);

@@ -90,7 +90,7 @@ bitnet::result<bitnet::engine::kv_budget> kv_budget_of(const bitnet_model_option
     case BITNET_EVICT_LFU:
       return bitnet::engine::kv_budget{o.kv_budget_bytes, eviction::lfu};
     default:
-      return bitnet::fail(BITNET_INVALID_ARGUMENT, "kv_eviction must be LRU, FIFO or LFU");
+      return of_no_kind("kv_eviction", "LRU, FIFO or LFU", o.kv_eviction);
   }
 }
 

@@ -27,7 +27,9 @@ bitnet::result<bitnet::reload::options> options_of(const bitnet_reload_options& 
       break;
     default:
       return bitnet::fail(BITNET_INVALID_ARGUMENT,
-                          "policy must be BITNET_RELOAD_FINISH, _MIGRATE or _RECOMPUTE");
+                          fmt::format("policy must be BITNET_RELOAD_FINISH, _MIGRATE or "
+                                      "_RECOMPUTE, found {}; use a constant of bitnet.h",
+                                      o.policy));
   }
   out.force = o.force != 0;
   out.accept_stale = o.accept_stale != 0;

@@ -83,7 +83,9 @@ namespace {
 result<void> offer(tenant& t, const engine_ptr& to, moving how, const std::string& why) try {
   return t.offer(to, how, why);
 } catch (const std::bad_alloc&) {
-  return fail(BITNET_OUT_OF_MEMORY, "there is no memory for a second set of steps and KV blocks");
+  return fail(BITNET_OUT_OF_MEMORY,
+              "there is no memory for a second set of steps and KV blocks; close sessions or use a "
+              "shorter context");
 }
 
 }  // namespace

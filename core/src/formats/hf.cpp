@@ -221,7 +221,10 @@ result<reading> understand_hf_packed(const source& from) {
   const float given = real_element(from.scales.type, from.scales.bytes, 0);
   const float scale = divides ? 1 / given : given;
   if (!std::isfinite(scale) || scale <= 0)
-    return fail(BITNET_BAD_DATA, "weight_scale is not a finite number above zero");
+    return fail(BITNET_BAD_DATA,
+                fmt::format("weight_scale is {}; expected a finite number above zero; the file is "
+                            "damaged",
+                            given));
   // A mean of weights is well below 1, its inverse well above 5.
   // docs/reference/weights.md#checkpoints
   constexpr float most_mean = 5;

@@ -42,7 +42,10 @@ result<comparison> compare(const engine::engine_ptr& old, const engine::engine_p
   const auto is = logits_of(fresh, ids);
   if (!is) return pass_on(result<std::vector<float>>(is), "the new copy cannot compute");
   if (!std::ranges::all_of(*is, [](float x) { return std::isfinite(x); }))
-    return fail(BITNET_REJECTED, "the new copy computes logits that are no numbers");
+    return fail(
+        BITNET_REJECTED,
+        "the new copy computes logits that are no numbers; keep the old file, and report it "
+        "to the backend's author");
   const auto was = logits_of(old, ids);
   if (!was) return out;
   out.compared = true;

@@ -130,7 +130,8 @@ void shadow_run::work() {
   try {
     ended = compare_all();
   } catch (const std::bad_alloc&) {
-    ended = fail(BITNET_OUT_OF_MEMORY, "the shadow has no memory to compare a row");
+    ended = fail(BITNET_OUT_OF_MEMORY,
+                 "the shadow has no memory to compare a row; close sessions, and start it again");
   } catch (const std::exception& e) {
     ended = fail(BITNET_INTERNAL, e.what());
   }

@@ -532,6 +532,37 @@ TEST(ternary, packed_scales_of_the_other_convention_are_noticed) {
   }
 }
 
+TEST(ternary, packed_scales_that_multiply_nothing_are_rejected) {
+  const bytes packed = golden("hf_u8");
+  const struct {
+    const char* why;
+    float scale;
+    bool inverse;
+    const char* found;
+  } rows[] = {
+      {"all products would be 0", 0, false, "weight_scale is 0;"},
+      {"its inverse is infinite", 0, true, "weight_scale is 0;"},
+      {"the signs of all weights would turn", -0.5F, false, "weight_scale is -0.5;"},
+      {"products with it are no numbers", std::numeric_limits<float>::quiet_NaN(), false,
+       "weight_scale is nan;"},
+      {"products with it are infinite", std::numeric_limits<float>::infinity(), false,
+       "weight_scale is inf;"},
+      {"its inverse is 0", std::numeric_limits<float>::infinity(), true, "weight_scale is inf;"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    bytes scale;
+    tests::put(scale, row.scale);
+    const auto to = understand({.type = row.inverse ? type::hf_packed_inverse : type::hf_packed,
+                                .k = 256,
+                                .m = 4,
+                                .bytes = packed,
+                                .scales = {type::f32, 1, scale}});
+    ASSERT_FALSE(to);
+    EXPECT_NE(to.error().message.find(row.found), std::string::npos) << to.error().message;
+  }
+}
+
 TEST(ternary, a_code_of_3_is_found_wherever_it_is) {
   for (const size_t size : {0U, 1U, 7U, 8U, 1000U, 3U << 18, (5U << 18) + 3}) {
     bytes packed(size, std::byte{0b10100100});
