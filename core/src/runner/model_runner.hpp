@@ -71,9 +71,13 @@ class model_runner final : public schedule::step_runner {
   // One part of the engine, with its program.
   struct part_program {
     const engine::part* on;
-    struct step_memory {  // nullptr: no op of the part reads it
+    // nullptr: no op of the part reads it. Shapes are those of the ports (bitnet/abi/program.h):
+    // (max_tokens), but block_tables (max_sequences, max_blocks), output_rows and largest
+    // (max_outputs), states (max_sequences).
+    struct step_memory {
       int32_t *tokens, *positions, *sequences, *slots, *block_tables, *output_rows, *states;
-      float *in, *out;  // hidden states that come in; hidden states that go out, or logits
+      float* in;   // hidden states (max_tokens, n_embedding)
+      float* out;  // the same, or of the last part logits (max_outputs, row_floats_)
       bitnet_largest* largest;
     } memory{};
     // In this order, so that each is destroyed before the one that it was made of.
