@@ -53,7 +53,7 @@ class connection final : public answer_sink, public std::enable_shared_from_this
  public:
   using clock = std::chrono::steady_clock;
 
-  // `host` outlives the connection. Continuations of a request are posted to `executor`.
+  // `owner` outlives the connection. Continuations of a request are posted to `executor`.
   connection(connection_owner& owner, std::unique_ptr<transport> io, std::string peer,
              stream_socket::executor_type executor);
 
@@ -111,7 +111,7 @@ class connection final : public answer_sink, public std::enable_shared_from_this
   std::string in_;                 // received, not yet taken by the reader
   std::string pending_, writing_;  // queued after `writing_`; being sent
   std::size_t n_written_ = 0;      // bytes of writing_ that are sent
-  std::size_t n_body_ = 0;         // body bytes reserved at the host
+  std::size_t n_body_ = 0;         // body bytes reserved at the owner
   bool keeps_alive_ = true, is_reading_ = false, is_writing_ = false, is_processing_ = false;
   bool has_dropped_ = false;  // early bytes were discarded
   bool end_when_idle_ = false, is_shut_ = false;
