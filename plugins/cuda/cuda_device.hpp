@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "device_facts.hpp"
-#include "gpu-common/stream_device.hpp"
+#include "gpu-common/streams/stream_device.hpp"
 #include "kernel_table.hpp"
 #include "library.hpp"
 #include "nvml.hpp"

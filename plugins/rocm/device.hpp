@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "context.hpp"
-#include "gpu-common/stream_device.hpp"
+#include "gpu-common/streams/stream_device.hpp"
 #include "kernel_table.hpp"
 #include "memory.hpp"
 #include "smi.hpp"

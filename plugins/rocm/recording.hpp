@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "device.hpp"
-#include "gpu-common/launch_recording.hpp"
+#include "gpu-common/streams/launch_recording.hpp"
 
 namespace bitnet::rocm {
 

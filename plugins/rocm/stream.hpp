@@ -2,7 +2,7 @@
 // The stream that event_queue.hpp of gpu-common gives recordings to.
 
 #include "device.hpp"
-#include "gpu-common/event_queue.hpp"
+#include "gpu-common/streams/event_queue.hpp"
 #include "recording.hpp"
 
 namespace bitnet::rocm {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "cuda_platform.hpp"
-#include "gpu-common/staging.hpp"
+#include "gpu-common/streams/staging.hpp"
 #include "stand_ins/failing_calls.hpp"
 
 namespace bitnet::cuda::test {

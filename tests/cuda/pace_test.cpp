@@ -1,7 +1,7 @@
 // How late a thread notices the end of a step, by a clock that is made up: it sleeps longer than it
 // asked for, and a look takes time.
 
-#include "gpu-common/pace.hpp"
+#include "gpu-common/streams/pace.hpp"
 
 #include <gtest/gtest.h>
 

@@ -17,7 +17,7 @@
 
 #include "cuda_platform.hpp"
 #include "form_trials.hpp"
-#include "gpu-common/staging.hpp"
+#include "gpu-common/streams/staging.hpp"
 #include "host_memory.hpp"
 #include "kernel_table.hpp"
 #include "stand_in.hpp"

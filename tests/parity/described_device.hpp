@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "gpu-common/backend.hpp"
-#include "gpu-common/launch_recording.hpp"
 #include "gpu-common/parameters.hpp"
+#include "gpu-common/streams/launch_recording.hpp"
 #include "runner.hpp"
 
 namespace bitnet::parity {
@@ -50,7 +50,8 @@ struct notes {
   std::vector<written_commands> submitted;
 };
 
-// The API of plugins/gpu-common/launch_recording.hpp, as far as recordings gather memory by it.
+// The API of plugins/gpu-common/streams/launch_recording.hpp, as far as recordings gather memory
+// by it.
 struct described_api {
   struct context {
     notes* to;

@@ -1,5 +1,5 @@
 // The memory that plugins/gpu-common says a program needs, and what recordings of cuda and rocm
-// copy to the device by plugins/gpu-common/launch_recording.hpp.
+// copy to the device by plugins/gpu-common/streams/launch_recording.hpp.
 
 #include <gtest/gtest.h>
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "gpu-common/staging.hpp"
+#include "gpu-common/streams/staging.hpp"
 #include "on_stand_in.hpp"
 #include "stand_ins/failing_calls.hpp"
 

@@ -25,7 +25,7 @@
 #include <vector>
 
 #include "gpu-common/driver.hpp"
-#include "gpu-common/pace.hpp"
+#include "gpu-common/streams/pace.hpp"
 
 namespace bitnet::gpu {
 

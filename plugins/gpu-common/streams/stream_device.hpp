@@ -11,8 +11,8 @@
 #include <memory>
 #include <utility>
 
-#include "forms.hpp"
-#include "staging.hpp"
+#include "gpu-common/forms.hpp"
+#include "gpu-common/streams/staging.hpp"
 
 namespace bitnet::gpu {
 

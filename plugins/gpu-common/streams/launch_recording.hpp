@@ -27,11 +27,11 @@
 #include <utility>
 #include <vector>
 
-#include "driver.hpp"
-#include "event_queue.hpp"
-#include "kernels.hpp"
-#include "simt/plain_launch.hpp"
-#include "simt_kernels.hpp"
+#include "gpu-common/driver.hpp"
+#include "gpu-common/kernels.hpp"
+#include "gpu-common/simt/plain_launch.hpp"
+#include "gpu-common/simt_kernels.hpp"
+#include "gpu-common/streams/event_queue.hpp"
 
 namespace bitnet::gpu {
 

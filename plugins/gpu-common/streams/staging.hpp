@@ -18,7 +18,7 @@
 
 #include "bitnet/abi/host.h"
 #include "bitnet/sdk/guard.hpp"
-#include "driver.hpp"
+#include "gpu-common/driver.hpp"
 
 namespace bitnet::gpu {
 
