@@ -226,12 +226,13 @@ bitnet_status device::make_kernel_without(const forms& off, bool bounded,
     return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
                        context_.facts.common.name.c_str(), static_cast<uint32_t>(spec.id),
                        spec.constants[0]);
-  if (made->form.shared_bytes > context_.facts.common.shared_memory_bytes)
+  if (made->form.shared_bytes > context_.facts.common.capabilities.shared_memory_bytes)
     return report.fail(BITNET_UNSUPPORTED,
                        "%s: kernel %s takes %u bytes of shared memory, and there are %u; use the "
                        "cpu backend",
                        context_.facts.common.name.c_str(), made->form.function.c_str(),
-                       made->form.shared_bytes, context_.facts.common.shared_memory_bytes);
+                       made->form.shared_bytes,
+                       context_.facts.common.capabilities.shared_memory_bytes);
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
   const kernel_form& form = made->form;

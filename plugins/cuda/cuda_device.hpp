@@ -146,7 +146,7 @@ class device final : public gpu::stream_device<stream_api> {
   bitnet_status open(const sdk::reporter& report) override;
 
   uint32_t rounded_heads() const noexcept override {
-    return describe().rounded_heads & rounded_heads_without(off());
+    return describe().capabilities.rounded_heads & rounded_heads_without(off());
   }
   gpu::watcher* watcher() const noexcept override { return watcher_; }
   bitnet_status status(bitnet_device_status& out, const sdk::reporter& report) const override;

@@ -21,7 +21,7 @@ class platform final : public gpu::platform_with_forms {
       }
       d.overlaps = d.overlaps && may.overlap;
       d.warp_groups = d.warp_groups && may.warp_groups;
-      forms lacks = forms_without_heads(d.common.rounded_heads);
+      forms lacks = forms_without_heads(d.common.capabilities.rounded_heads);
       if (!d.warp_groups)
         for (std::string& one : forms_by_warp_groups()) lacks.push_back(std::move(one));
       if (!d.many_doubles)
@@ -32,12 +32,12 @@ class platform final : public gpu::platform_with_forms {
     return !found_.empty();
   }
   uint32_t rounded_heads(uint32_t index) const override {
-    return found_[index].common.rounded_heads & rounded_heads_without(off_of(index));
+    return found_[index].common.capabilities.rounded_heads & rounded_heads_without(off_of(index));
   }
 
  private:
   std::vector<gpu::kernel_alternative> forms_of(uint32_t index) const override {
-    return alternatives_for(found_[index].common.precisions);
+    return alternatives_for(found_[index].common.capabilities.precisions);
   }
   std::unique_ptr<gpu::device_with_forms> make_device(uint32_t index, gpu::form_use use) override {
     return std::make_unique<device>(*cu_, found_[index], std::move(use), watcher_, log_);

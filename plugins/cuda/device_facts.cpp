@@ -78,21 +78,22 @@ device_facts facts_of(const library& cu, CUdevice device) {
   about.device_class = BITNET_DEVICE_GPU;
   size_t bytes = 0;
   if (cu.cuDeviceTotalMem(&bytes, device) == CUDA_SUCCESS) about.memory_total_bytes = bytes;
-  about.max_allocation_bytes = about.max_binding_bytes = about.memory_total_bytes;
+  gpu::capabilities& can = about.capabilities;
+  can.max_allocation_bytes = can.max_binding_bytes = about.memory_total_bytes;
   about.compute_units = ask(CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT);
   gpu::set_simt_facts(about);
   // Shared memory of a launch without an attribute, less the static shared memory of kernels.
   constexpr uint32_t fixed_bytes = BITNET_CUDA_FIXED_SHARED;
   const uint32_t shared = ask(CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK);
-  about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
-  about.attention_rows = most_attention_rows;
-  about.most_gathered = gpu::most_gathered_bytes;
-  about.most_gathered_rotations = gpu::most_gathered_rotations;
-  about.attention_of_token = true;
-  about.precisions = 1u << BITNET_PRECISION_F16;
-  if (architecture >= 80) about.precisions |= 1u << BITNET_PRECISION_BF16;
-  about.rounded_heads = rounded_heads_without({});
-  if (code_of(architecture) < 80) about.rounded_heads &= ~gpu::rounded_heads_bit(256);
+  can.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
+  can.attention_rows = most_attention_rows;
+  about.quirks.most_gathered = gpu::most_gathered_bytes;
+  about.quirks.most_gathered_rotations = gpu::most_gathered_rotations;
+  can.attention_of_token = true;
+  can.precisions = 1u << BITNET_PRECISION_F16;
+  if (architecture >= 80) can.precisions |= 1u << BITNET_PRECISION_BF16;
+  can.rounded_heads = rounded_heads_without({});
+  if (code_of(architecture) < 80) can.rounded_heads &= ~gpu::rounded_heads_bit(256);
   return out;
 }
 

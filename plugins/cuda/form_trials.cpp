@@ -34,7 +34,7 @@ std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
     out.push_back({{"linear_ternary_factored_one"}, product_trial(4608, 20, 1, own, given)});
   out.push_back(
       {{"linear_dense_rounded_f16_many"}, rounded_trial(BITNET_FORMAT_F16, 192, 130, 70)});
-  if ((about.precisions >> BITNET_PRECISION_BF16 & 1) != 0)
+  if ((about.capabilities.precisions >> BITNET_PRECISION_BF16 & 1) != 0)
     out.push_back(
         {{"linear_dense_rounded_bf16_many"}, rounded_trial(BITNET_FORMAT_BF16, 192, 130, 70)});
   constexpr uint32_t uneven = 2 * 4 * group_threads + 3;  // elements, over three turns

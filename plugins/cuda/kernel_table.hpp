@@ -47,10 +47,10 @@ forms optional_forms();
 forms forms_by_warp_groups();
 // The forms among them that gain only where has_many_doubles().
 forms forms_by_doubles();
-// optional_forms() of a device with such precisions (gpu::facts), as they are listed.
+// optional_forms() of a device with such precisions (gpu::capabilities), as they are listed.
 std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions);
-// gpu::facts::rounded_heads, if these forms are left out; and the forms of the heads that are not
-// among `rounded_heads`.
+// gpu::capabilities::rounded_heads, if these forms are left out; and the forms of the heads that
+// are not among `rounded_heads`.
 uint32_t rounded_heads_without(const forms& off) noexcept;
 forms forms_without_heads(uint32_t rounded_heads);
 

@@ -166,7 +166,7 @@ class device_object {
                       bitnet_graph_estimate& out, const reporter& report);
   bitnet_status make_buffer(const bitnet_buffer_request& request, std::unique_ptr<step_buffer>& out,
                             const reporter& report) {
-    if (const uint64_t most = alignment_of(open_.about()); request.alignment_bytes > most)
+    if (const uint64_t most = alignment_of(open_.capabilities()); request.alignment_bytes > most)
       return report.fail(BITNET_UNSUPPORTED, "buffers are aligned to %llu bytes at most",
                          static_cast<unsigned long long>(most));
     out = std::make_unique<step_buffer>(open_);
@@ -243,11 +243,11 @@ bitnet_status backend::device_info(uint32_t index, bitnet_device_info& out,
   put(out.driver_version, f.driver_version);
   out.memory_total_bytes = f.memory_total_bytes;
   out.compute_units = f.compute_units;
-  out.buffer_alignment_bytes = std::max(f.binding_alignment, 64u);
-  out.max_allocation_bytes = f.max_allocation_bytes;
+  out.buffer_alignment_bytes = std::max(f.capabilities.binding_alignment, 64u);
+  out.max_allocation_bytes = f.capabilities.max_allocation_bytes;
   out.kv_dtypes = kv_dtypes;
   out.attention_flags = BITNET_ATTENTION_WINDOW | BITNET_ATTENTION_LAYER_WINDOW;
-  out.logits_flags = f.has_top_head ? BITNET_LOGITS_LARGEST : 0;
+  out.logits_flags = f.capabilities.has_top_head ? BITNET_LOGITS_LARGEST : 0;
   return BITNET_OK;
 }
 
@@ -255,9 +255,9 @@ bitnet_status backend::kernels(uint32_t index, std::vector<bitnet_kernel_info>& 
                                const reporter& report) {
   platform* found = nullptr;
   if (bitnet_status s = find(index, found, report); failed(s)) return s;
-  facts about = found->devices()[index];
-  about.rounded_heads = found->rounded_heads(index);
-  for (const named_kernel& k : all_kernels(about_.name, about)) {
+  capabilities can = found->devices()[index].capabilities;
+  can.rounded_heads = found->rounded_heads(index);
+  for (const named_kernel& k : all_kernels(about_.name, can)) {
     if (is_disabled(k.id)) continue;
     bitnet_kernel_info kernel{};
     kernel.op = k.op;
@@ -310,7 +310,8 @@ bitnet_status backend::quiesce(uint64_t timeout_ns, const reporter& report) {
 
 std::vector<uint32_t> backend::levels_of(const std::vector<bitnet_op>& ops,
                                          const weights& all_weights) const {
-  const std::vector<named_kernel> all = all_kernels(about_.name, facts{});  // no optional kernels
+  const capabilities none;  // no optional kernels
+  const std::vector<named_kernel> all = all_kernels(about_.name, none);
   std::vector<uint32_t> levels(ops.size(), BITNET_LEVEL_NONE);
   for (uint64_t i = 0; i < ops.size(); ++i) {
     const uint32_t w = ops[i].weights[0];
@@ -343,7 +344,7 @@ bitnet_status device_object::query(const bitnet_query_request& request,
   if (bitnet_status s = sdk::read_ops(request.graph, ops, report); failed(s)) return s;
   levels = owner_.levels_of(ops, all);
   for (uint64_t i = 0; i < ops.size(); ++i)
-    if (!fits_group(open_.about(), ops[i])) levels[i] = BITNET_LEVEL_NONE;
+    if (!fits_group(open_.capabilities(), ops[i])) levels[i] = BITNET_LEVEL_NONE;
   for (uint64_t i = 0; i < ops.size(); ++i)
     if (levels[i] == BITNET_LEVEL_NONE && !sdk::is_composite(ops[i])) return BITNET_OK;
   program steps(open_);

@@ -25,12 +25,9 @@ namespace bitnet::gpu {
 // `level` is BITNET_LOG_*.
 using log_function = std::function<void(uint32_t level, const std::string& message)>;
 
-// Facts about a device that is not yet open. Numbers that are no limits are 0 if unknown.
-struct facts {
-  std::string name, uuid, pci_address, arch, driver_version;
-  uint32_t device_class = 0;  // BITNET_DEVICE_*
-  uint64_t memory_total_bytes = 0;
-  uint32_t compute_units = 0;
+// What a device has room for, and which optional kernels its driver has. Numbers that are no limits
+// are 0 if unknown.
+struct capabilities {
   uint64_t max_allocation_bytes = 0;  // of one buffer
   uint64_t max_binding_bytes = 0;     // that a kernel can see of one buffer
   // The API's names of these two limits, for messages; empty if they have none.
@@ -45,6 +42,16 @@ struct facts {
   // Most rows of a tile of attn_tiles, a power of two. 0: the driver has attn_paged instead.
   uint32_t attention_rows = 0;
   bool attention_of_token = false;  // attn_token, which needs tiles
+  bool has_top_head = false;        // kernels of the two-stage head
+  // 1 << BITNET_PRECISION_* for each format that activations can be rounded to.
+  uint32_t precisions = 0;
+  // Bits of rounded_heads_bit(): heads whose attention can be computed with factors of f16.
+  uint32_t rounded_heads = 0;
+};
+
+// How a driver treats commands, where drivers differ: plans and recordings take account of it, and
+// results are the same.
+struct quirks {
   // Each recording copies the host's memory that its kernels read to memory of the device, which it
   // allocates itself: buffers and tables of rotations of at most so many bytes each. 0: it copies
   // none.
@@ -56,13 +63,18 @@ struct facts {
   // together quantise more elements than this, a separate command costs less. 0: groups run side by
   // side, so the elements of one group count.
   uint32_t max_repeated = 0;
-  bool has_top_head = false;  // kernels of the two-stage head
   // act_quant_groups takes a thread for each four elements of a row; else one for each group.
   bool quantises_by_words = false;
-  // 1 << BITNET_PRECISION_* for each format that activations can be rounded to.
-  uint32_t precisions = 0;
-  // Bits of rounded_heads_bit(): heads whose attention can be computed with factors of f16.
-  uint32_t rounded_heads = 0;
+};
+
+// Facts about a device that is not yet open. Numbers are 0 if unknown.
+struct facts {
+  std::string name, uuid, pci_address, arch, driver_version;
+  uint32_t device_class = 0;  // BITNET_DEVICE_*
+  uint64_t memory_total_bytes = 0;
+  uint32_t compute_units = 0;
+  gpu::capabilities capabilities;
+  gpu::quirks quirks;
 };
 
 // Bytes that a gathered part takes: multiples of the alignment of an allocation of its own.
@@ -98,8 +110,8 @@ class kernel {
   virtual ~kernel() = default;
 };
 
-// A part of a buffer as a kernel sees it: offset is a multiple of facts::binding_alignment, bytes
-// of 4.
+// A part of a buffer as a kernel sees it: offset is a multiple of capabilities::binding_alignment,
+// bytes of 4.
 struct binding {
   const buffer* memory = nullptr;
   uint64_t offset = 0, bytes = 0;
@@ -110,9 +122,9 @@ struct copy_range {
   uint64_t from = 0, to = 0, bytes = 0;  // all multiples of 4
 };
 
-// One dispatch: `groups_x` * `groups_y` work groups, each facts::group_size threads or as many as
-// the kernel's specialisation says. Or, without a kernel, copies from the memory of the first
-// binding to that of the second; the ranges are of whole buffers and do not touch each other.
+// One dispatch: `groups_x` * `groups_y` work groups, each capabilities::group_size threads or as
+// many as the kernel's specialisation says. Or, without a kernel, copies from the memory of the
+// first binding to that of the second; the ranges are of whole buffers and do not touch each other.
 struct command {
   const kernel* run = nullptr;
   std::vector<copy_range> copies;
@@ -147,9 +159,9 @@ class device {
  public:
   virtual ~device() = default;
   virtual const facts& describe() const noexcept = 0;
-  // facts::rounded_heads, without those whose kernel is left out: the user disabled it, or it was
-  // found wrong.
-  virtual uint32_t rounded_heads() const noexcept { return describe().rounded_heads; }
+  // capabilities::rounded_heads, without those whose kernel is left out: the user disabled it, or
+  // it was found wrong.
+  virtual uint32_t rounded_heads() const noexcept { return describe().capabilities.rounded_heads; }
   // The profiler that is attached, the same as long as the device lives; nullptr: none.
   virtual gpu::watcher* watcher() const noexcept { return nullptr; }
   // Fills the members that the driver can report and sets their bits in `known`. gpu-common reports
@@ -194,8 +206,10 @@ class platform {
   // Listed behind a device's other kernels. Those that open() found wrong are no longer among them.
   // [any]
   virtual std::vector<kernel_alternative> alternatives(uint32_t /*index*/) const { return {}; }
-  // facts::rounded_heads, without those whose kernel open() found wrong. [any]
-  virtual uint32_t rounded_heads(uint32_t index) const { return devices()[index].rounded_heads; }
+  // capabilities::rounded_heads, without those whose kernel open() found wrong. [any]
+  virtual uint32_t rounded_heads(uint32_t index) const {
+    return devices()[index].capabilities.rounded_heads;
+  }
   virtual bitnet_status open(uint32_t index, std::unique_ptr<device>& out,
                              const sdk::reporter& report) = 0;
 };

@@ -55,7 +55,7 @@ class finder {
                !device_.is_disabled(rope_kv_name(device_.name))) {
       f.rope = only_source(op.inputs[0], BITNET_OP_ROPE);
       if (f.rope != no_op) found_.of[f.rope].absorbed = true;
-    } else if (op.op == BITNET_OP_ATTN_PAGED && device_.about().attention_of_token &&
+    } else if (op.op == BITNET_OP_ATTN_PAGED && device_.capabilities().attention_of_token &&
                !device_.is_disabled(attn_token_name(device_.name)) &&
                !device_.is_disabled(attention_parts_name(device_.name))) {
       find_token_attention(i, f);
@@ -90,7 +90,7 @@ class finder {
     const bool same_heads = q.ints[0] == op.ints[1] && k.ints[0] == op.ints[2] &&
                             q.ints[1] == op.ints[3] && k.ints[1] == op.ints[3];
     if (!same_rotations || !same_heads ||
-        heads / kv > tile_rows_for(device_.about(), heads / kv, head_dim))
+        heads / kv > tile_rows_for(device_.capabilities(), heads / kv, head_dim))
       return;
     f.kv_write = write;
     f.rope_of_q = of_q;
@@ -140,15 +140,16 @@ class finder {
   }
 
   bool pays_to_repeat(uint64_t m, uint64_t k) const {
-    const facts& about = device_.about();
+    const capabilities& can = device_.capabilities();
     // The row, its scale, and four words for each thread's share of sums.
-    if (4 * (i8_row_words(k) + 1 + uint64_t{4} * tiles_.group) > about.shared_memory_bytes)
+    if (4 * (i8_row_words(k) + 1 + uint64_t{4} * tiles_.group) > can.shared_memory_bytes)
       return false;
     // A command costs a few thousand instructions; a thread executes 30 for each of its elements.
     constexpr uint64_t most_of_a_thread = 64;
-    if (about.max_repeated == 0) return k <= most_of_a_thread * tiles_.group;
+    const uint32_t most_repeated = device_.quirks().max_repeated;
+    if (most_repeated == 0) return k <= most_of_a_thread * tiles_.group;
     const uint64_t rows = uint64_t{tiles_.group} / tiles_.lanes * tiles_.rows_each;
-    return std::min<uint64_t>((m + rows - 1) / rows, about.max_groups) * k <= about.max_repeated;
+    return std::min<uint64_t>((m + rows - 1) / rows, can.max_groups) * k <= most_repeated;
   }
 
   const sdk::graph& graph_;

@@ -30,9 +30,9 @@
   X(glu_quant, 4, 3)                 \
   X(bit_linear, 6, 1)
 
-// Kernels that some plugins bring: attention by tiles if facts::attention_rows is not 0, the
-// two-stage head if facts::has_top_head, products with rounded activations as facts::precisions
-// says, attention with rounded factors as facts::rounded_heads says.
+// Kernels that some plugins bring, as members of `capabilities` say: attention by tiles if
+// attention_rows is not 0, the two-stage head if has_top_head, products with rounded activations by
+// precisions, attention with rounded factors by rounded_heads.
 #define BITNET_GPU_KERNELS_OF_SOME(X) \
   X(attn_tiles, 7, 1)                 \
   X(attn_merge, 3, 1)                 \

@@ -116,7 +116,7 @@ struct act_quant_params {
 };
 
 // Bindings: header, x (rows, k), q i8 (rows, k), d f32 (rows, k / group). A group is 32, 64 or
-// 128 elements. One thread to a group, or to four elements (facts::quantises_by_words). The result
+// 128 elements. One thread to a group, or to four elements (quirks::quantises_by_words). The result
 // is that of ops.h, bit for bit; NaN as in act_quant.
 struct act_quant_groups_params {
   uint32_t rows, k, group;
@@ -242,8 +242,8 @@ struct attn_token_params {
 // Bindings and constants: as in attn_tiles, parts 0. Heads have a multiple of 8 elements.
 struct attn_rounded_params : attn_tiles_params {};
 
-// Bit of facts::rounded_heads that is set where attn_rounded takes heads of so many elements; 0: it
-// never does.
+// Bit of capabilities::rounded_heads that is set where attn_rounded takes heads of so many
+// elements; 0: it never does.
 constexpr uint32_t rounded_heads_bit(uint64_t head_dim) noexcept {
   return head_dim % 8 != 0 || head_dim > 256 ? 0u : head_dim <= 64 ? 1u : head_dim <= 128 ? 2u : 4u;
 }

@@ -44,15 +44,15 @@ bitnet_status kv_pool::plan(const bitnet_kv_config* config, std::vector<uint64_t
 
 bitnet_status kv_pool::add(const region& made, uint64_t n, std::vector<uint64_t>& sizes,
                            const char* what, const char* instead, const sdk::reporter& report) {
-  const facts& about = device_.about();
+  const capabilities& can = device_.capabilities();
   const uint64_t bytes = made.bytes * n, aligned = device_.align(bytes);
   // Kernels count words in 32 bits.
-  if (aligned > std::min({about.max_binding_bytes, about.max_allocation_bytes, uint64_t{1} << 32}))
-    return report.fail(
-        BITNET_OUT_OF_DEVICE_MEMORY, "%s take %llu bytes, a kernel of %s sees %s at once; use %s",
-        what, static_cast<unsigned long long>(bytes), about.name.c_str(),
-        limit_text(about.max_binding_bytes, about.max_binding_name).c_str(), instead);
-  if (sizes.empty() || sizes.back() + aligned > about.max_allocation_bytes) sizes.push_back(0);
+  if (aligned > std::min({can.max_binding_bytes, can.max_allocation_bytes, uint64_t{1} << 32}))
+    return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
+                       "%s take %llu bytes, a kernel of %s sees %s at once; use %s", what,
+                       static_cast<unsigned long long>(bytes), device_.about().name.c_str(),
+                       limit_text(can.max_binding_bytes, can.max_binding_name).c_str(), instead);
+  if (sizes.empty() || sizes.back() + aligned > can.max_allocation_bytes) sizes.push_back(0);
   regions_.push_back(made);
   regions_.back().buffer = sizes.size() - 1;
   places_.push_back({nullptr, sizes.back(), bytes});

@@ -106,7 +106,7 @@ std::string rounded_attention_name(std::string_view api) {
   return "attn_paged_f16" + ending(api);
 }
 
-std::vector<named_kernel> all_kernels(std::string_view api, const facts& about) {
+std::vector<named_kernel> all_kernels(std::string_view api, const capabilities& can) {
   constexpr uint32_t steady = BITNET_EXACT_BATCH | BITNET_EXACT_RUN;
   constexpr uint32_t exact = steady | BITNET_EXACT_INTEGER;
   std::vector<named_kernel> out;
@@ -135,9 +135,9 @@ std::vector<named_kernel> all_kernels(std::string_view api, const facts& about) 
       fused(BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady,
             glu_quant_name(activation, norm, api));
   fused(BITNET_OP_KV_WRITE, BITNET_FORMAT_NONE, steady, rope_kv_name(api));
-  if (about.attention_rows != 0)
+  if (can.attention_rows != 0)
     fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, attention_parts_name(api));
-  if (about.attention_of_token)
+  if (can.attention_of_token)
     fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, attn_token_name(api));
   for (const uint32_t product : ternary_products)
     fused(product, BITNET_FORMAT_TERNARY2, exact, linear_add_name(product, api));
@@ -146,13 +146,12 @@ std::vector<named_kernel> all_kernels(std::string_view api, const facts& about) 
       fused(BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, norm ? steady : exact,
             bit_linear_name(norm, added, api));
   for (const uint32_t format : top_formats)
-    if (about.has_top_head)
-      fused(BITNET_OP_LINEAR_DENSE, format, steady, top_head_name(format, api));
+    if (can.has_top_head) fused(BITNET_OP_LINEAR_DENSE, format, steady, top_head_name(format, api));
   for (const uint32_t format : {BITNET_FORMAT_F16, BITNET_FORMAT_BF16})
-    if (const uint32_t rounded = rounded_precision(format); (about.precisions >> rounded & 1) != 0)
+    if (const uint32_t rounded = rounded_precision(format); (can.precisions >> rounded & 1) != 0)
       out.push_back({BITNET_OP_LINEAR_DENSE, format, BITNET_LEVEL_OPTIMISED, BITNET_EXACT_RUN,
                      rounded_name(format, api), true, rounded});
-  if (about.rounded_heads != 0)
+  if (can.rounded_heads != 0)
     out.push_back({BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, BITNET_LEVEL_OPTIMISED,
                    BITNET_EXACT_RUN, rounded_attention_name(api), true, BITNET_PRECISION_F16});
   return out;

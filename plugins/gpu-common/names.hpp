@@ -9,7 +9,7 @@
 
 namespace bitnet::gpu {
 
-struct facts;
+struct capabilities;
 
 struct named_kernel {
   uint32_t op, format, level, exact;
@@ -41,6 +41,6 @@ std::string rounded_name(uint32_t format, std::string_view api);
 std::string rounded_attention_name(std::string_view api);
 
 // All kernels of plugin `api` on such a device: primitives, then fused kernels, then rounding ones.
-std::vector<named_kernel> all_kernels(std::string_view api, const facts& about);
+std::vector<named_kernel> all_kernels(std::string_view api, const capabilities& can);
 
 }  // namespace bitnet::gpu

@@ -125,8 +125,8 @@ class holding {
 };
 
 // Alignment of buffers and of offsets in them.
-inline uint64_t alignment_of(const facts& about) noexcept {
-  return std::max<uint64_t>(about.binding_alignment, 64);
+inline uint64_t alignment_of(const capabilities& can) noexcept {
+  return std::max<uint64_t>(can.binding_alignment, 64);
 }
 
 struct opened {
@@ -143,8 +143,10 @@ struct opened {
         kernels(*driver) {}
 
   const facts& about() const noexcept { return driver->describe(); }
+  const gpu::capabilities& capabilities() const noexcept { return about().capabilities; }
+  const gpu::quirks& quirks() const noexcept { return about().quirks; }
   uint64_t align(uint64_t bytes) const noexcept {
-    const uint64_t to = alignment_of(about());
+    const uint64_t to = alignment_of(capabilities());
     return (bytes + to - 1) / to * to;
   }
   bool is_disabled(const std::string& id) const {

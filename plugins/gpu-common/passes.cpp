@@ -119,7 +119,7 @@ uint32_t tokens_at_once(const node& n, uint64_t most_passes) {
 }
 
 bitnet_status program::check_passes(const sdk::reporter& report) const {
-  const uint64_t most = device_.about().max_passes;
+  const uint64_t most = device_.quirks().max_passes;
   if (most == 0) return BITNET_OK;
   const uint64_t context = uint64_t{limits_.max_blocks} * limits_.block_tokens;
   for (const node& n : plan_.nodes) {

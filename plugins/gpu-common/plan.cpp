@@ -135,7 +135,7 @@ bitnet_status planner::act_quant_groups(const bitnet_op& op) {
   const auto group = static_cast<uint32_t>(op.ints[0]);
   // The kernel also writes the padding after k, as zeros.
   const uint64_t words = i8_row_words(k);
-  const uint64_t threads = device_.about().quantises_by_words ? words : 4 * words / group;
+  const uint64_t threads = device_.quirks().quantises_by_words ? words : 4 * words / group;
   node n = start(kernel_id::act_quant_groups, op, out[0], grid::threads, threads);
   n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
   n.params = act_quant_groups_params{n.rows, static_cast<uint32_t>(k), group};
@@ -318,13 +318,13 @@ bitnet_status planner::attention(const bitnet_op& op, const fusion& f) {
   const auto layer = static_cast<uint32_t>(op.ints[0]);
   const auto heads = static_cast<uint32_t>(op.ints[1]), kv = static_cast<uint32_t>(op.ints[2]);
   const auto head_dim = static_cast<uint32_t>(op.ints[3]);
-  const uint32_t most_kept = device_.about().max_kept;
+  const uint32_t most_kept = device_.capabilities().max_kept;
   if (head_dim > most_kept * tiles_.group)
     return report_.fail(BITNET_UNSUPPORTED,
                         "attention heads of %u elements, %u at most on this device; use the cpu "
                         "backend",
                         head_dim, most_kept * tiles_.group);
-  if (device_.about().attention_rows != 0) return attention_by_tiles(op, f);
+  if (device_.capabilities().attention_rows != 0) return attention_by_tiles(op, f);
   node n = start(kernel_id::attn_paged, op, op.outputs[0], grid::heads, heads);
   n.spec.constants[3] = (head_dim + tiles_.group - 1) / tiles_.group;
   n.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
@@ -344,7 +344,7 @@ bitnet_status planner::attention_by_tiles(const bitnet_op& op, const fusion& f) 
   const auto window = static_cast<uint32_t>(op.ints[4]);
   node whole = start(kernel_id::attn_tiles, op, op.outputs[0], grid::tiles, kv);
   whole.when = steps::not_in_parts;
-  whole.spec.constants[3] = tile_rows_for(device_.about(), heads / kv, head_dim);
+  whole.spec.constants[3] = tile_rows_for(device_.capabilities(), heads / kv, head_dim);
   whole.spec.constants[4] = head_dim;
   whole.operands = {reads(op.inputs[0]),    {source::positions},   {source::sequences},
                     {source::block_tables}, {source::keys, layer}, {source::values, layer},
@@ -386,7 +386,7 @@ void planner::round_prompts(node& whole) {
   node rounded = whole;
   rounded.spec.id = kernel_id::attn_rounded;
   rounded.spec.constants[3] =
-      tile_rows_for(device_.about(), device_.about().attention_rows, head_dim);
+      tile_rows_for(device_.capabilities(), device_.capabilities().attention_rows, head_dim);
   rounded.params = attn_rounded_params{std::get<attn_tiles_params>(whole.params)};
   rounded.name = name;
   rounded.when = steps::of_prompts;
@@ -434,10 +434,10 @@ node planner::attention_of_token(const bitnet_op& op, const fusion& f, const nod
   return n;
 }
 
-uint32_t tile_rows_for(const facts& about, uint64_t wanted, uint64_t head_dim) noexcept {
+uint32_t tile_rows_for(const capabilities& can, uint64_t wanted, uint64_t head_dim) noexcept {
   uint32_t rows = 4;
-  while (rows < wanted && rows < about.attention_rows &&
-         4 * attn_tile_words(uint64_t{2} * rows, head_dim) <= about.shared_memory_bytes)
+  while (rows < wanted && rows < can.attention_rows &&
+         4 * attn_tile_words(uint64_t{2} * rows, head_dim) <= can.shared_memory_bytes)
     rows *= 2;
   return rows;
 }
@@ -452,7 +452,7 @@ uint64_t tile_groups(const node& n, const kernel_spec& spec, uint64_t parts) noe
 }
 
 tiles tiles_for(const facts& about) noexcept {
-  const uint32_t group = about.group_size;
+  const uint32_t group = about.capabilities.group_size;
   // On a CPU neighbouring threads are lanes of one vector, and a thread that reads a row alone
   // needs no exchange at the end.
   const bool processor = about.device_class == BITNET_DEVICE_CPU;

@@ -135,14 +135,14 @@ uint32_t tokens_at_once(const node& n, uint64_t most_passes);
 uint32_t rows_of_group(const kernel_spec& spec) noexcept;
 
 // Rows of an attention tile for `wanted` rows, limited by the group's memory; 4 or more.
-uint32_t tile_rows_for(const facts& about, uint64_t wanted, uint64_t head_dim) noexcept;
+uint32_t tile_rows_for(const capabilities& can, uint64_t wanted, uint64_t head_dim) noexcept;
 
 // Groups of tiled attention for one token if the context has `parts` parts; of attn_token, if a
 // step of one row has so many, at least one.
 uint64_t tile_groups(const node& n, const kernel_spec& spec, uint64_t parts) noexcept;
 
 // True if the op's kernel fits the memory of a work group. Only DELTA_RULE may not fit.
-bool fits_group(const facts& about, const bitnet_op& op) noexcept;
+bool fits_group(const capabilities& can, const bitnet_op& op) noexcept;
 
 // precisions: 1 << BITNET_PRECISION_* for each format to which products may be rounded.
 bitnet_status make_plan(const sdk::graph& g, const weights& all, const opened& device,

@@ -13,19 +13,19 @@ using source = operand::source;
 
 // Elements that a group transforms together. Most: 16 KiB, which Vulkan and OpenCL guarantee.
 // Least: with fewer, threads would be idle.
-uint32_t tile_for(const facts& about, uint32_t block) noexcept {
+uint32_t tile_for(const capabilities& can, uint32_t block) noexcept {
   constexpr uint32_t least = 512, most = 4096;
-  const uint32_t fits = std::bit_floor(about.shared_memory_bytes / uint32_t{sizeof(float)});
+  const uint32_t fits = std::bit_floor(can.shared_memory_bytes / uint32_t{sizeof(float)});
   return std::min(std::clamp(block, least, most), std::max(fits, 64u));
 }
 
 }  // namespace
 
-bool fits_group(const facts& about, const bitnet_op& op) noexcept {
+bool fits_group(const capabilities& can, const bitnet_op& op) noexcept {
   if (op.op != BITNET_OP_DELTA_RULE) return true;
   // A query and a key, and two sums for each thread, which may be doubles.
   const auto d_k = static_cast<uint64_t>(std::max(op.ints[3], 0));
-  return 4 * (2 * d_k + uint64_t{4} * about.group_size) <= about.shared_memory_bytes;
+  return 4 * (2 * d_k + uint64_t{4} * can.group_size) <= can.shared_memory_bytes;
 }
 
 bitnet_status planner::add_element_op(const bitnet_op& op) {
@@ -68,7 +68,7 @@ bitnet_status planner::rms_norm(const bitnet_op& op, uint32_t heads) {
 // A block longer than a tile takes several passes; from the second on they work in place.
 bitnet_status planner::hadamard(const bitnet_op& op) {
   const auto block = static_cast<uint32_t>(op.ints[0]);
-  const uint32_t k = width32(op.inputs[0]), tile = tile_for(device_.about(), block);
+  const uint32_t k = width32(op.inputs[0]), tile = tile_for(device_.capabilities(), block);
   const bool has_factors = op.weights[0] != BITNET_NONE;
   const bool first = op.ints[1] == BITNET_HADAMARD_FACTORS_FIRST;
   uint32_t from = 1, read = op.inputs[0];
@@ -139,11 +139,12 @@ bitnet_status planner::delta_gates(const bitnet_op& op) {
 bitnet_status planner::delta_rule(const bitnet_op& op) {
   const auto at = [&](uint64_t i) { return static_cast<uint32_t>(op.ints[i]); };
   const uint32_t heads = at(2), d_k = at(3), d_v = at(4), threads = tiles_.group;
-  if (!fits_group(device_.about(), op))
+  if (!fits_group(device_.capabilities(), op))
     return report_.fail(BITNET_UNSUPPORTED,
                         "keys of %u elements are more than the %u bytes that work groups of %s "
                         "have; use the cpu backend",
-                        d_k, device_.about().shared_memory_bytes, device_.about().name.c_str());
+                        d_k, device_.capabilities().shared_memory_bytes,
+                        device_.about().name.c_str());
   // A group of one thread is a CPU core, which processes vectors of columns.
   const uint32_t tiles = threads == 1 ? 1 : (d_v + threads - 1) / threads;
   node n = start(kernel_id::delta_rule, op, op.outputs[0], grid::rows, uint64_t{heads} * tiles);

@@ -21,7 +21,7 @@ class planner {
       : graph_(g),
         weights_(all),
         device_(device),
-        precisions_(precisions & device.about().precisions),
+        precisions_(precisions & device.capabilities().precisions),
         report_(report),
         out_(out),
         tiles_(tiles_for(device.about())),

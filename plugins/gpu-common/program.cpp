@@ -141,29 +141,29 @@ std::vector<sdk::lifetime> program::lifetimes(uint64_t tokens, uint64_t outputs)
 }
 
 bitnet_status program::check_room(const sdk::reporter& report) const {
-  const facts& about = device_.about();
+  const capabilities& can = device_.capabilities();
   std::vector<sdk::lifetime> lives = lifetimes(limits_.max_tokens, limits_.max_outputs);
   const uint64_t bytes = sdk::place(lives);
   const auto largest = std::max_element(lives.begin(), lives.end(), [](auto& a, auto& b) {
                          return a.bytes < b.bytes;
                        })->bytes;
-  if (bytes > about.max_allocation_bytes || largest > about.max_binding_bytes)
+  if (bytes > can.max_allocation_bytes || largest > can.max_binding_bytes)
     return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
                        "activations of %llu bytes, one value of %llu: %s allocates %s at once and "
                        "a kernel sees %s; use a smaller batch",
                        static_cast<unsigned long long>(bytes),
-                       static_cast<unsigned long long>(largest), about.name.c_str(),
-                       limit_text(about.max_allocation_bytes, about.max_allocation_name).c_str(),
-                       limit_text(about.max_binding_bytes, about.max_binding_name).c_str());
+                       static_cast<unsigned long long>(largest), device_.about().name.c_str(),
+                       limit_text(can.max_allocation_bytes, can.max_allocation_name).c_str(),
+                       limit_text(can.max_binding_bytes, can.max_binding_name).c_str());
   for (uint64_t i = 0; i < graph_.ports.size(); ++i) {
     const bitnet_port& p = graph_.ports[i];
     const uint64_t needed = sdk::bytes_of_port(p, graph_, limits_);
-    if (needed > about.max_binding_bytes)
+    if (needed > can.max_binding_bytes)
       return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
                          "port %llu takes %llu bytes, a kernel sees %s; ask for fewer outputs",
                          static_cast<unsigned long long>(i),
                          static_cast<unsigned long long>(needed),
-                         limit_text(about.max_binding_bytes, about.max_binding_name).c_str());
+                         limit_text(can.max_binding_bytes, can.max_binding_name).c_str());
     if (p.value == BITNET_NONE) continue;
     const bitnet_value& v = graph_.values[p.value];
     if (v.dtype == BITNET_DTYPE_I8 && v.dims[1] % 4 != 0)
@@ -183,12 +183,12 @@ uint64_t program::binding_bytes() const {
 }
 
 uint64_t program::gathered_bytes() const noexcept {
-  const uint64_t most = device_.about().most_gathered;
+  const uint64_t most = device_.quirks().most_gathered;
   if (most == 0) return 0;
   uint64_t bytes = gathered_bytes_of(header_bytes);
   for (const rotation_table& t : plan_.rotations)
     bytes += gathered_bytes_of(
-        std::min(rotation_bytes(t, limits_.max_tokens), device_.about().most_gathered_rotations));
+        std::min(rotation_bytes(t, limits_.max_tokens), device_.quirks().most_gathered_rotations));
   for (const bitnet_port& p : graph_.ports) {
     const bool written = p.role == BITNET_PORT_VALUE_OUT || p.role == BITNET_PORT_LOGITS ||
                          p.role == BITNET_PORT_LARGEST;
@@ -255,8 +255,8 @@ kernel_spec steps_on::spec_for(const node& n, uint32_t rows) const noexcept {
   if (tiled || spec.id == kernel_id::head_approximate)
     spec.constants[2] = std::min(rows, fit.tokens);
   if (spec.id == kernel_id::attn_tiles && rows > most_rows_in_parts)
-    spec.constants[3] =
-        tile_rows_for(device_.about(), device_.about().attention_rows, spec.constants[4]);
+    spec.constants[3] = tile_rows_for(device_.capabilities(), device_.capabilities().attention_rows,
+                                      spec.constants[4]);
   if (spec.id == kernel_id::kv_write || spec.id == kernel_id::attn_paged ||
       spec.id == kernel_id::attn_tiles || spec.id == kernel_id::attn_token ||
       spec.id == kernel_id::attn_rounded) {
@@ -304,11 +304,11 @@ parameters steps_on::params_for(const node& n, uint64_t part, uint32_t tokens) c
 void steps_on::add_commands(uint32_t at, uint32_t rows, std::vector<command>& commands,
                             std::vector<uint32_t>& nodes) const {
   const node& n = of_.plan_.nodes[at];
-  const uint32_t most = device_.about().max_groups;
+  const uint32_t most = device_.capabilities().max_groups;
   const uint32_t* constants = n.spec.constants;
   const bool by_sequence = works_on_states(n.params);
   const uint32_t tokens =
-      by_sequence ? std::min(tokens_at_once(n, device_.about().max_passes), rows) : rows;
+      by_sequence ? std::min(tokens_at_once(n, device_.quirks().max_passes), rows) : rows;
   const uint64_t parts = sees_rows(n.params) ? n.weight->parts.size()
                          : by_sequence       ? (uint64_t{rows} + tokens - 1) / tokens
                                              : 1;

@@ -145,8 +145,9 @@ bitnet_status program::bind(const bitnet_bind_request* request, steps_on& out, c
   bitnet_bind_request known{};
   std::vector<bitnet_bound> named;
   std::vector<sdk::bound_memory> bound;
-  if (bitnet_status s = sdk::check_bound(request, graph_, limits_, alignment_of(device_.about()),
-                                         known, named, bound, see, report);
+  if (bitnet_status s =
+          sdk::check_bound(request, graph_, limits_, alignment_of(device_.capabilities()), known,
+                           named, bound, see, report);
       sdk::failed(s))
     return s;
   out.pool_ = pool_of(known.kv_pool);

@@ -126,15 +126,16 @@ bool add_selected(const kernel_spec& spec, std::string& name) {
 }
 
 void set_simt_facts(facts& about) noexcept {
-  about.binding_alignment = 16;  // bytes that a thread reads at once
-  about.group_size = about.max_group_size = kernels::group_threads;
-  about.max_groups = 65535;
-  about.max_bindings = most_kernel_bindings;
+  capabilities& can = about.capabilities;
+  can.binding_alignment = 16;  // bytes that a thread reads at once
+  can.group_size = can.max_group_size = kernels::group_threads;
+  can.max_groups = 65535;
+  can.max_bindings = most_kernel_bindings;
   // Elements of an attention head that a thread keeps. Heads have at most 11 * 128 = 1408 elements,
   // so that four rows of queries and of sums fit into shared memory.
-  about.max_kept = 11;
-  about.has_top_head = true;
-  about.quantises_by_words = true;
+  can.max_kept = 11;
+  can.has_top_head = true;
+  about.quirks.quantises_by_words = true;
 }
 
 uint64_t shared_words_of(const kernel_spec& spec) noexcept {

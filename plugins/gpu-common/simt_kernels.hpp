@@ -31,7 +31,7 @@ inline constexpr uint64_t most_gathered_rotations = uint64_t{4} << 20;
 // Adds to a kernel's name what its specification selects, but for kernels of attention and of
 // states. False for a format that no kernel has.
 bool add_selected(const kernel_spec& spec, std::string& name);
-// Sets the limits that are the kernels', whatever the device.
+// Sets the capabilities and quirks that are the kernels', whatever the device.
 void set_simt_facts(facts& about) noexcept;
 // Words of dynamic shared memory of a work group.
 uint64_t shared_words_of(const kernel_spec& spec) noexcept;

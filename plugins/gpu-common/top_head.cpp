@@ -23,13 +23,13 @@ bool is_no_room(bitnet_status s) noexcept {
 
 bool head_copy::fits(const opened& device, const device_weight& w) {
   constexpr uint64_t fewest = 1024;  // rows; smaller heads stay in the caches
-  const facts& about = device.about();
-  if (!about.has_top_head || w.tensor.desc.rank != 2 || w.view.m < fewest ||
+  const capabilities& can = device.capabilities();
+  if (!can.has_top_head || w.tensor.desc.rank != 2 || w.view.m < fewest ||
       w.view.k > head_most_width || w.parts.size() != 1)
     return false;
   const std::string id = top_head_name(w.view.format, device.name);
   return !id.empty() && !device.is_disabled(id) &&
-         bytes_of(device, w) <= std::min(about.max_binding_bytes, about.max_allocation_bytes);
+         bytes_of(device, w) <= std::min(can.max_binding_bytes, can.max_allocation_bytes);
 }
 
 uint64_t head_copy::bytes_of(const opened& device, const device_weight& w) {
@@ -97,7 +97,7 @@ bitnet_status head_copy::compute(const device_weight& w, const sdk::reporter& re
                                   static_cast<uint32_t>(w.words)});
     const uint64_t teams = std::max(fit.group / fit.lanes, 1u);
     c.groups_x = static_cast<uint32_t>(
-        std::min<uint64_t>((w.view.m + teams - 1) / teams, device_.about().max_groups));
+        std::min<uint64_t>((w.view.m + teams - 1) / teams, device_.capabilities().max_groups));
     if (bitnet_status s = device_.driver->record({&c, 1}, false, commands, report); failed(s))
       return s;
     if (bitnet_status s = device_.driver->make_queue(work, report); failed(s)) return s;

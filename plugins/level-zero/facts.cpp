@@ -64,7 +64,7 @@ std::string numbers(uint32_t found, uint32_t needed) {
 }
 
 // Reads the limits of work groups. Returns why the device cannot be used, or "".
-std::string groups_of(const library& calls, ze_device_handle_t device, gpu::facts& out) {
+std::string groups_of(const library& calls, ze_device_handle_t device, gpu::capabilities& out) {
   ze_device_compute_properties_t can{};
   can.stype = ZE_STRUCTURE_TYPE_DEVICE_COMPUTE_PROPERTIES;
   if (const ze_result_t r = calls.zeDeviceGetComputeProperties(device, &can);
@@ -121,16 +121,17 @@ void describe(const library& calls, device_facts& out, uint32_t driver_version) 
   about.device_class = BITNET_DEVICE_GPU;
   about.memory_total_bytes = memory_of(calls, out.handle);
   about.compute_units = is.numSlices * is.numSubslicesPerSlice * is.numEUsPerSubslice;
-  about.max_allocation_bytes = about.max_binding_bytes = is.maxMemAllocSize;
-  about.max_allocation_name = about.max_binding_name = "maxMemAllocSize";
-  about.max_bindings = gpu::max_kernel_bindings;
-  about.max_kept = most_kept;
+  gpu::capabilities& can = about.capabilities;
+  can.max_allocation_bytes = can.max_binding_bytes = is.maxMemAllocSize;
+  can.max_allocation_name = can.max_binding_name = "maxMemAllocSize";
+  can.max_bindings = gpu::max_kernel_bindings;
+  can.max_kept = most_kept;
   out.uuid = is.uuid;
   out.tick_ns = static_cast<double>(is.timerResolution);
   const uint32_t bits = is.kernelTimestampValidBits;
   out.tick_mask = bits == 0 || bits >= 64 ? UINT64_MAX : (uint64_t{1} << bits) - 1;
   if (is.type != ZE_DEVICE_TYPE_GPU) out.refusal = "it is no GPU";
-  if (out.refusal.empty()) out.refusal = groups_of(calls, out.handle, about);
+  if (out.refusal.empty()) out.refusal = groups_of(calls, out.handle, can);
   if (out.refusal.empty()) out.refusal = language_of(calls, out.handle);
   if (out.refusal.empty() && !find_queue(calls, out.handle, out.compute_ordinal))
     out.refusal = "none of its queues runs kernels";

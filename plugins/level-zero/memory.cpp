@@ -12,13 +12,14 @@ device_buffer::~device_buffer() {
 bitnet_status device_buffer::create(gpu::memory_place where, ze_command_list_handle_t transfers,
                                     const sdk::reporter& report) {
   const gpu::facts& about = context_.facts.about;
-  if (bytes_ > about.max_allocation_bytes)
+  const gpu::capabilities& can = about.capabilities;
+  if (bytes_ > can.max_allocation_bytes)
     return report.fail(
         BITNET_OUT_OF_DEVICE_MEMORY,
         "%s: a buffer of %llu bytes, its driver allows %s; use a smaller model, a shorter context "
         "or another device",
         about.name.c_str(), static_cast<unsigned long long>(bytes_),
-        gpu::limit_text(about.max_allocation_bytes, about.max_allocation_name).c_str());
+        gpu::limit_text(can.max_allocation_bytes, can.max_allocation_name).c_str());
   const uint64_t bytes = std::max<uint64_t>((bytes_ + 3) / 4 * 4, 4);
   constexpr size_t alignment = 64;  // cache lines
   const library& calls = context_.calls;

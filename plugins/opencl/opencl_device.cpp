@@ -43,23 +43,24 @@ gpu::facts common_facts(const device_facts& device) {
   out.device_class = info.device_class;
   out.memory_total_bytes = info.memory_total_bytes;
   out.compute_units = info.compute_units;
-  out.max_allocation_bytes = info.max_allocation_bytes;
-  out.max_binding_bytes = info.max_allocation_bytes;
-  out.binding_alignment = 4;  // kernels get the first word of a binding as a parameter
-  out.max_group_size = traits.max_group_items;
-  out.shared_memory_bytes = traits.local_bytes;
-  out.max_bindings = gpu::max_kernel_bindings;
+  gpu::capabilities& can = out.capabilities;
+  can.max_allocation_bytes = info.max_allocation_bytes;
+  can.max_binding_bytes = info.max_allocation_bytes;
+  can.binding_alignment = 4;  // kernels get the first word of a binding as a parameter
+  can.max_group_size = traits.max_group_items;
+  can.shared_memory_bytes = traits.local_bytes;
+  can.max_bindings = gpu::max_kernel_bindings;
   if (traits.runs_on_cores) {
     // A core runs the items of a group one after the other and every barrier costs time. So a group
     // has one item, which the compiler vectorises, and each core a few groups, each with its part
     // of the work.
-    out.group_size = 1;
-    out.max_kept = 1024;  // elements of a head, in the first-level cache
-    out.max_groups = std::max(1u, info.compute_units) * 8;
-    out.max_repeated = 1024;  // PoCL: a command costs 2 us, an element 3 ns
+    can.group_size = 1;
+    can.max_kept = 1024;  // elements of a head, in the first-level cache
+    can.max_groups = std::max(1u, info.compute_units) * 8;
+    out.quirks.max_repeated = 1024;  // PoCL: a command costs 2 us, an element 3 ns
   } else {
-    out.group_size = std::min(64u, std::bit_floor(traits.max_group_items));
-    out.max_groups = 65535;
+    can.group_size = std::min(64u, std::bit_floor(traits.max_group_items));
+    can.max_groups = 65535;
   }
   return out;
 }

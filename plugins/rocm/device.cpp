@@ -94,12 +94,12 @@ bitnet_status device::make_kernel_without(const forms& off, bool /*bounded*/,
   if (!find_form(spec, off, made->form))
     return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
                        name, static_cast<uint32_t>(spec.id), spec.constants[0]);
-  if (made->form.shared_bytes > context_.facts.common.shared_memory_bytes)
+  if (made->form.shared_bytes > context_.facts.common.capabilities.shared_memory_bytes)
     return report.fail(BITNET_UNSUPPORTED,
                        "%s: kernel %s takes %u bytes of memory of a group, and there are %u; use "
                        "the cpu backend",
                        name, made->form.function.c_str(), made->form.shared_bytes,
-                       context_.facts.common.shared_memory_bytes);
+                       context_.facts.common.capabilities.shared_memory_bytes);
   const current mine(context_);
   if (bitnet_status s = mine.check(report); sdk::failed(s)) return s;
   if (bitnet_status s = find_functions(*made, report); sdk::failed(s)) return s;

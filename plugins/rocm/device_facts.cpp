@@ -85,17 +85,18 @@ device_facts facts_of(const library& hip, int device) {
   about.device_class = BITNET_DEVICE_GPU;
   size_t bytes = 0;
   if (hip.hipDeviceTotalMem(&bytes, device) == hipSuccess) about.memory_total_bytes = bytes;
-  about.max_allocation_bytes = about.max_binding_bytes = about.memory_total_bytes;
+  gpu::capabilities& can = about.capabilities;
+  can.max_allocation_bytes = can.max_binding_bytes = about.memory_total_bytes;
   about.compute_units = attribute(hip, device, hipDeviceAttributeMultiprocessorCount);
   gpu::set_simt_facts(about);
   // Less what kernels keep there of fixed size.
   constexpr uint32_t fixed_bytes = BITNET_ROCM_FIXED_SHARED;
   const uint32_t shared = attribute(hip, device, hipDeviceAttributeMaxSharedMemoryPerBlock);
-  about.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
-  about.attention_rows = most_attention_rows;
-  about.most_gathered = gpu::most_gathered_bytes;
-  about.most_gathered_rotations = gpu::most_gathered_rotations;
-  about.attention_of_token = has_code(out.target, "attention_token");
+  can.shared_memory_bytes = shared - std::min(shared, fixed_bytes);
+  can.attention_rows = most_attention_rows;
+  about.quirks.most_gathered = gpu::most_gathered_bytes;
+  about.quirks.most_gathered_rotations = gpu::most_gathered_rotations;
+  can.attention_of_token = has_code(out.target, "attention_token");
   return out;
 }
 

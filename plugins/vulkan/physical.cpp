@@ -100,31 +100,31 @@ void limit(const seen_device& seen, physical& mine, gpu::facts& about) {
     about.memory_total_bytes = heap.size;
     mine.own_heap = i;
   }
-  about.max_allocation_bytes =
-      std::min(seen.sizes.maxMemoryAllocationSize, about.memory_total_bytes);
-  about.max_binding_bytes = limits.maxStorageBufferRange;
-  about.binding_alignment =
+  gpu::capabilities& can = about.capabilities;
+  can.max_allocation_bytes = std::min(seen.sizes.maxMemoryAllocationSize, about.memory_total_bytes);
+  can.max_binding_bytes = limits.maxStorageBufferRange;
+  can.binding_alignment =
       static_cast<uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 4));
-  about.max_group_size =
+  can.max_group_size =
       std::min(limits.maxComputeWorkGroupInvocations, limits.maxComputeWorkGroupSize[0]);
-  about.max_groups =
-      std::min(limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]);
-  about.shared_memory_bytes = limits.maxComputeSharedMemorySize;
-  about.max_bindings = limits.maxPerStageDescriptorStorageBuffers;
+  can.max_groups = std::min(limits.maxComputeWorkGroupCount[0], limits.maxComputeWorkGroupCount[1]);
+  can.shared_memory_bytes = limits.maxComputeSharedMemorySize;
+  can.max_bindings = limits.maxPerStageDescriptorStorageBuffers;
 }
 
 // Fills in what suits the device: size of a group, forms of kernels, limits of a thread.
 void tune(const seen_device& seen, const wishes& user, physical& mine, gpu::facts& about) {
   const bool software = about.device_class == BITNET_DEVICE_CPU;
-  about.group_size = software ? software_group : hardware_group;
-  mine.kernels = forms_of(seen.vk, seen.handle, seen.extensions, user, about.group_size);
+  gpu::capabilities& can = about.capabilities;
+  can.group_size = software ? software_group : hardware_group;
+  mine.kernels = forms_of(seen.vk, seen.handle, seen.extensions, user, can.group_size);
   if (mine.kernels.subgroup > 1)
     about.arch += " subgroups of " + std::to_string(mine.kernels.subgroup);
   if (mine.kernels.dot_product) about.arch += " dot product";
   if (seen.has_driver && seen.driver.driverID == VK_DRIVER_ID_MESA_LLVMPIPE)
-    about.max_passes = llvmpipe_passes;
-  if (software) about.max_repeated = software_repeated;
-  about.max_kept = software ? 64 : 16;  // a thread of a small group keeps more
+    about.quirks.max_passes = llvmpipe_passes;
+  if (software) about.quirks.max_repeated = software_repeated;
+  can.max_kept = software ? 64 : 16;  // a thread of a small group keeps more
 }
 
 }  // namespace
@@ -169,9 +169,9 @@ std::string describe(const seen_device& seen, const wishes& user, physical& mine
   limit(seen, mine, about);
   mine.memory_budget = contains(seen.extensions, VK_EXT_MEMORY_BUDGET_EXTENSION_NAME);
   tune(seen, user, mine, about);
-  if (about.max_bindings < gpu::max_kernel_bindings)
+  if (about.capabilities.max_bindings < gpu::max_kernel_bindings)
     return "a kernel needs " + std::to_string(gpu::max_kernel_bindings) +
-           " storage buffers, it allows " + std::to_string(about.max_bindings);
+           " storage buffers, it allows " + std::to_string(about.capabilities.max_bindings);
   return "";
 }
 

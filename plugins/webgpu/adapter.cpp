@@ -82,31 +82,32 @@ void identify(const adapter_info& info, gpu::facts& about) {
       std::string("webgpu on ") + backend_name(info.backendType) + " " + kind_of(info.adapterType);
 }
 
-void limit(const limits& most, gpu::facts& about) {
-  about.max_allocation_bytes = most.maxBufferSize;
-  about.max_allocation_name = "maxBufferSize";
-  about.max_binding_bytes = std::min(most.maxStorageBufferBindingSize, most.maxBufferSize);
-  about.max_binding_name = about.max_binding_bytes == most.maxStorageBufferBindingSize
-                               ? "maxStorageBufferBindingSize"
-                               : "maxBufferSize";
-  about.binding_alignment = std::max(most.minStorageBufferOffsetAlignment, 4u);
-  about.max_group_size =
+void limit(const limits& most, gpu::capabilities& can) {
+  can.max_allocation_bytes = most.maxBufferSize;
+  can.max_allocation_name = "maxBufferSize";
+  can.max_binding_bytes = std::min(most.maxStorageBufferBindingSize, most.maxBufferSize);
+  can.max_binding_name = can.max_binding_bytes == most.maxStorageBufferBindingSize
+                             ? "maxStorageBufferBindingSize"
+                             : "maxBufferSize";
+  can.binding_alignment = std::max(most.minStorageBufferOffsetAlignment, 4u);
+  can.max_group_size =
       std::min(most.maxComputeInvocationsPerWorkgroup, most.maxComputeWorkgroupSizeX);
-  about.max_groups = most.maxComputeWorkgroupsPerDimension;
-  about.shared_memory_bytes = most.maxComputeWorkgroupStorageSize;
+  can.max_groups = most.maxComputeWorkgroupsPerDimension;
+  can.shared_memory_bytes = most.maxComputeWorkgroupStorageSize;
   // The step header is a uniform here, not a storage buffer.
-  about.max_bindings = most.maxStorageBuffersPerShaderStage + 1;
+  can.max_bindings = most.maxStorageBuffersPerShaderStage + 1;
 }
 
 void tune(gpu::facts& about) {
   const bool software = about.device_class == BITNET_DEVICE_CPU;
-  about.group_size = software ? software_group : hardware_group;
-  about.group_size = std::min(about.group_size, std::bit_floor(std::max(about.max_group_size, 1u)));
+  gpu::capabilities& can = about.capabilities;
+  can.group_size = software ? software_group : hardware_group;
+  can.group_size = std::min(can.group_size, std::bit_floor(std::max(can.max_group_size, 1u)));
   if (about.name.find("llvmpipe") != std::string::npos ||
       about.driver_version.find("llvmpipe") != std::string::npos)
-    about.max_passes = llvmpipe_passes;
-  if (software) about.max_repeated = software_repeated;
-  about.max_kept = software ? 64 : 16;  // a thread of a small group keeps more
+    about.quirks.max_passes = llvmpipe_passes;
+  if (software) about.quirks.max_repeated = software_repeated;
+  can.max_kept = software ? 64 : 16;  // a thread of a small group keeps more
 }
 
 // "", or why the adapter cannot run the kernels.
@@ -135,7 +136,7 @@ std::string describe(const runtime& on, const wishes& user, adapter& out) {
   std::string refusal = limited ? refusal_of(info, out.most, user) : "it does not say its limits";
   on.wgpu.AdapterInfoFreeMembers(info);
   if (!refusal.empty()) return refusal;
-  limit(out.most, out.about);
+  limit(out.most, out.about.capabilities);
   tune(out.about);
   out.language.subgroups =
       user.subgroups && on.wgpu.AdapterHasFeature(out.handle, feature_subgroups) != 0;

@@ -99,10 +99,10 @@ bitnet_status device::download(const gpu::buffer& from, uint64_t offset, void* d
 bitnet_status device::make_kernel(const gpu::kernel_spec& spec, std::unique_ptr<gpu::kernel>& out,
                                   const sdk::reporter& report) {
   const uint32_t threads = spec.constants[0];
-  if (!std::has_single_bit(threads) || threads > adapter_.about.max_group_size)
-    return report.fail(BITNET_UNSUPPORTED,
-                       "%s: work groups of %u threads; a power of two up to %u is expected",
-                       adapter_.about.name.c_str(), threads, adapter_.about.max_group_size);
+  if (!std::has_single_bit(threads) || threads > adapter_.about.capabilities.max_group_size)
+    return report.fail(
+        BITNET_UNSUPPORTED, "%s: work groups of %u threads; a power of two up to %u is expected",
+        adapter_.about.name.c_str(), threads, adapter_.about.capabilities.max_group_size);
   auto made = std::make_unique<kernel>(connection_, adapter_.language, spec);
   // Compiles the usual form now, so that a rejected text is reported here.
   const pipeline* usual = nullptr;

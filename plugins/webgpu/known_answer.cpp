@@ -62,7 +62,7 @@ bitnet_status compare(const device& d, const uint32_t* got, const std::vector<ex
 }  // namespace
 
 bitnet_status check_answers(device& d, const sdk::reporter& report) {
-  const uint32_t threads = d.describe().group_size;
+  const uint32_t threads = d.describe().capabilities.group_size;
   const std::vector<expected> all = answers(threads);
   std::vector<uint32_t> given = {0x04800201u, 0xfb7f03ffu};
   for (uint32_t t = 1; t <= threads; ++t) given.push_back(bits_of(static_cast<float>(t)));

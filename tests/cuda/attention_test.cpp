@@ -173,8 +173,9 @@ class attention : public testing::Test {
     const left expected = by_ops(s, kv, t, how);
     for (const uint32_t rows : {4u, 8u, 16u})
       for (const bool in_parts : {false, true}) {
-        if (s.heads / s.kv_heads > rows || gpu::attn_tile_words(rows, s.head_dim) * 4 >
-                                               bench_.device().describe().shared_memory_bytes)
+        if (s.heads / s.kv_heads > rows ||
+            gpu::attn_tile_words(rows, s.head_dim) * 4 >
+                bench_.device().describe().capabilities.shared_memory_bytes)
           continue;
         SCOPED_TRACE(std::to_string(rows) + " rows" + (in_parts ? ", in parts" : ""));
         const left found = by_one(s, kv, t, how, rows, in_parts);
@@ -239,7 +240,7 @@ class attention : public testing::Test {
     for (const uint32_t rows : {4u, 8u, 16u})
       for (const bool in_parts : {false, true})
         if (gpu::attn_tile_words(rows, s.head_dim) * 4 <=
-            bench_.device().describe().shared_memory_bytes)
+            bench_.device().describe().capabilities.shared_memory_bytes)
           same(attend(s, kv, tokens, rows, in_parts), 0,
                std::to_string(rows) + " rows" + (in_parts ? " in parts" : ""));
     if (s.head_dim <= 256) same(attend(s, kv, tokens, of_prompts, false), 0, "by tiles of prompts");

@@ -47,7 +47,7 @@ class squares {
     const uint32_t rows[] = {1};
     must(device_->upload(*header_, 0, rows, sizeof rows, report_));
     const gpu::kernel_spec spec{gpu::kernel_id::elementwise,
-                                {device_->describe().group_size, BITNET_OP_RELU2}};
+                                {device_->describe().capabilities.group_size, BITNET_OP_RELU2}};
     must(device_->make_kernel(spec, square_, report_));
     square(0, 1, true);
     square(1, 2, true);

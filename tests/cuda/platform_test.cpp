@@ -79,7 +79,7 @@ TEST(cuda_platform, nothing_is_compared_behind_a_probe) {
 }
 TEST(cuda_platform, forms_that_are_off_do_not_run) {
   gpu::facts about;
-  about.precisions = ~0u;
+  about.capabilities.precisions = ~0u;
   bitnet::test::expect_forms_off_do_not_run(backend_of(), form_trials(about));
 }
 TEST(cuda_platform, forms_that_a_device_has_not_are_not_listed) {

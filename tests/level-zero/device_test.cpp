@@ -88,10 +88,10 @@ TEST_F(level_zero_device, says_what_it_is) {
   EXPECT_EQ(about.arch, "8086:56a0");
   EXPECT_EQ(about.driver_version, "1.2.3456");
   EXPECT_EQ(about.memory_total_bytes, uint64_t{4} << 30);
-  EXPECT_EQ(about.max_allocation_bytes, uint64_t{2} << 30);
+  EXPECT_EQ(about.capabilities.max_allocation_bytes, uint64_t{2} << 30);
   EXPECT_EQ(about.compute_units, 64u);
-  EXPECT_EQ(about.group_size, group_threads);
-  EXPECT_EQ(about.shared_memory_bytes, 65536u);
+  EXPECT_EQ(about.capabilities.group_size, group_threads);
+  EXPECT_EQ(about.capabilities.shared_memory_bytes, 65536u);
 }
 
 TEST_F(level_zero_device, says_what_it_is_doing) {

@@ -93,7 +93,7 @@ class described_device final : public gpu::device {
 
   bitnet_status allocate(uint64_t bytes, gpu::memory_place where, std::unique_ptr<gpu::buffer>& out,
                          const sdk::reporter& report) override {
-    EXPECT_LE(bytes, about_.max_allocation_bytes);
+    EXPECT_LE(bytes, about_.capabilities.max_allocation_bytes);
     auto made = std::make_unique<described_api::buffer>(context_, bytes);
     const bitnet_status status = made->create(where, report);
     out = std::move(made);
@@ -120,7 +120,7 @@ class described_device final : public gpu::device {
     auto made = std::make_unique<recording>(context_);
     for (const gpu::command& c : commands) made->commands.push_back(written(c));
     bitnet_status status = BITNET_OK;
-    if (about_.most_gathered != 0) status = made->gather_from(commands, report);
+    if (about_.quirks.most_gathered != 0) status = made->gather_from(commands, report);
     out = std::move(made);
     return status;
   }
@@ -161,9 +161,9 @@ class described_device final : public gpu::device {
     out.spec = static_cast<const described_api::kernel*>(c.run)->spec;
     for (const gpu::binding& b : c.bindings) {
       EXPECT_NE(b.memory, nullptr);
-      EXPECT_EQ(b.offset % about_.binding_alignment, 0u);
+      EXPECT_EQ(b.offset % about_.capabilities.binding_alignment, 0u);
       EXPECT_LE(b.offset + b.bytes, b.memory->size());
-      EXPECT_LE(b.bytes, about_.max_binding_bytes);
+      EXPECT_LE(b.bytes, about_.capabilities.max_binding_bytes);
       out.bindings.push_back(
           {static_cast<const described_api::buffer*>(b.memory)->number, b.offset, b.bytes});
     }

@@ -41,8 +41,8 @@ TEST(needed_memory, includes_the_copies_of_two_recordings) {
     bounds.block_tokens = options.block_tokens;
     const uint64_t without = described(like_cuda(), m, options).needed(m, bounds);
     gpu::facts copying = like_cuda();
-    copying.most_gathered = gpu::most_gathered_bytes;
-    copying.most_gathered_rotations = gpu::most_gathered_rotations;
+    copying.quirks.most_gathered = gpu::most_gathered_bytes;
+    copying.quirks.most_gathered_rotations = gpu::most_gathered_rotations;
     described d(copying, m, options);
     const uint64_t of_copies = d.needed(m, bounds) - without;
     d.step(r.max_tokens, r.max_tokens);

@@ -38,7 +38,7 @@ TEST(plan_of_transforms, blocks_go_by_tiles) {
   for (const auto& row : rows) {
     SCOPED_TRACE(row.why);
     gpu::facts about = like_vulkan();
-    about.shared_memory_bytes = row.shared;
+    about.capabilities.shared_memory_bytes = row.shared;
     described d(about, hadamard(row.k, row.block, 0, false), of(4));
     EXPECT_EQ(lines_of(step_of(d, 1)), row.expected);
   }
@@ -89,7 +89,7 @@ TEST(plan_of_states, tokens_are_cut_where_loops_end) {
   for (const uint32_t passes : {160u, 250u, 400u}) {
     SCOPED_TRACE(passes);
     gpu::facts about = like_vulkan();
-    about.max_passes = passes;
+    about.quirks.max_passes = passes;
     described cut(about, short_conv(192, 4), of(16));
     c = step_of(cut, 16);
     EXPECT_GT(c.size(), 1u);
@@ -127,7 +127,7 @@ TEST(plan_of_states, heads_go_by_tiles_of_columns) {
   EXPECT_EQ(c[0].as<gpu::delta_rule_params>().tiles, 3u);
   gpu::facts processor = like_vulkan();
   processor.device_class = BITNET_DEVICE_CPU;
-  processor.group_size = 1;
+  processor.capabilities.group_size = 1;
   described one(processor, delta_rule(2, 4, 64, 160), of(4));
   EXPECT_EQ(lines_of(step_of(one, 1)), lines{"delta_rule 4*1 [1 64]"});
 }

@@ -14,8 +14,8 @@ namespace {
 
 gpu::facts narrow(uint64_t binding, uint64_t allocation) {
   gpu::facts f = like_vulkan();
-  f.max_binding_bytes = binding;
-  f.max_allocation_bytes = allocation;
+  f.capabilities.max_binding_bytes = binding;
+  f.capabilities.max_allocation_bytes = allocation;
   return f;
 }
 
@@ -400,8 +400,8 @@ TEST(plan_of_neighbours, groups_quantise_for_themselves_where_it_pays) {
     block b;
     out(b.m, b.ternary(b.quant(in(b.m, row.k), row.k), row.m, row.scale_group, row.k));
     gpu::facts about = like_vulkan();
-    about.shared_memory_bytes = row.shared;
-    about.max_repeated = row.most_repeated;
+    about.capabilities.shared_memory_bytes = row.shared;
+    about.quirks.max_repeated = row.most_repeated;
     EXPECT_EQ(run(b, about, 1),
               row.repeated ? lines{"bit_linear"} : (lines{"act_quant", "linear_ternary"}));
     EXPECT_EQ(run(b, about, 4), (lines{"act_quant", "linear_ternary"}));

@@ -150,7 +150,7 @@ TEST(plan_of_attention, tiles_are_as_large_as_heads_and_memory_want) {
   for (const auto& row : rows) {
     SCOPED_TRACE(row.why);
     gpu::facts about = like_cuda();
-    about.shared_memory_bytes = row.shared;
+    about.capabilities.shared_memory_bytes = row.shared;
     described d(about, attention(row.h), with_context(of(64), 640));  // ten parts
     const written_commands one = step_of(d, 1), all = step_of(d, 64);
     ASSERT_EQ(names_of(one), (lines{"kv_write", "attn_tiles", "attn_merge"}));
@@ -389,9 +389,10 @@ TEST(plan_of_the_head, takes_rows_together) {
 
 TEST(plan_of_the_head, is_full_where_two_stages_are_not_for_it) {
   gpu::facts small = like_cuda();
-  small.max_binding_bytes = (1 << 20) - 512;  // less than the matrix, and more than its copy
+  // Less than the matrix, and more than its copy.
+  small.capabilities.max_binding_bytes = (1 << 20) - 512;
   gpu::facts none = like_cuda();
-  none.has_top_head = false;
+  none.capabilities.has_top_head = false;
   const struct {
     head_shape shape;
     gpu::facts about;
@@ -448,7 +449,7 @@ TEST(plan_of_rounding, activations_are_rounded_once_for_all_parts_of_a_matrix) {
   EXPECT_EQ(c[2].as<gpu::linear_dense_rounded_params>().n_rows, 2048u);
 
   gpu::facts small = like_cuda();
-  small.max_binding_bytes = (1 << 20) - 512;
+  small.capabilities.max_binding_bytes = (1 << 20) - 512;
   described cut(small, head({}), permitting(may_f16));
   EXPECT_EQ(names_of(step_of(cut, 16, 16)),
             (lines{"gather_rows", "round_rows", "linear_dense_rounded", "linear_dense_rounded"}));
@@ -456,8 +457,8 @@ TEST(plan_of_rounding, activations_are_rounded_once_for_all_parts_of_a_matrix) {
 
 TEST(plan_of_rounding, is_for_programs_that_permit_it_and_steps_of_many_rows) {
   gpu::facts none = like_cuda(), only_f16 = like_cuda();
-  none.precisions = 0;
-  only_f16.precisions = may_f16;
+  none.capabilities.precisions = 0;
+  only_f16.capabilities.precisions = may_f16;
   const head_shape f16{}, bf16{256, 2048, BITNET_FORMAT_BF16}, q8_0{256, 2048, BITNET_FORMAT_Q8_0};
   const struct {
     head_shape shape;
@@ -497,8 +498,8 @@ TEST(plan_of_rounding, is_for_programs_that_permit_it_and_steps_of_many_rows) {
 TEST(plan_of_rounding, of_attention_is_for_prompts) {
   const lines f32_form = {"kv_write", "attn_tiles"}, f16_form = {"kv_write", "attn_rounded"};
   gpu::facts no_widest = like_cuda(), without = like_cuda();
-  no_widest.rounded_heads = 3;
-  without.rounded_heads = 0;
+  no_widest.capabilities.rounded_heads = 3;
+  without.capabilities.rounded_heads = 0;
   const struct {
     heads h;
     gpu::facts about;
@@ -563,9 +564,9 @@ TEST(plan_of_rounding, is_counted_under_a_name_that_says_so) {
 
 TEST(plan_of_rounding, kernels_are_listed_with_their_precision) {
   gpu::facts about = like_cuda();
-  about.precisions = may_f16;
+  about.capabilities.precisions = may_f16;
   const auto precision_of = [&](const std::string& id) {
-    for (const gpu::named_kernel& k : gpu::all_kernels("api", about))
+    for (const gpu::named_kernel& k : gpu::all_kernels("api", about.capabilities))
       if (k.id == id) return static_cast<int>(k.precision);
     return -1;
   };
@@ -574,7 +575,7 @@ TEST(plan_of_rounding, kernels_are_listed_with_their_precision) {
   EXPECT_EQ(precision_of("linear_dense_bf16.bf16.api"), -1) << "the device has none";
   EXPECT_EQ(precision_of("attn_paged_f16.api"), int{BITNET_PRECISION_F16});
   EXPECT_EQ(precision_of("attn_paged.api"), int{BITNET_PRECISION_F32});
-  about.rounded_heads = 0;
+  about.capabilities.rounded_heads = 0;
   EXPECT_EQ(precision_of("attn_paged_f16.api"), -1);
 }
 

@@ -21,17 +21,17 @@ inline gpu::facts like_cuda() {
   gpu::facts f;
   f.name = "described";
   f.device_class = BITNET_DEVICE_GPU;
-  f.max_allocation_bytes = f.max_binding_bytes = uint64_t{16} << 30;
-  f.binding_alignment = 16;
-  f.max_group_size = f.group_size = 128;
-  f.shared_memory_bytes = 49152 - 64;
-  f.max_bindings = 8;
-  f.max_kept = 11;
-  f.attention_rows = 16;
-  f.attention_of_token = true;
-  f.has_top_head = true;
-  f.precisions = 1u << BITNET_PRECISION_F16 | 1u << BITNET_PRECISION_BF16;
-  f.rounded_heads = 7;
+  f.capabilities.max_allocation_bytes = f.capabilities.max_binding_bytes = uint64_t{16} << 30;
+  f.capabilities.binding_alignment = 16;
+  f.capabilities.max_group_size = f.capabilities.group_size = 128;
+  f.capabilities.shared_memory_bytes = 49152 - 64;
+  f.capabilities.max_bindings = 8;
+  f.capabilities.max_kept = 11;
+  f.capabilities.attention_rows = 16;
+  f.capabilities.attention_of_token = true;
+  f.capabilities.has_top_head = true;
+  f.capabilities.precisions = 1u << BITNET_PRECISION_F16 | 1u << BITNET_PRECISION_BF16;
+  f.capabilities.rounded_heads = 7;
   return f;
 }
 // As a small Vulkan device: groups of 64, offsets of 256 bytes, attention without tiles.
@@ -39,13 +39,13 @@ inline gpu::facts like_vulkan() {
   gpu::facts f;
   f.name = "described";
   f.device_class = BITNET_DEVICE_GPU;
-  f.max_allocation_bytes = uint64_t{1} << 30;
-  f.max_binding_bytes = uint64_t{128} << 20;
-  f.binding_alignment = 256;
-  f.max_group_size = 1024;
-  f.group_size = 64;
-  f.shared_memory_bytes = 32768;
-  f.max_bindings = 8;
+  f.capabilities.max_allocation_bytes = uint64_t{1} << 30;
+  f.capabilities.max_binding_bytes = uint64_t{128} << 20;
+  f.capabilities.binding_alignment = 256;
+  f.capabilities.max_group_size = 1024;
+  f.capabilities.group_size = 64;
+  f.capabilities.shared_memory_bytes = 32768;
+  f.capabilities.max_bindings = 8;
   return f;
 }
 

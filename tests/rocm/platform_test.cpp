@@ -65,8 +65,8 @@ TEST(rocm_platform, two_devices_of_two_kinds) {
     for (const gpu::facts& one : made->devices())
       out += one.name + "|" + one.arch + "|" + one.uuid + "|" + one.pci_address + "|" +
              one.driver_version + "|" + std::to_string(one.memory_total_bytes) + "|" +
-             std::to_string(one.compute_units) + "|" + std::to_string(one.shared_memory_bytes) +
-             "\n";
+             std::to_string(one.compute_units) + "|" +
+             std::to_string(one.capabilities.shared_memory_bytes) + "\n";
     return out;
   });
   constexpr const char* rest = "|HIP 7.0 with HSA_OVERRIDE_GFX_VERSION=10.3.0|1073741824|2|65280\n";

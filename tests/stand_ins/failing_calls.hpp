@@ -57,7 +57,7 @@ class round {
     if (bitnet_status s = send_pieces(*device)) return s;
     std::unique_ptr<gpu::kernel> square;
     const gpu::kernel_spec spec{gpu::kernel_id::elementwise,
-                                {device->describe().group_size, BITNET_OP_RELU2}};
+                                {device->describe().capabilities.group_size, BITNET_OP_RELU2}};
     if (bitnet_status s = device->make_kernel(spec, square, report_)) return s;
     const gpu::elementwise_params p{gpu::rows_are_tokens, 16, 0};
     std::vector<gpu::command> commands(3);

@@ -78,10 +78,10 @@ class webgpu_device : public testing::Test {
 TEST_F(webgpu_device, says_what_it_is) {
   for (const adapter& a : adapters_) {
     EXPECT_NE(a.about.name, "");
-    EXPECT_EQ(a.about.max_binding_name, "maxStorageBufferBindingSize");
-    EXPECT_GE(a.about.max_binding_bytes, uint64_t{128} << 20);
-    EXPECT_GE(a.about.max_bindings, gpu::max_kernel_bindings);
-    EXPECT_GE(a.about.max_groups, 65535u);
+    EXPECT_EQ(a.about.capabilities.max_binding_name, "maxStorageBufferBindingSize");
+    EXPECT_GE(a.about.capabilities.max_binding_bytes, uint64_t{128} << 20);
+    EXPECT_GE(a.about.capabilities.max_bindings, gpu::max_kernel_bindings);
+    EXPECT_GE(a.about.capabilities.max_groups, 65535u);
   }
 }
 
@@ -224,7 +224,7 @@ TEST_F(webgpu_device, host_memory_travels_with_submissions) {
   std::fill(words + 2 * n, words + 4 * n, bits(-5));
   const auto part = [&](uint64_t i) { return gpu::binding{memory.get(), 4 * n * i, 4 * n}; };
   std::unique_ptr<gpu::kernel> add;
-  const uint32_t threads = adapters_[0].about.group_size;
+  const uint32_t threads = adapters_[0].about.capabilities.group_size;
   must(d->make_kernel({kernel_id::elementwise, {threads, 9}}, add, report_));
   std::unique_ptr<gpu::recording> first, second;
   const gpu::command one = addition(*add, *header, part(0), part(1), part(2), n);
