@@ -87,6 +87,21 @@ inline std::string limit_text(uint64_t bytes, const std::string& name) {
   return std::to_string(bytes) + (name.empty() ? "" : " (" + name + ")");
 }
 
+struct limit {
+  uint64_t bytes = 0;
+  std::string name;  // of the API; empty if it has none
+  std::string text() const { return limit_text(bytes, name); }
+};
+
+// Of what a kernel can see of one buffer, which is no larger than an allocation.
+inline limit binding_limit(const capabilities& can) {
+  limit out{uint64_t{1} << 32, ""};  // kernels count words in 32 bits
+  if (can.max_allocation_bytes < out.bytes)
+    out = {can.max_allocation_bytes, can.max_allocation_name};
+  if (can.max_binding_bytes <= out.bytes) out = {can.max_binding_bytes, can.max_binding_name};
+  return out;
+}
+
 // Memory of the device. Contents start as zeros.
 class buffer {
  public:

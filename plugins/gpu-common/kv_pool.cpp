@@ -46,12 +46,11 @@ bitnet_status kv_pool::add(const region& made, uint64_t n, std::vector<uint64_t>
                            const char* what, const char* instead, const sdk::reporter& report) {
   const capabilities& can = device_.capabilities();
   const uint64_t bytes = made.bytes * n, aligned = device_.align(bytes);
-  // Kernels count words in 32 bits.
-  if (aligned > std::min({can.max_binding_bytes, can.max_allocation_bytes, uint64_t{1} << 32}))
+  if (const limit most = binding_limit(can); aligned > most.bytes)
     return report.fail(BITNET_OUT_OF_DEVICE_MEMORY,
                        "%s take %llu bytes, a kernel of %s sees %s at once; use %s", what,
                        static_cast<unsigned long long>(bytes), device_.about().name.c_str(),
-                       limit_text(can.max_binding_bytes, can.max_binding_name).c_str(), instead);
+                       most.text().c_str(), instead);
   if (sizes.empty() || sizes.back() + aligned > can.max_allocation_bytes) sizes.push_back(0);
   regions_.push_back(made);
   regions_.back().buffer = sizes.size() - 1;

@@ -162,9 +162,10 @@ bitnet_status planner::delta_rule(const bitnet_op& op) {
 bitnet_status planner::check_whole(const node& n) const {
   if (n.weight->parts.size() == 1) return BITNET_OK;
   return report_.fail(BITNET_UNSUPPORTED,
-                      "%s: a weight of %llu bytes is more than a kernel sees at once on %s; use "
-                      "the cpu backend",
+                      "%s: a weight of %llu bytes is more than the %s that a kernel sees at once "
+                      "on %s; use the cpu backend",
                       n.name.c_str(), static_cast<unsigned long long>(n.weight->device_bytes()),
+                      binding_limit(device_.capabilities()).text().c_str(),
                       device_.about().name.c_str());
 }
 

@@ -19,22 +19,20 @@ uint64_t kept_words(const sdk::tensor& t) noexcept {
 }
 
 bitnet_status fits(const opened& device, const sdk::tensor& t, const sdk::reporter& report) {
-  const capabilities& can = device.capabilities();
   if (t.desc.scale_group % 4 != 0)
     return report.fail(BITNET_UNSUPPORTED,
                        "tensor %s: scale groups of %llu elements, multiples of 4 are needed; use "
                        "the cpu backend",
                        t.name.c_str(), static_cast<unsigned long long>(t.desc.scale_group));
-  // Kernels count words in 32 bits.
-  const uint64_t most = std::min(can.max_binding_bytes, uint64_t{1} << 32);
+  const limit most = binding_limit(device.capabilities());
   const uint64_t row = 4 * kept_words(t), scales = 4 * t.desc.n_scales;
-  if (device.align(row) > most || device.align(scales) > most)
+  if (device.align(row) > most.bytes || device.align(scales) > most.bytes)
     return report.fail(BITNET_UNSUPPORTED,
                        "tensor %s: a row of %llu bytes or its scales of %llu are more than the %s "
                        "that a kernel sees at once on %s",
                        t.name.c_str(), static_cast<unsigned long long>(row),
-                       static_cast<unsigned long long>(scales),
-                       limit_text(most, can.max_binding_name).c_str(), device.about().name.c_str());
+                       static_cast<unsigned long long>(scales), most.text().c_str(),
+                       device.about().name.c_str());
   return BITNET_OK;
 }
 
@@ -90,7 +88,8 @@ bitnet_status weight_set::create(const bitnet_tensor_desc* descs, uint32_t desc_
 // Places many tensors in one buffer: drivers allow few allocations and round each of them up.
 bitnet_status weight_set::place(bool allocate, const sdk::reporter& report) {
   const capabilities& can = device_.capabilities();
-  const uint64_t most = std::min(can.max_binding_bytes, uint64_t{1} << 32);
+  const uint64_t unit = alignment_of(can);  // to which sizes are rounded up
+  const uint64_t most = binding_limit(can).bytes / unit * unit;
   const uint64_t shared = std::min(can.max_allocation_bytes, uint64_t{64} << 20);
   struct slot {
     binding* to;

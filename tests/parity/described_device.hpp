@@ -178,7 +178,8 @@ class described_device final : public gpu::device {
   const described_api::context context_;
 };
 
-// A backend with one such device, "described", and a model on it.
+// A backend with one such device, "described", and a model on it. Throws call_failed if the model
+// is rejected.
 class described {
  public:
   described(const gpu::facts& about, const model& m, const runner_options& options,
@@ -194,7 +195,12 @@ class described {
     must([&](bitnet_error* e) {
       return gpu::open_backend(host_.table(), &request, &table_, e, author);
     });
-    run_ = std::make_unique<runner>(table_, m, options);
+    try {
+      run_ = std::make_unique<runner>(table_, m, options);
+    } catch (...) {
+      table_.close(table_.self);
+      throw;
+    }
   }
   ~described() {
     run_.reset();

@@ -116,6 +116,19 @@ TEST(plan_of_matrices, parts_lie_in_as_many_buffers_as_a_device_needs) {
   for (const auto& [buffer, n] : parts) EXPECT_EQ(n, 2);
 }
 
+TEST(plan_of_matrices, parts_are_no_larger_than_an_allocation) {
+  // A kernel would see 512 rows, but an allocation has room for 256. One that is not a multiple of
+  // the alignment has room for one row less.
+  const struct {
+    uint64_t allocation;
+    std::vector<uint32_t> parts;
+  } rows[] = {{65536, {256, 256, 256, 232}}, {65535, {255, 255, 255, 235}}};
+  for (const auto& row : rows) {
+    described d(narrow(131072, row.allocation), product(BITNET_FORMAT_F32, 64, 1000), of(1));
+    check_parts<gpu::linear_dense_params>(step_of(d, 1), 2, row.parts, 256, d.seen());
+  }
+}
+
 TEST(plan_of_matrices, embeddings_are_cut_too) {
   model m = bare();
   const uint32_t y = inner(m, 64);
