@@ -44,8 +44,8 @@ gpu::facts common_facts(const device_facts& device) {
   out.memory_total_bytes = info.memory_total_bytes;
   out.compute_units = info.compute_units;
   gpu::capabilities& can = out.capabilities;
-  can.max_allocation_bytes = info.max_allocation_bytes;
-  can.max_binding_bytes = info.max_allocation_bytes;
+  can.max_allocation_bytes = can.max_binding_bytes = info.max_allocation_bytes;
+  can.max_allocation_name = can.max_binding_name = "CL_DEVICE_MAX_MEM_ALLOC_SIZE";
   can.binding_alignment = 4;  // kernels get the first word of a binding as a parameter
   can.max_group_size = traits.max_group_items;
   can.shared_memory_bytes = traits.local_bytes;

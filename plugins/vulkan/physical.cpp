@@ -101,8 +101,13 @@ void limit(const seen_device& seen, physical& mine, gpu::facts& about) {
     mine.own_heap = i;
   }
   gpu::capabilities& can = about.capabilities;
-  can.max_allocation_bytes = std::min(seen.sizes.maxMemoryAllocationSize, about.memory_total_bytes);
+  can.max_allocation_bytes = about.memory_total_bytes;
+  if (seen.sizes.maxMemoryAllocationSize < can.max_allocation_bytes) {
+    can.max_allocation_bytes = seen.sizes.maxMemoryAllocationSize;
+    can.max_allocation_name = "maxMemoryAllocationSize";
+  }
   can.max_binding_bytes = limits.maxStorageBufferRange;
+  can.max_binding_name = "maxStorageBufferRange";
   can.binding_alignment =
       static_cast<uint32_t>(std::max<VkDeviceSize>(limits.minStorageBufferOffsetAlignment, 4));
   can.max_group_size =

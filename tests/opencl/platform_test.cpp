@@ -152,6 +152,14 @@ TEST(opencl_status_of_memory, is_reported_where_the_driver_reports_it) {
   }
 }
 
+TEST(opencl_limits, have_the_name_of_the_api) {
+  device_facts facts;
+  facts.info.max_allocation_bytes = uint64_t{1} << 20;
+  const gpu::capabilities can = common_facts(facts).capabilities;
+  EXPECT_EQ(gpu::binding_limit(can).text(), "1048576 (CL_DEVICE_MAX_MEM_ALLOC_SIZE)");
+  EXPECT_EQ(can.max_allocation_name, can.max_binding_name);
+}
+
 TEST(opencl_errors, carry_the_drivers_number) {
   const library cl;
   const device_facts facts;
