@@ -20,6 +20,25 @@ function(bitnet_find_python variable)
   set(${variable} ${python} PARENT_SCOPE)
 endfunction()
 
+# bitnet_pinned_environment(<variable> <backend>...): sets the variable to the environment in which each of these
+# backends has the driver of its tests (BITNET_<name>_PINNED). Stand-ins of drivers are in several folders that the
+# dynamic linker searches.
+function(bitnet_pinned_environment variable)
+  set(pinned)
+  foreach(name IN LISTS ARGN)
+    list(APPEND pinned ${BITNET_${name}_PINNED})
+  endforeach()
+  set(folders ${pinned})
+  list(FILTER folders INCLUDE REGEX "^LD_LIBRARY_PATH=")
+  if(folders)
+    list(FILTER pinned EXCLUDE REGEX "^LD_LIBRARY_PATH=")
+    list(TRANSFORM folders REPLACE "^LD_LIBRARY_PATH=" "")
+    list(JOIN folders ":" folders)
+    list(APPEND pinned LD_LIBRARY_PATH=${folders})
+  endif()
+  set(${variable} "${pinned}" PARENT_SCOPE)
+endfunction()
+
 # Build target tests-<label> builds everything that the tests of this label run.
 function(bitnet_label_target label)
   if(NOT TARGET tests-${label})
