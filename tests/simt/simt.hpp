@@ -208,6 +208,9 @@ inline float f16_to_f32(uint32_t bits) {
 inline uint32_t f32_to_f16(float x) {
   return bitnet::sdk::f32_to_f16(x);
 }
+inline int quantised_product(float x) {
+  return static_cast<int>(fmaxf(fminf(rintf(x), 127.0f), -128.0f));
+}
 inline uint32_t two_f32_to_f16(float first, float second) {
   return f32_to_f16(first) | f32_to_f16(second) << 16;
 }

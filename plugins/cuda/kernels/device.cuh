@@ -49,6 +49,14 @@ __device__ inline uint32_t two_f32_to_f16(float first, float second) {
 #endif
 }
 
+// What quantised() makes of a product of a value and its scale: rounded to nearest even, at least
+// -128 and at most 127; NaN becomes 127.
+__device__ inline int quantised_product(float x) {
+  int out;
+  asm("cvt.rni.sat.s8.f32 %0, %1;" : "=r"(out) : "f"(fminf(x, 127.0f)));
+  return out;
+}
+
 // Hides x from the optimiser: the compiler must not assume that x still has the value it computed.
 __device__ inline void forget(uint32_t& x) {
   asm volatile("" : "+r"(x));

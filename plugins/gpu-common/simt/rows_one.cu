@@ -20,23 +20,34 @@ namespace {
 
 constexpr uint32_t apart = one_row_threads;  // elements that a thread has
 
-// Calls f(turn, element) for a thread's elements of a row of n, and for elements behind the row
-// until all threads have two turns.
+// Calls f(turn, element, inside) for a thread's elements of a row of n, and for elements behind the
+// row until all threads have two turns. `inside`, which the compiler knows: in this turn all
+// threads have elements among the first `whole`.
 template <uint32_t Turns, class F>
-__device__ __forceinline__ void each_turn(uint32_t n, F f) {
+__device__ __forceinline__ void each_turn(uint32_t n, uint32_t whole, F f) {
   static_assert(Turns % 2 == 0);
   BITNET_UNROLL
   for (uint32_t turn = 0; turn < Turns; turn += 2) {
     if (turn * apart >= n) break;
     const uint32_t i = turn * apart + threadIdx.x;
-    f(turn, i);
-    f(turn + 1, i + apart);
+    if ((turn + 2) * apart <= whole) {
+      f(turn, i, true);
+      f(turn + 1, i + apart, true);
+    } else {
+      f(turn, i, false);
+      f(turn + 1, i + apart, false);
+    }
   }
+}
+// Calls f(turn) for as many turns.
+template <uint32_t Turns, class F>
+__device__ __forceinline__ void each_turn(uint32_t n, F f) {
+  each_turn<Turns>(n, 0, [&](uint32_t turn, uint32_t, bool) { f(turn); });
 }
 
 // Element i of a row of k; zero behind it.
-__device__ __forceinline__ float element(const float* row, uint32_t i, uint32_t k) {
-  return i < k ? row[i] : 0.0f;
+__device__ __forceinline__ float element(const float* row, uint32_t i, uint32_t k, bool inside) {
+  return inside || i < k ? row[i] : 0.0f;
 }
 
 __device__ inline exact_sum* sums_of_threads() {
@@ -81,18 +92,20 @@ struct kept_row {
   float x[Turns] = {}, by[Turns] = {};
 
   __device__ __forceinline__ void load(const float* row, uint32_t k) {
-    each_turn<Turns>(k, [&](uint32_t turn, uint32_t i) { x[turn] = element(row, i, k); });
+    each_turn<Turns>(k, k, [&](uint32_t turn, uint32_t i, bool inside) {
+      x[turn] = element(row, i, k, inside);
+    });
   }
   __device__ __forceinline__ void load(const float* row, const float* factors, uint32_t k) {
-    each_turn<Turns>(k, [&](uint32_t turn, uint32_t i) {
-      x[turn] = element(row, i, k);
-      by[turn] = element(factors, i, k);
+    each_turn<Turns>(k, k, [&](uint32_t turn, uint32_t i, bool inside) {
+      x[turn] = element(row, i, k, inside);
+      by[turn] = element(factors, i, k, inside);
     });
   }
   // Zeros behind the row change no sum.
   __device__ __forceinline__ exact_sum squares(uint32_t k) const {
     exact_sum mine = {};
-    each_turn<Turns>(k, [&](uint32_t turn, uint32_t) { mine = plus(mine, square(x[turn])); });
+    each_turn<Turns>(k, [&](uint32_t turn) { mine = plus(mine, square(x[turn])); });
     return mine;
   }
   // x becomes activation(x) * by, and `by` the weights: there are no registers for three rows.
@@ -100,26 +113,26 @@ struct kept_row {
   template <uint32_t Op>
   __device__ __forceinline__ exact_sum activate(bool norm, const float* weight, uint32_t k) {
     exact_sum mine = {};
-    each_turn<Turns>(k, [&](uint32_t turn, uint32_t i) {
+    each_turn<Turns>(k, k, [&](uint32_t turn, uint32_t i, bool inside) {
       x[turn] = activation(Op, x[turn]) * by[turn];
       if (!norm) return;
-      by[turn] = element(weight, i, k);
+      by[turn] = element(weight, i, k, inside);
       mine = plus(mine, square(x[turn]));
     });
     return mine;
   }
-  // Returns the largest magnitude.
+  // Returns the largest magnitude. fmaxf() ignores NaN as larger() does.
   __device__ __forceinline__ float multiply(float factor, uint32_t k) {
     float largest = 0;
-    each_turn<Turns>(k, [&](uint32_t turn, uint32_t) {
+    each_turn<Turns>(k, [&](uint32_t turn) {
       x[turn] = x[turn] * factor * by[turn];
-      largest = larger(largest, fabsf(x[turn]));
+      largest = fmaxf(largest, fabsf(x[turn]));
     });
     return largest;
   }
   __device__ __forceinline__ float largest(uint32_t k) const {
     float out = 0;
-    each_turn<Turns>(k, [&](uint32_t turn, uint32_t) { out = larger(out, fabsf(x[turn])); });
+    each_turn<Turns>(k, [&](uint32_t turn) { out = fmaxf(out, fabsf(x[turn])); });
     return out;
   }
   // As quantise_row(), by bytes: those of a warp are neighbours.
@@ -127,8 +140,10 @@ struct kept_row {
     const float scale = quant_scale(max_of_threads(most));
     auto* codes = reinterpret_cast<uint8_t*>(q);
     const uint32_t whole = (k + 3) / 4 * 4, bytes = 4 * static_cast<uint32_t>(gpu::i8_row_words(k));
-    each_turn<Turns>(bytes, [&](uint32_t turn, uint32_t i) {
-      if (i < bytes) codes[i] = static_cast<uint8_t>(i < whole ? quantised(x[turn], scale) : 0);
+    each_turn<Turns>(bytes, k, [&](uint32_t turn, uint32_t i, bool inside) {
+      if (!inside && i >= bytes) return;
+      const bool some = inside || i < whole;
+      codes[i] = static_cast<uint8_t>(some ? quantised_product(x[turn] * scale) : 0);
     });
     if (threadIdx.x == 0) *s = scale;
   }
@@ -175,8 +190,8 @@ BITNET_ONE_ROW(rms_norm_one) {
     row.load(x + r * p.k, weight, p.k);
     const float factor = factor_of_squares(row.squares(p.k), p.k, p.eps);
     float* out = y + r * p.k;
-    each_turn<most_turns>(p.k, [&](uint32_t turn, uint32_t i) {
-      if (i < p.k) out[i] = row.x[turn] * factor * row.by[turn];
+    each_turn<most_turns>(p.k, p.k, [&](uint32_t turn, uint32_t i, bool inside) {
+      if (inside || i < p.k) out[i] = row.x[turn] * factor * row.by[turn];
     });
   });
 }
@@ -226,15 +241,14 @@ BITNET_ONE_ROW(head_state_one) {
     for (uint32_t i = threadIdx.x; i < gpu::head_count_words; i += one_row_threads)
       counts[r * gpu::head_count_words + i] = 0;
     double size = 0, error = 0;
-    each_turn<most_turns>(p.k,
-                          [&](uint32_t turn, uint32_t) { size += double_square(row.x[turn]); });
+    each_turn<most_turns>(p.k, [&](uint32_t turn) { size += double_square(row.x[turn]); });
     const float scale = state_scale(max_of_threads(row.largest(p.k)));
     size = sum_of_doubles(size);
     if (is_lost(size)) row = {};
     uint32_t* state = states + r * gpu::head_state_words(p.k);
     auto* codes = reinterpret_cast<uint8_t*>(state);
-    each_turn<most_turns>(bytes, [&](uint32_t turn, uint32_t i) {
-      if (i >= bytes) return;
+    each_turn<most_turns>(bytes, bytes, [&](uint32_t turn, uint32_t i, bool inside) {
+      if (!inside && i >= bytes) return;
       const state_code code = state_code_of(row.x[turn], scale);
       error += code.error;
       codes[i] = static_cast<uint8_t>(code.high);
