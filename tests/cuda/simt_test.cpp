@@ -67,9 +67,11 @@ TEST(simt, products_of_bytes_have_signs) {
 struct tile {
   int8_t a[16][32], b[32][8];
   int c[16][8];
+  bool of_unsigned;  // the bytes of a have no sign
 };
-tile numbers() {
+tile numbers(bool of_unsigned) {
   tile out{};
+  out.of_unsigned = of_unsigned;
   for (int i = 0; i < 16 * 32; ++i) out.a[i / 32][i % 32] = static_cast<int8_t>(i * 37 % 251 - 125);
   for (int i = 0; i < 32 * 8; ++i) out.b[i / 8][i % 8] = static_cast<int8_t>(i * 53 % 247 - 120);
   return out;
@@ -92,14 +94,15 @@ void expect_products(const tile& t, int rows, int depth) {
   for (int row = 0; row < rows; ++row)
     for (int column = 0; column < 8; ++column) {
       int expected = 1;
-      for (int k = 0; k < depth; ++k) expected += t.a[row][k] * t.b[k][column];
+      for (int k = 0; k < depth; ++k)
+        expected += (t.of_unsigned ? t.a[row][k] & 255 : t.a[row][k]) * t.b[k][column];
       EXPECT_EQ(t.c[row][column], expected) << row << ", " << column;
     }
 }
 
 // Tiles as tensor cores have them: PTX, "Matrix Fragments for mma.m16n8k32".
-TEST(simt, fragments_of_16_rows_and_32_elements_are_multiplied) {
-  tile t = numbers();
+void expect_16_rows(bool of_unsigned) {
+  tile t = numbers(of_unsigned);
   run(
       [](const void* argument) {
         auto& mine = *static_cast<tile*>(const_cast<void*>(argument));
@@ -109,27 +112,42 @@ TEST(simt, fragments_of_16_rows_and_32_elements_are_multiplied) {
                                word_of_a(mine, group + 8, at + 16)};
         const uint32_t b[2] = {word_of_b(mine, at, group), word_of_b(mine, at + 16, group)};
         int sums[4] = {1, 1, 1, 1};
-        multiply_16x8x32(sums, a, b);
+        if (mine.of_unsigned)
+          multiply_unsigned_16x8x32(sums, a, b);
+        else
+          multiply_16x8x32(sums, a, b);
         for (uint32_t i = 0; i < 4; ++i)
           mine.c[group + (i >= 2 ? 8 : 0)][threadIdx.x % 4 * 2 + i % 2] = sums[i];
       },
       &t, {{1, 1, 1}, 32, 0});
   expect_products(t, 16, 32);
 }
+TEST(simt, fragments_of_16_rows_and_32_elements_are_multiplied) {
+  expect_16_rows(false);
+  expect_16_rows(true);
+}
 
 // PTX, "Matrix Fragments for mma.m8n8k16".
-TEST(simt, fragments_of_8_rows_and_16_elements_are_multiplied) {
-  tile t = numbers();
+void expect_8_rows(bool of_unsigned) {
+  tile t = numbers(of_unsigned);
   run(
       [](const void* argument) {
         auto& mine = *static_cast<tile*>(const_cast<void*>(argument));
         const uint32_t group = threadIdx.x / 4, at = threadIdx.x % 4 * 4;
         int sums[2] = {1, 1};
-        multiply_8x8x16(sums[0], sums[1], word_of_a(mine, group, at), word_of_b(mine, at, group));
+        const uint32_t a = word_of_a(mine, group, at), b = word_of_b(mine, at, group);
+        if (mine.of_unsigned)
+          multiply_unsigned_8x8x16(sums[0], sums[1], a, b);
+        else
+          multiply_8x8x16(sums[0], sums[1], a, b);
         for (uint32_t i = 0; i < 2; ++i) mine.c[group][threadIdx.x % 4 * 2 + i] = sums[i];
       },
       &t, {{1, 1, 1}, 32, 0});
   expect_products(t, 8, 16);
+}
+TEST(simt, fragments_of_8_rows_and_16_elements_are_multiplied) {
+  expect_8_rows(false);
+  expect_8_rows(true);
 }
 
 // The same of numbers with 16 bits, two to a word.

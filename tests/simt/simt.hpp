@@ -261,29 +261,49 @@ void simt_multiply(const uint32_t* a, const uint32_t* b, int line, F f) {
   // Others have read what lies on this stack.
   simt::meet_warp(simt::meeting::product, all, 0, line);
 }
-// PTX, "Matrix Fragments for mma.m16n8k32".
-inline void multiply_16x8x32(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
-                             int line = __builtin_LINE()) {
+// PTX, "Matrix Fragments for mma.m16n8k32". `dot` multiplies four bytes.
+template <class Dot>
+void simt_multiply_16x8x32(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2], int line,
+                           Dot dot) {
   simt_multiply(a, b, line, [&](unsigned int lane, auto of) {
     for (unsigned int i = 0; i < 4; ++i) {
       const unsigned int row = lane / 4, column = lane % 4 * 2 + i % 2;
       for (unsigned int word = 0; word < 8; ++word) {
         const uint32_t x = of(row * 4 + word % 4)->a[i / 2 + word / 4 * 2];
         const uint32_t y = of(column * 4 + word % 4)->b[word / 4];
-        c[i] = __dp4a(static_cast<int>(x), static_cast<int>(y), c[i]);
+        c[i] = dot(x, y, c[i]);
       }
     }
   });
 }
 // PTX, "Matrix Fragments for mma.m8n8k16".
-inline void multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b, int line = __builtin_LINE()) {
+template <class Dot>
+void simt_multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b, int line, Dot dot) {
   simt_multiply(&a, &b, line, [&](unsigned int lane, auto of) {
     for (unsigned int word = 0; word < 4; ++word) {
-      const int x = static_cast<int>(*of(lane / 4 * 4 + word)->a);
-      c0 = __dp4a(x, static_cast<int>(*of(lane % 4 * 8 + word)->b), c0);
-      c1 = __dp4a(x, static_cast<int>(*of(lane % 4 * 8 + 4 + word)->b), c1);
+      const uint32_t x = *of(lane / 4 * 4 + word)->a;
+      c0 = dot(x, *of(lane % 4 * 8 + word)->b, c0);
+      c1 = dot(x, *of(lane % 4 * 8 + 4 + word)->b, c1);
     }
   });
+}
+inline int simt_dot_of_signed(uint32_t a, uint32_t b, int c) {
+  return __dp4a(static_cast<int>(a), static_cast<int>(b), c);
+}
+inline void multiply_16x8x32(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                             int line = __builtin_LINE()) {
+  simt_multiply_16x8x32(c, a, b, line, simt_dot_of_signed);
+}
+inline void multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b, int line = __builtin_LINE()) {
+  simt_multiply_8x8x16(c0, c1, a, b, line, simt_dot_of_signed);
+}
+inline void multiply_unsigned_16x8x32(int (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2],
+                                      int line = __builtin_LINE()) {
+  simt_multiply_16x8x32(c, a, b, line, dot4_of_unsigned);
+}
+inline void multiply_unsigned_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b,
+                                     int line = __builtin_LINE()) {
+  simt_multiply_8x8x16(c0, c1, a, b, line, dot4_of_unsigned);
 }
 // PTX, "Matrix Fragments for mma.m16n8k16 with floating point type": two elements to a word. Sums
 // are rounded once for each tile; how hardware does it is not said.

@@ -23,6 +23,19 @@ __device__ inline void multiply_fragments(int (&c)[4], const uint32_t (&a)[4],
   }
 }
 
+// The same where the bytes of a have no sign.
+__device__ inline void multiply_unsigned_fragments(int (&c)[4], const uint32_t (&a)[4],
+                                                   const uint32_t (&b)[2]) {
+  if (from_sm80()) {
+    multiply_unsigned_16x8x32(c, a, b);
+  } else {
+    for (uint32_t half = 0; half < 2; ++half) {
+      multiply_unsigned_8x8x16(c[0], c[1], a[2 * half], b[half]);
+      multiply_unsigned_8x8x16(c[2], c[3], a[2 * half + 1], b[half]);
+    }
+  }
+}
+
 // Of two words of two rows, the codes that lie `shift` bits up.
 struct code_words {
   uint32_t upper[2], lower[2];  // rows i / 4 and i / 4 + 8

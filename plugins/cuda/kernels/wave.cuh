@@ -91,6 +91,24 @@ __device__ inline void multiply_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b)
                : "r"(a), "r"(b));
 }
 
+// The same two where the bytes of a have no sign.
+__device__ inline void multiply_unsigned_16x8x32([[maybe_unused]] int (&c)[4],
+                                                 [[maybe_unused]] const uint32_t (&a)[4],
+                                                 [[maybe_unused]] const uint32_t (&b)[2]) {
+#if __CUDA_ARCH__ >= 800
+  asm volatile(
+      "mma.sync.aligned.m16n8k32.row.col.s32.u8.s8.s32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
+      "{%8, %9}, {%0, %1, %2, %3};"
+      : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+#endif
+}
+__device__ inline void multiply_unsigned_8x8x16(int& c0, int& c1, uint32_t a, uint32_t b) {
+  asm volatile("mma.sync.aligned.m8n8k16.row.col.s32.u8.s8.s32 {%0, %1}, {%2}, {%3}, {%0, %1};"
+               : "+r"(c0), "+r"(c1)
+               : "r"(a), "r"(b));
+}
+
 // The same of 16 rows by 8 columns of 16 f16 each, two to a word, and f32 sums: words lie as in
 // multiply_16x8x32. sm_75 multiplies 8 of the 16 at a time.
 __device__ inline void multiply_f16(float (&c)[4], const uint32_t (&a)[4], const uint32_t (&b)[2]) {
