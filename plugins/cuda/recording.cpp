@@ -12,6 +12,11 @@ grid launch_api::grid_for(const context& c, const gpu::command& one) noexcept {
                  c.facts.common.compute_units);
 }
 
+uint32_t launch_api::groups_among(const context& c, std::span<const gpu::command>,
+                                  const gpu::command& one) noexcept {
+  return grid_for(c, one).x;
+}
+
 recording::~recording() {
   if (!graph_ && clock_.empty()) return;
   const current mine(context_);

@@ -20,6 +20,8 @@ struct launch_api {
   using joined_launch = cuda::joined_launch;
 
   static grid grid_for(const context& c, const gpu::command& one) noexcept;
+  static uint32_t groups_among(const context& c, std::span<const gpu::command> joined,
+                               const gpu::command& one) noexcept;
   static bool joins(const kernel& run, const grid& how) noexcept {
     return how.tiled ? how.tiled->tile.joins : run.form.joins;
   }

@@ -20,6 +20,10 @@ struct launch_api {
   using joined_launch = rocm::joined_launch;
 
   static grid grid_for(const context& c, const gpu::command& one) noexcept;
+  static uint32_t groups_among(const context& c, std::span<const gpu::command>,
+                               const gpu::command& one) noexcept {
+    return grid_for(c, one).x;
+  }
   static bool joins(const kernel& run, const grid& how) noexcept {
     return how.several < 0 && run.form.joins;
   }

@@ -12,6 +12,7 @@
 //                   report) and address(); a kernel has `spec` and `form`
 //   current         makes the device the calling thread's while it lives, and has entered()
 //   grid_for        the grid of a command, with `x` and `y`
+//   groups_among    `x` of a command that is one launch with others
 //   joins           whether launches of a kernel with this grid can be one
 //   is_same         whether two grids are of one function
 //   milliseconds    between two events; false if that fails
@@ -123,7 +124,7 @@ class launch_recording : public recording {
     groups_x = 0;
     for (size_t i = 0; i < joined.size(); ++i) {
       if (bitnet_status s = describe(joined[i], values.of[i]); sdk::failed(s)) return s;
-      groups_x += grid_for(joined[i]).x;
+      groups_x += Api::groups_among(context_, joined, joined[i]);
       values.ends[i] = groups_x;
     }
     // Unused entries end where the last command ends.
