@@ -62,6 +62,23 @@ trial product_trial(uint32_t k, uint32_t rows, uint32_t tokens, uint32_t own, ui
   return out;
 }
 
+trial bit_linear_trial(uint32_t k, uint32_t rows) {
+  const auto words = static_cast<uint32_t>(row_words(BITNET_FORMAT_TERNARY2, k));
+  trial out;
+  out.spec = {kernel_id::bit_linear,
+              {group_threads, 32, 1, 4, static_cast<uint32_t>(i8_row_words(k))}};
+  out.memory = {{1, 0, 0, 0},
+                floats_of(k),
+                floats_of(k),
+                codes_of(uint64_t{rows} * words),
+                floats_of(1),
+                {0},  // nothing is added
+                std::vector<uint32_t>(rows)};
+  out.set(bit_linear_params{0, k, rows, words, 0, rows, 0, 1e-5f});
+  out.groups_x = (rows + 15) / 16;
+  return out;
+}
+
 trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens) {
   trial out;
   out.spec = {kernel_id::linear_dense_rounded, {group_threads, 32, 4, format, 0}};

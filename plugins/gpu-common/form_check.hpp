@@ -34,6 +34,8 @@ struct trial {
 // A matrix of `rows` rows of `k` ternary elements times `tokens` vectors. `own` and `given`:
 // elements to a factor of the matrix and of the activations; 0: one for all.
 trial product_trial(uint32_t k, uint32_t rows, uint32_t tokens, uint32_t own, uint32_t given);
+// bit_linear with a norm: `rows` rows of `k` ternary elements times one row.
+trial bit_linear_trial(uint32_t k, uint32_t rows);
 // A matrix of BITNET_FORMAT_F16 or _BF16 times vectors that are rounded to the same format.
 trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens);
 // rms_norm, act_quant, norm_quant, glu_quant or head_state of `rows` rows of `k` numbers, the last
