@@ -7,12 +7,16 @@
 
 namespace bitnet::cuda {
 
-using gpu::attention_trial, gpu::delta_trial, gpu::product_trial;
+using gpu::attention_trial, gpu::bit_linear_trial, gpu::delta_trial, gpu::product_trial;
 using gpu::rounded_attention_trial, gpu::rounded_trial, gpu::row_trial;
 
 std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
   std::vector<gpu::form_trial> out;
   out.push_back({{"linear_ternary_few", "linear_ternary_many"}, product_trial(384, 70, 40, 0, 0)});
+  // Three turns of a group's four warps, the last of one block for one of them.
+  constexpr uint32_t three_turns = 2 * 1024 + 100;
+  out.push_back({{"linear_ternary_tiles_one"}, product_trial(three_turns, 20, 1, 0, 0)});
+  out.push_back({{"bit_linear_tiles_one"}, bit_linear_trial(three_turns, 70)});
   // Rows of both warp groups of the wide form and nearly all of its columns, two tiles of the
   // narrow one each way, and more stages than there are at once; all end within a tile.
   out.push_back({{"linear_ternary_narrow", "linear_ternary_wide"},

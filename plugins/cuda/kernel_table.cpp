@@ -46,14 +46,16 @@ const image* image_of(gpu::kernel_id id) noexcept {
 enum form_index : uint8_t {
   of_few,
   of_many,
-  of_one_token,                     // with factors
-  of_narrow_groups = of_one_token,  // without
+  of_one_token,
+  of_wide_factored,                     // with factors
+  of_narrow_groups = of_wide_factored,  // without
   of_wide_groups
 };
 // Tiled forms, in the order of form_index.
 constexpr tiled_form with_one_scale[] = {
     {&images[ternary_tiles], "linear_ternary_few", few_tokens},
     {&images[ternary_tiles], "linear_ternary_many", many_tokens},
+    {&images[ternary_tiles_one], "linear_ternary_tiles_one", one_product},
 #ifdef BITNET_CUDA_WARP_GROUPS
     {&images[ternary_warp_groups], "linear_ternary_narrow", narrow_form},
     {&images[ternary_warp_groups], "linear_ternary_wide", wide_form},
@@ -66,6 +68,10 @@ constexpr tiled_form with_factors[] = {
 #ifdef BITNET_CUDA_WARP_GROUPS
     {&images[ternary_warp_groups_factored], "linear_ternary_factored_wide", wide_factored},
 #endif
+};
+// Products that quantise the row.
+constexpr tiled_form quantising[] = {
+    {&images[ternary_tiles_one], "bit_linear_tiles_one", one_quantised},
 };
 constexpr tiled_form of_f16[] = {
     {&images[dense_rounded], "linear_dense_rounded_f16_few", few_rounded},
@@ -231,6 +237,8 @@ std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions) {
       {"linear_ternary_many", ternary, BITNET_FORMAT_TERNARY2, exact},
       {"linear_ternary_narrow", ternary, BITNET_FORMAT_TERNARY2, exact},
       {"linear_ternary_wide", ternary, BITNET_FORMAT_TERNARY2, exact},
+      {"linear_ternary_tiles_one", ternary, BITNET_FORMAT_TERNARY2, exact},
+      {"bit_linear_tiles_one", BITNET_OP_BIT_LINEAR, BITNET_FORMAT_TERNARY2, steady},
       {"linear_ternary_factored_few", grouped, BITNET_FORMAT_TERNARY2, exact},
       {"linear_ternary_factored_many", grouped, BITNET_FORMAT_TERNARY2, exact},
       {"linear_ternary_factored_one", grouped, BITNET_FORMAT_TERNARY2, exact},
@@ -312,6 +320,7 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
   };
   if (spec.id == gpu::kernel_id::linear_ternary && has_factors(spec)) take(with_factors);
   if (spec.id == gpu::kernel_id::linear_ternary && !has_factors(spec)) take(with_one_scale);
+  if (spec.id == gpu::kernel_id::bit_linear) take(quantising);
   if (spec.id == gpu::kernel_id::linear_dense_rounded)
     take(spec.constants[3] == BITNET_FORMAT_F16 ? of_f16 : of_bf16);
   if (spec.id == gpu::kernel_id::attn_tiles && spec.constants[3] == most_attention_rows)
@@ -352,10 +361,27 @@ grid row_grid(const kernel_form& form, const uint32_t* params, uint32_t groups_x
   return {groups_x, groups_y, &form.tiled[i]};
 }
 
+// Each group quantises the row, so there are at most two groups to a multiprocessor.
+grid quantising_grid(const kernel_form& form, const uint32_t* params, uint32_t groups_x,
+                     uint32_t groups_y, uint64_t places, uint64_t all_rows) noexcept {
+  gpu::bit_linear_params p{};
+  std::memcpy(&p, params, sizeof p);
+  if (form.usable == 0 || p.k > most_quantised) return {groups_x, groups_y, nullptr};
+  const auto share = [](uint64_t n, uint64_t of) { return n == 0 ? 1 : (n - 1) / of + 1; };
+  const uint64_t rows = form.tiled->tile.rows;
+  const uint64_t each = share(share(std::max<uint64_t>(all_rows, p.n_rows), rows), places);
+  const uint64_t groups = share(share(p.n_rows, rows), each);
+  return {static_cast<uint32_t>(std::min<uint64_t>(groups, 65535)), groups_y, form.tiled};
+}
+
 }  // namespace
 
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
-             uint32_t groups_x, uint32_t groups_y, uint32_t processors) noexcept {
+             uint32_t groups_x, uint32_t groups_y, uint32_t processors,
+             uint64_t all_rows) noexcept {
+  if (spec.id == gpu::kernel_id::bit_linear)
+    return quantising_grid(form, params, groups_x, groups_y, 2 * std::max<uint64_t>(processors, 1),
+                           all_rows);
   const bool rounded = spec.id == gpu::kernel_id::linear_dense_rounded;
   if (spec.id == gpu::kernel_id::attn_tiles || spec.id == gpu::kernel_id::attn_rounded)
     return attention_grid(form, params, groups_x, groups_y);
@@ -395,14 +421,15 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
         return tiled(of_wide_groups, p.n_rows);
       if (has(of_narrow_groups)) return tiled(of_narrow_groups, p.n_rows);
     }
-    if (factors && many && fits_warp_groups(spec, p, tokens) && has(of_wide_groups) &&
+    if (factors && many && fits_warp_groups(spec, p, tokens) && has(of_wide_factored) &&
         (busy(wide_factored) || !has(of_many)))
-      return tiled(of_wide_groups, p.n_rows);
+      return tiled(of_wide_factored, p.n_rows);
     if (many && has(of_many)) return tiled(of_many, p.n_rows);
     if (has(of_few)) return tiled(of_few, p.n_rows);
     if (has(of_many)) return tiled(of_many, p.n_rows);
   }
-  if (factors && fits_one_token(spec, p) && has(of_one_token)) return tiled(of_one_token, p.n_rows);
+  if ((factors ? fits_one_token(spec, p) : tokens == 1) && has(of_one_token))
+    return tiled(of_one_token, p.n_rows);
   return {factors ? groups(p.n_rows, warps) : groups_x, groups(tokens, 1), nullptr};
 }
 

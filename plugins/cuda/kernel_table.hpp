@@ -18,6 +18,7 @@ namespace bitnet::cuda {
 using kernels::few_factored, kernels::few_rounded, kernels::few_tokens;
 using kernels::group_threads, kernels::joined_launch, kernels::launch, kernels::most_joined;
 using kernels::many_factored, kernels::many_rounded, kernels::many_tokens, kernels::one_factored;
+using kernels::most_quantised, kernels::one_product, kernels::one_quantised;
 using kernels::narrow_form, kernels::prompt_form, kernels::rounded_prompt_form;
 using kernels::one_row, kernels::one_row_long, kernels::one_row_most;
 using kernels::stage_elements, kernels::stages;
@@ -54,14 +55,13 @@ std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions);
 uint32_t rounded_heads_without(const forms& off) noexcept;
 forms forms_without_heads(uint32_t rounded_heads);
 
-inline constexpr uint32_t most_tiled_forms = 4;
+inline constexpr uint32_t most_tiled_forms = 5;
 struct kernel_form {
   const image* from = nullptr;
   std::string function;
   uint32_t shared_bytes = 0;  // of dynamic shared memory
-  // For few tokens, for many tokens; then, with factors, for one token and by warp groups, or,
-  // without factors, the two forms by warp groups, the smaller tile first. For few rows: that for
-  // short rows first.
+  // For few tokens, for many tokens, for one token; then by warp groups, without factors two forms
+  // and the smaller tile first. For few rows: that for short rows first.
   const tiled_form* tiled = nullptr;
   uint32_t tiled_count = 0;  // number of elements of `tiled`
   uint32_t usable = 0;       // bit i: tiled[i] may be used
@@ -77,12 +77,14 @@ inline constexpr int first_that_waits = 90;
 // The grid and the tiled form of a command's launch. They differ from the command's own numbers of
 // groups: gpu-common assumes a thread for each row of a matrix, but here a warp computes a row, and
 // gpu-common does not know forms for several tokens. `processors`: multiprocessors of the device.
+// `all_rows`: of the matrices of all commands that are one launch with this one; 0 if it is alone.
 struct grid {
   uint32_t x, y;
   const tiled_form* tiled;  // one of the form's, or nullptr: its plain function
 };
 grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32_t* params,
-             uint32_t groups_x, uint32_t groups_y, uint32_t processors) noexcept;
+             uint32_t groups_x, uint32_t groups_y, uint32_t processors,
+             uint64_t all_rows = 0) noexcept;
 
 // Returns the built architecture whose code a device of `architecture` (90: sm_90) runs, or 0 if
 // there is none: the newest built one of the same major that is not newer than the device, else the

@@ -12,9 +12,19 @@ grid launch_api::grid_for(const context& c, const gpu::command& one) noexcept {
                  c.facts.common.compute_units);
 }
 
-uint32_t launch_api::groups_among(const context& c, std::span<const gpu::command>,
+uint32_t launch_api::groups_among(const context& c, std::span<const gpu::command> joined,
                                   const gpu::command& one) noexcept {
-  return grid_for(c, one).x;
+  const auto& run = static_cast<const kernel&>(*one.run);
+  if (run.spec.id != gpu::kernel_id::bit_linear) return grid_for(c, one).x;
+  uint64_t rows = 0;
+  for (const gpu::command& each : joined) {
+    gpu::bit_linear_params p{};
+    std::memcpy(&p, each.params.data(), sizeof p);
+    rows += p.n_rows;
+  }
+  return grid_of(run.form, run.spec, one.params.data(), one.groups_x, one.groups_y,
+                 c.facts.common.compute_units, rows)
+      .x;
 }
 
 recording::~recording() {

@@ -12,7 +12,7 @@ import ptx
 WAIT = "griddepcontrol.wait"
 REQUESTS = ("cp.async.bulk.prefetch.L2", "prefetch.global.L2")
 # Requests of kernels: rows of the matrix, the scale, and the weights of a norm or the factors of the rows.
-AHEAD = {"linear_ternary_1": 2, "bit_linear": 3, "linear_ternary_factored_one": 3}
+AHEAD = {"linear_ternary_1": 2, "linear_ternary_tiles_one": 2, "bit_linear": 3, "bit_linear_tiles_one": 3, "linear_ternary_factored_one": 3}
 AHEAD |= {f"{kernel}_joined": requests for kernel, requests in AHEAD.items()}
 # First parts of words of PTX that neither access memory nor meet other threads.
 HARMLESS = ("add", "and", "bra", "cvt", "cvta", "mad", "max", "min", "mov", "mul", "not", "or", "selp", "setp", "shf", "shl", "shr", "sub",

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bitnet/abi/host.h"
@@ -71,6 +72,17 @@ class kernel_bench {
     c.groups_x = groups_x;
     c.groups_y = groups_y;
     c.after = true;
+  }
+  // A command of the kernel that was added last, which waits for nothing that was added before it:
+  // the two may become one launch.
+  template <class Params>
+  void add_beside(const std::vector<gpu::binding>& bindings, const Params& p, uint32_t groups_x) {
+    gpu::command c = commands_.back();
+    c.bindings = bindings;
+    std::memcpy(c.params.data(), &p, sizeof p);
+    c.groups_x = groups_x;
+    c.after = false;
+    commands_.push_back(std::move(c));
   }
   void run() {
     std::unique_ptr<gpu::recording> made;

@@ -44,12 +44,12 @@ def token_2b():
     device, layers = weigh.DEVICES["H200"], 30
     clock, rate = device[1] * 1e9, device[2] * 1e9
     return {
-        "q, k and v: `bit_linear`, 240 groups": layers * seconds("bit_linear", "2560x2560", 240),
+        "q, k and v: `bit_linear_tiles_one`, 120 groups": layers * seconds("bit_linear_tiles_one", "2560x2560, 32 rows", 120),
         "attention of one part, 5 groups": layers * seconds_of(PART, 5, device),
-        "product behind attention: `bit_linear`, 160 groups": layers * seconds("bit_linear", "2560x2560", 160),
-        "gate and up: `bit_linear`, 864 groups": layers * seconds("bit_linear", "6912x2560", 864),
+        "product behind attention: `bit_linear_tiles_one`, 80 groups": layers * seconds("bit_linear_tiles_one", "2560x2560, 32 rows", 80),
+        "gate and up: `bit_linear_tiles_one`, 216 groups": layers * seconds("bit_linear_tiles_one", "6912x2560, 64 rows", 216),
         "`glu_quant_one`, one group": layers * seconds("glu_quant_one", "6912", 1),
-        "down: `linear_ternary_1`, 160 groups": layers * seconds("linear_ternary_1", "2560x6912", 160),
+        "down: `linear_ternary_tiles_one`, 160 groups": layers * seconds("linear_ternary_tiles_one", "2560x6912", 160),
         "norm and head in two stages": seconds("rms_norm_one", "2560", 1) + seconds("head_state_one", "2560", 1)
                                        + seconds("head_approximate_1", "128256x2560", 1002) + SEARCHES / clock + FOUND / rate,
         f"{layers} * {OF_LAYER} + {BESIDE} launches": (layers * OF_LAYER + BESIDE) * LAUNCH,
@@ -163,7 +163,7 @@ def table_of_others():
     out = ["| what | device | of others, measured | our limit by count |", "|---|---|---:|---:|"]
     for model, device, theirs, number in (("27b", "RTX 5060 Ti", 44.4, 98), ("27b", "RTX 4070 Ti S", 69.6, 117), ("8b", "RTX 4070 Ti S", 216, 117)):
         out.append(f"| {model.upper()}, one token | {device} | [{theirs} tokens/s]({pull}/{number}) | {tokens_a_second(model, device):.0f} tokens/s |")
-    ours = seconds("bit_linear", "6912x2560", 13824 // 16, OTHERS["A100 40 GB"])
+    ours = seconds("bit_linear_tiles_one", "6912x2560, 64 rows", 13824 // 64, OTHERS["A100 40 GB"])
     source = "https://github.com/microsoft/BitNet/blob/main/gpu/README.md"
     return out + [f"| product of 13824x2560, one token | A100 40 GB | [18.75 us]({source}) | {1e6 * ours:.1f} us |"]
 

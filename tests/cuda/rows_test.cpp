@@ -1,8 +1,11 @@
 // Norms, quantisation, the gated activation and the state of the head by four times as many
 // threads, and rows that bit_linear keeps: the bits of the kernels that they stand in for.
 
+#include <dlfcn.h>
+
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <limits>
 #include <random>
 #include <string>
@@ -10,6 +13,7 @@
 #include "bitnet/abi/ops.h"
 #include "kernel_bench.hpp"
 #include "kernel_table.hpp"
+#include "stand_in.hpp"
 
 namespace bitnet::cuda::test {
 namespace {
@@ -175,50 +179,74 @@ class rows : public testing::Test {
         gpu::head_state_params{0, of.k},
         {{of.rows * row, true, row, row - 4}, {uint64_t{of.rows} * gpu::head_count_words, false}});
   }
-  // y of bit_linear, or of the kernels that it stands in for.
-  std::vector<uint32_t> product(const shape& of, uint32_t norm, bool together) {
-    const uint32_t m = of.k == of_tie ? 8 : 35, groups = (m + 15) / 16;
+  enum class by : uint8_t { two_kernels, one_kernel, tiles };
+  // y of bit_linear, or of the kernels that it stands in for, with each of some matrices of so many
+  // rows. Products of one row are one launch.
+  std::vector<uint32_t> product(const shape& of, uint32_t norm, by how,
+                                const std::vector<uint32_t>& matrices) {
     const auto row_words = static_cast<uint32_t>(gpu::row_words(BITNET_FORMAT_TERNARY2, of.k));
+    const auto words = static_cast<uint32_t>(gpu::i8_row_words(of.k));
+    const uint32_t add = 1 - norm;
     std::mt19937 random(of.k + norm);
     std::vector<float> x(of.offset, 7.0f);
     if (of.k == of_tie)
       x = ties(of.rows, random);
     else
       for (const float value : rows_of(of.rows, of.k, random)) x.push_back(value);
-    std::vector<uint32_t> codes(uint64_t{m} * row_words);
-    for (uint32_t& word : codes) {
-      word = static_cast<uint32_t>(random());
-      word &= ~(word >> 1 & 0x55555555u);  // 0 to 2
-    }
     bench_.without = optional_forms();
+    if (how == by::tiles) std::erase(bench_.without, "bit_linear_tiles_one");
     const gpu::binding header = bench_.put(std::vector<uint32_t>{of.rows, 0, 0, 0});
     gpu::binding in = bench_.put(x);
     in.offset += 4 * of.offset;
     in.bytes -= 4 * of.offset;
-    const gpu::binding weight = bench_.put(weights(of.k)), matrix = bench_.put(codes);
+    const gpu::binding weight = bench_.put(weights(of.k));
     const gpu::binding scale = bench_.put(std::vector<float>{0.75f});
-    const gpu::binding y = bench_.put(std::vector<uint32_t>(of.rows * m + guard, canary));
-    if (together) {
-      const auto words = static_cast<uint32_t>(gpu::i8_row_words(of.k));
-      bench_.add({kernel_id::bit_linear, {group_threads, 32, norm, 4, words}},
-                 {header, in, weight, matrix, scale, scale, y},
-                 gpu::bit_linear_params{0, of.k, m, row_words, 0, m, 0, 1e-6f}, groups, of.rows);
-    } else {
-      const gpu::binding q = bench_.put(std::vector<uint32_t>(of.rows * gpu::i8_row_words(of.k)));
-      const gpu::binding s = bench_.put(std::vector<float>(of.rows));
-      if (norm != 0)
-        bench_.add({kernel_id::norm_quant, {group_threads, 0, 0, 0, 0}}, {header, in, weight, q, s},
-                   gpu::norm_quant_params{0, of.k, 1e-6f}, 1, of.rows);
+    const gpu::binding q = bench_.put(std::vector<uint32_t>(uint64_t{of.rows} * words));
+    const gpu::binding s = bench_.put(std::vector<float>(of.rows));
+    if (how == by::two_kernels) add_codes(of, norm, {header, in, weight, q, s});
+    std::vector<gpu::binding> results;
+    for (const uint32_t m : matrices) {
+      const gpu::binding matrix = bench_.put(codes(uint64_t{m} * row_words, random));
+      const gpu::binding residual = bench_.put(rows_of(of.rows, m, random));
+      const gpu::binding y = bench_.put(std::vector<uint32_t>(of.rows * m + guard, canary));
+      const gpu::bit_linear_params p{0, of.k, m, row_words, 0, m, add, 1e-6f};
+      const std::vector<gpu::binding> bound = {header, in, weight, matrix, scale, residual, y};
+      const uint32_t groups = (m + 15) / 16;
+      if (how == by::two_kernels)
+        bench_.add({kernel_id::linear_ternary, {group_threads, 32, 1, 4, 0}},
+                   {header, q, s, matrix, scale, residual, y},
+                   gpu::linear_ternary_params{0, of.k, m, row_words, 0, m, 0, add}, groups,
+                   of.rows);
+      else if (results.empty())
+        bench_.add({kernel_id::bit_linear, {group_threads, 32, norm, 4, words}}, bound, p, groups,
+                   of.rows);
       else
-        bench_.add({kernel_id::act_quant, {group_threads, 0, 0, 0, 0}}, {header, in, q, s},
-                   gpu::act_quant_params{0, of.k}, 1, of.rows);
-      bench_.add({kernel_id::linear_ternary, {group_threads, 32, 1, 4, 0}},
-                 {header, q, s, matrix, scale, scale, y},
-                 gpu::linear_ternary_params{0, of.k, m, row_words, 0, m, 0, 0}, groups, of.rows);
+        bench_.add_beside(bound, p, groups);
+      results.push_back(y);
     }
     bench_.run();
-    const std::vector<uint32_t> out = words_of(bench_.get<uint32_t>(y), true);
+    std::vector<uint32_t> out;
+    for (const gpu::binding& y : results)
+      for (const uint32_t word : words_of(bench_.get<uint32_t>(y), true)) out.push_back(word);
     bench_.clear();
+    return out;
+  }
+  // Quantises the rows, after their norm if they have one. `bound`: header, x, weights, q, s.
+  void add_codes(const shape& of, uint32_t norm, const std::vector<gpu::binding>& bound) {
+    if (norm != 0)
+      bench_.add({kernel_id::norm_quant, {group_threads, 0, 0, 0, 0}}, bound,
+                 gpu::norm_quant_params{0, of.k, 1e-6f}, 1, of.rows);
+    else
+      bench_.add({kernel_id::act_quant, {group_threads, 0, 0, 0, 0}},
+                 {bound[0], bound[1], bound[3], bound[4]}, gpu::act_quant_params{0, of.k}, 1,
+                 of.rows);
+  }
+  static std::vector<uint32_t> codes(uint64_t words, std::mt19937& random) {
+    std::vector<uint32_t> out(words);
+    for (uint32_t& word : out) {
+      word = static_cast<uint32_t>(random());
+      word &= ~(word >> 1 & 0x55555555u);  // 0 to 2
+    }
     return out;
   }
   static std::vector<float> weights(uint32_t k) {
@@ -286,21 +314,79 @@ TEST_F(rows, norms_of_states_keep_the_order_of_their_sums) {
   expect_states(of, norm_ties(of.rows, random));
 }
 
-// A row that a thread keeps, one that is too long for it, and rows without alignment, by the kernel
-// that also multiplies and by two kernels.
+// A row that a thread keeps, one that is too long for it, and rows without alignment, by the
+// kernels that also multiply and by two kernels. On eight processors a group takes three times 32
+// rows of the larger matrix.
 TEST_F(rows, products_quantise_with_the_same_bits) {
-  for (const shape& of : {shape{128, 2},
-                          {515, 3},
-                          {516, 3},
-                          {2560, 6},
-                          {2560, 3, 1},
-                          {of_tie, exchanges * exchanges * 10},
-                          {5120, 6},
-                          {5124, 3}})
+  const struct {
+    shape of;
+    uint32_t m;
+  } cases[] = {{{128, 2}, 35},   {{515, 3}, 35},     {{516, 3}, 35},
+               {{2560, 6}, 35},  {{2560, 3, 1}, 35}, {{of_tie, exchanges * exchanges * 10}, 8},
+               {{5120, 6}, 35},  {{5124, 3}, 35},    {{384, 1}, 1},
+               {{1152, 2}, 1100}};
+  for (const auto& one : cases)
+    for (const uint32_t norm : {0u, 1u}) {
+      SCOPED_TRACE(std::to_string(one.of.k) + (norm ? " norm" : ""));
+      const std::vector<uint32_t> wanted = product(one.of, norm, by::two_kernels, {one.m});
+      EXPECT_EQ(product(one.of, norm, by::one_kernel, {one.m}), wanted);
+      EXPECT_EQ(product(one.of, norm, by::tiles, {one.m}), wanted);
+    }
+}
+// As q, k and v are; in tiles, groups of the three take twice 32 rows.
+TEST_F(rows, joined_products_quantise_with_the_same_bits) {
+  const auto kernels = reinterpret_cast<decltype(bitnet_stand_in_nodes)*>(
+      dlsym(dlopen(usual_driver, RTLD_NOW | RTLD_NOLOAD), "bitnet_stand_in_nodes"));
+  ASSERT_NE(kernels, nullptr);
+  const std::vector<uint32_t> matrices = {700, 33, 200};
+  for (const shape& of : {shape{2560, 1}, {384, 1}, {5124, 1}})
     for (const uint32_t norm : {0u, 1u}) {
       SCOPED_TRACE(std::to_string(of.k) + (norm ? " norm" : ""));
-      EXPECT_EQ(product(of, norm, true), product(of, norm, false));
+      const std::vector<uint32_t> wanted = product(of, norm, by::two_kernels, matrices);
+      EXPECT_EQ(kernels(0), 4u);
+      for (const by how : {by::one_kernel, by::tiles}) {
+        EXPECT_EQ(product(of, norm, how, matrices), wanted);
+        EXPECT_EQ(kernels(0), 1u);
+      }
     }
+}
+
+// Groups of products that quantise the row: at most two to a processor, of all that are one launch.
+TEST(rows_table, groups_of_products_that_quantise) {
+  const char *tiles = "bit_linear_tiles_one", *plain = "bit_linear";
+  const struct {
+    const char* why;
+    uint32_t k, rows, all_rows, processors, x;
+    const char* function;
+    forms off = {};
+  } cases[] = {
+      {"q of 2B-4T", 2560, 2560, 3840, 132, 80, tiles},
+      {"its k and v", 2560, 640, 3840, 132, 20, tiles},
+      {"gate and up: twice 32 rows", 2560, 6912, 13824, 132, 108, tiles},
+      {"the same alone", 2560, 6912, 0, 132, 216, tiles},
+      {"one processor", 2560, 97, 0, 1, 2, tiles},
+      {"one row", 128, 1, 0, 132, 1, tiles},
+      {"the longest row", 5120, 64, 0, 132, 2, tiles},
+      {"too long", 5124, 64, 0, 132, 4, plain},
+      {"no more groups than there can be", 128, 65536 * 32 + 1, 0, 1 << 20, 65535, tiles},
+      {"off", 2560, 64, 0, 132, 4, plain, {tiles}},
+  };
+  for (const auto& one : cases) {
+    SCOPED_TRACE(one.why);
+    const gpu::kernel_spec spec{
+        kernel_id::bit_linear,
+        {group_threads, 32, 1, 4, static_cast<uint32_t>(gpu::i8_row_words(one.k))}};
+    kernel_form form;
+    ASSERT_TRUE(find_form(spec, one.off, form));
+    const gpu::bit_linear_params p{0, one.k, one.rows, 0, 0, one.rows, 0, 0};
+    uint32_t params[gpu::max_params] = {};
+    std::memcpy(params, &p, sizeof p);
+    const grid how =
+        grid_of(form, spec, params, (one.rows + 15) / 16, 1, one.processors, one.all_rows);
+    EXPECT_STREQ(how.tiled ? how.tiled->function : form.function.c_str(), one.function);
+    EXPECT_EQ(how.x, one.x);
+    EXPECT_EQ(how.y, 1u);
+  }
 }
 
 // Which kernel runs.

@@ -118,6 +118,9 @@ class ternary : public testing::Test {
  protected:
   void SetUp() override { bench_.open(); }
 
+  // Kernels that are added from now on do without these.
+  void do_without(const forms& off) { bench_.without = off; }
+
   // Of a recording that was made for `most` tokens.
   void expect_exact(const shape& of, uint32_t tokens, uint32_t most) {
     SCOPED_TRACE(std::string(of.why) + ": " + std::to_string(tokens) + " of " +
@@ -190,6 +193,22 @@ TEST_F(ternary, rows_that_end_within_a_tile) {
   };
   for (const shape& of : rows)
     for (const uint32_t tokens : {1u, 3u, 8u, 13u, 16u, 40u}) expect_exact(of, tokens, tokens);
+  do_without({"linear_ternary_tiles_one"});
+  for (const shape& of : rows) expect_exact(of, 1, 1);
+}
+
+// Each of four warps takes every fourth two blocks of 16 rows.
+TEST_F(ternary, one_token_by_tiles) {
+  const shape rows[] = {
+      {"two blocks of each warp", 1024, 16, 0, 0},
+      {"one block more, which is half of what a warp takes", 1024 + 128, 17, 0, 0, true},
+      {"half a block more", 1024 + 64, 15, 0, 0},
+      {"a warp has one turn more than the others", 2048 + 256, 33, 0, 0},
+      {"blocks for one warp", 256, 40, 0, 0},
+      {"blocks for three warps", 768, 1, 0, 0, true},
+      {"of the feed-forward part of BitNet b1.58 2B", 6912, 66, 0, 0, true},
+  };
+  for (const shape& of : rows) expect_exact(of, 1, 1);
 }
 
 TEST_F(ternary, groups_of_every_length) {
@@ -331,6 +350,7 @@ TEST(ternary_table, kernel_that_stands_in) {
       {{"", 2560, 300, 0, 0}, 20, {"linear_ternary_many"}, "linear_ternary_few"},
       {{"", 2560, 300, 0, 0}, 8, {"linear_ternary_few"}, "linear_ternary_many"},
       {{"", 2560, 300, 0, 0}, 40, optional_forms(), "linear_ternary_1"},
+      {{"", 2560, 300, 0, 0}, 1, {"linear_ternary_tiles_one"}, "linear_ternary_1"},
       {{"", 2560, 300, 128, 32}, 1, {"linear_ternary_factored_one"}, "linear_ternary_factored"},
       {{"", 2560, 300, 128, 32},
        40,
@@ -387,7 +407,7 @@ void expect_choices(std::span<const choice> rows) {
 
 TEST(ternary_table, kernel_for_each_number_of_tokens) {
   const choice rows[] = {
-      {"one token", {"", 2560, 100, 0, 0}, 1, "linear_ternary_1", 7, 1},
+      {"one token", {"", 2560, 100, 0, 0}, 1, "linear_ternary_tiles_one", 7, 1},
       {"two are a tile", {"", 2560, 100, 0, 0}, 2, "linear_ternary_few", 7, 1},
       {"two tiles", {"", 2560, 100, 0, 0}, 16, "linear_ternary_few", 7, 1},
       {"weights would be read twice", {"", 2560, 300, 0, 0}, 17, "linear_ternary_many", 2, 1},

@@ -56,6 +56,12 @@ def bit_linear(m, k):
                 16 * 4 * ternary_words(k))
 
 
+def bit_linear_tiles(m, k, rows):
+    """A group quantises the row once and takes so many rows of the matrix."""
+    one = bit_linear(m, k)
+    return one._replace(kernel="bit_linear_tiles_one", shape=f"{m}x{k}, {rows} rows", groups=m // rows, bytes=rows * 4 * ternary_words(k))
+
+
 def dense(kernel, m, k, bytes_of_element):
     return Case(kernel, f"{m}x{k}", (128, 32, 1, 1), (0, k, m, k * bytes_of_element // 4, 0, m), m // 4, 4 * k * bytes_of_element)
 
@@ -78,7 +84,8 @@ RELU2_NORM = (128, 11, 1)  # of glu_quant: BITNET_OP_RELU2, and a norm
 # Shapes of BitNet b1.58 2B-4T, of 8B with groups of 128, and of 27B.
 CASES = (
     product("linear_ternary_1", 2560, 6912), product("linear_ternary_1", 5120, 17408),
-    bit_linear(6912, 2560), bit_linear(2560, 2560),
+    product("linear_ternary_tiles_one", 2560, 6912), product("linear_ternary_tiles_one", 5120, 17408),
+    bit_linear(6912, 2560), bit_linear(2560, 2560), bit_linear_tiles(6912, 2560, 64), bit_linear_tiles(2560, 2560, 32),
     product("linear_ternary_factored_one", 17408, 5120, 128, 32), product("linear_ternary_factored_one", 5120, 17408, 128, 32),
     product("linear_ternary_factored_one", 12288, 4096, 128), product("linear_ternary_factored_one", 4096, 12288, 128),
     product("linear_ternary_factored_one", 4096, 12288, 256),
@@ -102,7 +109,8 @@ PROMPTS = tuple(Prompt(f"attn_prompt_{form}{head_dim}", head_dim, rows) for form
 PART, F16 = 64, 2  # positions of a part; BITNET_DTYPE_F16
 # Kernels that steps wait for, and devices on which they are known to need more time than memory or tensor cores.
 HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": (),
-       "bit_linear": ("H200",), "linear_ternary_wide": (), "linear_ternary_narrow": ("H200",), "linear_ternary_many": ("H200",),
+       "bit_linear": ("H200",), "bit_linear_tiles_one": (), "linear_ternary_tiles_one": (), "linear_ternary_wide": (),
+       "linear_ternary_narrow": ("H200",), "linear_ternary_many": ("H200",),
        "linear_ternary_factored_many": ("H200", "RTX 4090", "RTX 5060 Ti"), "linear_ternary_factored_wide": ()}
 # Of the rate, where roundings whose order is fixed leave less than LEAST.
 LEAST_OF = {("linear_ternary_factored_wide", f"{shape} by 128/{given}, 512 tokens"): least

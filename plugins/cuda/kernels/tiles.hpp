@@ -34,6 +34,14 @@ inline constexpr tile_form warp_group_form{
 inline constexpr tile_form narrow_form = warp_group_form<128, 64, 1>;
 inline constexpr tile_form wide_form = warp_group_form<256, 128, 4>;
 
+// One token of matrices with one scale: what each of four warps finds of 16 rows.
+inline constexpr tile_form one_product{16, 1, 4 * 16 * 4, group_threads, false, true};
+// The same where each group also quantises the row, of at most so many elements: of 32 rows, two
+// turns, and the codes.
+inline constexpr uint32_t most_quantised = 5120;
+inline constexpr tile_form one_quantised{32,    1,   2 * 4 * 32 * 4 + most_quantised, group_threads,
+                                         false, true};
+
 // With factors of groups.
 inline constexpr tile_form few_factored{16, 8, 2 * 4 * 4 * 16 * 8 * 4};  // two turns of four warps
 inline constexpr tile_form many_factored{128, 16, 0};
