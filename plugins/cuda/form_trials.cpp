@@ -45,6 +45,10 @@ std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
   out.push_back({{"rms_norm_one"}, row_trial(gpu::kernel_id::rms_norm, uneven, 2)});
   out.push_back({{"act_quant_one"}, row_trial(gpu::kernel_id::act_quant, uneven, 2)});
   out.push_back({{"norm_quant_one"}, row_trial(gpu::kernel_id::norm_quant, uneven, 2)});
+  // Groups of one, two and four warps; the third turn ends within it.
+  for (const uint32_t group : {32u, 64u, 128u})
+    out.push_back({{"norm_quant_groups_one"},
+                   row_trial(gpu::kernel_id::norm_quant_groups, 11 * 128, 2, group)});
   out.push_back({{"glu_quant_one"}, row_trial(gpu::kernel_id::glu_quant, uneven, 2)});
   out.push_back(
       {{"glu_quant_one_long"}, row_trial(gpu::kernel_id::glu_quant, one_row_most + uneven, 2)});

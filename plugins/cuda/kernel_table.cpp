@@ -116,6 +116,8 @@ constexpr tiled_form attention_of_256[] = {
 constexpr tiled_form norm_of_one[] = {{&images[rows_one], "rms_norm_one", one_row}};
 constexpr tiled_form quant_of_one[] = {{&images[rows_one], "act_quant_one", one_row}};
 constexpr tiled_form norm_quant_of_one[] = {{&images[rows_one], "norm_quant_one", one_row}};
+constexpr tiled_form norm_quant_groups_of_one[] = {
+    {&images[rows_one], "norm_quant_groups_one", one_row}};
 constexpr tiled_form glu_quant_of_one[] = {
     {&images[rows_one], "glu_quant_one", one_row},
     {&images[rows_one], "glu_quant_one_long", one_row},
@@ -129,6 +131,8 @@ std::span<const tiled_form> rows_of(gpu::kernel_id id) noexcept {
       return quant_of_one;
     case gpu::kernel_id::norm_quant:
       return norm_quant_of_one;
+    case gpu::kernel_id::norm_quant_groups:
+      return norm_quant_groups_of_one;
     case gpu::kernel_id::glu_quant:
       return glu_quant_of_one;
     case gpu::kernel_id::head_state:
@@ -250,6 +254,7 @@ std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions) {
       {"rms_norm_one", BITNET_OP_RMS_NORM, BITNET_FORMAT_NONE, steady},
       {"act_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, exact},
       {"norm_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
+      {"norm_quant_groups_one", BITNET_OP_ACT_QUANT_I8_GROUPED, BITNET_FORMAT_NONE, steady},
       {"glu_quant_one", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
       {"glu_quant_one_long", BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady},
       {"head_state_one", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_NONE, steady},

@@ -99,7 +99,7 @@ trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens)
   return out;
 }
 
-trial row_trial(kernel_id id, uint32_t k, uint32_t rows) {
+trial row_trial(kernel_id id, uint32_t k, uint32_t rows, uint32_t group) {
   const uint64_t values = uint64_t{rows} * k;
   const bool gated = id == kernel_id::glu_quant, of_head = id == kernel_id::head_state;
   trial out;
@@ -116,11 +116,12 @@ trial row_trial(kernel_id id, uint32_t k, uint32_t rows) {
     out.memory.emplace_back(values);
   } else {
     out.memory.emplace_back(rows * i8_row_words(k));
-    out.memory.emplace_back(rows);
+    out.memory.emplace_back(group == 0 ? rows : uint64_t{rows} * (k / group));
   }
   out.written = id == kernel_id::rms_norm ? 1 : 2;
-  // Kernels without `eps` or `heads` do not read them.
-  out.set(rms_norm_params{0, k, 1e-5f, 1});
+  // Kernels without `eps` or `heads` do not read them; norm_quant_groups has `group` in the place
+  // of heads.
+  out.set(rms_norm_params{0, k, 1e-5f, group == 0 ? 1 : group});
   return out;
 }
 

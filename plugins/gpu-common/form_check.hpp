@@ -38,10 +38,11 @@ trial product_trial(uint32_t k, uint32_t rows, uint32_t tokens, uint32_t own, ui
 trial bit_linear_trial(uint32_t k, uint32_t rows);
 // A matrix of BITNET_FORMAT_F16 or _BF16 times vectors that are rounded to the same format.
 trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens);
-// rms_norm, act_quant, norm_quant, glu_quant or head_state of `rows` rows of `k` numbers, the last
-// of which is an infinity. One group takes all rows. At least two: with an infinity in it a row has
-// the same codes whatever its sum is.
-trial row_trial(kernel_id id, uint32_t k, uint32_t rows);
+// rms_norm, act_quant, norm_quant, norm_quant_groups, glu_quant or head_state of `rows` rows of `k`
+// numbers, the last of which is an infinity. One group takes all rows. At least two: with an
+// infinity in it a row has the same codes whatever its sum is. `group`: elements to a factor, of
+// norm_quant_groups.
+trial row_trial(kernel_id id, uint32_t k, uint32_t rows, uint32_t group = 0);
 // States of `rows` rows of two sequences, of which one begins.
 trial delta_trial(uint32_t rows);
 // A sequence whose tokens see parts of the context whole and in part, and two of few tokens.

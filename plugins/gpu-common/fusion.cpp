@@ -44,6 +44,8 @@ class finder {
     fusion& f = found_.of[i];
     if (op.op == BITNET_OP_ACT_QUANT_I8) {
       find_quant_fusion(op, f);
+    } else if (op.op == BITNET_OP_ACT_QUANT_I8_GROUPED && device_.about().capabilities.fuses_groups) {
+      find_groups_fusion(op, f);
     } else if (op.op == BITNET_OP_ADD && op.inputs[0] != op.inputs[1]) {
       // If both sides of the sum are products, one of them stays separate.
       for (const uint32_t product : {BITNET_OP_LINEAR_TERNARY, BITNET_OP_LINEAR_TERNARY_GROUPED})
@@ -118,6 +120,14 @@ class finder {
       }
     }
     if (norm == no_op || device_.is_disabled(norm_quant_name(device_.name))) return;
+    f.norm = norm;
+    found_.of[norm].absorbed = true;
+  }
+
+  // The same for activations with factors of groups.
+  void find_groups_fusion(const bitnet_op& op, fusion& f) {
+    const uint64_t norm = only_source(op.inputs[0], BITNET_OP_RMS_NORM);
+    if (norm == no_op || device_.is_disabled(norm_quant_groups_name(device_.name))) return;
     f.norm = norm;
     found_.of[norm].absorbed = true;
   }

@@ -310,6 +310,14 @@ struct norm_quant_params {
   float eps;
 };
 
+// Bindings: header, x (rows, k), weight f32 (k), q i8 (rows, k), d f32 (rows, k / group). One group
+// of threads to a row. The bits of rms_norm followed by act_quant_groups.
+struct norm_quant_groups_params {
+  uint32_t rows, k;
+  float eps;
+  uint32_t group;
+};
+
 // Bindings: header, gate (rows, k), up (rows, k), weight f32 (k) or any, scratch (rows, k),
 //           q i8 (rows, k), s f32 (rows)
 // Constant 1: BITNET_OP_RELU2, _SILU or _GELU; 2: 1 = with rms_norm.

@@ -22,6 +22,7 @@ struct named_kernel {
 std::string kernel_name(uint32_t op, uint32_t format, std::string_view api);
 // Names of kernels that run several ops at once.
 std::string norm_quant_name(std::string_view api);
+std::string norm_quant_groups_name(std::string_view api);
 std::string glu_quant_name(uint32_t activation, bool norm, std::string_view api);
 std::string rope_kv_name(std::string_view api);
 // Attention of a context that is cut into parts.

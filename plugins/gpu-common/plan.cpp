@@ -54,7 +54,7 @@ bitnet_status planner::add(const bitnet_op& op, const fusion& f) {
     case BITNET_OP_ACT_QUANT_I8:
       return act_quant(op, f);
     case BITNET_OP_ACT_QUANT_I8_GROUPED:
-      return act_quant_groups(op);
+      return act_quant_groups(op, f);
     case BITNET_OP_LINEAR_TERNARY:
     case BITNET_OP_LINEAR_TERNARY_GROUPED:
       return linear_ternary(op, BITNET_NONE, op.outputs[0]);
@@ -129,10 +129,19 @@ bitnet_status planner::act_quant(const bitnet_op& op, const fusion& f) {
   return push(std::move(n));
 }
 
-bitnet_status planner::act_quant_groups(const bitnet_op& op) {
+bitnet_status planner::act_quant_groups(const bitnet_op& op, const fusion& f) {
   const uint32_t* out = op.outputs;
   const uint64_t k = width(op.inputs[0]);
   const auto group = static_cast<uint32_t>(op.ints[0]);
+  if (f.norm != no_op) {
+    const bitnet_op& norm = graph_.ops[f.norm];
+    node n = start(kernel_id::norm_quant_groups, norm, out[0], grid::rows, 1);
+    n.op = op.op;
+    n.name = norm_quant_groups_name(device_.name);
+    n.operands = {reads(norm.inputs[0]), {source::vector}, writes(out[0]), writes(out[1])};
+    n.params = norm_quant_groups_params{n.rows, static_cast<uint32_t>(k), norm.floats[0], group};
+    return push(std::move(n));
+  }
   // The kernel also writes the padding after k, as zeros.
   const uint64_t words = i8_row_words(k);
   const uint64_t threads = device_.quirks().quantises_by_words ? words : 4 * words / group;

@@ -43,7 +43,7 @@ class planner {
   bitnet_status add(const bitnet_op& op, const fusion& f);
   bitnet_status embed_gather(const bitnet_op& op);
   bitnet_status act_quant(const bitnet_op& op, const fusion& f);
-  bitnet_status act_quant_groups(const bitnet_op& op);
+  bitnet_status act_quant_groups(const bitnet_op& op, const fusion& f);
   bitnet_status linear_ternary(const bitnet_op& op, uint32_t residual, uint32_t result);
   bitnet_status bit_linear(const bitnet_op& op, uint64_t quant, uint32_t residual, uint32_t result);
   bitnet_status linear_dense(const bitnet_op& op);

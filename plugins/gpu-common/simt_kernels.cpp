@@ -19,6 +19,7 @@ const char* part_of(kernel_id id) noexcept {
     case kernel_id::hadamard:
     case kernel_id::norm_quant:
     case kernel_id::glu_quant:
+    case kernel_id::norm_quant_groups:
       return "rows";
     case kernel_id::linear_ternary:
     case kernel_id::bit_linear:
@@ -135,6 +136,7 @@ void set_simt_facts(facts& about) noexcept {
   // so that four rows of queries and of sums fit into shared memory.
   can.max_kept = 11;
   can.has_top_head = true;
+  can.fuses_groups = true;
   about.quirks.quantises_by_words = true;
 }
 

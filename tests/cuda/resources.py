@@ -14,7 +14,7 @@ import sys
 
 THREADS = 128  # of a group, of most kernels
 OTHERS = {"linear_ternary_factored_wide": 384, "linear_ternary_narrow": 288, "linear_ternary_wide": 384,
-          **dict.fromkeys(("rms_norm_one", "act_quant_one", "norm_quant_one", "glu_quant_one", "glu_quant_one_long",
+          **dict.fromkeys(("rms_norm_one", "act_quant_one", "norm_quant_one", "norm_quant_groups_one", "glu_quant_one", "glu_quant_one_long",
                            "head_state_one"), 512)}
 REGISTERS = 65536  # of a multiprocessor, on every architecture so far
 MOST = {"sm_75": 1024, "sm_86": 1536, "sm_89": 1536, "sm_110": 1536, "sm_120": 1536}  # threads of one; others 2048

@@ -249,6 +249,40 @@ class rows : public testing::Test {
     }
     return out;
   }
+  // Codes and factors of groups of rows that are normed, by one kernel or by two.
+  std::vector<std::vector<uint32_t>> in_groups(const shape& of, uint32_t group, bool together) {
+    std::mt19937 random(of.k + group);
+    std::vector<float> x(of.offset, 7.0f);
+    for (const float value : rows_of(of.rows, of.k, random)) x.push_back(value);
+    const gpu::binding header = bench_.put(std::vector<uint32_t>{of.rows, 0, 0, 0});
+    gpu::binding in = bench_.put(x);
+    in.offset += 4 * of.offset;
+    in.bytes -= 4 * of.offset;
+    const gpu::binding weight = bench_.put(weights(of.k));
+    const uint64_t codes = of.rows * gpu::i8_row_words(of.k);
+    const uint64_t factors = uint64_t{of.rows} * (of.k / group);
+    const gpu::binding q = bench_.put(std::vector<uint32_t>(codes + guard, canary));
+    const gpu::binding d = bench_.put(std::vector<uint32_t>(factors + guard, canary));
+    if (together) {
+      bench_.add({kernel_id::norm_quant_groups, {group_threads, 0, 0, 0, 0}},
+                 {header, in, weight, q, d}, gpu::norm_quant_groups_params{0, of.k, 1e-6f, group},
+                 1, (of.rows + 1) / 2);
+    } else {
+      const gpu::binding y = bench_.put(std::vector<float>(uint64_t{of.rows} * of.k));
+      bench_.add({kernel_id::rms_norm, {group_threads, 0, 0, 0, 0}}, {header, in, weight, y},
+                 gpu::rms_norm_params{0, of.k, 1e-6f, 1}, 1, of.rows);
+      bench_.add({kernel_id::act_quant_groups, {group_threads, 0, 0, 0, 0}}, {header, y, q, d},
+                 gpu::act_quant_groups_params{0, of.k, group}, 2, of.rows);
+    }
+    bench_.run();
+    std::vector<std::vector<uint32_t>> out = {bench_.get<uint32_t>(q), bench_.get<uint32_t>(d)};
+    bench_.clear();
+    for (uint64_t w = 0; w < guard; ++w) {
+      EXPECT_EQ(out[0][codes + w], canary) << "codes are written past the end";
+      EXPECT_EQ(out[1][factors + w], canary) << "factors are written past the end";
+    }
+    return out;
+  }
   static std::vector<float> weights(uint32_t k) {
     std::mt19937 random(k);
     std::vector<float> out(k);
@@ -389,6 +423,29 @@ TEST(rows_table, groups_of_products_that_quantise) {
   }
 }
 
+// By one kernel, with and without its form for few rows, and by two kernels: rows that are no
+// whole blocks of codes, that end within a turn of the form, the longest that it takes, and one
+// that is longer; rows without alignment.
+TEST_F(rows, norms_and_groups_are_one_kernel_with_the_same_bits) {
+  for (const shape& of : {shape{128, 3},
+                          {544, 6},
+                          {1408, 8},
+                          {2560, 1},
+                          {2560, 5, 1},
+                          {4096, 8},
+                          {8192, 3},
+                          {8320, 2}})
+    for (const uint32_t group : {32u, 64u, 128u}) {
+      if (of.k % group != 0) continue;
+      SCOPED_TRACE(std::to_string(of.k) + " by " + std::to_string(group));
+      bench_.without = optional_forms();
+      const auto expected = in_groups(of, group, false);
+      EXPECT_EQ(in_groups(of, group, true), expected);
+      bench_.without = {};
+      EXPECT_EQ(in_groups(of, group, true), expected);
+    }
+}
+
 // Which kernel runs.
 TEST(rows_table, kernel_for_each_step) {
   const struct {
@@ -407,6 +464,9 @@ TEST(rows_table, kernel_for_each_step) {
       {"more rows", kernel_id::act_quant, 2560, 1, 5, "act_quant"},
       {"more heads", kernel_id::rms_norm, 1024, 5, 1, "rms_norm"},
       {"a row", kernel_id::norm_quant, 2560, 1, 1, "norm_quant_one"},
+      {"a row", kernel_id::norm_quant_groups, 4096, 1, 1, "norm_quant_groups_one"},
+      {"too long", kernel_id::norm_quant_groups, 8320, 1, 1, "norm_quant_groups"},
+      {"more rows", kernel_id::norm_quant_groups, 4096, 1, 5, "norm_quant_groups"},
       {"a row", kernel_id::glu_quant, 8192, 1, 1, "glu_quant_one"},
       {"a long row", kernel_id::glu_quant, 8193, 1, 1, "glu_quant_one_long"},
       {"the longest", kernel_id::glu_quant, 17408, 1, 1, "glu_quant_one_long"},

@@ -80,6 +80,11 @@ def rows(kernel, k, read, constants=(128,), one="_one"):
     return row(kernel, k, read, constants), row(kernel + one, k, read, constants, 512)
 
 
+def in_groups(k):
+    """A row that is normed, with a factor to each 32 elements: these have the place of the number of heads."""
+    return tuple(one._replace(params=(0, k, 0, 32)) for one in rows("norm_quant_groups", k, 2))
+
+
 RELU2_NORM = (128, 11, 1)  # of glu_quant: BITNET_OP_RELU2, and a norm
 # Shapes of BitNet b1.58 2B-4T, of 8B with groups of 128, and of 27B.
 CASES = (
@@ -92,6 +97,7 @@ CASES = (
     product("linear_ternary_factored", 4096, 4096, 128, 32, rows=4),
     dense("linear_dense_f16_1", 128256, 2560, 2), approximate(128256, 2560),
     *rows("rms_norm", 2560, 2), *rows("rms_norm", 5120, 2), *rows("act_quant", 2560, 1), *rows("norm_quant", 2560, 2),
+    *in_groups(4096), *in_groups(5120),
     *rows("glu_quant", 6912, 3, RELU2_NORM), *rows("glu_quant", 17408, 3, RELU2_NORM, "_one_long"),
     *rows("head_state", 2560, 1), *rows("head_state", 5120, 1),
     prompt("linear_ternary_wide", 6912, 2560, 256, 128, threads=384), prompt("linear_ternary_wide", 2560, 6912, 256, 128, threads=384),

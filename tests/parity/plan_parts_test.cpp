@@ -159,6 +159,18 @@ struct block {
     m.op(BITNET_OP_ACT_QUANT_I8, {x}, {q, s});
     return {q, s};
   }
+  // With a factor to each 32 elements.
+  std::pair<uint32_t, uint32_t> quant_groups(uint32_t x, int64_t k = width) {
+    const uint32_t q = inner(m, k, BITNET_DTYPE_I8), d = inner(m, k / 32);
+    m.op(BITNET_OP_ACT_QUANT_I8_GROUPED, {x}, {q, d}).ints[0] = 32;
+    return {q, d};
+  }
+  uint32_t grouped(std::pair<uint32_t, uint32_t> x, int64_t rows = width, int64_t k = width) {
+    const uint32_t y = inner(m, rows);
+    m.op(BITNET_OP_LINEAR_TERNARY_GROUPED, {x.first, x.second}, {y},
+         {weight(m, BITNET_FORMAT_TERNARY2, k, rows)});
+    return y;
+  }
   uint32_t ternary(std::pair<uint32_t, uint32_t> x, int64_t rows = width, uint64_t group = 0,
                    int64_t k = width) {
     const uint32_t y = inner(m, rows);
@@ -268,6 +280,39 @@ TEST(plan_of_neighbours, gates_are_quantised_as_they_are_made) {
           EXPECT_EQ(c[1].bindings[2], c[0].bindings[6]);
         }
       }
+}
+
+TEST(plan_of_neighbours, groups_are_quantised_as_they_are_normed) {
+  block b;
+  const auto q = b.quant_groups(b.norm(in(b.m, width)));
+  out(b.m, b.grouped(q));
+  out(b.m, b.grouped(q, 512));
+  described d(like_cuda(), b.m, of(16));
+  for (const uint32_t n : {1u, 4u}) {  // products do not quantise groups by themselves
+    const written_commands c = step_of(d, n);
+    ASSERT_EQ(names_of(c), (lines{"norm_quant_groups", "linear_ternary", "linear_ternary"}));
+    EXPECT_EQ(c[0].groups_x, 1u);
+    EXPECT_EQ(c[0].groups_y, n);
+    const auto p = c[0].as<gpu::norm_quant_groups_params>();
+    EXPECT_EQ(p.k, 256u);
+    EXPECT_EQ(p.eps, 0.5f);
+    EXPECT_EQ(p.group, 32u);
+    EXPECT_EQ(c[1].bindings[1], c[0].bindings[3]) << "codes";
+    EXPECT_EQ(c[2].bindings[2], c[0].bindings[4]) << "factors";
+    EXPECT_FALSE(c[2].after) << "neither product waits for the other";
+  }
+  EXPECT_EQ(d.calls("rms_norm_act_quant_i8_grouped.api"), 2u);
+  EXPECT_EQ(d.calls("rms_norm.api"), 0u);
+
+  const lines apart = {"rms_norm", "act_quant_groups", "linear_ternary", "linear_ternary"};
+  EXPECT_EQ(run(b, like_cuda(), 1, {{"disable", "rms_norm_act_quant_i8_grouped.api"}}), apart);
+  EXPECT_EQ(run(b, like_vulkan(), 1), apart) << "the device has no kernel for both";
+
+  block read;
+  const uint32_t normed = read.norm(in(read.m, width));
+  out(read.m, read.grouped(read.quant_groups(normed)));
+  out(read.m, normed);
+  EXPECT_EQ(run(read, like_cuda(), 1), (lines{"rms_norm", "act_quant_groups", "linear_ternary"}));
 }
 
 TEST(plan_of_neighbours, keys_are_turned_as_they_are_written) {

@@ -30,6 +30,8 @@ inline gpu::facts like_cuda() {
   f.capabilities.attention_rows = 16;
   f.capabilities.attention_of_token = true;
   f.capabilities.has_top_head = true;
+  f.capabilities.fuses_groups = true;
+  f.quirks.quantises_by_words = true;
   f.capabilities.precisions = 1u << BITNET_PRECISION_F16 | 1u << BITNET_PRECISION_BF16;
   f.capabilities.rounded_heads = 7;
   return f;
@@ -58,6 +60,7 @@ inline const known_kernel& known(kernel_id id) {
       {kernel_id::embed_gather, {"embed_gather", {4}}},
       {kernel_id::rms_norm, {"rms_norm", {3}}},
       {kernel_id::act_quant, {"act_quant", {2, 3}}},
+      {kernel_id::act_quant_groups, {"act_quant_groups", {2, 3}}},
       {kernel_id::hadamard, {"hadamard", {3}}},
       {kernel_id::short_conv, {"short_conv", {6, 7}}},
       {kernel_id::delta_rule, {"delta_rule", {6, 7}}},
@@ -69,6 +72,7 @@ inline const known_kernel& known(kernel_id id) {
       {kernel_id::elementwise, {"elementwise", {3}}},
       {kernel_id::gather_rows, {"gather_rows", {3}}},
       {kernel_id::norm_quant, {"norm_quant", {3, 4}}},
+      {kernel_id::norm_quant_groups, {"norm_quant_groups", {3, 4}}},
       {kernel_id::glu_quant, {"glu_quant", {4, 5, 6}}},
       {kernel_id::bit_linear, {"bit_linear", {6}}},
       {kernel_id::attn_tiles, {"attn_tiles", {7}}},

@@ -117,6 +117,26 @@ golden_program act_quant_grouped() {
   return b.gathered(y, width, {BITNET_OP_ACT_QUANT_I8_GROUPED}, rounded);
 }
 
+// Rows of signs times weights, of which each 32 have 127 once. Backends may have one kernel for a
+// norm and the codes of its result.
+int group_norm_weight(uint32_t, uint32_t k) {
+  return k % 32 == k / 32 ? 127 : norm_weight(0, k) % 127;
+}
+golden_program norm_quant_grouped() {
+  builder b("act_quant_i8_grouped of a norm", sign);
+  const uint32_t normed = b.value(width);
+  b.emit(BITNET_OP_RMS_NORM, {b.x}, {normed},
+         {b.matrix(BITNET_FORMAT_F32, width, 1, group_norm_weight, 1)})
+      .floats[0] = 1e-9F;  // too small to change a mean square of 1
+  const auto [q, d] = quantise_groups(b, normed, 32);
+  const uint32_t y = b.value(width);
+  b.emit(BITNET_OP_LINEAR_TERNARY_GROUPED, {q, d}, {y},
+         {b.ternary(width, width, pick<same_column>)});
+  return b.gathered(y, width, {BITNET_OP_ACT_QUANT_I8_GROUPED}, [](uint32_t t, uint32_t k) {
+    return 1.0 * sign(t, k) * group_norm_weight(0, k);
+  });
+}
+
 }  // namespace
 
 void add_quantisers_and_groups(std::vector<golden_program>& out) {
@@ -125,6 +145,7 @@ void add_quantisers_and_groups(std::vector<golden_program>& out) {
   out.push_back(linear_grouped<128, 0>("linear_ternary_grouped.ternary2, one factor"));
   out.push_back(linear_grouped_add());
   out.push_back(act_quant_grouped());
+  out.push_back(norm_quant_grouped());
 }
 
 }  // namespace bitnet::probe::golden

@@ -5,6 +5,32 @@
 using namespace bitnet::kernels;
 namespace gpu = bitnet::gpu;
 
+namespace {
+
+// Word w of the codes of a row with factors of groups, of its elements v, which are zeros past the
+// row; and the factor, where the word is the first of a group. All lanes of a warp call, with
+// neighbouring words: a group has 8, 16 or 32 of them and none is in another warp, since words of a
+// row are a multiple of 32.
+__device__ inline void quantise_word(const float (&v)[4], uint32_t w, uint32_t k, uint32_t group,
+                                     uint32_t* q, float* d) {
+  const uint32_t words = group / 4;
+  float largest = 1e-30f;
+  for (const float one : v) largest = larger(largest, fabsf(one));
+  for (uint32_t apart = words / 2; apart != 0; apart /= 2)
+    largest = larger(largest, shuffle_xor(largest, apart));
+  const float scale = 127.0f / largest;
+  if (w >= static_cast<uint32_t>(gpu::i8_row_words(k))) return;
+  q[w] = packed4(quantised(v[0], scale), quantised(v[1], scale), quantised(v[2], scale),
+                 quantised(v[3], scale));
+  if (w % words == 0 && 4 * w < k) d[w / words] = largest / 127.0f;
+}
+// Words of a row and those past it, so that each lane of a warp has one.
+__device__ inline uint32_t words_of_warps(uint32_t k) {
+  return (static_cast<uint32_t>(gpu::i8_row_words(k)) + warp - 1) / warp * warp;
+}
+
+}  // namespace
+
 BITNET_KERNEL(rms_norm) {
   const auto p = params_of<gpu::rms_norm_params>(l);
   const auto* x = memory_of<const float>(l, 1);
@@ -36,30 +62,18 @@ BITNET_KERNEL(act_quant) {
 }
 
 // Adjacent lanes take the four elements of a word each, so that a warp reads and writes adjacent
-// memory. A group has 8, 16 or 32 words and none of them is in another warp, since words of a row
-// are a multiple of 32, and threads of a launch of whole warps.
+// memory.
 BITNET_KERNEL(act_quant_groups) {
   const auto p = params_of<gpu::act_quant_groups_params>(l);
   const auto* x = memory_of<const float>(l, 1);
   auto* q = memory_of<uint32_t>(l, 2);
   auto* d = memory_of<float>(l, 3);
-  const uint32_t words = p.group / 4, groups = p.k / p.group;
-  const auto stride = static_cast<uint32_t>(gpu::i8_row_words(p.k));
-  // Each lane of a warp has a word, or one past the row: all meet in the exchanges.
-  const uint64_t threads_needed = (uint64_t{stride} + warp - 1) / warp * warp;
   each_y(rows_of(l), [&](uint32_t r) {
-    each_x(threads_needed, [&](uint32_t w) {
-      float v[4] = {}, largest = 1e-30f;
+    each_x(words_of_warps(p.k), [&](uint32_t w) {
+      float v[4] = {};
       if (4 * w < p.k) four_of(x + uint64_t{r} * p.k, w, p.k, v);
-      for (const float one : v) largest = larger(largest, fabsf(one));
-      for (uint32_t apart = words / 2; apart != 0; apart /= 2)
-        largest = larger(largest, shuffle_xor(largest, apart));
-      const float scale = 127.0f / largest;
-      if (w >= stride) return;
-      q[r * uint64_t{stride} + w] = packed4(quantised(v[0], scale), quantised(v[1], scale),
-                                            quantised(v[2], scale), quantised(v[3], scale));
-      if (w % words == 0 && w / words < groups)
-        d[uint64_t{r} * groups + w / words] = largest / 127.0f;
+      quantise_word(v, w, p.k, p.group, q + r * gpu::i8_row_words(p.k),
+                    d + uint64_t{r} * (p.k / p.group));
     });
   });
 }
@@ -78,6 +92,24 @@ BITNET_KERNEL(norm_quant) {
         [&](uint32_t w, float(&v)[4]) { normed_four_of(in, factor, weight, w, p.k, v); }, p.k,
         q + r * gpu::i8_row_words(p.k));
     if (threadIdx.x == 0) s[r] = scale;
+  });
+}
+
+// The bits of rms_norm, then act_quant_groups.
+BITNET_KERNEL(norm_quant_groups) {
+  const auto p = params_of<gpu::norm_quant_groups_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  const auto* weight = memory_of<const float>(l, 2);
+  auto* q = memory_of<uint32_t>(l, 3);
+  auto* d = memory_of<float>(l, 4);
+  each_row(rows_of(l), [&](uint64_t r) {
+    const float* in = x + r * p.k;
+    const float factor = norm_factor(in, p.k, p.eps);
+    for (uint32_t w = threadIdx.x; w < words_of_warps(p.k); w += threads) {
+      float v[4] = {};
+      if (4 * w < p.k) normed_four_of(in, factor, weight, w, p.k, v);
+      quantise_word(v, w, p.k, p.group, q + r * gpu::i8_row_words(p.k), d + r * (p.k / p.group));
+    }
   });
 }
 

@@ -147,6 +147,39 @@ struct kept_row {
     });
     if (threadIdx.x == 0) *s = scale;
   }
+  // As act_quant_groups. A warp has 32 neighbours in each turn, so that a group has those of one,
+  // two or four warps.
+  __device__ __forceinline__ void quantise_groups(uint32_t k, uint32_t group, uint32_t* q,
+                                                  float* factors) const {
+    constexpr uint32_t of_turn = apart / warp;  // warps
+    static_assert(Turns * of_turn * sizeof(float) <= threads * sizeof(exact_sum));
+    // The largest of each warp and turn; then, at the first of a group, its scale.
+    auto* found = static_cast<float*>(shared_memory());
+    each_turn<Turns>(k, [&](uint32_t turn, uint32_t i) {
+      float largest = larger(1e-30f, i < k ? fabsf(x[turn]) : 0.0f);
+      for (uint32_t d = warp / 2; d != 0; d /= 2)
+        largest = larger(largest, shuffle_xor(largest, d));
+      if (lane() == 0) found[turn * of_turn + warp_of_group()] = largest;
+    });
+    __syncthreads();
+    const uint32_t warps_of = group / warp;
+    if (threadIdx.x < k / group) {  // there are fewer groups than threads
+      float* mine = found + threadIdx.x * warps_of;
+      float largest = mine[0];
+      for (uint32_t w = 1; w < warps_of; ++w) largest = larger(largest, mine[w]);
+      factors[threadIdx.x] = largest / 127.0f;
+      mine[0] = 127.0f / largest;
+    }
+    __syncthreads();
+    auto* codes = reinterpret_cast<uint8_t*>(q);
+    const uint32_t bytes = 4 * static_cast<uint32_t>(gpu::i8_row_words(k));
+    const float* scales = found + threadIdx.x / group * warps_of;
+    each_turn<Turns>(bytes, [&](uint32_t turn, uint32_t i) {
+      if (i >= bytes) return;
+      codes[i] = static_cast<uint8_t>(i < k ? quantised(x[turn], scales[turn * of_turn]) : 0);
+    });
+    __syncthreads();  // the next row has the same memory
+  }
 };
 
 template <uint32_t Turns>
@@ -219,6 +252,20 @@ BITNET_ONE_ROW(norm_quant_one) {
     row.load(x + r * p.k, weight, p.k);
     const float factor = factor_of_squares(row.squares(p.k), p.k, p.eps);
     row.quantise(row.multiply(factor, p.k), p.k, q + r * gpu::i8_row_words(p.k), s + r);
+  });
+}
+
+BITNET_ONE_ROW(norm_quant_groups_one) {
+  const auto p = params_of<gpu::norm_quant_groups_params>(l);
+  const auto* x = memory_of<const float>(l, 1);
+  const auto* weight = memory_of<const float>(l, 2);
+  auto* q = memory_of<uint32_t>(l, 3);
+  auto* d = memory_of<float>(l, 4);
+  each_row(rows_of(l), [&](uint64_t r) {
+    kept_row<most_turns> row;
+    row.load(x + r * p.k, weight, p.k);
+    row.multiply(factor_of_squares(row.squares(p.k), p.k, p.eps), p.k);
+    row.quantise_groups(p.k, p.group, q + r * gpu::i8_row_words(p.k), d + r * (p.k / p.group));
   });
 }
 
