@@ -43,7 +43,7 @@ struct capabilities {
   uint32_t attention_rows = 0;
   bool attention_of_token = false;  // attn_token, which needs tiles
   bool has_top_head = false;        // kernels of the two-stage head
-  bool fuses_groups = false;        // norm_quant_groups
+  bool fuses_groups = false;        // norm_quant_groups and glu_quant_groups
   // 1 << BITNET_PRECISION_* for each format that activations can be rounded to.
   uint32_t precisions = 0;
   // Bits of rounded_heads_bit(): heads whose attention can be computed with factors of f16.

@@ -99,33 +99,44 @@ class finder {
     found_.of[write].in_attention = found_.of[of_q].in_attention = true;
   }
 
+  // If x is an activation times something else, and the kernel name_of(activation) is not disabled,
+  // that kernel computes both.
+  template <class NameOf>
+  bool find_gate(uint32_t x, fusion& f, NameOf name_of) {
+    const uint64_t mul = only_source(x, BITNET_OP_MUL);
+    if (mul == no_op) return false;
+    for (int side = 0; side < 2; ++side)
+      for (const uint32_t kind : {BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU}) {
+        const uint64_t activation = only_source(graph_.ops[mul].inputs[side], kind);
+        if (activation == no_op || device_.is_disabled(name_of(kind))) continue;
+        f.mul = mul;
+        f.activation = activation;
+        found_.of[mul].absorbed = found_.of[activation].absorbed = true;
+        return true;
+      }
+    return false;
+  }
+
   void find_quant_fusion(const bitnet_op& op, fusion& f) {
     const uint64_t norm = only_source(op.inputs[0], BITNET_OP_RMS_NORM);
     const uint32_t x = norm == no_op ? op.inputs[0] : graph_.ops[norm].inputs[0];
-    const uint64_t mul = only_source(x, BITNET_OP_MUL);
-    if (mul != no_op) {
-      for (int side = 0; side < 2; ++side) {
-        for (const uint32_t kind : {BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU}) {
-          const uint64_t activation = only_source(graph_.ops[mul].inputs[side], kind);
-          if (activation == no_op ||
-              device_.is_disabled(glu_quant_name(kind, norm != no_op, device_.name)))
-            continue;
-          f.norm = norm;
-          f.mul = mul;
-          f.activation = activation;
-          found_.of[mul].absorbed = found_.of[activation].absorbed = true;
-          if (norm != no_op) found_.of[norm].absorbed = true;
-          return;
-        }
-      }
+    if (find_gate(x, f, [&](uint32_t kind) {
+          return glu_quant_name(kind, norm != no_op, device_.name);
+        })) {
+      f.norm = norm;
+      if (norm != no_op) found_.of[norm].absorbed = true;
+      return;
     }
     if (norm == no_op || device_.is_disabled(norm_quant_name(device_.name))) return;
     f.norm = norm;
     found_.of[norm].absorbed = true;
   }
 
-  // The same for activations with factors of groups.
+  // The same for factors of groups: no kernel has both an activation and a norm.
   void find_groups_fusion(const bitnet_op& op, fusion& f) {
+    if (find_gate(op.inputs[0], f,
+                  [&](uint32_t kind) { return glu_quant_groups_name(kind, device_.name); }))
+      return;
     const uint64_t norm = only_source(op.inputs[0], BITNET_OP_RMS_NORM);
     if (norm == no_op || device_.is_disabled(norm_quant_groups_name(device_.name))) return;
     f.norm = norm;

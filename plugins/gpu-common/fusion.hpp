@@ -15,7 +15,7 @@ inline constexpr uint64_t no_op = UINT64_MAX;
 struct fusion {
   bool absorbed = false;  // a later op's kernel computes it
   uint64_t norm = no_op;  // ACT_QUANT_I8 and ACT_QUANT_I8_GROUPED: the RMS_NORM before it
-  uint64_t mul = no_op;   // ACT_QUANT_I8: the MUL before that
+  uint64_t mul = no_op;   // and the MUL before that; of groups, without a norm
   uint64_t activation = no_op;
   uint64_t linear = no_op;  // ADD: the ternary product before it
   uint64_t rope = no_op;    // KV_WRITE: the ROPE of its keys

@@ -32,8 +32,9 @@
 
 // Kernels that some plugins bring, as members of `capabilities` say: attention by tiles if
 // attention_rows is not 0, the two-stage head if has_top_head, products with rounded activations by
-// precisions, attention with rounded factors by rounded_heads. norm_quant_groups, if fuses_groups,
-// fuses rms_norm and act_quant_groups.
+// precisions, attention with rounded factors by rounded_heads. norm_quant_groups and
+// glu_quant_groups, if fuses_groups, fuse act_quant_groups with rms_norm, and with mul and relu2,
+// silu or gelu.
 #define BITNET_GPU_KERNELS_OF_SOME(X) \
   X(attn_tiles, 7, 1)                 \
   X(attn_merge, 3, 1)                 \
@@ -46,6 +47,7 @@
   X(round_rows, 2, 1)                 \
   X(linear_dense_rounded, 3, 1)       \
   X(attn_rounded, 7, 1)               \
-  X(norm_quant_groups, 3, 2)
+  X(norm_quant_groups, 3, 2)          \
+  X(glu_quant_groups, 3, 2)
 
 #define BITNET_GPU_KERNELS(X) BITNET_GPU_KERNELS_OF_ALL(X) BITNET_GPU_KERNELS_OF_SOME(X)

@@ -328,6 +328,13 @@ struct glu_quant_params {
   float eps;
 };
 
+// Bindings: header, gate (rows, k), up (rows, k), q i8 (rows, k), d f32 (rows, k / group). One
+// thread to four elements.
+// Constant 1: as in glu_quant. The bits of the ops one after the other.
+struct glu_quant_groups_params {
+  uint32_t rows, k, group;
+};
+
 // Bindings: header, x (rows, k), weight f32 (k) or any, matrix, scales, residual (rows, m),
 //           y (rows, m)
 // Constants 1 and 3: as in linear_ternary; 2: 1 = with rms_norm; 4: i8_row_words(k).

@@ -68,6 +68,10 @@ std::string glu_quant_name(uint32_t activation, bool norm, std::string_view api)
   return op_name(activation) + "_mul_" + (norm ? "rms_norm_" : "") + "act_quant_i8" + ending(api);
 }
 
+std::string glu_quant_groups_name(uint32_t activation, std::string_view api) {
+  return op_name(activation) + "_mul_act_quant_i8_grouped" + ending(api);
+}
+
 std::string rope_kv_name(std::string_view api) {
   return "rope_kv_write" + ending(api);
 }
@@ -138,8 +142,12 @@ std::vector<named_kernel> all_kernels(std::string_view api, const capabilities& 
     for (const bool norm : {true, false})
       fused(BITNET_OP_ACT_QUANT_I8, BITNET_FORMAT_NONE, steady,
             glu_quant_name(activation, norm, api));
-  if (about.capabilities.fuses_groups)
-    fused(BITNET_OP_ACT_QUANT_I8_GROUPED, BITNET_FORMAT_NONE, steady, norm_quant_groups_name(api));
+  if (can.fuses_groups) {
+    constexpr uint32_t grouped = BITNET_OP_ACT_QUANT_I8_GROUPED;
+    fused(grouped, BITNET_FORMAT_NONE, steady, norm_quant_groups_name(api));
+    for (const uint32_t activation : {BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU})
+      fused(grouped, BITNET_FORMAT_NONE, steady, glu_quant_groups_name(activation, api));
+  }
   fused(BITNET_OP_KV_WRITE, BITNET_FORMAT_NONE, steady, rope_kv_name(api));
   if (can.attention_rows != 0)
     fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, attention_parts_name(api));

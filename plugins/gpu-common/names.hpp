@@ -24,6 +24,7 @@ std::string kernel_name(uint32_t op, uint32_t format, std::string_view api);
 std::string norm_quant_name(std::string_view api);
 std::string norm_quant_groups_name(std::string_view api);
 std::string glu_quant_name(uint32_t activation, bool norm, std::string_view api);
+std::string glu_quant_groups_name(uint32_t activation, std::string_view api);
 std::string rope_kv_name(std::string_view api);
 // Attention of a context that is cut into parts.
 std::string attention_parts_name(std::string_view api);

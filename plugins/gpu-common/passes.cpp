@@ -72,6 +72,7 @@ struct counter {
   }
   // A thread has one or two units of at most 128 elements.
   uint64_t operator()(const act_quant_groups_params&) const noexcept { return around; }
+  uint64_t operator()(const glu_quant_groups_params&) const noexcept { return around; }
   uint64_t operator()(const norm_quant_groups_params& p) const noexcept { return of_row(p.k); }
   uint64_t operator()(const embed_gather_params&) const noexcept { return around; }
   uint64_t operator()(const rope_params&) const noexcept { return around; }

@@ -69,8 +69,7 @@ bitnet_status planner::add(const bitnet_op& op, const fusion& f) {
     case BITNET_OP_ADD:
       if (f.linear != no_op) {
         const bitnet_op& linear = graph_.ops[f.linear];
-        const uint32_t other = op.inputs[op.inputs[0] == linear.outputs[0] ? 1 : 0];
-        return linear_ternary(linear, other, op.outputs[0]);
+        return linear_ternary(linear, other_input(op, linear.outputs[0]), op.outputs[0]);
       }
       return elementwise(op);
     default:
@@ -101,7 +100,7 @@ bitnet_status planner::act_quant(const bitnet_op& op, const fusion& f) {
   if (f.mul != no_op) {
     const bitnet_op& mul = graph_.ops[f.mul];
     const bitnet_op& activation = graph_.ops[f.activation];
-    const uint32_t up = mul.inputs[0] == activation.outputs[0] ? mul.inputs[1] : mul.inputs[0];
+    const uint32_t up = other_input(mul, activation.outputs[0]);
     node n = start(kernel_id::glu_quant, norm ? *norm : op, out[0], grid::rows, 1);
     n.op = op.op;
     n.spec.constants[1] = activation.op;
@@ -126,28 +125,6 @@ bitnet_status planner::act_quant(const bitnet_op& op, const fusion& f) {
   if (f.repeated) n.when = steps::of_more_rows;
   n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
   n.params = act_quant_params{n.rows, k};
-  return push(std::move(n));
-}
-
-bitnet_status planner::act_quant_groups(const bitnet_op& op, const fusion& f) {
-  const uint32_t* out = op.outputs;
-  const uint64_t k = width(op.inputs[0]);
-  const auto group = static_cast<uint32_t>(op.ints[0]);
-  if (f.norm != no_op) {
-    const bitnet_op& norm = graph_.ops[f.norm];
-    node n = start(kernel_id::norm_quant_groups, norm, out[0], grid::rows, 1);
-    n.op = op.op;
-    n.name = norm_quant_groups_name(device_.name);
-    n.operands = {reads(norm.inputs[0]), {source::vector}, writes(out[0]), writes(out[1])};
-    n.params = norm_quant_groups_params{n.rows, static_cast<uint32_t>(k), norm.floats[0], group};
-    return push(std::move(n));
-  }
-  // The kernel also writes the padding after k, as zeros.
-  const uint64_t words = i8_row_words(k);
-  const uint64_t threads = device_.quirks().quantises_by_words ? words : 4 * words / group;
-  node n = start(kernel_id::act_quant_groups, op, out[0], grid::threads, threads);
-  n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
-  n.params = act_quant_groups_params{n.rows, static_cast<uint32_t>(k), group};
   return push(std::move(n));
 }
 

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <utility>
 
+#include "names.hpp"
 #include "planner.hpp"
 
 namespace bitnet::gpu {
@@ -56,6 +57,40 @@ bitnet_status planner::add_element_op(const bitnet_op& op) {
     default:
       return report_.fail(BITNET_UNSUPPORTED, "no kernel for op %u; use the cpu backend", op.op);
   }
+}
+
+// Activations with a factor to each group of elements, of what a kernel before may have left or of
+// ops that the same kernel computes.
+bitnet_status planner::act_quant_groups(const bitnet_op& op, const fusion& f) {
+  const uint32_t* out = op.outputs;
+  const uint32_t k = width32(op.inputs[0]);
+  const auto group = static_cast<uint32_t>(op.ints[0]);
+  const uint64_t words = i8_row_words(k);  // with the padding after k, which becomes zeros
+  if (f.norm != no_op) {
+    const bitnet_op& norm = graph_.ops[f.norm];
+    node n = start(kernel_id::norm_quant_groups, norm, out[0], grid::rows, 1);
+    n.op = op.op;
+    n.name = norm_quant_groups_name(device_.name);
+    n.operands = {reads(norm.inputs[0]), {source::vector}, writes(out[0]), writes(out[1])};
+    n.params = norm_quant_groups_params{n.rows, k, norm.floats[0], group};
+    return push(std::move(n));
+  }
+  if (f.mul != no_op) {
+    const bitnet_op& activation = graph_.ops[f.activation];
+    node n = start(kernel_id::glu_quant_groups, op, out[0], grid::threads, words);
+    n.spec.constants[1] = activation.op;
+    n.name = glu_quant_groups_name(activation.op, device_.name);
+    n.operands = {reads(activation.inputs[0]),
+                  reads(other_input(graph_.ops[f.mul], activation.outputs[0])), writes(out[0]),
+                  writes(out[1])};
+    n.params = glu_quant_groups_params{n.rows, k, group};
+    return push(std::move(n));
+  }
+  const uint64_t threads = device_.about().quantises_by_words ? words : 4 * words / group;
+  node n = start(kernel_id::act_quant_groups, op, out[0], grid::threads, threads);
+  n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
+  n.params = act_quant_groups_params{n.rows, k, group};
+  return push(std::move(n));
 }
 
 bitnet_status planner::rms_norm(const bitnet_op& op, uint32_t heads) {

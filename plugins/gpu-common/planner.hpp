@@ -1,6 +1,6 @@
 #pragma once
 // Makes a plan, op by op. plan.cpp has products, attention and their ops; plan_elements.cpp has
-// elementwise ops and ops with states.
+// elementwise ops, quantisation in groups and ops with states.
 
 #include "fusion.hpp"
 #include "plan.hpp"
@@ -12,6 +12,11 @@ inline operand reads(uint32_t value) {
 }
 inline operand writes(uint32_t value) {
   return {operand::source::value, value, true};
+}
+
+// The input of an op with two inputs that is not `value`.
+inline uint32_t other_input(const bitnet_op& op, uint32_t value) {
+  return op.inputs[op.inputs[0] == value ? 1 : 0];
 }
 
 class planner {
@@ -43,7 +48,6 @@ class planner {
   bitnet_status add(const bitnet_op& op, const fusion& f);
   bitnet_status embed_gather(const bitnet_op& op);
   bitnet_status act_quant(const bitnet_op& op, const fusion& f);
-  bitnet_status act_quant_groups(const bitnet_op& op, const fusion& f);
   bitnet_status linear_ternary(const bitnet_op& op, uint32_t residual, uint32_t result);
   bitnet_status bit_linear(const bitnet_op& op, uint64_t quant, uint32_t residual, uint32_t result);
   bitnet_status linear_dense(const bitnet_op& op);
@@ -60,6 +64,7 @@ class planner {
 
   // In plan_elements.cpp:
   bitnet_status add_element_op(const bitnet_op& op);
+  bitnet_status act_quant_groups(const bitnet_op& op, const fusion& f);
   bitnet_status rms_norm(const bitnet_op& op, uint32_t heads);
   bitnet_status hadamard(const bitnet_op& op);
   bitnet_status elementwise(const bitnet_op& op);

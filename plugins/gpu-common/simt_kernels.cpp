@@ -20,6 +20,7 @@ const char* part_of(kernel_id id) noexcept {
     case kernel_id::norm_quant:
     case kernel_id::glu_quant:
     case kernel_id::norm_quant_groups:
+    case kernel_id::glu_quant_groups:
       return "rows";
     case kernel_id::linear_ternary:
     case kernel_id::bit_linear:

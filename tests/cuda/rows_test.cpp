@@ -283,6 +283,42 @@ class rows : public testing::Test {
     }
     return out;
   }
+  // Codes and factors of groups of an activation times something else, by one kernel or by three.
+  std::vector<std::vector<uint32_t>> gated_groups(const shape& of, uint32_t op, uint32_t group,
+                                                  bool together) {
+    std::mt19937 random(of.k + group + op);
+    const std::vector<float> gates = rows_of(of.rows, of.k, random);
+    const gpu::binding header = bench_.put(std::vector<uint32_t>{of.rows, 0, 0, 0});
+    const gpu::binding gate = bench_.put(gates);
+    const gpu::binding up = bench_.put(rows_of(of.rows, of.k, random));
+    const uint64_t codes = of.rows * gpu::i8_row_words(of.k);
+    const uint64_t factors = uint64_t{of.rows} * (of.k / group);
+    const gpu::binding q = bench_.put(std::vector<uint32_t>(codes + guard, canary));
+    const gpu::binding d = bench_.put(std::vector<uint32_t>(factors + guard, canary));
+    if (together) {
+      bench_.add({kernel_id::glu_quant_groups, {group_threads, op, 0, 0, 0}},
+                 {header, gate, up, q, d}, gpu::glu_quant_groups_params{0, of.k, group}, 3,
+                 (of.rows + 1) / 2);
+    } else {
+      const gpu::binding active = bench_.put(std::vector<float>(gates.size()));
+      const gpu::binding both = bench_.put(std::vector<float>(gates.size()));
+      const gpu::elementwise_params p{0, of.k, 0};
+      bench_.add({kernel_id::elementwise, {group_threads, op, 0, 0, 0}},
+                 {header, gate, gate, active}, p, 2, of.rows);
+      bench_.add({kernel_id::elementwise, {group_threads, BITNET_OP_MUL, 0, 0, 0}},
+                 {header, active, up, both}, p, 2, of.rows);
+      bench_.add({kernel_id::act_quant_groups, {group_threads, 0, 0, 0, 0}}, {header, both, q, d},
+                 gpu::act_quant_groups_params{0, of.k, group}, 1, of.rows);
+    }
+    bench_.run();
+    std::vector<std::vector<uint32_t>> out = {bench_.get<uint32_t>(q), bench_.get<uint32_t>(d)};
+    bench_.clear();
+    for (uint64_t w = 0; w < guard; ++w) {
+      EXPECT_EQ(out[0][codes + w], canary) << "codes are written past the end";
+      EXPECT_EQ(out[1][factors + w], canary) << "factors are written past the end";
+    }
+    return out;
+  }
   static std::vector<float> weights(uint32_t k) {
     std::mt19937 random(k);
     std::vector<float> out(k);
@@ -444,6 +480,17 @@ TEST_F(rows, norms_and_groups_are_one_kernel_with_the_same_bits) {
       bench_.without = {};
       EXPECT_EQ(in_groups(of, group, true), expected);
     }
+}
+
+TEST_F(rows, gates_and_groups_are_one_kernel_with_the_same_bits) {
+  for (const uint32_t op : {BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU})
+    for (const shape& of : {shape{128, 3}, {544, 6}, {1408, 8}, {12288, 2}})
+      for (const uint32_t group : {32u, 64u, 128u}) {
+        if (of.k % group != 0) continue;
+        SCOPED_TRACE(std::to_string(of.k) + " by " + std::to_string(group) + ", op " +
+                     std::to_string(op));
+        EXPECT_EQ(gated_groups(of, op, group, true), gated_groups(of, op, group, false));
+      }
 }
 
 // Which kernel runs.

@@ -239,11 +239,11 @@ TEST_F(cuda_steps, of_one_token_have_so_many_launches) {
       {"one scale, parts", plain, in_parts, 0, 6, 4},
       {"one scale, two stages", plain, short_context, 1, 6, 7},
       // Norm with quantisation; q, k and v; norms of their heads, 2; attention; quantisation; its
-      // product; norm with quantisation; gate and up; activation; product of both; quantisation;
+      // product; norm with quantisation; gate and up; activation, product of both and quantisation;
       // down.
-      {"groups", groups, short_context, 0, 13, 4},
-      {"groups, parts", groups, in_parts, 0, 13, 4},
-      {"groups, two stages", groups, short_context, 1, 13, 7},
+      {"groups", groups, short_context, 0, 11, 4},
+      {"groups, parts", groups, in_parts, 0, 11, 4},
+      {"groups, two stages", groups, short_context, 1, 11, 7},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);

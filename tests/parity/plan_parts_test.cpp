@@ -315,6 +315,43 @@ TEST(plan_of_neighbours, groups_are_quantised_as_they_are_normed) {
   EXPECT_EQ(run(read, like_cuda(), 1), (lines{"rms_norm", "act_quant_groups", "linear_ternary"}));
 }
 
+TEST(plan_of_neighbours, gates_are_quantised_in_groups_as_they_are_made) {
+  for (const uint32_t activation : {BITNET_OP_RELU2, BITNET_OP_SILU, BITNET_OP_GELU})
+    for (const bool gate_first : {true, false}) {
+      block b;
+      const uint32_t gate = in(b.m, 384), up = in(b.m, 384), a = b.op(activation, {gate}, 384);
+      const uint32_t both =
+          gate_first ? b.op(BITNET_OP_MUL, {a, up}, 384) : b.op(BITNET_OP_MUL, {up, a}, 384);
+      out(b.m, b.grouped(b.quant_groups(both, 384), width, 384));
+      described d(like_cuda(), b.m, of(16));
+      for (const uint32_t n : {1u, 4u}) {
+        const written_commands c = step_of(d, n);
+        ASSERT_EQ(names_of(c), (lines{"glu_quant_groups", "linear_ternary"}));
+        EXPECT_EQ(c[0].spec.constants[1], activation);
+        EXPECT_EQ(c[0].groups_x, 1u) << "a thread to each of 96 words";
+        EXPECT_EQ(c[0].groups_y, n);
+        const auto p = c[0].as<gpu::glu_quant_groups_params>();
+        EXPECT_EQ(p.k, 384u);
+        EXPECT_EQ(p.group, 32u);
+        EXPECT_EQ(c[0].bindings[1].buffer + 1, c[0].bindings[2].buffer) << "gate, then up";
+        EXPECT_EQ(c[1].bindings[1], c[0].bindings[3]) << "codes";
+        EXPECT_EQ(c[1].bindings[2], c[0].bindings[4]) << "factors";
+      }
+      const lines apart = {"elementwise", "elementwise", "act_quant_groups", "linear_ternary"};
+      EXPECT_EQ(run(b, like_vulkan(), 1), apart) << "the device has no kernel for all of it";
+      EXPECT_EQ(run(b, like_cuda(), 1,
+                    {{"disable",
+                      "relu2_mul_act_quant_i8_grouped.api,silu_mul_act_quant_i8_grouped.api,"
+                      "gelu_mul_act_quant_i8_grouped.api"}}),
+                apart);
+    }
+  block b;  // a norm between: no kernel does all of that
+  const uint32_t a = b.op(BITNET_OP_SILU, {in(b.m, width)});
+  out(b.m, b.grouped(b.quant_groups(b.norm(b.op(BITNET_OP_MUL, {a, in(b.m, width)})))));
+  EXPECT_EQ(run(b, like_cuda(), 1),
+            (lines{"elementwise", "elementwise", "norm_quant_groups", "linear_ternary"}));
+}
+
 TEST(plan_of_neighbours, keys_are_turned_as_they_are_written) {
   for (const int32_t way : {BITNET_ROPE_INTERLEAVED, BITNET_ROPE_NEOX}) {
     model m = bare();

@@ -74,6 +74,7 @@ inline const known_kernel& known(kernel_id id) {
       {kernel_id::norm_quant, {"norm_quant", {3, 4}}},
       {kernel_id::norm_quant_groups, {"norm_quant_groups", {3, 4}}},
       {kernel_id::glu_quant, {"glu_quant", {4, 5, 6}}},
+      {kernel_id::glu_quant_groups, {"glu_quant_groups", {3, 4}}},
       {kernel_id::bit_linear, {"bit_linear", {6}}},
       {kernel_id::attn_tiles, {"attn_tiles", {7}}},
       {kernel_id::attn_merge, {"attn_merge", {3}}},

@@ -137,6 +137,24 @@ golden_program norm_quant_grouped() {
   });
 }
 
+// 1 or -1, but 1 where the largest of a group stands in in_groups.
+int gates(uint32_t token, uint32_t k) {
+  return k % 32 == (token * 5 + k / 32) % 32 ? 1 : sign(token, k);
+}
+// Squared ReLU of a gate is 1 or 0. Backends may have one kernel for all before the product.
+golden_program glu_quant_grouped() {
+  builder b("act_quant_i8_grouped of a gate", gates);
+  const uint32_t up = b.rows_of(in_groups<32>, width);
+  const uint32_t gated = b.binary(BITNET_OP_MUL, b.unary(BITNET_OP_RELU2, b.x, width), up, width);
+  const auto [q, d] = quantise_groups(b, gated, 32);
+  const uint32_t y = b.value(width);
+  b.emit(BITNET_OP_LINEAR_TERNARY_GROUPED, {q, d}, {y},
+         {b.ternary(width, width, pick<same_column>)});
+  return b.gathered(y, width, {BITNET_OP_ACT_QUANT_I8_GROUPED}, [](uint32_t t, uint32_t k) {
+    return gates(t, k) > 0 ? 1.0 * in_groups<32>(t, k) : 0.0;
+  });
+}
+
 }  // namespace
 
 void add_quantisers_and_groups(std::vector<golden_program>& out) {
@@ -146,6 +164,7 @@ void add_quantisers_and_groups(std::vector<golden_program>& out) {
   out.push_back(linear_grouped_add());
   out.push_back(act_quant_grouped());
   out.push_back(norm_quant_grouped());
+  out.push_back(glu_quant_grouped());
 }
 
 }  // namespace bitnet::probe::golden

@@ -24,6 +24,14 @@ __device__ inline void quantise_word(const float (&v)[4], uint32_t w, uint32_t k
                  quantised(v[3], scale));
   if (w % words == 0 && 4 * w < k) d[w / words] = largest / 127.0f;
 }
+// Of a row, its activation times `up`.
+__device__ inline void gated_four_of(const float* gate, const float* up, uint32_t op, uint32_t w,
+                                     uint32_t k, float (&out)[4]) {
+  float by[4];
+  four_of(gate, w, k, out);
+  four_of(up, w, k, by);
+  for (uint32_t i = 0; i < 4; ++i) out[i] = activation(op, out[i]) * by[i];
+}
 // Words of a row and those past it, so that each lane of a warp has one.
 __device__ inline uint32_t words_of_warps(uint32_t k) {
   return (static_cast<uint32_t>(gpu::i8_row_words(k)) + warp - 1) / warp * warp;
@@ -126,10 +134,8 @@ BITNET_KERNEL(glu_quant) {
   each_row(rows_of(l), [&](uint64_t r) {
     float* mid = scratch + r * p.k;
     for (uint32_t w = threadIdx.x; 4 * w < p.k; w += threads) {
-      float v[4], by[4];
-      four_of(gate + r * p.k, w, p.k, v);
-      four_of(up + r * p.k, w, p.k, by);
-      for (uint32_t i = 0; i < 4; ++i) v[i] = activation(l.constants[1], v[i]) * by[i];
+      float v[4];
+      gated_four_of(gate + r * p.k, up + r * p.k, l.constants[1], w, p.k, v);
       put_four(mid, w, p.k, v);
     }
     __syncthreads();
@@ -144,6 +150,24 @@ BITNET_KERNEL(glu_quant) {
       scale = quantise_row([&](uint32_t w, float(&v)[4]) { four_of(mid, w, p.k, v); }, p.k, codes);
     }
     if (threadIdx.x == 0) s[r] = scale;
+  });
+}
+
+// The bits of an activation (constant 1), mul, then act_quant_groups, with its threads.
+BITNET_KERNEL(glu_quant_groups) {
+  const auto p = params_of<gpu::glu_quant_groups_params>(l);
+  const auto* gate = memory_of<const float>(l, 1);
+  const auto* up = memory_of<const float>(l, 2);
+  auto* q = memory_of<uint32_t>(l, 3);
+  auto* d = memory_of<float>(l, 4);
+  each_y(rows_of(l), [&](uint32_t r) {
+    const uint64_t row = uint64_t{r} * p.k;
+    each_x(words_of_warps(p.k), [&](uint32_t w) {
+      float v[4] = {};
+      if (4 * w < p.k) gated_four_of(gate + row, up + row, l.constants[1], w, p.k, v);
+      quantise_word(v, w, p.k, p.group, q + r * gpu::i8_row_words(p.k),
+                    d + uint64_t{r} * (p.k / p.group));
+    });
   });
 }
 
