@@ -89,12 +89,13 @@ constexpr bool has_order(const tiled_form (&all)[N]) {
 }
 static_assert(has_order(with_one_scale) && has_order(with_factors) && has_order(of_f16) &&
               has_order(of_bf16));
-static_assert(with_factors[of_one_token].tile.tokens == 1);
+static_assert(with_one_scale[of_one_token].tile.tokens == 1 &&
+              with_factors[of_one_token].tile.tokens == 1);
 #ifdef BITNET_CUDA_WARP_GROUPS
 constexpr bool built_warp_groups = true;
 static_assert(with_one_scale[of_narrow_groups].tile.boxes &&
               with_one_scale[of_wide_groups].tile.boxes &&
-              with_factors[of_wide_groups].tile.boxes &&
+              with_factors[of_wide_factored].tile.boxes &&
               with_one_scale[of_narrow_groups].tile.rows <
                   with_one_scale[of_wide_groups].tile.rows);
 #else

@@ -44,7 +44,7 @@ class finder {
     fusion& f = found_.of[i];
     if (op.op == BITNET_OP_ACT_QUANT_I8) {
       find_quant_fusion(op, f);
-    } else if (op.op == BITNET_OP_ACT_QUANT_I8_GROUPED && device_.about().capabilities.fuses_groups) {
+    } else if (op.op == BITNET_OP_ACT_QUANT_I8_GROUPED && device_.capabilities().fuses_groups) {
       find_groups_fusion(op, f);
     } else if (op.op == BITNET_OP_ADD && op.inputs[0] != op.inputs[1]) {
       // If both sides of the sum are products, one of them stays separate.
@@ -58,7 +58,6 @@ class finder {
       f.rope = only_source(op.inputs[0], BITNET_OP_ROPE);
       if (f.rope != no_op) found_.of[f.rope].absorbed = true;
     } else if (op.op == BITNET_OP_ATTN_PAGED && device_.capabilities().attention_of_token &&
-               !device_.is_disabled(attn_token_name(device_.name)) &&
                !device_.is_disabled(attention_parts_name(device_.name))) {
       find_token_attention(i, f);
     }
@@ -77,7 +76,8 @@ class finder {
   }
 
   // One kernel takes a single token's attention with the ops that make its inputs, if queries and
-  // keys are rotated by the same angles and a group has all heads of a KV head.
+  // keys are rotated by the same angles and a group has all heads of a KV head. Norms of heads are
+  // among those ops if both queries and keys have them.
   void find_token_attention(uint64_t at, fusion& f) {
     const bitnet_op& op = graph_.ops[at];
     const uint64_t write = kv_write_before(at);
@@ -94,9 +94,23 @@ class finder {
     if (!same_rotations || !same_heads ||
         heads / kv > tile_rows_for(device_.capabilities(), heads / kv, head_dim))
       return;
+    const uint64_t norm_of_q = norm_of_heads(q), norm_of_k = norm_of_heads(k);
+    const bool norms = norm_of_q != no_op && norm_of_k != no_op &&
+                       !device_.is_disabled(attn_token_name(true, device_.name));
+    if (!norms && device_.is_disabled(attn_token_name(false, device_.name))) return;
     f.kv_write = write;
     f.rope_of_q = of_q;
     found_.of[write].in_attention = found_.of[of_q].in_attention = true;
+    if (!norms) return;
+    f.norm_of_q = norm_of_q;
+    f.norm_of_k = norm_of_k;
+    found_.of[norm_of_q].in_attention = found_.of[norm_of_k].in_attention = true;
+  }
+
+  // The norm of each of the heads that `rope` rotates.
+  uint64_t norm_of_heads(const bitnet_op& rope) const {
+    const uint64_t norm = only_source(rope.inputs[0], BITNET_OP_RMS_NORM_HEADS);
+    return norm != no_op && graph_.ops[norm].ints[0] == rope.ints[0] ? norm : no_op;
   }
 
   // If x is an activation times something else, and the kernel name_of(activation) is not disabled,

@@ -21,7 +21,9 @@ struct fusion {
   uint64_t rope = no_op;    // KV_WRITE: the ROPE of its keys
   // ATTN_PAGED: in steps of one row it computes the KV_WRITE before it and the ROPE of its queries.
   uint64_t kv_write = no_op, rope_of_q = no_op;
-  bool in_attention = false;  // those two ops: no step of one row has a command of theirs
+  // And the RMS_NORM_HEADS before the ROPE of both, queries and keys.
+  uint64_t norm_of_q = no_op, norm_of_k = no_op;
+  bool in_attention = false;  // those ops: no step of one row has a command of theirs
   bool repeated = false;      // ACT_QUANT_I8: in steps of one row, each reader quantises by itself
   bool counted = false;       // and a reader's weight_bytes already include the norm's
 };

@@ -38,7 +38,7 @@
 #define BITNET_GPU_KERNELS_OF_SOME(X) \
   X(attn_tiles, 7, 1)                 \
   X(attn_merge, 3, 1)                 \
-  X(attn_token, 9, 5)                 \
+  X(attn_token, 11, 5)                \
   X(head_copy, 2, 2)                  \
   X(head_state, 2, 2)                 \
   X(head_approximate, 4, 2)           \

@@ -85,7 +85,7 @@ struct kernel_spec {
 
 inline constexpr uint32_t max_params = 32;            // words
 inline constexpr uint32_t max_kernel_bindings = 8;    // of the kernels that every plugin brings
-inline constexpr uint32_t most_kernel_bindings = 14;  // of all
+inline constexpr uint32_t most_kernel_bindings = 16;  // of all
 
 // The first member of every parameter struct: which word of the step header counts the rows.
 inline constexpr uint32_t rows_are_tokens = 0, rows_are_outputs = 1;
@@ -213,19 +213,22 @@ struct attn_merge_params {
 };
 
 // Bindings: header, q (rows, n_heads * head_dim), k (rows, n_kv_heads * head_dim), v like k,
-//           rotations as in rope, positions, sequences, slots, block_tables, keys, values, parts
-//           as in attn_tiles, tickets u32 (n_kv_heads), y like q
+//           rotations as in rope, positions, sequences, slots, block_tables, weights f32 (head_dim)
+//           of the norms of q and of k, or any, keys, values, parts as in attn_tiles, tickets u32
+//           (n_kv_heads), y like q
 // Constants as in attn_tiles. For steps of one token, and models in which one tile has all heads of
-// a KV head. The bits of rope of q and of k, kv_write, attn_tiles and attn_merge. x: KV heads, each
-// with `parts` groups, or one if that is 0. The group that takes the token's own position writes
-// its key and its value first. If there are parts, the group that finishes the last one of a KV
-// head merges them: it is the one that takes the last ticket. Tickets are zeros before and after.
-// parts 0: parts and tickets are any.
+// a KV head. The bits of rope of q and of k, kv_write, attn_tiles and attn_merge; norms 1: of
+// rms_norm of the heads of q and of k before these. x: KV heads, each with `parts` groups, or one
+// if that is 0. The group that takes the token's own position writes its key and its value first.
+// If there are parts, the group that finishes the last one of a KV head merges them: it is the one
+// that takes the last ticket. Tickets are zeros before and after. parts 0: parts and tickets are
+// any.
 struct attn_token_params {
   uint32_t rows, n_heads, n_kv_heads, head_dim, block_tokens, max_blocks;
   float scale;
   uint32_t window;  // positions
-  uint32_t parts, pairs, neox;
+  uint32_t parts, pairs, neox, norms;
+  float eps_of_q, eps_of_k;
 };
 
 // Attention whose factors are f16, in programs that permit it (bitnet_program_options::precisions),

@@ -80,8 +80,8 @@ std::string attention_parts_name(std::string_view api) {
   return "attn_paged_parts" + ending(api);
 }
 
-std::string attn_token_name(std::string_view api) {
-  return "rope_kv_write_attn_paged" + ending(api);
+std::string attn_token_name(bool norms, std::string_view api) {
+  return std::string(norms ? "rms_norm_heads_" : "") + "rope_kv_write_attn_paged" + ending(api);
 }
 
 std::string linear_add_name(uint32_t product, std::string_view api) {
@@ -152,7 +152,8 @@ std::vector<named_kernel> all_kernels(std::string_view api, const capabilities& 
   if (can.attention_rows != 0)
     fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, attention_parts_name(api));
   if (can.attention_of_token)
-    fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, attn_token_name(api));
+    for (const bool norms : {false, true})
+      fused(BITNET_OP_ATTN_PAGED, BITNET_FORMAT_NONE, steady, attn_token_name(norms, api));
   for (const uint32_t product : ternary_products)
     fused(product, BITNET_FORMAT_TERNARY2, exact, linear_add_name(product, api));
   for (const bool norm : {true, false})

@@ -28,7 +28,8 @@ std::string glu_quant_groups_name(uint32_t activation, std::string_view api);
 std::string rope_kv_name(std::string_view api);
 // Attention of a context that is cut into parts.
 std::string attention_parts_name(std::string_view api);
-std::string attn_token_name(std::string_view api);
+// `norms`: with norms of the heads of queries and keys.
+std::string attn_token_name(bool norms, std::string_view api);
 std::string linear_add_name(uint32_t product, std::string_view api);
 std::string bit_linear_name(bool norm, bool add, std::string_view api);
 

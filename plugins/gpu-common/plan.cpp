@@ -73,7 +73,7 @@ bitnet_status planner::add(const bitnet_op& op, const fusion& f) {
       }
       return elementwise(op);
     default:
-      return add_element_op(op);
+      return add_element_op(op, f);
   }
 }
 
@@ -381,25 +381,38 @@ void planner::round_prompts(node& whole) {
 }
 
 // All of the attention of a step of one row, in one command: also what its queries, keys and values
-// need before it, and the merging of parts. `cut` is the kernel that leaves parts.
+// need before it, with norms of heads if both have them, and the merging of parts. `cut` is the
+// kernel that leaves parts.
 node planner::attention_of_token(const bitnet_op& op, const fusion& f, const node& cut) {
   const bitnet_op& write = graph_.ops[f.kv_write];
   const bitnet_op &q = graph_.ops[f.rope_of_q], &k = graph_.ops[fusions_.of[f.kv_write].rope];
+  const bool norms = f.norm_of_q != no_op;
+  // Where queries and keys are normed, these norms make them; else what rotates them does.
+  const bitnet_op& first_q = norms ? graph_.ops[f.norm_of_q] : q;
+  const bitnet_op& first_k = norms ? graph_.ops[f.norm_of_k] : k;
   const auto layer = static_cast<uint32_t>(op.ints[0]);
   const uint32_t pairs = static_cast<uint32_t>(q.ints[2]) / 2;
   const auto& of_tile = std::get<attn_tiles_params>(cut.params);
   node n = cut;
   n.spec.id = kernel_id::attn_token;
-  n.name = attn_token_name(device_.name);
+  n.name = attn_token_name(norms, device_.name);
   n.when = steps::of_one_row;
-  n.operands = {reads(q.inputs[0]),
-                reads(k.inputs[0]),
+  if (norms) {  // a vector is a matrix of one part
+    n.weight = &weights_.at(first_q.weights[0]);
+    n.vector = &weights_.at(first_k.weights[0]);
+    n.weight_bytes = n.weight->device_bytes() + n.vector->device_bytes();
+  }
+  const operand unread = reads(first_q.inputs[0]);
+  n.operands = {reads(first_q.inputs[0]),
+                reads(first_k.inputs[0]),
                 reads(write.inputs[1]),
                 {source::rotations, rotations_of(q, pairs)},
                 {source::positions},
                 {source::sequences},
                 {source::slots},
                 {source::block_tables},
+                norms ? operand{source::matrix} : unread,
+                norms ? operand{source::vector} : unread,
                 {source::keys, layer, true},
                 {source::values, layer, true},
                 cut.operands.back(),
@@ -415,7 +428,10 @@ node planner::attention_of_token(const bitnet_op& op, const fusion& f, const nod
                                of_tile.window,
                                0,
                                pairs,
-                               q.ints[3] == BITNET_ROPE_NEOX ? 1u : 0u};
+                               q.ints[3] == BITNET_ROPE_NEOX ? 1u : 0u,
+                               norms ? 1u : 0u,
+                               norms ? first_q.floats[0] : 0.0f,
+                               norms ? first_k.floats[0] : 0.0f};
   out_.tickets = std::max(out_.tickets, of_tile.n_kv_heads);
   return n;
 }

@@ -29,12 +29,12 @@ bool fits_group(const capabilities& can, const bitnet_op& op) noexcept {
   return 4 * (2 * d_k + uint64_t{4} * can.group_size) <= can.shared_memory_bytes;
 }
 
-bitnet_status planner::add_element_op(const bitnet_op& op) {
+bitnet_status planner::add_element_op(const bitnet_op& op, const fusion& f) {
   switch (op.op) {
     case BITNET_OP_RMS_NORM:
-      return rms_norm(op, 1);
+      return rms_norm(op, 1, f);
     case BITNET_OP_RMS_NORM_HEADS:
-      return rms_norm(op, static_cast<uint32_t>(op.ints[0]));
+      return rms_norm(op, static_cast<uint32_t>(op.ints[0]), f);
     case BITNET_OP_HADAMARD:
       return hadamard(op);
     case BITNET_OP_GATHER_ROWS:
@@ -86,17 +86,18 @@ bitnet_status planner::act_quant_groups(const bitnet_op& op, const fusion& f) {
     n.params = glu_quant_groups_params{n.rows, k, group};
     return push(std::move(n));
   }
-  const uint64_t threads = device_.about().quantises_by_words ? words : 4 * words / group;
+  const uint64_t threads = device_.quirks().quantises_by_words ? words : 4 * words / group;
   node n = start(kernel_id::act_quant_groups, op, out[0], grid::threads, threads);
   n.operands = {reads(op.inputs[0]), writes(out[0]), writes(out[1])};
   n.params = act_quant_groups_params{n.rows, k, group};
   return push(std::move(n));
 }
 
-bitnet_status planner::rms_norm(const bitnet_op& op, uint32_t heads) {
+bitnet_status planner::rms_norm(const bitnet_op& op, uint32_t heads, const fusion& f) {
   node n = start(kernel_id::rms_norm, op, op.outputs[0], grid::rows, heads);
   n.operands = {reads(op.inputs[0]), {source::vector}, writes(op.outputs[0])};
   n.params = rms_norm_params{n.rows, width32(op.inputs[0]) / heads, op.floats[0], heads};
+  n.not_of_one_row = f.in_attention;
   return push(std::move(n));
 }
 

@@ -63,9 +63,9 @@ class planner {
   node attention_of_token(const bitnet_op& op, const fusion& f, const node& cut);
 
   // In plan_elements.cpp:
-  bitnet_status add_element_op(const bitnet_op& op);
+  bitnet_status add_element_op(const bitnet_op& op, const fusion& f);
   bitnet_status act_quant_groups(const bitnet_op& op, const fusion& f);
-  bitnet_status rms_norm(const bitnet_op& op, uint32_t heads);
+  bitnet_status rms_norm(const bitnet_op& op, uint32_t heads, const fusion& f);
   bitnet_status hadamard(const bitnet_op& op);
   bitnet_status elementwise(const bitnet_op& op);
   bitnet_status gather_rows(const bitnet_op& op);

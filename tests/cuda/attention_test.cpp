@@ -87,13 +87,17 @@ class attention : public testing::Test {
     std::vector<float> y;
     std::vector<uint8_t> keys, values;
   };
-  // How its queries and keys are turned, and in how many groups of threads.
+  // How its queries and keys are turned, in how many groups of threads, and whether they are normed
+  // before.
   struct turned {
     const char* why;
     uint32_t pairs, neox, groups;
+    bool normed = false;
   };
+  static constexpr float eps_of_q = 1e-6f, eps_of_k = 0.25f;  // which one it was shows
   struct made {
-    gpu::binding header, q, k, v, turns, at, sequence, slot, table, keys, values, y;
+    gpu::binding header, q, k, v, turns, at, sequence, slot, table, norm_of_q, norm_of_k, keys,
+        values, y;
     uint32_t parts;
   };
   made token_of(const shape& s, const pool& kv, const token& t, const turned& how, bool in_parts) {
@@ -114,6 +118,8 @@ class attention : public testing::Test {
             bench_.put<uint32_t>({t.sequence}),
             bench_.put<uint32_t>({block * block_tokens + t.position % block_tokens}),
             bench_.put(kv.table),
+            some(s.head_dim),
+            some(s.head_dim),
             bench_.put(kv.keys),
             bench_.put(kv.values),
             bench_.put(std::vector<float>(uint64_t{s.heads} * s.head_dim, 77.0f)),
@@ -125,10 +131,21 @@ class attention : public testing::Test {
     bench_.clear();
     return out;
   }
+  gpu::binding normed(const made& m, const gpu::binding& x, const gpu::binding& weight,
+                      uint32_t heads, uint32_t head_dim, float eps) {
+    const gpu::binding y = bench_.put(std::vector<float>(uint64_t{heads} * head_dim));
+    bench_.add({gpu::kernel_id::rms_norm, {128}}, {m.header, x, weight, y},
+               gpu::rms_norm_params{0, head_dim, eps, heads}, heads, 1);
+    return y;
+  }
   // By a kernel for each op, and the whole context in one group.
   left by_ops(const shape& s, const pool& kv, const token& t, const turned& how) {
-    const made m = token_of(s, kv, t, how, false);
+    made m = token_of(s, kv, t, how, false);
     const gpu::binding q = bench_.put(std::vector<float>(uint64_t{s.heads} * s.head_dim));
+    if (how.normed) {
+      m.q = normed(m, m.q, m.norm_of_q, s.heads, s.head_dim, eps_of_q);
+      m.k = normed(m, m.k, m.norm_of_k, s.kv_heads, s.head_dim, eps_of_k);
+    }
     bench_.add({gpu::kernel_id::rope, {128}}, {m.header, m.q, m.turns, q},
                gpu::rope_params{0, s.heads, s.head_dim, how.pairs, how.neox}, 3, 1);
     bench_.add({gpu::kernel_id::kv_write, {128, s.k_type, s.v_type, 1}},
@@ -153,13 +170,14 @@ class attention : public testing::Test {
     // Twice: the second finds the tickets as the first left them.
     const gpu::binding again = bench_.put(std::vector<float>(uint64_t{s.heads} * s.head_dim));
     for (const gpu::binding& y : {m.y, again})
-      bench_.add(
-          {gpu::kernel_id::attn_token, {128, s.k_type, s.v_type, rows, s.head_dim}},
-          {m.header, m.q, m.k, m.v, m.turns, m.at, m.sequence, m.slot, m.table, m.keys, m.values,
-           parts, tickets, y},
-          gpu::attn_token_params{0, s.heads, s.kv_heads, s.head_dim, block_tokens, max_blocks,
-                                 scale_of(s), s.own_window, m.parts, how.pairs, how.neox},
-          how.groups, 1);
+      bench_.add({gpu::kernel_id::attn_token, {128, s.k_type, s.v_type, rows, s.head_dim}},
+                 {m.header, m.q, m.k, m.v, m.turns, m.at, m.sequence, m.slot, m.table,
+                  how.normed ? m.norm_of_q : m.q, how.normed ? m.norm_of_k : m.q, m.keys, m.values,
+                  parts, tickets, y},
+                 gpu::attn_token_params{0, s.heads, s.kv_heads, s.head_dim, block_tokens,
+                                        max_blocks, scale_of(s), s.own_window, m.parts, how.pairs,
+                                        how.neox, how.normed ? 1u : 0u, eps_of_q, eps_of_k},
+                 how.groups, 1);
     bench_.run();
     left out{bench_.get<float>(m.y), bench_.get<uint8_t>(m.keys), bench_.get<uint8_t>(m.values)};
     EXPECT_EQ(bench_.get<uint32_t>(tickets), none);
@@ -318,6 +336,23 @@ TEST_F(attention, of_a_token_is_one_kernel) {
   check_token({"sixteen heads share", 64, 16, 1, f16, f16}, {400, 0}, halves);
   for (const uint32_t last : {0u, 1u, 63u, 64u, 255u, 256u})
     check_token({"ends", 64, 4, 2, f16, f16}, {last, 2}, last % 2 == 0 ? halves : pairs);
+}
+
+// The same with norms of the heads before. Heads of more than 128 elements have some for each warp
+// of a group that norms; 1408 is the most.
+TEST_F(attention, of_a_token_norms_heads) {
+  const turned halves{"halves, few groups", 32, 1, 3, true};
+  const turned pairs{"pairs, a group to a part", 32, 0, 40, true};
+  const turned some{"some of a head", 10, 1, 7, true};
+  for (const uint32_t type : {f32, f16, q8, q4})
+    check_token({"of one type", 64, 4, 1, type, type}, {577, 1}, halves);
+  check_token({"of two types", 128, 8, 2, f16, q8}, {577, 1}, pairs);
+  check_token({"of two types", 64, 2, 2, q4, f32}, {130, 2}, some);
+  check_token({"wide heads", 256, 3, 1, f16, f16}, {639, 3}, halves);
+  check_token({"the widest heads", 1408, 2, 1, f16, f16}, {70, 0}, halves);
+  check_token({"a last word that is short", 98, 2, 1, f16, f16}, {100, 0}, some);
+  check_token({"sixteen heads share", 64, 16, 1, f16, f16}, {400, 0}, halves);
+  check_token({"the first position", 128, 4, 2, f16, f16}, {0, 2}, pairs);
 }
 
 TEST_F(attention, of_a_token_sees_windows) {

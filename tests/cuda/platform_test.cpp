@@ -145,7 +145,8 @@ TEST(cuda_platform, every_form_of_the_table_is_compared) {
   collect(gpu::kernel_id::delta_rule, 128, 0, 0);
   for (const auto id :
        {gpu::kernel_id::rms_norm, gpu::kernel_id::act_quant, gpu::kernel_id::norm_quant,
-        gpu::kernel_id::norm_quant_groups, gpu::kernel_id::glu_quant, gpu::kernel_id::head_state})
+        gpu::kernel_id::norm_quant_groups, gpu::kernel_id::glu_quant, gpu::kernel_id::head_state,
+        gpu::kernel_id::bit_linear})
     collect(id, 0, 0, 0);
   for (const uint32_t head_dim : {64u, 128u, 256u})
     for (const auto id : {gpu::kernel_id::attn_tiles, gpu::kernel_id::attn_rounded})

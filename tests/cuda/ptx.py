@@ -264,6 +264,6 @@ def weighed(counts):
 
 def launch(memory, constants, params):
     """The bytes of bitnet::kernels::launch (kernels/launch.hpp)."""
-    fields = [*memory, *[0] * (14 - len(memory))]
+    fields = [*memory, *[0] * (16 - len(memory))]
     words = [*constants, *[0] * (5 - len(constants)), *params, *[0] * (32 - len(params))]
-    return (struct.pack("<14Q37I", *fields, *words) + bytes(512))[:512]
+    return (struct.pack("<16Q37I", *fields, *words) + bytes(512))[:512]

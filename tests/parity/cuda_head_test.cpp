@@ -238,12 +238,12 @@ TEST_F(cuda_steps, of_one_token_have_so_many_launches) {
       {"one scale", plain, short_context, 0, 6, 4},
       {"one scale, parts", plain, in_parts, 0, 6, 4},
       {"one scale, two stages", plain, short_context, 1, 6, 7},
-      // Norm with quantisation; q, k and v; norms of their heads, 2; attention; quantisation; its
+      // Norm with quantisation; q, k and v; attention with the norms of heads; quantisation; its
       // product; norm with quantisation; gate and up; activation, product of both and quantisation;
       // down.
-      {"groups", groups, short_context, 0, 11, 4},
-      {"groups, parts", groups, in_parts, 0, 11, 4},
-      {"groups, two stages", groups, short_context, 1, 11, 7},
+      {"groups", groups, short_context, 0, 9, 4},
+      {"groups, parts", groups, in_parts, 0, 9, 4},
+      {"groups, two stages", groups, short_context, 1, 9, 7},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.name);

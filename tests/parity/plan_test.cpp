@@ -184,8 +184,9 @@ TEST(plan_of_attention, layers_have_parts_of_their_own) {
 // A layer whose queries and keys are turned.
 struct turning {
   float theta_of_k = 10000;
-  bool also_out = false;     // the turned queries are read by others, too
-  bool read_before = false;  // another attention reads the layer's keys first
+  bool also_out = false;                // the turned queries are read by others, too
+  bool read_before = false;             // another attention reads the layer's keys first
+  bool norm_q = false, norm_k = false;  // heads are normed before
 };
 model turned_attention(const heads& h, const turning& how = {}) {
   model m = bare();
@@ -202,7 +203,18 @@ model turned_attention(const heads& h, const turning& how = {}) {
     op.floats[1] = 1;
     return y;
   };
-  const uint32_t turned_q = turn(q, h.q, 10000), turned_k = turn(k, h.kv, how.theta_of_k);
+  const auto norm = [&](uint32_t x, int32_t n, float eps) {
+    const uint32_t y = inner(m, n * h.dim);
+    bitnet_op& op =
+        m.op(BITNET_OP_RMS_NORM_HEADS, {x}, {y}, {weight(m, BITNET_FORMAT_F32, h.dim, 1)});
+    op.ints[0] = n;
+    op.floats[0] = eps;
+    return y;
+  };
+  const uint32_t first_q = how.norm_q ? norm(q, h.q, 0.5f) : q;
+  const uint32_t first_k = how.norm_k ? norm(k, h.kv, 0.25f) : k;
+  const uint32_t turned_q = turn(first_q, h.q, 10000);
+  const uint32_t turned_k = turn(first_k, h.kv, how.theta_of_k);
   m.op(BITNET_OP_KV_WRITE, {turned_k, v}, {});
   const auto attend = [&](uint32_t x) {
     const uint32_t y = inner(m, h.q * h.dim);
@@ -236,18 +248,19 @@ TEST(plan_of_attention, of_one_token_is_one_command) {
   EXPECT_EQ(p.parts, 32u);
   EXPECT_EQ(p.pairs, 32u);
   EXPECT_EQ(p.neox, 1u);
-  EXPECT_EQ(c[0].bindings[12].bytes, 2u * 4) << "a ticket for each KV head";
+  EXPECT_EQ(p.norms, 0u);
+  EXPECT_EQ(c[0].bindings[14].bytes, 2u * 4) << "a ticket for each KV head";
 
   // With more tokens keys and values lie where they lay, and parts too.
   const written_commands few = step_of(d, 4);
   ASSERT_EQ(names_of(few), (lines{"rope", "kv_write", "attn_tiles", "attn_merge"}));
-  EXPECT_EQ(few[1].bindings[5], c[0].bindings[9]) << "keys";
-  EXPECT_EQ(few[1].bindings[6], c[0].bindings[10]) << "values";
+  EXPECT_EQ(few[1].bindings[5], c[0].bindings[11]) << "keys";
+  EXPECT_EQ(few[1].bindings[6], c[0].bindings[12]) << "values";
   EXPECT_EQ(few[1].bindings[1], c[0].bindings[7]) << "slots";
   EXPECT_EQ(few[1].bindings[2], c[0].bindings[2]) << "k before it is turned";
   EXPECT_EQ(few[0].bindings[1], c[0].bindings[1]) << "q before it is turned";
-  EXPECT_EQ(few[2].bindings[7], c[0].bindings[11]) << "parts";
-  EXPECT_EQ(few[3].bindings[3], c[0].bindings[13]) << "y";
+  EXPECT_EQ(few[2].bindings[7], c[0].bindings[13]) << "parts";
+  EXPECT_EQ(few[3].bindings[3], c[0].bindings[15]) << "y";
 }
 
 TEST(plan_of_attention, of_one_token_with_a_short_context_has_no_parts) {
@@ -255,6 +268,53 @@ TEST(plan_of_attention, of_one_token_with_a_short_context_has_no_parts) {
   const written_commands c = step_of(d, 1);
   ASSERT_EQ(lines_of(c), (lines{"attn_token 2*1 [128 2 2 4 64]"}));
   EXPECT_EQ(c[0].as<gpu::attn_token_params>().parts, 0u);
+}
+
+TEST(plan_of_attention, of_one_token_norms_heads) {
+  const turning both{.norm_q = true, .norm_k = true};
+  described d(like_cuda(), turned_attention({8, 2, 64}, both), with_context(of(16), 2048));
+  const written_commands c = step_of(d, 1);
+  ASSERT_EQ(lines_of(c), (lines{"attn_token 64*1 [128 2 2 4 64]"}));
+  const auto p = c[0].as<gpu::attn_token_params>();
+  EXPECT_EQ(p.norms, 1u);
+  EXPECT_EQ(p.eps_of_q, 0.5f);
+  EXPECT_EQ(p.eps_of_k, 0.25f);
+  EXPECT_EQ(d.calls("rms_norm_heads_rope_kv_write_attn_paged.api"), 1u);
+  EXPECT_EQ(d.calls("rope_kv_write_attn_paged.api"), 0u);
+
+  const written_commands few = step_of(d, 4);
+  ASSERT_EQ(names_of(few),
+            (lines{"rms_norm", "rms_norm", "rope", "kv_write", "attn_tiles", "attn_merge"}));
+  EXPECT_EQ(few[0].bindings[1], c[0].bindings[1]) << "q before it is normed";
+  EXPECT_EQ(few[1].bindings[1], c[0].bindings[2]) << "k before it is normed";
+  EXPECT_EQ(few[0].bindings[2], c[0].bindings[9]) << "the norm of q";
+  EXPECT_EQ(few[1].bindings[2], c[0].bindings[10]) << "the norm of k";
+  EXPECT_EQ(few[0].bindings[2].bytes, 64u * 4);
+
+  const struct {
+    turning how;
+    const char* off;
+    lines expected;
+    const char* why;
+  } rows[] = {
+      {{.norm_q = true}, "", {"rms_norm", "attn_token"}, "keys have no norm"},
+      {{.norm_k = true}, "", {"rms_norm", "attn_token"}, "queries have no norm"},
+      {both,
+       "rms_norm_heads_rope_kv_write_attn_paged.api",
+       {"rms_norm", "rms_norm", "attn_token"},
+       "without the kernel for all of it"},
+      {both, "rope_kv_write_attn_paged.api", {"attn_token"}, "without the one that it is not"},
+      {both,
+       "rope_kv_write_attn_paged.api,rms_norm_heads_rope_kv_write_attn_paged.api",
+       {"rms_norm", "rms_norm", "rope", "kv_write", "attn_tiles"},
+       "without either"},
+  };
+  for (const auto& row : rows) {
+    SCOPED_TRACE(row.why);
+    described other(like_cuda(), turned_attention({8, 2, 64}, row.how), with_context(of(16), 256),
+                    {{"disable", row.off}});
+    EXPECT_EQ(names_of(step_of(other, 1)), row.expected);
+  }
 }
 
 TEST(plan_of_attention, of_one_token_is_several_commands_where_one_would_be_wrong) {

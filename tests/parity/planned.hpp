@@ -78,7 +78,7 @@ inline const known_kernel& known(kernel_id id) {
       {kernel_id::bit_linear, {"bit_linear", {6}}},
       {kernel_id::attn_tiles, {"attn_tiles", {7}}},
       {kernel_id::attn_merge, {"attn_merge", {3}}},
-      {kernel_id::attn_token, {"attn_token", {9, 10, 11, 12, 13}}},
+      {kernel_id::attn_token, {"attn_token", {11, 12, 13, 14, 15}}},
       {kernel_id::head_copy, {"head_copy", {2, 3}}},
       {kernel_id::head_state, {"head_state", {2, 3}}},
       {kernel_id::head_approximate, {"head_approximate", {4, 5}}},

@@ -222,8 +222,8 @@ result<reading> understand_hf_packed(const source& from) {
   const float scale = divides ? 1 / given : given;
   if (!std::isfinite(scale) || scale <= 0)
     return fail(BITNET_BAD_DATA,
-                fmt::format("weight_scale is {}; expected a finite number above zero; the file is "
-                            "damaged",
+                fmt::format("weight_scale is {}; it and its inverse must be finite numbers above zero; "
+                            "the file is damaged",
                             given));
   // A mean of weights is well below 1, its inverse well above 5.
   // docs/reference/weights.md#checkpoints

@@ -41,6 +41,22 @@ int remembered(uint32_t token, uint32_t k) {
   return k == largest_column ? 127 : 0;
 }
 
+// The same, but queries are signs: a norm of them and its weights make them what is sought.
+int remembered_signs(uint32_t token, uint32_t k) {
+  const bool of_query = k >= query_column && k < stored_column;
+  return of_query ? sign(sought(token), k - query_column) : remembered(token, k);
+}
+// By which products change signs of queries and keys, and weights of norms change them back.
+int flip(uint32_t element) {
+  return element % 2 == 0 ? 1 : -1;
+}
+int query_norm(uint32_t, uint32_t k) {
+  return 64 * flip(k);
+}
+int key_norm(uint32_t, uint32_t k) {
+  return flip(k / 2);
+}
+
 // Rows that select one input each; the first row for values selects the largest.
 uint32_t value_column(uint32_t row) {
   return row == 0 ? 1 : row * 5 % width;
@@ -59,6 +75,12 @@ uint32_t query_of(uint32_t row) {
 }
 uint32_t stored_of(uint32_t row) {
   return stored_column + row;
+}
+int flipped_query(uint32_t row, uint32_t k) {
+  return flip(row) * pick<query_of>(row, k);
+}
+int flipped_key(uint32_t row, uint32_t k) {
+  return flip(row / 2) * pick<key_of>(row, k);
 }
 
 int64_t normed(uint32_t token, uint32_t k) {
@@ -194,17 +216,33 @@ golden_program feed_forward() {
   });
 }
 
+uint32_t normed_heads(builder& b, uint32_t from, uint32_t heads, element weight) {
+  const uint32_t y = b.value(int64_t{heads} * golden_head_dim);
+  bitnet_op& o = b.emit(BITNET_OP_RMS_NORM_HEADS, {from}, {y},
+                        {b.matrix(BITNET_FORMAT_F32, golden_head_dim, 1, weight, 1)});
+  o.ints[0] = static_cast<int32_t>(heads);
+  o.floats[0] = 1e-9F;  // too small to change a mean square of 1
+  return y;
+}
+
 // Steps of many tokens write the keys and values of one sequence; any step reads what earlier ones
 // wrote. Queries and keys, whose elements are at least 1, are rotated by angles of at most 1e-27,
 // which changes no bit of them: GPU backends have a kernel for steps of one token that does all of
 // RoPE, KV_WRITE and ATTN_PAGED.
-golden_program long_attention() {
+// With norms of heads, too: their rows are signs, so their mean square is 1.
+golden_program long_attention(const char* name, bool norms) {
   constexpr float no_turn = 1e-30F;
-  builder b("attn_paged of a long context", remembered, golden_positions);
+  builder b(name, norms ? remembered_signs : remembered, golden_positions);
   const auto in = b.quantise(b.x, width);
-  const uint32_t q = b.linear(in, q_width, b.ternary(width, q_width, pick<query_of>));
-  const uint32_t k = b.linear(in, kv_width, b.ternary(width, kv_width, pick<key_of>));
+  uint32_t q =
+      b.linear(in, q_width, b.ternary(width, q_width, norms ? flipped_query : pick<query_of>));
+  uint32_t k =
+      b.linear(in, kv_width, b.ternary(width, kv_width, norms ? flipped_key : pick<key_of>));
   const uint32_t v = b.linear(in, kv_width, b.ternary(width, kv_width, pick<stored_of>));
+  if (norms) {
+    q = normed_heads(b, q, n_heads, query_norm);
+    k = normed_heads(b, k, golden_kv_heads, key_norm);
+  }
   const uint32_t rq = rotated(b, q, n_heads, no_turn);
   b.emit(BITNET_OP_KV_WRITE, {rotated(b, k, golden_kv_heads, no_turn), v}, {});
   const uint32_t y = attended(b, rq);
@@ -270,12 +308,13 @@ std::vector<golden_program> golden_programs() {
   out.push_back(attention("attn_out.ternary2", true));
   out.push_back(feed_forward());
   out.push_back(head<small>("lm_head.f16", n_rows));
-  out.push_back(long_attention());
+  out.push_back(long_attention("attn_paged of a long context", false));
   out.push_back(largest());
   add_quantisers_and_groups(out);
   add_formats_with_blocks(out);
   add_layers_with_states(out);
   add_ops_of_rows(out);
+  out.push_back(long_attention("attn_paged of normed heads", true));
   return out;
 }
 

@@ -7,8 +7,8 @@
 //      in groups, so quantising changes nothing; only the programs of the quantisers round. Rows
 //      that are normed hold only 1 and -1, so their mean square is 1. In programs without positions
 //      or states every token is the first of its own sequence: rotating by position 0 changes
-//      nothing, and the softmax of one score is 1. In the program with a long context, which
-//      rotates by angles of nearly 0, one score is so much larger than the others that the
+//      nothing, and the softmax of one score is 1. In the programs with a long context, which
+//      rotate by angles of nearly 0, one score is so much larger than the others that the
 //      exponentials of these are 0. Factors of groups and blocks are powers of two or small whole
 //      numbers.
 
@@ -25,7 +25,7 @@ namespace bitnet::probe {
 constexpr uint32_t golden_tokens = 7, golden_block_tokens = 64;
 constexpr uint32_t golden_steps[] = {1, golden_tokens};
 constexpr uint32_t golden_kv_heads = 2, golden_head_dim = 64;
-// Of the program with a long context: one sequence, written by steps of so many tokens.
+// Of the programs with a long context: one sequence, written by steps of so many tokens.
 constexpr uint32_t golden_positions = 320, golden_prompt_tokens = 64;
 // Of programs with a state: one sequence, written by steps of golden_steps.
 constexpr uint32_t golden_state_positions = 2 * (1 + golden_tokens);

@@ -58,7 +58,7 @@ class attention {
         if (p_.parts != 0 && mine >= n) return;
         const uint32_t kv_head = unit / split / shares, left = of_kv - share * rows;
         const tile one = {t, tokens, kv_head, kv_head * of_kv + share * rows, smaller(left, rows)};
-        load(one, {nullptr, 0, false});
+        load(one, [](const float* q, uint32_t, uint32_t d) { return q[d]; });
         for (uint32_t i = p_.parts ? mine : 0; i < (p_.parts ? mine + 1 : n); ++i)
           take_part(one, all.part_at(i), all.end);
         if (p_.parts == 0) finish();
@@ -72,7 +72,9 @@ class attention {
     return sight::of(positions_[t], header_[2], header_[3], p_.window);
   }
 
-  __device__ void load(const tile& one, const rotation& rotated) const {
+  // element(q, r, d): element d of the tile's row r, whose head of queries is q.
+  template <class Element>
+  __device__ void load(const tile& one, Element element) const {
     for (uint32_t r = threadIdx.x; r < rows; r += threads) {
       const bool some = r < one.rows();
       const uint32_t t = one.first_token + r / one.heads;
@@ -86,7 +88,7 @@ class attention {
       const uint32_t r = i / m_.width, d = i % m_.width;
       const bool some = m_.row[r] != no_row && d < p_.head_dim;
       const float* q = q_ + uint64_t{m_.row[r]} * p_.head_dim;
-      m_.q[d / 4 * 4 * rows + 4 * r + d % 4] = some ? rotated(q, d) : 0;
+      m_.q[d / 4 * 4 * rows + 4 * r + d % 4] = some ? element(q, r, d) : 0;
     }
     __syncthreads();
   }

@@ -7,16 +7,16 @@ namespace gpu = bitnet::gpu;
 
 namespace {
 
-// What one token needs of its attention: its queries and keys are rotated, its key and value
-// written, and what the parts leave is merged by the group that is last.
+// What one token needs of its attention: its queries and keys are normed, if they have norms, and
+// rotated, its key and value written, and what the parts leave is merged by the group that is last.
 template <class Formats, uint32_t rows>
 class attention_of_token : attention<Formats, rows> {
   using base = attention<Formats, rows>;
-  using base::m_, base::out_, base::p_;
+  using base::m_, base::out_, base::p_, base::q_;
 
  public:
   __device__ explicit attention_of_token(const launch& l)
-      : base(l, {5, 6, 8, 9, 10, of(l).parts != 0 ? 11u : 13u}),
+      : base(l, {5, 6, 8, 11, 12, of(l).parts != 0 ? 13u : 15u}),
         whole_(of(l)),
         key_type_(l.constants[1]),
         value_type_(l.constants[2]),
@@ -24,10 +24,12 @@ class attention_of_token : attention<Formats, rows> {
         v_(memory_of<const float>(l, 3)),
         rotated_{memory_of<const float>(l, 4), whole_.pairs, whole_.neox != 0},
         slots_(memory_of<const uint32_t>(l, 7)),
-        keys_(memory_of<uint32_t>(l, 9)),
-        values_(memory_of<uint32_t>(l, 10)),
-        tickets_(memory_of<uint32_t>(l, 12)),
-        y_(memory_of<float>(l, 13)) {}
+        q_weight_(whole_.norms != 0 ? memory_of<const float>(l, 9) : nullptr),
+        k_weight_(whole_.norms != 0 ? memory_of<const float>(l, 10) : nullptr),
+        keys_(memory_of<uint32_t>(l, 11)),
+        values_(memory_of<uint32_t>(l, 12)),
+        tickets_(memory_of<uint32_t>(l, 14)),
+        y_(memory_of<float>(l, 15)) {}
 
   __device__ void run() const {
     const sight sees = base::sight_of(0);
@@ -37,8 +39,12 @@ class attention_of_token : attention<Formats, rows> {
       const uint32_t mine = unit % split, kv_head = unit / split;
       if (p_.parts != 0 && mine >= n) return;
       const tile one = {0, 1, kv_head, kv_head * heads, heads};
-      if (p_.parts == 0 || mine == n - 1) write(kv_head);  // seen behind the barriers of load()
-      base::load(one, rotated_);
+      const bool writes = p_.parts == 0 || mine == n - 1;
+      if (whole_.norms != 0) find_factors(one, writes);
+      if (writes) write(one);  // seen behind the barriers of load()
+      base::load(one, [&](const float* q, uint32_t r, uint32_t d) {
+        return rotated_(normed_head{q, q_weight_, q_weight_ ? factor(r) : 1}, d);
+      });
       for (uint32_t i = p_.parts ? mine : 0; i < (p_.parts ? mine + 1 : n); ++i)
         base::take_part(one, sees.part_at(i), sees.end);
       if (p_.parts == 0)
@@ -54,18 +60,34 @@ class attention_of_token : attention<Formats, rows> {
     return params_of<gpu::attn_token_params>(l);
   }
 
+  // Factors of norms, of each head of queries and then of the key, lie where scores will be.
+  __device__ float& factor(uint32_t row) const { return m_.scores[row]; }
+  // A warp takes a head, so that no head waits for another one.
+  __device__ void find_factors(const tile& one, bool of_key) const {
+    for (uint32_t r = warp_of_group(); r < one.heads + (of_key ? 1 : 0); r += warps) {
+      const bool is_key = r == one.heads;
+      const float* x = is_key ? k_ + uint64_t{one.kv_head} * p_.head_dim
+                              : q_ + uint64_t{one.first_head + r} * p_.head_dim;
+      const float found = factor_of(square_sum_of_warp(x, p_.head_dim), p_.head_dim,
+                                    is_key ? whole_.eps_of_k : whole_.eps_of_q);
+      if (lane() == 0) factor(r) = found;
+    }
+    __syncthreads();
+  }
+
   // The token's key and value of a KV head.
-  __device__ void write(uint32_t kv_head) const {
+  __device__ void write(const tile& one) const {
     const uint32_t slot = slots_[0];
     const uint64_t to =
-        (uint64_t{slot / p_.block_tokens} * p_.n_kv_heads + kv_head) * p_.block_tokens +
+        (uint64_t{slot / p_.block_tokens} * p_.n_kv_heads + one.kv_head) * p_.block_tokens +
         slot % p_.block_tokens;
-    const uint64_t from = uint64_t{kv_head} * p_.head_dim;
+    const uint64_t from = uint64_t{one.kv_head} * p_.head_dim;
+    const normed_head key = {k_ + from, k_weight_, k_weight_ ? factor(one.heads) : 1};
     const uint32_t of_k = units_of(key_type_, p_.head_dim);
     const uint32_t of_v = units_of(value_type_, p_.head_dim);
     for (uint32_t unit = threadIdx.x; unit < of_k + of_v; unit += threads) {
       if (unit < of_k)
-        put(key_type_, k_ + from, p_.head_dim, unit, keys_ + to * this->key_words_, rotated_);
+        put(key_type_, key, p_.head_dim, unit, keys_ + to * this->key_words_, rotated_);
       else
         put(value_type_, v_ + from, p_.head_dim, unit - of_k, values_ + to * this->value_words_,
             {nullptr, 0, false});
@@ -164,6 +186,7 @@ class attention_of_token : attention<Formats, rows> {
   const float *k_, *v_;
   const rotation rotated_;
   const uint32_t* slots_;
+  const float *q_weight_, *k_weight_;  // of the norms; nullptr without
   uint32_t *keys_, *values_, *tickets_;
   float* y_;
 };

@@ -98,6 +98,25 @@ __device__ inline exact_sum square_sum(const float* x, uint32_t k) {
   return sum_of_threads<threads>(plus(plus(each[0], each[1]), plus(each[2], each[3])));
 }
 
+// The same by one warp, whose lanes take in turn what the threads of each warp of a group have.
+// Lane 0 gets the result.
+__device__ inline exact_sum square_sum_of_warp(const float* x, uint32_t k) {
+  exact_sum all = {};
+  for (uint32_t first = 0; first < threads; first += warp) {
+    exact_sum each[4] = {};
+    for (uint32_t w = first + lane(); 4 * w < k; w += threads) {
+      float v[4];
+      four_of(x, w, k, v);
+      for (uint32_t i = 0; i < 4; ++i) each[i] = plus(each[i], square(v[i]));
+    }
+    exact_sum mine = plus(plus(each[0], each[1]), plus(each[2], each[3]));
+    for (uint32_t d = warp / 2; 4 * first < k && d != 0; d /= 2)
+      mine = plus(mine, {shuffle_xor(mine.sum, d), shuffle_xor(mine.lost, d)});
+    all = first == 0 ? mine : plus(all, mine);
+  }
+  return all;
+}
+
 // 1 / sqrt(mean(x^2) + eps)
 __device__ inline float factor_of(const exact_sum& total, uint32_t k, float eps) {
   return 1.0f / sqrtf((total.sum + total.lost) / static_cast<float>(k) + eps);

@@ -11,14 +11,25 @@ struct rotation {
   uint32_t pairs;
   bool neox;
 
-  // Element i of a head x.
-  __device__ float operator()(const float* x, uint32_t i) const {
+  // Element i of a head x, which is a pointer or a normed_head.
+  template <class Head>
+  __device__ float operator()(const Head& x, uint32_t i) const {
     if (!table || i >= 2 * pairs) return x[i];
     const uint32_t pair = neox ? i % pairs : i / 2;
     const bool second = neox ? i >= pairs : i % 2 != 0;
     const uint32_t other = neox ? (second ? i - pairs : i + pairs) : (i ^ 1u);
     const float a = x[i] * table[2 * pair], b = x[other] * table[2 * pair + 1];
     return second ? b + a : a - b;
+  }
+};
+
+// A head that is normed as it is read, as in rms_norm; without weights it stays as it is.
+struct normed_head {
+  const float *x, *weight;
+  float factor;
+
+  __device__ float operator[](uint32_t i) const {
+    return weight ? x[i] * factor * weight[i] : x[i];
   }
 };
 
@@ -29,7 +40,8 @@ __device__ inline uint32_t units_of(uint32_t dtype, uint32_t head_dim) {
                                      : head_dim / 32;
 }
 
-__device__ inline void put_q8_0(const float* x, uint32_t from, uint32_t* out,
+template <class Head>
+__device__ inline void put_q8_0(const Head& x, uint32_t from, uint32_t* out,
                                 const rotation& rotated) {
   float largest = 0;
   for (uint32_t i = 0; i < 32; ++i) largest = larger(largest, fabsf(rotated(x, from + i)));
@@ -45,7 +57,8 @@ __device__ inline void put_q8_0(const float* x, uint32_t from, uint32_t* out,
     out[1 + w] = packed4(code(4 * w), code(4 * w + 1), code(4 * w + 2), code(4 * w + 3));
 }
 
-__device__ inline void put_q4_0(const float* x, uint32_t from, uint32_t* out,
+template <class Head>
+__device__ inline void put_q4_0(const Head& x, uint32_t from, uint32_t* out,
                                 const rotation& rotated) {
   float extreme = 0;
   for (uint32_t i = 0; i < 32; ++i) {
@@ -68,7 +81,8 @@ __device__ inline void put_q4_0(const float* x, uint32_t from, uint32_t* out,
   }
 }
 
-__device__ inline void put(uint32_t dtype, const float* x, uint32_t head_dim, uint32_t unit,
+template <class Head>
+__device__ inline void put(uint32_t dtype, const Head& x, uint32_t head_dim, uint32_t unit,
                            uint32_t* row, const rotation& rotated) {
   if (dtype == BITNET_DTYPE_F32) {
     row[unit] = bits_of<uint32_t>(rotated(x, unit));

@@ -13,7 +13,7 @@ namespace bitnet::kernels {
 inline constexpr uint32_t warp_lanes = BITNET_WARP_LANES;
 inline constexpr uint32_t group_threads = 128;  // of a work group, of nearly every kernel
 
-inline constexpr uint32_t most_bindings = 14;  // of a kernel
+inline constexpr uint32_t most_bindings = 16;  // of a kernel
 struct plain_launch {
   // Device addresses of the bindings, in the order of kernels.hpp.
   uint64_t memory[most_bindings];

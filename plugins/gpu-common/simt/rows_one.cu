@@ -147,15 +147,15 @@ struct kept_row {
     });
     if (threadIdx.x == 0) *s = scale;
   }
-  // As act_quant_groups. A warp has 32 neighbours in each turn, so that a group has those of one,
-  // two or four warps.
+  // As act_quant_groups, for warps of 32. A warp has 32 neighbours in each turn, so that a group
+  // has those of one, two or four warps.
   __device__ __forceinline__ void quantise_groups(uint32_t k, uint32_t group, uint32_t* q,
                                                   float* factors) const {
     constexpr uint32_t of_turn = apart / warp;  // warps
     static_assert(Turns * of_turn * sizeof(float) <= threads * sizeof(exact_sum));
     // The largest of each warp and turn; then, at the first of a group, its scale.
     auto* found = static_cast<float*>(shared_memory());
-    each_turn<Turns>(k, [&](uint32_t turn, uint32_t i) {
+    each_turn<Turns>(k, 0, [&](uint32_t turn, uint32_t i, bool) {
       float largest = larger(1e-30f, i < k ? fabsf(x[turn]) : 0.0f);
       for (uint32_t d = warp / 2; d != 0; d /= 2)
         largest = larger(largest, shuffle_xor(largest, d));
@@ -174,7 +174,7 @@ struct kept_row {
     auto* codes = reinterpret_cast<uint8_t*>(q);
     const uint32_t bytes = 4 * static_cast<uint32_t>(gpu::i8_row_words(k));
     const float* scales = found + threadIdx.x / group * warps_of;
-    each_turn<Turns>(bytes, [&](uint32_t turn, uint32_t i) {
+    each_turn<Turns>(bytes, 0, [&](uint32_t turn, uint32_t i, bool) {
       if (i >= bytes) return;
       codes[i] = static_cast<uint8_t>(i < k ? quantised(x[turn], scales[turn * of_turn]) : 0);
     });
