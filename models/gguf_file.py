@@ -1,4 +1,4 @@
-"""A small GGUF v3 reader and writer that knows type 36 (I2_S), which the public package refuses.
+"""A small GGUF v3 reader and writer that knows type 36 (I2_S), which the public package rejects.
 
 I2_S here is layout A: 128 weights per 32 bytes, byte p of a group holding elements p, p+32, p+64, p+96
 from its high bit pair to its low one, as codes t + 1; then a float32 scale at byte n/4 and zeros up to

@@ -23,7 +23,7 @@ struct problem {
   std::string text;
 };
 
-[[nodiscard]] std::unexpected<problem> refuse(int error, std::string why = {});
+[[nodiscard]] std::unexpected<problem> reject(int error, std::string why = {});
 
 struct place {
   descriptor folder;  // O_PATH

@@ -4,7 +4,7 @@
 //
 // Dropped  a mark of UTF-8 (BOM) at the begin; the CR of each CR LF, so that a file of Windows
 //          gives the tokens that the same file of Linux gives.
-// Refused  UTF-16 and UTF-32, and bytes 0: they are no text, or none in UTF-8.
+// Rejected  UTF-16 and UTF-32, and bytes 0: they are no text, or none in UTF-8.
 // Kept     all other bytes, also other CRs and invalid UTF-8: the code that parses the text decides
 //          on them. docs/reference/text-input.md
 

@@ -46,7 +46,7 @@ T value_of(const library& cl, cl_device_id device, cl_device_info what) {
 // "OpenCL 1.2 vendor's words": 102; 0 if the text is not of that form.
 uint32_t version_of(const std::string& text) {
   unsigned major = 0, minor = 0;
-  // NOLINTNEXTLINE(cert-err34-c): numbers that are too large give a version that is refused
+  // NOLINTNEXTLINE(cert-err34-c): numbers that are too large give a version that is rejected
   if (std::sscanf(text.c_str(), "OpenCL %u.%u", &major, &minor) != 2) return 0;
   return major > 99 || minor > 99 ? 0 : 100 * major + minor;
 }

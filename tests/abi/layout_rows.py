@@ -2,7 +2,7 @@
 """Lists every struct of the given headers with its members, and every public function, as rows of a
 macro file.
 
-Refuses member types that the contract forbids: enum, bool, long, size_t, bit-fields, and anything
+Rejects member types that the contract forbids: enum, bool, long, size_t, bit-fields, and anything
 whose size is the compiler's choice.
 """
 import argparse

@@ -1115,7 +1115,7 @@ TEST_F(demo, a_caller_of_an_older_header_gets_defaults_for_the_rest) {
   bitnet_session_options options;
   bitnet_session_defaults(&options, sizeof options);
   options.n_context = 64;
-  options.kv_k = 9;  // would be refused, but lies past the size that this caller knows
+  options.kv_k = 9;  // would be rejected, but lies past the size that this caller knows
   options.struct_size = offsetof(bitnet_session_options, n_batch);
   bitnet_session* s = nullptr;
   ASSERT_EQ(bitnet_session_open(model_, &options, &s, &error_), BITNET_OK) << error_.message;
@@ -1241,7 +1241,7 @@ TEST_F(trials, wrong_calls_are_rejected) {
 }
 
 TEST(api, messages_say_what_the_program_calls_an_option) {
-  const auto refused = [] {
+  const auto rejected = [] {
     bitnet_error e = blank();
     bitnet_runtime_options options;
     bitnet_runtime_defaults(&options, sizeof options);
@@ -1250,12 +1250,12 @@ TEST(api, messages_say_what_the_program_calls_an_option) {
     EXPECT_EQ(bitnet_runtime_open(&options, &runtime, &e), BITNET_INVALID_ARGUMENT);
     return std::string(e.message);
   };
-  EXPECT_TRUE(refused().ends_with("; choose a smaller n_threads")) << refused();
+  EXPECT_TRUE(rejected().ends_with("; choose a smaller n_threads")) << rejected();
   bitnet_error e = blank();
   ASSERT_EQ(bitnet_wording_set("n_threads", "--threads", &e), BITNET_OK) << e.message;
-  EXPECT_TRUE(refused().ends_with("; choose a smaller --threads")) << refused();
+  EXPECT_TRUE(rejected().ends_with("; choose a smaller --threads")) << rejected();
   ASSERT_EQ(bitnet_wording_set("n_threads", nullptr, &e), BITNET_OK) << e.message;
-  EXPECT_TRUE(refused().ends_with("; choose a smaller n_threads")) << refused();
+  EXPECT_TRUE(rejected().ends_with("; choose a smaller n_threads")) << rejected();
   EXPECT_EQ(bitnet_wording_set("n_thread", "--threads", &e), BITNET_NOT_FOUND);
   EXPECT_EQ(bitnet_wording_set("n_threads", "", &e), BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(bitnet_wording_set(nullptr, "--threads", &e), BITNET_INVALID_ARGUMENT);

@@ -134,7 +134,7 @@ TEST_F(chat_json, a_demanded_call_is_made_and_read) {
   EXPECT_GE(n_whole, 1);
 }
 
-// Tools whose schema cannot be followed are named, or refused where they are strict.
+// Tools whose schema cannot be followed are named, or rejected where they are strict.
 TEST_F(chat_json, tools_that_are_not_bound_are_named) {
   const std::string odd = R"([{"type": "function", "function": {"name": "odd", "strict": false,
     "parameters": {"type": "object", "properties": {"a": {"not": {}}}}}}])";

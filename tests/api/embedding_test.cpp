@@ -98,7 +98,7 @@ class embeddings : public testing::Test {
     out.resize(n);
     return out;
   }
-  void expect_refused(bitnet_status got, bitnet_status status, const char* says) {
+  void expect_rejected(bitnet_status got, bitnet_status status, const char* says) {
     EXPECT_EQ(got, status) << error_.message;
     EXPECT_NE(std::string(error_.message).find(says), std::string::npos) << error_.message;
   }
@@ -169,29 +169,30 @@ TEST_F(embeddings, wrong_calls_are_rejected) {
     return bitnet_embed(to, ids.data(), ids.size(), out.data(), capacity, &needed, &error_);
   };
   const vector right = of(s, many(20));
-  expect_refused(call(s, {}, out.size()), BITNET_INVALID_ARGUMENT, "there are no tokens");
-  expect_refused(call(s, many(257), out.size()), BITNET_CONTEXT_FULL,
-                 "257 tokens do not fit the context of 256");
-  expect_refused(call(s, {5, 1 << 30}, out.size()), BITNET_INVALID_ARGUMENT,
-                 "is not in the vocabulary");
-  expect_refused(call(session(BITNET_POOLING_CLS), {5, -1}, out.size()), BITNET_INVALID_ARGUMENT,
-                 "token id -1");
-  expect_refused(call(s, many(3), out.size() - 1), BITNET_INVALID_ARGUMENT, "but an embedding has");
+  expect_rejected(call(s, {}, out.size()), BITNET_INVALID_ARGUMENT, "there are no tokens");
+  expect_rejected(call(s, many(257), out.size()), BITNET_CONTEXT_FULL,
+                  "257 tokens do not fit the context of 256");
+  expect_rejected(call(s, {5, 1 << 30}, out.size()), BITNET_INVALID_ARGUMENT,
+                  "is not in the vocabulary");
+  expect_rejected(call(session(BITNET_POOLING_CLS), {5, -1}, out.size()), BITNET_INVALID_ARGUMENT,
+                  "token id -1");
+  expect_rejected(call(s, many(3), out.size() - 1), BITNET_INVALID_ARGUMENT,
+                  "but an embedding has");
   EXPECT_EQ(needed, out.size());
   needed = 0;
   EXPECT_EQ(bitnet_embed(s, nullptr, 0, nullptr, 0, &needed, &error_), BITNET_OK);
   EXPECT_EQ(needed, out.size()) << "asked for the size";
-  expect_refused(bitnet_embed(s, nullptr, 3, out.data(), out.size(), nullptr, &error_),
-                 BITNET_INVALID_ARGUMENT, "NULL");
-  expect_refused(call(nullptr, many(3), out.size()), BITNET_INVALID_ARGUMENT, "NULL");
-  expect_refused(call(open(defaults()), many(3), out.size()), BITNET_INVALID_ARGUMENT,
-                 "not opened for embeddings");
-  expect_refused(bitnet_session_eval(s, many(3).data(), 3, 0, nullptr, 0, &error_),
-                 BITNET_INVALID_ARGUMENT, "has no logits");
+  expect_rejected(bitnet_embed(s, nullptr, 3, out.data(), out.size(), nullptr, &error_),
+                  BITNET_INVALID_ARGUMENT, "NULL");
+  expect_rejected(call(nullptr, many(3), out.size()), BITNET_INVALID_ARGUMENT, "NULL");
+  expect_rejected(call(open(defaults()), many(3), out.size()), BITNET_INVALID_ARGUMENT,
+                  "not opened for embeddings");
+  expect_rejected(bitnet_session_eval(s, many(3).data(), 3, 0, nullptr, 0, &error_),
+                  BITNET_INVALID_ARGUMENT, "has no logits");
   bitnet_generation_result done{};
   done.struct_size = sizeof done;
-  expect_refused(bitnet_generate(s, many(3).data(), 3, nullptr, &done, &error_),
-                 BITNET_INVALID_ARGUMENT, "has no logits");
+  expect_rejected(bitnet_generate(s, many(3).data(), 3, nullptr, &done, &error_),
+                  BITNET_INVALID_ARGUMENT, "has no logits");
   EXPECT_EQ(of(s, many(20)), right) << "as if nothing had been";
 }
 
@@ -199,12 +200,12 @@ TEST_F(embeddings, sessions_with_invalid_options_are_rejected) {
   bitnet_session* s = nullptr;
   bitnet_session_options options = defaults();
   options.pooling = BITNET_POOLING_LAST;
-  expect_refused(bitnet_session_open(model_, &options, &s, &error_), BITNET_INVALID_ARGUMENT,
-                 "set embeddings too");
+  expect_rejected(bitnet_session_open(model_, &options, &s, &error_), BITNET_INVALID_ARGUMENT,
+                  "set embeddings too");
   options.embeddings = 1;
   options.pooling = 9;
-  expect_refused(bitnet_session_open(model_, &options, &s, &error_), BITNET_INVALID_ARGUMENT,
-                 "must be MODEL, MEAN, CLS or LAST, found 9");
+  expect_rejected(bitnet_session_open(model_, &options, &s, &error_), BITNET_INVALID_ARGUMENT,
+                  "must be MODEL, MEAN, CLS or LAST, found 9");
   EXPECT_EQ(s, nullptr);
 }
 
@@ -215,7 +216,7 @@ TEST_F(embeddings, that_are_cancelled_leave_the_session_unchanged) {
     const vector right = of(s, ids);
     bitnet_session_cancel(s);
     vector out(width());
-    expect_refused(
+    expect_rejected(
         bitnet_embed(s, ids.data(), ids.size(), out.data(), out.size(), nullptr, &error_),
         BITNET_CANCELLED, "");
     EXPECT_EQ(bitnet_session_length(s), 0U);
@@ -239,8 +240,8 @@ TEST_F(embeddings, are_pooled_as_the_file_says) {
   bitnet_session* s = nullptr;
   bitnet_session_options options = defaults();
   options.embeddings = 1;
-  expect_refused(bitnet_session_open(model_, &options, &s, &error_), BITNET_UNSUPPORTED,
-                 "pooling_type is 4");
+  expect_rejected(bitnet_session_open(model_, &options, &s, &error_), BITNET_UNSUPPORTED,
+                  "pooling_type is 4");
   EXPECT_NE(session(BITNET_POOLING_CLS), nullptr) << "the option decides";
   EXPECT_NE(open(defaults()), nullptr) << "for logits it does not matter";
 }

@@ -204,7 +204,7 @@ class grammars : public testing::Test {
     return out;
   }
 
-  std::string refusal(const std::string& grammar) {
+  std::string rejection(const std::string& grammar) {
     EXPECT_NE(generate(session(), grammar).status, BITNET_OK) << grammar;
     return error_.message;
   }
@@ -386,7 +386,8 @@ TEST_F(grammars, biases_apply_to_allowed_tokens) {
   sampling_.logit_bias_size = sizeof(bitnet_logit_bias);
   sampling_.n_logit_bias = static_cast<uint32_t>(biases.size());
   EXPECT_EQ(generate_well("root ::= \"yes\" | \"no\"").text, "no");
-  EXPECT_NE(refusal("root ::= \"yes\"").find("every one that a grammar allows"), std::string::npos);
+  EXPECT_NE(rejection("root ::= \"yes\"").find("every one that a grammar allows"),
+            std::string::npos);
   for (auto& b : biases) b.bias = 100;
   EXPECT_EQ(generate_well("root ::= \"yes\" | \"no\"").text, "yes");
 }
@@ -398,8 +399,8 @@ TEST_F(grammars, are_checked_before_anything_is_evaluated) {
             0U)
       << error_.message;
   EXPECT_EQ(bitnet_session_length(s), 0U);
-  EXPECT_EQ(refusal("root ::= root \"a\" | \"b\"").find("the grammar, line 1, column 1: "), 0U);
-  EXPECT_NE(refusal("root ::= \"\xff\"").find("no UTF-8"), std::string::npos);
+  EXPECT_EQ(rejection("root ::= root \"a\" | \"b\"").find("the grammar, line 1, column 1: "), 0U);
+  EXPECT_NE(rejection("root ::= \"\xff\"").find("no UTF-8"), std::string::npos);
   bitnet_generation g = generation_;
   g.grammar = {nullptr, 3};
   bitnet_generation_result result{};

@@ -126,7 +126,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(log_callback, may_not_call_the_library) {
   struct {
     bitnet_runtime* runtime = nullptr;
-    int calls = 0, refused = 0;
+    int calls = 0, rejected = 0;
     std::string said;
   } seen;
   const bitnet::test::scratch_folder folder;
@@ -145,14 +145,14 @@ TEST(log_callback, may_not_call_the_library) {
     bitnet_error e = blank();
     uint64_t needed = 0;
     ++s.calls;
-    s.refused += bitnet_runtime_report(s.runtime, nullptr, 0, &needed, &e) != BITNET_OK ? 1 : 0;
+    s.rejected += bitnet_runtime_report(s.runtime, nullptr, 0, &needed, &e) != BITNET_OK ? 1 : 0;
     s.said = e.message;
   };
   bitnet_error e = blank();
   ASSERT_EQ(bitnet_runtime_open(&options, &seen.runtime, &e), BITNET_OK) << e.message;
   (void)bitnet_backend_reload(seen.runtime, "none-such", nullptr, &e);  // which is logged
   EXPECT_GT(seen.calls, 0);
-  EXPECT_EQ(seen.refused, seen.calls);
+  EXPECT_EQ(seen.rejected, seen.calls);
   EXPECT_NE(seen.said.find("log callback"), std::string::npos) << seen.said;
   uint64_t needed = 0;
   EXPECT_EQ(bitnet_runtime_report(seen.runtime, nullptr, 0, &needed, &e), BITNET_OK) << e.message;

@@ -1,6 +1,6 @@
 // Two backends in one process, in this order: pair_program A B computes with A, then with B beside
 // it, then with A again, all of the same prompt; pair_program A computes with A alone. It prints
-// one line of JSON: the tokens of each, or the status and the reason of one that was refused.
+// one line of JSON: the tokens of each, or the status and the reason of one that was rejected.
 // backend_pairs.py runs it.
 
 #include <cstddef>

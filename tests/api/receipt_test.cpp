@@ -53,7 +53,7 @@ class receipts : public testing::Test {
     });
     return json::parse(text)["predicate"];
   }
-  bitnet_status refusal(const bitnet_receipt_options& o) {
+  bitnet_status rejection(const bitnet_receipt_options& o) {
     demo_.error = blank_error();
     uint64_t needed = 0;
     return bitnet_session_receipt(demo_.session, &o, nullptr, 0, &needed, &demo_.error);
@@ -62,7 +62,7 @@ class receipts : public testing::Test {
 };
 
 TEST_F(receipts, are_of_the_last_answer) {
-  EXPECT_EQ(refusal(unsigned_statement()), BITNET_INVALID_ARGUMENT) << "nothing was generated";
+  EXPECT_EQ(rejection(unsigned_statement()), BITNET_INVALID_ARGUMENT) << "nothing was generated";
   ASSERT_EQ(demo_.generate(4), BITNET_OK) << demo_.error.message;
   const json first = predicate(unsigned_statement());
   EXPECT_EQ(first["status"], "ok");
@@ -93,7 +93,7 @@ TEST_F(receipts, take_members_of_the_program_and_none_of_the_library) {
   bitnet_receipt_options o = unsigned_statement();
   const auto with = [&](const char* text) {
     o.facts = {text, std::char_traits<char>::length(text)};
-    return refusal(o);
+    return rejection(o);
   };
   EXPECT_EQ(with(R"({"compute_path": "real"})"), BITNET_INVALID_ARGUMENT);
   EXPECT_EQ(with(R"([1])"), BITNET_INVALID_ARGUMENT);

@@ -1,4 +1,4 @@
-// Members without a meaning are 0, or refused by name: each that bitnet.h has, by a table that is
+// Members without a meaning are 0, or rejected by name: each that bitnet.h has, by a table that is
 // made of the header.
 
 #include <gtest/gtest.h>
@@ -164,7 +164,7 @@ answer give(const bitnet_scheduler_options& o) {
   return {s, e.message};
 }
 
-void expect_refused(const char* kind, const char* member, const answer& got) {
+void expect_rejected(const char* kind, const char* member, const answer& got) {
   for (const char* result : results)
     if (std::string(kind) == result) return;
   EXPECT_EQ(got.status, BITNET_UNSUPPORTED) << kind << "." << member << ": " << got.message;
@@ -175,13 +175,13 @@ void expect_refused(const char* kind, const char* member, const answer& got) {
 TEST(reserved, members_are_rejected_by_name) {
   if (bitnet::test::demo_model().empty()) GTEST_SKIP() << "no demo model in models/";
   int rows = 0;
-#define ROW(kind, member)                      \
-  {                                            \
-    kind one{};                                \
-    fill(&one);                                \
-    one.member = 1;                            \
-    expect_refused(#kind, #member, give(one)); \
-    ++rows;                                    \
+#define ROW(kind, member)                       \
+  {                                             \
+    kind one{};                                 \
+    fill(&one);                                 \
+    one.member = 1;                             \
+    expect_rejected(#kind, #member, give(one)); \
+    ++rows;                                     \
   }
 #include "reserved_members.inl"
 #undef ROW

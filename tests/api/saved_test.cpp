@@ -81,7 +81,7 @@ class saved : public scheduler {
       for (std::size_t k = 0; k < first.top[i].size(); ++k)
         EXPECT_EQ(again.top[i][k].logprob, first.top[i][k].logprob) << i << ", " << k;
   }
-  void expect_refused(bitnet_status got, bitnet_status status, const char* says) {
+  void expect_rejected(bitnet_status got, bitnet_status status, const char* says) {
     EXPECT_EQ(got, status) << error_.message;
     EXPECT_NE(std::string(error_.message).find(says), std::string::npos)
         << says << ": " << error_.message;
@@ -191,14 +191,14 @@ TEST_F(saved, files_that_are_not_saved_sequences_are_rejected) {
     std::string file = whole;
     r.change(file);
     SCOPED_TRACE(r.why);
-    expect_refused(restore(scratch_.write("other.seq", file)), r.status, r.says);
+    expect_rejected(restore(scratch_.write("other.seq", file)), r.status, r.says);
     EXPECT_NE(std::string(error_.message).find("other.seq"), std::string::npos) << error_.message;
   }
-  expect_refused(restore(scratch_.path() / "none.seq"), BITNET_NOT_FOUND, "cannot be opened");
-  expect_refused(restore(scratch_.path()), BITNET_BAD_DATA, "no regular file");
+  expect_rejected(restore(scratch_.path() / "none.seq"), BITNET_NOT_FOUND, "cannot be opened");
+  expect_rejected(restore(scratch_.path()), BITNET_BAD_DATA, "no regular file");
   const fs::path pipe = scratch_.path() / "pipe";
   ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
-  expect_refused(restore(pipe), BITNET_BAD_DATA, "no regular file");
+  expect_rejected(restore(pipe), BITNET_BAD_DATA, "no regular file");
   EXPECT_EQ(read(submit(wish_of(200, 3))).at(0).end.n_cached, 0U) << "nothing came in";
 }
 
@@ -222,11 +222,11 @@ TEST_F(saved, sequences_with_other_options_are_rejected) {
     close();
     change_ = r.change;
     ASSERT_EQ(open(defaults()), BITNET_OK) << error_.message;
-    expect_refused(restore(), BITNET_UNSUPPORTED, r.says);
+    expect_rejected(restore(), BITNET_UNSUPPORTED, r.says);
   }
   change_ = {};
   load(bitnet::tests::small_hybrid());
-  expect_refused(restore(), BITNET_UNSUPPORTED, "expected a sequence whose model is");
+  expect_rejected(restore(), BITNET_UNSUPPORTED, "expected a sequence whose model is");
 }
 
 TEST_F(saved, a_scheduler_with_too_few_blocks_reports_it) {
@@ -237,26 +237,27 @@ TEST_F(saved, a_scheduler_with_too_few_blocks_reports_it) {
   auto small = defaults();
   small.max_sequences = 1;
   ASSERT_EQ(open(small), BITNET_OK) << error_.message;
-  expect_refused(restore(), BITNET_OUT_OF_DEVICE_MEMORY,
-                 "has 6 blocks of 64 tokens, and the scheduler has room for 2");
+  expect_rejected(restore(), BITNET_OUT_OF_DEVICE_MEMORY,
+                  "has 6 blocks of 64 tokens, and the scheduler has room for 2");
 }
 
 TEST_F(saved, an_unknown_sequence_is_not_saved) {
-  expect_refused(save(prompt_of(200, 3)), BITNET_NOT_FOUND, "no whole block of 64 tokens is known");
+  expect_rejected(save(prompt_of(200, 3)), BITNET_NOT_FOUND,
+                  "no whole block of 64 tokens is known");
   EXPECT_FALSE(fs::exists(path_));
   make_saved(wish_of(200, 3));
   const std::string before = scratch_folder::read(path_);
-  expect_refused(save(prompt_of(200, 4)), BITNET_NOT_FOUND, "no whole block");
+  expect_rejected(save(prompt_of(200, 4)), BITNET_NOT_FOUND, "no whole block");
   EXPECT_EQ(scratch_folder::read(path_), before) << "the file that was there stays";
-  expect_refused(save(prompt_of(600, 3)), BITNET_CONTEXT_FULL, "600 tokens are more than");
+  expect_rejected(save(prompt_of(600, 3)), BITNET_CONTEXT_FULL, "600 tokens are more than");
   const fs::path folder = scratch_.path() / "no" / "such" / "folder";
   path_ = folder;
-  expect_refused(save(prompt_of(200, 3)), BITNET_INVALID_ARGUMENT, "cannot be written");
+  expect_rejected(save(prompt_of(200, 3)), BITNET_INVALID_ARGUMENT, "cannot be written");
   path_ = scratch_.path();
-  expect_refused(save(prompt_of(200, 3)), BITNET_INVALID_ARGUMENT, "cannot be written");
+  expect_rejected(save(prompt_of(200, 3)), BITNET_INVALID_ARGUMENT, "cannot be written");
   path_ = scratch_.path() / "pipe";
   ASSERT_EQ(mkfifo(path_.c_str(), 0600), 0);
-  expect_refused(save(prompt_of(200, 3)), BITNET_INVALID_ARGUMENT, "no regular file");
+  expect_rejected(save(prompt_of(200, 3)), BITNET_INVALID_ARGUMENT, "no regular file");
 }
 
 TEST_F(saved, wrong_calls_are_rejected) {

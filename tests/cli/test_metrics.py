@@ -30,7 +30,7 @@ FIRST_S = [0.001, 0.005, 0.01, 0.02, 0.04, 0.06, 0.08, 0.1, 0.25, 0.5, 0.75, 1, 
 BETWEEN_S = [0.01, 0.025, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.75, 1, 2.5, 5, 7.5, 10, 20, 40, 80]
 TOKENS = [1, 2, 5, 10, 20, 50, 100, 200, 500]  # up to the context
 STEP_TOKENS = [1, 8, 16, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384]
-REFUSALS = ("closed", "invalid", "no_device", "requests_waiting", "tokens_waiting", "too_large", "too_long")
+REJECTIONS = ("closed", "invalid", "no_device", "requests_waiting", "tokens_waiting", "too_large", "too_long")
 ENDS = ("cancelled", "context", "eos", "expired", "failed", "grammar", "length", "stalled", "string", "token")
 
 
@@ -249,7 +249,7 @@ class Metrics(support.Case):
             to.set("vllm:num_requests_waiting_by_reason", 0, reason=reason)
         for reason in ("max_num_queued_reqs", "max_num_queued_tokens"):
             to.set("vllm:admission_rejections_total", 0, reason=reason)
-        for reason in REFUSALS:
+        for reason in REJECTIONS:
             to.set("bitnet_admission_rejections_total", 0, reason=reason)
         to.set("vllm:cache_config_info", 1, block_size=str(BLOCK), num_gpu_blocks=str(CONTEXT // BLOCK))
         to.set("bitnet_kv_cached_blocks", Between(1, CONTEXT // BLOCK))  # of what ran last

@@ -34,7 +34,7 @@ class Numbers(tiny_checkpoint.Case):
         return struct.unpack(f"<{len(content) // width}{code}", content)
 
     # Tensor, its type, the number, the words of the command, what the message says, why the row is there.
-    REFUSED = (
+    REJECTED = (
         (EMBEDDING, "F32", NAN, [], f"{PLACE} is NaN", "made F16"),
         (EMBEDDING, "F32", INF, [], f"{PLACE} is inf", "the other one that is none"),
         (EMBEDDING, "F16", NAN, [], f"{PLACE} is NaN", "copied as it is"),
@@ -57,7 +57,7 @@ class Numbers(tiny_checkpoint.Case):
     )
 
     def test_numbers_out_of_range_are_rejected(self):
-        for name, dtype, number, words, message, why in self.REFUSED:
+        for name, dtype, number, words, message, why in self.REJECTED:
             with self.subTest(why, name=name, number=number):
                 self.setUp()
                 element = 3 if name == NORM else HERE

@@ -24,7 +24,7 @@ LENGTH = b"Content-Length: %d\r\n" % len(BODY)
 # A second request that must never be answered: where it is, the first one had two meanings.
 HIDDEN = b"GET /hidden HTTP/1.1\r\nHost: a\r\n\r\n"
 
-REFUSED = (
+REJECTED = (
     ("both lengths", 400, POST + LENGTH + b"Transfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
     ("both lengths, the other way round", 400, POST + b"Transfer-Encoding: chunked\r\n" + LENGTH + b"\r\n0\r\n\r\n"),
     ("two lengths that differ", 400, POST + LENGTH + b"Content-Length: 0\r\n\r\n" + BODY),
@@ -131,7 +131,7 @@ def statuses(answers):
 @needs_backend
 class Framing(Serving):
     def test_with_two_meanings_is_rejected_and_ends_the_connection(self):
-        for why, status, sent in REFUSED:
+        for why, status, sent in REJECTED:
             with self.subTest(why):
                 answers = Raw(self.server, sent + HIDDEN).read_to_end()
                 self.assertEqual(statuses(answers), [status], answers[:500])
@@ -146,7 +146,7 @@ class Framing(Serving):
                 self.assertIn(b"'/last'", answers)
 
     def test_that_comes_byte_by_byte_is_the_same(self):
-        for sent, status in ((TAKEN[1][1], 200), (REFUSED[0][2], 400)):
+        for sent, status in ((TAKEN[1][1], 200), (REJECTED[0][2], 400)):
             client = Raw(self.server)
             for at in range(len(sent)):
                 client.send(sent[at:at + 1])

@@ -43,7 +43,7 @@ class changed_list {
         to_(std::move(to)),
         builds_(of, [this](auto... given) { return build(given...); }) {}
   uint32_t built = 0;
-  bool gives_int8 = true;  // as values that go out; else a list that has such is refused
+  bool gives_int8 = true;  // as values that go out; else a list that has such is rejected
   uint32_t from = 0;       // lists before this one are compiled as they are
 
  private:
@@ -319,22 +319,22 @@ TEST_F(finding_op, what_only_a_step_of_one_token_does_wrong_is_found) {
 TEST_F(finding_op, what_cannot_be_compared_is_rejected) {
   load(tests::small_hybrid());
   open_plain();
-  const auto refusal = [&](std::span<const int32_t> tokens, double tolerance = 0) {
+  const auto rejection = [&](std::span<const int32_t> tokens, double tolerance = 0) {
     const auto found = first_op_that_differs(live_, shadow_, tokens, tolerance);
     if (found) return std::string("found");
     EXPECT_EQ(found.error().status, BITNET_INVALID_ARGUMENT);
     return found.error().message;
   };
-  EXPECT_THAT(refusal({}), testing::HasSubstr("1 to 512 tokens"));
-  EXPECT_THAT(refusal(many(most_tokens_to_bisect + 1)), testing::HasSubstr("these are 513"));
-  EXPECT_THAT(refusal(ids{1, -1}), testing::HasSubstr("token -1 is not one"));
-  EXPECT_THAT(refusal(ids{1 << 20}), testing::HasSubstr("token 1048576 is not one"));
+  EXPECT_THAT(rejection({}), testing::HasSubstr("1 to 512 tokens"));
+  EXPECT_THAT(rejection(many(most_tokens_to_bisect + 1)), testing::HasSubstr("these are 513"));
+  EXPECT_THAT(rejection(ids{1, -1}), testing::HasSubstr("token -1 is not one"));
+  EXPECT_THAT(rejection(ids{1 << 20}), testing::HasSubstr("token 1048576 is not one"));
   for (const double tolerance : {-1.0, std::nan(""), std::numeric_limits<double>::infinity()})
-    EXPECT_THAT(refusal(many(3), tolerance), testing::HasSubstr("the tolerance must be 0"));
+    EXPECT_THAT(rejection(many(3), tolerance), testing::HasSubstr("the tolerance must be 0"));
   shadow_ = cut({2});
-  EXPECT_THAT(refusal(many(3)), testing::HasSubstr("the shadow one is on 2"));
+  EXPECT_THAT(rejection(many(3)), testing::HasSubstr("the shadow one is on 2"));
   std::swap(live_, shadow_);
-  EXPECT_THAT(refusal(many(3)), testing::HasSubstr("the live one is on 2: cpu:0, cpu:0"));
+  EXPECT_THAT(rejection(many(3)), testing::HasSubstr("the live one is on 2: cpu:0, cpu:0"));
 }
 
 TEST_F(finding_op, another_model_is_rejected) {

@@ -157,9 +157,9 @@ TEST_F(parts, are_rejected_where_the_device_lacks_an_op) {
           levels[i] = i == 3 ? BITNET_LEVEL_NONE : BITNET_LEVEL_REFERENCE;
         return bitnet_status{BITNET_OK};
       });
-  const auto refused = p->check_support();
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().status, BITNET_UNSUPPORTED) << refused.error().message;
+  const auto rejected = p->check_support();
+  ASSERT_FALSE(rejected);
+  EXPECT_EQ(rejected.error().status, BITNET_UNSUPPORTED) << rejected.error().message;
 }
 
 TEST_F(parts, need_what_the_device_estimates) {

@@ -171,9 +171,9 @@ TEST_F(places, share_a_budget_and_give_back_what_they_had) {
   hold(*b, 128);
   engine::session_options longer = wanted();
   longer.n_context = 512;
-  const auto refused = session_runner::open(e, longer, 0);
-  ASSERT_FALSE(refused) << "the budget has no room for its context";
-  EXPECT_EQ(refused.error().status, BITNET_OUT_OF_MEMORY);
+  const auto rejected = session_runner::open(e, longer, 0);
+  ASSERT_FALSE(rejected) << "the budget has no room for its context";
+  EXPECT_EQ(rejected.error().status, BITNET_OUT_OF_MEMORY);
   const auto stopped = open_on(e, o);
   EXPECT_EQ(stopped->store().begin(stopped->kv(), 2, [] { return true; }).error().status,
             BITNET_CANCELLED)

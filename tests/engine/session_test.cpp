@@ -1,4 +1,4 @@
-// One session on a device of the tests' own: what it refuses, what a failure leaves of it, and how
+// One session on a device of the tests' own: what it rejects, what a failure leaves of it, and how
 // it goes on elsewhere when its device is lost or another one is offered.
 
 #include <gtest/gtest.h>
@@ -82,13 +82,13 @@ TEST_F(sessions, reject_what_they_cannot_evaluate_and_stay_as_they_were) {
       bool all_rows;
       bitnet_status status;
       const char* why;
-    } refused[] = {
+    } rejected[] = {
         {many(217), false, BITNET_CONTEXT_FULL, "the context has 256 tokens"},
         {{5, -1}, false, BITNET_INVALID_ARGUMENT, "no token is below 0"},
         {{5, n_vocab}, false, BITNET_INVALID_ARGUMENT, "the first that is in no vocabulary"},
         {{5, 6}, true, BITNET_INVALID_ARGUMENT, "there is room for one row"},
     };
-    for (const auto& r : refused) {
+    for (const auto& r : rejected) {
       EXPECT_EQ(s->eval(r.asked, r.all_rows, rows).error().status, r.status) << r.why;
       EXPECT_EQ(s->tokens().size(), 40U) << r.why;
     }

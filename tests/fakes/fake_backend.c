@@ -60,7 +60,7 @@ __attribute__((weak)) extern int bitnet_fake_may_be_nowhere(void);
 static pthread_key_t key_;
 #endif
 
-static bitnet_status refuse(bitnet_error* err, bitnet_status status, const char* why) {
+static bitnet_status reject(bitnet_error* err, bitnet_status status, const char* why) {
   if (err != NULL) {
     err->code = status;
     strncpy(err->message, why, sizeof err->message - 1);
@@ -99,7 +99,7 @@ struct bitnet_backend { /* one opening */
   uint32_t purpose;
 };
 
-/* Not of the heap: a host never closes what it refused, and that would count as a leak. */
+/* Not of the heap: a host never closes what it rejected, and that would count as a leak. */
 static bitnet_backend openings[64];
 
 static bitnet_backend* take_opening(void) {
@@ -128,7 +128,7 @@ static void close_backend(bitnet_backend* self) {
 static bitnet_status info(bitnet_backend* self, bitnet_backend_info* out, bitnet_error* err) {
   (void)self;
 #ifdef FAKE_INFO_FAILS
-  return refuse(err, BITNET_INTERNAL, "lost my papers");
+  return reject(err, BITNET_INTERNAL, "lost my papers");
 #endif
   (void)err;
   bitnet_backend_info i = {0};
@@ -170,10 +170,10 @@ static bitnet_status device_count(bitnet_backend* self, uint32_t* out, bitnet_er
   const uint32_t purpose_ = self->purpose;
   (void)purpose_;
 #ifdef FAKE_UNAVAILABLE
-  return refuse(err, BITNET_UNAVAILABLE, FAKE_UNAVAILABLE);
+  return reject(err, BITNET_UNAVAILABLE, FAKE_UNAVAILABLE);
 #endif
 #ifdef FAKE_COUNT_FAILS
-  return refuse(err, BITNET_INTERNAL, "cannot count");
+  return reject(err, BITNET_INTERNAL, "cannot count");
 #endif
   (void)err;
   FAKE_AT_ENUMERATE;
@@ -188,12 +188,12 @@ static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_de
                                  bitnet_error* err) {
   (void)self;
 #ifdef FAKE_NO_MEMORY_AT
-  if (index >= FAKE_NO_MEMORY_AT) return refuse(err, BITNET_OUT_OF_MEMORY, "no memory is left");
+  if (index >= FAKE_NO_MEMORY_AT) return reject(err, BITNET_OUT_OF_MEMORY, "no memory is left");
 #endif
 #ifdef FAKE_DEVICE_FAILS
-  return refuse(err, BITNET_DEVICE_LOST, "it fell off the bus");
+  return reject(err, BITNET_DEVICE_LOST, "it fell off the bus");
 #endif
-  if (index >= FAKE_DEVICES) return refuse(err, BITNET_INVALID_ARGUMENT, "there is no such device");
+  if (index >= FAKE_DEVICES) return reject(err, BITNET_INVALID_ARGUMENT, "there is no such device");
   bitnet_device_info d = {0};
   d.device_class = FAKE_CLASS;
   strcpy(d.name, "fake device");
@@ -222,10 +222,10 @@ static bitnet_status device_info(bitnet_backend* self, uint32_t index, bitnet_de
 static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel_info* out,
                              uint32_t out_size, uint32_t* count, bitnet_error* err) {
   (void)self;
-  if (index >= FAKE_DEVICES) return refuse(err, BITNET_INVALID_ARGUMENT, "there is no such device");
+  if (index >= FAKE_DEVICES) return reject(err, BITNET_INVALID_ARGUMENT, "there is no such device");
   const uint32_t capacity = *count;
 #ifdef FAKE_KERNELS_FAIL
-  if ((capacity != 0) == FAKE_KERNELS_FAIL) return refuse(err, BITNET_INTERNAL, "no list");
+  if ((capacity != 0) == FAKE_KERNELS_FAIL) return reject(err, BITNET_INTERNAL, "no list");
 #endif
 #ifdef FAKE_KERNELS
   *count = FAKE_KERNELS;
@@ -242,14 +242,14 @@ static bitnet_status kernels(bitnet_backend* self, uint32_t index, bitnet_kernel
 
 #define UNSUPPORTED                                                              \
   {                                                                              \
-    return refuse(err, BITNET_UNSUPPORTED, "the fake backend computes nothing"); \
+    return reject(err, BITNET_UNSUPPORTED, "the fake backend computes nothing"); \
   }
 
 static bitnet_status device_open(bitnet_backend* self, const bitnet_device_request* request,
                                  bitnet_device** out, bitnet_error* err) {
   (void)self;
   if (request->index >= FAKE_DEVICES)
-    return refuse(err, BITNET_INVALID_ARGUMENT, "there is no such device");
+    return reject(err, BITNET_INVALID_ARGUMENT, "there is no such device");
   FAKE_AT_SELF_TEST;
   *out = (bitnet_device*)"live";
   return BITNET_OK;
@@ -485,7 +485,7 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
   for (uint32_t i = 0; i < request->n_params; ++i)
     host->log(host->self, BITNET_LOG_INFO, request->params[i].key, request->params[i].value);
 #ifdef FAKE_ENTRY_FAILS
-  return refuse(err, FAKE_ENTRY_FAILS, "not today");
+  return reject(err, FAKE_ENTRY_FAILS, "not today");
 #endif
 #ifdef FAKE_NEEDS_MINOR
   out->need_minor_min = FAKE_NEEDS_MINOR;
@@ -493,16 +493,16 @@ BITNET_BACKEND_EXPORT bitnet_status FAKE_ENTRY(const bitnet_host_v0* host,
 #define FAKE_NEEDS_MINOR_AT_MOST FAKE_NEEDS_MINOR + 3
 #endif
   out->need_minor_max = FAKE_NEEDS_MINOR_AT_MOST;
-  return refuse(err, BITNET_INCOMPATIBLE, "minor");
+  return reject(err, BITNET_INCOMPATIBLE, "minor");
 #endif
   if (out->struct_size < offsetof(bitnet_backend_v0, self))
-    return refuse(err, BITNET_INVALID_ARGUMENT, "the table is too short");
+    return reject(err, BITNET_INVALID_ARGUMENT, "the table is too short");
   out->need_minor_min = BITNET_ABI_OLDEST_MINOR;
   out->need_minor_max = BITNET_ABI_MINOR;
   if (request->abi_minor_min > BITNET_ABI_MINOR || request->abi_minor_max < BITNET_ABI_OLDEST_MINOR)
-    return refuse(err, BITNET_INCOMPATIBLE, "the host speaks another minor");
+    return reject(err, BITNET_INCOMPATIBLE, "the host speaks another minor");
   bitnet_backend* self = take_opening();
-  if (self == NULL) return refuse(err, BITNET_OUT_OF_MEMORY, "it is open too often");
+  if (self == NULL) return reject(err, BITNET_OUT_OF_MEMORY, "it is open too often");
   self->host = host;
   self->purpose = request->purpose;
   fill(self, request->abi_minor_max, out);

@@ -184,7 +184,7 @@ class output : public testing::Test {
   result<output_file> open(written& already, shard part = {}, const char* fingerprint = "fp_1") {
     return output_file::open(path_, input_, part, fingerprint, already);
   }
-  void is_refused(int code, std::string_view part_of_message, shard part = {}) {
+  void is_rejected(int code, std::string_view part_of_message, shard part = {}) {
     const bool exists = std::filesystem::exists(path_);
     const std::string before = exists ? scratch_folder::read(path_) : "";
     written already;
@@ -255,32 +255,32 @@ TEST_F(output, that_is_something_else_stays_as_it_is) {
       {answer("a") + answer("b") + answer("a"), "line 3"}};
   for (const auto& [content, message] : rows) {
     folder_.write("out", content);
-    is_refused(exit_code::usage, message);
+    is_rejected(exit_code::usage, message);
   }
   folder_.write("out", answer("a"));
   const bool first = shard{0, 2}.has("a");
-  is_refused(exit_code::usage, "another --shard", shard{first ? 1U : 0U, 2});
+  is_rejected(exit_code::usage, "another --shard", shard{first ? 1U : 0U, 2});
 }
 
 TEST_F(output, is_no_folder_pipe_or_input) {
   path_ = folder_.path().string();
-  const auto refused = [&](const char* message) {
+  const auto rejected = [&](const char* message) {
     written already;
     const auto file = open(already);
     ASSERT_FALSE(file) << message;
     EXPECT_EQ(file.error().exit_code, exit_code::usage);
     EXPECT_NE(file.error().message.find(message), std::string::npos) << file.error().message;
   };
-  refused("no regular file");
+  rejected("no regular file");
   path_ = (folder_.path() / "pipe").string();
   ASSERT_EQ(::mkfifo(path_.c_str(), 0600), 0);
-  refused("no regular file");
+  rejected("no regular file");
   path_ = "/dev/null";
-  refused("no regular file");
+  rejected("no regular file");
   path_ = (folder_.path() / "in").string();
-  refused("is the input too");
+  rejected("is the input too");
   path_ = (folder_.path() / "no/such/folder").string();
-  refused("No such file");
+  rejected("No such file");
 }
 
 TEST_F(output, belongs_to_one_process_at_a_time) {
@@ -288,7 +288,7 @@ TEST_F(output, belongs_to_one_process_at_a_time) {
     written already;
     const auto file = open(already);
     ASSERT_TRUE(file);
-    is_refused(exit_code::failure, "another process writes");
+    is_rejected(exit_code::failure, "another process writes");
   }
   written already;
   EXPECT_TRUE(open(already)) << "the lock ends with the file";

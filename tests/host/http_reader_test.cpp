@@ -1,4 +1,4 @@
-// Bytes become requests, or are refused: each form that a proxy in front could read differently,
+// Bytes become requests, or are rejected: each form that a proxy in front could read differently,
 // whole and byte by byte.
 #include "http/request_reader.hpp"
 
@@ -38,7 +38,7 @@ outcome fed(std::string_view bytes, std::size_t piece, const limits& bounds = {}
         reader.go_on(most_body);
         more = true;
       }
-      if (reader.at() == state::refused) out.status = reader.reason().status;
+      if (reader.at() == state::rejected) out.status = reader.reason().status;
       if (reader.at() != state::done) continue;
       out.status = 200;
       out.read = reader.take_request();

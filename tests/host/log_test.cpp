@@ -343,7 +343,7 @@ TEST(log_rotation, is_a_size_and_a_count) {
   const struct {
     const char* why;
     std::string_view text;
-    std::size_t bytes, kept;  // 0, 0: refused
+    std::size_t bytes, kept;  // 0, 0: rejected
   } rows[] = {
       {"five older files by default", "10M", 10U << 20U, 5},
       {"with a count", "4k,3", 4000, 3},

@@ -49,7 +49,7 @@ class LogitsFile : public testing::Test {
     return out.str();
   }
 
-  // Why the whole file is refused; "": it is not.
+  // Why the whole file is rejected; "": it is not.
   std::string why(const std::string& bytes) const {
     const std::string name = file("changed");
     std::ofstream(name, std::ios::binary | std::ios::trunc) << bytes;

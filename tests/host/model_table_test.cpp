@@ -20,7 +20,7 @@ namespace bitnet::host {
 namespace {
 
 using namespace std::chrono_literals;
-using kind = model_refusal::kind;
+using kind = model_rejection::kind;
 
 constexpr uint64_t unit = 1 << 20;
 
@@ -184,11 +184,11 @@ TEST_F(table, lets_requests_of_a_model_that_goes_end_first) {
   EXPECT_EQ(next.wait_for(20ms), std::future_status::timeout) << "a request still runs";
   auto after = ask("a");  // waits until b has been loaded, and goes again
   EXPECT_FALSE(static_cast<const counted_model&>(**used).left());
-  used = std::unexpected(model_refusal{});
+  used = std::unexpected(model_rejection{});
   auto b = next.get();
   EXPECT_EQ(name_of(b), "b");
   EXPECT_EQ(after.wait_for(20ms), std::future_status::timeout);
-  b = std::unexpected(model_refusal{});
+  b = std::unexpected(model_rejection{});
   EXPECT_EQ(name_of(after.get()), "a");
   EXPECT_EQ(n_loads_, 3);
   EXPECT_EQ(most_alive_, 1);

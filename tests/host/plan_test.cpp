@@ -229,7 +229,7 @@ TEST(PlanPins, ACutIsAskedForAsTheEngineCuts) {
   EXPECT_EQ(pins->shares, (std::vector<float>{0, 3}));
 }
 
-TEST(PlanPins, OtherCutsAreRefused) {
+TEST(PlanPins, OtherCutsAreRejected) {
   const std::vector<std::vector<plans::part>> impossible = {
       {part_on("cuda:0", 0, 1, true, false), part_on("vulkan:0", 1, 1, false, true)},
       {part_on("cuda:1", 0, 1, true, false), part_on("cuda:0", 1, 1, false, true)},

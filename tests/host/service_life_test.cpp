@@ -39,13 +39,13 @@ TEST(service_life, takes_no_request_before_the_model_is_loaded) {
   service_life life(10s, 30s);
   EXPECT_EQ(life.health(t0).status, 503);
   EXPECT_EQ(life.readiness(t0).status, 503);
-  EXPECT_EQ(life.refusal(t0)->status, 503);
-  EXPECT_NE(retry_after(*life.refusal(t0)), "");
+  EXPECT_EQ(life.rejection(t0)->status, 503);
+  EXPECT_NE(retry_after(*life.rejection(t0)), "");
   life.is_loaded();
   EXPECT_EQ(life.health(t0).status, 200);
   EXPECT_EQ(life.health(t0).body, R"({"status":"ok"})");
   EXPECT_EQ(life.readiness(t0).status, 200);
-  EXPECT_FALSE(life.refusal(t0));
+  EXPECT_FALSE(life.rejection(t0));
 }
 
 void observe(service_life& life, uint64_t steps, bool has_work, service_life::time now) {
@@ -94,8 +94,8 @@ TEST(service_life, drains_once_and_ends_when_asked_again) {
   EXPECT_EQ(life.at(), stage::draining);
   EXPECT_EQ(life.readiness(t0).status, 503);
   EXPECT_EQ(life.health(t0).status, 200) << "a drain is healthy";
-  EXPECT_EQ(retry_after(*life.refusal(t0)), "30");
-  EXPECT_EQ(retry_after(*life.refusal(t0 + 29500ms)), "1");
+  EXPECT_EQ(retry_after(*life.rejection(t0)), "30");
+  EXPECT_EQ(retry_after(*life.rejection(t0 + 29500ms)), "1");
   EXPECT_FALSE(life.may_end(1, t0 + 29s));
   EXPECT_TRUE(life.may_end(0, t0 + 29s));
   EXPECT_TRUE(life.ended_in_time(0));

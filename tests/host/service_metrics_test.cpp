@@ -90,7 +90,7 @@ bitnet_event end(uint32_t choice, uint32_t reason) {
 }
 
 // Two choices of one request: tokens at 0.25 s, 0.5 s and 1.5 s, and at 2 s; then their ends. Then
-// a choice that was left, one that failed, and refusals.
+// a choice that was left, one that failed, and rejections.
 void drive_load(request_metrics& to) {
   const time came{};
   request_times one(to, came, request_params{.n = 2, .max_tokens = 40});
@@ -110,9 +110,9 @@ void drive_load(request_metrics& to) {
   left.take(failed, came + 9s);
   request_times embedding(to, came);
   embedding.take(end(0, BITNET_STOP_LENGTH), came + 1s);
-  to.refused(400);
-  to.refused(429);
-  to.refused(400);
+  to.rejected(400);
+  to.rejected(429);
+  to.rejected(400);
 }
 
 // Of one model that is loaded.

@@ -1,4 +1,4 @@
-// Signals end a service in order: a request that runs is answered, new ones are refused, a second
+// Signals end a service in order: a request that runs is answered, new ones are rejected, a second
 // signal ends at once, and systemd gets its messages.
 #include "service/supervisor.hpp"
 
@@ -84,7 +84,8 @@ class supervised : public testing::Test {
 
  private:
   void work(const http::exchange_ptr& given) {
-    if (const auto no = life_->refusal(std::chrono::steady_clock::now())) return given->reply(*no);
+    if (const auto no = life_->rejection(std::chrono::steady_clock::now()))
+      return given->reply(*no);
     given->on_gone([this] { ++n_gone_; });
     open_.push_back(given);
     ++n_open_;
@@ -121,8 +122,9 @@ TEST_F(supervised, answers_what_runs_and_then_ends) {
   ::raise(SIGTERM);
   ASSERT_TRUE(becomes([&] { return messages().contains("STOPPING=1"); }));
   EXPECT_TRUE(get("/ready").starts_with("HTTP/1.1 503 "));
-  const std::string refused = get("/work");
-  EXPECT_TRUE(refused.starts_with("HTTP/1.1 503 ") && refused.contains("Retry-After: ")) << refused;
+  const std::string rejected = get("/work");
+  EXPECT_TRUE(rejected.starts_with("HTTP/1.1 503 ") && rejected.contains("Retry-After: "))
+      << rejected;
   answer_all();
   EXPECT_TRUE(client.read_to_end().contains("{\"done\":true}"));
   EXPECT_TRUE(ends());

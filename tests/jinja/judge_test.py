@@ -4,7 +4,7 @@
     judge_test.py RENDERER
 
 The environment is the one in which transformers renders chat templates. patterns/ holds what published
-templates do, in words of our own. Where jinja2 raises, we must refuse. Exit code 77 without jinja2.
+templates do, in words of our own. Where jinja2 raises, we must reject. Exit code 77 without jinja2.
 """
 
 import datetime

@@ -597,7 +597,7 @@ const defect defects[] = {
          return sound.binding_prepare(b, &fewer, e);
        };
      }},
-    {"prepares-whole",  // refuses the struct of minor 1, which is shorter
+    {"prepares-whole",  // rejects the struct of minor 1, which is shorter
      [](table& t) {
        t.binding_prepare = [](bitnet_binding* b, const bitnet_prepare_request* r, bitnet_error* e) {
          if (r->struct_size >= sizeof *r) return sound.binding_prepare(b, r, e);

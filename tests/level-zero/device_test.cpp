@@ -1,5 +1,5 @@
 // The driver on the stand-in: what a device says, memory, copies, an order of commands, times, and
-// what is refused.
+// what is rejected.
 
 #include <gtest/gtest.h>
 

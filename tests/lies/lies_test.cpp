@@ -86,7 +86,7 @@ class lying {
     uint64_t needed = 0;
     if (const auto s = bitnet_session_report(session_, text, sizeof text, &needed, nullptr);
         s != BITNET_OK)
-      throw std::runtime_error("the report is refused with status " + std::to_string(s));
+      throw std::runtime_error("the report is rejected with status " + std::to_string(s));
     report = nlohmann::json::parse(text, text + needed);
     return out;
   }
@@ -96,7 +96,7 @@ class lying {
     uint64_t needed = 0;
     if (const auto s = bitnet_runtime_report(runtime_, text, sizeof text, &needed, nullptr);
         s != BITNET_OK)
-      throw std::runtime_error("the report is refused with status " + std::to_string(s));
+      throw std::runtime_error("the report is rejected with status " + std::to_string(s));
     return nlohmann::json::parse(text, text + needed).at("backends").at(0).at("devices").at(0);
   }
   std::string log;
@@ -157,7 +157,7 @@ TEST_F(lies, are_rejected_by_name) {
     try {
       lying one(yard_, r.lie);
       one.generate(8);
-      ADD_FAILURE() << "nothing was refused";
+      ADD_FAILURE() << "nothing was rejected";
     } catch (const failed_call& e) {
       EXPECT_EQ(e.status, BITNET_REJECTED) << e.what();
       EXPECT_NE(std::string(e.what()).find(r.says), std::string::npos) << e.what();
@@ -170,7 +170,7 @@ TEST_F(lies, of_a_token_that_is_listed_twice_end_the_generation) {
   lying one(yard_, "list-twice");
   try {
     one.generate(8);
-    ADD_FAILURE() << "nothing was refused";
+    ADD_FAILURE() << "nothing was rejected";
   } catch (const failed_call& e) {
     EXPECT_EQ(e.status, BITNET_INTERNAL) << e.what();
     EXPECT_NE(std::string(e.what()).find("expected 2 different tokens"), std::string::npos)
@@ -184,7 +184,7 @@ TEST_F(lies, about_what_ran_are_rejected_in_the_report) {
     lying one(yard_, lie);
     try {
       one.generate(8);
-      ADD_FAILURE() << "nothing was refused";
+      ADD_FAILURE() << "nothing was rejected";
     } catch (const std::runtime_error& e) {
       EXPECT_NE(std::string(e.what()).find("status 13"), std::string::npos) << e.what();
     }
@@ -215,7 +215,7 @@ TEST_F(lies, about_what_a_device_does_are_rejected_in_words_and_the_run_goes_on)
          {one.report.at("device_status"), one.device().at("status")}) {
       EXPECT_EQ(status.at("refused").get<std::string>().find(r.says), 0u) << status;
       EXPECT_EQ(status.at("asked"), "now");
-      EXPECT_EQ(status.size(), 2u) << "nothing that was refused is shown: " << status;
+      EXPECT_EQ(status.size(), 2u) << "nothing that was rejected is shown: " << status;
     }
   }
 }

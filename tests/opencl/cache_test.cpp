@@ -63,7 +63,7 @@ TEST_F(cache_folder, damage_at_any_place_is_reported) {
   const std::vector<unsigned char> whole = bytes_of(path);
   ASSERT_GT(whole.size(), 40u);
   std::vector<unsigned char> found = {42};
-  const auto refused = [&](const std::vector<unsigned char>& bytes) {
+  const auto rejected = [&](const std::vector<unsigned char>& bytes) {
     put(path, bytes);
     note.clear();
     return !cache.load("key", found, note) && note.find("damaged") != std::string::npos;
@@ -71,13 +71,13 @@ TEST_F(cache_folder, damage_at_any_place_is_reported) {
   for (size_t at = 0; at < whole.size(); ++at) {
     std::vector<unsigned char> changed = whole;
     changed[at] ^= 4;
-    EXPECT_TRUE(refused(changed)) << "byte " << at;
-    EXPECT_TRUE(refused({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(at)}))
+    EXPECT_TRUE(rejected(changed)) << "byte " << at;
+    EXPECT_TRUE(rejected({whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(at)}))
         << "cut at " << at;
   }
   std::vector<unsigned char> longer = whole;
   longer.push_back(0);
-  EXPECT_TRUE(refused(longer));
+  EXPECT_TRUE(rejected(longer));
   EXPECT_EQ(found, std::vector<unsigned char>{42}) << "nothing was handed out";
   put(path, whole);
   EXPECT_TRUE(cache.load("key", found, note)) << "the file that this changed is a good one";

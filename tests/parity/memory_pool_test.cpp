@@ -237,7 +237,7 @@ TEST_F(pool, none_is_cached_where_none_may_be) {
   EXPECT_EQ(p.stats().idle_bytes, 0u);
 }
 
-// The user's words, and what they are refused for.
+// The user's words, and what they are rejected for.
 TEST_F(pool, settings) {
   const struct {
     const char *key, *value;

@@ -206,11 +206,11 @@ TEST_F(packing, that_lacks_a_part_is_rejected_in_words) {
   for (const bool without_id : {false, true}) {
     author_ = {};
     author_has(true);
-    sdk::interpreter::refuse_half_packings(author_);
+    sdk::interpreter::reject_half_packings(author_);
     EXPECT_EQ(author_.why_unavailable, "");
     sdk::packing& half = author_.primitives[0].packing;
     without_id ? half.layout_id.clear() : void(half.pack = nullptr);
-    sdk::interpreter::refuse_half_packings(author_);
+    sdk::interpreter::reject_half_packings(author_);
     EXPECT_NE(author_.why_unavailable.find("packing of kernel own"), std::string::npos);
   }
 }

@@ -129,7 +129,7 @@ int policy_at(const uint8_t* at) {
 }
 
 TEST(memory, is_placed_by_nodes) {
-  // Node 0 twice, as two numbers would be refused here.
+  // Node 0 twice, as two numbers would be rejected here.
   constexpr uint64_t bytes = uint64_t{4} << 20;
   sdk::budget several(0, {true, {0, 0}}), none;
   sdk::memory usual(bytes, &none);

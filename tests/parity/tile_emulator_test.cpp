@@ -1,4 +1,4 @@
-// The emulated tiles against products of int8 and uint8 by hand, and what they refuse.
+// The emulated tiles against products of int8 and uint8 by hand, and what they reject.
 
 #include "tile_emulator.hpp"
 

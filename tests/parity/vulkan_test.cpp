@@ -188,7 +188,7 @@ TEST_F(vulkan, a_context_that_a_driver_cuts_off_is_rejected) {
   options.max_blocks = 2048;
   try {
     const runner r(p.table, model_, options);
-    FAIL() << "65536 tokens are not refused";
+    FAIL() << "65536 tokens are not rejected";
   } catch (const call_failed& e) {
     EXPECT_NE(std::string(e.what()).find("65535 passes"), std::string::npos) << e.what();
     EXPECT_NE(std::string(e.what()).find("shorter context"), std::string::npos) << e.what();

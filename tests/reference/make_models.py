@@ -9,7 +9,7 @@ Deterministic: the name of a model seeds its generator (PCG64). Writes OUTDIR/mo
     kind         "logits", or "vocabulary" for a file without tensors
     arch, weights, flags   flags: what the program needs besides -m, e.g. ["--i2s-layout", "b"]
     ids          token ids to run; chosen so that float32 rounding alone cannot change the answer
-    may_reject   a clear refusal (exit code 3) is as good as right logits
+    may_reject   a clear rejection (exit code 3) is as good as right logits
     purpose      why it exists
 """
 

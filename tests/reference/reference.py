@@ -14,7 +14,7 @@ Linears   ternary weights (those of TERNARY) see quantised activations; weights 
 Groups    of 32, 64 or 128 activations share a scale where a model was trained on floats: outside
           of the bitnet architectures, where ternary weights have several scales in a row.
 Hybrids   qwen35: most layers keep a state that the gated delta rule changes token by token, the others attend.
-Refused   what the description does not cover: partial rotation elsewhere, biases, key and value
+Rejected   what the description does not cover: partial rotation elsewhere, biases, key and value
           heads of different size. A model of that kind ends with an error, never with numbers.
 """
 

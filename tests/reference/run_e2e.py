@@ -13,7 +13,7 @@ Kinds of row:
   demo  models/*.gguf: a few ids that nothing can move, and texts that the reference itself generates
   view  logits with a sliding window, against the reference with the same mask
   step  logits of a text that is read some tokens at a time: what layers keep goes from step to step
-  no    int8 keys or values, or those of 4 bits, where a head is no whole number of blocks: refused, with what to do
+  no    int8 keys or values, or those of 4 bits, where a head is no whole number of blocks: rejected, with what to do
   last  without --all: the last position of the same run, bit for bit
   same  the same weights in other types that keep all of them, made by quantize: the same bits
   embd  embeddings against the reference's, of each pooling; steps of one token give the same bits
@@ -138,7 +138,7 @@ def judge(program, model, ids, flags, kv="f32", steady=True, may_reject=False):
     ours, code, said = program.logits(model, ids, flags, kv)
     if ours is None:
         if may_reject and code == INVALID_MODEL and said:
-            return True, f"refused: {said[:100]}"
+            return True, f"rejected: {said[:100]}"
         return False, f"exit code {code}: {said[:300]}"
     if ours.dtype != np.float32:
         return False, f"logits are {ours.dtype} instead of float32"
@@ -177,7 +177,7 @@ def judge_rejection(program, model, ids, flags):
         _, code, said = program.logits(model, ids, flags, kv)
         if code != 1 or "32" not in said or advice not in said:
             return False, f"{kv}: exit code {code}: {said[:300]}"
-    return True, f"refused: {said}"
+    return True, f"rejected: {said}"
 
 
 def judge_last(program, model, ids, flags):
@@ -263,7 +263,7 @@ def judge_vocabulary(program, model):
     _, code, said = program.logits(model, [1, 2], [], "f32")
     if code != INVALID_MODEL or not said:
         return False, f"logits without tensors: exit code {code} instead of {INVALID_MODEL}: {said[:300]}"
-    return True, f"{len(ids)} tokens spell the text; logits refused: {said[:80]}"
+    return True, f"{len(ids)} tokens spell the text; logits rejected: {said[:80]}"
 
 
 def story(model, first, positions):

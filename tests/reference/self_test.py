@@ -474,7 +474,7 @@ class ForwardPass(unittest.TestCase):
     def test_unsupported_models_are_rejected(self):
         vocab = {"tokenizer.ggml.model": "gpt2"}
         good = make_models.make_metadata(self.spec(), {"tokenizer.ggml.tokens": ["a"]} | vocab)
-        path = self.directory / "refused.gguf"
+        path = self.directory / "rejected.gguf"
         for key, value in (("general.architecture", "gemma2"), ("bitnet-b1.58.rope.dimension_count", 32),
                            ("bitnet-b1.58.rope.scaling.type", "su"), ("bitnet-b1.58.attention.value_length", 32)):
             with self.subTest(key):

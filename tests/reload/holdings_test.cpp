@@ -30,13 +30,13 @@ void reload_once(program& p, mishap_yard& yard, std::size_t which, uint32_t poli
     }
     yard.happen(which);
     bool changed = false;
-    std::string refusal;
+    std::string rejection;
     try {
       changed = p.reload("cpu", policy)["changed"];
     } catch (const failed_call& e) {
-      refusal = e.what();
+      rejection = e.what();
     }
-    EXPECT_EQ(changed, m.taken) << refusal;
+    EXPECT_EQ(changed, m.taken) << rejection;
     c.generate("", length);
   }
   if (!m.taken) {

@@ -243,14 +243,14 @@ TEST_F(reload, a_new_kernel_set_that_computes_the_same_is_taken) {
   EXPECT_EQ(c.report()["moves"].size(), 1u);
 }
 
-struct refused_row {
+struct rejected_row {
   const char* why;
   std::function<void(const yard&)> spoil;
   bitnet_status status;
   const char* says;
 };
 
-std::vector<refused_row> refused_rows() {
+std::vector<rejected_row> rejected_rows() {
   const std::string cpu = read(BITNET_CPU_PLUGIN);
   return {
       {"deleted", [](const yard& y) { std::filesystem::remove(y.library("cpu")); },
@@ -287,7 +287,7 @@ std::vector<refused_row> refused_rows() {
   };
 }
 
-void expect_refused(program& p, const yard& y, const refused_row& r) {
+void expect_rejected(program& p, const yard& y, const rejected_row& r) {
   r.spoil(y);
   try {
     p.reload("cpu", BITNET_RELOAD_MIGRATE);
@@ -301,14 +301,14 @@ void expect_refused(program& p, const yard& y, const refused_row& r) {
 
 TEST_F(reload, what_is_rejected_changes_nothing) {
   program p(yard_, "cpu");
-  for (const refused_row& r : refused_rows()) {
+  for (const rejected_row& r : rejected_rows()) {
     upgrade();
     yard_.describe("cpu");
     ASSERT_EQ(p.reload("cpu")["changed"], true) << r.why;
     conversation c(p);
     EXPECT_EQ(c.generate(prompt, length,
                          [&](int i) {
-                           if (i == 5) expect_refused(p, yard_, r);
+                           if (i == 5) expect_rejected(p, yard_, r);
                          }),
               undisturbed_)
         << r.why;

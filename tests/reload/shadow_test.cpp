@@ -399,21 +399,21 @@ TEST_F(shadow_runs, a_text_goes_on_when_its_shadow_is_taken_away_or_closed) {
 
 TEST_F(shadow_runs, what_cannot_be_compared_is_rejected) {
   program p(yard_, "cpu");
-  const auto refused = [&](const shadow_options& o) {
+  const auto rejected = [&](const shadow_options& o) {
     bitnet_shadow* made = nullptr;
     bitnet_error e = blank();
     const bitnet_status s = bitnet_shadow_open(p.model, &o, &made, &e);
     bitnet_shadow_close(made);
     return std::pair(s, std::string(e.message));
   };
-  EXPECT_EQ(refused(shadow_options(nullptr)).first, BITNET_INVALID_ARGUMENT);
-  EXPECT_EQ(refused(shadow_options("none such")).first, BITNET_INVALID_ARGUMENT);
-  EXPECT_EQ(refused(shadow_options("cpu", 1.5F)).first, BITNET_INVALID_ARGUMENT);
-  EXPECT_EQ(refused(shadow_options("cpu", -1)).first, BITNET_INVALID_ARGUMENT);
-  EXPECT_EQ(refused(shadow_options("cpu", 1, 5000)).first, BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(rejected(shadow_options(nullptr)).first, BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(rejected(shadow_options("none such")).first, BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(rejected(shadow_options("cpu", 1.5F)).first, BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(rejected(shadow_options("cpu", -1)).first, BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(rejected(shadow_options("cpu", 1, 5000)).first, BITNET_INVALID_ARGUMENT);
   shadow_options embeddings("cpu");
   embeddings.of.embeddings = 1;
-  EXPECT_NE(refused(embeddings).second.find("embeddings"), std::string::npos);
+  EXPECT_NE(rejected(embeddings).second.find("embeddings"), std::string::npos);
 
   conversation c(p);
   const auto misfit = [&](const shadow_options& o) {
@@ -629,7 +629,7 @@ TEST_F(shadow_runs, a_canary_of_a_scheduler) {
 
 TEST_F(shadow_runs, a_canary_without_rows_rejects_the_reload) {
   program p(yard_, "cpu");
-  const auto refused = [&](uint32_t wait_ms) {
+  const auto rejected = [&](uint32_t wait_ms) {
     yard_.install("cpu", rebuilt(read(BITNET_CPU_PLUGIN), 1));
     try {
       p.reload("cpu", with_canary(10, wait_ms));
@@ -638,12 +638,12 @@ TEST_F(shadow_runs, a_canary_without_rows_rejects_the_reload) {
     }
     return bitnet_status{BITNET_OK};
   };
-  EXPECT_EQ(refused(0), BITNET_UNAVAILABLE) << "nothing is open";
+  EXPECT_EQ(rejected(0), BITNET_UNAVAILABLE) << "nothing is open";
   conversation c(p);
-  EXPECT_EQ(refused(20), BITNET_TIMEOUT) << "nothing is generated";
+  EXPECT_EQ(rejected(20), BITNET_TIMEOUT) << "nothing is generated";
   shadow own(p, shadow_options("cpu"));
   own.follow(c);
-  EXPECT_EQ(refused(0), BITNET_UNAVAILABLE) << "it has a shadow of its own";
+  EXPECT_EQ(rejected(0), BITNET_UNAVAILABLE) << "it has a shadow of its own";
   EXPECT_EQ(c.generate(prompt, length), undisturbed_);
   EXPECT_EQ(own.settled()["rows"]["compared"], length);
 }

@@ -130,7 +130,7 @@ class talkers {
   std::vector<std::jthread> threads_;
 };
 
-// One mishap, and the reload after it: whether the new copy was taken. Throws why it was refused.
+// One mishap, and the reload after it: whether the new copy was taken. Throws why it was rejected.
 bool reload_after(mishap_yard& yard, program& p, std::size_t which, uint32_t policy) {
   if (mishaps[which].to_the_loaded_file) {
     yard.happen(0);
@@ -149,7 +149,7 @@ TEST_F(soak, four_sessions_and_many_reloads) {
   const int reloads = wanted == nullptr ? 60 : std::atoi(wanted);
   program p(yard_, "cpu");
   talkers sessions(p);
-  std::map<std::string, int> refused, taken;
+  std::map<std::string, int> rejected, taken;
   sessions.start();
   for (int i = 0; i < reloads; ++i) {
     const std::size_t which = static_cast<std::size_t>(i) % mishaps.size();
@@ -159,7 +159,7 @@ TEST_F(soak, four_sessions_and_many_reloads) {
       changed = reload_after(yard_, p, which,
                              static_cast<uint32_t>(i / static_cast<int>(mishaps.size())) % 3);
     } catch (const failed_call& e) {
-      ++refused[m.name];
+      ++rejected[m.name];
       if (m.taken) ADD_FAILURE() << m.name << ": " << e.what();
     }
     taken[m.name] += changed ? 1 : 0;
@@ -172,7 +172,7 @@ TEST_F(soak, four_sessions_and_many_reloads) {
   std::printf("%d reloads, %llu texts of %d tokens\n", reloads,
               static_cast<unsigned long long>(sessions.texts()), length);
   for (const mishap& m : mishaps)
-    std::printf("  %-44s taken %4d, refused %4d\n", m.name, taken[m.name], refused[m.name]);
+    std::printf("  %-44s taken %4d, rejected %4d\n", m.name, taken[m.name], rejected[m.name]);
   sessions.print();
   sessions.expect_all_well();
   // Every copy that was replaced is gone from memory.

@@ -3,7 +3,7 @@
   judge_test.py --walker PROGRAM [--schemas N] [--texts N] [--seed N]
 
 Three things are shown. Each text that is written at random by a schema is valid by jsonschema, formats included. Of
-values that differ a little from these, the core takes none that jsonschema refuses, and all that it accepts, where they
+values that differ a little from these, the core takes none that jsonschema rejects, and all that it accepts, where they
 are in the form that bitnet writes. And behind each beginning of a text, the tokens that may come are those of
 llguidance, of schemas whose form is the same.
 """
@@ -97,7 +97,7 @@ def orders(value: Any) -> Any:
 def judge_texts(walker: Walker, schema: Any, seed: int, n: int, count: Counter) -> list[str]:
     answer = walker.ask(schema, sample=n, seed=seed)
     if "error" in answer:
-        count["refused: " + re.sub(r".*?: ", "", answer["error"], count=1)[:60]] += 1
+        count["rejected: " + re.sub(r".*?: ", "", answer["error"], count=1)[:60]] += 1
         return []
     wrong = []
     values = []

@@ -44,7 +44,7 @@ CHOICES = [
     ("cpu;gpu", "cpu gamma shared", "the umbrella beside a name"),
 ]
 # BITNET_BACKENDS, what is said, why
-REFUSED = [
+REJECTED = [
     ("rocm", ("names 'rocm'", "cpu, gamma, lacking, metal, other", "gpu or all, or none alone"), "no such folder"),
     ("cpu;Gamma", ("names 'Gamma'",), "names are those of folders, case too"),
     ("cpu,gamma", ("names 'cpu,gamma'", "with ; between them"), "the usual slip"),
@@ -108,7 +108,7 @@ class Choice(Configured):
                 shutil.rmtree(self.tree / "build")
 
     def test_rejected(self):
-        for backends, said, why in REFUSED:
+        for backends, said, why in REJECTED:
             with self.subTest(backends, why=why):
                 done = self.choose(backends)
                 self.assertNotEqual(done.returncode, 0)

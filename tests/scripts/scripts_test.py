@@ -1,4 +1,4 @@
-"""The scripts of the house: help, refusals, and that a planted fault turns them red."""
+"""The scripts of the house: help, rejections, and that a planted fault turns them red."""
 
 import os
 import pathlib

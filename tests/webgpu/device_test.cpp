@@ -1,5 +1,5 @@
 // The driver on whatever library the environment names: how an adapter is believed, how host memory
-// travels, and what is refused.
+// travels, and what is rejected.
 
 #include <gtest/gtest.h>
 

@@ -35,32 +35,33 @@ std::vector<std::string> types_of(const json::value& schema) {
 }
 
 result<tool> read_tool(const json::value& given, const std::string& path) {
-  if (!given.is_object()) return json::refused(path, "an object", given);
+  if (!given.is_object()) return json::rejected(path, "an object", given);
   const json::value& type = json::member(given, "type");
   if (!type.is_null() && type != "function")
-    return json::refused(path + ".type", "'function', as no other tools can be described", type);
+    return json::rejected(path + ".type", "'function', as no other tools can be described", type);
   const bool wrapped = given.contains("function");
   const json::value& function = wrapped ? given.find("function").value() : given;
   const std::string at = wrapped ? path + ".function" : path;
-  if (!function.is_object()) return json::refused(at, "an object", function);
+  if (!function.is_object()) return json::rejected(at, "an object", function);
   const json::value& name = json::member(function, "name");
   if (!name.is_string() || !is_name(name.get_ref<const std::string&>()))
-    return json::refused(at + ".name", "a name of 1 to 64 letters, digits, '_', '-' and '.'", name);
+    return json::rejected(at + ".name", "a name of 1 to 64 letters, digits, '_', '-' and '.'",
+                          name);
   tool out{name.get<std::string>(), {}};
   const json::value& strict = json::member(function, "strict");
   if (!strict.is_null() && !strict.is_boolean())
-    return json::refused(at + ".strict", "true or false", strict);
+    return json::rejected(at + ".strict", "true or false", strict);
   out.strict = strict == true;
   const json::value& parameters = json::member(function, "parameters");
   if (parameters.is_null()) return out;
   if (!parameters.is_object())
-    return json::refused(at + ".parameters", "a JSON Schema, which is an object", parameters);
+    return json::rejected(at + ".parameters", "a JSON Schema, which is an object", parameters);
   out.schema = json::written(parameters);
   out.schema_path = at + ".parameters";
   const json::value& properties = json::member(parameters, "properties");
   if (properties.is_null()) return out;
   if (!properties.is_object())
-    return json::refused(at + ".parameters.properties", "an object", properties);
+    return json::rejected(at + ".parameters.properties", "an object", properties);
   for (const auto& [key, schema] : properties.items())
     out.parameters.push_back({key, types_of(schema)});
   return out;
@@ -79,7 +80,7 @@ const tool* find(const tools& all, std::string_view name) {
 }
 
 result<tools> read_tools(const json::value& list, std::string_view path) {
-  if (!list.is_array()) return json::refused(path, "a list of tools", list);
+  if (!list.is_array()) return json::rejected(path, "a list of tools", list);
   tools out;
   std::set<std::string> names;
   for (std::size_t i = 0; i < list.size(); ++i) {

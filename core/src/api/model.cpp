@@ -62,7 +62,7 @@ namespace {
 
 std::optional<bitnet::engine::pack_cache> pack_cache_of(const bitnet_model_options& o,
                                                         bitnet_runtime& runtime) {
-  if (o.pack_cache == nullptr || *o.pack_cache == '\0' || bitnet::environment::caches_refused())
+  if (o.pack_cache == nullptr || *o.pack_cache == '\0' || bitnet::environment::caches_rejected())
     return std::nullopt;
   bitnet::engine::pack_cache_options options;
   options.folder = o.pack_cache;

@@ -46,7 +46,7 @@ bitnet::result<void> add_program_facts(value& to, bitnet_str facts) {
   if (facts.size == 0) return {};
   const auto given = bitnet::json::read(bitnet::api::view(facts), "facts");
   if (!given) return std::unexpected(given.error());
-  if (!given->is_object()) return bitnet::json::refused("facts", "an object", *given);
+  if (!given->is_object()) return bitnet::json::rejected("facts", "an object", *given);
   for (const auto& [name, what] : given->items()) {
     if (to.contains(name) && !is_programs(name))
       return bitnet::fail(BITNET_INVALID_ARGUMENT,

@@ -59,7 +59,7 @@ bitnet::result<bitnet::plugin::policy> policy_of(const bitnet_runtime_options& o
 
 bitnet::probe::settings probing_of(const bitnet_runtime_options& options) {
   auto s = bitnet::probe::settings::usual();
-  if (options.probe_cache != nullptr && !bitnet::environment::caches_refused())
+  if (options.probe_cache != nullptr && !bitnet::environment::caches_rejected())
     s.cache = options.probe_cache;
   s.wait_ms = options.probe_wait_ms;
   s.fresh = options.probe_fresh != 0;

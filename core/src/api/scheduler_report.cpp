@@ -73,8 +73,9 @@ ordered_json sequences_json(const schedule::statistics& s) {
 }
 
 ordered_json counts_json(const serving::async_engine::facts& f, const schedule::statistics& s) {
-  constexpr const char* refusals[] = {"invalid",        "too_long", "too_large", "requests_waiting",
-                                      "tokens_waiting", "closed",   "no_device"};
+  constexpr const char* rejections[] = {"invalid",          "too_long",       "too_large",
+                                        "requests_waiting", "tokens_waiting", "closed",
+                                        "no_device"};
   constexpr const char* misses[] = {"none", "nothing_known", "differs", "evicted", "state_missing"};
   constexpr const char* ends[] = {"length",  "eos",       "string", "token",
                                   "context", "cancelled", "grammar"};
@@ -99,7 +100,7 @@ ordered_json counts_json(const serving::async_engine::facts& f, const schedule::
           {"running", s.running},
           {"paused", s.running_paused},
           {"waiting", std::move(waiting)},
-          {"requests", {{"accepted", s.accepted}, {"refused", named(s.refused, refusals)}}},
+          {"requests", {{"accepted", s.accepted}, {"refused", named(s.rejected, rejections)}}},
           {"choices", std::move(choices)},
           {"tokens",
            {{"prompt", s.prompt_tokens},

@@ -14,19 +14,19 @@ namespace {
 // Checks that both have the same tokens, by number and text.
 result<void> check_same_vocabulary(const tokenizer::tokenizer& of,
                                    const tokenizer::tokenizer& draft) {
-  const auto refuse = [](std::string how) {
+  const auto reject = [](std::string how) {
     return fail(BITNET_INVALID_ARGUMENT,
                 fmt::format("the draft model has another vocabulary than the model: {}; choose a "
                             "draft model that was made with the same tokenizer",
                             how));
   };
   if (of.size() != draft.size())
-    return refuse(fmt::format("{} tokens, and the model has {}", draft.size(), of.size()));
+    return reject(fmt::format("{} tokens, and the model has {}", draft.size(), of.size()));
   for (uint32_t i = 0; i < of.size(); ++i) {
     const auto id = static_cast<tokenizer::token>(i);
     const auto theirs = draft.piece(id, true, false), ours = of.piece(id, true, false);
     if (theirs.has_value() == ours.has_value() && (!ours || *theirs == *ours)) continue;
-    return refuse(fmt::format("its token {} is '{}', and the model's is '{}'", i,
+    return reject(fmt::format("its token {} is '{}', and the model's is '{}'", i,
                               text::printable(theirs.value_or("")),
                               text::printable(ours.value_or(""))));
   }

@@ -134,11 +134,11 @@ std::vector<std::string> disabled_backends() {
   return split(variable("BITNET_BACKENDS_DISABLE"), ',');
 }
 
-std::string user_places_refused(bool wanted) {
-  return user_places_refused(wanted, privileged(), geteuid());
+std::string user_places_rejected(bool wanted) {
+  return user_places_rejected(wanted, privileged(), geteuid());
 }
 
-std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid) {
+std::string user_places_rejected(bool wanted, bool raised, uint32_t effective_uid) {
   if (raised) return "raised privileges do not listen to the user's folders";
   if (effective_uid == 0 && !wanted)
     return "root does not listen to the user's folders without " + say(word::user_backends);
@@ -175,12 +175,12 @@ std::filesystem::path probe_helper() {
   return own(BITNET_PROBE_HELPER);
 }
 
-bool caches_refused() {
+bool caches_rejected() {
   return privileged();
 }
 
 std::filesystem::path probe_cache() {
-  if (caches_refused()) return {};
+  if (caches_rejected()) return {};
   if (geteuid() == 0) return "/var/cache/bitnet/probe";
   const std::filesystem::path cache_home = variable("XDG_CACHE_HOME");
   if (cache_home.is_absolute()) return cache_home / "bitnet/probe";

@@ -2,7 +2,7 @@
 // Only this file reads the library's environment variables. docs/reference/environment.md
 //
 // A privileged process ignores variables that could make it load other code: see
-// user_places_refused().
+// user_places_rejected().
 
 #include <cstdint>
 #include <filesystem>
@@ -52,9 +52,9 @@ std::vector<user_directory> user_manifest_directories();
 // they may. With raised privileges (AT_SECURE: setuid, setgid or file capabilities) they never may.
 // For root they may only if `wanted`, since root's variables are often another user's; `wanted`
 // comes from the program's code or command line, which no variable can change.
-std::string user_places_refused(bool wanted);
+std::string user_places_rejected(bool wanted);
 // The rule, as a function of its inputs.
-std::string user_places_refused(bool wanted, bool raised, uint32_t effective_uid);
+std::string user_places_rejected(bool wanted, bool raised, uint32_t effective_uid);
 
 // Removes the folders `end` from the end of `directory`; nullopt if it does not end so, or if `end`
 // is absolute.
@@ -84,7 +84,7 @@ std::filesystem::path probe_helper();
 // Whether this process writes no cache. True if the user that started it has other rights than the
 // process (setuid, setgid, file capabilities, or an effective user that is not the real one): that
 // user could read or redirect the files.
-bool caches_refused();
+bool caches_rejected();
 
 // The folder of cached probes: /var/cache/bitnet/probe for root, else bitnet/probe in
 // $XDG_CACHE_HOME (or ~/.cache); "" if there is none.

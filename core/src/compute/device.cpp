@@ -31,7 +31,7 @@ activity device::status() const {
   if (asked)
     out.reported = s;
   else
-    out.refused =
+    out.rejected =
         fmt::format("{}() {}{}", slot,
                     asked.error().status == BITNET_OK ? "" : "failed: ", asked.error().reason);
   return out;

@@ -17,7 +17,7 @@ namespace bitnet::compute {
 // The status of a device. Neither member is set if the device reports none.
 struct activity {
   std::optional<bitnet_device_status> reported;
-  std::string refused;  // why the answer is invalid: "device_status() reports ..."
+  std::string rejected;  // why the answer is invalid: "device_status() reports ..."
 };
 
 class device {
@@ -31,7 +31,7 @@ class device {
   [[nodiscard]] bitnet_device* get() const { return device_.get(); }
   [[nodiscard]] uint32_t buffer_alignment_bytes() const { return buffer_alignment_bytes_; }
 
-  // Asks device_status. A wrong answer only sets `refused`. [any]
+  // Asks device_status. A wrong answer only sets `rejected`. [any]
   [[nodiscard]] activity status() const;
 
   // The answer of graph_query.

@@ -137,7 +137,7 @@ class splitter {
     return shortfall{};
   }
 
-  [[nodiscard]] static std::unexpected<failure> refuse(const shortfall& s,
+  [[nodiscard]] static std::unexpected<failure> reject(const shortfall& s,
                                                        const std::string& advice) {
     return fail(s.of_host ? BITNET_OUT_OF_MEMORY : BITNET_OUT_OF_DEVICE_MEMORY,
                 fmt::format("the model does not fit: {}; {}", s.in_words(), advice));
@@ -165,7 +165,7 @@ class splitter {
     auto lacks = missing();
     if (!lacks) return std::unexpected(std::move(lacks.error()));
     if (lacks->any() && !lacks->of_host)
-      return refuse(*lacks, fmt::format("use a smaller {}, fewer {}, or auto", say(word::n_context),
+      return reject(*lacks, fmt::format("use a smaller {}, fewer {}, or auto", say(word::n_context),
                                         say(word::n_gpu_layers)));
     return done(n, *lacks);
   }
@@ -176,11 +176,11 @@ class splitter {
     if (!whole) return std::unexpected(std::move(whole.error()));
     if (!whole->any()) return done(n_layers_ + 1, {});
     if (how_.whole_only)
-      return refuse(*whole, fmt::format("use a smaller {}, {} layer, or {}", say(word::n_context),
+      return reject(*whole, fmt::format("use a smaller {}, {} layer, or {}", say(word::n_context),
                                         say(word::split_mode), say(word::request_another)));
     if (whole->of_host) return done(n_layers_ + 1, *whole);
     if (auto ok = open_host(); !ok)
-      return refuse(*whole, fmt::format("and the layers that do not fit have no other place: {}",
+      return reject(*whole, fmt::format("and the layers that do not fit have no other place: {}",
                                         ok.error().message));
     shortfall last = *whole;
     for (uint32_t n = n_layers_; n > 0; --n) {
@@ -196,7 +196,7 @@ class splitter {
       last = *lacks;
     }
     if (!by_.may_leave)
-      return refuse(last, "not even its last layer does; " + say(word::request_another));
+      return reject(last, "not even its last layer does; " + say(word::request_another));
     by_.log(BITNET_LOG_WARN, fmt::format("not one layer fits: {}; all are on {}", last.in_words(),
                                          cpu_->choice().device_name()));
     return on_cpu_alone();

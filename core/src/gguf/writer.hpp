@@ -5,7 +5,7 @@
 //          not at all.
 // Version  3, little-endian, alignment 32.
 // Errors   BITNET_INVALID_ARGUMENT when the path cannot be written, BITNET_IO when the disk
-//          refuses.
+//          rejects.
 // Source   docs/reference/gguf.md
 
 #include <cstddef>

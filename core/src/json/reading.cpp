@@ -103,8 +103,8 @@ std::string described(const value& found) {
   }
 }
 
-std::unexpected<failure> refused(std::string_view path, std::string_view expected,
-                                 const value& found) {
+std::unexpected<failure> rejected(std::string_view path, std::string_view expected,
+                                  const value& found) {
   return fail(BITNET_INVALID_ARGUMENT,
               fmt::format("{}: expected {}, found {}", path, expected, described(found)));
 }

@@ -27,8 +27,8 @@ result<value> read(std::string_view text, std::string_view what, const bounds& m
 
 // Describes a value for messages: "a number", "an empty list", "the text 'abc'".
 std::string described(const value& found);
-std::unexpected<failure> refused(std::string_view path, std::string_view expected,
-                                 const value& found);
+std::unexpected<failure> rejected(std::string_view path, std::string_view expected,
+                                  const value& found);
 
 // Returns the member, null if there is none; `object` is an object.
 const value& member(const value& object, const char* name);

@@ -208,7 +208,7 @@ result<void> read_rotation(loaded& to, const hadamard& h, weight_builder& tensor
     if (found == by_name.end()) found = by_name.find(name + ".weight");
     return found == by_name.end() ? no_weight : found->second;
   };
-  const auto refused = [](const std::string& name, const char* as) {
+  const auto rejected = [](const std::string& name, const char* as) {
     return fail(BITNET_UNSUPPORTED,
                 fmt::format("metadata says that tensor {} is rotated as {}; this program knows "
                             "rotated matrices of linear layers and a rotated embedding",
@@ -222,13 +222,13 @@ result<void> read_rotation(loaded& to, const hadamard& h, weight_builder& tensor
   to.shape.recurrence.regrouped = h.heads_are_grouped;
   for (const std::string& name : h.weights) {
     const uint32_t index = index_of(name);
-    if (!std::ranges::binary_search(linear, index)) return refused(name, "a matrix");
+    if (!std::ranges::binary_search(linear, index)) return rejected(name, "a matrix");
     if (to.weights[index].input_norm != no_weight)
-      return refused(name, "a matrix, and has a norm of its input");
+      return rejected(name, "a matrix, and has a norm of its input");
     to.weights[index].of_input = undone_by(to.weights[index]);
   }
   for (const std::string& name : h.tables) {
-    if (index_of(name) != to.token_embedding) return refused(name, "an embedding");
+    if (index_of(name) != to.token_embedding) return rejected(name, "an embedding");
     to.embedding_transform = undone_by(to.weights[to.token_embedding]);
     // A looked-up row is rotated by H, and a tied head multiplies by the same rows.
     if (to.output == to.token_embedding) to.weights[to.output].of_input = to.embedding_transform;

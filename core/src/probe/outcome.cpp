@@ -109,7 +109,7 @@ void keep(const std::string& text, char (&out)[N]) {
 }
 
 json to_json(const compute::activity& a) {
-  if (!a.refused.empty()) return {{"refused", a.refused}};
+  if (!a.rejected.empty()) return {{"refused", a.rejected}};
   if (!a.reported) return json::object();
   const bitnet_device_status& s = *a.reported;
   return {{"known", s.known},
@@ -135,7 +135,7 @@ json to_json(const compute::activity& a) {
 std::optional<compute::activity> to_activity(const json& from) {
   members m(from);
   compute::activity out;
-  out.refused = m.text("refused", 1024);
+  out.rejected = m.text("refused", 1024);
   if (from.contains("known")) {
     bitnet_device_status s{};
     s.struct_size = sizeof s;

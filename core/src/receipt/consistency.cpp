@@ -20,13 +20,13 @@ class agreement {
  public:
   agreement(const char* rule, findings& found) : rule_(rule), found_(found) {}
 
-  void refuse(std::string field, std::string text) {
+  void reject(std::string field, std::string text) {
     found_.push_back({finding::level_type::error, rule_, std::move(field), std::move(text)});
   }
   // Reports only the first violation of each kind: a receipt of a thousand kernels would fill
   // pages.
   bool require(bool holds, std::string field, std::string text) {
-    if (!holds) refuse(std::move(field), std::move(text));
+    if (!holds) reject(std::move(field), std::move(text));
     return holds;
   }
 

@@ -75,15 +75,15 @@ void check_model(const json::value& predicate, const fs::path& model, findings& 
                                               : model.parent_path() / fs::path(name).filename();
     const auto is = sum_here(path, count_in(files[i], "bytes"));
     const std::string field = fmt::format("model.files[{}].sha256", i);
-    const auto refuse_model = [&](std::string text) {
+    const auto reject_model = [&](std::string text) {
       found.push_back({finding::level_type::error, "model", field, std::move(text)});
     };
     if (!is)
-      refuse_model(is.error().message);
+      reject_model(is.error().message);
     else if (is->empty())
-      refuse_model(fmt::format("{} is not here", shown_path(path)));
+      reject_model(fmt::format("{} is not here", shown_path(path)));
     else if (*is != text_in(files[i], "sha256"))
-      refuse_model(fmt::format("{} is another file: its SHA-256 is {}", shown_path(path), *is));
+      reject_model(fmt::format("{} is another file: its SHA-256 is {}", shown_path(path), *is));
   }
 }
 

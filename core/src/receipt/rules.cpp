@@ -16,7 +16,7 @@ namespace {
 
 using level = finding::level_type;
 
-void refuse(findings& found, const char* rule, std::string field, std::string text) {
+void reject(findings& found, const char* rule, std::string field, std::string text) {
   found.push_back({level::error, rule, std::move(field), std::move(text)});
 }
 
@@ -38,13 +38,13 @@ void check_signatures(const envelope& e, const question& asked, verdict& out) {
   const bool is_known = std::ranges::any_of(
       asked.signers, [&](const trusted_signer& s) { return s.key == first.key; });
   if (is_known)
-    refuse(out.found, "signature", "signatures[0].sig",
+    reject(out.found, "signature", "signatures[0].sig",
            "it does not fit the payload and its key: one of them was altered");
   else if (!plugin::is_hexadecimal(first.key, plugin::key_bytes))
-    refuse(out.found, "signature", "signatures[0].keyid",
+    reject(out.found, "signature", "signatures[0].keyid",
            "expected the public key, 64 hexadecimal digits in lower case");
   else
-    refuse(out.found, "signature", "signatures[0].keyid",
+    reject(out.found, "signature", "signatures[0].keyid",
            fmt::format("made with the key {}, which is none of the {} trusted ones", first.key,
                        asked.signers.size()));
 }
@@ -53,14 +53,14 @@ void check_signatures(const envelope& e, const question& asked, verdict& out) {
 bool check_frame(const envelope& e, const json::value& statement, findings& found) {
   const auto expect = [&](const char* field, const std::string& is, std::string_view wanted) {
     if (is != wanted)
-      refuse(found, "statement", field, fmt::format("expected {}, found '{}'", wanted, is));
+      reject(found, "statement", field, fmt::format("expected {}, found '{}'", wanted, is));
   };
   expect("payloadType", e.payload_type, payload_type);
   expect("_type", text_in(statement, "_type"), statement_type);
   expect("predicateType", text_in(statement, "predicateType"), predicate_type);
   if (!found.empty() && found.back().rule == "statement") return false;
   if (json::member(statement, "predicate").is_object()) return true;
-  refuse(found, "statement", "predicate", "expected an object");
+  reject(found, "statement", "predicate", "expected an object");
   return false;
 }
 
@@ -70,27 +70,27 @@ void check_subject(const json::value& statement, const json::value& predicate, f
   const json::value& subject = json::member(statement, "subject");
   if (!model.is_object()) {
     if (!subject.is_array() || subject.size() != 1)
-      refuse(found, "subject", "subject", "expected the receipt alone, as there is no model");
+      reject(found, "subject", "subject", "expected the receipt alone, as there is no model");
     return;
   }
   const json::value& files = json::member(model, "files");
   if (files.empty()) {
-    refuse(found, "subject", "model.files", "expected at least one file");
+    reject(found, "subject", "model.files", "expected at least one file");
     return;
   }
   if (text_in(model, "digest") != model_sum(files))
-    refuse(found, "subject", "model.digest", "it does not follow from the sums of the files");
+    reject(found, "subject", "model.digest", "it does not follow from the sums of the files");
   if (text_in(predicate, "model_sha") != text_in(files.front(), "sha256"))
-    refuse(found, "subject", "model_sha", "it is not the sum of the model's first file");
+    reject(found, "subject", "model_sha", "it is not the sum of the model's first file");
   const json::value wanted = subject_of(model);
   for (std::size_t i = 0; i < wanted.size(); ++i)
     if (!subject.is_array() || i >= subject.size() || subject[i] != wanted[i]) {
-      refuse(found, "subject", fmt::format("subject[{}]", i),
+      reject(found, "subject", fmt::format("subject[{}]", i),
              "it is not the model that the predicate names");
       return;
     }
   if (subject.size() != wanted.size())
-    refuse(found, "subject", fmt::format("subject[{}]", wanted.size()),
+    reject(found, "subject", fmt::format("subject[{}]", wanted.size()),
            "it names more than the predicate does");
 }
 

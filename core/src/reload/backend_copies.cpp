@@ -24,7 +24,7 @@ uint32_t backend_copies::serve(const select::choice& c) {
   return number;
 }
 
-void backend_copies::refuse(const std::string& backend, const std::string& build_id,
+void backend_copies::reject(const std::string& backend, const std::string& build_id,
                             const std::string& reason) {
   const std::lock_guard lock(mutex_);
   records_.push_back(

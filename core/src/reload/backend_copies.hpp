@@ -5,7 +5,7 @@
 //   draining   replaced; sessions are still on it
 //   retired    closed, and still mapped
 //   unloaded   closed and gone from memory
-//   failed     never served, since its reload was refused; or its device is lost
+//   failed     never served, since its reload was rejected; or its device is lost
 //
 // Threads any.
 
@@ -29,8 +29,8 @@ class backend_copies {
  public:
   // Returns the number of a copy that serves from now on; adds it if it is not known.
   uint32_t serve(const select::choice& c);
-  // Notes a refused copy, or one whose device is lost.
-  void refuse(const std::string& backend, const std::string& build_id, const std::string& reason);
+  // Notes a rejected copy, or one whose device is lost.
+  void reject(const std::string& backend, const std::string& build_id, const std::string& reason);
   void lose(const plugin::backend& copy, const std::string& reason);
 
   [[nodiscard]] std::vector<backend_copy> all() const;

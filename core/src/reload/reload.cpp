@@ -186,7 +186,7 @@ class procedure {
 result<outcome> run(const house& h, const std::string& backend, const options& how) {
   auto done = procedure(h, backend, how).run();
   if (!done) {
-    h.copies.refuse(backend, "", done.error().message);
+    h.copies.reject(backend, "", done.error().message);
     return pass_on(std::move(done),
                    fmt::format("reload of {} was rejected, nothing changed", backend));
   }

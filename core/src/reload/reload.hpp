@@ -62,7 +62,7 @@ struct house {
   std::function<void(const std::string&)> note;
 };
 
-// BITNET_REJECTED or BITNET_UNAVAILABLE if the new file is refused, with its code and reason; or
+// BITNET_REJECTED or BITNET_UNAVAILABLE if the new file is rejected, with its code and reason; or
 // the backend's status if it failed to take the weights.
 result<outcome> run(const house& h, const std::string& backend, const options& how);
 

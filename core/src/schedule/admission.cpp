@@ -12,15 +12,15 @@
 namespace bitnet::schedule {
 namespace {
 
-refusal refuse(refusal::reason why, bitnet_status status, std::string message) {
+rejection reject(rejection::reason why, bitnet_status status, std::string message) {
   return {why, {status, std::move(message)}};
 }
 
-refusal invalid(std::string message) {
-  return refuse(refusal::reason::invalid, BITNET_INVALID_ARGUMENT, std::move(message));
+rejection invalid(std::string message) {
+  return reject(rejection::reason::invalid, BITNET_INVALID_ARGUMENT, std::move(message));
 }
 
-std::optional<refusal> check_lists(const request& r, const gate& by) {
+std::optional<rejection> check_lists(const request& r, const gate& by) {
   if (r.events == nullptr) return invalid("the request has no sink for its events: give one");
   if (r.n == 0 || r.n > by.max_choices)
     return invalid(fmt::format("a request can have 1 to {} choices; this one asks for {}",
@@ -52,7 +52,7 @@ std::optional<refusal> check_lists(const request& r, const gate& by) {
   return std::nullopt;
 }
 
-std::optional<refusal> check_prompt(const request& r, const step_limits& most) {
+std::optional<rejection> check_prompt(const request& r, const step_limits& most) {
   if (r.prompt.empty())
     return invalid("the prompt has no token; a row of logits needs one: begin with the BOS token");
   const auto known = [&](int32_t id) {
@@ -63,12 +63,12 @@ std::optional<refusal> check_prompt(const request& r, const step_limits& most) {
     return invalid(fmt::format("token {} of the prompt is {}; the vocabulary has 0 to {}",
                                odd - r.prompt.begin(), *odd, most.n_vocab - 1));
   if (r.embeds && r.prompt.size() > most.n_context)
-    return refuse(refusal::reason::too_long, BITNET_CONTEXT_FULL,
+    return reject(rejection::reason::too_long, BITNET_CONTEXT_FULL,
                   fmt::format("{} tokens do not fit the context of {}; use a shorter text or a "
                               "larger {}",
                               r.prompt.size(), most.n_context, say(word::n_context)));
   if (!r.embeds && r.prompt.size() >= most.n_context)
-    return refuse(refusal::reason::too_long, BITNET_CONTEXT_FULL,
+    return reject(rejection::reason::too_long, BITNET_CONTEXT_FULL,
                   fmt::format("the prompt has {} tokens, and the context {}: at least one must be "
                               "left for an answer; give a shorter prompt or a larger context",
                               r.prompt.size(), most.n_context));
@@ -98,30 +98,30 @@ uint32_t most_blocks_of(uint64_t tokens, const step_limits& most) {
   return std::min(whole, kv::blocks_for(most.window_keep) + kv::blocks_for(seen) + 1);
 }
 
-std::optional<refusal> find_fault(const request& r, const gate& by) {
+std::optional<rejection> find_fault(const request& r, const gate& by) {
   if (auto fault = check_lists(r, by)) return fault;
   if (auto fault = check_prompt(r, by.most)) return fault;
   const uint64_t tokens = most_tokens_of(r.prompt.size(), r.generation.max_tokens, by.most);
   const uint32_t blocks = most_blocks_of(tokens, by.most);
   if (blocks <= by.most.n_blocks) return std::nullopt;
-  return refuse(
-      refusal::reason::too_large, BITNET_OUT_OF_DEVICE_MEMORY,
+  return reject(
+      rejection::reason::too_large, BITNET_OUT_OF_DEVICE_MEMORY,
       fmt::format(
           "{} tokens of the prompt and the answer need {} blocks of {} tokens, and the pool "
           "has {}: ask for fewer tokens, or give the pool more memory",
           tokens, blocks, kv::block_tokens, by.most.n_blocks));
 }
 
-std::optional<refusal> find_overload(std::size_t n_prompt, uint64_t n_waiting, uint64_t n_tokens,
-                                     const gate& by) {
+std::optional<rejection> find_overload(std::size_t n_prompt, uint64_t n_waiting, uint64_t n_tokens,
+                                       const gate& by) {
   if (n_waiting >= by.max_waiting)
-    return refuse(refusal::reason::requests_waiting, BITNET_BUSY,
+    return reject(rejection::reason::requests_waiting, BITNET_BUSY,
                   fmt::format("{} requests wait, and at most {} may: try again later", n_waiting,
                               by.max_waiting));
   // The first waiting request is accepted whatever its size, or it never would be.
   if (n_waiting > 0 && n_tokens + n_prompt > by.max_waiting_tokens)
-    return refuse(
-        refusal::reason::tokens_waiting, BITNET_BUSY,
+    return reject(
+        rejection::reason::tokens_waiting, BITNET_BUSY,
         fmt::format("prompts of {} tokens wait, and at most {} may: {} more are too many; "
                     "try again later",
                     n_tokens, by.max_waiting_tokens, n_prompt));

@@ -33,11 +33,11 @@ uint32_t most_blocks_of(uint64_t tokens, const step_limits& most);
 uint32_t most_chunk_of(const step_limits& most);
 
 // Returns why the request could not run even if nothing else did; nullopt: it could.
-std::optional<refusal> find_fault(const request& r, const gate& by);
+std::optional<rejection> find_fault(const request& r, const gate& by);
 // Returns why a prompt of `n_prompt` tokens cannot wait beside `n_waiting` others, which have
 // `n_tokens` tokens together; nullopt: it can.
-std::optional<refusal> find_overload(std::size_t n_prompt, uint64_t n_waiting, uint64_t n_tokens,
-                                     const gate& by);
+std::optional<rejection> find_overload(std::size_t n_prompt, uint64_t n_waiting, uint64_t n_tokens,
+                                       const gate& by);
 
 struct waiter {
   sequence* who = nullptr;

@@ -13,7 +13,7 @@ void deliver(job& j, event&& e, time_point now) {
   if (!j.is_paused() && (j.events->offer(std::move(e)) || is_last)) return;
   if (!j.is_paused()) j.paused_since = now;
   // NOLINTNEXTLINE(bugprone-use-after-move): a sink that returns false leaves the event as it is
-  j.refused.push_back(std::move(e));
+  j.rejected.push_back(std::move(e));
 }
 
 // The selection that keeps the job's events; nullptr: they are delivered as they come.
@@ -111,19 +111,19 @@ void delivery::count(const event& e) {
 
 void delivery::offer_again(job& j, time_point now) {
   if (!j.is_paused()) return;
-  auto next = j.refused.begin();
-  for (; next != j.refused.end(); ++next) {
+  auto next = j.rejected.begin();
+  for (; next != j.rejected.end(); ++next) {
     const bool is_last = next->what != event::kind::piece;
     if (is_last) count(*next);
     if (!j.events->offer(std::move(*next)) && !is_last) break;
     j.paused_since = now;  // it takes some, so its patience begins anew
   }
-  j.refused.erase(j.refused.begin(), next);
-  if (j.refused.empty()) j.paused_since.reset();
+  j.rejected.erase(j.rejected.begin(), next);
+  if (j.rejected.empty()) j.paused_since.reset();
 }
 
 uint32_t delivery::close(job& j, const failure* why, time_point now) {
-  const std::vector<event> refused = std::exchange(j.refused, {});
+  const std::vector<event> rejected = std::exchange(j.rejected, {});
   j.paused_since.reset();
   selection* const best = selecting(j);
   const bool gives_up = best != nullptr;
@@ -135,11 +135,11 @@ uint32_t delivery::close(job& j, const failure* why, time_point now) {
     }
   }
   const auto lost_text = [&](uint32_t choice) {
-    return std::ranges::any_of(refused, [&](const event& e) {
+    return std::ranges::any_of(rejected, [&](const event& e) {
       return e.what == event::kind::piece && e.choice == choice;
     });
   };
-  for (const event& e : refused) {
+  for (const event& e : rejected) {
     if (e.what == event::kind::piece) continue;
     if (lost_text(e.choice)) {
       j.choices[e.choice].end_is_queued = false;
@@ -156,7 +156,7 @@ uint32_t delivery::close(job& j, const failure* why, time_point now) {
       deliver_failure(s, *why, now);
       continue;
     }
-    if (event rest = of(s, event::kind::piece); refused.empty() && !gives_up) {
+    if (event rest = of(s, event::kind::piece); rejected.empty() && !gives_up) {
       rest.text = s.generation.finish();
       if (!rest.text.empty()) j.events->offer(std::move(rest));
     }

@@ -6,30 +6,30 @@
 
 namespace bitnet::schedule {
 
-std::optional<refusal> inbox::find_closed() const {
+std::optional<rejection> inbox::find_closed() const {
   if (in_.closed || in_.stopped)
-    return refusal{refusal::reason::closed,
-                   {BITNET_UNAVAILABLE,
-                    "the scheduler was closed and takes no more requests: use another one"}};
+    return rejection{rejection::reason::closed,
+                     {BITNET_UNAVAILABLE,
+                      "the scheduler was closed and takes no more requests: use another one"}};
   if (lost_)
-    return refusal{refusal::reason::no_runner,
-                   {lost_->status,
-                    fmt::format("nothing runs requests until another device is "
-                                "given to the scheduler: {}",
-                                lost_->message),
-                    lost_->from}};
+    return rejection{rejection::reason::no_runner,
+                     {lost_->status,
+                      fmt::format("nothing runs requests until another device is "
+                                  "given to the scheduler: {}",
+                                  lost_->message),
+                      lost_->from}};
   return std::nullopt;
 }
 
-std::unexpected<refusal> inbox::count(refusal why) {
+std::unexpected<rejection> inbox::count(rejection why) {
   const std::lock_guard lock(mutex_);
-  ++counted_.refused[static_cast<std::size_t>(why.why)];
+  ++counted_.rejected[static_cast<std::size_t>(why.why)];
   return std::unexpected(std::move(why));
 }
 
-std::expected<step_limits, refusal> inbox::check(const request& r) {
+std::expected<step_limits, rejection> inbox::check(const request& r) {
   gate by;
-  std::optional<refusal> fault;
+  std::optional<rejection> fault;
   uint64_t n_waiting = 0;
   uint64_t tokens_waiting = 0;
   {
@@ -45,8 +45,8 @@ std::expected<step_limits, refusal> inbox::check(const request& r) {
   return by.most;
 }
 
-std::expected<ticket, refusal> inbox::add(std::unique_ptr<job> j) {
-  std::optional<refusal> fault;
+std::expected<ticket, rejection> inbox::add(std::unique_ptr<job> j) {
+  std::optional<rejection> fault;
   ticket given = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -147,10 +147,10 @@ void inbox::settle(uint64_t n_left, uint64_t tokens_left, const statistics& now)
   const std::lock_guard lock(mutex_);
   n_waiting_ -= n_left;
   tokens_waiting_ -= tokens_left;
-  const auto refused = counted_.refused;
+  const auto rejected = counted_.rejected;
   const uint64_t accepted = counted_.accepted;
   counted_ = now;
-  counted_.refused = refused;
+  counted_.rejected = rejected;
   counted_.accepted = accepted;
   counted_.waiting_tokens = tokens_waiting_;
 }

@@ -45,12 +45,12 @@ class inbox {
   // `step_flag`: see options::step_flag.
   inbox(const gate& g, cancel_flags::flag* step_flag) : gate_(g), step_(step_flag) {}
 
-  // Returns the limits by which the request's job is to be made, or why the request is refused. The
-  // refusal is counted, as all are.
-  std::expected<step_limits, refusal> check(const request& r);
+  // Returns the limits by which the request's job is to be made, or why the request is rejected.
+  // The rejection is counted, as all are.
+  std::expected<step_limits, rejection> check(const request& r);
   // Queues the job, unless the queue has become full or closed since check().
-  std::expected<ticket, refusal> add(std::unique_ptr<job> j);
-  std::unexpected<refusal> count(refusal why);
+  std::expected<ticket, rejection> add(std::unique_ptr<job> j);
+  std::unexpected<rejection> count(rejection why);
   void add(command::kind what, ticket of);
   // Queues a transfer of a sequence to the host's memory or from there.
   result<void> add(std::shared_ptr<transfer> t);
@@ -69,14 +69,14 @@ class inbox {
   // the last take(), may end it early; end_step() returns whether one did.
   void begin_step(std::span<const step_member> members);
   bool end_step();
-  // From now on requests are checked against `most`, or all refused for the reason `why`.
+  // From now on requests are checked against `most`, or all rejected for the reason `why`.
   void set_runner(const step_limits& most);
   void set_lost(const failure& why);
   // Waits until something comes, or until the time `until`.
   void wait(std::optional<time_point> until);
 
  private:
-  std::optional<refusal> find_closed() const;  // the lock is held
+  std::optional<rejection> find_closed() const;  // the lock is held
 
   mutable std::mutex mutex_;
   std::condition_variable came_;

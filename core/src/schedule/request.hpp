@@ -121,7 +121,7 @@ struct request {
 };
 
 // Why a request was not taken.
-struct refusal {
+struct rejection {
   enum class reason : uint8_t {
     invalid,           // no scheduler could run it
     too_long,          // the prompt leaves no room in the context
@@ -134,6 +134,6 @@ struct refusal {
   reason why = reason::invalid;
   failure what;  // with the numbers
 };
-inline constexpr std::size_t n_refusals = 7;
+inline constexpr std::size_t n_rejections = 7;
 
 }  // namespace bitnet::schedule

@@ -58,12 +58,12 @@ result<std::unique_ptr<scheduler>> scheduler::make(std::unique_ptr<step_runner> 
       new scheduler(std::make_unique<contents>(std::move(runner), tokens, std::move(o), *secret)));
 }
 
-std::expected<ticket, refusal> scheduler::submit(request r) {
+std::expected<ticket, rejection> scheduler::submit(request r) {
   const auto most = contents_->in_.check(r);
   if (!most) return std::unexpected(most.error());
   auto j =
       make_job(std::move(r), contents_->tokens_, most->n_vocab, most->n_context, contents_->now());
-  if (!j) return contents_->in_.count({refusal::reason::invalid, std::move(j.error())});
+  if (!j) return contents_->in_.count({rejection::reason::invalid, std::move(j.error())});
   return contents_->in_.add(*std::move(j));
 }
 

@@ -44,7 +44,7 @@ struct options {
   uint64_t piece_bytes = uint64_t{8} << 20U;
   // Returns another runner of the same model, after the current one failed with BITNET_DEVICE_LOST,
   // BITNET_CONTEXT_POISONED or BITNET_TIMEOUT. Called by the scheduler's thread, no lock held. If
-  // it is empty or fails, all requests fail, and submit refuses until replace().
+  // it is empty or fails, all requests fail, and submit rejects until replace().
   std::function<result<std::unique_ptr<step_runner>>(const failure&)> on_loss;
   // Is set, or past its deadline, while every request of the running step is cancelled or past its
   // own deadline, or after stop(): the runner may then end the step with BITNET_CANCELLED. It comes
@@ -65,7 +65,7 @@ class scheduler {
   scheduler& operator=(const scheduler&) = delete;
 
   // Checks the request and puts it into the queue.
-  std::expected<ticket, refusal> submit(request r);
+  std::expected<ticket, rejection> submit(request r);
   // Ends all choices of the request with BITNET_STOP_CANCELLED, within one step. The running step
   // ends early if all of its requests are cancelled. A ticket that has ended or never existed is
   // ignored.
@@ -78,7 +78,7 @@ class scheduler {
   // From the next step on, `l` is offered each row behind the last token of a sequence from which a
   // token is sampled. nullptr: nothing is offered.
   void set_listener(std::shared_ptr<generate::row_listener> l);
-  // Refuses new requests; accepted ones go on. run() returns when nothing is left.
+  // Rejects new requests; accepted ones go on. run() returns when nothing is left.
   void close();
   // As close(), and accepted requests fail with BITNET_CANCELLED. run() returns.
   void stop();

@@ -101,9 +101,9 @@ struct job {
   uint32_t live = 0;                                      // choices that have not ended
   bool is_new = true;                                     // it never ran
   std::optional<selection> best;                          // where not all choices are delivered
-  // While the sink is full: since when, and the events that it refused, in order.
+  // While the sink is full: since when, and the events that it rejected, in order.
   std::optional<time_point> paused_since;
-  std::vector<event> refused;
+  std::vector<event> rejected;
 
   [[nodiscard]] bool is_paused() const { return paused_since.has_value(); }
   [[nodiscard]] sequence* find_pending();  // nullptr: none

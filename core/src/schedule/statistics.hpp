@@ -36,12 +36,12 @@ struct statistics {
   std::vector<sequence_row> sequences;
 
   // Counters.
-  std::array<uint64_t, n_refusals> refused{};  // by refusal::reason
-  uint64_t accepted = 0;                       // requests
-  std::array<uint64_t, 8> ended{};             // choices, by BITNET_STOP_*
-  uint64_t failed = 0;                         // choices
-  uint64_t expired = 0;                        // failed choices whose deadline passed
-  uint64_t stalled = 0;                        // failed choices whose sink was full for too long
+  std::array<uint64_t, n_rejections> rejected{};  // by rejection::reason
+  uint64_t accepted = 0;                          // requests
+  std::array<uint64_t, 8> ended{};                // choices, by BITNET_STOP_*
+  uint64_t failed = 0;                            // choices
+  uint64_t expired = 0;                           // failed choices whose deadline passed
+  uint64_t stalled = 0;                           // failed choices whose sink was full for too long
   uint64_t preemptions = 0;
   uint64_t steps = 0, failed_steps = 0, runners_lost = 0, runners_replaced = 0;
   std::array<uint64_t, step_token_bounds.size() + 1> steps_by_tokens{};  // of `steps`

@@ -30,7 +30,7 @@ enum argument_kind : int {
   dialect,
   identifier,
   annotation,
-  refused
+  rejected
 };
 
 struct keyword_row {
@@ -94,29 +94,29 @@ constexpr keyword_row rows[] = {
     {"readOnly", annotation},
     {"writeOnly", annotation},
     {"$comment", annotation},
-    {"not", refused, no_complement},
-    {"if", refused, no_condition},
-    {"then", refused, no_condition},
-    {"else", refused, no_condition},
-    {"dependentRequired", refused, no_condition},
-    {"dependentSchemas", refused, no_condition},
-    {"dependencies", refused, earlier},
-    {"contains", refused, no_search},
-    {"minContains", refused, no_search},
-    {"maxContains", refused, no_search},
-    {"unevaluatedItems", refused, no_evaluation},
-    {"unevaluatedProperties", refused, no_evaluation},
-    {"additionalItems", refused, "it belongs to an earlier draft; use prefixItems and items"},
-    {"contentEncoding", refused, no_content},
-    {"contentMediaType", refused, no_content},
-    {"contentSchema", refused, no_content},
-    {"$anchor", refused, "use $ref with a path: #/$defs/NAME"},
-    {"$dynamicRef", refused, no_dynamic},
-    {"$dynamicAnchor", refused, no_dynamic},
-    {"$recursiveRef", refused, no_dynamic},
-    {"$recursiveAnchor", refused, no_dynamic},
-    {"$vocabulary", refused, "vocabularies of one's own are not supported"},
-    {"id", refused, "it belongs to an earlier draft; use $id"},
+    {"not", rejected, no_complement},
+    {"if", rejected, no_condition},
+    {"then", rejected, no_condition},
+    {"else", rejected, no_condition},
+    {"dependentRequired", rejected, no_condition},
+    {"dependentSchemas", rejected, no_condition},
+    {"dependencies", rejected, earlier},
+    {"contains", rejected, no_search},
+    {"minContains", rejected, no_search},
+    {"maxContains", rejected, no_search},
+    {"unevaluatedItems", rejected, no_evaluation},
+    {"unevaluatedProperties", rejected, no_evaluation},
+    {"additionalItems", rejected, "it belongs to an earlier draft; use prefixItems and items"},
+    {"contentEncoding", rejected, no_content},
+    {"contentMediaType", rejected, no_content},
+    {"contentSchema", rejected, no_content},
+    {"$anchor", rejected, "use $ref with a path: #/$defs/NAME"},
+    {"$dynamicRef", rejected, no_dynamic},
+    {"$dynamicAnchor", rejected, no_dynamic},
+    {"$recursiveRef", rejected, no_dynamic},
+    {"$recursiveAnchor", rejected, no_dynamic},
+    {"$vocabulary", rejected, "vocabularies of one's own are not supported"},
+    {"id", rejected, "it belongs to an earlier draft; use $id"},
 };
 
 constexpr std::string_view type_list[] = {"null",   "boolean", "integer", "number",
@@ -186,7 +186,7 @@ void keyword_check::keyword(const value& schema, const member& m) {
                       shown(m.name)));
     return;
   }
-  if (row->kind == refused)
+  if (row->kind == rejected)
     return to_.unsupported(m.is->where(),
                            fmt::format("{} is not supported: {}", row->name, row->why));
   if (row->kind == false_only && m.is->what == value::kind::boolean && m.is->truth)

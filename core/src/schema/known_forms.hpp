@@ -3,7 +3,7 @@
 // it once.
 //
 // Memory   at most 8 forms, each within the bounds of grammar/rules.hpp.
-// Errors   those of grammar::parse_gbnf and compile(); a text that is refused is not kept.
+// Errors   those of grammar::parse_gbnf and compile(); a text that is rejected is not kept.
 // Threads  any.
 
 #include <cstdint>

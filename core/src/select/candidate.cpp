@@ -166,7 +166,7 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
                             ""};
     return nullptr;
   }
-  const auto refuse = [&](plugin::defect d) -> std::shared_ptr<plugin::backend> {
+  const auto reject = [&](plugin::defect d) -> std::shared_ptr<plugin::backend> {
     // A stale cached answer is no fault of the plugin: probe once more.
     if (outcome_.cached && subject_) {
       probes.forget(*subject_);
@@ -184,14 +184,14 @@ std::shared_ptr<plugin::backend> candidate::load(uint32_t index, probe::service&
   auto opened = open(*file_, host);
   if (!opened) {
     leave_loaded(name_);
-    return refuse(std::move(opened.error()));
+    return reject(std::move(opened.error()));
   }
   const auto devices = probe::list_devices(**opened);
-  if (!devices) return refuse(devices.error());
+  if (!devices) return reject(devices.error());
   auto changed =
       probe::differences(outcome_.what.version, devices_, (*opened)->version(), *devices);
   if (!changed.empty() || index >= devices->size())
-    return refuse({code::probe_mismatch, BITNET_UNAVAILABLE,
+    return reject({code::probe_mismatch, BITNET_UNAVAILABLE,
                    fmt::format("what it says changed between probing and loading: {}",
                                plugin::printable(plugin::join(changed, "; "), 300)),
                    ""});

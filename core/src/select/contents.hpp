@@ -19,7 +19,7 @@
 namespace bitnet::select {
 
 // Why no device matches a wish.
-struct refusal {
+struct no_match {
   bool rejected = false;  // a plugin broke a rule; false: it is absent
   std::string reason, hint;
   bool has_request = false;  // the hint names another request
@@ -63,7 +63,7 @@ struct registry::contents {
 
   // explaining.cpp
   [[nodiscard]] std::optional<failure> doubts(const std::vector<wish>& wishes);
-  [[nodiscard]] refusal explain(const wish& w);
+  [[nodiscard]] no_match explain(const wish& w);
   [[nodiscard]] failure nothing_installed() const;
   [[nodiscard]] failure nothing_usable(const std::vector<wish>& wishes,
                                        const std::vector<std::string>& detected);

@@ -45,8 +45,8 @@ void add(ordered_json& out, const bitnet_device_status& s) {
 }
 
 ordered_json members(const compute::activity& a, ordered_json report) {
-  if (!a.refused.empty()) {
-    report["refused"] = a.refused;
+  if (!a.rejected.empty()) {
+    report["refused"] = a.rejected;
     return report;
   }
   const std::size_t before = report.size();

@@ -88,14 +88,14 @@ std::string look_there(const std::string& folder) {
 
 }  // namespace
 
-refusal registry::contents::explain(const wish& w) {
+no_match registry::contents::explain(const wish& w) {
   if (const auto fitting = options(w); !fitting.empty())
     return {false,
             fmt::format("there is no device {}; {} has {}{}, counted from 0", w.index.value_or(0),
                         w.name, fitting.size(), fitting.size() == 1 ? " device" : " devices"),
             requesting(fmt::format("{}:{}", w.name, fitting.size() - 1)), true};
 
-  refusal out;
+  no_match out;
   bool absent = false;
   std::vector<std::string> reasons;
   for (const candidate& c : candidates) {
@@ -168,7 +168,7 @@ failure registry::contents::nothing_usable(const std::vector<wish>& wishes,
   std::string hint;
   bool rejected = true, has_request = false;
   for (const wish& w : wishes) {
-    const refusal r = explain(w);
+    const no_match r = explain(w);
     reasons.push_back(wishes.size() == 1 ? r.reason : fmt::format("{}: {}", w.text, r.reason));
     if (hint.empty()) {
       hint = r.hint;

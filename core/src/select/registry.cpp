@@ -188,7 +188,7 @@ result<registry::other_choice> registry::select_other(const request& wanted,
                             join(late, ", "), most_ms / 1000, wanted.text, wanted.text));
   std::vector<std::string> reasons;
   for (const wish& w : *wishes)
-    if (const refusal r = c.explain(w); !c.options(w).empty())
+    if (const no_match r = c.explain(w); !c.options(w).empty())
       reasons.push_back(fmt::format("{}: no other device of it is left", w.text));
     else
       reasons.push_back(fmt::format("{}: {}", w.text, r.reason));

@@ -18,12 +18,12 @@ using plugin::code;
 using plugin::join;
 
 // The search path, lowest precedence first: a user adds backends and cannot replace the system's.
-// `refused` gets the ignored folders.
+// `rejected` gets the ignored folders.
 std::vector<std::filesystem::path> usual_directories(
     bool user_places, plugin::host_services& host,
-    std::vector<plugin::searched_directory>& refused) {
+    std::vector<plugin::searched_directory>& rejected) {
   std::vector<std::filesystem::path> out;
-  const std::string why = environment::user_places_refused(user_places);
+  const std::string why = environment::user_places_rejected(user_places);
   for (const auto& [path, named_by] : environment::user_manifest_directories()) {
     host.log(BITNET_LOG_INFO, "manifest",
              fmt::format("{} names {}{}", named_by, plugin::printable(path.string(), 400),
@@ -31,8 +31,8 @@ std::vector<std::filesystem::path> usual_directories(
     if (why.empty())
       out.push_back(path);
     else
-      refused.push_back({path, fmt::format("not searched: {}", why),
-                         environment::user_places_refused(true).empty()});
+      rejected.push_back({path, fmt::format("not searched: {}", why),
+                          environment::user_places_rejected(true).empty()});
   }
   for (const auto& path : environment::system_manifest_directories()) {
     std::erase(out, path);
@@ -44,10 +44,10 @@ std::vector<std::filesystem::path> usual_directories(
 }  // namespace
 
 plugin::discovery registry::contents::discover() const {
-  std::vector<plugin::searched_directory> refused;
+  std::vector<plugin::searched_directory> rejected;
   auto found = plugin::discover(
-      directories.empty() ? usual_directories(rules.user_places, *host, refused) : directories);
-  std::ranges::move(refused, std::back_inserter(found.searched));
+      directories.empty() ? usual_directories(rules.user_places, *host, rejected) : directories);
+  std::ranges::move(rejected, std::back_inserter(found.searched));
   return found;
 }
 

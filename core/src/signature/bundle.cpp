@@ -24,14 +24,14 @@ constexpr std::string_view keyless =
 
 std::unexpected<failure> unlike(std::string_view field, std::string_view expected,
                                 const value& found) {
-  return refuse(field, fmt::format("expected {}, found {}", expected, json::described(found)));
+  return reject(field, fmt::format("expected {}, found {}", expected, json::described(found)));
 }
 
 result<std::string> bytes_of(const value& object, const char* name, std::string_view field) {
   const value& found = member(object, name);
   if (!found.is_string()) return unlike(field, "base64", found);
   auto bytes = receipt::from_base64(found.get_ref<const std::string&>());
-  if (!bytes || bytes->empty()) return refuse(field, "expected base64 with padding, of some bytes");
+  if (!bytes || bytes->empty()) return reject(field, "expected base64 with padding, of some bytes");
   return *std::move(bytes);
 }
 
@@ -55,7 +55,7 @@ result<void> add_certificates(const value& chain, bundle& to) {
     auto der = bytes_of(all[i], "rawBytes", which);
     if (!der) return std::unexpected(std::move(der.error()));
     if (der->size() > longest_certificate)
-      return refuse(which, fmt::format("expected at most {} bytes, found {}", longest_certificate,
+      return reject(which, fmt::format("expected at most {} bytes, found {}", longest_certificate,
                                        der->size()));
     to.certificates.push_back(*std::move(der));
   }
@@ -67,13 +67,13 @@ result<void> add_material(const value& from, bundle& to) {
   constexpr std::string_view field = "verificationMaterial";
   if (!from.is_object()) return unlike(field, "an object", from);
   if (from.contains("certificate"))
-    return refuse("verificationMaterial.certificate", std::string(keyless));
+    return reject("verificationMaterial.certificate", std::string(keyless));
   if (const value& log = member(from, "tlogEntries");
       !log.is_null() && !(log.is_array() && log.empty()))
-    return refuse("verificationMaterial.tlogEntries", std::string(keyless));
+    return reject("verificationMaterial.tlogEntries", std::string(keyless));
   if (from.contains("x509CertificateChain")) {
     if (from.contains("publicKey"))
-      return refuse(field, "expected publicKey or x509CertificateChain, found both");
+      return reject(field, "expected publicKey or x509CertificateChain, found both");
     return add_certificates(member(from, "x509CertificateChain"), to);
   }
   const value& key = member(from, "publicKey");
@@ -105,21 +105,21 @@ result<void> add_envelope(const value& from, bundle& to) {
 
 }  // namespace
 
-std::unexpected<failure> refuse(std::string_view field, const std::string& why) {
+std::unexpected<failure> reject(std::string_view field, const std::string& why) {
   return std::unexpected(failure{BITNET_REJECTED, fmt::format("{}: {}", field, why), {domain, 0}});
 }
 
 result<bundle> read_bundle(std::string_view text) {
   const auto from = receipt::read_object(text, "the file");
   if (!from)
-    return refuse("mediaType", from.error().message +
+    return reject("mediaType", from.error().message +
                                    "; expected a Sigstore bundle in JSON, as OpenSSF's "
                                    "model_signing writes it");
   bundle out;
   if (auto ok = check_text(*from, "mediaType", "mediaType", media_type); !ok)
     return std::unexpected(std::move(ok.error()));
   if (from->contains("messageSignature"))
-    return refuse("messageSignature", "expected dsseEnvelope: this is no signature of a model");
+    return reject("messageSignature", "expected dsseEnvelope: this is no signature of a model");
   if (auto ok = add_material(member(*from, "verificationMaterial"), out); !ok)
     return std::unexpected(std::move(ok.error()));
   if (auto ok = add_envelope(member(*from, "dsseEnvelope"), out); !ok)

@@ -31,6 +31,6 @@ struct bundle {
 inline constexpr const char* domain = "signature";
 
 // The failure for a field: "predicate.resources[0].digest: expected ..., found ...; ...".
-[[nodiscard]] std::unexpected<failure> refuse(std::string_view field, const std::string& why);
+[[nodiscard]] std::unexpected<failure> reject(std::string_view field, const std::string& why);
 
 }  // namespace bitnet::signature

@@ -87,7 +87,7 @@ bool is_signed(const bundle& of, EVP_PKEY* key) {
 }
 
 std::unexpected<failure> not_signed(const std::string& key) {
-  return refuse("dsseEnvelope.signatures[0].sig",
+  return reject("dsseEnvelope.signatures[0].sig",
                 fmt::format("expected a signature of dsseEnvelope.payload by the key {}, found "
                             "another: one of the two was changed; get the signature again from "
                             "those who signed the model",
@@ -149,7 +149,7 @@ result<stack_handle> chain_of(const bundle& of) {
   for (std::size_t i = 0; i < of.certificates.size(); ++i) {
     certificate_handle one = certificate_in(of.certificates[i]);
     if (!one)
-      return refuse(fmt::format("{}[{}].rawBytes", chain_field, i),
+      return reject(fmt::format("{}[{}].rawBytes", chain_field, i),
                     "expected a certificate in DER, found something else");
     if (!out || sk_X509_push(out.get(), one.get()) == 0)
       return no_room_for("the signature's certificates");
@@ -164,11 +164,11 @@ result<void> check_chain(X509* signing, STACK_OF(X509) * chain, X509_STORE* trus
   if (!check || X509_STORE_CTX_init(check.get(), trusted, signing, chain) != 1)
     return no_room_for("a check of the signature's certificates");
   if (ASN1_TIME_to_tm(X509_get0_notBefore(signing), &from) != 1)
-    return refuse(fmt::format("{}[0]", chain_field), "it does not say from when on it is valid");
+    return reject(fmt::format("{}[0]", chain_field), "it does not say from when on it is valid");
   X509_STORE_CTX_set_time(check.get(), 0, ::timegm(&from));
   if (X509_verify_cert(check.get()) == 1) return {};
   const int depth = X509_STORE_CTX_get_error_depth(check.get());
-  return refuse(chain_field,
+  return reject(chain_field,
                 fmt::format("expected a chain to a certificate of {}, found at place {}: {}; name "
                             "the certificate of the authority that certified the signer",
                             say(word::signature_ca), depth,
@@ -187,14 +187,14 @@ result<signer> verify_by_key(const bundle& of, const std::string& public_pem) {
                             "found {}; make it of the private key by `openssl ec -pubout`",
                             say(word::signature_key), key ? "another kind of key" : "none"));
   if (!of.certificates.empty())
-    return refuse(
+    return reject(
         "verificationMaterial",
         fmt::format("expected publicKey, found x509CertificateChain: it was signed with a "
                     "certificate; give {} in place of {}",
                     say(word::signature_ca), say(word::signature_key)));
   signer out{.key = id_of(key.get()), .certificate = "", .subject = ""};
   if (!of.key_hint.empty() && of.key_hint != out.key)
-    return refuse("verificationMaterial.publicKey.hint",
+    return reject("verificationMaterial.publicKey.hint",
                   fmt::format("expected the key {}, found {}: another key signed it; get that key "
                               "from those who signed the model, or the signature of this one",
                               out.key, plugin::printable(of.key_hint)));
@@ -207,7 +207,7 @@ result<signer> verify_by_certificate(const bundle& of, const std::string& truste
   const auto trusted = trusted_in(trusted_pem);
   if (!trusted) return std::unexpected(trusted.error());
   if (of.certificates.empty())
-    return refuse(
+    return reject(
         "verificationMaterial",
         fmt::format("expected x509CertificateChain, found publicKey: it was signed with a "
                     "key; give {} in place of {}",
@@ -218,12 +218,12 @@ result<signer> verify_by_certificate(const bundle& of, const std::string& truste
   if (auto ok = check_chain(signing, chain->get(), trusted->get()); !ok)
     return std::unexpected(std::move(ok.error()));
   if (!may_sign(signing))
-    return refuse(fmt::format("{}[0]", chain_field),
+    return reject(fmt::format("{}[0]", chain_field),
                   "expected the key usage digitalSignature or codeSigning: this certificate may "
                   "not sign");
   EVP_PKEY* const key = X509_get0_pubkey(signing);
   if (digest_for(key) == nullptr)
-    return refuse(fmt::format("{}[0]", chain_field),
+    return reject(fmt::format("{}[0]", chain_field),
                   "expected an ECDSA key on P-256, P-384 or P-521, found another kind");
   signer out{.key = id_of(key),
              .certificate = sha256_text(of.certificates.front()),

@@ -31,12 +31,12 @@ constexpr std::size_t blake2b_bytes = 64;
 
 std::unexpected<failure> not_as(std::string_view field, std::string_view expected,
                                 const value& found) {
-  return refuse(field, fmt::format("expected {}, found {}", expected, json::described(found)));
+  return reject(field, fmt::format("expected {}, found {}", expected, json::described(found)));
 }
 
 result<void> check_predicate_type(const value& found) {
   if (found.is_string() && found.get_ref<const std::string&>() == older_predicate)
-    return refuse("predicateType",
+    return reject("predicateType",
                   "it was made by a version of model_signing before 1.0, which is not read; sign "
                   "the model again");
   if (found.is_string() && found.get_ref<const std::string&>() == predicate_type) return {};
@@ -66,7 +66,7 @@ result<hash_kind> read_hash(const value& found) {
   if (name == "sha256") return hash_kind::sha256;
   if (name == "blake2b") return hash_kind::blake2b;
   if (name == "blake3")
-    return refuse(field, "BLAKE3 is not computed here; sign the model again with sha256");
+    return reject(field, "BLAKE3 is not computed here; sign the model again with sha256");
   return not_as(field, "'sha256' or 'blake2b'", found);
 }
 
@@ -158,7 +158,7 @@ result<void> add_resource(const value& from, std::size_t place, const method& by
     return not_as(field("name"), "a path below the model's folder", member(from, "name"));
   std::vector<piece>& pieces = to.files[name];
   if (by.shard_size == 0 ? !pieces.empty() : !follows(pieces, one, by.shard_size))
-    return refuse(field("name"),
+    return reject(field("name"),
                   fmt::format("{} is there twice, or its parts do not follow each other",
                               json::quoted(plugin::printable(name))));
   pieces.push_back(std::move(one));
@@ -174,9 +174,9 @@ result<void> add_resources(const value& all, const method& by, manifest& to) {
     sum.add(plugin::bytes_of_hexadecimal(receipt::text_in(all[i], "digest")));
   }
   if (to.is_one_file() && to.files.size() != 1)
-    return refuse("predicate.resources", "expected one file '.', or names of files; found both");
+    return reject("predicate.resources", "expected one file '.', or names of files; found both");
   if (const std::string is = sum.hex(); is != to.digest)
-    return refuse("subject[0].digest.sha256",
+    return reject("subject[0].digest.sha256",
                   fmt::format("expected {}, which the digests of predicate.resources come to, "
                               "found {}",
                               is, to.digest));
@@ -187,7 +187,7 @@ result<void> add_resources(const value& all, const method& by, manifest& to) {
 
 result<manifest> read_manifest(std::string_view payload) {
   const auto from = receipt::read_object(payload, "the statement");
-  if (!from) return refuse("dsseEnvelope.payload", from.error().message);
+  if (!from) return reject("dsseEnvelope.payload", from.error().message);
   if (receipt::text_in(*from, "_type") != receipt::statement_type)
     return not_as("_type", fmt::format("'{}'", receipt::statement_type), member(*from, "_type"));
   if (auto ok = check_predicate_type(member(*from, "predicateType")); !ok)

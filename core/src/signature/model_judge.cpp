@@ -79,7 +79,7 @@ result<fs::path> place_of(const request& asked) {
     std::error_code ignored;
     if (fs::exists(one, ignored)) return one;
   }
-  return refuse(quoted_name(asked.model),
+  return reject(quoted_name(asked.model),
                 fmt::format("expected a signature, found neither {} nor {}; name its file in {}",
                             quoted_name(places[0]), quoted_name(places[1]), say(word::signature)));
 }
@@ -121,7 +121,7 @@ result<std::unique_ptr<model_judge>> model_judge::make(const request& asked) {
   if (!place) return std::unexpected(std::move(place.error()));
   out->asked_.signature = *std::move(place);
   const auto text = text_of(out->asked_.signature, longest_bundle);
-  if (!text) return refuse("the signature", text.error().message);
+  if (!text) return reject("the signature", text.error().message);
   const auto signed_by = read_bundle(*text);
   if (!signed_by) return out->within_signature(signed_by.error());
   auto by = verify(*signed_by, asked);
@@ -149,7 +149,7 @@ result<void> model_judge::find_root() {
   if (folder) model_ = without_slash(model_);
   if (listed_.is_one_file()) {
     if (folder)
-      return refuse("predicate.resources[0].name",
+      return reject("predicate.resources[0].name",
                     fmt::format("expected the files of the folder {}, found '.': one file was "
                                 "signed; sign the folder",
                                 quoted_name(model_)));
@@ -159,7 +159,7 @@ result<void> model_judge::find_root() {
   for (root_ = main.parent_path(); !listed_.files.contains(name_of(main));
        root_ = root_.parent_path())
     if (root_ == root_.root_path())
-      return refuse("predicate.resources",
+      return reject("predicate.resources",
                     fmt::format("{} is not in it: it is of another model, or the folder was "
                                 "signed without it; sign the model's folder",
                                 quoted_name(main.filename())));
@@ -188,7 +188,7 @@ result<void> model_judge::check_presence() {
   if (gone.empty()) return {};
   const std::size_t n = gone.size();
   gone.resize(std::min(n, shown_names));
-  return refuse("predicate.resources",
+  return reject("predicate.resources",
                 fmt::format("{} of {} files that were signed are not in {}: {}{}; download the "
                             "model again",
                             n, listed_.files.size(),
@@ -200,7 +200,7 @@ result<void> model_judge::admit(const gguf::mapping& file) {
   const std::string name = name_of(absolute_path(file.path()));
   if (!listed_.files.contains(name))
     return within_signature(
-        refuse("predicate.resources",
+        reject("predicate.resources",
                fmt::format("{} is a part of the model and is not in it; {}", quoted_name(name),
                            listed_.is_one_file()
                                ? "one file was signed: sign the folder with all parts"
@@ -217,7 +217,7 @@ result<void> model_judge::conclude() {
     if (agreed_.contains(name)) continue;
     const auto opened = plugin::open_any(path_of(name));
     if (!opened)
-      return within_signature(refuse("predicate.resources", opened.error().reason).error());
+      return within_signature(reject("predicate.resources", opened.error().reason).error());
     if (auto ok = check_file(name, opened->fd.get(), opened->identity.size_bytes); !ok)
       return within_signature(std::move(ok.error()));
   }
@@ -227,7 +227,7 @@ result<void> model_judge::conclude() {
 result<void> model_judge::check_file(const std::string& name, int descriptor, uint64_t size) {
   const std::vector<piece>& pieces = listed_.files.at(name);
   if (const uint64_t end = pieces.back().end; end != to_the_end && end != size)
-    return refuse(fmt::format("predicate.resources[{}].name", pieces.back().resource),
+    return reject(fmt::format("predicate.resources[{}].name", pieces.back().resource),
                   fmt::format("expected {} bytes in {}, found {}: it is not the file that was "
                               "signed; download it again",
                               end, quoted_name(path_of(name).filename()), size));
@@ -267,7 +267,7 @@ result<void> model_judge::check_piece(const std::string& name, const piece& one,
     return no_digest(hash);
   const std::string is = plugin::hexadecimal(std::span(digest).first(digest_bytes));
   if (is == one.digest) return {};
-  return refuse(
+  return reject(
       fmt::format("predicate.resources[{}].digest", one.resource),
       fmt::format("expected {} of {}, found {}: it is not the file that was signed; "
                   "download it again",

@@ -110,7 +110,7 @@ static int serve(bitnet_scheduler* scheduler, const bitnet_model* model, int n, 
     if (requests[i] != NULL) {
       ++running;
     } else {
-      fprintf(stderr, "%d was refused: %s\n", i, error.message);
+      fprintf(stderr, "%d was rejected: %s\n", i, error.message);
       result = 1;
     }
   }

@@ -62,7 +62,7 @@ std::string text_in(field_reader& in, const content_block& of, const char* membe
   return out;
 }
 
-void refuse_type(field_reader& in, const content_block& of, std::string_view possible) {
+void reject_type(field_reader& in, const content_block& of, std::string_view possible) {
   in.keep(openai::unsupported(of.path + ".type",
                               fmt::format("the model reads texts, and this is {}; possible are {}",
                                           openai::shown(of.value.value("type", json())), possible))
@@ -73,7 +73,7 @@ void refuse_type(field_reader& in, const content_block& of, std::string_view pos
 json texts_of(field_reader& in, const char* name, std::string_view written) {
   json out = json::array();
   for (const content_block& one : blocks_of(in, name, written)) {
-    if (type_of(one) != "text") refuse_type(in, one, "blocks of the type text");
+    if (type_of(one) != "text") reject_type(in, one, "blocks of the type text");
     if (in.error()) break;
     out.push_back({{"type", "text"}, {"text", text_in(in, one, "text")}});
   }
@@ -135,7 +135,7 @@ void message_writer::add_user(field_reader& message, std::string_view content) {
     else if (type == "text")
       texts.push_back({{"type", "text"}, {"text", text_in(message, one, "text")}});
     else
-      refuse_type(message, one, "blocks of the types text and tool_result");
+      reject_type(message, one, "blocks of the types text and tool_result");
     if (message.error()) return;
   }
   if (!texts.empty()) add({{"role", "user"}, {"content", std::move(texts)}});
@@ -167,7 +167,7 @@ void message_writer::add_assistant(field_reader& message, std::string_view conte
     else if (type == "thinking")
       thinking += text_in(message, one, "thinking");
     else if (type != "redacted_thinking")
-      refuse_type(message, one, "blocks of the types text, thinking and tool_use");
+      reject_type(message, one, "blocks of the types text, thinking and tool_use");
     if (message.error()) return;
   }
   json out = {{"role", "assistant"}, {"content", std::move(texts)}};

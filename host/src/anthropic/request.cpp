@@ -84,8 +84,8 @@ openai::parsed<request> read(const json& body, std::string_view text,
   if (answers && (in.any("max_tokens") == nullptr || out.how.max_tokens < 1))
     in.wrong("max_tokens", "a whole number of at least 1");
   openai::read_format_of(in, text, "output_config", out.how);
-  in.refuse("mcp_servers", "the server connects to no others; give their tools as 'tools'");
-  in.refuse("container", "the server runs no tools");
+  in.reject("mcp_servers", "the server connects to no others; give their tools as 'tools'");
+  in.reject("container", "the server runs no tools");
   in.flag("stream", out.stream);
   read_stops(in, out);
   out.messages = messages_of(in, text, defaults);

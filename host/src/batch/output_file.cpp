@@ -32,21 +32,21 @@ result<output_file> output_file::open(const std::string& path, int input, const 
 result<void> output_file::read_line(std::string_view line, const shard& part,
                                     const std::string& fingerprint, written& already) const {
   ++already.n;
-  const auto refuse = [&](std::string_view why) {
+  const auto reject = [&](std::string_view why) {
     return fail(exit_code::usage, fmt::format("line {} of {} {}; name another output", already.n,
                                               lines_.path(), why));
   };
   const auto about = read_written_line(line);
-  if (!about) return refuse("is no answer of a batch");
+  if (!about) return reject("is no answer of a batch");
   if (!about->fingerprint.empty() && about->fingerprint != fingerprint)
-    return refuse(fmt::format("is an answer of another model ({}, and this one is {})",
+    return reject(fmt::format("is an answer of another model ({}, and this one is {})",
                               text::printable(about->fingerprint), fingerprint));
   const bool is_mine =
       about->custom_id.empty() ? part.has_line(about->number) : part.has(about->custom_id);
-  if (!is_mine) return refuse("belongs to another --shard");
+  if (!is_mine) return reject("belongs to another --shard");
   const bool is_new = about->custom_id.empty() ? already.lines.insert(about->number).second
                                                : already.ids.add_answered(about->custom_id);
-  if (!is_new) return refuse("answers what an earlier line has answered");
+  if (!is_new) return reject("answers what an earlier line has answered");
   return {};
 }
 

@@ -113,13 +113,13 @@ json plan_json(const plans::plan& what) {
 }
 
 result<void> save_plan(const std::string& target, const plans::plan& what) {
-  const auto refused = [&](const files::problem& problem) {
+  const auto rejected = [&](const files::problem& problem) {
     return fail(exit_code::failure, fmt::format("cannot write {}: {}", target, problem.text));
   };
   auto file = files::new_file::create(target);
-  if (!file) return refused(file.error());
-  if (auto ok = file->write(plans::write_plan(what)); !ok) return refused(ok.error());
-  if (auto ok = file->finish(); !ok) return refused(ok.error());
+  if (!file) return rejected(file.error());
+  if (auto ok = file->write(plans::write_plan(what)); !ok) return rejected(ok.error());
+  if (auto ok = file->finish(); !ok) return rejected(ok.error());
   return {};
 }
 

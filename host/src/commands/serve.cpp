@@ -150,7 +150,7 @@ supervisor_hooks hooks_of(const invocation& in, http::server& server, serving& e
 // `failed`. Without a first model the service is ready at once.
 void load_first(boost::asio::io_context& io, model_table& models, bool is_there,
                 const std::function<void()>& ready,
-                const std::function<void(const model_refusal&)>& failed) {
+                const std::function<void(const model_rejection&)>& failed) {
   if (!is_there) return ready();
   const auto answer = [&io, ready, failed](const model_found& found) {
     boost::asio::post(io, [ready, failed, found] {
@@ -168,7 +168,7 @@ result<int> serve_until_end(const invocation& in, boost::asio::io_context& io, h
                             service_life& life, serving& engine) {
   supervisor over(io, server, life, hooks_of(in, server, engine),
                   [&in](const char* name) { return in.variables.get(name).value_or(""); });
-  std::optional<model_refusal> no_model;
+  std::optional<model_rejection> no_model;
   load_first(
       io, engine.models(), !engine.facts().first_name.empty(),
       [&] {
@@ -176,7 +176,7 @@ result<int> serve_until_end(const invocation& in, boost::asio::io_context& io, h
         for (const std::string& address : server.addresses())
           in.out.note(fmt::format("listening on {}", address));
       },
-      [&](const model_refusal& why) {
+      [&](const model_rejection& why) {
         no_model = why;
         over.give_up();
       });

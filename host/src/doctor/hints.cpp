@@ -100,13 +100,13 @@ const hardware_hint* hint_for(const hardware_hints& all, const pci_device& devic
 }
 
 result<hardware_hints> parse_hints(const std::string& text, std::string_view name) {
-  const auto refused = [&](int line, std::string_view why) {
+  const auto rejected = [&](int line, std::string_view why) {
     return fail(exit_code::failure,
                 fmt::format("{}{}: {}; reinstall the package bitnet", text::printable(name),
                             line > 0 ? fmt::format(":{}", line) : "", text::printable(why)));
   };
   if (text.size() > longest_file)
-    return refused(0, fmt::format("expected at most {} bytes", longest_file));
+    return rejected(0, fmt::format("expected at most {} bytes", longest_file));
   try {
     const YAML::Node document = YAML::Load(text);
     expect_map(document, "the file");
@@ -116,9 +116,9 @@ result<hardware_hints> parse_hints(const std::string& text, std::string_view nam
     for (const YAML::Node& one : list_at(document, "hardware")) out.push_back(row_of(one));
     return out;
   } catch (const unfit& found) {
-    return refused(found.line, found.message);
+    return rejected(found.line, found.message);
   } catch (const YAML::Exception& found) {
-    return refused(found.mark.line + 1, found.msg);
+    return rejected(found.mark.line + 1, found.msg);
   }
 }
 

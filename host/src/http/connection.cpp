@@ -85,8 +85,8 @@ bool connection::step() {
     case request_reader::state::done:
       dispatch(reader_.take_request());
       return true;
-    case request_reader::state::refused:
-      refuse(reader_.reason());
+    case request_reader::state::rejected:
+      reject(reader_.reason());
       return false;
     default:
       if (stage_ == stage::body && !count_body()) return false;
@@ -106,7 +106,7 @@ void connection::decide_head() {
     return dispatch(asked);
   }
   reader_.go_on(decision_.body_bytes);
-  if (reader_.at() == request_reader::state::refused) return;
+  if (reader_.at() == request_reader::state::rejected) return;
   stage_ = stage::body;
   deadline_ = clock::now() + owner_.rules().bounds.body_time;
   if (reader_.expects_continue() && in_.empty()) send("HTTP/1.1 100 Continue\r\n\r\n");
@@ -152,9 +152,9 @@ void connection::dispatch(request asked) {
 }
 
 // Rejects bytes that are not a request; nothing after them can be read.
-void connection::refuse(const refusal& why) {
+void connection::reject(const rejection& why) {
   keeps_alive_ = false;
-  if (decision_.id.empty()) decision_ = decide_refusal(owner_.rules(), reader_.read());
+  if (decision_.id.empty()) decision_ = decide_rejection(owner_.rules(), reader_.read());
   decision_.at_once = error_answer({.status = why.status, .message = why.message});
   dispatch({.method = reader_.read().method, .path = reader_.read().path});
 }
@@ -273,7 +273,7 @@ void connection::look_at_clock(clock::time_point now) {
   const bool sends_its_last = stage_ == stage::linger && !is_shut_;
   if (now < deadline_ || stage_ == stage::drain || sends_its_last) return;
   const bool is_late = stage_ == stage::body || (stage_ == stage::head && reader_.has_begun());
-  if (is_late) return refuse({408, "the request did not come whole in time"});
+  if (is_late) return reject({408, "the request did not come whole in time"});
   close();
 }
 

@@ -89,7 +89,7 @@ class connection final : public answer_sink, public std::enable_shared_from_this
   [[nodiscard]] bool step();
   void decide_head();
   void dispatch(request asked);
-  void refuse(const refusal& why);
+  void reject(const rejection& why);
   void next_request();
   void begin_linger();
   void shut_down();

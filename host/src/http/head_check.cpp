@@ -11,7 +11,7 @@
 namespace bitnet::host::http {
 namespace {
 
-refusal bad(std::string message, int status = 400) {
+rejection bad(std::string message, int status = 400) {
   return {status, std::move(message)};
 }
 
@@ -49,7 +49,7 @@ std::string_view trimmed(std::string_view text) {
 }
 
 // Takes the next line, without its CRLF.
-refusal next_line(std::string_view& rest, std::string_view& line) {
+rejection next_line(std::string_view& rest, std::string_view& line) {
   const auto end = rest.find_first_of("\r\n");
   if (end == std::string_view::npos || !rest.substr(end).starts_with("\r\n"))
     return bad("a line of the head ends with a lone CR or LF; lines end with CR LF");
@@ -67,7 +67,7 @@ std::string_view without_authority(std::string_view target) {
   return path == std::string_view::npos ? "/" : target.substr(path);
 }
 
-refusal check_target(std::string_view target, request& out) {
+rejection check_target(std::string_view target, request& out) {
   const auto is_visible = [](char c) { return c > 0x20 && c < 0x7f; };
   if (target.empty() || !std::ranges::all_of(target, is_visible))
     return bad("the request's target is empty or has characters that are not visible ASCII");
@@ -83,7 +83,7 @@ refusal check_target(std::string_view target, request& out) {
   return {};
 }
 
-refusal check_request_line(std::string_view line, request& out) {
+rejection check_request_line(std::string_view line, request& out) {
   constexpr std::size_t longest_method = 32;
   const auto first = line.find(' '), last = line.rfind(' ');
   if (first == std::string_view::npos || first == last)
@@ -100,7 +100,7 @@ refusal check_request_line(std::string_view line, request& out) {
   return check_target(line.substr(first + 1, last - first - 1), out);
 }
 
-refusal check_field(std::string_view line, request& out) {
+rejection check_field(std::string_view line, request& out) {
   if (line.starts_with(' ') || line.starts_with('\t'))
     return bad("a header field goes on in a second line; write it in one");
   const auto colon = line.find(':');
@@ -120,7 +120,7 @@ std::size_t count_of(const request& of, std::string_view name) {
   return static_cast<std::size_t>(std::ranges::count(of.fields, name, &field::name));
 }
 
-refusal check_length(const request& of, body_framing& body) {
+rejection check_length(const request& of, body_framing& body) {
   if (count_of(of, "content-length") > 1)
     return bad("Content-Length stands in the head more than once");
   const std::string_view text = of.value_of("content-length");
@@ -133,7 +133,7 @@ refusal check_length(const request& of, body_framing& body) {
   return {};
 }
 
-refusal check_framing(const request& of, body_framing& body) {
+rejection check_framing(const request& of, body_framing& body) {
   const bool has_length = of.has("content-length"), is_coded = of.has("transfer-encoding");
   if (has_length && is_coded)
     return bad("Content-Length and Transfer-Encoding exclude each other; send one of them");
@@ -148,7 +148,7 @@ refusal check_framing(const request& of, body_framing& body) {
   return {};
 }
 
-refusal check_host(const request& of) {
+rejection check_host(const request& of) {
   const std::size_t n = count_of(of, "host");
   if (n > 1) return bad("Host stands in the head more than once");
   if (n == 0 && of.is_1_1) return bad("Host is missing, which HTTP/1.1 needs");
@@ -159,7 +159,8 @@ refusal check_host(const request& of) {
 
 }  // namespace
 
-refusal check_head(std::string_view head, const limits& bounds, request& out, body_framing& body) {
+rejection check_head(std::string_view head, const limits& bounds, request& out,
+                     body_framing& body) {
   std::string_view line;
   if (auto no = next_line(head, line)) return no;
   if (auto no = check_request_line(line, out)) return no;

@@ -14,7 +14,7 @@
 
 namespace bitnet::host::http {
 
-struct refusal {
+struct rejection {
   int status = 0;  // 0: accepted
   std::string message;
   [[nodiscard]] explicit operator bool() const { return status != 0; }
@@ -27,7 +27,7 @@ struct body_framing {
 
 // `head`: from the request line's first byte to the final CRLF CRLF, both included. Fills method,
 // path, query, version and fields of `out`, and `body`.
-[[nodiscard]] refusal check_head(std::string_view head, const limits& bounds, request& out,
-                                 body_framing& body);
+[[nodiscard]] rejection check_head(std::string_view head, const limits& bounds, request& out,
+                                   body_framing& body);
 
 }  // namespace bitnet::host::http

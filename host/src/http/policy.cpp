@@ -20,7 +20,7 @@ bool is_id(std::string_view text) {
   return !text.empty() && text.size() <= longest && std::ranges::all_of(text, is_id_char);
 }
 
-answer refused(int status, std::string message, std::string code = {}) {
+answer rejected(int status, std::string message, std::string code = {}) {
   return error_answer({.status = status, .message = std::move(message), .code = std::move(code)});
 }
 
@@ -47,9 +47,9 @@ std::optional<answer> check_page(const policy& rules, const request& asked, deci
   if (rules.names.is_own_page(origin, asked.value_of("host"), rules.is_tls)) return std::nullopt;
   const std::string allowed = rules.origins.allowed(origin);
   if (allowed.empty())
-    return refused(403, fmt::format("pages of '{}' may not use this server; --cors-origin lists "
-                                    "those that may",
-                                    text::printable_ascii(origin.substr(0, 200))));
+    return rejected(403, fmt::format("pages of '{}' may not use this server; --cors-origin lists "
+                                     "those that may",
+                                     text::printable_ascii(origin.substr(0, 200))));
   out.fields.push_back({"Access-Control-Allow-Origin", allowed});
   out.fields.push_back({"Access-Control-Expose-Headers", "x-request-id, retry-after"});
   if (allowed != "*") out.fields.push_back({"Vary", "Origin"});
@@ -60,9 +60,9 @@ std::optional<answer> check_key(const policy& rules, const route& row, const req
                                 decision& out) {
   const bool is_admin = row.access == access_level::admin;
   if (is_admin && rules.admin_keys.empty())
-    return refused(403,
-                   "this route is for administrators, and the server has no key of theirs; "
-                   "start it with --admin-key-file");
+    return rejected(403,
+                    "this route is for administrators, and the server has no key of theirs; "
+                    "start it with --admin-key-file");
   if (row.access == access_level::open || (!is_admin && rules.keys.empty())) return std::nullopt;
   if (rules.admin_keys.admits(asked) || (!is_admin && rules.keys.admits(asked)))
     return std::nullopt;
@@ -70,20 +70,20 @@ std::optional<answer> check_key(const policy& rules, const route& row, const req
   const bool has_one = asked.has("authorization") || asked.has("x-api-key");
   const char* const wrong = is_admin ? "the key is no admin key of this server"
                                      : "the API key is not one of this server's";
-  return refused(401, has_one ? wrong : "an API key is needed: send `Authorization: Bearer KEY`",
-                 "invalid_api_key");
+  return rejected(401, has_one ? wrong : "an API key is needed: send `Authorization: Bearer KEY`",
+                  "invalid_api_key");
 }
 
 std::optional<answer> find_route(const policy& rules, const request& asked, decision& out) {
   if (asked.path == "*") return options_answer("GET, HEAD, POST, OPTIONS", asked, false);
   auto found = rules.routes.find(asked.method, asked.path);
   if (found.allowed.empty())
-    return refused(404, fmt::format("there is no '{}' here; /openapi.json lists what there is",
-                                    path_of(asked)));
+    return rejected(404, fmt::format("there is no '{}' here; /openapi.json lists what there is",
+                                     path_of(asked)));
   if (asked.method == "OPTIONS") return options_answer(found.allowed, asked, asked.has("origin"));
   if (found.row == nullptr) {
-    answer no = refused(405, fmt::format("'{}' knows {}, not '{}'", path_of(asked), found.allowed,
-                                         text::printable_ascii(asked.method)));
+    answer no = rejected(405, fmt::format("'{}' knows {}, not '{}'", path_of(asked), found.allowed,
+                                          text::printable_ascii(asked.method)));
     no.fields.push_back({"Allow", found.allowed});
     return no;
   }
@@ -102,7 +102,7 @@ std::string new_id() {
   return out;
 }
 
-decision decide_refusal(const policy& rules, const request& read) {
+decision decide_rejection(const policy& rules, const request& read) {
   decision out;
   const std::string_view given = read.value_of("x-request-id");
   out.id = is_id(given) ? std::string(given) : new_id();
@@ -113,7 +113,7 @@ decision decide_refusal(const policy& rules, const request& read) {
 }
 
 decision decide(const policy& rules, const request& asked) {
-  decision out = decide_refusal(rules, asked);
+  decision out = decide_rejection(rules, asked);
   out.at_once = check_page(rules, asked, out);
   if (!out.at_once) out.at_once = find_route(rules, asked, out);
   if (out.at_once || out.row->method == "GET") return out;

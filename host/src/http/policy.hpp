@@ -35,7 +35,7 @@ struct decision {
 
 [[nodiscard]] decision decide(const policy& rules, const request& asked);
 // For bytes that are not a request. The id and the form of the error come from what was read of it.
-[[nodiscard]] decision decide_refusal(const policy& rules, const request& read);
+[[nodiscard]] decision decide_rejection(const policy& rules, const request& read);
 
 // 32 hexadecimal digits from the system's source of random numbers.
 [[nodiscard]] std::string new_id();

@@ -48,9 +48,9 @@ request_reader::request_reader(request_reader&&) noexcept = default;
 request_reader& request_reader::operator=(request_reader&&) noexcept = default;
 request_reader::~request_reader() = default;
 
-void request_reader::refuse(refusal why) {
+void request_reader::reject(rejection why) {
   reason_ = std::move(why);
-  at_ = state::refused;
+  at_ = state::rejected;
 }
 
 std::size_t request_reader::body_size() const {
@@ -78,12 +78,12 @@ std::size_t request_reader::take_head(std::string_view bytes) {
   // If the first line ends with LF alone, the head's end would never come: reject it now.
   if (const auto lf = bytes.find('\n'); lf < bounds_.head_bytes)
     if (lf == 0 || bytes[lf - 1] != '\r') {
-      refuse({400, "a line of the head ends with a lone LF; lines end with CR LF"});
+      reject({400, "a line of the head ends with a lone LF; lines end with CR LF"});
       return skipped;
     }
   const std::size_t size = end == std::string_view::npos ? bytes.size() : end + end_of_head.size();
   if (size > bounds_.head_bytes) {
-    refuse({431, fmt::format("the request's head is longer than {} bytes", bounds_.head_bytes)});
+    reject({431, fmt::format("the request's head is longer than {} bytes", bounds_.head_bytes)});
     return skipped;
   }
   searched_ = size;
@@ -93,7 +93,7 @@ std::size_t request_reader::take_head(std::string_view bytes) {
 }
 
 void request_reader::read_head(std::string_view head) {
-  if (auto no = check_head(head, bounds_, request_, framing_)) return refuse(std::move(no));
+  if (auto no = check_head(head, bounds_, request_, framing_)) return reject(std::move(no));
   beast_ = std::make_unique<beast>();
   auto& parser = beast_->parser;
   parser.header_limit(static_cast<std::uint32_t>(bounds_.head_bytes));
@@ -104,13 +104,13 @@ void request_reader::read_head(std::string_view head) {
   const bool agrees =
       !ec && used == head.size() && parser.is_header_done() && parser.chunked() == framing_.chunked;
   if (!agrees)
-    return refuse({400, fmt::format("the request's head cannot be read: {}", ec.message())});
+    return reject({400, fmt::format("the request's head cannot be read: {}", ec.message())});
   const std::string_view connection = request_.value_of("connection");
   keeps_alive_ =
       request_.is_1_1 ? !has_word(connection, "close") : has_word(connection, "keep-alive");
   const std::string_view expected = request_.value_of("expect");
   if (!expected.empty() && !has_word(expected, "100-continue"))
-    return refuse({417, "Expect knows '100-continue' alone"});
+    return reject({417, "Expect knows '100-continue' alone"});
   expects_continue_ = !expected.empty() && has_body() && request_.is_1_1;
   at_ = state::decide;
 }
@@ -118,7 +118,7 @@ void request_reader::read_head(std::string_view head) {
 void request_reader::go_on(std::size_t body_bytes) {
   if (at_ != state::decide) return;
   if (framing_.length > body_bytes)
-    return refuse({413, fmt::format("the body has {} bytes; at most {} are accepted here",
+    return reject({413, fmt::format("the body has {} bytes; at most {} are accepted here",
                                     framing_.length, body_bytes)});
   beast_->parser.body_limit(body_bytes);
   beast_->parser.eager(true);
@@ -151,29 +151,29 @@ std::size_t request_reader::chunk_line(std::string_view rest) {
   constexpr std::string_view line_end = "\r\n";
   const std::size_t before = is_first_chunk_ ? 0 : line_end.size();
   if (before != 0 && !begins_alike(rest, line_end))
-    return refuse({400, "the data of a chunk does not end with CR LF where its size says"}), 0;
+    return reject({400, "the data of a chunk does not end with CR LF where its size says"}), 0;
   if (rest.size() <= before) return 0;
   const std::string_view line = rest.substr(before);
   const std::size_t digits =
       std::min(line.find_first_not_of("0123456789abcdefABCDEF"), line.size());
   if (digits == 0 || digits > most_digits)
-    return refuse({400, "a chunk of the body begins with no size of 1 to 16 hexadecimal digits"}),
+    return reject({400, "a chunk of the body begins with no size of 1 to 16 hexadecimal digits"}),
            0;
   if (digits == line.size()) return 0;
   if (line[digits] == ';')
-    return refuse({400, "the body's chunks have extensions, which are not accepted"}), 0;
+    return reject({400, "the body's chunks have extensions, which are not accepted"}), 0;
   uint64_t size = 0;
   std::from_chars(line.data(), line.data() + digits, size, 16);
   const std::string_view end = size == 0 ? end_of_head : line_end;
   if (!begins_alike(line.substr(digits), end))
-    return refuse(
+    return reject(
                {400, size == 0
                          ? "the body's last chunk ends with CR LF CR LF; no fields follow it here"
                          : "a chunk's size does not end with CR LF"}),
            0;
   if (line.size() < digits + end.size()) return 0;
   if (size > body_bytes_ - body_size())
-    return refuse({413, fmt::format("the body is longer than {} bytes, the most that is accepted "
+    return reject({413, fmt::format("the body is longer than {} bytes, the most that is accepted "
                                     "here",
                                     body_bytes_)}),
            0;
@@ -189,7 +189,7 @@ void request_reader::give(std::string_view part) {
     used += beast_->parser.put(asio::buffer(part.data() + used, part.size() - used), ec);
   if (ec == beast_http::error::need_more && used == part.size()) ec = {};
   if (ec || used != part.size())
-    return refuse({400, fmt::format("the body cannot be read: {}", ec.message())});
+    return reject({400, fmt::format("the body cannot be read: {}", ec.message())});
   if (beast_->parser.is_done()) at_ = state::done;
 }
 

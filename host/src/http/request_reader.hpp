@@ -14,11 +14,11 @@ namespace bitnet::host::http {
 class request_reader {
  public:
   enum class state : uint8_t {
-    head,     // reads the head
-    decide,   // the head is complete: check it, then call go_on()
-    body,     // reads the body
-    done,     // the request is complete
-    refused,  // reason() says why; nothing more of the connection can be read
+    head,      // reads the head
+    decide,    // the head is complete: check it, then call go_on()
+    body,      // reads the body
+    done,      // the request is complete
+    rejected,  // reason() says why; nothing more of the connection can be read
   };
 
   explicit request_reader(const limits& bounds);
@@ -33,7 +33,7 @@ class request_reader {
   void go_on(std::size_t body_bytes);
 
   [[nodiscard]] state at() const { return at_; }
-  [[nodiscard]] const refusal& reason() const { return reason_; }
+  [[nodiscard]] const rejection& reason() const { return reason_; }
   [[nodiscard]] const request& read() const { return request_; }
   [[nodiscard]] request take_request();  // in `done`; the reader starts over
   // Whether the client wants the connection kept open after the answer.
@@ -53,11 +53,11 @@ class request_reader {
   std::size_t chunk_line(std::string_view rest);
   void give(std::string_view part);
   void read_head(std::string_view head);
-  void refuse(refusal why);
+  void reject(rejection why);
 
   limits bounds_;
   state at_ = state::head;
-  refusal reason_;
+  rejection reason_;
   request request_;
   body_framing framing_;
   bool keeps_alive_ = false, expects_continue_ = false, has_begun_ = false;

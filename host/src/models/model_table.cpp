@@ -29,12 +29,12 @@ std::string mib(uint64_t bytes) {
   return fmt::format("{} MiB", bytes >> 20);
 }
 
-model_refusal refusal_of(const failure& why) {
-  return {model_refusal::kind::failed, why.message, why.exit_code};
+model_rejection rejection_of(const failure& why) {
+  return {model_rejection::kind::failed, why.message, why.exit_code};
 }
 
-std::unexpected<model_refusal> refused(model_refusal::kind what, std::string message) {
-  return std::unexpected(model_refusal{what, std::move(message)});
+std::unexpected<model_rejection> rejected(model_rejection::kind what, std::string message) {
+  return std::unexpected(model_rejection{what, std::move(message)});
 }
 
 }  // namespace
@@ -48,7 +48,7 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
     model_need need;
     uint64_t used_at = 0;  // value of n_uses at its last use
     clock::time_point failed_at{};
-    model_refusal why;  // of a failed load
+    model_rejection why;  // of a failed load
     std::vector<model_receiver> waiting;
     std::size_t n_leaving = 0;  // unloaded copies with running requests
   };
@@ -72,7 +72,7 @@ struct model_table::contents : std::enable_shared_from_this<contents> {
   [[nodiscard]] std::optional<model_found> want(std::string_view name, model_receiver later,
                                                 bool by_admin);
   [[nodiscard]] std::string names() const;
-  void failed(const entry_ptr& one, const model_refusal& why, todo& then);
+  void failed(const entry_ptr& one, const model_rejection& why, todo& then);
   void advance(todo& then);
   // `waits`: there will be room once the models being unloaded are closed.
   [[nodiscard]] std::optional<std::string> make_room(const entry_ptr& next, todo& then,
@@ -167,17 +167,17 @@ std::string model_table::contents::names() const {
 
 std::optional<model_found> model_table::contents::want(std::string_view name, model_receiver later,
                                                        bool by_admin) {
-  using kind = model_refusal::kind;
+  using kind = model_rejection::kind;
   const entry_ptr one = find(name);
   if (!one)
-    return refused(kind::unknown,
-                   entries.empty()
-                       ? "there is no model; put GGUF files into the folder of --models-dir"
-                       : fmt::format("{}; the models are {}",
-                                     name.empty() ? "the request names no model"
-                                                  : "there is no model of this name",
-                                     names()));
-  if (has_ended) return refused(kind::busy, "the server ends; send the request again");
+    return rejected(kind::unknown,
+                    entries.empty()
+                        ? "there is no model; put GGUF files into the folder of --models-dir"
+                        : fmt::format("{}; the models are {}",
+                                      name.empty() ? "the request names no model"
+                                                   : "there is no model of this name",
+                                      names()));
+  if (has_ended) return rejected(kind::busy, "the server ends; send the request again");
   if (one->state == model_state::loaded) {
     one->used_at = ++n_uses;
     return one->use;
@@ -185,7 +185,7 @@ std::optional<model_found> model_table::contents::want(std::string_view name, mo
   const bool is_idle = one->state == model_state::unloaded || one->state == model_state::failed;
   if (is_idle && !by_admin) {
     if (!how.loads_on_demand)
-      return refused(
+      return rejected(
           kind::not_loaded,
           fmt::format("the model '{}' is not loaded; an administrator loads it with POST "
                       "/models/load",
@@ -194,9 +194,9 @@ std::optional<model_found> model_table::contents::want(std::string_view name, mo
       return std::unexpected(one->why);
   }
   if (n_receivers >= most_receivers)
-    return refused(kind::busy, "too many requests wait for a model to be loaded; try again");
+    return rejected(kind::busy, "too many requests wait for a model to be loaded; try again");
   if (is_idle && !thread->post([this, one] { measure(one); }))
-    return refused(kind::busy, "too many models wait to be loaded; try again");
+    return rejected(kind::busy, "too many models wait to be loaded; try again");
   if (is_idle) one->state = model_state::loading;
   one->waiting.push_back(std::move(later));
   ++n_receivers;
@@ -287,18 +287,19 @@ void model_table::contents::advance(todo& then) {
     if (waits) return;
     pending.pop_front();
     if (no)
-      failed(next, {model_refusal::kind::no_room, *no}, then);
+      failed(next, {model_rejection::kind::no_room, *no}, then);
     else if (!start(next))
-      failed(next, {model_refusal::kind::busy, "too many models wait to be loaded; try again"},
+      failed(next, {model_rejection::kind::busy, "too many models wait to be loaded; try again"},
              then);
   }
 }
 
 // ---- the table's thread ------------------------------------------------------------------------
 
-void model_table::contents::failed(const entry_ptr& one, const model_refusal& why, todo& then) {
+void model_table::contents::failed(const entry_ptr& one, const model_rejection& why, todo& then) {
   // A model that was not tried has not failed.
-  one->state = why.what == model_refusal::kind::busy ? model_state::unloaded : model_state::failed;
+  one->state =
+      why.what == model_rejection::kind::busy ? model_state::unloaded : model_state::failed;
   one->failed_at = clock::now();
   one->why = why;
   n_receivers -= one->waiting.size();
@@ -314,7 +315,7 @@ void model_table::contents::measure(const entry_ptr& one) {
     const std::lock_guard lock(guard);
     if (has_ended) return;
     if (!need) {
-      failed(one, refusal_of(need.error()), then);
+      failed(one, rejection_of(need.error()), then);
     } else {
       one->need = *need;
       if (budget == 0 && !how.any_name) budget = need->free;
@@ -333,7 +334,7 @@ void model_table::contents::open(const entry_ptr& one, uint64_t kv_bytes) {
     is_loading = false;
     if (has_ended) return;
     if (!made) {
-      failed(one, refusal_of(made.error()), then);
+      failed(one, rejection_of(made.error()), then);
     } else {
       one->state = model_state::loaded;
       one->used_at = ++n_uses;
@@ -413,18 +414,18 @@ std::optional<model_found> model_table::load(std::string_view name, model_receiv
   return contents_->want(name, std::move(later), true);
 }
 
-std::expected<void, model_refusal> model_table::unload(std::string_view name) {
+std::expected<void, model_rejection> model_table::unload(std::string_view name) {
   contents::todo then;
   {
     const std::lock_guard lock(contents_->guard);
     const contents::entry_ptr one = contents_->find(name);
     if (!one)
-      return refused(
-          model_refusal::kind::unknown,
+      return rejected(
+          model_rejection::kind::unknown,
           fmt::format("there is no model of this name; the models are {}", contents_->names()));
     if (one->state == model_state::loading)
-      return refused(
-          model_refusal::kind::busy,
+      return rejected(
+          model_rejection::kind::busy,
           fmt::format("the model '{}' is being loaded; try again when it is", one->source.name));
     if (!one->use) return {};
     contents_->let_go(one, "as an administrator asked", then);

@@ -37,13 +37,13 @@ class loaded_model {
 // Keeps the model loaded while it exists.
 using model_use = std::shared_ptr<loaded_model>;
 
-struct model_refusal {
+struct model_rejection {
   enum class kind : uint8_t { unknown, not_loaded, no_room, failed, busy };
   kind what = kind::unknown;
   std::string message;                 // the problem, and what to do
   int exit_code = exit_code::failure;  // of a failed load: the program's exit code for it
 };
-using model_found = std::expected<model_use, model_refusal>;
+using model_found = std::expected<model_use, model_rejection>;
 using model_receiver = std::function<void(model_found)>;
 
 enum class model_state : uint8_t { unloaded, loading, loaded, unloading, failed };
@@ -90,7 +90,7 @@ class model_table {
   // The same for an administrator: loads also without loads_on_demand, or after a failure.
   [[nodiscard]] std::optional<model_found> load(std::string_view name, model_receiver later);
   // The model takes no new requests, and is closed after its last one.
-  [[nodiscard]] std::expected<void, model_refusal> unload(std::string_view name);
+  [[nodiscard]] std::expected<void, model_rejection> unload(std::string_view name);
 
   // Reads the folder anew.
   [[nodiscard]] std::vector<model_row> list();

@@ -109,7 +109,7 @@ std::optional<double> field_reader::number_in(const char* name, double lowest, d
   return std::nullopt;
 }
 
-void field_reader::refuse(const char* name, std::string_view why) {
+void field_reader::reject(const char* name, std::string_view why) {
   const json* const found = error_ ? nullptr : any(name);
   if (found == nullptr || *found == json(false)) return;
   if ((found->is_array() || found->is_object()) && found->empty()) return;

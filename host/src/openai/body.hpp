@@ -46,7 +46,7 @@ class field_reader {
   // The member's value, or NULL.
   [[nodiscard]] const nlohmann::json* any(const char* name) const;
   // An error if the member has a value other than null, false, "", [] and {}.
-  void refuse(const char* name, std::string_view why);
+  void reject(const char* name, std::string_view why);
   // Sets an error such as "'temperature' expects a number, found "hot"".
   void wrong(const char* name, std::string_view expected);
   void keep(api_error why);

@@ -100,12 +100,12 @@ void read_chat(field_reader& in, std::string_view body, request& to) {
   in.flag("parallel_tool_calls", several);
   to.one_call = !several;
   for (const char* name : {"functions", "function_call"})
-    in.refuse(name, "it is the form of old; give 'tools' and 'tool_choice'");
+    in.reject(name, "it is the form of old; give 'tools' and 'tool_choice'");
   in.flag("logprobs", to.how.logprobs);
   in.number("top_logprobs", 0, most_top_logprobs, to.how.n_top_logprobs);
   if (to.how.n_top_logprobs != 0 && !to.how.logprobs)
     in.keep(invalid("top_logprobs", "'top_logprobs' needs 'logprobs' to be true").error());
-  in.refuse("audio", "the model writes text only");
+  in.reject("audio", "the model writes text only");
 }
 
 void read_suffix(field_reader& in, request& to) {

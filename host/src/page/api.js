@@ -42,8 +42,8 @@ let asked = {};  // open questions, by kind of key
 // `call` receives the kind of key and whether one was rejected; it returns a key, or "" for none.
 export function ask_keys_by(call) { ask_for_key = call; }
 
-async function new_key(kind, was_refused) {
-  asked[kind] ??= ask_for_key(kind, was_refused).finally(() => {
+async function new_key(kind, was_rejected) {
+  asked[kind] ??= ask_for_key(kind, was_rejected).finally(() => {
     delete asked[kind];
   });
   const key = (await asked[kind]).trim();

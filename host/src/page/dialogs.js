@@ -58,7 +58,7 @@ export function confirm(title, text, verb) {
 }
 
 // Resolves to "" if no key is given.
-export function ask_key(kind, was_refused) {
+export function ask_key(kind, was_rejected) {
   const field = element("input", {
     type: "password",
     autocomplete: "off",
@@ -68,7 +68,7 @@ export function ask_key(kind, was_refused) {
   });
   const name = kind === "admin" ? "admin key" : "API key";
   const why =
-    was_refused ? `The server does not know this ${name}.` : `The server asks for an ${name}.`;
+    was_rejected ? `The server does not know this ${name}.` : `The server asks for an ${name}.`;
   return question(kind === "admin" ? "Admin key" : "API key",
     [
       element("p", {text: `${why} It is kept until this tab is closed.`}),

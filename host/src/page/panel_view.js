@@ -152,7 +152,7 @@ function backends_part(backends, metrics) {
 
 // ---- the panel ---------------------------------------------------------------------------------
 
-// null if the route is missing or refuses.
+// null if the route is missing or rejects.
 async function asked(path) {
   try {
     return await ask(path, {quiet: true});

@@ -261,13 +261,13 @@ plan plan_of(const YAML::Node& document) {
 }  // namespace
 
 result<plan> read_plan(std::string_view text, std::string_view name) {
-  const auto refused = [&](int line, std::string_view why) {
+  const auto rejected = [&](int line, std::string_view why) {
     return fail(exit_code::usage,
                 fmt::format("plan {}{}: {}", text::printable(name),
                             line > 0 ? fmt::format(":{}", line) : "", text::printable(why)));
   };
   if (text.size() > longest_plan)
-    return refused(0, fmt::format("expected at most {} bytes", longest_plan));
+    return rejected(0, fmt::format("expected at most {} bytes", longest_plan));
   try {
     const std::string all(text);
     std::istringstream in{all};
@@ -277,11 +277,11 @@ result<plan> read_plan(std::string_view text, std::string_view name) {
     }
     return plan_of(YAML::Load(all));
   } catch (const misfit& found) {
-    return refused(found.line, found.message);
+    return rejected(found.line, found.message);
   } catch (const YAML::Exception& found) {
-    return refused(found.mark.line + 1, found.msg);
+    return rejected(found.mark.line + 1, found.msg);
   } catch (const std::exception& found) {
-    return refused(0, found.what());
+    return rejected(0, found.what());
   }
 }
 

@@ -21,11 +21,11 @@ using nlohmann::json;
 using openai::field_reader;
 using openai::request;
 
-void refuse_state(field_reader& in) {
+void reject_state(field_reader& in) {
   for (const char* name : {"previous_response_id", "conversation"})
-    in.refuse(name, "no response is kept; send the whole conversation as 'input'");
-  in.refuse("background", "an answer comes on its connection; leave it out, or use bitnet batch");
-  in.refuse("prompt", "no prompt is kept; send it as 'instructions' and 'input'");
+    in.reject(name, "no response is kept; send the whole conversation as 'input'");
+  in.reject("background", "an answer comes on its connection; leave it out, or use bitnet batch");
+  in.reject("prompt", "no prompt is kept; send it as 'instructions' and 'input'");
   std::string truncation = "disabled";
   in.text("truncation", truncation);
   if (truncation != "disabled")
@@ -130,7 +130,7 @@ openai::parsed<request> parse_request(const json& body, std::string_view text,
   request out;
   out.how = defaults;
   in.text("model", out.model);
-  refuse_state(in);
+  reject_state(in);
   read_logprobs(in, out.how);
   openai::read_generation(in, text, model.n_vocab, out.how);
   if (out.how.n_choices != 1)

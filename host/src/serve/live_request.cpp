@@ -92,7 +92,7 @@ void live_request::begin(serving& in, const openai::api_form& form,
     if (const auto self = weak.lock()) self->resume();
   });
   auto task = [one]() mutable { choose_model(std::move(one)); };
-  if (!in.tasks().post(std::move(task))) in.refuse(client, error_answer(form, busy()));
+  if (!in.tasks().post(std::move(task))) in.reject(client, error_answer(form, busy()));
 }
 
 // The request is moved between threads, so that the loop's thread is its last owner.
@@ -204,9 +204,9 @@ openai::parsed<bool> live_request::submit_next(request_handle& to) {
 void live_request::prepared(submitted begun, std::optional<http::answer> no) {
   if (client_->is_over() || in_.has_ended()) return;  // destroying `begun` ends its prompts
   client_->set_model(asked_.model);
-  if (no) return in_.refuse(client_, *no, model_.get());
+  if (no) return in_.reject(client_, *no, model_.get());
   if (auto ok = served_model::watch(in_.io(), *lane_); !ok)
-    return in_.refuse(client_, error_answer(form_, openai::error_of(BITNET_IO, ok.error().message)),
+    return in_.reject(client_, error_answer(form_, openai::error_of(BITNET_IO, ok.error().message)),
                       model_.get());
   is_prepared_ = true;
   if (is_stream_) {

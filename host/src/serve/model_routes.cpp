@@ -97,7 +97,7 @@ http::answer loaded_answer(const model_found& found, const std::string& name) {
 // Answers once the model is loaded or has failed to load.
 void load(serving& in, const exchange_ptr& client) {
   const auto name = name_in(client->asked().body);
-  if (!name) return in.refuse(client, answer_of(name.error()));
+  if (!name) return in.reject(client, answer_of(name.error()));
   const auto reply = [client = client, open = in.open_work(), name = *name](
                          const model_found& found) { client->reply(loaded_answer(found, name)); };
   // The exchange is moved back, so that the loop's thread is its last owner.
@@ -109,14 +109,14 @@ void load(serving& in, const exchange_ptr& client) {
 
 void unload(serving& in, const exchange_ptr& client) {
   const auto name = name_in(client->asked().body);
-  if (!name) return in.refuse(client, answer_of(name.error()));
+  if (!name) return in.reject(client, answer_of(name.error()));
   const auto done = in.models().unload(*name);
   client->reply(done ? done_answer(*name) : answer_of(error_of(done.error())));
 }
 
 auto administering(const served& with, void (*call)(serving&, const exchange_ptr&)) {
   return [&with, call](const exchange_ptr& client) {
-    if (const auto no = with.life->refusal(std::chrono::steady_clock::now()))
+    if (const auto no = with.life->rejection(std::chrono::steady_clock::now()))
       return client->reply(*no);
     call(*with.engine, client);
   };

@@ -48,7 +48,7 @@ std::string detected_in(bitnet_runtime* runtime) {
 }
 
 // The list is invalid, or a device in it cannot be used now: nothing has changed.
-http::answer refused_answer(const serving& in, bitnet_status status, const std::string& why) {
+http::answer rejected_answer(const serving& in, bitnet_status status, const std::string& why) {
   openai::api_error out = openai::error_of(BITNET_INVALID_ARGUMENT, why, "device");
   if (status == BITNET_INVALID_ARGUMENT) return answer_of(out);
   out.status = 409;
@@ -88,7 +88,7 @@ http::answer preference_answer(const serving& in, const std::string& body,
     // Restore the former preferences.
     for (std::size_t i = 0; i + 1 < former.size(); ++i)
       static_cast<void>(bitnet_scheduler_set_preference(lanes[i], former[i].c_str(), nullptr));
-    return refused_answer(in, status, err.message);
+    return rejected_answer(in, status, err.message);
   }
   out["former_device"] = former.front();
   const auto now = scheduler_report(lanes.front());

@@ -49,30 +49,30 @@ http::answer not_loaded_answer() {
                              .code = "model_not_loaded"});
 }
 
-openai::api_error error_of(const model_refusal& why) {
+openai::api_error error_of(const model_rejection& why) {
   openai::api_error out;
   out.message = why.message;
   switch (why.what) {
-    case model_refusal::kind::unknown:
+    case model_rejection::kind::unknown:
       out.status = 404;
       out.code = "model_not_found";
       out.param = "model";
       break;
-    case model_refusal::kind::not_loaded:
+    case model_rejection::kind::not_loaded:
       out.code = "model_not_loaded";
       out.param = "model";
       break;
-    case model_refusal::kind::no_room:
+    case model_rejection::kind::no_room:
       out.status = 503;
       out.type = "unavailable_error";
       out.code = "no_room_for_model";
       break;
-    case model_refusal::kind::failed:
+    case model_rejection::kind::failed:
       out.status = 500;
       out.type = "server_error";
       out.code = "model_load_failed";
       break;
-    case model_refusal::kind::busy:
+    case model_rejection::kind::busy:
       out.status = 503;
       out.type = "unavailable_error";
       break;
@@ -119,10 +119,10 @@ std::optional<serving::model_answer> serving::want(std::string_view name,
     auto task = [call, said = answer_of_table(found)]() mutable {
       std::exchange(*call, nullptr)(std::move(said));
     };
-    found = std::unexpected(model_refusal{});
+    found = std::unexpected(model_rejection{});
     if (worker_->post(std::move(task))) return;
-    (*call)(std::unexpected(
-        error_of(model_refusal{model_refusal::kind::busy, "too many requests wait; try again"})));
+    (*call)(std::unexpected(error_of(
+        model_rejection{model_rejection::kind::busy, "too many requests wait; try again"})));
   };
   const auto now = models_.want(name, std::move(receive));
   if (!now) return std::nullopt;
@@ -140,14 +140,14 @@ request_metrics& serving::counts(const served_model* of) {
   return counts_[of != nullptr ? of->facts().name : about_.first_name].requests;
 }
 
-void serving::refuse(const http::exchange_ptr& client, const http::answer& no,
+void serving::reject(const http::exchange_ptr& client, const http::answer& no,
                      const served_model* of) {
-  counts(of).refused(no.status);
+  counts(of).rejected(no.status);
   client->reply(no);
 }
 
 void serving::answer(const openai::api_form& form, const http::exchange_ptr& client) {
-  if (const auto no = life_.refusal(clock::now())) return refuse(client, *no);
+  if (const auto no = life_.rejection(clock::now())) return reject(client, *no);
   live_request::begin(*this, form, client);
 }
 
@@ -171,17 +171,17 @@ void serving::administer(const http::exchange_ptr& client, maker make) {
 }
 
 void serving::answer_on(worker& by, const http::exchange_ptr& client, maker make) {
-  if (const auto no = life_.refusal(clock::now())) return refuse(client, *no);
+  if (const auto no = life_.rejection(clock::now())) return reject(client, *no);
   auto task = [this, what = asked{client, open_work()}, make = std::move(make)]() mutable {
     http::answer said = make(*this, what.client->asked().body);
     reply_in_loop(std::move(what), std::move(said));
   };
   if (!by.post(std::move(task)))
-    refuse(client, http::unavailable_answer("too many requests wait; try again", 1));
+    reject(client, http::unavailable_answer("too many requests wait; try again", 1));
 }
 
 void serving::answer_with_model(const http::exchange_ptr& client, model_maker make) {
-  if (const auto no = life_.refusal(clock::now())) return refuse(client, *no);
+  if (const auto no = life_.rejection(clock::now())) return reject(client, *no);
   auto task = [this, what = asked{client, open_work()}, make = std::move(make)]() mutable {
     const auto name = about_.any_name ? "" : model_named_in(what.client->asked().body);
     if (!name) return reply_in_loop(std::move(what), answer_of(name.error()));
@@ -196,7 +196,7 @@ void serving::answer_with_model(const http::exchange_ptr& client, model_maker ma
     asio::post(io_, [what = std::move(what), later = std::move(later)] {});
   };
   if (!worker_->post(std::move(task)))
-    refuse(client, http::unavailable_answer("too many requests wait; try again", 1));
+    reject(client, http::unavailable_answer("too many requests wait; try again", 1));
 }
 
 // ---- the service -------------------------------------------------------------------------------

@@ -80,7 +80,7 @@ class serving {
   [[nodiscard]] std::optional<model_answer> want(std::string_view name,
                                                  std::function<void(model_answer)> later);
   [[nodiscard]] uint32_t new_seed() { return seeds_(); }  // the worker thread
-  void refuse(const http::exchange_ptr& client, const http::answer& no,
+  void reject(const http::exchange_ptr& client, const http::answer& no,
               const served_model* of = nullptr);
   // Registers a request. A drain waits until the returned pointer is released.
   [[nodiscard]] std::shared_ptr<void> open_work();
@@ -116,6 +116,6 @@ class serving {
 // The error of a route about a loaded model, if no model of that name is loaded.
 [[nodiscard]] http::answer not_loaded_answer();
 // Why a model cannot answer.
-[[nodiscard]] openai::api_error error_of(const model_refusal& why);
+[[nodiscard]] openai::api_error error_of(const model_rejection& why);
 
 }  // namespace bitnet::host

@@ -84,7 +84,7 @@ http::answer service_life::health(time now) const {
   return status_answer("ok");
 }
 
-std::optional<http::answer> service_life::refusal(time now) const {
+std::optional<http::answer> service_life::rejection(time now) const {
   if (stage_ == stage::ready) return std::nullopt;
   if (stage_ == stage::loading) return loading_answer();
   return http::unavailable_answer("the server ends; send the request to another one",
@@ -92,7 +92,7 @@ std::optional<http::answer> service_life::refusal(time now) const {
 }
 
 http::answer service_life::readiness(time now) const {
-  if (auto no = refusal(now)) return *std::move(no);
+  if (auto no = rejection(now)) return *std::move(no);
   return hangs(now) ? health(now) : status_answer("ready");
 }
 

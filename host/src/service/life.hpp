@@ -54,7 +54,7 @@ class service_life {
   [[nodiscard]] http::answer readiness(time now) const;
   // Why a new request is rejected; none if it is taken. A hang rejects none, since the step may
   // end.
-  [[nodiscard]] std::optional<http::answer> refusal(time now) const;
+  [[nodiscard]] std::optional<http::answer> rejection(time now) const;
 
  private:
   [[nodiscard]] unsigned seconds_of_drain(time now) const;

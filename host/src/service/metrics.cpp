@@ -130,8 +130,8 @@ void write_rejections(metrics_text& to, const nlohmann::json& report) {
   to.sample(number(report, {"requests", "refused", "tokens_waiting"}),
             {{"reason", "max_num_queued_tokens"}});
   to.begin("bitnet_admission_rejections_total", "counter", "Requests that the scheduler rejected.");
-  const nlohmann::json refused = object_in(report, "requests", "refused");  // outlives items()
-  for (const auto& [reason, n] : refused.items())
+  const nlohmann::json rejected = object_in(report, "requests", "refused");  // outlives items()
+  for (const auto& [reason, n] : rejected.items())
     to.sample(n.is_number() ? n.get<double>() : 0, {{"reason", reason}});
   to.begin("bitnet_choices_ended_total", "counter", "Choices of texts that ended, by reason.");
   const auto found = report.is_object() ? report.find("choices") : report.end();

@@ -90,10 +90,10 @@ bool request_metrics::choice_ended(const bitnet_event& end, double seconds,
   return true;
 }
 
-void request_metrics::refused(int status) {
-  const auto at = std::ranges::find(refused_, status, &std::pair<int, uint64_t>::first);
-  if (at == refused_.end())
-    refused_.emplace_back(status, 1);
+void request_metrics::rejected(int status) {
+  const auto at = std::ranges::find(rejected_, status, &std::pair<int, uint64_t>::first);
+  if (at == rejected_.end())
+    rejected_.emplace_back(status, 1);
   else
     ++at->second;
 }
@@ -126,7 +126,7 @@ void request_metrics::write(metrics_text& to, uint32_t n_context) const {
                params_max_tokens_}},
              n_context);
   to.begin("bitnet_requests_refused_total", "counter", "Requests without an answer, by status.");
-  for (const auto& [status, n] : refused_)
+  for (const auto& [status, n] : rejected_)
     to.sample(static_cast<double>(n), {{"status", fmt::format("{}", status)}});
 }
 

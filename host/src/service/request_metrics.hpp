@@ -37,7 +37,7 @@ class request_metrics {
   // failed.
   void request_ended(const request_params& asked) { params_n_.add(asked.n); }
   // Counts a request that was rejected before it was queued, by its HTTP status.
-  void refused(int status);
+  void rejected(int status);
 
   // `n_context`: largest bucket of the token histograms; 0: all buckets.
   void write(metrics_text& to, uint32_t n_context) const;
@@ -46,7 +46,7 @@ class request_metrics {
   enum class finish : uint8_t { stop, length, abort, error, count };
 
   std::array<uint64_t, static_cast<std::size_t>(finish::count)> finished_{};
-  std::vector<std::pair<int, uint64_t>> refused_;  // by status
+  std::vector<std::pair<int, uint64_t>> rejected_;  // by status
   histogram first_token_, between_tokens_, per_token_;
   histogram whole_, queue_, prefill_, decode_, inference_;
   histogram prompt_tokens_, computed_tokens_, generation_tokens_, params_n_, params_max_tokens_;

@@ -23,8 +23,8 @@ struct entry {
 };
 
 // Unwinds from yaml-cpp's parser, which allows no other way; caught in parse_config.
-struct refusal : std::exception {
-  refusal(int where, std::string why) : line(where), message(std::move(why)) {}
+struct rejection : std::exception {
+  rejection(int where, std::string why) : line(where), message(std::move(why)) {}
   [[nodiscard]] const char* what() const noexcept override { return message.c_str(); }
   int line;
   std::string message;
@@ -37,7 +37,7 @@ class event_reader final : public YAML::EventHandler {
   std::vector<entry> entries;
 
   void OnDocumentStart(const YAML::Mark& mark) override {
-    if (seen_document_) refuse(mark, "only one document is allowed");
+    if (seen_document_) reject(mark, "only one document is allowed");
     seen_document_ = true;
   }
   void OnDocumentEnd() override {}
@@ -45,20 +45,20 @@ class event_reader final : public YAML::EventHandler {
   void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override {
     plain(mark, anchor);
     if (place_ == place::document) return;  // an empty file
-    if (place_ == place::key || place_ == place::list) refuse(mark, "a value is missing");
+    if (place_ == place::key || place_ == place::list) reject(mark, "a value is missing");
     entries.back().is_null = true;
     place_ = place::key;
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    refuse(mark, "aliases are not allowed");
+    reject(mark, "aliases are not allowed");
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& text) override {
     plain(mark, anchor);
-    if (!tag.empty() && tag != "?" && tag != "!") refuse(mark, "tags are not allowed");
+    if (!tag.empty() && tag != "?" && tag != "!") reject(mark, "tags are not allowed");
     switch (place_) {
       case place::document:
-        refuse(mark, "expected lines of the form 'key: value'");
+        reject(mark, "expected lines of the form 'key: value'");
       case place::key:
         entries.push_back({text, {}, false, false, mark.line + 1});
         place_ = place::value;
@@ -74,7 +74,7 @@ class event_reader final : public YAML::EventHandler {
   void OnSequenceStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value) override {
     plain(mark, anchor);
-    if (place_ != place::value) refuse(mark, "expected lines of the form 'key: value'");
+    if (place_ != place::value) reject(mark, "expected lines of the form 'key: value'");
     entries.back().is_list = true;
     place_ = place::list;
   }
@@ -82,7 +82,7 @@ class event_reader final : public YAML::EventHandler {
   void OnMapStart(const YAML::Mark& mark, const std::string&, YAML::anchor_t anchor,
                   YAML::EmitterStyle::value) override {
     plain(mark, anchor);
-    if (place_ != place::document) refuse(mark, "nested keys are not allowed");
+    if (place_ != place::document) reject(mark, "nested keys are not allowed");
     place_ = place::key;
   }
   void OnMapEnd() override {}
@@ -90,11 +90,11 @@ class event_reader final : public YAML::EventHandler {
  private:
   enum class place : uint8_t { document, key, value, list };
 
-  [[noreturn]] static void refuse(const YAML::Mark& mark, std::string why) {
-    throw refusal(mark.line + 1, std::move(why));
+  [[noreturn]] static void reject(const YAML::Mark& mark, std::string why) {
+    throw rejection(mark.line + 1, std::move(why));
   }
   static void plain(const YAML::Mark& mark, YAML::anchor_t anchor) {
-    if (anchor != YAML::NullAnchor) refuse(mark, "anchors are not allowed");
+    if (anchor != YAML::NullAnchor) reject(mark, "anchors are not allowed");
   }
 
   place place_ = place::document;
@@ -126,11 +126,11 @@ std::vector<std::string> known_keys() {
 }  // namespace
 
 result<config_contents> parse_config(std::string_view text, const std::string& file) {
-  const auto refuse = [&](int line, std::string_view why) {
+  const auto reject = [&](int line, std::string_view why) {
     return fail(exit_code::usage, fmt::format("{}:{}: {}", file, line, why));
   };
   if (text.size() > longest_config) {
-    return refuse(1, fmt::format("larger than {} KiB", longest_config / 1024));
+    return reject(1, fmt::format("larger than {} KiB", longest_config / 1024));
   }
   event_reader events;
   try {
@@ -138,12 +138,12 @@ result<config_contents> parse_config(std::string_view text, const std::string& f
     YAML::Parser parser(in);
     while (parser.HandleNextDocument(events)) {
     }
-  } catch (const refusal& r) {
-    return refuse(r.line, r.message);
+  } catch (const rejection& r) {
+    return reject(r.line, r.message);
   } catch (const YAML::Exception& e) {
-    return refuse(std::max(e.mark.line, 0) + 1, e.msg);
+    return reject(std::max(e.mark.line, 0) + 1, e.msg);
   } catch (const std::exception& e) {
-    return refuse(1, e.what());
+    return reject(1, e.what());
   }
 
   config_contents contents;
@@ -157,12 +157,12 @@ result<config_contents> parse_config(std::string_view text, const std::string& f
       continue;
     }
     if (std::ranges::find(seen, row->name) != seen.end()) {
-      return refuse(one.line, fmt::format("'{}' is set twice", row->name));
+      return reject(one.line, fmt::format("'{}' is set twice", row->name));
     }
     seen.push_back(row->name);
     auto content = value_of(one, *row);
     if (!content) {
-      return refuse(one.line, fmt::format("'{}' {}", row->name, content.error().message));
+      return reject(one.line, fmt::format("'{}' {}", row->name, content.error().message));
     }
     contents.settings.push_back({row, std::move(*content), one.line});
   }

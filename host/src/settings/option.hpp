@@ -51,7 +51,7 @@ struct option {
   bool command_line_only = false;        // makes no sense as a setting
   // "which code runs": root ignores such a value of other users. See settings::listens.
   std::string_view decides = {};
-  // The option requests a check. If only untrusted places request it, the command is refused.
+  // The option requests a check. If only untrusted places request it, the command is rejected.
   bool is_a_check = false;
 };
 

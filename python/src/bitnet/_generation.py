@@ -73,7 +73,7 @@ class _Run:
         self._pieces: list[str] = []
         self._asked = prompt, dict(how)
         self._begun = _handles.Flag()
-        self._refused: BaseException | None = None
+        self._rejected: BaseException | None = None
 
     def start(self) -> "_Run":
         """Starts the run, or raises the reason why it cannot start."""
@@ -85,8 +85,8 @@ class _Run:
         except BaseException:
             self.stop()
             raise
-        if self._refused is not None:
-            raise self._refused
+        if self._rejected is not None:
+            raise self._rejected
         return self
 
     def stop(self) -> None:
@@ -149,7 +149,7 @@ class _Run:
             if self._begun.is_set:
                 self.failed = self.failed or why
             else:
-                self.failed = self._refused = why
+                self.failed = self._rejected = why
         finally:
             if self.own:
                 self.session.close()

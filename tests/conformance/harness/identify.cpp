@@ -25,7 +25,7 @@ std::string text_of(const char (&text)[N]) {
 }
 
 // A failure of the first look, as a test of the suite abi.
-int refuse(const std::string& why) {
+int reject(const std::string& why) {
   channel::say({{"ended", "abi.opens"}, {"status", "failed"}, {"text", why}});
   channel::say({{"done", 1}});
   return 1;
@@ -98,16 +98,16 @@ int identify(const options& o) {
     guarded_table room;
     bitnet_backend_v0& t = room.get();
     const outcome o_entry = call_entry(entry, host.table(), t, {});
-    if (room.overrun() != 0) return refuse("the entry wrote past the table that the host gave it");
+    if (room.overrun() != 0) return reject("the entry wrote past the table that the host gave it");
     if (o_entry.status == BITNET_UNAVAILABLE) {
       channel::say({{"fact", {{"unavailable", o_entry.message}, {"opens", false}}}});
       channel::say({{"done", 0}});
       return 0;
     }
     if (o_entry.status != BITNET_OK)
-      return refuse("the entry failed with status " + std::to_string(o_entry.status) + ": " +
+      return reject("the entry failed with status " + std::to_string(o_entry.status) + ": " +
                     o_entry.message);
-    if (const std::string why = table_complaint(t); !why.empty()) return refuse(why);
+    if (const std::string why = table_complaint(t); !why.empty()) return reject(why);
     stage("info");
     bitnet_backend_info info{};
     info.struct_size = sizeof info;
@@ -132,7 +132,7 @@ int identify(const options& o) {
     channel::say({{"done", 0}});
     return 0;
   } catch (const std::exception& e) {
-    return refuse(e.what());
+    return reject(e.what());
   } catch (...) {
     return 1;  // thrown over the boundary, which is said already
   }

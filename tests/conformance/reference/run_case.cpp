@@ -168,7 +168,7 @@ comparison run_case(const bitnet_backend_v0& table, bitnet_device* device, const
   } catch (const call_failed& e) {
     out.status = e.status;
     if (e.status == BITNET_UNSUPPORTED)
-      out.refused = e.what();
+      out.rejected = e.what();
     else
       out.wrong = e.what();
   }

@@ -10,7 +10,7 @@
 namespace bitnet::conformance {
 
 struct comparison {
-  std::string refused;               // the plugin's words if it cannot do this shape or format
+  std::string rejected;              // the plugin's words if it cannot do this shape or format
   bitnet_status status = BITNET_OK;  // of the call that failed
   std::string wrong;  // the first number that is off, or another complaint; "" if there is none
   uint64_t n = 0, n_wrong = 0;

@@ -1,4 +1,4 @@
-// graph_query and what a later host asks: refused or passed over, never taken for something else.
+// graph_query and what a later host asks: rejected or passed over, never taken for something else.
 
 #include <gtest/gtest.h>
 

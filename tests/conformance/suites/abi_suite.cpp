@@ -108,7 +108,7 @@ TEST(abi, minors_of_the_future_are_rejected) {
   EXPECT_LE(t.need_minor_min, t.need_minor_max);
   EXPECT_LT(t.need_minor_max, far);
   EXPECT_TRUE(room.untouched(offsetof(bitnet_backend_v0, self)))
-      << "slots of a refusal were filled";
+      << "slots of a rejection were filled";
 }
 
 TEST(abi, a_range_of_minors_is_narrowed) {

@@ -58,13 +58,13 @@ class primitive_test : public testing::Test {
     if (const std::string missing = scaffold_missing(device, subject_.op); !missing.empty())
       FAIL() << "to test it the kit needs " << missing << ", which graph_query answers with none";
     uint64_t ran = 0;
-    std::string refused;
+    std::string rejected;
     const std::vector<bitnet_kernel_info> listed = device.kernels();
     for (const op_case& c : cases_of(subject_, device.info())) {
       for (const uint32_t flags : {BITNET_PROGRAM_DETERMINISTIC, 0u}) {
         const comparison found = run_case(device, c, flags);
-        if (!found.refused.empty()) {
-          refused = c.why + ": " + found.refused;
+        if (!found.rejected.empty()) {
+          rejected = c.why + ": " + found.rejected;
           continue;
         }
         ++ran;
@@ -74,7 +74,7 @@ class primitive_test : public testing::Test {
         if (HasFailure() || IsSkipped()) return;
       }
     }
-    EXPECT_NE(ran, 0u) << "claimed, and every shape is refused: " << refused;
+    EXPECT_NE(ran, 0u) << "claimed, and every shape is rejected: " << rejected;
   }
 
  private:
@@ -270,13 +270,13 @@ nlohmann::json parity_row(opened_device& device, const subject& s) {
       {"op", op_name(s.op)}, {"format", format_name(s.format)}, {"level", level_name(level)}};
   if (level == BITNET_LEVEL_NONE || !scaffold_missing(device, s.op).empty()) return row;
   comparison all;
-  uint64_t cases = 0, refused = 0;
+  uint64_t cases = 0, rejected = 0;
   double worst = 0;  // of the cases, whose numbers differ in size
   std::string kernel;
   for (const op_case& c : cases_of(s, device.info())) {
     const comparison one = run_case(device, c, BITNET_PROGRAM_DETERMINISTIC);
-    if (!one.refused.empty()) {
-      ++refused;
+    if (!one.rejected.empty()) {
+      ++rejected;
       continue;
     }
     ++cases;
@@ -292,7 +292,7 @@ nlohmann::json parity_row(opened_device& device, const subject& s) {
   }
   row["kernel"] = kernel;
   row["cases"] = cases;
-  row["refused"] = refused;
+  row["refused"] = rejected;
   row["numbers"] = all.n;
   row["max_abs"] = all.max_abs;
   row["nmse"] = worst;

@@ -167,7 +167,7 @@ TEST_F(program, windows_hide_what_lies_before) {
   }
 }
 
-// A window of a layer is an attribute of its op: computed, or refused in so many words.
+// A window of a layer is an attribute of its op: computed, or rejected in so many words.
 TEST_F(program, windows_of_layers_hide_what_lies_before) {
   const bool declared = (device_.info().attention_flags & BITNET_ATTENTION_LAYER_WINDOW) != 0;
   tiny_model m({.composites = false});

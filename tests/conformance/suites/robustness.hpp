@@ -1,5 +1,5 @@
 #pragma once
-// What the tests of robustness share: a device, and what a refusal is.
+// What the tests of robustness share: a device, and what a rejection is.
 
 #include <gtest/gtest.h>
 
@@ -25,7 +25,7 @@ class robustness : public testing::Test {
   opened_device device_;
 };
 
-inline void expect_refused(const outcome& o, const char* what) {
+inline void expect_rejected(const outcome& o, const char* what) {
   EXPECT_NE(o.status, BITNET_OK) << what << " was accepted";
   EXPECT_EQ(o.complaint, "") << what;
 }

@@ -1,4 +1,4 @@
-// Memory that cannot be had, and weights, buffers and pools that cannot be, are refused in words,
+// Memory that cannot be had, and weights, buffers and pools that cannot be, are rejected in words,
 // and what follows works.
 
 #include <algorithm>
@@ -88,10 +88,10 @@ TEST_F(robustness, buffers_are_zeroed_aligned_and_stay) {
 TEST_F(robustness, buffers_too_large_are_rejected) {
   for (const uint64_t bytes : {uint64_t{0}, uint64_t{1} << 60, ~uint64_t{0}}) {
     bitnet_buffer* b = nullptr;
-    expect_refused(attempt([&](bitnet_error* e) {
-                     return create_buffer(table(), device_.device, bytes, &b, e);
-                   }),
-                   "a buffer of exabytes or of nothing");
+    expect_rejected(attempt([&](bitnet_error* e) {
+                      return create_buffer(table(), device_.device, bytes, &b, e);
+                    }),
+                    "a buffer of exabytes or of nothing");
     if (b != nullptr) table().buffer_destroy(b);
   }
   bitnet_buffer* b = nullptr;
@@ -141,10 +141,10 @@ TEST_F(robustness, pools_too_large_or_strange_are_rejected) {
     bitnet_kv_config config = good;
     row.spoil(config);
     bitnet_kv_pool* pool = nullptr;
-    expect_refused(attempt([&](bitnet_error* e) {
-                     return table().kv_pool_create(device_.device, &config, &pool, e);
-                   }),
-                   row.what);
+    expect_rejected(attempt([&](bitnet_error* e) {
+                      return table().kv_pool_create(device_.device, &config, &pool, e);
+                    }),
+                    row.what);
     if (pool != nullptr) table().kv_pool_destroy(pool);
   }
 }
@@ -167,9 +167,9 @@ TEST_F(robustness, blocks_of_a_pool_are_moved_whole_and_once) {
     return attempt(
         [&](bitnet_error* e) { return table().queue_wait(queue, signal, 60'000'000'000u, e); });
   };
-  expect_refused(exported(3, bytes), "a block that is not there");
-  expect_refused(exported(0, bytes - 1), "too little room for a block");
-  expect_refused(exported(0, bytes + 1), "too much room for a block");
+  expect_rejected(exported(3, bytes), "a block that is not there");
+  expect_rejected(exported(0, bytes - 1), "too little room for a block");
+  expect_rejected(exported(0, bytes + 1), "too much room for a block");
   EXPECT_EQ(exported(2, bytes).status, BITNET_OK);
   EXPECT_EQ(block[bytes], 7) << "written past the block";
   const struct {
@@ -179,21 +179,21 @@ TEST_F(robustness, blocks_of_a_pool_are_moved_whole_and_once) {
                 {{0, 1}, {1, 2}, "a copy from a block that is written"},
                 {{0, 1}, {2, 2}, "two copies to one block"}};
   for (const auto& c : copies)
-    expect_refused(attempt([&](bitnet_error* e) {
-                     return table().kv_copy(queue, pool, c.from, c.to, 2, signal + 1, e);
-                   }),
-                   c.what);
+    expect_rejected(attempt([&](bitnet_error* e) {
+                      return table().kv_copy(queue, pool, c.from, c.to, 2, signal + 1, e);
+                    }),
+                    c.what);
   const uint32_t twice[] = {1, 1};
   std::vector<uint8_t> two(2 * bytes);
-  expect_refused(attempt([&](bitnet_error* e) {
-                   return table().kv_import(queue, pool, twice, 2, two.data(), two.size(),
-                                            signal + 1, e);
-                 }),
-                 "two imports of one block");
+  expect_rejected(attempt([&](bitnet_error* e) {
+                    return table().kv_import(queue, pool, twice, 2, two.data(), two.size(),
+                                             signal + 1, e);
+                  }),
+                  "two imports of one block");
   settle(table());
   uint64_t at = 0;
   must([&](bitnet_error* e) { return table().queue_poll(queue, &at, e); });
-  EXPECT_EQ(at, signal) << "what was refused moved the timeline";
+  EXPECT_EQ(at, signal) << "what was rejected moved the timeline";
   table().queue_destroy(queue);
   table().kv_pool_destroy(pool);
 }
@@ -228,15 +228,15 @@ TEST_F(robustness, tensors_that_make_no_sense_are_rejected) {
   for (const auto& row : rows) {
     bitnet_weight_plan plan{};
     plan.struct_size = sizeof plan;
-    expect_refused(attempt([&](bitnet_error* e) {
-                     return table().weight_plan(device_.device, &row.desc, &plan, e);
-                   }),
-                   row.what);
+    expect_rejected(attempt([&](bitnet_error* e) {
+                      return table().weight_plan(device_.device, &row.desc, &plan, e);
+                    }),
+                    row.what);
     bitnet_weights* w = nullptr;
-    expect_refused(attempt([&](bitnet_error* e) {
-                     return create_weights(table(), device_.device, {&row.desc, 1}, &w, e);
-                   }),
-                   row.what);
+    expect_rejected(attempt([&](bitnet_error* e) {
+                      return create_weights(table(), device_.device, {&row.desc, 1}, &w, e);
+                    }),
+                    row.what);
     if (w != nullptr) table().weights_destroy(w);
   }
 }
@@ -268,23 +268,23 @@ TEST_F(robustness, streams_cut_short_are_reported_and_thrown_away) {
   const auto seal = [&](uint32_t index) {
     return attempt([&](bitnet_error* e) { return table().weight_seal(w, index, e); });
   };
-  expect_refused(write(0, 8, 8), "a gap at the start");
-  expect_refused(write(0, 0, data.size() + 1), "more bytes than the tensor has");
+  expect_rejected(write(0, 8, 8), "a gap at the start");
+  expect_rejected(write(0, 0, data.size() + 1), "more bytes than the tensor has");
   EXPECT_EQ(write(0, 0, 16).status, BITNET_OK);
-  expect_refused(write(0, 0, 16), "the same bytes again");
-  expect_refused(write(0, 16, ~uint64_t{0} - 8), "an end that wraps");
-  expect_refused(seal(0), "a tensor whose bytes are missing");
-  expect_refused(seal(9999), "a tensor that is not there");
-  expect_refused(write(9999, 0, 1), "a tensor that is not there");
+  expect_rejected(write(0, 0, 16), "the same bytes again");
+  expect_rejected(write(0, 16, ~uint64_t{0} - 8), "an end that wraps");
+  expect_rejected(seal(0), "a tensor whose bytes are missing");
+  expect_rejected(seal(9999), "a tensor that is not there");
+  expect_rejected(write(9999, 0, 1), "a tensor that is not there");
   bitnet_program* program = nullptr;
   const std::vector<bitnet_port> ports = m.ports();
   const bitnet_graph graph = m.graph(ports);
   const bitnet_program_options o = least_options();
   const bitnet_build_request request = build_request(graph, {&w, 1}, o);
-  expect_refused(attempt([&](bitnet_error* e) {
-                   return table().program_build(device_.device, &request, &program, e);
-                 }),
-                 "weights that are not sealed");
+  expect_rejected(attempt([&](bitnet_error* e) {
+                    return table().program_build(device_.device, &request, &program, e);
+                  }),
+                  "weights that are not sealed");
   if (program != nullptr) table().program_destroy(program);
   table().weights_destroy(w);  // half written
   runner r(table(), m, options());
@@ -329,7 +329,7 @@ TEST_F(robustness, weights_may_come_in_several_objects) {
   if (program != nullptr) table().program_destroy(program);
   program = nullptr;
   request.n_weights = 1;
-  expect_refused(build(), "a graph with tensors that no object has");
+  expect_rejected(build(), "a graph with tensors that no object has");
   if (program != nullptr) table().program_destroy(program);
   for (bitnet_weights* w : parts) table().weights_destroy(w);
 }
@@ -357,8 +357,9 @@ TEST_F(robustness, buffers_are_aligned_as_they_are_wanted) {
   }
 }
 
-// Makes buffers of a MiB until one is refused, six at most, and takes them back; how many it tried.
-uint64_t buffers_until_refused(const bitnet_backend_v0& t, bitnet_device* device, outcome& last) {
+// Makes buffers of a MiB until one is rejected, six at most, and takes them back; how many it
+// tried.
+uint64_t buffers_until_rejected(const bitnet_backend_v0& t, bitnet_device* device, outcome& last) {
   constexpr uint64_t buffer_bytes = uint64_t{1} << 20;
   std::vector<bitnet_buffer*> buffers;
   do {
@@ -374,7 +375,7 @@ uint64_t buffers_until_refused(const bitnet_backend_v0& t, bitnet_device* device
 
 // Each kind of thing that takes memory is made until no more may be, and again when that is gone.
 TEST_F(robustness, a_device_holds_no_more_than_it_may) {
-  const auto refused = [](const outcome& o) {
+  const auto rejected = [](const outcome& o) {
     EXPECT_EQ(o.complaint, "");
     return o.status == BITNET_OUT_OF_MEMORY || o.status == BITNET_OUT_OF_DEVICE_MEMORY;
   };
@@ -389,8 +390,8 @@ TEST_F(robustness, a_device_holds_no_more_than_it_may) {
 
   for (int round = 0; round < 2; ++round) {
     outcome last;
-    const uint64_t tried = buffers_until_refused(table(), small, last);
-    EXPECT_TRUE(refused(last)) << last.message;
+    const uint64_t tried = buffers_until_rejected(table(), small, last);
+    EXPECT_TRUE(rejected(last)) << last.message;
     EXPECT_EQ(tried, 5u) << "of 1 MiB each there is room for 4";
   }
 
@@ -399,7 +400,7 @@ TEST_F(robustness, a_device_holds_no_more_than_it_may) {
   bitnet_kv_pool* pool = nullptr;
   const outcome pooled =
       attempt([&](bitnet_error* e) { return table().kv_pool_create(small, &blocks, &pool, e); });
-  EXPECT_TRUE(refused(pooled)) << "8 MiB of keys and values: " << pooled.message;
+  EXPECT_TRUE(rejected(pooled)) << "8 MiB of keys and values: " << pooled.message;
   if (missing_ops(device_, recurrent_model()).empty()) {
     bitnet_kv_config states = blocks;
     states.n_blocks = 1;
@@ -407,7 +408,7 @@ TEST_F(robustness, a_device_holds_no_more_than_it_may) {
     states.state_elements = 1u << 20;
     const outcome made =
         attempt([&](bitnet_error* e) { return table().kv_pool_create(small, &states, &pool, e); });
-    EXPECT_TRUE(refused(made)) << "8 MiB of states: " << made.message;
+    EXPECT_TRUE(rejected(made)) << "8 MiB of states: " << made.message;
   }
 
   model m;
@@ -422,7 +423,7 @@ TEST_F(robustness, a_device_holds_no_more_than_it_may) {
                                 e);
   };
   const outcome filled = attempt(fill);
-  EXPECT_TRUE(refused(filled)) << "8 MiB of weights: " << filled.message;
+  EXPECT_TRUE(rejected(filled)) << "8 MiB of weights: " << filled.message;
   if (weights != nullptr) table().weights_destroy(weights);
   table().device_close(small);
 }

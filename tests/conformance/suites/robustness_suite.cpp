@@ -1,4 +1,4 @@
-// Graphs, steps and calls that cannot be done, or are cancelled, are refused in words, and what
+// Graphs, steps and calls that cannot be done, or are cancelled, are rejected in words, and what
 // follows works.
 
 #include <algorithm>
@@ -17,14 +17,14 @@ TEST_F(robustness, devices_that_are_not_there_are_rejected) {
   auto* const mark = reinterpret_cast<bitnet_device*>(&n);
   for (const uint32_t index : {n, n + 1000, ~0u}) {
     bitnet_device* out = mark;
-    expect_refused(attempt([&](bitnet_error* e) { return open_device(table(), index, &out, e); }),
-                   "a device that is not there");
+    expect_rejected(attempt([&](bitnet_error* e) { return open_device(table(), index, &out, e); }),
+                    "a device that is not there");
     EXPECT_EQ(out, mark) << "an out parameter was written by a call that failed";
     uint32_t count = 0;
-    expect_refused(attempt([&](bitnet_error* e) {
-                     return table().kernels(table().self, index, nullptr, 0, &count, e);
-                   }),
-                   "kernels of a device that is not there");
+    expect_rejected(attempt([&](bitnet_error* e) {
+                      return table().kernels(table().self, index, nullptr, 0, &count, e);
+                    }),
+                    "kernels of a device that is not there");
   }
 }
 
@@ -281,12 +281,13 @@ TEST_F(robustness, a_rejected_step_does_not_move_the_timeline) {
   EXPECT_EQ(before, 1u);
   bitnet_step past = r.prepare({{2}});
   past.signal_value = 1;
-  expect_refused(attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &past, e); }),
-                 "a signal that the timeline has reached already");
+  expect_rejected(attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &past, e); }),
+                  "a signal that the timeline has reached already");
   bitnet_step large = r.prepare({{2}});
   large.n_tokens = 17;
-  expect_refused(attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &large, e); }),
-                 "more tokens than the program was built for");
+  expect_rejected(
+      attempt([&](bitnet_error* e) { return table().queue_submit(r.queue, &large, e); }),
+      "more tokens than the program was built for");
   settle(table());
   must([&](bitnet_error* e) { return table().queue_poll(r.queue, &after, e); });
   EXPECT_EQ(after, before) << "a failed submit moved the timeline";
@@ -335,11 +336,11 @@ TEST_F(robustness, bindings_that_do_not_fit_are_rejected) {
     for (std::size_t port = 0; port < good.size(); ++port) {
       std::vector<bitnet_bound> bound = good;
       bound[port] = row.bound;
-      expect_refused(bind(bound, r.pool), row.what);
+      expect_rejected(bind(bound, r.pool), row.what);
     }
   }
-  expect_refused(bind({good.begin(), good.end() - 1}, r.pool), "a port without a place");
-  expect_refused(bind(good, nullptr), "no pool");
+  expect_rejected(bind({good.begin(), good.end() - 1}, r.pool), "a port without a place");
+  expect_rejected(bind(good, nullptr), "no pool");
   EXPECT_EQ(bind(good, r.pool).status, BITNET_OK) << "and a binding that fits";
   table().buffer_destroy(large);
   EXPECT_EQ(r.run({{1}}).size(), m.vocabulary()) << "the first binding goes on";
@@ -374,11 +375,11 @@ TEST_F(robustness, ports_that_do_not_fit_are_rejected) {
     std::vector<uint32_t> levels(m.ops.size());
     bitnet_graph_estimate estimate{};
     estimate.struct_size = sizeof estimate;
-    expect_refused(attempt([&](bitnet_error* e) {
-                     return table().graph_query(device_.device, &request, levels.data(), &estimate,
-                                                e);
-                   }),
-                   row.what);
+    expect_rejected(attempt([&](bitnet_error* e) {
+                      return table().graph_query(device_.device, &request, levels.data(), &estimate,
+                                                 e);
+                    }),
+                    row.what);
   }
 }
 

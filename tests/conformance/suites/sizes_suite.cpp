@@ -43,7 +43,7 @@ class size_test : public testing::Test {
     const std::vector<bitnet_kernel_info> listed = device.kernels();
     for (const uint32_t flags : {BITNET_PROGRAM_DETERMINISTIC, 0u}) {
       const comparison found = run_case(device, c, flags);
-      if (!found.refused.empty()) GTEST_SKIP() << "refused: " << found.refused;
+      if (!found.rejected.empty()) GTEST_SKIP() << "rejected: " << found.rejected;
       if (const std::string excuse = too_large(about, c, found); !excuse.empty())
         GTEST_SKIP() << excuse;
       lay_blame(device, c, flags, found);
@@ -61,7 +61,7 @@ class size_test : public testing::Test {
         about.kv_dtypes != 0 ? about.kv_dtypes : 1u << BITNET_DTYPE_F32 | 1u << BITNET_DTYPE_F16;
     return (types >> c.dtype_k & 1) != 0 && (types >> c.dtype_v & 1) != 0;
   }
-  // A device that says how much it holds need not hold more. One that has the room and refuses
+  // A device that says how much it holds need not hold more. One that has the room and rejects
   // fails.
   static std::string too_large(const bitnet_device_info& about, const op_case& c,
                                const comparison& found) {

@@ -18,7 +18,7 @@ struct privilege_row {
   const char* why;
   bool wanted, raised;
   uint32_t effective_uid;
-  const char* refusal;  // "" if the user's folders count
+  const char* rejection;  // "" if the user's folders count
 };
 
 std::ostream& operator<<(std::ostream& out, const privilege_row& r) {
@@ -29,11 +29,11 @@ class privilege : public testing::TestWithParam<privilege_row> {};
 
 TEST_P(privilege, decides_which_settings_name_code) {
   const privilege_row& r = GetParam();
-  const std::string refused = user_places_refused(r.wanted, r.raised, r.effective_uid);
-  if (std::string_view(r.refusal).empty())
-    EXPECT_EQ(refused, "");
+  const std::string rejected = user_places_rejected(r.wanted, r.raised, r.effective_uid);
+  if (std::string_view(r.rejection).empty())
+    EXPECT_EQ(rejected, "");
   else
-    EXPECT_NE(refused.find(r.refusal), std::string::npos) << refused;
+    EXPECT_NE(rejected.find(r.rejection), std::string::npos) << rejected;
 }
 
 const privilege_row privileges[] = {

@@ -162,11 +162,11 @@ TEST(prompt, goes_on_with_the_last_message) {
   EXPECT_TRUE(made(from, talk_of(begun, ""), {.continues = true}).text.ends_with("Once upon"));
   EXPECT_TRUE(made(from, talk_of(begun, ""), {.form = "chatml", .continues = true})
                   .text.ends_with("<|im_start|>assistant\nOnce upon "));
-  const auto refused = make_prompt(from, tool_support_of("model", from),
-                                   talk_of(R"([{"role": "user", "content": "Hi"}])", ""),
-                                   {.form = "model", .continues = true});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().message,
+  const auto rejected = make_prompt(from, tool_support_of("model", from),
+                                    talk_of(R"([{"role": "user", "content": "Hi"}])", ""),
+                                    {.form = "model", .continues = true});
+  ASSERT_FALSE(rejected);
+  EXPECT_EQ(rejected.error().message,
             "messages[0]: expected a text of the assistant to continue, found the role 'user'");
 }
 
@@ -209,10 +209,10 @@ TEST(prompt, the_context_leaves_out_whole_turns_with_their_calls) {
   const std::string one_turn = R"([{"role": "user", "content": ")" + std::string(300, 'a') +
                                R"("}, {"role": "assistant", "content": "", "tool_calls": [
     {"function": {"name": "f"}}]}, {"role": "tool", "content": "r"}])";
-  const auto refused = make_prompt(from, tool_support_of("model", from), talk_of(one_turn, ""),
-                                   {.form = "model", .context = 300});
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().status, BITNET_CONTEXT_FULL) << refused.error().message;
+  const auto rejected = make_prompt(from, tool_support_of("model", from), talk_of(one_turn, ""),
+                                    {.form = "model", .context = 300});
+  ASSERT_FALSE(rejected);
+  EXPECT_EQ(rejected.error().status, BITNET_CONTEXT_FULL) << rejected.error().message;
 }
 
 }  // namespace

@@ -96,7 +96,7 @@ TEST(chat, runs_the_models_own_template) {
     const char* jinja;
     const char* says;
     bitnet_status status;
-  } refused[] = {
+  } rejected[] = {
       {"", "the model has no chat template of its own; choose one of auto, bitnet",
        BITNET_UNSUPPORTED},
       {"{% for %}", "the model's own chat template: line 1", BITNET_BAD_DATA},
@@ -104,7 +104,7 @@ TEST(chat, runs_the_models_own_template) {
       {"{% for i in range(100000) %}{% for j in range(100000) %}{% endfor %}{% endfor %}",
        "choose another of", BITNET_UNSUPPORTED},
   };
-  for (const auto& r : refused) {
+  for (const auto& r : rejected) {
     const auto text = format("model", vocabulary({}, r.jinja), conversation);
     ASSERT_FALSE(text) << r.jinja;
     EXPECT_EQ(text.error().status, r.status) << text.error().message;

@@ -33,7 +33,7 @@ activity ask() {
 TEST(device_status, of_a_plugin_without_the_slot_is_unknown) {
   answer = nullptr;
   EXPECT_FALSE(ask().reported);
-  EXPECT_EQ(ask().refused, "");
+  EXPECT_EQ(ask().rejected, "");
 }
 
 TEST(device_status, is_kept_as_it_was_reported) {
@@ -46,7 +46,7 @@ TEST(device_status, is_kept_as_it_was_reported) {
   const activity a = ask();
   ASSERT_TRUE(a.reported);
   EXPECT_EQ(a.reported->clock_khz, 7U);
-  EXPECT_EQ(a.refused, "");
+  EXPECT_EQ(a.rejected, "");
 }
 
 TEST(device_status, that_fails_gives_its_words) {
@@ -58,15 +58,15 @@ TEST(device_status, that_fails_gives_its_words) {
     return bitnet_status{BITNET_INTERNAL};
   };
   EXPECT_FALSE(ask().reported);
-  EXPECT_EQ(ask().refused, "device_status() failed: no room (errno 28)");
+  EXPECT_EQ(ask().rejected, "device_status() failed: no room (errno 28)");
   answer = [](bitnet_device_status*, bitnet_error*) { return bitnet_status{BITNET_UNSUPPORTED}; };
   EXPECT_FALSE(ask().reported);
-  EXPECT_EQ(ask().refused, "") << "as if there were no slot";
+  EXPECT_EQ(ask().rejected, "") << "as if there were no slot";
   answer = [](bitnet_device_status*, bitnet_error*) -> bitnet_status {
     throw std::runtime_error("out");
   };
   EXPECT_FALSE(ask().reported);
-  EXPECT_EQ(ask().refused, "device_status() lets an exception out");
+  EXPECT_EQ(ask().rejected, "device_status() lets an exception out");
 }
 
 TEST(trouble, hands_on_where_it_began) {

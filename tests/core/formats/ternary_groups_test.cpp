@@ -301,7 +301,7 @@ TEST(ternary_groups, types_with_groups_reject_what_they_cannot_be) {
   bad_stq[41] = std::byte{0x7e};
   const std::span<const std::byte> short_by_one = std::span(right).first(right.size() - 1);
   const bytes ik(4 * (4 + 256 / 4) + 64);
-  const refused rows[] = {
+  const rejected rows[] = {
       {"NaN",
        {.type = type::pq2_0, .k = 256, .m = 4, .bytes = bad},
        "scale of block 1",
@@ -339,7 +339,7 @@ TEST(ternary_groups, types_with_groups_reject_what_they_cannot_be) {
        "has type NVFP4 or an old Q1_0 (40); this program reads",
        BITNET_UNSUPPORTED},
   };
-  expect_refused(rows);
+  expect_rejected(rows);
   EXPECT_TRUE(understand({.type = type::ptq1_0, .k = 256, .m = 1, .bytes = ptq}))
       << "padding behind it";
 }

@@ -1,6 +1,6 @@
 #pragma once
 // What the tests of ternary types share: a tensor that many types can hold, golden vectors, the
-// canonical form by its definition, and rows of what is refused.
+// canonical form by its definition, and rows of what is rejected.
 
 #include <gtest/gtest.h>
 
@@ -102,15 +102,15 @@ inline uint16_t f16_bits(float x) {  // of the few numbers below, exactly
                                static_cast<int>(fraction * 2048 - 1024));
 }
 
-struct refused {
+struct rejected {
   const char* why;
   source from;
   const char* says;
   bitnet_status status;
 };
 
-inline void expect_refused(std::span<const refused> rows) {
-  for (const refused& r : rows) {
+inline void expect_rejected(std::span<const rejected> rows) {
+  for (const rejected& r : rows) {
     const auto to = understand(r.from);
     ASSERT_FALSE(to) << r.why;
     EXPECT_NE(to.error().message.find(r.says), std::string::npos)

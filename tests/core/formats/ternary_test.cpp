@@ -239,7 +239,7 @@ TEST(ternary, rejects_tensors_whose_content_contradicts_the_header) {
   const auto tq = [&](size_t which) {
     return source{.type = type::tq2_0, .k = 256, .m = 2, .bytes = keep[which]};
   };
-  const refused rows[] = {
+  const rejected rows[] = {
       {"scale NaN", i2s(0, 256, 4, 288), "the I2_S scale is negative or not finite",
        BITNET_BAD_DATA},
       {"scale infinite", i2s(1, 256, 4, 288), "the I2_S scale", BITNET_BAD_DATA},
@@ -267,7 +267,7 @@ TEST(ternary, rejects_tensors_whose_content_contradicts_the_header) {
       {"layout B with half a group", i2s(7, 32, 1, 40, BITNET_I2S_LAYOUT_B), "multiple of 64",
        BITNET_BAD_DATA},
   };
-  expect_refused(rows);
+  expect_rejected(rows);
 }
 
 TEST(ternary, accepts_the_padding_behind_a_tensor) {

@@ -213,22 +213,22 @@ TEST(generation, gives_log_probabilities_of_the_raw_logits) {
 }
 
 TEST(generation, rejects_unsupported_options) {
-  const auto refusal = [](const options& o) {
+  const auto rejection = [](const options& o) {
     const auto g = generation::make(words(), words().size(), o, {});
     return g ? "" : std::string(g.error().message);
   };
   options o = greedy();
   o.n_logprobs = most_logprobs;
-  EXPECT_EQ(refusal(o), "");
+  EXPECT_EQ(rejection(o), "");
   o.n_logprobs = most_logprobs + 1;
-  EXPECT_EQ(refusal(o),
+  EXPECT_EQ(rejection(o),
             "21 log probabilities are asked for beside each token; at most 20 are possible");
   o = greedy();
   o.stop_strings = {std::string(1 << 19, 'a'), std::string(1 << 19, 'b'), "c"};
-  EXPECT_NE(refusal(o).find("the stop strings have 1048577 bytes together"), std::string::npos);
+  EXPECT_NE(rejection(o).find("the stop strings have 1048577 bytes together"), std::string::npos);
   o = greedy();
   o.sampling.top_p = -1;
-  EXPECT_NE(refusal(o).find("sampling parameter top_p is -1"), std::string::npos);
+  EXPECT_NE(rejection(o).find("sampling parameter top_p is -1"), std::string::npos);
 }
 
 TEST(generation, an_invalid_row_fails_the_generation) {

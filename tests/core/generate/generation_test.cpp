@@ -462,14 +462,14 @@ TEST(generation, is_ended_from_outside_once) {
 
 TEST(generation, takes_no_row_that_it_did_not_wish_for) {
   auto g = made(greedy());
-  const auto refused = [&] {
+  const auto rejected = [&] {
     const auto id = give(g, 'a');
     return !id && id.error().status == BITNET_INTERNAL;
   };
-  EXPECT_TRUE(refused()) << "before the first wish";
+  EXPECT_TRUE(rejected()) << "before the first wish";
   ASSERT_TRUE(wish_of(g).more);
   ASSERT_TRUE(give(g, 'a'));
-  EXPECT_TRUE(refused()) << "a second row for one wish";
+  EXPECT_TRUE(rejected()) << "a second row for one wish";
   EXPECT_EQ(g.so_far().tokens, ids{'a'});
 }
 

@@ -125,7 +125,7 @@ TEST(generation, ends_where_its_text_is_not_wanted) {
     std::vector<std::string> stops;
     int64_t max_tokens;
     ids script;
-    std::size_t refused;  // which call says no
+    std::size_t rejected;  // which call says no
     uint32_t reason;
     std::string text;
   } rows[] = {
@@ -163,7 +163,7 @@ TEST(generation, ends_where_its_text_is_not_wanted) {
     o.stop_strings = r.stops;
     o.text = [&](std::string_view more) {
       text += more;
-      return calls++ != r.refused;
+      return calls++ != r.rejected;
     };
     auto g = made(o);
     for (std::size_t i = 0; i < 100 && wish_of(g).more; ++i)

@@ -150,15 +150,15 @@ TEST(thinking_bound, takes_rows_of_the_largest_logits_and_rates_what_came) {
 }
 
 TEST(thinking_bound, is_rejected_where_it_cannot_hold) {
-  const auto refused = [](const options& o, const tokenizer::tokenizer& with) {
+  const auto rejected = [](const options& o, const tokenizer::tokenizer& with) {
     const auto g = generation::make(with, with.size(), o, ids{1});
     return g ? BITNET_OK : g.error().status;
   };
-  EXPECT_EQ(refused(bound(1, true, "<think>", std::string(65, 'x')), words()),
+  EXPECT_EQ(rejected(bound(1, true, "<think>", std::string(65, 'x')), words()),
             BITNET_INVALID_ARGUMENT);
-  EXPECT_EQ(refused(bound(1, true, std::string(65, 'x')), words()), BITNET_INVALID_ARGUMENT);
-  EXPECT_EQ(refused(bound(1, true, "<think>", "\xff"), words()), BITNET_UNSUPPORTED);
-  EXPECT_EQ(refused(bound(-1, true, "<think>", std::string(65, 'x')), words()), BITNET_OK);
+  EXPECT_EQ(rejected(bound(1, true, std::string(65, 'x')), words()), BITNET_INVALID_ARGUMENT);
+  EXPECT_EQ(rejected(bound(1, true, "<think>", "\xff"), words()), BITNET_UNSUPPORTED);
+  EXPECT_EQ(rejected(bound(-1, true, "<think>", std::string(65, 'x')), words()), BITNET_OK);
 }
 
 // SPM puts a blank before a text that it encodes.

@@ -295,7 +295,7 @@ TEST(container, survives_every_field_at_its_extremes) {
                                0x8000000000000000,
                                0xffffffffffffffe0,
                                0xffffffffffffffff};
-  size_t refused = 0;
+  size_t rejected = 0;
   for (const size_t width : {1U, 4U, 8U})
     for (size_t at = 0; at + width <= head; ++at)
       for (const uint64_t x : extremes) {
@@ -303,10 +303,10 @@ TEST(container, survives_every_field_at_its_extremes) {
         std::memcpy(&changed[at], &x, width);
         const auto c = container::parse(changed);
         if (c) continue;
-        ++refused;
+        ++rejected;
         ASSERT_FALSE(c.error().message.empty()) << "at " << at;
       }
-  EXPECT_GT(refused, head);
+  EXPECT_GT(rejected, head);
 }
 
 TEST(container, names_the_kind_it_found) {

@@ -1,4 +1,4 @@
-// What a grammar may say, what is refused, and where and in which words.
+// What a grammar may say, what is rejected, and where and in which words.
 #include "grammar/gbnf.hpp"
 
 #include <gtest/gtest.h>
@@ -78,11 +78,11 @@ TEST(gbnf, reads_what_the_notation_has) {
   }
 }
 
-struct refused {
+struct rejected {
   std::string grammar;
   std::string message;  // its begin behind "the grammar, "
 };
-const refused wrong_grammars[] = {
+const rejected wrong_grammars[] = {
     {"",
      "line 1, column 1: there is no rule 'root', with which every text begins; add root ::= ..."},
     {"x ::= \"a\"\n", "line 2, column 1: there is no rule 'root'"},
@@ -162,7 +162,7 @@ const refused wrong_grammars[] = {
 };
 
 TEST(gbnf, rejects_with_the_place_and_a_way_out) {
-  for (const refused& r : wrong_grammars) {
+  for (const rejected& r : wrong_grammars) {
     const auto got = parse_gbnf(r.grammar);
     ASSERT_FALSE(got) << r.grammar;
     EXPECT_EQ(got.error().message.substr(0, 13 + r.message.size()), "the grammar, " + r.message)
@@ -171,25 +171,26 @@ TEST(gbnf, rejects_with_the_place_and_a_way_out) {
 }
 
 TEST(gbnf, has_bounds) {
-  const auto refusal = [](const std::string& grammar) {
+  const auto rejection = [](const std::string& grammar) {
     const auto got = parse_gbnf(grammar);
     return got ? std::string() : got.error().message;
   };
-  EXPECT_EQ(refusal("root ::= " + std::string(100, '(') + "\"a\"" + std::string(100, ')')), "");
-  EXPECT_NE(refusal("root ::= " + std::string(101, '(') + "\"a\"" + std::string(101, ')'))
+  EXPECT_EQ(rejection("root ::= " + std::string(100, '(') + "\"a\"" + std::string(100, ')')), "");
+  EXPECT_NE(rejection("root ::= " + std::string(101, '(') + "\"a\"" + std::string(101, ')'))
                 .find("column 110: groups lie more than 100 deep"),
             std::string::npos);
-  EXPECT_NE(refusal("root ::= " + std::string(100'000, '(')).find("groups lie more than 100 deep"),
-            std::string::npos);
-  EXPECT_NE(refusal("root ::= \"" + std::string(longest_grammar, 'a') + "\"")
+  EXPECT_NE(
+      rejection("root ::= " + std::string(100'000, '(')).find("groups lie more than 100 deep"),
+      std::string::npos);
+  EXPECT_NE(rejection("root ::= \"" + std::string(longest_grammar, 'a') + "\"")
                 .find("bytes; at most 1048576"),
             std::string::npos);
-  EXPECT_NE(refusal("root ::= \"" + std::string(most_elements, 'a') + "\"")
+  EXPECT_NE(rejection("root ::= \"" + std::string(most_elements, 'a') + "\"")
                 .find("more than 262144 parts"),
             std::string::npos);
-  EXPECT_EQ(refusal("root ::= ((\"a\"{10000}){10000}){10000}"), "");
+  EXPECT_EQ(rejection("root ::= ((\"a\"{10000}){10000}){10000}"), "");
   EXPECT_NE(
-      refusal(
+      rejection(
           "root ::= [a]{0,10000} [b]{0,10000} [c]{0,10000} [d]{0,10000} [e]{0,10000} [f]{0,10000} "
           "[g]{0,10000}")
           .find("more than 262144 parts"),
@@ -197,11 +198,11 @@ TEST(gbnf, has_bounds) {
   std::string chain = "root ::= r0\n";  // each rule begins with the next
   for (int i = 0; i < 50'000; ++i)
     chain += "r" + std::to_string(i) + " ::= r" + std::to_string(i + 1) + "\n";
-  EXPECT_EQ(refusal(chain + "r50000 ::= \"x\""), "");
-  EXPECT_NE(refusal(chain + "r50000 ::= r3 | \"x\"")
+  EXPECT_EQ(rejection(chain + "r50000 ::= \"x\""), "");
+  EXPECT_NE(rejection(chain + "r50000 ::= r3 | \"x\"")
                 .find("begin with itself (r3 -> r4 -> r5 -> r6 -> r7 -> r8 -> ..."),
             std::string::npos);
-  EXPECT_NE(refusal("root ::= \"\xff\"").find("no UTF-8 at byte 10"), std::string::npos);
+  EXPECT_NE(rejection("root ::= \"\xff\"").find("no UTF-8 at byte 10"), std::string::npos);
 }
 
 }  // namespace

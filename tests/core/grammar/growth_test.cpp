@@ -1,4 +1,4 @@
-// A grammar takes time and memory linear in its length, or is refused; following a text takes time
+// A grammar takes time and memory linear in its length, or is rejected; following a text takes time
 // linear in the text.
 #include "../growth.hpp"
 #include "../counted_heap.hpp"

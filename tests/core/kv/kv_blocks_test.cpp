@@ -25,7 +25,7 @@ TEST(kv_blocks, a_table_covers_its_tokens_and_no_more) {
         << "twice: " << r.why;
   }
   EXPECT_FALSE(blocks.resize(table, 257)) << "there is no fifth block";
-  EXPECT_EQ(table.size(), 4U) << "a refusal changes nothing";
+  EXPECT_EQ(table.size(), 4U) << "a rejection changes nothing";
 }
 
 TEST(kv_blocks, freed_blocks_can_be_allocated_again) {

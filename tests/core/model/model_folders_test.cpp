@@ -1,4 +1,4 @@
-// Folders of Hugging Face: each known file and member is used, or named as left out, or refused by
+// Folders of Hugging Face: each known file and member is used, or named as left out, or rejected by
 // name. Expected values are those of transformers 5.24 and tokenizers 0.23 with the same folder.
 #include <fmt/core.h>
 #include <gtest/gtest.h>
@@ -124,7 +124,7 @@ TEST(model_folders, loads_and_leaves_out_nothing) {
 struct change {
   const char* why;
   std::function<void(folder&)> make;
-  const char* said;  // what the refusal says
+  const char* said;  // what the rejection says
 };
 
 using edit = std::function<void(folder&)>;
@@ -148,7 +148,7 @@ edit file(const char* name, const std::string& content) {
   return [=](folder& f) { f.files[name] = content; };
 }
 
-const change refused_configs[] = {
+const change rejected_configs[] = {
     {"a text where a number stands was 10000", config("rope_theta", "500000"),
      "config.json: 'rope_theta' is the text '500000'; expected a number"},
     {"a number that no float holds", config("rope_theta", 1e300), "expected a number"},
@@ -190,7 +190,7 @@ const change refused_configs[] = {
      "modules_to_not_convert names"},
 };
 
-const change refused_files[] = {
+const change rejected_files[] = {
     {"a generation_config.json", file("generation_config.json", R"({"eos_token_id":"1"})"),
      "generation_config.json: 'eos_token_id'"},
     {"an id that is no token", file("generation_config.json", R"({"eos_token_id":[16]})"),
@@ -251,7 +251,7 @@ const change refused_files[] = {
      "weight_bits is 2"},
 };
 
-void expect_refused(const change& one) {
+void expect_rejected(const change& one) {
   folder f;
   one.make(f);
   const std::string said = outcome(f.read());
@@ -259,8 +259,8 @@ void expect_refused(const change& one) {
 }
 
 TEST(model_folders, reject_by_name) {
-  for (const change& one : refused_configs) expect_refused(one);
-  for (const change& one : refused_files) expect_refused(one);
+  for (const change& one : rejected_configs) expect_rejected(one);
+  for (const change& one : rejected_files) expect_rejected(one);
 }
 
 const change left_out[] = {

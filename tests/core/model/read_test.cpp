@@ -101,15 +101,15 @@ TEST(model_read, follows_the_rules_of_each_architecture) {
   }
 }
 
-struct refused {
+struct rejected {
   const char* why;
   std::function<void(gguf_builder&)> change;
   const char* says;
   bitnet_status status = BITNET_BAD_DATA;
 };
 
-// That `of`, changed as the row says, is refused in its words.
-void expect_refused(const refused& row, gguf_builder of) {
+// That `of`, changed as the row says, is rejected in its words.
+void expect_rejected(const rejected& row, gguf_builder of) {
   row.change(of);
   const image file(of.build());
   const auto m = file.load();
@@ -143,7 +143,7 @@ TEST(model_read, minicpm_has_scales) {
   EXPECT_EQ(m->shape.embedding_scale, 12.0F);
   EXPECT_EQ(m->shape.own, (std::array{0.25F, 0.25F, 0.0F, 0.0F})) << "of parts, and of the head";
   EXPECT_FALSE(m->shape.rope_neox || m->shape.head_norms || m->shape.trained_on_i8);
-  const refused rows[] = {
+  const rejected rows[] = {
       {"no scale of the embedding", [](auto& b) { b.erase("minicpm.embedding_scale"); },
        "embedding_scale' is missing"},
       {"no scale of parts", [](auto& b) { b.erase("minicpm.residual_scale"); },
@@ -155,7 +155,7 @@ TEST(model_read, minicpm_has_scales) {
       {"another scale", [](auto& b) { b.f32("minicpm.attention.scale", 0.5F); },
        "attention.scale' asks for something", BITNET_UNSUPPORTED},
   };
-  for (const refused& row : rows) expect_refused(row, small_model("minicpm"));
+  for (const rejected& row : rows) expect_rejected(row, small_model("minicpm"));
   gguf_builder elsewhere = small_model("llama");
   elsewhere.f32("llama.residual_scale", 0.5F);
   const image scales_elsewhere(elsewhere.build());
@@ -255,7 +255,7 @@ TEST(model_read, qwen35_has_states_beside_keys) {
 }
 
 TEST(model_read, qwen35_rejects_by_name) {
-  const refused rows[] = {
+  const rejected rows[] = {
       {"no convolution", [](auto& b) { b.erase("qwen35.ssm.conv_kernel"); },
        "key 'qwen35.ssm.conv_kernel' is missing"},
       {"a convolution of one row", [](auto& b) { b.u32("qwen35.ssm.conv_kernel", 1); },
@@ -295,11 +295,11 @@ TEST(model_read, qwen35_rejects_by_name) {
        [](auto& b) { b.add("blk.0.attn_k.weight", {128, 32}, 0, tests::f32_data(4096, 0.1F)); },
        "'blk.0.attn_k.weight' has no place in the graph of architecture", BITNET_UNSUPPORTED},
   };
-  for (const refused& row : rows) expect_refused(row, small_hybrid());
+  for (const rejected& row : rows) expect_rejected(row, small_hybrid());
 }
 
 TEST(model_read, gemma3_rejects_by_name) {
-  const refused rows[] = {
+  const rejected rows[] = {
       {"no window", [](auto& b) { b.erase("gemma3.attention.sliding_window"); },
        "key 'gemma3.attention.sliding_window' is missing"},
       {"a window of nothing", [](auto& b) { b.u32("gemma3.attention.sliding_window", 0); },
@@ -330,7 +330,7 @@ TEST(model_read, gemma3_rejects_by_name) {
       {"a norm that it has not", [](auto& b) { add_norm(b, "blk.0.attn_sub_norm.weight", 128); },
        "has no place in the graph of architecture 'gemma3'", BITNET_UNSUPPORTED},
   };
-  for (const refused& row : rows) expect_refused(row, small_gemma());
+  for (const rejected& row : rows) expect_rejected(row, small_gemma());
   const image file(small_gemma().build());
   const auto other = file.load({.gate = activation::silu});
   ASSERT_FALSE(other);
@@ -368,7 +368,7 @@ TEST(model_read, norms_of_inputs_belong_to_matrices) {
 }
 
 TEST(model_read, norms_of_inputs_are_all_there_or_none) {
-  const refused rows[] = {
+  const rejected rows[] = {
       {"six of seven", [](auto& b) { b.drop("blk.0.attn_k_norm_in.weight"); },
        "tensor 'blk.0.attn_k_norm_in.weight' is missing"},
       {"one of fourteen",
@@ -387,7 +387,7 @@ TEST(model_read, norms_of_inputs_are_all_there_or_none) {
        [](auto& b) { b.add("blk.0.attn_qkv_norm_in.weight", {128}, 1, bytes(256)); },
        "'blk.0.attn_qkv_norm_in.weight' has no place in the graph", BITNET_UNSUPPORTED},
   };
-  for (const refused& row : rows) expect_refused(row, small_embedder("qwen3"));
+  for (const rejected& row : rows) expect_rejected(row, small_embedder("qwen3"));
   gguf_builder elsewhere = small_model("llama");
   elsewhere.add("blk.0.attn_q_norm_in.weight", {128}, 1, bytes(256));
   const image norms_elsewhere(elsewhere.build());
@@ -898,7 +898,7 @@ void set_f32(gguf_builder& b, const char* tensor, size_t at, float x) {
 constexpr float not_a_number = std::numeric_limits<float>::quiet_NaN();
 constexpr float infinite = std::numeric_limits<float>::infinity();
 
-const refused refusals[] = {
+const rejected rejections[] = {
     {"no architecture", [](auto& b) { b.erase("general.architecture"); },
      "'general.architecture' is missing"},
     {"architecture is a number", [](auto& b) { b.u32("general.architecture", 7); },
@@ -1126,7 +1126,7 @@ const refused refusals[] = {
 };
 
 TEST(model_read, rejects_models_that_cannot_be_right) {
-  for (const refused& row : refusals) expect_refused(row, small_model("bitnet"));
+  for (const rejected& row : rejections) expect_rejected(row, small_model("bitnet"));
 }
 
 TEST(model_read, a_llama_has_no_sub_norms) {

@@ -351,7 +351,7 @@ TEST(manifest, unknown_keys_are_notes_and_no_failure) {
   EXPECT_EQ(m->warnings[2], "50-good.yaml:9:1: unknown key 'colour' is ignored");
 }
 
-// Whole texts: what is refused before fields mean anything.
+// Whole texts: what is rejected before fields mean anything.
 struct text_row {
   const char* why;
   std::string text;

@@ -66,11 +66,11 @@ TEST(policy, lets_through_what_it_names) {
   EXPECT_TRUE(check_allowed(rules, "cuda").has_value()) << "no list, no limit";
   rules.allowed = parse_allowed("cpu,org.example.npu").value();
   EXPECT_TRUE(check_allowed(rules, "cpu").has_value());
-  const auto refused = check_allowed(rules, "cuda");
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, code::trust_not_allowed);
-  EXPECT_EQ(refused.error().status, BITNET_UNAVAILABLE);
-  EXPECT_NE(refused.error().reason.find("names only cpu, org.example.npu"), std::string::npos);
+  const auto rejected = check_allowed(rules, "cuda");
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().code, code::trust_not_allowed);
+  EXPECT_EQ(rejected.error().status, BITNET_UNAVAILABLE);
+  EXPECT_NE(rejected.error().reason.find("names only cpu, org.example.npu"), std::string::npos);
 }
 
 TEST(policy, knows_files_by_build_id_or_hash) {

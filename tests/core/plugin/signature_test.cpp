@@ -169,12 +169,12 @@ TEST_F(signed_file, is_verified_through_its_descriptor) {
 }
 
 TEST_F(signed_file, needs_a_signature_and_trusted_keys) {
-  auto refused = verify();
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, code::trust_signature);
-  EXPECT_NE(refused.error().reason.find("is not signed: there is no libfake-good.so.sig"),
+  auto rejected = verify();
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().code, code::trust_signature);
+  EXPECT_NE(rejected.error().reason.find("is not signed: there is no libfake-good.so.sig"),
             std::string::npos)
-      << refused.error().reason;
+      << rejected.error().reason;
   ASSERT_TRUE(sign_file(library_, key_).has_value());
   EXPECT_EQ(verify_file(open_trusted(library_).value(), "/nowhere").error().code,
             code::trust_missing);
@@ -184,9 +184,9 @@ TEST_F(signed_file, needs_a_signature_and_trusted_keys) {
   ASSERT_EQ(chmod((f_.path() / "trusted.d/vendor.pem").c_str(), 0666), 0);
   EXPECT_EQ(verify().error().code, code::trust_mode);
   f_.write("trusted.d/vendor.pem", "not a key");
-  refused = verify();
-  EXPECT_EQ(refused.error().code, code::trust_key);
-  EXPECT_NE(refused.error().reason.find("vendor.pem holds no ed25519 key"), std::string::npos);
+  rejected = verify();
+  EXPECT_EQ(rejected.error().code, code::trust_key);
+  EXPECT_NE(rejected.error().reason.find("vendor.pem holds no ed25519 key"), std::string::npos);
   f_.write("trusted.d/vendor.pem", public_pem);
   ASSERT_EQ(chmod((library_.string() + ".sig").c_str(), 0666), 0);
   EXPECT_EQ(verify().error().code, code::trust_mode);
@@ -194,10 +194,10 @@ TEST_F(signed_file, needs_a_signature_and_trusted_keys) {
 
 TEST_F(signed_file, a_private_key_is_private) {
   ASSERT_EQ(chmod(key_.c_str(), 0640), 0);
-  const auto refused = sign_file(library_, key_);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, code::trust_key);
-  EXPECT_NE(refused.error().advice().find("chmod 600 '"), std::string::npos);
+  const auto rejected = sign_file(library_, key_);
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().code, code::trust_key);
+  EXPECT_NE(rejected.error().advice().find("chmod 600 '"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(library_.string() + ".sig"));
 }
 

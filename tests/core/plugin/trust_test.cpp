@@ -126,9 +126,9 @@ TEST(trust_link, the_target_is_what_counts) {
   const folder f;
   const auto file = f.write("real/plugin.so", "bytes", 0666);
   std::filesystem::create_symlink(file, f.path() / "link.so");
-  const auto refused = open_trusted(f.path() / "link.so");
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, code::trust_mode);
+  const auto rejected = open_trusted(f.path() / "link.so");
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().code, code::trust_mode);
   ASSERT_EQ(chmod(file.c_str(), 0644), 0);
   const auto opened = open_trusted(f.path() / "link.so");
   ASSERT_TRUE(opened.has_value());
@@ -144,10 +144,11 @@ TEST(trust_link, its_owner_decides_where_it_leads) {
   ASSERT_TRUE(opened.has_value()) << opened.error().reason;
   EXPECT_EQ(opened->path, file);
   ASSERT_EQ(lchown((f.path() / "way").c_str(), stranger, stranger), 0);
-  const auto refused = open_trusted(f.path() / "way/plugin.so");
-  ASSERT_FALSE(refused.has_value()) << "its owner could point it elsewhere at any time";
-  EXPECT_EQ(refused.error().code, code::trust_owner);
-  EXPECT_NE(refused.error().reason.find("/way (mode"), std::string::npos) << refused.error().reason;
+  const auto rejected = open_trusted(f.path() / "way/plugin.so");
+  ASSERT_FALSE(rejected.has_value()) << "its owner could point it elsewhere at any time";
+  EXPECT_EQ(rejected.error().code, code::trust_owner);
+  EXPECT_NE(rejected.error().reason.find("/way (mode"), std::string::npos)
+      << rejected.error().reason;
 }
 
 TEST(trust_link, leads_out_and_back_and_in_circles) {
@@ -170,7 +171,7 @@ TEST(trust_link, leads_out_and_back_and_in_circles) {
 TEST(trust_race, nothing_is_swapped_in_between) {
   const folder f;
   f.write("good/plugin.so", "good");
-  f.write("evil/plugin.so", "evil", 0666);  // would be refused
+  f.write("evil/plugin.so", "evil", 0666);  // would be rejected
   std::filesystem::create_directory_symlink("good", f.path() / "now");
   std::atomic<bool> done = false;
   std::thread swapper([&] {
@@ -197,9 +198,9 @@ TEST(trust_read, has_a_limit_and_notices_changes) {
   const auto opened = open_trusted(file);
   ASSERT_TRUE(opened.has_value());
   EXPECT_EQ(read_all(*opened, 10).value_or(""), "0123456789");
-  const auto refused = read_all(*opened, 9);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().code, code::manifest_size);
+  const auto rejected = read_all(*opened, 9);
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().code, code::manifest_size);
   std::filesystem::resize_file(file, 4);
   const auto shorter = read_all(*opened, 10);
   ASSERT_FALSE(shorter.has_value());

@@ -1,4 +1,4 @@
-// What a child says: written and read it is the same, and nonsense is refused.
+// What a child says: written and read it is the same, and nonsense is rejected.
 
 #include "probe/outcome.hpp"
 
@@ -31,7 +31,7 @@ facts sound() {
   d.info.buffer_alignment_bytes = 64;
   d.kernels.push_back({sizeof(bitnet_kernel_info), 4, 8, 2, 1, 0, "linear.slow"});
   d.rates = {7'000'000'000, 8, 9};
-  d.status.refused = "device_status() failed: no luck";
+  d.status.rejected = "device_status() failed: no luck";
   f.devices = {d, d};
   bitnet_device_status s{};
   s.struct_size = sizeof s;
@@ -53,7 +53,7 @@ TEST(facts, are_read_as_they_were_written) {
   EXPECT_EQ(again->fault->code, plugin::code::probe_failed);
   EXPECT_TRUE(again->unloads);
   EXPECT_EQ(again->devices.at(1).rates, (product_rates{7'000'000'000, 8, 9}));
-  EXPECT_EQ(again->devices[0].status.refused, "device_status() failed: no luck");
+  EXPECT_EQ(again->devices[0].status.rejected, "device_status() failed: no luck");
   EXPECT_FALSE(again->devices[0].status.reported);
   ASSERT_TRUE(again->devices[1].status.reported);
   EXPECT_EQ(again->devices[1].status.reported->temperature_millicelsius, -1500);

@@ -1,4 +1,4 @@
-// The form of a receipt's file: base64, DSSE, in-toto, and what is refused.
+// The form of a receipt's file: base64, DSSE, in-toto, and what is rejected.
 
 #include "receipt/envelope.hpp"
 
@@ -70,18 +70,18 @@ TEST(envelope, without_a_key_has_no_signature) {
   EXPECT_TRUE(read_envelope(*text)->signatures.empty());
 }
 
-struct refused_row {
+struct rejected_row {
   const char* why;
   std::string text;
 };
 
-std::ostream& operator<<(std::ostream& out, const refused_row& r) {
+std::ostream& operator<<(std::ostream& out, const rejected_row& r) {
   return out << r.why;
 }
 
-class refused : public testing::TestWithParam<refused_row> {};
+class rejected : public testing::TestWithParam<rejected_row> {};
 
-TEST_P(refused, is_no_envelope) {
+TEST_P(rejected, is_no_envelope) {
   const auto read = read_envelope(GetParam().text);
   ASSERT_FALSE(read.has_value());
   EXPECT_EQ(read.error().status, BITNET_BAD_DATA);
@@ -95,25 +95,25 @@ std::string signatures_of(std::size_t n) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    texts, refused,
+    texts, rejected,
     testing::Values(
-        refused_row{"nothing", ""}, refused_row{"no JSON", "receipt"},
-        refused_row{"no object", "[1]"}, refused_row{"no members", "{}"},
-        refused_row{"a type that is no text",
-                    R"({"payloadType": 1, "payload": "", "signatures": []})"},
-        refused_row{"a payload that is no base64",
-                    R"({"payloadType": "x", "payload": "!", "signatures": []})"},
-        refused_row{"no list of signatures", R"({"payloadType": "x", "payload": ""})"},
-        refused_row{"a signature that is no object",
-                    R"({"payloadType": "x", "payload": "", "signatures": [1]})"},
-        refused_row{"a signature without a value",
-                    R"({"payloadType": "x", "payload": "", "signatures": [{}]})"},
-        refused_row{"too many signatures", signatures_of(most_signatures + 1)},
-        refused_row{"a member twice, which two readers may take for two things",
-                    R"({"payloadType": "x", "payload": "", "payload": "YQ==", "signatures": []})"},
-        refused_row{"deeper than any receipt", std::string(100, '[')},
-        refused_row{"cut off", R"({"payloadType": "x", "payload": "")"},
-        refused_row{"no UTF-8", "{\"payloadType\": \"\xff\"}"}));
+        rejected_row{"nothing", ""}, rejected_row{"no JSON", "receipt"},
+        rejected_row{"no object", "[1]"}, rejected_row{"no members", "{}"},
+        rejected_row{"a type that is no text",
+                     R"({"payloadType": 1, "payload": "", "signatures": []})"},
+        rejected_row{"a payload that is no base64",
+                     R"({"payloadType": "x", "payload": "!", "signatures": []})"},
+        rejected_row{"no list of signatures", R"({"payloadType": "x", "payload": ""})"},
+        rejected_row{"a signature that is no object",
+                     R"({"payloadType": "x", "payload": "", "signatures": [1]})"},
+        rejected_row{"a signature without a value",
+                     R"({"payloadType": "x", "payload": "", "signatures": [{}]})"},
+        rejected_row{"too many signatures", signatures_of(most_signatures + 1)},
+        rejected_row{"a member twice, which two readers may take for two things",
+                     R"({"payloadType": "x", "payload": "", "payload": "YQ==", "signatures": []})"},
+        rejected_row{"deeper than any receipt", std::string(100, '[')},
+        rejected_row{"cut off", R"({"payloadType": "x", "payload": "")"},
+        rejected_row{"no UTF-8", "{\"payloadType\": \"\xff\"}"}));
 
 TEST(statement, has_each_member_once) {
   EXPECT_TRUE(read_statement(R"({"a": {"b": 1}, "c": {"b": 1}})").has_value());

@@ -44,10 +44,10 @@ TEST(own_key, that_others_may_read_is_rejected) {
   ASSERT_TRUE(own_key(scratch.path() / "keys").has_value());
   const key_files files = keys_in(scratch.path() / "keys");
   ASSERT_EQ(::chmod(files.secret.c_str(), 0640), 0);
-  const auto refused = own_key(scratch.path() / "keys");
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().status, BITNET_REJECTED);
-  EXPECT_NE(refused.error().message.find("chmod 600"), std::string::npos);
+  const auto rejected = own_key(scratch.path() / "keys");
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().status, BITNET_REJECTED);
+  EXPECT_NE(rejected.error().message.find("chmod 600"), std::string::npos);
 }
 
 TEST(own_key, a_file_that_is_not_a_key_is_not_replaced) {

@@ -52,7 +52,7 @@ TEST_F(copies, go_through_their_states) {
   first = {};
   EXPECT_EQ(states(), (std::vector<std::string>{"1 unloaded", "2 active"}));
   EXPECT_EQ(all_.old_copies("unloadable"), 0u);
-  all_.refuse("unloadable", "", "it is broken");
+  all_.reject("unloadable", "", "it is broken");
   EXPECT_EQ(states(), (std::vector<std::string>{"1 unloaded", "2 active", "3 failed"}));
   EXPECT_EQ(all_.all().back().reason, "it is broken");
   all_.lose(*second.backend, "the device is gone");
@@ -74,7 +74,7 @@ TEST_F(copies, of_the_past_are_forgotten) {
   for (int i = 0; i < 40; ++i) {
     c = load("unloadable");
     all_.serve(c);
-    all_.refuse("unloadable", "", "again");
+    all_.reject("unloadable", "", "again");
   }
   EXPECT_LT(all_.all().size(), 12u);
   EXPECT_EQ(all_.old_copies("unloadable"), 0u);

@@ -8,7 +8,7 @@ namespace bitnet::schedule {
 namespace {
 
 using namespace testing_support;  // NOLINT(google-build-using-namespace): small limits
-using reason = refusal::reason;
+using reason = rejection::reason;
 using std::chrono::seconds;
 
 request asks(std::size_t n_prompt, int64_t max_tokens, uint32_t n = 1) {

@@ -96,15 +96,15 @@ TEST(embedding, as_long_as_the_context_is_taken_and_longer_is_not) {
             expected(some_tokens(512, 1), pooling::mean, w.most));
   const auto longer = w.engine->submit(ask(some_tokens(513, 1), pooling::mean));
   ASSERT_FALSE(longer);
-  EXPECT_EQ(longer.error().why, refusal::reason::too_long);
+  EXPECT_EQ(longer.error().why, rejection::reason::too_long);
   EXPECT_EQ(longer.error().what.status, BITNET_CONTEXT_FULL);
   request several = ask(some_tokens(5, 1), pooling::last);
   several.n = 2;
   several.events = std::make_shared<collector>(2);
-  EXPECT_EQ(w.engine->submit(std::move(several)).error().why, refusal::reason::invalid);
+  EXPECT_EQ(w.engine->submit(std::move(several)).error().why, rejection::reason::invalid);
   request answers = ask(some_tokens(5, 1), pooling::last);
   answers.generation.max_tokens = 1;
-  EXPECT_EQ(w.engine->submit(std::move(answers)).error().why, refusal::reason::invalid);
+  EXPECT_EQ(w.engine->submit(std::move(answers)).error().why, rejection::reason::invalid);
 }
 
 TEST(embedding, an_interrupted_request_restarts_its_sum) {

@@ -145,10 +145,11 @@ TEST(prompt_logprobs, wait_for_a_reader_that_is_slow) {
 
 TEST(prompt_logprobs, that_cannot_be_are_rejected) {
   world w;
-  EXPECT_EQ(w.engine->submit(ask(some_tokens(5, 1), 1, 21)).error().why, refusal::reason::invalid);
+  EXPECT_EQ(w.engine->submit(ask(some_tokens(5, 1), 1, 21)).error().why,
+            rejection::reason::invalid);
   request embeds = ask(some_tokens(5, 1), 0);
   embeds.embeds = generate::pooling::last;
-  EXPECT_EQ(w.engine->submit(std::move(embeds)).error().why, refusal::reason::invalid);
+  EXPECT_EQ(w.engine->submit(std::move(embeds)).error().why, rejection::reason::invalid);
 }
 
 // A row that is broken fails the request, and names the token.

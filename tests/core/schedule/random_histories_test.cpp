@@ -115,7 +115,7 @@ class history {
   }
   void read(asked& a, std::size_t room) {
     a.got->room = room;
-    if (std::exchange(a.got->refused, false)) world_.engine->ready(a.id);
+    if (std::exchange(a.got->rejected, false)) world_.engine->ready(a.id);
   }
 
   ids prompt(uint32_t n_context) {
@@ -155,7 +155,7 @@ class history {
     r.events = a.got;
     const auto t = world_.engine->submit(std::move(r));
     if (!t) {
-      EXPECT_EQ(t.error().why, refusal::reason::requests_waiting) << t.error().what.message;
+      EXPECT_EQ(t.error().why, rejection::reason::requests_waiting) << t.error().what.message;
       return;
     }
     a.id = *t;
@@ -236,7 +236,7 @@ class history {
                 << c.runners_replaced << " recomputed " << c.recomputed_tokens << " expired "
                 << c.expired << " stalled " << c.stalled << " failures " << c.failed << " hits "
                 << c.prefix_hits << "/" << c.prefix_queries << " copied " << c.copied_blocks
-                << " evicted " << c.evictions << " refused " << c.refused[3] << "\n";
+                << " evicted " << c.evictions << " rejected " << c.rejected[3] << "\n";
   }
 
   std::mt19937 random_;

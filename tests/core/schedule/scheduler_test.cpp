@@ -10,7 +10,7 @@ namespace {
 
 using namespace testing_support;  // NOLINT(google-build-using-namespace): the fake world
 using std::chrono::nanoseconds;
-using reason = refusal::reason;
+using reason = rejection::reason;
 
 void expect_alone(const world& w, const collector& got, const ids& prompt, int64_t max_tokens,
                   uint32_t choice = 0) {
@@ -377,29 +377,29 @@ TEST(scheduler, rejections_are_counted_by_their_reason) {
   step_limits most = small_limits();
   most.n_blocks = 7;
   world w(most, o);
-  const auto refused = [&](request r) {
+  const auto rejected = [&](request r) {
     const auto t = w.engine->submit(std::move(r));
     EXPECT_FALSE(t);
     return t ? reason::invalid : t.error().why;
   };
-  EXPECT_EQ(refused(world::ask({}, 1)), reason::invalid);
-  EXPECT_EQ(refused(world::ask(some_tokens(512, 1), 1)), reason::too_long);
-  EXPECT_EQ(refused(world::ask(some_tokens(10, 1), -1)), reason::too_large);
+  EXPECT_EQ(rejected(world::ask({}, 1)), reason::invalid);
+  EXPECT_EQ(rejected(world::ask(some_tokens(512, 1), 1)), reason::too_long);
+  EXPECT_EQ(rejected(world::ask(some_tokens(10, 1), -1)), reason::too_large);
   request odd = world::ask(some_tokens(10, 1), 1);
   odd.generation.logprobs = true;
   odd.generation.n_logprobs = 21;
-  EXPECT_EQ(refused(std::move(odd)), reason::invalid);
+  EXPECT_EQ(rejected(std::move(odd)), reason::invalid);
   w.submit(some_tokens(300, 1), 10);
   w.submit(some_tokens(300, 2), 10);
-  EXPECT_EQ(refused(world::ask(some_tokens(10, 3), 1)), reason::requests_waiting);
+  EXPECT_EQ(rejected(world::ask(some_tokens(10, 3), 1)), reason::requests_waiting);
   w.engine->tick();
   EXPECT_EQ(w.engine->counted().waiting_new, 1U) << "one runs now";
   w.submit(some_tokens(300, 3), 10);
   w.run();
-  EXPECT_EQ(w.engine->counted().refused[static_cast<std::size_t>(reason::invalid)], 2U);
-  EXPECT_EQ(w.engine->counted().refused[static_cast<std::size_t>(reason::requests_waiting)], 1U);
+  EXPECT_EQ(w.engine->counted().rejected[static_cast<std::size_t>(reason::invalid)], 2U);
+  EXPECT_EQ(w.engine->counted().rejected[static_cast<std::size_t>(reason::requests_waiting)], 1U);
   w.engine->close();
-  EXPECT_EQ(refused(world::ask(some_tokens(10, 3), 1)), reason::closed);
+  EXPECT_EQ(rejected(world::ask(some_tokens(10, 3), 1)), reason::closed);
   EXPECT_EQ(w.engine->counted().accepted, 3U);
 }
 

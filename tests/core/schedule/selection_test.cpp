@@ -368,11 +368,11 @@ TEST_F(selecting, is_of_at_most_as_many_as_there_are) {
   world w;
   request r = world::ask(some_tokens(10, 1), 3, 2);
   r.n_best = 3;
-  const auto refused = w.engine->submit(std::move(r));
-  ASSERT_FALSE(refused);
-  EXPECT_EQ(refused.error().why, refusal::reason::invalid);
-  EXPECT_NE(refused.error().what.message.find("the best 3 of 2 choices"), std::string::npos)
-      << refused.error().what.message;
+  const auto rejected = w.engine->submit(std::move(r));
+  ASSERT_FALSE(rejected);
+  EXPECT_EQ(rejected.error().why, rejection::reason::invalid);
+  EXPECT_NE(rejected.error().what.message.find("the best 3 of 2 choices"), std::string::npos)
+      << rejected.error().what.message;
   request all = world::ask(some_tokens(10, 1), 3, 2);
   all.n_best = 2;
   const auto got = w.submit(std::move(all));

@@ -71,7 +71,7 @@ class collector final : public sink {
       return true;
     }
     if (room == 0) {
-      refused = true;
+      rejected = true;
       return false;
     }
     --room;
@@ -96,7 +96,7 @@ class collector final : public sink {
   std::vector<choice> choices;
   std::vector<uint32_t> order;  // of the pieces
   std::size_t room = SIZE_MAX;
-  bool refused = false;
+  bool rejected = false;
   std::function<void()> at_end;  // of a choice, when its last event comes
 
  private:

@@ -258,7 +258,7 @@ TEST(transfer, a_scheduler_that_stops_ends_it) {
   std::this_thread::sleep_for(std::chrono::milliseconds(5));
   w.engine->stop();
   w.engine->tick();
-  const auto ended = got.get();  // it came before, or it is refused
+  const auto ended = got.get();  // it came before, or it is rejected
   ASSERT_FALSE(ended);
   EXPECT_TRUE(ended.error().status == BITNET_CANCELLED ||
               ended.error().status == BITNET_UNAVAILABLE)

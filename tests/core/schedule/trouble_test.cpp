@@ -12,7 +12,7 @@ namespace bitnet::schedule {
 namespace {
 
 using namespace testing_support;  // NOLINT(google-build-using-namespace): the fake world
-using reason = refusal::reason;
+using reason = rejection::reason;
 using std::chrono::nanoseconds;
 
 expected_choice alone(const world& w, const ids& prompt, int64_t max_tokens, uint32_t choice = 0) {
@@ -30,7 +30,7 @@ TEST(trouble, a_full_sink_pauses_its_request_alone) {
   slow.got->room = 7;
   w.run();
   EXPECT_TRUE(quick.got->is_over());
-  EXPECT_TRUE(slow.got->refused);
+  EXPECT_TRUE(slow.got->rejected);
   EXPECT_EQ(w.engine->counted().running_paused, 2U) << "they keep their blocks";
   EXPECT_GT(w.engine->counted().blocks_used, 0U);
   EXPECT_FALSE(w.engine->tick()) << "nothing to do until a reader takes events";
@@ -195,9 +195,9 @@ TEST(trouble, without_another_device_each_gets_an_error_and_none_is_taken) {
       EXPECT_EQ(one.got->choices[0].last.what, event::kind::failed);
       EXPECT_NE(one.got->choices[0].last.why.message.find(row.text), std::string::npos);
     }
-    const auto refused = w.engine->submit(world::ask(some_tokens(5, 1), 3));
-    ASSERT_FALSE(refused);
-    EXPECT_EQ(refused.error().why, reason::no_runner);
+    const auto rejected = w.engine->submit(world::ask(some_tokens(5, 1), 3));
+    ASSERT_FALSE(rejected);
+    EXPECT_EQ(rejected.error().why, reason::no_runner);
     EXPECT_EQ(w.engine->counted().first_waiting, blocked_by::no_runner);
 
     w.engine->replace(w.new_runner());

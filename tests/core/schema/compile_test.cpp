@@ -1,4 +1,4 @@
-// What is a schema, what each keyword lets through, and what is refused in which words. Random
+// What is a schema, what each keyword lets through, and what is rejected in which words. Random
 // schemas are judged by other programs in tests/schema.
 #include "schema/compile.hpp"
 
@@ -25,7 +25,7 @@ struct row {
   const char* why;
   const char* schema;
   std::vector<const char*> taken;
-  std::vector<const char*> refused;
+  std::vector<const char*> rejected;
 };
 
 const row rows[] = {
@@ -149,7 +149,7 @@ TEST(json_schema, keywords_say_what_may_come) {
     ASSERT_TRUE(rules) << r.why << ": " << rules.error().message;
     grammar::automaton states(*std::move(rules));
     for (const char* text : r.taken) EXPECT_TRUE(takes(states, text)) << r.why << ": " << text;
-    for (const char* text : r.refused) EXPECT_FALSE(takes(states, text)) << r.why << ": " << text;
+    for (const char* text : r.rejected) EXPECT_FALSE(takes(states, text)) << r.why << ": " << text;
   }
 }
 
@@ -164,7 +164,7 @@ TEST(json_schema, has_the_same_texts_as_gbnf) {
     ASSERT_TRUE(again) << r.why << ": " << again.error().message;
     grammar::automaton states(*std::move(again));
     for (const char* one : r.taken) EXPECT_TRUE(takes(states, one)) << r.why << ": " << one;
-    for (const char* one : r.refused) EXPECT_FALSE(takes(states, one)) << r.why << ": " << one;
+    for (const char* one : r.rejected) EXPECT_FALSE(takes(states, one)) << r.why << ": " << one;
   }
 }
 

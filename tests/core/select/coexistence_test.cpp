@@ -18,7 +18,7 @@ using test::recording_host;
 TEST(join_loaded, keeps_apart_what_either_manifest_excludes) {
   EXPECT_EQ(join_loaded("a", {}), std::nullopt);
   EXPECT_EQ(join_loaded("b", {"x", "a"}), "a") << "the manifest of the second";
-  EXPECT_EQ(join_loaded("b", {"x"}), std::nullopt) << "what was refused is not noted";
+  EXPECT_EQ(join_loaded("b", {"x"}), std::nullopt) << "what was rejected is not noted";
   EXPECT_EQ(join_loaded("x", {}), "b") << "the manifest of the first";
   EXPECT_EQ(join_loaded("b", {"b", "a"}), "a") << "a reload whose manifest has learned it";
   EXPECT_EQ(join_loaded("b", {"b"}), std::nullopt) << "a backend is no other one";
@@ -60,8 +60,8 @@ TEST_F(conflicting, one_of_two_is_loaded_and_the_other_says_why) {
 
   registry second = scan();  // of another runtime of the process
   report later;
-  const auto refused = second.select({.text = "rocm"}, later);
-  ASSERT_FALSE(refused);
+  const auto rejected = second.select({.text = "rocm"}, later);
+  ASSERT_FALSE(rejected);
   const backend_report& why = row_of(later, "rocm");
   EXPECT_EQ(why.code, "BN-S-CONFLICT");
   EXPECT_NE(why.reason.find("cannot be loaded beside opencl"), std::string::npos) << why.reason;

@@ -106,7 +106,7 @@ TEST_F(renewal, a_backend_by_its_path) {
   std::filesystem::create_symlink(library("alpha"), folder_.path() / "link.so");
   const std::string here = folder_.path().string();
   const struct {
-    std::string text, name;  // "": it is refused
+    std::string text, name;  // "": it is rejected
   } rows[] = {
       {"alpha", "alpha"},
       {"not-installed", "not-installed"},  // renew() says what is wrong with a name
@@ -137,7 +137,7 @@ TEST_F(renewal, a_second_manifest_of_the_same_name_does_not_hide_the_one_that_co
   EXPECT_TRUE(fresh.has_value()) << fresh.error().reason;
 }
 
-struct refused_row {
+struct rejected_row {
   const char* why;
   const char* fake;  // that lies where alpha's library lay
   bool at_probe;     // else at inspection
@@ -145,18 +145,18 @@ struct refused_row {
 };
 
 TEST_F(renewal, invalid_files_are_rejected_with_their_code) {
-  const refused_row rows[] = {
+  const rejected_row rows[] = {
       {"another backend", "beta", false, "BN-I-NAME"},
       {"no plugin", "no-entry", false, "BN-I-NO-ENTRY"},
   };
   registry all = scan();
-  for (const refused_row& r : rows) {
+  for (const rejected_row& r : rows) {
     install("alpha", r.fake);
     auto fresh = all.renew("alpha");
     ASSERT_EQ(fresh.has_value(), r.at_probe) << r.why;
     EXPECT_EQ(plugin::code_text(fresh.error().code), r.code) << r.why;
   }
-  // What breaks when it is asked for its devices is refused then.
+  // What breaks when it is asked for its devices is rejected then.
   add("count-fails", "cpu", 1);
   auto fresh = all.renew("count-fails");
   ASSERT_TRUE(fresh.has_value()) << fresh.error().reason;

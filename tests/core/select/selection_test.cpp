@@ -520,11 +520,11 @@ TEST(selection_policy, backends_outside_the_allow_list_are_not_opened) {
   EXPECT_EQ(find(out, "twin")->code, "BN-T-NOT-ALLOWED");
   EXPECT_EQ(find(out, "twin")->stage, "found");
   EXPECT_FALSE(m.host.said("twin: opened"));
-  const auto refused = all.select({.text = "twin"}, out);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().status, BITNET_UNAVAILABLE);
-  EXPECT_NE(refused.error().message.find("the allow-list names only beta"), std::string::npos)
-      << refused.error().message;
+  const auto rejected = all.select({.text = "twin"}, out);
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().status, BITNET_UNAVAILABLE);
+  EXPECT_NE(rejected.error().message.find("the allow-list names only beta"), std::string::npos)
+      << rejected.error().message;
 }
 
 TEST(selection_policy, a_signature_may_be_required) {
@@ -535,9 +535,9 @@ TEST(selection_policy, a_signature_may_be_required) {
   rules.trusted_keys = m.files().path() / "keys";
   registry all = registry::scan({m.directory()}, m.host, rules, test::probing());
   report out;
-  const auto refused = all.select({}, out);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().status, BITNET_REJECTED);
+  const auto rejected = all.select({}, out);
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().status, BITNET_REJECTED);
   EXPECT_EQ(find(out, "alpha")->code, "BN-T-SIGNATURE");
   EXPECT_FALSE(m.host.said("alpha: opened")) << "no byte of it ran";
 }
@@ -549,9 +549,9 @@ TEST(selection_policy, the_hash_of_the_manifest_counts) {
                   manifest_text("alpha", library, {{"sha256", std::string(64, '0')}}));
   registry all = m.scan();
   report out;
-  const auto refused = all.select({}, out);
-  ASSERT_FALSE(refused.has_value());
-  EXPECT_EQ(refused.error().status, BITNET_REJECTED);
+  const auto rejected = all.select({}, out);
+  ASSERT_FALSE(rejected.has_value());
+  EXPECT_EQ(rejected.error().status, BITNET_REJECTED);
   EXPECT_EQ(find(out, "alpha")->code, "BN-T-HASH");
   EXPECT_FALSE(m.host.said("alpha: opened"));
 }

@@ -1,4 +1,4 @@
-// Signatures of models: those that the tool model_signing made (golden/make.py), what is refused,
+// Signatures of models: those that the tool model_signing made (golden/make.py), what is rejected,
 // and by which field.
 
 #include "signature/model_judge.hpp"
@@ -145,7 +145,7 @@ class signed_copy : public testing::Test {
   [[nodiscard]] result<verified> open(const std::vector<fs::path>& files) const {
     return opened({.model = model_, .signature = "", .key = golden / "p256.pem", .ca = ""}, files);
   }
-  void refuses(const std::vector<fs::path>& files, const std::string& message) const {
+  void rejects(const std::vector<fs::path>& files, const std::string& message) const {
     const auto by = open(files);
     ASSERT_FALSE(by.has_value());
     EXPECT_EQ(by.error().status, BITNET_REJECTED);
@@ -189,34 +189,34 @@ TEST_F(signed_copy, may_be_links) {
 
 TEST_F(signed_copy, loads_no_file_that_was_not_signed) {
   scratch_.write("model/chat_template.jinja", "{{ x }}");
-  refuses({model_ / "chat_template.jinja"}, "predicate.resources: 'chat_template.jinja'");
+  rejects({model_ / "chat_template.jinja"}, "predicate.resources: 'chat_template.jinja'");
 }
 
 TEST_F(signed_copy, lacks_no_file_that_was_signed) {
   fs::remove(model_ / "sub/note.txt");
-  refuses({}, "predicate.resources: 1 of 3 files");
+  rejects({}, "predicate.resources: 1 of 3 files");
 }
 
 TEST_F(signed_copy, has_no_loaded_file_changed) {
   scratch_.write("model/model.safetensors", "Weights");
-  refuses({model_ / "model.safetensors"}, "predicate.resources[1].digest: ");
+  rejects({model_ / "model.safetensors"}, "predicate.resources[1].digest: ");
 }
 
 TEST_F(signed_copy, has_no_other_file_changed) {
   scratch_.write("model/sub/note.txt", "another");
-  refuses({model_ / "model.safetensors"}, "predicate.resources[2].digest: ");
+  rejects({model_ / "model.safetensors"}, "predicate.resources[2].digest: ");
 }
 
 TEST_F(signed_copy, has_no_shard_cut_off) {
   fs::copy_file(golden / "shards.sig", model_ / "model.sig", fs::copy_options::overwrite_existing);
-  const auto refused = [&] {
+  const auto rejected = [&] {
     return opened({.model = model_, .signature = "", .key = golden / "p521.pem", .ca = ""},
                   {model_ / "model.safetensors"});
   };
   scratch_.write("model/model.safetensors", "weights, and more");
-  ASSERT_FALSE(refused().has_value());
-  EXPECT_NE(refused().error().message.find("expected 7 bytes"), std::string::npos)
-      << refused().error().message;
+  ASSERT_FALSE(rejected().has_value());
+  EXPECT_NE(rejected().error().message.find("expected 7 bytes"), std::string::npos)
+      << rejected().error().message;
 }
 
 TEST_F(signed_copy, is_cancelled) {
@@ -260,7 +260,7 @@ TEST_F(signed_copy, is_not_forged_in_any_field_of_the_bundle) {
            {"dsseEnvelope.signatures: ",
             [](json& b) { b["dsseEnvelope"]["signatures"].push_back(json::object()); }}}) {
     forge(r.change);
-    refuses({}, r.field);
+    rejects({}, r.field);
   }
 }
 

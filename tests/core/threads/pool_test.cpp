@@ -49,7 +49,7 @@ TEST(pool, rejects_what_it_cannot_run) {
 
 struct nested {
   pool* inner;
-  std::atomic<int> refused{0};
+  std::atomic<int> rejected{0};
 };
 
 TEST(pool, a_task_cannot_start_a_run) {
@@ -60,11 +60,11 @@ TEST(pool, a_task_cannot_start_a_run) {
                 [](void* arg, uint32_t, uint32_t) {
                   auto& self = *static_cast<nested*>(arg);
                   tally t;
-                  if (self.inner->run(1, count, &t) == BITNET_INVALID_ARGUMENT) ++self.refused;
+                  if (self.inner->run(1, count, &t) == BITNET_INVALID_ARGUMENT) ++self.rejected;
                 },
                 &n),
             BITNET_OK);
-  EXPECT_EQ(n.refused, 2);
+  EXPECT_EQ(n.rejected, 2);
 }
 
 struct meeting {

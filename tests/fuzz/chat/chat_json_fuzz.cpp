@@ -1,4 +1,4 @@
-// Any bytes as a request in JSON, its four texts separated by NUL: refused by a path, or a prompt
+// Any bytes as a request in JSON, its four texts separated by NUL: rejected by a path, or a prompt
 // in which messages and tools have no control token.
 #include <algorithm>
 #include <array>

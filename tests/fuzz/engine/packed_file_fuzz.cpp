@@ -1,4 +1,4 @@
-// Any bytes as a file of packed weights: refused with a reason, or the form lies inside the bytes.
+// Any bytes as a file of packed weights: rejected with a reason, or the form lies inside the bytes.
 // Each input is read as it is, and once more with right checksums, which no mutation finds.
 #define XXH_INLINE_ALL
 #include <xxhash.h>

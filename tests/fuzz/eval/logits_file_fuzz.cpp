@@ -1,4 +1,4 @@
-// Any bytes as a file of saved logits: read whole with finite numbers, or refused with a message.
+// Any bytes as a file of saved logits: read whole with finite numbers, or rejected with a message.
 #include <sys/mman.h>
 #include <unistd.h>
 

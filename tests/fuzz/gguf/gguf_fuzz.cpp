@@ -1,4 +1,4 @@
-// Any bytes as a GGUF file: refused with a reason, or every view in it can be walked.
+// Any bytes as a GGUF file: rejected with a reason, or every view in it can be walked.
 #include <cstdlib>
 #include <cstring>
 #include <limits>

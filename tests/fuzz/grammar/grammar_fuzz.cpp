@@ -1,5 +1,5 @@
-// Any bytes as a grammar, and as a text: refused in words, or the text is followed; masks, one byte
-// after the other and what was forgotten agree, within bounds.
+// Any bytes as a grammar, and as a text: rejected in words, or the text is followed; masks, one
+// byte after the other and what was forgotten agree, within bounds.
 //
 // Input  the grammar up to the first NUL, the text behind it.
 #include <cstdint>

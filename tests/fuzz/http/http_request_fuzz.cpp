@@ -1,4 +1,5 @@
-// Any bytes of a connection: requests or one refusal, the same whole and in pieces, within bounds.
+// Any bytes of a connection: requests or one rejection, the same whole and in pieces, within
+// bounds.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -55,7 +56,7 @@ std::string read_all(std::string_view bytes, std::size_t piece) {
         out += got.method + ' ' + got.path + '?' + got.query + ' ' + got.body + '\n';
         more = true;
       }
-      if (reader.at() == state::refused) {
+      if (reader.at() == state::rejected) {
         check(reader.reason().status >= 400 && reader.reason().message.size() < 400);
         return out + std::to_string(reader.reason().status);
       }

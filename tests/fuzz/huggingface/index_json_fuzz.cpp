@@ -1,4 +1,4 @@
-// Any bytes as model.safetensors.index.json: refused with a reason, or names of files in its
+// Any bytes as model.safetensors.index.json: rejected with a reason, or names of files in its
 // folder.
 #include <cstdint>
 #include <cstdlib>

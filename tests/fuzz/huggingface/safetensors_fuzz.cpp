@@ -1,4 +1,4 @@
-// Any bytes as a safetensors file: refused with a reason, or every tensor lies inside the bytes.
+// Any bytes as a safetensors file: rejected with a reason, or every tensor lies inside the bytes.
 #include <cstdint>
 #include <cstdlib>
 

@@ -1,5 +1,5 @@
-// Any text as tokenizer.json: refused with a reason, or metadata that parses. The first byte is the
-// size of the vocabulary.
+// Any text as tokenizer.json: rejected with a reason, or metadata that parses. The first byte is
+// the size of the vocabulary.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

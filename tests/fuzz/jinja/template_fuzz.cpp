@@ -1,4 +1,4 @@
-// Any bytes as the chat template of a model file: refused in words with the line, or text, within
+// Any bytes as the chat template of a model file: rejected in words with the line, or text, within
 // small limits. What the message says is never taken for the template's own.
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Any bytes as the file of a saved sequence: refused with a reason, or blocks and state lie inside
+// Any bytes as the file of a saved sequence: rejected with a reason, or blocks and state lie inside
 // the bytes, and writing what was read gives the same file. Each input is read as it is, and once
 // more with its size and a right checksum, which no mutation finds.
 #define XXH_INLINE_ALL

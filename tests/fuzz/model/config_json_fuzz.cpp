@@ -1,4 +1,5 @@
-// Any bytes as config.json: refused with a reason, or counts and names that a model can be made of.
+// Any bytes as config.json: rejected with a reason, or counts and names that a model can be made
+// of.
 #include <cstdint>
 #include <cstdlib>
 #include <nlohmann/json.hpp>

@@ -1,5 +1,6 @@
-// Any bytes as a model: refused with a reason, or every weight can be streamed in a form that keeps
-// the promises of bitnet/abi/tensor.h. The first byte chooses the options, the rest is the file.
+// Any bytes as a model: rejected with a reason, or every weight can be streamed in a form that
+// keeps the promises of bitnet/abi/tensor.h. The first byte chooses the options, the rest is the
+// file.
 #include <cmath>
 #include <cstdlib>
 #include <limits>

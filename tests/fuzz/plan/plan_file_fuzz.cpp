@@ -1,4 +1,4 @@
-// Any bytes as the file of --plan: a refusal has code 2 and a reason, and what is read is written
+// Any bytes as the file of --plan: a rejection has code 2 and a reason, and what is read is written
 // and read again as the same.
 #include <cstdint>
 #include <cstdlib>

@@ -6,7 +6,7 @@
 #include "plugin/trust/signature.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size > bitnet::plugin::max_key_bytes) return 0;  // refused by its size
+  if (size > bitnet::plugin::max_key_bytes) return 0;  // rejected by its size
   const std::string pem(reinterpret_cast<const char*>(data), size);
   if (const auto key = bitnet::plugin::read_public_key(pem); key && key->size() != 64) abort();
   const auto made = bitnet::plugin::sign({}, pem);

@@ -214,7 +214,7 @@ struct comparison {
   std::string difference;  // "" if both read the same
 };
 
-// A file that we refuse needs no second opinion.
+// A file that we reject needs no second opinion.
 inline comparison compare_readings(std::span<const std::byte> file) {
   comparison out;
   const our_reading ours = read_ourselves(file);

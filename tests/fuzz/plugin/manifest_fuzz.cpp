@@ -6,7 +6,7 @@
 #include "plugin/manifest/manifest.hpp"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size > bitnet::plugin::max_manifest_bytes) return 0;  // refused by its size
+  if (size > bitnet::plugin::max_manifest_bytes) return 0;  // rejected by its size
   const std::string text(reinterpret_cast<const char*>(data), size);
   const auto parsed = bitnet::plugin::parse_manifest(text, "manifest.yaml");
   if (parsed) {

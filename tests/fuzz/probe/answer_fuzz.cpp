@@ -1,4 +1,4 @@
-// Any bytes as the answer of a broker: refused with a reason, or it is the same when it is written
+// Any bytes as the answer of a broker: rejected with a reason, or it is the same when it is written
 // and read again.
 #include <cstdint>
 #include <cstdlib>

@@ -1,5 +1,5 @@
-// Any bytes as the job that a program gives a broker: refused with a reason, or it is the same when
-// it is written and read again.
+// Any bytes as the job that a program gives a broker: rejected with a reason, or it is the same
+// when it is written and read again.
 #include <cstdint>
 #include <cstdlib>
 #include <string_view>

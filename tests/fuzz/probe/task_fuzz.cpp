@@ -1,4 +1,4 @@
-// Any bytes as the task of a probe's child: refused with a reason, or it is the same when it is
+// Any bytes as the task of a probe's child: rejected with a reason, or it is the same when it is
 // written and read again.
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Any bytes as a JSON schema, and as a text: refused in words within bounds, or the text is
+// Any bytes as a JSON schema, and as a text: rejected in words within bounds, or the text is
 // followed.
 //
 // Input  the schema up to the first NUL, the text behind it.

@@ -1,4 +1,4 @@
-// Any bytes as a saved conversation: refused in words, or messages that are written and read back
+// Any bytes as a saved conversation: rejected in words, or messages that are written and read back
 // the same.
 #include <cstdint>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Any text as --n-gpu-layers and as --tensor-split: taken as what it says, or refused in a line.
+// Any text as --n-gpu-layers and as --tensor-split: taken as what it says, or rejected in a line.
 #include <algorithm>
 #include <cmath>
 #include <cstdint>

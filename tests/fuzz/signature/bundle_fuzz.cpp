@@ -1,4 +1,4 @@
-// Any bytes as the file of a model's signature, and as the statement in one: read or refused.
+// Any bytes as the file of a model's signature, and as the statement in one: read or rejected.
 #include <cstdint>
 #include <cstdlib>
 #include <string>

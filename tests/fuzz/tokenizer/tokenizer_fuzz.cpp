@@ -1,6 +1,6 @@
-// Any vocabulary and any text: the vocabulary is refused with a reason, or every text that it takes
-// comes back from its ids. WordPiece gives plain words back, which have the same ids again; what
-// drops white space gives no more than the rest.
+// Any vocabulary and any text: the vocabulary is rejected with a reason, or every text that it
+// takes comes back from its ids. WordPiece gives plain words back, which have the same ids again;
+// what drops white space gives no more than the rest.
 //
 // Input  lines up to an empty one describe the vocabulary, the rest is the text. The first letter
 //        of a line says what it holds: m model, p pre, a architecture, t token (type digit, score

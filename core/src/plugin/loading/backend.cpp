@@ -72,8 +72,8 @@ std::unexpected<defect> bad_table(const std::string& name, const std::string& wh
   return reject(code::abi_table, subject(name) + why);
 }
 
-checked<void> check_refusal(const std::string& name, bitnet_status status,
-                            const bitnet_backend_v0& table, const bitnet_error& error) {
+checked<void> check_rejection(const std::string& name, bitnet_status status,
+                              const bitnet_backend_v0& table, const bitnet_error& error) {
   if (status == BITNET_OK) return {};
   if (status == BITNET_INCOMPATIBLE)
     return std::unexpected(other_minor(name, table.need_minor_min, table.need_minor_max));
@@ -284,7 +284,7 @@ checked<std::shared_ptr<backend>> backend::open(trusted_file file, const std::st
     return reject(code::abi_overrun,
                   fmt::format("{}it wrote behind the {} bytes that the host gave it",
                               subject(expected_name), sizeof out->table));
-  if (auto fine = check_refusal(expected_name, status, out->table, error); !fine)
+  if (auto fine = check_rejection(expected_name, status, out->table, error); !fine)
     return std::unexpected(std::move(fine.error()));
   auto table = check_table(expected_name, out->table);
   if (!table) return std::unexpected(std::move(table.error()));

@@ -16,7 +16,7 @@ namespace {
 
 constexpr std::size_t max_depth = 8;  // manifests need two levels
 
-[[noreturn]] void refuse(const YAML::Mark& mark, const std::string& why) {
+[[noreturn]] void reject_at(const YAML::Mark& mark, const std::string& why) {
   throw YAML::ParserException(mark, why);
 }
 
@@ -31,7 +31,7 @@ class builder final : public YAML::EventHandler {
     OnScalar(mark, "?", anchor, "");
   }
   void OnAlias(const YAML::Mark& mark, YAML::anchor_t) override {
-    refuse(mark, "aliases (*name) are not allowed");
+    reject_at(mark, "aliases (*name) are not allowed");
   }
   void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                 const std::string& value) override {
@@ -43,8 +43,8 @@ class builder final : public YAML::EventHandler {
       frame& map = open_.back();
       for (const yaml_member& known : map.node.members)
         if (known.key == value)
-          refuse(mark, fmt::format("key '{}' is there twice; first in line {}",
-                                   printable(value, 64), known.line));
+          reject_at(mark, fmt::format("key '{}' is there twice; first in line {}",
+                                      printable(value, 64), known.line));
       map.has_key = true;
       map.node.members.push_back({value, node.line, node.column, {}});
       return;
@@ -69,9 +69,9 @@ class builder final : public YAML::EventHandler {
   };
 
   static yaml_node begin(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor) {
-    if (anchor != 0) refuse(mark, "anchors (&name) are not allowed");
+    if (anchor != 0) reject_at(mark, "anchors (&name) are not allowed");
     // "?" is a plain scalar or collection, "!" a quoted one; others are explicit tags.
-    if (!tag.empty() && tag != "?" && tag != "!") refuse(mark, "tags (!name) are not allowed");
+    if (!tag.empty() && tag != "?" && tag != "!") reject_at(mark, "tags (!name) are not allowed");
     yaml_node node;
     node.line = mark.line + 1;
     node.column = mark.column + 1;
@@ -81,10 +81,10 @@ class builder final : public YAML::EventHandler {
   void start(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
              yaml_node::kind_type kind) {
     if (open_.size() == max_depth)
-      refuse(mark, fmt::format("nested more than {} levels deep", max_depth));
+      reject_at(mark, fmt::format("nested more than {} levels deep", max_depth));
     if (!open_.empty() && open_.back().node.kind == yaml_node::kind_type::map &&
         !open_.back().has_key)
-      refuse(mark, "a key must be a word");
+      reject_at(mark, "a key must be a word");
     yaml_node node = begin(mark, tag, anchor);
     node.kind = kind;
     open_.push_back({std::move(node)});

@@ -22,7 +22,7 @@ struct policy {
   std::vector<allowed_backend> allowed;  // empty: every backend
   bool require_signature = false;
   std::filesystem::path trusted_keys = "/etc/bitnet/trusted.d";
-  bool user_places = false;  // for root, too: see environment::user_places_refused()
+  bool user_places = false;  // for root, too: see environment::user_places_rejected()
 };
 
 // Parses the comma list of --allow-backends. BITNET_INVALID_ARGUMENT.

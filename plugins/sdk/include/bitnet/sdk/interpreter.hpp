@@ -54,7 +54,7 @@ inline void remove_disabled(const bitnet_open_request& request, definition& d) {
 
 // Without this check, a packing that lacks a part would lead to a crash, or to two packed forms
 // that cannot be distinguished.
-inline void refuse_half_packings(definition& d) {
+inline void reject_half_packings(definition& d) {
   const auto check = [&d](const auto& row) {
     const packing& p = row.packing;
     const bool whole = p.pack && !p.layout_id.empty() &&
@@ -100,7 +100,7 @@ inline bitnet_status open_interpreter(const bitnet_host_v0* services,
     interpreter::remove_disabled(*request, opened->author);
     if (!opened->author.status && BITNET_HAS_FIELD(out, bitnet_backend_v0, device_status))
       out->device_status = nullptr;
-    interpreter::refuse_half_packings(opened->author);
+    interpreter::reject_half_packings(opened->author);
     [[maybe_unused]] const auto* kept = opened.release();  // close() takes it back
     return BITNET_OK;
   });

@@ -54,7 +54,7 @@ class graph_reader {
       if (is_composite(op)) {
         if (bitnet_status s = check_composite(op); failed(s)) return s;
         const uint64_t end = at_ + 1 + op.body_count;
-        if (!ends.empty() && end > ends.back()) return refuse("its body ends after that around it");
+        if (!ends.empty() && end > ends.back()) return reject("its body ends after that around it");
         ends.push_back(end);
       } else if (bitnet_status s = check_primitive(op); failed(s)) {
         return s;
@@ -65,7 +65,7 @@ class graph_reader {
   }
 
  private:
-  bitnet_status refuse(const char* why, bitnet_status code = BITNET_INVALID_ARGUMENT) const {
+  bitnet_status reject(const char* why, bitnet_status code = BITNET_INVALID_ARGUMENT) const {
     const op_signature* known = find_op(out_.ops[at_].op);
     return report_.fail(code, "op %llu (%s): %s", static_cast<unsigned long long>(at_),
                         known ? known->name : "unknown", why);
@@ -136,13 +136,13 @@ class graph_reader {
   // reason an unknown id is accepted.
   bitnet_status check_composite(const bitnet_op& op) const {
     if (op.body_count == 0 || op.body_count > out_.ops.size() - at_ - 1)
-      return refuse("its body reaches past the graph or is empty");
-    if (has_attributes(op, 0, 0)) return refuse("an attribute is not known", BITNET_UNSUPPORTED);
+      return reject("its body reaches past the graph or is empty");
+    if (has_attributes(op, 0, 0)) return reject("an attribute is not known", BITNET_UNSUPPORTED);
     for (int i = 0; i < 4; ++i) {
       if (!index_or_none(op.inputs[i], out_.values.size()) ||
           !index_or_none(op.outputs[i], out_.values.size()) ||
           !index_or_none(op.weights[i], weights_.size()))
-        return refuse("an index is out of range");
+        return reject("an index is out of range");
     }
     return BITNET_OK;
   }
@@ -157,40 +157,40 @@ class graph_reader {
 
   bitnet_status check_primitive(const bitnet_op& op) {
     const op_signature* known = find_op(op.op);
-    if (!known) return refuse("this backend does not know it", BITNET_UNSUPPORTED);
-    if (op.body_count != 0) return refuse("a primitive has no body");
+    if (!known) return reject("this backend does not know it", BITNET_UNSUPPORTED);
+    if (op.body_count != 0) return reject("a primitive has no body");
     if (has_attributes(op, known->ints, known->floats))
-      return refuse("an attribute is not known", BITNET_UNSUPPORTED);
+      return reject("an attribute is not known", BITNET_UNSUPPORTED);
     const bool optional_weight = op.op == BITNET_OP_ROPE || op.op == BITNET_OP_HADAMARD;
     for (uint32_t i = 0; i < 4; ++i) {
       if (i >= known->inputs ? op.inputs[i] != BITNET_NONE
                              : op.inputs[i] >= out_.values.size() || !written_[op.inputs[i]])
-        return refuse("an input is out of range, not written yet, or one too many");
+        return reject("an input is out of range, not written yet, or one too many");
       if (i >= known->outputs ? op.outputs[i] != BITNET_NONE
                               : op.outputs[i] >= out_.values.size() || written_[op.outputs[i]])
-        return refuse("an output is out of range, written twice, or one too many");
+        return reject("an output is out of range, written twice, or one too many");
       const bool wanted = i < known->weights;
       const bool absent = op.weights[i] == BITNET_NONE;
       if (wanted ? (absent ? !optional_weight : op.weights[i] >= weights_.size()) : !absent)
-        return refuse("a weight is out of range, missing, or one too many");
+        return reject("a weight is out of range, missing, or one too many");
     }
     if (op.weights[0] != BITNET_NONE && !weights_.at(op.weights[0]).sealed)
-      return refuse("its weight is not sealed");
+      return reject("its weight is not sealed");
     // Writing the same value twice within one op would escape the check above.
-    if (known->outputs == 2 && op.outputs[0] == op.outputs[1]) return refuse("outputs overlap");
+    if (known->outputs == 2 && op.outputs[0] == op.outputs[1]) return reject("outputs overlap");
     if (op.op == BITNET_OP_ROPE && op.ints[3] != BITNET_ROPE_NEOX &&
         op.ints[3] != BITNET_ROPE_INTERLEAVED)
-      return refuse("its pairing is not known", BITNET_UNSUPPORTED);
+      return reject("its pairing is not known", BITNET_UNSUPPORTED);
     if (op.op == BITNET_OP_HADAMARD && op.ints[1] != BITNET_HADAMARD_FACTORS_FIRST &&
         op.ints[1] != BITNET_HADAMARD_FACTORS_LAST)
-      return refuse("the place of its factors is not known", BITNET_UNSUPPORTED);
+      return reject("the place of its factors is not known", BITNET_UNSUPPORTED);
     if (op.op == BITNET_OP_DELTA_RULE && op.ints[5] != BITNET_DELTA_BLOCKS &&
         op.ints[5] != BITNET_DELTA_TURNS)
-      return refuse("its order of heads is not known", BITNET_UNSUPPORTED);
+      return reject("its order of heads is not known", BITNET_UNSUPPORTED);
     if (op.op == BITNET_OP_LINEAR_DENSE &&
         weights_.at(op.weights[0]).view.format == BITNET_FORMAT_TERNARY2)
-      return refuse("ternary weights on float activations", BITNET_UNSUPPORTED);
-    if (const char* why = misfit(op)) return refuse(why);
+      return reject("ternary weights on float activations", BITNET_UNSUPPORTED);
+    if (const char* why = misfit(op)) return reject(why);
     note_reads(op.op);
     for (uint32_t i = 0; i < known->outputs; ++i) written_[op.outputs[i]] = true;
     return BITNET_OK;

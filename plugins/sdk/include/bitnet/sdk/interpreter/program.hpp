@@ -235,7 +235,7 @@ class program {
       const uint32_t w = ops[i].weights[0];
       if (is_composite(ops[i])) continue;
       if (has_own_window(ops[i]) && !has_layer_windows()) continue;
-      if (w != BITNET_NONE && w >= all.size()) continue;  // refused below, if the op is known
+      if (w != BITNET_NONE && w >= all.size()) continue;  // rejected below, if the op is known
       const primitive* found =
           find_primitive(author_, ops[i].op, w == BITNET_NONE ? nullptr : &all.at(w).view);
       if (found) levels[i] = found->level;
