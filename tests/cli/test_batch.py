@@ -339,7 +339,7 @@ class Goes(Batch):
         return subprocess.Popen([PROGRAM, "batch", *words], cwd=self.home, env=self.environment(), stdin=subprocess.DEVNULL,
                                 stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
 
-    def test_after_kills(self):
+    def test_killed_runs_go_on_and_give_the_same_answers(self):
         lines = self.many()
         source = self.input(lines)
         began = time.monotonic()
@@ -370,7 +370,7 @@ class Goes(Batch):
         with open(self.out, "rb") as file:
             return file.read().split(b"\n")[:-1]
 
-    def test_after_signals(self):
+    def test_a_signal_ends_a_run_that_can_go_on(self):
         lines = [line(f"a{i}", max_tokens=200, ignore_eos=True) for i in range(64)]
         for number in (signal.SIGINT, signal.SIGTERM):
             process = self.start(self.input(lines), self.out, "-np", "4")

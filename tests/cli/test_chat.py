@@ -35,7 +35,7 @@ class Chat(support.Case):
         first, alone = self.held("My cat is red"), self.held("Tell a story")
         self.assertGreater(self.held("My cat is red", "Tell a story"), max(first, alone) + 10)
 
-    def test_clear_forgets(self):
+    def test_clear_removes_the_earlier_turns(self):
         text = self.chat("My cat is red", "/clear", "Tell a story").text
         first, alone = self.chat("My cat is red").text, self.chat("Tell a story").text
         self.assertEqual(text, first + alone)

@@ -71,7 +71,7 @@ class AiPerf(Client):
                 (report,) = self.load(endpoint, "--streaming", "--request-rate", "20", "--prompt-output-tokens-mean", "8")
                 self.assert_answered(report)
 
-    def test_embeddings(self):
+    def test_requests_for_embeddings_are_all_answered(self):
         (report,) = self.load("embeddings", "--concurrency", "4")
         self.assert_answered(report)
 

@@ -17,17 +17,17 @@ class Anthropic(Client):
         self.addCleanup(self.client.close)
         self.ask = {"model": "tales", "messages": CHAT, "max_tokens": 8, "extra_body": {"temperature": 0}}
 
-    def test_messages(self):
+    def test_a_message_has_the_text_of_the_chat(self):
         answer = self.client.messages.create(**self.ask)
         self.assertEqual(answer.content[0].text, self.chat_text())
         self.assertEqual((answer.stop_reason, answer.usage.output_tokens), ("max_tokens", 8))
 
-    def test_streams(self):
+    def test_a_stream_has_the_text_of_the_chat(self):
         with self.client.messages.stream(**self.ask) as stream:
             self.assertEqual("".join(stream.text_stream), self.chat_text())
             self.assertEqual(stream.get_final_message().stop_reason, "max_tokens")
 
-    def test_calls_of_tools(self):
+    def test_a_forced_call_of_a_tool_is_answered_and_goes_on(self):
         tool = {"name": TOOL["name"], "description": TOOL["description"], "input_schema": TOOL["parameters"]}
         answer = self.client.messages.create(**{**self.ask, "max_tokens": 100}, tools=[tool],
                                              tool_choice={"type": "any", "disable_parallel_tool_use": True})
@@ -51,7 +51,7 @@ class Anthropic(Client):
         counted = self.client.messages.count_tokens(model="tales", messages=CHAT).input_tokens
         self.assertEqual(counted, self.client.messages.create(**self.ask).usage.input_tokens)
 
-    def test_errors(self):
+    def test_errors_raise_the_classes_of_the_package(self):
         with self.assertRaises(anthropic.BadRequestError):
             self.client.messages.create(**{**self.ask, "messages": []})
         with anthropic.Anthropic(base_url=self.url, api_key="wrong", max_retries=0) as other:

@@ -15,12 +15,12 @@ class LangChain(Client):
         return langchain_openai.ChatOpenAI(base_url=self.url + "/v1", api_key=more.pop("key", KEY), model="tales",
                                            temperature=0, max_retries=0, **{"max_tokens": 8, **more})
 
-    def test_chats(self):
+    def test_an_answer_has_the_text_of_the_chat(self):
         answer = self.chat().invoke(CHAT[0]["content"])
         self.assertEqual(answer.content, self.chat_text())
         self.assertEqual(answer.usage_metadata["output_tokens"], 8)
 
-    def test_streams(self):
+    def test_a_stream_has_the_text_of_the_chat(self):
         self.assertEqual("".join(x.content for x in self.chat().stream(CHAT[0]["content"])), self.chat_text())
 
     def test_calls_of_tools(self):
@@ -35,12 +35,12 @@ class LangChain(Client):
         got = asking.invoke(CHAT[0]["content"])
         self.assertEqual(set(got), {"animal", "is_big"})
 
-    def test_embeddings(self):
+    def test_an_embedding_equals_the_vector_of_the_program(self):
         asking = langchain_openai.OpenAIEmbeddings(base_url=self.url + "/v1", api_key=KEY, model="tales",
                                                    check_embedding_ctx_length=False)
         self.assert_vector(asking.embed_query("the fox"), "the fox")
 
-    def test_errors(self):
+    def test_a_wrong_key_raises_an_authentication_error(self):
         with self.assertRaises(openai.AuthenticationError):
             self.chat(key="wrong").invoke("a")
 

@@ -24,7 +24,7 @@ class LiteLlm(Client):
     def ask(self, provider, **more):
         return litellm.completion(**self.common(provider), messages=CHAT, temperature=0, **{"max_tokens": 8, **more})
 
-    def test_chats(self):
+    def test_each_provider_gets_the_text_of_the_chat(self):
         for provider in ("openai", "anthropic", "hosted_vllm"):
             with self.subTest(provider):
                 answer = self.ask(provider)
@@ -32,7 +32,7 @@ class LiteLlm(Client):
                 self.assertEqual((answer.choices[0].finish_reason, answer.usage.completion_tokens), ("length", 8))
                 self.assertEqual(answer.usage.total_tokens, answer.usage.prompt_tokens + 8)
 
-    def test_streams(self):
+    def test_each_provider_streams_the_text_of_the_chat(self):
         for provider in ("openai", "anthropic", "hosted_vllm"):
             with self.subTest(provider):
                 chunks = list(self.ask(provider, stream=True, stream_options={"include_usage": True}))
@@ -74,14 +74,14 @@ class LiteLlm(Client):
         answer = self.ask("openai", response_format=form, max_tokens=100)
         self.assert_conforms(answer.choices[0].message.content)
 
-    def test_completions(self):
+    def test_a_completion_equals_the_text_of_run(self):
         common = self.common("text-completion-openai")
         answer = litellm.text_completion(**common, prompt=PROMPT, temperature=0, max_tokens=8)
         self.assertEqual(answer.choices[0].text, self.run_text())
         chunks = litellm.text_completion(**common, prompt=PROMPT, temperature=0, max_tokens=8, stream=True)
         self.assertEqual("".join(x.choices[0].text or "" for x in chunks), self.run_text())
 
-    def test_responses(self):
+    def test_a_response_has_the_text_of_the_chat(self):
         # 16 tokens: it raises fewer to that, which is OpenAI's least.
         want = self.chat_text(16)
         ask = {**self.common("openai"), "input": CHAT[0]["content"], "temperature": 0, "max_output_tokens": 16}
@@ -89,13 +89,13 @@ class LiteLlm(Client):
         events = list(litellm.responses(**ask, stream=True))
         self.assertEqual("".join(x.delta for x in events if x.type == "response.output_text.delta"), want)
 
-    def test_embeddings(self):
+    def test_embeddings_equal_the_vectors_of_the_program(self):
         answer = litellm.embedding(**self.common("openai"), input=["the fox", "a cat"], encoding_format="float")
         self.assert_vector(answer.data[0]["embedding"], "the fox")
         self.assert_vector(answer.data[1]["embedding"], "a cat")
         self.assertGreater(answer.usage.prompt_tokens, 0)
 
-    def test_errors(self):
+    def test_errors_raise_the_classes_of_the_package(self):
         for provider in ("openai", "anthropic"):
             with self.subTest(provider):
                 with self.assertRaises(litellm.AuthenticationError):

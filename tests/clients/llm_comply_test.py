@@ -70,13 +70,13 @@ class Descriptions(Client):
                     passed += 1
         return passed
 
-    def test_of_chats(self):
+    def test_chats_pass_each_check(self):
         self.assertEqual(self.comply("openai-chat"), 6)
 
-    def test_of_responses(self):
+    def test_responses_pass_each_check(self):
         self.assertEqual(self.comply("open-responses"), 10)
 
-    def test_of_messages(self):
+    def test_messages_pass_each_check(self):
         self.assertEqual(self.comply("anthropic", "--auth-header", "x-api-key", "--no-bearer", "-H",
                                      "anthropic-version:2023-06-01"), 7)
 

@@ -17,13 +17,13 @@ class OpenAi(Client):
         self.client = openai.OpenAI(base_url=self.url + "/v1", api_key=KEY, max_retries=0, timeout=60)
         self.addCleanup(self.client.close)
 
-    def test_chats(self):
+    def test_an_answer_has_the_text_of_the_chat(self):
         answer = self.client.chat.completions.create(model="tales", messages=CHAT, **GREEDY)
         self.assertEqual(answer.choices[0].message.content, self.chat_text())
         self.assertEqual((answer.choices[0].finish_reason, answer.model), ("length", "tales"))
         self.assertEqual(answer.usage.total_tokens, answer.usage.prompt_tokens + 8)
 
-    def test_streams(self):
+    def test_a_stream_has_the_text_of_the_chat(self):
         stream = self.client.chat.completions.create(model="tales", messages=CHAT, stream=True,
                                                      stream_options={"include_usage": True}, **GREEDY)
         chunks = list(stream)
@@ -38,7 +38,7 @@ class OpenAi(Client):
         self.assertEqual("".join(x.delta for x in events if x.type == "content.delta"), self.chat_text())
         self.assertEqual(done.choices[0].message.content, self.chat_text())
 
-    def test_completions(self):
+    def test_a_completion_equals_the_text_of_run(self):
         answer = self.client.completions.create(model="tales", prompt=PROMPT, **GREEDY)
         self.assertEqual(answer.choices[0].text, self.run_text())
 
@@ -64,17 +64,17 @@ class OpenAi(Client):
         self.assertEqual(answer.choices[0].finish_reason, "stop")
         self.assert_conforms(answer.choices[0].message.content)
 
-    def test_embeddings(self):
+    def test_embeddings_equal_the_vectors_of_the_program(self):
         got = self.client.embeddings.create(model="tales", input=["the fox", "a cat"])  # the package asks for base64
         self.assertEqual(len(got.data), 2)
         for one, text in zip(got.data, ("the fox", "a cat")):
             self.assert_vector(one.embedding, text)
 
-    def test_models(self):
+    def test_the_list_of_models_has_the_one_that_is_served(self):
         self.assertEqual([x.id for x in self.client.models.list()], ["tales"])
         self.assertEqual(self.client.models.retrieve("tales").owned_by, "bitnet")
 
-    def test_errors(self):
+    def test_errors_raise_the_classes_of_the_package(self):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.client.chat.completions.create(model="tales", messages=CHAT, temperature="hot")
         self.assertEqual((caught.exception.param, caught.exception.code), ("temperature", "invalid_type"))
@@ -84,7 +84,7 @@ class OpenAi(Client):
             with self.assertRaises(openai.AuthenticationError):
                 other.chat.completions.create(model="tales", messages=CHAT, **GREEDY)
 
-    def test_responses(self):
+    def test_a_response_and_its_stream_have_the_text_of_the_chat(self):
         self.needs_route("/v1/responses")
         ask = {"model": "tales", "input": CHAT[0]["content"], "temperature": 0, "max_output_tokens": 8}
         self.assertEqual(self.client.responses.create(**ask).output_text, self.chat_text())

@@ -93,7 +93,7 @@ def wrong_citations(file, text):
 
 
 class Citations(unittest.TestCase):
-    def test_exist(self):
+    def test_pages_and_headings_in_comments_exist(self):
         wrong, headings_cited = [], 0
         for file in files():
             for number, text in comments(file):

@@ -82,7 +82,7 @@ class Documents(unittest.TestCase):
                 known = set().union(*(on_pages[name] for name in documents))
                 self.assertEqual(written - known - IN_MAPS.get(writer, set()), set(), f"written for {documents}, and on no page")
 
-    def test_chats(self):
+    def test_the_table_of_a_chat_has_the_members_that_the_library_reads(self):
         """The table of a chat's request has the members that the library reads."""
         code = "".join((ROOT / "core/src" / name).read_text(encoding="utf-8") for name in ("chat/request.cpp", "answer/tools.cpp"))
         read = set(re.findall(r'\b(?:member|text_or_nothing)\(\*?\w+, "(\w+)"', code))
@@ -91,7 +91,7 @@ class Documents(unittest.TestCase):
         # The first two are of a JSON Schema, the third is rejected. The template alone reads a description.
         self.assertEqual(read - {"enum", "properties", "function_call"}, on_page - {"description"})
 
-    def test_receipts(self):
+    def test_the_schema_of_receipts_has_the_members_that_the_library_writes(self):
         """The schema's members at the top are those that the library writes."""
         schema = json.loads((tables.REFERENCE / "receipt.schema.json").read_text(encoding="utf-8"))
         code = "".join((ROOT / "core/src/api" / name).read_text(encoding="utf-8")

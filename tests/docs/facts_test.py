@@ -95,7 +95,7 @@ def variables_of_plugins():
 
 
 class Facts(unittest.TestCase):
-    def test_backend_codes(self):
+    def test_the_page_of_backend_codes_has_each_code(self):
         in_code = set(re.findall(r'"(BN-[A-Z-]+)"', text("core/src/plugin/codes/codes.hpp")))
         on_page = set(re.findall(r"^\| `(BN-[A-Z-]+)`", page("backend-codes"), re.MULTILINE))
         self.assertGreater(len(in_code), 10)
@@ -107,7 +107,7 @@ class Facts(unittest.TestCase):
         rows = re.findall(r"^\| `([\w-]+)` \|", table, re.MULTILINE)
         self.assertEqual({file.parent.name for file in ROOT.glob("plugins/*/CHANGELOG.md")} - set(rows), set())
 
-    def test_wording(self):
+    def test_the_page_of_wording_has_each_row_of_the_table(self):
         rows = re.findall(r'X\((\w+), "([^"]*)",\s*"([^"]*)"\)', text("common/tables/wording.hpp").replace("\\\n", ""))
         self.assertGreater(len(rows), 30)
         on_page = re.findall(r"^\| `(\w+)` \| (.*) \| (.*) \|$", page("wording"), re.MULTILINE)
@@ -118,13 +118,13 @@ class Facts(unittest.TestCase):
             said = {word for one in in_texts for word in re.findall(r"\w+", one)} & names
             self.assertEqual(said, set(), f"{file}: say(word::...) in place of the name")
 
-    def test_exit_codes(self):
+    def test_the_page_of_exit_codes_has_each_code(self):
         in_code = set(re.findall(r"inline constexpr int \w+ = (\d+);", text("host/src/basic/result.hpp")))
         on_page = set(re.findall(r"^\| (\d+) \|", page("exit-codes"), re.MULTILINE))
         self.assertGreater(len(in_code), 5)
         self.assertEqual(in_code, on_page)
 
-    def test_options(self):
+    def test_the_page_of_options_has_each_with_its_default(self):
         in_code = options_of_sampling()
         self.assertGreater(len(in_code), 7)
         for name, rest in re.findall(r'\{\.name = "([a-z0-9-]+)"(.*?)\.help', re.sub(
@@ -139,7 +139,7 @@ class Facts(unittest.TestCase):
         self.assertGreater(len(in_code), 20)
         self.assertEqual(in_code, on_page)
 
-    def test_commands(self):
+    def test_each_command_is_on_the_page_and_in_a_test(self):
         """The page has each command, and a test of the program runs it."""
         commands = {name.replace("_", "-") for name in re.findall(
             r"^  X\((\w+),", text("host/src/settings/command_list.hpp"), re.MULTILINE)}
@@ -151,7 +151,7 @@ class Facts(unittest.TestCase):
         tests = "".join(file.read_text(encoding="utf-8") for file in (ROOT / "tests/cli").glob("test_*.py"))
         self.assertEqual({name for name in commands if f'"{name}"' not in tests}, set(), "no file of tests/cli runs it")
 
-    def test_routes(self):
+    def test_each_route_is_on_the_page_and_in_a_test(self):
         """The page has each route of the server with the key that it needs. Its answer has a schema, and a test asks it."""
         # From one `.method` to the next, so that `.access` and `.answer` are those of the same row.
         rows = [row for file in (ROOT / "host/src").rglob("*rout*.cpp")
@@ -210,7 +210,7 @@ class Facts(unittest.TestCase):
             words = " ".join(re.sub(r"^//", "", text(path), flags=re.MULTILINE).replace(" and ", ", ").split())
             self.assertTrue(", ".join(order) in words, f"{path} lists other stages, or another order")
 
-    def test_variables(self):
+    def test_the_page_of_the_environment_has_the_variables_that_are_read(self):
         read, on_page = variables_read(), variables_on_page()
         self.assertLessEqual({"BITNET_DEVICE", "XDG_CACHE_HOME", "HOME", "LANG"}, read)
         self.assertEqual(read - on_page, set(), "read, and not on the page")
@@ -288,7 +288,7 @@ class Facts(unittest.TestCase):
         self.assertEqual(readers - READ_THEMSELVES, {"core/src/base/environment.cpp",
                                                     "host/src/settings/environment.cpp"})
 
-    def test_instruction_sets(self):
+    def test_each_instruction_set_is_on_the_page_and_in_doctor(self):
         if not (ROOT / "plugins/cpu").is_dir():
             self.skipTest("plugins/cpu is not in this tree")
         table = text("plugins/cpu/kernels/variants.hpp").split("isa_forms[] = {")[1]
@@ -342,7 +342,7 @@ class Facts(unittest.TestCase):
                                          f"the row {name} has {form} as {member}, a row below it has a faster form")
                     lowest[member] = order.index(form)
 
-    def test_kv_types(self):
+    def test_each_list_of_kv_types_is_complete(self):
         """Each list of KV types has all of them, and so have the pages."""
         types = rows_of("common/tables/kv_types.hpp", "BITNET_KV_TYPES")
         self.assertGreater(len(types), 3)
@@ -379,7 +379,7 @@ class Facts(unittest.TestCase):
                     found = re.search(form.format(name, numbers[name]), text(f"plugins/{path}"))
                     self.assertTrue(found, "a type of BITNET_GPU_KV_TYPES that it lacks")
 
-    def test_dense_formats(self):
+    def test_each_list_of_weight_formats_is_complete(self):
         """Each list of weight formats has all of them, and so have the tests that read them and the page."""
         formats = set(re.findall(r"^#define BITNET_FORMAT_(\w+) \d+u$", text("abi/include/bitnet/abi/tensor.h"), re.MULTILINE)) - {"NONE"}
         self.assertGreater(len(formats), 7)
@@ -393,7 +393,7 @@ class Facts(unittest.TestCase):
         for path in ("tests/conformance/reference/linear_dense.cpp", "tests/core/formats/dense_test.cpp"):
             self.assertEqual(formats - set(re.findall(r"BITNET_FORMAT_(\w+)", text(path))) - {"TERNARY2"}, set(), path)
 
-    def test_gpu_kernels(self):
+    def test_each_gpu_kernel_is_used_and_compared(self):
         """Plans use each kernel of the list, and a test compares each that all backends bring with the reference."""
         if not (ROOT / "plugins/gpu-common").is_dir():
             self.skipTest("plugins/gpu-common is not in this tree")
@@ -420,14 +420,14 @@ class Facts(unittest.TestCase):
                     self.assertEqual(number, numbers[name], f"{file.relative_to(ROOT)}: {name}")
         self.assertTrue(named > 30 or not (ROOT / "plugins/gpu-common").is_dir(), named)
 
-    def test_pre_tokenizers(self):
+    def test_the_page_of_tokenizers_has_each_pre_tokenizer(self):
         rows = re.findall(r"\.names = \{(.*?)\}", text("core/src/tokenizer/pre_rules.cpp"), re.DOTALL)
         in_code = {name for row in rows for name in re.findall(r'"([^"]+)"', row)}
         self.assertGreater(len(in_code), 80)
         on_page = {name for span in re.findall(r"`([^`\n]+)`", page("tokenizers")) for name in span.split()}
         self.assertEqual(in_code - on_page, set(), "names in pre_rules.cpp that the page lacks")
 
-    def test_architectures(self):
+    def test_each_architecture_is_in_the_reference_and_on_the_page(self):
         folder = ROOT / "core/src/model/architectures"
         rows = re.findall(r"^  X\((\w+)\)", (folder / "list.hpp").read_text(encoding="utf-8"), re.MULTILINE)
         self.assertGreater(len(rows), 5)
@@ -442,7 +442,7 @@ class Facts(unittest.TestCase):
         table = page("models").split("## Architectures")[1].split("\n## ")[0]
         self.assertEqual(set(names.values()) - set(re.findall(r"`([^`]+)`", table)), set(), "not on the page")
 
-    def test_ternary_forms(self):
+    def test_each_ternary_form_has_a_name_a_page_and_a_test(self):
         rows = re.search(r"#define BITNET_TERNARY_FORMS\(X\)(.*?)\n\n", text("core/src/formats/ternary.hpp"),
                          re.DOTALL).group(1)
         forms = re.findall(r"X\((\w+), (\w+)\)", rows)
@@ -462,7 +462,7 @@ class Facts(unittest.TestCase):
                 types = "|".join(other for other, also in forms if also == reader)
                 self.assertRegex(tested, rf"type::({types})\b", "no test reads it")
 
-    def test_ops(self):
+    def test_a_decision_has_the_number_of_ops(self):
         listed = re.search(r"#define BITNET_OP_LIST\(X\)(.*?)\n\n", text("abi/include/bitnet/abi/ops.h"),
                            re.DOTALL)
         ids = [int(i) for i in re.findall(r"X\(\w+, (\d+),", listed.group(1))]

@@ -85,7 +85,7 @@ class Identifiers(unittest.TestCase):
         self.assertEqual(spans_of("a.cpp", "auto x = \"`no_comment`\";\nint y;  // `a_comment`"), ["a_comment"])
         self.assertEqual(spans_of("a.md", "`one` and `two`"), ["one", "two"])
 
-    def test_tree(self):
+    def test_identifiers_on_the_pages_exist(self):
         files = {}
         for name in tracked():
             try:

@@ -42,7 +42,7 @@ class Lists(unittest.TestCase):
 
 
 class Links(unittest.TestCase):
-    def test_lead_somewhere(self):
+    def test_targets_and_their_headings_exist(self):
         for page in PAGES:
             for target, path in links(page):
                 with self.subTest(f"{page.relative_to(ROOT)} -> {target}"):

@@ -49,20 +49,20 @@ def codes_beside(fake, text):
 
 
 class Rules(unittest.TestCase):
-    def test_numbers(self):
+    def test_numbers_have_no_gap_and_are_unique(self):
         numbers = [number for number, *_ in rows()]
         self.assertGreater(len(numbers), 30)
         wanted = [f"BR-{i:02}" for i in range(1, len(numbers) + 1)]
         self.assertEqual(sorted(numbers), wanted, "a number is missing or there twice")
 
-    def test_rows(self):
+    def test_each_row_names_stages_that_exist(self):
         for row in rows():
             with self.subTest(row[0]):
                 self.assertEqual(len(row), 5)
                 found = {word.split()[0] for word in row[2].split(", ") if "warning" not in word}
                 self.assertLessEqual(found, STAGES)
 
-    def test_codes(self):
+    def test_each_code_of_plugins_has_a_rule(self):
         known = set(re.findall(r'"(BN-[A-Z-]+)"',
                                (ROOT / "core/src/plugin/codes/codes.hpp").read_text(encoding="utf-8")))
         cited = {code for row in rows() for code in names(row[3])}
@@ -71,7 +71,7 @@ class Rules(unittest.TestCase):
         self.assertGreater(len(owed), 30)
         self.assertEqual(owed - cited, set(), "codes without a rule")
 
-    def test_proofs(self):
+    def test_each_proof_exists(self):
         built, used = fakes(), tests_text()
         self.assertGreater(len(built), 60)
         for row in rows():

@@ -43,7 +43,7 @@ ROWS = [
 
 
 class Runner(unittest.TestCase):
-    def test_rows(self):
+    def test_each_page_ends_with_the_status_of_its_row(self):
         for text, end, why in ROWS:
             with self.subTest(why), tempfile.TemporaryDirectory() as folder:
                 for part in ("docs", "plugins/unbuilt", "build"):

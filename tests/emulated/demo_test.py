@@ -54,7 +54,7 @@ class Demo(unittest.TestCase):
         return subprocess.run([*EMULATOR, self.prefix / "bin/bitnet", *words], env=environment, cwd=home,
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=600)
 
-    def test_story(self):
+    def test_the_demo_tells_the_story_of_the_readme(self):
         story, selection = story_of_readme()
         # The running program is the loader, and there is no model beside it.
         model = next(self.prefix.glob("share/bitnet/models/*.gguf"))

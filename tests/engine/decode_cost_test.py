@@ -68,7 +68,7 @@ def strace_works():
 
 @unittest.skipUnless(model(), "models/ holds no TinyTales*.gguf")
 class DecodeCost(unittest.TestCase):
-    def test_allocations(self):
+    def test_further_tokens_need_no_allocation(self):
         for temperature, why in ((0, "the most likely token"), (0.8, "sampled")):
             with self.subTest(why):
                 one, two = run(N, temperature), run(2 * N, temperature)
@@ -78,7 +78,7 @@ class DecodeCost(unittest.TestCase):
                 self.assertEqual(two["allocations"] - one["allocations"], 0)
 
     @unittest.skipUnless(strace_works(), "strace is not installed, or may not trace here")
-    def test_system_calls(self):
+    def test_further_tokens_need_no_system_call(self):
         (one, one_watching), (two, two_watching) = calls(N, 0), calls(2 * N, 0)
         more, watching = difference(one, two), difference(one_watching, two_watching)
         print(f"{N} more tokens made these calls more: {more}, where children are watched: {watching}")

@@ -48,7 +48,7 @@ class Lane(unittest.TestCase):
         self.assertIn(says, done.stderr)
         return done
 
-    def test_all_of_it(self):
+    def test_a_whole_run_passes_and_prints_each_row_once(self):
         self.program('while [ "$1" != "$BITNET_PROGRAM" ]; do shift; done; exec "$@"')
         variants = pathlib.Path(self.folder.name, "variants")
         variants.mkdir()
@@ -58,7 +58,7 @@ class Lane(unittest.TestCase):
         for start in ROWS:
             self.assertEqual(done.stdout.count(f"\n{start}"), 1, f"{start}\n{done.stdout}")
 
-    def test_another_text(self):
+    def test_a_text_that_differs_from_the_cpus_turns_models_red(self):
         wrong = self.program(f'case "$*" in *"--device {DEVICE}"*--json*) "{PROGRAM}" "$@" | '
                              f'''sed 's/"generated":\\[[0-9]*/"generated":[7/';; *) exec "{PROGRAM}" "$@";; esac''')
         done = self.red("models", "demo model, KL ", also=",parity",
@@ -84,7 +84,7 @@ class Lane(unittest.TestCase):
         self.assertEqual(done.returncode, 77, done.stderr)
         self.assertIn(f"skip: lane gpu: {DEVICE}: BN-P-UNAVAILABLE: ", done.stdout)
 
-    def test_words(self):
+    def test_unknown_steps_and_shapes_are_rejected(self):
         done = self.lane("--only", "parity,nonsense")
         self.assertEqual(done.returncode, 2)
         self.assertIn("there is no step 'nonsense'; expected some of kernels, conformance, parity", done.stderr)

@@ -61,7 +61,7 @@ class SelfTest(unittest.TestCase):
         manifest.write_text(MANIFEST.format(library=library), encoding="utf-8")
         manifest.chmod(0o644)
 
-    def test_kernels(self):
+    def test_a_wrong_kernel_is_blamed(self):
         for fault, blamed, program in [
                 # An earlier program for the product alone lacked rows 100 and 383.
                 ("linear_ternary:rows:100", "linear_ternary.ternary2.reference", "linear_ternary.ternary2"),

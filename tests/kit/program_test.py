@@ -20,7 +20,7 @@ class Program(unittest.TestCase):
         file.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
         return file
 
-    def test_usage(self):
+    def test_wrong_arguments_are_rejected(self):
         for words, said in [
                 ([], "the plugin is missing"),
                 (["--suite", "frob", "x.so"], "no suite 'frob'"),
@@ -42,7 +42,7 @@ class Program(unittest.TestCase):
             self.assertEqual(status, 0)
             self.assertIn("lifecycle" if word == "--list" else "--expectations", out)
 
-    def test_report(self):
+    def test_the_report_of_a_good_backend_has_level_gold(self):
         status, content = kit.report(kit.TIER0)
         self.assertEqual(status, 0)
         self.assertEqual(content["schema"], 1)
@@ -110,7 +110,7 @@ class Program(unittest.TestCase):
         self.assertEqual((status, content["level"]), (1, "none"))
         self.assertIn("program", content["missing"])
 
-    def test_no_device(self):
+    def test_a_backend_without_the_device_is_unavailable(self):
         status, content = kit.report(kit.PLUGINS / "libbitnet-backend-null.so")
         self.assertEqual((status, content["level"]), (77, "none"))
         self.assertEqual(content["unavailable"], "the backend has no device here")
@@ -127,7 +127,7 @@ class Program(unittest.TestCase):
         self.assertEqual(status, 77)
         self.assertIn("neon9", content["unavailable"])
 
-    def test_parity(self):
+    def test_parity_has_the_error_of_each_op(self):
         status, out, _ = kit.run("--parity", kit.TIER0)
         self.assertEqual(status, 0)
         rows = {(r["op"], r["format"]): r for r in json.loads(out)["rows"]}
@@ -146,7 +146,7 @@ class Program(unittest.TestCase):
         return kit.report("--suite", "ops", "--expectations", self.expectations(*lines),
                           kit.fake("wrong-kernel"))
 
-    def test_expectations(self):
+    def test_expected_failures_are_accepted_until_their_date(self):
         ternary = "ops.linear_ternary_ternary2"
         later = (datetime.date.today() + datetime.timedelta(days=40)).isoformat()
         status, content = self.wrong(f"known-failure {ternary} {later} the third row is off")

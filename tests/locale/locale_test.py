@@ -94,7 +94,7 @@ class Locale(unittest.TestCase):
             one.pop("host", None)  # how much memory is free at the moment
         self.assertEqual(ours, theirs)
 
-    def test_program(self):
+    def test_json_of_the_program_is_valid_in_a_german_locale(self):
         """LC_ALL of its environment, and what it prints for machines."""
         for words in (["inspect", "-m", MODEL, "--json"], ["backends", "info", "--json"],
                       ["run", "-m", MODEL, "-p", "Once", "-n", "4", "--temp", "0.7", "--seed", "1", "--json"],
@@ -106,7 +106,7 @@ class Locale(unittest.TestCase):
         out = self.run_in("program", GERMAN, PROGRAM, "run", "-m", MODEL, "-p", "Once", "-n", "4", "-v")
         self.assertFalse("measured again" in out, "what was kept is taken")
 
-    def test_python(self):
+    def test_python_gives_the_same_texts_in_a_german_locale(self):
         has = subprocess.run([PYTHON, "-c", "import cffi, numpy"], capture_output=True, check=False).returncode == 0
         if not has:
             self.skipTest("Python has no cffi and NumPy")

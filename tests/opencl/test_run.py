@@ -55,7 +55,7 @@ class Opencl(support.Case):
                     self.assertTrue(kernel["id"].endswith(".opencl"), kernel)
                     self.assertGreater(kernel["calls"], 0)
 
-    def test_long_prompt(self):
+    def test_a_long_prompt_gives_the_tokens_of_the_cpu(self):
         prompt = "The bird and the dog went to the park. " * 8
         self.assertEqual(self.run_on("opencl", prompt)["tokens"], self.run_on("cpu", prompt)["tokens"])
 

@@ -61,13 +61,13 @@ class Characters(Case):
         self.assertTrue(any(4 <= i < 260 for one in ids for i in one), "no text needs bytes")
         self.assertEqual(both.text_of(sum(ids, [])), "".join(asked).replace("\u2581", " "))
 
-    def test_gemma4(self):
+    def test_gemma4_gives_the_ids_of_the_library(self):
         self.check({"tokenizer.ggml.model": "gemma4"}, BYTE)
 
     def test_granite_embed_multi_311m(self):
         self.check({"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "granite-embed-multi-311m"}, NORMAL)
 
-    def test_sarvam_moe(self):
+    def test_sarvam_moe_gives_the_ids_of_the_library(self):
         self.check({"tokenizer.ggml.model": "gpt2", "tokenizer.ggml.pre": "sarvam-moe"}, NORMAL)
 
     def check_words(self, keys, lowercase):
@@ -86,7 +86,7 @@ class Characters(Case):
             if 0 not in one:
                 self.assertEqual(both.text_of(one), "".join((text.lower() if lowercase else text).split()))
 
-    def test_whitespace(self):
+    def test_whitespace_gives_the_ids_of_the_library(self):
         self.check_words({"tokenizer.ggml.model": "whitespace"}, False)
 
     def test_whitespace_in_small_letters(self):
@@ -160,7 +160,7 @@ class Gemma(Case):
                           "end_of_word_suffix": None, "fuse_unk": True, "byte_fallback": True, "ignore_merges": False,
                           "vocab": ids, "merges": merges}}
 
-    def test_checkpoint(self):
+    def test_a_checkpoint_gives_the_ids_of_the_library(self):
         self.check(self.about())
 
     def test_checkpoint_as_of_gemma_4(self):

@@ -92,12 +92,12 @@ class Measures(unittest.TestCase):
         """Here a value that falls to the other side of a rounding tie may show."""
         self.check_ppl(self.ppl("-ctk", "f32", "-ctv", "f32"), self.nlls(self.model.logits), 1e-3)
 
-    def test_running_perplexity(self):
+    def test_running_perplexity_equals_that_of_the_logits(self):
         nll = self.nlls(self.own_logits).reshape(N_CHUNKS, -1)
         for i, got in enumerate(self.ppl()["ppl_after_chunk"]):
             self.near(got, np.exp(nll[:i + 1].mean()))
 
-    def test_divergence(self):
+    def test_divergence_from_saved_logits_equals_the_definition(self):
         file = self.folder / "base.logits"
         saved = json.loads(bitnet("eval", "kld", "-f", TEXT, "-c", N_CTX, "--chunks", N_CHUNKS, "--save-logits", file,
                                   "--json"))
@@ -177,14 +177,14 @@ class Measures(unittest.TestCase):
 class Judge(unittest.TestCase):
     """Tests of tests/reference/quality.py, on numbers that can be computed by hand."""
 
-    def test_log_softmax(self):
+    def test_log_softmax_of_logarithms_gives_their_shares(self):
         np.testing.assert_allclose(np.exp(quality.log_softmax(np.log([[1, 3], [2, 2]]))), [[.25, .75], [.5, .5]])
 
-    def test_chunks(self):
+    def test_chunks_begin_with_bos_and_score_their_second_half(self):
         self.assertEqual(quality.chunks(range(9), 4, 99), [[99, 1, 2, 3], [99, 5, 6, 7]])
         self.assertEqual([part.tolist() for part in quality.scored(5)], [[2, 3], [3, 4]])
 
-    def test_wilson(self):
+    def test_wilsons_interval_equals_known_bounds(self):
         np.testing.assert_allclose(quality.wilson(8, 10), (0.490162, 0.943318), atol=1e-6)
 
     def test_divergence_of_halves(self):

@@ -119,7 +119,7 @@ class Sampling(unittest.TestCase):
             before += probability
         self.fail(f"{point} does not draw {step['token']} of {step['drawn']}")
 
-    def test_each_stage(self):
+    def test_each_stage_agrees_with_the_reference(self):
         rng = random.Random(1)
         for name, choices in STAGES.items():
             cases = []

@@ -83,14 +83,14 @@ class WorkedExamples(unittest.TestCase):
         t, scale = reference.i2s_ternary(tensor(36, b"\xff" * 256 + np.float32(2).tobytes() + bytes(28)), "a")
         self.assertEqual((t.min(), t.max(), scale), (0, 0, 2))
 
-    def test_integer_matvec(self):
+    def test_integer_products_equal_the_examples(self):
         q = np.array(GOLD["matvec_q"])
         t, _ = reference.ternary(tensor(36, GOLD["i2s_a"]), "a")
         self.assertEqual((t @ q).tolist(), GOLD["matvec_sum_tq"])
         self.assertEqual(((t + 1) @ q).tolist(), GOLD["matvec_sum_codeq"])
         self.assertEqual((t @ np.full(256, 127)).tolist(), GOLD["matvec_all127"])
 
-    def test_activation_quantisation(self):
+    def test_quantised_activations_equal_the_examples(self):
         for name in ("half_even", "no_clamp", "zeros", "tiny"):
             with self.subTest(name):
                 s, q = reference.quantize_activations(np.array([GOLD[f"quant_{name}_x"]]))
@@ -105,7 +105,7 @@ class WorkedExamples(unittest.TestCase):
         near(reference.rope(x, angles, False), GOLD["rope_norm_y"])
         near(reference.relu2(np.array(GOLD["relu2_gate"])) * GOLD["relu2_up"], GOLD["relu2_y"])
 
-    def test_delta_rule(self):
+    def test_the_delta_rule_equals_two_steps_by_hand(self):
         """A head of two keys and two values, by hand."""
         k, q = np.array([[[1, 0]], [[0.6, 0.8]]]), np.array([[[1.0, 0]], [[0, 1]]])
         v = np.array([[[2.0, 4]], [[1, -1]]])
@@ -113,12 +113,12 @@ class WorkedExamples(unittest.TestCase):
         np.testing.assert_allclose(out[:, 0], [[1, 2], [0.56, -1.28]], rtol=0, atol=1e-15)
         np.testing.assert_allclose(state[0], [[0.92, 0.04], [0.56, -1.28]], rtol=0, atol=1e-15)
 
-    def test_causal_convolution(self):
+    def test_a_causal_convolution_equals_sums_by_hand(self):
         x = np.array([[1.0, 0], [0, 1], [0, 0], [1, 0]])
         got = reference.causal_convolution(x, np.array([[1.0, 2, 3, 4], [5, 6, 7, 8]]))
         np.testing.assert_array_equal(got.T, [[4, 3, 2, 5], [0, 8, 7, 6]])
 
-    def test_l2_norm(self):
+    def test_l2_norm_divides_by_the_root_of_the_sum(self):
         np.testing.assert_allclose(reference.l2_norm(np.array([3.0, 4]), 0.0), [0.6, 0.8])
         np.testing.assert_allclose(reference.l2_norm(np.array([3.0, 4]), 11.0), [0.5, 4 / 6])  # of the sum, no mean
         np.testing.assert_array_equal(reference.l2_norm(np.zeros(4), 1e-6), np.zeros(4))
@@ -393,7 +393,7 @@ class ForwardPass(unittest.TestCase):
         turned.ready["blk.0.ssm_out.weight", reference.dense] = rotated
         np.testing.assert_allclose(turned.logits(self.ids), plain.logits(self.ids), atol=1e-9)
 
-    def test_order_matters(self):
+    def test_the_order_of_tokens_changes_the_logits(self):
         """Without rotation the last position would not depend on the order of the others."""
         swapped = [self.ids[i] for i in (1, 0, 2, 3, 4, 5, 6, 7, 8)]
         self.assertGreater(np.abs(self.logits(self.spec()) - self.logits(self.spec(), swapped))[-1].max(), 1e-3)

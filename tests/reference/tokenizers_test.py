@@ -316,7 +316,7 @@ class Names(Case):
 
 
 class Composing(Case):
-    def test_nfc(self):
+    def test_texts_are_composed_as_by_nfc(self):
         library = trained(pre_tokenizer("qwen2"), 1000, texts(seed=12))
         library.normalizer = normalizers.NFC()
         both = Both(self.folder, library,

@@ -96,7 +96,7 @@ class Choice(Configured):
     def choose(self, backends):
         return self.configure(*([] if backends is None else [f"-DBITNET_BACKENDS={backends}"]))
 
-    def test_choices(self):
+    def test_the_backends_of_a_choice_are_added(self):
         for backends, added, why in CHOICES:
             with self.subTest(backends, why=why):
                 done = self.choose(backends)
@@ -130,7 +130,7 @@ class Choice(Configured):
 class Version(Configured):
     languages = "C CXX"
 
-    def test_versions(self):
+    def test_the_version_comes_from_the_manifest(self):
         self.write("plugins/one/one.c", "const char* version = BITNET_BACKEND_VERSION;\n")
         for word, line, said in VERSIONS:
             with self.subTest(word, line=line):

@@ -106,7 +106,7 @@ class Gate(unittest.TestCase):
         return gate("--headers", include, "--anchor", anchor, "--library", library,
                     "--baselines", self.baselines, *more)
 
-    def test_headers(self):
+    def test_changes_that_are_no_addition_are_rejected(self):
         for number, (passes, edits, why) in enumerate(ROWS):
             with self.subTest(why):
                 folder = self.folder / str(number)
@@ -114,7 +114,7 @@ class Gate(unittest.TestCase):
                 done = self.run_gate(*build_anchor(folder, edits), self.library)
                 self.assertEqual(done.returncode, 0 if passes else 1, why + "\n" + done.stdout + done.stderr)
 
-    def test_symbols(self):
+    def test_a_removed_symbol_is_rejected(self):
         (self.folder / "more").mkdir()
         more = build_library(self.folder / "more", ["bitnet_one", "bitnet_two", "bitnet_three"])
         self.assertEqual(self.run_gate(*self.old, more).returncode, 0)

@@ -37,7 +37,7 @@ ROWS = [
 
 
 class Subjects(unittest.TestCase):
-    def test_rows(self):
+    def test_faults_of_subjects_are_found(self):
         sys.dont_write_bytecode = True
         loader = importlib.machinery.SourceFileLoader("check_commits", str(SCRIPT))
         module = importlib.util.module_from_spec(importlib.util.spec_from_loader("check_commits", loader))
@@ -62,7 +62,7 @@ class History(unittest.TestCase):
     def check(self, *words):
         return subprocess.run([SCRIPT, "--root", self.root, *words], capture_output=True, text=True, check=False)
 
-    def test_no_history(self):
+    def test_a_tree_without_history_passes(self):
         done = self.check()
         self.assertEqual((done.returncode, done.stdout),
                          (0, "check-commits: no git history here, nothing to check\n"))
@@ -80,7 +80,7 @@ class History(unittest.TestCase):
         self.assertIn("Core steps\n    area: expected", done.stdout)
         self.assertIn("1 subjects to mend", done.stdout)
 
-    def test_unknown_range(self):
+    def test_an_unknown_range_is_rejected(self):
         self.git("init", "-q")
         self.git("commit", "-q", "--allow-empty", "-m", "core: Steps are counted")
         done = self.check("no-such-commit")

@@ -54,7 +54,7 @@ def has_unique_symbols():
 
 
 class Exports(unittest.TestCase):
-    def test_rows(self):
+    def test_each_library_has_the_complaint_of_its_row(self):
         for kind, source, flags, complaint, why in ROWS:
             if "-fgnu-unique" in flags and not has_unique_symbols():
                 continue  # only GCC makes them
@@ -73,7 +73,7 @@ class Exports(unittest.TestCase):
                 if complaint is not None:
                     self.assertIn(complaint, done.stdout, why)
 
-    def test_no_build(self):
+    def test_a_folder_without_libbitnet_fails(self):
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([SCRIPT, folder], capture_output=True, text=True, check=False)
             self.assertEqual(done.returncode, 1, "a build without libbitnet proves nothing")

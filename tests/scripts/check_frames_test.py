@@ -16,7 +16,7 @@ void use(volatile char* p) { *p = 1; }
 
 
 class Frames(unittest.TestCase):
-    def test_sizes(self):
+    def test_a_frame_beyond_the_limit_fails(self):
         for size, flags, passes in [(1000, [], True), (50 << 10, [], True), (60 << 10, [], False),
                                     (600 << 10, ["-fstack-clash-protection"], False),
                                     (50 << 10, ["-fstack-clash-protection"], True)]:

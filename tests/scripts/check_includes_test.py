@@ -143,13 +143,13 @@ def plant(root, files):
 
 
 class Arrows(unittest.TestCase):
-    def test_clean_tree(self):
+    def test_a_clean_tree_passes(self):
         with tempfile.TemporaryDirectory() as root:
             plant(root, TREE)
             done = run(root)
             self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
 
-    def test_rows(self):
+    def test_forbidden_includes_are_reported_with_their_line(self):
         for file, include, fine, why in ROWS:
             with self.subTest(why), tempfile.TemporaryDirectory() as root:
                 plant(root, TREE)
@@ -160,7 +160,7 @@ class Arrows(unittest.TestCase):
                 if not fine:
                     self.assertIn(f"{file}:1: ", done.stdout)
 
-    def test_circle(self):
+    def test_modules_that_depend_in_a_circle_are_rejected(self):
         for part in ("core", "host"):
             with self.subTest(part), tempfile.TemporaryDirectory() as root:
                 plant(root, TREE)

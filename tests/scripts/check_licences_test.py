@@ -84,7 +84,7 @@ class Tables(unittest.TestCase):
                 found = {"x": {header} if header else set()}
                 self.assertEqual(not list(self.script.compare("has", [("a.h", user)], found)), right)
 
-    def test_the_program(self):
+    def test_a_folder_that_is_no_build_is_rejected(self):
         done = subprocess.run([SCRIPT, "/nonexistent"], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 2)
         self.assertIn("no build by ninja", done.stderr)

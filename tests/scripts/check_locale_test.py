@@ -70,7 +70,7 @@ class CheckLocale(unittest.TestCase):
         self.assertIn("check-locale: 1 files", done.stdout, done)
         return done
 
-    def test_rows(self):
+    def test_calls_that_depend_on_the_locale_are_found(self):
         for content, wanted, why in ROWS:
             with self.subTest(content, why=why):
                 self.assertEqual({kind for _, kind, _ in faults_of(content)}, {wanted} if wanted else set())
@@ -80,7 +80,7 @@ class CheckLocale(unittest.TestCase):
         self.assertEqual(self.check(line, "core/src/probe/hygiene.cpp").returncode, 0)
         self.assertEqual(self.check(line, "plugins/cpu/device.cpp").returncode, 1)
 
-    def test_this_tree(self):
+    def test_this_tree_passes(self):
         done = subprocess.run([SCRIPT], capture_output=True, text=True, check=False)
         self.assertEqual(done.returncode, 0, done.stdout)
 

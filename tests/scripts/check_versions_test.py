@@ -63,7 +63,7 @@ class Versions(unittest.TestCase):
             (tree / name).write_text(text, encoding="utf-8")
         return tree
 
-    def test_this_tree(self):
+    def test_versions_of_this_tree_agree(self):
         done = run(SCRIPT)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         self.assertRegex(done.stdout, r"^\d+\.\d+\.\d+\n$")
@@ -71,7 +71,7 @@ class Versions(unittest.TestCase):
         folders = {file.parent.name for file in ROOT.glob("plugins/*/*.yaml")} - {"null"}
         self.assertEqual(set(listed), {"bitnet", *folders})
 
-    def test_components(self):
+    def test_the_version_of_a_component_is_printed(self):
         tree = self.small_tree()
         version = run(SCRIPT).stdout.strip()
         for words, said in ((["--list"], f"bitnet {version}\none 0.3.0\n"), (["--component", "one"], "0.3.0\n"),

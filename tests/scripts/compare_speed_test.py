@@ -30,7 +30,7 @@ echo "[{{\\"test\\": \\"tg64\\", \\"median_ts\\": $1}}]"
 
 
 class Judge(unittest.TestCase):
-    def test_known_figures(self):
+    def test_each_pair_of_figures_has_its_verdict(self):
         steady = [100, 101, 99, 100, 100]
         noisy = [100, 130, 80, 120, 70]
         for base, factor, margin, verdict, why in (
@@ -45,7 +45,7 @@ class Judge(unittest.TestCase):
                 self.assertEqual(found, verdict)
                 self.assertAlmostEqual(ratio, factor)
 
-    def test_spread_excuses(self):
+    def test_a_change_within_the_spread_is_no_change(self):
         pairs = [(100, 100 * r) for r in (0.70, 0.80, 0.90, 1.00, 1.10)]
         verdict, ratio, spread = module.judge(pairs, 0.05)
         self.assertAlmostEqual(ratio, 0.9)
@@ -57,7 +57,7 @@ class Judge(unittest.TestCase):
         ratios = [1.0] * 10 + [0.2]
         self.assertEqual(module.judge([(100, 100 * r) for r in ratios], 0.05)[0], "same")
 
-    def test_one_round(self):
+    def test_one_round_is_judged_without_a_spread(self):
         self.assertEqual(module.judge([(100, 90)], 0.05)[0], "SLOWER")
 
 
@@ -77,7 +77,7 @@ class Programs(unittest.TestCase):
                                self.program("new", new), "--rounds", "4", *words],
                               capture_output=True, text=True, check=False)
 
-    def test_exit_codes(self):
+    def test_a_slower_build_ends_with_1(self):
         same = self.compare([100, 101, 99, 100], [100, 99, 101, 100])
         self.assertEqual(same.returncode, 0, same)
         self.assertIn("same   tg64", same.stdout)

@@ -60,7 +60,7 @@ class Compatibility(unittest.TestCase):
         done = self.run_it(says)
         self.assertEqual(done.returncode, 0, done.stderr)
 
-    def test_check(self):
+    def test_stale_cells_and_ops_are_found(self):
         some = BACKENDS[1:]
         for wrote, checks, end, why in (
                 (answers(BACKENDS), answers(BACKENDS), 0, "what was measured is what is there"),

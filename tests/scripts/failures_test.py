@@ -78,7 +78,7 @@ class Failures(unittest.TestCase):
         self.assertNotIn("  line 40", lines)
         self.assertNotIn("[  FAILED  ] of a test that passed all the same", [line.strip() for line in lines])
 
-    def test_words(self):
+    def test_a_missing_argument_is_rejected(self):
         self.assertEqual(subprocess.run([ROOT / "scripts/failures"], check=False,
                                         capture_output=True).returncode, 2)
 

@@ -73,7 +73,7 @@ class Split(unittest.TestCase):
         for name, sections in self.rpm.items():
             self.assertLessEqual({"package", "description", "files"}, set(sections), name)
 
-    def test_descriptions(self):
+    def test_descriptions_of_debian_and_rpm_are_equal(self):
         for name, fields in self.debian.items():
             short, _, long = fields["Description"].partition("\n")
             summary = re.search(r"^Summary: *(.*)$", self.rpm[name]["package"], re.MULTILINE)[1]
@@ -81,7 +81,7 @@ class Split(unittest.TestCase):
                 self.assertEqual(plain(short), plain(summary), name)
             self.assertEqual(plain(long), plain(self.rpm[name]["description"]), name)
 
-    def test_components(self):
+    def test_debian_and_rpm_have_the_same_components(self):
         """A component of CMake is in both or in none."""
         backends = {f"backend-{name}" for name in FREE}
         debian = set(re.findall(r"\b([a-z]+)=(?:lib)?bitnet", text("packaging/debian/rules"))) | backends
@@ -109,7 +109,7 @@ class Split(unittest.TestCase):
         self.assertEqual(set(re.findall(r"bitnet-backend-[\w-]+", program["Suggests"])) - {"bitnet-backend-gpu"},
                          {f"bitnet-backend-{name}" for name in BACKENDS if name != "cpu"})
 
-    def test_versions(self):
+    def test_a_backends_package_has_the_backends_version(self):
         """A backend's package has the backend's version, in both; what depends on the core's has that."""
         spec = text("packaging/rpm/bitnet.spec")
         for name in FREE:
@@ -131,7 +131,7 @@ class Split(unittest.TestCase):
         # The spec names each backend that is built, so the build fails without the needs of any of them.
         self.assertIn("rocm-device-libs", needed)
 
-    def test_how_they_meet(self):
+    def test_debian_and_rpm_have_the_same_relations_by_abi(self):
         """docs/adr/0031-packages-meet-by-abi.md, in both."""
         for name, sections in self.rpm.items():
             tags, fields = sections["package"], self.debian[name]
@@ -180,7 +180,7 @@ class Backends(unittest.TestCase):
                          [name for name in with_device if "\nclass: gpu" in text(f"plugins/{name}/{name}.yaml")])
         self.assertEqual(rows["cpu;vulkan"], "cpu vulkan")
 
-    def test_changelog(self):
+    def test_debians_changelog_is_made_of_the_backends_own(self):
         """Debian's is made of the backend's own: maintainer, version, time, entries."""
         with tempfile.TemporaryDirectory() as folder:
             tree = pathlib.Path(folder)

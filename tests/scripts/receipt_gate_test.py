@@ -43,7 +43,7 @@ class ReceiptGate(unittest.TestCase):
         self.assertIn(says, done.stderr)
         self.assertIn(str(self.home / "to"), done.stderr)
 
-    def test_the_cpu(self):
+    def test_the_receipt_of_the_cpu_is_replayed_byte_equal(self):
         done = self.gate()
         self.assertEqual(done.returncode, 0, done)
         self.assertRegex(done.stdout, r"^32 tokens by cpu, \d+ of \d+ calls of reference kernels, replayed byte-equal; ")

@@ -115,7 +115,7 @@ class Release(unittest.TestCase):
         self.made("--unsigned")
         self.assertFalse((self.tree / "build/release-1.2.0/SHA256SUMS.sig").exists())
 
-    def test_keys(self):
+    def test_missing_or_wrong_keys_are_rejected(self):
         self.rejected("no key was named")
         self.rejected("contradict", "--unsigned", "--key", self.key)
         self.rejected("is no private Ed25519 key", "--key", self.folder / "absent")
@@ -133,11 +133,11 @@ class Release(unittest.TestCase):
         self.assertEqual((self.tree / "build/release-1.2.0/CHANGES.md").read_text(encoding="utf-8"),
                          "- Something else.\n")
 
-    def test_versions(self):
+    def test_versions_that_differ_are_rejected(self):
         self.script("check-versions", "exit 1")
         self.rejected("the versions differ", "--unsigned", "--trial")
 
-    def test_changelog(self):
+    def test_a_changelog_without_the_version_is_rejected(self):
         self.write(self.tree / "CHANGELOG.md", CHANGES.replace("1.2.0", "1.2.01"))
         self.rejected("something is not committed", "--unsigned")
         self.commit("another version")
@@ -171,7 +171,7 @@ class Release(unittest.TestCase):
             self.write(self.folder / "cuda", status)
             self.rejected("bitnet-backend-cuda could not be made", "--unsigned", "--component", "cuda")
 
-    def test_components(self):
+    def test_a_component_that_cannot_be_released_is_rejected(self):
         self.rejected("mend what it says above", "--unsigned", "--component", "rocm")
         self.git("tag", "vulkan-v1.2.1")
         (self.folder / "broken").touch()
@@ -187,7 +187,7 @@ class Release(unittest.TestCase):
         (before / "bitnet-libs-1.2.0-1.x86_64.rpm").touch()
         self.rejected("there is no bitnet_runtime-1.2.0-*.whl", "--unsigned", "--packages", before)
 
-    def test_gate(self):
+    def test_a_failed_gate_of_the_contract_stops_the_release(self):
         (self.folder / "broken").touch()
         self.rejected("the gate of the contract ended with 1", "--unsigned")
         (self.folder / "unbuilt").touch()

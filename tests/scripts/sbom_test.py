@@ -35,13 +35,13 @@ class Lists(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return [json.loads(next(self.folder.glob(f"*.{kind}.json")).read_text(encoding="utf-8")) for kind in ("spdx", "cdx")]
 
-    def test_same_bytes(self):
+    def test_a_second_run_writes_the_same_bytes(self):
         first = {file.name: file.read_bytes() for file in self.folder.glob("*.json")}
         self.assertEqual(len(first), 2)
         self.write()
         self.assertEqual({file.name: file.read_bytes() for file in self.folder.glob("*.json")}, first)
 
-    def test_files(self):
+    def test_both_lists_have_the_sum_of_each_file(self):
         digests = {name: hashlib.sha256(text).hexdigest() for name, text in FILES.items() if name != "CHANGES.md"}
         spdx, cyclonedx = self.spdx, self.cyclonedx
         self.assertEqual({p["packageFileName"]: p["checksums"][0]["checksumValue"] for p in spdx["packages"]
@@ -62,7 +62,7 @@ class Lists(unittest.TestCase):
             expected = "NOASSERTION" if "no SPDX name" in licence else licence
             self.assertEqual((of_spdx[name], of_cyclonedx[name]), (expected, expected))
 
-    def test_a_backend(self):
+    def test_a_backend_has_the_parts_of_its_own_files_alone(self):
         """Has the parts of its own files alone."""
         for name, has, has_not in (("vulkan", {"Vulkan headers", "Vulkan's loader", "GNU C library"}, {"fmt", "OpenSSL", "OpenCL headers"}),
                                    ("cuda", {"CUDA driver API", "NVTX", "NVIDIA's driver"}, {"Vulkan's loader", "yaml-cpp"}),
@@ -92,7 +92,7 @@ class Lists(unittest.TestCase):
 class Validators(unittest.TestCase):
     """Validates the formats with the libraries that scripts/sbom --validate uses."""
 
-    def test_both(self):
+    def test_validators_accept_both_lists_and_find_faults(self):
         loader = importlib.machinery.SourceFileLoader("sbom", str(SCRIPT))
         script = importlib.util.module_from_spec(importlib.util.spec_from_loader(loader.name, loader))
         loader.exec_module(script)

@@ -184,7 +184,7 @@ class Test(unittest.TestCase):
         self.assertIn("fuzz", asked)
         self.assertEqual({lane: file for lane, file in asked.items() if lane not in named}, {})
 
-    def test_unknown_lane(self):
+    def test_an_unknown_lane_is_rejected(self):
         self.assertEqual(self.lanes("nonsense").returncode, 2)
 
 

@@ -44,7 +44,7 @@ class Units(unittest.TestCase):
     def test_systemd_reads_them(self):
         self.assertEqual(self.verified(), (0, ""))
 
-    def test_drop_ins(self):
+    def test_systemd_accepts_each_drop_in(self):
         self.assertIn("nvidia", VENDORS)
         for vendor in VENDORS:
             self.use(vendor)
@@ -59,7 +59,7 @@ class Units(unittest.TestCase):
         _, said = analyze("security", "--offline=yes", "--no-pager", str(self.folder / unit))
         return float(re.search(r"exposure level for \S+: ([0-9.]+)", said)[1])
 
-    def test_confinement(self):
+    def test_the_exposure_of_each_unit_stays_below_the_limit(self):
         for unit in ("bitnet-server.service", "bitnet-server@.service"):
             self.assertLessEqual(self.exposure(unit), WORST, unit)
 

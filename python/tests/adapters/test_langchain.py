@@ -54,7 +54,7 @@ def test_a_model_in_a_chain_answers(model):
     assert chain.invoke({"wish": "Tell me a story about a fox."}) == model.generate(PLAIN, **HOW).text
 
 
-def test_text(model):
+def test_invoke_stream_and_ainvoke_give_the_same_text(model):
     llm = Bitnet(model=model, generating=HOW)
     text = llm.invoke(PROMPT)
     assert text.startswith(STORY)

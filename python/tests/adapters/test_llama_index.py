@@ -15,7 +15,7 @@ PLAIN = [{"role": "system", "content": "You tell stories."},
          {"role": "user", "content": "Tell me a story about a fox."}]
 
 
-def test_text(model):
+def test_complete_and_its_streams_give_the_same_text(model):
     llm = BitnetLLM(model, HOW)
     done = llm.complete(PROMPT)
     assert done.text.startswith(STORY) and done.raw["stop_reason"] == "length"

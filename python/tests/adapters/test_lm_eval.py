@@ -32,7 +32,7 @@ def slowly(model, context, continuation):
     return total, greedy
 
 
-def test_loglikelihood(model, lm):
+def test_loglikelihood_equals_a_sum_of_single_logprobs(model, lm):
     rows = [(PROMPT, ", there was"), (PROMPT, " the moon"), ("", "Once"), (PROMPT + " ", "upon"), (PROMPT, ", there")]
     found = lm.loglikelihood(asked("loglikelihood", *rows), disable_tqdm=True)
     for (context, continuation), (score, greedy) in zip(rows, found):
@@ -44,7 +44,7 @@ def test_loglikelihood(model, lm):
     assert found[0][1] and found[4][1] and not found[1][1] and found[0][0] > found[1][0]
 
 
-def test_rolling(model, lm):
+def test_rolling_loglikelihood_covers_texts_longer_than_a_context(model, lm):
     text = PROMPT + STORY
     score, = lm.loglikelihood_rolling(asked("loglikelihood_rolling", (text,)), disable_tqdm=True)
     ids = model.tokenize(text, bos=False, special=True)
@@ -53,7 +53,7 @@ def test_rolling(model, lm):
     assert long < 10 * score  # more than a context
 
 
-def test_generate_until(lm):
+def test_generate_until_ends_before_a_stop_string(lm):
     how = {"until": ["\n", "rabbit"], "max_gen_toks": 20, "do_sample": False, "temperature": 0.7}
     text, = lm.generate_until(asked("generate_until", (PROMPT, how)), disable_tqdm=True)
     assert text == STORY[:STORY.index("rabbit")]
@@ -61,7 +61,7 @@ def test_generate_until(lm):
         lm.generate_until(asked("generate_until", (PROMPT, {"num_beams": 2})), disable_tqdm=True)
 
 
-def test_chat(model, lm):
+def test_a_chat_template_equals_format_chat_and_has_one_bos(model, lm):
     messages = [{"role": "user", "content": "Hello"}]
     text = lm.apply_chat_template(messages)
     assert text == model.format_chat(messages)

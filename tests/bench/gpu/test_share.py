@@ -37,7 +37,7 @@ class Share(unittest.TestCase):
         self.assertRegex(done.stdout, rf"linear(_ternary)?\.ternary2\.{DEVICE}` \| 15 \|")
         self.assertIn("| between kernels |", done.stdout)
 
-    def test_samples(self):
+    def test_each_ceiling_has_a_sample_for_each_round(self):
         done = call(CEILINGS, "--json", "--rounds", 3, "--megabytes", 8)
         if done.returncode == 77:
             self.skipTest(done.stderr)
@@ -50,7 +50,7 @@ class Share(unittest.TestCase):
             self.assertEqual([c["least"], c["median"], c["most"]], sorted(c["samples"]))
             self.assertGreater(c["least"], 0)
 
-    def test_words(self):
+    def test_wrong_arguments_are_rejected(self):
         self.assertEqual(call(CEILINGS, "--device", 99).returncode, 77)
         for wrong in (["--rounds", 0], ["--rounds"], ["--rounds", "x"], ["--fast"]):
             done = call(CEILINGS, *wrong)
