@@ -92,7 +92,7 @@ struct open_case {
 
 class sizes : public testing::TestWithParam<open_case> {};
 
-TEST_P(sizes, of_options) {
+TEST_P(sizes, of_options_are_accepted_or_rejected_with_a_reason) {
   const open_case& c = GetParam();
   alignas(8) std::array<unsigned char, room> bytes{};
   auto* options = reinterpret_cast<bitnet_runtime_options*>(bytes.data());

@@ -34,7 +34,7 @@ TEST(eval, log_softmax_bears_large_logits) {
   EXPECT_EQ(row.best(), 0U) << "the first of equal ones";
 }
 
-TEST(eval, perplexity_and_its_error) {
+TEST(eval, perplexity_and_its_error_equal_their_formulas) {
   token_tally tally;
   for (const double nll : {1.0, 2.0, 3.0, 6.0}) tally.add(nll, 1);
   // Mean 3, sum of squares 4 + 1 + 0 + 9 = 14, error sqrt(14 / 3 / 4).
@@ -76,7 +76,7 @@ TEST(eval, chunks_are_those_of_llama_perplexity) {
   EXPECT_EQ(even.n_chunks(1536, 9), 3U);
 }
 
-TEST(eval, divergence_of_known_probabilities) {
+TEST(eval, divergence_of_known_probabilities_equals_its_formula) {
   divergence both;
   both.add(row_of({0.5, 0.5}), row_of({0.25, 0.75}), 0);
   both.add(row_of({0.8, 0.2}), row_of({0.8, 0.2}), 1);

@@ -63,7 +63,7 @@ TEST(server_address, others_are_named) {
   }
 }
 
-TEST(stream_events, data_of_whole_events) {
+TEST(stream_events, only_whole_events_give_data) {
   for (const auto& [bytes, want] : std::initializer_list<std::pair<const char*, texts>>{
            {"data: a\n\ndata: b\n\n", {"a", "b"}},
            {"data: a\r\n\r\ndata:b\r\n\r\n", {"a", "b"}},

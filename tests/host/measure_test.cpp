@@ -99,7 +99,7 @@ TEST_F(machine_load_of, two_readings_is_their_difference) {
             R"({"load_begin":0.5,"load_end":1.25,"stolen_pct":25.0,"others_pct":20.0})");
 }
 
-TEST_F(machine_load_of, files_that_say_nothing) {
+TEST_F(machine_load_of, files_without_valid_numbers_is_unknown) {
   const auto good = reading("cpu  100 0 50 800 50 0 0 0 0 0\n", "0.5 0 0 1/2 3\n");
   for (const char* stat :
        {"", "cpu\n", "cpu 1 2 3\n", "cpu a b c d e f g h i j\n", "cpu -1 0 0 0 0 0 0 0 0 0\n",

@@ -20,7 +20,7 @@ std::string why_not(const char* loader) {
   return why;
 }
 
-TEST(opencl_platform, without_a_loader) {
+TEST(opencl_platform, a_missing_loader_is_reported_with_the_packages_to_install) {
   const std::string why = why_not("libOpenCL-absent.so.1");
   EXPECT_NE(why.find("libOpenCL-absent.so.1 is not installed"), std::string::npos) << why;
   EXPECT_NE(why.find("ocl-icd-libopencl1"), std::string::npos) << why;
@@ -32,7 +32,7 @@ TEST(opencl_platform, with_a_library_that_is_no_loader) {
   EXPECT_NE(why.find("OpenCL 1.2 is needed"), std::string::npos) << why;
 }
 
-TEST(opencl_platform, without_a_driver) {
+TEST(opencl_platform, a_loader_without_drivers_is_reported) {
   // Set for this test alone: OCL_ICD_VENDORS names a folder without drivers.
   std::string why;
   if (!open_library(usual_loader, why)) GTEST_SKIP() << why;

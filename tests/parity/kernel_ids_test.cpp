@@ -373,7 +373,7 @@ GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ids_with_tables);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ids_with_fives);
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(ids_of_two_sets);
 
-TEST_P(kernel_ids, of_ternary_products) {
+TEST_P(kernel_ids, name_the_format_of_ternary_products) {
   const struct {
     int64_t k;
     uint64_t group;
@@ -470,7 +470,7 @@ TEST_P(kernel_ids, of_groups_of_activations) {
       any_begins(run(product(BITNET_FORMAT_TERNARY2, 12288, 192, 64)), "linear_grouped_ref."));
 }
 
-TEST_P(kernel_ids, of_dense_products) {
+TEST_P(kernel_ids, name_the_format_of_dense_products) {
   for (const sdk::format& f : sdk::formats) {
     if (f.id == BITNET_FORMAT_TERNARY2) continue;
     for (const int64_t k : {256, 4096, 4352, 16384, 16640, 20480}) {
@@ -496,7 +496,7 @@ TEST_P(kernel_ids, of_every_op_alone) {
     }
 }
 
-TEST_P(kernel_ids, of_recurrent_layers) {
+TEST_P(kernel_ids, list_the_ops_of_recurrent_layers) {
   const auto ids = run(conformance::recurrent_model());
   for (const char* op : {"sigmoid.", "delta_rule.", "delta_gates.", "short_conv.", "columns."})
     EXPECT_TRUE(any_begins(ids, op)) << op;

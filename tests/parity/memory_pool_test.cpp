@@ -135,7 +135,7 @@ TEST_F(pool, is_reported_with_what_weights_and_blocks_have) {
   EXPECT_EQ(s.known, 0u);
 }
 
-TEST_F(pool, defaults) {
+TEST_F(pool, a_config_has_the_documented_defaults) {
   const memory_pool_config c;
   EXPECT_EQ(c.max_pool_size, uint64_t{2} << 30);
   EXPECT_EQ(c.max_cached_buffers, 1000u);
@@ -238,7 +238,7 @@ TEST_F(pool, none_is_cached_where_none_may_be) {
 }
 
 // The user's words, and what they are rejected for.
-TEST_F(pool, settings) {
+TEST_F(pool, each_setting_is_read_or_rejected) {
   const struct {
     const char *key, *value;
     bool fine;

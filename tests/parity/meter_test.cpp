@@ -52,7 +52,7 @@ struct memory_row {
 const std::string group = "proc/self/cgroup", top = "sys/fs/cgroup/";
 const std::string usual = "MemTotal: 8 kB\nMemFree: 1 kB\nMemAvailable:  4 kB\n";
 
-TEST(meter, memory) {
+TEST(meter, memory_is_unknown_unless_both_numbers_are_valid) {
   const memory_row rows[] = {
       {"plain", {{"proc/meminfo", usual}}, 8192, 4096},
       {"a kernel without the estimate",
@@ -161,7 +161,7 @@ TEST(meter, load_of_short_times_is_added_up) {
   EXPECT_EQ(p.read().known, 0u) << "what it was before a correction is not known to hold";
 }
 
-TEST(meter, clock) {
+TEST(meter, the_clock_is_the_mean_of_the_used_cpus) {
   const std::string at = "sys/devices/system/cpu/cpu";
   const struct {
     const char* why;
@@ -193,7 +193,7 @@ TEST(meter, clock) {
   }
 }
 
-TEST(meter, temperature) {
+TEST(meter, the_temperature_is_that_of_the_hottest_processor) {
   const std::string hwmon = "sys/class/hwmon/hwmon", zone = "sys/class/thermal/thermal_zone";
   const struct {
     const char* why;

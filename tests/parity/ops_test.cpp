@@ -12,7 +12,7 @@
 namespace bitnet::parity {
 namespace {
 
-TEST(act_quant, golden_rows) {
+TEST(act_quant, equals_the_golden_rows) {
   const struct {
     const char* name;
     const char* why;
@@ -42,7 +42,7 @@ TEST(act_quant, what_is_no_number_stays_defined) {
   EXPECT_EQ(q[3], 0);
 }
 
-TEST(rms_norm, golden_row) {
+TEST(rms_norm, equals_the_golden_row) {
   const auto x = golden_as<float>("rmsnorm_x"), w = golden_as<float>("rmsnorm_w");
   const auto expected = golden_as<float>("rmsnorm_y");
   std::vector<float> y(x.size());
@@ -50,7 +50,7 @@ TEST(rms_norm, golden_row) {
   for (uint64_t i = 0; i < y.size(); ++i) EXPECT_NEAR(y[i], expected[i], 2e-7 * std::fabs(y[i]));
 }
 
-TEST(rope, golden_rows) {
+TEST(rope, equals_the_golden_rows) {
   const auto x = golden_as<float>("rope_x");
   for (const int mode : {BITNET_ROPE_NEOX, BITNET_ROPE_INTERLEAVED}) {
     sdk::call c{};
@@ -107,7 +107,7 @@ TEST(rope, known_angles_are_those_of_the_token) {
   }
 }
 
-TEST(relu2, golden_row) {
+TEST(relu2, equals_the_golden_row) {
   const auto gate = golden_as<float>("relu2_gate"), up = golden_as<float>("relu2_up");
   std::vector<float> y(gate.size());
   cpu::relu2_scalar(gate.data(), gate.size(), y.data());
@@ -115,7 +115,7 @@ TEST(relu2, golden_row) {
   EXPECT_EQ(y, golden_as<float>("relu2_y"));
 }
 
-TEST(silu, known_values) {
+TEST(silu, has_known_values) {
   const float x[] = {0.0f, 1.0f, -1.0f, 100.0f, -100.0f};
   float y[5] = {};
   cpu::silu_scalar(x, 5, y);
@@ -127,7 +127,7 @@ TEST(silu, known_values) {
 }
 
 // By the form with tanh, computed with 40 digits.
-TEST(gelu, known_values) {
+TEST(gelu, has_known_values) {
   const float x[] = {0.0f, 1.0f, -1.0f, 0.5f, -3.0f, 100.0f, -100.0f};
   float y[7] = {};
   cpu::gelu_scalar(x, 7, y);

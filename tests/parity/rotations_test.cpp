@@ -36,7 +36,7 @@ TEST(rotations, are_those_of_each_position) {
   for (const std::vector<int32_t>& positions : steps)
     EXPECT_EQ(written(by, positions), expected(positions));
 }
-TEST(rotations, in_any_order) {
+TEST(rotations, positions_in_any_order_get_their_own_angles) {
   rotations by(frequencies);
   std::mt19937 random(1);
   for (int step = 0; step < 50; ++step) {

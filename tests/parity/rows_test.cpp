@@ -86,7 +86,7 @@ struct operands {
   guarded_memory<float> a, b;
 };
 
-TEST_P(row_forms, one_input) {
+TEST_P(row_forms, functions_of_one_input_equal_the_scalar_form) {
   using kernel = void (*cpu::row_kernels::*)(const float*, uint64_t, float*);
   for (const kernel f : {kernel{&cpu::row_kernels::relu2}, kernel{&cpu::row_kernels::silu},
                          kernel{&cpu::row_kernels::gelu}, kernel{&cpu::row_kernels::sigmoid}})
@@ -100,7 +100,7 @@ TEST_P(row_forms, one_input) {
     }
 }
 
-TEST_P(row_forms, two_inputs) {
+TEST_P(row_forms, functions_of_two_inputs_equal_the_scalar_form) {
   using kernel = void (*cpu::row_kernels::*)(const float*, const float*, uint64_t, float*);
   for (const kernel f : {kernel{&cpu::row_kernels::add}, kernel{&cpu::row_kernels::mul}})
     for (const row& r : rows) {
@@ -114,7 +114,7 @@ TEST_P(row_forms, two_inputs) {
 }
 
 // Columns in whole blocks of vectors, in single ones and by themselves.
-TEST_P(row_forms, delta_rule) {
+TEST_P(row_forms, the_delta_rule_equals_the_scalar_form) {
   for (const uint64_t d_v : {1u, 16u, 24u, 77u, 128u, 200u})
     for (const uint64_t d_k : {1u, 33u, 128u}) {
       SCOPED_TRACE(std::to_string(d_k) + " x " + std::to_string(d_v));
@@ -141,7 +141,7 @@ TEST_P(row_forms, delta_rule) {
     }
 }
 
-TEST_P(row_forms, scale) {
+TEST_P(row_forms, scale_equals_the_scalar_form) {
   for (const row& r : rows) {
     SCOPED_TRACE(r.why);
     operands x(r);
@@ -152,7 +152,7 @@ TEST_P(row_forms, scale) {
   }
 }
 
-TEST_P(row_forms, rms_norm) {
+TEST_P(row_forms, rms_norm_equals_the_scalar_form) {
   for (const row& r : rows) {
     SCOPED_TRACE(r.why);
     operands x(r);
@@ -163,7 +163,7 @@ TEST_P(row_forms, rms_norm) {
   }
 }
 
-TEST_P(row_forms, act_quant) {
+TEST_P(row_forms, act_quant_equals_the_scalar_form) {
   for (const row& r : rows) {
     SCOPED_TRACE(r.why);
     operands x(r);
@@ -187,7 +187,7 @@ TEST_P(row_forms, act_quant_rounds_half_to_even) {
   for (int i = 0; i < 9; ++i) EXPECT_EQ(q[i], expected[i]) << x[i];
 }
 
-TEST_P(row_forms, act_quant_groups) {
+TEST_P(row_forms, act_quant_in_groups_equals_the_scalar_form) {
   for (const uint64_t group : {32u, 64u, 128u}) {
     constexpr uint64_t k = 1280;
     operands x({k, fill::usual, ""});
@@ -201,7 +201,7 @@ TEST_P(row_forms, act_quant_groups) {
   }
 }
 
-TEST_P(row_forms, hadamard) {
+TEST_P(row_forms, hadamard_equals_the_scalar_form) {
   for (const uint64_t block : {2u, 4u, 8u, 16u, 32u, 1024u})
     for (const int with : {0, 1, 2}) {  // factors: none, first, last
       SCOPED_TRACE(block);
@@ -234,7 +234,7 @@ TEST_P(row_forms, hadamard_is_the_matrix) {
   }
 }
 
-TEST_P(row_forms, softmax) {
+TEST_P(row_forms, softmax_equals_the_scalar_form) {
   for (const row& r : rows) {
     SCOPED_TRACE(r.why);
     operands x(r), y(r);
@@ -247,7 +247,7 @@ TEST_P(row_forms, softmax) {
   }
 }
 
-TEST_P(row_forms, rotate) {
+TEST_P(row_forms, rotate_equals_the_scalar_form) {
   const struct {
     uint64_t pairs, heads, head_dim;
     const char* why;
@@ -273,7 +273,7 @@ TEST_P(row_forms, rotate) {
     }
 }
 
-TEST_P(row_forms, halves) {
+TEST_P(row_forms, halves_equal_those_of_the_scalar_form) {
   for (const row& r : rows) {
     if (r.contents == fill::special) continue;  // which NaN it is depends on the processor
     SCOPED_TRACE(r.why);
@@ -305,7 +305,7 @@ TEST_P(row_forms, halves_round_to_even_at_every_edge) {
   for (uint64_t i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(sdk::f16_to_f32(y[i]))) << i;
 }
 
-TEST_P(row_forms, widen) {
+TEST_P(row_forms, each_half_is_widened_exactly) {
   guarded_memory<uint8_t> x(2 * 65536);
   guarded_memory<float> y(65536);
   for (uint32_t i = 0; i < 65536; ++i) {
@@ -346,7 +346,7 @@ TEST_P(row_forms, blocks_are_decoded_as_the_format_says) {
     }
 }
 
-TEST_P(row_forms, q8_0) {
+TEST_P(row_forms, q8_0_equals_the_scalar_form_and_is_within_half_a_step) {
   for (const fill contents : {fill::usual, fill::huge, fill::tiny, fill::zero, fill::special})
     for (const uint64_t k : {32u, 96u, 640u}) {
       operands x({k, contents, ""});
@@ -379,7 +379,7 @@ TEST_P(row_forms, q8_0_keeps_the_largest_and_rounds_half_to_even) {
   EXPECT_EQ(static_cast<int8_t>(y[2]), 127);
 }
 
-TEST_P(row_forms, q4_0) {
+TEST_P(row_forms, q4_0_equals_the_scalar_form_and_is_within_its_steps) {
   for (const fill contents : {fill::usual, fill::huge, fill::tiny, fill::zero, fill::special})
     for (const uint64_t k : {32u, 96u, 640u}) {
       operands x({k, contents, ""});
@@ -443,7 +443,7 @@ TEST_P(row_forms, q4_0_keeps_the_largest_and_rounds_halves_up) {
   }
 }
 
-TEST_P(row_forms, quant_error) {
+TEST_P(row_forms, the_error_of_quantising_equals_its_definition) {
   for (const row& r : rows) {
     if (r.contents != fill::usual && r.contents != fill::zero) continue;
     SCOPED_TRACE(r.why);

@@ -116,7 +116,7 @@ TEST(logprobs, of_a_token_that_is_nearly_certain_keep_their_digits) {
   EXPECT_EQ(got.largest[0].value, got.chosen);
 }
 
-TEST(logprobs, of_a_large_vocabulary) {
+TEST(logprobs, are_right_for_a_large_vocabulary) {
   std::mt19937 random(3);
   std::normal_distribution<float> normal(0, 4);
   std::vector<float> logits(128256);

@@ -730,7 +730,7 @@ TEST(dependencies, looks_where_the_linker_looks) {
   }
 }
 
-TEST(dependencies, of_dependencies_count_too) {
+TEST(dependencies, missing_ones_of_dependencies_are_reported) {
   const folder f;
   f.write("lib/libmiddle.so", folder::read(folder::built("needy")));
   inspection plugin;

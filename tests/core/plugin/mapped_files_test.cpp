@@ -19,7 +19,7 @@ struct row {
   bool deleted;
 };
 
-TEST(mapped_files, lines_of_the_kernel) {
+TEST(mapped_files, each_line_of_the_kernel_gives_its_file_or_none) {
   const row rows[] = {
       {"a library", "7f0e00-7f1000 r-xp 00002000 103:02 1185    /usr/lib/x.so\n", 1,
        "/usr/lib/x.so", false},

@@ -718,7 +718,7 @@ TEST(selection_report, json_names_levels_and_survives_any_path) {
       << "and the same kernel of two devices is one";
 }
 
-TEST(selection_report, json_without_a_choice) {
+TEST(selection_report, json_without_a_choice_has_no_device) {
   machine m({});
   registry all = m.scan();
   report out;

@@ -178,7 +178,7 @@ TEST(special_tokens, what_ends_a_generation) {
   EXPECT_EQ(decoded(t, {*t.find("<|im_end|>")}), "") << "an end of turn is no text";
 }
 
-TEST(special_tokens, what_fills_a_gap) {
+TEST(special_tokens, tokens_of_a_gap_come_from_keys_and_then_from_texts) {
   EXPECT_FALSE(made(bpe_vocabulary()).infill().pre);
   vocabulary_data v = bpe_vocabulary();
   for (const char* text : {"<|fim_prefix|>", "<|fim_suffix|>", "<fim_middle>", "<reponame>"})
