@@ -53,9 +53,9 @@ struct capabilities {
 // How a driver treats commands, where drivers differ: plans and recordings take account of it, and
 // results are the same.
 struct quirks {
-  // Each recording copies the host's memory that its kernels read to memory of the device, which it
-  // allocates itself: buffers and tables of rotations of at most so many bytes each. 0: it copies
-  // none.
+  // Most bytes of a host buffer or a table of rotations that a recording copies to the device. Each
+  // recording copies the host memory that its kernels read, to memory that it allocates itself. 0:
+  // it copies none.
   uint64_t most_gathered = 0, most_gathered_rotations = 0;
   // Most loop passes of a thread in one kernel, all loops together: the driver silently skips
   // further passes. 0: no limit.
@@ -203,9 +203,9 @@ class device {
   virtual bitnet_status make_queue(std::unique_ptr<queue>& out, const sdk::reporter& report) = 0;
 };
 
-// A kernel that has the bits of another one, which does its work where it is left out; one whose
-// precision is not F32 has them where nothing is rounded. The driver chooses it by the size of a
-// step, so that plans do not know it.
+// A kernel with the same bits as another kernel, which replaces it where it is left out. If its
+// precision is not F32, the bits are the same where nothing is rounded. The driver chooses it by
+// the size of a step, so plans do not contain it.
 struct kernel_alternative {
   std::string name;                        // of its id: "<name>.<api>"
   uint32_t op = 0, format = 0, exact = 0;  // as bitnet_kernel_info

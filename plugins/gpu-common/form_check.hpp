@@ -1,11 +1,11 @@
 #pragma once
-// Forms show that they give the same bits as the kernel that stands in for them: in the child of a
-// probe, when a device is opened and nothing takes its memory yet. A form with other bits is not
-// used.
+// Compares the bits of each form with those of the kernel that stands in for it: in the child of a
+// probe, when a device is opened and nothing else uses its memory yet. A form with other bits is
+// not used.
 //
-// A form that waits for a barrier gives up after a while, and what it leaves then differs. One that
-// runs on past the device's patience, or loses the device, ends the check: it is the last of
-// `found`, and the device cannot be used in this process.
+// A form that waits too long for a barrier gives up, and its results then differ. A form that
+// exceeds its time limit, or loses the device, ends the check: it is the last of `found`, and the
+// device cannot be used in this process.
 
 #include <cstring>
 #include <string>
@@ -16,8 +16,8 @@
 
 namespace bitnet::gpu {
 
-// A command, and what its memory has before: the header, then what the kernel is bound to. The last
-// `written` are what comes out.
+// A command, and the contents of its memory before it runs: the header, then the kernel's bindings.
+// The last `written` bindings are the results.
 struct trial {
   kernel_spec spec;
   std::vector<std::vector<uint32_t>> memory;
@@ -39,9 +39,9 @@ trial bit_linear_trial(uint32_t k, uint32_t rows);
 // A matrix of BITNET_FORMAT_F16 or _BF16 times vectors that are rounded to the same format.
 trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens);
 // rms_norm, act_quant, norm_quant, norm_quant_groups, glu_quant or head_state of `rows` rows of `k`
-// numbers, the last of which is an infinity. One group takes all rows. At least two: with an
-// infinity in it a row has the same codes whatever its sum is. `group`: elements to a factor, of
-// norm_quant_groups.
+// numbers. The last number of the last row is an infinity. One group computes all rows. There are
+// at least two, since a row with an infinity has the same codes whatever its sum is. `group`:
+// elements to a factor, of norm_quant_groups.
 trial row_trial(kernel_id id, uint32_t k, uint32_t rows, uint32_t group = 0);
 // States of `rows` rows of two sequences, of which one begins.
 trial delta_trial(uint32_t rows);
@@ -52,13 +52,13 @@ trial attention_trial(uint32_t head_dim, uint32_t tile_rows);
 // attn_tiles.
 trial rounded_attention_trial(uint32_t head_dim, uint32_t tile_rows);
 
-// What is computed by each of some forms, and by what is left without any.
+// A trial for each of these forms, and for the kernel that computes without any of them.
 struct form_trial {
   std::vector<const char*> forms;
   trial of;
 };
 
-// What a form was seen to do, in words that follow its name.
+// The fault of a form, in words that follow its name.
 struct form_fault {
   std::string form, what;
 };

@@ -1,5 +1,5 @@
 #pragma once
-// Forms: kernels whose work another kernel of the same backend does, with the same bits wherever
+// Forms: kernels that another kernel of the same backend can replace, with the same bits wherever
 // the form rounds nothing (docs/adr/0081). A driver that has some derives from the two classes
 // here. Its device then compares the forms in the child of a probe, and its platform lists those
 // that are used.
@@ -30,8 +30,8 @@ struct form_use {
   bool checks = true;    // forms are compared when a device is opened
   bool bounded = false;  // every kernel gives up waiting for a barrier
   forms off = {};        // forms that are not used
-  // How long a form that is compared may run, or eight times as long as the kernel that it is
-  // compared with, which has three times as long.
+  // Time limit of a form that is compared. A form may also take eight times as long as the kernel
+  // that it is compared with; that kernel has three times this limit.
   uint64_t patience_ns = 10'000'000'000;
 };
 

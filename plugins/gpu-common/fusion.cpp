@@ -75,7 +75,7 @@ class finder {
     return no_op;
   }
 
-  // One kernel takes a single token's attention with the ops that make its inputs, if queries and
+  // One kernel computes a single token's attention and the ops that make its inputs, if queries and
   // keys are rotated by the same angles and a group has all heads of a KV head. Norms of heads are
   // among those ops if both queries and keys have them.
   void find_token_attention(uint64_t at, fusion& f) {

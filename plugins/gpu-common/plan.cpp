@@ -380,9 +380,9 @@ void planner::round_prompts(node& whole) {
   out_.nodes.push_back(std::move(rounded));
 }
 
-// All of the attention of a step of one row, in one command: also what its queries, keys and values
-// need before it, with norms of heads if both have them, and the merging of parts. `cut` is the
-// kernel that leaves parts.
+// One command computes the whole attention of a step of one row: the ops that make its queries,
+// keys and values, with norms of heads if both have them, and the merging of parts. `cut` is the
+// kernel that leaves the parts unmerged.
 node planner::attention_of_token(const bitnet_op& op, const fusion& f, const node& cut) {
   const bitnet_op& write = graph_.ops[f.kv_write];
   const bitnet_op &q = graph_.ops[f.rope_of_q], &k = graph_.ops[fusions_.of[f.kv_write].rope];

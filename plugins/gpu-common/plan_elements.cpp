@@ -59,8 +59,8 @@ bitnet_status planner::add_element_op(const bitnet_op& op, const fusion& f) {
   }
 }
 
-// Activations with a factor to each group of elements, of what a kernel before may have left or of
-// ops that the same kernel computes.
+// Quantises activations with a factor to each group of elements: those that an earlier kernel left,
+// or those of ops that the same kernel computes.
 bitnet_status planner::act_quant_groups(const bitnet_op& op, const fusion& f) {
   const uint32_t* out = op.outputs;
   const uint32_t k = width32(op.inputs[0]);

@@ -89,7 +89,7 @@ uint64_t program::parts_of_token() const noexcept {
   return context_parts() > parts_of_one_group ? context_parts() : 0;
 }
 
-// True if a step with `rows` rows that asks for these logits runs the node. `in_f16`: so are keys
+// True if a step with `rows` rows that requests these logits runs the node. `in_f16`: so are keys
 // and values.
 bool program::belongs(const node& n, uint32_t rows, logits asked, bool in_f16) const noexcept {
   if (n.of != logits::any && n.of != asked) return false;
@@ -428,8 +428,8 @@ bitnet_status steps_on::finish_last(const sdk::reporter& report) {
 bitnet_status steps_on::run(const bitnet_step& step, const std::shared_ptr<running>& queue,
                             const sdk::reporter& report) {
   const std::scoped_lock lock(running_);
-  // The device may still compute the last step, so this takes no time of its own. The positions
-  // are not checked yet.
+  // This runs while the device may still compute the last step, so it adds no time to a step. The
+  // positions are not checked yet.
   if (step.n_tokens <= of_.limits_.max_tokens)
     for (const auto& table : of_.rotations_) table->prepare({step_.positions, step.n_tokens});
   if (bitnet_status s = finish_last(report); failed(s)) return s;

@@ -117,7 +117,7 @@ class steps_on {
                     std::vector<uint32_t>& nodes) const;
   bitnet_status find_recording(uint32_t n_tokens, uint32_t n_outputs, logits asked,
                                uint64_t cancel_token, recorded*& out, const sdk::reporter& report);
-  // The logits that a step asks for, as far as the head can provide them.
+  // The logits that a step requests, as far as the head can provide them.
   bitnet_status asked_by(const bitnet_step& step, logits& out, const sdk::reporter& report);
   void fill_header(const bitnet_step& step, logits asked);
   bitnet_status finish_last(const sdk::reporter& report);

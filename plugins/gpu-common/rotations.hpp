@@ -17,8 +17,8 @@ class rotations {
   // Radians for each position.
   explicit rotations(std::vector<double> frequencies) : frequencies_(std::move(frequencies)) {}
 
-  // Computes what `write` will copy for these positions. It leaves later positions than are kept,
-  // and negative ones, which are none, to `write`.
+  // Computes what `write` will copy for these positions. It skips positions beyond those that are
+  // kept, and negative ones, which are invalid: `write` handles both.
   void prepare(std::span<const int32_t> positions);
   // Cosine and sine of each frequency, one position after the other.
   void write(std::span<const int32_t> positions, float* out);

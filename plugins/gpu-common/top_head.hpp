@@ -18,7 +18,8 @@ struct device_weight;
 
 class head_copy {
  public:
-  // True if the device has the kernels, the user wants the two-stage head, and it can save time.
+  // True if the device has the kernels, no setting switches the two-stage head off, and it can save
+  // time.
   static bool fits(const opened& device, const device_weight& w);
   static uint64_t bytes_of(const opened& device, const device_weight& w);
 

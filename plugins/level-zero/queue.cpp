@@ -42,8 +42,8 @@ bitnet_status queue::submit(gpu::recording& work, uint64_t value, const sdk::rep
     submitted_ = value;
     return BITNET_OK;
   }
-  // A part of it runs. Its memory may be freed once it has ended; if the end cannot be known, all
-  // later steps fail.
+  // A part of the submission runs. This waits until that part has ended, since its memory may be
+  // freed afterwards. If it cannot wait, all later steps fail.
   const ze_result_t waited = ended == ZE_RESULT_SUCCESS
                                  ? context_.calls.zeEventHostSynchronize(done->handle, UINT64_MAX)
                                  : ended;

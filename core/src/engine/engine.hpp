@@ -29,7 +29,7 @@ struct kv_budget {
 };
 
 // A model's parts on their devices, before the weights are loaded: their sections follow one
-// another from the embedding to the head. `main` is the part on the device that was asked for.
+// another from the embedding to the head. `main` is the part on the device that was requested.
 struct placement {
   std::vector<std::unique_ptr<part>> parts;
   std::size_t main = 0;
@@ -46,7 +46,7 @@ class engine {
                                               const kv_budget& budget = {}, bool tune_now = false);
 
   [[nodiscard]] const std::vector<std::unique_ptr<part>>& parts() const { return parts_; }
-  // The part on the device that was asked for.
+  // The part on the device that was requested.
   [[nodiscard]] const part& main() const { return *parts_[main_]; }
   [[nodiscard]] std::size_t main_index() const { return main_; }
   [[nodiscard]] const select::choice& choice() const { return main().choice(); }

@@ -74,8 +74,8 @@ result<void> kv_store::begin(holding& h, uint64_t need, const std::function<bool
       ++loser.evictions;
       continue;
     }
-    // All others that hold blocks are busy. A session that waits must not hold back those that
-    // could go on, so its own table may be taken like any other.
+    // All other holders of blocks are busy. A session that waits must not block those that could
+    // continue, so its own table may be evicted like any other.
     free_.take(h.spare);
     if (h.table.empty()) take_states(h);  // the states belong to no tokens yet
     if (stop()) return fail(BITNET_CANCELLED, "cancelled while waiting for KV blocks");

@@ -64,7 +64,8 @@ class model_engines {
                 const std::string& why, const std::function<void(const std::string&)>& on_failure);
 
   // Opens a tenant by `make`, result<std::unique_ptr<...>>(engine_ptr). If another engine has
-  // become current meanwhile, opens it again there. replace() knows the tenant until leave().
+  // become current meanwhile, opens it again there. Until leave(), replace() offers changes to the
+  // tenant.
   template <class Make>
   auto open(const Make& make) -> decltype(make(engine_ptr())) {
     for (;;) {

@@ -33,8 +33,8 @@ namespace {
 namespace fs = std::filesystem;
 using clock = std::chrono::steady_clock;
 
-// The program that asked. It may hang up. It may also stop waiting: then it closes its sending
-// side, and can still get the answer.
+// The program that requested the probe. It may close the connection. It may also stop waiting: then
+// it closes its sending side, and can still get the answer.
 class asker final : public audience {
  public:
   // `outlives`: the job continues without it.

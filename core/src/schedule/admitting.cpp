@@ -92,7 +92,8 @@ bool scheduler::contents::start(const waiter& w) {
 }
 
 // Whether preempting every sequence of lower priority would free enough blocks for `w`. Blocks that
-// several sequences share are counted for each, so the answer may be too hopeful.
+// several sequences share are counted for each, so the result may be true although too few would be
+// freed.
 bool scheduler::contents::could_make_room(const waiter& w, blocked_by lacks) const {
   uint64_t blocks = 0;
   bool any = false;

@@ -7,8 +7,8 @@ namespace bitnet::schedule {
 namespace {
 
 constexpr double weight_of_new = 0.25;  // after some 8 steps an outlier is forgotten
-// After this many steps with prompts, one has none, so that decodes are measured. It costs prompts
-// 1/64.
+// After this many steps with prompts, one step has none, so that decodes are measured alone.
+// Prompts lose 1/64 of the steps by it.
 constexpr uint32_t most_unmeasured = 64;
 // After this many pieces below measured_chunk, one piece is large enough to learn p from. Such a
 // step may exceed the bound, so it is fewer than 1 in 100.

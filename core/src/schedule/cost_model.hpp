@@ -18,9 +18,10 @@ namespace bitnet::schedule {
 // beside 8 decodes a prompt took 2.4 times as long as alone with 8, and 1.9 times with 2
 // (docs/reference/benchmarks.md, "Many sequences").
 inline constexpr uint32_t row_grain = 2;
-// Prompts get at least this many tokens of a step with decodes. Behind 32 000 others one prompt
-// token takes as long as a step: with 8 of them the gap between two tokens was six times as long as
-// without.
+// Prompts get at least this many tokens of a step with decodes. Behind a long context one prompt
+// token can take as long as a step, so a larger minimum would delay the decodes. Measured behind
+// 32 000 tokens: with 8 prompt tokens in a step, the gap between two tokens was six times as long
+// as without.
 inline constexpr uint32_t least_chunk = 2;
 // The smallest piece that p is learned from, and what prompts get while p is not known.
 inline constexpr uint32_t measured_chunk = 8;
@@ -30,7 +31,8 @@ class cost_model {
   // A step with decodes takes at most `stretch` (> 1) times as long as without prompts.
   explicit cost_model(double stretch) : stretch_(stretch) {}
 
-  // Learns from a step of `n_decodes` decodes and `n_prompt` prompt tokens that took `took`.
+  // Updates the model with a step of `n_decodes` decodes and `n_prompt` prompt tokens that took
+  // `took`.
   void learn(uint32_t n_decodes, uint32_t n_prompt, std::chrono::nanoseconds took);
 
   // Prompt tokens for the next step: at least least_chunk, now and then measured_chunk; together

@@ -26,16 +26,16 @@ class kv_memory {
 
   // Reserves the blocks that `s` needs until its end, and counts the known prefix as computed.
   std::expected<void, kv::shortage> begin(sequence& s);
-  // `child` goes on from all that `parent` has computed, which is all of the child's tokens but its
-  // last.
+  // `child` continues from all tokens that `parent` has computed, which are all of the child's
+  // tokens but its last.
   std::expected<void, kv::shortage> fork(const sequence& parent, sequence& child);
   // Gives back all blocks. What was computed stays known as long as there is room for it.
   void leave(sequence& s);
 
   // The most tokens of the sequence's next chunk, so that a state can be kept behind it; 0: any.
   [[nodiscard]] uint64_t break_at(const sequence& s) const;
-  // Takes blocks for the sequence's next `n` tokens, and gives back blocks that no token sees any
-  // more. They are reserved, so false means a defect of the scheduler.
+  // Takes blocks for the sequence's next `n` tokens, and returns blocks to which no token attends
+  // any more. They are reserved, so false means a defect of the scheduler.
   bool grow(sequence& s, uint64_t n);
   // Notes that the sequence's next `n` tokens are computed.
   void note_computed(sequence& s, uint64_t n);
@@ -60,8 +60,8 @@ class kv_memory {
   void leave(kv::table& t) { pool_.release(t); }
 
   [[nodiscard]] kv::copy_list& copies() { return copies_; }
-  // To be called after copies that failed: forgets all known prefixes. Sequences whose blocks were
-  // to be filled by these copies must leave the pool.
+  // Call it after copies that failed: it drops all known prefixes. Sequences whose blocks were to
+  // be filled by these copies must leave the pool.
   void forget() { pool_.forget(); }
   [[nodiscard]] const kv::block_pool& pool() const { return pool_; }
 

@@ -1,5 +1,5 @@
 #pragma once
-// What a client asks of the scheduler, and what comes back.
+// A client's request to the scheduler, and the events that answer it.
 //
 // Threads  a sink is called by the scheduler's thread only, with no lock held; it may call the
 //          scheduler back.
@@ -104,10 +104,10 @@ struct request {
   std::vector<uint32_t> seeds;                            // empty, or one for each choice
   std::vector<std::unique_ptr<grammar::guide>> grammars;  // empty, or one for each choice
   uint32_t n = 1;                                         // choices
-  // How many choices are delivered: those with the highest mean log probability of their tokens,
-  // once all have ended: all events of the best one, then those of the next. If cancel() or the
-  // deadline ends the request before, n_best choices get that end and no piece. 0: all choices are
-  // delivered, as they come.
+  // How many choices are delivered: those with the highest mean log probability of their tokens.
+  // Delivery begins when all choices have ended, with all events of the best one, then those of the
+  // next. If cancel() or the deadline ends the request earlier, n_best choices get that end and no
+  // piece. 0: all choices are delivered, as they come.
   uint32_t n_best = 0;
   // Makes a drafter for each choice; empty: nothing is drafted. `drafts` was checked.
   std::function<std::unique_ptr<speculate::drafter>()> make_drafter;

@@ -1,7 +1,8 @@
 #pragma once
 // The requests of the step that runs, and the flag by which the device ends the step early: it is
 // set when none of them needs what the step computes, since each was cancelled or is past its
-// deadline. One request that goes on keeps the step, so that it loses no work.
+// deadline. While one request needs the step, the step is not ended early, so that this request
+// loses no work.
 //
 // Owner    the inbox, whose lock guards all of it. The flag is the caller's and outlives this.
 // Threads  one at a time; the flag is read by any.

@@ -103,7 +103,7 @@ void scheduler::contents::fork_choices(sequence& leader, const generate::logits_
   static_cast<void>(take(leader, row));
 }
 
-// Returns whether the sequence goes on.
+// Returns whether the sequence continues.
 bool scheduler::contents::take(sequence& s, const generate::logits_row& row) {
   s.wish.reset();
   if (!s.has_begun()) s.note_time(now());

@@ -49,9 +49,9 @@ class step_runner {
   // The trace of its steps; nullptr: they are not traced.
   [[nodiscard]] virtual const trace::recorder* recorder() const { return nullptr; }
 
-  // Copies whole blocks, from[i] to to[i], before the next step and behind all copies that were
-  // asked for before. Within a call there is no order: no block that is written is also read, or
-  // written twice. State i is block n_blocks + i.
+  // Copies whole blocks, from[i] to to[i], before the next step and after all copies of earlier
+  // calls. Within a call there is no order: no block that is written is also read, or written
+  // twice. State i is block n_blocks + i.
   virtual result<void> copy(std::span<const uint32_t> from, std::span<const uint32_t> to) = 0;
 
   // `rows` gets one for each output, in the order of the slices, valid until the next call.
@@ -63,8 +63,8 @@ class step_runner {
 
   // The form of its blocks and states, as write_out() writes them.
   [[nodiscard]] virtual const kv::saved_form& form() const = 0;
-  // Write or read the blocks or states `which`, one behind the other, after all copies that were
-  // asked for before. `bytes` has exactly their size. None is named twice.
+  // Write or read the blocks or states `which`, one behind the other, after all copies of earlier
+  // calls. `bytes` has exactly their size. None is named twice.
   virtual result<void> write_out(std::span<const uint32_t> which, cargo what,
                                  std::span<std::byte> bytes) = 0;
   virtual result<void> read_in(std::span<const uint32_t> which, cargo what,

@@ -134,8 +134,8 @@ void scheduler::contents::draft() {
   }
 }
 
-// Asks each generation, before the step, which logits its row must have. A generation that ends at
-// this question leaves the step.
+// Gets from each generation, before the step, which logits its row must have. A generation that
+// ends in this call leaves the step.
 void scheduler::contents::prepare_rows() {
   std::erase_if(shares_, [&](const share& one) {
     sequence*& s = able_[one.index];
@@ -146,9 +146,9 @@ void scheduler::contents::prepare_rows() {
   });
 }
 
-// Asks `s`, and the choices of its request that begin with the same row. Returns the sequence that
-// holds the tokens from now on: `s` or, if that ended, the choice that took them over. nullptr: no
-// choice wants the row.
+// Gets this from `s`, and from the choices of its request that begin with the same row. Returns the
+// sequence that holds the tokens from now on: `s` or, if that ended, the choice that took them
+// over. nullptr: no choice needs the row.
 sequence* scheduler::contents::prepare_row(sequence& s) {
   if (s.rows) return &s;
   for (sequence& other : s.of->choices) {
@@ -227,8 +227,8 @@ bool scheduler::contents::copy() {
   return true;
 }
 
-// After failed copies: the blocks that they were to fill hold nothing. Sequences that need these
-// blocks compute them again.
+// After failed copies, the blocks that they were to fill have no valid contents. Sequences that
+// need these blocks compute them again.
 void scheduler::contents::fail_copies(const failure& why) {
   ++counts_.failed_steps;
   if (is_loss(why.status)) {

@@ -86,7 +86,7 @@ void add_standing(ordered_json& device, const backend_report& b, std::size_t i) 
   put(device, "same_as", s.same_as);
 }
 
-// Free memory changes all the time, so it is asked now. CPU devices use the host's memory; others
+// Free memory changes all the time, so it is read now. CPU devices use the host's memory; others
 // may report theirs in their status.
 void add_free_memory(ordered_json& device, const bitnet_device_info& d) {
   if (d.device_class != BITNET_DEVICE_CPU) return;

@@ -28,8 +28,8 @@ struct shard {
 // The id's 128-bit XXH3 as 32 hexadecimal digits; answers to this id are named by it.
 [[nodiscard]] std::string name_of(std::string_view custom_id);
 
-// Stores 128 bits of each id's hash, about 56 bytes per id. The key is random, so that nobody can
-// construct two ids that collide.
+// Stores 128 bits of each id's hash, about 56 bytes per id. The key is random, so that no input can
+// be constructed to contain two ids that collide.
 class id_set {
  public:
   id_set();

@@ -21,8 +21,8 @@ struct contents {
 
 }  // namespace
 
-// After a kill the receipts to remove are at the end and are cut off. If they are elsewhere,
-// somebody has deleted lines of the output, and the file is rewritten.
+// After a kill the receipts to remove are at the end and are cut off. If they are elsewhere, lines
+// of the output were deleted, and the file is rewritten.
 result<receipts_file> receipts_file::open(const std::string& path,
                                           std::span<const other_file> others,
                                           const id_set& answered, const id_reader& id_of,

@@ -61,7 +61,7 @@ struct discovery {
 // The ggml libraries in these folders, by name; libllama.so needs them.
 [[nodiscard]] std::vector<std::string> ggml_libraries(const std::vector<std::string>& folders);
 
-// Returns "" if root or the process's user owns the file and its folder and nobody else can write
+// Returns "" if root or the process's user owns the file and its folder and no other user can write
 // to them, else the reason. If the user is root, both must be root's.
 [[nodiscard]] std::string distrusted(const std::string& file);
 

@@ -35,7 +35,7 @@ class llama_api {
                                               const std::vector<std::string>& folders);
 
   [[nodiscard]] llama_api_year api_year() const { return api_year_; }
-  // "ggml 0.9.4"; "" if the version cannot be asked for.
+  // "ggml 0.9.4"; "" if the library does not report its version.
   [[nodiscard]] std::string version() const;
 
   // Loads the backends that are separate files in the library's folder.

@@ -99,8 +99,8 @@ std::vector<node> device_nodes(const system_tree& system) {
       const auto path = std::filesystem::path(folder) / name;
       struct stat facts{};
       if (stat(system.whole(path).c_str(), &facts) != 0 || S_ISDIR(facts.st_mode)) continue;
-      // Ask the kernel: besides the mode it knows access lists, which let a seat's user open the
-      // GPU.
+      // The kernel decides: besides the mode it applies access lists, which let a seat's user open
+      // the GPU.
       const bool usable = system.is_this_machine() ? faccessat(AT_FDCWD, system.whole(path).c_str(),
                                                                R_OK | W_OK, AT_EACCESS) == 0
                                                    : may_use(facts, who);

@@ -38,8 +38,8 @@ class gates {
   // Ends the measured work: takes its time and its peak memory. Only the first call counts.
   void end_of_work();
 
-  // While it lives, what runs does not count as work: runs that a gate adds. Their time is
-  // subtracted. So is their memory, unless later work exceeds their peak.
+  // While it lives, nothing that runs counts as work. It is for runs that a gate adds. Their time
+  // is subtracted. So is their memory, unless later work exceeds their peak.
   class left_out {
    public:
     explicit left_out(gates& of);

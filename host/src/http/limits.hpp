@@ -1,5 +1,5 @@
 #pragma once
-// What a client may cost: bytes, time and connections. Each limit is checked before anything is
+// The bytes, time and connections that a client may use. Each limit is checked before anything is
 // computed for a request.
 
 #include <chrono>
@@ -14,8 +14,8 @@ struct limits {
   std::size_t all_body_bytes = std::size_t{256} * 1024 * 1024;  // of all bodies; more: 503
   std::size_t ahead_bytes = std::size_t{64} * 1024;    // of requests queued after the running one
   std::size_t output_bytes = std::size_t{256} * 1024;  // of a stream, sent and not taken
-  // If there are more, the one is closed that has waited longest for a request; if all are busy, a
-  // new one gets 503.
+  // If there are more, the server closes the one that has waited longest for a request; if all are
+  // busy, a new one gets 503.
   std::size_t connections = 2048;
   std::chrono::milliseconds head_time{10'000};   // from the first byte, or the accept, to the head
   std::chrono::milliseconds body_time{60'000};   // from the head to the end of the body

@@ -1,7 +1,7 @@
 #pragma once
 // Reads the author's claim about a backend: a report of bitnet-backend-conformance,
-// NAME.conformance.json, beside the manifest. Nobody has verified it, so only expected words are
-// taken from it.
+// NAME.conformance.json, beside the manifest. The report is not verified, so only expected words
+// are taken from it.
 
 #include <cstdint>
 #include <string>

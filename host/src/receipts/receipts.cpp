@@ -43,7 +43,7 @@ json selected_names(bitnet_runtime* runtime) {
   return names_of_device("", "");
 }
 
-// Adds the members that only the program knows.
+// Adds the members that come from the program, not from the library.
 std::string facts_text(const invocation& in, bitnet_runtime* runtime, json facts) {
   facts.update(selected_names(runtime));
   json& program = facts["program"];
