@@ -27,7 +27,7 @@ constexpr const char* about_suites =
     "sizes       each op at the sizes of real models                          bronze\n"
     "program     whole models: batches, buckets, sequences, windows, blocks   bronze\n"
     "sequences   many sequences: random steps, moved blocks, cancelling       bronze\n"
-    "robustness  rejections, cancelling, time-outs, streams cut short           bronze\n"
+    "robustness  rejections, cancelling, time-outs, streams cut short         bronze\n"
     "hygiene     nothing but the return value leaves a call                   bronze\n"
     "threads     several queues and backends at once                          silver\n"
     "lifecycle   200 openings, two generations, blocks moved                  silver\n"
