@@ -102,7 +102,7 @@ class AnalyzeLibrary(support.Case):
         if COMPILER is None or not shutil.which("nm") or not shutil.which("readelf"):
             self.skipTest("there is no C compiler, nm or readelf")
 
-    def test_groups_of_symbols(self):
+    def test_groups_of_symbols_equal_those_of_nm(self):
         path = self.compiled("libllama.so", LLAMA)
         report = self.same_as_nm(path)
         groups = report["groups"]
@@ -157,7 +157,7 @@ class AnalyzeLibrary(support.Case):
         self.assertEqual(report["groups"]["llama"], expected)
         self.assertTrue(report["format"]["stripped"])
 
-    def test_both_hash_tables(self):
+    def test_each_style_of_hash_table_gives_the_symbols_of_nm(self):
         for style in ("sysv", "gnu", "both"):
             with self.subTest(style):
                 self.same_as_nm(self.compiled("libllama.so", LLAMA, f"-Wl,--hash-style={style}"))

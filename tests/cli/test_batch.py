@@ -266,7 +266,7 @@ class Answers(Batch):
 
 @needs_backend
 class Errors(Batch):
-    def test_name_the_member(self):
+    def test_an_error_names_the_member_of_the_body(self):
         rows = {"temperature": line("a", temperature="hot"), "stream": line("b", stream=True), "suffix": line("c", suffix="x"),
                 "response_format.json_schema": line("d", response_format={"type": "json_schema"}),
                 "json_schema": line("h", json_schema={"properties": {"a": {"minimun": 1}}}),

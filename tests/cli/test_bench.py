@@ -188,7 +188,7 @@ class Bench(support.Case):
             row, = self.ok("bench", "--kernel", "TL1_X86_AVX2", *quick, env={"BITNET_CPU_ISA": "avx2"}).json
             self.assertEqual(row["kernel"], "linear_ternary.ternary2.avx2")
 
-    def test_kernels_by_name(self):
+    def test_kernels_are_selected_by_name(self):
         quick = ("--shape", "16x256", "--n", "1", "-r", "1", "--ceiling-mb", "0", "-o", "json")
         rows = self.ok("bench", "--kernel", "linear_dense,matmul_i2s", *quick).json
         names = [row["kernel"].split(".")[1] for row in rows]

@@ -260,7 +260,7 @@ class Known(support.Case):
 
 @support.needs_backend
 class Real(support.Case):
-    def test_our_own_server(self):
+    def test_our_own_server_is_measured(self):
         server = subprocess.Popen([support.PROGRAM, "serve", "--port", "0"], stderr=subprocess.PIPE, text=True,
                                   env=self.environment(), cwd=self.home)
         self.addCleanup(server.stderr.close)

@@ -222,7 +222,7 @@ class Found(Crossval):
     def found(self, code=0, *words, **variables):
         return self.crossval(code, "find", "-o", "json", *words, **variables)
 
-    def test_flavours_and_tiers(self):
+    def test_the_flavour_and_tier_of_a_library_are_reported(self):
         for build, flavour, tier, version in (("2025", "llama.cpp", 1, "API since 2025"),
                                               ("2024", "bitnet.cpp", 2, "API of 2024")):
             found = self.found(BITNET_CPP_DIR=os.path.join(STAND_INS, build)).json["found"]

@@ -84,7 +84,7 @@ class Doctor(support.Case):
         self.assertNotIn(b"\x1b", result.stdout)
         self.assertIn("evil", result.text)
 
-    def test_an_empty_machine(self):
+    def test_a_machine_without_files_has_no_facts(self):
         got = self.ok("doctor", "--json", "--backend-dir", self.empty, env=self.tree({"none": ""})).json
         self.assertEqual((got["machine"], got["memory"], got["devices"], got["nodes"]), ({}, {}, [], []))
 

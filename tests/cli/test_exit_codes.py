@@ -252,7 +252,7 @@ class Lists(support.Case):
         by_flags = self.ok(*words, *(w for i in ids for w in ("--stop-id", i))).text
         self.assertEqual(self.ok(*words, env={"BITNET_STOP_ID": " ".join(ids)}).text, by_flags)
 
-    def test_folders_in_variables(self):
+    def test_folders_in_variables_are_listed_first(self):
         if os.geteuid() == 0:
             self.skipTest("root does not search folders of a variable")
         found = self.bitnet("backends", "dir", env={"BITNET_BACKEND_DIR": "/no/a b:/no/c"}).text.split("\n")

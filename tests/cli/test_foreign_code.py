@@ -90,7 +90,7 @@ class ForeignCode(Asking):
             with self.subTest(path):
                 self.assertEqual(self.verdict(self.data, path), "BN-I-RUN-PATH")
 
-    def test_filters_of_libraries(self):
+    def test_filters_of_libraries_are_rejected_as_foreign(self):
         for fake in ("auxiliary", "filter", "needs-path"):
             with self.subTest(fake):
                 shutil.copy(os.path.join(FAKES, f"libfake-{fake}.so"),

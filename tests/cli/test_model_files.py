@@ -67,7 +67,7 @@ class ModelFiles(support.Case):
         env = {"BITNET_MODEL": None, "BITNET_MODELS": self.path("models")}
         self.assertIn("TinyTales-9M", self.ok("inspect", "--json", env=env).json["file"])
 
-    def test_no_demo_model(self):
+    def test_a_missing_demo_model_ends_with_3(self):
         env = {"BITNET_MODEL": None, "BITNET_MODELS": self.path("nowhere")}
         self.rejected(3, "-m FILE", "run", "-p", "a", env=env)
 

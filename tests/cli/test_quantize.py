@@ -145,7 +145,7 @@ class Quantize(support.Case):
             self.assertLess(report["dense_error"], 0.12)
 
     @needs_model
-    def test_embedding_in_groups(self):
+    def test_an_embedding_in_groups_is_made_again_with_the_same_bytes(self):
         """Made of floats, and the same bytes again of the floats that it stands for."""
         for type_ in ("pq2_0", "q2_0", "ptq1_0"):
             with self.subTest(type_):

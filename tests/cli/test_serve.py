@@ -254,7 +254,7 @@ class Streams(Serving):
 class Errors(Serving):
     OPTIONS = ("-c", "128")
 
-    def test_name_the_field(self):
+    def test_an_error_names_the_field_of_the_body(self):
         chat, text = "/v1/chat/completions", "/v1/completions"
         for path, body, code, param in (
                 (text, {}, "invalid_type", "prompt"),
@@ -313,7 +313,7 @@ class Errors(Serving):
 class Facts(Serving):
     OPTIONS = ("--alias", "tales", "-np", "3", "--temp", "0", "-n", "5")
 
-    def test_of_the_model(self):
+    def test_the_routes_of_a_model_report_its_facts(self):
         (model,) = self.server.ask("GET", "/v1/models")[2]["data"]
         self.assertEqual((model["id"], model["object"]), ("tales", "model"))
         self.assertGreater(model["meta"]["n_vocab"], 100)
@@ -331,7 +331,7 @@ class Facts(Serving):
         self.assertEqual((params["repeat_last_n"], params["ignore_eos"]), (17, False))
         server.kill()
 
-    def test_of_the_service(self):
+    def test_the_routes_of_the_service_report_its_state(self):
         for path, status in (("/health", "ok"), ("/v1/health", "ok"), ("/ready", "ready")):
             self.assertEqual(self.server.ask("GET", path)[2], {"status": status})
         page = self.server.ask("GET", "/openapi.json")[2]
@@ -572,7 +572,7 @@ class Access(Serving):
         self.rejected(2, "key", "serve", "--host", "0.0.0.0", "--port", "0")
         self.assertTrue(self.start("--host", "0.0.0.0", "--allow-unauthenticated").port)
 
-    def test_a_unix_socket(self):
+    def test_a_unix_socket_serves_and_is_removed_at_the_end(self):
         server = self.start("--host", self.path("bitnet.sock"))
         self.assertEqual(server.address, "unix:" + self.path("bitnet.sock"))
         self.assertEqual(server.post("/v1/completions", prompt=PROMPT, **GREEDY)["choices"][0]["text"], self.run_text())

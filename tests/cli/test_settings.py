@@ -143,7 +143,7 @@ class ConfigFile(support.Case):
         self.rejected(2, "BITNET_CTX_SIZE expects", "run", "-p", "a",
                      env={"BITNET_CTX_SIZE": "many"})
 
-    def test_folder_as_config(self):
+    def test_a_folder_as_config_is_rejected(self):
         os.makedirs(self.path("folder"))
         self.rejected(2, "directory", "version", "--config", self.path("folder"))
 

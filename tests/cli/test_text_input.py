@@ -36,7 +36,7 @@ class Files(support.Case):
             self.assertEqual("n-predict" in result.stderr, why == "Linux", result)
 
     @needs_model
-    def test_ids_of_windows(self):
+    def test_ids_with_the_line_ends_of_windows_are_read(self):
         ids = self.ok("tokenize", "Once upon").text
         file = self.path("ids.txt", MARK + ids.encode().replace(b"\n", b"\r\n"))
         self.assertEqual(self.ok("detokenize", "-f", file).text, self.ok("detokenize", stdin=ids.encode()).text)
@@ -71,7 +71,7 @@ class Prompts(support.Case):
                     for line in self.ok("embed", "--format", "json", stdin=stdin).text.splitlines()]
         self.assertEqual(embeddings(WINDOWS), embeddings(LINUX))
 
-    def test_grammars_of_windows(self):
+    def test_grammars_with_the_line_ends_of_windows_are_read(self):
         grammar = b'root ::= "yes"\n  | "no"\n'
         for content in (grammar, MARK + grammar.replace(b"\n", b"\r\n")):
             words = ("run", "-q", "-n", "4", "--temp", "0", "-p", "Yes?", "--no-display-prompt", "--grammar-file",

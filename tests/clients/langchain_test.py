@@ -23,7 +23,7 @@ class LangChain(Client):
     def test_a_stream_has_the_text_of_the_chat(self):
         self.assertEqual("".join(x.content for x in self.chat().stream(CHAT[0]["content"])), self.chat_text())
 
-    def test_calls_of_tools(self):
+    def test_a_required_tool_is_called(self):
         tool = {"type": "function", "function": TOOL}
         bound = self.chat(max_tokens=100).bind_tools([tool], tool_choice="required", parallel_tool_calls=False)
         (call,) = bound.invoke(CHAT[0]["content"]).tool_calls

@@ -47,7 +47,7 @@ class LiteLlm(Client):
         self.assertEqual(call.function.name, "feed")
         self.assertIn(json.loads(call.function.arguments)["animal"], ("fox", "cat"))
 
-    def test_calls_of_tools(self):
+    def test_a_required_tool_is_called_by_each_provider(self):
         ask = {"tools": [{"type": "function", "function": TOOL}], "tool_choice": "required", "max_tokens": 100,
                "parallel_tool_calls": False}
         for provider in ("openai", "anthropic"):

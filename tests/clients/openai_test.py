@@ -42,7 +42,7 @@ class OpenAi(Client):
         answer = self.client.completions.create(model="tales", prompt=PROMPT, **GREEDY)
         self.assertEqual(answer.choices[0].text, self.run_text())
 
-    def test_calls_of_tools(self):
+    def test_a_required_tool_is_called(self):
         ask = {"model": "tales", "messages": CHAT, "tools": [{"type": "function", "function": TOOL}],
                "tool_choice": "required", "parallel_tool_calls": False, "temperature": 0, "max_tokens": 100}
         choice = self.client.chat.completions.create(**ask).choices[0]

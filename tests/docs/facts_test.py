@@ -202,7 +202,7 @@ class Facts(unittest.TestCase):
         judged = re.search(r"^OFF = (.*?^\})$", text("tests/reference/sampling_test.py"), re.MULTILINE | re.DOTALL)
         self.assertEqual(parameters - set(re.findall(r"(\w+)=", judged[1])), set(), "tests/reference/sampling_test.py")
 
-    def test_order_of_stages(self):
+    def test_each_list_of_stages_has_the_order_of_the_page(self):
         """Each place that lists the stages has the order of the page."""
         order = re.search(r"^what a grammar forbids → (.*) → draw$", page("sampling"), re.MULTILINE)[1].split(" → ")
         self.assertGreater(len(order), 8)
@@ -313,7 +313,7 @@ class Facts(unittest.TestCase):
         self.assertEqual(in_code, {name for name, _ in ends}, "instruction_sets of plans")
         self.assertEqual(suffixes, {end.replace("-", "_") for _, end in ends}, "instruction_sets of plans, the ends of kernel ids")
 
-    def test_forms_of_kernels(self):
+    def test_each_compiled_form_of_a_kernel_has_a_row(self):
         """variants.hpp has each form of a kernel that is compiled. A form that no row names never runs."""
         if not (ROOT / "plugins/cpu").is_dir():
             self.skipTest("plugins/cpu is not in this tree")

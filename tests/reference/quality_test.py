@@ -187,7 +187,7 @@ class Judge(unittest.TestCase):
     def test_wilsons_interval_equals_known_bounds(self):
         np.testing.assert_allclose(quality.wilson(8, 10), (0.490162, 0.943318), atol=1e-6)
 
-    def test_divergence_of_halves(self):
+    def test_divergence_of_halves_equals_its_formula(self):
         kld, delta, same = quality.divergence(np.log([[.5, .5]]), np.log([[.25, .75]]), [0])
         np.testing.assert_allclose((kld[0], delta[0]), (.5 * np.log(4 / 3), -.25))
         self.assertFalse(same[0])

@@ -67,7 +67,7 @@ class Changed(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         return set(seen.read_text(encoding="utf-8").split()), done.stdout
 
-    def test_on_a_branch(self):
+    def test_files_changed_on_a_branch_and_their_users_are_linted(self):
         self.git("checkout", "-q", "-b", "work")
         self.commit()
         self.assertEqual(self.lint()[0], set(), "nothing is changed")

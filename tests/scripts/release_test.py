@@ -144,11 +144,11 @@ class Release(unittest.TestCase):
         self.git("tag", "-f", "v1.2.0")
         self.rejected("no section '## 1.2.0'", "--unsigned")
 
-    def test_lists_of_parts(self):
+    def test_failed_lists_of_parts_stop_the_release(self):
         self.script("sbom", "exit 1")
         self.rejected("the lists of parts", "--unsigned", "--trial")
 
-    def test_a_backend_alone(self):
+    def test_a_backend_is_released_by_its_own_tag(self):
         """Of its own tag, version and changelog, whatever those of the core are."""
         self.rejected("vulkan-v1.2.1 is not this commit", "--unsigned", "--component", "vulkan")
         self.git("tag", "vulkan-v1.2.1")
