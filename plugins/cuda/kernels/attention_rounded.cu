@@ -83,18 +83,11 @@ class rounded_prompt {
 
   // The whole context of a tile.
   __device__ void take(const tile& one) const {
-    sight all = sight_of(one.first_token);
-    uint32_t begin = all.begin, end = all.end;  // all tokens see what is between them
-    for (uint32_t i = 1; i < one.tokens; ++i) {
-      const sight next = sight_of(one.first_token + i);
-      begin = begin > next.begin ? begin : next.begin;
-      end = smaller(end, next.end);
-      all = all.with(next);
-    }
+    const auto seen = sight_of_tile::of(one, [&](uint32_t t) { return sight_of(t); });
     const auto first_of = [&](uint32_t i) {
-      return all.part_at(i / (part / stage)) * part + i % (part / stage) * stage;
+      return seen.any.part_at(i / (part / stage)) * part + i % (part / stage) * stage;
     };
-    const auto is_whole = [&](uint32_t first) { return first >= begin && first + stage <= end; };
+    const auto is_whole = [&](uint32_t first) { return seen.whole(first, stage); };
     put_rows(one);
     __syncthreads();
     find(one, first_of(0), is_whole(first_of(0)), memory::at());
@@ -104,7 +97,7 @@ class rounded_prompt {
     two_rows state;
     load_q(q, state);
     float sums[pieces][4] = {};
-    const uint32_t n = all.parts() * (part / stage);
+    const uint32_t n = seen.any.parts() * (part / stage);
     BITNET_NO_UNROLL
     for (uint32_t i = 0; i < n; ++i) {
       const uint32_t first = first_of(i), *here = memory::at() + i % 2 * stage;
@@ -454,7 +447,8 @@ __device__ void attend(const launch& l) {
 
 }  // namespace
 
-// Before sm_80 there are too few registers for the widest heads: its host code leaves them out.
+// Code of sm_75 for the widest heads would take more than the 255 registers that a thread can have,
+// and spill: host code leaves that form out.
 #define BITNET_ROUNDED_ATTENTION(width, groups)        \
   BITNET_KERNEL_OF(attn_prompt_f16_##width, groups) {  \
     if (width <= 128 || from_sm80()) attend<width>(l); \

@@ -84,25 +84,18 @@ class prompt {
 
   // The whole context of a tile.
   __device__ void take(const tile& one) const {
-    sight all = sight_of(one.first_token);
-    uint32_t begin = all.begin, end = all.end;  // all tokens see what is between them
-    for (uint32_t i = 1; i < one.tokens; ++i) {
-      const sight next = sight_of(one.first_token + i);
-      begin = begin > next.begin ? begin : next.begin;
-      end = smaller(end, next.end);
-      all = all.with(next);
-    }
+    const auto seen = sight_of_tile::of(one, [&](uint32_t t) { return sight_of(t); });
     load(one);
     float sums[each][4 * fours] = {};
-    const uint32_t n = all.parts();
+    const uint32_t n = seen.any.parts();
     BITNET_NO_UNROLL
     for (uint32_t i = 0; i < n; ++i) {
-      const uint32_t first = all.part_at(i) * part;
-      const bool whole = first >= begin && first + part <= end;
+      const uint32_t first = seen.any.part_at(i) * part;
+      const bool whole = seen.whole(first, part);
       multiply_keys(one, first, whole);
       weigh(first);
       __syncthreads();
-      add_values(smaller(part, all.end - first), whole, sums);
+      add_values(smaller(part, seen.any.end - first), whole, sums);
     }
     finish(sums);
     __syncthreads();

@@ -82,6 +82,33 @@ struct tile {
   __device__ uint32_t rows() const { return tokens * heads; }
 };
 
+// What the tokens of a tile see: each of them [begin, end), if that is not empty, and none of them
+// more than `any`.
+struct sight_of_tile {
+  sight any;
+  uint32_t begin, end;
+
+  // sight_of(t): what token t sees.
+  template <class SightOf>
+  __device__ static sight_of_tile of(const tile& one, SightOf sight_of) {
+    sight_of_tile out;
+    out.any = sight_of(one.first_token);
+    out.begin = out.any.begin;
+    out.end = out.any.end;
+    for (uint32_t i = 1; i < one.tokens; ++i) {
+      const sight next = sight_of(one.first_token + i);
+      out.begin = out.begin > next.begin ? out.begin : next.begin;
+      out.end = smaller(out.end, next.end);
+      out.any = out.any.with(next);
+    }
+    return out;
+  }
+  // Whether all tokens see all of `n` positions from `first` on.
+  __device__ bool whole(uint32_t first, uint32_t n) const {
+    return first >= begin && first + n <= end;
+  }
+};
+
 // How many tokens the tile has that begins with token t; 0 if t is in one that began before. Tiles
 // end at multiples of `most`.
 __device__ inline uint32_t tokens_of_tile(const uint32_t* sequences, uint32_t t, uint32_t all,
