@@ -145,6 +145,9 @@ class device final : public gpu::stream_device<stream_api> {
   ~device() override;
   bitnet_status open(const sdk::reporter& report) override;
 
+  uint32_t rounded_products() const noexcept override {
+    return describe().capabilities.precisions & rounded_products_without(off());
+  }
   uint32_t rounded_heads() const noexcept override {
     return describe().capabilities.rounded_heads & rounded_heads_without(off());
   }

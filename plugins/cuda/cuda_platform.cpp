@@ -31,6 +31,9 @@ class platform final : public gpu::platform_with_forms {
     }
     return !found_.empty();
   }
+  uint32_t rounded_products(uint32_t index) const override {
+    return found_[index].common.capabilities.precisions & rounded_products_without(off_of(index));
+  }
   uint32_t rounded_heads(uint32_t index) const override {
     return found_[index].common.capabilities.rounded_heads & rounded_heads_without(off_of(index));
   }

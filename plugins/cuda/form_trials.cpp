@@ -8,7 +8,28 @@
 namespace bitnet::cuda {
 
 using gpu::attention_trial, gpu::bit_linear_trial, gpu::delta_trial, gpu::product_trial;
-using gpu::rounded_attention_trial, gpu::rounded_trial, gpu::row_trial;
+using gpu::round_rows_trial, gpu::rounded_attention_trial, gpu::rounded_trial, gpu::row_trial;
+
+namespace {
+
+// Products with rounded activations, which no other kernel computes: rows of the matrix and tokens
+// that end within a tile.
+void add_rounded(uint32_t precisions, std::vector<gpu::form_trial>& out) {
+  constexpr uint32_t odd = 131;  // elements of a row, which ends in an odd word
+  constexpr uint32_t f16 = BITNET_FORMAT_F16, bf16 = BITNET_FORMAT_BF16;
+  if ((precisions >> BITNET_PRECISION_F16 & 1) != 0) {
+    out.push_back({{"round_rows_f16"}, round_rows_trial(f16, odd)});
+    out.push_back({{"linear_dense_rounded_f16_few"}, rounded_trial(f16, 192, 70, 13)});
+    out.push_back({{"linear_dense_rounded_f16_many"}, rounded_trial(f16, 192, 130, 70)});
+  }
+  if ((precisions >> BITNET_PRECISION_BF16 & 1) != 0) {
+    out.push_back({{"round_rows_bf16"}, round_rows_trial(bf16, odd)});
+    out.push_back({{"linear_dense_rounded_bf16_few"}, rounded_trial(bf16, 192, 70, 13)});
+    out.push_back({{"linear_dense_rounded_bf16_many"}, rounded_trial(bf16, 192, 130, 70)});
+  }
+}
+
+}  // namespace
 
 std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
   std::vector<gpu::form_trial> out;
@@ -36,11 +57,7 @@ std::vector<gpu::form_trial> form_trials(const gpu::facts& about) {
   // More blocks than a group of threads takes in a turn.
   for (const auto& [own, given] : {std::pair{128u, 32u}, {256u, 0u}})
     out.push_back({{"linear_ternary_factored_one"}, product_trial(4608, 20, 1, own, given)});
-  out.push_back(
-      {{"linear_dense_rounded_f16_many"}, rounded_trial(BITNET_FORMAT_F16, 192, 130, 70)});
-  if ((about.capabilities.precisions >> BITNET_PRECISION_BF16 & 1) != 0)
-    out.push_back(
-        {{"linear_dense_rounded_bf16_many"}, rounded_trial(BITNET_FORMAT_BF16, 192, 130, 70)});
+  add_rounded(about.capabilities.precisions, out);
   constexpr uint32_t uneven = 2 * 4 * group_threads + 3;  // elements, over three turns
   out.push_back({{"rms_norm_one"}, row_trial(gpu::kernel_id::rms_norm, uneven, 2)});
   out.push_back({{"act_quant_one"}, row_trial(gpu::kernel_id::act_quant, uneven, 2)});

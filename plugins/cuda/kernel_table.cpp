@@ -248,6 +248,14 @@ std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions) {
       {"linear_ternary_factored_many", grouped, BITNET_FORMAT_TERNARY2, exact},
       {"linear_ternary_factored_one", grouped, BITNET_FORMAT_TERNARY2, exact},
       {"linear_ternary_factored_wide", grouped, BITNET_FORMAT_TERNARY2, exact},
+      {"round_rows_f16", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_EXACT_RUN,
+       BITNET_PRECISION_F16},
+      {"round_rows_bf16", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16, BITNET_EXACT_RUN,
+       BITNET_PRECISION_BF16},
+      {"linear_dense_rounded_f16_few", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_EXACT_RUN,
+       BITNET_PRECISION_F16},
+      {"linear_dense_rounded_bf16_few", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16,
+       BITNET_EXACT_RUN, BITNET_PRECISION_BF16},
       {"linear_dense_rounded_f16_many", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_F16, BITNET_EXACT_RUN,
        BITNET_PRECISION_F16},
       {"linear_dense_rounded_bf16_many", BITNET_OP_LINEAR_DENSE, BITNET_FORMAT_BF16,
@@ -291,6 +299,14 @@ forms forms_by_doubles() {
   return {"head_state_one"};
 }
 
+uint32_t rounded_products_without(const forms& off) noexcept {
+  const auto works = [&](const char* rounding, const tiled_form(&all)[2]) {
+    return !has(off, rounding) &&
+           !(has(off, all[of_few].function) && has(off, all[of_many].function));
+  };
+  return (works("round_rows_f16", of_f16) ? 1u << BITNET_PRECISION_F16 : 0u) |
+         (works("round_rows_bf16", of_bf16) ? 1u << BITNET_PRECISION_BF16 : 0u);
+}
 uint32_t rounded_heads_without(const forms& off) noexcept {
   uint32_t out = 0;
   for (uint32_t i = 0; i < std::size(rounded_attention); ++i)
@@ -311,6 +327,10 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
     if (spec.constants[1] != BITNET_DTYPE_F16 || spec.constants[2] != BITNET_DTYPE_F16)
       return false;
     plain.id = gpu::kernel_id::attn_tiles;
+  }
+  if (spec.id == gpu::kernel_id::round_rows) {  // nothing stands in for it
+    const char* format = format_name(spec.constants[3]);
+    if (format && has(off, std::string("round_rows_") + format)) return false;
   }
   const image* from = image_of(plain.id);
   const uint64_t shared = 4 * gpu::shared_words_of(plain);
@@ -335,7 +355,7 @@ bool find_form(const gpu::kernel_spec& spec, const forms& off, kernel_form& out)
   if (spec.id == gpu::kernel_id::attn_rounded) take(rounded_prompts_of(spec.constants[4]));
   for (uint32_t i = 0; i < out.tiled_count; ++i)
     if (!has(off, out.tiled[i].function)) out.usable |= 1u << i;
-  return true;
+  return spec.id != gpu::kernel_id::linear_dense_rounded || out.usable != 0;
 }
 
 namespace {
@@ -407,7 +427,8 @@ grid grid_of(const kernel_form& form, const gpu::kernel_spec& spec, const uint32
   if (rounded) {
     gpu::linear_dense_rounded_params p{};
     std::memcpy(&p, params, sizeof p);
-    return tiled(tokens > few_rounded.tokens && has(of_many) ? of_many : of_few, p.n_rows);
+    const bool many = has(of_many) && (tokens > few_rounded.tokens || !has(of_few));
+    return tiled(many ? of_many : of_few, p.n_rows);
   }
   gpu::linear_ternary_params p{};
   std::memcpy(&p, params, sizeof p);

@@ -42,7 +42,8 @@ struct tiled_form {
   tile_form tile;
 };
 using gpu::forms;
-// Every form that another form can replace, so that each can be switched off.
+// Every form that plans can do without, so that each can be switched off: another form replaces it,
+// or, for products with rounded activations, the kernel in f32.
 forms optional_forms();
 // The forms among them that need warp groups.
 forms forms_by_warp_groups();
@@ -50,6 +51,9 @@ forms forms_by_warp_groups();
 forms forms_by_doubles();
 // optional_forms() of a device with such precisions (gpu::capabilities), as they are listed.
 std::vector<gpu::kernel_alternative> alternatives_for(uint32_t precisions);
+// The precisions, as in gpu::capabilities, of products with rounded activations, if these forms are
+// left out.
+uint32_t rounded_products_without(const forms& off) noexcept;
 // gpu::capabilities::rounded_heads, if these forms are left out; and the forms of the heads that
 // are not among `rounded_heads`.
 uint32_t rounded_heads_without(const forms& off) noexcept;

@@ -256,6 +256,7 @@ bitnet_status backend::kernels(uint32_t index, std::vector<bitnet_kernel_info>& 
   platform* found = nullptr;
   if (bitnet_status s = find(index, found, report); failed(s)) return s;
   capabilities can = found->devices()[index].capabilities;
+  can.precisions = found->rounded_products(index);
   can.rounded_heads = found->rounded_heads(index);
   for (const named_kernel& k : all_kernels(about_.name, can)) {
     if (is_disabled(k.id)) continue;

@@ -175,8 +175,10 @@ class device {
  public:
   virtual ~device() = default;
   virtual const facts& describe() const noexcept = 0;
-  // capabilities::rounded_heads, without those whose kernel is left out: the user disabled it, or
-  // it was found wrong.
+  // capabilities::precisions, without those whose products of dense matrices are left out: the user
+  // disabled a kernel of them, or it was found wrong.
+  virtual uint32_t rounded_products() const noexcept { return describe().capabilities.precisions; }
+  // capabilities::rounded_heads, without those whose kernel is left out in the same way.
   virtual uint32_t rounded_heads() const noexcept { return describe().capabilities.rounded_heads; }
   // The profiler that is attached, the same as long as the device lives; nullptr: none.
   virtual gpu::watcher* watcher() const noexcept { return nullptr; }
@@ -204,8 +206,9 @@ class device {
 };
 
 // A kernel with the same bits as another kernel, which replaces it where it is left out. If its
-// precision is not F32, the bits are the same where nothing is rounded. The driver chooses it by
-// the size of a step, so plans do not contain it.
+// precision is not F32, the bits are the same where nothing is rounded, or no kernel replaces it,
+// and plans do not use the precision. The driver chooses it by the size of a step, so plans do not
+// contain it.
 struct kernel_alternative {
   std::string name;                        // of its id: "<name>.<api>"
   uint32_t op = 0, format = 0, exact = 0;  // as bitnet_kernel_info
@@ -222,6 +225,11 @@ class platform {
   // Listed behind a device's other kernels. Those that open() found wrong are no longer among them.
   // [any]
   virtual std::vector<kernel_alternative> alternatives(uint32_t /*index*/) const { return {}; }
+  // capabilities::precisions, without those whose products of dense matrices open() found wrong.
+  // [any]
+  virtual uint32_t rounded_products(uint32_t index) const {
+    return devices()[index].capabilities.precisions;
+  }
   // capabilities::rounded_heads, without those whose kernel open() found wrong. [any]
   virtual uint32_t rounded_heads(uint32_t index) const {
     return devices()[index].capabilities.rounded_heads;

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
 #include "bitnet/abi/ops.h"
 #include "bitnet/abi/tensor.h"
+#include "bitnet/sdk/formats.hpp"
 #include "simt/plain_launch.hpp"
 
 namespace bitnet::gpu {
@@ -30,13 +32,54 @@ std::vector<uint32_t> codes_of(uint64_t count) {
   for (uint32_t& word : out) word ^= word & word >> 1 & 0x55555555u;  // 3 becomes 2
   return out;
 }
-// Numbers from 1/8 to 2 in eighths, with either sign.
-std::vector<uint32_t> floats_of(uint64_t count) {
+uint32_t bits_of(float x) {
+  uint32_t out = 0;
+  std::memcpy(&out, &x, sizeof out);
+  return out;
+}
+float float_of(uint32_t bits) {
+  float out = 0;
+  std::memcpy(&out, &bits, sizeof out);
+  return out;
+}
+// Numbers from 1/8 to 2 in eighths, with either sign: factors of a sum of integers, which is exact.
+std::vector<uint32_t> eighths_of(uint64_t count) {
   std::vector<uint32_t> out = words_of(count, 31);
-  for (uint32_t& word : out) {
-    const float x = (static_cast<float>(word % 16) + 1) * (word < 16 ? 0.125f : -0.125f);
-    std::memcpy(&word, &x, sizeof word);
-  }
+  for (uint32_t& word : out)
+    word = bits_of((static_cast<float>(word % 16) + 1) * (word < 16 ? 0.125f : -0.125f));
+  return out;
+}
+// Numbers from 1/8 to 2 with all bits of f32, and either sign: their products are rounded, so that
+// a sum in another order, or with other roundings, has other bits.
+std::vector<uint32_t> floats_of(uint64_t count) {
+  std::vector<uint32_t> out = words_of(count, ~0u);
+  for (uint32_t& word : out) word = (word & 0x807fffffu) | (124 + (word >> 23 & 3u)) << 23;
+  return out;
+}
+
+// A number of BITNET_FORMAT_F16 or _BF16.
+float value_of(uint32_t format, uint32_t bits) {
+  const auto half = static_cast<uint16_t>(bits);
+  return format == BITNET_FORMAT_F16 ? sdk::f16_to_f32(half) : sdk::bf16_to_f32(half);
+}
+// Rounds to nearest even; x is no NaN.
+uint32_t rounded_to(uint32_t format, float x) {
+  if (format == BITNET_FORMAT_F16) return sdk::f32_to_f16(x);
+  const uint32_t bits = bits_of(x), below = bits & 0xffffu, upper = bits >> 16;
+  return upper + (below > 0x8000u || (below == 0x8000u && upper % 2 == 1) ? 1 : 0);
+}
+// Numbers from 1 to 2 with all bits of the format, and either sign; two to a word.
+std::vector<uint32_t> halves_of(uint32_t format, uint64_t count) {
+  const bool f16 = format == BITNET_FORMAT_F16;
+  std::vector<uint32_t> out = words_of((count + 1) / 2, f16 ? 0x83ff83ffu : 0x807f807fu);
+  for (uint32_t& word : out) word |= f16 ? 0x3c003c00u : 0x3f803f80u;
+  return out;
+}
+// The same with 1 and 1.5.
+std::vector<uint32_t> halves_of_two_bits(uint32_t format, uint64_t count) {
+  const bool f16 = format == BITNET_FORMAT_F16;
+  std::vector<uint32_t> out = words_of((count + 1) / 2, f16 ? 0x82008200u : 0x80408040u);
+  for (uint32_t& word : out) word |= f16 ? 0x3c003c00u : 0x3f803f80u;
   return out;
 }
 
@@ -45,15 +88,17 @@ std::vector<uint32_t> floats_of(uint64_t count) {
 trial product_trial(uint32_t k, uint32_t rows, uint32_t tokens, uint32_t own, uint32_t given) {
   const bool factors = own != 0 || given != 0;
   const auto words = static_cast<uint32_t>(row_words(BITNET_FORMAT_TERNARY2, k));
+  const uint64_t of_given = uint64_t{tokens} * (given == 0 ? 1 : k / given),
+                 of_own = own == 0 ? 1 : uint64_t{rows} * (k / own);
   trial out;
   // Groups of so many threads, which add up by 32, for four tokens and four rows.
   out.spec = {kernel_id::linear_ternary,
               {group_threads, factors ? 1u : 32u, std::min(tokens, 4u), 4, given}};
   out.memory = {{tokens, 0, 0, 0},
                 words_of(tokens * i8_row_words(k), ~0u),
-                floats_of(uint64_t{tokens} * (given == 0 ? 1 : k / given)),
+                factors ? floats_of(of_given) : eighths_of(of_given),
                 codes_of(uint64_t{rows} * words),
-                floats_of(own == 0 ? 1 : uint64_t{rows} * (k / own)),
+                factors ? floats_of(of_own) : eighths_of(of_own),
                 {0},  // nothing is added
                 std::vector<uint32_t>(uint64_t{rows} * tokens)};
   out.set(linear_ternary_params{0, k, rows, words, 0, rows, own, 0});
@@ -71,7 +116,7 @@ trial bit_linear_trial(uint32_t k, uint32_t rows) {
                 floats_of(k),
                 floats_of(k),
                 codes_of(uint64_t{rows} * words),
-                floats_of(1),
+                eighths_of(1),
                 {0},  // nothing is added
                 std::vector<uint32_t>(rows)};
   out.set(bit_linear_params{0, k, rows, words, 0, rows, 0, 1e-5f});
@@ -80,22 +125,73 @@ trial bit_linear_trial(uint32_t k, uint32_t rows) {
 }
 
 trial rounded_trial(uint32_t format, uint32_t k, uint32_t rows, uint32_t tokens) {
+  const auto stride = static_cast<uint32_t>(rounded_row_words(k)), words = k / 2;
   trial out;
   out.spec = {kernel_id::linear_dense_rounded, {group_threads, 32, 4, format, 0}};
-  // Ones, or 1.5, in either format; the factor that each row ends in.
-  const uint32_t one = format == BITNET_FORMAT_F16 ? 0x3c003e00u : 0x3f803fc0u;
-  std::vector<uint32_t> x = words_of(tokens * rounded_row_words(k), 0x80008000u);
-  for (uint32_t& word : x) word ^= one;
-  for (uint32_t t = 1; t <= tokens; ++t) x[t * rounded_row_words(k) - 4] = 0x3f800000u;
-  std::vector<uint32_t> matrix = words_of(uint64_t{rows} * (k / 2), 0x80008000u);
-  for (uint32_t& word : matrix) word ^= one;
+  // Products are less than 3 and multiples of 2^-11, and sums of a few hundred fit into 24 bits.
+  std::vector<uint32_t> x = halves_of(format, uint64_t{2} * tokens * stride);
+  for (uint32_t t = 0; t < tokens; ++t)
+    x[t * stride + stride - 4] = bits_of(std::ldexp(1.0f, static_cast<int>(t % 7) - 3));
+  std::vector<uint32_t> matrix = halves_of_two_bits(format, uint64_t{rows} * k);
+  for (uint32_t t = 0; t < tokens; ++t)
+    for (uint32_t r = 0; r < rows; ++r) {
+      float sum = 0;
+      for (uint32_t w = 0; w < words; ++w) {
+        const uint32_t a = matrix[r * words + w], b = x[t * stride + w];
+        sum += value_of(format, a & 0xffffu) * value_of(format, b & 0xffffu);
+        sum += value_of(format, a >> 16) * value_of(format, b >> 16);
+      }
+      out.wanted.push_back(bits_of(sum * float_of(x[t * stride + stride - 4])));
+    }
   out.memory = {{tokens, 0, 0, 0},
                 std::move(x),
                 std::move(matrix),
                 std::vector<uint32_t>(uint64_t{rows} * tokens)};
-  out.set(linear_dense_rounded_params{0, k, rows, k / 2, 0, rows});
+  out.set(linear_dense_rounded_params{0, k, rows, words, 0, rows});
   out.groups_x = (rows + 3) / 4;
   out.groups_y = (tokens + 3) / 4;
+  return out;
+}
+
+namespace {
+
+// The power of two that round_rows multiplies a row by, as kernels.hpp has it.
+int power_for(uint32_t format, float largest) {
+  if (format == BITNET_FORMAT_BF16) return largest >= std::ldexp(1.0f, 127) ? -1 : 0;
+  return std::min(14 - std::ilogb(largest), 126);
+}
+
+}  // namespace
+
+trial round_rows_trial(uint32_t format, uint32_t k) {
+  const auto stride = static_cast<uint32_t>(rounded_row_words(k));
+  constexpr int powers[] = {0, -120, 127, 3};
+  constexpr uint32_t rows = 4;
+  std::vector<uint32_t> x = floats_of(uint64_t{rows} * k);
+  // Ties of f16 and of bf16, and numbers that f16 has fewer bits for.
+  for (uint64_t i = 0; i < x.size(); ++i) {
+    const uint32_t kept = i % 4 == 0 ? 0xfffff000u : i % 4 == 1 ? 0xffff8000u : ~0u;
+    const int more = i % 4 == 2 ? -26 : 0;
+    x[i] = bits_of(std::ldexp(float_of(x[i] & kept), powers[i / k] + more));
+  }
+  x.back() = 0xff800000u;
+  trial out;
+  out.spec = {kernel_id::round_rows, {group_threads, 32, 4, format, 0}};
+  out.wanted.resize(uint64_t{rows} * stride);
+  for (uint32_t r = 0; r < rows; ++r) {
+    float largest = 0;
+    for (uint32_t i = 0; i < k; ++i)
+      if (const float size = std::fabs(float_of(x[r * k + i])); std::isfinite(size))
+        largest = std::max(largest, size);
+    const int power = power_for(format, largest);
+    uint32_t* to = &out.wanted[r * stride];
+    for (uint32_t i = 0; i < k; ++i)
+      to[i / 2] |= rounded_to(format, std::ldexp(float_of(x[r * k + i]), power)) << i % 2 * 16;
+    to[stride - 4] = bits_of(std::ldexp(1.0f, -power));
+  }
+  out.memory = {{rows, 0, 0, 0}, std::move(x), std::vector<uint32_t>(out.wanted.size())};
+  out.set(round_rows_params{0, k});
+  out.groups_y = rows;
   return out;
 }
 
@@ -266,7 +362,10 @@ bitnet_status check_forms(device_with_forms& on, std::span<const form_trial> tri
   bench computing(on, report);
   forms known = on.off();
   for (const form_trial& one : trials) {
-    std::vector<uint32_t> wanted, y;
+    std::vector<uint32_t> wanted = one.of.wanted, y;
+    const char* const judged = wanted.empty()
+                                   ? "has other bits than the kernel that it stands in for"
+                                   : "has other bits than the host computes";
     uint64_t patience_ns = on.patience_ns();
     for (const char* form : one.forms) {
       if (has(known, form)) continue;
@@ -288,7 +387,7 @@ bitnet_status check_forms(device_with_forms& on, std::span<const form_trial> tri
       if (sdk::failed(s)) return s;
       if (y == wanted) continue;
       known.emplace_back(form);
-      found.push_back({form, "has other bits than the kernel that it stands in for"});
+      found.push_back({form, judged});
     }
   }
   return BITNET_OK;

@@ -220,8 +220,9 @@ bitnet_status planner::linear_dense(const bitnet_op& op) {
 void planner::round_many(const bitnet_op& op, node& plain) {
   const sdk::weight& w = plain.weight->view;
   const std::string name = rounded_name(w.format, device_.name);
-  if ((precisions_ >> rounded_precision(w.format) & 1) == 0 || name.empty() ||
-      device_.is_disabled(name))
+  const uint32_t precision = rounded_precision(w.format);
+  if ((precisions_ >> precision & 1) == 0 || name.empty() || device_.is_disabled(name) ||
+      (device_.driver->rounded_products() >> precision & 1) == 0)
     return;
   plain.when = steps::of_few_rows;
   const auto at = static_cast<uint32_t>(out_.rounded_words.size());

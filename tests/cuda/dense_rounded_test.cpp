@@ -281,18 +281,34 @@ TEST(dense_rounded_table, kernel_for_each_number_of_tokens) {
     uint32_t format, m, most;
     const char* function;
     uint32_t x, y;
+    forms off = {};
   } rows[] = {
       {BITNET_FORMAT_F16, 128256, 5, "linear_dense_rounded_f16_few", 2004, 1},
       {BITNET_FORMAT_F16, 65, 16, "linear_dense_rounded_f16_few", 2, 1},
       {BITNET_FORMAT_F16, 129, 17, "linear_dense_rounded_f16_many", 2, 1},
       {BITNET_FORMAT_BF16, 128256, 512, "linear_dense_rounded_bf16_many", 1002, 8},
       {BITNET_FORMAT_BF16, 1, 8, "linear_dense_rounded_bf16_few", 1, 1},
+      // Either does the other's work.
+      {BITNET_FORMAT_F16,
+       129,
+       5,
+       "linear_dense_rounded_f16_many",
+       2,
+       1,
+       {"linear_dense_rounded_f16_few"}},
+      {BITNET_FORMAT_F16,
+       129,
+       17,
+       "linear_dense_rounded_f16_few",
+       3,
+       2,
+       {"linear_dense_rounded_f16_many"}},
   };
   for (const auto& row : rows) {
     SCOPED_TRACE(row.most);
     const gpu::kernel_spec spec = spec_of(gpu::kernel_id::linear_dense_rounded, row.format);
     kernel_form form;
-    ASSERT_TRUE(find_form(spec, {}, form));
+    ASSERT_TRUE(find_form(spec, row.off, form));
     uint32_t params[gpu::max_params] = {};
     const gpu::linear_dense_rounded_params p{0, 64, row.m, 32, 0, row.m};
     std::memcpy(params, &p, sizeof p);
@@ -306,6 +322,12 @@ TEST(dense_rounded_table, kernel_for_each_number_of_tokens) {
   kernel_form none;
   EXPECT_FALSE(
       find_form(spec_of(gpu::kernel_id::linear_dense_rounded, BITNET_FORMAT_Q8_0), {}, none));
+  EXPECT_FALSE(find_form(spec_of(gpu::kernel_id::linear_dense_rounded, BITNET_FORMAT_F16),
+                         {"linear_dense_rounded_f16_few", "linear_dense_rounded_f16_many"}, none));
+  EXPECT_FALSE(
+      find_form(spec_of(gpu::kernel_id::round_rows, BITNET_FORMAT_F16), {"round_rows_f16"}, none));
+  EXPECT_TRUE(
+      find_form(spec_of(gpu::kernel_id::round_rows, BITNET_FORMAT_BF16), {"round_rows_f16"}, none));
 }
 
 }  // namespace

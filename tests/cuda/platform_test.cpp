@@ -40,6 +40,14 @@ bitnet::test::formed_backend backend_of(const char* driver = usual_driver) {
   out.api = "cuda";
   out.version = "the driver's version";
   out.all = out.listed = optional_forms();
+  out.alone = {"round_rows_f16", "round_rows_bf16"};
+  out.by_host = out.alone;
+  for (const char* form : {"linear_dense_rounded_f16_few", "linear_dense_rounded_bf16_few",
+                           "linear_dense_rounded_f16_many", "linear_dense_rounded_bf16_many"})
+    out.by_host.emplace_back(form);
+  out.function_of = [](const std::string& form) {
+    return form.starts_with("round_rows_") ? "round_rows" : form;
+  };
   return out;
 }
 // "opened", or why there is no platform or its first device does not open, behind what is logged.
@@ -92,7 +100,9 @@ TEST(cuda_platform, forms_that_a_device_has_not_are_not_listed) {
   EXPECT_EQ(listed("arch=80"), older);
   std::erase(older, "head_state_one");
   EXPECT_EQ(listed("arch=86"), older);
-  std::erase(older, "linear_dense_rounded_bf16_many");
+  for (const char* form :
+       {"round_rows_bf16", "linear_dense_rounded_bf16_few", "linear_dense_rounded_bf16_many"})
+    std::erase(older, form);
   std::erase(older, "attn_prompt_f16_256");
   EXPECT_EQ(listed("arch=75"), older);
 }
@@ -119,8 +129,41 @@ TEST(cuda_platform, heads_whose_rounding_form_is_wrong_are_left_out) {
   EXPECT_EQ(heads("arch=75", {.checks = false}), "3 3 3");
   EXPECT_EQ(heads("arch=75", {.checks = false, .off = {"attn_prompt_f16_64"}}), "2 2 2");
 }
+// The same with products of rounded activations: either form does the other's work.
+TEST(cuda_platform, precisions_whose_products_are_wrong_are_left_out) {
+  const auto products = [](const char* setting, const gpu::form_use& use = {}) {
+    return said_in_a_process(setting, [&] {
+      std::string why;
+      const auto platform =
+          open_platform(usual_driver, [](uint32_t, const std::string&) {}, why, {.use = use});
+      const std::string before = std::to_string(platform->rounded_products(0));
+      bitnet_error error{};
+      error.struct_size = sizeof error;
+      std::unique_ptr<gpu::device> device;
+      if (platform->open(0, device, {&error, "test"}) != BITNET_OK)
+        return std::string(error.message);
+      return before + " " + std::to_string(platform->rounded_products(0)) + " " +
+             std::to_string(device->rounded_products());
+    });
+  };
+  constexpr uint32_t f16 = 1u << BITNET_PRECISION_F16, bf16 = 1u << BITNET_PRECISION_BF16;
+  const auto thrice = [](uint32_t before, uint32_t after) {
+    const std::string then = " " + std::to_string(after);
+    return std::to_string(before) + then + then;
+  };
+  EXPECT_EQ(products(""), thrice(f16 | bf16, f16 | bf16));
+  EXPECT_EQ(products("wrong=round_rows"), thrice(f16 | bf16, 0)) << "no kernel stands in for it";
+  EXPECT_EQ(products("wrong=linear_dense_rounded_f16_few"), thrice(f16 | bf16, f16 | bf16))
+      << "that for many tokens takes few";
+  EXPECT_EQ(
+      products("wrong=linear_dense_rounded_bf16_few", {.off = {"linear_dense_rounded_bf16_many"}}),
+      thrice(f16 | bf16, f16))
+      << "neither is left";
+  EXPECT_EQ(products("", {.checks = false, .off = {"round_rows_f16"}}), thrice(bf16, bf16))
+      << "the user disabled it";
+}
 // Of what the table chooses by the size of a step, all is compared but the kernel that remains
-// without any form.
+// without any form. Products with rounded activations have none.
 TEST(cuda_platform, every_form_of_the_table_is_compared) {
   forms found;
   const auto collect_of = [&](const gpu::kernel_spec& spec) {
@@ -129,18 +172,22 @@ TEST(cuda_platform, every_form_of_the_table_is_compared) {
     if (spec.id == gpu::kernel_id::delta_rule) found.push_back(form.function);
     for (uint32_t i = 0; i < form.tiled_count; ++i) found.push_back(form.tiled[i].function);
     kernel_form plain;
-    ASSERT_TRUE(find_form(spec, optional_forms(), plain));
-    const bool has_tile = spec.id == gpu::kernel_id::linear_dense_rounded;
-    EXPECT_EQ(plain.usable, has_tile ? 1u : 0u) << plain.function;
-    if (has_tile) std::erase(found, plain.tiled[0].function);
+    const bool rounds_rows = spec.id == gpu::kernel_id::round_rows;
+    if (rounds_rows)
+      found.push_back(spec.constants[3] == BITNET_FORMAT_F16 ? "round_rows_f16"
+                                                             : "round_rows_bf16");
+    ASSERT_EQ(find_form(spec, optional_forms(), plain),
+              !rounds_rows && spec.id != gpu::kernel_id::linear_dense_rounded);
+    EXPECT_EQ(plain.usable, 0u) << plain.function;
   };
   const auto collect = [&](gpu::kernel_id id, uint32_t rows, uint32_t format, uint32_t group) {
     collect_of({id, {group_threads, rows, 4, format, group}});
   };
   collect(gpu::kernel_id::linear_ternary, 32, 4, 0);
   collect(gpu::kernel_id::linear_ternary, 1, 4, 32);
-  collect(gpu::kernel_id::linear_dense_rounded, 32, BITNET_FORMAT_F16, 0);
-  collect(gpu::kernel_id::linear_dense_rounded, 32, BITNET_FORMAT_BF16, 0);
+  for (const auto id : {gpu::kernel_id::round_rows, gpu::kernel_id::linear_dense_rounded})
+    for (const uint32_t format : {BITNET_FORMAT_F16, BITNET_FORMAT_BF16})
+      collect(id, 32, format, 0);
   collect(gpu::kernel_id::delta_rule, 64, 0, 0);
   collect(gpu::kernel_id::delta_rule, 128, 0, 0);
   for (const auto id :
