@@ -84,6 +84,11 @@ class Bundle(unittest.TestCase):
         self.assertLessEqual(self.archive.stat().st_size, MOST_BYTES)
         self.assertEqual(self.archive.name, "bitnet-gpu-cuda.tar.xz")
 
+    def test_it_names_the_driver_that_it_needs(self):
+        written = (self.bundle / "DRIVER").read_text(encoding="utf-8")
+        self.assertEqual(written, (BUILD / "plugins/cuda/driver.txt").read_text(encoding="utf-8"))
+        self.assertRegex(written, r"must support CUDA \d+\.0 or newer")
+
     def test_it_has_its_libraries(self):
         release = self.bundle / "build/release"
         elves = [file for file in self.bundle.rglob("*") if file.is_file() and file.read_bytes()[:4] == b"\x7fELF"]

@@ -256,5 +256,24 @@ bitnet-backend-one (0.3.0-1) unstable; urgency=medium
             self.assertGreater(looked, 50, name)
 
 
+# Words of scripts/package, its exit status, what it prints, why
+OTHER_COMPILERS = [
+    (("wheel", "--nvcc", "/bin/true"), 2, "Usage:", "a wheel has no kernels of cuda"),
+    (("deb-backend", "vulkan", "--nvcc", "/bin/true"), 2, "Usage:", "of cuda alone"),
+    (("gpu-bundle", "--build", "/tmp", "--nvcc", "/bin/true"), 2, "Usage:", "that build has its compiler"),
+    (("gpu-bundle", "--nvcc", "/nonexistent/bin/nvcc"), 1, "/nonexistent/bin/nvcc is none", "a slip in the path"),
+    (("gpu-bundle", "--nvcc", "/tmp"), 1, "/tmp is none", "a folder, though it can be searched"),
+]
+
+
+class OtherCompiler(unittest.TestCase):
+    def test_is_rejected(self):
+        for words, status, said, why in OTHER_COMPILERS:
+            with self.subTest(why):
+                done = subprocess.run([ROOT / "scripts/package", *words], capture_output=True, text=True, check=False)
+                self.assertEqual(done.returncode, status)
+                self.assertIn(said, done.stdout + done.stderr)
+
+
 if __name__ == "__main__":
     unittest.main()
