@@ -1,8 +1,9 @@
 """Packs code objects of kernels into the archive that the plugin carries, which code_objects.cpp reads.
 
-    pack.py ARCHIVE CLANG TARGET,TARGET... [TARGET,TARGET... ...] -- <target>.<part>.hsaco...
+    pack.py ARCHIVE by=CLANG TARGET,TARGET... [by=CLANG TARGET,TARGET... ...] -- <target>.<part>.hsaco...
 
-Files are of the first target of each list; the others of a list have the same instructions, and get the same bytes. The machine's number that the ELF header of each has is what CLANG writes for it.
+Files are of the first target of each list; the others of a list have the same instructions, and get the same bytes. The machine's number
+that the ELF header of each has is what CLANG, the last one before the list, writes for it.
 
 The archive: "BNROCM2\\0", the number of entries and a word of zeros; entries; then the code objects. An entry is the names of
 target, base and part (16, 16 and 24 bytes), the machine's number, a word of zeros, and offset and bytes as 64-bit
@@ -25,11 +26,14 @@ def machine_of(clang, target, scratch):
     return out.read_bytes()[FLAGS]
 
 
-def main(archive, clang, *words):
-    entries, blobs = [], {}
+def main(archive, *words):
+    entries, blobs, clang = [], {}, None
     families, files = words[:words.index("--")], [pathlib.Path(word) for word in words[words.index("--") + 1:]]
     with tempfile.TemporaryDirectory() as scratch:
         for family in families:
+            if family.startswith("by="):
+                clang = family[len("by="):]
+                continue
             targets = family.split(",")
             if len({len(target) for target in targets}) != 1:
                 sys.exit(f"pack.py: {family}: names of one list are of one length, since they are written over each other")

@@ -31,7 +31,8 @@ TEST(code_objects, say_which_target_they_are_for) {
     unsigned int machine;
   } cases[] = {{"gfx900", 0x2c},  {"gfx90c", 0x32},  {"gfx906", 0x2f},  {"gfx90a", 0x3f},
                {"gfx1010", 0x33}, {"gfx1012", 0x35}, {"gfx1030", 0x36}, {"gfx1036", 0x45},
-               {"gfx1100", 0x41}, {"gfx1101", 0x46}, {"gfx1102", 0x47}, {"gfx1103", 0x44}};
+               {"gfx1100", 0x41}, {"gfx1101", 0x46}, {"gfx1102", 0x47}, {"gfx1103", 0x44},
+               {"gfx1200", 0x48}, {"gfx1201", 0x4e}};
   for (const auto& c : cases) {
     if (!has_code(c.target)) continue;  // a build for some targets only
     for (const char* part :
@@ -50,9 +51,9 @@ TEST(code_objects, have_matrix_cores_where_the_target_does) {
   const struct {
     const char* target;
     bool has;
-  } cases[] = {{"gfx906", false},  {"gfx908", true},  {"gfx90a", true},
-               {"gfx90c", false},  {"gfx940", true},  {"gfx1010", false},
-               {"gfx1030", false}, {"gfx1100", true}, {"gfx1103", true}};
+  } cases[] = {{"gfx906", false}, {"gfx908", true},   {"gfx90a", true},   {"gfx90c", false},
+               {"gfx940", true},  {"gfx1010", false}, {"gfx1030", false}, {"gfx1100", true},
+               {"gfx1103", true}, {"gfx1200", true},  {"gfx1201", true}};
   for (const auto& c : cases) {
     if (!has_code(c.target)) continue;  // a build for some targets only
     EXPECT_EQ(has_code(c.target, "ternary_matrix"), c.has) << c.target;
@@ -67,7 +68,8 @@ TEST(code_objects, have_attention_of_one_token_where_a_wave_has_the_registers) {
                                        {"gfx801", true},
                                        {"gfx90a", true},
                                        {"gfx1030", true},
-                                       {"gfx1100", true}}) {
+                                       {"gfx1100", true},
+                                       {"gfx1200", true}}) {
     if (!has_code(target)) continue;  // a build for some targets only
     EXPECT_EQ(has_code(target, "attention_token"), has_it) << target;
     EXPECT_EQ(has(code_object(target, "attention_token"), "attn_token_8.kd"), has_it) << target;

@@ -1,6 +1,8 @@
 """What is compiled for the first target of a family is the same for the others (plugins/rocm/targets.cmake).
 
-    families_test.py TREE COMPILER LIBRARIES FAMILY...   FAMILY: targets with commas; LIBRARIES: AMD's device libraries
+    families_test.py TREE LIBRARIES by=COMPILER FAMILY... [by=COMPILER FAMILY... ...]
+
+LIBRARIES: AMD's device libraries; FAMILY: targets with commas, which the last COMPILER before it is for.
 
 A part that has most kinds of instructions is compiled for each target by itself, and the bytes of its code compared.
 """
@@ -14,9 +16,23 @@ import sys
 import tempfile
 import unittest
 
-TREE, COMPILER, LIBRARIES = pathlib.Path(sys.argv[1]), sys.argv[2], sys.argv[3]
-FAMILIES = [family.split(",") for family in sys.argv[4:] if "," in family]
+TREE, LIBRARIES = pathlib.Path(sys.argv[1]), sys.argv[2]
 PARTS = ("rows", "elements")
+
+
+def read(words):
+    """Families of several targets, and the compiler of each target."""
+    found, compilers, compiler = [], {}, None
+    for word in words:
+        if word.startswith("by="):
+            compiler = word[len("by="):]
+        elif "," in word:
+            found.append(word.split(","))
+            compilers.update(dict.fromkeys(found[-1], compiler))
+    return found, compilers
+
+
+FAMILIES, COMPILERS = read(sys.argv[3:])
 
 
 def sections(path, names):
@@ -33,7 +49,7 @@ def sections(path, names):
 def compiled(target, part, scratch):
     out = pathlib.Path(scratch, f"{target}.{part}")
     plugins = TREE / "plugins"
-    subprocess.run([COMPILER, "-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc",
+    subprocess.run([COMPILERS[target], "-x", "hip", "--cuda-device-only", "--no-gpu-bundle-output", "-nogpuinc",
                     f"--rocm-device-lib-path={LIBRARIES}", f"--offload-arch={target}", "-std=c++20", "-O3",
                     "-ffp-contract=off", "-fno-gpu-flush-denormals-to-zero", f"-I{plugins}/rocm/kernels", f"-I{plugins}",
                     f"-I{TREE}/abi/include", f"-I{plugins}/sdk/include", "-include", "device.cuh", "-o", out,

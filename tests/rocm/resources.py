@@ -1,11 +1,11 @@
 """What kernels take of AMD's devices, read from their code objects, against the table in resources.csv.
 
-    resources.py [--write] TABLE FOLDER COMPILER   FOLDER: with <target>.<part>.hsaco
+    resources.py [--write] TABLE FOLDER COMPILER...   FOLDER: with <target>.<part>.hsaco
 
 Of each kernel the most that any target of its kind takes: vector registers, those that are kept in memory (spills),
 bytes of memory of a thread, and bytes of memory of a group of fixed size. Kinds are targets with waves of 64 lanes, of 32,
-and gfx11, for which clang 15 uses 128 registers at most. What takes more is an error, and what takes less is written down,
-with --write. Another release of the compiler than the table's is not judged.
+gfx11, for which clang 15 uses 128 registers at most, and gfx12, which another compiler may be for. What takes more is an
+error, and what takes less is written down, with --write. Other releases of the compilers than the table's are not judged.
 """
 
 import collections
@@ -77,7 +77,7 @@ def measure(folder):
         target = path.name.split(".")[0]
         targets.add(target)
         for kernel in kernels(path):
-            kind = "gfx11" if re.fullmatch("gfx11..", target) else str(kernel[".wavefront_size"])
+            kind = target[:5] if re.fullmatch("gfx1[12]..", target) else str(kernel[".wavefront_size"])
             row = found[kernel[".name"], kind]
             for i, column in enumerate(COLUMNS):
                 row[i] = max(row[i], kernel[f".{column}"])
@@ -91,11 +91,11 @@ def release(compiler):
 
 def main(words):
     write = words[:1] == ["--write"]
-    table, folder, compiler = words[write:]
+    table, folder, *compilers = words[write:]
     found, targets = measure(folder)
     if not found:
         sys.exit(f"{folder} has no code objects")
-    now = f"# version {release(compiler)}, targets {' '.join(sorted(targets))}"
+    now = f"# version {' and '.join(map(release, compilers))}, targets {' '.join(sorted(targets))}"
     rows = dict(found)
     if write:
         with open(table, "w", encoding="utf-8", newline="") as file:

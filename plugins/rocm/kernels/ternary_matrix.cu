@@ -76,7 +76,7 @@ __device__ void find_tokens(const ternary_product& of, uint64_t first,
 // Matrices with one scale: tiles from row r and token `first` on.
 template <uint32_t Rows, uint32_t Tokens>
 __device__ void multiply_plain(const ternary_product& of, uint32_t r, uint64_t first) {
-  constexpr uint32_t of_turn = matrix_parts == 1 ? 1 : 2;  // blocks
+  constexpr uint32_t of_turn = matrix_parts == 4 ? 2 : 1;  // blocks
   const lane_share<of_turn> mine;
   constexpr uint32_t words = lane_share<of_turn>::words;
   const uint32_t *row[Rows], *q[Tokens];
@@ -84,7 +84,7 @@ __device__ void multiply_plain(const ternary_product& of, uint32_t r, uint64_t f
   find_tokens(of, first, q);
   int sums[Rows][Tokens][matrix_sums] = {};
   const uint32_t blocks = of.p.row_words / 8;
-  // Lanes of 32 have no registers for codes that are read ahead.
+  // Lanes that bring whole rows have no registers for codes that are read ahead.
   constexpr bool ahead = matrix_parts != 1;
   words_of<words> next[Rows];
   // Past the end lanes read the last block, whose activations they take for zeros.

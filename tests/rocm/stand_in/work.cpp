@@ -71,7 +71,7 @@ uint64_t now_ns() {
                                std::chrono::nanoseconds(1));
 }
 
-enum class kind_of_waves : uint8_t { of_32, of_64, doubled };
+enum class kind_of_waves : uint8_t { of_32, of_64, doubled, halved };
 const waves& waves_of(kind_of_waves kind) {
   static const auto open = [](const char* name) {
     Dl_info me{};
@@ -87,7 +87,18 @@ const waves& waves_of(kind_of_waves kind) {
   static const waves of_32 = open("libbitnet_rocm_waves_32.so");
   static const waves of_64 = open("libbitnet_rocm_waves_64.so");
   static const waves doubled = open("libbitnet_rocm_waves_doubled.so");
-  return kind == kind_of_waves::of_32 ? of_32 : kind == kind_of_waves::of_64 ? of_64 : doubled;
+  static const waves halved = open("libbitnet_rocm_waves_halved.so");
+  switch (kind) {
+    case kind_of_waves::of_32:
+      return of_32;
+    case kind_of_waves::of_64:
+      return of_64;
+    case kind_of_waves::doubled:
+      return doubled;
+    case kind_of_waves::halved:
+      break;
+  }
+  return halved;
 }
 
 // LLVM, "User Guide for AMDGPU Backend", e_flags: the number of each target's machine.
@@ -98,7 +109,7 @@ struct machine {
 constexpr machine machines[] = {
     {"gfx803", 0x2a},  {"gfx900", 0x2c},  {"gfx906", 0x2f},  {"gfx908", 0x30},  {"gfx90a", 0x3f},
     {"gfx940", 0x40},  {"gfx1010", 0x33}, {"gfx1030", 0x36}, {"gfx1031", 0x37}, {"gfx1100", 0x41},
-    {"gfx1101", 0x46}, {"gfx1102", 0x47}, {"gfx1103", 0x44}};
+    {"gfx1101", 0x46}, {"gfx1102", 0x47}, {"gfx1103", 0x44}, {"gfx1200", 0x48}, {"gfx1201", 0x4e}};
 
 std::string target_of(const std::string& architecture) {
   return architecture.substr(0, architecture.find(':'));
@@ -198,8 +209,9 @@ hipError_t hipModuleLoadData(hipModule_t* out, const void* data) {
   }
   const bool narrow = target.substr(0, 4) == "gfx1";
   made->by = &waves_of(narrow ? kind_of_waves::of_32 : kind_of_waves::of_64);
-  // Its matrix cores take twice as many elements.
+  // Matrix cores to which a lane brings twice as many elements, or half as many.
   if (target.substr(0, 5) == "gfx94") made->before = &waves_of(kind_of_waves::doubled);
+  if (target.substr(0, 5) == "gfx12") made->before = &waves_of(kind_of_waves::halved);
   objects().add(made, kind::module);
   *out = reinterpret_cast<hipModule_t>(made);
   return hipSuccess;
