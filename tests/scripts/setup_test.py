@@ -159,7 +159,7 @@ class Setup(unittest.TestCase):
         self.assertEqual(self.installed() - few,
                          {"make", "glslc", "spirv-tools", "libvulkan-dev", "opencl-headers",
                           "libgtest-dev", "clang-14", "llvm-spirv-14", "libze-dev",
-                          "clang-15", "lld-15", "rocm-device-libs", "python3",
+                          "clang-15", "lld-15", "clang-19", "lld-19", "rocm-device-libs", "python3",
                           "systemtap-sdt-dev"})
 
     def test_check_installs_nothing(self):
