@@ -1,9 +1,9 @@
 """Follows one thread of a kernel through its PTX and counts what it executes, outer loops too.
 
-Numbers of the kernel's parameters and of memory that was placed are real, all else in memory is zeros; an exchange
-between lanes brings a lane its own value, and a barrier is passed. That is enough wherever the way does not depend on
-what is computed, as in all kernels that walk over matrices. What is computed with floats is not: their registers hold
-zeros.
+Numbers of the kernel's parameters and of memory that was placed are real, all else in memory is zeros, and what the
+thread writes there is not kept. An exchange between lanes brings a lane its own value, and a barrier is passed. That is
+enough wherever the way does not depend on what is computed, as in all kernels that walk over matrices. What is computed
+with floats is not: their registers hold zeros.
 """
 
 import collections
@@ -79,13 +79,15 @@ class Memory:
 
 
 class Thread:
-    """A thread of a kernel, with `param`, the bytes of its one argument, and numbers of special registers."""
+    """A thread of a kernel, with `param`, the bytes of its one argument, and numbers of special registers. `shared` is memory of
+    the group; all of its variables begin at address 0.
+    """
 
     most = 3_000_000  # words, after which it is thought to go in a circle
 
-    def __init__(self, kernel, param, memory, special):
+    def __init__(self, kernel, param, memory, special, shared=None):
         self.kernel, self.param, self.memory = kernel, param, memory
-        self.special, self.registers, self.shared = special, {}, {}
+        self.special, self.registers, self.shared = special, {}, shared or Memory()
         self.counts = collections.Counter()
 
     def run(self):
@@ -164,6 +166,8 @@ class Thread:
                 got = int.from_bytes(self.param[step:step + bits // 8], "little")
             elif "global" in parts:
                 got = self.memory.read(self.value(base, 64) + step, bits)
+            elif "shared" in parts:
+                got = self.shared.read(self.value(base) + step, bits)
             else:
                 got = 0
             self.registers[one] = 0 if parts[-1] in FLOATS else self.signed_load(got, parts[-1], bits)

@@ -14,29 +14,37 @@ import sys
 import weigh
 
 WEIGHTS = weigh.read(pathlib.Path(__file__).with_name("weights.csv"))
+GROUPS = {(case.kernel, case.shape): case.groups for case in weigh.CASES}
 LAUNCH = 0.7e-6  # s from one kernel of a graph to the next, with programmatic edges on sm_90: assumed
 TENSOR = 4096  # products of bytes in a clock of a multiprocessor of sm_90
 BLOCK = 128
 # Launches of a token of 2B-4T that asks for few logits, as tests/parity/cuda_head_test.cpp counts them on the stand-in.
 OF_LAYER, BESIDE = 6, 7
-# The hot loop of attn_token_f16_f16_4 has 149 words with 64 fma (budget.csv). A part of a KV head has 64 positions,
-# 4 rows and two products of 128 elements, for which 32 lanes execute 2048 fma.
-PART = {"words": 149 * 2048 // 64, "whole": 0, "bytes": 32768}
 SEARCHES = 6300  # clocks of the searches of head_count and head_exact: rung 25
 FOUND = 6.6e6 + 1.5e6  # bytes that they read where one row in a hundred is computed
 # Devices of others' results, as weigh.DEVICES has them: from data sheets.
 OTHERS = {"RTX 5060 Ti": weigh.DEVICES["RTX 5060 Ti"], "RTX 4070 Ti S": (66, 2.61, 672, 4, 2), "A100 40 GB": (108, 1.41, 1555, 4, 2)}
 
 
-def seconds(kernel, shape, groups, device=weigh.DEVICES["H200"]):
-    """Of a launch of a kernel of weights.csv."""
-    return seconds_of(WEIGHTS[kernel, shape], groups, device)
+def seconds(kernel, shape, groups=None, device=weigh.DEVICES["H200"]):
+    """Of a launch of a kernel of weights.csv, with as many groups as weigh.py has if none are given."""
+    return max(seconds_of(WEIGHTS[kernel, shape], groups or GROUPS[kernel, shape], device))
 
 
 def seconds_of(row, groups, device):
+    """By memory, and by instructions."""
     processors, clock, rate, issued, whole = device
     clocks = math.ceil(groups / processors) * max(int(row["words"]) / issued, int(row["whole"]) / whole)
-    return max(groups * int(row["bytes"]) / (rate * 1e9), clocks / (clock * 1e9))
+    return groups * int(row["bytes"]) / (rate * 1e9), clocks / (clock * 1e9)
+
+
+def attention(heads, what=", last of 1", rows=4):
+    return f"attn_token_f16_f16_{rows}", f"{heads}, a part{what}"
+
+
+# Kernels beside the layers but for head_count and head_exact.
+ENDS_2B = (("embed_gather", "2560 of f16"), ("gather_rows", "2560"), ("rms_norm_one", "2560"), ("head_state_one", "2560"),
+           ("head_approximate_1", "128256x2560"))
 
 
 def token_2b():
@@ -45,13 +53,12 @@ def token_2b():
     clock, rate = device[1] * 1e9, device[2] * 1e9
     return {
         "q, k and v: `bit_linear_tiles_one`, 120 groups": layers * seconds("bit_linear_tiles_one", "2560x2560, 32 rows", 120),
-        "attention of one part, 5 groups": layers * seconds_of(PART, 5, device),
+        "attention of one part, 5 groups": layers * seconds(*attention("20 heads of 128")),
         "product behind attention: `bit_linear_tiles_one`, 80 groups": layers * seconds("bit_linear_tiles_one", "2560x2560, 32 rows", 80),
         "gate and up: `bit_linear_tiles_one`, 216 groups": layers * seconds("bit_linear_tiles_one", "6912x2560, 64 rows", 216),
         "`glu_quant_one`, one group": layers * seconds("glu_quant_one", "6912", 1),
         "down: `linear_ternary_tiles_one`, 160 groups": layers * seconds("linear_ternary_tiles_one", "2560x6912", 160),
-        "norm and head in two stages": seconds("rms_norm_one", "2560", 1) + seconds("head_state_one", "2560", 1)
-                                       + seconds("head_approximate_1", "128256x2560", 1002) + SEARCHES / clock + FOUND / rate,
+        "embedding, norm and head in two stages": sum(map(lambda one: seconds(*one), ENDS_2B)) + SEARCHES / clock + FOUND / rate,
         f"{layers} * {OF_LAYER} + {BESIDE} launches": (layers * OF_LAYER + BESIDE) * LAUNCH,
     }
 
@@ -130,6 +137,66 @@ def prompt_27b():
     return products / (TENSOR * clocks)
 
 
+# Launches of a token with factors of groups: what, how many, kernel, shape, groups if they are not those of weigh.py. Launches of
+# several products have the groups of all. Of 8B as tests/parity/cuda_head_test.cpp counts them on the stand-in; of 27B, without
+# rotated activations, by the graph of core/src/model/architectures/qwen35.cpp.
+ONE = "linear_ternary_factored_one"
+OF_GROUPS = {
+    "8b": (
+        ("norms with quantisation", 73, "norm_quant_groups_one", "4096"),
+        ("q, k and v", 36, ONE, "4096x4096 by 128/32", 384),
+        ("attention of one part", 36, *attention("32 heads of 128")),
+        ("quantisation behind attention", 36, "act_quant_groups", "4096"),
+        ("product behind attention", 36, ONE, "4096x4096 by 128/32", 256),
+        ("gate and up", 36, ONE, "4096x4096 by 128/32", 1536),
+        ("activation with quantisation", 36, "glu_quant_groups", "12288"),
+        ("down", 36, ONE, "4096x12288 by 128/32", 256),
+        ("head", 1, ONE, "4096x4096 by 128/32", 9480),
+        ("embedding", 1, "embed_gather", "5120 of ternary2"), ("row that is asked for", 1, "gather_rows", "4096"),
+    ),
+    "27b": (
+        ("norms with quantisation", 81, "norm_quant_groups_one", "5120"),
+        ("queries and gates", 16, ONE, "17408x5120 by 128/32", 768), ("keys and values", 16, ONE, "17408x5120 by 128/32", 128),
+        ("parting of queries and gates", 32, "columns", "24 heads of 256"),
+        ("attention of one part", 16, *attention("24 heads of 256", rows=8)),
+        ("gates of attention: sigmoid", 16, "elementwise", "6144, sigmoid"), ("and product", 16, "elementwise", "6144, mul"),
+        ("norms before a state", 48, "rms_norm_one", "5120"), ("and quantisation", 48, "act_quant_groups", "5120"),
+        ("q, k and v of a state", 48, ONE, "17408x5120 by 128/32", 640), ("gate of a state", 48, ONE, "17408x5120 by 128/32", 384),
+        ("dense products of a state", 96, "linear_dense_f16_1", "48x5120"),
+        ("short convolution", 48, "short_conv", "10240 by 4"), ("and activation", 48, "elementwise", "10240, silu"),
+        ("gates of the delta rule", 48, "delta_gates", "48"),
+        ("delta rule", 48, "delta_rule_128", "48 heads of 128x128"),
+        ("norms of heads", 48, "rms_norm", "48 heads of 128"),
+        ("activation of the gate", 48, "elementwise", "6144, silu"), ("and product", 48, "elementwise", "6144, mul"),
+        ("quantisation behind attention or state", 64, "act_quant_groups", "6144"),
+        ("product behind attention or state", 64, ONE, "5120x6144 by 128/32", 320),
+        ("gate and up", 64, ONE, "17408x5120 by 128/32", 2176),
+        ("activation with quantisation", 64, "glu_quant_groups", "17408"),
+        ("down", 64, ONE, "5120x17408 by 128/32", 320),
+        ("head", 1, ONE, "17408x5120 by 128/32", 15520),
+        ("embedding", 1, "embed_gather", "5120 of ternary2"), ("row that is asked for", 1, "gather_rows", "5120"),
+    ),
+}
+
+
+def parts_with_groups(model):
+    """Names, launches, kernels, and seconds of all launches on an H200 by memory and by instructions."""
+    for what, n, kernel, shape, *groups in OF_GROUPS[model]:
+        both = seconds_of(WEIGHTS[kernel, shape], groups[0] if groups else GROUPS[kernel, shape], weigh.DEVICES["H200"])
+        yield what, n, kernel, *(n * one for one in both)
+
+
+def table_with_groups(model):
+    out = [f"| part of a token of {model.upper()}, H200 | kernel | launches | us by memory | us by instructions |", "|---|---|---:|---:|---:|"]
+    total = launches = 0
+    for what, n, kernel, memory, words in parts_with_groups(model):
+        total += max(memory, words)
+        launches += n
+        out.append(f"| {what} | `{kernel}` | {n} | {1e6 * memory:.0f} | {1e6 * words:.0f} |")
+    return out + [f"| launches | | {launches} | | {1e6 * launches * LAUNCH:.0f} |",
+                  f"| sum of the longer ones, and of launches | | | | {1e6 * (total + launches * LAUNCH):.0f} |"]
+
+
 def met(share, least):
     return "yes" if share >= least else "no"
 
@@ -158,6 +225,15 @@ def tokens_a_second(model, device):
     return 1 / seconds_with_groups([*matrices(model), (*HEAD[model], 1)], OTHERS[device])[1]
 
 
+def table_between():
+    out = ["| kernel, one token | shape | groups | words of a group | us by memory | us by instructions |", "|---|---|---:|---:|---:|---:|"]
+    for case in weigh.BETWEEN:
+        row = WEIGHTS[case.kernel, case.shape]
+        memory, words = seconds_of(row, case.groups, weigh.DEVICES["H200"])
+        out.append(f"| `{case.kernel}` | {case.shape} | {case.groups} | {row['words']} | {1e6 * memory:.2f} | {1e6 * words:.2f} |")
+    return out
+
+
 def table_of_others():
     pull = "https://github.com/PrismML-Eng/Bonsai-demo/pull"
     out = ["| what | device | of others, measured | our limit by count |", "|---|---|---:|---:|"]
@@ -172,7 +248,8 @@ def main(words):
     of_kernels = weigh.table(WEIGHTS.values())
     prompts = of_kernels.index("") + 1
     tables = {"kernels of a token": of_kernels[:prompts - 1], "kernels of prompts": of_kernels[prompts:], "reach": table_of_reach(),
-              "token": table_of_token(), "others": table_of_others()}
+              "token": table_of_token(), "between": table_between(), **{f"token of {model}": table_with_groups(model) for model in OF_GROUPS},
+              "others": table_of_others()}
     if not words:
         print("\n\n".join("\n".join(lines) for lines in tables.values()))
         return 0

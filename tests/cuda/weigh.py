@@ -2,8 +2,8 @@
 in prompts.
 
 A case is a kernel at a shape of a model, with one token or a prompt. Every warp of one group is followed (ptx.py), by its
-first lane; bytes are those of the matrix and its factors, or of what else is read once, and products those of the group's
-rows and tokens. Attention of prompts is followed over two contexts, of which one has 64 positions more: the difference is
+first lane; bytes are those of the matrix and its factors, or of what else is read once (of states also what is written), and
+products those of the group's rows and tokens. Attention of one token is followed with what its group has in shared memory. Attention of prompts is followed over two contexts, of which one has 64 positions more: the difference is
 what a tile of rows takes for 64 positions that all of its rows see. Words of the machine are counted from PTX, in which a
 few stand for several. Nothing here is a measurement.
 """
@@ -25,9 +25,10 @@ COLUMNS = ("kernel", "shape", "words", "whole", "bytes", "products")  # products
 LEAST = 0.8  # of the rate of memory, or in prompts of tensor cores, that hot kernels leave to it
 HEADER = 0x1000  # the step's; the rest of memory is zeros
 
-# `threads`: of a group; `tokens`: of the step; `of_group`: tokens that a group takes together.
-Case = collections.namedtuple("Case", "kernel shape constants params groups bytes threads tokens of_group products",
-                              defaults=(128, 1, 1, 0))
+# `threads`: of a group; `tokens`: of the step; `of_group`: tokens that a group takes together; `placed`: words by binding;
+# `shared`: words of the group's memory by address; `group`: which one is followed; `launched`: groups, if some have nothing to do.
+Case = collections.namedtuple("Case", "kernel shape constants params groups bytes threads tokens of_group products placed shared group launched",
+                              defaults=(128, 1, 1, 0, {}, {}, 0, 0))
 Prompt = collections.namedtuple("Prompt", "kernel head_dim rows")  # rows of a tile: tokens times heads of a KV head
 
 
@@ -62,8 +63,10 @@ def bit_linear_tiles(m, k, rows):
     return one._replace(kernel="bit_linear_tiles_one", shape=f"{m}x{k}, {rows} rows", groups=m // rows, bytes=rows * 4 * ternary_words(k))
 
 
-def dense(kernel, m, k, bytes_of_element):
-    return Case(kernel, f"{m}x{k}", (128, 32, 1, 1), (0, k, m, k * bytes_of_element // 4, 0, m), m // 4, 4 * k * bytes_of_element)
+def dense(form, m, k):
+    elements, words = ROW_WORDS[form]
+    words *= k // elements
+    return Case(f"linear_dense_{form}_1", f"{m}x{k}", (128, 32, 1, 1), (0, k, m, words, 0, m), m // 4, 4 * 4 * words)
 
 
 def approximate(m, k):
@@ -85,8 +88,75 @@ def in_groups(k):
     return tuple(one._replace(params=(0, k, 0, 32)) for one in rows("norm_quant_groups", k, 2))
 
 
+def attention(rows, heads, kv_heads, head_dim, norms, parts, mine, rotated=None):
+    """A group of the first KV head, which takes part `mine` of the seen ones. That of the last part writes the token's key and
+    value first, and then merges all parts, as the group does that is last. The context has up to 64 parts."""
+    of_kv = heads // kv_heads
+    sights = 4 * rows * (2 * head_dim + 2 * PART + 4)  # behind q, scores, sums and merging of each row: tile.cuh
+    # Before this group as many took a ticket as others have parts.
+    shared = {0: [parts - 1 if mine == parts - 1 else 0], sights: [0, 0, 0, PART * parts] * of_kv,
+              sights + 16 * rows: [*range(of_kv), *[0xffffffff] * (rows - of_kv)]}
+    what = "" if mine != parts - 1 else ", last of 1" if parts == 1 else f", last of {parts}"
+    return Case(f"attn_token_f16_f16_{rows}", f"{heads} heads of {head_dim}, a part{what}", (128, F16, F16, rows, head_dim),
+                (0, heads, kv_heads, head_dim, 16, 256, 0, 0, 64, (rotated or head_dim) // 2, 1, norms),
+                kv_heads * (parts if mine != parts - 1 else 1), 2 * 2 * PART * head_dim, placed={5: [PART * parts - 1]}, shared=shared,
+                group=mine, launched=kv_heads * 64)
+
+
+def attentions(*shape, **more):
+    """Groups of a long context, the last of them, and that of a short one."""
+    return tuple(attention(*shape, parts, mine, **more) for parts, mine in ((64, 0), (64, 63), (1, 0)))
+
+
+def elements(kernel, shape, constants, params, groups, bytes_of_thread, placed=None):
+    """A thread takes an element, or some."""
+    return Case(kernel, shape, (128, *constants), params, groups, 128 * bytes_of_thread, placed=placed or {})
+
+
+def elementwise(what, op, k, inputs):
+    return elements("elementwise", f"{k}, {what}", (op,), (0, k), k // 128, 4 * inputs)
+
+
+def of_states(n_k, n_v, d, taps):
+    """Kernels of a layer with a state, whose bytes are read and written: 2 * n_k + n_v heads of d."""
+    k, placed = (2 * n_k + n_v) * d, {3: [5]}  # a position that is not the first
+    return (
+        elements("short_conv", f"{k} by {taps}", (taps,), (0, k, 0, 1, 0, 1), k // 128, 4 * (1 + taps + 2 * (taps - 1)), placed),
+        Case("delta_gates", f"{n_v}", (128,), (0, n_v), 1, 4 * n_v * 4),
+        Case("delta_rule_128", f"{n_v} heads of {d}x{d}", (128, d), (0, 0, 1, n_k, n_v, d, 1, 1, 0, 0, 0, 1), n_v, 2 * 4 * d * d, placed=placed),
+        row("rms_norm", d, 2)._replace(shape=f"{n_v} heads of {d}", params=(0, d, 0, n_v), groups=n_v),
+    )
+
+
+def quants_of_groups(k):
+    return elements("act_quant_groups", f"{k}", (), (0, k, 32), k // 512, 16)
+
+
+def gated_quants_of_groups(k):
+    return elements("glu_quant_groups", f"{k}", (SILU,), (0, k, 32), k // 512, 32)
+
+
+PART, F16 = 64, 2  # positions of a part; BITNET_DTYPE_F16
+SILU, MUL, SIGMOID = 12, 10, 20  # BITNET_OP_*
+TERNARY2 = 8  # BITNET_FORMAT_*
+# Elements and words of a piece of a row, by formats of matrices: row_words() of kernels.hpp.
+ROW_WORDS = {"f32": (1, 1), "f16": (2, 1), "bf16": (2, 1), "q8_0": (32, 9), "q4_0": (32, 5), "q4_k": (256, 36), "q6_k": (256, 53)}
 RELU2_NORM = (128, 11, 1)  # of glu_quant: BITNET_OP_RELU2, and a norm
-# Shapes of BitNet b1.58 2B-4T, of 8B with groups of 128, and of 27B.
+# Shapes of BitNet b1.58 2B-4T, of 8B with groups of 128, and of 27B. Kernels between the products of one token, most of them with fewer
+# groups than a device has multiprocessors:
+BETWEEN = (
+    *attentions(4, 20, 5, 128, 0), *attentions(4, 32, 8, 128, 1), *attentions(8, 24, 4, 256, 1, rotated=64),
+    *of_states(16, 48, 128, 4),
+    elementwise("silu", SILU, 10240, 1), elementwise("silu", SILU, 6144, 1), elementwise("sigmoid", SIGMOID, 6144, 1),
+    elementwise("mul", MUL, 6144, 2),
+    elements("columns", "24 heads of 256", (), (0, 12288, 6144, 256, 0, 24, 512, 0), 48, 4),
+    *(elements("hadamard", f"{k} by 1024", (1024,), (0, k, 1, 1024, 1, 0), k // 1024, 64) for k in (5120, 6144, 17408)),
+    *map(quants_of_groups, (4096, 5120, 6144)), *map(gated_quants_of_groups, (12288, 17408)),
+    elements("embed_gather", "2560 of f16", (F16,), (0, 2560, 1280, 0, 128256, 0), 2, 32),
+    elements("embed_gather", "5120 of ternary2", (TERNARY2,), (0, 5120, 320, 0, 248320, 128), 3, 4),
+    *(elements("gather_rows", f"{k}", (), (1, k), k // 128, 4) for k in (2560, 4096, 5120)),
+    dense("f16", 48, 5120), dense("bf16", 48, 5120),
+)
 CASES = (
     product("linear_ternary_1", 2560, 6912), product("linear_ternary_1", 5120, 17408),
     product("linear_ternary_tiles_one", 2560, 6912), product("linear_ternary_tiles_one", 5120, 17408),
@@ -94,8 +164,10 @@ CASES = (
     product("linear_ternary_factored_one", 17408, 5120, 128, 32), product("linear_ternary_factored_one", 5120, 17408, 128, 32),
     product("linear_ternary_factored_one", 12288, 4096, 128), product("linear_ternary_factored_one", 4096, 12288, 128),
     product("linear_ternary_factored_one", 4096, 12288, 256),
+    product("linear_ternary_factored_one", 4096, 4096, 128, 32), product("linear_ternary_factored_one", 4096, 12288, 128, 32),
+    product("linear_ternary_factored_one", 5120, 6144, 128, 32),
     product("linear_ternary_factored", 4096, 4096, 128, 32, rows=4),
-    dense("linear_dense_f16_1", 128256, 2560, 2), approximate(128256, 2560),
+    *(dense(form, 128256, 2560) for form in ROW_WORDS), approximate(128256, 2560), *BETWEEN,
     *rows("rms_norm", 2560, 2), *rows("rms_norm", 5120, 2), *rows("act_quant", 2560, 1), *rows("norm_quant", 2560, 2),
     *in_groups(4096), *in_groups(5120),
     *rows("glu_quant", 6912, 3, RELU2_NORM), *rows("glu_quant", 17408, 3, RELU2_NORM, "_one_long"),
@@ -112,9 +184,9 @@ CASES = (
 OF_ROWS = ("rms_norm", "act_quant", "norm_quant", "glu_quant", "head_state")
 # Attention of prompts in f32, and with factors of f16: 20 heads share 5 KV heads, keys and values are f16.
 PROMPTS = tuple(Prompt(f"attn_prompt_{form}{head_dim}", head_dim, rows) for form, rows in (("", 32), ("f16_", 64)) for head_dim in (64, 128, 256))
-PART, F16 = 64, 2  # positions of a part; BITNET_DTYPE_F16
 # Kernels that steps wait for, and devices on which they are known to need more time than memory or tensor cores.
 HOT = {"linear_ternary_1": (), "linear_ternary_factored_one": (), "head_approximate_1": (), "linear_dense_f16_1": (),
+       "linear_dense_f32_1": (), "linear_dense_bf16_1": (), **{f"linear_dense_{form}_1": ("H200",) for form in ("q8_0", "q4_0", "q4_k", "q6_k")},
        "bit_linear": ("H200",), "bit_linear_tiles_one": (), "linear_ternary_tiles_one": (), "linear_ternary_wide": (),
        "linear_ternary_narrow": ("H200",), "linear_ternary_many": ("H200",),
        "linear_ternary_factored_many": ("H200", "RTX 4090", "RTX 5060 Ti"), "linear_ternary_factored_wide": ()}
@@ -123,22 +195,26 @@ LEAST_OF = {("linear_ternary_factored_wide", f"{shape} by 128/{given}, 512 token
             for shape, given, least in (("17408x5120", 32, 0.25), ("5120x17408", 32, 0.25), ("12288x4096", 0, 0.6), ("4096x4096", 128, 0.5))}
 
 
-def follow(kernel, constants, params, grid, header, threads=128, positions=()):
-    """Counts of the words of a group's warps. `header`: tokens and outputs of the step; `positions`: for attention."""
-    memory = ptx.Memory()
-    memory.place(HEADER, [*header, 0, 0, 0, 0])
-    bindings = [HEADER, *((i + 1) << 34 for i in range(7))]
-    memory.place(bindings[2], positions)
-    param = ptx.launch(bindings, constants, params)
+def follow(kernel, case, grid):
+    """Counts of the words of a group's warps."""
+    memory, shared = ptx.Memory(), ptx.Memory()
+    memory.place(HEADER, [case.tokens, case.tokens, 0, 0, 0, 0])
+    bindings = [HEADER, *((i + 1) << 34 for i in range(15))]
+    for binding, words in case.placed.items():
+        memory.place(bindings[binding], words)
+    for address, words in case.shared.items():
+        shared.place(address, words)
+    param = ptx.launch(bindings, case.constants, case.params)
     counts = collections.Counter()
-    for warp in range(threads // 32):
-        special = {"%tid.x": 32 * warp, "%ctaid.x": 0, "%ctaid.y": 0, "%nctaid.x": grid[0], "%nctaid.y": grid[1], "%ntid.x": threads}
-        counts += ptx.Thread(kernel, param, memory, special).run()
+    for warp in range(case.threads // 32):
+        special = {"%tid.x": 32 * warp, "%ctaid.x": case.group, "%ctaid.y": 0, "%nctaid.x": grid[0], "%nctaid.y": grid[1],
+                   "%ntid.x": case.threads}
+        counts += ptx.Thread(kernel, param, memory, special, shared).run()
     return counts
 
 
 def of_case(case, kernel):
-    return follow(kernel, case.constants, case.params, (case.groups, case.tokens // case.of_group), (case.tokens, case.tokens), case.threads)
+    return follow(kernel, case, (case.launched or case.groups, case.tokens // case.of_group))
 
 
 def weigh(counts):
@@ -151,8 +227,8 @@ def part_of(prompt, kernel):
     """Counts of the words of a group's warps for a part of the context that all rows of its tile see."""
     constants, params = (128, F16, F16, 16, prompt.head_dim), (0, 20, 5, prompt.head_dim, 16, 256, 0, 0, 0)
     tokens = prompt.rows // 4
-    longer, shorter = (follow(kernel, constants, params, (5, tokens), (tokens, 1), positions=range(parts * PART, parts * PART + tokens))
-                       for parts in (9, 8))
+    longer, shorter = (follow(kernel, Case(prompt.kernel, "", constants, params, 5, 0, tokens=tokens,
+                                           placed={2: range(parts * PART, parts * PART + tokens)}), (5, tokens)) for parts in (9, 8))
     longer.subtract(shorter)  # keeps what is fewer, for a step of the loop may be left out where the loop ends
     return longer
 
@@ -201,10 +277,12 @@ def table(rows):
     """As docs/explain/kernel-ladder-cuda.md has it: a table of one token, and one of prompts."""
     out = []
     other = (*OF_ROWS, *(prompt.kernel for prompt in PROMPTS))
+    few = {(case.kernel, case.shape) for case in BETWEEN}
     for kind, unit, devices, prompts in (("one token", "byte", list(DEVICES), False), ("prompt", "1000 products", list(PRODUCTS), True)):
         out += [f"| kernel, {kind} | shape | words {'for ' if prompts else 'a '}{unit} | " + " | ".join(devices) + " |",
                 "|---|---|---:|" + "---:|" * len(devices)]
-        for row in (row for row in rows if is_prompt(row) == prompts and not row["kernel"].startswith(other)):
+        for row in (row for row in rows if is_prompt(row) == prompts and not row["kernel"].startswith(other)
+                    and (row["kernel"], row["shape"]) not in few):
             shares = " | ".join("" if share(row, device) is None else f"{share(row, device):.0%}" for device in devices)
             words = int(row["words"]) / (int(row["products"]) / 1000 if prompts else int(row["bytes"]))
             out.append(f"| `{row['kernel']}` | {row['shape']} | {words:.2f} | {shares} |")
