@@ -25,6 +25,7 @@ def plain(words):
 BACKENDS = sorted(file.stem for file in (ROOT / "packaging/backend").glob("*.control"))
 # Backends whose toolkit is in Debian's main archive.
 FREE = [name for name in BACKENDS if "\nSection: contrib/" not in text(f"packaging/backend/{name}.control")]
+MADE_BY_CMAKE = ("kernel_sources.hpp", "images.inc")
 
 
 def spec_of_x86_64():
@@ -246,7 +247,7 @@ bitnet-backend-one (0.3.0-1) unstable; urgency=medium
             for file in [file for folder in folders for file in folder.rglob("*")
                          if file.suffix in (".cpp", ".hpp", ".cu", ".cuh")]:
                 for header in re.findall(r'^#include "(.*)"', file.read_text(encoding="utf-8"), re.MULTILINE):
-                    if (file.parent / header).is_file() or header == "kernel_sources.hpp":  # made by CMake
+                    if (file.parent / header).is_file() or header in MADE_BY_CMAKE:
                         looked += 1
                         continue
                     found = next((folder / header for folder in own if (folder / header).is_file()), None)
