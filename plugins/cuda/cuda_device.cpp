@@ -223,8 +223,8 @@ bitnet_status device::make_kernel_without(const forms& off, bool bounded,
   made->spec = spec;
   made->most_looks = bounded ? most_looks : 0;
   if (!find_form(spec, off, made->form))
-    return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
-                       context_.facts.common.name.c_str(), static_cast<uint32_t>(spec.id),
+    return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %s for groups of %u threads",
+                       context_.facts.common.name.c_str(), gpu::kernel_label(spec.id),
                        spec.constants[0]);
   if (made->form.shared_bytes > context_.facts.common.capabilities.shared_memory_bytes)
     return report.fail(BITNET_UNSUPPORTED,

@@ -25,6 +25,11 @@ namespace bitnet::gpu {
 // `level` is BITNET_LOG_*.
 using log_function = std::function<void(uint32_t level, const std::string& message)>;
 
+// A kernel's name for messages.
+constexpr const char* kernel_label(kernel_id id) noexcept {
+  return id < kernel_id::count ? row_of(id).name : "?";
+}
+
 // What a device has room for, and which optional kernels its driver has. Numbers that are no limits
 // are 0 if unknown.
 struct capabilities {

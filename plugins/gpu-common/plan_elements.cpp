@@ -55,7 +55,8 @@ bitnet_status planner::add_element_op(const bitnet_op& op, const fusion& f) {
     case BITNET_OP_DELTA_RULE:
       return delta_rule(op);
     default:
-      return report_.fail(BITNET_UNSUPPORTED, "no kernel for op %u; use the cpu backend", op.op);
+      return report_.fail(BITNET_UNSUPPORTED, "no kernel for op %s (%u); use the cpu backend",
+                          sdk::find_op(op.op)->name, op.op);
   }
 }
 

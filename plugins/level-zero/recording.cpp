@@ -25,8 +25,7 @@ bitnet_status compiled_kernel::compile(const sdk::reporter& report) {
     return report.fail(BITNET_UNSUPPORTED,
                        "%s: no form of kernel %s for the constants %u %u %u %u %u; use another "
                        "backend",
-                       context_.facts.about.name.c_str(),
-                       spec.id < gpu::kernel_id::count ? gpu::row_of(spec.id).name : "?",
+                       context_.facts.about.name.c_str(), gpu::kernel_label(spec.id),
                        spec.constants[0], spec.constants[1], spec.constants[2], spec.constants[3],
                        spec.constants[4]);
   const void* values[] = {&spec.constants[code->loose]};

@@ -92,8 +92,8 @@ bitnet_status device::make_kernel_without(const forms& off, bool /*bounded*/,
   made->spec = spec;
   const char* name = context_.facts.common.name.c_str();
   if (!find_form(spec, off, made->form))
-    return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %u for groups of %u threads",
-                       name, static_cast<uint32_t>(spec.id), spec.constants[0]);
+    return report.fail(BITNET_UNSUPPORTED, "%s: no form of kernel %s for groups of %u threads",
+                       name, gpu::kernel_label(spec.id), spec.constants[0]);
   if (made->form.shared_bytes > context_.facts.common.capabilities.shared_memory_bytes)
     return report.fail(BITNET_UNSUPPORTED,
                        "%s: kernel %s takes %u bytes of memory of a group, and there are %u; use "

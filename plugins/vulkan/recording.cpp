@@ -21,7 +21,7 @@ bitnet_status pipeline::compile(const gpu::kernel_spec& spec, const sdk::reporte
   if (bitnet_status s = make_layouts(spec.id, report); failed(s)) return s;
   const forms& can = device_.about().kernels;
   const bitnet::vulkan::shader* const form = shader_of(spec.id, can);
-  if (!form) return report.fail(BITNET_INTERNAL, "no kernel %u", static_cast<uint32_t>(spec.id));
+  if (!form) return report.fail(BITNET_INTERNAL, "no kernel %s", gpu::kernel_label(spec.id));
   const device_functions& vk = device_.vk();
   VkShaderModuleCreateInfo module{};
   module.sType = VK_STRUCTURE_TYPE_SHADER_MODULE_CREATE_INFO;

@@ -14,8 +14,7 @@ pipeline::~pipeline() {
 bitnet_status pipeline::compile(const gpu::kernel_spec& spec, const dialect& language,
                                 const shared_bindings& same, const sdk::reporter& report) {
   const std::string text = text_of(spec, language, same);
-  if (text.empty())
-    return report.fail(BITNET_INTERNAL, "no kernel %u", static_cast<uint32_t>(spec.id));
+  if (text.empty()) return report.fail(BITNET_INTERNAL, "no kernel %s", gpu::kernel_label(spec.id));
   const std::string call = std::string("compiling ") + name_of(spec.id);
   const std::scoped_lock held(device_.on.lock);
   return device_.checked(call.c_str(), [&] { make(spec, text, same); }, report);
