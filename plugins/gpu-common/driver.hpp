@@ -176,6 +176,16 @@ class queue {
   virtual bitnet_status poll(uint64_t& value, const sdk::reporter& report) = 0;
 };
 
+// Fails a wait for `value`, which the timeline has not reached. `comes`: a submitted recording
+// reaches it.
+inline bitnet_status report_timeline(uint64_t reached, uint64_t value, bool comes,
+                                     const sdk::reporter& report) {
+  return report.fail(
+      BITNET_TIMEOUT, "the timeline is at %llu and not at %llu%s",
+      static_cast<unsigned long long>(reached), static_cast<unsigned long long>(value),
+      comes ? " in time; wait longer" : ", which no submitted step reaches; submit one first");
+}
+
 class device {
  public:
   virtual ~device() = default;

@@ -206,7 +206,9 @@ bitnet_status weight_set::upload(const device_weight& w, const uint8_t* rows,
 
 bitnet_status weight_set::check_unsealed(uint32_t index, const sdk::reporter& report) const {
   if (index >= tensors_.size())
-    return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u of %zu", index, tensors_.size());
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "tensor %u does not exist; the request described %zu", index,
+                       tensors_.size());
   const device_weight& w = tensors_[index];
   if (w.sealed)
     return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is sealed", w.tensor.name.c_str());

@@ -94,10 +94,7 @@ bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::report
   }
   if (reached_ >= value) return BITNET_OK;
   if (failure_ != ZE_RESULT_SUCCESS) return lost(report);
-  return report.fail(BITNET_TIMEOUT, "the timeline is at %llu and not at %llu%s",
-                     static_cast<unsigned long long>(reached_),
-                     static_cast<unsigned long long>(value),
-                     submitted_ < value ? ", which no submitted step reaches" : " in time");
+  return gpu::report_timeline(reached_, value, submitted_ >= value, report);
 }
 
 bitnet_status queue::poll(uint64_t& value, const sdk::reporter& report) {

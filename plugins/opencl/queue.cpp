@@ -85,10 +85,7 @@ bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::report
     return report.from("opencl", t.failure)
         .fail(BITNET_DEVICE_LOST, "%s: a step failed with %s; open the device again",
               context_.facts.info.name, status_name(t.failure).c_str());
-  return report.fail(BITNET_TIMEOUT, "the timeline is at %llu and not at %llu%s",
-                     static_cast<unsigned long long>(t.reached),
-                     static_cast<unsigned long long>(value),
-                     t.submitted < value ? ", which no submitted step reaches" : " in time");
+  return gpu::report_timeline(t.reached, value, t.submitted >= value, report);
 }
 
 bitnet_status queue::poll(uint64_t& value, const sdk::reporter& report) {

@@ -65,10 +65,7 @@ bitnet_status queue::wait(uint64_t value, uint64_t timeout_ns, const sdk::report
       const auto spent = std::chrono::nanoseconds(steady_clock::now() - begin).count();
       const bool comes = !pending_.empty() && pending_.back().value >= value;
       if (!comes || static_cast<uint64_t>(spent) >= timeout_ns)
-        return report.fail(BITNET_TIMEOUT, "the timeline is at %llu and not at %llu%s",
-                           static_cast<unsigned long long>(reached_),
-                           static_cast<unsigned long long>(value),
-                           comes ? " in time; wait longer" : ", which no submitted step reaches");
+        return gpu::report_timeline(reached_, value, comes, report);
     }
     std::this_thread::sleep_for(pause);
   }

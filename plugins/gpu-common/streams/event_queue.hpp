@@ -104,10 +104,7 @@ class event_queue final : public queue {
       const auto waited_ns = static_cast<uint64_t>(
           std::chrono::duration_cast<std::chrono::nanoseconds>(now - began).count());
       if (waited_ns >= timeout_ns || submitted < value)
-        return report.fail(BITNET_TIMEOUT, "the timeline is at %llu and not at %llu%s",
-                           static_cast<unsigned long long>(reached),
-                           static_cast<unsigned long long>(value),
-                           submitted < value ? ", which no submitted step reaches" : " in time");
+        return report_timeline(reached, value, submitted >= value, report);
       running = now;
       const pace how(pace::duration(took ? took->load() : 0));
       const auto left = static_cast<int64_t>(std::min<uint64_t>(timeout_ns - waited_ns, INT64_MAX));

@@ -42,9 +42,12 @@ bitnet_status receive(const Struct* from, uint64_t least, Struct& out, const cha
 template <class Struct>
 bitnet_status receive_array(const Struct* from, uint32_t size, uint32_t n, std::vector<Struct>& out,
                             const char* what, const reporter& report) {
-  if (n != 0 && (!from || size < sizeof(Struct) || size > most_struct_bytes))
-    return report.fail(BITNET_INVALID_ARGUMENT, "%u times a %s of %u bytes: missing or too short",
-                       n, what, size);
+  if (n != 0 && !from)
+    return report.fail(BITNET_INVALID_ARGUMENT, "expected %u structs (%s); found no list", n, what);
+  if (n != 0 && (size < sizeof(Struct) || size > most_struct_bytes))
+    return report.fail(BITNET_INVALID_ARGUMENT,
+                       "expected structs (%s) of %zu to %llu bytes; found %u bytes", what,
+                       sizeof(Struct), static_cast<unsigned long long>(most_struct_bytes), size);
   out.resize(n);
   const auto* at = reinterpret_cast<const uint8_t*>(from);
   for (uint32_t i = 0; i < n; ++i, at += size) {

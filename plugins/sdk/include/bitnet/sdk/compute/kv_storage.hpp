@@ -163,8 +163,9 @@ inline bitnet_status check_blocks(const kv_storage& storage, const uint32_t* blo
   if (n != 0 && !blocks) return report.fail(BITNET_INVALID_ARGUMENT, "no list of blocks is given");
   for (uint32_t i = 0; i < n; ++i)
     if (blocks[i] >= uint64_t{storage.n_blocks} + storage.n_states)
-      return report.fail(BITNET_INVALID_ARGUMENT, "block %u, the pool has %u and %u states",
-                         blocks[i], storage.n_blocks, storage.n_states);
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "block %u does not exist; the pool has %u blocks and %u states", blocks[i],
+                         storage.n_blocks, storage.n_states);
   if (!once || n < 2) return BITNET_OK;
   std::vector<uint32_t> sorted(blocks, blocks + n);
   std::sort(sorted.begin(), sorted.end());

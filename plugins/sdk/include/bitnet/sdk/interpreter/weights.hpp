@@ -274,7 +274,9 @@ class weight_set {
  private:
   bitnet_status unsealed(uint32_t index, host_tensor*& out, const reporter& report) {
     if (index >= tensors_.size())
-      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u of %zu", index, tensors_.size());
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "tensor %u does not exist; the request described %zu", index,
+                         tensors_.size());
     out = &tensors_[index];
     if (out->sealed)
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is sealed", out->name.c_str());
@@ -294,7 +296,9 @@ class weight_set {
 
   bitnet_status check_sealed(uint32_t index, const reporter& report) const {
     if (index >= tensors_.size())
-      return report.fail(BITNET_INVALID_ARGUMENT, "tensor %u of %zu", index, tensors_.size());
+      return report.fail(BITNET_INVALID_ARGUMENT,
+                         "tensor %u does not exist; the request described %zu", index,
+                         tensors_.size());
     if (!tensors_[index].sealed)
       return report.fail(BITNET_INVALID_ARGUMENT, "tensor %s is not sealed",
                          tensors_[index].name.c_str());
